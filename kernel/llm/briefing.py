@@ -1,0 +1,92 @@
+"""What is a model told? One frozen value per run; the caller builds it from rows, `render.render` words it for real models.
+
+Contract silas 7. Everything a visitor, a document or a tool said is data: it is marked with its taint and can neither close
+its block nor open another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from kernel.llm.calls import PlannedCall
+from kernel.llm.enums import Role
+from kernel.taint import Taint
+
+
+@dataclass(frozen=True)
+class Passage:
+    """A retrieved piece of a document version; `quote` is byte for byte `text[start:end]` of the stored UTF-8."""
+
+    document_id: str
+    version_id: str
+    title: str
+    url: str
+    start: int
+    end: int
+    quote: str
+    score: float = 0.0
+
+
+@dataclass(frozen=True)
+class ToolBrief:
+    """What a model may know of a tool. `ask` is the question for each argument; `intent` a title template like
+    "Change the address on {policy}"; `skill` the skill it belongs to."""
+
+    name: str
+    description: str
+    parameters: Mapping[str, Any]
+    acting: bool = False
+    keywords: tuple[str, ...] = ()
+    ask: Mapping[str, str] = field(default_factory=dict)
+    requires_level: str = "public"
+    skill: str = ""
+    intent: str = ""
+
+
+@dataclass(frozen=True)
+class Withheld:
+    """A tool above the visitor's level: `ask` says what to give in order to reach `level`."""
+
+    tool: ToolBrief
+    level: str
+    ask: str
+
+
+@dataclass(frozen=True)
+class Utterance:
+    """One recorded message. `sender` is `visitor`, `bot`, `human` or `system`."""
+
+    sender: str
+    text: str
+    taint: Taint = Taint.EXTERNAL
+
+
+@dataclass(frozen=True)
+class Briefing:
+    """One run's knowledge of the world.
+
+    `text` is the message to answer and is not repeated in `history` (oldest first). `tools` are the only ones that may be
+    called. `requested` holds acting calls that the proxy asked for (planner). `today` is the visitor's date, ISO, or "".
+    `reference` names the turn; a plan's id is derived from it.
+    """
+
+    role: Role
+    text: str
+    title: str = ""
+    greeting: str = ""
+    persona: str = ""
+    constitution: tuple[str, ...] = ()
+    level: str = "public"
+    history: tuple[Utterance, ...] = ()
+    passages: tuple[Passage, ...] = ()
+    tools: tuple[ToolBrief, ...] = ()
+    withheld: tuple[Withheld, ...] = ()
+    instruction: str = ""
+    work_body: str = ""
+    suggestions: tuple[str, ...] = ()
+    requested: tuple[PlannedCall, ...] = ()
+    context_profiles: tuple[str, ...] = ("conversation",)
+    today: str = ""
+    reference: str = ""

@@ -1,0 +1,45 @@
+"""Which tool calls does a plan name? One fenced block each, read and written here only.
+
+A block counts only as a top-level fence whose info string is exactly `call`: quoted, nested or commented text is prose.
+Arguments are one line of JSON, so no value can close its block or open another.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from markdown_it import MarkdownIt
+
+from kernel.canonical import canonical_json
+from kernel.errors import SilasError
+
+
+@dataclass(frozen=True)
+class PlannedCall:
+    """One concrete call: a tool's name and its arguments."""
+
+    tool: str
+    args: dict[str, Any]
+
+
+def call_block(call: PlannedCall) -> str:
+    return f"```call\n{canonical_json({'args': call.args, 'tool': call.tool})}\n```"
+
+
+def calls_in(body: str) -> tuple[PlannedCall, ...]:
+    """The calls of a plan body in order. Raises `SilasError("bad_call_block")` when a call block cannot be read."""
+    fences = (token for token in MarkdownIt("commonmark").parse(body) if token.type == "fence" and token.level == 0)
+    return tuple(_read(token.content) for token in fences if token.info.strip() == "call")
+
+
+def _read(content: str) -> PlannedCall:
+    try:
+        value = json.loads(content)
+    except ValueError:
+        raise SilasError("bad_call_block", "A call block of the plan is not JSON.") from None
+    match value:
+        case {"tool": str(tool), "args": dict(args), **rest} if tool and not rest:
+            return PlannedCall(tool, args)
+    raise SilasError("bad_call_block", "A call block needs exactly a tool and its args.")
