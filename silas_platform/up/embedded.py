@@ -183,7 +183,7 @@ def _postgres_argv(data: Path, sockets: Path, *, fsync: bool) -> list[str | Path
         "timezone": "UTC",
     }
     if not fsync:
-        settings |= {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off", "autovacuum": "off"}
+        settings |= {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
     return [_binary("postgres"), "-D", data, *(f"--{name}={value}" for name, value in settings.items())]
 
 
