@@ -1,0 +1,23 @@
+from django.db.models import TextChoices
+
+
+class AuditEvent(TextChoices):
+    """Everything that can be written down, grouped by the room that writes it. Names are for ever; new ones are added."""
+
+    # kernel, tenants
+    PLATFORM_SCOPE_ENTERED = "platform_scope_entered", "Somebody looked at more than one tenant"
+    TENANT_CREATED = "tenant_created", "A tenant was created"
+    STAFF_LOGGED_IN = "staff_logged_in", "A member of staff logged in"
+
+    # sessions
+    SESSION_STARTED = "session_started", "A conversation began"
+    MESSAGE_ACCEPTED = "message_accepted", "A visitor's message was stored"
+    TURN_COMPLETED = "turn_completed", "The bot answered"
+    TURN_SUPPRESSED = "turn_suppressed", "The bot's answer was dropped because a person had taken over"
+    TURN_FAILED = "turn_failed", "A turn could not be completed"
+    MODEL_FELL_BACK = "model_fell_back", "The model failed and the built-in one answered"
+    LEVEL_RAISED = "level_raised", "A visitor proved who they are"
+    LEVEL_EXPIRED = "level_expired", "A visitor's level ran out"
+    TAKEN_OVER = "taken_over", "A person took the conversation over"
+    HANDED_BACK = "handed_back", "A person gave the conversation back to the bot"
+    STAFF_REPLIED = "staff_replied", "A person replied"

@@ -1,0 +1,87 @@
+"""How is something written down? `record()` inside the scope that changes it; the scope appends all of it, once, last.
+
+Entries hold ids, kinds and counts, never message text, names, arguments or secrets; `record` refuses long text. Anyone in
+a scope may call it. Nobody else writes to the chain.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+from uuid import UUID, uuid4
+
+from django.db import connection
+
+from apps.audit import rules
+from apps.audit.enums import AuditEvent
+from kernel.canonical import canonical_json
+from kernel.clock import now
+from kernel.tenancy.scope import current_scope, gather_for_commit
+
+PLATFORM_CHAIN = UUID(int=0)
+_WORD = re.compile(r"[\w.:/@+#-]{0,120}\Z")
+
+
+def record(
+    event: AuditEvent, *, actor: str = "system", subject: str | UUID = "", data: Mapping[str, Any] | None = None
+) -> UUID:
+    """Append one entry to the scope's chain when it commits; returns the entry's id.
+
+    `actor` and `subject` are `kind:id` words. Values of `data` are ids, kinds, counts, flags, or lists of them; text with
+    spaces is refused (ValueError), because prose does not belong here.
+    """
+    values = dict(data or {})
+    for word in (actor, str(subject), *_texts(values)):
+        if not _WORD.match(word):
+            raise ValueError("audit data holds ids, kinds and counts, not prose")
+    entry_id = uuid4()
+    scope = current_scope()
+    entry = rules.Entry(
+        chain=scope.tenant_id or PLATFORM_CHAIN,
+        seq=0,
+        entry_id=entry_id,
+        event=AuditEvent(event).value,
+        actor=actor,
+        subject=str(subject),
+        data=canonical_json(values),
+        timestamp=now(),
+        prev_hash="",
+        entry_hash="",
+    )
+    gather_for_commit(_append, entry)
+    return entry_id
+
+
+def _texts(value: Any) -> list[str]:
+    if isinstance(value, Mapping):
+        return [text for key, item in value.items() for text in (str(key), *_texts(item))]
+    if isinstance(value, list | tuple):
+        return [text for item in value for text in _texts(item)]
+    if isinstance(value, str):
+        return [value]
+    if value is None or isinstance(value, bool | int | float):
+        return []
+    raise ValueError(f"audit data cannot hold {type(value).__name__}")
+
+
+def _append(entries: list[rules.Entry]) -> None:
+    """One round trip: the database function locks the head, numbers, links and hashes."""
+    chain = entries[0].chain
+    parts = [rules.hash_parts(entry) for entry in entries]
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT audit_append(%s::uuid, %s::uuid, %s::uuid[], %s::text[], %s::text[], %s::text[], %s::text[],"
+            " %s::timestamptz[], %s::text[], %s::text[], %s::text[])",
+            [
+                chain,
+                None if chain == PLATFORM_CHAIN else chain,
+                [entry.entry_id for entry in entries],
+                [entry.event for entry in entries],
+                [entry.actor for entry in entries],
+                [entry.subject for entry in entries],
+                [entry.data for entry in entries],
+                [entry.timestamp for entry in entries],
+                *([part[i] for part in parts] for i in range(3)),
+            ],
+        )

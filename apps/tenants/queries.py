@@ -1,0 +1,33 @@
+"""Who belongs where, and which deployment has this key? The ways to find a tenant before its scope is open."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+from apps.tenants.models import Deployment, Membership, Tenant
+from kernel.tenancy import lookup_scope
+
+
+def membership_of(user: Any, *, tenant_slug: str = "", roles: Collection[str] = ()) -> Membership | None:
+    """The user's membership (in the named tenant, with one of the roles), oldest first; None when there is none."""
+    with lookup_scope(str(user.pk)):
+        found = Membership.objects.select_related("tenant").filter(user_id=user.pk).order_by("created_at")
+        if tenant_slug:
+            found = found.filter(tenant__slug=tenant_slug)
+        if roles:
+            found = found.filter(role__in=roles)
+        membership: Membership | None = found.first()
+        return membership
+
+
+def deployment_by_key(public_key: str) -> Deployment | None:
+    """The deployment with this public key, enabled or not; None when there is none."""
+    with lookup_scope(public_key):
+        found: Deployment | None = Deployment.objects.select_related("tenant").filter(public_key=public_key).first()
+        return found
+
+
+def all_tenants() -> list[Tenant]:
+    """Every tenant: for upkeep that visits each in its own scope."""
+    return list(Tenant.objects.all())

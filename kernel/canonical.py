@@ -1,0 +1,27 @@
+"""How do we write a value down so that everybody hashes the same bytes? (contract silas 0: canonical JSON)
+
+Sorted keys, no spaces, non-ASCII escaped, UTF-8. Nested models are dumped by their owner before they come here.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any
+
+
+def canonical_json(value: Any) -> str:
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def canonical_bytes(value: Any) -> bytes:
+    return canonical_json(value).encode("utf-8")
+
+
+def sha256_hex(value: Any) -> str:
+    """SHA-256 of bytes as they are, of text as UTF-8, of anything else as canonical JSON."""
+    if isinstance(value, str):
+        value = value.encode("utf-8")
+    if not isinstance(value, bytes):
+        value = canonical_bytes(value)
+    return hashlib.sha256(value).hexdigest()

@@ -1,0 +1,31 @@
+"""Which refusals does the platform know? One coded exception, one JSON shape.
+
+A `SilasError` is for a caller who should not have asked; an expected "no" is a value. DRF, pages and sockets each turn it
+into an answer in one place (contract interfaces, HTTP: errors).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+
+class SilasError(Exception):
+    """A refusal with a machine-readable `code`, a sentence for people and an HTTP `status` (4xx)."""
+
+    def __init__(self, code: str, message: str, *, extra: Mapping[str, Any] | None = None, status: int = 400) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.extra = dict(extra or {})
+        self.status = status
+
+    def as_json(self) -> dict[str, Any]:
+        return {"error": {"code": self.code, "message": self.message, "extra": self.extra}}
+
+
+class NotFound(SilasError):
+    """The thing does not exist for this caller: unknown and foreign look the same (contract interfaces)."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__("not_found", f"There is no such {what}.", status=404)

@@ -1,0 +1,19 @@
+"""How many live sockets does this process hold? A number for /health, kept by the consumers."""
+
+from __future__ import annotations
+
+_open = 0
+
+
+def presence_opened() -> None:
+    global _open
+    _open += 1
+
+
+def presence_closed() -> None:
+    global _open
+    _open -= 1
+
+
+def open_presences() -> int:
+    return _open

@@ -1,0 +1,24 @@
+"""Whose rows may this code see? One tenant's, inside a scope, or none (architecture: no row without a tenant)."""
+
+from kernel.tenancy.models import TenantModel
+from kernel.tenancy.scope import (
+    ScopeError,
+    current_tenant_id,
+    gather_for_commit,
+    lookup_scope,
+    platform_scope,
+    tenant_scope,
+)
+from kernel.tenancy.threads import in_scope, in_thread
+
+__all__ = [
+    "ScopeError",
+    "TenantModel",
+    "current_tenant_id",
+    "gather_for_commit",
+    "in_scope",
+    "in_thread",
+    "lookup_scope",
+    "platform_scope",
+    "tenant_scope",
+]

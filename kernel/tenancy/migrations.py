@@ -1,0 +1,42 @@
+"""How does a table get its wall? A migration operation that every tenant table's first migration carries.
+
+FORCE makes the wall stand for the table's owner too. `lookup` names a text column by whose exact value a row may be
+found before its tenant is known (kernel.tenancy.lookup_scope). A table without the policy fails the build
+(tests/architecture).
+"""
+
+from __future__ import annotations
+
+from django.db.migrations.operations import RunSQL
+
+POLICY = "tenant_wall"
+_TENANT = "tenant_id = (SELECT nullif(current_setting('silas.tenant', true), ''))::uuid"
+_PLATFORM = "(SELECT current_setting('silas.platform', true)) = 'on'"
+_LOOKUP = "{column}::text = (SELECT nullif(current_setting('silas.lookup', true), ''))"
+
+
+class RowSecurity(RunSQL):
+    """`RowSecurity("audit_auditentry")` after the table's CreateModel."""
+
+    def __init__(self, table: str, lookup: str = "") -> None:
+        self.table = table
+        self.lookup = lookup
+        mine = f"{_TENANT} OR {_PLATFORM}"
+        find = f'CREATE POLICY tenant_lookup ON "{table}" FOR SELECT USING ({_LOOKUP.format(column=lookup)});'
+        lose = f'DROP POLICY tenant_lookup ON "{table}";'
+        super().__init__(
+            sql=(
+                f'ALTER TABLE "{table}" ENABLE ROW LEVEL SECURITY;'
+                f'ALTER TABLE "{table}" FORCE ROW LEVEL SECURITY;'
+                f'CREATE POLICY {POLICY} ON "{table}" USING ({mine}) WITH CHECK ({mine});'
+                f"{find if lookup else ''}"
+            ),
+            reverse_sql=(
+                f'{lose if lookup else ""}DROP POLICY {POLICY} ON "{table}";'
+                f'ALTER TABLE "{table}" NO FORCE ROW LEVEL SECURITY;'
+                f'ALTER TABLE "{table}" DISABLE ROW LEVEL SECURITY;'
+            ),
+        )
+
+    def deconstruct(self) -> tuple[str, list[str], dict[str, str]]:
+        return (self.__class__.__name__, [self.table], {"lookup": self.lookup} if self.lookup else {})

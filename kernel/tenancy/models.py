@@ -1,0 +1,67 @@
+"""Which tenant does this row belong to? The base of every tenant table and the tripwire in front of it.
+
+The manager refuses without a scope (every method, `.exists()` and `.create()` included), filters by the scope's tenant
+and stamps it on new rows. PostgreSQL's row-level security is the second wall (kernel.tenancy.migrations).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self
+from uuid import UUID, uuid4
+
+from django.db import models
+
+from kernel.tenancy.scope import ScopeError, current_scope, current_tenant_id
+
+if TYPE_CHECKING:
+    from apps.tenants.models import Tenant
+
+
+class TenantQuerySet(models.QuerySet[Any]):
+    """Stamps the scope's tenant on every row it creates."""
+
+    def bulk_create(self, objs: Any, *args: Any, **kwargs: Any) -> Any:
+        rows = list(objs)
+        for row in rows:
+            row.stamp_tenant()
+        return super().bulk_create(rows, *args, **kwargs)
+
+
+class TenantManager(models.Manager.from_queryset(TenantQuerySet)):  # type: ignore[misc]
+    """`Model.objects`: the current scope's rows, or `ScopeError`."""
+
+    use_in_migrations = False
+
+    def get_queryset(self) -> Any:
+        scope = current_scope()
+        rows = super().get_queryset()
+        return rows if scope.tenant_id is None else rows.filter(tenant_id=scope.tenant_id)
+
+
+class TenantModel(models.Model):
+    """Abstract: a row that belongs to one tenant for ever."""
+
+    id = models.UUIDField(primary_key=True, default=uuid4, editable=False)
+    tenant: models.ForeignKey[Tenant, Tenant] = models.ForeignKey("tenants.Tenant", on_delete=models.PROTECT, related_name="+")
+
+    objects = TenantManager()
+
+    class Meta:
+        abstract = True
+        base_manager_name = "objects"
+
+    tenant_id: UUID
+
+    def stamp_tenant(self) -> None:
+        scope = current_scope()
+        if scope.platform and self.tenant_id is not None:
+            return
+        mine = current_tenant_id()
+        if self.tenant_id is None:
+            self.tenant_id = mine
+        if self.tenant_id != mine:
+            raise ScopeError("a row of another tenant cannot be written here")
+
+    def save(self: Self, *args: Any, **kwargs: Any) -> None:
+        self.stamp_tenant()
+        super().save(*args, **kwargs)

@@ -1,0 +1,50 @@
+"""How does async code reach the database? Short synchronous steps in a small pool of threads of its own.
+
+A transaction cannot be opened in async code, and Channels' own helper runs a whole process in one thread. Each step
+gives its connection back to the pool before it answers, so that waiting conversations hold none.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import functools
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, ParamSpec, TypeVar
+
+from django.conf import settings
+from django.db import connection
+
+from kernel.tenancy.scope import tenant_scope
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+@functools.cache
+def _pool() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(settings.DATABASE_THREADS, thread_name_prefix="database")
+
+
+async def in_thread(step: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Run the synchronous `step` in the database pool; it opens the scope it needs itself."""
+
+    def run() -> T:
+        try:
+            return step(*args, **kwargs)
+        finally:
+            connection.close()
+
+    context = contextvars.copy_context()
+    return await asyncio.get_running_loop().run_in_executor(_pool(), functools.partial(context.run, run))
+
+
+async def in_scope(tenant: Any, step: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Run `step` in the database pool inside `tenant_scope(tenant)`: one step, one transaction."""
+
+    def scoped() -> T:
+        with tenant_scope(tenant):
+            return step(*args, **kwargs)
+
+    return await in_thread(scoped)

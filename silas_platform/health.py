@@ -1,0 +1,38 @@
+"""Is this process alive, and may it get traffic? (contract interfaces: /health, /health/ready)"""
+
+from __future__ import annotations
+
+from django.core.cache import cache
+from django.db import connection
+from django.db.migrations.executor import MigrationExecutor
+from django.http import HttpRequest, JsonResponse
+
+from kernel.presence import open_presences
+
+
+def alive(request: HttpRequest) -> JsonResponse:
+    return JsonResponse({"status": "ok", "connections": open_presences()})
+
+
+def ready(request: HttpRequest) -> JsonResponse:
+    """200 when database, Redis and migrations are there, else 503 naming what is missing."""
+    missing = [name for name, works in (("database", _migrated), ("redis", _redis)) if not _passes(works)]
+    status = {"status": "starting" if missing else "ok", "missing": missing}
+    return JsonResponse(status, status=503 if missing else 200)
+
+
+def _passes(check: object) -> bool:
+    try:
+        return bool(check())  # type: ignore[operator]
+    except Exception:  # any fault of a backing service means "not ready", whatever its type
+        return False
+
+
+def _migrated() -> bool:
+    executor = MigrationExecutor(connection)
+    return not executor.migration_plan(executor.loader.graph.leaf_nodes())
+
+
+def _redis() -> bool:
+    cache.set("health", "1", 5)
+    return cache.get("health") == "1"

@@ -1,0 +1,25 @@
+"""What does a log line look like? Text for people, JSON for collectors; both through structlog's formatter."""
+
+from __future__ import annotations
+
+import logging
+
+import structlog
+
+_SHARED = [
+    structlog.stdlib.add_log_level,
+    structlog.stdlib.add_logger_name,
+    structlog.processors.TimeStamper(fmt="iso", utc=True),
+]
+
+
+def text_formatter() -> logging.Formatter:
+    return structlog.stdlib.ProcessorFormatter(
+        processor=structlog.dev.ConsoleRenderer(colors=False), foreign_pre_chain=_SHARED
+    )
+
+
+def json_formatter() -> logging.Formatter:
+    return structlog.stdlib.ProcessorFormatter(
+        processor=structlog.processors.JSONRenderer(), foreign_pre_chain=_SHARED
+    )

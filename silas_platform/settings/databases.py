@@ -1,0 +1,30 @@
+"""Which database, as whom? The application's role is neither superuser nor owner; migrations use the owner's alias."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+
+def database(url: str, **extra: Any) -> dict[str, Any]:
+    """Django's settings for `postgresql://user:password@host:port/name?host=/socket/folder`."""
+    parts = urlsplit(url)
+    query = dict(parse_qsl(parts.query))
+    return {
+        "ENGINE": "django.db.backends.postgresql",
+        "NAME": unquote(parts.path.lstrip("/")),
+        "USER": unquote(parts.username or query.get("user", "")),
+        "PASSWORD": unquote(parts.password or ""),
+        "HOST": query.get("host") or unquote(parts.hostname or ""),
+        "PORT": str(parts.port or query.get("port", "")),
+        **extra,
+    }
+
+
+def databases(url: str, *, owner_url: str) -> dict[str, dict[str, Any]]:
+    """`default` for the application, through a pool; `owner` for migrations only, where its address is given."""
+    pool = {"min_size": 1, "max_size": 24, "timeout": 10}
+    found = {"default": database(url, OPTIONS={"pool": pool}, CONN_MAX_AGE=0)}
+    if owner_url:
+        found["owner"] = database(owner_url, CONN_MAX_AGE=0)
+    return found

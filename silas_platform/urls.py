@@ -1,0 +1,17 @@
+"""Which address leads to which room?"""
+
+from __future__ import annotations
+
+from django.contrib import admin
+from django.urls import URLPattern, URLResolver, path
+from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerView
+
+from silas_platform import health
+
+urlpatterns: list[URLPattern | URLResolver] = [
+    path("health", health.alive, name="health"),
+    path("health/ready", health.ready, name="health-ready"),
+    path("admin/", admin.site.urls),
+    path("api/v1/schema/", SpectacularAPIView.as_view(), name="schema"),
+    path("api/v1/docs/", SpectacularSwaggerView.as_view(url_name="schema"), name="docs"),
+]

@@ -1,0 +1,130 @@
+"""The tests' own PostgreSQL and Redis, migrated once, and the cast: owner, approver, agent, viewer, stranger.
+
+Database access commits, as in production; tests keep apart by making their own tenants.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import django
+import pytest
+
+from silas_platform.up.embedded import PostgresServer, RedisServer, start_postgres, start_redis
+
+
+_services: list[PostgresServer | RedisServer] = []
+_var: list[Path] = []
+
+
+def _start_services() -> None:
+    """Start the embedded servers before Django reads its settings; `SILAS_VAR` points every test process at them."""
+    if _services:
+        return
+    var = Path(tempfile.mkdtemp(prefix="silas-tests-"))
+    _var.append(var)
+    postgres = start_postgres(var, fsync=False)
+    redis = start_redis(var, persist=False)
+    _services.extend([postgres, redis])
+    os.environ.update(
+        SILAS_VAR=str(var), DATABASE_URL=postgres.dsn_app, DATABASE_OWNER_URL=postgres.dsn_owner, REDIS_URL=redis.url
+    )
+    os.environ["SILAS_TEST_SUPERUSER_DSN"] = postgres.superuser_dsn
+    os.environ["DJANGO_SETTINGS_MODULE"] = "silas_platform.settings.test"
+    django.setup()
+
+
+_start_services()
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    for service in _services:
+        service.stop()
+    for var in _var:
+        shutil.rmtree(var, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def migrated(django_db_blocker: Any) -> None:
+    """The whole schema, made by the owner's role as in production."""
+    from django.core.management import call_command
+
+    with django_db_blocker.unblock():
+        call_command("migrate", database="owner", verbosity=0)
+
+
+@pytest.fixture
+def database(migrated: None, django_db_blocker: Any) -> Iterator[None]:
+    """Real, committing access in the application's role."""
+    from django.db import connections
+
+    with django_db_blocker.unblock():
+        yield
+        connections.close_all()
+
+
+@pytest.fixture(scope="session")
+def superuser_dsn() -> str:
+    """For tests that go around every wall, as a hostile administrator of the database would."""
+    return os.environ["SILAS_TEST_SUPERUSER_DSN"]
+
+
+@pytest.fixture
+def tenant(database: None) -> Any:
+    from tests.factories.tenants import make_tenant
+
+    return make_tenant()
+
+
+@pytest.fixture
+def other_tenant(database: None) -> Any:
+    from tests.factories.tenants import make_tenant
+
+    return make_tenant()
+
+
+@pytest.fixture
+def owner(tenant: Any) -> Any:
+    from tests.factories.tenants import make_member
+
+    return make_member(tenant, "owner")
+
+
+@pytest.fixture
+def approver(tenant: Any) -> Any:
+    from tests.factories.tenants import make_member
+
+    return make_member(tenant, "approver")
+
+
+@pytest.fixture
+def agent(tenant: Any) -> Any:
+    from tests.factories.tenants import make_member
+
+    return make_member(tenant, "agent")
+
+
+@pytest.fixture
+def viewer(tenant: Any) -> Any:
+    from tests.factories.tenants import make_member
+
+    return make_member(tenant, "viewer")
+
+
+@pytest.fixture
+def stranger(database: None) -> Any:
+    from tests.factories.tenants import make_user
+
+    return make_user()
+
+
+@pytest.fixture
+def deployment(tenant: Any) -> Any:
+    from tests.factories.tenants import make_deployment
+
+    return make_deployment(tenant)
