@@ -1,0 +1,112 @@
+"""What exactly is a yes bound to? The one path from a payload to its hash.
+
+Always holds: equal meaning gives equal bytes, list order counts, and a payload that would come back
+changed from the database is refused before anybody can approve it. Pure; every room that asks for an
+approval hashes here (spec 5.11, contract silas 5.6 and 8).
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from kernel.canonical import canonical_json, sha256_hex
+from kernel.errors import SilasError
+
+PLAN_FIELDS: tuple[str, ...] = (
+    "id",
+    "type",
+    "title",
+    "parent",
+    "spawned_by",
+    "follow_up_of",
+    "domain",
+    "agent",
+    "budget",
+    "body",
+    "interaction_mode",
+    "input_artifacts_from",
+    "verify",
+    "gates",
+    "skills",
+    "access_levels",
+    "escalation",
+    "schedule",
+    "on_failure",
+    "on_stuck",
+    "failure_context",
+    "tasks",
+    "depends_on",
+)
+
+# jsonb keeps numbers as decimals: from here up a float comes back as an integer and hashes differently.
+_FLOAT_LIMIT = 1e16
+_INTEGER_LIMIT = 2**63
+_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
+
+
+def plan_projection(plan: Mapping[str, Any]) -> dict[str, Any]:
+    """The 23 hashed fields of a work item dump (contract silas 5.5); everything else is left out."""
+    missing = [name for name in PLAN_FIELDS if name not in plan]
+    if missing:
+        raise SilasError(
+            "payload_incomplete", "The plan lacks fields that an approval binds.", extra={"missing": missing}
+        )
+    return {name: plan[name] for name in PLAN_FIELDS}
+
+
+def plan_hash(plan: Mapping[str, Any]) -> str:
+    return payload_hash(plan_projection(plan))
+
+
+def batch_payload(*, goal_id: str, action: str, item_ids: Sequence[str]) -> dict[str, Any]:
+    """A reviewed batch; the order of the items is part of it and `batch_id` is not (contract silas 8)."""
+    return {"goal_id": goal_id, "action": action, "item_ids": list(item_ids), "count": len(item_ids)}
+
+
+def tool_call_payload(tool: str, args: Mapping[str, Any]) -> dict[str, Any]:
+    return {"tool": tool, "args": dict(args)}
+
+
+def payload_hash(payload: Mapping[str, Any]) -> str:
+    _require_stable(payload)
+    return sha256_hex(canonical_json(payload))
+
+
+def _require_stable(value: object) -> None:
+    """Refuse what JSON or jsonb would change on the way: the stored payload must hash like the approved one."""
+    if isinstance(value, Mapping):
+        _require_keys(value)
+        _require_each(value.values())
+        _require_each(value.keys())
+    elif isinstance(value, list | tuple):
+        _require_each(value)
+    elif not _is_stable(value):
+        raise SilasError("payload_not_canonical", "The payload holds a value that cannot be signed as it stands.")
+
+
+def _require_each(values: Any) -> None:
+    for value in values:
+        _require_stable(value)
+
+
+def _require_keys(value: Mapping[Any, Any]) -> None:
+    if not all(isinstance(key, str) for key in value):
+        raise SilasError("payload_not_canonical", "The payload has a key that is not text.")
+
+
+def _is_stable(value: object) -> bool:
+    if value is None or isinstance(value, bool):
+        return True
+    if isinstance(value, str):
+        return _UNSTORABLE.search(value) is None
+    if isinstance(value, int):
+        return abs(value) < _INTEGER_LIMIT
+    return isinstance(value, float) and _is_plain_float(value)
+
+
+def _is_plain_float(value: float) -> bool:
+    minus_zero = value == 0 and math.copysign(1.0, value) < 0
+    return math.isfinite(value) and abs(value) < _FLOAT_LIMIT and not minus_zero

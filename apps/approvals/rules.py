@@ -1,0 +1,183 @@
+"""Does this approval token cover this, now? And how grave is a card? Decided from values alone.
+
+Always holds: only an approved verdict opens anything, a standing yes compares template with template
+and keeps a child inside the goal's policy, and risk comes from scope and reversibility, never from an
+agent. No ORM, no clock, no keys beyond a public one (spec 0.5.2, 5.11; contract silas 8).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from datetime import datetime
+from typing import Any
+
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+from apps.approvals.enums import ApprovalScope, ApprovalVerdict, Reason, Risk
+from apps.approvals.payloads import payload_hash
+from apps.approvals.schemas import Approvable, SignedToken, SpawnPolicy, TokenClaims, Verdict
+from kernel.canonical import canonical_bytes, canonical_json
+
+SCOPE_RISK: dict[ApprovalScope, Risk] = {
+    ApprovalScope.SINGLE_STEP: Risk.LOW,
+    ApprovalScope.FULL_PLAN: Risk.MEDIUM,
+    ApprovalScope.STEP_RANGE: Risk.MEDIUM,
+    ApprovalScope.TOOL_TYPE: Risk.MEDIUM,
+    ApprovalScope.BUDGET: Risk.MEDIUM,
+    ApprovalScope.SKILL_INSTALL: Risk.MEDIUM,
+    ApprovalScope.CONNECTION_ACT: Risk.MEDIUM,
+    ApprovalScope.CREDENTIAL_USE: Risk.HIGH,
+    ApprovalScope.CONNECTION_MANAGE: Risk.HIGH,
+    ApprovalScope.AUTONOMY_THRESHOLD: Risk.HIGH,
+    ApprovalScope.STANDING: Risk.HIGH,
+    ApprovalScope.SELF_UPDATE: Risk.HIGH,
+}
+_LADDER = list(Risk)
+
+
+def risk_of(scope: ApprovalScope, *, reversible: bool, at_least: Risk = Risk.LOW) -> Risk:
+    """The rung of a card. `at_least` is what a skill declares for its tool: it can raise, never lower."""
+    if not reversible:
+        return Risk.IRREVERSIBLE
+    return max(SCOPE_RISK[scope], at_least, key=_LADDER.index)
+
+
+def signed_bytes(claims: TokenClaims) -> bytes:
+    """Canonical JSON of the ten signed fields, datetimes in ISO-8601 with their offset."""
+    return canonical_bytes(
+        {
+            "plan_hash": claims.plan_hash,
+            "work_item_id": claims.work_item_id,
+            "scope": claims.scope.value,
+            "verdict": claims.verdict.value,
+            "issued_at": claims.issued_at.isoformat(),
+            "expires_at": claims.expires_at.isoformat(),
+            "nonce": claims.nonce,
+            "approval_strength": claims.approval_strength.value,
+            "conditions": claims.conditions,
+            "max_executions": claims.max_executions,
+        }
+    )
+
+
+def is_signed_by(token: SignedToken, public_key: bytes) -> bool:
+    try:
+        Ed25519PublicKey.from_public_bytes(public_key).verify(token.signature, signed_bytes(token))
+    except (InvalidSignature, ValueError):
+        return False
+    return True
+
+
+def may_spend(
+    token: SignedToken, subject: Approvable, *, spawned: Approvable | None, now: datetime, used: int
+) -> Verdict:
+    """`verify` without its signature and its writes. `used` counts the token nonce's rows in the ledger."""
+    return _first_refusal(
+        lambda: _not_approved(token),
+        lambda: _unbound(token, subject, spawned),
+        lambda: _expired(token, now),
+        lambda: None if used < token.max_executions else Reason.EXECUTION_LIMIT_REACHED,
+    )
+
+
+def may_run(token: SignedToken, subject: Approvable, *, now: datetime, used: int, used_for_subject: bool) -> Verdict:
+    """`check` without its signature. `used_for_subject`: the ledger has a use bound to this very hash."""
+    standing = token.scope is ApprovalScope.STANDING
+    authorized, spawned = (subject.goal, subject) if standing else (subject, None)
+    return _first_refusal(
+        lambda: _not_approved(token),
+        lambda: _unbound(token, authorized, spawned),
+        lambda: _expired(token, now),
+        lambda: None if used <= token.max_executions else Reason.EXECUTION_LIMIT_EXCEEDED,
+        lambda: None if used and used_for_subject else Reason.TOKEN_NOT_CONSUMED,
+    )
+
+
+def _first_refusal(*questions: Callable[[], Reason | None]) -> Verdict:
+    refusals = (question() for question in questions)
+    return Verdict.of(next((reason for reason in refusals if reason), Reason.OK))
+
+
+def _not_approved(token: SignedToken) -> Reason | None:
+    return None if token.verdict is ApprovalVerdict.APPROVED else Reason.NOT_APPROVED
+
+
+def _expired(token: SignedToken, now: datetime) -> Reason | None:
+    return Reason.TOKEN_EXPIRED if now >= token.expires_at else None
+
+
+def _unbound(token: SignedToken, subject: Approvable | None, spawned: Approvable | None) -> Reason | None:
+    if subject is None or token.work_item_id != subject.id:
+        return Reason.STANDING_PARENT_MISMATCH if spawned else Reason.SUBJECT_MISMATCH
+    if token.plan_hash != subject.plan_hash:
+        return Reason.PLAN_HASH_MISMATCH
+    if token.scope is ApprovalScope.STANDING:
+        return _outside_standing(token, subject, spawned)
+    return Reason.SPAWN_NOT_ALLOWED if spawned else None
+
+
+def _outside_standing(token: SignedToken, goal: Approvable, child: Approvable | None) -> Reason | None:
+    if child is None:
+        return Reason.STANDING_REQUIRES_SPAWNED_TASK
+    if child.parent_id != goal.id:
+        return Reason.STANDING_PARENT_MISMATCH
+    if token.conditions.get("spawn_policy_hash") != spawn_policy_hash(goal.policy):
+        return Reason.SPAWN_POLICY_MISMATCH
+    return None if is_within(goal.policy, child) else Reason.SPAWN_OUTSIDE_POLICY
+
+
+def spawn_policy_hash(policy: SpawnPolicy) -> str:
+    """Hash of a goal's template, never of substituted text; the order of its lists does not count."""
+    return payload_hash(
+        {
+            "failure_context_template": policy.failure_context or "",
+            "skills": sorted(set(policy.skills)),
+            "gates": _as_sorted_text(policy.gates),
+            "verify": _as_sorted_text(policy.verify),
+            "escalation_config": _reachable_escalations(policy),
+        }
+    )
+
+
+def _as_sorted_text(dumps: Iterable[dict[str, Any]]) -> list[str]:
+    return sorted(canonical_json(dump) for dump in dumps)
+
+
+def _reachable_escalations(policy: SpawnPolicy) -> dict[str, dict[str, Any]]:
+    names = {policy.on_failure, *(str(gate.get("on_block")) for gate in policy.gates)}
+    return {name: policy.escalation[name] for name in sorted(names & set(policy.escalation))}
+
+
+def is_within(goal: SpawnPolicy, child: Approvable) -> bool:
+    """Does a concrete child stay inside its goal's policy? It may have fewer skills and more offline checks."""
+    return (
+        set(child.policy.skills) <= set(goal.skills)
+        and _as_sorted_text(child.policy.gates) == _as_sorted_text(goal.gates)
+        and _only_adds_offline_checks(goal, child.policy)
+        and child.policy.on_failure == goal.on_failure
+        and child.policy.escalation == goal.escalation
+        and follows_template(goal.failure_context or "", child.body)
+    )
+
+
+def _only_adds_offline_checks(goal: SpawnPolicy, child: SpawnPolicy) -> bool:
+    kept = set(_as_sorted_text(goal.verify))
+    added = [check for check in child.verify if canonical_json(check) not in kept]
+    return kept <= set(_as_sorted_text(child.verify)) and not any(check.get("network") for check in added)
+
+
+# `"$name"` stands for one JSON scalar, so that a value cannot break out of the call that holds it;
+# a bare `$name` stands for prose, which can never open or close a fenced call.
+_PLACEHOLDER = re.compile(r'"\$[a-z_]+"|\$[a-z_]+')
+_SCALAR = r'(?:"(?:[^"\\`\x00-\x1f]|\\["\\/bfnrt]|\\u[0-9a-f]{4})*"|-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?|true|false|null)'
+_PROSE = r"(?:(?!```).)*?"
+
+
+def follows_template(template: str, body: str) -> bool:
+    """Is `body` the template with its placeholders filled in, and nothing more?"""
+    fixed = _PLACEHOLDER.split(template)
+    holes = [_SCALAR if hole.startswith('"') else _PROSE for hole in _PLACEHOLDER.findall(template)]
+    pattern = "".join(re.escape(text) + hole for text, hole in zip(fixed, [*holes, ""], strict=True))
+    return re.fullmatch(pattern, body, flags=re.DOTALL) is not None
