@@ -1,15 +1,18 @@
 #!/usr/bin/env python
-"""How is a command started? Addresses of the embedded servers stand in for DATABASE_URL and REDIS_URL nobody gave."""
+"""How is a command started? On a developer's machine the embedded servers' addresses and our own keys stand in for
+those that nobody gave, so that every command speaks to what `manage.py up` runs."""
 
 import os
 import sys
 
+DEVELOPMENT = "silas_platform.settings.dev"
+
 
 def main() -> None:
-    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "silas_platform.settings.dev")
-    from silas_platform.up.environment import with_embedded_addresses
+    if os.environ.setdefault("DJANGO_SETTINGS_MODULE", DEVELOPMENT) == DEVELOPMENT:
+        from silas_platform.up.environment import with_embedded_addresses, with_keys
 
-    os.environ.update(with_embedded_addresses(os.environ))
+        os.environ.update(with_keys(with_embedded_addresses(os.environ)))
     from django.core.management import execute_from_command_line
 
     execute_from_command_line(sys.argv)

@@ -1,8 +1,8 @@
 """Which PostgreSQL and Redis do we use when nobody gave us one? (those of PyPI wheels, on unix sockets under `var`)
 
-A server started here is a direct child: it ends with `stop()`, or with us. One `var` belongs to one supervisor at a time;
-what a killed run left behind (processes, pid files, sockets) is cleared before the start. `manage.py up`, the tests and
-the benchmarks call this; production uses DATABASE_URL and REDIS_URL instead.
+A server started here is a direct child: it ends with `stop()`, or with us. One `var` belongs to one caller at a time;
+what a killed run left behind (processes, pid files, sockets) is cleared before the start. `manage.py up`, the tests
+and the benchmarks call this; production uses DATABASE_URL and REDIS_URL instead.
 """
 
 import hashlib
@@ -28,6 +28,8 @@ ROLES_SQL = Path(__file__).with_name("roles.sql")
 LOG_BYTES = 10_000_000
 # A unix socket's path ends at 107 bytes on Linux, 103 on macOS.
 SOCKET_PATH_BYTES = 100
+# Long enough to replay what a power cut left in the write-ahead log.
+START_SECONDS = 60.0
 
 
 @dataclass(frozen=True)
@@ -58,7 +60,7 @@ class RedisServer:
 def start_postgres(var: Path, *, database: str = "silas", fsync: bool = True) -> PostgresServer:
     """Start PostgreSQL 18 with pgvector on `var/postgres`, made on first use, and wait until it answers.
 
-    `fsync=False` trades safety against power loss for speed; for tests only. Raises `RuntimeError` with the server's log.
+    `fsync=False` trades safety against power loss for speed, in tests. Raises `RuntimeError` with the server's log.
     """
     home = _home(var, "postgres")
     user = _postgres_user(home)
@@ -142,7 +144,7 @@ def _give(directory: Path, user: str | None) -> None:
 
 
 def _postgres_user(home: Path) -> str | None:
-    """The account PostgreSQL runs as when we are root (it refuses to be root): the data's owner, else the first that exists."""
+    """PostgreSQL refuses to run as root: then it runs as the data's owner, else the first of these that exists."""
     if os.geteuid() != 0:
         return None
     import pwd
@@ -207,15 +209,15 @@ def _spawn_logged(
 
 
 def _clear_leftovers(directory: Path, *, name: str, stale: list[Path]) -> None:
-    """End a server that a killed run left on `directory`, then drop its pid files: their numbers may be in use again."""
+    """End a server that a killed run left on `directory`, then drop its pid files: the numbers may be taken."""
     if directory.exists():
         processes.end(processes.working_in(directory, name=name), first=signal.SIGINT, grace=20)
     for path in stale:
         path.unlink(missing_ok=True)
 
 
-def _await_answer(process: subprocess.Popen[bytes], ask: Callable[[], object], log: Path, *, seconds: float = 60.0) -> None:
-    give_up = time.monotonic() + seconds
+def _await_answer(process: subprocess.Popen[bytes], ask: Callable[[], object], log: Path) -> None:
+    give_up = time.monotonic() + START_SECONDS
     while process.poll() is None and time.monotonic() < give_up:
         try:
             ask()

@@ -1,7 +1,7 @@
 """How is a process started so that it cannot outlive us, and ended so that nothing of it remains?
 
-A child gets a session of its own (Ctrl-C reaches the supervisor alone, which then stops children in order) and, where the
-system offers it, a parent-death signal, so that even a supervisor killed with -9 takes its children along.
+A child gets a session of its own (Ctrl-C reaches the supervisor alone, which then stops children in order) and, where
+the system offers it, a parent-death signal, so that even a supervisor killed with -9 takes its children along.
 Start children from the main thread only: the parent-death signal fires when the starting thread ends.
 """
 
@@ -59,7 +59,7 @@ def _launcher(on_parent_death: signal.Signals, user: str | None) -> list[str]:
     setpriv = _setpriv()
     if setpriv is None:
         if user is not None:
-            raise RuntimeError("running as root needs `setpriv` (package util-linux) to start PostgreSQL as another user")
+            raise RuntimeError("as root, PostgreSQL can only be started with `setpriv` (package util-linux)")
         return []
     launcher = [setpriv, f"--pdeathsig={on_parent_death.name.removeprefix('SIG')}"]
     if user is not None:
@@ -92,6 +92,17 @@ def end(processes: Iterable[psutil.Process], *, first: signal.Signals = signal.S
     _outlasting(alive, seconds=5)
 
 
+def end_group(process: subprocess.Popen[bytes]) -> int:
+    """Kill what is left of the group that `process` leads, itself included, and collect it; returns its exit code.
+
+    Until it is collected its number stays taken, so the group cannot be somebody else's.
+    """
+    if process.returncode is None:
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)
+    return process.wait()
+
+
 def _signal(processes: Iterable[psutil.Process], number: signal.Signals) -> None:
     for process in processes:
         with suppress(psutil.NoSuchProcess):
@@ -114,7 +125,17 @@ def is_alive(process: psutil.Process) -> bool:
 
 
 def working_in(directory: Path, *, name: str) -> list[psutil.Process]:
-    """Processes called `name` whose working directory is `directory`: how a server is known to be ours, not a namesake."""
+    """Processes called `name` whose working directory is `directory`: how our server is told from a namesake."""
     here = os.path.realpath(directory)
     found = psutil.process_iter(["name", "cwd"])
     return [process for process in found if process.info["name"] == name and process.info["cwd"] == here]
+
+
+def marked(name: str, value: str) -> list[psutil.Process]:
+    """Processes that were started with `name=value` in their environment, ours excepted: how leftovers are known."""
+    found = []
+    for process in psutil.process_iter():
+        with suppress(psutil.Error, OSError):
+            if process.pid != os.getpid() and process.environ().get(name) == value:
+                found.append(process)
+    return found

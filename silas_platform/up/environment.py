@@ -1,0 +1,110 @@
+"""What does each process get to know? Addresses, keys and the rule for an open HOST.
+
+The signing key goes to web processes only, the secrets key to web and workers, the owner's database address to none of
+them (contract interfaces, Environment). Keys nobody gave are made under `var/keys`, mode 0600, and handed on as files.
+"""
+
+import ipaddress
+import os
+import secrets
+from collections.abc import Mapping
+from pathlib import Path
+
+from silas_platform.up.embedded import postgres_dsns, redis_url
+
+ROOT = Path(__file__).resolve().parents[2]
+KEYS = ("SECRET_KEY", "SILAS_SIGNING_KEY", "SILAS_SECRETS_KEY")
+# Whoever is not named here is told none of these.
+_TOLD = {
+    "web": {"SECRET_KEY", "SILAS_SIGNING_KEY", "SILAS_SECRETS_KEY"},
+    "worker": {"SECRET_KEY", "SILAS_SECRETS_KEY"},
+    "beat": {"SECRET_KEY"},
+}
+
+
+class StartRefused(Exception):
+    """The start would be unsafe or cannot work; the text says why and what to do."""
+
+
+def var_directory(env: Mapping[str, str]) -> Path:
+    return Path(env.get("SILAS_VAR") or ROOT / "var").resolve()
+
+
+def embedded_database(env: Mapping[str, str]) -> bool:
+    """Whether nobody named another PostgreSQL than our own."""
+    return env.get("DATABASE_URL", "") in ("", postgres_dsns(var_directory(env))[1])
+
+
+def embedded_redis(env: Mapping[str, str]) -> bool:
+    return env.get("REDIS_URL", "") in ("", redis_url(var_directory(env)))
+
+
+def with_embedded_addresses(env: Mapping[str, str]) -> dict[str, str]:
+    """`env` with the embedded servers' addresses where it names no other; migrations use the owner's role."""
+    told = dict(env)
+    var = var_directory(env)
+    if embedded_database(env):
+        told["DATABASE_OWNER_URL"], told["DATABASE_URL"], _ = postgres_dsns(var)
+    if embedded_redis(env):
+        told["REDIS_URL"] = redis_url(var)
+    told.setdefault("DATABASE_OWNER_URL", told["DATABASE_URL"])
+    return told
+
+
+def with_keys(env: Mapping[str, str]) -> dict[str, str]:
+    """`env` with every key given, by value or by file; makes those that are missing and keeps them for the next run."""
+    told = dict(env)
+    for name in KEYS:
+        if not is_given(env, name):
+            told[f"{name}_FILE"] = str(_kept_key(_key_path(env, name)))
+    return told
+
+
+def for_program(env: Mapping[str, str], program: str) -> dict[str, str]:
+    """What of `env` the program `web`, `worker` or `beat` may know."""
+    withheld = set(KEYS) - _TOLD[program]
+    hidden = {"DATABASE_OWNER_URL", *withheld, *(f"{name}_FILE" for name in withheld)}
+    return {name: value for name, value in env.items() if name not in hidden}
+
+
+def is_given(env: Mapping[str, str], name: str) -> bool:
+    """Whether somebody gave this key, by value or by file; one that we made ourselves under `var` does not count."""
+    file = env.get(f"{name}_FILE", "").strip()
+    return bool(env.get(name, "").strip() or (file and Path(file) != _key_path(env, name)))
+
+
+def is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+def open_host_faults(env: Mapping[str, str], *, debug: bool) -> list[str]:
+    """Why a start that others can reach over the network must not happen; empty for loopback."""
+    host = env.get("HOST") or "127.0.0.1"
+    if is_loopback(host):
+        return []
+    faults = [f"{name} (or {name}_FILE) is not given" for name in KEYS if not is_given(env, name)]
+    if not env.get("ALLOWED_HOSTS", "").strip():
+        faults.append("ALLOWED_HOSTS is not given")
+    if debug:
+        faults.append("DEBUG is on; set DEBUG=off")
+    return [f"HOST={host} is not loopback and {fault}" for fault in faults]
+
+
+def _key_path(env: Mapping[str, str], name: str) -> Path:
+    return var_directory(env) / "keys" / name.lower()
+
+
+def _kept_key(path: Path) -> Path:
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if not path.exists():
+        draft = path.with_suffix(".draft")
+        draft.unlink(missing_ok=True)
+        with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+            file.write(secrets.token_urlsafe(48))
+        draft.rename(path)
+    return path

@@ -1,0 +1,50 @@
+"""What does the operator see of many processes on one screen? Whole lines, each with the name of who wrote it.
+
+Colours only on a terminal. A line that a process left unfinished is shown when it ends.
+"""
+
+import os
+import sys
+from dataclasses import dataclass, field
+from typing import TextIO
+
+_COLOURS = (36, 32, 35, 33, 34)
+_WIDTH = 8
+
+
+@dataclass
+class Screen:
+    """The one place that writes to the terminal; `closed` once nobody reads any more (`| head`, a closed window)."""
+
+    out: TextIO = field(default_factory=lambda: sys.stdout)
+    colours: dict[str, int] = field(default_factory=dict)
+    closed: bool = False
+
+    def say(self, text: str) -> None:
+        """A line of the supervisor's own, without a name, so that scripts can look for `ready …`."""
+        try:
+            print(text, file=self.out, flush=True)
+        except OSError:
+            self.closed = True
+            self.out = open(os.devnull, "w")  # noqa: SIM115  (stands in for the terminal to the end)
+
+    def show(self, name: str, text: str) -> None:
+        prefix = f"{name:<{_WIDTH}}|"
+        if self.out.isatty():
+            colour = self.colours.setdefault(name, _COLOURS[len(self.colours) % len(_COLOURS)])
+            prefix = f"\x1b[{colour}m{prefix}\x1b[0m"
+        self.say(f"{prefix} {text}")
+
+
+@dataclass
+class LineBuffer:
+    """Turns the pieces that a pipe delivers into whole lines."""
+
+    rest: bytes = b""
+
+    def feed(self, piece: bytes) -> list[str]:
+        *whole, self.rest = (self.rest + piece).split(b"\n")
+        return [line.decode(errors="replace").rstrip("\r") for line in whole]
+
+    def finish(self) -> list[str]:
+        return self.feed(b"\n") if self.rest else []

@@ -1,0 +1,99 @@
+"""In which order does the platform come up on one machine, and how does it go down? (contract interfaces, `make run`)
+
+One run for one `var`. Leftovers of a killed run end first; `ready` is said only after the web process has answered that
+database, Redis and migrations are there. Every way out passes `stop()`. `manage.py up` is the only caller.
+"""
+
+import os
+import signal
+from collections.abc import Callable, Mapping
+
+from django.conf import settings
+from django.core.management import call_command
+from django.db import connections
+
+from silas_platform.up import processes, programs
+from silas_platform.up.address import Address, free_address, is_ready
+from silas_platform.up.demo import demo_logins
+from silas_platform.up.environment import (
+    StartRefused,
+    open_host_faults,
+    var_directory,
+    with_embedded_addresses,
+    with_keys,
+)
+from silas_platform.up.lines import Screen
+from silas_platform.up.lock import only_run
+from silas_platform.up.supervisor import Supervisor
+
+
+def run(given: Mapping[str, str], *, demo: bool, work: bool, screen: Screen) -> None:
+    """Run until a stop is asked for. Raises `StartRefused` when the start would be unsafe or cannot work."""
+    if faults := open_host_faults(given, debug=settings.DEBUG):
+        raise StartRefused("\n".join(faults))
+    env = with_keys(with_embedded_addresses(given))
+    with only_run(var_directory(env), screen):
+        processes.end(processes.marked(programs.MARK, str(var_directory(env))), grace=5)
+        address = free_address(env)
+        supervisor = Supervisor(screen)
+        _listen_to_signals(supervisor)
+        try:
+            _start_servers(supervisor, env)
+            fresh = _migrate()
+            logins = demo_logins(env, fresh=fresh, supervisor=supervisor) if demo else []
+            _start_programs(supervisor, env, address, work=work)
+            supervisor.run_until(lambda: is_ready(address, allowed_hosts=settings.ALLOWED_HOSTS))
+            if not supervisor.stopping:
+                _announce(screen, address, logins)
+            supervisor.run_until(_parent_is_gone())
+        finally:
+            supervisor.stop()
+
+
+def _start_servers(supervisor: Supervisor, env: Mapping[str, str]) -> None:
+    for server in programs.servers(env):
+        supervisor.keep(server)
+
+
+def _migrate() -> bool:
+    """Bring the schema up to date as its owner; returns whether nobody lives in it yet."""
+    from apps.tenants.models import Tenant
+
+    call_command("migrate", database="owner", verbosity=0, interactive=False)
+    if not settings.DEBUG:
+        call_command("collectstatic", verbosity=0, interactive=False)
+    fresh = not Tenant.objects.exists()
+    connections.close_all()
+    return fresh
+
+
+def _start_programs(supervisor: Supervisor, env: Mapping[str, str], address: Address, *, work: bool) -> None:
+    if supervisor.stopping:
+        return
+    supervisor.keep(programs.web(env, host=address.host, port=address.port))
+    if work:
+        supervisor.keep(programs.worker(env))
+        supervisor.keep(programs.beat(env))
+
+
+def _announce(screen: Screen, address: Address, logins: list[str]) -> None:
+    if logins:
+        screen.say(f"demo site  {address.url}/demo/meridian-insurance/")
+        screen.say(f"demo site  {address.url}/demo/harbor-retail/")
+    screen.say(f"console    {address.url}/console/")
+    screen.say(f"admin      {address.url}/admin/")
+    for line in logins:
+        screen.say(line)
+    screen.say(f"ready {address.url}/")
+
+
+def _listen_to_signals(supervisor: Supervisor) -> None:
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:  # what nohup ignores stays ignored
+            signal.signal(number, lambda *_: supervisor.ask_to_stop())
+
+
+def _parent_is_gone() -> Callable[[], bool]:
+    """Under `make`, whose death no signal tells us, a run ends with its parent; elsewhere it stays."""
+    parent = os.getppid()
+    return lambda: "MAKELEVEL" in os.environ and os.getppid() != parent
