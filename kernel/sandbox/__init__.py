@@ -1,0 +1,12 @@
+"""Run one untrusted command and come back alive (spec 9.1, 5.3).
+
+No network, no host files, no host environment, its own processes; bounded time, memory, output, disk and process
+count. Without a backend that can enforce all of this nothing runs: `SandboxUnavailable`. Blocking and thread-safe;
+never call it with a database transaction open.
+"""
+
+from kernel.sandbox.backends import Backend, backend
+from kernel.sandbox.runner import run
+from kernel.sandbox.spec import SandboxResult, SandboxSpec, SandboxUnavailable
+
+__all__ = ["Backend", "SandboxResult", "SandboxSpec", "SandboxUnavailable", "backend", "run"]

@@ -1,0 +1,122 @@
+"""What a sandbox run is given and what it gives back: plain values, checked when they are made.
+
+A spec that could smuggle something (a shell string, a path out of the work directory, a loader variable) cannot exist.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+
+from kernel.errors import SilasError
+
+Mount = Path | Mapping[str, bytes]
+
+RESERVED_MOUNTS = frozenset({"work", "out", "tmp"})
+SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "ash"})
+_MOUNT_NAME = re.compile(r"[a-z][a-z0-9_-]{0,31}")
+_ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
+# These steer the loader or the interpreter instead of informing the script.
+_FORBIDDEN_ENV = re.compile(r"(LD_|PYTHON|GCONV_|GLIBC_).*|PATH|HOME|TMPDIR|IFS|ENV|BASH_ENV")
+
+
+class SandboxUnavailable(SilasError):
+    """This machine cannot isolate a process; the caller must treat the run as refused, never run it unprotected."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__("sandbox_unavailable", message, status=503)
+
+
+@dataclass(frozen=True, slots=True)
+class SandboxSpec:
+    """One run. Inside, `work` is the writable current directory `/sandbox/work`, results go to `/sandbox/out`.
+
+    `read_only` mounts appear as `/sandbox/<name>`: a host directory (readable by everyone when we run as root) or file
+    contents. Memory is the sum over all processes, `output_bytes` the sum of stdout and stderr, `disk_mb` everything
+    written, `artifact_files` how many files may be left under `out/`.
+    """
+
+    argv: list[str]
+    work: Mapping[str, bytes] = field(default_factory=dict)
+    read_only: Mapping[str, Mount] = field(default_factory=dict)
+    env: Mapping[str, str] = field(default_factory=dict)
+    network: bool = False
+    timeout_seconds: float = 30.0
+    memory_mb: int = 512
+    cpu_seconds: int = 60
+    output_bytes: int = 100_000
+    disk_mb: int = 64
+    processes: int = 64
+    artifact_files: int = 100
+
+    def __post_init__(self) -> None:
+        problem = _problem(self)
+        if problem:
+            raise SilasError("sandbox_spec_invalid", problem)
+
+
+@dataclass(frozen=True, slots=True)
+class SandboxResult:
+    """How a run ended. `reason` is "" when the command ended by itself; then `exit_code` tells (negative: a signal).
+
+    Other reasons: `timeout` `output_limit` `memory_limit` `cpu_limit` `disk_limit` `process_limit` `artifact_limit`
+    `sandbox_failed`. After any of them the artifacts are empty.
+    """
+
+    exit_code: int | None
+    stdout: str
+    stderr: str
+    artifacts: dict[str, bytes] = field(default_factory=dict)
+    reason: str = ""
+    duration_seconds: float = 0.0
+
+    @property
+    def ok(self) -> bool:
+        return self.exit_code == 0 and not self.reason
+
+
+def is_safe_relative(name: str) -> bool:
+    """True for a path that stays below the directory it is put in and has one spelling."""
+    path = PurePosixPath(name)
+    return bool(name) and "\0" not in name and not path.is_absolute() and ".." not in path.parts and str(path) == name
+
+
+def _problem(spec: SandboxSpec) -> str:
+    return _argv_problem(spec.argv) or _file_problem(spec) or _env_problem(spec.env) or _limit_problem(spec)
+
+
+def _argv_problem(argv: list[str]) -> str:
+    if isinstance(argv, str) or not argv or not argv[0]:
+        return "argv must be a non-empty list"
+    if any("\0" in part for part in argv):
+        return "argv holds a NUL byte"
+    if PurePosixPath(argv[0]).name in SHELLS and any(part.startswith("-") and "c" in part for part in argv[1:2]):
+        return "shell strings are not run; pass the command as a list"
+    return ""
+
+
+def _file_problem(spec: SandboxSpec) -> str:
+    for name in spec.work:
+        if not is_safe_relative(name):
+            return f"work file {name!r} leaves the work directory"
+    for name, mount in spec.read_only.items():
+        if not _MOUNT_NAME.fullmatch(name) or name in RESERVED_MOUNTS:
+            return f"mount name {name!r} is not allowed"
+        if isinstance(mount, Mapping) and not all(is_safe_relative(inner) for inner in mount):
+            return f"mount {name!r} holds a path that leaves it"
+    return ""
+
+
+def _env_problem(env: Mapping[str, str]) -> str:
+    for name, value in env.items():
+        if not _ENV_NAME.fullmatch(name) or _FORBIDDEN_ENV.fullmatch(name):
+            return f"environment variable {name!r} is not allowed"
+        if "\0" in value:
+            return f"environment variable {name!r} holds a NUL byte"
+    return ""
+
+
+def _limit_problem(spec: SandboxSpec) -> str:
+    limits = ("timeout_seconds", "memory_mb", "cpu_seconds", "output_bytes", "disk_mb", "processes", "artifact_files")
+    wrong = [name for name in limits if not getattr(spec, name) > 0]
+    return f"limit {wrong[0]} must be positive" if wrong else ""

@@ -1,0 +1,67 @@
+"""Where nothing can isolate a process, nothing runs."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from kernel.sandbox import SandboxUnavailable, backend, seccomp
+from kernel.sandbox.backends import Bubblewrap, Unshare, candidates, choose
+from kernel.sandbox.runner import trial
+from tests.kernel.sandbox.conftest import WORKING
+
+REPOSITORY = Path(__file__).resolve().parents[3]
+ASK = """
+from kernel.sandbox import SandboxSpec, SandboxUnavailable, run
+try:
+    run(SandboxSpec(["true"]))
+    print("ran")
+except SandboxUnavailable as error:
+    print("refused", error.code)
+"""
+
+
+def test_backend_works_on_this_machine():
+    assert backend() in WORKING
+
+
+def test_backend_without_privileges_or_user_namespaces_refuses():
+    """A container as most platforms start them: no capabilities, no new user namespaces."""
+    strip = 'echo 0 > /proc/sys/user/max_user_namespaces && exec setpriv --bounding-set=-all --inh-caps=-all -- "$@"'
+    command = ["unshare", "--user", "--map-root-user", "sh", "-c", strip, "sh", sys.executable, "-c", ASK]
+    result = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, timeout=60, check=False)
+    assert result.stdout == "refused sandbox_unavailable\n"
+
+
+def test_backend_without_tools_refuses(monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(SandboxUnavailable, match="neither bwrap nor unshare"):
+        choose(trial)
+
+
+def test_backend_whose_trial_fails_is_passed_over():
+    chosen = choose(lambda candidate: "broken" if candidate.name == "bubblewrap" else "")
+    assert chosen.name == "unshare"
+
+
+def test_backend_when_all_trials_fail_names_every_reason():
+    with pytest.raises(SandboxUnavailable, match="unshare: broken"):
+        choose(lambda candidate: "broken")
+
+
+def test_candidates_prefer_bubblewrap_when_installed():
+    expected = Bubblewrap if shutil.which("bwrap") else Unshare
+    assert isinstance(next(candidates()), expected)
+
+
+def test_candidates_as_root_prefer_an_own_user():
+    assert next(candidates()).user_namespace is (os.geteuid() != 0)
+
+
+def test_filter_on_unknown_architecture_refuses(monkeypatch):
+    monkeypatch.setattr(seccomp, "MACHINES", {})
+    with pytest.raises(SandboxUnavailable, match="architecture"):
+        trial(WORKING[0])
