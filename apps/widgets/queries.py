@@ -1,0 +1,31 @@
+"""Which deployment answers at this public key? Unknown, misshapen and disabled look the same."""
+
+from __future__ import annotations
+
+from apps.tenants.models import Deployment, Tenant
+from apps.tenants.queries import deployment_by_key
+from apps.widgets import rules
+from kernel.tenancy import tenant_scope
+
+
+def open_deployment(key: str) -> Deployment | None:
+    """The enabled deployment with this key."""
+    found = deployment_by_key(key) if rules.is_key(key) else None
+    return found if found is not None and found.enabled else None
+
+
+def demo_tenants() -> list[Tenant]:
+    """Every tenant, for the links of the landing page. Demo mode only: a real platform names no customer in public."""
+    return list(Tenant.objects.all())
+
+
+def demo_deployment(tenant_slug: str) -> Deployment | None:
+    """The first enabled deployment of the tenant, for its demo page."""
+    tenant = Tenant.objects.filter(slug=tenant_slug).first()
+    if tenant is None:
+        return None
+    with tenant_scope(tenant):
+        found: Deployment | None = (
+            Deployment.objects.select_related("tenant").filter(enabled=True).order_by("created_at").first()
+        )
+        return found

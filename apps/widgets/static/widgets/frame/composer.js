@@ -1,0 +1,49 @@
+/* What does the visitor want to say? A field that grows with the text; Enter sends, Shift+Enter breaks the line. */
+
+/* The platform takes 4000 characters, in a frame of 16 KiB. */
+const LIMIT = 4000;
+const LIMIT_BYTES = 16000;
+const TYPING_EVERY = 3000;
+
+export class Composer {
+  constructor(form, { onSay, onTyping, onTooLong }) {
+    this.form = form;
+    this.field = form.querySelector("textarea");
+    this.button = form.querySelector("button");
+    Object.assign(this, { onSay, onTyping, onTooLong, told: 0 });
+    form.addEventListener("submit", (event) => { event.preventDefault(); this.submit(); });
+    this.field.addEventListener("input", () => this.changed());
+    this.field.addEventListener("keydown", (event) => {
+      if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+      event.preventDefault();
+      this.submit();
+    });
+    this.changed();
+  }
+
+  submit() {
+    const text = this.field.value.replaceAll("\0", "").trim();
+    if (!text) return;
+    if (text.length > LIMIT || new TextEncoder().encode(JSON.stringify(text)).length > LIMIT_BYTES) {
+      this.onTooLong();
+      return;
+    }
+    this.field.value = "";
+    this.changed();
+    this.onSay(text);
+  }
+
+  changed() {
+    this.field.rows = 1;
+    const line = parseFloat(getComputedStyle(this.field).lineHeight) || 22;
+    this.field.rows = Math.min(5, Math.max(1, Math.floor((this.field.scrollHeight - 12) / line)));
+    this.button.disabled = !this.field.value.trim();
+    if (this.button.disabled || Date.now() - this.told < TYPING_EVERY) return;
+    this.told = Date.now();
+    this.onTyping();
+  }
+
+  focus() {
+    this.field.focus({ preventScroll: true });
+  }
+}

@@ -1,0 +1,165 @@
+/* What has been said? Rows in the order of seq, with what is still being said (a streamed answer, a typing mark) after them.
+   A row is placed once; a frame seen before changes nothing. */
+
+import { el, time } from "./dom.js";
+import { markdown } from "./markdown.js";
+import { dateLocale, word } from "./words.js";
+
+const NEAR = 90;
+const PAUSE = 30 * 60 * 1000;
+
+export class Log {
+  constructor(root, { onCite, onSay }) {
+    this.box = root;
+    this.rows = root.querySelector("[data-rows]");
+    this.tail = root.querySelector("[data-tail]");
+    this.announcer = document.querySelector("[data-announce]");
+    this.latest = document.querySelector("[data-latest]");
+    this.onCite = onCite;
+    this.onSay = onSay;
+    this.live = new Map();
+    this.last = 0;
+    this.box.addEventListener("scroll", () => { this.latest.hidden = this.nearEnd(); }, { passive: true });
+    this.latest.addEventListener("click", () => this.toEnd());
+  }
+
+  /* Put a row at its place: by seq; a pending one last; one that is no record right after what is recorded by now. */
+  place(row, { seq, timestamp, pending = false } = {}) {
+    const stay = this.nearEnd();
+    const at = seq || (pending ? Infinity : this.last + 0.5);
+    if (seq) this.last = Math.max(this.last, seq);
+    row.dataset.seq = at;
+    if (timestamp) row.dataset.at = timestamp;
+    const next = [...this.rows.children].find((other) => other !== row && Number(other.dataset.seq) > at);
+    if (row.parentNode !== this.rows || next) this.rows.insertBefore(row, next || null);
+    this.separate(row);
+    if (stay) this.toEnd();
+    else this.latest.hidden = false;
+    return row;
+  }
+
+  /* A quiet date line where the conversation paused. */
+  separate(row) {
+    const before = row.previousElementSibling;
+    const pause = before?.dataset.at && row.dataset.at && new Date(row.dataset.at) - new Date(before.dataset.at) > PAUSE;
+    row.querySelector(":scope > .when")?.remove();
+    if (pause) row.prepend(el("div", { class: "when" }, time(row.dataset.at, dateLocale())));
+  }
+
+  visitor(text, options = {}) {
+    const row = this.place(el("div", { class: "row mine" }, el("p", { class: "you" }, text)), options);
+    this.suggest([]);
+    if (options.pending) this.toEnd();
+    return row;
+  }
+
+  /* The visitor's own words are not committed yet: say so, quietly, once it takes a while. */
+  mark(row, unsent) {
+    row.querySelector(".unsent")?.remove();
+    if (unsent) row.append(el("span", { class: "unsent" }, word("unsent")));
+  }
+
+  /* The bot or a person: text on the page, citations as labels after it. */
+  said({ text, sender, name, citations = [], suggestions = [], seq, timestamp }) {
+    const who = sender === "human" ? el("p", { class: "who" }, el("b", {}, name || word("person"))) : null;
+    const row = el("div", { class: `row ${sender}`, title: timestamp ? new Date(timestamp).toLocaleString(dateLocale()) : null });
+    row.append(el("div", { class: "bot" }, who, ...this.body(text, citations)));
+    this.place(row, { seq, timestamp });
+    if (this.isLast(row)) this.suggest(suggestions);
+    return row;
+  }
+
+  body(text, citations) {
+    const used = new Set();
+    const cite = (n) => {
+      if (!citations[n - 1]) return null;
+      used.add(n - 1);
+      return this.cite(citations[n - 1]);
+    };
+    const nodes = markdown(text, cite);
+    const rest = citations.filter((_, index) => !used.has(index));
+    if (!rest.length) return nodes;
+    const last = nodes.at(-1);
+    const labels = rest.flatMap((citation) => [" ", this.cite(citation)]);
+    if (last?.tagName === "P") last.append(...labels);
+    else nodes.push(el("p", {}, ...labels));
+    return nodes;
+  }
+
+  cite(citation) {
+    const label = citation.title || word("source");
+    return el("button", { type: "button", class: "cite", "aria-label": `${word("source")}: ${label}`, onclick: (event) => this.onCite(citation, event.currentTarget) }, label);
+  }
+
+  quiet(text, options) {
+    return this.place(el("div", { class: "row note" }, text), options);
+  }
+
+  /* A piece of an answer that is being written. */
+  delta({ turn, text }) {
+    const stay = this.nearEnd();
+    this.typing(false);
+    let piece = this.live.get(turn);
+    if (!piece) {
+      piece = { text: "", row: el("div", { class: "row live", "aria-hidden": "true" }, el("div", { class: "bot" })) };
+      this.live.set(turn, piece);
+      this.tail.append(piece.row);
+    }
+    piece.text += text;
+    piece.due ??= requestAnimationFrame(() => {
+      piece.due = null;
+      piece.row.firstChild.replaceChildren(...markdown(piece.text));
+      if (stay) this.toEnd();
+    });
+  }
+
+  endLive() {
+    for (const { row, due } of this.live.values()) {
+      cancelAnimationFrame(due);
+      row.remove();
+    }
+    this.live.clear();
+  }
+
+  typing(on, title = "") {
+    this.tail.querySelector(".typing")?.remove();
+    if (!on || this.live.size) return;
+    const stay = this.nearEnd();
+    this.tail.append(el("div", { class: "row typing", role: "img", "aria-label": word("typing", { title }) }, el("i"), el("i"), el("i")));
+    if (stay) this.toEnd();
+  }
+
+  suggest(texts) {
+    this.tail.querySelector(".suggest")?.remove();
+    if (!texts?.length) return;
+    const stay = this.nearEnd();
+    const chips = texts.slice(0, 5).map((text) => el("button", { type: "button", class: "chip", onclick: () => this.onSay(text) }, text));
+    this.tail.append(el("div", { class: "suggest", role: "group", "aria-label": word("suggestions") }, ...chips));
+    if (stay) this.toEnd();
+  }
+
+  announce(text) {
+    this.announcer.textContent = "";
+    setTimeout(() => { this.announcer.textContent = text; }, 50);
+  }
+
+  isLast(row) {
+    return row === this.rows.lastElementChild;
+  }
+
+  nearEnd() {
+    return this.box.scrollHeight - this.box.scrollTop - this.box.clientHeight < NEAR;
+  }
+
+  toEnd() {
+    this.box.scrollTop = this.box.scrollHeight;
+    this.latest.hidden = true;
+  }
+
+  clear() {
+    this.endLive();
+    this.last = 0;
+    this.rows.replaceChildren();
+    this.tail.replaceChildren();
+  }
+}

@@ -1,0 +1,57 @@
+/* Who is on the other side, and as whom does the visitor speak? The level chip with its expiry, and the person's banner. */
+
+import { named, word } from "./words.js";
+
+export class Presence {
+  constructor(onExpired) {
+    this.chip = document.querySelector("[data-level]");
+    this.banner = document.querySelector("[data-owner]");
+    this.onExpired = onExpired;
+    this.owner = "bot";
+    this.name = "";
+  }
+
+  access({ level, expires_at: until }) {
+    clearInterval(this.clock);
+    this.level = level;
+    this.until = until ? Date.parse(until) : 0;
+    this.tick();
+    if (this.until && !this.chip.hidden) this.clock = setInterval(() => this.tick(), 1000);
+  }
+
+  tick() {
+    const left = Math.ceil((this.until - Date.now()) / 1000);
+    const over = Boolean(this.until) && left <= 0;
+    const wasShown = !this.chip.hidden;
+    this.chip.hidden = !this.level || this.level === "public" || over;
+    if (over) {
+      clearInterval(this.clock);
+      if (wasShown) this.onExpired();
+      return;
+    }
+    const level = named(this.level);
+    const time = left >= 60 ? word("minutes", { n: Math.ceil(left / 60) }) : word("seconds", { n: left });
+    this.chip.textContent = this.until ? word("level", { level, left: time }) : level;
+    this.chip.title = this.until ? word("levelHelp", { level, left: time }) : word("levelOpen", { level });
+    this.chip.classList.toggle("soon", Boolean(this.until) && left < 60);
+  }
+
+  /* Returns whether the owner changed. */
+  owned({ owner, name }) {
+    const changed = owner !== this.owner;
+    this.owner = owner;
+    this.name = owner === "human" ? name || this.name || word("person") : "";
+    this.banner.hidden = owner !== "human";
+    if (owner === "human") this.banner.lastElementChild.textContent = word("answering", { name: capital(this.name) });
+    return changed;
+  }
+
+  clear() {
+    this.access({ level: "public" });
+    this.owned({ owner: "bot" });
+  }
+}
+
+export function capital(text) {
+  return text.charAt(0).toLocaleUpperCase() + text.slice(1);
+}

@@ -1,0 +1,66 @@
+/* Who is this visitor to the platform? Starts or resumes a session and keeps its short-lived token fresh. */
+
+const SPARE_SECONDS = 20;
+
+export class Refused extends Error {
+  constructor(status, { code = "unavailable", message = "", extra = {} } = {}) {
+    super(message || code);
+    this.code = code;
+    this.retryAfter = Number(extra.retry_after) || 0;
+    this.final = status >= 400 && status < 500 && status !== 429 && status !== 408;
+  }
+}
+
+export async function asJson(response) {
+  const body = await response.json().catch(() => ({}));
+  if (!response.ok) throw new Refused(response.status, body.error);
+  return body;
+}
+
+export class Session {
+  constructor(key, memory) {
+    this.key = key;
+    this.memory = memory;
+    this.locale = "";
+    this.identity = null;
+    this.onIdentity = () => {};
+    this.forget();
+  }
+
+  get known() {
+    return Boolean(this.memory.get("resume"));
+  }
+
+  /* The current {id, token, path}; asks the server only when there is none or it is about to expire. */
+  current() {
+    if (this.now && Date.now() < this.now.until) return Promise.resolve(this.now);
+    this.asking ??= this.start().finally(() => { this.asking = null; });
+    return this.asking;
+  }
+
+  async start() {
+    const asked = { locale: this.locale || undefined, resume_token: this.memory.get("resume"), identity_token: this.identity || undefined };
+    const response = await fetch(`/api/v1/widget/${encodeURIComponent(this.key)}/sessions`, {
+      method: "POST",
+      credentials: "omit",
+      headers: { "Content-Type": "application/json" },
+      body: JSON.stringify(asked),
+    });
+    const given = await asJson(response);
+    this.memory.set("resume", given.resume_token);
+    if (given.identity) this.onIdentity(given.identity);
+    const until = Date.now() + Math.max(1, given.expires_in - SPARE_SECONDS) * 1000;
+    this.now = { id: given.session_id, token: given.token, path: given.ws_path, until };
+    return this.now;
+  }
+
+  /* The token is no longer good; the resume token still is. */
+  expire() {
+    this.now = null;
+  }
+
+  forget() {
+    this.now = null;
+    this.asking = null;
+  }
+}

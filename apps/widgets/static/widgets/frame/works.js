@@ -1,0 +1,51 @@
+/* How far is the visitor's request? One card per work item, at the place where it began, changed in place. */
+
+import { el } from "./dom.js";
+import { word } from "./words.js";
+
+const PHASES = {
+  waiting: ["waiting", "pending", "proposed", "needs_approval", "awaiting_approval"],
+  running: ["running", "approved", "dispatched", "queued", "healthy"],
+  done: ["done"],
+  declined: ["declined", "cancelled", "expired", "withdrawn"],
+  stopped: ["failed", "stuck", "blocked", "paused", "refused"],
+};
+const TONES = { waiting: "warn", running: "busy", done: "ok", declined: "flat", stopped: "bad" };
+
+export function phase(status) {
+  return Object.keys(PHASES).find((name) => PHASES[name].includes(status)) || "running";
+}
+
+export class Works {
+  constructor(log) {
+    this.log = log;
+    this.cards = new Map();
+  }
+
+  /* A status frame: {work_item_id, status, text, title?, detail?, seq}. */
+  show(frame) {
+    const known = this.cards.get(frame.work_item_id);
+    if (known && frame.seq && frame.seq < known.seq) return;
+    const card = known || { title: word("work"), detail: "", row: el("div", { class: "row" }) };
+    card.title = frame.title || card.title;
+    card.detail = frame.detail || card.detail;
+    card.seq = frame.seq || card.seq || 0;
+    const state = phase(frame.status);
+    const text = frame.text || word(`${state}Text`);
+    card.row.replaceChildren(face(card, state, text));
+    if (!known) this.log.place(card.row, frame);
+    this.cards.set(frame.work_item_id, card);
+    this.log.announce(`${card.title}: ${word(state)}. ${text}`);
+  }
+
+  clear() {
+    this.cards.clear();
+  }
+}
+
+function face({ title, detail }, state, text) {
+  return el("section", { class: "await", "data-state": state, "aria-label": title },
+    el("div", { class: "line" }, el("b", {}, title), el("span", { class: `mark ${TONES[state]}` }, word(state))),
+    detail ? el("p", { class: "quiet" }, detail) : null,
+    el("p", { class: `line quiet step ${TONES[state]}` }, el("span", {}, text)));
+}

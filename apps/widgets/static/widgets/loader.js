@@ -1,0 +1,197 @@
+/* Silas widget loader: puts the chat bubble and its iframe on a page and offers window.Silas.
+   Talks only to its own iframe, at the exact origin this file came from. No dependency, no inline style. */
+(() => {
+  "use strict";
+  if (window.Silas?.boot) return;
+  const script = document.currentScript || document.querySelector('script[src*="/widget/v1/loader.js"]');
+  const origin = new URL(script.src, location.href).origin;
+  const queued = window.Silas?.q || [];
+  const listeners = {};
+  let settings = {};
+  let waiting = [];
+  let parts = null;
+  let ready = null;
+  let live = false;
+  let shown = false;
+  let opened = false;
+  let ending = 0;
+
+  const css = `:host { all: initial !important }
+[hidden] { display: none !important }
+.bubble, .panel { position: fixed; inset-block-end: 24px; inset-inline-end: 24px; z-index: 2147483000 }
+.left { inset-inline: 24px auto }
+.bubble { width: 56px; height: 56px; padding: 0; border: 0; border-radius: 50%; cursor: pointer; display: grid; place-items: center;
+  background: var(--silas-accent, #2c49d4); color: var(--silas-ink, #fff); box-shadow: 0 8px 28px rgb(20 20 15 / .22) }
+.bubble:hover { filter: brightness(1.07) }
+.bubble:focus-visible { outline: 3px solid var(--silas-accent, #2c49d4); outline-offset: 3px }
+svg { width: 26px; fill: none; stroke: currentColor; stroke-width: 1.7; stroke-linejoin: round }
+.count { position: absolute; inset-block-start: -3px; inset-inline-end: -3px; min-width: 21px; padding: 0 5px; box-sizing: border-box;
+  border-radius: 11px; background: #b3123d; color: #fff; font: 600 12px/21px system-ui, sans-serif }
+.panel { width: 388px; height: min(680px, calc(100vh - 48px)); border-radius: 20px; overflow: hidden;
+  background: var(--silas-surface, #fff); box-shadow: 0 0 0 1px rgb(20 20 15 / .1), 0 20px 60px rgb(20 20 15 / .22) }
+iframe { display: block; width: 100%; height: 100%; border: 0; color-scheme: normal }
+@media (max-width: 480px) {
+  .bubble { inset-block-end: 16px; inset-inline: auto 16px } .bubble.left { inset-inline: 16px auto }
+  .panel { inset: 0 !important; width: 100%; height: 100%; border-radius: 0; box-shadow: none } }`;
+
+  function make(tag, attributes, space = "http://www.w3.org/1999/xhtml") {
+    const node = document.createElementNS(space, tag);
+    for (const key in attributes) node.setAttribute(key, attributes[key]);
+    return node;
+  }
+
+  function icon() {
+    const space = "http://www.w3.org/2000/svg";
+    const svg = make("svg", { viewBox: "0 0 24 24", "aria-hidden": "true" }, space);
+    svg.append(make("path", { d: "M5 5h14a2 2 0 0 1 2 2v8a2 2 0 0 1-2 2h-7l-5 4v-4H5a2 2 0 0 1-2-2V7a2 2 0 0 1 2-2Z" }, space));
+    return svg;
+  }
+
+  function mount() {
+    const host = make("div", { "data-silas": "" });
+    const root = host.attachShadow({ mode: "open" });
+    const sheet = new CSSStyleSheet();
+    sheet.replaceSync(css);
+    root.adoptedStyleSheets = [sheet];
+    const bubble = make("button", { class: "bubble", type: "button", hidden: "", "aria-haspopup": "dialog" });
+    const count = make("span", { class: "count", hidden: "" });
+    const panel = make("div", { class: "panel", role: "dialog", hidden: "" });
+    const src = `${origin}/widget/v1/${encodeURIComponent(settings.deployment)}/#${encodeURIComponent(location.origin)}`;
+    const frame = make("iframe", { src });
+    bubble.append(icon(), count);
+    bubble.onclick = toggle;
+    panel.append(frame);
+    root.append(panel, bubble);
+    parts = { host, bubble, count, panel, frame, labels: {} };
+    document.body.append(host);
+    setTimeout(() => parts?.host === host && !live && emit("error", { code: "unavailable" }), 15000);
+  }
+
+  function render() {
+    const { bubble, count, panel, frame, labels } = parts;
+    panel.hidden = !(opened && live);
+    bubble.hidden = !shown || !panel.hidden;
+    bubble.setAttribute("aria-label", count.hidden ? labels.open : `${labels.open} (${count.textContent})`);
+    panel.setAttribute("aria-label", labels.title);
+    frame.title = labels.title;
+  }
+
+  function emit(event, detail) {
+    if (event === "ready") ready = detail;
+    for (const fn of [...(listeners[event] || [])]) {
+      try { fn(detail); } catch (error) { reportError(error); }
+    }
+    dispatchEvent(new CustomEvent(`silas:${event}`, { detail }));
+  }
+
+  // What is said before the iframe listens is kept and said in order once it does.
+  function tell(silas, data) {
+    if (live) parts.frame.contentWindow.postMessage({ silas, ...data }, origin);
+    else waiting.push([silas, data]);
+  }
+
+  const EVENTS = ["ready", "error", "message", "handoff", "consent"];
+  const heard = {
+    hello() {
+      live = true;
+      const font = getComputedStyle(document.documentElement).getPropertyValue("--silas-font").trim();
+      tell("init", { font, opened, locale: settings.locale || document.documentElement.lang, theme: settings.theme });
+      for (const [silas, data] of waiting.splice(0)) tell(silas, data);
+      render();
+    },
+    look({ colours, side, labels }) {
+      for (const key in colours) parts.host.style.setProperty(`--silas-${key}`, colours[key]);
+      for (const part of [parts.bubble, parts.panel]) part.classList.toggle("left", side === "left");
+      parts.labels = labels;
+      shown = true;
+      render();
+    },
+    unread({ count }) {
+      parts.count.textContent = count > 9 ? "9+" : count;
+      parts.count.hidden = !count;
+      render();
+      emit("unread", { count });
+    },
+    event({ event, detail }) { if (EVENTS.includes(event)) emit(event, detail); },
+    close,
+    gone: remove,
+  };
+
+  addEventListener("message", ({ source, origin: from, data }) => {
+    if (!parts || source !== parts.frame.contentWindow || from !== origin) return;
+    if (Object.hasOwn(heard, data?.silas)) heard[data.silas](data);
+  });
+
+  function remove() {
+    if (!ending) return;
+    clearTimeout(ending);
+    parts.host.remove();
+    parts = ready = null;
+    live = shown = false;
+    ending = 0;
+    settings = {};
+    waiting = [];
+  }
+
+  function boot(options) {
+    remove();
+    if (settings.deployment) return;
+    settings = { ...script.dataset, ...options };
+    if (!settings.deployment) throw new Error("Silas.boot: a deployment key is needed");
+    if (settings.attributes) setAttributes(settings.attributes);
+    if (settings.identity) identify(settings.identity);
+    if (document.body) mount();
+    else addEventListener("DOMContentLoaded", mount);
+    if (settings.open) open();
+  }
+
+  function open() {
+    if (opened || ending) return;
+    opened = true;
+    tell("open");
+    if (live) {
+      render();
+      parts.frame.focus();
+    }
+    emit("opened", {});
+  }
+
+  function close() {
+    if (!opened) return;
+    opened = false;
+    tell("close");
+    if (live) {
+      render();
+      parts.bubble.focus();
+    }
+    emit("closed", {});
+  }
+
+  function toggle() { if (opened) close(); else open(); }
+  function newConversation() { tell("renew"); }
+  function setTheme(theme) { tell("theme", { theme }); }
+  function setLocale(locale) { tell("locale", { locale }); }
+  function identify(jwt) { tell("identify", { jwt }); }
+  function setAttributes(attributes) { tell("attributes", { attributes }); }
+
+  // For logging out: the visitor's browser forgets the conversation.
+  function shutdown() {
+    if (!parts || ending) return;
+    opened = shown = false;
+    render();
+    tell("shutdown");
+    ending = setTimeout(remove, 1000);
+  }
+
+  function on(event, fn) {
+    (listeners[event] ||= new Set()).add(fn);
+    if (event === "ready" && ready) fn(ready);
+  }
+  function off(event, fn) { listeners[event]?.delete(fn); }
+
+  const api = { boot, open, close, toggle, identify, setAttributes, setLocale, setTheme, newConversation, shutdown, on, off };
+  const q = { push(...calls) { for (const [name, ...rest] of calls) if (Object.hasOwn(api, name)) api[name](...rest); } };
+  window.Silas = { ...api, q };
+  if (script.dataset.deployment) boot();
+  q.push(...queued);
+})();

@@ -1,0 +1,90 @@
+"""What does a visitor's browser load? The loader, the frame document, how the widget looks, the demo site, the landing page.
+
+The frame document is one and the same page for every key, known or not; only its policy tells who may frame it.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+from pathlib import Path
+
+from django.conf import settings
+from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
+from django.shortcuts import render
+from django.views.decorators.clickjacking import xframe_options_exempt
+from django.views.decorators.http import condition, require_safe
+
+from apps.widgets import queries, rules
+from kernel.errors import NotFound
+
+_STATIC = Path(__file__).parent / "static"
+_MODULES = tuple(
+    sorted(path.relative_to(_STATIC).as_posix() for path in (_STATIC / "widgets/frame").glob("*.js") if path.stem != "main")
+)
+
+
+@functools.cache
+def _loader_source() -> bytes:
+    return (_STATIC / "widgets/loader.js").read_bytes()
+
+
+def _loader_etag(request: HttpRequest) -> str:
+    return f'"{hashlib.sha256(_loader_source()).hexdigest()[:32]}"'
+
+
+@require_safe
+@condition(etag_func=_loader_etag)
+def loader(request: HttpRequest) -> HttpResponse:
+    """The embed script, at an address that never changes; any site may load it."""
+    headers = {
+        "Cache-Control": "public, max-age=300",
+        "Access-Control-Allow-Origin": "*",
+        "Cross-Origin-Resource-Policy": "cross-origin",
+    }
+    return HttpResponse(_loader_source(), content_type="text/javascript; charset=utf-8", headers=headers)
+
+
+@require_safe
+@xframe_options_exempt
+def frame(request: HttpRequest, key: str) -> HttpResponse:
+    """The iframe document; older browsers that know no frame-ancestors get X-Frame-Options where nobody may frame."""
+    deployment = queries.open_deployment(key)
+    listed = None if deployment is None else deployment.allowed_origins
+    response = render(request, "widgets/frame.html", {"modules": _MODULES})
+    response["Content-Security-Policy"] = rules.frame_policy(listed, host=request.get_host())
+    response["Cache-Control"] = "no-cache"
+    response["Referrer-Policy"] = "no-referrer"
+    if deployment is None:
+        response["X-Frame-Options"] = "DENY"
+    return response
+
+
+@require_safe
+def appearance(request: HttpRequest, key: str) -> JsonResponse:
+    """Title, theme, greeting and suggestions: what the widget shows before there is a session."""
+    deployment = queries.open_deployment(key)
+    if deployment is None:
+        return JsonResponse(NotFound("deployment").as_json(), status=404)
+    shown = {
+        "title": deployment.title,
+        "theme": deployment.theme,
+        "greeting": deployment.greeting,
+        "suggestions": deployment.suggestions,
+    }
+    return JsonResponse(shown, headers={"Cache-Control": "no-cache"})
+
+
+@require_safe
+def demo(request: HttpRequest, tenant_slug: str) -> HttpResponse:
+    """A page such as a customer of ours would have, with the widget on it; demo mode only."""
+    deployment = queries.demo_deployment(tenant_slug) if settings.DEMO else None
+    if deployment is None:
+        raise Http404
+    return render(request, "widgets/demo.html", {"deployment": deployment, "tenant": deployment.tenant})
+
+
+@require_safe
+def landing(request: HttpRequest) -> HttpResponse:
+    """Where everything is; the demo sites only in demo mode."""
+    return render(request, "widgets/landing.html", {"tenants": queries.demo_tenants() if settings.DEMO else []})
