@@ -1,0 +1,90 @@
+"""What may a visitor's browser ask over HTTP? To begin or resume its conversation.
+
+The widget's frame calls this from our own origin; which other sites may is the widget room's rule. Every refusal has the
+one JSON shape; a deployment that is unknown or disabled looks the same.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from drf_spectacular.utils import OpenApiResponse, extend_schema
+from rest_framework import serializers, status
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from apps.sessions.services import start_session
+from apps.tenants.models import Deployment
+from apps.widgets import rules as sites
+from apps.widgets.queries import open_deployment
+from kernel.errors import NotFound, SilasError
+
+_MAX_IDENTITY_TOKEN = 8192
+
+
+class StartRequest(serializers.Serializer[Any]):
+    resume_token = serializers.CharField(max_length=128, required=False, allow_blank=True, allow_null=True)
+    identity_token = serializers.CharField(
+        max_length=_MAX_IDENTITY_TOKEN, required=False, allow_blank=True, allow_null=True
+    )
+    locale = serializers.RegexField(r"^[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8}){0,3}$", max_length=20, required=False)
+
+
+class IdentityAnswer(serializers.Serializer[Any]):
+    accepted = serializers.BooleanField()
+    reason = serializers.CharField()
+
+
+class StartAnswer(serializers.Serializer[Any]):
+    session_id = serializers.UUIDField()
+    token = serializers.CharField(help_text="Short-lived; bound to this deployment and session")
+    resume_token = serializers.CharField(help_text="Keep it: it continues the same conversation later")
+    ws_path = serializers.CharField()
+    expires_in = serializers.IntegerField(help_text="Seconds the token lives")
+    identity = IdentityAnswer(required=False, help_text="Only when an identity token was given")
+
+
+class WidgetSessions(APIView):
+    """Begin or resume a visitor's conversation."""
+
+    @extend_schema(
+        operation_id="widget_session_start",
+        tags=["widget"],
+        request=StartRequest,
+        responses={
+            201: StartAnswer,
+            400: OpenApiResponse(description="`invalid`: a field is wrong"),
+            403: OpenApiResponse(description="`origin_not_allowed`: this site may not open the deployment"),
+            404: OpenApiResponse(description="`not_found`: unknown or disabled deployment"),
+        },
+    )
+    def post(self, request: Request, key: str) -> Response:
+        deployment = _deployment_for(request, key)
+        wanted = StartRequest(data=request.data)
+        wanted.is_valid(raise_exception=True)
+        asked = wanted.validated_data
+        started = start_session(
+            deployment, resume_token=asked.get("resume_token") or "", locale=asked.get("locale") or ""
+        )
+        answer: dict[str, Any] = {
+            "session_id": started.session_id,
+            "token": started.token,
+            "resume_token": started.resume_token,
+            "ws_path": f"/ws/widget/{deployment.public_key}/",
+            "expires_in": started.expires_in,
+        }
+        if asked.get("identity_token"):
+            answer["identity"] = {"accepted": False, "reason": "identity_key_missing"}
+        return Response(answer, status=status.HTTP_201_CREATED, headers={"Cache-Control": "no-store"})
+
+
+def _deployment_for(request: Request, key: str) -> Deployment:
+    """Raises `NotFound`, or 403 `origin_not_allowed` when a browser on a foreign site asks."""
+    deployment = open_deployment(key)
+    if deployment is None:
+        raise NotFound("deployment")
+    origin = request.headers.get("Origin")
+    if not sites.origin_allowed(origin, host=request.get_host(), listed=deployment.allowed_origins):
+        raise SilasError("origin_not_allowed", "This site may not open this chat.", status=403)
+    return deployment
