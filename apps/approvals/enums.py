@@ -55,7 +55,6 @@ class Reason(TextChoices):
 
     OK = "ok"
     TOKEN_UNKNOWN = "token_unknown"
-    KEY_UNKNOWN = "key_unknown"
     INVALID_SIGNATURE = "invalid_signature"
     NOT_APPROVED = "not_approved"
     SUBJECT_MISMATCH = "subject_mismatch"

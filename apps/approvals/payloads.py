@@ -12,6 +12,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from apps.approvals.schemas import Approvable, SpawnPolicy
 from kernel.canonical import canonical_json, sha256_hex
 from kernel.errors import SilasError
 
@@ -59,6 +60,18 @@ def plan_projection(plan: Mapping[str, Any]) -> dict[str, Any]:
 
 def plan_hash(plan: Mapping[str, Any]) -> str:
     return payload_hash(plan_projection(plan))
+
+
+def approvable_plan(plan: Mapping[str, Any], *, goal: Approvable | None = None) -> Approvable:
+    """A work item dump as the thing that asks to run; `goal`: the parent whose standing approval may cover it."""
+    return Approvable(
+        id=plan["id"],
+        plan_hash=plan_hash(plan),
+        parent_id=plan["parent"],
+        body=plan["body"],
+        policy=SpawnPolicy.model_validate({name: plan[name] for name in SpawnPolicy.model_fields}),
+        goal=goal,
+    )
 
 
 def batch_payload(*, goal_id: str, action: str, item_ids: Sequence[str]) -> dict[str, Any]:

@@ -39,12 +39,12 @@ def _from_base64(value: object) -> object:
         raise ValueError("not base64") from error
 
 
-def _to_base64(value: bytes) -> str:
+def to_base64(value: bytes) -> str:
     return base64.b64encode(value).decode("ascii")
 
 
 UtcDatetime = Annotated[AwareDatetime, AfterValidator(_to_utc)]
-Signature = Annotated[bytes, BeforeValidator(_from_base64), PlainSerializer(_to_base64, when_used="json")]
+Signature = Annotated[bytes, BeforeValidator(_from_base64), PlainSerializer(to_base64, when_used="json")]
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
 
@@ -78,6 +78,12 @@ class SignedToken(TokenClaims):
 
     token_id: str
     signature: Signature
+
+    @classmethod
+    def of_row(cls, row: object) -> SignedToken:
+        """What a stored token claims. Raises `ValidationError` when the row is not even shaped like one."""
+        claims = {name: getattr(row, name) for name in (*TokenClaims.model_fields, "signature")}
+        return cls(token_id=str(getattr(row, "pk", "")), **claims)
 
 
 class SpawnPolicy(Frozen):

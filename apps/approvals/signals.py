@@ -1,0 +1,13 @@
+"""News about cards for the rooms above. Receivers run inside the transaction that made the change."""
+
+from __future__ import annotations
+
+from apps.approvals.models import ApprovalToken, Card, Decision
+from kernel.events import Event
+
+# A card was put into the queue.
+card_opened: Event[[Card]] = Event("card_opened")
+# A person decided; the token is there when, and only when, the verdict was approved.
+card_decided: Event[[Card, Decision, ApprovalToken | None]] = Event("card_decided")
+# The status of a card changed, opening included; told last.
+card_changed: Event[[Card]] = Event("card_changed")

@@ -1,0 +1,213 @@
+"""A card is opened, decided once by the right person, or runs out."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+from uuid import uuid4
+
+import psycopg
+import pytest
+import time_machine
+from django.db import DatabaseError, IntegrityError
+
+from apps.approvals import queries, services, signals
+from apps.approvals.enums import ApprovalScope, ApprovalVerdict, CardStatus, Risk
+from apps.approvals.models import ApprovalToken, ApproverKey, Card, Decision
+from apps.approvals.schemas import Fact
+from apps.audit.models import AuditEntry
+from kernel.clock import now
+from kernel.errors import SilasError
+from kernel.tenancy import tenant_scope
+from tests.factories.approvals import make_plan, make_token, open_card
+from tests.factories.tenants import make_member
+from tests.rivals import race
+
+APPROVED = ApprovalVerdict.APPROVED
+
+
+def decide(tenant: Any, card: Card, user: Any, verdict: ApprovalVerdict = APPROVED) -> Decision:
+    with tenant_scope(tenant):
+        return services.decide_card(card.pk, user=user, verdict=verdict)
+
+
+def refusal(tenant: Any, card: Card, user: Any) -> SilasError:
+    with pytest.raises(SilasError) as caught:
+        decide(tenant, card, user)
+    return caught.value
+
+
+@pytest.mark.parametrize("role", ["agent", "viewer", "stranger"])
+def test_decide_card_without_approving_role_is_forbidden(tenant: Any, request: Any, role: str) -> None:
+    refused = refusal(tenant, open_card(tenant), request.getfixturevalue(role))
+    assert (refused.code, refused.status) == ("approver_required", 403)
+
+
+def test_decide_card_by_approver_of_other_tenant_is_forbidden(tenant: Any, other_tenant: Any) -> None:
+    foreign = make_member(other_tenant, "owner")
+    assert refusal(tenant, open_card(tenant), foreign).code == "approver_required"
+
+
+def test_decide_card_of_other_tenant_is_not_found(tenant: Any, other_tenant: Any, owner: Any) -> None:
+    assert refusal(tenant, open_card(other_tenant), owner).status == 404
+
+
+@pytest.mark.parametrize("role", ["owner", "approver"])
+def test_decide_card_by_approving_role_mints_a_token(tenant: Any, request: Any, role: str) -> None:
+    decision = decide(tenant, open_card(tenant), request.getfixturevalue(role))
+    assert decision.token.plan_hash == decision.card.payload_hash
+
+
+def test_decide_card_twice_is_refused(tenant: Any, owner: Any, approver: Any) -> None:
+    card = open_card(tenant)
+    decide(tenant, card, owner, ApprovalVerdict.DECLINED)
+    refused = refusal(tenant, card, approver)
+    assert (refused.code, refused.status) == ("card_decided", 409)
+
+
+def test_decide_card_by_two_at_once_is_won_by_one(tenant: Any, owner: Any, approver: Any) -> None:
+    card = open_card(tenant)
+    answers = race(lambda: decide(tenant, card, owner), lambda: decide(tenant, card, approver))
+    assert sorted(getattr(answer, "code", "won") for answer in answers) == ["card_decided", "won"]
+
+
+def test_decide_card_after_its_time_is_refused(tenant: Any, owner: Any) -> None:
+    card = open_card(tenant)
+    with time_machine.travel(card.expires_at, tick=False):
+        assert refusal(tenant, card, owner).code == "card_expired"
+
+
+@pytest.mark.parametrize("verdict", [verdict for verdict in ApprovalVerdict if verdict is not APPROVED])
+def test_decide_card_with_other_verdict_mints_no_token(tenant: Any, owner: Any, verdict: ApprovalVerdict) -> None:
+    decision = decide(tenant, open_card(tenant), owner, verdict)
+    with tenant_scope(tenant):
+        assert not ApprovalToken.objects.filter(decision=decision).exists()
+
+
+def test_decide_card_with_edited_payload_is_refused(tenant: Any, owner: Any, superuser_dsn: str) -> None:
+    card = open_card(tenant)
+    with psycopg.connect(superuser_dsn) as raw:
+        raw.execute(
+            "UPDATE approvals_card SET payload = jsonb_set(payload, '{title}', '\"X\"') WHERE id = %s", [card.pk]
+        )
+    assert refusal(tenant, card, owner).code == "card_damaged"
+
+
+def test_decide_card_when_a_receiver_fails_changes_nothing(tenant: Any, owner: Any) -> None:
+    card = open_card(tenant)
+
+    def fail(*_: Any) -> None:
+        raise RuntimeError("receiver")
+
+    signals.card_decided.connect(fail)
+    try:
+        with pytest.raises(RuntimeError):
+            decide(tenant, card, owner)
+    finally:
+        signals.card_decided.disconnect(fail)
+    with tenant_scope(tenant):
+        assert queries.card(card.pk).status == CardStatus.OPEN
+
+
+def test_decide_card_makes_one_key_for_one_person(tenant: Any, owner: Any) -> None:
+    race(*[lambda: make_token(tenant, owner, make_plan()) for _ in range(4)])
+    with tenant_scope(tenant):
+        assert ApproverKey.objects.filter(user=owner).count() == 1
+
+
+def test_decide_card_without_signing_key_is_refused(tenant: Any, owner: Any, settings: Any) -> None:
+    settings.SILAS_SIGNING_KEY = ""
+    assert refusal(tenant, open_card(tenant), owner).code == "signing_key_missing"
+
+
+def test_decide_card_with_other_signing_key_is_refused(tenant: Any, owner: Any, settings: Any) -> None:
+    make_token(tenant, owner, make_plan())
+    settings.SILAS_SIGNING_KEY = "another"
+    assert refusal(tenant, open_card(tenant), owner).code == "seal_broken"
+
+
+def test_decide_card_with_key_row_of_another_person_is_refused(
+    tenant: Any, owner: Any, approver: Any, superuser_dsn: str
+) -> None:
+    make_token(tenant, approver, make_plan())
+    with psycopg.connect(superuser_dsn) as raw:
+        raw.execute("UPDATE approvals_approverkey SET user_id = %s WHERE user_id = %s", [owner.pk, approver.pk])
+    assert refusal(tenant, open_card(tenant), owner).code == "seal_broken"
+
+
+def test_decision_cannot_be_rewritten(tenant: Any, owner: Any) -> None:
+    decision = decide(tenant, open_card(tenant), owner)
+    with pytest.raises(DatabaseError, match="cannot be rewritten"), tenant_scope(tenant):
+        Decision.objects.filter(pk=decision.pk).update(verdict="declined")
+
+
+def test_open_card_takes_risk_from_scope_and_reversibility(tenant: Any) -> None:
+    assert open_card(tenant, reversible=False).risk == Risk.IRREVERSIBLE
+
+
+def test_open_card_keeps_facts_without_blanks(tenant: Any) -> None:
+    card = open_card(tenant, facts=[Fact("Address", before="Old", after="New"), Fact("Affects", text="1 policy")])
+    assert card.facts == [
+        {"label": "Address", "before": "Old", "after": "New"},
+        {"label": "Affects", "text": "1 policy"},
+    ]
+
+
+def test_open_card_twice_for_one_subject_is_refused(tenant: Any) -> None:
+    subject = uuid4()
+    open_card(tenant, subject_id=subject)
+    with pytest.raises(IntegrityError):
+        open_card(tenant, subject_id=subject)
+
+
+def test_open_card_tells_the_rooms_above(tenant: Any) -> None:
+    told: list[Any] = []
+    signals.card_opened.connect(told.append)
+    try:
+        card = open_card(tenant)
+    finally:
+        signals.card_opened.disconnect(told.append)
+    assert told == [card]
+
+
+def test_open_cards_are_oldest_first(tenant: Any) -> None:
+    first, second = open_card(tenant), open_card(tenant)
+    with tenant_scope(tenant):
+        assert list(queries.open_cards()) == [first, second]
+
+
+def test_open_cards_of_other_tenant_are_not_seen(tenant: Any, other_tenant: Any) -> None:
+    open_card(other_tenant)
+    with tenant_scope(tenant):
+        assert queries.open_count() == 0
+
+
+def test_card_of_other_tenant_is_not_found(tenant: Any, other_tenant: Any) -> None:
+    foreign = open_card(other_tenant)
+    with pytest.raises(SilasError, match="no such card"), tenant_scope(tenant):
+        queries.card(foreign.pk)
+
+
+def test_expire_cards_closes_only_late_ones(tenant: Any) -> None:
+    late = open_card(tenant)
+    with time_machine.travel(now() + timedelta(days=1)):
+        fresh = open_card(tenant)
+        with tenant_scope(tenant):
+            services.expire_cards()
+            assert list(queries.open_cards()) == [fresh]
+    with tenant_scope(tenant):
+        assert queries.card(late.pk).status == CardStatus.EXPIRED
+
+
+def test_expire_cards_twice_closes_nothing_more(tenant: Any) -> None:
+    open_card(tenant)
+    with time_machine.travel(now() + timedelta(days=1)), tenant_scope(tenant):
+        assert [services.expire_cards(), services.expire_cards()] == [1, 0]
+
+
+def test_decide_card_is_written_down_without_words(tenant: Any, owner: Any) -> None:
+    card = open_card(tenant, scope=ApprovalScope.FULL_PLAN)
+    decide(tenant, card, owner)
+    with tenant_scope(tenant):
+        events = list(AuditEntry.objects.order_by("seq").values_list("event", flat=True))
+    assert events == ["card_opened", "card_decided", "approval_token_issued"]
