@@ -9,6 +9,9 @@ class AuditEvent(TextChoices):
     TENANT_CREATED = "tenant_created", "A tenant was created"
     STAFF_LOGGED_IN = "staff_logged_in", "A member of staff logged in"
 
+    # bus
+    MESSAGE_DEAD = "message_dead", "A message failed for good"
+
     # sessions
     SESSION_STARTED = "session_started", "A conversation began"
     MESSAGE_ACCEPTED = "message_accepted", "A visitor's message was stored"
@@ -16,8 +19,21 @@ class AuditEvent(TextChoices):
     TURN_SUPPRESSED = "turn_suppressed", "The bot's answer was dropped because a person had taken over"
     TURN_FAILED = "turn_failed", "A turn could not be completed"
     MODEL_FELL_BACK = "model_fell_back", "The model failed and the built-in one answered"
+    MEMORY_OPS_DROPPED = "memory_ops_dropped", "The model asked to remember something and was not obeyed"
+    INPUT_BLOCKED = "input_blocked", "A gate stopped a visitor's message"
+    OUTPUT_BLOCKED = "output_blocked", "A gate stopped an answer"
+    IDENTITY_FAILED = "identity_failed", "Somebody tried to prove who they are and failed"
     LEVEL_RAISED = "level_raised", "A visitor proved who they are"
     LEVEL_EXPIRED = "level_expired", "A visitor's level ran out"
     TAKEN_OVER = "taken_over", "A person took the conversation over"
     HANDED_BACK = "handed_back", "A person gave the conversation back to the bot"
+    PERSON_WANTED = "person_wanted", "A visitor asked for a person"
     STAFF_REPLIED = "staff_replied", "A person replied"
+
+    # approvals
+    CARD_OPENED = "card_opened", "A person was asked to decide"
+    CARD_DECIDED = "card_decided", "A person decided"
+    CARD_EXPIRED = "card_expired", "Nobody decided in time"
+    APPROVAL_TOKEN_ISSUED = "approval_token_issued", "An approval was signed"
+    APPROVAL_VERIFIED = "approval_verified", "An approval was spent"
+    APPROVAL_REFUSED = "approval_refused", "An approval did not hold"

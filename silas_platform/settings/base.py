@@ -38,6 +38,9 @@ INSTALLED_APPS = [
     "silas_platform.apps.PlatformConfig",
     "apps.tenants",
     "apps.audit",
+    "apps.approvals",
+    "apps.bus",
+    "apps.widgets",
 
 ]
 
@@ -91,7 +94,9 @@ CELERY_TASK_ACKS_LATE = True
 CELERY_TASK_REJECT_ON_WORKER_LOST = True
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
-CELERY_BEAT_SCHEDULE: dict[str, dict[str, object]] = {}
+CELERY_BEAT_SCHEDULE: dict[str, dict[str, object]] = {
+    "bus.sweep": {"task": "bus.sweep", "schedule": 5.0},
+}
 CELERY_BEAT_SCHEDULE_FILENAME = str(VAR_DIR / "celerybeat-schedule")
 
 AUTH_USER_MODEL = "tenants.User"
@@ -161,8 +166,11 @@ if env.text("SILAS_LOG", "text") not in ("text", "json"):
 
 # The visitor's token lives this long; the widget asks for a new one with its resume token (contract interfaces).
 VISITOR_TOKEN_SECONDS = 900
-TURN_LEASE_SECONDS = 60
+TURN_LEASE_SECONDS = 30
+TURN_SWEEP_SECONDS = 2
+CHECKPOINT_SECONDS = 60
 MAX_PENDING_TURNS = 20
 MODEL_FIRST_TOKEN_SECONDS = 20
 MODEL_TOTAL_SECONDS = 90
 CARD_TIMEOUT_SECONDS = env.number("SILAS_CARD_TIMEOUT", 1800)
+APPROVAL_TOKEN_SECONDS = env.number("SILAS_APPROVAL_SECONDS", 1800)

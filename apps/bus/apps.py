@@ -1,0 +1,6 @@
+from django.apps import AppConfig
+
+
+class BusConfig(AppConfig):
+    name = "apps.bus"
+    label = "bus"

@@ -1,0 +1,76 @@
+"""Which message is owed to whom? Durable queues with leases, and the list of messages that have had their effect.
+
+Always true of the rows: a message id is on a queue once, and a scope has at most one leased message a queue, whatever
+the code above does. `position` is given by the database at insert and orders a scope.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from django.db import models
+from django.db.models import Q
+from django.db.models.functions import Now
+
+from apps.bus.enums import LIVE, Kind, Queue, Sender, State
+from kernel.taint import Taint
+from kernel.tenancy import TenantModel
+
+
+class QueueMessage(TenantModel):
+    """One message (spec 19.2.1) and its delivery. `attempts` counts failed deliveries; `fence` counts all of them."""
+
+    queue = models.CharField(max_length=16, choices=Queue.choices)
+    kind = models.CharField(max_length=32, choices=Kind.choices)
+    message_id = models.CharField(max_length=128)
+    trace_id = models.CharField(max_length=64)
+    scope_id = models.CharField(max_length=64)
+    content = models.TextField(blank=True)
+    payload = models.JSONField(null=True, blank=True)
+    sender = models.CharField(max_length=16, choices=Sender.choices)
+    taint = models.CharField(max_length=16, choices=[(taint.value, taint.value) for taint in Taint])
+    task_id = models.UUIDField(null=True, blank=True)
+    created_at = models.DateTimeField(db_default=Now())
+
+    position = models.BigIntegerField(editable=False)
+    state = models.CharField(max_length=8, choices=State.choices, default=State.QUEUED)
+    attempts = models.PositiveSmallIntegerField(default=0)
+    available_at = models.DateTimeField(db_default=Now())
+    consumer = models.CharField(max_length=80, blank=True)
+    fence = models.BigIntegerField(default=0)
+    leased_until = models.DateTimeField(null=True, blank=True)
+    reason = models.CharField(max_length=200, blank=True)
+    finished_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta(TenantModel.Meta):
+        ordering: ClassVar = ["position"]
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["tenant", "queue", "message_id"], name="bus_message_once"),
+            models.UniqueConstraint(
+                fields=["tenant", "queue", "scope_id"], condition=Q(state=State.LEASED), name="bus_one_lease_a_scope"
+            ),
+            models.CheckConstraint(
+                condition=Q(state=State.LEASED, leased_until__isnull=False)
+                | (~Q(state=State.LEASED) & Q(leased_until__isnull=True)),
+                name="bus_leased_has_an_end",
+            ),
+        ]
+        indexes: ClassVar = [
+            models.Index(
+                fields=["tenant", "queue", "scope_id", "position"], condition=Q(state__in=LIVE), name="bus_by_scope"
+            ),
+            models.Index(fields=["tenant", "queue", "position"], condition=Q(state__in=LIVE), name="bus_by_queue"),
+        ]
+
+
+class Processed(TenantModel):
+    """A consumer has had its effect for a message; written in the effect's own transaction (spec 19.2.3)."""
+
+    consumer = models.CharField(max_length=80)
+    message_id = models.CharField(max_length=128)
+    created_at = models.DateTimeField(db_default=Now())
+
+    class Meta(TenantModel.Meta):
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["tenant", "consumer", "message_id"], name="bus_processed_once")
+        ]

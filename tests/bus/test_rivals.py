@@ -1,0 +1,142 @@
+"""Many hands reach for the same message, and holders die in the middle."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import pytest
+from django.db import connection
+
+from apps.bus import services
+from apps.bus.models import QueueMessage
+from apps.bus.schemas import AlreadyProcessed, Lease
+from kernel.tenancy import tenant_scope
+from tests.factories.bus import make_message
+from tests.rivals import race
+
+RIVALS = 8
+QUEUE = "executor"
+
+
+def all_at_once(step: Callable[[int], Any]) -> list[Any]:
+    return race(*(partial(step, number) for number in range(RIVALS)))
+
+
+def leasing(tenant: Any, **wish: Any) -> Callable[[int], Lease | None]:
+    def step(number: int) -> Lease | None:
+        with tenant_scope(tenant):
+            return services.lease(QUEUE, consumer=f"rival-{number}", **wish)
+
+    return step
+
+
+@pytest.mark.parametrize("scope_id", [None, "scope"])
+@pytest.mark.parametrize("repeat", range(10))
+def test_rivals_for_one_scope_find_one_holder(tenant: Any, scope_id: str | None, repeat: int) -> None:
+    for _ in range(3):
+        make_message(tenant)
+    taken = [lease for lease in all_at_once(leasing(tenant, scope_id=scope_id)) if lease]
+    assert [lease.message.fence for lease in taken] == [1]
+
+
+def test_rivals_for_many_scopes_get_a_message_each(tenant: Any) -> None:
+    for number in range(RIVALS):
+        make_message(tenant, scope_id=f"s-{number}")
+    for _ in range(RIVALS):
+        all_at_once(leasing(tenant))
+    with tenant_scope(tenant):
+        assert QueueMessage.objects.filter(state="leased", fence=1).count() == RIVALS
+
+
+def test_rivals_draining_a_queue_keep_every_scope_in_order(tenant: Any) -> None:
+    for number in range(40):
+        make_message(tenant, scope_id=f"s-{number % 4}", payload={"n": number})
+    done: list[tuple[str, int]] = []
+
+    def drain(number: int) -> None:
+        for _ in range(60):
+            with tenant_scope(tenant):
+                lease = services.lease(QUEUE, consumer=f"rival-{number}")
+            if lease:
+                with tenant_scope(tenant):
+                    services.ack(lease)
+                    done.append((lease.message.scope_id, lease.message.payload["n"]))
+
+    all_at_once(drain)
+    orders = [[n for scope, n in done if scope == f"s-{number}"] for number in range(4)]
+    assert orders == [list(range(number, 40, 4)) for number in range(4)]
+
+
+def test_enqueue_of_one_id_by_rivals_stores_one(tenant: Any) -> None:
+    all_at_once(lambda _: make_message(tenant, message_id="m-1").pk)
+    with tenant_scope(tenant):
+        assert QueueMessage.objects.count() == 1
+
+
+def test_lease_while_an_older_message_is_still_being_written_gives_nothing_and_breaks_nothing(tenant: Any) -> None:
+    """The older message commits while the younger is being leased: the scope must not end up with two holders."""
+    written, commit = threading.Event(), threading.Event()
+
+    def slow_writer() -> None:
+        try:
+            with tenant_scope(tenant):
+                services.enqueue(QUEUE, kind="system_event", scope_id="scope", sender="runtime")
+                written.set()
+                commit.wait(10)
+        finally:
+            connection.close()
+
+    writer = threading.Thread(target=slow_writer)
+    writer.start()
+    written.wait(10)
+    make_message(tenant)
+    first = leasing(tenant)(0)
+    commit.set()
+    writer.join()
+    assert (first is not None, leasing(tenant)(1), leasing(tenant, scope_id="scope")(2)) == (True, None, None)
+
+
+def test_mark_by_rivals_counts_once(tenant: Any) -> None:
+    def effect(_: int) -> bool:
+        try:
+            with tenant_scope(tenant):
+                services.mark_processed("test", "m-1")
+        except AlreadyProcessed:
+            return False
+        return True
+
+    assert sum(all_at_once(effect)) == 1
+
+
+HOLDER = """
+import django; django.setup()
+import sys, time, uuid
+from apps.bus import services
+from kernel.tenancy import tenant_scope
+with tenant_scope(uuid.UUID(sys.argv[1])):
+    services.lease("executor", consumer="doomed", seconds=1.0)
+print("held", flush=True)
+time.sleep(60)
+"""
+
+
+def test_message_of_a_killed_holder_comes_back_when_its_lease_has_run_out(tenant: Any) -> None:
+    make_message(tenant)
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLDER, str(tenant.pk)], stdout=subprocess.PIPE, env=dict(os.environ), text=True
+    ) as doomed:
+        assert doomed.stdout is not None
+        assert doomed.stdout.readline() == "held\n"
+        doomed.send_signal(signal.SIGKILL)
+    before = leasing(tenant)(0)
+    time.sleep(1.1)
+    after = leasing(tenant)(0)
+    assert (before, after is not None and after.message.attempts) == (None, 1)
