@@ -1,7 +1,7 @@
 """What may a visitor's browser ask over HTTP? To begin or resume its conversation.
 
-The widget's frame calls this from our own origin; which other sites may is the widget room's rule. Every refusal has the
-one JSON shape; a deployment that is unknown or disabled looks the same.
+The widget's frame calls this from our own origin; which other sites may is the widget room's rule. Every refusal has
+the one JSON shape; a deployment that is unknown or disabled looks the same.
 """
 
 from __future__ import annotations

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
+from apps.tenants.enums import Role
 from apps.tenants.models import Deployment, Membership, Tenant
+from kernel.errors import SilasError
 from kernel.tenancy import lookup_scope
 
 
@@ -31,3 +33,17 @@ def deployment_by_key(public_key: str) -> Deployment | None:
 def all_tenants() -> list[Tenant]:
     """Every tenant: for upkeep that visits each in its own scope."""
     return list(Tenant.objects.all())
+
+
+def role_of(user: Any) -> Role | None:
+    """The user's role in the scope's tenant; None for a stranger."""
+    role = Membership.objects.filter(user_id=user.pk).values_list("role", flat=True).first()
+    return Role(role) if role else None
+
+
+def require_role(user: Any, allowed: Collection[Role]) -> Role:
+    """The user's role in the scope's tenant, if it is one of `allowed`; raises 403 `forbidden_role` otherwise."""
+    role = role_of(user)
+    if role is None or role not in allowed:
+        raise SilasError("forbidden_role", "Your role does not allow this.", status=403)
+    return role

@@ -35,6 +35,7 @@ class Scope:
     platform: bool = False
     lookup: str = ""
     gathered: dict[Flush, list[Any]] = field(default_factory=dict)
+    gathered_last: dict[Flush, list[Any]] = field(default_factory=dict)
 
     def settings(self) -> tuple[str, str, str]:
         return (str(self.tenant_id or ""), "on" if self.platform else "", self.lookup)
@@ -60,12 +61,14 @@ def current_tenant_id() -> UUID:
     return tenant_id
 
 
-def gather_for_commit(flush: Flush, item: Any) -> None:
-    """Hand `item` to `flush` with all others gathered in this scope, once, as the last thing before COMMIT.
+def gather_for_commit(flush: Flush, item: Any, *, last: bool = False) -> None:
+    """Hand `item` to `flush` with all others gathered in this scope, once, just before COMMIT.
 
+    `last` is for the audit log alone: it locks the row every writer of a tenant needs, so it comes after everything.
     What a rolled-back scope gathered is dropped with it.
     """
-    current_scope().gathered.setdefault(flush, []).append(item)
+    scope = current_scope()
+    (scope.gathered_last if last else scope.gathered).setdefault(flush, []).append(item)
 
 
 @contextmanager
@@ -129,9 +132,9 @@ def _entered(scope: Scope, outer: Scope | None) -> Iterator[None]:
 
 
 def _flush(scope: Scope) -> None:
-    while scope.gathered:
-        flush, items = scope.gathered.popitem()
-        flush(items)
+    while waiting := scope.gathered or scope.gathered_last:
+        flush = next(iter(waiting))
+        flush(waiting.pop(flush))
 
 
 def _tell_database(scope: Scope) -> None:

@@ -40,6 +40,8 @@ INSTALLED_APPS = [
     "apps.audit",
     "apps.approvals",
     "apps.bus",
+    "apps.gates",
+    "apps.sessions",
     "apps.widgets",
 
 ]

@@ -1,0 +1,193 @@
+"""One live socket of one visitor: a presence. Checks who speaks, passes messages in, sends every recorded frame once.
+
+The first frame (or the `bearer.` subprotocol) authenticates within five seconds. Recorded frames leave in `seq` order: what
+a live poke skipped is read from the rows. A bad frame is answered and the socket stays; codes are those of the contract.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+from typing import Any
+from urllib.parse import urlsplit
+
+from channels.generic.websocket import AsyncWebsocketConsumer
+from django.db import Error as DatabaseError
+from pydantic import ValidationError
+
+from apps.sessions import presence, rules, runner, services, tokens
+from apps.sessions.schemas import (
+    MAX_FRAME_BYTES,
+    VISITOR_FRAME,
+    VISITOR_TYPES,
+    AuthFrame,
+    Busy,
+    MessageFrame,
+    TypingFrame,
+)
+from apps.tenants.queries import deployment_by_key
+from kernel import presence as sockets
+from kernel.errors import SilasError
+from kernel.tenancy import in_scope, in_thread
+
+_log = logging.getLogger(__name__)
+
+AUTH_SECONDS = 5
+NOT_AUTHENTICATED, FORBIDDEN, TOO_LARGE = 4001, 4003, 1009
+UNAVAILABLE_RETRY_SECONDS = 2
+
+
+class VisitorConsumer(AsyncWebsocketConsumer):
+    visitor: tokens.Visitor | None = None
+    counted = False
+    last_seq = 0
+    epoch = 0
+    _auth_timer: asyncio.TimerHandle | None = None
+
+    # -- coming and going ------------------------------------------------------------------------------------------
+
+    async def connect(self) -> None:
+        sockets.presence_opened()
+        self.counted = True
+        bearer = next((name for name in self.scope["subprotocols"] if name.startswith("bearer.")), None)
+        await self.accept(bearer)
+        self.key = self.scope["url_route"]["kwargs"]["key"]
+        deployment = await in_thread(deployment_by_key, self.key)
+        if deployment is None or not deployment.enabled or not _own_origin(self.scope["headers"]):
+            await self.close(FORBIDDEN)
+            return
+        if bearer:
+            await self._authenticate(AuthFrame(type="auth", token=bearer.removeprefix("bearer.")))
+        elif self.visitor is None:
+            loop = asyncio.get_running_loop()
+            self._auth_timer = loop.call_later(AUTH_SECONDS, lambda: loop.create_task(self._too_late()))
+
+    async def disconnect(self, code: int) -> None:
+        if self._auth_timer:
+            self._auth_timer.cancel()
+        if self.counted:
+            sockets.presence_closed()
+        if self.visitor:
+            await self.channel_layer.group_discard(rules.group_of(self.visitor.session_id), self.channel_name)
+
+    async def _too_late(self) -> None:
+        if self.visitor is None:
+            with contextlib.suppress(Exception):
+                await self.close(NOT_AUTHENTICATED)
+
+    async def _authenticate(self, frame: AuthFrame) -> None:
+        visitor = tokens.read(frame.token)
+        if visitor is None or visitor.deployment_key != self.key:
+            await self.close(NOT_AUTHENTICATED)
+            return
+        await self.channel_layer.group_add(rules.group_of(visitor.session_id), self.channel_name)
+        try:
+            arrival = await in_scope(visitor.tenant_id, presence.arrive, visitor, frame.after_seq)
+        except SilasError:
+            await self.close(FORBIDDEN)
+            return
+        self.visitor, self.epoch, self.last_seq = visitor, arrival.epoch, frame.after_seq
+        await self._send(arrival.ready)
+        for missed in arrival.missed:
+            await self._deliver(missed)
+
+    # -- from the visitor ------------------------------------------------------------------------------------------
+
+    async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
+        if len((text_data or "").encode()) + len(bytes_data or b"") > MAX_FRAME_BYTES:
+            await self.close(TOO_LARGE)
+            return
+        try:
+            await self._handle(text_data or "")
+        except SilasError as error:
+            await self._error(error.code, error.message, **error.extra)
+        except DatabaseError:
+            _log.exception("visitor_frame_failed")
+            message = "We cannot take messages for a moment. Yours was not stored; it will be sent again."
+            await self._error("unavailable", message, retry_after=UNAVAILABLE_RETRY_SECONDS)
+
+    async def _handle(self, text: str) -> None:
+        frame = _parse(text, authenticated=self.visitor is not None)
+        if isinstance(frame, AuthFrame):
+            if self.visitor is None:
+                await self._authenticate(frame)
+        elif self.visitor is None:
+            await self.close(NOT_AUTHENTICATED)
+        elif isinstance(frame, MessageFrame):
+            await self._message(frame, self.visitor)
+        elif isinstance(frame, TypingFrame):
+            event = {"type": "chat.typing", "sender": "visitor", "from": self.channel_name}
+            await self.channel_layer.group_send(rules.group_of(self.visitor.session_id), event)
+
+    async def _message(self, frame: MessageFrame, visitor: tokens.Visitor) -> None:
+        accepted = await in_scope(
+            visitor.tenant_id, services.accept_message, visitor.session_id, text=frame.text, client_id=frame.client_id
+        )
+        if isinstance(accepted, Busy):
+            message = "Several of your messages still wait for an answer."
+            await self._error("busy_retry", message, retry_after=accepted.retry_after, client_id=frame.client_id)
+            return
+        await self._send({"type": "ack", "client_id": frame.client_id, "seq": accepted.seq})
+        if accepted.wakes_bot:
+            runner.wake(visitor.tenant_id, visitor.session_id)
+
+    # -- to the visitor --------------------------------------------------------------------------------------------
+
+    async def chat_frame(self, event: dict[str, Any]) -> None:
+        if self.visitor is None:
+            return
+        frame = event["frame"]
+        if frame["seq"] > self.last_seq + 1:
+            for missed in await in_scope(
+                self.visitor.tenant_id, presence.missed, self.visitor.session_id, self.last_seq
+            ):
+                await self._deliver(missed)
+        await self._deliver(frame)
+
+    async def chat_delta(self, event: dict[str, Any]) -> None:
+        # A piece of a turn that began before a person took over is not shown (contract: from that commit on, nothing).
+        if self.visitor is not None and event["epoch"] >= self.epoch:
+            await self._send({"type": "delta", "turn": event["turn"], "text": event["text"]})
+
+    async def chat_typing(self, event: dict[str, Any]) -> None:
+        if event.get("from") != self.channel_name and self.visitor is not None and event["sender"] != "visitor":
+            await self._send({"type": "typing", "sender": event["sender"]})
+
+    async def _deliver(self, frame: dict[str, Any]) -> None:
+        if frame["seq"] != self.last_seq + 1:
+            return
+        self.last_seq = frame["seq"]
+        if frame["type"] == "owner":
+            self.epoch = frame["epoch"]
+        await self._send(frame)
+
+    async def _error(self, code: str, message: str, **extra: Any) -> None:
+        await self._send({"type": "error", "code": code, "message": message, **extra})
+
+    async def _send(self, frame: dict[str, Any]) -> None:
+        await self.send(text_data=json.dumps(frame))
+
+
+def _parse(text: str, *, authenticated: bool) -> Any:
+    try:
+        raw = json.loads(text)
+    except ValueError:
+        raise SilasError("not_json", "A frame must be JSON text.") from None
+    kind = raw.get("type") if isinstance(raw, dict) else None
+    if kind not in VISITOR_TYPES:
+        raise SilasError("unknown_type", "This type of frame is not known.")
+    try:
+        return VISITOR_FRAME.validate_python(raw)
+    except ValidationError as error:
+        first = error.errors(include_input=False, include_url=False, include_context=False)[0]
+        field = str(first["loc"][-1]) if first["loc"] else "frame"
+        raise SilasError("invalid_frame", f"Field {field}: {first['msg']}.", extra={"field": field}) from None
+
+
+def _own_origin(headers: list[tuple[bytes, bytes]]) -> bool:
+    """The widget's frame is served by us, so a browser's socket comes from our own origin; other clients send none."""
+    known = dict(headers)
+    origin = known.get(b"origin", b"").decode("latin-1")
+    return not origin or urlsplit(origin).netloc == known.get(b"host", b"").decode("latin-1")

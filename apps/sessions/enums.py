@@ -1,0 +1,31 @@
+from django.db.models import TextChoices
+
+
+class Owner(TextChoices):
+    """Who answers in a conversation."""
+
+    BOT = "bot", "Bot"
+    HUMAN = "human", "Person"
+
+
+class EntryKind(TextChoices):
+    """What a recorded frame is; each kind is a frame type of the socket protocol (contract interfaces)."""
+
+    MESSAGE = "message", "Message"
+    STATUS = "status", "Progress of work"
+    ACCESS = "access", "Access level"
+    OWNER = "owner", "Who answers"
+
+
+class Sender(TextChoices):
+    VISITOR = "visitor", "Visitor"
+    BOT = "bot", "Bot"
+    HUMAN = "human", "Person"
+    SYSTEM = "system", "System"
+
+
+class TurnStatus(TextChoices):
+    RUNNING = "running", "Running"
+    DONE = "done", "Done"
+    STOPPED = "stopped", "Stopped"
+    FAILED = "failed", "Failed"

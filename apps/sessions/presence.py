@@ -1,0 +1,61 @@
+"""What does somebody who connects see first? The state of a conversation and what they missed, in one transaction."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from apps.sessions import queries, rules
+from apps.sessions.models import PUBLIC, ChatSession
+from apps.sessions.tokens import Visitor
+from kernel.clock import now
+from kernel.errors import SilasError
+
+
+@dataclass(frozen=True)
+class Arrival:
+    """The `ready` frame, the missed frames in order, and the epoch that live deltas are held against."""
+
+    ready: dict[str, Any]
+    missed: list[dict[str, Any]]
+    epoch: int
+
+
+def arrive(visitor: Visitor, after_seq: int) -> Arrival:
+    """Raises `SilasError("forbidden")` when the deployment was disabled or the session is not of this deployment."""
+    session = queries.session_by_id(visitor.session_id)
+    if not session.deployment.enabled or session.deployment.public_key != visitor.deployment_key:
+        raise SilasError("forbidden", "This conversation is not available here.", status=403)
+    return Arrival(_ready(session), missed(session.pk, after_seq), session.owner_epoch)
+
+
+def missed(session_id: UUID, after_seq: int) -> list[dict[str, Any]]:
+    """Every frame after `after_seq`, in order."""
+    frames: list[dict[str, Any]] = []
+    while batch := queries.chronicle_after(session_id, after_seq):
+        frames += [rules.frame_of(entry) for entry in batch]
+        after_seq = batch[-1].seq
+    return frames
+
+
+def _ready(session: ChatSession) -> dict[str, Any]:
+    deployment = session.deployment
+    live = session.level_expires_at is None or session.level_expires_at > now()
+    expiry = {"expires_at": session.level_expires_at.isoformat()} if live and session.level_expires_at else {}
+    person = session.owner_user.display_name if session.owner_user else ""
+    return {
+        "type": "ready",
+        "session_id": str(session.pk),
+        "seq": session.seq,
+        "access_level": session.level if live else PUBLIC,
+        "owner": session.owner,
+        "name": person,
+        "deployment": {
+            "title": deployment.title,
+            "theme": deployment.theme,
+            "greeting": deployment.greeting,
+            "suggestions": deployment.suggestions,
+        },
+        **expiry,
+    }

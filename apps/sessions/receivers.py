@@ -1,0 +1,32 @@
+"""What news changes a conversation? A message that could not be answered, and the progress of work promised in it.
+
+Runs inside the transaction of whoever announced it.
+"""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from apps.audit.enums import AuditEvent
+from apps.audit.services import record
+from apps.bus.enums import Queue
+from apps.bus.models import QueueMessage
+from apps.bus.signals import message_dead
+from apps.sessions import chronicle, handoff
+from apps.sessions.enums import EntryKind, Owner, Sender
+from apps.sessions.locks import lock_session
+from kernel.taint import Taint
+
+APOLOGY = "I could not answer that, and I am sorry. A person has been told and will look at it."
+
+
+@message_dead.connect
+def _apologise(message: QueueMessage) -> None:
+    """A visitor's message that failed five times gets an honest word, and a person is asked for."""
+    if message.queue != Queue.PROXY:
+        return
+    session = lock_session(UUID(message.scope_id))
+    if session.owner == Owner.BOT:
+        chronicle.append(session, kind=EntryKind.MESSAGE, sender=Sender.BOT, text=APOLOGY, taint=Taint.AUTH)
+        handoff.want_person(session)
+    record(AuditEvent.TURN_FAILED, subject=f"session:{session.pk}", data={"reason": message.reason.split()[0][:60]})

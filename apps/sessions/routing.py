@@ -1,0 +1,7 @@
+"""Which socket address leads to the sessions room?"""
+
+from django.urls import path
+
+from apps.sessions.consumers import VisitorConsumer
+
+websocket_urlpatterns = [path("ws/widget/<str:key>/", VisitorConsumer.as_asgi())]

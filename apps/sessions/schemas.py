@@ -1,0 +1,69 @@
+"""What goes over the wire between a visitor and us? Frozen shapes (contract interfaces, widget socket)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+from uuid import UUID
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, TypeAdapter
+
+MAX_FRAME_BYTES = 16 * 1024
+MAX_TEXT = 4000
+
+
+@dataclass(frozen=True)
+class StartedSession:
+    """Answer of the session endpoint. `token` lives `expires_in` seconds; `resume_token` is given once per session."""
+
+    session_id: UUID
+    token: str
+    resume_token: str
+    expires_in: int
+    resumed: bool
+
+
+@dataclass(frozen=True)
+class Accepted:
+    """A visitor's message is committed under `seq`; `repeated` when its `client_id` was already stored."""
+
+    seq: int
+    repeated: bool
+    wakes_bot: bool
+
+
+@dataclass(frozen=True)
+class Busy:
+    """Nothing was stored: too many messages wait in this conversation. Try again after `retry_after` seconds."""
+
+    retry_after: int
+
+
+class _Frame(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+class AuthFrame(_Frame):
+    type: Literal["auth"]
+    token: str
+    after_seq: Annotated[int, Field(ge=0)] = 0
+
+
+class MessageFrame(_Frame):
+    type: Literal["message"]
+    text: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=MAX_TEXT)]
+    client_id: Annotated[str, StringConstraints(max_length=64, pattern=r"^[\w.:-]*$")] = ""
+
+
+class TypingFrame(_Frame):
+    type: Literal["typing"]
+
+
+class ReadFrame(_Frame):
+    type: Literal["read"]
+    seq: Annotated[int, Field(ge=0)] = 0
+
+
+VisitorFrame = Annotated[AuthFrame | MessageFrame | TypingFrame | ReadFrame, Field(discriminator="type")]
+VISITOR_FRAME: TypeAdapter[VisitorFrame] = TypeAdapter(VisitorFrame)
+VISITOR_TYPES = frozenset({"auth", "message", "typing", "read"})

@@ -1,0 +1,83 @@
+"""Steps 0 and 0.5: which message is owed an answer, under which policy, and what already waits for a person?
+
+One transaction. Everything the turn needs of the rows is read here once and frozen.
+"""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from django.conf import settings
+
+from apps.audit.enums import AuditEvent
+from apps.audit.services import record
+from apps.bus import services as bus
+from apps.bus.enums import Queue
+from apps.bus.schemas import Lease
+from apps.sessions import policy, queries
+from apps.sessions.access import AccessController, Grant
+from apps.sessions.enums import Owner
+from apps.sessions.models import ChatSession, ChronicleEntry, Turn
+from apps.sessions.state import TurnState
+from apps.work.queries import open_work_titles
+from kernel.clock import now
+
+HISTORY_MESSAGES = 30
+
+
+def open_turn(session_id: UUID, *, consumer: str) -> TurnState | None:
+    lease = bus.lease(Queue.PROXY, consumer=consumer, scope_id=session_id, seconds=settings.TURN_LEASE_SECONDS)
+    if lease is None:
+        return None
+    session = queries.session_by_id(session_id)
+    if session.owner == Owner.HUMAN:
+        _drop(lease, session)
+        return open_turn(session_id, consumer=consumer)
+    seq = int((lease.message.payload or {})["seq"])
+    *recent, message = queries.recent_messages(session_id, before_seq=seq + 1, limit=HISTORY_MESSAGES)
+    return _state(lease, session, message, tuple(recent))
+
+
+def grant_of(session: ChatSession) -> Grant:
+    return Grant(
+        level=session.level,
+        expires_at=session.level_expires_at,
+        verified=frozenset(session.verified_gates),
+        customer=session.customer,
+        customer_name=session.customer_name,
+    )
+
+
+def _state(
+    lease: Lease, session: ChatSession, message: ChronicleEntry, recent: tuple[ChronicleEntry, ...]
+) -> TurnState:
+    frozen = policy.load(session.deployment)
+    turn = Turn(
+        session=session,
+        message_seq=message.seq,
+        number=session.turns + 1,
+        epoch=session.owner_epoch,
+        step="precompile_gates",
+        started_at=now(),
+    )
+    turn.save(force_insert=True)
+    return TurnState(
+        tenant_id=session.tenant_id,
+        turn_id=turn.pk,
+        number=turn.number,
+        epoch=session.owner_epoch,
+        lease=lease,
+        session=session,
+        message=message,
+        recent=recent,
+        policy=frozen,
+        access=AccessController(frozen.levels, grant_of(session)).at(turn.started_at),
+        open_work=tuple(open_work_titles(session.pk)),
+        text=message.text,
+    )
+
+
+def _drop(lease: Lease, session: ChatSession) -> None:
+    """A person answers here: what was owed to the visitor by the bot is theirs now."""
+    bus.ack(lease)
+    record(AuditEvent.TURN_SUPPRESSED, subject=f"session:{session.pk}", data={"step": "precompile_gates"})

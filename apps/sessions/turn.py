@@ -1,0 +1,91 @@
+"""How is one message answered? The named steps of spec 5.1, in order, in three parts.
+
+The opening is one transaction: lease, rows, frozen policy. Between the transactions stands everything slow: gates, retrieval,
+models, tools; no transaction is open there. The closing is one transaction again: whatever the turn says and does is
+recorded together with the end of its lease, or not at all. A step returns None to go on, or a `Stop` that skips to the
+closing. Levels rise right after the gates that earned them, before any tool is offered (ADR 0004).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from uuid import UUID
+
+from apps.sessions.state import Stop, TurnState
+from apps.sessions.steps import answer, closing, context, input_gates, opening, output_gates, tools
+from kernel.tenancy import in_scope
+
+
+@dataclass(frozen=True)
+class Step:
+    """A step of spec 5.1: its number there, its name as stored, and what it does."""
+
+    number: str
+    name: str
+
+
+@dataclass(frozen=True)
+class SlowStep(Step):
+    """Runs between the transactions; may wait."""
+
+    run: Callable[[TurnState], Awaitable[Stop | None]]
+
+
+@dataclass(frozen=True)
+class ClosingStep(Step):
+    """Runs inside the closing transaction; `after_stop` also when an earlier step stopped the turn."""
+
+    run: Callable[[TurnState], None]
+    after_stop: bool = False
+
+
+OPENING: tuple[Step, ...] = (
+    Step("0", "precompile_gates"),
+    Step("0.5", "review_queue"),
+)
+BETWEEN: tuple[SlowStep, ...] = (
+    SlowStep("1", "input_gates", input_gates.check),
+    SlowStep("14", "update_access", input_gates.apply_levels),
+    SlowStep("2", "taint", context.classify),
+    SlowStep("3", "chronicle", context.remember_message),
+    SlowStep("4", "retrieve", context.retrieve),
+    SlowStep("5", "token_budget", context.enforce_budget),
+    SlowStep("6", "toolset", tools.build),
+    SlowStep("7", "answer", answer.route_and_answer),
+    SlowStep("8", "output_gates", output_gates.check),
+)
+CLOSING: tuple[ClosingStep, ...] = (
+    ClosingStep("9-10", "memory_requests", closing.drop_memory_requests),
+    ClosingStep("11", "record_response", closing.record_response, after_stop=True),
+    ClosingStep("12", "propose_plan", closing.propose_plan),
+    ClosingStep("13", "hand_over", closing.hand_over, after_stop=True),
+    ClosingStep("15", "record_outcome", closing.record_outcome, after_stop=True),
+    ClosingStep("16", "finish", closing.finish, after_stop=True),
+)
+STEPS: tuple[Step, ...] = (*OPENING, *BETWEEN, *CLOSING)
+
+
+def open_turn(session_id: UUID, *, consumer: str) -> TurnState | None:
+    """Take the oldest message that is owed an answer here; None when there is none. Steps 0 and 0.5, inside a scope."""
+    return opening.open_turn(session_id, consumer=consumer)
+
+
+async def run(state: TurnState) -> None:
+    """Answer the message of an opened turn. Raises what its steps raise; the caller gives the message back."""
+    for step in BETWEEN:
+        state.step = step.name
+        state.stop = await step.run(state)
+        if state.stop is not None:
+            break
+    await in_scope(state.tenant_id, close_turn, state)
+
+
+def close_turn(state: TurnState) -> None:
+    """The closing transaction. A turn whose conversation a person took over records nothing but that."""
+    if not closing.still_ours(state):
+        return
+    for step in CLOSING:
+        if step.after_stop or state.stop is None:
+            state.step = step.name if state.stop is None else state.step
+            step.run(state)

@@ -1,0 +1,84 @@
+"""Do levels move by gates and time only?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from apps.sessions.access import AccessController, Grant, highest_level
+
+NOON = datetime(2026, 2, 1, 12, tzinfo=UTC)
+
+
+@dataclass(frozen=True)
+class Level:
+    tools: list[str] = field(default_factory=list)
+    requires: list[str] = field(default_factory=list)
+    expires_after: int | None = None
+
+
+LEVELS = {
+    "public": Level(["knowledge_search"]),
+    "verified": Level(["knowledge_search", "claim_status"], ["identity_verified"], 900),
+    "trusted": Level(["knowledge_search", "claim_status", "close_account"], ["identity_verified", "second_factor"]),
+}
+VISITOR = AccessController(LEVELS, Grant())
+
+
+def _verified() -> AccessController:
+    return VISITOR.gate_passed("identity_verified", customer="C-1", customer_name="Maria", moment=NOON)
+
+
+def test_visitor_without_gates_has_public_tools_only() -> None:
+    assert VISITOR.allowed_tools() == {"knowledge_search"}
+
+
+def test_passed_gate_raises_level_with_its_expiry() -> None:
+    grant = _verified().grant
+    assert (grant.level, grant.expires_at) == ("verified", NOON + timedelta(seconds=900))
+
+
+def test_passed_gate_of_no_level_raises_nothing() -> None:
+    assert VISITOR.gate_passed("politeness", customer="C-1", customer_name="", moment=NOON).grant.level == "public"
+
+
+def test_level_with_two_gates_needs_both() -> None:
+    assert _verified().gate_passed("second_factor", customer="C-1", customer_name="", moment=NOON).grant.level == "trusted"
+
+
+def test_second_gate_of_another_customer_does_not_add_up() -> None:
+    mixed = _verified().gate_passed("second_factor", customer="C-2", customer_name="", moment=NOON)
+    assert mixed.grant.level == "public"
+
+
+def test_grant_at_its_expiry_is_public_again() -> None:
+    assert _verified().at(NOON + timedelta(seconds=900)).grant == Grant()
+
+
+def test_grant_just_before_expiry_still_stands() -> None:
+    assert _verified().at(NOON + timedelta(seconds=899)).grant.level == "verified"
+
+
+def test_grant_of_a_removed_level_is_public() -> None:
+    assert AccessController(LEVELS, Grant("gold", None)).at(NOON).grant == Grant()
+
+
+def test_reached_levels_are_the_level_and_those_below() -> None:
+    assert _verified().reached_levels() == ("public", "verified")
+
+
+def test_withheld_tool_names_the_lowest_level_that_has_it() -> None:
+    assert VISITOR.withholding_level("claim_status") == "verified"
+
+
+def test_tool_within_reach_is_not_withheld() -> None:
+    assert _verified().withholding_level("claim_status") is None
+
+
+@given(st.sets(st.sampled_from(["identity_verified", "second_factor", "x", "y"])))
+def test_level_never_exceeds_what_its_gates_allow(verified: set[str]) -> None:
+    level = highest_level(LEVELS, verified)
+    assert level == "public" or set(LEVELS[level].requires) <= verified
