@@ -10,9 +10,16 @@ DEVELOPMENT = "silas_platform.settings.dev"
 
 def main() -> None:
     if os.environ.setdefault("DJANGO_SETTINGS_MODULE", DEVELOPMENT) == DEVELOPMENT:
-        from silas_platform.up.environment import with_embedded_addresses, with_keys
+        from silas_platform.up.environment import StartRefused, with_embedded_addresses, with_keys
+        from silas_platform.up.roles import with_bound_roles
 
-        os.environ.update(with_keys(with_embedded_addresses(os.environ)))
+        try:
+            told = with_bound_roles(os.environ, make=sys.argv[1:2] == ["up"])
+        except StartRefused as refused:
+            sys.exit(str(refused))
+        told = with_keys(with_embedded_addresses(told))
+        os.environ.clear()
+        os.environ.update(told)
     from django.core.management import execute_from_command_line
 
     execute_from_command_line(sys.argv)

@@ -39,13 +39,27 @@ def embedded_redis(env: Mapping[str, str]) -> bool:
     return env.get("REDIS_URL", "") in ("", redis_url(var_directory(env)))
 
 
+def with_addresses_read(env: Mapping[str, str]) -> dict[str, str]:
+    """`env` with the addresses that came as files as values. Raises `StartRefused` for a file that cannot be read."""
+    told = dict(env)
+    for name in ("DATABASE_URL", "DATABASE_OWNER_URL", "REDIS_URL"):
+        if file := told.pop(f"{name}_FILE", ""):
+            if told.get(name):
+                raise StartRefused(f"give {name} or {name}_FILE, not both")
+            try:
+                told[name] = Path(file).read_text().strip()
+            except OSError as error:
+                raise StartRefused(f"{name}_FILE cannot be read: {error.strerror}") from None
+    return told
+
+
 def with_embedded_addresses(env: Mapping[str, str]) -> dict[str, str]:
     """`env` with the embedded servers' addresses where it names no other; migrations use the owner's role."""
-    told = dict(env)
+    told = with_addresses_read(env)
     var = var_directory(env)
-    if embedded_database(env):
+    if embedded_database(told):
         told["DATABASE_OWNER_URL"], told["DATABASE_URL"], _ = postgres_dsns(var)
-    if embedded_redis(env):
+    if embedded_redis(told):
         told["REDIS_URL"] = redis_url(var)
     told.setdefault("DATABASE_OWNER_URL", told["DATABASE_URL"])
     return told
@@ -100,11 +114,16 @@ def _key_path(env: Mapping[str, str], name: str) -> Path:
 
 
 def _kept_key(path: Path) -> Path:
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     if not path.exists():
-        draft = path.with_suffix(".draft")
-        draft.unlink(missing_ok=True)
-        with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-            file.write(secrets.token_urlsafe(48))
-        draft.rename(path)
+        write_private(path, secrets.token_urlsafe(48))
     return path
+
+
+def write_private(path: Path, text: str) -> None:
+    """Write a file that only we may read, whole or not at all."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    draft = path.with_name(f"{path.name}.draft")
+    draft.unlink(missing_ok=True)
+    with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+        file.write(text)
+    draft.rename(path)

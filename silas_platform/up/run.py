@@ -10,8 +10,10 @@ from collections.abc import Callable, Mapping
 
 from django.conf import settings
 from django.core.management import call_command
+from django.core.management.base import SystemCheckError
 from django.db import connections
 
+from apps.tenants.models import Tenant
 from silas_platform.up import processes, programs
 from silas_platform.up.address import Address, free_address, is_ready
 from silas_platform.up.demo import demo_logins
@@ -39,7 +41,7 @@ def run(given: Mapping[str, str], *, demo: bool, work: bool, screen: Screen) -> 
         _listen_to_signals(supervisor)
         try:
             _start_servers(supervisor, env)
-            fresh = _migrate()
+            fresh = _prepare()
             logins = demo_logins(env, fresh=fresh, supervisor=supervisor) if demo else []
             _start_programs(supervisor, env, address, work=work)
             supervisor.run_until(lambda: is_ready(address, allowed_hosts=settings.ALLOWED_HOSTS))
@@ -55,11 +57,13 @@ def _start_servers(supervisor: Supervisor, env: Mapping[str, str]) -> None:
         supervisor.keep(server)
 
 
-def _migrate() -> bool:
-    """Bring the schema up to date as its owner; returns whether nobody lives in it yet."""
-    from apps.tenants.models import Tenant
-
-    call_command("migrate", database="owner", verbosity=0, interactive=False)
+def _prepare() -> bool:
+    """Bring the schema up to date as its owner, then check the start; returns whether the database is still empty."""
+    call_command("migrate", database="owner", verbosity=0, interactive=False, skip_checks=True)
+    try:
+        call_command("check", databases=["default"])
+    except SystemCheckError as fault:
+        raise StartRefused(str(fault)) from None
     if not settings.DEBUG:
         call_command("collectstatic", verbosity=0, interactive=False)
     fresh = not Tenant.objects.exists()

@@ -1,0 +1,34 @@
+# One image for every service of compose.yaml; what it runs as, and which secrets it gets, is said there.
+FROM python:3.11.11-slim-bookworm AS dependencies
+COPY requirements/prod.txt /tmp/prod.txt
+RUN python -m venv /opt/venv \
+    && /opt/venv/bin/pip install --no-cache-dir --require-hashes --only-binary=:all: -r /tmp/prod.txt
+
+FROM python:3.11.11-slim-bookworm
+# bubblewrap makes the sandboxes in which skills' scripts and gates run.
+RUN apt-get update \
+    && apt-get install -y --no-install-recommends bubblewrap \
+    && rm -rf /var/lib/apt/lists/* \
+    && useradd --system --uid 10001 --create-home --home-dir /var/lib/silas silas
+COPY --from=dependencies /opt/venv /opt/venv
+WORKDIR /srv/silas
+COPY manage.py ./
+COPY tools/healthcheck tools/verify_audit.py tools/
+COPY skills skills
+COPY kernel kernel
+COPY apps apps
+COPY silas_platform silas_platform
+ENV PATH=/opt/venv/bin:$PATH \
+    PYTHONUNBUFFERED=1 \
+    PYTHONDONTWRITEBYTECODE=1 \
+    DJANGO_SETTINGS_MODULE=silas_platform.settings.prod \
+    SILAS_VAR=/var/lib/silas \
+    SILAS_LOG=json \
+    PORT=8420
+USER silas
+# The addresses are never used: collecting files reads settings, not services.
+RUN SECRET_KEY=only-for-this-step DATABASE_URL=postgresql://nowhere/none REDIS_URL=redis://nowhere \
+    python manage.py collectstatic --noinput --verbosity 0
+EXPOSE 8420
+HEALTHCHECK --interval=15s --timeout=5s --start-period=60s CMD ["python", "tools/healthcheck"]
+CMD ["sh", "-c", "python manage.py check --deploy --database default && exec python -m daphne --bind 0.0.0.0 --port $PORT --proxy-headers silas_platform.asgi:application"]

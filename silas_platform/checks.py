@@ -1,0 +1,59 @@
+"""May this process start like this? Numbered system checks (style, Django 7); `manage.py up` runs them first.
+
+silas.E001 an open HOST without its conditions · silas.E002 one key used for two jobs · silas.E003 a database role that
+row-level security does not bind.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+from django.conf import settings
+from django.core.checks import CheckMessage, Error, Tags, register
+from django.core.exceptions import ImproperlyConfigured
+from django.db import connections
+
+from silas_platform.settings import env
+from silas_platform.up.environment import open_host_faults
+
+
+def refuse_signing_key() -> None:
+    """Raise `ImproperlyConfigured` when this process could open approvers' keys and must not."""
+    if env.text("SILAS_SIGNING_KEY") or env.text("SILAS_SIGNING_KEY_FILE"):
+        raise ImproperlyConfigured("E_CFG_SIGNING_KEY: only web processes may hold SILAS_SIGNING_KEY")
+
+
+@register(Tags.security)
+def open_host_is_guarded(**_: Any) -> list[CheckMessage]:
+    """Contract interfaces, Environment: beyond loopback only with every key given, ALLOWED_HOSTS, and DEBUG off."""
+    return [Error(fault, id="silas.E001") for fault in open_host_faults(os.environ, debug=settings.DEBUG)]
+
+
+@register(Tags.security)
+def each_key_has_one_job(**_: Any) -> list[CheckMessage]:
+    """Who holds one key must not be able to guess another (architecture: who can sign, who can unseal)."""
+    given = [key for key in (settings.SECRET_KEY, settings.SILAS_SIGNING_KEY, settings.SILAS_SECRETS_KEY) if key]
+    if len(set(given)) == len(given):
+        return []
+    fault = "SECRET_KEY, SILAS_SIGNING_KEY and SILAS_SECRETS_KEY must be three different keys"
+    return [Error(fault, id="silas.E002")]
+
+
+@register(Tags.database)
+def database_role_is_bound(databases: Sequence[str] | None = None, **_: Any) -> list[CheckMessage]:
+    """The application's role is no superuser, cannot bypass row-level security and owns no table that it could open."""
+    if "default" not in (databases or ()):
+        return []
+    with connections["default"].cursor() as cursor:
+        cursor.execute(
+            "SELECT current_user, rolsuper OR rolbypassrls, EXISTS (SELECT FROM pg_class WHERE relowner = pg_roles.oid)"
+            " FROM pg_roles WHERE rolname = current_user"
+        )
+        role, unbound, owns = cursor.fetchone()
+    if not unbound and not owns:
+        return []
+    why = "is a superuser or bypasses row-level security" if unbound else "owns tables and could open their walls"
+    hint = "Serve as a role made by silas_platform/up/roles.sql; DATABASE_OWNER_URL is for migrations."
+    return [Error(f"the database role {role} of DATABASE_URL {why}", hint=hint, id="silas.E003")]
