@@ -76,11 +76,11 @@ TEMPLATES = [
     }
 ]
 
-DATABASES = databases(env.text("DATABASE_URL"), owner_url=env.text("DATABASE_OWNER_URL"))
+DATABASES = databases(env.secret("DATABASE_URL"), owner_url=env.secret("DATABASE_OWNER_URL"))
 DATABASE_THREADS = env.number("DATABASE_THREADS", 8)
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
-REDIS_URL = env.text("REDIS_URL")
+REDIS_URL = env.secret("REDIS_URL")
 CHANNEL_LAYERS = {
     "default": {"BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer", "CONFIG": {"hosts": [REDIS_URL]}},
 }
