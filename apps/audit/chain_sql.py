@@ -18,7 +18,8 @@ BEGIN
     END IF;
     FOR i IN 1 .. array_length(p_ids, 1) LOOP
         v_seq := v_seq + 1;
-        v_hash := encode(sha256(convert_to(p_heads[i] || v_prev || p_middles[i] || v_seq || p_tails[i], 'UTF8')), 'hex');
+        v_hash := encode(
+            sha256(convert_to(p_heads[i] || v_prev || p_middles[i] || v_seq || p_tails[i], 'UTF8')), 'hex');
         INSERT INTO audit_auditentry
             (entry_id, tenant_id, chain, seq, event, actor, subject, data, timestamp, prev_hash, entry_hash)
         VALUES (p_ids[i], p_tenant, p_chain, v_seq, p_events[i], p_actors[i], p_subjects[i], p_datas[i], p_stamps[i],
@@ -29,9 +30,7 @@ BEGIN
     RETURN v_seq;
 END $$;
 """
-APPEND_REVERSE = (
-    "DROP FUNCTION audit_append(uuid, uuid, uuid[], text[], text[], text[], text[], timestamptz[], text[], text[], text[]);"
-)
+APPEND_REVERSE = "DROP FUNCTION audit_append;"
 
 REFUSE = """
 CREATE FUNCTION audit_refuse() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -53,4 +52,43 @@ DROP TRIGGER audit_entry_no_truncate ON audit_auditentry;
 DROP TRIGGER audit_checkpoint_no_rewrite ON audit_auditcheckpoint;
 DROP TRIGGER audit_checkpoint_no_truncate ON audit_auditcheckpoint;
 DROP FUNCTION audit_refuse();
+"""
+
+# The head is the one row of a chain that changes, and it changes in one direction; keys stay for what they signed.
+GROW = """
+CREATE FUNCTION audit_head_grows() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF NEW.chain <> OLD.chain OR NEW.tenant_id IS DISTINCT FROM OLD.tenant_id OR NEW.seq <= OLD.seq THEN
+        RAISE EXCEPTION 'the head of an audit chain only grows' USING ERRCODE = 'insufficient_privilege';
+    END IF;
+    RETURN NEW;
+END $$;
+CREATE TRIGGER audit_head_grows BEFORE UPDATE ON audit_audithead FOR EACH ROW EXECUTE FUNCTION audit_head_grows();
+CREATE TRIGGER audit_head_stays BEFORE DELETE ON audit_audithead FOR EACH ROW EXECUTE FUNCTION audit_refuse();
+CREATE TRIGGER audit_head_no_truncate BEFORE TRUNCATE ON audit_audithead
+    FOR EACH STATEMENT EXECUTE FUNCTION audit_refuse();
+CREATE TRIGGER audit_key_no_rewrite BEFORE UPDATE OR DELETE ON audit_auditkey
+    FOR EACH ROW EXECUTE FUNCTION audit_refuse();
+CREATE TRIGGER audit_key_no_truncate BEFORE TRUNCATE ON audit_auditkey
+    FOR EACH STATEMENT EXECUTE FUNCTION audit_refuse();
+"""
+GROW_REVERSE = """
+DROP TRIGGER audit_head_grows ON audit_audithead;
+DROP TRIGGER audit_head_stays ON audit_audithead;
+DROP TRIGGER audit_head_no_truncate ON audit_audithead;
+DROP TRIGGER audit_key_no_rewrite ON audit_auditkey;
+DROP TRIGGER audit_key_no_truncate ON audit_auditkey;
+DROP FUNCTION audit_head_grows();
+"""
+
+# Whether a chain grew can be asked by its id, so that asking it of the platform's chain does not make it grow.
+FIND = """
+CREATE POLICY tenant_lookup ON audit_audithead FOR SELECT
+    USING (chain::text = (SELECT nullif(current_setting('silas.lookup', true), '')));
+CREATE POLICY tenant_lookup ON audit_auditcheckpoint FOR SELECT
+    USING (chain::text = (SELECT nullif(current_setting('silas.lookup', true), '')));
+"""
+FIND_REVERSE = """
+DROP POLICY tenant_lookup ON audit_audithead;
+DROP POLICY tenant_lookup ON audit_auditcheckpoint;
 """

@@ -2,7 +2,7 @@ from django.db.models import TextChoices
 
 
 class AuditEvent(TextChoices):
-    """Everything that can be written down, grouped by the room that writes it. Names are for ever; new ones are added."""
+    """Everything that can be written down, grouped by the room that writes it. Names are for ever."""
 
     # kernel, tenants
     PLATFORM_SCOPE_ENTERED = "platform_scope_entered", "Somebody looked at more than one tenant"

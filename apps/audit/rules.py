@@ -1,32 +1,60 @@
-"""What does an entry hash to, and where is a chain broken? Pure (docs/audit-format.md)."""
+"""What does an entry hash to, and where is a chain broken first? Pure (docs/audit-format.md).
+
+Everything is text as exported, so that a byte changed anywhere changes a verdict. The chain's own links, the head row
+and the signed checkpoints are three witnesses; the lowest sequence number that any of them contradicts is the answer.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import base64
+import binascii
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import datetime
-from uuid import UUID
 
-from kernel.canonical import canonical_json, sha256_hex
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+from kernel.canonical import canonical_bytes, canonical_json, sha256_hex
 
 GENESIS = "genesis"
-_PREV, _SEQ = "\x00prev\x00", -1
+_UNSIGNED = ""
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One entry as exported: everything that is hashed, and its two hashes."""
+    """One entry as exported: everything that is hashed, and its hash."""
 
-    chain: UUID
+    chain: str
     seq: int
-    entry_id: UUID
+    entry_id: str
     event: str
     actor: str
     subject: str
     data: str
-    timestamp: datetime
+    timestamp: str
     prev_hash: str
     entry_hash: str
+
+
+@dataclass(frozen=True)
+class Head:
+    """Where a chain ends: its last sequence number and that entry's hash."""
+
+    seq: int = 0
+    entry_hash: str = GENESIS
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A signed statement about the chain's first `seq` entries; `signature` is base64."""
+
+    chain: str
+    seq: int
+    entry_hash: str
+    count: int
+    created_at: str
+    key_id: str
+    signature: str
 
 
 @dataclass(frozen=True)
@@ -35,19 +63,28 @@ class Break:
     reason: str
 
 
+@dataclass(frozen=True)
+class Finding:
+    """What a verification saw: how many entries held, the hash they end in, and the first break if there is one."""
+
+    entries: int
+    head: str
+    broken: Break | None = None
+
+
 def hashed_text(entry: Entry) -> str:
     """The canonical JSON that is hashed; `data` is text inside it (contract silas 14.1)."""
     return canonical_json(
         {
             "actor": entry.actor,
-            "chain": str(entry.chain),
+            "chain": entry.chain,
             "data": entry.data,
-            "entry_id": str(entry.entry_id),
+            "entry_id": entry.entry_id,
             "event": entry.event,
             "prev_hash": entry.prev_hash,
             "seq": entry.seq,
             "subject": entry.subject,
-            "timestamp": entry.timestamp.isoformat(),
+            "timestamp": entry.timestamp,
         }
     )
 
@@ -64,14 +101,102 @@ def hash_parts(entry: Entry) -> tuple[str, str, str]:
     return head + '"prev_hash":"', '","seq":', ',"subject":' + tail
 
 
-def breaks(entries: Iterable[Entry]) -> Iterator[Break]:
-    """Every place where the chain does not hold, first first; reasons: missing, order, link, content."""
-    expected, prev = 1, GENESIS
+def key_id_of(public_key: bytes) -> str:
+    return sha256_hex(public_key)[:16]
+
+
+def statement(checkpoint: Checkpoint) -> bytes:
+    """The bytes that a checkpoint's signature covers."""
+    return canonical_bytes(
+        {
+            "chain": checkpoint.chain,
+            "count": checkpoint.count,
+            "created_at": checkpoint.created_at,
+            "entry_hash": checkpoint.entry_hash,
+            "key_id": checkpoint.key_id,
+            "seq": checkpoint.seq,
+        }
+    )
+
+
+def is_signed(checkpoint: Checkpoint, keys: Mapping[str, str]) -> bool:
+    """`keys`: public keys in hex by key id. An id that is not its key's own is no key."""
+    try:
+        public_key = bytes.fromhex(keys.get(checkpoint.key_id, ""))
+        if key_id_of(public_key) != checkpoint.key_id:
+            return False
+        signature = base64.b64decode(checkpoint.signature, validate=True)
+        Ed25519PublicKey.from_public_bytes(public_key).verify(signature, statement(checkpoint))
+    except (InvalidSignature, ValueError, binascii.Error):
+        return False
+    return True
+
+
+def inspect(
+    entries: Iterable[Entry],
+    *,
+    chain: str,
+    head: Head,
+    checkpoints: Iterable[Checkpoint],
+    keys: Mapping[str, str],
+    after: Head | None = None,
+) -> Finding:
+    """Walk `entries` (in order of seq, read once) and stop at the first break.
+
+    `after` starts the walk behind an entry that is already trusted. Reasons: docs/audit-format.md.
+    """
+    last = after or Head()
+    witnessed = _witnessed(checkpoints, chain, keys)
     for entry in entries:
-        if entry.seq != expected:
-            yield Break(expected, "missing" if entry.seq > expected else "order")
-        elif entry.prev_hash != prev:
-            yield Break(entry.seq, "link")
-        elif hash_of(entry) != entry.entry_hash:
-            yield Break(entry.seq, "content")
-        expected, prev = entry.seq + 1, entry.entry_hash
+        broken = _fault(entry, chain, last) or _contradiction(entry, witnessed.pop(entry.seq, ()))
+        if broken:
+            return Finding(last.seq, last.entry_hash, broken)
+        last = Head(entry.seq, entry.entry_hash)
+    ends = [*_head_faults(last, head), *_beyond(last, witnessed)]
+    return Finding(last.seq, last.entry_hash, min(ends, key=lambda found: found.seq, default=None))
+
+
+def _witnessed(checkpoints: Iterable[Checkpoint], chain: str, keys: Mapping[str, str]) -> dict[int, list[str]]:
+    """The hashes that checkpoints claim per sequence number; a checkpoint that nobody signed claims `_UNSIGNED`."""
+    claims: dict[int, list[str]] = {}
+    for checkpoint in checkpoints:
+        signed = checkpoint.chain == chain and is_signed(checkpoint, keys)
+        claims.setdefault(checkpoint.seq, []).append(checkpoint.entry_hash if signed else _UNSIGNED)
+    return claims
+
+
+def _fault(entry: Entry, chain: str, last: Head) -> Break | None:
+    if entry.seq > last.seq + 1:
+        return Break(last.seq + 1, "missing")
+    if entry.seq <= last.seq:
+        return Break(entry.seq, "order")
+    if entry.prev_hash != last.entry_hash:
+        return Break(entry.seq, "link")
+    if entry.chain != chain or hash_of(entry) != entry.entry_hash:
+        return Break(entry.seq, "content")
+    return None
+
+
+def _contradiction(entry: Entry, claims: Iterable[str]) -> Break | None:
+    for claim in claims:
+        if claim != entry.entry_hash:
+            return Break(entry.seq, "checkpoint" if claim else "signature")
+    return None
+
+
+def _head_faults(last: Head, head: Head) -> Iterator[Break]:
+    if head.seq > last.seq:
+        yield Break(last.seq + 1, "tail")
+    elif head.seq < last.seq:
+        yield Break(max(head.seq, 0) + 1, "head")
+    elif head.entry_hash != last.entry_hash:
+        yield Break(last.seq, "head")
+
+
+def _beyond(last: Head, claims: Mapping[int, list[str]]) -> Iterator[Break]:
+    """Checkpoints of entries that are not there: signed ones prove that the tail was cut."""
+    for seq, hashes in claims.items():
+        if _UNSIGNED in hashes:
+            yield Break(seq, "signature")
+        elif seq > last.seq:
+            yield Break(last.seq + 1, "tail")

@@ -1,7 +1,7 @@
 """How is something written down? `record()` inside the scope that changes it; the scope appends all of it, once, last.
 
-Entries hold ids, kinds and counts, never message text, names, arguments or secrets; `record` refuses long text. Anyone in
-a scope may call it. Nobody else writes to the chain.
+Entries hold ids, kinds and counts, never message text, names, arguments or secrets; `record` refuses long text. Anyone
+in a scope may call it. Nobody else writes to the chain.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ def record(
 ) -> UUID:
     """Append one entry to the scope's chain when it commits; returns the entry's id.
 
-    `actor` and `subject` are `kind:id` words. Values of `data` are ids, kinds, counts, flags, or lists of them; text with
-    spaces is refused (ValueError), because prose does not belong here.
+    `actor` and `subject` are `kind:id` words. Values of `data` are ids, kinds, counts, flags, or lists of them; text
+    with spaces is refused (ValueError), because prose does not belong here.
     """
     values = dict(data or {})
     for word in (actor, str(subject), *_texts(values)):
@@ -38,18 +38,18 @@ def record(
     entry_id = uuid4()
     scope = current_scope()
     entry = rules.Entry(
-        chain=scope.tenant_id or PLATFORM_CHAIN,
+        chain=str(scope.tenant_id or PLATFORM_CHAIN),
         seq=0,
-        entry_id=entry_id,
+        entry_id=str(entry_id),
         event=AuditEvent(event).value,
         actor=actor,
         subject=str(subject),
         data=canonical_json(values),
-        timestamp=now(),
+        timestamp=now().isoformat(),
         prev_hash="",
         entry_hash="",
     )
-    gather_for_commit(_append, entry)
+    gather_for_commit(_append, entry, last=True)
     return entry_id
 
 
@@ -71,11 +71,11 @@ def _append(entries: list[rules.Entry]) -> None:
     parts = [rules.hash_parts(entry) for entry in entries]
     with connection.cursor() as cursor:
         cursor.execute(
-            "SELECT audit_append(%s::uuid, %s::uuid, %s::uuid[], %s::text[], %s::text[], %s::text[], %s::text[],"
-            " %s::timestamptz[], %s::text[], %s::text[], %s::text[])",
+            "SELECT audit_append(%s::uuid, %s::uuid, %s::text[]::uuid[], %s::text[], %s::text[], %s::text[],"
+            " %s::text[], %s::text[]::timestamptz[], %s::text[], %s::text[], %s::text[])",
             [
                 chain,
-                None if chain == PLATFORM_CHAIN else chain,
+                None if chain == str(PLATFORM_CHAIN) else chain,
                 [entry.entry_id for entry in entries],
                 [entry.event for entry in entries],
                 [entry.actor for entry in entries],

@@ -1,0 +1,127 @@
+"""How does a chain leave the house? JSON lines that a stranger can check: header, checkpoints, entries.
+
+Every line is canonical JSON with exactly the fields of its kind; a line that is not is a fault at its place
+(docs/audit-format.md).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, fields
+from itertools import chain as joined
+from pathlib import Path
+from typing import Any, TextIO
+
+from apps.audit.queries import ChainView
+from apps.audit.rules import Break, Checkpoint, Entry, Finding, Head, inspect
+from kernel.canonical import canonical_json
+from kernel.clock import now
+
+FORMAT, VERSION = "silas-audit", 1
+_NAME = re.compile(r"@?[A-Za-z0-9_-]{1,60}\Z")
+_HEADER = {"chain", "checkpoints", "exported_at", "format", "head", "keys", "tenant", "version"}
+
+
+class BundleFault(Exception):
+    """A line that cannot be read, at the place of entry `seq` (0: before the first)."""
+
+    def __init__(self, seq: int) -> None:
+        super().__init__(f"unreadable at {seq}")
+        self.seq = seq
+
+
+@dataclass(frozen=True)
+class Bundle:
+    tenant: str
+    chain: str
+    head: Head
+    keys: dict[str, str]
+    checkpoints: tuple[Checkpoint, ...]
+    entries: Iterator[Entry]
+
+
+def write_bundle(view: ChainView, path: Path) -> None:
+    with path.open("w", encoding="ascii", newline="\n") as file:
+        header = {
+            "chain": str(view.chain.id),
+            "checkpoints": len(view.checkpoints),
+            "exported_at": now().isoformat(),
+            "format": FORMAT,
+            "head": asdict(view.head),
+            "keys": view.keys,
+            "tenant": view.chain.name,
+            "version": VERSION,
+        }
+        file.write(canonical_json(header) + "\n")
+        file.writelines(canonical_json(vars(row)) + "\n" for row in joined(view.checkpoints, view.entries))
+
+
+def inspect_bundle(file: TextIO, *, trusted_keys: frozenset[str] = frozenset()) -> tuple[str, Finding]:
+    """The chain's name and the same finding that the exporting database would give.
+
+    `trusted_keys`: public keys in hex; when given, a checkpoint of any other key counts as unsigned.
+    """
+    try:
+        bundle = read_bundle(file)
+    except BundleFault as fault:
+        return "unknown", _unreadable(fault)
+    keys = {key_id: key for key_id, key in bundle.keys.items() if not trusted_keys or key in trusted_keys}
+    try:
+        finding = inspect(
+            bundle.entries, chain=bundle.chain, head=bundle.head, checkpoints=bundle.checkpoints, keys=keys
+        )
+    except BundleFault as fault:
+        finding = _unreadable(fault)
+    return bundle.tenant, finding
+
+
+def _unreadable(fault: BundleFault) -> Finding:
+    return Finding(max(fault.seq - 1, 0), "", Break(fault.seq, "format"))
+
+
+def read_bundle(file: TextIO) -> Bundle:
+    """Header and checkpoints at once, entries as they are asked for. Raises `BundleFault`."""
+    header = _parsed(file.readline(), 0)
+    if set(header) != _HEADER or header["format"] != FORMAT or header["version"] != VERSION:
+        raise BundleFault(0)
+    head, keys, count = header["head"], header["keys"], header["checkpoints"]
+    if not (isinstance(header["tenant"], str) and _NAME.match(header["tenant"]) and isinstance(header["chain"], str)):
+        raise BundleFault(0)
+    if not (_has_shape(head, Head) and _is_texts(keys) and type(count) is int and count >= 0):
+        raise BundleFault(0)
+    checkpoints = tuple(Checkpoint(**_row(file.readline(), Checkpoint, 0)) for _ in range(count))
+    return Bundle(header["tenant"], header["chain"], Head(**head), keys, checkpoints, _entries(file))
+
+
+def _entries(file: TextIO) -> Iterator[Entry]:
+    for seq, line in enumerate(file, start=1):
+        yield Entry(**_row(line, Entry, seq))
+
+
+def _row(line: str, shape: type, seq: int) -> dict[str, Any]:
+    row = _parsed(line, seq)
+    if not _has_shape(row, shape):
+        raise BundleFault(seq)
+    return row
+
+
+def _parsed(line: str, seq: int) -> dict[str, Any]:
+    try:
+        row = json.loads(line)
+        if isinstance(row, dict) and line == canonical_json(row) + "\n":
+            return row
+    except (ValueError, RecursionError):
+        pass
+    raise BundleFault(seq)
+
+
+def _has_shape(row: Any, shape: type) -> bool:
+    """Exactly the dataclass's fields, each text or a whole number as declared."""
+    declared = {field.name: int if field.type == "int" else str for field in fields(shape)}
+    return isinstance(row, dict) and {name: type(value) for name, value in row.items()} == declared
+
+
+def _is_texts(keys: Any) -> bool:
+    return isinstance(keys, dict) and all(isinstance(value, str) for value in keys.values())

@@ -1,0 +1,142 @@
+"""Which chains are there, and what do they hold? Readers for verification, export and the console.
+
+`read_chain` shows head, checkpoints and entries as of one moment, while writers go on; entries are streamed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any, TypeVar
+from uuid import UUID
+
+from django.db import OperationalError, connection, transaction
+from django.db.models import TextField
+from django.db.models.functions import Cast
+from psycopg.errors import SerializationFailure
+
+from apps.audit.models import AuditCheckpoint, AuditEntry, AuditHead, AuditKey
+from apps.audit.rules import Checkpoint, Entry, Head
+from apps.audit.services import PLATFORM_CHAIN
+from kernel.tenancy import platform_scope, tenant_scope
+
+PLATFORM_NAME = "@platform"
+_BATCH = 5_000
+_ATTEMPTS = 5
+_STAMP = re.compile(r"(\d{4}-\d\d-\d\d) (\d\d:\d\d:\d\d)(\.\d{1,6})?\+00")
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Chain:
+    """One chain and what people call it: its tenant's slug, or `@platform`."""
+
+    name: str
+    id: UUID
+
+    def scope(self, reason: str) -> AbstractContextManager[Any]:
+        return platform_scope(reason) if self.id == PLATFORM_CHAIN else tenant_scope(self.id)
+
+
+@dataclass(frozen=True)
+class ChainView:
+    """A chain as of one moment. `entries` may be read once, inside the reader."""
+
+    chain: Chain
+    head: Head
+    checkpoints: tuple[Checkpoint, ...]
+    keys: dict[str, str]
+    entries: Iterator[Entry]
+
+
+def chains() -> list[Chain]:
+    """Every tenant's chain by slug, the platform's own last."""
+    directory: Any = AuditHead._meta.get_field("tenant").related_model  # the room of tenants is above this one
+    tenants = directory.objects.order_by("slug")
+    return [*(Chain(tenant.slug, tenant.pk) for tenant in tenants), Chain(PLATFORM_NAME, PLATFORM_CHAIN)]
+
+
+def chain_named(name: str) -> Chain | None:
+    return next((chain for chain in chains() if chain.name == name), None)
+
+
+def read_chain(chain: Chain, use: Callable[[ChainView], T]) -> T:
+    """Call `use` with the chain as of one moment; it may be called again when the platform's chain grew meanwhile."""
+    for attempt in range(_ATTEMPTS):
+        try:
+            return _read_once(chain, use)
+        except OperationalError as error:
+            if attempt == _ATTEMPTS - 1 or not isinstance(error.__cause__, SerializationFailure):
+                raise
+    raise AssertionError("unreachable")
+
+
+def _read_once(chain: Chain, use: Callable[[ChainView], T]) -> T:
+    with transaction.atomic(savepoint=False):
+        with connection.cursor() as cursor:
+            cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+        with chain.scope("audit_verify"):
+            parts = head_of(chain.id), checkpoints_of(chain.id), public_keys(), entries_of(chain.id)
+            return use(ChainView(chain, *parts))
+
+
+def head_of(chain: UUID) -> Head:
+    row = AuditHead.objects.filter(chain=chain).first()
+    return Head(row.seq, row.entry_hash) if row else Head()
+
+
+def checkpoints_of(chain: UUID) -> tuple[Checkpoint, ...]:
+    return tuple(_checkpoints(AuditCheckpoint.objects.filter(chain=chain).order_by("seq", "created_at")))
+
+
+def newest_checkpoint(chain: UUID) -> Checkpoint | None:
+    newest = AuditCheckpoint.objects.filter(chain=chain).order_by("-seq", "-created_at")[:1]
+    return next(_checkpoints(newest), None)
+
+
+def _checkpoints(rows: Any) -> Iterator[Checkpoint]:
+    made = Cast("created_at", TextField())
+    for chain, seq, entry_hash, created_at, key_id, signature in rows.values_list(
+        "chain", "seq", "entry_hash", made, "key_id", "signature"
+    ):
+        yield Checkpoint(str(chain), seq, entry_hash, seq, _iso(created_at), key_id, signature)
+
+
+def _iso(stamp: str) -> str:
+    """PostgreSQL's text of a moment as Python writes it; one that Python cannot hold stays, and will not hash."""
+    found = _STAMP.fullmatch(stamp)
+    if not found:
+        return stamp
+    day, clock, fraction = found.groups(default="")
+    return f"{day}T{clock}{fraction and fraction.ljust(7, '0')}+00:00"
+
+
+def public_keys() -> dict[str, str]:
+    return dict(AuditKey.objects.values_list("key_id", "public_key"))
+
+
+def entries_of(chain: UUID, *, after: int | None = None, upto: int | None = None) -> Iterator[Entry]:
+    """The chain's entries in order, from a server-side cursor."""
+    rows = AuditEntry.objects.filter(chain=chain).order_by("seq")
+    if after is not None:
+        rows = rows.filter(seq__gt=after)
+    if upto is not None:
+        rows = rows.filter(seq__lte=upto)
+    stamp_text = Cast("timestamp", TextField())
+    written = rows.values_list(
+        "chain", "seq", "entry_id", "event", "actor", "subject", "data", stamp_text, "prev_hash", "entry_hash"
+    )
+    for chain_id, seq, entry_id, event, actor, subject, data, stamp, prev_hash, entry_hash in written.iterator(_BATCH):
+        yield Entry(str(chain_id), seq, str(entry_id), event, actor, subject, data, _iso(stamp), prev_hash, entry_hash)
+
+
+def newest_entries(chain: UUID, *, below: int | None, limit: int, events: Collection[str] = ()) -> list[AuditEntry]:
+    """At most `limit` entries, newest first, older than `below`; of the given events only, when any are given."""
+    rows = AuditEntry.objects.filter(chain=chain).order_by("-seq")
+    if below is not None:
+        rows = rows.filter(seq__lt=below)
+    if events:
+        rows = rows.filter(event__in=events)
+    return list(rows[:limit])

@@ -1,0 +1,182 @@
+#!/usr/bin/env python3
+"""Check an exported audit chain without the platform that made it: `verify_audit.py FILE [--key PUBLIC_KEY_HEX]`.
+
+Needs only the package `cryptography`. The format, the reasons and what this can and cannot prove: docs/audit-format.md.
+Prints one line; exit 0 when the chain holds, 1 when it does not, 2 when the file cannot be read at all.
+"""
+
+import argparse
+import base64
+import hashlib
+import json
+import re
+import sys
+
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+HEADER = {"chain", "checkpoints", "exported_at", "format", "head", "keys", "tenant", "version"}
+HEAD = {"entry_hash": str, "seq": int}
+CHECKPOINT = {
+    "chain": str,
+    "count": int,
+    "created_at": str,
+    "entry_hash": str,
+    "key_id": str,
+    "seq": int,
+    "signature": str,
+}
+ENTRY = {
+    "actor": str,
+    "chain": str,
+    "data": str,
+    "entry_hash": str,
+    "entry_id": str,
+    "event": str,
+    "prev_hash": str,
+    "seq": int,
+    "subject": str,
+    "timestamp": str,
+}
+
+
+class Broken(Exception):
+    """The chain does not hold from entry `seq` on."""
+
+    def __init__(self, seq, reason):
+        super().__init__(reason)
+        self.seq = seq
+        self.reason = reason
+
+
+def canonical(value):
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def parsed(line, seq):
+    """The line's object; a line that is not its own canonical form is refused."""
+    try:
+        row = json.loads(line)
+        if isinstance(row, dict) and canonical(row) + "\n" == line:
+            return row
+    except (ValueError, RecursionError):
+        pass
+    raise Broken(seq, "format")
+
+
+def shaped(row, shape, seq):
+    if not isinstance(row, dict) or {name: type(value) for name, value in row.items()} != shape:
+        raise Broken(seq, "format")
+    return row
+
+
+def read_header(line):
+    header = parsed(line, 0)
+    if set(header) != HEADER or header["format"] != "silas-audit" or header["version"] != 1:
+        raise Broken(0, "format")
+    named = isinstance(header["tenant"], str) and re.fullmatch(r"@?[A-Za-z0-9_-]{1,60}", header["tenant"])
+    if not named or not isinstance(header["chain"], str):
+        raise Broken(0, "format")
+    shaped(header["head"], HEAD, 0)
+    keys, count = header["keys"], header["checkpoints"]
+    if not isinstance(keys, dict) or not all(isinstance(key, str) for key in keys.values()):
+        raise Broken(0, "format")
+    if type(count) is not int or count < 0:
+        raise Broken(0, "format")
+    return header
+
+
+def is_signed(checkpoint, keys):
+    statement = {name: checkpoint[name] for name in CHECKPOINT if name != "signature"}
+    try:
+        key = bytes.fromhex(keys.get(checkpoint["key_id"], ""))
+        if hashlib.sha256(key).hexdigest()[:16] != checkpoint["key_id"]:
+            return False
+        signature = base64.b64decode(checkpoint["signature"], validate=True)
+        Ed25519PublicKey.from_public_bytes(key).verify(signature, canonical(statement).encode())
+    except (InvalidSignature, ValueError):
+        return False
+    return True
+
+
+def read_claims(file, header, trusted):
+    """What each checkpoint says the hash at its place is; None where nobody trusted signed it."""
+    keys = {key_id: key for key_id, key in header["keys"].items() if not trusted or key in trusted}
+    claims = {}
+    for _ in range(header["checkpoints"]):
+        row = shaped(parsed(file.readline(), 0), CHECKPOINT, 0)
+        signed = row["chain"] == header["chain"] and is_signed(row, keys)
+        claims.setdefault(row["seq"], []).append(row["entry_hash"] if signed else None)
+    return claims
+
+
+def check_entry(entry, chain, last, claims):
+    seq, expected = entry["seq"], last["seq"] + 1
+    if seq > expected:
+        raise Broken(expected, "missing")
+    if seq < expected:
+        raise Broken(seq, "order")
+    if entry["prev_hash"] != last["entry_hash"]:
+        raise Broken(seq, "link")
+    hashed = {name: entry[name] for name in ENTRY if name != "entry_hash"}
+    digest = hashlib.sha256(canonical(hashed).encode()).hexdigest()
+    if entry["chain"] != chain or digest != entry["entry_hash"]:
+        raise Broken(seq, "content")
+    for claim in claims:
+        if claim != entry["entry_hash"]:
+            raise Broken(seq, "signature" if claim is None else "checkpoint")
+
+
+def check_end(last, head, claims):
+    """The head row and the checkpoints that no entry answered: the lowest place that one of them contradicts."""
+    found = []
+    if head["seq"] > last["seq"]:
+        found.append((last["seq"] + 1, "tail"))
+    elif head["seq"] < last["seq"]:
+        found.append((max(head["seq"], 0) + 1, "head"))
+    elif head["entry_hash"] != last["entry_hash"]:
+        found.append((last["seq"], "head"))
+    for seq, hashes in claims.items():
+        if None in hashes:
+            found.append((seq, "signature"))
+        elif seq > last["seq"]:
+            found.append((last["seq"] + 1, "tail"))
+    if found:
+        raise Broken(*min(found, key=lambda place: place[0]))
+
+
+def check(file, trusted):
+    """One line and whether it is good news."""
+    name = "unknown"
+    try:
+        header = read_header(file.readline())
+        claims = read_claims(file, header, trusted)
+        name = header["tenant"]
+        last = {"seq": 0, "entry_hash": "genesis"}
+        for place, line in enumerate(file, start=1):
+            entry = shaped(parsed(line, place), ENTRY, place)
+            check_entry(entry, header["chain"], last, claims.pop(entry["seq"], []))
+            last = entry
+        check_end(last, header["head"], claims)
+    except Broken as broken:
+        return f"broken tenant={name} seq={broken.seq} reason={broken.reason}", False
+    return f"ok tenant={name} entries={last['seq']} head={last['entry_hash']}", True
+
+
+def main(arguments=None):
+    parser = argparse.ArgumentParser(description="Check an exported audit chain.")
+    parser.add_argument("file")
+    parser.add_argument("--key", action="append", default=[], help="public key (hex) that must have signed")
+    options = parser.parse_args(arguments)
+    try:
+        with open(options.file, encoding="utf-8", errors="surrogateescape", newline="\n") as file:
+            line, sound = check(file, frozenset(options.key))
+    except OSError as error:
+        print(f"{options.file} cannot be read: {error.strerror}", file=sys.stderr)
+        return 2
+    print(line)
+    return 0 if sound else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
