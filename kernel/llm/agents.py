@@ -1,72 +1,38 @@
-"""Who answers? The doors of this room: proxy, planner and executor, each one run of one model (spec 5.1.0, 7.1 to 7.3).
+"""Who answers? The doors of this room: proxy, planner and executor, each one run of one model (spec 5.1.0, 7.1 to
+7.3).
 
-A run always ends with an output: a model that breaks its shape twice gives the deterministic fallback of its role, a provider
-that fails or stalls gives the answer of `builtin:grounded`. Called by the turn and by work; tools run through `toolset` only.
+A run always ends with an output: a model that breaks its shape twice gives the fixed answer of its role, a provider
+that fails or stalls gives the answer of `builtin:grounded`. Called by the turn and by work; tools run through
+`toolset` only.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from dataclasses import replace
+from typing import Any
 
+from pydantic_ai import DeferredToolRequests
+from pydantic_ai.messages import ToolCallPart
 from pydantic_ai.toolsets import AbstractToolset
 
+from kernel.llm.attempts import Answer, Attempts
 from kernel.llm.briefing import Briefing
 from kernel.llm.calls import PlannedCall
+from kernel.llm.citations import checked
+from kernel.llm.enums import InteractionMode, InteractionRegister, Role
+from kernel.llm.failures import ProviderFailed
+from kernel.llm.grounded.model import GROUNDED, grounded_model
+from kernel.llm.models import is_builtin, opened
+from kernel.llm.runs import AgentRun, Limits, Patience, Usage
 from kernel.llm.schemas import AgentResponse, ExecutorAgentOutput, RouteDecision
+from kernel.llm.streaming import OnDelta
+from kernel.llm.structured import Structured, structured_fallback
 
-OutputT = TypeVar("OutputT")
-OnDelta = Callable[[str], Awaitable[None]]
+__all__ = ["AgentRun", "Limits", "OnDelta", "Patience", "Usage", "run_executor", "run_planner", "run_proxy"]
 
-
-@dataclass(frozen=True)
-class Usage:
-    """Provider tokens over all tries of a run; `unmeasured` counts requests whose provider reported none."""
-
-    input_tokens: int = 0
-    output_tokens: int = 0
-    requests: int = 0
-    unmeasured: int = 0
-
-
-@dataclass(frozen=True)
-class Limits:
-    """Per try: the repair and the fallback get the same (spec 5.1.0, rule 2). `max_tokens` bounds one model answer."""
-
-    requests: int = 8
-    tool_calls: int = 8
-    total_tokens: int | None = None
-    max_tokens: int = 2000
-
-
-@dataclass(frozen=True)
-class Patience:
-    """Seconds: until the first token, between two tokens, and for one whole model request. Tools are not timed here."""
-
-    first_token: float = 12.0
-    between_tokens: float = 12.0
-    request: float = 90.0
-
-
-@dataclass(frozen=True)
-class AgentRun(Generic[OutputT]):
-    """What came of a run.
-
-    `model_name` is the model that was asked (price `usage` with it), `answered_by` the one whose words `output` holds.
-    `reason` is a short code, never text. `requested` are acting calls the model wanted: none of them was made.
-    `last_error` is set when an executor's try failed as a whole.
-    """
-
-    output: OutputT
-    usage: Usage
-    model_name: str
-    answered_by: str
-    repaired: bool = False
-    fell_back: bool = False
-    reason: str = ""
-    requested: tuple[PlannedCall, ...] = ()
-    last_error: str = ""
+_HARNESS = "harness"
+_LIMITS, _PATIENCE = Limits(), Patience()
+_EXECUTOR_LIMITS = Limits(requests=24, tool_calls=24)
 
 
 async def run_proxy(
@@ -77,9 +43,21 @@ async def run_proxy(
     toolset: AbstractToolset[Any] | None = None,
     key: str | None = None,
     base_url: str | None = None,
-    limits: Limits = Limits(),
-    patience: Patience = Patience(),
-) -> AgentRun[RouteDecision]: ...
+    limits: Limits = _LIMITS,
+    patience: Patience = _PATIENCE,
+) -> AgentRun[RouteDecision]:
+    """Answer the visitor or hand on to the planner.
+
+    A call of an acting tool ends the run with route `planner` and the call in `requested`. `on_delta` gets the
+    growing answer.
+    """
+    briefing = replace(briefing, role=Role.PROXY)
+    run = await _run(model_name, Attempts(briefing, on_delta, toolset, limits, patience), key, base_url)
+    decision = run.output if isinstance(run.output, RouteDecision) else _to_planner(briefing)
+    if decision.response is not None:
+        answer = checked(decision.response, briefing.passages).model_copy(update={"plan_action": None})
+        decision = decision.model_copy(update={"response": answer})
+    return replace(run, output=decision)
 
 
 async def run_planner(
@@ -90,9 +68,22 @@ async def run_planner(
     toolset: AbstractToolset[Any] | None = None,
     key: str | None = None,
     base_url: str | None = None,
-    limits: Limits = Limits(),
-    patience: Patience = Patience(),
-) -> AgentRun[AgentResponse]: ...
+    limits: Limits = _LIMITS,
+    patience: Patience = _PATIENCE,
+) -> AgentRun[AgentResponse]:
+    """Prepare a plan for the conversation and `briefing.requested`.
+
+    A planner that calls an acting tool instead of planning it gets its plan written by `builtin:grounded` from these
+    calls.
+    """
+    briefing = replace(briefing, role=Role.PLANNER)
+    run = await _run(model_name, Attempts(briefing, on_delta, toolset, limits, patience), key, base_url)
+    if run.requested:
+        asked = replace(briefing, requested=run.requested)
+        written = await _run(GROUNDED, Attempts(asked, None, None, limits, patience), None, None)
+        run = replace(run, output=written.output, answered_by=GROUNDED, reason=run.reason or "plan_from_calls")
+    assert isinstance(run.output, AgentResponse)
+    return replace(run, output=checked(run.output, briefing.passages))
 
 
 async def run_executor(
@@ -103,6 +94,75 @@ async def run_executor(
     toolset: AbstractToolset[Any] | None = None,
     key: str | None = None,
     base_url: str | None = None,
-    limits: Limits = Limits(),
-    patience: Patience = Patience(),
-) -> AgentRun[ExecutorAgentOutput]: ...
+    limits: Limits = _EXECUTOR_LIMITS,
+    patience: Patience = _PATIENCE,
+) -> AgentRun[ExecutorAgentOutput]:
+    """Carry out `briefing.work_body` with the tools that `briefing.tools` names. Never a measure of success."""
+    briefing = replace(briefing, role=Role.EXECUTOR)
+    run = await _run(model_name, Attempts(briefing, on_delta, toolset, limits, patience), key, base_url)
+    if run.requested:
+        stopped = ExecutorAgentOutput(summary="Stopped: a call needs an approval that this work item does not have.")
+        return replace(run, output=stopped, last_error="approval_required")
+    assert isinstance(run.output, ExecutorAgentOutput)
+    return replace(run, output=run.output, last_error=run.reason if run.answered_by == _HARNESS else "")
+
+
+async def _run(model_name: str, attempts: Attempts, key: str | None, base_url: str | None) -> AgentRun[Any]:
+    answered_by, reason = model_name, ""
+    try:
+        async with opened(model_name, key=key, base_url=base_url) as model:
+            result = await attempts.run(model)
+    except ProviderFailed as failure:
+        answered_by, reason = GROUNDED, failure.reason
+        result = await _instead(model_name, attempts)
+    if result.output is None:
+        answered_by = _HARNESS
+        reason = reason or f"{attempts.briefing.role}_structured_output_invalid"
+    return AgentRun(
+        output=_answer(result, attempts.briefing),
+        usage=attempts.usage,
+        model_name=model_name,
+        answered_by=answered_by,
+        repaired=result.repaired,
+        fell_back=answered_by != model_name,
+        reason=reason,
+        requested=_requested(result.output),
+    )
+
+
+async def _instead(model_name: str, attempts: Attempts) -> Structured[Answer]:
+    """The answer of `builtin:grounded`; the fixed one of the role when it was `builtin:grounded` that ran out of
+    its limits.
+    """
+    if is_builtin(model_name):
+        return Structured(None, repaired=False)
+    try:
+        return await attempts.run(grounded_model())
+    except ProviderFailed:
+        return Structured(None, repaired=False)
+
+
+def _answer(result: Structured[Answer], briefing: Briefing) -> Answer:
+    if result.output is None:
+        return structured_fallback(briefing.role, context_profile=briefing.context_profiles[0])
+    return result.output
+
+
+def _requested(output: Answer | None) -> tuple[PlannedCall, ...]:
+    if not isinstance(output, DeferredToolRequests):
+        return ()
+    return tuple(_planned(part) for part in (*output.approvals, *output.calls))
+
+
+def _planned(part: ToolCallPart) -> PlannedCall:
+    return PlannedCall(part.tool_name, part.args_as_dict())
+
+
+def _to_planner(briefing: Briefing) -> RouteDecision:
+    return RouteDecision(
+        route="planner",
+        reason="acting_tool_requested",
+        interaction_register=InteractionRegister.EXECUTION,
+        interaction_mode=InteractionMode.CONFIRM_ONLY_WHEN_REQUIRED,
+        context_profile=briefing.context_profiles[0],
+    )

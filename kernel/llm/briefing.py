@@ -1,7 +1,8 @@
-"""What is a model told? One frozen value per run; the caller builds it from rows, `render.render` words it for real models.
+"""What is a model told? One frozen value per run; the caller builds it from rows, `render.render` words it for real
+models.
 
-Contract silas 7. Everything a visitor, a document or a tool said is data: it is marked with its taint and can neither close
-its block nor open another.
+Contract silas 7. Everything a visitor, a document or a tool said is data: it is marked with its taint and can neither
+close its block nor open another.
 """
 
 from __future__ import annotations
@@ -67,9 +68,9 @@ class Utterance:
 class Briefing:
     """One run's knowledge of the world.
 
-    `text` is the message to answer and is not repeated in `history` (oldest first). `tools` are the only ones that may be
-    called. `requested` holds acting calls that the proxy asked for (planner). `today` is the visitor's date, ISO, or "".
-    `reference` names the turn; a plan's id is derived from it.
+    `text` is the message to answer and is not repeated in `history` (oldest first). `tools` are the only ones that
+    may be called. `requested` holds acting calls that the proxy asked for (planner). `today` is the visitor's date,
+    ISO, or "". `reference` names the turn; a plan's id is derived from it.
     """
 
     role: Role

@@ -33,7 +33,9 @@ class ModelAnswer(BaseModel):
 
 
 class Citation(ModelAnswer):
-    """A quote from a knowledge passage. A model gives `quote` and `document_id`; `citations.grounded` fills the rest or drops it."""
+    """A quote from a knowledge passage. A model gives `quote` and `document_id`; `citations.grounded` fills the
+    rest or drops it.
+    """
 
     quote: str
     document_id: str = ""
@@ -77,7 +79,9 @@ class PlanAction(ModelAnswer):
 
 
 class AgentResponse(ModelAnswer):
-    """`handoff` says that the visitor wants a person; `suggestions` are up to four short things the visitor may say next."""
+    """`handoff` says that the visitor wants a person; `suggestions` are up to four short things the visitor may say
+    next.
+    """
 
     message: str = Field(min_length=1)
     memory_queries: Annotated[list[MemoryQuery], Field(max_length=3)] = Field(default_factory=list)

@@ -1,0 +1,134 @@
+"""What happens in one try at a model? Stream it, follow its text, let it call tools through the bounded toolset.
+
+All tries of a run share what the visitor saw, what the tools returned and what was spent. Only `agents` calls this.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic_ai import Agent, DeferredToolRequests, ToolOutput, UsageLimits
+from pydantic_ai.models import Model
+from pydantic_ai.settings import ModelSettings
+from pydantic_ai.toolsets import AbstractToolset
+from pydantic_ai.usage import RunUsage
+
+from kernel.llm.briefing import Briefing
+from kernel.llm.enums import Role
+from kernel.llm.failures import failures_named
+from kernel.llm.grounded.model import GroundedSettings, grounded_model
+from kernel.llm.render import render
+from kernel.llm.runs import Limits, Patience, Usage
+from kernel.llm.schemas import AgentResponse, ExecutorAgentOutput, ModelAnswer, RouteDecision
+from kernel.llm.streaming import OUTPUT_TOOL, MessageStream, OnDelta, Shown, planner_message, proxy_message
+from kernel.llm.structured import Structured, run_structured
+from kernel.llm.toolsets import CallLedger, bounded
+
+Answer = ModelAnswer | DeferredToolRequests
+_READERS = {Role.PROXY: proxy_message, Role.PLANNER: planner_message, Role.EXECUTOR: None}
+_SDK_RETRIES = 1
+
+
+def _agent(output: type[ModelAnswer]) -> Agent[Briefing, Any]:
+    """No output retry of its own: the repair of spec 5.1.0 is the only one. An output ends the run before other
+    calls run.
+    """
+    return Agent(
+        output_type=[ToolOutput(output, name=OUTPUT_TOOL), DeferredToolRequests],
+        deps_type=Briefing,
+        retries={"tools": 1, "output": 0},
+        end_strategy="early",
+        validation_context=lambda ctx: {"context_profiles": ctx.deps.context_profiles},
+        name=output.__name__,
+    )
+
+
+_AGENTS = {
+    Role.PROXY: _agent(RouteDecision),
+    Role.PLANNER: _agent(AgentResponse),
+    Role.EXECUTOR: _agent(ExecutorAgentOutput),
+}
+
+
+class Attempts:
+    """The tries of one run. `briefing` says what is known, `toolset` is the caller's."""
+
+    def __init__(
+        self,
+        briefing: Briefing,
+        on_delta: OnDelta | None,
+        toolset: AbstractToolset[Any] | None,
+        limits: Limits,
+        patience: Patience,
+    ) -> None:
+        self.briefing = briefing
+        self._shown = Shown(on_delta)
+        self._toolset = toolset
+        self._ledger = CallLedger()
+        self._limits = limits
+        self._patience = patience
+        self._spent = RunUsage()
+
+    async def run(self, model: Model[Any]) -> Structured[Answer]:
+        """Raises `ProviderFailed`."""
+        instructions, prompt = render(self.briefing)
+        return await run_structured(prompt, lambda text: self._try(model, instructions, text))
+
+    @property
+    def usage(self) -> Usage:
+        spent = self._spent
+        return Usage(spent.input_tokens, spent.output_tokens, spent.requests, spent.unmeasured_requests)
+
+    async def _try(self, model: Model[Any], instructions: str, prompt: str) -> Answer:
+        self._ledger.begin_try()
+        usage = RunUsage()
+        try:
+            with failures_named():
+                return await self._stream(model, instructions, prompt, usage)
+        finally:
+            if model is not grounded_model():
+                self._spent += usage
+
+    async def _stream(self, model: Model[Any], instructions: str, prompt: str, usage: RunUsage) -> Answer:
+        agent = _AGENTS[self.briefing.role]
+        run_in_order = Agent.parallel_tool_call_execution_mode("sequential")
+        opened = agent.iter(
+            prompt,
+            model=model,
+            instructions=instructions,
+            deps=self.briefing,
+            toolsets=[bounded(self._toolset, self.briefing, self._ledger)],
+            model_settings=self._settings(model),
+            usage_limits=self._usage_limits(),
+            usage=usage,
+        )
+        with run_in_order:
+            async with opened as run:
+                async for node in run:
+                    if Agent.is_model_request_node(node):
+                        follower = MessageStream(self._shown, _READERS[self.briefing.role])
+                        async with node.stream(run.ctx) as events:
+                            async for event in events:
+                                await follower.feed(event)
+        assert run.result is not None
+        output: Answer = run.result.output
+        return output
+
+    def _settings(self, model: Model[Any]) -> ModelSettings:
+        if model is grounded_model():
+            return GroundedSettings(silas_briefing=self.briefing)
+        return ModelSettings(
+            max_tokens=self._limits.max_tokens,
+            max_retries=_SDK_RETRIES,
+            timeout=self._patience.between_tokens,
+            first_event_timeout=self._patience.first_token,
+            request_timeout=self._patience.request,
+        )
+
+    def _usage_limits(self) -> UsageLimits:
+        limits = self._limits
+        return UsageLimits(
+            request_limit=limits.requests,
+            tool_calls_limit=limits.tool_calls,
+            total_tokens_limit=limits.total_tokens,
+        )

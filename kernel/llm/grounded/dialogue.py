@@ -1,0 +1,150 @@
+"""What is the visitor in the middle of? The task that their messages and the bot's questions have built up. Pure;
+from the history.
+
+Nothing is remembered between turns: a task is read again from the recorded conversation each time. It is closed by
+any message of the bot that asks for nothing, by a person who answers, and by "never mind".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from functools import reduce
+from typing import Any
+
+from kernel.llm.briefing import Briefing, ToolBrief, Utterance
+from kernel.llm.grounded import arguments, values
+from kernel.llm.grounded.intents import is_cancel, looks_like_question, says_who, wants_person
+from kernel.llm.grounded.matching import best_match, has_id
+from kernel.llm.grounded.phrases import FIRST_WHO
+
+_READ_AT_MOST = 2000
+
+
+@dataclass(frozen=True)
+class Task:
+    """A tool that the visitor wants and the arguments so far. `asked` is the argument the bot asked for last,
+    `times` how often.
+    """
+
+    tool: ToolBrief
+    args: dict[str, Any] = field(default_factory=dict)
+    asked: str | None = None
+    times: int = 0
+
+
+@dataclass(frozen=True)
+class State:
+    """`task` is open; `held` waits until the visitor has said who they are; `aside` was open when they wished for
+    something else.
+
+    `last` is the tool that was wanted before; `answered` says that the latest message gave the argument asked for.
+    """
+
+    task: Task | None = None
+    held: Task | None = None
+    aside: Task | None = None
+    last: ToolBrief | None = None
+    answered: bool = False
+
+
+def before_and_now(briefing: Briefing) -> tuple[State, State]:
+    """Where the conversation stood before the visitor's message, and where it stands with it."""
+    known = (*briefing.tools, *(withheld.tool for withheld in briefing.withheld))
+    before: State = reduce(lambda state, said: _heard(state, said, known, briefing.today), _earlier(briefing), State())
+    return before, _visitor_said(before, text_of(briefing), known, briefing.today)
+
+
+def text_of(briefing: Briefing) -> str:
+    return briefing.text[:_READ_AT_MOST]
+
+
+def _earlier(briefing: Briefing) -> tuple[Utterance, ...]:
+    """The history, without the present message should it stand there already."""
+    history = briefing.history
+    if history and history[-1].sender == "visitor" and history[-1].text == briefing.text:
+        return history[:-1]
+    return history
+
+
+def _heard(state: State, said: Utterance, known: Iterable[ToolBrief], today: str) -> State:
+    match said.sender:
+        case "visitor":
+            return _visitor_said(state, said.text[:_READ_AT_MOST], known, today)
+        case "bot":
+            return _bot_said(state, said.text)
+        case "human":
+            return State()
+        case _:
+            return state
+
+
+def _visitor_said(state: State, text: str, known: Iterable[ToolBrief], today: str) -> State:
+    state = replace(state, answered=False)
+    if is_cancel(text):
+        return State(last=state.last)
+    task = state.task
+    if task is not None:
+        given = _given(task, text, today)
+        if task.asked in given or (given and not _other_wish(task, text, known)):
+            more = replace(task, args=task.args | given)
+            return replace(state, task=more, answered=task.asked is None or task.asked in given)
+    return _new_wish(state, text, known, today)
+
+
+def _given(task: Task, text: str, today: str) -> dict[str, Any]:
+    if task.asked is not None and (wants_person(text) or _is_aside(task, text)):
+        return {}
+    return arguments.collect(task.tool, text, asked=task.asked, today=today)
+
+
+def _is_aside(task: Task, text: str) -> bool:
+    """A question in return, unless it holds an id that the tool takes ("is it POL-1?")."""
+    return looks_like_question(text) and not has_id(text, task.tool)
+
+
+def _other_wish(task: Task, text: str, known: Iterable[ToolBrief]) -> bool:
+    found = best_match(text, known)
+    return found is not None and found.tool.name != task.tool.name
+
+
+def _new_wish(state: State, text: str, known: Iterable[ToolBrief], today: str) -> State:
+    found = best_match(text, known)
+    if found is not None:
+        return _wanted(state, found.tool, text, today)
+    if state.task is None and state.last is not None and _only_another_id(state.last, text):
+        return _wanted(state, state.last, text, today)
+    return state
+
+
+def _only_another_id(tool: ToolBrief, text: str) -> bool:
+    """ "And CLM-2?" after an answer about CLM-1."""
+    return has_id(text, tool) and len(arguments.says_more(tool, text)) <= 1
+
+
+def _wanted(state: State, tool: ToolBrief, text: str, today: str) -> State:
+    args = arguments.collect(tool, text, today=today)
+    before = state.task.args if state.task is not None and state.task.tool.name == tool.name else {}
+    return State(task=Task(tool, before | args), held=state.held, aside=state.task, last=tool)
+
+
+def _bot_said(state: State, text: str) -> State:
+    if FIRST_WHO in text:
+        return State(held=state.task or state.held, last=state.last)
+    for task in filter(None, (state.task, state.aside, state.held)):
+        if (asked := _asked(task.tool, text)) is not None:
+            times = task.times + 1 if asked == task.asked else 1
+            return State(task=replace(task, asked=asked, times=times), last=task.tool)
+    return State(held=state.held, last=state.last)
+
+
+def _asked(tool: ToolBrief, text: str) -> str | None:
+    """The argument whose question stands in what the bot said."""
+    said = " ".join(text.split())
+    names = arguments.properties(tool)
+    return next((name for name in names if " ".join(arguments.question(tool, name).split()) in said), None)
+
+
+def tells_who(text: str, today: str) -> bool:
+    """The visitor tells a name, a date of birth or both, and wants nothing else."""
+    return not looks_like_question(text) and (values.find_date(text, today) is not None or says_who(text))

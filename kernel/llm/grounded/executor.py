@@ -1,0 +1,37 @@
+"""How does `builtin:grounded` carry out a work item? The calls of the plan, exactly, in order, until one fails.
+Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from kernel.errors import SilasError
+from kernel.llm.briefing import Briefing
+from kernel.llm.calls import calls_in
+from kernel.llm.grounded import results
+from kernel.llm.grounded.moves import CallTool, Move, Say, ToolResult
+from kernel.llm.schemas import ExecutorAgentOutput
+
+
+def next_move(briefing: Briefing, done: Sequence[ToolResult], available: Collection[str]) -> Move:
+    try:
+        calls = calls_in(briefing.work_body)
+    except SilasError as unreadable:
+        return _report(done, f"Stopped: {unreadable.message}")
+    if done and done[-1].failed:
+        return _report(done, f"Stopped at call {len(done)} of {len(calls)}.")
+    if len(done) >= len(calls):
+        return _report(done, "" if calls else "The plan names no call, so nothing was done.")
+    call = calls[len(done)]
+    if call.tool not in available:
+        return _report(done, f"Stopped: call {len(done) + 1} of {len(calls)} needs a tool that is not available.")
+    return CallTool(call.tool, call.args)
+
+
+def _report(done: Sequence[ToolResult], remark: str) -> Say:
+    told = [
+        f"{result.tool} {'failed' if result.failed else 'ran'}: {results.say(result.content) or 'no output'}"
+        for result in done
+    ]
+    return Say(ExecutorAgentOutput(summary="\n".join(filter(None, (*told, remark)))))

@@ -1,0 +1,42 @@
+"""Which sentences does `builtin:grounded` say of its own? All of them stand here; later turns recognise some by their
+text.
+
+Renaming one changes how running conversations are understood: `FIRST_WHO` and `OFFER` are read back from the history.
+"""
+
+from __future__ import annotations
+
+HELLO = "Hello! How can I help you?"
+THANKS = "You are welcome. Is there anything else I can do for you?"
+GOODBYE = "Goodbye, and thank you for your visit."
+FINE = "All right. Is there anything else I can do for you?"
+CANCELLED = "All right, I have left everything as it was. Is there anything else I can do for you?"
+KNOWN_NOW = "Thank you. What can I do for you?"
+
+PERSON = "Of course. I am asking a person from our team to take over. You can keep writing here meanwhile."
+TALK_TO_PERSON = "Talk to a person"
+OFFER = "Would you like me to ask a person from our team?"
+
+FIRST_WHO = "I can help with that, but I must first know who you are."
+UNKNOWN = "I am sorry, I do not know that: I found nothing about it in the documents I have."
+NOT_UNDERSTOOD = "I am sorry, I did not understand that."
+UNSURE = "I am not certain that this answers your question."
+MAY_NOT_SAY = "I found something about this, but I may not repeat it here."
+TOOL_FAILED = "I am sorry, I could not look that up just now, and I do not want to guess."
+NOTHING_FOUND = "I looked, but found nothing for that."
+BACK_TO = "Back to your request."
+UNREADABLE = "I am sorry, I could not find that in your message."
+NO_SUCH_TOOL = "I am sorry, that is nothing I can prepare here."
+
+CAN_DO = "I can help with that."
+THANK_YOU = "Thank you."
+NOT_CONFIRMED = "I could not confirm who you are with that."
+PREPARED = "I have prepared this for you:"
+WILL_TELL = "I will tell you here how it goes."
+
+
+def about_me(title: str) -> str:
+    whose = f" of {title}" if title else ""
+    return (
+        f"I am the automated assistant{whose}, not a person. I answer from our documents and help with a few requests."
+    )

@@ -1,0 +1,74 @@
+"""How is a tool's result said in plain sentences? By the tool's own `say`, else field by field; nothing is added.
+Pure.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+_LENGTH = 1500
+_ROWS = 5
+
+
+def say(result: Any) -> str:
+    """Plain text of a JSON result; empty when there is nothing in it."""
+    return _say(_decoded(result))[:_LENGTH].strip()
+
+
+def _decoded(result: Any) -> Any:
+    """A tool may hand its JSON over as text."""
+    if isinstance(result, str) and result.lstrip()[:1] in ("{", "["):
+        try:
+            return json.loads(result)
+        except ValueError:
+            return result
+    return result
+
+
+def _say(result: Any) -> str:
+    match result:
+        case {"say": str(sentence)}:
+            return sentence
+        case Mapping():
+            return " ".join(f"{_label(key)}: {_value(value)}." for key, value in result.items() if _is_told(key, value))
+        case str():
+            return result
+        case Sequence():
+            return _rows(result)
+        case None:
+            return ""
+        case _:
+            return f"The answer is {_value(result)}."
+
+
+def _rows(rows: Sequence[Any]) -> str:
+    shown = "\n".join(f"- {_value(row)}" for row in rows[:_ROWS])
+    more = f"\n(and {len(rows) - _ROWS} more)" if len(rows) > _ROWS else ""
+    return shown + more
+
+
+def _value(value: Any) -> str:
+    match value:
+        case bool():
+            return "yes" if value else "no"
+        case Mapping():
+            return ", ".join(
+                f"{_label(key).lower()} {_value(part)}" for key, part in value.items() if _is_told(key, part)
+            )
+        case str():
+            return value.rstrip(".")
+        case Sequence():
+            return ", ".join(_value(part) for part in value[:_ROWS]) or "none"
+        case _:
+            return str(value)
+
+
+def _is_told(key: object, value: object) -> bool:
+    return not str(key).startswith("_") and value is not None and value != ""
+
+
+def _label(key: object) -> str:
+    words = str(key).replace("_", " ").strip()
+    return words[:1].upper() + words[1:]

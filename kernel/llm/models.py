@@ -1,0 +1,93 @@
+"""Which model is meant by a name? `builtin:grounded`, or any pydantic-ai model string, with the tenant's key and
+address.
+
+A key is used as given or not at all: no provider key is read from the environment behind the caller's back, and none
+is kept after the run. Raises `ProviderFailed` for what cannot be had; `RuntimeError` when model requests are switched
+off (tests).
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import ssl
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import httpx2
+from pydantic_ai.exceptions import UserError
+from pydantic_ai.models import Model, check_allow_model_requests, infer_model, parse_model_id
+from pydantic_ai.models.openai import OpenAIChatModel
+from pydantic_ai.providers import Provider, infer_provider_class
+from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
+
+from kernel.llm.failures import ProviderFailed
+from kernel.llm.grounded.model import GROUNDED, grounded_model
+
+_KEYLESS = {"ollama"}
+_SHARE_HTTP_CLIENT = {"openai", "openai-chat", "openai-responses", "openrouter", "ollama", "anthropic"}
+_TIMEOUT = httpx2.Timeout(600.0, connect=5.0)  # outer bound only; a run sets its own (`runs.Patience`)
+
+
+def is_builtin(name: str) -> bool:
+    return name == GROUNDED
+
+
+def environment_key(name: str) -> str | None:
+    """The provider key of this process under its usual name, for tenants that are allowed to use it (contract
+    interfaces).
+    """
+    provider = parse_model_id(name)[0] or ""
+    return os.environ.get(
+        f"{provider.removesuffix('-chat').removesuffix('-responses').upper().replace('-', '_')}_API_KEY"
+    )
+
+
+def model_for(
+    name: str, *, key: str | None = None, base_url: str | None = None, http_client: httpx2.AsyncClient | None = None
+) -> Model[Any]:
+    """Resolve `name`. With a `base_url` every provider is spoken to as an OpenAI-compatible chat server."""
+    if is_builtin(name):
+        return grounded_model()
+    check_allow_model_requests()
+    provider_name, model_name = parse_model_id(name)
+    if not provider_name or not model_name:
+        raise ProviderFailed("unknown_model")
+    if base_url:
+        provider = OpenAICompatibleProvider(provider_name, base_url=base_url, api_key=key, http_client=http_client)
+        return OpenAIChatModel(model_name, provider=provider)
+    if key is None and provider_name not in _KEYLESS:
+        raise ProviderFailed("no_provider_key")
+    try:
+        return infer_model(name, lambda called: _provider(called, key, http_client))
+    except ImportError:
+        raise ProviderFailed("provider_not_installed") from None
+    except (UserError, ValueError, TypeError):
+        raise ProviderFailed("unknown_model") from None
+
+
+@asynccontextmanager
+async def opened(name: str, *, key: str | None = None, base_url: str | None = None) -> AsyncIterator[Model[Any]]:
+    """`model_for`, with an HTTP client that lives as long as the run."""
+    if is_builtin(name):
+        yield grounded_model()
+        return
+    async with (
+        httpx2.AsyncClient(verify=_trust(), timeout=_TIMEOUT) as client,
+        model_for(name, key=key, base_url=base_url, http_client=client) as model,
+    ):
+        yield model
+
+
+def _provider(name: str, key: str | None, http_client: httpx2.AsyncClient | None) -> Provider[Any]:
+    shared = {"http_client": http_client} if http_client is not None and name in _SHARE_HTTP_CLIENT else {}
+    build: Any = infer_provider_class(name)
+    provider: Provider[Any] = build(api_key=key or "none", **shared)
+    return provider
+
+
+@functools.cache
+def _trust() -> ssl.SSLContext:
+    """Reading the certificate store costs 15 ms of the event loop: once a process, not once a turn."""
+    return httpx2.create_ssl_context()

@@ -1,0 +1,56 @@
+"""How do we hold a model to its shape? One try, one repair with the error told, then the fixed answer of its role
+(spec 5.1.0).
+
+Never more than two tries, both with the same limits. Pure control flow: it knows no provider and no tool.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from kernel.llm.enums import InteractionMode, InteractionRegister, Role
+from kernel.llm.failures import ShapeBroken
+from kernel.llm.schemas import AgentResponse, ExecutorAgentOutput, ModelAnswer, RouteDecision
+
+T = TypeVar("T")
+_SORRY = "Sorry, I could not put my answer into words just now. Please ask me again, or ask for a person."
+_NO_PLAN = "Sorry, I could not prepare this properly, so nothing was changed. Please try again, or ask for a person."
+
+
+@dataclass(frozen=True)
+class Structured(Generic[T]):
+    """`output` is None when both tries broke the shape."""
+
+    output: T | None
+    repaired: bool
+
+
+async def run_structured(prompt: str, attempt: Callable[[str], Awaitable[T]]) -> Structured[T]:
+    try:
+        return Structured(await attempt(prompt), repaired=False)
+    except ShapeBroken as broken:
+        repair = f"{prompt}\n\n[SCHEMA VALIDATION ERROR]\n{broken.summary}"
+    try:
+        return Structured(await attempt(repair), repaired=True)
+    except ShapeBroken:
+        return Structured(None, repaired=True)
+
+
+def structured_fallback(role: Role, *, context_profile: str) -> ModelAnswer:
+    """The answer of a role whose model broke its shape twice. For an executor the try has failed as well."""
+    match role:
+        case Role.PROXY:
+            return RouteDecision(
+                route="direct",
+                reason="structured_output_invalid",
+                interaction_register=InteractionRegister.STATUS,
+                interaction_mode=InteractionMode.CONFIRM_ONLY_WHEN_REQUIRED,
+                context_profile=context_profile,
+                response=AgentResponse(message=_SORRY),
+            )
+        case Role.PLANNER:
+            return AgentResponse(message=_NO_PLAN)
+        case Role.EXECUTOR:
+            return ExecutorAgentOutput(summary="The work was not carried out: the model's report could not be read.")

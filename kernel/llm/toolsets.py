@@ -1,0 +1,62 @@
+"""Which tools can a run reach? The caller's toolset, narrowed to the briefing and never run twice for one call
+(contract silas 4.24).
+
+Outer wrappers only add restriction: a tool that the briefing does not name does not exist, and an acting tool called
+by a proxy or planner is deferred, not made. What a try got is handed to the next try instead of being done again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic_ai.tools import RunContext
+from pydantic_ai.toolsets import AbstractToolset, FunctionToolset, WrapperToolset
+from pydantic_ai.toolsets.abstract import ToolsetTool
+
+from kernel.canonical import canonical_json
+from kernel.llm.briefing import Briefing
+from kernel.llm.enums import Role
+
+
+class CallLedger:
+    """The finished calls of one run, over all its tries."""
+
+    def __init__(self) -> None:
+        self._done: list[tuple[str, Any]] = []
+        self._owed: list[tuple[str, Any]] = []
+
+    def begin_try(self) -> None:
+        self._owed = list(self._done)
+
+    async def once(self, name: str, args: dict[str, Any], make: Callable[[], Awaitable[Any]]) -> Any:
+        """The result of an earlier try for the same call, each used once; else make the call."""
+        digest = canonical_json({"args": args, "tool": name})
+        for position, (known, result) in enumerate(self._owed):
+            if known == digest:
+                del self._owed[position]
+                return result
+        result = await make()
+        self._done.append((digest, result))
+        return result
+
+
+@dataclass
+class OnceToolset(WrapperToolset[Any]):
+    ledger: CallLedger
+
+    async def call_tool(
+        self, name: str, tool_args: dict[str, Any], ctx: RunContext[Any], tool: ToolsetTool[Any]
+    ) -> Any:
+        return await self.ledger.once(name, tool_args, lambda: self.wrapped.call_tool(name, tool_args, ctx, tool))
+
+
+def bounded(toolset: AbstractToolset[Any] | None, briefing: Briefing, ledger: CallLedger) -> AbstractToolset[Any]:
+    named = {tool.name for tool in briefing.tools}
+    acting = {tool.name for tool in briefing.tools if tool.acting}
+    inner: AbstractToolset[Any] = OnceToolset(toolset or FunctionToolset[Any](), ledger)
+    reachable = inner.filtered(lambda _, definition: definition.name in named)
+    if briefing.role is Role.EXECUTOR:
+        return reachable
+    return reachable.approval_required(lambda _, definition, __: definition.name in acting)
