@@ -1,6 +1,6 @@
 """Which site may open which door? Decided from values: origins, frame ancestors, the frame's content policy.
 
-An origin is `scheme://host[:port]`, exact, as browsers send it; what a deployment lists in any other form opens nothing.
+An origin is `scheme://host[:port]`, exact, as browsers send it; what is listed in any other form opens nothing.
 Asked by the widget's views, by the session endpoint and by the widget socket, so that all three give one answer.
 """
 
@@ -62,7 +62,7 @@ def _without_default_port(host: str, origin: str) -> str:
 
 
 def frame_ancestors(listed: Iterable[Any] | None) -> Sequence[str]:
-    """Who may frame a deployment: the platform itself and the listed sites; nobody when there is no deployment (None)."""
+    """Who may frame a deployment: the platform itself and the listed sites; nobody where there is no deployment."""
     return ("'none'",) if listed is None else ("'self'", *origins(listed))
 
 

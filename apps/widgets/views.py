@@ -1,4 +1,4 @@
-"""What does a visitor's browser load? The loader, the frame document, how the widget looks, the demo site, the landing page.
+"""What does a visitor's browser load? Loader, frame document, appearance, demo site, landing page.
 
 The frame document is one and the same page for every key, known or not; only its policy tells who may frame it.
 """
@@ -20,7 +20,7 @@ from kernel.errors import NotFound
 
 _STATIC = Path(__file__).parent / "static"
 _MODULES = tuple(
-    sorted(path.relative_to(_STATIC).as_posix() for path in (_STATIC / "widgets/frame").glob("*.js") if path.stem != "main")
+    f"widgets/frame/{path.name}" for path in sorted((_STATIC / "widgets/frame").glob("*.js")) if path.stem != "main"
 )
 
 

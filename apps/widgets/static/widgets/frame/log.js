@@ -19,13 +19,15 @@ export class Log {
     this.onSay = onSay;
     this.live = new Map();
     this.last = 0;
-    this.box.addEventListener("scroll", () => { this.latest.hidden = this.nearEnd(); }, { passive: true });
+    this.stuck = true;
+    this.box.addEventListener("scroll", () => this.scrolled(), { passive: true });
+    const grown = new ResizeObserver(() => this.stuck && this.toEnd());
+    [this.box, this.rows, this.tail].forEach((node) => grown.observe(node));
     this.latest.addEventListener("click", () => this.toEnd());
   }
 
   /* Put a row at its place: by seq; a pending one last; one that is no record right after what is recorded by now. */
   place(row, { seq, timestamp, pending = false } = {}) {
-    const stay = this.nearEnd();
     const at = seq || (pending ? Infinity : this.last + 0.5);
     if (seq) this.last = Math.max(this.last, seq);
     row.dataset.seq = at;
@@ -33,8 +35,7 @@ export class Log {
     const next = [...this.rows.children].find((other) => other !== row && Number(other.dataset.seq) > at);
     if (row.parentNode !== this.rows || next) this.rows.insertBefore(row, next || null);
     this.separate(row);
-    if (stay) this.toEnd();
-    else this.latest.hidden = false;
+    if (!this.stuck) this.latest.hidden = false;
     return row;
   }
 
@@ -97,7 +98,6 @@ export class Log {
 
   /* A piece of an answer that is being written. */
   delta({ turn, text }) {
-    const stay = this.nearEnd();
     this.typing(false);
     let piece = this.live.get(turn);
     if (!piece) {
@@ -109,7 +109,6 @@ export class Log {
     piece.due ??= requestAnimationFrame(() => {
       piece.due = null;
       piece.row.firstChild.replaceChildren(...markdown(piece.text));
-      if (stay) this.toEnd();
     });
   }
 
@@ -124,18 +123,14 @@ export class Log {
   typing(on, title = "") {
     this.tail.querySelector(".typing")?.remove();
     if (!on || this.live.size) return;
-    const stay = this.nearEnd();
     this.tail.append(el("div", { class: "row typing", role: "img", "aria-label": word("typing", { title }) }, el("i"), el("i"), el("i")));
-    if (stay) this.toEnd();
   }
 
   suggest(texts) {
     this.tail.querySelector(".suggest")?.remove();
     if (!texts?.length) return;
-    const stay = this.nearEnd();
     const chips = texts.slice(0, 5).map((text) => el("button", { type: "button", class: "chip", onclick: () => this.onSay(text) }, text));
     this.tail.append(el("div", { class: "suggest", role: "group", "aria-label": word("suggestions") }, ...chips));
-    if (stay) this.toEnd();
   }
 
   announce(text) {
@@ -147,13 +142,16 @@ export class Log {
     return row === this.rows.lastElementChild;
   }
 
-  nearEnd() {
-    return this.box.scrollHeight - this.box.scrollTop - this.box.clientHeight < NEAR;
+  /* A reader who scrolled up is left alone; one at the end stays at the end. */
+  scrolled() {
+    this.stuck = this.box.scrollHeight - this.box.scrollTop - this.box.clientHeight < NEAR;
+    if (this.stuck) this.latest.hidden = true;
   }
 
   toEnd() {
-    this.box.scrollTop = this.box.scrollHeight;
+    this.stuck = true;
     this.latest.hidden = true;
+    this.box.scrollTop = this.box.scrollHeight;
   }
 
   clear() {

@@ -24,7 +24,7 @@ export class Passage {
     this.sheet.showModal();
     try {
       const found = await this.load(citation);
-      this.show(found, [found.before, el("mark", {}, found.quote), found.after]);
+      this.show(found, [...headed(found.before), el("mark", {}, found.quote), ...headed(found.after)]);
       this.text.querySelector("mark").scrollIntoView({ block: "center" });
     } catch (refusal) {
       this.show(citation, [el("p", { class: "quiet" }, word(refusal.final ? "noPassage" : "noLine"))]);
@@ -47,4 +47,9 @@ export class Passage {
     const path = `/widget/v1/${encodeURIComponent(this.key)}/passage/${encodeURIComponent(document_id)}/?${range}`;
     return asJson(await fetch(path, { credentials: "omit", headers: { Authorization: `Bearer ${token}` } }));
   }
+}
+
+/* The stored text as it is, only that Markdown's headings stand out instead of showing their marks. */
+function headed(text) {
+  return text.split(/^(#{1,6} .*)$/m).map((part) => (/^#{1,6} /.test(part) ? el("b", {}, part.replace(/^#+ /, "")) : part));
 }

@@ -44,7 +44,7 @@ export class Works {
 }
 
 function face({ title, detail }, state, text) {
-  return el("section", { class: "await", "data-state": state, "aria-label": title },
+  return el("section", { class: "await", "data-phase": state, "aria-label": title },
     el("div", { class: "line" }, el("b", {}, title), el("span", { class: `mark ${TONES[state]}` }, word(state))),
     detail ? el("p", { class: "quiet" }, detail) : null,
     el("p", { class: `line quiet step ${TONES[state]}` }, el("span", {}, text)));

@@ -1,0 +1,47 @@
+"""Small, and nothing in it that a strict page would block: what the files promise (contract interfaces)."""
+
+from __future__ import annotations
+
+import gzip
+import re
+from pathlib import Path
+
+import pytest
+
+from apps import widgets
+
+ROOT = Path(widgets.__file__).parent
+LOADER = ROOT / "static/widgets/loader.js"
+FRAME = sorted((ROOT / "static/widgets/frame").iterdir())
+SCRIPTS = [LOADER, *(path for path in FRAME if path.suffix == ".js")]
+PAGES = sorted((ROOT / "templates/widgets").glob("*.html"))
+
+
+def test_loader_is_at_most_8_kb() -> None:
+    assert LOADER.stat().st_size <= 8 * 1024
+
+
+def test_whole_widget_is_at_most_60_kb_gzipped() -> None:
+    files = [LOADER, *FRAME, ROOT / "templates/widgets/frame.html"]
+    assert sum(len(gzip.compress(path.read_bytes())) for path in files) <= 60 * 1024
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.name)
+def test_script_never_parses_text_as_html_or_code(script: Path) -> None:
+    sinks = r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|srcdoc|\beval\(|new Function|DOMParser"
+    assert not re.search(sinks, script.read_text())
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.name)
+def test_script_posts_messages_to_exact_origins_only(script: Path) -> None:
+    assert not re.search(r'postMessage\([^;]*["\']\*["\']', script.read_text())
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.name)
+def test_page_has_no_inline_script_or_style(page: Path) -> None:
+    assert not re.search(r"<style|\sstyle=|\son\w+=|<script(?![^>]*\ssrc=)", page.read_text())
+
+
+@pytest.mark.parametrize("path", [*SCRIPTS, *PAGES], ids=lambda path: path.name)
+def test_file_names_no_foreign_host(path: Path) -> None:
+    assert set(re.findall(r"https?://[\w.]+", path.read_text())) <= {"http://www.w3.org"}
