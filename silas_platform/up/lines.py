@@ -3,7 +3,6 @@
 Colours only on a terminal. A line that a process left unfinished is shown when it ends.
 """
 
-import os
 import sys
 from dataclasses import dataclass, field
 from typing import TextIO
@@ -22,11 +21,12 @@ class Screen:
 
     def say(self, text: str) -> None:
         """A line of the supervisor's own, without a name, so that scripts can look for `ready …`."""
+        if self.closed:
+            return
         try:
             print(text, file=self.out, flush=True)
         except OSError:
             self.closed = True
-            self.out = open(os.devnull, "w")  # noqa: SIM115  (stands in for the terminal to the end)
 
     def show(self, name: str, text: str) -> None:
         prefix = f"{name:<{_WIDTH}}|"

@@ -20,7 +20,10 @@ class Command(BaseCommand):
         parser.add_argument("--no-worker", action="store_true", help="web only: no worker, no beat")
 
     def handle(self, *args: Any, **options: Any) -> None:
+        screen = Screen()
         try:
-            run(os.environ, demo=not options["no_demo"], work=not options["no_worker"], screen=Screen())
+            run(os.environ, demo=not options["no_demo"], work=not options["no_worker"], screen=screen)
         except StartRefused as refused:
             raise CommandError(str(refused)) from None
+        if screen.closed:
+            os._exit(0)  # Python would end by writing to the pipe that nobody reads

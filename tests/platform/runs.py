@@ -1,0 +1,95 @@
+"""A real `manage.py up` on a `var` of its own, as a person would start it, for the tests of starting and stopping."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+import psutil
+
+from silas_platform.up.environment import ROOT
+from silas_platform.up.processes import is_alive, marked
+from silas_platform.up.programs import MARK
+
+_OURS = ("DATABASE_URL", "DATABASE_OWNER_URL", "REDIS_URL", "DJANGO_SETTINGS_MODULE", "SILAS_VAR", "MAKELEVEL")
+
+
+class Run:
+    """`manage.py up` in the background; `lines` is everything it has said so far."""
+
+    def __init__(self, var: Path, *options: str, **env: str) -> None:
+        self.var = var
+        self.port = free_port()
+        told = {name: value for name, value in os.environ.items() if name not in _OURS}
+        told |= {"SILAS_VAR": str(var), "PORT": str(self.port), **env}
+        argv = [sys.executable, "manage.py", "up", *options]
+        self.process = subprocess.Popen(
+            argv, cwd=ROOT, env=told, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        )
+        self.lines: list[str] = []
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self.lines.append(line.rstrip("\n"))
+
+    def wait_for(self, start: str, *, seconds: float = 60) -> str:
+        """The first line that begins with `start`."""
+        found = eventually(lambda: next((line for line in self.lines if line.startswith(start)), ""), seconds=seconds)
+        assert found, f"never said {start!r}:\n" + "\n".join(self.lines[-40:])
+        return found
+
+    def children(self, word: str) -> list[psutil.Process]:
+        """The run's own processes with `word` among their arguments."""
+        return [child for child in marked(MARK, str(self.var)) if word in child.cmdline()]
+
+    def end(self, number: signal.Signals = signal.SIGTERM, *, seconds: float = 45) -> int:
+        self.process.send_signal(number)
+        code = self.process.wait(seconds)
+        self._reader.join(5)
+        return code
+
+
+def remains(var: Path) -> list[str]:
+    """Command lines of whatever still runs for `var`: our programs and the servers working inside it."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            ours = process.environ().get(MARK) == str(var) or process.cwd().startswith(str(var))
+        except (psutil.Error, OSError):
+            continue
+        if ours and is_alive(process):
+            found.append(" ".join(process.cmdline()))
+    return found
+
+
+T = TypeVar("T")
+
+
+def eventually(ask: Callable[[], T], *, seconds: float = 20) -> T:
+    """What `ask` returns as soon as it is true, or at the end."""
+    give_up = time.monotonic() + seconds
+    while not (found := ask()) and time.monotonic() < give_up:
+        time.sleep(0.05)
+    return found
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def python(code: str) -> Sequence[str]:
+    return [sys.executable, "-c", code]

@@ -1,0 +1,59 @@
+"""The numbered checks in front of a start."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from django.core.management import call_command
+from django.core.management.base import SystemCheckError
+from django.db import connections
+
+from silas_platform.checks import database_role_is_bound, each_key_has_one_job, open_host_is_guarded
+from silas_platform.settings.databases import database as address
+
+
+def test_open_host_fails_check(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOST", "0.0.0.0")
+    with pytest.raises(SystemCheckError, match=r"silas\.E001"):
+        call_command("check")
+
+
+def test_loopback_passes_check(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("HOST", raising=False)
+    assert open_host_is_guarded() == []
+
+
+def test_one_key_for_two_jobs_fails_check(settings: Any) -> None:
+    settings.SILAS_SIGNING_KEY = settings.SILAS_SECRETS_KEY
+    assert [fault.id for fault in each_key_has_one_job()] == ["silas.E002"]
+
+
+def test_process_without_signing_key_passes_check(settings: Any) -> None:
+    settings.SILAS_SIGNING_KEY = settings.SILAS_SECRETS_KEY = ""
+    assert each_key_has_one_job() == []
+
+
+def test_application_role_passes_check(database: None) -> None:
+    assert database_role_is_bound(databases=["default"]) == []
+
+
+@pytest.mark.parametrize("dsn", ["DATABASE_OWNER_URL", "SILAS_TEST_SUPERUSER_DSN"])
+def test_role_that_walls_do_not_bind_fails_check(database: None, dsn: str) -> None:
+    with connected_as(os.environ[dsn]):
+        assert [fault.id for fault in database_role_is_bound(databases=["default"])] == ["silas.E003"]
+
+
+@contextmanager
+def connected_as(dsn: str) -> Iterator[None]:
+    kept, other = connections["default"], connections.create_connection("default")
+    other.settings_dict = {**other.settings_dict, **address(dsn), "OPTIONS": {}}
+    connections["default"] = other
+    try:
+        yield
+    finally:
+        other.close()
+        connections["default"] = kept

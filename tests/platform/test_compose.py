@@ -1,0 +1,130 @@
+"""What a real deployment hands to which service: the walls between keys, read from compose.yaml and the Dockerfile."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from silas_platform.up.environment import ROOT
+
+COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "compose.yaml").read_text())
+SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
+DOCKERFILE = (ROOT / "Dockerfile").read_text()
+STAYING = ["postgres", "redis", "web", "worker", "beat"]
+
+
+def holders(secret: str) -> set[str]:
+    """Services that get `secret` mounted or named in their environment."""
+    mounted = {name for name, service in SERVICES.items() if secret in service.get("secrets", [])}
+    named = {name for name, service in SERVICES.items() if f"/{secret}" in str(service.get("environment", {}).values())}
+    return mounted | named
+
+
+@pytest.mark.parametrize(
+    ("secret", "services"),
+    [
+        ("signing_key", {"web"}),
+        ("secrets_key", {"web", "worker"}),
+        ("secret_key", {"web", "worker", "beat", "migrate"}),
+        ("database_url", {"web", "worker", "beat", "migrate"}),
+        ("database_owner_url", {"migrate"}),
+        ("postgres_password", {"postgres"}),
+        ("database_owner_password", {"postgres"}),
+        ("database_app_password", {"postgres"}),
+    ],
+)
+def test_secret_is_held_by_no_other_service(secret: str, services: set[str]) -> None:
+    assert holders(secret) == services
+
+
+def test_no_key_is_written_into_environment() -> None:
+    told = {key for service in SERVICES.values() for key in service.get("environment", {})}
+    assert not told & {"SECRET_KEY", "SILAS_SIGNING_KEY", "SILAS_SECRETS_KEY", "DATABASE_URL", "DATABASE_OWNER_URL"}
+
+
+def test_every_secret_is_a_file_outside_repository() -> None:
+    assert all(secret["file"].startswith("./secrets/") for secret in COMPOSE["secrets"].values())
+    ignored = subprocess.run(["git", "check-ignore", "secrets/signing_key"], cwd=ROOT, check=False, capture_output=True)
+    assert ignored.returncode == 0
+
+
+@pytest.mark.parametrize("service", STAYING)
+def test_service_has_health_check(service: str) -> None:
+    assert SERVICES[service]["healthcheck"]["test"]
+
+
+@pytest.mark.parametrize("service", ["postgres", "redis", "worker", "beat", "migrate"])
+def test_service_publishes_no_port(service: str) -> None:
+    assert "ports" not in SERVICES[service]
+
+
+def test_web_is_published_to_this_machine_only() -> None:
+    assert all(port.startswith("127.0.0.1:") for port in SERVICES["web"]["ports"])
+
+
+@pytest.mark.parametrize("service", ["postgres", "redis", "beat", "migrate"])
+def test_service_cannot_reach_outside(service: str) -> None:
+    assert SERVICES[service]["networks"] == ["inside"]
+    assert COMPOSE["networks"]["inside"] == {"internal": True}
+
+
+@pytest.mark.parametrize("image", [SERVICES["postgres"]["image"], SERVICES["redis"]["image"], SERVICES["web"]["image"]])
+def test_image_is_pinned_to_a_version(image: str) -> None:
+    assert re.search(r":\d+\.\d+\.\d+[-\w.]*$", image)
+
+
+def test_base_images_are_pinned_to_a_version() -> None:
+    bases = re.findall(r"^FROM (\S+)", DOCKERFILE, flags=re.MULTILINE)
+    assert bases
+    assert all(re.search(r":\d+\.\d+\.\d+", base) for base in bases)
+
+
+@pytest.mark.parametrize("service", ["web", "worker", "beat", "migrate"])
+def test_service_can_gain_no_privilege(service: str) -> None:
+    assert SERVICES[service]["cap_drop"] == ["ALL"]
+    assert "no-new-privileges:true" in SERVICES[service]["security_opt"]
+
+
+@pytest.mark.parametrize("service", ["web", "worker", "beat"])
+def test_service_waits_for_migrations(service: str) -> None:
+    assert SERVICES[service]["depends_on"]["migrate"] == {"condition": "service_completed_successfully"}
+
+
+def test_image_does_not_run_as_root() -> None:
+    users = re.findall(r"^USER (\S+)", DOCKERFILE, flags=re.MULTILINE)
+    assert users == ["silas"]
+
+
+def test_image_brings_a_sandbox() -> None:
+    assert "bubblewrap" in DOCKERFILE
+
+
+def test_image_installs_only_what_is_pinned_by_hash() -> None:
+    assert "--require-hashes" in DOCKERFILE
+
+
+def test_image_copies_only_what_exists_and_is_let_through() -> None:
+    copied = [
+        path for line in re.findall(r"^COPY (?!--)(.+) \S+$", DOCKERFILE, flags=re.MULTILINE) for path in line.split()
+    ]
+    let_through = {line[1:] for line in (ROOT / ".dockerignore").read_text().splitlines() if line.startswith("!")}
+    assert [path for path in copied if not (ROOT / path).exists()] == []
+    assert [path for path in copied if path not in let_through and path.split("/")[0] not in let_through] == []
+
+
+def test_made_secrets_fit_what_compose_asks_for(tmp_path: Path) -> None:
+    (tmp_path / "deploy").mkdir()
+    script = tmp_path / "deploy" / "make-secrets"
+    script.write_bytes((ROOT / "deploy" / "make-secrets").read_bytes())
+    for _ in range(2):
+        subprocess.run(["sh", script], check=True, capture_output=True)
+    made = {file.name: file.read_text() for file in (tmp_path / "secrets").iterdir()}
+    assert set(made) == set(COMPOSE["secrets"])
+    assert len(set(made.values())) == len(made)
+    assert made["database_app_password"] in made["database_url"]
+    assert (tmp_path / "secrets").stat().st_mode & 0o077 == 0

@@ -1,0 +1,118 @@
+"""What each process is told, which keys are made, and when an open HOST is refused."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from silas_platform.up.environment import (
+    KEYS,
+    StartRefused,
+    for_program,
+    is_loopback,
+    open_host_faults,
+    with_addresses_read,
+    with_embedded_addresses,
+    with_keys,
+)
+
+OPEN = {"HOST": "0.0.0.0", "ALLOWED_HOSTS": "chat.example.com", **dict.fromkeys(KEYS, "given")}
+
+
+@pytest.fixture
+def env(tmp_path: Path) -> dict[str, str]:
+    return {"SILAS_VAR": str(tmp_path)}
+
+
+def test_open_host_with_everything_is_allowed() -> None:
+    assert open_host_faults(OPEN, debug=False) == []
+
+
+@pytest.mark.parametrize("missing", [*KEYS, "ALLOWED_HOSTS"])
+def test_open_host_without_one_condition_is_refused_by_name(missing: str) -> None:
+    faults = open_host_faults({**OPEN, missing: " "}, debug=False)
+    assert len(faults) == 1
+    assert missing in faults[0]
+
+
+def test_open_host_with_debug_is_refused() -> None:
+    assert "DEBUG" in open_host_faults(OPEN, debug=True)[0]
+
+
+def test_open_host_does_not_accept_keys_that_we_made_ourselves(env: dict[str, str]) -> None:
+    assert len(open_host_faults(with_keys({**env, "HOST": "0.0.0.0", "ALLOWED_HOSTS": "x"}), debug=False)) == 3
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.1.2.3", "::1", "[::1]", "localhost"])
+def test_loopback_needs_nothing(host: str) -> None:
+    assert open_host_faults({"HOST": host}, debug=True) == []
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.4", "example.com", "localhost.example.com"])
+def test_everything_else_is_open(host: str) -> None:
+    assert not is_loopback(host)
+
+
+def test_made_keys_are_private_long_and_different(env: dict[str, str]) -> None:
+    files = [Path(with_keys(env)[f"{name}_FILE"]) for name in KEYS]
+    assert {file.stat().st_mode & 0o777 for file in files} == {0o600}
+    assert len({file.read_text() for file in files}) == 3
+    assert min(len(file.read_text()) for file in files) >= 43
+
+
+def test_made_keys_are_kept_for_next_run(env: dict[str, str]) -> None:
+    first = Path(with_keys(env)["SILAS_SIGNING_KEY_FILE"]).read_text()
+    assert Path(with_keys(env)["SILAS_SIGNING_KEY_FILE"]).read_text() == first
+
+
+def test_key_that_is_given_is_not_made(env: dict[str, str], tmp_path: Path) -> None:
+    told = with_keys({**env, "SILAS_SIGNING_KEY": "given"})
+    assert "SILAS_SIGNING_KEY_FILE" not in told
+    assert not (tmp_path / "keys" / "silas_signing_key").exists()
+
+
+@pytest.mark.parametrize("program", ["worker", "beat"])
+@pytest.mark.parametrize("form", ["SILAS_SIGNING_KEY", "SILAS_SIGNING_KEY_FILE"])
+def test_signing_key_is_withheld_from_all_but_web(program: str, form: str) -> None:
+    assert form not in for_program({form: "x"}, program)
+
+
+def test_secrets_key_is_withheld_from_beat() -> None:
+    assert for_program({"SILAS_SECRETS_KEY": "x", "SILAS_SECRETS_KEY_FILE": "y"}, "beat") == {}
+
+
+@pytest.mark.parametrize("program", ["web", "worker", "beat"])
+def test_owners_database_address_is_withheld_from_programs(program: str) -> None:
+    assert for_program({"DATABASE_OWNER_URL": "x"}, program) == {}
+
+
+def test_web_is_told_all_three_keys() -> None:
+    assert for_program(dict.fromkeys(KEYS, "x"), "web") == dict.fromkeys(KEYS, "x")
+
+
+def test_address_given_is_left_alone(env: dict[str, str]) -> None:
+    told = with_embedded_addresses({**env, "DATABASE_URL": "postgresql://db/silas", "REDIS_URL": "redis://cache"})
+    assert (told["DATABASE_URL"], told["REDIS_URL"]) == ("postgresql://db/silas", "redis://cache")
+
+
+def test_embedded_address_serves_as_application_and_migrates_as_owner(env: dict[str, str]) -> None:
+    told = with_embedded_addresses(env)
+    assert "//silas_app@" in told["DATABASE_URL"]
+    assert "//silas_owner@" in told["DATABASE_OWNER_URL"]
+
+
+def test_address_file_is_read(env: dict[str, str], tmp_path: Path) -> None:
+    (tmp_path / "url").write_text("redis://cache\n")
+    assert with_addresses_read({**env, "REDIS_URL_FILE": str(tmp_path / "url")})["REDIS_URL"] == "redis://cache"
+
+
+def test_address_file_that_is_not_there_is_refused(env: dict[str, str], tmp_path: Path) -> None:
+    with pytest.raises(StartRefused, match="REDIS_URL_FILE cannot be read"):
+        with_addresses_read({**env, "REDIS_URL_FILE": str(tmp_path / "nothing")})
+
+
+def test_address_given_twice_is_refused() -> None:
+    with pytest.raises(StartRefused, match="not both"):
+        with_addresses_read({"REDIS_URL_FILE": os.devnull, "REDIS_URL": "redis://cache"})

@@ -1,0 +1,66 @@
+"""A PostgreSQL that somebody gave us as its superuser is served by a role that row-level security binds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from silas_platform.up.embedded import PostgresServer, start_postgres
+from silas_platform.up.environment import StartRefused
+from silas_platform.up.roles import with_bound_roles
+
+
+@pytest.fixture(scope="module")
+def given(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PostgresServer]:
+    server = start_postgres(tmp_path_factory.mktemp("given"), fsync=False)
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def env(given: PostgresServer, tmp_path: Path) -> dict[str, str]:
+    return {"SILAS_VAR": str(tmp_path), "DATABASE_URL": given.superuser_dsn}
+
+
+def test_superuser_is_replaced_by_application_role(env: dict[str, str]) -> None:
+    told = with_bound_roles(env, make=True)
+    with psycopg.connect(told["DATABASE_URL"]) as connection:
+        assert connection.execute("SELECT current_user").fetchone() == ("silas_app",)
+
+
+def test_owner_stands_beside_application_role(env: dict[str, str]) -> None:
+    told = with_bound_roles(env, make=True)
+    with psycopg.connect(told["DATABASE_OWNER_URL"]) as connection:
+        assert connection.execute("SELECT current_user").fetchone() == ("silas_owner",)
+
+
+def test_later_command_uses_same_roles(env: dict[str, str]) -> None:
+    assert with_bound_roles(env, make=True) == with_bound_roles(env, make=False)
+
+
+def test_command_before_first_start_makes_nothing(env: dict[str, str]) -> None:
+    assert with_bound_roles(env, make=False) == env
+
+
+def test_passwords_are_private(env: dict[str, str], tmp_path: Path) -> None:
+    with_bound_roles(env, make=True)
+    assert [file.stat().st_mode & 0o777 for file in (tmp_path / "keys").iterdir()] == [0o600]
+
+
+def test_role_that_is_no_superuser_is_taken_as_it_is(env: dict[str, str], given: PostgresServer) -> None:
+    plain = {**env, "DATABASE_URL": given.dsn_app}
+    assert with_bound_roles(plain, make=True) == plain
+
+
+def test_owner_given_beside_is_left_alone(env: dict[str, str]) -> None:
+    both = {**env, "DATABASE_OWNER_URL": "postgresql://somebody@db/silas"}
+    assert with_bound_roles(both, make=True) == both
+
+
+def test_server_that_does_not_answer_is_refused(env: dict[str, str], tmp_path: Path) -> None:
+    nowhere = {**env, "DATABASE_URL": f"postgresql://postgres@/silas?host={tmp_path}"}
+    with pytest.raises(StartRefused, match="DATABASE_URL cannot be used"):
+        with_bound_roles(nowhere, make=True)

@@ -1,0 +1,144 @@
+"""`manage.py up` with real processes: it comes up, what dies comes back, and every way down leaves nothing behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from silas_platform.up.embedded import postgres_dsns
+from silas_platform.up.environment import StartRefused
+from silas_platform.up.lines import Screen
+from silas_platform.up.lock import is_running, only_run
+from tests.platform.runs import Run, eventually, remains
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
+    one = Run(tmp_path_factory.mktemp("up"), "--no-demo")
+    one.wait_for("ready ")
+    yield one
+    if one.process.poll() is None:
+        one.end()
+
+
+def test_ready_line_names_address_that_is_ready(run: Run) -> None:
+    url = run.wait_for("ready ").split()[1]
+    assert url == f"http://127.0.0.1:{run.port}/"
+    with urllib.request.urlopen(f"{url}health/ready") as answer:
+        assert json.load(answer)["status"] == "ok"
+
+
+def test_console_and_admin_are_named_before_ready(run: Run) -> None:
+    said = [line.split()[0] for line in run.lines if line.startswith(("console ", "admin ", "ready "))]
+    assert said == ["console", "admin", "ready"]
+
+
+def test_only_web_is_told_signing_key(run: Run) -> None:
+    assert [_told(run, word, "SILAS_SIGNING_KEY_FILE") for word in ("daphne", "worker", "beat")] == [True, False, False]
+
+
+def test_no_program_is_told_owners_database_address(run: Run) -> None:
+    assert not any(_told(run, word, "DATABASE_OWNER_URL") for word in ("daphne", "worker", "beat"))
+
+
+@pytest.mark.parametrize("word", ["daphne", "worker", "beat"])
+def test_program_killed_comes_back(run: Run, word: str) -> None:
+    assert eventually(lambda: run.children(word))
+    before = {child.pid for child in run.children(word)}
+    for child in run.children(word):
+        child.kill()
+    assert eventually(lambda: {child.pid for child in run.children(word)} - before)
+
+
+def test_database_killed_comes_back_and_site_is_ready_again(run: Run) -> None:
+    postmaster = (run.var / "postgres" / "data" / "postmaster.pid").read_text().split()[0]
+    os.kill(int(postmaster), signal.SIGKILL)
+    assert eventually(lambda: any(line.startswith("postgres|") for line in run.lines))
+    assert eventually(lambda: _is_ready(run), seconds=40)
+
+
+def test_second_run_on_same_var_is_refused(run: Run) -> None:
+    with pytest.raises(StartRefused, match=str(run.process.pid)), only_run(run.var, Screen(), patience=0):
+        pass
+
+
+def test_run_that_holds_var_is_seen(run: Run) -> None:
+    assert is_running(run.var)
+
+
+def test_stop_leaves_nothing_behind(tmp_path: Path) -> None:
+    one = Run(tmp_path, "--no-demo")
+    one.wait_for("ready ")
+    code = one.end(signal.SIGTERM)
+    assert (code, remains(tmp_path)) == (0, [])
+
+
+def test_interrupt_during_start_leaves_nothing_behind(tmp_path: Path) -> None:
+    one = Run(tmp_path, "--no-demo")
+    assert eventually(lambda: (tmp_path / "postgres" / "data" / "postmaster.pid").exists())
+    one.end(signal.SIGINT)
+    assert remains(tmp_path) == []
+
+
+def test_run_after_kill_works_and_keeps_data(tmp_path: Path) -> None:
+    killed = Run(tmp_path, "--no-demo")
+    killed.wait_for("ready ")
+    with psycopg.connect(postgres_dsns(tmp_path)[0]) as connection:
+        connection.execute("CREATE TABLE kept AS SELECT 7 AS number")
+    killed.end(signal.SIGKILL)
+    again = Run(tmp_path, "--no-demo", PORT=str(killed.port))
+    again.wait_for("ready ")
+    with psycopg.connect(postgres_dsns(tmp_path)[0]) as connection:
+        row = connection.execute("SELECT number FROM kept").fetchone()
+    again.end()
+    assert (row, remains(tmp_path)) == ((7,), [])
+
+
+def test_kill_of_supervisor_ends_everything(tmp_path: Path) -> None:
+    killed = Run(tmp_path, "--no-demo")
+    killed.wait_for("ready ")
+    killed.end(signal.SIGKILL)
+    assert eventually(lambda: not remains(tmp_path), seconds=30), remains(tmp_path)
+
+
+def test_open_host_without_keys_is_refused_with_reason(tmp_path: Path) -> None:
+    one = Run(tmp_path, HOST="0.0.0.0")
+    assert one.process.wait(30) == 1
+    said = "\n".join(one.lines)
+    assert "SILAS_SIGNING_KEY" in said
+    assert "DEBUG" in said
+
+
+def test_open_host_refused_starts_nothing(tmp_path: Path) -> None:
+    Run(tmp_path, HOST="0.0.0.0").process.wait(30)
+    assert not (tmp_path / "postgres").exists()
+
+
+def test_port_in_use_is_refused_with_reason(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        one = Run(tmp_path, PORT=str(taken.getsockname()[1]))
+        assert one.process.wait(30) == 1
+    one.wait_for("CommandError: cannot listen on 127.0.0.1")
+
+
+def _told(run: Run, word: str, name: str) -> bool:
+    found = eventually(lambda: run.children(word))
+    return any(name in child.environ() for child in found)
+
+
+def _is_ready(run: Run) -> bool:
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{run.port}/health/ready", timeout=2) as answer:
+            return bool(answer.status == 200)
+    except OSError:
+        return False
