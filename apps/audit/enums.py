@@ -12,6 +12,24 @@ class AuditEvent(TextChoices):
     # bus
     MESSAGE_DEAD = "message_dead", "A message failed for good"
 
+    # gates
+    GATE_SAVED = "gate_saved", "A gate was put in place or changed"
+    GATE_BLOCKED = "gate_blocked", "A gate said no"
+    GATE_ASKED = "gate_asked", "A gate wants a person's approval"
+    GATE_MUTATION = "gate_mutation", "A gate rewrote a text or an argument"
+    REJECTED_MUTATION = "rejected_mutation", "A gate tried to rewrite what it may not"
+    QUALITY_GATE = "quality_gate", "A quality gate gave its opinion"
+    QUALITY_LANE_VIOLATION = "quality_lane_violation", "A quality gate tried to decide"
+
+    # guard
+    RUN_STARTED = "run_started", "A guarded run began"
+    RUN_CLOSED = "run_closed", "A guarded run ended"
+    TOOL_CALL = "tool_call", "A call passed the guard or was refused there"
+    HALT_REQUESTED = "halt_requested", "Somebody asked a run to stop"
+    HALTED = "halted", "A run was stopped"
+    COST_CAP_REACHED = "cost_cap_reached", "A spending limit was reached"
+    BUDGET_REACHED = "budget_reached", "A limit other than money was reached"
+
     # sessions
     SESSION_STARTED = "session_started", "A conversation began"
     MESSAGE_ACCEPTED = "message_accepted", "A visitor's message was stored"

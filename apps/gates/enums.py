@@ -1,0 +1,70 @@
+"""Closed word lists of the gates room (contract silas 2)."""
+
+from django.db.models import TextChoices
+
+
+class GateTrigger(TextChoices):
+    EVERY_USER_MESSAGE = "every_user_message"
+    EVERY_AGENT_RESPONSE = "every_agent_response"
+    AFTER_STEP = "after_step"
+    ON_TOOL_CALL = "on_tool_call"
+
+
+class GateProvider(TextChoices):
+    GUARDRAILS_AI = "guardrails_ai"
+    PREDICATE = "predicate"
+    LLM = "llm"
+    SCRIPT = "script"
+    CUSTOM = "custom"
+
+
+class GateType(TextChoices):
+    NUMERIC_RANGE = "numeric_range"
+    STRING_MATCH = "string_match"
+    REGEX = "regex"
+    FILE_VALID = "file_valid"
+    APPROVAL_ALWAYS = "approval_always"
+    CUSTOM_CHECK = "custom_check"
+
+
+class GateLane(TextChoices):
+    POLICY = "policy"
+    QUALITY = "quality"
+
+
+class GateAction(TextChoices):
+    CONTINUE = "continue"
+    BLOCK = "block"
+    REQUIRE_APPROVAL = "require_approval"
+
+
+class EscalationKind(TextChoices):
+    REPORT = "report"
+    ESCALATE_HUMAN = "escalate_human"
+    TRANSFER_TO_QUEUE = "transfer_to_queue"
+    SUPPRESS_AND_REPHRASE = "suppress_and_rephrase"
+    SUPPRESS_AND_ESCALATE = "suppress_and_escalate"
+    RESPOND = "respond"
+    SPAWN_TASK = "spawn_task"
+    RETRY = "retry"
+
+
+class GateCode(TextChoices):
+    """Why a gate said what it said: stable words for audit entries and tests; `GateResult.reason` is for people."""
+
+    PASSED = "passed"
+    NO_CLAIM = "no_claim"
+    APPROVAL_ALWAYS = "approval_always"
+    NEEDS_APPROVAL = "needs_approval"
+    NOT_A_NUMBER = "not_a_number"
+    OUT_OF_RANGE = "out_of_range"
+    NOT_ALLOWED = "not_allowed"
+    NO_MATCH = "no_match"
+    PATH_FORBIDDEN = "path_forbidden"
+    FILE_MISSING = "file_missing"
+    FILE_TOO_LARGE = "file_too_large"
+    CHECK_FAILED = "check_failed"
+    SCRIPT_FAILED = "script_failed"
+    PROVIDER_MISSING = "provider_missing"
+    PROVIDER_FAILED = "provider_failed"
+    MISCONFIGURED = "misconfigured"

@@ -1,0 +1,193 @@
+"""Who evaluates a gate? One function a provider; a provider without one is a block (spec 5.4, 5.5).
+
+Values of the context reach a script as environment variables only, never as part of a command. Called by `services`.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from apps.gates import rules
+from apps.gates.claims import Claim, find_claim
+from apps.gates.enums import GateAction, GateCode, GateProvider, GateTrigger, GateType
+from apps.gates.schemas import GateResult, GateSpec, Subject
+from kernel.canonical import canonical_json
+from kernel.sandbox import SandboxResult, SandboxSpec, SandboxUnavailable, run
+from kernel.sandbox.spec import Mount
+
+SCRIPT_SECONDS = 30.0
+# Without a claim of both there is nobody to check.
+_CLAIM = frozenset({"CUSTOMER_NAME", "CUSTOMER_DOB"})
+
+
+@dataclass(frozen=True)
+class Request:
+    """What one gate is asked about. `files`: a script's read-only mounts. `is_level_gate`: some access level requires
+    this gate, so that without a claim it only withholds the level (contract 16, gap)."""
+
+    gate: GateSpec
+    context: Mapping[str, Any]
+    files: Mapping[str, Mount]
+    is_level_gate: bool = False
+
+
+def evaluate_predicate(request: Request) -> GateResult:
+    gate = request.gate
+    value = extracted(gate, request.context)
+    file = _file_facts(gate, value) if gate.type == GateType.FILE_VALID else None
+    answer = rules.judge(gate, value, file=file)
+    changes = None if answer.changed is None else _changes(gate, answer.changed)
+    return _result(gate, answer.action, answer.code, answer.reason, value=_shown(value), modified_context=changes)
+
+
+def evaluate_script(request: Request) -> GateResult:
+    """Fails closed: a script that cannot run, ends badly or prints garbage blocks."""
+    gate = request.gate
+    claim = claim_for(gate, request.context)
+    if claim is None and needs_claim(gate) and request.is_level_gate:
+        return _result(gate, GateAction.CONTINUE, GateCode.NO_CLAIM, "Nobody said who they are")
+    try:
+        outcome = run(_script_spec(request, {**request.context, **(claim.as_values() if claim else {})}))
+    except SandboxUnavailable as refused:
+        return _result(gate, GateAction.BLOCK, GateCode.PROVIDER_FAILED, refused.message)
+    return _judge_script(gate, outcome)
+
+
+EVALUATE: Mapping[str, Callable[[Request], GateResult]] = {
+    GateProvider.PREDICATE: evaluate_predicate,
+    GateProvider.SCRIPT: evaluate_script,
+}
+
+
+def needs_claim(gate: GateSpec) -> bool:
+    return gate.type == GateType.CUSTOM_CHECK and bool(_CLAIM & set(gate.config.get("args_from_env") or ()))
+
+
+def claim_for(gate: GateSpec, context: Mapping[str, Any]) -> Claim | None:
+    """Who the visitor says they are, if this gate wants to know and they say it now."""
+    if not needs_claim(gate):
+        return None
+    message, recent = str(context.get("message") or ""), context.get("recent") or ()
+    return find_claim(message, recent, known=gate.name in (context.get("verified_gates") or ()))
+
+
+def extracted(gate: GateSpec, context: Mapping[str, Any]) -> Any:
+    """The variable the gate names, or the text its trigger is about."""
+    if gate.extract:
+        return rules.lookup(context, gate.extract)
+    if gate.on == GateTrigger.ON_TOOL_CALL:
+        return canonical_json(context.get("tool_args") or {})
+    return context.get("message" if gate.on == GateTrigger.EVERY_USER_MESSAGE else "response")
+
+
+def _changes(gate: GateSpec, changed: Any) -> dict[str, Any]:
+    if gate.on == GateTrigger.ON_TOOL_CALL:
+        return {"tool_args": {gate.extract: changed}} if gate.extract else {}
+    return {"message" if gate.on == GateTrigger.EVERY_USER_MESSAGE else "response": changed}
+
+
+def _file_facts(gate: GateSpec, value: Any) -> rules.FileFacts:
+    """`config.roots` are the permitted directories; the path is resolved, links included, before it is compared."""
+    if not rules.is_permitted_path(value):
+        return rules.FileFacts(permitted=False, size=None)
+    for root in (Path(str(root)).resolve() for root in gate.config.get("roots") or ()):
+        path = (root / value).resolve()
+        if path.is_relative_to(root):
+            return rules.FileFacts(permitted=True, size=path.stat().st_size if path.is_file() else None)
+    return rules.FileFacts(permitted=False, size=None)
+
+
+def _script_spec(request: Request, values: Mapping[str, Any]) -> SandboxSpec:
+    gate = request.gate
+    names: Sequence[str] = gate.config.get("args_from_env") or ()
+    env = {name: _as_text(rules.lookup(values, name.lower())) for name in names}
+    return SandboxSpec(
+        _command(gate), env=env, read_only=request.files, timeout_seconds=SCRIPT_SECONDS, disk_mb=8, processes=16
+    )
+
+
+def _command(gate: GateSpec) -> list[str]:
+    """`check_command`, split without a shell, or `config.script` below the mounted `/sandbox/skill`."""
+    if gate.check_command:
+        return shlex.split(gate.check_command)
+    return ["python3", "-I", "-S", f"/sandbox/skill/{gate.config.get('script') or gate.check}"]
+
+
+def _as_text(value: Any) -> str:
+    text = "" if value is None else value if isinstance(value, str) else canonical_json(value)
+    return text.replace("\0", "")[: rules.MAX_TEXT]
+
+
+@dataclass(frozen=True)
+class _Printed:
+    """A script's stdout: `key: value` lines, a `modified_context` line, and the rest, which is its verdict."""
+
+    verdict: str
+    values: dict[str, str]
+    changes: dict[str, Any] | None
+
+
+def read_output(stdout: str) -> _Printed:
+    """Raises ValueError when the reserved `modified_context` line holds no JSON object."""
+    verdict: list[str] = []
+    values: dict[str, str] = {}
+    changes = None
+    for line in stdout.splitlines():
+        key, colon, value = (part.strip() for part in line.partition(":"))
+        if not colon or not key.isidentifier():
+            verdict.append(line)
+        elif key == "modified_context":
+            changes = json.loads(value)
+            if not isinstance(changes, dict):
+                raise ValueError("modified_context is not an object")
+        else:
+            values[key] = value
+    return _Printed("\n".join(verdict), values, changes)
+
+
+def _judge_script(gate: GateSpec, outcome: SandboxResult) -> GateResult:
+    if outcome.reason or outcome.exit_code is None:
+        return _result(gate, GateAction.BLOCK, GateCode.SCRIPT_FAILED, f"The check ended with {outcome.reason}")
+    try:
+        printed = read_output(outcome.stdout)
+    except (ValueError, RecursionError):
+        return _result(gate, GateAction.BLOCK, GateCode.SCRIPT_FAILED, "The check printed garbage")
+    result = _verdict(gate, printed, outcome.exit_code)
+    if not result.passed:
+        return result
+    subject = printed.values.get("customer_id")
+    return replace(
+        result,
+        modified_context=printed.changes,
+        subject=Subject(subject, printed.values.get("customer_name", "")) if subject else None,
+    )
+
+
+def _verdict(gate: GateSpec, printed: _Printed, exit_code: int) -> GateResult:
+    """`check_expect` decides, else the extracted value, else the exit code. It sees the lines that are no values."""
+    if gate.check_expect is not None:
+        if rules.meets(gate.check_expect, output=printed.verdict, exit_code=exit_code):
+            return _result(gate, GateAction.CONTINUE, GateCode.PASSED)
+        return _result(gate, GateAction.BLOCK, GateCode.CHECK_FAILED, "The check did not pass")
+    if exit_code != 0:
+        return _result(gate, GateAction.BLOCK, GateCode.CHECK_FAILED, "The check did not pass")
+    if gate.extract:
+        value = printed.values.get(gate.extract)
+        answer = rules.judge(gate, value)
+        return _result(gate, answer.action, answer.code, answer.reason, value=_shown(value))
+    return _result(gate, GateAction.CONTINUE, GateCode.PASSED, value=printed.verdict[:200])
+
+
+def _shown(value: Any) -> str | float | None:
+    """What of the value is kept with the result: a number, or a short text."""
+    number = None if isinstance(value, str) else rules.as_number(value)
+    return number if number is not None else value[:200] if isinstance(value, str) else None
+
+
+def _result(gate: GateSpec, action: GateAction, code: GateCode, reason: str = "", **more: Any) -> GateResult:
+    return GateResult(gate.name, gate.lane, action, code, reason, gate.on_block, **more)

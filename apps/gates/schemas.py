@@ -1,0 +1,185 @@
+"""Shapes of policy: a gate, what it found, what follows a block, which level has which tools (contract silas 5, 6).
+
+All frozen. A gate that cannot be evaluated (a broken pattern, a step without number) cannot be made.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from apps.gates.enums import EscalationKind, GateAction, GateCode, GateLane, GateProvider, GateTrigger, GateType
+
+
+class Frozen(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", use_enum_values=True)
+
+
+class Expectation(Frozen):
+    """What a check's outcome must be. Exactly one field is set; `not_empty: false` counts as unset (contract 5.2)."""
+
+    exit_code: int | None = None
+    equals: str | None = None
+    contains: str | None = None
+    regex: str | None = None
+    output_lt: float | None = None
+    output_gt: float | None = None
+    file_exists: str | None = None
+    not_empty: bool | None = None
+
+    @model_validator(mode="after")
+    def _exactly_one(self) -> Self:
+        values = [getattr(self, name) for name in type(self).model_fields]
+        chosen = [value for value in values if value is not None and value is not False]
+        if len(chosen) != 1:
+            raise ValueError("an expectation sets exactly one field")
+        _require_pattern(self.regex)
+        return self
+
+
+class Range(Frozen):
+    """`min` and `max` are both inside."""
+
+    min: float
+    max: float
+
+
+class Outside(Frozen):
+    outside: tuple[float, float]
+
+
+class GateSpec(Frozen):
+    """One gate. The lane is derived, never stored (contract 6)."""
+
+    name: str = Field(pattern=r"^[A-Za-z0-9_.-]{1,80}$")
+    on: GateTrigger
+    after_step: int | None = None
+    provider: GateProvider = GateProvider.PREDICATE
+    type: GateType = GateType.STRING_MATCH
+    check: str | None = None
+    config: dict[str, Any] = Field(default_factory=dict)
+    extract: str | None = None
+    auto_approve: Range | None = None
+    require_approval: Range | None = None
+    block: Outside | None = None
+    allowed_values: list[str] | None = None
+    approval_values: list[str] | None = None
+    on_block: str = "report"
+    check_command: str | None = None
+    check_expect: Expectation | None = None
+    promote_to_policy: bool = False
+
+    @model_validator(mode="after")
+    def _evaluable(self) -> Self:
+        if (self.on == GateTrigger.AFTER_STEP) != (self.after_step is not None):
+            raise ValueError("after_step is set exactly when the trigger is after_step")
+        _require_pattern(self.config.get("pattern"))
+        _require_pattern(self.config.get("redact"))
+        return self
+
+    @property
+    def lane(self) -> GateLane:
+        advisory = self.provider == GateProvider.LLM and not self.promote_to_policy
+        return GateLane.QUALITY if advisory else GateLane.POLICY
+
+    @property
+    def tools(self) -> frozenset[str]:
+        """The tools an `on_tool_call` gate is about (`config.tools`); empty means all."""
+        return frozenset(self.config.get("tools") or ())
+
+    def to_plan_dict(self) -> dict[str, Any]:
+        """The specification's fields only, nulls included, as a plan hash binds them (contract 5.7)."""
+        return self.model_dump(mode="json")
+
+
+class EscalationSpec(Frozen):
+    """What follows a block; sessions carries it out (contract 5.4, spec 5.1.1)."""
+
+    action: EscalationKind
+    queue: str | None = None
+    message: str | None = None
+    instruction: str | None = None
+    max_retries: int = Field(default=2, ge=0, le=5)
+    fallback: str | None = None
+
+
+class AccessLevel(Frozen):
+    """Which tools a level has and which gates lead to it; seconds until it ends, None for never (contract 6)."""
+
+    description: str = ""
+    tools: list[str] = Field(default_factory=list)
+    requires: list[str] = Field(default_factory=list)
+    expires_after: int | None = Field(default=None, gt=0)
+
+
+@dataclass(frozen=True)
+class Subject:
+    """Whom an identity check found: the tenant's own id of the customer, and the name to show to staff."""
+
+    id: str
+    name: str = ""
+
+
+@dataclass(frozen=True)
+class GateResult:
+    """One gate's answer. `passed` is what an access level counts: it looked, and it found what it wants."""
+
+    gate_name: str
+    lane: GateLane
+    action: GateAction
+    code: GateCode
+    reason: str = ""
+    on_block: str = "report"
+    value: str | float | None = None
+    score: float | None = None
+    flags: tuple[str, ...] = ()
+    modified_context: dict[str, Any] | None = None
+    subject: Subject | None = None
+
+    @property
+    def passed(self) -> bool:
+        return self.action == GateAction.CONTINUE and self.code == GateCode.PASSED
+
+
+AuditNote = tuple[str, dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class GateReport:
+    """All answers for one trigger. `context` is the (perhaps rewritten) context every later step must use; `audit` are
+    (event, data) pairs for the caller to record in its next scope."""
+
+    policy: tuple[GateResult, ...] = ()
+    quality: tuple[GateResult, ...] = ()
+    context: dict[str, Any] = field(default_factory=dict)
+    audit: tuple[AuditNote, ...] = ()
+
+    @property
+    def blocked(self) -> GateResult | None:
+        """The first block; later ones are in `policy`, for the audit only."""
+        return next((result for result in self.policy if result.action == GateAction.BLOCK), None)
+
+    @property
+    def needs_approval(self) -> GateResult | None:
+        if self.blocked:
+            return None
+        return next((result for result in self.policy if result.action == GateAction.REQUIRE_APPROVAL), None)
+
+    @property
+    def verified(self) -> tuple[GateResult, ...]:
+        """Checks that passed about a person: what the access controller hears of (spec 5.1 step 14)."""
+        return tuple(result for result in self.policy if result.passed and result.subject)
+
+
+def _require_pattern(pattern: object) -> None:
+    if pattern is None:
+        return
+    if not isinstance(pattern, str):
+        raise ValueError("a pattern is text")
+    try:
+        re.compile(pattern)
+    except re.error as error:
+        raise ValueError(f"not a regular expression: {error}") from error

@@ -1,0 +1,134 @@
+"""How are gates run, and how is one put in place? `check_gates` is the runner (spec 5.4), `save_gate` writes a row.
+
+`check_gates` touches no database and may wait for scripts: call it in a thread, outside any scope. Policy gates first,
+in the given order and all of them, then quality gates on the rewritten context. It alone enforces the mutation
+allow-list.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+from uuid import UUID
+
+from apps.audit.enums import AuditEvent
+from apps.audit.services import record
+from apps.gates import providers, rules
+from apps.gates.enums import GateAction, GateCode, GateLane, GateTrigger
+from apps.gates.models import COLUMNS, Gate
+from apps.gates.providers import Request
+from apps.gates.schemas import AuditNote, GateReport, GateResult, GateSpec
+from kernel.sandbox.spec import Mount
+
+
+def check_gates(
+    gates: Iterable[GateSpec],
+    trigger: str,
+    context: Mapping[str, Any],
+    *,
+    level_gates: Iterable[str] | None = None,
+    files: Mapping[str, Mapping[str, Mount]] | None = None,
+) -> GateReport:
+    """Evaluate the gates of one trigger.
+
+    `context` by trigger: `message`, `recent` (the visitor's messages before it, oldest first), `verified_gates`;
+    `response`; `tool_name`, `tool_args`; for `after_step`, `step` and `values`. `level_gates`: names that some access
+    level requires, None for all. `files`: by gate name, a script's read-only mounts (`skill`, `records`).
+    """
+    lookout = _Run(dict(context), level_gates if level_gates is None else frozenset(level_gates), files or {})
+    due = [gate for gate in gates if _applies(gate, trigger, context)]
+    for gate in due:
+        if gate.lane == GateLane.POLICY:
+            lookout.policy(gate)
+    for gate in due:
+        if gate.lane == GateLane.QUALITY:
+            lookout.quality(gate)
+    return lookout.report()
+
+
+def save_gate(spec: GateSpec, *, deployment_id: UUID | None = None, order: int = 100) -> Gate:
+    """Put a gate in place, or change the one of this name (for all deployments when none is given)."""
+    fields = {COLUMNS[name]: value for name, value in spec.to_plan_dict().items() if name != "name"}
+    row: Gate
+    row, created = Gate.objects.update_or_create(
+        deployment_id=deployment_id, name=spec.name, defaults={**fields, "order": order}
+    )
+    record(AuditEvent.GATE_SAVED, subject=f"gate:{row.pk}", data={"name": row.name, "created": created})
+    return row
+
+
+class _Run:
+    """One evaluation in progress: the context as rewritten so far, the answers, and what has to be written down."""
+
+    def __init__(
+        self, context: dict[str, Any], level_gates: frozenset[str] | None, files: Mapping[str, Mapping[str, Mount]]
+    ) -> None:
+        self.context = context
+        self.level_gates = level_gates
+        self.files = files
+        self.policy_results: list[GateResult] = []
+        self.quality_results: list[GateResult] = []
+        self.notes: list[AuditNote] = []
+
+    def policy(self, gate: GateSpec) -> None:
+        result = self._evaluate(gate)
+        self.policy_results.append(self._mutate(result))
+        if result.action == GateAction.BLOCK:
+            first = sum(1 for other in self.policy_results if other.action == GateAction.BLOCK) == 1
+            self._note(AuditEvent.GATE_BLOCKED, result, first=first)
+        elif result.action == GateAction.REQUIRE_APPROVAL:
+            self._note(AuditEvent.GATE_ASKED, result)
+
+    def quality(self, gate: GateSpec) -> None:
+        """Advice only: a missing provider is policy's business and blocks; any other answer but continue is coerced."""
+        if gate.provider not in providers.EVALUATE:
+            self.policy(gate)
+            return
+        result = self._evaluate(gate)
+        if result.action != GateAction.CONTINUE or result.modified_context:
+            self._note(AuditEvent.QUALITY_LANE_VIOLATION, result)
+            result = replace(result, action=GateAction.CONTINUE, modified_context=None)
+        self._note(AuditEvent.QUALITY_GATE, result, score=result.score, flags=len(result.flags))
+        self.quality_results.append(result)
+
+    def report(self) -> GateReport:
+        return GateReport(tuple(self.policy_results), tuple(self.quality_results), self.context, tuple(self.notes))
+
+    def _evaluate(self, gate: GateSpec) -> GateResult:
+        evaluate = providers.EVALUATE.get(gate.provider)
+        if evaluate is None:
+            return self._refused(gate, GateCode.PROVIDER_MISSING, f"No provider: {gate.provider}")
+        is_level_gate = self.level_gates is None or gate.name in self.level_gates
+        request = Request(gate, self.context, self.files.get(gate.name, {}), is_level_gate)
+        try:
+            return evaluate(request)
+        except Exception as error:  # noqa: BLE001 - whatever a provider throws, policy says no
+            return self._refused(gate, GateCode.PROVIDER_FAILED, type(error).__name__)
+
+    def _refused(self, gate: GateSpec, code: GateCode, reason: str) -> GateResult:
+        return GateResult(gate.name, GateLane.POLICY, GateAction.BLOCK, code, reason, gate.on_block)
+
+    def _mutate(self, result: GateResult) -> GateResult:
+        """Merge what is allowed, for continuing gates only; write down what changed and what was dropped."""
+        if not result.modified_context or result.action != GateAction.CONTINUE:
+            return result
+        kept, dropped = rules.split_mutations(result.modified_context)
+        for name in dropped:
+            self._note(AuditEvent.REJECTED_MUTATION, result, key=name)
+        for name, value in kept.items():
+            sizes = {"before": len(str(self.context.get(name) or "")), "after": len(str(value))}
+            self._note(AuditEvent.GATE_MUTATION, result, key=name, **sizes)
+        self.context = rules.merge(self.context, kept)
+        return replace(result, modified_context=kept or None)
+
+    def _note(self, event: AuditEvent, result: GateResult, **data: Any) -> None:
+        self.notes.append((event, {"gate": result.gate_name, "code": result.code, **data}))
+
+
+def _applies(gate: GateSpec, trigger: str, context: Mapping[str, Any]) -> bool:
+    if gate.on != trigger:
+        return False
+    if trigger == GateTrigger.ON_TOOL_CALL:
+        return not gate.tools or context.get("tool_name") in gate.tools
+    return trigger != GateTrigger.AFTER_STEP or gate.after_step == context.get("step")
