@@ -10,16 +10,28 @@ DEVELOPMENT = "silas_platform.settings.dev"
 
 def main() -> None:
     if os.environ.setdefault("DJANGO_SETTINGS_MODULE", DEVELOPMENT) == DEVELOPMENT:
-        from silas_platform.up.environment import StartRefused, with_embedded_addresses, with_keys
-        from silas_platform.up.roles import with_bound_roles
+        _command_on_own_machine()
+    else:
+        _command()
 
-        try:
-            told = with_bound_roles(os.environ, make=sys.argv[1:2] == ["up"])
-        except StartRefused as refused:
-            sys.exit(str(refused))
+
+def _command_on_own_machine() -> None:
+    from silas_platform.up.borrowed import borrowed_servers
+    from silas_platform.up.environment import StartRefused, with_embedded_addresses, with_keys
+    from silas_platform.up.roles import with_bound_roles
+
+    try:
+        told = with_bound_roles(os.environ, make=sys.argv[1:2] == ["up"])
         told = with_keys(with_embedded_addresses(told))
         os.environ.clear()
         os.environ.update(told)
+        with borrowed_servers(told, sys.argv[1:]):
+            _command()
+    except StartRefused as refused:
+        sys.exit(str(refused))
+
+
+def _command() -> None:
     from django.core.management import execute_from_command_line
 
     execute_from_command_line(sys.argv)
