@@ -40,7 +40,9 @@ INSTALLED_APPS = [
     "apps.audit",
     "apps.approvals",
     "apps.bus",
+    "apps.guard",
     "apps.gates",
+    "apps.skills",
     "apps.sessions",
     "apps.widgets",
 
@@ -98,6 +100,8 @@ CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_BEAT_SCHEDULE: dict[str, dict[str, object]] = {
     "bus.sweep": {"task": "bus.sweep", "schedule": 5.0},
+    "guard.settle_lost_calls": {"task": "guard.settle_lost_calls", "schedule": 60.0},
+    "approvals.expire_cards": {"task": "approvals.expire_cards", "schedule": 15.0},
 }
 CELERY_BEAT_SCHEDULE_FILENAME = str(VAR_DIR / "celerybeat-schedule")
 

@@ -1,0 +1,6 @@
+from django.apps import AppConfig
+
+
+class GuardConfig(AppConfig):
+    name = "apps.guard"
+    label = "guard"

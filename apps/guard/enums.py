@@ -1,0 +1,131 @@
+"""Closed word lists of the guard (contract autonomy A1 to A3, C, D). Values are stored for ever; new ones are added."""
+
+from django.db.models import TextChoices
+
+
+class Origin(TextChoices):
+    CHAT = "chat"
+    WORK = "work"
+    BACKGROUND = "background"
+
+
+class Phase(TextChoices):
+    """The five of background work, in order, and the single phases of a chat scope and of a work attempt."""
+
+    INTAKE = "intake"
+    ANALYSIS = "analysis"
+    DRAFTING = "drafting"
+    ETHICS_REVIEW = "ethics_review"
+    DELIVERY = "delivery"
+    INTERACTIVE = "interactive"
+    EXECUTION = "execution"
+
+
+class Intent(TextChoices):
+    """The seven first intents of contract A2, and `converse`: one model run that its caller makes itself."""
+
+    RETRIEVE_CHUNKS = "retrieve_chunks"
+    RUN_SKILL = "run_skill"
+    RUN_PLAYBOOK = "run_playbook"
+    PROPOSE_PRECEDENT = "propose_precedent"
+    PROPOSE_MEMORY = "propose_memory"
+    EMIT_FINDING = "emit_finding"
+    NOTIFY = "notify"
+    CONVERSE = "converse"
+
+
+class HaltState(TextChoices):
+    RUNNING = "running"
+    PAUSED = "paused"
+    HALT_REQUESTED = "halt_requested"
+    HALTED = "halted"
+
+
+class RunStatus(TextChoices):
+    RUNNING = "running"
+    COMPLETED = "completed"
+    HALTED = "halted"
+    FAILED = "failed"
+
+
+class TerminalReason(TextChoices):
+    COMPLETED = "completed"
+    HEALTHY = "healthy"
+    EXTERNAL_HALT = "external_halt"
+    IDLE_TIMEOUT = "idle_timeout"
+    COST_CAP_REACHED = "cost_cap_reached"
+    BUDGET_TOKENS = "budget_tokens"
+    BUDGET_TOOL_CALLS = "budget_tool_calls"
+    BUDGET_WALL_CLOCK = "budget_wall_clock"
+    GLOBAL_DAILY = "global_daily"
+    GLOBAL_MONTHLY = "global_monthly"
+    TOOL_NOT_GRANTED = "tool_not_granted"
+    APPROVAL_MISSING = "approval_missing"
+    FAILED = "failed"
+    WORKER_LOST = "worker_lost"
+    CANCELLED = "cancelled"
+
+
+class CallState(TextChoices):
+    """admitted → executed, error or uncertain; a call that was never admitted is denied (policy) or refused (grant)."""
+
+    ADMITTED = "admitted"
+    EXECUTED = "executed"
+    ERROR = "error"
+    UNCERTAIN = "uncertain"
+    DENIED = "denied"
+    REFUSED = "refused"
+
+
+class RefusalCode(TextChoices):
+    """Why a call was refused; the label is what the model, and through it the person, is told."""
+
+    HALTED = "halted", "This run has been stopped by a person."
+    PAUSED = "paused", "Work is paused at the moment."
+    NOT_RUNNING = "not_running", "This run is over."
+    LEASE_LOST = "lease_lost", "Somebody else has taken this run over."
+    TOOL_NOT_GRANTED = "tool_not_granted", "This tool cannot be used here."
+    GATE_BLOCKED = "gate_blocked", "A rule of the company forbids this call."
+    APPROVAL_MISSING = "approval_missing", "Nobody has approved exactly this call."
+    APPROVAL_SPENT = "approval_spent", "This approved call has been carried out; it is not done twice."
+    EFFECT_UNCERTAIN = "effect_uncertain", "This approved call was begun and its end is unknown; a person has to look."
+    COST_CAP_REACHED = "cost_cap_reached", "This would cost more than the run may spend."
+    BUDGET_TOKENS = "budget_tokens", "The run has used up its model tokens."
+    BUDGET_TOOL_CALLS = "budget_tool_calls", "The run has made all the calls it may make."
+    BUDGET_WALL_CLOCK = "budget_wall_clock", "The run has taken longer than it may."
+    GLOBAL_DAILY = "global_daily", "The day's spending limit is reached."
+    GLOBAL_MONTHLY = "global_monthly", "The month's spending limit is reached."
+    PRICE_UNKNOWN = "price_unknown", "Nobody knows what this would cost."
+
+
+class CallOutcomeLabel(TextChoices):
+    """What an audit row says of a call (contract autonomy A3)."""
+
+    STARTED = "started"
+    SUCCESS = "success"
+    ERROR = "error"
+    UNCERTAIN = "uncertain"
+    TOOL_NOT_GRANTED = "tool_not_granted"
+    GATE_BLOCKED = "gate_blocked"
+    APPROVAL_REQUIRED = "approval_required"
+    APPROVAL_MISSING = "approval_missing"
+    APPROVAL_SPENT = "approval_spent"
+    EFFECT_UNCERTAIN = "effect_uncertain"
+
+
+class Period(TextChoices):
+    DAY = "day"
+    MONTH = "month"
+
+
+class SpendKind(TextChoices):
+    RESERVE = "reserve"
+    SETTLE = "settle"
+
+
+class Pause(TextChoices):
+    """What an administrator stopped: nothing, what runs unattended, or everything."""
+
+    NONE = "none"
+    NON_CRITICAL = "pause_non_critical"
+    ALL = "pause_all"

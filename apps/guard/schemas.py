@@ -1,0 +1,199 @@
+"""What is asked of the guard, and what it answers.
+
+A refusal is a value: callers match `CallOutcome` exhaustively. Amounts are US dollars as Decimal with nine digits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+
+from apps.bus.schemas import LeaseRef
+from apps.gates.schemas import GateSpec
+from apps.guard.enums import Intent, RefusalCode
+from kernel.canonical import sha256_hex
+
+ZERO = Decimal(0)
+
+
+class Limits(BaseModel):
+    """A run's own caps, frozen when it opens. None is no cap; 0 is a real one."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    cost_usd: Decimal | None = Field(default=None, ge=0, max_digits=18, decimal_places=9)
+    calls: int | None = Field(default=None, ge=0)
+    tokens: int | None = Field(default=None, ge=0)
+    wall_seconds: int | None = Field(default=None, ge=0)
+
+
+class ApprovedCalls(BaseModel):
+    """What a person said yes to: the digests of exact calls. `nonce` is unique to this yes (for a standing approval, to
+    this use of it), because each digest is carried out once under it."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    nonce: str = Field(min_length=1, max_length=100)
+    calls: frozenset[str]
+    expires_at: AwareDatetime | None = None
+
+
+def call_digest(tool: str, args: Mapping[str, Any]) -> str:
+    """What an approval names: SHA-256 of the canonical JSON of tool and arguments."""
+    return sha256_hex({"tool": tool, "args": args})
+
+
+@dataclass(frozen=True)
+class RunRef:
+    """Which run asks. With `lease` the call also needs the lease to be still held (R5)."""
+
+    tenant_id: UUID
+    run_id: UUID
+    lease: LeaseRef | None = None
+
+
+@dataclass(frozen=True)
+class Call:
+    """One call. `access` holds the tools that the visitor's level allows, `gates` the frozen gates of the turn or item.
+
+    `estimate` may be left out where calls cost nothing; for a model run None means that nobody knows the price, and the
+    call is refused. `patience_seconds` bounds the dispatch.
+    """
+
+    tool: str
+    args: Mapping[str, Any] = field(default_factory=dict)
+    access: frozenset[str] = frozenset()
+    acting: bool = False
+    gates: tuple[GateSpec, ...] = ()
+    estimate: Decimal | None = None
+    model: str = ""
+    patience_seconds: float = 300
+
+    @property
+    def digest(self) -> str:
+        return call_digest(self.tool, self.args)
+
+
+@dataclass(frozen=True)
+class RunFacts:
+    """What the rules need to know of a run, as it was under its lock."""
+
+    origin: str
+    phase: str
+    status: str
+    halt_state: str
+    lease_held: bool
+    pauses: frozenset[str]
+    allow: frozenset[str] | None
+    deny: frozenset[str]
+    limits: Limits
+    approval: ApprovedCalls | None
+    calls: int
+    tokens: int
+    committed: Decimal
+    seconds: float
+    now: datetime
+
+
+@dataclass(frozen=True)
+class BudgetFacts:
+    """One budget in its present window: what is spent and reserved of it."""
+
+    budget_id: UUID
+    window: date
+    period: str
+    limit: Decimal
+    committed: Decimal
+
+
+@dataclass(frozen=True)
+class Admitted:
+    """A call that may go ahead, until it is settled. `windows` are the budgets it reserved from."""
+
+    call_id: UUID
+    run: RunRef
+    deployment_id: UUID | None
+    seq: int
+    intent: Intent
+    call: Call
+    acting: bool
+    effect_key: str
+    reserved: Decimal
+    day: date
+    windows: tuple[tuple[UUID, date], ...] = ()
+
+
+@dataclass(frozen=True)
+class Done:
+    value: Any
+    cost: Decimal
+    call_id: UUID
+
+
+@dataclass(frozen=True)
+class Refused:
+    """Nothing was done. `gate` names the gate that refused."""
+
+    code: RefusalCode
+    reason: str
+    gate: str | None = None
+
+
+@dataclass(frozen=True)
+class NeedsApproval:
+    """Nothing was done; a person may allow exactly this call."""
+
+    reason: str
+    gate: str | None = None
+
+
+@dataclass(frozen=True)
+class Failed:
+    """It was tried and did not work out; `uncertain` when nobody knows whether it had its effect."""
+
+    code: str
+    reason: str
+    uncertain: bool = False
+
+
+CallOutcome = Done | Refused | NeedsApproval | Failed
+
+
+@dataclass(frozen=True)
+class CallContext:
+    """What a handler is given. `context` is the caller's own (levels, verified subject…) and is never written down."""
+
+    tenant_id: UUID
+    run_id: UUID
+    call_id: UUID
+    tool: str
+    args: Mapping[str, Any]
+    effect_key: str
+    context: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class HandlerResult:
+    """What a handler brings back. `on_settle` runs inside the settling transaction: an effect on our own rows belongs
+    there, and happens with the settlement or not at all. `cost` None charges the estimate."""
+
+    value: Any
+    cost: Decimal | None = ZERO
+    on_settle: Callable[[], None] | None = None
+
+
+class CallFailed(Exception):
+    """A handler's coded failure. `effect_free` promises that nothing happened: an approved call may then be retried."""
+
+    def __init__(self, code: str, reason: str, *, cost: Decimal | None = ZERO, effect_free: bool = False) -> None:
+        super().__init__(reason)
+        self.code = code
+        self.reason = reason
+        self.cost = cost
+        self.effect_free = effect_free

@@ -1,0 +1,208 @@
+"""R5 → R6 → gates' verdict → approval → R4 → admit: one short transaction, in which a refusal is committed too.
+
+Runs under the run's row lock inside the caller's scope. What a brake changes and writes down is in the same transaction
+as the answer, so a caller that ignores a refusal, or fails later, loses nothing (contract autonomy A4, C, D).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from decimal import ROUND_UP, Decimal
+from uuid import uuid4
+
+from apps.audit.enums import AuditEvent
+from apps.audit.services import record
+from apps.gates.schemas import GateReport
+from apps.guard import rules
+from apps.guard.enums import CallOutcomeLabel, CallState, HaltState, Intent, RefusalCode
+from apps.guard.ledger import write_admission
+from apps.guard.locks import LockedRun, lock_budgets, lock_run
+from apps.guard.models import GuardedRun, ToolCall
+from apps.guard.schemas import ZERO, Admitted, BudgetFacts, Call, NeedsApproval, Refused, RunRef
+
+_DIGITS = Decimal("0.000000001")
+_MONEY = frozenset({RefusalCode.COST_CAP_REACHED, RefusalCode.GLOBAL_DAILY, RefusalCode.GLOBAL_MONTHLY})
+
+
+def knock(ref: RunRef, intent: Intent, call: Call) -> Refused | None:
+    """R5 and R6 alone, before gates may run: a stopped run starts no script. Writes the refusal down."""
+    run = lock_run(ref)
+    return _stopped(run) or _not_granted(run, intent, call)
+
+
+def admit_call(
+    ref: RunRef, intent: Intent, call: Call, report: GateReport | None = None
+) -> Admitted | Refused | NeedsApproval:
+    """Decide in the contract's order, and reserve. `report` is what the call's gates said, if it has any."""
+    run = lock_run(ref)
+    return (
+        _stopped(run)
+        or _not_granted(run, intent, call)
+        or _gated(run, intent, call, report)
+        or _not_approved(run, intent, call, report)
+        or _admitted_or_over_budget(run, ref, intent, call, acting=_needs_yes(call, report))
+    )
+
+
+def _stopped(run: LockedRun) -> Refused | None:
+    code = rules.r5(run.facts)
+    if code is None:
+        return None
+    if run.row.halt_state == HaltState.HALT_REQUESTED:
+        GuardedRun.objects.filter(pk=run.row.pk).update(halt_state=HaltState.HALTED)
+    reason = "external_halt" if code is RefusalCode.HALTED else code.value
+    record(AuditEvent.HALTED, subject=f"run:{run.row.pk}", data={"reason": reason})
+    return _refusal(code)
+
+
+def _not_granted(run: LockedRun, intent: Intent, call: Call) -> Refused | None:
+    code = rules.r6(run.facts, intent=intent, tool=call.tool, access=call.access)
+    if code is None:
+        return None
+    _write_no(run, intent, call, CallState.REFUSED, CallOutcomeLabel.TOOL_NOT_GRANTED)
+    return _refusal(code)
+
+
+def _gated(run: LockedRun, intent: Intent, call: Call, report: GateReport | None) -> Refused | None:
+    if report is None:
+        return None
+    for event, data in report.audit:
+        record(AuditEvent(event), subject=f"run:{run.row.pk}", data=data)
+    if report.blocked is None:
+        return None
+    _write_no(run, intent, call, CallState.DENIED, CallOutcomeLabel.GATE_BLOCKED)
+    reason = report.blocked.reason or str(RefusalCode.GATE_BLOCKED.label)
+    return Refused(RefusalCode.GATE_BLOCKED, reason, report.blocked.gate_name)
+
+
+def _needs_yes(call: Call, report: GateReport | None) -> bool:
+    return call.acting or bool(report and report.needs_approval)
+
+
+def _not_approved(
+    run: LockedRun, intent: Intent, call: Call, report: GateReport | None
+) -> Refused | NeedsApproval | None:
+    code = rules.approval(run.facts, call.digest) if _needs_yes(call, report) else None
+    if code is None:
+        return None
+    if run.facts.approval is not None:
+        _write_no(run, intent, call, CallState.DENIED, CallOutcomeLabel.APPROVAL_MISSING)
+        return _refusal(code)
+    _write_no(run, intent, call, CallState.DENIED, CallOutcomeLabel.APPROVAL_REQUIRED)
+    gate = report.needs_approval if report else None
+    if gate is None:
+        return NeedsApproval("A person has to approve this first.")
+    return NeedsApproval(gate.reason or "A person has to approve this first.", gate.gate_name)
+
+
+def _admitted_or_over_budget(
+    run: LockedRun, ref: RunRef, intent: Intent, call: Call, *, acting: bool
+) -> Admitted | Refused:
+    estimate = _estimate(intent, call)
+    code = rules.r4_run(run.facts, estimate)
+    if code is not None or estimate is None:
+        return _over_budget(run, code or RefusalCode.PRICE_UNKNOWN, estimate or ZERO)
+    budgets = lock_budgets(run) if estimate else ()
+    code = rules.r4_budgets(budgets, estimate)
+    if code is not None:
+        return _over_budget(run, code, estimate)
+    return _admit(run, _admission(run, ref, intent, call, estimate, budgets, acting=acting))
+
+
+def _estimate(intent: Intent, call: Call) -> Decimal | None:
+    if call.estimate is None:
+        return None if intent in rules.MODEL_RUNS else ZERO
+    return call.estimate.quantize(_DIGITS, rounding=ROUND_UP)
+
+
+def _over_budget(run: LockedRun, code: RefusalCode, estimate: Decimal) -> Refused:
+    """Latch, end the run if it works alone, and write down R4's own event."""
+    changes: dict[str, object] = {"cost_cap_reached": True} if code is RefusalCode.COST_CAP_REACHED else {}
+    if rules.ends_run(run.facts.origin):
+        changes["halt_state"] = HaltState.HALTED
+    if changes:
+        GuardedRun.objects.filter(pk=run.row.pk).update(**changes)
+    if code in _MONEY:
+        data = {"reason": code.value, "projected_usd": rules.plain(run.facts.committed + estimate)}
+        record(AuditEvent.COST_CAP_REACHED, subject=f"run:{run.row.pk}", data=data)
+    else:
+        record(AuditEvent.BUDGET_REACHED, subject=f"run:{run.row.pk}", data={"reason": code.value})
+    return _refusal(code)
+
+
+def _admission(
+    run: LockedRun,
+    ref: RunRef,
+    intent: Intent,
+    call: Call,
+    estimate: Decimal,
+    budgets: tuple[BudgetFacts, ...],
+    *,
+    acting: bool,
+) -> Admitted:
+    """The call as it is admitted. What carries an approval has the approval's own effect key, so it begins once."""
+    call_id = uuid4()
+    approval = run.facts.approval if acting else None
+    return Admitted(
+        call_id=call_id,
+        run=ref,
+        deployment_id=run.row.deployment_id,
+        seq=run.row.seq + 1,
+        intent=intent,
+        call=call,
+        acting=acting,
+        effect_key=f"{approval.nonce}:{call.digest}" if approval else str(call_id),
+        reserved=estimate,
+        day=run.day,
+        windows=tuple((budget.budget_id, budget.window) for budget in budgets),
+    )
+
+
+def _admit(run: LockedRun, admitted: Admitted) -> Admitted | Refused:
+    if write_admission(admitted):
+        record_call(admitted, CallOutcomeLabel.STARTED)
+        return admitted
+    first = ToolCall.objects.get(effect_key=admitted.effect_key)
+    done = first.state == CallState.EXECUTED
+    code = RefusalCode.APPROVAL_SPENT if done else RefusalCode.EFFECT_UNCERTAIN
+    _write_no(run, admitted.intent, admitted.call, CallState.DENIED, CallOutcomeLabel(code.value))
+    return _refusal(code)
+
+
+def record_call(admitted: Admitted, outcome: CallOutcomeLabel, *, charged: Decimal | None = None) -> None:
+    """One `tool_call` row: ids, kinds, counts. The digest of arguments is in it for approved calls only, where it
+    proves what was approved; from a digest of short arguments the arguments could be guessed."""
+    data: dict[str, object] = {"intent": admitted.intent.value, "outcome": outcome.value, "seq": admitted.seq}
+    if admitted.acting:
+        data["digest"] = admitted.call.digest
+    if charged is not None:
+        data["cost_usd"] = rules.plain(charged)
+    record(AuditEvent.TOOL_CALL, subject=f"run:{admitted.run.run_id}", data=data)
+
+
+def _write_no(run: LockedRun, intent: Intent, call: Call, state: CallState, outcome: CallOutcomeLabel) -> None:
+    """A call that was never admitted leaves its row and one audit entry, and counts for no limit."""
+    seq = run.row.seq + 1
+    GuardedRun.objects.filter(pk=run.row.pk).update(seq=seq)
+    ToolCall.objects.create(
+        run=run.row,
+        seq=seq,
+        effect_key=str(uuid4()),
+        intent=intent,
+        tool=call.tool[:120],
+        args_digest=call.digest,
+        state=state,
+        error_code=outcome.value,
+    )
+    data = {"intent": Intent(intent).value, "outcome": outcome.value, "seq": seq}
+    record(AuditEvent.TOOL_CALL, subject=f"run:{run.row.pk}", data=data)
+
+
+def _refusal(code: RefusalCode) -> Refused:
+    return Refused(code, str(code.label))
+
+
+def rewritten(call: Call, report: GateReport) -> Call:
+    """The call with the arguments that its gates left: another digest, so another approval, if they changed them."""
+    args = report.context.get("tool_args", call.args)
+    return call if args == call.args else replace(call, args=args)

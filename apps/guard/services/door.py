@@ -1,0 +1,146 @@
+"""The one door: admit in a short transaction, dispatch with no lock held, settle in another (contract autonomy C)."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import logging
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from functools import partial
+from typing import Any
+
+from django.db import connection
+
+from apps.gates.enums import GateTrigger
+from apps.gates.schemas import GateReport
+from apps.gates.services import check_gates
+from apps.guard import registry
+from apps.guard.enums import CallState, Intent
+from apps.guard.schemas import (
+    Admitted,
+    Call,
+    CallContext,
+    CallFailed,
+    CallOutcome,
+    Done,
+    Failed,
+    HandlerResult,
+    RunRef,
+)
+from apps.guard.services.admission import admit_call, knock, rewritten
+from apps.guard.services.settlement import CallLost, give_up, settle_call
+from kernel.errors import SilasError
+from kernel.tenancy import in_scope
+
+_log = logging.getLogger(__name__)
+
+
+async def guarded_call(
+    run: RunRef, intent: Intent, call: Call, *, context: Mapping[str, Any] | None = None
+) -> CallOutcome:
+    """Let the call happen if everything allows it, and answer with what came of it.
+
+    R5 → R6 → `on_tool_call` gates → approval → R4 → admit → dispatch → settle. `context` is handed to the handler and
+    written down nowhere. Never raises for a refusal or a failing tool; a cancelled caller leaves the call to the sweep.
+    """
+    handler = registry._handler_of(intent)
+    report: GateReport | None = None
+    if call.gates:
+        refused = await in_scope(run.tenant_id, knock, run, intent, call)
+        if refused is not None:
+            return refused
+        report = await _gates_say(call)
+        call = rewritten(call, report)
+    admitted = await in_scope(run.tenant_id, admit_call, run, intent, call, report)
+    if not isinstance(admitted, Admitted):
+        return admitted
+    return await _carry_out(handler, admitted, context or {})
+
+
+async def _gates_say(call: Call) -> GateReport:
+    """Gates may run scripts for seconds: in a thread, outside of any transaction."""
+    asked = {"tool_name": call.tool, "tool_args": dict(call.args)}
+    return await asyncio.to_thread(check_gates, call.gates, GateTrigger.ON_TOOL_CALL, asked)
+
+
+async def _carry_out(handler: registry.Handler, admitted: Admitted, context: Mapping[str, Any]) -> CallOutcome:
+    """Dispatch, then settle. What a handler raises becomes a `Failed`; only a coded failure may promise no effect."""
+    try:
+        async with asyncio.timeout(admitted.call.patience_seconds):
+            result = await _dispatch(handler, _context_of(admitted, context))
+    except CallFailed as failure:
+        return await _settle_failed(admitted, failure)
+    except TimeoutError:
+        return await _settle_timed_out(admitted)
+    except Exception as error:  # noqa: BLE001 (whatever a handler raises ends its own call only)
+        return await _settle_failed(admitted, _unforeseen(admitted, error))
+    return await _settle_done(admitted, result)
+
+
+def _context_of(admitted: Admitted, context: Mapping[str, Any]) -> CallContext:
+    return CallContext(
+        tenant_id=admitted.run.tenant_id,
+        run_id=admitted.run.run_id,
+        call_id=admitted.call_id,
+        tool=admitted.call.tool,
+        args=admitted.call.args,
+        effect_key=admitted.effect_key,
+        context=context,
+    )
+
+
+async def _dispatch(handler: registry.Handler, context: CallContext) -> HandlerResult:
+    if inspect.iscoroutinefunction(handler):
+        answer = await handler(context)
+    else:
+        answer = await asyncio.to_thread(_in_thread, handler, context)
+    assert isinstance(answer, HandlerResult)
+    return answer
+
+
+def _in_thread(handler: Callable[[CallContext], Any], context: CallContext) -> Any:
+    try:
+        return handler(context)
+    finally:
+        connection.close()
+
+
+def _unforeseen(admitted: Admitted, error: Exception) -> CallFailed:
+    """What it cost and whether it had its effect is unknown: the estimate is charged, the effect key stays used."""
+    _log.error("guarded_call_failed run=%s intent=%s", admitted.run.run_id, admitted.intent, exc_info=error)
+    return CallFailed("tool_failed", "It failed unexpectedly.", cost=None)
+
+
+async def _settle_done(admitted: Admitted, result: HandlerResult) -> CallOutcome:
+    """Settle with the effect in the same transaction; an effect that is refused there has not happened."""
+    run = admitted.run
+    try:
+        charged = await in_scope(
+            run.tenant_id, settle_call, admitted, CallState.EXECUTED, cost=result.cost, on_settle=result.on_settle
+        )
+    except CallLost as lost:
+        return Failed(lost.code, lost.message, uncertain=True)
+    except SilasError as refusal:
+        undone = CallFailed(refusal.code, refusal.message, cost=result.cost, effect_free=True)
+        return await _settle_failed(admitted, undone)
+    except Exception as error:  # noqa: BLE001 (the effect's own code; its transaction is rolled back)
+        _log.error("guarded_effect_failed run=%s intent=%s", run.run_id, admitted.intent, exc_info=error)
+        undone = CallFailed("effect_failed", "Its effect could not be stored.", cost=result.cost, effect_free=True)
+        return await _settle_failed(admitted, undone)
+    return Done(result.value, charged, admitted.call_id)
+
+
+async def _settle_failed(admitted: Admitted, failure: CallFailed) -> Failed:
+    step = partial(settle_call, admitted, CallState.ERROR, error_code=failure.code, effect_free=failure.effect_free)
+    try:
+        await in_scope(admitted.run.tenant_id, step, cost=failure.cost)
+    except CallLost as lost:
+        return Failed(lost.code, lost.message, uncertain=True)
+    return Failed(failure.code, failure.reason, uncertain=admitted.acting and not failure.effect_free)
+
+
+async def _settle_timed_out(admitted: Admitted) -> Failed:
+    with suppress(CallLost):
+        await in_scope(admitted.run.tenant_id, give_up, admitted, error_code="timeout")
+    return Failed("timeout", "It took too long.", uncertain=True)

@@ -1,0 +1,35 @@
+"""How does a model run pass the door? Its caller makes it between `admit` and `settle`, each inside a scope of its own.
+
+So a chat turn pays no extra transaction. For nothing but model runs: tools go through `guarded_call`.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+from apps.guard.enums import CallState, Intent
+from apps.guard.rules import MODEL_RUNS
+from apps.guard.schemas import Admitted, Call, NeedsApproval, Refused, RunRef
+from apps.guard.services.admission import admit_call
+from apps.guard.services.settlement import settle_call
+from kernel.errors import SilasError
+
+
+def admit(run: RunRef, intent: Intent, call: Call) -> Admitted | Refused | NeedsApproval:
+    """R5 → R6 → R4 and the reservation, in the caller's scope. A refusal stands when that scope commits."""
+    if intent not in MODEL_RUNS:
+        raise SilasError("not_a_model_run", "Only the guard carries this out.", status=403)
+    return admit_call(run, intent, call)
+
+
+def settle(
+    call: Admitted, *, cost: Decimal | None, input_tokens: int = 0, output_tokens: int = 0, failed: str = ""
+) -> Decimal:
+    """Charge a model run that has ended; `cost` None charges the estimate, `failed` names the error's kind.
+
+    Returns the charge. Raises `CallLost` when the run took longer than its patience and was given up.
+    """
+    state = CallState.ERROR if failed else CallState.EXECUTED
+    return settle_call(
+        call, state, cost=cost, error_code=failed, input_tokens=input_tokens, output_tokens=output_tokens
+    )

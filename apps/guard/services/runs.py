@@ -1,0 +1,89 @@
+"""How does a run begin, how is it narrowed, stopped and ended? Inside the caller's scope."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from uuid import UUID
+
+from django.db.models.functions import Now
+
+from apps.audit.enums import AuditEvent
+from apps.audit.services import record
+from apps.guard import rules
+from apps.guard.enums import HaltState, Origin, Phase, RunStatus, TerminalReason
+from apps.guard.models import GuardedRun
+from apps.guard.schemas import ApprovedCalls, Limits
+from kernel.errors import NotFound
+
+_MAY_BE_HALTED = [state for state, onward in rules.HALT_TRANSITIONS.items() if HaltState.HALT_REQUESTED in onward]
+
+
+def open_run(
+    origin: Origin,
+    owner_ref: UUID,
+    *,
+    deployment_id: UUID | None,
+    phase: Phase = Phase.INTERACTIVE,
+    allow: Collection[str] | None = None,
+    deny: Collection[str] = (),
+    limits: Limits | None = None,
+    approval: ApprovedCalls | None = None,
+) -> GuardedRun:
+    """Open the run of a chat scope, work attempt or session (`owner_ref`); its limits never change afterwards.
+
+    `allow` None narrows nothing below phase and level, an empty list allows no tool.
+    """
+    run: GuardedRun = GuardedRun.objects.create(
+        origin=Origin(origin),
+        owner_ref=owner_ref,
+        deployment_id=deployment_id,
+        phase=Phase(phase),
+        allow=None if allow is None else sorted(allow),
+        deny=sorted(deny),
+        limits=(limits or Limits()).model_dump(mode="json", exclude_none=True),
+        approval=None if approval is None else approval.model_dump(mode="json"),
+    )
+    record(AuditEvent.RUN_STARTED, subject=_subject(run.pk), data={"origin": run.origin, "phase": run.phase})
+    return run
+
+
+def narrow(run_id: UUID, *, allow: Collection[str]) -> GuardedRun:
+    """Take tools away from a run: it keeps those of its own that `allow` names too, and never gains one."""
+    run = _lock(run_id)
+    run.allow = sorted(set(allow) if run.allow is None else set(run.allow) & set(allow))
+    run.save(update_fields=["allow"])
+    return run
+
+
+def halt(run_id: UUID, *, reason: TerminalReason = TerminalReason.EXTERNAL_HALT, actor: str = "system") -> bool:
+    """Ask a run to stop at its next tool boundary; waits for no call under way. False when it is stopped or over."""
+    running = GuardedRun.objects.filter(pk=run_id, status=RunStatus.RUNNING, halt_state__in=_MAY_BE_HALTED)
+    asked = bool(running.update(halt_state=HaltState.HALT_REQUESTED))
+    if asked:
+        record(
+            AuditEvent.HALT_REQUESTED, actor=actor, subject=_subject(run_id), data={"reason": TerminalReason(reason)}
+        )
+    elif not GuardedRun.objects.filter(pk=run_id).exists():
+        raise NotFound("run")
+    return asked
+
+
+def close_run(run_id: UUID, *, status: RunStatus, reason: TerminalReason) -> bool:
+    """End a run for good, with its reason; False when it is over already."""
+    running = GuardedRun.objects.filter(pk=run_id, status=RunStatus.RUNNING)
+    closed = bool(running.update(status=RunStatus(status), terminal_reason=TerminalReason(reason), ended_at=Now()))
+    if closed:
+        data = {"status": RunStatus(status).value, "reason": TerminalReason(reason).value}
+        record(AuditEvent.RUN_CLOSED, subject=_subject(run_id), data=data)
+    return closed
+
+
+def _lock(run_id: UUID) -> GuardedRun:
+    run: GuardedRun | None = GuardedRun.objects.select_for_update().filter(pk=run_id).first()
+    if run is None:
+        raise NotFound("run")
+    return run
+
+
+def _subject(run_id: UUID) -> str:
+    return f"run:{run_id}"

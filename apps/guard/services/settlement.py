@@ -1,0 +1,67 @@
+"""How does an admitted call end? Settled once, with what it really cost; its effect commits with the settlement."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from decimal import ROUND_UP, Decimal
+
+from apps.guard.enums import CallOutcomeLabel, CallState
+from apps.guard.ledger import write_settlement, write_uncertain
+from apps.guard.locks import windows_of
+from apps.guard.schemas import Admitted
+from apps.guard.services.admission import record_call
+from kernel.errors import SilasError
+
+_DIGITS = Decimal("0.000000001")
+
+
+class CallLost(SilasError):
+    """The call was given up as lost before its settlement came; what the settlement would have done is undone."""
+
+    def __init__(self) -> None:
+        super().__init__("call_lost", "This call was given up before it ended.", status=409)
+
+
+def settle_call(
+    admitted: Admitted,
+    state: CallState,
+    *,
+    cost: Decimal | None,
+    on_settle: Callable[[], None] | None = None,
+    error_code: str = "",
+    effect_free: bool = False,
+    input_tokens: int = 0,
+    output_tokens: int = 0,
+) -> Decimal:
+    """Close the call inside the caller's scope; returns what was charged. `cost` None charges the estimate.
+
+    The effect comes first, so that its rows are locked before the guard's own; if the call is not ours to close any
+    more, `CallLost` rolls the effect back.
+    """
+    charged = admitted.reserved if cost is None else cost.quantize(_DIGITS, rounding=ROUND_UP)
+    if charged and not admitted.reserved:
+        admitted = replace(admitted, windows=windows_of(admitted.deployment_id, admitted.day))
+    if on_settle is not None:
+        on_settle()
+    closed = write_settlement(
+        admitted,
+        state=state,
+        charged=charged,
+        error_code=error_code,
+        effect_free=effect_free,
+        input_tokens=input_tokens,
+        output_tokens=output_tokens,
+    )
+    if not closed:
+        raise CallLost
+    outcome = CallOutcomeLabel.SUCCESS if state is CallState.EXECUTED else CallOutcomeLabel.ERROR
+    record_call(admitted, outcome, charged=charged)
+    return charged
+
+
+def give_up(admitted: Admitted, *, error_code: str) -> None:
+    """Nobody knows whether it had its effect: the call is uncertain, keeps its reservation and is never made again."""
+    if not write_uncertain(admitted.call_id, error_code=error_code):
+        raise CallLost
+    record_call(admitted, CallOutcomeLabel.UNCERTAIN)
