@@ -30,6 +30,10 @@ class AuditEvent(TextChoices):
     COST_CAP_REACHED = "cost_cap_reached", "A spending limit was reached"
     BUDGET_REACHED = "budget_reached", "A limit other than money was reached"
 
+    # skills
+    SKILL_INSTALLED = "skill_installed", "A version of a skill was installed"
+    RECORD_CHANGED = "record_changed", "A record was changed by an approved action"
+
     # sessions
     SESSION_STARTED = "session_started", "A conversation began"
     MESSAGE_ACCEPTED = "message_accepted", "A visitor's message was stored"
