@@ -1,0 +1,142 @@
+"""Which tools are there, and which rows may one of them see? Reads inside the caller's scope.
+
+`refs` are a goal's or work item's `skills`: `name@digest`, or a bare name for the newest version. Rows are exported for
+one customer: theirs, and those that are about nobody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from apps.gates.schemas import GateSpec
+from apps.skills import rules, store
+from apps.skills.models import Record, SkillFile, SkillVersion
+from apps.skills.schemas import SkillManifest, ToolSpec
+from kernel.canonical import canonical_bytes
+from kernel.errors import SilasError
+from kernel.sandbox.spec import Mount
+
+Rows = dict[str, list[dict[str, Any]]]
+
+
+def versions(refs: Iterable[str]) -> tuple[SkillVersion, ...]:
+    """The installed versions, in the order of the references. Raises `SilasError("skill_missing")`."""
+    return tuple(_version(ref) for ref in refs)
+
+
+def tools_for(refs: Iterable[str]) -> tuple[ToolSpec, ...]:
+    """Every tool of these skills; the first skill that has a name keeps it. Raises `SilasError("skill_missing")`."""
+    tools: dict[str, ToolSpec] = {}
+    for version in versions(refs):
+        for tool in _tools_of(version):
+            tools.setdefault(tool.name, tool)
+    return tuple(tools.values())
+
+
+def pinned(refs: Iterable[str]) -> tuple[str, ...]:
+    """The same skills by content, so that what is approved cannot be swapped. Raises `SilasError("skill_missing")`."""
+    return tuple(rules.reference(version.name, version.digest) for version in versions(refs))
+
+
+def instructions(refs: Iterable[str]) -> tuple[str, ...]:
+    """The SKILL.md bodies, for a planner or executor (spec 10.3)."""
+    return tuple(version.body for version in versions(refs))
+
+
+def folder_of(version: SkillVersion) -> Path:
+    """The version's files on this machine, read-only."""
+    files = SkillFile.objects.filter(version_id=version.pk).values_list("path", "content")
+    return store.unpacked(version.digest, lambda: {path: bytes(content) for path, content in files})
+
+
+def rows_of(customer: str, books: Iterable[str]) -> Rows:
+    """By book, what a script may see: `{key, subject, revision, data}`. No customer, only what is about nobody."""
+    wanted = list(dict.fromkeys(books))
+    rows: Rows = {book: [] for book in wanted}
+    if not wanted:
+        return rows
+    for row in Record.objects.filter(book__in=wanted, subject__in={"", customer}).order_by("book", "key"):
+        rows[row.book].append(_exported(row))
+    return rows
+
+
+def as_files(rows: Mapping[str, Sequence[Mapping[str, Any]]]) -> dict[str, bytes]:
+    return {f"{book}.json": canonical_bytes(list(found)) for book, found in rows.items()}
+
+
+@dataclass(frozen=True)
+class Runnable:
+    """All that one run of a tool needs, read at once."""
+
+    tool: ToolSpec
+    folder: Path
+    rows: Rows
+
+
+def runnable(name: str, refs: Iterable[str], customer: str) -> Runnable | None:
+    """The tool of this name among these skills, its files and its rows; None when there is none."""
+    for version in versions(refs):
+        for tool in _tools_of(version):
+            if tool.name == name:
+                return Runnable(tool, folder_of(version), rows_of(customer, [*tool.records, *tool.writes]))
+    return None
+
+
+def card_facts(tool: ToolSpec, args: Mapping[str, Any], customer: str) -> list[dict[str, str]]:
+    """What a card about this call shows: values before, from the customer's rows, and after, from the arguments."""
+    books = [fact.book for fact in tool.facts if fact.book]
+    return rules.facts(tool, args, rows_of(customer, books))
+
+
+def verification_mounts(
+    tools: Sequence[ToolSpec], customer: str, calls: Sequence[Mapping[str, Any]]
+) -> dict[str, Mount]:
+    """For the checks of tools of one skill after a run: the skill, the customer's rows as they are now, and the calls
+    (`[{"tool", "args"}]`) at `/sandbox/call/calls.json`."""
+    books = [book for tool in tools for book in (*tool.records, *tool.writes)]
+    mounts: dict[str, Mount] = {
+        "records": as_files(rows_of(customer, books)),
+        "call": {"calls.json": canonical_bytes([dict(call) for call in calls])},
+    }
+    for version in versions(dict.fromkeys(tool.skill for tool in tools)):
+        mounts.setdefault("skill", folder_of(version))
+    return mounts
+
+
+def gate_mounts(gate: GateSpec, refs: Iterable[str], *, claimed: Mapping[str, str] | None = None) -> dict[str, Mount]:
+    """What a script gate may see: its skill's folder (`config.skill`, else the only or first one) and the books it
+    declares (`config.records`). With `claimed` and `config.match` (`{field: claim value}`) only rows that fit."""
+    wanted = gate.config.get("skill")
+    found = [version for version in versions(refs) if wanted in (None, version.name)]
+    mounts: dict[str, Mount] = {"skill": folder_of(found[0])} if found else {}
+    rows = Record.objects.filter(book__in=list(gate.config.get("records") or ()))
+    for field, value in (gate.config.get("match") or {}).items():
+        if claimed and value in claimed:
+            rows = rows.filter(**{f"data__{field}": claimed[value]})
+    books: Rows = {book: [] for book in gate.config.get("records") or ()}
+    for row in rows.order_by("key"):
+        books[row.book].append(_exported(row))
+    return {**mounts, "records": as_files(books)}
+
+
+def _version(ref: str) -> SkillVersion:
+    name, digest = rules.split_reference(ref)
+    found: SkillVersion | None = (
+        SkillVersion.objects.filter(name=name, digest__startswith=digest).order_by("-number").first()
+    )
+    if found is None or (digest and len(digest) < rules.DIGEST_CHARS):
+        raise SilasError("skill_missing", f"The skill {name} is not installed in this version.", status=409)
+    return found
+
+
+def _tools_of(version: SkillVersion) -> tuple[ToolSpec, ...]:
+    manifest = SkillManifest.model_validate(version.manifest)
+    pinned_ref = rules.reference(version.name, version.digest)
+    return tuple(ToolSpec(**tool.model_dump(), skill=pinned_ref) for tool in manifest.tools)
+
+
+def _exported(row: Record) -> dict[str, Any]:
+    return {"key": row.key, "subject": row.subject, "revision": row.revision, "data": row.data}

@@ -1,0 +1,184 @@
+"""What is a skill allowed to be, to ask and to change? Decided from texts and values alone (spec 10.4).
+
+References, content hashes, forbidden patterns, argument checks, a card's facts, and which changes of rows are this
+tool's to make.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from jsonschema import Draft202012Validator, FormatChecker
+from pydantic import TypeAdapter, ValidationError
+
+from apps.skills.schemas import DIGEST_CHARS, Change, CreateChange, SetChange, SkillManifest, ToolSpec
+from kernel.canonical import canonical_json, sha256_hex
+
+MAX_CHANGES, MAX_CHANGE_BYTES = 20, 100_000
+_CHANGES: TypeAdapter[list[Change]] = TypeAdapter(list[Change])
+_SLOT = re.compile(r"\{(\w+)\}")
+_CREDENTIAL = re.compile(
+    r"""(?ix) -----BEGIN [ A-Z]* PRIVATE\ KEY-----
+        | \b(?:sk|pk|rk)[-_](?:live|test|proj)?[-_]?[a-z0-9]{20,}
+        | \bAKIA[0-9A-Z]{16}\b | \bgh[pousr]_[A-Za-z0-9]{30,}
+        | (?:password|passwd|api_?key|secret|token)\s*[:=]\s*["'][^"'\s]{8,}["']"""
+)
+_SHELLS = frozenset({"os.system", "os.popen", "subprocess.getoutput", "subprocess.getstatusoutput", "eval", "exec"})
+
+
+def content_digest(files: Mapping[str, bytes]) -> str:
+    """The hash of a folder's contents: of every path with the hash of its bytes."""
+    return sha256_hex({path: sha256_hex(content) for path, content in files.items()})
+
+
+def reference(name: str, digest: str) -> str:
+    return f"{name}@{digest[:DIGEST_CHARS]}"
+
+
+def split_reference(ref: str) -> tuple[str, str]:
+    """(name, start of the digest); the digest is "" when the newest version is meant."""
+    name, _, digest = ref.partition("@")
+    return name, digest
+
+
+def problems(manifest: SkillManifest, files: Mapping[str, bytes]) -> list[str]:
+    """What keeps a folder from being installed; empty when nothing does."""
+    found = [problem for path, content in sorted(files.items()) for problem in _file_problems(path, content)]
+    for tool in manifest.tools:
+        found += [f"{tool.name}: {path} is missing" for path in _paths_of(tool) if path not in files]
+        found += [f"{tool.name}: asks for {name}, which it does not take" for name in _unknown_questions(tool)]
+    return found
+
+
+def argument_problem(tool: ToolSpec, args: Mapping[str, Any]) -> str:
+    """ "" when the arguments fit the tool's schema, formats included; else what is wrong with the first."""
+    validator = Draft202012Validator(tool.args, format_checker=FormatChecker())
+    error = next(iter(sorted(validator.iter_errors(dict(args)), key=lambda each: list(each.absolute_path))), None)
+    if error is None:
+        return ""
+    where = ".".join(str(part) for part in error.absolute_path)
+    return f"{where}: {error.message}"[:200] if where else error.message[:200]
+
+
+def read_changes(raw: bytes, tool: ToolSpec, customer: str) -> tuple[Change, ...]:
+    """The changes a script asks for. Raises ValueError for anything that is not this tool's, for this customer, to
+    ask."""
+    if len(raw) > MAX_CHANGE_BYTES:
+        raise ValueError("the list of changes is too long")
+    try:
+        changes = _CHANGES.validate_json(raw)
+    except ValidationError as error:
+        raise ValueError("the list of changes cannot be read") from error
+    if len(changes) > MAX_CHANGES:
+        raise ValueError("too many changes")
+    touched = [(change.book, change.key) for change in changes]
+    if len(set(touched)) != len(touched):
+        raise ValueError("a row is changed twice")
+    for change in changes:
+        _require_allowed(change, tool, customer)
+    return tuple(changes)
+
+
+def fill(template: str, args: Mapping[str, Any]) -> str:
+    """The template with `{name}` replaced by the argument's plain text; what is not given stays out."""
+    return " ".join(_SLOT.sub(lambda slot: _plain(args.get(slot[1], "")), template).split())
+
+
+def facts(
+    tool: ToolSpec, args: Mapping[str, Any], rows: Mapping[str, Sequence[Mapping[str, Any]]]
+) -> list[dict[str, str]]:
+    """The lines of a card for this call: `{label, before?, after?, text?}`, the shapes of the approvals room.
+
+    `rows` are the exported books of the customer.
+    """
+    return [fact for spec in tool.facts if (fact := _fact(spec.model_dump(), args, rows))]
+
+
+def _fact(
+    spec: Mapping[str, Any], args: Mapping[str, Any], rows: Mapping[str, Sequence[Mapping[str, Any]]]
+) -> dict[str, str]:
+    said = {"label": str(spec["label"])}
+    if spec["text"]:
+        said["text"] = fill(spec["text"], args)
+    if spec["book"]:
+        key = fill(spec["key"], args)
+        row = next((row for row in rows.get(spec["book"], ()) if row["key"] == key), None)
+        value = _plain(row["data"].get(spec["field"], "")) if row else ""
+        said["before" if spec["after"] else "text"] = value or "not on record"
+    if spec["after"]:
+        said["after"] = fill(spec["after"], args)
+    return said
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:.2f}"
+    return str(value) if isinstance(value, int) else canonical_json(value)
+
+
+def _require_allowed(change: Change, tool: ToolSpec, customer: str) -> None:
+    if change.book not in tool.writes:
+        raise ValueError(f"{tool.name} may not write to {change.book}")
+    if isinstance(change, CreateChange) and change.subject != customer:
+        raise ValueError("a row for somebody else")
+    values = change.set if isinstance(change, SetChange) else change.create
+    if not all(_is_storable(value) for value in values.values()):
+        raise ValueError("a value that cannot be stored")
+
+
+def _is_storable(value: Any) -> bool:
+    """Plain JSON without what PostgreSQL cannot keep."""
+    if isinstance(value, str):
+        return "\0" not in value and not re.search("[\ud800-\udfff]", value)
+    if isinstance(value, Mapping):
+        return all(_is_storable(key) and _is_storable(item) for key, item in value.items())
+    if isinstance(value, list):
+        return all(_is_storable(item) for item in value)
+    return value is None or isinstance(value, bool | int | float)
+
+
+def _file_problems(path: str, content: bytes) -> Iterable[str]:
+    try:
+        text = content.decode("utf-8")
+    except UnicodeDecodeError:
+        return [f"{path}: not text"] if path.endswith((".py", ".md")) else []
+    found = [f"{path}: looks like it holds a credential"] if _CREDENTIAL.search(text) else []
+    return [*found, *_python_problems(path, text)] if path.endswith(".py") else found
+
+
+def _python_problems(path: str, text: str) -> list[str]:
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError) as error:
+        return [f"{path}: {error.__class__.__name__}"]
+    return [f"{path}: {name} is not allowed" for name in sorted(_forbidden_in(tree))]
+
+
+def _forbidden_in(tree: ast.AST) -> set[str]:
+    found = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            name = ast.unparse(node.func)
+            uses_shell = any(
+                word.arg == "shell" and not (isinstance(word.value, ast.Constant) and word.value.value is False)
+                for word in node.keywords
+            )
+            found |= {name} & _SHELLS | ({"shell=True"} if uses_shell else set())
+    return found
+
+
+def _paths_of(tool: Any) -> list[str]:
+    """The tool's script, and what its checks run inside `/sandbox/skill/`."""
+    checks = [part for check in tool.verify for part in check.run.split() if part.startswith("/sandbox/skill/")]
+    return [tool.script, *(part.removeprefix("/sandbox/skill/") for part in checks)]
+
+
+def _unknown_questions(tool: Any) -> list[str]:
+    return sorted(set(tool.ask) - set(tool.args.get("properties") or {}))

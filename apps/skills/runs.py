@@ -1,0 +1,116 @@
+"""How does a tool run? The handler of `run_skill`: arguments checked, rows of one customer out, a script in a sandbox,
+its changes applied when the call settles.
+
+Only the guard calls it, with no transaction open. The script sees nothing but its skill, the declared books of the
+verified customer and the call; it can only ask for changes, and they are checked against what the tool may write.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable
+from typing import Any
+
+from apps.guard.schemas import CallContext, CallFailed, HandlerResult
+from apps.skills import queries, rules
+from apps.skills.queries import Runnable
+from apps.skills.schemas import Change
+from apps.skills.services import apply_changes
+from kernel.canonical import canonical_bytes
+from kernel.clock import now
+from kernel.errors import SilasError
+from kernel.sandbox import SandboxResult, SandboxSpec, run
+from kernel.tenancy import tenant_scope
+
+CHANGES = "changes.json"
+MAX_RESULT_CHARS = 20_000
+
+
+def run_skill(ctx: CallContext) -> HandlerResult:
+    """`ctx.context`: `skills` (the references the caller works under) and `customer` (the verified one's id, or "").
+
+    Every failure is coded and effect-free: whatever a script does, rows change only in the settlement.
+    """
+    customer = str(ctx.context.get("customer") or "")
+    found = _load(ctx, customer)
+    problem = rules.argument_problem(found.tool, ctx.args)
+    if problem:
+        raise _failed("bad_arguments", problem)
+    outcome = _run(found, ctx, customer)
+    value = _read_value(outcome)
+    changes = _read_changes(found, outcome, customer)
+    left = {name: content for name, content in outcome.artifacts.items() if name != CHANGES}
+    if left and found.tool.acting:
+        value["_artifacts"] = {name: base64.b64encode(content).decode() for name, content in left.items()}
+    return HandlerResult(value, on_settle=_effect(changes, customer, ctx.effect_key) if changes else None)
+
+
+def _load(ctx: CallContext, customer: str) -> Runnable:
+    refs = [str(ref) for ref in ctx.context.get("skills") or ()]
+    try:
+        with tenant_scope(ctx.tenant_id):
+            found = queries.runnable(ctx.tool, refs, customer)
+    except SilasError as refusal:
+        raise _failed(refusal.code, refusal.message) from refusal
+    if found is None:
+        raise _failed("tool_missing", "There is no such tool here.")
+    if found.tool.acting and found.tool.skill not in refs:
+        raise _failed("skill_not_pinned", "An acting tool runs only in the version that was approved.")
+    return found
+
+
+def _run(found: Runnable, ctx: CallContext, customer: str) -> SandboxResult:
+    call = {
+        "tool": ctx.tool,
+        "args": dict(ctx.args),
+        "customer": customer,
+        "effect_key": ctx.effect_key,
+        "now": now().isoformat(),
+    }
+    spec = SandboxSpec(
+        ["python3", "-I", "-S", f"/sandbox/skill/{found.tool.script}"],
+        work={"call.json": canonical_bytes(call)},
+        read_only={"skill": found.folder, "records": queries.as_files(found.rows)},
+        timeout_seconds=found.tool.timeout,
+    )
+    try:
+        outcome = run(spec)
+    except SilasError as refusal:
+        raise _failed(refusal.code, refusal.message) from refusal
+    if outcome.reason:
+        raise _failed(f"script_{outcome.reason}", "The tool was stopped: it went beyond its limits.")
+    return outcome
+
+
+def _read_value(outcome: SandboxResult) -> dict[str, Any]:
+    """A script prints one JSON object; `{"refused": "a sentence"}` is its way to say no."""
+    try:
+        value = json.loads(outcome.stdout)
+    except (ValueError, RecursionError):
+        value = None
+    if isinstance(value, dict) and isinstance(value.get("refused"), str):
+        raise _failed("refused_by_tool", value["refused"][:300])
+    if outcome.exit_code != 0:
+        raise _failed("script_failed", "The tool ended with an error.")
+    if not isinstance(value, dict) or len(outcome.stdout) > MAX_RESULT_CHARS:
+        raise _failed("garbage_output", "The tool answered with something that cannot be read.")
+    return {str(name): item for name, item in value.items() if not str(name).startswith("_")}
+
+
+def _read_changes(found: Runnable, outcome: SandboxResult, customer: str) -> tuple[Change, ...]:
+    raw = outcome.artifacts.get(CHANGES)
+    if raw is None:
+        return ()
+    try:
+        return rules.read_changes(raw, found.tool, customer)
+    except (ValueError, RecursionError) as error:
+        raise _failed("forbidden_change", f"The tool asked for a change that it may not make: {error}.") from error
+
+
+def _effect(changes: tuple[Change, ...], customer: str, effect_key: str) -> Callable[[], None]:
+    return lambda: apply_changes(changes, customer=customer, effect_key=effect_key)
+
+
+def _failed(code: str, reason: str) -> CallFailed:
+    return CallFailed(code, reason, effect_free=True)

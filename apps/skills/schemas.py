@@ -1,0 +1,145 @@
+"""Shapes of a skill: what its SKILL.md declares, one tool of it, and what a tool's run may change.
+
+All frozen. A tool's `skill` is its pinned reference `name@digest`, so that whatever is approved about the tool is about
+these very files (spec 10.3, 10.4; ADR 020).
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, Self
+
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import SchemaError
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_validator, model_validator
+
+from apps.approvals.enums import Risk
+from apps.gates.schemas import Expectation
+
+Word = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,59}$")]
+Key = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.:-]{0,79}$")]
+ScriptPath = Annotated[str, StringConstraints(pattern=r"^(scripts|checks|guards)/[a-z0-9_]+\.py$")]
+DIGEST_CHARS = 16
+
+
+class Frozen(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", use_enum_values=True)
+
+
+class Consequence(Frozen):
+    """What each button of a card says will happen."""
+
+    approve: str = Field(min_length=3, max_length=80)
+    decline: str = Field(default="Nothing changes", min_length=3, max_length=80)
+
+
+class CheckSpec(Frozen):
+    """A check outside the agent that proves the tool's effect. The same for every call of it: the calls themselves are
+    mounted for it as `/sandbox/call/calls.json`."""
+
+    name: str = Field(min_length=1, max_length=120)
+    run: str = Field(min_length=1, max_length=500)
+    expect: Expectation
+    timeout: int = Field(default=60, gt=0, le=600)
+
+
+class FactSpec(Frozen):
+    """One line of a card. `book`, `key` and `field` name the stored value before; `after` and `text` are templates of
+    the call's arguments (`{amount}`)."""
+
+    label: str = Field(min_length=1, max_length=60)
+    book: Word | None = None
+    key: str | None = None
+    field: str | None = None
+    after: str | None = None
+    text: str | None = None
+
+    @model_validator(mode="after")
+    def _says_something(self) -> Self:
+        if (self.book is None) != (self.key is None) or (self.book is None and not self.text):
+            raise ValueError("a fact names a stored value, or has a text")
+        return self
+
+
+class ToolDeclaration(Frozen):
+    """One tool as SKILL.md declares it under `metadata.tools`."""
+
+    name: Word
+    script: ScriptPath
+    description: str = Field(min_length=8, max_length=300)
+    acting: bool = False
+    reversible: bool = True
+    risk: Risk = Risk.LOW
+    keywords: list[str] = Field(default_factory=list)
+    args: dict[str, Any] = Field(default_factory=lambda: {"type": "object", "properties": {}})
+    ask: dict[str, str] = Field(default_factory=dict)
+    intent: str = Field(default="", max_length=120)
+    rationale: str = Field(default="", max_length=300)
+    consequence: Consequence | None = None
+    records: list[Word] = Field(default_factory=list)
+    writes: list[Word] = Field(default_factory=list)
+    verify: list[CheckSpec] = Field(default_factory=list)
+    facts: list[FactSpec] = Field(default_factory=list)
+    timeout: int = Field(default=20, gt=0, le=120)
+
+    @field_validator("args")
+    @classmethod
+    def _is_a_closed_schema(cls, args: dict[str, Any]) -> dict[str, Any]:
+        try:
+            Draft202012Validator.check_schema(args)
+        except SchemaError as error:
+            raise ValueError(f"args is no JSON schema: {error.message}") from error
+        if args.get("type") != "object":
+            raise ValueError("args describes an object")
+        return {**args, "additionalProperties": False}
+
+    @model_validator(mode="after")
+    def _acting_is_accountable(self) -> Self:
+        if self.writes and not self.acting:
+            raise ValueError("only an acting tool writes")
+        if self.acting and not (self.intent and self.consequence and self.verify):
+            raise ValueError("an acting tool declares intent, consequence and verify")
+        return self
+
+
+class ToolSpec(ToolDeclaration):
+    """A tool of an installed version. `skill` is the pinned reference."""
+
+    skill: str
+
+
+class SkillManifest(Frozen):
+    """The front matter of SKILL.md (spec 10.1); what other platforms put there is ignored by the loader."""
+
+    name: Annotated[str, StringConstraints(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$", max_length=64)]
+    description: str = Field(min_length=24, max_length=1024)
+    license: str = ""
+    activation: Literal["auto", "manual", "background"] = "auto"
+    tools: list[ToolDeclaration] = Field(default_factory=list)
+
+    @model_validator(mode="after")
+    def _each_tool_once(self) -> Self:
+        names = [tool.name for tool in self.tools]
+        if len(set(names)) != len(names):
+            raise ValueError("two tools have one name")
+        return self
+
+
+class SetChange(Frozen):
+    """Change some fields of a row that is as the script saw it."""
+
+    book: Word
+    key: Key
+    revision: int = Field(ge=1)
+    set: dict[Word, Any] = Field(min_length=1, max_length=20)
+
+
+class CreateChange(Frozen):
+    """A new row of the customer."""
+
+    book: Word
+    key: Key
+    subject: Key
+    create: dict[Word, Any] = Field(min_length=1, max_length=40)
+
+
+Change = SetChange | CreateChange

@@ -1,0 +1,91 @@
+"""How does a skill come in, and how does a record change? Verbs that write, inside the caller's scope.
+
+A change of records is applied in the transaction that settles the call which decided it, and only on the revision the
+script saw; otherwise nothing of it happens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from django.db import IntegrityError
+from django.db.models import F, Max
+from django.db.models.functions import Now
+
+from apps.audit.enums import AuditEvent
+from apps.audit.services import record
+from apps.skills.loader import load_folder
+from apps.skills.models import Record, SkillFile, SkillVersion
+from apps.skills.schemas import Change, CreateChange, SetChange
+from kernel.errors import SilasError
+
+
+def install_version(path: Path) -> SkillVersion:
+    """Store the folder as a version of its skill, or find the version with exactly this content.
+
+    Raises `SilasError("skill_invalid")`.
+    """
+    folder = load_folder(path)
+    name, digest = folder.manifest.name, folder.digest
+    known: SkillVersion | None = SkillVersion.objects.filter(name=name, digest=digest).first()
+    if known:
+        return known
+    number = (SkillVersion.objects.filter(name=name).aggregate(last=Max("number"))["last"] or 0) + 1
+    manifest = folder.manifest.model_dump(mode="json")
+    version: SkillVersion = SkillVersion.objects.create(
+        name=name, digest=digest, manifest=manifest, body=folder.body, number=number
+    )
+    SkillFile.objects.bulk_create(
+        [SkillFile(version=version, path=path, content=content) for path, content in folder.files.items()]
+    )
+    data = {"skill": name, "digest": digest, "number": number, "files": len(folder.files)}
+    record(AuditEvent.SKILL_INSTALLED, subject=f"skill:{version.pk}", data=data)
+    return version
+
+
+def save_record(book: str, key: str, *, subject: str, data: Mapping[str, Any]) -> Record:
+    """Put the tenant's own row in place, as an import of their data would; a changed row gets the next revision."""
+    row: Record
+    row, created = Record.objects.get_or_create(book=book, key=key, defaults={"subject": subject, "data": dict(data)})
+    if not created and (row.data != data or row.subject != subject):
+        Record.objects.filter(pk=row.pk).update(
+            subject=subject, data=dict(data), revision=F("revision") + 1, updated_at=Now()
+        )
+        row.refresh_from_db()
+    return row
+
+
+def apply_changes(changes: Iterable[Change], *, customer: str, effect_key: str) -> None:
+    """Carry out what a tool's run decided, all of it or, by raising, nothing.
+
+    Raises `SilasError`: `record_changed` when a row is not as the script saw it (or is not the customer's),
+    `record_exists` when a new row's key is taken.
+    """
+    for change in changes:
+        if isinstance(change, SetChange):
+            _set(change, customer)
+        else:
+            _create(change)
+        data = {"book": change.book, "key": change.key, "effect": effect_key[:120]}
+        record(AuditEvent.RECORD_CHANGED, subject=f"record:{change.book}/{change.key}", data=data)
+
+
+def _set(change: SetChange, customer: str) -> None:
+    """The row is locked by its key, revision and owner at once; without a customer nothing is anybody's."""
+    wanted = Record.objects.select_for_update().filter(book=change.book, key=change.key, subject=customer)
+    row = wanted.filter(revision=change.revision).exclude(subject="").first()
+    if row is None:
+        raise SilasError("record_changed", "The record was changed by somebody else meanwhile.", status=409)
+    row.data = {**row.data, **change.set}
+    Record.objects.filter(pk=row.pk).update(data=row.data, revision=F("revision") + 1, updated_at=Now())
+
+
+def _create(change: CreateChange) -> None:
+    if Record.objects.filter(book=change.book, key=change.key).exists():
+        raise SilasError("record_exists", "A record of this number exists already.", status=409)
+    try:
+        Record.objects.create(book=change.book, key=change.key, subject=change.subject, data=change.create)
+    except IntegrityError as error:
+        raise SilasError("record_exists", "A record of this number exists already.", status=409) from error
