@@ -12,12 +12,11 @@ from dataclasses import replace
 from typing import Any
 
 from pydantic_ai import DeferredToolRequests
-from pydantic_ai.messages import ToolCallPart
 from pydantic_ai.toolsets import AbstractToolset
 
 from kernel.llm.attempts import Answer, Attempts
 from kernel.llm.briefing import Briefing
-from kernel.llm.calls import PlannedCall
+from kernel.llm.calls import PlannedCall, is_plain_json
 from kernel.llm.citations import checked
 from kernel.llm.enums import InteractionMode, InteractionRegister, Role
 from kernel.llm.failures import ProviderFailed
@@ -151,11 +150,8 @@ def _answer(result: Structured[Answer], briefing: Briefing) -> Answer:
 def _requested(output: Answer | None) -> tuple[PlannedCall, ...]:
     if not isinstance(output, DeferredToolRequests):
         return ()
-    return tuple(_planned(part) for part in (*output.approvals, *output.calls))
-
-
-def _planned(part: ToolCallPart) -> PlannedCall:
-    return PlannedCall(part.tool_name, part.args_as_dict())
+    wanted = (PlannedCall(part.tool_name, part.args_as_dict()) for part in (*output.approvals, *output.calls))
+    return tuple(call for call in wanted if is_plain_json(call.args))
 
 
 def _to_planner(briefing: Briefing) -> RouteDecision:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydantic_ai import Agent, DeferredToolRequests, ToolOutput, UsageLimits
+from pydantic_ai import Agent, DeferredToolRequests, UsageLimits
 from pydantic_ai.models import Model
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.toolsets import AbstractToolset
@@ -20,7 +20,7 @@ from kernel.llm.grounded.model import GroundedSettings, grounded_model
 from kernel.llm.render import render
 from kernel.llm.runs import Limits, Patience, Usage
 from kernel.llm.schemas import AgentResponse, ExecutorAgentOutput, ModelAnswer, RouteDecision
-from kernel.llm.streaming import OUTPUT_TOOL, MessageStream, OnDelta, Shown, planner_message, proxy_message
+from kernel.llm.streaming import MessageStream, OnDelta, Shown, planner_message, proxy_message
 from kernel.llm.structured import Structured, run_structured
 from kernel.llm.toolsets import CallLedger, bounded
 
@@ -34,7 +34,7 @@ def _agent(output: type[ModelAnswer]) -> Agent[Briefing, Any]:
     calls run.
     """
     return Agent(
-        output_type=[ToolOutput(output, name=OUTPUT_TOOL), DeferredToolRequests],
+        output_type=[output, DeferredToolRequests],
         deps_type=Briefing,
         retries={"tools": 1, "output": 0},
         end_strategy="early",

@@ -24,6 +24,15 @@ class PlannedCall:
     args: dict[str, Any]
 
 
+def is_plain_json(value: Any) -> bool:
+    """NaN and infinity come through the readers of providers, and are no JSON."""
+    try:
+        canonical_json(value)
+    except ValueError:
+        return False
+    return True
+
+
 def call_block(call: PlannedCall) -> str:
     return f"```call\n{canonical_json({'args': call.args, 'tool': call.tool})}\n```"
 

@@ -17,6 +17,7 @@ from kernel.llm.render import render
 
 _FREE_PROVIDERS = {"builtin", "ollama"}
 _PRICE_LIST = {"openai-chat": "openai", "openai-responses": "openai"}
+ZERO = Decimal(0)
 _LEDGER_DIGITS = Decimal("0.000000001")
 _MILLION = Decimal(1_000_000)
 _BYTES_PER_TOKEN = 3  # below what tokenizers reach on any prose, so that an estimate errs upwards

@@ -11,12 +11,14 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
+from pydantic_ai.exceptions import ModelRetry
 from pydantic_ai.tools import RunContext
 from pydantic_ai.toolsets import AbstractToolset, FunctionToolset, WrapperToolset
 from pydantic_ai.toolsets.abstract import ToolsetTool
 
 from kernel.canonical import canonical_json
 from kernel.llm.briefing import Briefing
+from kernel.llm.calls import is_plain_json
 from kernel.llm.enums import Role
 
 
@@ -32,6 +34,8 @@ class CallLedger:
 
     async def once(self, name: str, args: dict[str, Any], make: Callable[[], Awaitable[Any]]) -> Any:
         """The result of an earlier try for the same call, each used once; else make the call."""
+        if not is_plain_json(args):
+            raise ModelRetry("The arguments are not JSON.")
         digest = canonical_json({"args": args, "tool": name})
         for position, (known, result) in enumerate(self._owed):
             if known == digest:
@@ -55,8 +59,7 @@ class OnceToolset(WrapperToolset[Any]):
 def bounded(toolset: AbstractToolset[Any] | None, briefing: Briefing, ledger: CallLedger) -> AbstractToolset[Any]:
     named = {tool.name for tool in briefing.tools}
     acting = {tool.name for tool in briefing.tools if tool.acting}
-    inner: AbstractToolset[Any] = OnceToolset(toolset or FunctionToolset[Any](), ledger)
-    reachable = inner.filtered(lambda _, definition: definition.name in named)
-    if briefing.role is Role.EXECUTOR:
-        return reachable
-    return reachable.approval_required(lambda _, definition, __: definition.name in acting)
+    reachable: AbstractToolset[Any] = (toolset or FunctionToolset[Any]()).filtered(lambda _, tool: tool.name in named)
+    if briefing.role is not Role.EXECUTOR:
+        reachable = reachable.approval_required(lambda _, tool, __: tool.name in acting)
+    return OnceToolset(reachable, ledger)

@@ -1,0 +1,193 @@
+"""Do the small pure pieces hold what they promise: call blocks, citations, schemas, the structured wrapper, prices?"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from kernel.errors import SilasError
+from kernel.llm.calls import PlannedCall, call_block, calls_in
+from kernel.llm.citations import cite, locate
+from kernel.llm.enums import Role
+from kernel.llm.failures import ShapeBroken
+from kernel.llm.pricing import Rates, estimate, price
+from kernel.llm.schemas import AgentResponse, Citation, MemoryOp, RouteDecision
+from kernel.llm.structured import run_structured, structured_fallback
+from kernel.llm.toolsets import CallLedger
+from tests.factories.llm import FEES, HOME_TERMS, briefing
+
+CALL = PlannedCall("refund", {"order": "H-1"})
+SCALARS = st.none() | st.booleans() | st.integers() | st.text()
+
+
+@given(st.dictionaries(st.text(), SCALARS | st.lists(SCALARS, max_size=3), max_size=4))
+def test_call_block_with_any_argument_is_read_back_as_one_call(args: dict[str, Any]) -> None:
+    call = PlannedCall("tool", args)
+    assert calls_in(f"Text\n\n{call_block(call)}\n\nMore") == (call,)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "> " + call_block(CALL).replace("\n", "\n> "),
+        "- " + call_block(CALL).replace("\n", "\n  "),
+        "````\n" + call_block(CALL) + "\n````",
+        "<!--\n" + call_block(CALL) + "\n-->",
+        call_block(CALL).replace("call", "python"),
+        call_block(CALL).replace("call", "call now"),
+        "    " + call_block(CALL).replace("\n", "\n    "),
+    ],
+)
+def test_call_block_that_is_quoted_nested_or_commented_is_prose(body: str) -> None:
+    assert calls_in(body) == ()
+
+
+@pytest.mark.parametrize(
+    "content", ["", "[]", '{"tool": "x"}', '{"tool": "", "args": {}}', '{"tool": "x", "args": {}, "as": "owner"}', "{"]
+)
+def test_call_block_that_cannot_be_read_is_refused(content: str) -> None:
+    with pytest.raises(SilasError) as refused:
+        calls_in(f"```call\n{content}\n```")
+    assert refused.value.code == "bad_call_block"
+
+
+def test_calls_are_read_in_order() -> None:
+    other = PlannedCall("other", {})
+    assert calls_in(f"{call_block(other)}\n\n{call_block(CALL)}") == (other, CALL)
+
+
+def test_citation_offsets_count_bytes() -> None:
+    found = cite(FEES, "for each claim.")
+    assert FEES.quote.encode()[found.start : found.end].decode() == "for each claim."
+
+
+def test_citation_of_the_named_document_is_preferred() -> None:
+    both = "covered"
+    other = cite(FEES, "The").model_copy(update={"quote": both, "document_id": "doc-home"})
+    found = locate(other, (HOME_TERMS, FEES))
+    assert found is not None
+    assert found.document_id == "doc-home"
+
+
+@pytest.mark.parametrize("quote", ["", "  ", "Meteors are covered.", "the excess is 250"])
+def test_citation_that_no_passage_holds_is_nothing(quote: str) -> None:
+    assert locate(Citation(quote=quote), (HOME_TERMS, FEES)) is None
+
+
+@pytest.mark.parametrize(
+    "op", [{"op": "store"}, {"op": "update", "content": "x"}, {"op": "delete"}, {"op": "link", "memory_id": "m"}]
+)
+def test_memory_op_without_what_it_needs_is_refused(op: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        MemoryOp.model_validate(op)
+
+
+def test_agent_response_asks_for_approval_unless_told() -> None:
+    assert AgentResponse(message="x").needs_approval
+
+
+def test_route_planner_with_an_answer_is_refused() -> None:
+    with pytest.raises(ValidationError):
+        RouteDecision.model_validate(
+            {
+                "route": "planner",
+                "reason": "",
+                "interaction_register": "status",
+                "interaction_mode": "act_and_report",
+                "context_profile": "conversation",
+                "response": {"message": "x"},
+            }
+        )
+
+
+async def test_structured_run_repairs_once_with_the_error_told() -> None:
+    prompts: list[str] = []
+
+    async def attempt(prompt: str) -> str:
+        prompts.append(prompt)
+        if len(prompts) == 1:
+            raise ShapeBroken("reason: Field required")
+        return "done"
+
+    result = await run_structured("ask", attempt)
+    assert (result.output, result.repaired) == ("done", True)
+    assert prompts == ["ask", "ask\n\n[SCHEMA VALIDATION ERROR]\nreason: Field required"]
+
+
+async def test_structured_run_gives_up_after_two_tries() -> None:
+    tries: list[str] = []
+
+    async def attempt(prompt: str) -> str:
+        tries.append(prompt)
+        raise ShapeBroken("no")
+
+    assert (await run_structured("ask", attempt)).output is None
+    assert len(tries) == 2
+
+
+def test_fallback_of_a_planner_has_no_plan() -> None:
+    answer = structured_fallback(Role.PLANNER, context_profile="conversation")
+    assert isinstance(answer, AgentResponse)
+    assert answer.plan_action is None
+
+
+async def test_ledger_makes_a_call_of_this_try_each_time() -> None:
+    ledger, made = CallLedger(), []
+
+    async def make() -> int:
+        made.append(1)
+        return len(made)
+
+    assert [await ledger.once("t", {}, make), await ledger.once("t", {}, make)] == [1, 2]
+
+
+async def test_ledger_hands_each_result_of_an_earlier_try_out_once() -> None:
+    ledger = CallLedger()
+
+    async def make() -> str:
+        return "new"
+
+    async def old() -> str:
+        return "old"
+
+    await ledger.once("t", {"a": 1}, old)
+    ledger.begin_try()
+    assert [await ledger.once("t", {"a": 1}, make), await ledger.once("t", {"a": 1}, make)] == ["old", "new"]
+
+
+def test_price_of_a_builtin_model_is_zero() -> None:
+    assert price("builtin:grounded", input_tokens=10**9, output_tokens=10**9) == 0
+
+
+def test_price_keeps_digits_far_below_a_cent() -> None:
+    assert price("openai:gpt-4o-mini", input_tokens=1, output_tokens=1) == Decimal("0.000000750")
+
+
+def test_price_nobody_knows_is_none() -> None:
+    assert price("openai:no-such-model", input_tokens=1, output_tokens=1) is None
+
+
+def test_price_of_an_unknown_provider_is_none() -> None:
+    assert price("nowhere:model", input_tokens=1, output_tokens=1) is None
+
+
+def test_price_by_the_tenants_own_rates_is_exact() -> None:
+    rates = Rates(Decimal("0.1"), Decimal("0.3"))
+    assert price("openai:mine", input_tokens=3, output_tokens=1, rates=rates) == Decimal("0.0000006")
+
+
+def test_price_never_rounds_down() -> None:
+    rates = Rates(Decimal("0.0001"), Decimal(0))
+    assert price("x:y", input_tokens=1, output_tokens=0, rates=rates) == Decimal("0.000000001")
+
+
+def test_estimate_grows_with_what_is_said() -> None:
+    short, long = estimate("openai:gpt-4o-mini", briefing("a")), estimate("openai:gpt-4o-mini", briefing("a" * 9000))
+    assert short is not None
+    assert long is not None
+    assert short < long
