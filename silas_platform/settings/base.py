@@ -43,6 +43,7 @@ INSTALLED_APPS = [
     "apps.guard",
     "apps.gates",
     "apps.skills",
+    "apps.work",
     "apps.sessions",
     "apps.widgets",
 
@@ -166,6 +167,8 @@ LOGGING = {
     },
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": env.text("SILAS_LOG", "text")}},
     "root": {"handlers": ["stderr"], "level": "INFO"},
+    # One line for every sweep would bury the rest.
+    "loggers": {name: {"level": "WARNING"} for name in ("celery.app.trace", "celery.beat", "celery.worker.strategy")},
 }
 if env.text("SILAS_LOG", "text") not in ("text", "json"):
     raise ImproperlyConfigured("E_CFG_LOG: SILAS_LOG must be text or json")

@@ -16,6 +16,7 @@ from silas_platform.up.supervisor import Program
 
 # Every process of a run carries it, so that the next run finds what a killed one left behind.
 MARK = "SILAS_UP"
+_CELERY = ("-m", "celery", "-A", "silas_platform", "--quiet")
 
 
 def servers(env: Mapping[str, str]) -> list[Program]:
@@ -38,11 +39,11 @@ def worker(env: Mapping[str, str]) -> Program:
     size = ["--concurrency", str(min(4, os.cpu_count() or 1))]
     # One machine: nothing to gossip with, and each handshake costs a second of the start.
     alone = ["--without-gossip", "--without-mingle"]
-    return _python("worker", env, ["-m", "celery", "-A", "silas_platform", "worker", "--loglevel=INFO", *size, *alone])
+    return _python("worker", env, [*_CELERY, "worker", "--loglevel=INFO", *size, *alone])
 
 
 def beat(env: Mapping[str, str]) -> Program:
-    return _python("beat", env, ["-m", "celery", "-A", "silas_platform", "beat", "--loglevel=INFO", "--pidfile="])
+    return _python("beat", env, [*_CELERY, "beat", "--loglevel=INFO", "--pidfile="])
 
 
 def marked_env(env: Mapping[str, str]) -> dict[str, str]:

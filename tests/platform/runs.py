@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import socket
 import subprocess
@@ -25,12 +26,16 @@ _OURS = ("DATABASE_URL", "DATABASE_OWNER_URL", "REDIS_URL", "DJANGO_SETTINGS_MOD
 class Run:
     """`manage.py up` in the background; `lines` is everything it has said so far."""
 
-    def __init__(self, var: Path, *options: str, **env: str) -> None:
+    def __init__(
+        self, var: Path, *options: str, command: Sequence[str] = ("up",), under: Sequence[str] = (), **env: str
+    ) -> None:
         self.var = var
         self.port = free_port()
         told = {name: value for name, value in os.environ.items() if name not in _OURS}
         told |= {"SILAS_VAR": str(var), "PORT": str(self.port), **env}
-        argv = [sys.executable, "manage.py", "up", *options]
+        argv = [sys.executable, "manage.py", *command, *options]
+        if under:
+            argv = [*under, f"{shlex.join(argv)}; true"]
         self.process = subprocess.Popen(
             argv, cwd=ROOT, env=told, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
         )
@@ -40,8 +45,9 @@ class Run:
 
     def _read(self) -> None:
         assert self.process.stdout is not None
-        for line in self.process.stdout:
-            self.lines.append(line.rstrip("\n"))
+        with self.process.stdout as said:
+            for line in said:
+                self.lines.append(line.rstrip("\n"))
 
     def wait_for(self, start: str, *, seconds: float = 60) -> str:
         """The first line that begins with `start`."""
@@ -53,10 +59,19 @@ class Run:
         """The run's own processes with `word` among their arguments."""
         return [child for child in marked(MARK, str(self.var)) if word in child.cmdline()]
 
-    def end(self, number: signal.Signals = signal.SIGTERM, *, seconds: float = 45) -> int:
+    def end(self, number: signal.Signals = signal.SIGTERM) -> int:
+        """Send `number` (to a process that has ended it goes nowhere) and return the exit code."""
         self.process.send_signal(number)
+        return self.wait()
+
+    def whole(self) -> str:
+        """All that a run which ends by itself has said."""
+        self.wait()
+        return "\n".join(self.lines)
+
+    def wait(self, *, seconds: float = 45) -> int:
         code = self.process.wait(seconds)
-        self._reader.join(5)
+        self._reader.join(10)
         return code
 
 

@@ -7,19 +7,27 @@ import os
 import signal
 import socket
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import psycopg
 import pytest
 
 from silas_platform.up.embedded import postgres_dsns
-from silas_platform.up.environment import StartRefused
+from silas_platform.up.environment import KEYS, StartRefused
 from silas_platform.up.lines import Screen
 from silas_platform.up.lock import is_running, only_run
 from tests.platform.runs import Run, eventually, remains
 
 pytestmark = pytest.mark.slow
+
+Start = Callable[..., Run]
+ASKS_WHO = """
+from django.db import connection
+with connection.cursor() as cursor:
+    cursor.execute("SELECT current_user")
+    print(cursor.fetchone())
+"""
 
 
 @pytest.fixture(scope="module")
@@ -76,59 +84,75 @@ def test_run_that_holds_var_is_seen(run: Run) -> None:
     assert is_running(run.var)
 
 
-def test_stop_leaves_nothing_behind(tmp_path: Path) -> None:
-    one = Run(tmp_path, "--no-demo")
+def test_stop_leaves_nothing_behind(start: Start, tmp_path: Path) -> None:
+    one = start("--no-demo")
     one.wait_for("ready ")
-    code = one.end(signal.SIGTERM)
-    assert (code, remains(tmp_path)) == (0, [])
+    assert (one.end(signal.SIGTERM), remains(tmp_path)) == (0, [])
 
 
-def test_interrupt_during_start_leaves_nothing_behind(tmp_path: Path) -> None:
-    one = Run(tmp_path, "--no-demo")
+def test_interrupt_during_start_leaves_nothing_behind(start: Start, tmp_path: Path) -> None:
+    one = start("--no-demo")
     assert eventually(lambda: (tmp_path / "postgres" / "data" / "postmaster.pid").exists())
     one.end(signal.SIGINT)
     assert remains(tmp_path) == []
 
 
-def test_run_after_kill_works_and_keeps_data(tmp_path: Path) -> None:
-    killed = Run(tmp_path, "--no-demo")
+def test_run_after_kill_works_and_keeps_data(start: Start, tmp_path: Path) -> None:
+    killed = start("--no-demo")
     killed.wait_for("ready ")
     with psycopg.connect(postgres_dsns(tmp_path)[0]) as connection:
         connection.execute("CREATE TABLE kept AS SELECT 7 AS number")
     killed.end(signal.SIGKILL)
-    again = Run(tmp_path, "--no-demo", PORT=str(killed.port))
-    again.wait_for("ready ")
+    start("--no-demo", PORT=str(killed.port)).wait_for("ready ")
     with psycopg.connect(postgres_dsns(tmp_path)[0]) as connection:
-        row = connection.execute("SELECT number FROM kept").fetchone()
-    again.end()
-    assert (row, remains(tmp_path)) == ((7,), [])
+        assert connection.execute("SELECT number FROM kept").fetchone() == (7,)
 
 
-def test_kill_of_supervisor_ends_everything(tmp_path: Path) -> None:
-    killed = Run(tmp_path, "--no-demo")
+def test_kill_of_supervisor_ends_everything(start: Start, tmp_path: Path) -> None:
+    killed = start("--no-demo")
     killed.wait_for("ready ")
     killed.end(signal.SIGKILL)
     assert eventually(lambda: not remains(tmp_path), seconds=30), remains(tmp_path)
 
 
-def test_open_host_without_keys_is_refused_with_reason(tmp_path: Path) -> None:
-    one = Run(tmp_path, HOST="0.0.0.0")
-    assert one.process.wait(30) == 1
-    said = "\n".join(one.lines)
+def test_run_under_make_ends_when_make_is_killed(start: Start, tmp_path: Path) -> None:
+    make = start("--no-demo", under=["sh", "-c"], MAKELEVEL="1")
+    make.wait_for("ready ")
+    make.end(signal.SIGKILL)
+    assert eventually(lambda: not remains(tmp_path), seconds=30), remains(tmp_path)
+
+
+def test_command_without_run_brings_its_own_servers(tmp_path: Path) -> None:
+    said = Run(tmp_path, command=["shell", "-c", ASKS_WHO]).whole()
+    assert "silas_app" in said
+    assert remains(tmp_path) == []
+
+
+def test_command_beside_run_uses_its_servers(run: Run) -> None:
+    assert "silas_app" in Run(run.var, command=["shell", "-c", ASKS_WHO]).whole()
+
+
+def test_open_host_without_keys_is_refused_with_reason(start: Start) -> None:
+    said = start(HOST="0.0.0.0").whole()
     assert "SILAS_SIGNING_KEY" in said
     assert "DEBUG" in said
 
 
-def test_open_host_refused_starts_nothing(tmp_path: Path) -> None:
-    Run(tmp_path, HOST="0.0.0.0").process.wait(30)
+def test_open_host_refused_starts_nothing(start: Start, tmp_path: Path) -> None:
+    assert start(HOST="0.0.0.0").wait() == 1
     assert not (tmp_path / "postgres").exists()
 
 
-def test_port_in_use_is_refused_with_reason(tmp_path: Path) -> None:
+def test_open_host_with_everything_is_served(start: Start) -> None:
+    keys = {name: f"{name}-that-somebody-chose-with-care" for name in KEYS}
+    one = start("--no-demo", "--no-worker", HOST="0.0.0.0", ALLOWED_HOSTS="chat.example.com", DEBUG="off", **keys)
+    assert one.wait_for("ready ") == f"ready http://0.0.0.0:{one.port}/"
+
+
+def test_port_in_use_is_refused_with_reason(start: Start) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        one = Run(tmp_path, PORT=str(taken.getsockname()[1]))
-        assert one.process.wait(30) == 1
-    one.wait_for("CommandError: cannot listen on 127.0.0.1")
+        said = start(PORT=str(taken.getsockname()[1])).whole()
+    assert "cannot listen on 127.0.0.1" in said
 
 
 def _told(run: Run, word: str, name: str) -> bool:
