@@ -31,7 +31,7 @@ def publish_on_commit(group: str, event: dict[str, Any]) -> None:
 
 def publish(group: str, event: dict[str, Any]) -> None:
     """Send to a group without waiting for it; a lost Redis costs liveliness, never data."""
-    sending = _send(group, event)
+    sending = send(group, event)
     if _loop is not None and _loop.is_running():
         asyncio.run_coroutine_threadsafe(sending, _loop)
         return
@@ -42,9 +42,10 @@ def publish(group: str, event: dict[str, Any]) -> None:
         _log.warning("live_publish_failed", exc_info=True)
 
 
-async def _send(group: str, event: dict[str, Any]) -> None:
+async def send(group: str, event: dict[str, Any]) -> None:
+    """Publish from async code and wait until it has left; never raises."""
     try:
-        await get_channel_layer().group_send(group, event)
+        await get_channel_layer().groupsend(group, event)
     except Exception:
         # whatever Redis raises: the screens catch up from the rows
         _log.warning("live_publish_failed group=%s", group)

@@ -46,6 +46,11 @@ def tab_counts(user: Any) -> dict[str, int]:
     return {tab: rows.filter(_in_tab(tab, user)).count() for tab in TABS}
 
 
+def unassigned_count() -> int:
+    """How many visitors wait for a person and have none."""
+    return int(ChatSession.objects.filter(_in_tab("unassigned", None), seq__gt=0).count())
+
+
 def thread(session_id: UUID, *, limit: int = 300) -> list[ChronicleEntry]:
     """The newest `limit` entries of a conversation, oldest first."""
     rows = ChronicleEntry.objects.filter(session_id=session_id).select_related("author").order_by("-seq")[:limit]

@@ -15,6 +15,8 @@ from apps.bus.signals import message_dead
 from apps.sessions import chronicle, handoff
 from apps.sessions.enums import EntryKind, Owner, Sender
 from apps.sessions.locks import lock_session
+from apps.work.models import WorkItem
+from apps.work.signals import work_changed
 from kernel.taint import Taint
 
 APOLOGY = "I could not answer that, and I am sorry. A person has been told and will look at it."
@@ -30,3 +32,15 @@ def _apologise(message: QueueMessage) -> None:
         chronicle.append(session, kind=EntryKind.MESSAGE, sender=Sender.BOT, text=APOLOGY, taint=Taint.AUTH)
         handoff.want_person(session)
     record(AuditEvent.TURN_FAILED, subject=f"session:{session.pk}", data={"reason": message.reason.split()[0][:60]})
+
+
+@work_changed.connect
+def _tell_progress(item: WorkItem, status: str, text: str, next_steps: list[str]) -> None:
+    """Progress of work that was promised in a conversation is recorded there, whoever answers in it now."""
+    if item.session_id is None:
+        return
+    session = lock_session(item.session_id)
+    payload = {"work_item_id": str(item.pk), "status": status, "title": item.title}
+    if next_steps:
+        payload["next_steps"] = next_steps
+    chronicle.append(session, kind=EntryKind.STATUS, sender=Sender.SYSTEM, text=text, payload=payload, taint=Taint.AUTH)

@@ -20,6 +20,7 @@ from apps.bus.enums import Queue
 from apps.bus.queries import waiting_scopes
 from apps.bus.schemas import Lease, LeaseLost
 from apps.sessions import turn
+from apps.sessions.state import TurnState
 from apps.tenants.queries import all_tenants
 from kernel.tenancy import in_scope, in_thread
 
@@ -74,16 +75,18 @@ async def _one_turn(tenant_id: UUID, session_id: UUID) -> bool:
         return False
     except Exception as error:  # whatever a model, a tool or the database raised: the message goes back to its queue
         _log.exception("turn_failed session=%s", session_id)
-        await _give_back(tenant_id, opened.lease, reason=type(error).__name__)
+        await _give_back(opened, reason=type(error).__name__)
         return False
     finally:
         heart.cancel()
     return True
 
 
-async def _give_back(tenant_id: UUID, lease: Lease, *, reason: str) -> None:
-    with suppress(LeaseLost):
-        await in_scope(tenant_id, bus.nack, lease, reason=reason)
+async def _give_back(opened: TurnState, *, reason: str) -> None:
+    try:
+        await in_scope(opened.tenant_id, turn.give_back, opened, reason=reason)
+    except Exception:  # the database is away too: the lease runs out, and then somebody tries again
+        _log.exception("turn_give_back_failed")
 
 
 async def _beat(tenant_id: UUID, lease: Lease, work: asyncio.Task[None] | None) -> None:

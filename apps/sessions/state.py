@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
 from apps.bus.schemas import Lease
-from apps.gates.schemas import EscalationSpec, GateSpec
+from apps.gates.schemas import EscalationSpec, GateResult, GateSpec
+from apps.guard.schemas import Admitted, NeedsApproval, Refused, RunRef
 from apps.sessions.access import AccessController, Level
 from apps.sessions.models import ChatSession, ChronicleEntry
 from apps.skills.schemas import ToolSpec
@@ -24,6 +26,7 @@ class Policy:
     gates: tuple[GateSpec, ...]
     levels: Mapping[str, Level]
     escalations: Mapping[str, EscalationSpec]
+    skills: tuple[str, ...]
     tools: tuple[ToolSpec, ...]
 
 
@@ -34,6 +37,17 @@ class Stop:
     reason: str
     text: str = ""
     wants_person: bool = False
+
+
+@dataclass(frozen=True)
+class ModelCharge:
+    """A model run that has ended and waits to be settled; `cost` None charges what was reserved."""
+
+    admitted: Admitted
+    cost: Decimal | None
+    input_tokens: int = 0
+    output_tokens: int = 0
+    failed: str = ""
 
 
 @dataclass
@@ -51,6 +65,7 @@ class TurnState:
     policy: Policy
     access: AccessController
     open_work: tuple[str, ...]
+    run: RunRef
 
     step: str = ""
     text: str = ""
@@ -59,9 +74,12 @@ class TurnState:
     passages: tuple[Passage, ...] = ()
     tools: tuple[ToolBrief, ...] = ()
     withheld: tuple[Withheld, ...] = ()
+    verified: tuple[GateResult, ...] = ()
     response: AgentResponse | None = None
     model_name: str = ""
     fell_back: str = ""
+    admitted: Admitted | Refused | NeedsApproval | None = None
+    charges: list[ModelCharge] = field(default_factory=list)
     stop: Stop | None = None
     # Gates and models are audited with the turn's end, in the transaction that records what came of them.
     audit: list[tuple[str, dict[str, Any]]] = field(default_factory=list)

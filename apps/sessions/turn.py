@@ -89,3 +89,8 @@ def close_turn(state: TurnState) -> None:
         if step.after_stop or state.stop is None:
             state.step = step.name if state.stop is None else state.step
             step.run(state)
+
+
+def give_back(state: TurnState, *, reason: str) -> None:
+    """The turn failed: charge what its models cost and put the message back for another attempt. Inside a scope."""
+    closing.fail(state, reason=reason)

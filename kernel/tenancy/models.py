@@ -42,7 +42,9 @@ class TenantModel(models.Model):
     """Abstract: a row that belongs to one tenant for ever."""
 
     id = models.UUIDField(primary_key=True, default=uuid4, editable=False)
-    tenant: models.ForeignKey[Tenant, Tenant] = models.ForeignKey("tenants.Tenant", on_delete=models.PROTECT, related_name="+")
+    tenant: models.ForeignKey[Tenant, Tenant] = models.ForeignKey(
+        "tenants.Tenant", on_delete=models.PROTECT, related_name="+"
+    )
 
     objects = TenantManager()
 

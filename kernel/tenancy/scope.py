@@ -36,6 +36,7 @@ class Scope:
     lookup: str = ""
     gathered: dict[Flush, list[Any]] = field(default_factory=dict)
     gathered_last: dict[Flush, list[Any]] = field(default_factory=dict)
+    locked: dict[Any, Any] = field(default_factory=dict)
 
     def settings(self) -> tuple[str, str, str]:
         return (str(self.tenant_id or ""), "on" if self.platform else "", self.lookup)

@@ -46,7 +46,9 @@ def test_passed_gate_of_no_level_raises_nothing() -> None:
 
 
 def test_level_with_two_gates_needs_both() -> None:
-    assert _verified().gate_passed("second_factor", customer="C-1", customer_name="", moment=NOON).grant.level == "trusted"
+    assert (
+        _verified().gate_passed("second_factor", customer="C-1", customer_name="", moment=NOON).grant.level == "trusted"
+    )
 
 
 def test_second_gate_of_another_customer_does_not_add_up() -> None:

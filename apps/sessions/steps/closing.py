@@ -11,7 +11,7 @@ from typing import Any
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.bus import services as bus
-from apps.sessions import chronicle, handoff, proposals
+from apps.sessions import chronicle, converse, handoff, proposals
 from apps.sessions.enums import EntryKind, Owner, Sender, TurnStatus
 from apps.sessions.locks import lock_session
 from apps.sessions.models import Turn
@@ -26,6 +26,7 @@ def still_ours(state: TurnState) -> bool:
     if state.session.owner == Owner.BOT and state.session.owner_epoch == state.epoch:
         return True
     bus.ack(state.lease)
+    converse.settle(state)
     _end(state, TurnStatus.STOPPED, "taken_over")
     record(AuditEvent.TURN_SUPPRESSED, subject=f"session:{state.session.pk}", data={"step": state.step})
     return False
@@ -69,6 +70,7 @@ def hand_over(state: TurnState) -> None:
 
 def record_outcome(state: TurnState) -> None:
     """Step 15. What the gates and models did, as counts and codes; mood is fixed by the deployment's persona."""
+    converse.settle(state)
     subject = f"session:{state.session.pk}"
     for event, data in state.audit:
         record(AuditEvent(event), subject=subject, data=data)
@@ -84,7 +86,18 @@ def finish(state: TurnState) -> None:
     _end(state, TurnStatus.STOPPED if stopped else TurnStatus.DONE, stopped)
     bus.ack(state.lease)
     data = {"turn": state.number, "level": state.access.grant.level, "passages": len(state.passages)}
-    record(AuditEvent.TURN_COMPLETED, subject=f"session:{state.session.pk}", data=data | ({"stopped": stopped} if stopped else {}))
+    record(
+        AuditEvent.TURN_COMPLETED,
+        subject=f"session:{state.session.pk}",
+        data=data | ({"stopped": stopped} if stopped else {}),
+    )
+
+
+def fail(state: TurnState, *, reason: str) -> None:
+    """The turn broke off before it could close: its message goes back to the queue, or is dead after the fifth time."""
+    bus.nack(state.lease, reason=reason)
+    converse.settle(state)
+    _end(state, TurnStatus.FAILED, reason[:80])
 
 
 def _extras(state: TurnState) -> dict[str, Any]:

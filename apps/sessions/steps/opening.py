@@ -14,8 +14,12 @@ from apps.audit.services import record
 from apps.bus import services as bus
 from apps.bus.enums import Queue
 from apps.bus.schemas import Lease
+from apps.guard.enums import Origin
+from apps.guard.schemas import RunRef
+from apps.guard.services import open_run
 from apps.sessions import policy, queries
 from apps.sessions.access import AccessController, Grant
+from apps.sessions.converse import admit_free
 from apps.sessions.enums import Owner
 from apps.sessions.models import ChatSession, ChronicleEntry, Turn
 from apps.sessions.state import TurnState
@@ -61,7 +65,7 @@ def _state(
         started_at=now(),
     )
     turn.save(force_insert=True)
-    return TurnState(
+    state = TurnState(
         tenant_id=session.tenant_id,
         turn_id=turn.pk,
         number=turn.number,
@@ -73,8 +77,19 @@ def _state(
         policy=frozen,
         access=AccessController(frozen.levels, grant_of(session)).at(turn.started_at),
         open_work=tuple(open_work_titles(session.pk)),
+        run=_run_of(session),
         text=message.text,
     )
+    admit_free(state)
+    return state
+
+
+def _run_of(session: ChatSession) -> RunRef:
+    """The guarded run that all turns of this conversation share, opened with the first."""
+    if session.run_id is None:
+        session.run_id = open_run(Origin.CHAT, session.pk, deployment_id=session.deployment_id).pk
+        session.save(update_fields=["run_id"])
+    return RunRef(session.tenant_id, session.run_id)
 
 
 def _drop(lease: Lease, session: ChatSession) -> None:

@@ -1,0 +1,103 @@
+"""How does a turn ask a model? Between the guard's two halves: admitted before, settled with what it really cost.
+
+A free model's first run is admitted in the turn's opening transaction, a priced one's when its briefing is known; all are
+settled in the closing one. A reached budget sends the conversation to `builtin:grounded` rather than to silence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+
+from apps.guard import services as guard
+from apps.guard.enums import Intent, RefusalCode
+from apps.guard.schemas import Admitted, Call, NeedsApproval, Refused
+from apps.sessions.state import ModelCharge, Stop, TurnState
+from kernel.llm import pricing
+from kernel.llm.agents import AgentRun
+from kernel.llm.briefing import Briefing
+from kernel.llm.enums import Role
+from kernel.llm.models import GROUNDED
+from kernel.tenancy import in_scope
+
+Output = TypeVar("Output")
+Ask = Callable[[str], Awaitable[AgentRun[Output]]]
+
+STOPPED = "This conversation has been stopped by a person. A colleague will look at it."
+_WITHOUT_MODEL = frozenset(
+    {
+        RefusalCode.COST_CAP_REACHED,
+        RefusalCode.GLOBAL_DAILY,
+        RefusalCode.GLOBAL_MONTHLY,
+        RefusalCode.PRICE_UNKNOWN,
+        RefusalCode.BUDGET_TOKENS,
+    }
+)
+MODEL_PATIENCE_SECONDS = 300.0
+
+
+def model_of(state: TurnState, role: Role) -> str:
+    return str(state.session.deployment.model_names.get(role.value) or GROUNDED)
+
+
+def admit_free(state: TurnState) -> None:
+    """Inside the opening transaction: admit the proxy's run when its model costs nothing."""
+    model = model_of(state, Role.PROXY)
+    if pricing.price(model, input_tokens=1, output_tokens=1) == 0:
+        call = Call(tool=Role.PROXY.value, model=model, estimate=pricing.ZERO, patience_seconds=MODEL_PATIENCE_SECONDS)
+        state.admitted = guard.admit(state.run, Intent.CONVERSE, call)
+
+
+async def converse(state: TurnState, role: Role, briefing: Briefing, ask: Ask[Output]) -> AgentRun[Output] | Stop:
+    """One model run for this turn. Raises what the run raises; then its reservation is charged as an error."""
+    model = model_of(state, role)
+    admitted = await _admitted(state, role, model, briefing)
+    if isinstance(admitted, Refused) and admitted.code in _WITHOUT_MODEL and model != GROUNDED:
+        state.fell_back, model = admitted.code.value, GROUNDED
+        admitted = await _admitted(state, role, model, briefing)
+    if not isinstance(admitted, Admitted):
+        return Stop(f"guard:{_code(admitted)}", STOPPED, wants_person=True)
+    return await _run(state, admitted, model, ask)
+
+
+async def _run(state: TurnState, admitted: Admitted, model: str, ask: Ask[Output]) -> AgentRun[Output]:
+    try:
+        answered = await ask(model)
+    except BaseException as error:
+        state.charges.append(ModelCharge(admitted, cost=None, failed=type(error).__name__[:60]))
+        raise
+    usage = answered.usage
+    cost = pricing.price(model, input_tokens=usage.input_tokens, output_tokens=usage.output_tokens)
+    cost = None if usage.unmeasured else cost
+    state.charges.append(ModelCharge(admitted, cost, usage.input_tokens, usage.output_tokens))
+    state.model_name = answered.answered_by
+    if answered.fell_back:
+        state.fell_back = answered.reason or "provider_failed"
+    return answered
+
+
+def settle(state: TurnState) -> None:
+    """Inside the turn's last transaction: charge every model run of this turn; one that was never begun costs nothing."""
+    if isinstance(state.admitted, Admitted):
+        guard.settle(state.admitted, cost=pricing.ZERO, failed="not_begun")
+    for charge in state.charges:
+        guard.settle(
+            charge.admitted,
+            cost=charge.cost,
+            input_tokens=charge.input_tokens,
+            output_tokens=charge.output_tokens,
+            failed=charge.failed,
+        )
+
+
+async def _admitted(state: TurnState, role: Role, model: str, briefing: Briefing) -> Admitted | Refused | NeedsApproval:
+    if role is Role.PROXY and state.admitted is not None:
+        admitted, state.admitted = state.admitted, None
+        return admitted
+    estimate = pricing.estimate(model, briefing)
+    call = Call(tool=role.value, model=model, estimate=estimate, patience_seconds=MODEL_PATIENCE_SECONDS)
+    return await in_scope(state.tenant_id, guard.admit, state.run, Intent.CONVERSE, call)
+
+
+def _code(outcome: Any) -> str:
+    return outcome.code.value if isinstance(outcome, Refused) else "approval"

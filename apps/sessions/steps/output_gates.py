@@ -1,0 +1,45 @@
+"""Step 8: does policy let this answer out? The whole answer passes the response gates before it is recorded."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from apps.audit.enums import AuditEvent
+from apps.gates.enums import EscalationKind, GateTrigger
+from apps.gates.schemas import EscalationSpec, GateResult
+from apps.sessions import escalations
+from apps.sessions.state import Stop, TurnState
+from apps.sessions.steps import answer
+from apps.sessions.steps.input_gates import run_gates
+
+
+async def check(state: TurnState) -> Stop | None:
+    """Step 8. A block rephrases or ends the turn by its escalation; a rewritten answer is what gets recorded."""
+    retries = 0
+    while state.response is not None:
+        context = {"response": state.response.message, "message": state.text, "sender": "bot"}
+        report = await run_gates(state, GateTrigger.EVERY_AGENT_RESPONSE, context)
+        problem = report.blocked or report.needs_approval
+        if problem is None:
+            message = str(report.context.get("response", state.response.message))
+            state.response = state.response.model_copy(update={"message": message})
+            return None
+        state.audit.append((AuditEvent.OUTPUT_BLOCKED, {"gate": problem.gate_name, "code": str(problem.code)}))
+        chosen = escalations.resolve(problem.on_block, state.policy.escalations)
+        if retries >= _retries(chosen):
+            return _stopped(state, problem)
+        retries += 1
+        stopped = await answer.answer(state, instruction=chosen.instruction or "Say it differently.")
+        if stopped is not None:
+            return stopped
+    return None
+
+
+def _retries(chosen: EscalationSpec) -> int:
+    rephrases = chosen.action in (EscalationKind.SUPPRESS_AND_REPHRASE, EscalationKind.RETRY)
+    return chosen.max_retries if rephrases else 0
+
+
+def _stopped(state: TurnState, problem: GateResult) -> Stop:
+    stop = escalations.stop_for(problem, state.policy.escalations)
+    return replace(stop, text=stop.text or escalations.POLITE)

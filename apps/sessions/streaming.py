@@ -1,0 +1,47 @@
+"""What stands between a model's words and the screen while they stream?
+
+Every word out passes the response gates: a piece is released only when what has been said so far passes them untouched. A
+gate that needs more than text (a script, a library) keeps the answer back until it is whole.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable
+
+from apps.gates.enums import GateProvider, GateTrigger
+from apps.gates.schemas import GateSpec
+from apps.gates.services import check_gates
+
+# The end of what has streamed that could still grow into a number, an address or a key, and is kept back until it has ended.
+_GROWING = re.compile(r"(?:\S*[\d@:/_=+-]\S*\s*)+\Z|\S+\Z")
+
+
+class GatedStream:
+    """Releases a growing answer piece by piece, as far as the response gates let it; silent from the first doubt on."""
+
+    def __init__(self, gates: tuple[GateSpec, ...], send: Callable[[str], Awaitable[None]]) -> None:
+        relevant = tuple(gate for gate in gates if gate.on == GateTrigger.EVERY_AGENT_RESPONSE)
+        self._gates = relevant
+        self._open = all(gate.provider == GateProvider.PREDICATE for gate in relevant)
+        self._send = send
+        self._said = ""
+        self._released = 0
+
+    async def piece(self, text: str) -> None:
+        self._said += text
+        if not self._open:
+            return
+        ready = _GROWING.sub("", self._said)
+        if len(ready) <= self._released:
+            return
+        if not self._passes(ready):
+            self._open = False
+            return
+        piece, self._released = ready[self._released :], len(ready)
+        await self._send(piece)
+
+    def _passes(self, text: str) -> bool:
+        report = check_gates(self._gates, GateTrigger.EVERY_AGENT_RESPONSE, {"response": text})
+        untouched = report.context.get("response", text) == text
+        return report.blocked is None and report.needs_approval is None and untouched

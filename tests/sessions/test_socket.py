@@ -1,0 +1,202 @@
+"""Does the socket keep to its protocol when the other side does not? A real communicator, the real rows."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+from channels.routing import URLRouter
+from channels.testing import WebsocketCommunicator
+from django.core.signing import TimestampSigner
+
+from apps.sessions import consumers, handoff, tokens
+from apps.sessions.models import ChatSession
+from apps.sessions.routing import websocket_urlpatterns
+from apps.sessions.schemas import MAX_FRAME_BYTES
+from kernel.tenancy import in_scope, in_thread
+from tests.factories.sessions import make_session, visitor_of
+from tests.factories.tenants import make_deployment
+
+APP = URLRouter(websocket_urlpatterns)
+
+
+class Socket(WebsocketCommunicator):
+    async def send_frame(self, **frame: Any) -> None:
+        await self.send_to(text_data=json.dumps(frame))
+
+    async def frame(self) -> dict[str, Any]:
+        return dict(json.loads(await self.receive_from(timeout=5)))
+
+    async def frames_until(self, kind: str) -> list[dict[str, Any]]:
+        seen = [await self.frame()]
+        while seen[-1]["type"] != kind:
+            seen.append(await self.frame())
+        return seen
+
+    async def close_code(self) -> int:
+        message = await self.receive_output(timeout=10)
+        assert message["type"] == "websocket.close"
+        return int(message["code"])
+
+
+async def _open(deployment: Any, *, headers: list[tuple[bytes, bytes]] | None = None, **kwargs: Any) -> Socket:
+    headers = headers or [(b"host", b"testserver"), (b"origin", b"http://testserver")]
+    socket = Socket(APP, f"/ws/widget/{deployment.public_key}/", headers=headers, **kwargs)
+    await socket.connect(timeout=5)
+    return socket
+
+
+async def _present(deployment: Any, session: ChatSession, *, after_seq: int = 0) -> Socket:
+    socket = await _open(deployment)
+    token = tokens.mint(visitor_of(deployment, session.pk))
+    await socket.send_frame(type="auth", token=token, after_seq=after_seq)
+    return socket
+
+
+@pytest.fixture
+def session(deployment: Any) -> ChatSession:
+    return make_session(deployment)
+
+
+async def test_auth_answers_ready_with_the_deployment(deployment: Any, session: ChatSession) -> None:
+    socket = await _present(deployment, session)
+    ready = await socket.frame()
+    assert (ready["type"], ready["session_id"], ready["deployment"]["title"]) == ("ready", str(session.pk), "Desk")
+
+
+async def test_auth_by_subprotocol_answers_ready(deployment: Any, session: ChatSession) -> None:
+    token = tokens.mint(visitor_of(deployment, session.pk))
+    socket = await _open(deployment, subprotocols=[f"bearer.{token}"])
+    assert (await socket.frame())["type"] == "ready"
+
+
+async def test_no_first_frame_closes_4001(deployment: Any) -> None:
+    with patch.object(consumers, "AUTH_SECONDS", 0.05):
+        socket = await _open(deployment)
+        assert await socket.close_code() == 4001
+
+
+@pytest.mark.parametrize("first", [{"type": "message", "text": "hi"}, {"type": "auth", "token": "forged"}])
+async def test_wrong_first_frame_closes_4001(deployment: Any, first: dict[str, str]) -> None:
+    socket = await _open(deployment)
+    await socket.send_frame(**first)
+    assert await socket.close_code() == 4001
+
+
+async def test_stale_token_closes_4001(deployment: Any, session: ChatSession) -> None:
+    with patch.object(TimestampSigner, "timestamp", lambda self: "1AAAAA"):
+        token = tokens.mint(visitor_of(deployment, session.pk))
+    socket = await _open(deployment)
+    await socket.send_frame(type="auth", token=token)
+    assert await socket.close_code() == 4001
+
+
+async def test_token_of_another_deployment_closes_4001(deployment: Any, session: ChatSession, tenant: Any) -> None:
+    other = await in_thread(make_deployment, tenant)
+    socket = await _open(other)
+    await socket.send_frame(type="auth", token=tokens.mint(visitor_of(deployment, session.pk)))
+    assert await socket.close_code() == 4001
+
+
+async def test_unknown_deployment_closes_4003(database: None) -> None:
+    socket = Socket(APP, "/ws/widget/nobody/", headers=[(b"host", b"testserver")])
+    await socket.connect()
+    assert await socket.close_code() == 4003
+
+
+async def test_disabled_deployment_closes_4003(tenant: Any) -> None:
+    socket = await _open(await in_thread(make_deployment, tenant, enabled=False))
+    assert await socket.close_code() == 4003
+
+
+async def test_foreign_origin_closes_4003(deployment: Any) -> None:
+    socket = await _open(deployment, headers=[(b"host", b"testserver"), (b"origin", b"http://evil.test")])
+    assert await socket.close_code() == 4003
+
+
+async def test_frame_over_16_kib_closes_1009(deployment: Any, session: ChatSession) -> None:
+    socket = await _present(deployment, session)
+    await socket.frame()
+    await socket.send_frame(type="message", text="x" * MAX_FRAME_BYTES)
+    assert await socket.close_code() == 1009
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("{", "not_json"),
+        ("[1]", "unknown_type"),
+        ('{"type": "shutdown"}', "unknown_type"),
+        ('{"type": "message"}', "invalid_frame"),
+        ('{"type": "message", "text": "  "}', "invalid_frame"),
+        ('{"type": "message", "text": 5}', "invalid_frame"),
+        ('{"type": "message", "text": "hi", "client_id": "<script>"}', "invalid_frame"),
+    ],
+)
+async def test_bad_frame_is_answered_and_the_socket_stays(
+    deployment: Any, session: ChatSession, text: str, code: str
+) -> None:
+    socket = await _present(deployment, session)
+    await socket.frame()
+    await socket.send_to(text_data=text)
+    error = await socket.frame()
+    await socket.send_frame(type="message", text="hello", client_id="a")
+    assert (error["type"], error["code"], (await socket.frames_until("ack"))[-1]["seq"]) == ("error", code, 1)
+
+
+async def test_message_frame_reaches_another_presence(deployment: Any, session: ChatSession) -> None:
+    first, second = await _present(deployment, session), await _present(deployment, session)
+    for socket in (first, second):
+        await socket.frame()
+    await first.send_frame(type="message", text="hello", client_id="a")
+    assert (await second.frame())["text"] == "hello"
+
+
+async def test_message_frame_never_reaches_another_visitor(deployment: Any, session: ChatSession) -> None:
+    stranger = await in_thread(make_session, deployment)
+    mine, theirs = await _present(deployment, session), await _present(deployment, stranger)
+    for socket in (mine, theirs):
+        await socket.frame()
+    await mine.send_frame(type="message", text="secret", client_id="a")
+    await mine.frames_until("ack")
+    assert await theirs.receive_nothing(timeout=0.3)
+
+
+async def test_reconnect_replays_what_was_missed_in_order_once(deployment: Any, session: ChatSession) -> None:
+    first = await _present(deployment, session)
+    await first.frame()
+    for number in range(3):
+        await first.send_frame(type="message", text=f"m{number}", client_id=f"c{number}")
+        await first.frames_until("ack")
+    await first.disconnect()
+    second = await _present(deployment, session, after_seq=1)
+    assert (await second.frame())["type"] == "ready"
+    assert [(await second.frame())["seq"] for _ in range(2)] == [2, 3]
+
+
+async def test_delta_of_an_older_epoch_is_not_shown(deployment: Any, session: ChatSession, agent: Any) -> None:
+    socket = await _present(deployment, session)
+    await socket.frame()
+    await in_scope(session.tenant_id, handoff.take_over, session.pk, agent)
+    assert (await socket.frame())["type"] == "owner"
+    from channels.layers import get_channel_layer
+
+    from apps.sessions.rules import group_of
+
+    stale = {"type": "chat.delta", "turn": 1, "epoch": 0, "text": "late"}
+    await get_channel_layer().group_send(group_of(session.pk), stale)
+    assert await socket.receive_nothing(timeout=0.3)
+
+
+async def test_twenty_sockets_count_in_health(deployment: Any) -> None:
+    from kernel.presence import open_presences
+
+    before = open_presences()
+    sockets = await asyncio.gather(*[_open(deployment) for _ in range(20)])
+    assert open_presences() - before == 20
+    for socket in sockets:
+        await socket.disconnect()
+    assert open_presences() == before
