@@ -70,6 +70,7 @@ export class Line {
     } catch {
       return;
     }
+    if (typeof frame?.type !== "string") return;
     if (frame.type === "ready") {
       clearTimeout(this.overdue);
       this.tries = 0;

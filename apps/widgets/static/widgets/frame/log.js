@@ -63,7 +63,7 @@ export class Log {
   /* The bot or a person: text on the page, citations as labels after it. */
   said({ text, sender, name, citations = [], suggestions = [], seq, timestamp }) {
     const who = sender === "human" ? el("p", { class: "who" }, el("b", {}, name || word("person"))) : null;
-    const row = el("div", { class: `row ${sender}`, title: timestamp ? new Date(timestamp).toLocaleString(dateLocale()) : null });
+    const row = el("div", { class: "row", title: timestamp ? new Date(timestamp).toLocaleString(dateLocale()) : null });
     row.append(el("div", { class: "bot" }, who, ...this.body(text, citations)));
     this.place(row, { seq, timestamp });
     if (this.isLast(row)) this.suggest(suggestions);

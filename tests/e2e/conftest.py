@@ -1,0 +1,187 @@
+"""A real web process, a real worker, a real browser: what the stories across rooms stand on.
+
+Everything here runs on one event loop for the whole session, because the browser does; a test reads and writes rows
+with `in_scope` / `in_thread`. `web` and `worker` use the tests' own PostgreSQL and Redis. A page that logs an error
+fails its test unless the test expects it and clears `open_page.errors`.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import threading
+import time
+import urllib.request
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import IO, Any
+
+import psutil
+import pytest
+import pytest_asyncio
+from playwright.async_api import Browser, BrowserContext, Page, async_playwright
+
+from silas_platform.up import processes
+from tests.e2e.peer import Peer
+
+ROOT = Path(__file__).resolve().parents[2]
+FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+START_SECONDS = 60
+
+
+def chromium() -> str | None:
+    named = os.environ.get("SILAS_CHROMIUM")
+    return named or next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    here = [item for item in items if Path(__file__).parent in item.path.parents]
+    for item in here:
+        item.add_marker(pytest.mark.browser)
+        item.add_marker(pytest.mark.asyncio(loop_scope="session"), append=False)
+
+
+@pytest.fixture(scope="session")
+def web(migrated: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A web process of its own; its address without a closing slash."""
+    port = _free_port()
+    bind = ["--bind", "127.0.0.1", "--port", str(port), "--application-close-timeout", "5"]
+    log = tmp_path_factory.mktemp("web") / "log"
+    with _running(
+        [sys.executable, "-m", "daphne", *bind, "silas_platform.asgi:application"], log, dict(os.environ)
+    ) as process:
+        url = f"http://127.0.0.1:{port}"
+        _await(lambda: _answers(f"{url}/health/ready"), process, log)
+        yield url
+
+
+@pytest.fixture(scope="session")
+def worker(migrated: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """A Celery worker, without the key that signs."""
+    env = {name: value for name, value in os.environ.items() if not name.startswith("SILAS_SIGNING_KEY")}
+    log = tmp_path_factory.mktemp("worker") / "log"
+    size = ["--loglevel=INFO", "--concurrency", "1", "--without-gossip", "--without-mingle"]
+    with _running([sys.executable, "-m", "celery", "-A", "silas_platform", "worker", *size], log, env) as process:
+        _await(lambda: " ready." in log.read_text(), process, log)
+        yield
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def browser() -> AsyncIterator[Browser]:
+    async with async_playwright() as playwright:
+        launched = await playwright.chromium.launch(executable_path=chromium(), args=FLAGS)
+        yield launched
+        await launched.close()
+
+
+@dataclass
+class OpenPage:
+    """Opens pages, each in a browser profile of its own; gathers what they complain about."""
+
+    browser: Browser
+    contexts: list[BrowserContext] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
+
+    async def __call__(self, address: str, *, peer: Peer | None = None, **options: Any) -> Page:
+        """`peer` stands at the other end of the widget's socket; options are those of playwright's `new_context`."""
+        context = await self.browser.new_context(**options)
+        self.contexts.append(context)
+        if peer is not None:
+            await context.route_web_socket("**/ws/widget/**", peer.connected)
+        page = await context.new_page()
+        page.on("pageerror", lambda error: self.errors.append(str(error)))
+        page.on("console", lambda said: self.errors.append(said.text) if said.type == "error" else None)
+        await page.goto(address)
+        return page
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def open_page(browser: Browser) -> AsyncIterator[OpenPage]:
+    opener = OpenPage(browser)
+    yield opener
+    for context in opener.contexts:
+        await context.close()
+    assert opener.errors == []
+
+
+@pytest.fixture
+def peer() -> Peer:
+    return Peer()
+
+
+@dataclass
+class Site:
+    """A customer's web site: another origin, and another site to the browser, than the platform."""
+
+    origin: str
+    headers: dict[str, str] = field(default_factory=dict)
+    body: str = ""
+
+
+@pytest.fixture
+def site() -> Iterator[Site]:
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            found = self.path.partition("?")[0] == "/"
+            self.send_response(200 if found else 204)
+            for name, value in {"Content-Type": "text/html; charset=utf-8", **served.headers}.items():
+                self.send_header(name, value)
+            self.end_headers()
+            if found:
+                self.wfile.write(served.body.encode())
+
+        def log_message(self, *_: Any) -> None:
+            """Quiet: the test says what it saw."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    served = Site(f"http://localhost:{server.server_address[1]}")
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    yield served
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+@contextmanager
+def _running(argv: list[str], log: Path, env: dict[str, str]) -> Iterator[subprocess.Popen[bytes]]:
+    with log.open("wb") as output:
+        process = _spawn(argv, output, env)
+        try:
+            yield process
+        finally:
+            processes.end([psutil.Process(process.pid)], grace=15)
+            processes.end_group(process)
+
+
+def _spawn(argv: list[str], output: IO[bytes], env: dict[str, str]) -> subprocess.Popen[bytes]:
+    return processes.spawn(argv, env={**env, "PYTHONUNBUFFERED": "1"}, cwd=ROOT, output=output)
+
+
+def _answers(address: str) -> bool:
+    try:
+        with urllib.request.urlopen(address, timeout=5):
+            return True
+    except OSError:
+        return False
+
+
+def _await(ready: Callable[[], bool], process: subprocess.Popen[bytes], log: Path) -> None:
+    give_up = time.monotonic() + START_SECONDS
+    while not ready():
+        if process.poll() is not None or time.monotonic() > give_up:
+            raise RuntimeError(f"{process.args!r} did not start:\n{log.read_text()[-4000:]}")
+        time.sleep(0.1)

@@ -1,0 +1,39 @@
+"""The widget as a visitor's hands and eyes find it on a page."""
+
+from __future__ import annotations
+
+from playwright.async_api import FrameLocator, Locator, Page, expect
+
+
+class Widget:
+    def __init__(self, page: Page) -> None:
+        self.page = page
+        self.bubble = page.locator("[data-silas] .bubble")
+        self.panel = page.locator("[data-silas] .panel")
+        self.frame: FrameLocator = page.frame_locator("[data-silas] iframe")
+        self.field = self.frame.get_by_role("textbox")
+        self.log = self.frame.get_by_role("log")
+        self.mine = self.log.locator(".you")
+        self.bot = self.log.locator("[data-rows] .bot")
+        self.live = self.log.locator(".live")
+        self.work = self.log.locator(".await")
+        self.level = self.frame.locator("[data-level]")
+        self.owner = self.frame.locator("[data-owner]")
+        self.notice = self.frame.locator("[data-notice]")
+        self.state = self.frame.locator("[data-state]")
+
+    async def open(self) -> Widget:
+        await self.bubble.click()
+        await expect(self.field).to_be_visible()
+        return self
+
+    async def say(self, text: str) -> None:
+        await self.field.fill(text)
+        await self.field.press("Enter")
+
+    def button(self, name: str) -> Locator:
+        return self.frame.get_by_role("button", name=name)
+
+
+async def opened(page: Page) -> Widget:
+    return await Widget(page).open()
