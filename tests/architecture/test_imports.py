@@ -52,6 +52,8 @@ def test_contract_is_kept(house: Path, contract: str) -> None:
         ("pure-rules", "apps/approvals/rules.py", "from kernel.clock import now"),
         ("keys", "apps/work/plans.py", "import apps.approvals.keys"),
         ("keys", "silas_platform/urls.py", "import apps.approvals.keys"),
+        ("shelves", "apps/approvals/rules.py", "import apps.approvals.services"),
+        ("shelves", "apps/bus/models.py", "import apps.bus.queries"),
     ],
 )
 def test_contract_breaks_with_wrong_import(house: Path, contract: str, place: str, line: str) -> None:
