@@ -1,0 +1,77 @@
+"""Skill folders and records for tests: a small desk whose one read and one acting tool do what the test says."""
+
+from __future__ import annotations
+
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from apps.skills import services
+from apps.skills.models import SkillVersion
+from kernel.tenancy import tenant_scope
+
+SAY_OK = 'print(\'{"say": "ok"}\')'
+
+
+def read_tool(**fields: Any) -> dict[str, Any]:
+    return {
+        "name": "look",
+        "script": "scripts/look.py",
+        "description": "Look something up",
+        "records": ["orders"],
+        **fields,
+    }
+
+
+def acting_tool(**fields: Any) -> dict[str, Any]:
+    return {
+        "name": "act",
+        "script": "scripts/act.py",
+        "description": "Change something",
+        "acting": True,
+        "intent": "Change {order}",
+        "consequence": {"approve": "Change it", "decline": "Nothing changes"},
+        "records": ["orders"],
+        "writes": ["orders"],
+        "args": {"type": "object", "properties": {"order": {"type": "string"}}},
+        "verify": [{"name": "done", "run": "python3 /sandbox/skill/checks/done.py", "expect": {"equals": "done"}}],
+        **fields,
+    }
+
+
+def make_folder(
+    root: Path, *, tools: list[dict[str, Any]] | None = None, files: dict[str, str] | None = None, **front: Any
+) -> Path:
+    """A folder that is in order unless the test breaks it."""
+    folder = root / "test-desk"
+    chosen = [read_tool(), acting_tool()] if tools is None else tools
+    meta = {
+        "name": "test-desk",
+        "description": "Use when a test wants to look something up or change it.",
+        "metadata": {"tools": chosen},
+        **front,
+    }
+    contents = {
+        "SKILL.md": f"---\n{yaml.safe_dump(meta)}---\n\n# Test desk\n\nDo it.\n",
+        "scripts/look.py": SAY_OK,
+        "scripts/act.py": SAY_OK,
+        "checks/done.py": "print('done')",
+        **(files or {}),
+    }
+    for name, content in contents.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(textwrap.dedent(content))
+    return folder
+
+
+def install(tenant: Any, folder: Path) -> SkillVersion:
+    with tenant_scope(tenant):
+        return services.install_version(folder)
+
+
+def save_record(tenant: Any, book: str, key: str, *, subject: str = "C-1", **data: Any) -> None:
+    with tenant_scope(tenant):
+        services.save_record(book, key, subject=subject, data=data)
