@@ -1,0 +1,273 @@
+"""The widget on a customer's page: which sites it opens on, what a strict page blocks, and window.Silas whole."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from playwright.async_api import Page, expect
+
+from tests.e2e.conftest import OpenPage, Site
+from tests.e2e.peer import Peer
+from tests.e2e.widget import Widget, opened
+from tests.factories.tenants import make_deployment
+
+SEEN = """window.seen = [];
+for (const name of "ready error opened closed message unread handoff".split(" "))
+  addEventListener(`silas:${name}`, ({detail}) => seen.push([name, detail]));"""
+
+
+@pytest.fixture
+def embedded(site: Site, web: str, tenant: Any) -> Site:
+    """The customer's site, allowed and with the snippet of the install page."""
+    made = make_deployment(tenant, allowed_origins=[site.origin])
+    site.body = (
+        f"<!doctype html><html lang=en><title>Site</title><script>{SEEN}</script>"
+        f'<script src="{web}/widget/v1/loader.js" data-deployment="{made.public_key}" async></script>'
+    )
+    return site
+
+
+@pytest.fixture
+def demo(web: str, deployment: Any) -> str:
+    """The same page for tests of what the browser remembers: other sites' frames may remember nothing here."""
+    return f"{web}/demo/{deployment.tenant.slug}/"
+
+
+async def _events(page: Page, name: str) -> list[Any]:
+    found: list[Any] = await page.evaluate("(wanted) => seen.filter(([n]) => n === wanted).map(([, d]) => d)", name)
+    return found
+
+
+# --- which sites ------------------------------------------------------------------------------------------------------
+
+
+async def test_site_that_is_not_listed_gets_no_widget(open_page: OpenPage, embedded: Site, peer: Peer) -> None:
+    stranger = embedded.origin.replace("localhost", "127.0.0.1")
+    page = await open_page(stranger, peer=peer)
+    await asyncio.sleep(1.5)
+    await expect(Widget(page).bubble).to_be_hidden()
+    open_page.errors.clear()
+
+
+async def test_site_with_an_unknown_key_gets_no_widget(open_page: OpenPage, site: Site, web: str) -> None:
+    site.body = f'<!doctype html><script src="{web}/widget/v1/loader.js" data-deployment="no-such-key" async></script>'
+    page = await open_page(site.origin)
+    await asyncio.sleep(1.5)
+    await expect(Widget(page).bubble).to_be_hidden()
+    open_page.errors.clear()
+
+
+async def test_listed_site_gets_the_widget(open_page: OpenPage, embedded: Site, peer: Peer) -> None:
+    widget = await opened(await open_page(embedded.origin, peer=peer))
+    await widget.say("Hello from another site")
+    assert (await peer.hears(1))[0]["text"] == "Hello from another site"
+
+
+async def test_site_whose_policy_blocks_all_inline_code_and_style_gets_the_whole_widget(
+    open_page: OpenPage, embedded: Site, web: str, peer: Peer
+) -> None:
+    strict = f"default-src 'none'; script-src {web}; frame-src {web}; require-trusted-types-for 'script'"
+    embedded.headers["Content-Security-Policy"] = f"{strict}; trusted-types 'none'"
+    embedded.body = embedded.body.replace(f"<script>{SEEN}</script>", "")
+    widget = await opened(await open_page(embedded.origin, peer=peer))
+    box = await widget.panel.bounding_box()
+    assert box is not None
+    assert box["width"] == 388
+
+
+async def test_site_with_third_party_storage_blocked_still_talks(
+    open_page: OpenPage, embedded: Site, peer: Peer
+) -> None:
+    page = await open_page("about:blank", peer=peer)
+    await page.add_init_script(
+        "if (self !== top) Object.defineProperty(self, 'localStorage', {get() { throw new DOMException('blocked'); }});"
+    )
+    await page.goto(embedded.origin)
+    widget = await opened(page)
+    await widget.say("Without storage")
+    assert (await peer.hears(1))[0]["text"] == "Without storage"
+
+
+# --- window.Silas -----------------------------------------------------------------------------------------------------
+
+
+async def test_calls_made_before_the_script_are_done_after_it(open_page: OpenPage, embedded: Site, peer: Peer) -> None:
+    early = "window.Silas = window.Silas || {q: []}; Silas.q.push(['on', 'opened', () => { early = 1; }], ['open']);"
+    embedded.body = embedded.body.replace(SEEN, SEEN + early)
+    page = await open_page(embedded.origin, peer=peer)
+    await expect(Widget(page).field).to_be_visible()
+    assert await page.evaluate("window.early") == 1
+
+
+async def test_boot_starts_a_widget_whose_snippet_names_no_key(open_page: OpenPage, embedded: Site, peer: Peer) -> None:
+    key = embedded.body.partition('data-deployment="')[2].partition('"')[0]
+    embedded.body = embedded.body.replace(f'data-deployment="{key}" async', "")
+    page = await open_page(embedded.origin, peer=peer)
+    await page.evaluate("(key) => Silas.boot({deployment: key, open: true})", key)
+    await expect(Widget(page).field).to_be_visible()
+
+
+async def test_open_close_and_toggle_tell_the_page(open_page: OpenPage, embedded: Site, peer: Peer) -> None:
+    page = await open_page(embedded.origin, peer=peer)
+    widget = Widget(page)
+    await expect(widget.bubble).to_be_visible()
+    for call in ("open", "close", "toggle"):
+        await page.evaluate(f"Silas.{call}()")
+    await expect(widget.panel).to_be_visible()
+    assert [name for name, _ in await page.evaluate("seen") if name in ("opened", "closed")] == [
+        "opened",
+        "closed",
+        "opened",
+    ]
+
+
+async def test_off_ends_what_on_began(open_page: OpenPage, embedded: Site, peer: Peer) -> None:
+    page = await open_page(embedded.origin, peer=peer)
+    await expect(Widget(page).bubble).to_be_visible()
+    script = "{ let n = 0; const f = () => { n += 1; }; Silas.on('opened', f); Silas.open(); Silas.off('opened', f);"
+    assert await page.evaluate(f"() => {script} Silas.close(); Silas.open(); return n; }}") == 1
+
+
+async def test_ready_tells_the_session_and_later_listeners_too(open_page: OpenPage, embedded: Site, peer: Peer) -> None:
+    page = await open_page(embedded.origin, peer=peer)
+    await opened(page)
+    await page.wait_for_function("seen.some(([name]) => name === 'ready')")
+    assert await page.evaluate("new Promise((done) => Silas.on('ready', done))") == {"session_id": "s"}
+
+
+async def test_message_event_tells_the_page_that_something_was_said_but_not_what(
+    open_page: OpenPage, embedded: Site, peer: Peer
+) -> None:
+    page = await open_page(embedded.origin, peer=peer)
+    widget = await opened(page)
+    await peer.hears(1, "auth")
+    peer.say(text="Your claim 4711 is settled.")
+    await expect(widget.bot).to_have_count(1)
+    assert await _events(page, "message") == [{"seq": 1, "sender": "bot"}]
+
+
+async def test_message_while_closed_counts_as_unread_until_opened(
+    open_page: OpenPage, embedded: Site, peer: Peer
+) -> None:
+    page = await open_page(embedded.origin, peer=peer)
+    widget = await opened(page)
+    await peer.hears(1, "auth")
+    await page.evaluate("Silas.close()")
+    peer.say(text="one")
+    peer.say(text="two")
+    await expect(page.locator("[data-silas] .count")).to_have_text("2")
+    await widget.open()
+    await expect(page.locator("[data-silas] .count")).to_be_hidden()
+
+
+async def test_unread_after_a_reload_is_still_unread(open_page: OpenPage, demo: str, peer: Peer) -> None:
+    page = await open_page(demo, peer=peer)
+    await opened(page)
+    await peer.hears(1, "auth")
+    peer.say(text="read")
+    await peer.hears(1, "read")
+    await page.evaluate("Silas.close()")
+    peer.note(text="not read")
+    await page.reload()
+    await expect(page.locator("[data-silas] .count")).to_have_text("1")
+
+
+async def test_takeover_tells_the_page(open_page: OpenPage, embedded: Site, peer: Peer) -> None:
+    page = await open_page(embedded.origin, peer=peer)
+    await opened(page)
+    await peer.hears(1, "auth")
+    peer.say("owner", owner="human", name="Ana")
+    await page.wait_for_function("seen.some(([name]) => name === 'handoff')")
+    assert await _events(page, "handoff") == [{"owner": "human"}]
+
+
+async def test_locale_changes_the_widgets_words(open_page: OpenPage, embedded: Site, peer: Peer) -> None:
+    page = await open_page(embedded.origin, peer=peer)
+    widget = await opened(page)
+    await page.evaluate("Silas.setLocale('de-AT')")
+    await expect(widget.field).to_have_attribute("placeholder", "Nachricht schreiben")
+
+
+async def test_locale_that_is_no_locale_is_english(open_page: OpenPage, embedded: Site, peer: Peer) -> None:
+    page = await open_page(embedded.origin, peer=peer)
+    widget = await opened(page)
+    await page.evaluate("Silas.setLocale('de-!!'); Silas.setLocale({}); Silas.setLocale('<b>')")
+    await expect(widget.field).to_have_attribute("placeholder", "Write a message")
+
+
+async def test_theme_of_the_page_reaches_bubble_and_frame(open_page: OpenPage, embedded: Site, peer: Peer) -> None:
+    page = await open_page(embedded.origin, peer=peer)
+    widget = await opened(page)
+    await page.evaluate("Silas.setTheme({accent: '#0f7b6c', mode: 'dark', position: 'left'})")
+    await expect(widget.frame.locator("html")).to_have_attribute("data-mode", "dark")
+    await expect(widget.panel).to_have_css("left", "24px")
+
+
+async def test_theme_that_is_no_colour_changes_nothing(open_page: OpenPage, embedded: Site, peer: Peer) -> None:
+    page = await open_page(embedded.origin, peer=peer)
+    widget = await opened(page)
+    await page.evaluate("Silas.setTheme({accent: 'red;} * {display:none', font: 'x; } body { display: none'})")
+    await page.evaluate("Silas.setTheme(null); Silas.setTheme('dark')")
+    await expect(widget.field).to_be_visible()
+    style = await widget.frame.locator("html").get_attribute("style")
+    assert "display" not in (style or "")
+
+
+async def test_font_variable_of_the_page_is_the_widgets_font(open_page: OpenPage, embedded: Site, peer: Peer) -> None:
+    embedded.body += "<style>:root { --silas-font: 'Courier New', monospace; }</style>"
+    widget = await opened(await open_page(embedded.origin, peer=peer))
+    await expect(widget.field).to_have_css("font-family", '"Courier New", monospace')
+
+
+async def test_new_conversation_forgets_the_old_one(open_page: OpenPage, embedded: Site, peer: Peer) -> None:
+    page = await open_page(embedded.origin, peer=peer)
+    widget = await opened(page)
+    await widget.say("Old words")
+    await expect(widget.mine).to_have_count(1)
+    peer.record.clear()
+    async with page.expect_request("**/sessions") as asked:
+        await page.evaluate("Silas.newConversation()")
+    await expect(widget.mine).to_have_count(0)
+    assert "resume_token" not in ((await asked.value).post_data_json or {})
+
+
+async def test_identity_that_is_not_believed_tells_the_page_why(
+    open_page: OpenPage, embedded: Site, peer: Peer
+) -> None:
+    page = await open_page(embedded.origin, peer=peer)
+    await opened(page)
+    await page.evaluate("Silas.identify('not.a.jwt')")
+    await page.wait_for_function("seen.some(([name]) => name === 'error')")
+    assert await _events(page, "error") == [{"code": "identity_key_missing"}]
+
+
+async def test_shutdown_removes_the_widget_and_its_memory(open_page: OpenPage, demo: str, peer: Peer) -> None:
+    page = await open_page(demo, peer=peer)
+    widget = await opened(page)
+    await widget.say("Forget me")
+    await expect(widget.mine).to_have_count(1)
+    await page.evaluate("Silas.shutdown()")
+    await expect(page.locator("[data-silas]")).to_have_count(0)
+    peer.record.clear()
+    await page.reload()
+    async with page.expect_request("**/sessions") as asked:
+        await widget.open()
+    assert "resume_token" not in ((await asked.value).post_data_json or {})
+
+
+async def test_script_included_twice_is_one_widget(open_page: OpenPage, embedded: Site, peer: Peer) -> None:
+    snippet = embedded.body[embedded.body.rindex("<script src") :]
+    embedded.body += snippet
+    page = await open_page(embedded.origin, peer=peer)
+    await opened(page)
+    await expect(page.locator("[data-silas]")).to_have_count(1)
+
+
+async def test_phone_shows_the_widget_on_the_whole_screen(open_page: OpenPage, embedded: Site, peer: Peer) -> None:
+    embedded.body = embedded.body.replace("<title>", "<meta name=viewport content='width=device-width'><title>")
+    widget = await opened(
+        await open_page(embedded.origin, peer=peer, viewport={"width": 375, "height": 740}, has_touch=True)
+    )
+    assert await widget.panel.bounding_box() == {"x": 0, "y": 0, "width": 375, "height": 740}
