@@ -5,6 +5,7 @@ Runs inside the transaction of whoever announced it.
 
 from __future__ import annotations
 
+from typing import Any
 from uuid import UUID
 
 from apps.audit.enums import AuditEvent
@@ -40,7 +41,7 @@ def _tell_progress(item: WorkItem, status: str, text: str, next_steps: list[str]
     if item.session_id is None:
         return
     session = lock_session(item.session_id)
-    payload = {"work_item_id": str(item.pk), "status": status, "title": item.title}
-    if next_steps:
-        payload["next_steps"] = next_steps
+    payload: dict[str, Any] = {"work_item_id": str(item.pk), "status": status, "title": item.title}
+    payload |= {"reason": item.reason} if item.reason else {}
+    payload |= {"next_steps": next_steps} if next_steps else {}
     chronicle.append(session, kind=EntryKind.STATUS, sender=Sender.SYSTEM, text=text, payload=payload, taint=Taint.AUTH)

@@ -12,7 +12,11 @@ const PHASES = {
 };
 const TONES = { waiting: "warn", running: "busy", done: "ok", declined: "flat", stopped: "bad" };
 
-export function phase(status) {
+/* A "no" by a person, or by time, is not a failure. */
+const DECLINES = ["approval_denied", "approval_expired"];
+
+function phase({ status, reason }) {
+  if (DECLINES.includes(reason)) return "declined";
   return Object.keys(PHASES).find((name) => PHASES[name].includes(status)) || "running";
 }
 
@@ -22,17 +26,16 @@ export class Works {
     this.cards = new Map();
   }
 
-  /* A status frame: {work_item_id, status, text, title?, detail?, seq}. */
+  /* A status frame: {work_item_id, status, text, reason?, title?, next_steps?, seq}. */
   show(frame) {
     const known = this.cards.get(frame.work_item_id);
     if (known && frame.seq && frame.seq < known.seq) return;
-    const card = known || { title: word("work"), detail: "", row: el("div", { class: "row" }) };
+    const card = known || { title: word("work"), row: el("div", { class: "row" }) };
     card.title = frame.title || card.title;
-    card.detail = frame.detail || card.detail;
     card.seq = frame.seq || card.seq || 0;
-    const state = phase(frame.status);
+    const state = phase(frame);
     const text = frame.text || word(`${state}Text`);
-    card.row.replaceChildren(face(card, state, text));
+    card.row.replaceChildren(face(card.title, state, text, frame.next_steps || []));
     if (!known) this.log.place(card.row, frame);
     this.cards.set(frame.work_item_id, card);
     this.log.announce(`${card.title}: ${word(state)}. ${text}`);
@@ -43,9 +46,9 @@ export class Works {
   }
 }
 
-function face({ title, detail }, state, text) {
+function face(title, state, text, steps) {
   return el("section", { class: "await", "data-phase": state, "aria-label": title },
     el("div", { class: "line" }, el("b", {}, title), el("span", { class: `mark ${TONES[state]}` }, word(state))),
-    detail ? el("p", { class: "quiet" }, detail) : null,
-    el("p", { class: `line quiet step ${TONES[state]}` }, el("span", {}, text)));
+    el("p", { class: `line quiet step ${TONES[state]}` }, el("span", {}, text)),
+    steps.length ? el("ul", { class: "quiet" }, ...steps.map((step) => el("li", {}, step))) : null);
 }
