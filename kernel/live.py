@@ -10,7 +10,6 @@ import asyncio
 import logging
 from typing import Any
 
-from asgiref.sync import async_to_sync
 from channels.layers import get_channel_layer
 from django.db import transaction
 
@@ -31,21 +30,15 @@ def publish_on_commit(group: str, event: dict[str, Any]) -> None:
 
 def publish(group: str, event: dict[str, Any]) -> None:
     """Send to a group without waiting for it; a lost Redis costs liveliness, never data."""
-    sending = send(group, event)
     if _loop is not None and _loop.is_running():
-        asyncio.run_coroutine_threadsafe(sending, _loop)
-        return
-    try:
-        async_to_sync(lambda: sending)()
-    except Exception:
-        sending.close()
-        _log.warning("live_publish_failed", exc_info=True)
+        asyncio.run_coroutine_threadsafe(send(group, event), _loop)
+    else:
+        asyncio.run(send(group, event))
 
 
 async def send(group: str, event: dict[str, Any]) -> None:
     """Publish from async code and wait until it has left; never raises."""
     try:
-        await get_channel_layer().groupsend(group, event)
-    except Exception:
-        # whatever Redis raises: the screens catch up from the rows
-        _log.warning("live_publish_failed group=%s", group)
+        await get_channel_layer().group_send(group, event)
+    except Exception as error:  # noqa: BLE001 (whatever Redis raises: the screens catch up from the rows)
+        _log.warning("live_publish_failed group=%s error=%s", group, type(error).__name__, exc_info=True)

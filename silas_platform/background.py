@@ -1,7 +1,7 @@
 """What does a web process do beside answering? It finishes turns that a dead process left, and signs checkpoints.
 
-Daphne has no lifespan events, so the first request or socket starts the loops; `manage.py up` asks for /health/ready, so
-that one always comes.
+Daphne has no lifespan events, so the first request or socket starts the loops; `manage.py up` asks for /health/ready,
+so that one always comes.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from django.conf import settings
 
 from apps.audit.checkpoints import write_checkpoints
 from apps.sessions import runner
-from kernel import live
 from kernel.tenancy import in_thread
 
 _log = logging.getLogger(__name__)
@@ -36,7 +35,6 @@ def with_background(application: Any) -> _Application:
 
 def _start() -> None:
     loop = asyncio.get_running_loop()
-    live.serve_from(loop)
     _running.add(loop.create_task(_every(settings.TURN_SWEEP_SECONDS, runner.pick_up_waiting)))
     if settings.SILAS_SIGNING_KEY:
         _running.add(loop.create_task(_every(settings.CHECKPOINT_SECONDS, lambda: in_thread(write_checkpoints))))
@@ -46,6 +44,6 @@ async def _every(seconds: float, work: Callable[[], Awaitable[Any]]) -> None:
     while True:
         try:
             await work()
-        except Exception:  # a database that is gone for a while must not end the loop
+        except Exception:  # noqa: BLE001 (a database that is gone for a while must not end the loop)
             _log.exception("background_work_failed")
         await asyncio.sleep(seconds)

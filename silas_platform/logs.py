@@ -15,11 +15,17 @@ _SHARED = [
 
 def text_formatter() -> logging.Formatter:
     return structlog.stdlib.ProcessorFormatter(
-        processor=structlog.dev.ConsoleRenderer(colors=False), foreign_pre_chain=_SHARED
+        processor=structlog.dev.ConsoleRenderer(
+            colors=False,
+            # Never with local variables: they hold what visitors wrote.
+            exception_formatter=structlog.dev.plain_traceback,
+        ),
+        foreign_pre_chain=_SHARED,
     )
 
 
 def json_formatter() -> logging.Formatter:
     return structlog.stdlib.ProcessorFormatter(
-        processor=structlog.processors.JSONRenderer(), foreign_pre_chain=_SHARED
+        processor=structlog.processors.JSONRenderer(),
+        foreign_pre_chain=[*_SHARED, structlog.processors.format_exc_info],
     )

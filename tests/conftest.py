@@ -17,7 +17,6 @@ import pytest
 
 from silas_platform.up.embedded import PostgresServer, RedisServer, start_postgres, start_redis
 
-
 _services: list[PostgresServer | RedisServer] = []
 _var: list[Path] = []
 

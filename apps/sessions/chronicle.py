@@ -1,7 +1,7 @@
 """What was said, in which order? The only writer of a conversation's entries; numbers them without gaps.
 
-Everybody who appends holds the session's row lock (`locks.lock_session`). Entries of one transaction are written together
-just before it commits; the frames go to everybody present after it has.
+Everybody who appends holds the session's row lock (`locks.lock_session`). Entries of one transaction are written
+together just before it commits; the frames go to everybody present after it has.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """One live socket of one visitor: a presence. Checks who speaks, passes messages in, sends every recorded frame once.
 
-The first frame (or the `bearer.` subprotocol) authenticates within five seconds. Recorded frames leave in `seq` order: what
-a live poke skipped is read from the rows. A bad frame is answered and the socket stays; codes are those of the contract.
+The first frame (or the `bearer.` subprotocol) authenticates within five seconds. Recorded frames leave in `seq`
+order: what a live poke skipped is read from the rows. A bad frame is answered and the socket stays; codes are those
+of the contract.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from apps.sessions.schemas import (
     TypingFrame,
 )
 from apps.tenants.queries import deployment_by_key
+from kernel import live
 from kernel import presence as sockets
 from kernel.errors import SilasError
 from kernel.tenancy import in_scope, in_thread
@@ -49,6 +51,7 @@ class VisitorConsumer(AsyncWebsocketConsumer):
     # -- coming and going ------------------------------------------------------------------------------------------
 
     async def connect(self) -> None:
+        live.serve_from(asyncio.get_running_loop())
         sockets.presence_opened()
         self.counted = True
         bearer = next((name for name in self.scope["subprotocols"] if name.startswith("bearer.")), None)

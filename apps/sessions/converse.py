@@ -1,7 +1,7 @@
 """How does a turn ask a model? Between the guard's two halves: admitted before, settled with what it really cost.
 
-A free model's first run is admitted in the turn's opening transaction, a priced one's when its briefing is known; all are
-settled in the closing one. A reached budget sends the conversation to `builtin:grounded` rather than to silence.
+A free model's first run is admitted in the turn's opening transaction, a priced one's when its briefing is known; all
+are settled in the closing one. A reached budget sends the conversation to `builtin:grounded` rather than to silence.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ async def _run(state: TurnState, admitted: Admitted, model: str, ask: Ask[Output
 
 
 def settle(state: TurnState) -> None:
-    """Inside the turn's last transaction: charge every model run of this turn; one that was never begun costs nothing."""
+    """Inside the turn's last transaction: charge every model run; one that was never begun costs nothing."""
     if isinstance(state.admitted, Admitted):
         guard.settle(state.admitted, cost=pricing.ZERO, failed="not_begun")
     for charge in state.charges:

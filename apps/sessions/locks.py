@@ -1,4 +1,4 @@
-"""In which order are rows locked? The session first, always; then the turn's message; the audit head last, by itself."""
+"""In which order are rows locked? The session first, always; then the turn's message; the audit head last."""
 
 from __future__ import annotations
 

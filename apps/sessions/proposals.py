@@ -1,6 +1,8 @@
-"""What becomes of a plan that the bot proposed? Handed to the work room; the visitor is told what it waits for or why not.
+"""What becomes of a plan that the bot proposed? Handed to the work room; the visitor is told what it waits for or why
+not.
 
-Runs inside the turn's closing transaction, so that the answer and its promise are recorded together (spec 5.1.2, step 12).
+Runs inside the turn's closing transaction, so that the answer and its promise are recorded together (spec 5.1.2, step
+12).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How does a recorded entry look on the wire, and which group hears of it? Pure (contract interfaces, widget socket)."""
+"""How does a recorded entry look on the wire, and which group hears of it? Pure (contract interfaces)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """Which turns run in this web process? One task a conversation; the lease in the database keeps it to one everywhere.
 
-`wake` is a poke after a message was committed. `pick_up_waiting` finds what a dead process left or a failure postponed. A
-turn whose lease is lost is cancelled; what fails is given back to the queue, and is dead after the fifth time.
+`wake` is a poke after a message was committed. `pick_up_waiting` finds what a dead process left or a failure
+postponed. A turn whose lease is lost is cancelled; what fails is given back to the queue, and is dead after the fifth
+time.
 """
 
 from __future__ import annotations
@@ -73,7 +74,7 @@ async def _one_turn(tenant_id: UUID, session_id: UUID) -> bool:
     except LeaseLost:
         _log.warning("turn_lease_lost session=%s", session_id)
         return False
-    except Exception as error:  # whatever a model, a tool or the database raised: the message goes back to its queue
+    except Exception as error:  # noqa: BLE001 (whatever it was, the message goes back to its queue)
         _log.exception("turn_failed session=%s", session_id)
         await _give_back(opened, reason=type(error).__name__)
         return False
@@ -85,7 +86,7 @@ async def _one_turn(tenant_id: UUID, session_id: UUID) -> bool:
 async def _give_back(opened: TurnState, *, reason: str) -> None:
     try:
         await in_scope(opened.tenant_id, turn.give_back, opened, reason=reason)
-    except Exception:  # the database is away too: the lease runs out, and then somebody tries again
+    except Exception:  # noqa: BLE001 (the database is away too: the lease runs out, and somebody tries again)
         _log.exception("turn_give_back_failed")
 
 
@@ -99,5 +100,5 @@ async def _beat(tenant_id: UUID, lease: Lease, work: asyncio.Task[None] | None) 
             if work is not None:
                 work.cancel()
             return
-        except Exception:  # the database is away: the lease may run out, and then somebody else answers
+        except Exception:  # noqa: BLE001 (the database is away: the lease may run out, and somebody else answers)
             _log.exception("turn_heartbeat_failed")

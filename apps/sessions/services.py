@@ -1,7 +1,7 @@
 """How does a conversation begin, and how does a visitor's message enter it?
 
-A message is committed, numbered and owed an answer in one transaction before anybody hears of it; the same `client_id` sent
-twice is stored once. Called by the session endpoint and the sockets.
+A message is committed, numbered and owed an answer in one transaction before anybody hears of it; the same
+`client_id` sent twice is stored once. Called by the session endpoint and the sockets.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What stands between a model's words and the screen while they stream?
 
-Every word out passes the response gates: a piece is released only when what has been said so far passes them untouched. A
-gate that needs more than text (a script, a library) keeps the answer back until it is whole.
+Every word out passes the response gates: a piece is released only when what has been said so far passes them
+untouched. A gate that needs more than text (a script, a library) keeps the answer back until it is whole.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from apps.gates.enums import GateProvider, GateTrigger
 from apps.gates.schemas import GateSpec
 from apps.gates.services import check_gates
 
-# The end of what has streamed that could still grow into a number, an address or a key, and is kept back until it has ended.
+# The end of what has streamed that could still grow into a number, an address or a key, and is kept back until it has
+# ended.
 _GROWING = re.compile(r"(?:\S*[\d@:/_=+-]\S*\s*)+\Z|\S+\Z")
 
 

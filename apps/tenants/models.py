@@ -74,12 +74,14 @@ def _default_models() -> dict[str, str]:
 
 
 class Deployment(TenantModel):
-    """One chatbot on one site: its key, the sites that may frame it, how it looks and greets, and its models per role."""
+    """One chatbot on one site: its key, the sites that may frame it, its look and greeting, its models per role."""
 
     slug = models.SlugField(max_length=60)
     title = models.CharField(max_length=80)
     public_key = models.CharField(
-        max_length=64, unique=True, validators=[RegexValidator(r"^[a-z0-9][a-z0-9-]{2,62}$", "lower case, digits, hyphens")]
+        max_length=64,
+        unique=True,
+        validators=[RegexValidator(r"^[a-z0-9][a-z0-9-]{2,62}$", "lower case, digits, hyphens")],
     )
     enabled = models.BooleanField(default=True)
     allowed_origins = models.JSONField(default=list, blank=True, help_text="Exact origins that may frame the widget")

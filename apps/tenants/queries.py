@@ -23,6 +23,12 @@ def membership_of(user: Any, *, tenant_slug: str = "", roles: Collection[str] = 
         return membership
 
 
+def memberships_of(user: Any) -> list[Membership]:
+    """All of the user's memberships with their tenants, oldest first."""
+    with lookup_scope(str(user.pk)):
+        return list(Membership.objects.select_related("tenant").filter(user_id=user.pk).order_by("created_at"))
+
+
 def deployment_by_key(public_key: str) -> Deployment | None:
     """The deployment with this public key, enabled or not; None when there is none."""
     with lookup_scope(public_key):

@@ -1,8 +1,9 @@
 """Whose rows may this transaction see?
 
 A scope is a short database transaction that tells PostgreSQL, for its own length only, which tenant it serves; the
-row-level security policies read that setting, so a query that forgot its filter still sees nothing foreign, and a pooled
-connection handed on keeps no tenant. Nothing else may make these settings. No model, tool or network wait inside a scope.
+row-level security policies read that setting, so a query that forgot its filter still sees nothing foreign, and a
+pooled connection handed on keeps no tenant. Nothing else may make these settings. No model, tool or network wait
+inside a scope.
 """
 
 from __future__ import annotations
@@ -44,7 +45,8 @@ class Scope:
 
 _current: ContextVar[Scope | None] = ContextVar("silas_scope", default=None)
 
-# Told (reason) inside every new platform scope; the audit room records it, because seeing all tenants must leave a trace.
+# Told (reason) inside every new platform scope; the audit room records it, because seeing all tenants must leave a
+# trace.
 platform_entered: Event[[str]] = Event("platform_entered")
 
 

@@ -39,16 +39,25 @@ def test_unfiltered_manager_in_scope_sees_only_own_rows(tenant: Any, other_tenan
 
 
 def test_raw_insert_for_other_tenant_is_refused(tenant: Any, other_tenant: Any, stranger: Any) -> None:
-    with pytest.raises(ProgrammingError, match="row-level security"), tenant_scope(tenant), connection.cursor() as cursor:
+    with (
+        pytest.raises(ProgrammingError, match="row-level security"),
+        tenant_scope(tenant),
+        connection.cursor() as cursor,
+    ):
         cursor.execute(
-            "INSERT INTO tenants_membership (id, tenant_id, user_id, role, created_at) VALUES (%s, %s, %s, 'owner', now())",
+            "INSERT INTO tenants_membership (id, tenant_id, user_id, role, created_at)"
+            " VALUES (%s, %s, %s, 'owner', now())",
             [uuid4(), other_tenant.pk, stranger.pk],
         )
 
 
 def test_raw_update_cannot_move_row_to_other_tenant(tenant: Any, other_tenant: Any) -> None:
     mine = make_deployment(tenant)
-    with pytest.raises(ProgrammingError, match="row-level security"), tenant_scope(tenant), connection.cursor() as cursor:
+    with (
+        pytest.raises(ProgrammingError, match="row-level security"),
+        tenant_scope(tenant),
+        connection.cursor() as cursor,
+    ):
         cursor.execute("UPDATE tenants_deployment SET tenant_id = %s WHERE id = %s", [other_tenant.pk, mine.pk])
 
 
@@ -72,7 +81,9 @@ def test_lookup_scope_sees_only_the_row_with_that_key(tenant: Any) -> None:
         assert _raw_keys() == {mine.public_key} and sibling.public_key
 
 
-@pytest.mark.parametrize("statement", ["UPDATE tenants_deployment SET enabled = false", "DELETE FROM tenants_deployment"])
+@pytest.mark.parametrize(
+    "statement", ["UPDATE tenants_deployment SET enabled = false", "DELETE FROM tenants_deployment"]
+)
 def test_lookup_scope_cannot_write(tenant: Any, statement: str) -> None:
     mine = make_deployment(tenant)
     with lookup_scope(mine.public_key), connection.cursor() as cursor:

@@ -1,7 +1,8 @@
 """Steps 9 to 16: what came of the turn? All of it in one transaction, with the end of the lease.
 
-The session's row is locked first and its owner epoch compared: when a person has taken over since the turn began, nothing
-is said. A former holder of the lease cannot commit anything here (`bus.ack` refuses and rolls the closing back).
+The session's row is locked first and its owner epoch compared: when a person has taken over since the turn began,
+nothing is said. A former holder of the lease cannot commit anything here (`bus.ack` refuses and rolls the closing
+back).
 """
 
 from __future__ import annotations
@@ -33,7 +34,9 @@ def still_ours(state: TurnState) -> bool:
 
 
 def drop_memory_requests(state: TurnState) -> None:
-    """Steps 9 and 10. Nothing a visitor's model asks to look up or keep is done without a memory of its own: it is counted."""
+    """Steps 9 and 10. Nothing a visitor's model asks to look up or keep is done without a memory of its own: it is
+    counted.
+    """
     if state.response is not None and state.response.memory_ops:
         count = len(state.response.memory_ops)
         record(AuditEvent.MEMORY_OPS_DROPPED, subject=f"session:{state.session.pk}", data={"count": count})
@@ -62,7 +65,7 @@ def propose_plan(state: TurnState) -> None:
 
 
 def hand_over(state: TurnState) -> None:
-    """Step 13, its other half: somebody who asked for a person, or whom a gate hands on, waits for staff from here on."""
+    """Step 13, its other half: who asked for a person, or whom a gate hands on, waits for staff from here on."""
     wanted = state.stop.wants_person if state.stop else bool(state.response and state.response.handoff)
     if wanted:
         handoff.want_person(state.session)

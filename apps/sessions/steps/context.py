@@ -22,7 +22,7 @@ async def classify(state: TurnState) -> Stop | None:
 
 
 async def remember_message(state: TurnState) -> Stop | None:
-    """Steps 3 and 3.5. The message was committed, numbered and kept raw when it was accepted; here it joins the context."""
+    """Steps 3 and 3.5. The message was numbered and kept raw when it was accepted; here it joins the context."""
     state.history = tuple(_utterance(entry) for entry in state.recent)
     return None
 

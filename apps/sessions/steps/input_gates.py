@@ -45,8 +45,6 @@ async def check(state: TurnState) -> Stop | None:
         return None
     if report.blocked.gate_name in policy.level_gates(state.policy):
         state.audit.append((AuditEvent.IDENTITY_FAILED, {"gate": report.blocked.gate_name}))
-    data = {"gate": report.blocked.gate_name, "code": str(report.blocked.code), "sender": "visitor"}
-    state.audit.append((AuditEvent.INPUT_BLOCKED, data))
     return escalations.stop_for(report.blocked, state.policy.escalations)
 
 

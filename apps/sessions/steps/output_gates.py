@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-from apps.audit.enums import AuditEvent
 from apps.gates.enums import EscalationKind, GateTrigger
-from apps.gates.schemas import EscalationSpec, GateResult
+from apps.gates.rules import escalation_for
+from apps.gates.schemas import EscalationSpec
 from apps.sessions import escalations
 from apps.sessions.state import Stop, TurnState
 from apps.sessions.steps import answer
@@ -24,10 +22,9 @@ async def check(state: TurnState) -> Stop | None:
             message = str(report.context.get("response", state.response.message))
             state.response = state.response.model_copy(update={"message": message})
             return None
-        state.audit.append((AuditEvent.OUTPUT_BLOCKED, {"gate": problem.gate_name, "code": str(problem.code)}))
-        chosen = escalations.resolve(problem.on_block, state.policy.escalations)
+        chosen, _ = escalation_for(problem.on_block, state.policy.escalations)
         if retries >= _retries(chosen):
-            return _stopped(state, problem)
+            return escalations.stop_for(problem, state.policy.escalations)
         retries += 1
         stopped = await answer.answer(state, instruction=chosen.instruction or "Say it differently.")
         if stopped is not None:
@@ -38,8 +35,3 @@ async def check(state: TurnState) -> Stop | None:
 def _retries(chosen: EscalationSpec) -> int:
     rephrases = chosen.action in (EscalationKind.SUPPRESS_AND_REPHRASE, EscalationKind.RETRY)
     return chosen.max_retries if rephrases else 0
-
-
-def _stopped(state: TurnState, problem: GateResult) -> Stop:
-    stop = escalations.stop_for(problem, state.policy.escalations)
-    return replace(stop, text=stop.text or escalations.POLITE)

@@ -1,7 +1,7 @@
 """Steps 6 and 6.5: which tools may be asked for, and what is withheld at this level?
 
-Two views of the same frozen list: what the level allows becomes a guarded toolset, the rest is named with what it takes to
-get there. The guard checks the level again at every call.
+Two views of the same frozen list: what the level allows becomes a guarded toolset, the rest is named with what it
+takes to get there. The guard checks the level again at every call.
 """
 
 from __future__ import annotations
