@@ -12,6 +12,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("health", health.alive, name="health"),
     path("health/ready", health.ready, name="health-ready"),
     path("admin/", admin.site.urls),
+    path("console/", include("apps.console.urls")),
     path("api/v1/schema/", SpectacularAPIView.as_view(), name="schema"),
     path("api/v1/docs/", SpectacularSwaggerView.as_view(url_name="schema"), name="docs"),
     path("", include("apps.sessions.urls")),

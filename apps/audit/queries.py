@@ -140,3 +140,8 @@ def newest_entries(chain: UUID, *, below: int | None, limit: int, events: Collec
     if events:
         rows = rows.filter(event__in=events)
     return list(rows[:limit])
+
+
+def entry_at(chain: UUID, seq: int) -> AuditEntry | None:
+    found: AuditEntry | None = AuditEntry.objects.filter(chain=chain, seq=seq).first()
+    return found

@@ -46,6 +46,7 @@ INSTALLED_APPS = [
     "apps.work",
     "apps.sessions",
     "apps.widgets",
+    "apps.console",
 
 ]
 

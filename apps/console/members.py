@@ -1,0 +1,136 @@
+"""Who is at the console, for which tenant, in which role? Every console page but the login goes through `staff_view`.
+
+A person may belong to several tenants; the login session remembers which one is open, and that is checked against the
+memberships each time. A refusal is a page or a fragment with its reason and the right status.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import wraps
+from typing import Any
+from uuid import UUID
+from zoneinfo import ZoneInfo
+
+from django.contrib.auth.views import redirect_to_login
+from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
+from django.shortcuts import render
+from django.template.response import SimpleTemplateResponse
+from django.urls import reverse
+from django.utils import timezone
+
+from apps.tenants.enums import Role
+from apps.tenants.models import Membership, Tenant
+from apps.tenants.queries import memberships_of
+from kernel.errors import SilasError
+from kernel.tenancy import tenant_scope
+
+TENANT_IN_SESSION = "console_tenant"
+DECIDING_ROLES = (Role.OWNER, Role.APPROVER)
+ANSWERING_ROLES = (Role.OWNER, Role.APPROVER, Role.AGENT)
+View = Callable[..., HttpResponseBase]
+
+
+@dataclass(frozen=True)
+class Member:
+    """The person at the console, in the tenant that is open."""
+
+    user: Any
+    tenant: Tenant
+    role: Role
+    others: tuple[Tenant, ...]
+
+    @property
+    def may_decide(self) -> bool:
+        return self.role in DECIDING_ROLES
+
+    @property
+    def may_answer(self) -> bool:
+        return self.role in ANSWERING_ROLES
+
+    @property
+    def may_administer(self) -> bool:
+        return self.role == Role.OWNER
+
+
+class StaffRequest(HttpRequest):
+    """A request that has passed `staff_view`."""
+
+    member: Member
+    htmx: Any
+
+
+def member_of(user: Any, tenant_id: str) -> Member | None:
+    """The user as a member of the tenant with this id (text), or of their oldest one; None for a stranger."""
+    memberships = memberships_of(user)
+    chosen = next((one for one in memberships if str(one.tenant_id) == tenant_id), None) or next(iter(memberships), None)
+    return _as_member(user, chosen, memberships) if chosen else None
+
+
+def _as_member(user: Any, chosen: Membership, memberships: list[Membership]) -> Member:
+    others = tuple(one.tenant for one in memberships if one is not chosen)
+    return Member(user=user, tenant=chosen.tenant, role=Role(chosen.role), others=others)
+
+
+def group_of(tenant_id: UUID) -> str:
+    """The channel-layer group of every console that has this tenant open."""
+    return f"console.{tenant_id.hex}"
+
+
+def staff_view(*roles: Role, scoped: bool = True) -> Callable[[View], View]:
+    """Let members with one of `roles` (all, when none is named) in, inside their tenant's scope.
+
+    The page is rendered inside the scope; an exception rolls back what the view wrote. `scoped=False` is for views that
+    read a whole chain in transactions of their own.
+    """
+
+    def decorate(view: View) -> View:
+        @wraps(view)
+        def guarded(request: StaffRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+            if not request.user.is_authenticated:
+                return _to_login(request)
+            member = member_of(request.user, request.session.get(TENANT_IN_SESSION, ""))
+            if member is None:
+                return render(request, "console/no_tenant.html", status=403)
+            request.member = member
+            with timezone.override(ZoneInfo(member.tenant.timezone)):
+                try:
+                    _require_role(member, roles)
+                    return _in_scope(view, request, *args, **kwargs) if scoped else view(request, *args, **kwargs)
+                except SilasError as refusal:
+                    return refused(request, refusal)
+
+        return guarded
+
+    return decorate
+
+
+def _in_scope(view: View, request: StaffRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+    with tenant_scope(request.member.tenant):
+        response = view(request, *args, **kwargs)
+        if isinstance(response, SimpleTemplateResponse):
+            response.render()
+        return response
+
+
+def _require_role(member: Member, roles: tuple[Role, ...]) -> None:
+    if roles and member.role not in roles:
+        raise SilasError("forbidden_role", "Your role does not allow this.", status=403)
+
+
+def _to_login(request: StaffRequest) -> HttpResponse:
+    if request.htmx:
+        address = f"{reverse('console-login')}?next={request.htmx.current_url_abs_path or reverse('console')}"
+        return HttpResponse(status=401, headers={"HX-Redirect": address})
+    return redirect_to_login(request.get_full_path(), reverse("console-login"))
+
+
+def refused(request: StaffRequest, refusal: SilasError) -> HttpResponse:
+    """The refusal as a page, or for HTMX as the notice above the page."""
+    if not request.htmx:
+        return render(request, "console/refused.html", {"refusal": refusal}, status=refusal.status)
+    response = render(request, "console/_notice.html", {"refusal": refusal}, status=refusal.status)
+    response.headers.update({"HX-Retarget": "#notice", "HX-Reswap": "innerHTML", "X-Console-Refusal": refusal.code})
+    return response

@@ -1,0 +1,9 @@
+"""Which socket address is the console's?"""
+
+from __future__ import annotations
+
+from django.urls import path
+
+from apps.console.consumers import ConsoleConsumer
+
+websocket_urlpatterns = [path("ws/console/", ConsoleConsumer.as_asgi())]

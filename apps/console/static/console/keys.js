@@ -1,0 +1,24 @@
+/* Which key does what? The one element on the page that carries it in `data-key`; ? opens the list of keys. */
+
+export function watchKeys() {
+  document.addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return;
+    const key = event.key.toLowerCase();
+    const help = document.querySelector("#help");
+    if (help.open) return;
+    if (key === "?") help.showModal();
+    else press(key, event);
+  });
+}
+
+function isTyping(target) {
+  return target.matches("input:not([type=range]), textarea, select, [contenteditable]");
+}
+
+function press(key, event) {
+  const wanted = document.querySelector(`[data-key="${CSS.escape(key)}"]`);
+  if (!wanted) return;
+  event.preventDefault();
+  if (wanted.disabled) document.querySelector("[data-slide]")?.focus();
+  else wanted.click();
+}

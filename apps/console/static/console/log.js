@@ -1,0 +1,37 @@
+/* Where does a conversation stand? At its newest line, unless somebody has scrolled up to read; what is being written
+   stays, unless the conversation has changed hands. */
+
+let wasAtEnd = true;
+
+export function watchLog() {
+  toEnd();
+  document.addEventListener("htmx:beforeSwap", () => {
+    const log = document.querySelector("[data-log]");
+    wasAtEnd = !log || log.scrollHeight - log.scrollTop - log.clientHeight < 80;
+  });
+  document.addEventListener("htmx:afterSettle", () => wasAtEnd && toEnd());
+  document.addEventListener("htmx:oobBeforeSwap", (event) => {
+    const { target, fragment } = event.detail;
+    if (target.id === "answering" && fragment.querySelector("#answering")?.dataset.epoch === target.dataset.epoch) {
+      event.detail.shouldSwap = false;
+    }
+  });
+  document.addEventListener("htmx:afterRequest", (event) => {
+    if (event.detail.successful && event.target.matches("[data-composer]")) sent(event.target);
+  });
+  document.addEventListener("keydown", (event) => {
+    if (event.key !== "Enter" || event.shiftKey || event.isComposing || !event.target.matches("[data-composer] textarea")) return;
+    event.preventDefault();
+    event.target.form.requestSubmit();
+  });
+}
+
+function toEnd() {
+  const log = document.querySelector("[data-log]");
+  if (log) log.scrollTop = log.scrollHeight;
+}
+
+function sent(form) {
+  form.reset();
+  form.querySelector("textarea").focus();
+}

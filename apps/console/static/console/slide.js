@@ -1,0 +1,20 @@
+/* Has somebody meant it? The approving button of a grave card works only while its slide is at the end. */
+
+export function watchSlides() {
+  document.addEventListener("input", (event) => {
+    if (event.target.matches("[data-slide]")) guard(event.target);
+  });
+  document.addEventListener("pointerup", (event) => {
+    if (!event.target.matches("[data-slide]") || event.target.value === event.target.max) return;
+    event.target.value = 0;
+    guard(event.target);
+  });
+  document.addEventListener("htmx:load", (event) => event.detail.elt.querySelectorAll("[data-slide]").forEach(guard));
+  document.querySelectorAll("[data-slide]").forEach(guard);
+}
+
+function guard(slide) {
+  const done = slide.value === slide.max;
+  slide.style.setProperty("--done", `${slide.value}%`);
+  slide.form.querySelector("[data-approve]").disabled = !done;
+}

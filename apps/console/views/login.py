@@ -1,0 +1,90 @@
+"""How does staff get in and out, and change between tenants?
+
+A wrong password and an unknown account look the same, also in time taken; too many failures are refused for a while.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib.auth import authenticate, login, logout
+from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils.http import url_has_allowed_host_and_scheme
+from django.views.decorators.cache import never_cache
+from django.views.decorators.debug import sensitive_post_parameters
+from django.views.decorators.http import require_http_methods, require_POST
+
+from apps.audit.enums import AuditEvent
+from apps.audit.services import record
+from apps.console import throttle
+from apps.console.members import TENANT_IN_SESSION, StaffRequest, staff_view
+from apps.tenants.models import User
+from apps.tenants.queries import memberships_of
+from kernel.errors import NotFound
+from kernel.tenancy import tenant_scope
+
+WRONG = "The e-mail address and password do not match. Nothing was changed; try again."
+TOO_MANY = "Too many attempts. Wait a quarter of an hour, then try again."
+
+
+@never_cache
+@sensitive_post_parameters("password")
+@require_http_methods(["GET", "HEAD", "POST"])
+def log_in(request: HttpRequest) -> HttpResponseBase:
+    if request.method != "POST":
+        return redirect(_next(request)) if request.user.is_authenticated else _form(request)
+    account, address = request.POST.get("username", "")[:254], request.META.get("REMOTE_ADDR", "")
+    if throttle.is_throttled(address, account):
+        return _form(request, TOO_MANY, status=429)
+    user = authenticate(request, username=_registered(account), password=request.POST.get("password", ""))
+    if user is None:
+        throttle.note_failure(address, account)
+        return _form(request, WRONG, status=400)
+    throttle.forget_failures(address, account)
+    login(request, user)
+    _write_down(user)
+    return redirect(_next(request))
+
+
+def _registered(account: str) -> str:
+    """The address as it was registered, whatever its case; what was typed when there is none."""
+    typed = account.strip()
+    return User.objects.filter(email__iexact=typed).values_list("email", flat=True).first() or typed
+
+
+def _write_down(user: Any) -> None:
+    for membership in memberships_of(user):
+        with tenant_scope(membership.tenant_id):
+            record(AuditEvent.STAFF_LOGGED_IN, actor=f"user:{user.pk}", data={"role": membership.role})
+
+
+def _form(request: HttpRequest, problem: str = "", *, status: int = 200) -> HttpResponse:
+    shown = {"problem": problem, "username": request.POST.get("username", ""), "next": _next(request)}
+    return render(request, "console/login.html", shown, status=status)
+
+
+def _next(request: HttpRequest) -> str:
+    wanted = request.POST.get("next") or request.GET.get("next") or ""
+    safe = url_has_allowed_host_and_scheme(wanted, {request.get_host()}, require_https=request.is_secure())
+    return wanted if safe else reverse("console")
+
+
+@require_POST
+def log_out(request: HttpRequest) -> HttpResponseBase:
+    logout(request)
+    return redirect("console-login")
+
+
+@require_POST
+@staff_view()
+def change_tenant(request: StaffRequest) -> HttpResponseBase:
+    """Open another of the person's own tenants; a foreign one does not exist for them."""
+    wanted = request.POST.get("tenant", "")
+    chosen = next((one for one in (*request.member.others, request.member.tenant) if one.slug == wanted), None)
+    if chosen is None:
+        raise NotFound("organisation")
+    request.session[TENANT_IN_SESSION] = str(chosen.pk)
+    return redirect("console")

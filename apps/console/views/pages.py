@@ -1,0 +1,43 @@
+"""What does every console page share? The rail with its counts, and how a page or a part of it is answered."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http.response import HttpResponseBase
+from django.shortcuts import redirect
+from django.template.response import TemplateResponse
+from django.utils.cache import patch_cache_control
+from django.views.decorators.http import require_safe
+
+from apps.approvals.queries import open_count
+from apps.console.members import StaffRequest, staff_view
+from apps.sessions.queries import unassigned_count
+
+
+@require_safe
+@staff_view()
+def start(request: StaffRequest) -> HttpResponseBase:
+    """Deciders begin where decisions wait, everybody else with the conversations."""
+    return redirect("console-review" if request.member.may_decide else "console-inbox")
+
+
+@require_safe
+@staff_view()
+def rail(request: StaffRequest) -> HttpResponseBase:
+    return page(request, "console/_rail.html", at=request.GET.get("at", ""))
+
+
+def page(request: StaffRequest, template: str, *, at: str, status: int = 200, **shown: Any) -> TemplateResponse:
+    """The page `template` with the rail standing `at`; for HTMX without the frame around it."""
+    part = bool(request.htmx) and not request.htmx.history_restore_request
+    shared = {
+        "at": at,
+        "frame": "console/part.html" if part else "console/base.html",
+        "member": request.member,
+        "waiting": open_count(),
+        "wanted": unassigned_count(),
+    }
+    response = TemplateResponse(request, template, {**shared, **shown}, status=status)
+    patch_cache_control(response, private=True, no_store=True)
+    return response
