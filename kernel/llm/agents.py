@@ -20,7 +20,7 @@ from kernel.llm.calls import PlannedCall, is_plain_json
 from kernel.llm.citations import checked
 from kernel.llm.enums import InteractionMode, InteractionRegister, Role
 from kernel.llm.failures import ProviderFailed
-from kernel.llm.grounded.model import GROUNDED, grounded_model
+from kernel.llm.grounded.model import GROUNDED
 from kernel.llm.models import is_builtin, opened
 from kernel.llm.runs import AgentRun, Limits, Patience, Usage
 from kernel.llm.schemas import AgentResponse, ExecutorAgentOutput, RouteDecision
@@ -109,8 +109,7 @@ async def run_executor(
 async def _run(model_name: str, attempts: Attempts, key: str | None, base_url: str | None) -> AgentRun[Any]:
     answered_by, reason = model_name, ""
     try:
-        async with opened(model_name, key=key, base_url=base_url) as model:
-            result = await attempts.run(model)
+        result = await _asked(model_name, attempts, key, base_url)
     except ProviderFailed as failure:
         answered_by, reason = GROUNDED, failure.reason
         result = await _instead(model_name, attempts)
@@ -129,14 +128,19 @@ async def _run(model_name: str, attempts: Attempts, key: str | None, base_url: s
     )
 
 
+async def _asked(model_name: str, attempts: Attempts, key: str | None, base_url: str | None) -> Structured[Answer]:
+    if is_builtin(model_name):
+        return await attempts.run_grounded()
+    async with opened(model_name, key=key, base_url=base_url) as model:
+        return await attempts.run(model)
+
+
 async def _instead(model_name: str, attempts: Attempts) -> Structured[Answer]:
-    """The answer of `builtin:grounded`; the fixed one of the role when it was `builtin:grounded` that ran out of
-    its limits.
-    """
+    """The answer of `builtin:grounded`; the fixed one of the role when that ran out of its limits itself."""
     if is_builtin(model_name):
         return Structured(None, repaired=False)
     try:
-        return await attempts.run(grounded_model())
+        return await attempts.run_grounded()
     except ProviderFailed:
         return Structured(None, repaired=False)
 

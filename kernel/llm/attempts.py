@@ -16,7 +16,8 @@ from pydantic_ai.usage import RunUsage
 from kernel.llm.briefing import Briefing
 from kernel.llm.enums import Role
 from kernel.llm.failures import failures_named
-from kernel.llm.grounded.model import GroundedSettings, grounded_model
+from kernel.llm.grounded.model import GroundedSettings, first_move, grounded_model, pieces
+from kernel.llm.grounded.moves import CallTool
 from kernel.llm.render import render
 from kernel.llm.runs import Limits, Patience, Usage
 from kernel.llm.schemas import AgentResponse, ExecutorAgentOutput, ModelAnswer, RouteDecision
@@ -73,6 +74,24 @@ class Attempts:
         """Raises `ProviderFailed`."""
         instructions, prompt = render(self.briefing)
         return await run_structured(prompt, lambda text: self._try(model, instructions, text))
+
+    async def run_grounded(self) -> Structured[Answer]:
+        """The same with `builtin:grounded`; an answer that needs no tool is given at once, without an agent's
+        machinery.
+        """
+        move = first_move(self.briefing)
+        if isinstance(move, CallTool):
+            return await self.run(grounded_model())
+        await self._tell(move.output)
+        return Structured(move.output, repaired=False)
+
+    async def _tell(self, output: ModelAnswer) -> None:
+        reader = _READERS[self.briefing.role]
+        message = reader(output.model_dump()) if reader else None
+        told = ""
+        for piece in pieces(message) if isinstance(message, str) else ():
+            told += piece
+            await self._shown.grow(told)
 
     @property
     def usage(self) -> Usage:

@@ -25,6 +25,8 @@ from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
 from kernel.llm.failures import ProviderFailed
 from kernel.llm.grounded.model import GROUNDED, grounded_model
 
+__all__ = ["GROUNDED", "environment_key", "is_builtin", "model_for", "opened"]
+
 _KEYLESS = {"ollama"}
 _SHARE_HTTP_CLIENT = {"openai", "openai-chat", "openai-responses", "openrouter", "ollama", "anthropic"}
 _TIMEOUT = httpx2.Timeout(600.0, connect=5.0)  # outer bound only; a run sets its own (`runs.Patience`)

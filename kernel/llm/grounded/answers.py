@@ -8,16 +8,17 @@ answered.
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from kernel.llm.briefing import Passage
 from kernel.llm.citations import cite
-from kernel.llm.grounded.words import content, holds, near, sentences, stems
+from kernel.llm.grounded.words import content, near, sentences, stems
 from kernel.llm.schemas import Citation
 
 _SURE, _MAYBE = 0.7, 0.45
+_SHARED_AT_LEAST = 3
 _QUOTE_LENGTH = 420
 _SECOND_AT_LEAST = 0.85
 _CONTEXT_WORTH = 0.3
@@ -37,10 +38,13 @@ class Sentence:
 
 @dataclass(frozen=True)
 class Finding:
-    """`coverage` is the weight of the question's words that were found, 0 to 1."""
+    """`coverage` is the weight of the question's words that were found, 0 to 1; `shared` how many stand in one
+    sentence.
+    """
 
     citations: tuple[Citation, ...]
     coverage: float
+    shared: int = 0
 
     @property
     def is_sure(self) -> bool:
@@ -48,7 +52,7 @@ class Finding:
 
     @property
     def is_worth_showing(self) -> bool:
-        return self.coverage >= _MAYBE
+        return self.coverage >= _MAYBE or self.shared >= _SHARED_AT_LEAST
 
 
 NOTHING = Finding((), 0.0)
@@ -60,54 +64,78 @@ def find(question: str, passages: Sequence[Passage], *, context: str = "") -> Fi
     if not passages or not (asked or around):
         return NOTHING
     weights = _weights(asked or around, passages)
-    leaning = weights | {
-        word: _CONTEXT_WORTH * weight for word, weight in _weights(around, passages).items() if word not in weights
-    }
-    ranked = sorted((_best_sentence(passage, leaning) for passage in passages), key=lambda best: -best.score)
+    leaning = _weights([word for word in around if word not in weights], passages)
+    wanted = weights | {word: _Wanted(found.forms, _CONTEXT_WORTH * found.weight) for word, found in leaning.items()}
+    ranked = sorted((_best_sentence(passage, wanted.values()) for passage in passages), key=lambda best: -best.score)
     best = ranked[0]
     if best.score == 0:
         return NOTHING
     others = [other for other in ranked[1:] if other.score >= _SECOND_AT_LEAST * best.score and _differs(other, best)]
     quotes = tuple(cite(chosen.passage, _quote(chosen)) for chosen in (best, *others[:1]))
-    return Finding(quotes, _passage_weight(best.passage, weights) / sum(weights.values()))
+    coverage = _found(weights.values(), _read(best.passage).words) / sum(found.weight for found in weights.values())
+    said = frozenset(stems(best.text))
+    return Finding(quotes, coverage, sum(not said.isdisjoint(found.forms) for found in weights.values()))
 
 
-def _weights(wanted: Sequence[str], passages: Sequence[Passage]) -> dict[str, float]:
-    """Rare words weigh more, and a word that stands in no passage weighs most: it is what the passages lack."""
-    counts: Counter[str] = Counter()
-    said = [{*stems(passage.quote), *stems(passage.title)} for passage in passages]
-    for word in wanted:
-        counts[word] = sum(holds(word, vocabulary) for vocabulary in said)
-    return {word: math.log(2 + len(passages) / (1 + counts[word])) for word in wanted}
+@dataclass(frozen=True)
+class _Wanted:
+    """A word of the question: the forms in which the passages hold it, and how much it tells."""
+
+    forms: frozenset[str]
+    weight: float
 
 
-def _passage_weight(passage: Passage, weights: dict[str, float]) -> float:
-    said = {*stems(passage.quote), *stems(passage.title)}
-    return sum(weight for word, weight in weights.items() if holds(word, said))
+@dataclass(frozen=True)
+class _Reading:
+    """The sentences of a passage with their words and those of the heading above them; `words` are all of them."""
+
+    sentences: tuple[tuple[int, int, frozenset[str], frozenset[str]], ...]
+    words: frozenset[str]
 
 
-def _best_sentence(passage: Passage, weights: dict[str, float]) -> Sentence:
-    """The sentence with most of the question's weight; its heading, its passage and its rank in the search break
-    ties.
-    """
-    background = _passage_weight(passage, weights)
-    heading: set[str] = set()
-    best = Sentence(passage, 0, len(passage.quote), 0.0)
-    for start, end in sentences(passage.quote):
-        said = set(stems(passage.quote[start:end]))
-        if passage.quote[start] == "#":
+def _read(passage: Passage) -> _Reading:
+    return _reading(passage.title, passage.quote)
+
+
+@lru_cache(maxsize=1024)
+def _reading(title: str, quote: str) -> _Reading:
+    heading: frozenset[str] = frozenset()
+    found = []
+    for start, end in sentences(quote):
+        said = frozenset(stems(quote[start:end]))
+        if quote[start] == "#":
             heading = said
-            continue
-        score = sum(_worth(word, weight, said, heading) for word, weight in weights.items())
-        if score > 0 and (total := score + 0.25 * background) > best.score:
-            best = Sentence(passage, start, end, total)
+        else:
+            found.append((start, end, said, heading))
+    return _Reading(tuple(found), frozenset((*stems(quote), *stems(title))))
+
+
+def _weights(words: Sequence[str], passages: Sequence[Passage]) -> dict[str, _Wanted]:
+    """Rare words weigh more, and a word that stands in no passage weighs most: it is what the passages lack."""
+    readings = [_read(passage) for passage in passages]
+    known = frozenset().union(*(reading.words for reading in readings))
+    found = {}
+    for word in words:
+        forms = frozenset([word]) if word in known else frozenset(form for form in known if near(word, form))
+        holding = sum(not reading.words.isdisjoint(forms) for reading in readings)
+        found[word] = _Wanted(forms, math.log(1 + len(passages) / (0.5 + holding)))
+    return found
+
+
+def _found(wanted: Iterable[_Wanted], said: frozenset[str]) -> float:
+    return sum(word.weight for word in wanted if not said.isdisjoint(word.forms))
+
+
+def _best_sentence(passage: Passage, wanted: Collection[_Wanted]) -> Sentence:
+    """The sentence with most of the question's weight; its heading and its passage count for less."""
+    reading = _read(passage)
+    background = 0.25 * _found(wanted, reading.words)
+    best = Sentence(passage, 0, len(passage.quote), 0.0)
+    for start, end, said, heading in reading.sentences:
+        score = _found(wanted, said) + 0.5 * _found(wanted, heading - said)
+        if score > 0 and score + background > best.score:
+            best = Sentence(passage, start, end, score + background)
     return best
-
-
-def _worth(word: str, weight: float, said: set[str], heading: set[str]) -> float:
-    if any(near(word, other) for other in said):
-        return weight
-    return 0.5 * weight if any(near(word, other) for other in heading) else 0.0
 
 
 def _differs(other: Sentence, best: Sentence) -> bool:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 
 from kernel.llm.briefing import ToolBrief
 from kernel.llm.grounded import arguments, values
@@ -29,24 +30,27 @@ class Match:
         return self.strength >= 2 or (self.strength == 1 and (self.coverage >= 0.5 or self.has_id))
 
     @property
-    def rank(self) -> tuple[bool, int, float, bool]:
-        return self.is_strong, self.strength, self.coverage, self.has_id
+    def rank(self) -> tuple[int, float, bool]:
+        return self.strength, self.coverage, self.has_id
 
 
 def best_match(text: str, tools: Iterable[ToolBrief]) -> Match | None:
     """The tool that `text` means, when it means one strongly and no other as much."""
-    ranked = sorted((match(text, tool) for tool in tools), key=lambda found: found.rank, reverse=True)
-    if not ranked or not ranked[0].is_strong:
-        return None
-    if len(ranked) > 1 and ranked[1].rank == ranked[0].rank:
-        return None
-    return ranked[0]
+    best = best_matches(text, tools)
+    return best[0] if len(best) == 1 else None
+
+
+def best_matches(text: str, tools: Iterable[ToolBrief]) -> list[Match]:
+    """The strong matches that nothing beats; several when the text does not tell them apart."""
+    strong = [found for tool in tools if (found := match(text, tool)).is_strong]
+    top = max((found.rank for found in strong), default=None)
+    return [found for found in strong if found.rank == top]
 
 
 def match(text: str, tool: ToolBrief) -> Match:
+    phrases, known = _words_of(tool.name, tool.keywords, tool.description)
     said = content(text)
-    strength = max((_strength(phrase, said) for phrase in _phrases(tool)), default=0)
-    known = _vocabulary(tool)
+    strength = max((len(phrase) for phrase in phrases if all(holds(word, said) for word in phrase)), default=0)
     meaning = arguments.says_more(tool, text)
     explained = sum(holds(word, known) for word in meaning)
     return Match(tool, strength, explained / len(meaning) if meaning else 0.0, has_id(text, tool))
@@ -59,15 +63,11 @@ def has_id(text: str, tool: ToolBrief) -> bool:
     return any(values.find_pattern(text, pattern) for pattern in ids)
 
 
-def _phrases(tool: ToolBrief) -> tuple[str, ...]:
-    return (*tool.keywords, tool.name.replace("_", " "))
-
-
-def _strength(phrase: str, said: list[str]) -> int:
-    """How many words of meaning `phrase` has, if the text says them all."""
-    needed = content(phrase) or stems(phrase)
-    return len(needed) if needed and all(holds(word, said) for word in needed) else 0
-
-
-def _vocabulary(tool: ToolBrief) -> set[str]:
-    return set(content(" ".join((*_phrases(tool), tool.description))))
+@lru_cache(maxsize=512)
+def _words_of(
+    name: str, keywords: tuple[str, ...], description: str
+) -> tuple[tuple[tuple[str, ...], ...], frozenset[str]]:
+    """The words of each phrase that means the tool, and all of them together."""
+    spoken = (*keywords, name.replace("_", " "), description)
+    phrases = tuple(phrase for said in spoken if (phrase := tuple(content(said) or stems(said))))
+    return phrases, frozenset(word for phrase in phrases for word in phrase)

@@ -41,6 +41,11 @@ def grounded_model() -> FunctionModel:
     return FunctionModel(stream_function=_respond, model_name=GROUNDED)
 
 
+def first_move(briefing: Briefing) -> Move:
+    """What it does before any tool has run, taking the briefing's tools as there."""
+    return _ROLES[briefing.role](briefing, (), {tool.name for tool in briefing.tools})
+
+
 async def _respond(messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator[DeltaToolCalls]:
     briefing = cast(GroundedSettings, info.model_settings)["silas_briefing"]
     done = _results(messages)

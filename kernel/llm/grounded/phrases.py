@@ -28,6 +28,7 @@ BACK_TO = "Back to your request."
 UNREADABLE = "I am sorry, I could not find that in your message."
 NO_SUCH_TOOL = "I am sorry, that is nothing I can prepare here."
 
+WHICH = "Which of these do you mean?"
 CAN_DO = "I can help with that."
 THANK_YOU = "Thank you."
 NOT_CONFIRMED = "I could not confirm who you are with that."

@@ -15,7 +15,7 @@ from kernel.llm.enums import InteractionRegister
 from kernel.llm.grounded import answers, arguments, dialogue, intents, phrases, results
 from kernel.llm.grounded.arguments import Kind
 from kernel.llm.grounded.dialogue import State, Task
-from kernel.llm.grounded.matching import has_id, match
+from kernel.llm.grounded.matching import best_matches, has_id, match
 from kernel.llm.grounded.moves import CallTool, Move, ToolResult, direct, to_planner
 from kernel.llm.schemas import AgentResponse
 
@@ -143,6 +143,16 @@ def _wish(here: Situation) -> Move | None:
     return _go_on(here, task)
 
 
+def _which(here: Situation) -> Move | None:
+    """Several tools are meant alike."""
+    known = (*here.briefing.tools, *(held.tool for held in here.briefing.withheld))
+    meant = best_matches(here.text, known)
+    if len(meant) < 2 or (here.finding.is_sure and intents.is_question(here.text)):
+        return None
+    choices = [found.tool.description for found in meant]
+    return here.say(phrases.WHICH, "ambiguous", InteractionRegister.EXECUTION, suggestions=choices)
+
+
 def _knowledge(here: Situation) -> Move | None:
     if not here.finding.is_worth_showing:
         return None
@@ -194,6 +204,7 @@ _RULES: tuple[Callable[[Situation], Move | None], ...] = (
     _small_talk,
     _who,
     _wish,
+    _which,
     _knowledge,
     _unreadable,
     _yes_or_no,
@@ -272,7 +283,7 @@ def _quoted(finding: answers.Finding) -> str:
 
 
 def _capabilities(briefing: Briefing) -> str:
-    now = [tool.description.strip().rstrip(".") for tool in briefing.tools]
+    now = [tool.description.strip().rstrip(".") for tool in briefing.tools if tool.keywords]
     later = [held.tool.description.strip().rstrip(".") for held in briefing.withheld]
     lines = ["I answer questions from our documents, word for word."]
     lines += [f"I can also help with this: {'; '.join(now)}."] if now else []

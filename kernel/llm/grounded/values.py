@@ -31,10 +31,10 @@ _SLASHED = re.compile(r"(?<![\w/])(\d{1,2})/(\d{1,2})/(\d{4})(?![\w/])")
 _RELATIVE = re.compile(r"\b(today|yesterday|tomorrow)\b", re.I)
 _DAYS_FROM_TODAY = {"yesterday": -1, "today": 0, "tomorrow": 1}
 
-_CURRENCY = r"(?:€|\$|£|eur|usd|gbp|chf|euros?|dollars?|pounds?|bucks)"
+_CURRENCY = r"(?:[€$£]|(?:eur|usd|gbp|chf|euros?|dollars?|pounds?|bucks)\b)"
 _NUMBER = re.compile(
     rf"(?<![\w.,/-])(?P<before>{_CURRENCY})?\s?(?P<sign>(?<!\w)-)?(?P<digits>\d{{1,3}}(?:,\d{{3}})+(?:\.\d{{1,2}})?|\d+(?:[.,]\d{{1,2}})?)"
-    rf"(?!\d|[.,]\d)\s?(?P<after>{_CURRENCY}\b|%)?(?![\w/-])",
+    rf"(?!\d|[.,]\d)\s?(?P<after>{_CURRENCY}|%)?(?![\w/-])",
     re.I,
 )
 _EMAIL = re.compile(r"(?<![\w.+-])[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63})+(?!\w)")

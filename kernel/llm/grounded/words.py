@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection
 from functools import lru_cache
 
 _WORD = re.compile(r"[^\W_]+(?:['\u2019][^\W_]+)*")
@@ -16,7 +16,7 @@ _STOP_WORDS = """
     shall should show since so some someone something soon still such sure t take tell than thank thanks that
     thats the their them then there these they thing things this those to too try up upon us use very via want
     wanted wants was way we well were what whats when where whether which while who whom whose why will wish
-    with would yes yet you your yours
+    with would yes yet you your yours ask asking question quick wonder wondering
 """
 _STOP = frozenset(_STOP_WORDS.split())
 _SUFFIXES = {
@@ -81,8 +81,8 @@ def _one_slip(one: str, other: str) -> bool:
     return one[at + 1 :] == other[at + 1 :] or (swapped and one[at + 2 :] == other[at + 2 :])
 
 
-def holds(stem_: str, vocabulary: Iterable[str]) -> bool:
-    return any(near(stem_, known) for known in vocabulary)
+def holds(stem_: str, vocabulary: Collection[str]) -> bool:
+    return stem_ in vocabulary or any(near(stem_, known) for known in vocabulary)
 
 
 def sentences(text: str) -> list[tuple[int, int]]:
