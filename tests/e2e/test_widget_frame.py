@@ -245,9 +245,7 @@ async def test_work_card_changes_in_place_until_done(open_page: OpenPage, demo: 
     await expect(widget.work).to_have_text("Change your addressdoneYour address is changed.")
 
 
-async def test_work_card_that_a_person_declined_is_no_failure(
-    open_page: OpenPage, demo: str, peer: Peer
-) -> None:
+async def test_work_card_that_a_person_declined_is_no_failure(open_page: OpenPage, demo: str, peer: Peer) -> None:
     _, widget = await _talking(open_page, demo, peer)
     peer.say("status", work_item_id="w", status="pending", title="Refund", text="")
     peer.say("status", work_item_id="w", status="blocked", reason="approval_denied", text="Decided against it.")
