@@ -75,7 +75,7 @@ def numeric_range(gate: GateSpec, value: Any) -> Answer:
     if _within(gate.auto_approve, number):
         return PASS
     if _within(gate.require_approval, number):
-        return Answer(GateAction.REQUIRE_APPROVAL, GateCode.NEEDS_APPROVAL, f"{number:g} needs approval")
+        return Answer(GateAction.REQUIRE_APPROVAL, GateCode.NEEDS_APPROVAL, f"{number:g} needs a person's approval")
     return Answer(GateAction.BLOCK, GateCode.OUT_OF_RANGE, f"{number:g} is in no permitted range")
 
 

@@ -1,4 +1,4 @@
-"""Skills and records in Django admin: to look at. Versions come in by installation, records change by approved actions."""
+"""Skills and records in Django admin, to look at: versions come in by installation, records change by actions."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from typing import Any
 from apps.gates.schemas import GateSpec
 from apps.skills import rules, store
 from apps.skills.models import Record, SkillFile, SkillVersion
-from apps.skills.schemas import SkillManifest, ToolSpec
+from apps.skills.schemas import DIGEST_CHARS, SkillManifest, ToolSpec
 from kernel.canonical import canonical_bytes
 from kernel.errors import SilasError
 from kernel.sandbox.spec import Mount
@@ -127,7 +127,7 @@ def _version(ref: str) -> SkillVersion:
     found: SkillVersion | None = (
         SkillVersion.objects.filter(name=name, digest__startswith=digest).order_by("-number").first()
     )
-    if found is None or (digest and len(digest) < rules.DIGEST_CHARS):
+    if found is None or (digest and len(digest) < DIGEST_CHARS):
         raise SilasError("skill_missing", f"The skill {name} is not installed in this version.", status=409)
     return found
 
