@@ -41,7 +41,7 @@ NOT_AUTHENTICATED, FORBIDDEN, TOO_LARGE = 4001, 4003, 1009
 UNAVAILABLE_RETRY_SECONDS = 2
 
 
-class VisitorConsumer(AsyncWebsocketConsumer):
+class VisitorConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels has no types
     visitor: tokens.Visitor | None = None
     counted = False
     last_seq = 0

@@ -37,7 +37,7 @@ def recent_messages(session_id: UUID, *, before_seq: int, limit: int) -> list[Ch
 
 def inbox(tab: str, user: Any, *, limit: int = 100) -> QuerySet[ChatSession]:
     """Conversations of one tab with something said in them, last active first."""
-    rows = ChatSession.objects.filter(seq__gt=0).select_related("deployment", "owner_user")
+    rows: QuerySet[ChatSession] = ChatSession.objects.filter(seq__gt=0).select_related("deployment", "owner_user")
     return rows.filter(_in_tab(tab, user)).order_by("-last_active_at")[:limit]
 
 

@@ -6,10 +6,10 @@ security. A deployment is one chatbot on one site; its public key finds its tena
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 from uuid import UUID, uuid4
 
-from django.contrib.auth.models import AbstractUser, UserManager
+from django.contrib.auth.models import AbstractUser, BaseUserManager
 from django.core.validators import RegexValidator
 from django.db import models
 
@@ -33,14 +33,18 @@ class Tenant(models.Model):
         return self.name
 
 
-class EmailUserManager(UserManager["User"]):
+class EmailUserManager(BaseUserManager["User"]):
     """Creates users by e-mail address; the address is the login."""
 
-    def create_user(self, email: str, password: str | None = None, **extra: object) -> User:  # type: ignore[override]
-        return self._create_user(email, email, password, **{"is_staff": False, "is_superuser": False, **extra})
+    def create_user(self, email: str, password: str | None = None, **extra: Any) -> User:
+        address = self.normalize_email(email).lower()
+        user = self.model(email=address, username=address, **extra)
+        user.set_password(password)
+        user.save(using=self._db)
+        return user
 
-    def create_superuser(self, email: str, password: str | None = None, **extra: object) -> User:  # type: ignore[override]
-        return self._create_user(email, email, password, **{"is_staff": True, "is_superuser": True, **extra})
+    def create_superuser(self, email: str, password: str | None = None, **extra: Any) -> User:
+        return self.create_user(email, password, is_staff=True, is_superuser=True, **extra)
 
 
 class User(AbstractUser):
@@ -51,7 +55,7 @@ class User(AbstractUser):
     USERNAME_FIELD = "email"
     REQUIRED_FIELDS: ClassVar[list[str]] = []
 
-    objects = EmailUserManager()  # type: ignore[assignment]
+    objects: ClassVar[EmailUserManager] = EmailUserManager()  # type: ignore[assignment]  # ours has no usernames
 
     @property
     def display_name(self) -> str:
