@@ -4,6 +4,7 @@ One run for one `var`. Leftovers of a killed run end first; `ready` is said only
 database, Redis and migrations are there. Every way out passes `stop()`. `manage.py up` is the only caller.
 """
 
+import io
 import os
 import signal
 from collections.abc import Callable, Mapping
@@ -61,7 +62,7 @@ def _prepare() -> bool:
     """Bring the schema up to date as its owner, then check the start; returns whether the database is still empty."""
     call_command("migrate", database="owner", verbosity=0, interactive=False, skip_checks=True)
     try:
-        call_command("check", databases=["default"])
+        call_command("check", databases=["default"], stdout=io.StringIO())
     except SystemCheckError as fault:
         raise StartRefused(str(fault)) from None
     if not settings.DEBUG:
