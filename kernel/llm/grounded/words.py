@@ -39,7 +39,7 @@ def stem(word: str) -> str:
     word = word.lower().replace("\u2019", "'").removesuffix("'s").replace("'", "")
     suffix = next((end for end, least in _SUFFIXES.items() if _ends(word, end, least)), "")
     word = word.removesuffix(suffix) + ("y" if suffix in ("ies", "ied") else "")
-    if len(word) > 3 and word[-1] == word[-2] and word[-1] not in "aeiouls":
+    if len(word) > 3 and word[-1] == word[-2] and word[-1] not in "aeious":
         word = word[:-1]
     if len(word) > 3 and word.endswith("e"):
         word = word[:-1]

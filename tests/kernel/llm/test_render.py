@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernel.llm.briefing import Passage, Utterance
@@ -33,6 +33,7 @@ def test_visitor_text_with_a_fake_end_stays_in_its_block(text: str) -> None:
     assert inside.endswith("\n--- end ---")
 
 
+@settings(deadline=None)
 @given(st.text())
 def test_block_has_one_opening_and_one_end(text: str) -> None:
     lines = block("label", text).split("\n")

@@ -6,7 +6,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
@@ -25,6 +25,7 @@ CALL = PlannedCall("refund", {"order": "H-1"})
 SCALARS = st.none() | st.booleans() | st.integers() | st.text()
 
 
+@settings(deadline=None)
 @given(st.dictionaries(st.text(), SCALARS | st.lists(SCALARS, max_size=3), max_size=4))
 def test_call_block_with_any_argument_is_read_back_as_one_call(args: dict[str, Any]) -> None:
     call = PlannedCall("tool", args)

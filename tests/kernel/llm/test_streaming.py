@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic_ai.messages import (
     PartDeltaEvent,
@@ -47,6 +47,7 @@ def decision(message: str, route: str = "direct") -> str:
     return json.dumps({"route": route, "reason": "r", "response": {"message": message, "suggestions": ["x"]}})
 
 
+@settings(deadline=None)
 @given(message=st.text(min_size=1), sizes=st.lists(st.integers(1, 9), max_size=200))
 async def test_pieces_cut_anywhere_make_up_the_message(message: str, sizes: list[int]) -> None:
     screen = Screen()
@@ -54,6 +55,7 @@ async def test_pieces_cut_anywhere_make_up_the_message(message: str, sizes: list
     assert screen.text == message
 
 
+@settings(deadline=None)
 @given(message=st.text(min_size=1), cut=st.integers(0, 400))
 async def test_output_cut_off_shows_a_beginning_of_the_message(message: str, cut: int) -> None:
     screen = Screen()
