@@ -1,4 +1,4 @@
-"""What may an administrator see of the log? All of it, to read (architecture: order and content cannot be rewritten)."""
+"""What may an administrator see of the log? All of it, to read, and nothing to write."""
 
 from __future__ import annotations
 

@@ -42,8 +42,6 @@ class AuditEvent(TextChoices):
     TURN_FAILED = "turn_failed", "A turn could not be completed"
     MODEL_FELL_BACK = "model_fell_back", "The model failed and the built-in one answered"
     MEMORY_OPS_DROPPED = "memory_ops_dropped", "The model asked to remember something and was not obeyed"
-    INPUT_BLOCKED = "input_blocked", "A gate stopped a visitor's message"
-    OUTPUT_BLOCKED = "output_blocked", "A gate stopped an answer"
     IDENTITY_FAILED = "identity_failed", "Somebody tried to prove who they are and failed"
     LEVEL_RAISED = "level_raised", "A visitor proved who they are"
     LEVEL_EXPIRED = "level_expired", "A visitor's level ran out"
@@ -59,3 +57,11 @@ class AuditEvent(TextChoices):
     APPROVAL_TOKEN_ISSUED = "approval_token_issued", "An approval was signed"
     APPROVAL_VERIFIED = "approval_verified", "An approval was spent"
     APPROVAL_REFUSED = "approval_refused", "An approval did not hold"
+
+    # work
+    WORK_PROPOSED = "work_proposed", "Work was planned"
+    WORK_REFUSED = "work_refused", "A plan was not accepted"
+    WORK_MOVED = "work_moved", "Work went on"
+    WORK_ATTEMPTED = "work_attempted", "An attempt ended"
+    WORK_NOT_APPROVED = "execution_blocked_no_approval", "Work was stopped: its approval did not hold"
+    ARTIFACT_REF_MISMATCH = "artifact_ref_mismatch", "An agent named files that its calls did not leave"

@@ -143,5 +143,7 @@ def newest_entries(chain: UUID, *, below: int | None, limit: int, events: Collec
 
 
 def entry_at(chain: UUID, seq: int) -> AuditEntry | None:
+    if not 0 < seq < 2**63:
+        return None
     found: AuditEntry | None = AuditEntry.objects.filter(chain=chain, seq=seq).first()
     return found

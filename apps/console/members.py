@@ -65,7 +65,9 @@ class StaffRequest(HttpRequest):
 def member_of(user: Any, tenant_id: str) -> Member | None:
     """The user as a member of the tenant with this id (text), or of their oldest one; None for a stranger."""
     memberships = memberships_of(user)
-    chosen = next((one for one in memberships if str(one.tenant_id) == tenant_id), None) or next(iter(memberships), None)
+    chosen = next((one for one in memberships if str(one.tenant_id) == tenant_id), None) or next(
+        iter(memberships), None
+    )
     return _as_member(user, chosen, memberships) if chosen else None
 
 
@@ -132,5 +134,7 @@ def refused(request: StaffRequest, refusal: SilasError) -> HttpResponse:
     if not request.htmx:
         return render(request, "console/refused.html", {"refusal": refusal}, status=refusal.status)
     response = render(request, "console/_notice.html", {"refusal": refusal}, status=refusal.status)
-    response.headers.update({"HX-Retarget": "#notice", "HX-Reswap": "innerHTML", "X-Console-Refusal": refusal.code})
+    response["HX-Retarget"], response["HX-Reswap"] = "#notice", "innerHTML"
+    response["HX-Reselect"] = "p"
+    response["X-Console-Refusal"] = refusal.code
     return response

@@ -40,7 +40,9 @@ def clock(moment: datetime) -> SafeString:
 
 def _time(moment: datetime, text: str, kind: str) -> SafeString:
     exact = timezone.localtime(moment).strftime("%a %d %b %Y, %H:%M:%S %Z")
-    return format_html('<time datetime="{}" title="{}" data-relative="{}">{}</time>', moment.isoformat(), exact, kind, text)
+    return format_html(
+        '<time datetime="{}" title="{}" data-relative="{}">{}</time>', moment.isoformat(), exact, kind, text
+    )
 
 
 def past(seconds: int) -> str:

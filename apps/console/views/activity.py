@@ -9,7 +9,7 @@ from datetime import date, timedelta
 from itertools import groupby
 from pathlib import Path
 
-from django.http import FileResponse
+from django.http import HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import render
 from django.utils import timezone
@@ -95,7 +95,9 @@ def export(request: StaffRequest) -> HttpResponseBase:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "bundle"
         read_chain(chain, lambda view: write_bundle(view, path))
-        return FileResponse(path.open("rb"), as_attachment=True, filename=f"audit-{chain.name}.jsonl")
+        bundle = path.read_bytes()
+    headers = {"Content-Disposition": f'attachment; filename="audit-{chain.name}.jsonl"'}
+    return HttpResponse(bundle, content_type="application/jsonl", headers=headers)
 
 
 def _chain(request: StaffRequest) -> Chain:

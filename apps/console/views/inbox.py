@@ -63,13 +63,14 @@ def _tab(request: StaffRequest) -> str:
 def _inbox(request: StaffRequest, opened: ChatSession | None) -> HttpResponseBase:
     tab, user = _tab(request), request.member.user
     counts = queries.tab_counts(user)
-    shown = {
+    shown: dict[str, Any] = {
         "tab": tab,
         "tabs": [(name, title, counts[name]) for name, title in TABS],
         "conversations": queries.inbox(tab, user),
         "opened": opened,
     }
-    return page(request, "console/inbox.html", at="inbox", **shown, **(_thread(request, opened) if opened else {}))
+    thread = _thread(request, opened) if opened else {}
+    return page(request, "console/inbox.html", at="inbox", **shown, **thread)
 
 
 def _thread(request: StaffRequest, opened: ChatSession) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """What waits for a decision, and what was decided? One active card, the rest as a stack (spec 0.5.1 to 0.5.3).
 
-The gesture a card needs follows from its risk: a tap; a tap and a confirming chip; a slide. It shows that somebody meant
-it and is no authorisation: that is the approval token's, and the role's.
+The gesture a card needs follows from its risk: a tap; a tap and a confirming chip; a slide. It shows that somebody
+meant it and is no authorisation: that is the approval token's, and the role's.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def card_news(request: StaffRequest, card_id: UUID) -> HttpResponseBase:
     if not _is_open(card):
         return _review(request, card)
     response = page(request, "console/_news.html", at="review", **_queue(card))
-    response.headers.update({"HX-Retarget": "#stack", "HX-Reselect": "#stack"})
+    response["HX-Retarget"] = response["HX-Reselect"] = "#stack"
     return response
 
 

@@ -1,0 +1,177 @@
+"""Who may see and press what? Every address with the whole cast."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from django.urls import reverse
+
+from apps.console.members import TENANT_IN_SESSION
+from apps.console.urls import urlpatterns
+from apps.tenants.models import Membership
+from kernel.tenancy import tenant_scope
+from tests.factories.console import HTMX, browser, make_card
+from tests.factories.sessions import make_session, say
+from tests.factories.tenants import make_deployment, make_member
+
+ROLES = ["owner", "approver", "agent", "viewer"]
+READS = ["console-review", "console-card", "console-card-news", "console-inbox", "console-conversation", "console-rail"]
+READS += ["console-activity", "console-entry"]
+WRITES = {
+    "console-decide": ({"verdict": "declined"}, {"owner", "approver"}),
+    "console-take-over": ({}, {"owner", "approver", "agent"}),
+    "console-hand-back": ({}, {"owner", "approver", "agent"}),
+    "console-reply": ({"text": "Hello"}, {"owner", "approver", "agent"}),
+    "console-verify": ({}, {"owner"}),
+    "console-export": ({}, {"owner"}),
+}
+OPEN = {"console-login", "console-logout", "console", "console-tenant"}
+
+
+def _address(name: str, tenant: Any) -> str:
+    """The address of this name, about a new card or conversation of `tenant`."""
+    if name in ("console-card", "console-card-news", "console-decide"):
+        return reverse(name, args=[make_card(tenant).pk])
+    if name == "console-entry":
+        make_card(tenant)
+        return reverse(name, args=[1])
+    if name in ("console-conversation", "console-take-over", "console-hand-back", "console-reply"):
+        session = make_session(make_deployment(tenant))
+        say(session, "Hello")
+        return reverse(name, args=[session.pk])
+    return reverse(name)
+
+
+def test_every_address_is_tried_here() -> None:
+    assert {pattern.name for pattern in urlpatterns} == {*READS, *WRITES, *OPEN}
+
+
+@pytest.mark.parametrize("role", ROLES)
+@pytest.mark.parametrize("name", READS)
+def test_page_is_shown_to_every_member(tenant: Any, name: str, role: str, request: Any) -> None:
+    assert browser(request.getfixturevalue(role)).get(_address(name, tenant)).status_code == 200
+
+
+@pytest.mark.parametrize("role", ROLES)
+@pytest.mark.parametrize("name", WRITES)
+def test_press_is_allowed_to_the_right_roles_only(tenant: Any, name: str, role: str, request: Any) -> None:
+    data, allowed = WRITES[name]
+    response = browser(request.getfixturevalue(role)).post(_address(name, tenant), data)
+    assert (response.status_code == 403) is (role not in allowed)
+
+
+@pytest.mark.parametrize("name", [*READS, *WRITES, "console"])
+def test_address_without_login_leads_to_the_login(tenant: Any, name: str) -> None:
+    address = _address(name, tenant)
+    response = browser().get(address) if name not in WRITES else browser().post(address)
+    assert response.headers["Location"] == f"{reverse('console-login')}?next={address}"
+
+
+@pytest.mark.parametrize("name", [*READS, "console"])
+def test_page_is_refused_to_a_stranger(tenant: Any, stranger: Any, name: str) -> None:
+    assert browser(stranger).get(_address(name, tenant)).status_code == 403
+
+
+@pytest.mark.parametrize("name", [*WRITES, "console-tenant"])
+def test_press_is_refused_to_a_stranger(tenant: Any, stranger: Any, name: str) -> None:
+    assert browser(stranger).post(_address(name, tenant)).status_code == 403
+
+
+@pytest.mark.parametrize("name", ["console-card", "console-card-news", "console-conversation"])
+def test_page_of_another_tenants_thing_is_not_found(tenant: Any, other_tenant: Any, name: str) -> None:
+    foreigner = make_member(other_tenant, "owner")
+    assert browser(foreigner).get(_address(name, tenant)).status_code == 404
+
+
+@pytest.mark.parametrize("name", ["console-decide", "console-take-over", "console-hand-back", "console-reply"])
+def test_press_on_another_tenants_thing_is_not_found(tenant: Any, other_tenant: Any, name: str) -> None:
+    foreigner = make_member(other_tenant, "owner")
+    assert browser(foreigner).post(_address(name, tenant), WRITES[name][0]).status_code == 404
+
+
+@pytest.mark.parametrize("name", ["console-card", "console-conversation", "console-decide"])
+def test_unknown_id_looks_like_a_foreign_one(tenant: Any, owner: Any, name: str) -> None:
+    client, address = browser(owner), reverse(name, args=[uuid4()])
+    response = client.post(address, {"verdict": "declined"}) if name in WRITES else client.get(address)
+    assert response.status_code == 404
+
+
+def test_list_shows_nothing_of_another_tenant(tenant: Any, other_tenant: Any) -> None:
+    make_card(tenant, intent="Secret of the first tenant")
+    page = browser(make_member(other_tenant, "owner")).get(reverse("console-review"))
+    assert "Secret of the first tenant" not in page.content.decode()
+
+
+def test_activity_shows_nothing_of_another_tenant(tenant: Any, other_tenant: Any) -> None:
+    make_card(tenant, intent="Secret of the first tenant")
+    page = browser(make_member(other_tenant, "owner")).get(reverse("console-activity"))
+    assert "Secret of the first tenant" not in page.content.decode()
+
+
+@pytest.mark.parametrize("name", WRITES)
+def test_press_by_get_is_not_allowed(tenant: Any, owner: Any, name: str) -> None:
+    assert browser(owner).get(_address(name, tenant)).status_code == 405
+
+
+@pytest.mark.parametrize("name", [*WRITES, "console-login", "console-logout", "console-tenant"])
+def test_press_without_csrf_token_is_refused(tenant: Any, owner: Any, name: str) -> None:
+    assert browser(owner, csrf=True).post(_address(name, tenant), {"verdict": "declined"}).status_code == 403
+
+
+def test_htmx_request_without_login_is_told_to_go_there(tenant: Any) -> None:
+    response = browser().get(reverse("console-rail"), **HTMX)
+    assert (response.status_code, response["HX-Redirect"][:15]) == (401, "/console/login/")
+
+
+def test_refusal_for_htmx_goes_to_the_notice(tenant: Any, viewer: Any) -> None:
+    response = browser(viewer).post(_address("console-decide", tenant), {"verdict": "declined"}, **HTMX)
+    assert (response.status_code, response["HX-Retarget"]) == (403, "#notice")
+
+
+@pytest.mark.parametrize("name", [*READS, "console-login"])
+def test_page_has_no_inline_script_or_style(tenant: Any, owner: Any, name: str) -> None:
+    client = browser(None if name == "console-login" else owner)
+    html = client.get(_address(name, tenant)).content.decode()
+    assert not re.search(r"<style|style=|<script(?![^>]*\bsrc=)|\son\w+=|javascript:", html)
+
+
+def test_page_allows_scripts_of_its_own_only(owner: Any) -> None:
+    policy = browser(owner).get(reverse("console-review"))["Content-Security-Policy"]
+    assert "script-src 'self';" in f"{policy};"
+
+
+def test_page_is_kept_by_no_cache(owner: Any) -> None:
+    assert "no-store" in browser(owner).get(reverse("console-review"))["Cache-Control"]
+
+
+def test_switch_to_own_other_tenant_opens_it(tenant: Any, other_tenant: Any, owner: Any) -> None:
+    with tenant_scope(other_tenant):
+        Membership.objects.create(user=owner, role="viewer")
+    client = browser(owner)
+    client.post(reverse("console-tenant"), {"tenant": other_tenant.slug})
+    assert other_tenant.name in client.get(reverse("console-inbox")).content.decode()
+
+
+def test_switch_to_foreign_tenant_is_not_found(tenant: Any, other_tenant: Any, owner: Any) -> None:
+    assert browser(owner).post(reverse("console-tenant"), {"tenant": other_tenant.slug}).status_code == 404
+
+
+def test_foreign_tenant_in_the_session_is_not_opened(tenant: Any, other_tenant: Any, owner: Any) -> None:
+    client = browser(owner)
+    session = client.session
+    session[TENANT_IN_SESSION] = str(other_tenant.pk)
+    session.save()
+    assert tenant.name in client.get(reverse("console-inbox")).content.decode()
+
+
+def test_role_in_the_open_tenant_counts_and_no_other(tenant: Any, other_tenant: Any, owner: Any) -> None:
+    """An owner here who only looks on there decides nothing there."""
+    with tenant_scope(other_tenant):
+        Membership.objects.create(user=owner, role="viewer")
+    client = browser(owner)
+    client.post(reverse("console-tenant"), {"tenant": other_tenant.slug})
+    address = reverse("console-decide", args=[make_card(other_tenant).pk])
+    assert client.post(address, {"verdict": "declined"}).status_code == 403

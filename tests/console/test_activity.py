@@ -1,0 +1,145 @@
+"""Does the log read as a story, newest first, and is its proof at hand?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.urls import reverse
+
+from apps.approvals.services import decide_card
+from apps.audit.enums import AuditEvent
+from apps.audit.services import record
+from apps.console import narrative
+from apps.console.narrative import GROUPS, HIGHLIGHTS, Names, Story, tell
+from apps.sessions import handoff
+from kernel.tenancy import tenant_scope
+from tests.factories.audit import make_entries, stranger_verdict, tampering, verdict
+from tests.factories.console import browser, make_card
+from tests.factories.sessions import make_session, say
+
+
+def _page(user: Any, **query: str) -> str:
+    return str(browser(user).get(reverse("console-activity"), query).content.decode())
+
+
+def _tell(event: str, data: dict[str, Any], **known: str) -> Story:
+    return tell(
+        event, actor="user:1", subject="card:2", data=data, names=Names({"user:1": "Ada", "card:2": "Pay", **known})
+    )
+
+
+def test_new_tenant_has_nothing_to_tell(owner: Any) -> None:
+    assert "Nothing happened yet" in _page(owner)
+
+
+def test_decision_is_told_with_who_and_what(tenant: Any, owner: Any) -> None:
+    card = make_card(tenant)
+    with tenant_scope(tenant):
+        decide_card(card.pk, user=owner, verdict="approved")  # type: ignore[arg-type]
+    assert f"<b>{owner.display_name} approved</b> Change the postal address on policy HM-20418" in _page(owner)
+
+
+def test_newest_stands_first(tenant: Any, owner: Any) -> None:
+    card = make_card(tenant)
+    with tenant_scope(tenant):
+        decide_card(card.pk, user=owner, verdict="declined")  # type: ignore[arg-type]
+    page = _page(owner)
+    assert page.index("declined") < page.index("Asked you to decide")
+
+
+def test_entry_about_a_card_leads_to_it(tenant: Any, owner: Any) -> None:
+    card = make_card(tenant)
+    assert f'href="{reverse("console-card", args=[card.pk])}"' in _page(owner)
+
+
+def test_take_over_is_told_with_the_conversation(deployment: Any, agent: Any) -> None:
+    session = make_session(deployment)
+    say(session, "Hello")
+    with tenant_scope(deployment.tenant_id):
+        handoff.take_over(session.pk, agent)
+    page = _page(agent)
+    assert (
+        f"{agent.display_name} took over" in page.replace("<b>", "")
+        and reverse("console-conversation", args=[session.pk]) in page
+    )
+
+
+def test_story_is_paged_without_a_gap(tenant: Any, owner: Any) -> None:
+    make_entries(tenant, 60)
+    client = browser(owner)
+    first = client.get(reverse("console-activity"), {"show": "everything"})
+    second = client.get(reverse("console-activity"), {"show": "everything", "before": first.context["older"]})
+    seqs = [told.entry.seq for page in (first, second) for _, day in page.context["days"] for told in day]
+    assert seqs == list(range(60, 0, -1))
+
+
+@pytest.mark.parametrize("before", ["x", "-1", "9" * 40, "0"])
+def test_broken_page_number_is_no_error(tenant: Any, owner: Any, before: str) -> None:
+    assert browser(owner).get(reverse("console-activity"), {"before": before}).status_code == 200
+
+
+@pytest.mark.parametrize("seq", ["0", "7", "9" * 40])
+def test_unknown_entry_is_not_found(owner: Any, seq: str) -> None:
+    assert browser(owner).get(f"/console/activity/{seq}/").status_code == 404
+
+
+def test_entry_shows_what_is_hashed(tenant: Any, owner: Any) -> None:
+    make_entries(tenant, 1)
+    page = browser(owner).get(reverse("console-entry", args=[1])).content.decode()
+    assert "message_accepted" in page and "genesis" in page
+
+
+def test_filter_leaves_only_its_kind(tenant: Any, owner: Any) -> None:
+    make_card(tenant)
+    make_entries(tenant, 1)
+    shown = browser(owner).get(reverse("console-activity"), {"show": "decisions"}).context["days"]
+    assert [told.entry.event for _, day in shown for told in day] == [AuditEvent.CARD_OPENED]
+
+
+def test_verify_of_a_whole_chain_says_so(tenant: Any, owner: Any) -> None:
+    make_entries(tenant, 3)
+    assert "all 3 entries hold" in browser(owner).post(reverse("console-verify")).content.decode()
+
+
+def test_verify_names_the_first_bad_entry(tenant: Any, owner: Any, superuser_dsn: str) -> None:
+    make_entries(tenant, 3)
+    with tampering(superuser_dsn) as cursor:
+        cursor.execute("UPDATE audit_auditentry SET actor = 'x' WHERE chain = %s AND seq = 2", [tenant.pk])
+    assert "Broken at entry 2 (content)" in browser(owner).post(reverse("console-verify")).content.decode()
+
+
+def test_exported_bundle_is_verified_by_a_stranger(tenant: Any, owner: Any, tmp_path: Path) -> None:
+    make_entries(tenant, 3)
+    path = tmp_path / "bundle"
+    path.write_bytes(browser(owner).post(reverse("console-export")).content)
+    assert stranger_verdict(str(path)) == verdict("--tenant", tenant.slug)
+
+
+def test_every_sentence_is_about_a_known_event() -> None:
+    told = {name.split(":")[0] for name in narrative._SENTENCES} | HIGHLIGHTS | frozenset().union(*GROUPS.values())
+    assert told <= set(AuditEvent.values)
+
+
+@pytest.mark.parametrize("event", AuditEvent.values)
+def test_every_event_can_be_told_without_data(event: str) -> None:
+    assert _tell(event, {}).lead
+
+
+def test_event_without_a_sentence_is_told_by_its_label() -> None:
+    assert _tell("platform_scope_entered", {}).lead == "Somebody looked at more than one tenant"
+
+
+def test_braces_in_a_name_are_only_text() -> None:
+    assert _tell("card_opened", {}, **{"card:2": "{who} {0}"}).rest == "{who} {0}"
+
+
+def test_reason_code_is_told_in_words() -> None:
+    assert "a person said no" in _tell("work_moved", {"status": "blocked", "reason": "approval_denied"}).rest
+
+
+def test_entries_with_odd_ids_are_told(tenant: Any, owner: Any) -> None:
+    with tenant_scope(tenant):
+        record(AuditEvent.TAKEN_OVER, actor="user:not-an-id", subject="session:")
+    assert "Somebody took over" in _page(owner).replace("<b>", "")

@@ -1,0 +1,172 @@
+"""Does staff see who talks with us, and do take over, reply and hand back what they say?"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.urls import reverse
+
+from apps.sessions import chronicle, handoff
+from apps.sessions.enums import EntryKind, Owner, Sender
+from apps.sessions.locks import lock_session
+from apps.sessions.models import ChatSession
+from kernel.tenancy import tenant_scope
+from tests.factories.console import HTMX, browser, make_card
+from tests.factories.sessions import make_session, say
+
+
+@pytest.fixture
+def session(deployment: Any) -> ChatSession:
+    made = make_session(deployment)
+    say(made, "Does my policy cover a burst pipe?")
+    return made
+
+
+def _press(user: Any, name: str, session: ChatSession, **data: str) -> Any:
+    return browser(user).post(reverse(name, args=[session.pk]), data, **HTMX)
+
+
+def _page(user: Any, session: ChatSession, tab: str = "all") -> str:
+    address = reverse("console-conversation", args=[session.pk])
+    return str(browser(user).get(address, {"tab": tab}).content.decode())
+
+
+def _bot_says(session: ChatSession, text: str, payload: dict[str, Any] | None = None) -> None:
+    with tenant_scope(session.tenant_id):
+        locked = lock_session(session.pk)
+        chronicle.append(locked, kind=EntryKind.MESSAGE, sender=Sender.BOT, text=text, payload=payload)
+
+
+def _owner(session: ChatSession) -> str:
+    with tenant_scope(session.tenant_id):
+        return str(ChatSession.objects.get(pk=session.pk).owner)
+
+
+def test_empty_inbox_says_so(owner: Any) -> None:
+    assert "No conversations yet" in browser(owner).get(reverse("console-inbox")).content.decode()
+
+
+def test_conversation_without_a_word_is_not_listed(owner: Any, deployment: Any) -> None:
+    make_session(deployment)
+    assert "No conversations yet" in browser(owner).get(reverse("console-inbox")).content.decode()
+
+
+def test_list_shows_the_last_words(owner: Any, session: ChatSession) -> None:
+    assert "burst pipe" in browser(owner).get(reverse("console-inbox")).content.decode()
+
+
+def test_thread_escapes_what_a_visitor_wrote(owner: Any, session: ChatSession) -> None:
+    say(session, "<script>alert(1)</script>")
+    assert "<script>alert" not in _page(owner, session)
+
+
+@pytest.mark.parametrize(
+    "text", ["<script>alert(1)</script>", "[x](javascript:alert(1))", "<img src=x onerror=alert(1)>"]
+)
+def test_thread_cleans_what_a_model_wrote(owner: Any, session: ChatSession, text: str) -> None:
+    _bot_says(session, text)
+    thread = _page(owner, session).split('id="log"')[1]
+    assert "<script" not in thread and 'href="javascript' not in thread and "<img" not in thread
+
+
+def test_thread_shows_the_bots_markdown(owner: Any, session: ChatSession) -> None:
+    _bot_says(session, "Yes, **up to £50,000**.")
+    assert "<strong>up to £50,000</strong>" in _page(owner, session)
+
+
+def test_thread_shows_the_cited_passage(owner: Any, session: ChatSession) -> None:
+    cited = {"citations": [{"title": "Home policy, 4.2", "quote": "Sudden escape of water", "document_id": "x"}]}
+    _bot_says(session, "Yes.", cited)
+    page = _page(owner, session)
+    assert "Home policy, 4.2" in page and "Sudden escape of water" in page
+
+
+def test_take_over_silences_the_bot(agent: Any, session: ChatSession) -> None:
+    _press(agent, "console-take-over", session)
+    assert _owner(session) == Owner.HUMAN
+
+
+def test_take_over_opens_the_composer(agent: Any, session: ChatSession) -> None:
+    assert "data-composer" not in _page(agent, session)
+    _press(agent, "console-take-over", session)
+    assert "data-composer" in _page(agent, session)
+
+
+def test_reply_appears_under_the_persons_name(agent: Any, session: ChatSession) -> None:
+    _press(agent, "console-take-over", session)
+    _press(agent, "console-reply", session, text="I am looking into it.")
+    page = _page(agent, session)
+    assert f"<b>{agent.display_name}</b>" in page and "I am looking into it." in page
+
+
+@pytest.mark.parametrize("text", ["", "   ", "x" * 4001])
+def test_reply_without_words_or_too_long_is_refused(agent: Any, session: ChatSession, text: str) -> None:
+    _press(agent, "console-take-over", session)
+    assert _press(agent, "console-reply", session, text=text).status_code == 400
+
+
+def test_reply_before_taking_over_is_refused(agent: Any, session: ChatSession) -> None:
+    assert _press(agent, "console-reply", session, text="Hello").status_code == 409
+
+
+def test_hand_back_lets_the_bot_answer_again(agent: Any, session: ChatSession) -> None:
+    _press(agent, "console-take-over", session)
+    _press(agent, "console-hand-back", session)
+    assert _owner(session) == Owner.BOT
+
+
+def test_conversation_of_a_colleague_cannot_be_answered(agent: Any, owner: Any, session: ChatSession) -> None:
+    _press(agent, "console-take-over", session)
+    assert _press(owner, "console-take-over", session).status_code == 409
+    assert f"{agent.display_name} is answering here" in _page(owner, session)
+
+
+def test_viewer_is_told_that_looking_is_all(viewer: Any, session: ChatSession) -> None:
+    page = _page(viewer, session)
+    assert "lets you look, not answer" in page and "Take over</button>" not in page
+
+
+def test_tabs_hold_what_their_names_say(agent: Any, deployment: Any, session: ChatSession) -> None:
+    mine, waiting = make_session(deployment), make_session(deployment)
+    for one in (mine, waiting):
+        say(one, "Hello")
+    with tenant_scope(deployment.tenant_id):
+        handoff.take_over(mine.pk, agent)
+        handoff.want_person(lock_session(waiting.pk))
+    found = {
+        tab: [one.pk for one in browser(agent).get(reverse("console-inbox"), {"tab": tab}).context["conversations"]]
+        for tab in ("mine", "bot", "unassigned")
+    }
+    assert found == {"mine": [mine.pk], "bot": [session.pk], "unassigned": [waiting.pk]}
+
+
+def test_unknown_tab_shows_all(agent: Any, session: ChatSession) -> None:
+    assert browser(agent).get(reverse("console-inbox"), {"tab": "x"}).context["tab"] == "all"
+
+
+def test_badge_counts_visitors_who_wait_for_a_person(agent: Any, session: ChatSession) -> None:
+    with tenant_scope(session.tenant_id):
+        handoff.want_person(lock_session(session.pk))
+    page = browser(agent).get(reverse("console-rail")).content.decode()
+    assert '<span class="count" id="wanted-count">1</span>' in page
+
+
+def test_contact_shows_the_level_and_what_waits(agent: Any, session: ChatSession) -> None:
+    make_card(session.tenant, session_id=session.pk, intent="Change the address")
+    page = _page(agent, session).split('id="contact"')[1]
+    assert "not confirmed" in page and "Change the address" in page
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_inbox_takes_the_same_queries_for_any_number(
+    deployment: Any, owner: Any, count: int, django_assert_num_queries: Any
+) -> None:
+    for _ in range(count):
+        say(make_session(deployment), "Hello")
+    client = browser(owner)
+    with django_assert_num_queries(QUERIES_OF_INBOX):
+        client.get(reverse("console-inbox"))
+
+
+QUERIES_OF_INBOX = 16

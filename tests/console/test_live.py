@@ -1,0 +1,115 @@
+"""Do open consoles hear what was committed, in their own tenant, and nobody else?"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from asgiref.sync import sync_to_async
+from channels.testing import WebsocketCommunicator
+from django.contrib.auth.models import AnonymousUser
+
+from apps.console.consumers import ConsoleConsumer
+from apps.console.members import TENANT_IN_SESSION
+from apps.sessions import handoff
+from kernel.tenancy import tenant_scope
+from tests.factories.console import make_card
+from tests.factories.sessions import make_session, say
+from tests.factories.tenants import make_member
+
+ORIGIN = [(b"host", b"console.test"), (b"origin", b"https://console.test")]
+
+
+def _line(user: Any, session: dict[str, Any] | None = None, headers: Any = ORIGIN) -> WebsocketCommunicator:
+    line = WebsocketCommunicator(ConsoleConsumer.as_asgi(), "/ws/console/", headers=headers)
+    line.scope.update(user=user, session=session or {})
+    return line
+
+
+async def _ready(user: Any, **scope: Any) -> WebsocketCommunicator:
+    line = _line(user, **scope)
+    await line.connect()
+    assert await line.receive_json_from(3) == {"type": "ready"}
+    return line
+
+
+async def _in_thread(step: Any, *args: Any, **kwargs: Any) -> Any:
+    return await sync_to_async(step, thread_sensitive=False)(*args, **kwargs)
+
+
+async def _close_code(line: WebsocketCommunicator) -> int:
+    await line.connect()
+    return int((await line.receive_output(3))["code"])
+
+
+async def test_card_that_opened_is_told(tenant: Any, owner: Any) -> None:
+    line = await _ready(owner)
+    await _in_thread(make_card, tenant)
+    assert await line.receive_json_from(3) == {"type": "changed", "what": "cards"}
+    await line.disconnect()
+
+
+async def test_conversation_that_changed_is_told(deployment: Any, owner: Any) -> None:
+    session = await _in_thread(make_session, deployment)
+    line = await _ready(owner)
+    await _in_thread(say, session, "Hello")
+    assert await line.receive_json_from(3) == {"type": "changed", "what": f"session:{session.pk}"}
+    await line.disconnect()
+
+
+async def test_change_of_another_tenant_is_not_told(tenant: Any, other_tenant: Any) -> None:
+    line = await _ready(await _in_thread(make_member, other_tenant, "owner"))
+    await _in_thread(make_card, tenant)
+    assert await line.receive_nothing(0.3)
+    await line.disconnect()
+
+
+async def test_change_that_was_rolled_back_is_not_told(tenant: Any, deployment: Any, owner: Any) -> None:
+    session = await _in_thread(make_session, deployment)
+    line = await _ready(owner)
+
+    def break_off() -> None:
+        with tenant_scope(tenant):
+            handoff.take_over(session.pk, owner)
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        await _in_thread(break_off)
+    assert await line.receive_nothing(0.3)
+    await line.disconnect()
+
+
+async def test_foreign_tenant_in_the_session_is_not_listened_to(tenant: Any, other_tenant: Any, owner: Any) -> None:
+    line = await _ready(owner, session={TENANT_IN_SESSION: str(other_tenant.pk)})
+    await _in_thread(make_card, other_tenant)
+    assert await line.receive_nothing(0.3)
+    await line.disconnect()
+
+
+async def test_socket_without_login_is_closed(database: None) -> None:
+    assert await _close_code(_line(AnonymousUser())) == 4001
+
+
+async def test_socket_of_a_stranger_is_closed(stranger: Any) -> None:
+    assert await _close_code(_line(stranger)) == 4003
+
+
+async def test_socket_from_another_site_is_closed(owner: Any) -> None:
+    foreign = [(b"host", b"console.test"), (b"origin", b"https://evil.test")]
+    assert await _close_code(_line(owner, headers=foreign)) == 4003
+
+
+@pytest.mark.parametrize("text", ["not json", '{"type":"changed"}'])
+async def test_socket_ignores_what_it_is_told(owner: Any, text: str) -> None:
+    line = await _ready(owner)
+    await line.send_to(text_data=text)
+    assert await line.receive_nothing(0.2)
+    await line.disconnect()
+
+
+async def test_lost_line_leaves_no_task_behind(owner: Any) -> None:
+    before = len(asyncio.all_tasks())
+    line = await _ready(owner)
+    await line.disconnect()
+    assert len(asyncio.all_tasks()) <= before + 1

@@ -1,0 +1,223 @@
+"""Does a card say what it must, and does a press do what the button says?"""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.urls import reverse
+
+from apps.approvals.enums import CardStatus, Risk
+from apps.approvals.models import Card
+from apps.approvals.services import decide_card
+from kernel.clock import now
+from kernel.tenancy import tenant_scope
+from tests.factories.console import HTMX, browser, make_card
+from tests.rivals import race
+
+
+def _decide(user: Any, card: Card, **data: str) -> Any:
+    return browser(user).post(reverse("console-decide", args=[card.pk]), {"verdict": "approved", **data}, **HTMX)
+
+
+def _card(card: Card) -> Card:
+    with tenant_scope(card.tenant_id):
+        found: Card = Card.objects.get(pk=card.pk)
+    return found
+
+
+def _page(user: Any, card: Card | None = None) -> str:
+    address = reverse("console-card", args=[card.pk]) if card else reverse("console-review")
+    return str(browser(user).get(address).content.decode())
+
+
+def test_empty_queue_says_so(owner: Any) -> None:
+    assert "Nothing waits for a decision" in _page(owner)
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        "Change the postal address on policy HM-20418",
+        "Medium risk",
+        "Maria moved on Monday",
+        "Approve, change the address",
+        "Decline, nothing changes",
+        "1 policy",
+        "18 Alder Court",
+        "Flat 3, 41 Canal Wharf",
+        "postcode is new",
+    ],
+)
+def test_card_shows_what_the_contract_asks_for(tenant: Any, owner: Any, wanted: str) -> None:
+    make_card(tenant, risk=Risk.MEDIUM)
+    assert wanted in _page(owner)
+
+
+def test_card_with_markup_in_its_words_is_escaped(tenant: Any, owner: Any) -> None:
+    make_card(tenant, intent="<img src=x onerror=alert(1)>")
+    assert "<img" not in _page(owner)
+
+
+def test_first_active_card_is_the_one_that_waited_longest(tenant: Any, owner: Any) -> None:
+    oldest, newest = make_card(tenant, intent="Oldest"), make_card(tenant, intent="Newest")
+    page = browser(owner).get(reverse("console-review"))
+    assert (page.context["card"], page.context["stack"]) == (oldest, [newest])
+
+
+@pytest.mark.parametrize(
+    ("risk", "is_open"), [("low", False), ("medium", False), ("high", True), ("irreversible", True)]
+)
+def test_details_are_open_for_grave_cards_only(tenant: Any, owner: Any, risk: str, is_open: bool) -> None:
+    page = _page(owner, make_card(tenant, risk=Risk(risk)))
+    assert ("<details open><summary>Plan" in page) is is_open
+
+
+def test_decline_stands_last(tenant: Any, owner: Any) -> None:
+    page = _page(owner, make_card(tenant))
+    assert re.findall(r'name="verdict" value="(\w+)"', page) == ["approved", "declined"]
+
+
+def test_low_card_is_approved_with_one_press(tenant: Any, owner: Any) -> None:
+    card = make_card(tenant)
+    _decide(owner, card)
+    assert _card(card).status == CardStatus.DECIDED
+
+
+def test_medium_card_asks_for_a_confirming_press(tenant: Any, owner: Any) -> None:
+    card = make_card(tenant, risk=Risk.MEDIUM)
+    page = _decide(owner, card).content.decode()
+    assert _card(card).status == CardStatus.OPEN and "Confirm, change the address" in page
+
+
+def test_medium_card_confirmed_is_approved(tenant: Any, owner: Any) -> None:
+    card = make_card(tenant, risk=Risk.MEDIUM)
+    _decide(owner, card, confirmed="chip")
+    assert _card(card).status == CardStatus.DECIDED
+
+
+@pytest.mark.parametrize("risk", [Risk.HIGH, Risk.IRREVERSIBLE])
+@pytest.mark.parametrize("half", [{}, {"slid": "99"}, {"confirmed": "chip"}])
+def test_grave_card_without_the_whole_slide_stays_open(
+    tenant: Any, owner: Any, risk: Risk, half: dict[str, str]
+) -> None:
+    card = make_card(tenant, risk=risk)
+    _decide(owner, card, **half)
+    assert _card(card).status == CardStatus.OPEN
+
+
+@pytest.mark.parametrize("risk", [Risk.HIGH, Risk.IRREVERSIBLE])
+def test_grave_card_slid_is_approved(tenant: Any, owner: Any, risk: Risk) -> None:
+    card = make_card(tenant, risk=risk)
+    _decide(owner, card, slid="100")
+    assert _card(card).status == CardStatus.DECIDED
+
+
+@pytest.mark.parametrize("risk", list(Risk))
+def test_any_card_is_declined_with_one_press(tenant: Any, owner: Any, risk: Risk) -> None:
+    card = make_card(tenant, risk=risk)
+    _decide(owner, card, verdict="declined")
+    with tenant_scope(tenant):
+        assert Card.objects.get(pk=card.pk).decision.verdict == "declined"
+
+
+@pytest.mark.parametrize("verdict", ["", "yes", "conditional", "edit_requested"])
+def test_other_verdict_is_refused(tenant: Any, owner: Any, verdict: str) -> None:
+    assert _decide(owner, make_card(tenant), verdict=verdict).status_code == 400
+
+
+def test_next_card_comes_up_after_a_decision(tenant: Any, owner: Any) -> None:
+    first, second = make_card(tenant), make_card(tenant, intent="The next one")
+    response = _decide(owner, first)
+    assert (response.context["card"], response["HX-Replace-Url"]) == (second, reverse("console-card", args=[second.pk]))
+
+
+def test_decision_is_confirmed_in_words(tenant: Any, owner: Any) -> None:
+    assert "Approved: Change the postal address" in _decide(owner, make_card(tenant)).content.decode()
+
+
+def test_second_decision_is_refused_with_who_decided(tenant: Any, owner: Any, approver: Any) -> None:
+    card = make_card(tenant)
+    _decide(approver, card, verdict="declined")
+    response = _decide(owner, card)
+    assert response.status_code == 409 and f"by {approver.display_name}" in response.content.decode()
+
+
+def test_rivals_decide_a_card_once(tenant: Any, owner: Any, approver: Any) -> None:
+    card = make_card(tenant)
+    answers = race(lambda: _decide(owner, card), lambda: _decide(approver, card, verdict="declined"))
+    assert sorted(answer.status_code for answer in answers) == [200, 409]
+
+
+def test_expired_card_is_refused_and_says_so(tenant: Any, owner: Any) -> None:
+    card = make_card(tenant)
+    with tenant_scope(tenant):
+        past = now() - timedelta(hours=1)
+        Card.objects.filter(pk=card.pk).update(created_at=past - timedelta(hours=1), expires_at=past)
+    response = _decide(owner, card)
+    assert response.status_code == 409 and "<b>Expired</b>" in response.content.decode()
+
+
+def test_withdrawn_card_says_so(tenant: Any, owner: Any) -> None:
+    card = make_card(tenant)
+    with tenant_scope(tenant):
+        Card.objects.filter(pk=card.pk).update(status=CardStatus.WITHDRAWN)
+    assert "<b>Withdrawn.</b>" in _page(owner, card)
+
+
+@pytest.mark.parametrize("role", ["agent", "viewer"])
+def test_card_for_those_who_cannot_decide_has_no_buttons(tenant: Any, role: str, request: Any) -> None:
+    page = _page(request.getfixturevalue(role), make_card(tenant))
+    assert "Only an owner or an approver can decide this" in page and 'name="verdict"' not in page
+
+
+def test_news_about_an_open_card_leave_the_card_alone(tenant: Any, owner: Any) -> None:
+    response = browser(owner).get(reverse("console-card-news", args=[make_card(tenant).pk]), **HTMX)
+    assert response["HX-Retarget"] == "#stack" and 'id="card"' not in response.content.decode()
+
+
+def test_news_about_a_settled_card_show_who_settled_it(tenant: Any, owner: Any, approver: Any) -> None:
+    card = make_card(tenant)
+    with tenant_scope(tenant):
+        decide_card(card.pk, user=approver, verdict="declined")  # type: ignore[arg-type]
+    page = browser(owner).get(reverse("console-card-news", args=[card.pk]), **HTMX).content.decode()
+    assert f"by {approver.display_name}" in page
+
+
+def test_badge_counts_the_open_cards(tenant: Any, owner: Any) -> None:
+    make_card(tenant)
+    make_card(tenant)
+    page = browser(owner).get(reverse("console-rail")).content.decode()
+    assert '<span class="count" id="review-count">2</span>' in page
+
+
+def test_queue_with_many_grave_cards_says_so(tenant: Any, owner: Any) -> None:
+    for _ in range(6):
+        make_card(tenant, risk=Risk.MEDIUM)
+    assert "6 need care" in _page(owner)
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_review_takes_the_same_queries_for_any_number_of_cards(
+    tenant: Any, owner: Any, count: int, django_assert_num_queries: Any
+) -> None:
+    for _ in range(count):
+        make_card(tenant)
+    client = browser(owner)
+    with django_assert_num_queries(QUERIES_OF_REVIEW):
+        client.get(reverse("console-review"))
+
+
+QUERIES_OF_REVIEW = 12
+
+
+def test_decision_that_fails_leaves_nothing_behind(tenant: Any, owner: Any, settings: Any) -> None:
+    """Without the signing key no token can be minted; the whole press is undone."""
+    settings.SILAS_SIGNING_KEY = ""
+    card = make_card(tenant)
+    client = browser(owner)
+    client.raise_request_exception = False
+    client.post(reverse("console-decide", args=[card.pk]), {"verdict": "approved"})
+    assert _card(card).status == CardStatus.OPEN

@@ -1,0 +1,44 @@
+"""A browser for tests that is logged in as somebody, and things to look at."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.test import Client
+
+from apps.approvals.enums import Risk
+from apps.approvals.models import Card
+from apps.approvals.schemas import Fact
+from tests.factories.approvals import open_card
+
+HTMX = {"HTTP_HX_REQUEST": "true"}
+
+
+def browser(user: Any = None, *, csrf: bool = False) -> Client:
+    client = Client(enforce_csrf_checks=csrf)
+    if user is not None:
+        client.force_login(user)
+    return client
+
+
+def make_card(tenant: Any, *, risk: Risk = Risk.LOW, **fields: Any) -> Card:
+    """A card as the desk of an insurance would show it."""
+    scopes = {Risk.LOW: "single_step", Risk.MEDIUM: "full_plan", Risk.HIGH: "standing", Risk.IRREVERSIBLE: "full_plan"}
+    return open_card(
+        tenant,
+        **{
+            "scope": scopes[risk] if risk != Risk.HIGH else "connection_manage",
+            "reversible": risk != Risk.IRREVERSIBLE,
+            "intent": "Change the postal address on policy HM-20418",
+            "rationale": "Maria moved on Monday. Her identity was verified four minutes ago by name and date of birth.",
+            "consequence": {"approve": "Change the address", "decline": "Nothing changes"},
+            "affected": "1 policy",
+            "facts": [
+                Fact("Address", before="18 Alder Court, Leeds LS2 7HX", after="Flat 3, 41 Canal Wharf, Leeds LS11 5PS"),
+                Fact("Can be undone", text="Yes"),
+                Fact("Proved by", text="1 check outside the agent"),
+            ],
+            "details": {"checks": [{"name": "postcode_is_new"}], "body": "Change it."},
+            **fields,
+        },
+    )
