@@ -48,3 +48,9 @@ def uses_of(nonce: str, *, bound_hash: str) -> tuple[int, bool]:
         used=Count("pk"), bound=Count("pk", filter=Q(bound_hash=bound_hash))
     )
     return int(found["used"]), bool(found["bound"])
+
+
+def use_of(nonce: str, *, bound_hash: str) -> TokenUse:
+    """The use of a token that was spent for exactly this content; only after `check` said that there is one."""
+    use: TokenUse = TokenUse.objects.get(token_nonce=nonce, bound_hash=bound_hash)
+    return use

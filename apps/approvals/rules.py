@@ -38,10 +38,12 @@ _LADDER = list(Risk)
 
 
 def risk_of(scope: ApprovalScope, *, reversible: bool, at_least: Risk = Risk.LOW) -> Risk:
-    """The rung of a card. `at_least` is what a skill declares for its tool: it can raise, never lower."""
-    if not reversible:
-        return Risk.IRREVERSIBLE
-    return max(SCOPE_RISK[scope], at_least, key=_LADDER.index)
+    """The rung of a card. `at_least` is what a skill declares for its tool: it can raise, never lower.
+
+    What cannot be undone stands one rung above what can; only the gravest of it is called irreversible.
+    """
+    rung = max(_LADDER.index(SCOPE_RISK[scope]), _LADDER.index(at_least))
+    return _LADDER[rung if reversible else min(rung + 1, len(_LADDER) - 1)]
 
 
 def signed_bytes(claims: TokenClaims) -> bytes:

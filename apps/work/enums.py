@@ -46,6 +46,7 @@ class WorkReason(TextChoices):
     BUDGET = "budget_exceeded", "the budget was used up"
     VERIFICATION = "verification_failed", "the outside checks did not pass"
     GATE = "gate_blocked", "policy does not allow it"
+    HALTED = "halted", "a person stopped it"
     TOOL = "tool_failure", "a tool failed"
     UNCERTAIN = "effect_uncertain", "it cannot be known whether the action took effect"
     LINKAGE = "linkage_missing", "what this builds on is missing"

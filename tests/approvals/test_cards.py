@@ -142,7 +142,7 @@ def test_decision_cannot_be_rewritten(tenant: Any, owner: Any) -> None:
 
 
 def test_open_card_takes_risk_from_scope_and_reversibility(tenant: Any) -> None:
-    assert open_card(tenant, reversible=False).risk == Risk.IRREVERSIBLE
+    assert open_card(tenant, reversible=False).risk == Risk.HIGH
 
 
 def test_open_card_keeps_facts_without_blanks(tenant: Any) -> None:

@@ -381,9 +381,18 @@ def test_risk_of_reversible_scope(scope: ApprovalScope, risk: Risk) -> None:
     assert rules.risk_of(scope, reversible=True) is risk
 
 
-@pytest.mark.parametrize("scope", ApprovalScope)
-def test_risk_of_anything_that_cannot_be_undone_is_irreversible(scope: ApprovalScope) -> None:
-    assert rules.risk_of(scope, reversible=False) is Risk.IRREVERSIBLE
+@pytest.mark.parametrize(
+    ("scope", "floor", "risk"),
+    [
+        (ApprovalScope.SINGLE_STEP, Risk.LOW, Risk.MEDIUM),
+        (ApprovalScope.FULL_PLAN, Risk.LOW, Risk.HIGH),
+        (ApprovalScope.FULL_PLAN, Risk.HIGH, Risk.IRREVERSIBLE),
+        (ApprovalScope.STANDING, Risk.LOW, Risk.IRREVERSIBLE),
+        (ApprovalScope.FULL_PLAN, Risk.IRREVERSIBLE, Risk.IRREVERSIBLE),
+    ],
+)
+def test_risk_of_what_cannot_be_undone_is_one_rung_higher(scope: ApprovalScope, floor: Risk, risk: Risk) -> None:
+    assert rules.risk_of(scope, reversible=False, at_least=floor) is risk
 
 
 @given(st.sampled_from(ApprovalScope), st.sampled_from(Risk))

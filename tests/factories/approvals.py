@@ -23,7 +23,7 @@ def open_card(tenant: Any, plan: dict[str, Any] | None = None, **fields: Any) ->
         return services.open_card(
             CardKind.PLAN,
             **{
-                "subject_kind": "work_item",
+                "subject_kind": "thing",
                 "subject_id": uuid4(),
                 "payload": plan,
                 "scope": ApprovalScope.FULL_PLAN,

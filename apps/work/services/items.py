@@ -1,0 +1,72 @@
+"""How does a work item come to be, and how does it move? Every change of status is written down and told, here only."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from apps.audit.enums import AuditEvent
+from apps.audit.services import record
+from apps.work import rules, signals, wording
+from apps.work.enums import WorkItemStatus, WorkReason
+from apps.work.models import WorkItem
+from apps.work.schemas import WorkItemSpec
+from kernel.clock import now
+from kernel.errors import SilasError
+
+
+def create_item(
+    spec: WorkItemSpec,
+    *,
+    deployment_id: UUID | None,
+    session_id: UUID | None,
+    trace_id: str,
+    subject: str = "",
+    requested_by: str = "visitor",
+) -> WorkItem:
+    """Store what was promised. The plan's own id is the row's; `spec.parent` is a work item of the same tenant."""
+    moment = now()
+    item: WorkItem = WorkItem.objects.create(
+        id=UUID(spec.id),
+        deployment_id=deployment_id,
+        session_id=session_id,
+        parent_id=UUID(spec.parent) if spec.parent else None,
+        type=spec.type,
+        title=spec.title,
+        plan=spec.as_text(),
+        plan_hash=spec.plan_hash,
+        subject=subject,
+        requested_by=requested_by,
+        trace_id=trace_id,
+        created_at=moment,
+        updated_at=moment,
+    )
+    data = {"type": item.type, "plan_hash": item.plan_hash, "requested_by": requested_by}
+    record(AuditEvent.WORK_PROPOSED, subject=f"work:{item.pk}", data=data)
+    return item
+
+
+def move(
+    item: WorkItem,
+    status: WorkItemStatus,
+    *,
+    reason: WorkReason = WorkReason.NONE,
+    next_steps: list[str] | None = None,
+    **changes: Any,
+) -> None:
+    """Take the item to `status`, with `changes` of its other fields, and tell the rooms above.
+
+    Raises `SilasError("work_settled")` when the item may not go there, or has been moved by somebody else meanwhile.
+    """
+    old = WorkItemStatus(item.status)
+    values = {"status": status, "reason": reason, "next_steps": next_steps or [], "updated_at": now(), **changes}
+    if not rules.may_move(old, status) or not WorkItem.objects.filter(pk=item.pk, status=old).update(**values):
+        raise SilasError("work_settled", "This work has ended or moved on already.", status=409)
+    for name, value in values.items():
+        setattr(item, name, value)
+    record(AuditEvent.WORK_MOVED, subject=f"work:{item.pk}", data={"status": status.value, "reason": reason.value})
+    announce(item, wording.sentence(status, reason, item.title))
+
+
+def announce(item: WorkItem, text: str) -> None:
+    signals.work_changed(item, item.status, text, list(item.next_steps))

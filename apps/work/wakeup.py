@@ -1,0 +1,27 @@
+"""How does a worker learn that something waits? A poke after the commit; the rows on the bus are the truth.
+
+A broker that is away costs seconds: the bus's sweep pokes again. It never fails or delays what was committed.
+"""
+
+from __future__ import annotations
+
+import logging
+from uuid import UUID
+
+from celery import current_app
+from django.db import transaction
+from kombu.exceptions import OperationalError
+
+EXECUTE = "work.execute"
+_log = logging.getLogger(__name__)
+
+
+def after_commit(tenant_id: UUID) -> None:
+    transaction.on_commit(lambda: _poke(tenant_id), robust=True)
+
+
+def _poke(tenant_id: UUID) -> None:
+    try:
+        current_app.send_task(EXECUTE, args=(str(tenant_id),), retry=False)
+    except OperationalError:
+        _log.warning("work_poke_lost tenant=%s", tenant_id)

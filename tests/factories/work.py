@@ -1,0 +1,157 @@
+"""A desk that can act: a deployment with an adopted goal, a skill that notes a number on an order, and plans for it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+from apps.approvals import services as approvals
+from apps.approvals.enums import ApprovalVerdict
+from apps.approvals.models import Card
+from apps.gates.schemas import GateSpec
+from apps.skills.models import Record
+from apps.tenants.models import Deployment
+from apps.work import services
+from apps.work.models import WorkItem
+from apps.work.schemas import Proposal
+from kernel.llm.calls import PlannedCall, call_block
+from kernel.tenancy import tenant_scope
+from tests.factories.sessions import make_session
+from tests.factories.skills import acting_tool, install, make_folder, read_tool, save_record
+from tests.factories.tenants import make_deployment
+
+NOTE = """
+import json
+call = json.load(open("call.json"))
+row = next(r for r in json.load(open("/sandbox/records/orders.json")) if r["key"] == call["args"]["order"])
+change = {"book": "orders", "key": row["key"], "revision": row["revision"], "set": {"note": call["args"]["note"]}}
+json.dump([change], open("/sandbox/out/changes.json", "w"))
+print(json.dumps({"say": "noted"}))
+"""
+NOTED = """
+import json
+calls = json.load(open("/sandbox/call/calls.json"))
+rows = {row["key"]: row["data"] for row in json.load(open("/sandbox/records/orders.json"))}
+good = all(rows[c["args"]["order"]].get("note") == c["args"]["note"] for c in calls if c["tool"] == "act")
+print("done" if good else "not done")
+"""
+ARGS = {
+    "type": "object",
+    "properties": {"order": {"type": "string"}, "note": {"type": "number", "minimum": 0}},
+    "required": ["order", "note"],
+}
+TEMPLATE = "Note it.\n\n" + call_block(PlannedCall("act", {"note": "$note", "order": "$order"}))
+CAP = GateSpec(
+    name="cap",
+    on="on_tool_call",
+    type="numeric_range",
+    extract="note",
+    auto_approve={"min": 0, "max": 25},
+    require_approval={"min": 25, "max": 100},
+    block={"outside": (0, 100)},
+    on_block="too_much",
+    config={"tools": ["act"]},
+)
+GOAL = f"""---
+id: goal
+type: goal
+title: Look after orders
+schedule: always_on
+skills: [test-desk]
+access_levels:
+  public: {{tools: [look]}}
+  verified: {{tools: [look, act]}}
+escalation:
+  too_much: {{action: respond, message: Notes above 100 are not made here.}}
+failure_context: |
+{chr(10).join("  " + line for line in TEMPLATE.splitlines())}
+---
+Be kind.
+"""
+
+
+@dataclass(frozen=True)
+class Desk:
+    """Everything a test of work needs, and the verbs it uses over and over."""
+
+    tenant: Any
+    deployment: Deployment
+    goal_id: UUID
+    customer: str = "C-1"
+
+    def propose(self, *calls: PlannedCall, **fields: Any) -> Proposal:
+        with tenant_scope(self.tenant):
+            return services.propose(
+                **{
+                    "deployment": self.deployment,
+                    "session_id": make_session(self.deployment).pk,
+                    "plan_markdown": plan(*(calls or (note(),))),
+                    "access": frozenset({"look", "act"}),
+                    "subject": self.customer,
+                    "gates": (CAP,),
+                    "trace_id": "trace",
+                    **fields,
+                }
+            )
+
+    def waiting(self, value: float = 50) -> WorkItem:
+        """An item that waits for a person."""
+        proposal = self.propose(note(value))
+        assert proposal.work_item_id is not None
+        return self.item(proposal.work_item_id)
+
+    def approved(self, user: Any, value: float = 50) -> WorkItem:
+        item = self.waiting(value)
+        self.decide(item, user)
+        return self.item(item.pk)
+
+    def decide(self, item: WorkItem, user: Any, verdict: ApprovalVerdict = ApprovalVerdict.APPROVED) -> None:
+        with tenant_scope(self.tenant):
+            approvals.decide_card(self.card(item).pk, user=user, verdict=verdict)
+
+    def card(self, item: WorkItem) -> Card:
+        with tenant_scope(self.tenant):
+            card: Card = Card.objects.get(subject_id=item.pk)
+            return card
+
+    def item(self, item_id: UUID) -> WorkItem:
+        with tenant_scope(self.tenant):
+            item: WorkItem = WorkItem.objects.select_related("approval_token", "parent").get(pk=item_id)
+            return item
+
+    def order(self, key: str = "H-1") -> Record:
+        with tenant_scope(self.tenant):
+            row: Record = Record.objects.get(book="orders", key=key)
+            return row
+
+    def allow_standing(self, user: Any, *, uses: int = 3) -> None:
+        """Let the goal's template run without asking."""
+        with tenant_scope(self.tenant):
+            goal = WorkItem.objects.get(pk=self.goal_id)
+            card = services.ask_for_standing(goal, uses=uses, days=30, rationale="It is small.")
+            approvals.decide_card(card.pk, user=user, verdict=ApprovalVerdict.APPROVED)
+
+
+def make_desk(tenant: Any, folder: Path, *, script: str = NOTE, check: str = NOTED, **tool: Any) -> Desk:
+    files = {"scripts/act.py": script, "checks/done.py": check}
+    install(tenant, make_folder(folder, tools=[read_tool(), acting_tool(args=ARGS, **tool)], files=files))
+    save_record(tenant, "orders", "H-1", subject="C-1", total=120)
+    save_record(tenant, "orders", "H-2", subject="C-2", total=80)
+    save_record(tenant, "orders", "H-3", subject="C-1", total=30)
+    deployment = make_deployment(tenant)
+    with tenant_scope(tenant):
+        goal = services.adopt_goal(GOAL, deployment_id=deployment.pk, requested_by="user:test")
+        deployment.active_goal_id = goal.pk
+        deployment.save(update_fields=["active_goal_id"])
+    return Desk(tenant, deployment, goal.pk)
+
+
+def note(value: float = 50, order: str = "H-1") -> PlannedCall:
+    return PlannedCall("act", {"order": order, "note": value})
+
+
+def plan(*calls: PlannedCall, front: str = "", prose: str = "# Context\nThe customer asked.") -> str:
+    blocks = "\n\n".join(call_block(call) for call in calls)
+    return f"---\nid: task-x\ntype: task\ntitle: A model's own title\n{front}---\n{prose}\n\n# What to do\n\n{blocks}\n"

@@ -1,0 +1,250 @@
+"""An approved item is carried out once, proved from outside, and told; whatever goes wrong stops it with a reason."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+import time_machine
+
+from apps.bus import services as bus
+from apps.bus.models import QueueMessage
+from apps.gates.services import save_gate
+from apps.guard import services as guard
+from apps.guard.models import GuardedRun, ToolCall
+from apps.work import executor, queries, signals
+from apps.work.enums import AttemptStatus, WorkItemStatus, WorkReason
+from apps.work.models import Attempt, WorkItem
+from kernel.errors import SilasError
+from kernel.tenancy import tenant_scope
+from tests.factories.work import CAP, NOTE, Desk, make_desk, note
+
+FAIL = "import sys; sys.exit(3)"
+HANG = "while True: pass"
+GARBAGE = "print('not json')"
+SAYS_NO = 'print(\'{"refused": "The shop is closed."}\')'
+STEALS = NOTE.replace('"key": row["key"]', '"key": "H-2"')
+
+
+def work(desk: Desk) -> None:
+    asyncio.run(executor.drain(desk.tenant.pk, consumer="test"))
+
+
+def run(desk: Desk, user: Any, value: float = 50) -> WorkItem:
+    item = desk.approved(user, value)
+    work(desk)
+    return desk.item(item.pk)
+
+
+def attempts(desk: Desk, item: WorkItem) -> list[Attempt]:
+    with tenant_scope(desk.tenant):
+        return list(Attempt.objects.filter(work_item=item).select_related("verification").order_by("number"))
+
+
+def messages(desk: Desk) -> list[str]:
+    with tenant_scope(desk.tenant):
+        return list(QueueMessage.objects.filter(queue="executor").values_list("state", flat=True))
+
+
+# --- done
+
+
+def test_approved_item_is_done(desk: Desk, approver: Any) -> None:
+    assert run(desk, approver).status == WorkItemStatus.DONE
+
+
+def test_approved_item_takes_effect_once(desk: Desk, approver: Any) -> None:
+    run(desk, approver)
+    assert (desk.order().data["note"], desk.order().revision) == (50, 2)
+
+
+def test_done_item_keeps_its_proof(desk: Desk, approver: Any) -> None:
+    (attempt,) = attempts(desk, run(desk, approver))
+    proof = [(result["name"], result["passed"], result["output"]) for result in attempt.verification.results]
+    assert (attempt.status, proof) == (AttemptStatus.PASSED, [("done", True, "done\n")])
+
+
+def test_done_item_ends_its_delivery_and_its_run(desk: Desk, approver: Any) -> None:
+    item = run(desk, approver)
+    with tenant_scope(desk.tenant):
+        assert (messages(desk), GuardedRun.objects.get(pk=item.run_id).status) == (["acked"], "completed")
+
+
+def test_done_item_is_told_step_by_step(desk: Desk, approver: Any) -> None:
+    told: list[str] = []
+    item = desk.waiting()
+
+    def hear(_: WorkItem, status: str, text: str, steps: list[str]) -> None:
+        told.append(text)
+
+    signals.work_changed.connect(hear)
+    try:
+        desk.decide(item, approver)
+        work(desk)
+    finally:
+        signals.work_changed.disconnect(hear)
+    assert told == ["A colleague has agreed: Change H-1.", "On it: Change H-1.", "Done: Change H-1."]
+
+
+def test_standing_item_is_done_without_a_person(desk: Desk, owner: Any) -> None:
+    desk.allow_standing(owner)
+    proposal = desk.propose(note(5))
+    work(desk)
+    assert proposal.work_item_id
+    assert (desk.item(proposal.work_item_id).status, desk.order().data["note"]) == (WorkItemStatus.DONE, 5)
+
+
+def test_item_of_two_calls_makes_both(desk: Desk, approver: Any) -> None:
+    both = desk.propose(note(30), note(40, "H-3"))
+    assert both.work_item_id
+    desk.decide(desk.item(both.work_item_id), approver)
+    work(desk)
+    with tenant_scope(desk.tenant):
+        states = list(ToolCall.objects.filter(tool="act").order_by("seq").values_list("state", flat=True))
+    assert states == ["executed", "executed"]
+
+
+def test_item_delivered_twice_runs_once(desk: Desk, approver: Any) -> None:
+    item = run(desk, approver)
+    with tenant_scope(desk.tenant):
+        QueueMessage.objects.filter(task_id=item.pk).update(state="queued", finished_at=None)
+    work(desk)
+    assert (desk.order().revision, len(attempts(desk, item)), messages(desk)) == (2, 1, ["acked"])
+
+
+def test_item_that_nobody_approved_is_blocked(desk: Desk, approver: Any) -> None:
+    item = desk.approved(approver)
+    with tenant_scope(desk.tenant):
+        WorkItem.objects.filter(pk=item.pk).update(approval_token=None)
+    work(desk)
+    ended = desk.item(item.pk)
+    assert (ended.status, ended.reason, desk.order().revision) == (WorkItemStatus.BLOCKED, WorkReason.NOT_APPROVED, 1)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "why"),
+    [("H-1", "H-2", "plan_hash_mismatch"), ('"note":50', '"note":99', "plan_hash_mismatch")],
+)
+def test_item_changed_after_its_approval_is_blocked(desk: Desk, approver: Any, old: str, new: str, why: str) -> None:
+    item = desk.approved(approver)
+    plan = item.plan.replace(old, new).replace(old.replace('"', '\\"'), new.replace('"', '\\"'))
+    with tenant_scope(desk.tenant):
+        WorkItem.objects.filter(pk=item.pk).update(plan=plan)
+    work(desk)
+    assert (desk.item(item.pk).last_error, desk.order().revision, desk.order("H-2").revision) == (why, 1, 1)
+
+
+def test_item_whose_approval_ran_out_is_blocked(desk: Desk, approver: Any) -> None:
+    item = desk.approved(approver)
+    assert item.approval_token
+    with time_machine.travel(item.approval_token.expires_at, tick=True):
+        work(desk)
+    assert (desk.item(item.pk).last_error, desk.order().revision) == ("token_expired", 1)
+
+
+def test_approved_item_of_one_child_cannot_run_its_sibling(desk: Desk, owner: Any) -> None:
+    desk.allow_standing(owner, uses=1)
+    first, second = desk.propose(note(5)).work_item_id, desk.waiting(7)
+    assert first
+    with tenant_scope(desk.tenant):
+        token = desk.item(first).approval_token
+        WorkItem.objects.filter(pk=second.pk).update(approval_token=token)
+        message = QueueMessage.objects.get(task_id=first)
+        QueueMessage.objects.filter(pk=message.pk).update(task_id=second.pk)
+    work(desk)
+    ended = desk.item(second.pk)
+    assert (ended.status, ended.reason, desk.order().revision) == (WorkItemStatus.BLOCKED, WorkReason.NOT_APPROVED, 1)
+
+
+# --- not done
+
+
+@pytest.mark.parametrize("script", [FAIL, GARBAGE, SAYS_NO, STEALS], ids=["exit", "garbage", "refuses", "steals"])
+def test_tool_that_fails_leaves_the_item_stuck_within_its_attempts(
+    tenant: Any, tmp_path: Path, approver: Any, script: str
+) -> None:
+    desk = make_desk(tenant, tmp_path, script=script)
+    item = run(desk, approver)
+    assert (item.status, item.attempts_made, desk.order().revision) == (WorkItemStatus.STUCK, 5, 1)
+
+
+def test_tool_that_hangs_is_stopped_and_the_worker_lives(tenant: Any, tmp_path: Path, approver: Any) -> None:
+    desk = make_desk(tenant, tmp_path, script=HANG, timeout=1)
+    assert run(desk, approver).status == WorkItemStatus.STUCK
+
+
+def test_tool_that_only_claims_success_is_not_done(tenant: Any, tmp_path: Path, approver: Any) -> None:
+    desk = make_desk(tenant, tmp_path, script='print(\'{"say": "done, honestly"}\')')
+    item = run(desk, approver)
+    assert (item.status, item.reason) == (WorkItemStatus.STUCK, WorkReason.VERIFICATION)
+
+
+def test_check_that_fails_keeps_the_effect_single(tenant: Any, tmp_path: Path, approver: Any) -> None:
+    desk = make_desk(tenant, tmp_path, check="print('never')")
+    item = run(desk, approver)
+    assert (item.status, desk.order().revision) == (WorkItemStatus.STUCK, 2)
+
+
+def test_failed_attempt_says_which_check_failed(tenant: Any, tmp_path: Path, approver: Any) -> None:
+    desk = make_desk(tenant, tmp_path, check="print('never')")
+    assert "- done: expected {'equals': 'done'}, got exit code 0" in run(desk, approver).last_error
+
+
+def test_attempt_whose_worker_died_before_any_call_is_followed_by_a_good_one(desk: Desk, approver: Any) -> None:
+    item = desk.approved(approver)
+    with tenant_scope(desk.tenant):
+        Attempt.objects.create(work_item=item, number=1, started_at=item.created_at)
+        WorkItem.objects.filter(pk=item.pk).update(attempts_made=1, status=WorkItemStatus.RUNNING)
+    work(desk)
+    statuses = [attempt.status for attempt in attempts(desk, item)]
+    assert (statuses, desk.order().revision) == ([AttemptStatus.INTERRUPTED, AttemptStatus.PASSED], 2)
+
+
+def test_item_that_a_person_halts_is_blocked(desk: Desk, approver: Any) -> None:
+    item = desk.approved(approver)
+    with tenant_scope(desk.tenant):
+        run_ = guard.open_run("work", item.pk, deployment_id=None, phase="execution")
+        guard.halt(run_.pk)
+        WorkItem.objects.filter(pk=item.pk).update(run_id=run_.pk)
+    work(desk)
+    assert (desk.item(item.pk).reason, desk.order().revision) == (WorkReason.HALTED, 1)
+
+
+def test_gate_that_closed_after_the_yes_blocks_the_item(desk: Desk, approver: Any) -> None:
+    item = desk.approved(approver)
+    with tenant_scope(desk.tenant):
+        save_gate(CAP.model_copy(update={"block": None, "require_approval": None}), deployment_id=desk.deployment.pk)
+    work(desk)
+    assert (desk.item(item.pk).reason, desk.order().revision) == (WorkReason.GATE, 1)
+
+
+def test_budget_that_is_used_up_is_not_touched_again(desk: Desk, approver: Any) -> None:
+    item = desk.approved(approver)
+    with tenant_scope(desk.tenant):
+        used = {**item.used.model_dump(mode="json"), "tokens": 200_000}
+        WorkItem.objects.filter(pk=item.pk).update(budget_used=used, status=WorkItemStatus.RUNNING)
+    work(desk)
+    ended = desk.item(item.pk)
+    assert (ended.status, ended.reason, ended.attempts_made) == (WorkItemStatus.STUCK, WorkReason.BUDGET, 0)
+
+
+def test_item_of_other_tenant_is_not_found(desk: Desk, other_tenant: Any) -> None:
+    item = desk.waiting()
+    with pytest.raises(SilasError), tenant_scope(other_tenant):
+        queries.work_item(item.pk)
+
+
+def test_message_that_is_dead_ends_the_item(desk: Desk, approver: Any) -> None:
+    item = desk.approved(approver)
+    with tenant_scope(desk.tenant):
+        lease = bus.lease("executor", consumer="test")
+        assert lease
+        bus.dead_letter(lease, "broken")
+    assert desk.item(item.pk).reason == WorkReason.LOST
+
+
+def test_model_run_is_charged_to_the_item(desk: Desk, approver: Any) -> None:
+    item = run(desk, approver)
+    assert (item.used.attempts, item.used.executor_runs, item.used.cost_usd) == (1, 1, 0)

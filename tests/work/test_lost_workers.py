@@ -1,0 +1,141 @@
+"""A worker killed with -9 in the middle: the item is delivered again, and acts once or is reported uncertain.
+
+The worker is a real process running the real task; what it did is counted by the revision of the row that it changes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from apps.bus.models import QueueMessage
+from apps.bus.services import sweep
+from apps.guard.models import ToolCall
+from apps.work import executor
+from apps.work.enums import AttemptStatus, WorkItemStatus, WorkReason
+from apps.work.models import Attempt, WorkItem
+from kernel.tenancy import tenant_scope
+from tests.factories.bus import let_leases_run_out
+from tests.factories.work import NOTE, NOTED, Desk, make_desk
+
+WORKER = "import django, sys; django.setup(); from apps.work.tasks import execute; execute(sys.argv[1])"
+SLOW = "import time\ntime.sleep(60)\n"
+
+
+def start_worker(desk: Desk) -> subprocess.Popen[bytes]:
+    return subprocess.Popen([sys.executable, "-c", WORKER, str(desk.tenant.pk)], env=os.environ, start_new_session=True)
+
+
+def kill_when(desk: Desk, seen: Callable[[], bool]) -> None:
+    """Start a worker and kill it, and all it started, at the moment that `seen` describes."""
+    worker = start_worker(desk)
+    try:
+        deadline = time.monotonic() + 60
+        while not _in_scope(desk, seen):
+            assert worker.poll() is None, "the worker ended before it could be killed"
+            assert time.monotonic() < deadline, "the moment never came"
+            time.sleep(0.02)
+    finally:
+        os.killpg(worker.pid, signal.SIGKILL)
+        worker.wait()
+
+
+def _in_scope(desk: Desk, seen: Callable[[], bool]) -> bool:
+    with tenant_scope(desk.tenant):
+        return seen()
+
+
+def deliver_again(desk: Desk) -> None:
+    let_leases_run_out(desk.tenant)
+    with tenant_scope(desk.tenant):
+        sweep()
+    asyncio.run(executor.drain(desk.tenant.pk, consumer="second"))
+
+
+def outcome(desk: Desk, item: WorkItem) -> tuple[str, str, int]:
+    ended = desk.item(item.pk)
+    return ended.status, ended.reason, desk.order().revision - 1
+
+
+def admitted() -> bool:
+    return ToolCall.objects.filter(tool="act", state="admitted").exists()
+
+
+def settled() -> bool:
+    return ToolCall.objects.filter(tool="act", state="executed").exists()
+
+
+def test_worker_killed_between_admit_and_settle_never_acts_twice(tenant: Any, tmp_path: Path, approver: Any) -> None:
+    desk = make_desk(tenant, tmp_path, script=SLOW + NOTE, timeout=90)
+    item = desk.approved(approver)
+    kill_when(desk, admitted)
+    deliver_again(desk)
+    assert outcome(desk, item) == (WorkItemStatus.STUCK, WorkReason.UNCERTAIN, 0)
+
+
+def test_worker_killed_after_settle_is_proved_done_without_a_second_effect(
+    tenant: Any, tmp_path: Path, approver: Any
+) -> None:
+    desk = make_desk(tenant, tmp_path, check="import time\ntime.sleep(2)\n" + NOTED)
+    item = desk.approved(approver)
+    kill_when(desk, settled)
+    deliver_again(desk)
+    assert outcome(desk, item) == (WorkItemStatus.DONE, "", 1)
+
+
+def test_worker_killed_before_any_call_leaves_the_effect_to_the_next(desk: Desk, approver: Any) -> None:
+    item = desk.approved(approver)
+    kill_when(desk, lambda: QueueMessage.objects.filter(state="leased").exists())
+    deliver_again(desk)
+    status, _, effects = outcome(desk, item)
+    assert (status, effects) in {(WorkItemStatus.DONE, 1), (WorkItemStatus.STUCK, 0)}
+
+
+def test_lost_attempt_is_counted_and_marked(tenant: Any, tmp_path: Path, approver: Any) -> None:
+    desk = make_desk(tenant, tmp_path, script=SLOW + NOTE, timeout=90)
+    item = desk.approved(approver)
+    kill_when(desk, admitted)
+    deliver_again(desk)
+    with tenant_scope(tenant):
+        found = list(Attempt.objects.filter(work_item=item).order_by("number").values_list("status", flat=True))
+    assert (found, desk.item(item.pk).used.attempts) == ([AttemptStatus.INTERRUPTED, AttemptStatus.FAILED], 2)
+
+
+def test_message_of_a_lost_worker_is_not_delivered_while_its_lease_stands(
+    tenant: Any, tmp_path: Path, approver: Any
+) -> None:
+    desk = make_desk(tenant, tmp_path, script=SLOW + NOTE, timeout=90)
+    item = desk.approved(approver)
+    kill_when(desk, admitted)
+    asyncio.run(executor.drain(desk.tenant.pk, consumer="second"))
+    assert outcome(desk, item) == (WorkItemStatus.RUNNING, "", 0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("delay", [0.0, 0.1, 0.2, 0.3, 0.45])
+def test_worker_killed_at_any_moment_never_acts_twice(tenant: Any, tmp_path: Path, approver: Any, delay: float) -> None:
+    desk = make_desk(tenant, tmp_path)
+    item = desk.approved(approver)
+    worker = start_worker(desk)
+    while not _in_scope(desk, lambda: QueueMessage.objects.filter(state="leased").exists()):
+        if worker.poll() is not None:
+            break
+        time.sleep(0.01)
+    time.sleep(delay)
+    os.killpg(worker.pid, signal.SIGKILL)
+    worker.wait()
+    deliver_again(desk)
+    status, reason, effects = outcome(desk, item)
+    assert (status, reason, effects) in {
+        (WorkItemStatus.DONE, "", 1),
+        (WorkItemStatus.STUCK, WorkReason.UNCERTAIN, 0),
+    }
