@@ -12,7 +12,7 @@ from decimal import Decimal
 from typing import TypeVar
 from zoneinfo import ZoneInfo
 
-from apps.guard.enums import CallState, HaltState, Intent, Origin, Pause, Period, Phase, RefusalCode, RunStatus
+from apps.guard.enums import HaltState, Intent, Origin, Pause, Period, Phase, RefusalCode, RunStatus
 from apps.guard.schemas import BudgetFacts, Limits, RunFacts
 
 N = TypeVar("N", int, Decimal)
@@ -38,10 +38,6 @@ HALT_TRANSITIONS: Mapping[HaltState, frozenset[HaltState]] = {
     HaltState.PAUSED: frozenset({HaltState.RUNNING, HaltState.HALT_REQUESTED, HaltState.HALTED}),
     HaltState.HALT_REQUESTED: frozenset({HaltState.HALTED}),
     HaltState.HALTED: frozenset(),
-}
-CALL_TRANSITIONS: Mapping[CallState, frozenset[CallState]] = {
-    CallState.ADMITTED: frozenset({CallState.EXECUTED, CallState.ERROR, CallState.UNCERTAIN}),
-    **{final: frozenset() for final in CallState if final != CallState.ADMITTED},
 }
 
 

@@ -81,8 +81,8 @@ def test_enqueue_of_one_id_by_rivals_stores_one(tenant: Any) -> None:
         assert QueueMessage.objects.count() == 1
 
 
-def test_lease_while_an_older_message_is_still_being_written_gives_nothing_and_breaks_nothing(tenant: Any) -> None:
-    """The older message commits while the younger is being leased: the scope must not end up with two holders."""
+def late_older_message(tenant: Any) -> None:
+    """The scope's older message commits while its younger one is already leased."""
     written, commit = threading.Event(), threading.Event()
 
     def slow_writer() -> None:
@@ -98,10 +98,22 @@ def test_lease_while_an_older_message_is_still_being_written_gives_nothing_and_b
     writer.start()
     written.wait(10)
     make_message(tenant)
-    first = leasing(tenant)(0)
+    assert leasing(tenant)(0) is not None
     commit.set()
     writer.join()
-    assert (first is not None, leasing(tenant)(1), leasing(tenant, scope_id="scope")(2)) == (True, None, None)
+
+
+@pytest.mark.parametrize("scope_id", [None, "scope"])
+def test_older_message_written_late_gives_its_scope_no_second_holder(tenant: Any, scope_id: str | None) -> None:
+    late_older_message(tenant)
+    assert leasing(tenant, scope_id=scope_id)(1) is None
+
+
+def test_older_message_written_late_does_not_hold_up_other_scopes(tenant: Any) -> None:
+    late_older_message(tenant)
+    other = make_message(tenant, scope_id="other")
+    lease = leasing(tenant)(1)
+    assert lease is not None and lease.message.pk == other.pk
 
 
 def test_mark_by_rivals_counts_once(tenant: Any) -> None:

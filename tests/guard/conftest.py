@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from apps.guard import registry, services
-from apps.guard.enums import Intent
+from apps.guard.enums import Intent, RefusalCode
 from apps.guard.models import GuardedRun
-from apps.guard.schemas import Call, CallOutcome, RunRef
+from apps.guard.schemas import Call, CallContext, CallOutcome, HandlerResult, Refused, RunRef
 from tests.factories.guard import make_call
 
 
@@ -34,3 +34,11 @@ def call(
     ref: RunRef | None = None,
 ) -> CallOutcome:
     return asyncio.run(services.guarded_call(ref or run.ref, intent, asked or make_call(), context=context))
+
+
+def never(_: CallContext) -> HandlerResult:
+    raise AssertionError("dispatched")
+
+
+def refused(code: RefusalCode) -> Refused:
+    return Refused(code, str(code.label))

@@ -97,6 +97,7 @@ def test_acting_tool_in_a_conversation_is_deferred(tenant: Any, handle: Handle) 
     run = make_run(tenant)
     _, output, _ = ask(toolset(run), "act")
     assert isinstance(output, DeferredToolRequests) and [call.tool_name for call in output.approvals] == ["act"]
+    assert audited(run) == []
 
 
 def test_gate_that_asks_defers_the_call(tenant: Any, handle: Handle) -> None:

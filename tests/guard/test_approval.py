@@ -1,0 +1,189 @@
+"""What gates and people said about a call: blocked, asked, rewritten, approved once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from apps.gates.schemas import GateSpec
+from apps.guard.enums import RefusalCode
+from apps.guard.schemas import (
+    ApprovedCalls,
+    CallContext,
+    CallFailed,
+    Done,
+    HandlerResult,
+    NeedsApproval,
+    Refused,
+    call_digest,
+)
+from tests.factories.guard import answer, audited, change_run, make_call, make_run
+from tests.guard.conftest import call, never, refused
+
+Handle = Callable[..., None]
+
+
+BLOCKS = GateSpec(
+    name="limit",
+    on="on_tool_call",
+    type="numeric_range",
+    extract="amount",
+    auto_approve={"min": 0, "max": 10},
+    block={"outside": (0, 10)},
+)
+ASKS = GateSpec(name="ask", on="on_tool_call", type="approval_always")
+
+
+def test_gate_that_blocks_refuses_with_its_name(tenant: Any, handle: Handle) -> None:
+    handle(never)
+    outcome = call(make_run(tenant), make_call(args={"amount": 500}, gates=(BLOCKS,)))
+    assert isinstance(outcome, Refused) and (outcome.code, outcome.gate) == (RefusalCode.GATE_BLOCKED, "limit")
+
+
+def test_gate_that_lets_through_changes_nothing(tenant: Any, handle: Handle) -> None:
+    handle(answer())
+    assert isinstance(call(make_run(tenant), make_call(args={"amount": 5}, gates=(BLOCKS,))), Done)
+
+
+def test_gate_that_asks_answers_that_a_person_has_to(tenant: Any, handle: Handle) -> None:
+    handle(never)
+    outcome = call(make_run(tenant), make_call(gates=(ASKS,)))
+    assert isinstance(outcome, NeedsApproval) and outcome.gate == "ask"
+
+
+def test_halted_run_asks_no_gate(tenant: Any, handle: Handle) -> None:
+    handle(never)
+    run = make_run(tenant)
+    change_run(run, halt_state="halted")
+    call(run, make_call(args={"amount": 500}, gates=(BLOCKS,)))
+    assert [event for event, _ in audited(run)] == ["halted"]
+
+
+def test_what_a_gate_said_is_written_down_with_the_refusal(tenant: Any, handle: Handle) -> None:
+    handle(never)
+    run = make_run(tenant)
+    call(run, make_call(args={"amount": 500}, gates=(BLOCKS,)))
+    assert [event for event, _ in audited(run)] == ["gate_blocked", "tool_call"]
+
+
+def approving(*calls: tuple[str, dict[str, Any]], nonce: str = "n-1") -> ApprovedCalls:
+    return ApprovedCalls(nonce=nonce, calls=frozenset(call_digest(tool, args) for tool, args in calls))
+
+
+ACT: dict[str, Any] = {"tool": "act", "args": {"to": "x"}, "acting": True}
+
+
+def test_acting_call_without_any_approval_needs_one(tenant: Any, handle: Handle) -> None:
+    handle(never)
+    assert isinstance(call(make_run(tenant), make_call(**ACT)), NeedsApproval)
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {**ACT, "args": {"to": "y"}},
+        {**ACT, "args": {"to": "x", "more": 1}},
+        {**ACT, "tool": "other"},
+    ],
+)
+def test_acting_call_that_nobody_approved_exactly_is_refused(tenant: Any, handle: Handle, asked: Any) -> None:
+    handle(never)
+    run = make_run(tenant, approval=approving(("act", {"to": "x"})))
+    assert call(run, make_call(**asked)) == refused(RefusalCode.APPROVAL_MISSING)
+
+
+def test_approved_call_happens(tenant: Any, handle: Handle) -> None:
+    handle(answer("done"))
+    run = make_run(tenant, approval=approving(("act", {"to": "x"})))
+    assert isinstance(call(run, make_call(**ACT)), Done)
+
+
+def test_approved_call_is_audited_with_its_digest(tenant: Any, handle: Handle) -> None:
+    handle(answer("done"))
+    run = make_run(tenant, approval=approving(("act", {"to": "x"})))
+    call(run, make_call(**ACT))
+    assert all(call_digest("act", {"to": "x"}) in data for _, data in audited(run))
+
+
+def test_approved_call_is_not_made_twice(tenant: Any, handle: Handle) -> None:
+    handle(answer("done"))
+    run = make_run(tenant, approval=approving(("act", {"to": "x"})))
+    call(run, make_call(**ACT))
+    assert call(run, make_call(**ACT)) == refused(RefusalCode.APPROVAL_SPENT)
+
+
+def test_approved_call_is_not_made_again_by_the_next_attempt(tenant: Any, handle: Handle) -> None:
+    handle(answer("done"))
+    yes = approving(("act", {"to": "x"}))
+    call(make_run(tenant, approval=yes), make_call(**ACT))
+    assert call(make_run(tenant, approval=yes), make_call(**ACT)) == refused(RefusalCode.APPROVAL_SPENT)
+
+
+def test_same_call_under_another_yes_happens(tenant: Any, handle: Handle) -> None:
+    handle(answer("done"))
+    outcomes = [
+        call(make_run(tenant, approval=approving(("act", {"to": "x"}), nonce=nonce)), make_call(**ACT))
+        for nonce in ("n-1", "n-2")
+    ]
+    assert [type(outcome) for outcome in outcomes] == [Done, Done]
+
+
+def test_gates_question_is_answered_by_an_approval_of_the_exact_call(tenant: Any, handle: Handle) -> None:
+    handle(answer("done"))
+    run = make_run(tenant, approval=approving(("look_up", {"n": 1})))
+    assert isinstance(call(run, make_call(gates=(ASKS,))), Done)
+
+
+def test_call_rewritten_by_a_gate_is_made_as_rewritten(
+    tenant: Any, handle: Handle, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[Any] = []
+    handle(lambda context: seen.append(context.args) or HandlerResult(None))  # type: ignore[func-returns-value]
+    rewrite(monkeypatch, {"n": 2})
+    call(make_run(tenant), make_call(gates=(ASKS,)))
+    assert seen == [{"n": 2}]
+
+
+def test_approved_call_rewritten_by_a_gate_is_no_longer_approved(
+    tenant: Any, handle: Handle, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    handle(never)
+    rewrite(monkeypatch, {"to": "elsewhere"})
+    run = make_run(tenant, approval=approving(("act", {"to": "x"})))
+    assert call(run, make_call(**ACT, gates=(ASKS,))) == refused(RefusalCode.APPROVAL_MISSING)
+
+
+def rewrite(monkeypatch: pytest.MonkeyPatch, args: dict[str, Any]) -> None:
+    """A provider of somebody's own that rewrites the arguments (contract silas 6: modified_context)."""
+    from apps.gates import providers
+    from apps.gates.enums import GateAction, GateCode, GateLane
+    from apps.gates.schemas import GateResult
+
+    result = GateResult(
+        "own", GateLane.POLICY, GateAction.CONTINUE, GateCode.PASSED, modified_context={"tool_args": args}
+    )
+    monkeypatch.setitem(providers.EVALUATE, "predicate", lambda _: result)
+
+
+def test_approved_call_that_failed_without_effect_may_be_retried(tenant: Any, handle: Handle) -> None:
+    def fails(_: CallContext) -> HandlerResult:
+        raise CallFailed("busy", "Not now.", effect_free=True)
+
+    yes = approving(("act", {"to": "x"}))
+    handle(fails)
+    call(make_run(tenant, approval=yes), make_call(**ACT))
+    handle(answer("done"))
+    assert isinstance(call(make_run(tenant, approval=yes), make_call(**ACT)), Done)
+
+
+def test_approved_call_that_failed_in_an_unknown_way_is_not_made_again(tenant: Any, handle: Handle) -> None:
+    def fails(_: CallContext) -> HandlerResult:
+        raise RuntimeError("half way")
+
+    yes = approving(("act", {"to": "x"}))
+    handle(fails)
+    call(make_run(tenant, approval=yes), make_call(**ACT))
+    handle(never)
+    assert call(make_run(tenant, approval=yes), make_call(**ACT)) == refused(RefusalCode.EFFECT_UNCERTAIN)
