@@ -147,4 +147,5 @@ def _asked(tool: ToolBrief, text: str) -> str | None:
 
 def tells_who(text: str, today: str) -> bool:
     """The visitor tells a name, a date of birth or both, and wants nothing else."""
-    return not looks_like_question(text) and (values.find_date(text, today) is not None or says_who(text))
+    dated = values.find_date(text, today) is not None or values.mentions_date(text)
+    return not looks_like_question(text) and (dated or says_who(text))

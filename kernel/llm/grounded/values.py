@@ -72,6 +72,11 @@ def find_date(text: str, today: str = "") -> str | None:
     return the_only(found)
 
 
+def mentions_date(text: str) -> bool:
+    """Whether a date stands there at all, even one with two readings ("12/03/1984")."""
+    return bool(date_spans(text)) or _SLASHED.search(text) is not None
+
+
 def date_spans(text: str) -> list[tuple[int, int, str]]:
     found = []
     for pattern in _DATES:

@@ -247,6 +247,13 @@ LEVELS = [
         verified_from=1,
     ),
     Talk(
+        "identity_with_a_date_of_two_readings",
+        ("status of my claim CLM-2001", "Ada Lovelace, 10/12/1915"),
+        "tool_result",
+        calls=(LOOK,),
+        verified_from=1,
+    ),
+    Talk(
         "identity_then_question",
         ("status of my claim", "Ada Lovelace, 1815-12-10"),
         "argument_missing",
