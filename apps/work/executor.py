@@ -7,11 +7,14 @@ short scopes (`services.running`). Called by `tasks.execute` only, in a worker (
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from uuid import UUID
+
+from django.db import DatabaseError
 
 from apps.bus import services as bus
 from apps.bus.enums import Queue
@@ -36,6 +39,7 @@ from kernel.llm.pricing import estimate, price
 from kernel.llm.schemas import ExecutorAgentOutput
 from kernel.tenancy import in_scope
 
+_log = logging.getLogger(__name__)
 LEASE_SECONDS = 120.0
 _HEARTBEAT_SECONDS = LEASE_SECONDS / 3
 
@@ -50,13 +54,18 @@ async def drain(tenant_id: UUID, *, consumer: str) -> None:
 
 
 async def deliver(tenant_id: UUID, lease: Lease) -> None:
-    """One delivery, to its end: done, stopped, or taken from us (then nothing more of it is ours to write)."""
+    """One delivery, to its end: done, stopped, given back after a fault of ours, or taken from us; then nothing more of
+    it is ours to write."""
     try:
         async with _kept_alive(tenant_id, lease):
             while not await _attempt(tenant_id, lease):
                 pass
     except LeaseLost:
         return
+    except Exception as error:  # noqa: BLE001 (whatever it was, the item is owed again)
+        _log.exception("work_delivery_failed task=%s", lease.message.task_id)
+        with suppress(LeaseLost, DatabaseError):
+            await in_scope(tenant_id, bus.nack, lease, reason=type(error).__name__)
 
 
 async def _attempt(tenant_id: UUID, lease: Lease) -> bool:
@@ -74,7 +83,7 @@ async def _carry_out(job: Job) -> AttemptOutcome:
     if outcome.stop in (WorkReason.NONE, WorkReason.UNCERTAIN):
         outcome = await _verified(job, ledger, outcome)
     used = outcome.used.merge(BudgetUsed(wall_time_seconds=round(time.monotonic() - started, 3)))
-    return replace(outcome, used=used, artifacts=tuple(ledger.artifacts))
+    return replace(outcome, used=used, artifacts=tuple(ledger.artifacts), result=ledger.said)
 
 
 async def _run_agent(job: Job, ledger: Ledger) -> AttemptOutcome:

@@ -67,6 +67,11 @@ class Ledger:
         return next((entry for entry in reversed(self.entries) if entry.error), None)
 
     @property
+    def said(self) -> str:
+        """What the tools' own sentences were, in order."""
+        return " ".join(str(entry.value["say"]) for entry in self.entries if entry.value.get("say"))
+
+    @property
     def artifacts(self) -> dict[str, bytes]:
         """The files that successful calls left, merged in the order of the calls."""
         found: dict[str, bytes] = {}

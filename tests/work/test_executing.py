@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 import time_machine
 
@@ -20,6 +22,7 @@ from apps.work.models import Attempt, WorkItem
 from kernel.errors import SilasError
 from kernel.tenancy import tenant_scope
 from tests.factories.work import CAP, NOTE, Desk, make_desk, note
+from tests.rivals import race
 
 FAIL = "import sys; sys.exit(3)"
 HANG = "while True: pass"
@@ -41,6 +44,11 @@ def run(desk: Desk, user: Any, value: float = 50) -> WorkItem:
 def attempts(desk: Desk, item: WorkItem) -> list[Attempt]:
     with tenant_scope(desk.tenant):
         return list(Attempt.objects.filter(work_item=item).select_related("verification").order_by("number"))
+
+
+def attempts_of(desk: Desk, item: WorkItem) -> list[str]:
+    with tenant_scope(desk.tenant):
+        return list(Attempt.objects.filter(work_item=item).order_by("number").values_list("status", flat=True))
 
 
 def messages(desk: Desk) -> list[str]:
@@ -85,7 +93,7 @@ def test_done_item_is_told_step_by_step(desk: Desk, approver: Any) -> None:
         work(desk)
     finally:
         signals.work_changed.disconnect(hear)
-    assert told == ["A colleague has agreed: Change H-1.", "On it: Change H-1.", "Done: Change H-1."]
+    assert told == ["A colleague has agreed: Change H-1.", "On it: Change H-1.", "Done: Change H-1. noted"]
 
 
 def test_standing_item_is_done_without_a_person(desk: Desk, owner: Any) -> None:
@@ -161,6 +169,39 @@ def test_approved_item_of_one_child_cannot_run_its_sibling(desk: Desk, owner: An
 # --- not done
 
 
+def test_delivery_that_fails_by_our_own_fault_is_given_back(
+    tenant: Any, tmp_path: Path, approver: Any, superuser_dsn: str
+) -> None:
+    desk = make_desk(tenant, tmp_path, script=f"# {tmp_path}\n{NOTE}")
+    item = desk.approved(approver)
+    with psycopg.connect(superuser_dsn) as raw:
+        raw.execute("SET session_replication_role = replica")
+        raw.execute("UPDATE skills_skillfile SET content = 'x' WHERE tenant_id = %s", [tenant.pk])
+    work(desk)
+    with tenant_scope(tenant):
+        message = QueueMessage.objects.get(task_id=item.pk)
+    assert (message.state, message.attempts, message.reason, desk.order().revision) == ("queued", 1, "SilasError", 1)
+
+
+def test_worker_that_lost_its_lease_writes_nothing_more(
+    tenant: Any, tmp_path: Path, approver: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(executor, "_HEARTBEAT_SECONDS", 0.1)
+    desk = make_desk(tenant, tmp_path, script="import time\ntime.sleep(3)\n" + NOTE)
+    item = desk.approved(approver)
+
+    def steal() -> None:
+        for _ in range(200):
+            with tenant_scope(tenant):
+                if ToolCall.objects.filter(tool="act", state="admitted").exists():
+                    QueueMessage.objects.filter(task_id=item.pk).update(fence=99)
+                    return
+            time.sleep(0.05)
+
+    race(lambda: work(desk), steal)
+    assert (desk.item(item.pk).status, attempts_of(desk, item)) == (WorkItemStatus.RUNNING, [AttemptStatus.RUNNING])
+
+
 @pytest.mark.parametrize("script", [FAIL, GARBAGE, SAYS_NO, STEALS], ids=["exit", "garbage", "refuses", "steals"])
 def test_tool_that_fails_leaves_the_item_stuck_within_its_attempts(
     tenant: Any, tmp_path: Path, approver: Any, script: str
@@ -198,8 +239,7 @@ def test_attempt_whose_worker_died_before_any_call_is_followed_by_a_good_one(des
         Attempt.objects.create(work_item=item, number=1, started_at=item.created_at)
         WorkItem.objects.filter(pk=item.pk).update(attempts_made=1, status=WorkItemStatus.RUNNING)
     work(desk)
-    statuses = [attempt.status for attempt in attempts(desk, item)]
-    assert (statuses, desk.order().revision) == ([AttemptStatus.INTERRUPTED, AttemptStatus.PASSED], 2)
+    assert (attempts_of(desk, item), desk.order().revision) == ([AttemptStatus.INTERRUPTED, AttemptStatus.PASSED], 2)
 
 
 def test_item_that_a_person_halts_is_blocked(desk: Desk, approver: Any) -> None:

@@ -52,9 +52,11 @@ def move(
     *,
     reason: WorkReason = WorkReason.NONE,
     next_steps: list[str] | None = None,
+    result: str = "",
     **changes: Any,
 ) -> None:
-    """Take the item to `status`, with `changes` of its other fields, and tell the rooms above.
+    """Take the item to `status`, with `changes` of its other fields, and tell the rooms above. `result`: what the tools
+    themselves said, for the visitor.
 
     Raises `SilasError("work_settled")` when the item may not go there, or has been moved by somebody else meanwhile.
     """
@@ -65,7 +67,7 @@ def move(
     for name, value in values.items():
         setattr(item, name, value)
     record(AuditEvent.WORK_MOVED, subject=f"work:{item.pk}", data={"status": status.value, "reason": reason.value})
-    announce(item, wording.sentence(status, reason, item.title))
+    announce(item, " ".join(filter(None, (wording.sentence(status, reason, item.title), result))))
 
 
 def announce(item: WorkItem, text: str) -> None:

@@ -38,7 +38,7 @@ _STOPPED_AS = {
 
 @dataclass(frozen=True)
 class AttemptOutcome:
-    """What an attempt came to. `stop` ends the item whatever the checks say of another try."""
+    """What an attempt came to. `stop` ends the item without another try; `result` is what its tools said of it."""
 
     summary: str
     used: BudgetUsed
@@ -46,6 +46,7 @@ class AttemptOutcome:
     next_steps: tuple[str, ...] = ()
     artifacts: tuple[str, ...] = ()
     claimed_artifacts: tuple[str, ...] = ()
+    result: str = ""
     model_name: str = ""
     error: str = ""
     stop: WorkReason = WorkReason.NONE
@@ -145,7 +146,7 @@ def conclude(lease: Lease, attempt: Attempt, outcome: AttemptOutcome) -> bool:
     item.last_error = "" if passed else _explain(outcome)
     item.save(update_fields=["budget_used", "last_error"])
     if passed:
-        changes = {"summary": outcome.summary, "next_steps": list(outcome.next_steps)}
+        changes = {"summary": outcome.summary, "next_steps": list(outcome.next_steps), "result": outcome.result}
         _end(item, lease, WorkItemStatus.DONE, WorkReason.NONE, "", **changes)
         return True
     if outcome.stop:
