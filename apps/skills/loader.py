@@ -47,11 +47,6 @@ def load_folder(path: Path) -> Folder:
     return Folder(manifest, body, files)
 
 
-def parse_manifest(text: bytes) -> SkillManifest:
-    """The manifest of files that were validated when they were installed."""
-    return _parse(text)[0]
-
-
 def _read(path: Path) -> dict[str, bytes]:
     files: dict[str, bytes] = {}
     for root, directories, names in os.walk(path):

@@ -132,10 +132,16 @@ def _version(ref: str) -> SkillVersion:
     return found
 
 
+# By digest: the manifest is part of the content that the digest names, so what is kept here can never be out of date.
+_parsed: dict[str, tuple[ToolSpec, ...]] = {}
+
+
 def _tools_of(version: SkillVersion) -> tuple[ToolSpec, ...]:
-    manifest = SkillManifest.model_validate(version.manifest)
-    pinned_ref = rules.reference(version.name, version.digest)
-    return tuple(ToolSpec(**tool.model_dump(), skill=pinned_ref) for tool in manifest.tools)
+    if version.digest not in _parsed:
+        manifest = SkillManifest.model_validate(version.manifest)
+        pinned_ref = rules.reference(version.name, version.digest)
+        _parsed[version.digest] = tuple(ToolSpec(**tool.model_dump(), skill=pinned_ref) for tool in manifest.tools)
+    return _parsed[version.digest]
 
 
 def _exported(row: Record) -> dict[str, Any]:
