@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pydantic_ai
 from pydantic_ai import Agent, DeferredToolRequests, UsageLimits
 from pydantic_ai.models import Model
 from pydantic_ai.settings import ModelSettings
@@ -28,6 +29,8 @@ from kernel.llm.toolsets import CallLedger, bounded
 Answer = ModelAnswer | DeferredToolRequests
 _READERS = {Role.PROXY: proxy_message, Role.PLANNER: planner_message, Role.EXECUTOR: None}
 _SDK_RETRIES = 1
+
+pydantic_ai.BANNER_ENABLED = False  # its invitation to an outside service has no place in an operator's log
 
 
 def _agent(output: type[ModelAnswer]) -> Agent[Briefing, Any]:

@@ -53,6 +53,7 @@ def model_for(
     if is_builtin(name):
         return grounded_model()
     check_allow_model_requests()
+    _check(key, base_url)
     provider_name, model_name = parse_model_id(name)
     if not provider_name or not model_name:
         raise ProviderFailed("unknown_model")
@@ -80,6 +81,18 @@ async def opened(name: str, *, key: str | None = None, base_url: str | None = No
         model_for(name, key=key, base_url=base_url, http_client=client) as model,
     ):
         yield model
+
+
+def _check(key: str | None, base_url: str | None) -> None:
+    """What a header or an address cannot hold is found here, not deep inside of a client."""
+    try:
+        url = httpx2.URL(base_url or "http://unused")
+    except httpx2.InvalidURL:
+        raise ProviderFailed("bad_base_url") from None
+    if url.scheme not in ("http", "https") or not url.host or not 0 <= (url.port or 0) < 2**16:
+        raise ProviderFailed("bad_base_url")
+    if key is not None and not (key and key.isascii() and key.isprintable()):
+        raise ProviderFailed("bad_provider_key")
 
 
 def _provider(name: str, key: str | None, http_client: httpx2.AsyncClient | None) -> Provider[Any]:

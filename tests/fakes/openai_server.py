@@ -74,6 +74,16 @@ class FakeOpenAI:
     requests: list[dict[str, Any]] = field(default_factory=list)
     keys: list[str] = field(default_factory=list)
     first_token_at: list[float] = field(default_factory=list)
+    sent: list[tuple[float, str]] = field(default_factory=list)
+
+    def message_began_at(self) -> float:
+        """When the first letter of the answer's `message` was sent, after the JSON before it."""
+        text = ""
+        for moment, piece in self.sent:
+            text += piece
+            if text.partition('"message": "')[2]:
+                return moment
+        raise ValueError("no message was sent")
 
     def _next(self, request: dict[str, Any]) -> Reply:
         self.requests.append(request)
@@ -115,6 +125,7 @@ class FakeOpenAI:
                 return writer.transport.abort()
             if number == 0:
                 self.first_token_at.append(time.perf_counter())
+            self.sent.append((time.perf_counter(), _text_of(delta)))
             await _event(writer, delta if isinstance(delta, str) else _chunk(request, delta))
             await asyncio.sleep(reply.between)
         await self._end(writer, request, reply)
@@ -208,6 +219,13 @@ def _deltas(reply: Reply) -> Iterator[dict[str, Any] | str]:
         yield _call_delta(index, id=f"call_{index}", type="function", function={"name": name, "arguments": ""})
         for start in range(0, len(arguments), reply.pieces):
             yield _call_delta(index, function={"arguments": arguments[start : start + reply.pieces]})
+
+
+def _text_of(delta: dict[str, Any] | str) -> str:
+    if isinstance(delta, str):
+        return delta
+    calls = delta.get("tool_calls") or []
+    return str(delta.get("content") or "") + "".join(call["function"].get("arguments", "") for call in calls)
 
 
 def _call_delta(index: int, **part: Any) -> dict[str, Any]:
