@@ -5,10 +5,12 @@ All tries of a run share what the visitor saw, what the tools returned and what 
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from typing import Any
 
 import pydantic_ai
-from pydantic_ai import Agent, DeferredToolRequests, UsageLimits
+from pydantic_ai import Agent, DeferredToolRequests, ModelRequestNode, UsageLimits
 from pydantic_ai.models import Model
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.toolsets import AbstractToolset
@@ -16,7 +18,7 @@ from pydantic_ai.usage import RunUsage
 
 from kernel.llm.briefing import Briefing
 from kernel.llm.enums import Role
-from kernel.llm.failures import failures_named
+from kernel.llm.failures import ProviderFailed, failures_named
 from kernel.llm.grounded.model import GroundedSettings, first_move, grounded_model, pieces
 from kernel.llm.grounded.moves import CallTool
 from kernel.llm.render import render
@@ -128,13 +130,16 @@ class Attempts:
             async with opened as run:
                 async for node in run:
                     if Agent.is_model_request_node(node):
-                        follower = MessageStream(self._shown, _READERS[self.briefing.role])
-                        async with node.stream(run.ctx) as events:
-                            async for event in events:
-                                await follower.feed(event)
+                        await self._follow(_events(node, run.ctx, model))
         assert run.result is not None
         output: Answer = run.result.output
         return output
+
+    async def _follow(self, events: AsyncGenerator[object]) -> None:
+        follower = MessageStream(self._shown, _READERS[self.briefing.role])
+        async with aclosing(events):
+            async for event in events:
+                await follower.feed(event)
 
     def _settings(self, model: Model[Any]) -> ModelSettings:
         if model is grounded_model():
@@ -154,3 +159,14 @@ class Attempts:
             tool_calls_limit=limits.tool_calls,
             total_tokens_limit=limits.total_tokens,
         )
+
+
+async def _events(node: ModelRequestNode[Any, Any], ctx: Any, model: Model[Any]) -> AsyncGenerator[object]:
+    """One model response. What a provider's client cannot make sense of is a failure of the provider."""
+    stumbles = () if model is grounded_model() else (AttributeError, LookupError, TypeError, ValueError)
+    try:
+        async with node.stream(ctx) as events:
+            async for event in events:
+                yield event
+    except stumbles as error:
+        raise ProviderFailed("unreadable_response") from error

@@ -4,6 +4,8 @@ server.
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from pydantic_ai.models import override_allow_model_requests
 
@@ -72,6 +74,29 @@ async def test_provider_connection_cut_falls_back() -> None:
 
 async def test_provider_stream_of_garbage_falls_back() -> None:
     assert await reason([Reply(raw=("this is not json",))]) == "provider_error"
+
+
+@pytest.mark.parametrize("event", ["[]", "null", "1", '"text"'])
+async def test_provider_event_of_a_wrong_kind_falls_back(event: str) -> None:
+    assert await reason([Reply(raw=(event,))]) == "unreadable_response"
+
+
+async def test_failure_of_the_screen_is_not_taken_for_the_providers() -> None:
+    async def on_delta(_: str) -> None:
+        raise ValueError("the socket is gone")
+
+    async with serving([direct("Yes.")]) as fake:
+        with pytest.raises(ValueError, match="socket is gone"):
+            await run_proxy(MODEL, briefing(BURST), on_delta=on_delta, base_url=fake.base_url)
+
+
+async def test_failure_of_a_tool_is_not_taken_for_the_providers() -> None:
+    def fail(name: str, args: dict[str, Any]) -> Any:
+        raise LookupError("nobody knows")
+
+    desk = RecordingToolset(CLAIM_STATUS, answer=fail)
+    with pytest.raises(LookupError, match="nobody knows"):
+        await ask([Reply(calls=(CLAIM,))], briefing=briefing(BURST, tools=(CLAIM_STATUS,)), toolset=desk.toolset)
 
 
 async def test_provider_error_event_in_the_stream_falls_back() -> None:
