@@ -31,6 +31,7 @@ PAGE = os.sysconf("SC_PAGE_SIZE")
 BASE = "/sandbox"
 SCAFFOLD = "/tmp"  # noqa: S108 - only covered by the new root, never written to
 MAX_INODES, MAX_DEPTH = 20_000, 8
+OURS = 4  # where we are not root, the tool outside and this process count for the command's user too
 MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_BIND, MS_REC, MNT_DETACH = 2, 4, 8, 4096, 16384, 2
 SYS_MOUNT_SETATTR, AT_RECURSIVE, ATTR_RDONLY, ATTR_NOSUID, ATTR_NODEV = 442, 0x8000, 1, 2, 4
 PR_SET_DUMPABLE, PR_CAPBSET_DROP, PR_SET_SECCOMP, PR_SET_NO_NEW_PRIVS, SECCOMP_MODE_FILTER = 4, 24, 22, 38, 2
@@ -135,7 +136,7 @@ def become_nobody(config: Config) -> None:
         (resource.RLIMIT_CPU, config["cpu_seconds"], config["cpu_seconds"] + 1),
         (resource.RLIMIT_FSIZE, disk, disk),
         (resource.RLIMIT_NOFILE, 256, 256),
-        (resource.RLIMIT_NPROC, config["processes"], config["processes"]),
+        (resource.RLIMIT_NPROC, config["processes"] + OURS, config["processes"] + OURS),
         (resource.RLIMIT_CORE, 0, 0),
     ):
         resource.setrlimit(what, (soft, hard))

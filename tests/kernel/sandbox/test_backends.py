@@ -4,6 +4,8 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -34,6 +36,58 @@ def test_backend_without_privileges_or_user_namespaces_refuses():
     command = ["unshare", "--user", "--map-root-user", "sh", "-c", strip, "sh", sys.executable, "-c", ASK]
     result = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, timeout=60, check=False)
     assert result.stdout == "refused sandbox_unavailable\n"
+
+
+ORDINARY = '''
+from kernel.sandbox.backends import candidates
+from kernel.sandbox.runner import run_on, trial
+from kernel.sandbox.spec import SandboxSpec
+
+LOOK = """
+import os
+for name in ("mem", "environ", "fd/3"):
+    try:
+        os.open("/proc/1/" + name, os.O_RDONLY)
+        print("opened")
+    except OSError:
+        pass
+"""
+BOMB = """
+import os, time
+while True:
+    try:
+        os.fork()
+    except OSError:
+        time.sleep(0.01)
+"""
+
+def run(candidate, source):
+    return run_on(candidate, SandboxSpec(["python3", "-I", "-S", "-c", source], processes=20))
+
+for candidate in candidates():
+    if not trial(candidate):
+        print(candidate.user_namespace, repr(run(candidate, LOOK).stdout), run(candidate, BOMB).reason)
+'''
+
+
+@pytest.fixture
+def open_copy() -> Iterator[Path]:
+    """The kernel's code where everybody can read it."""
+    with tempfile.TemporaryDirectory() as folder:
+        shutil.copytree(REPOSITORY / "kernel/sandbox", Path(folder) / "kernel/sandbox")
+        for name in ("__init__.py", "errors.py"):
+            shutil.copy(REPOSITORY / "kernel" / name, Path(folder) / "kernel" / name)
+        os.chmod(folder, 0o755)
+        yield Path(folder)
+
+
+def test_backend_for_an_ordinary_user_isolates_as_well(open_copy):
+    """Process 1 is then the same user as the script, which must still not reach into it."""
+    become = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"] if os.geteuid() == 0 else []
+    python = shutil.which("python3", path="/usr/local/bin:/usr/bin") if become else sys.executable
+    command = [*become, python, "-c", ORDINARY]
+    result = subprocess.run(command, cwd=open_copy, capture_output=True, text=True, timeout=60, check=False)
+    assert set(result.stdout.splitlines()) == {"True '' process_limit"}
 
 
 def test_backend_without_tools_refuses(monkeypatch, tmp_path):
