@@ -69,9 +69,11 @@ async def test_citation_with_a_script_address_offers_no_original(open_page: Open
 async def test_message_from_another_window_is_not_obeyed(open_page: OpenPage, demo: str, peer: Peer) -> None:
     page, widget = await _talking(open_page, demo, peer)
     await page.evaluate("postMessage({silas: 'close'}, '*')")
-    await widget.frame.locator("body").evaluate("() => postMessage({silas: 'shutdown'}, '*')")
+    forged = "{silas: 'theme', theme: {mode: 'dark'}}"
+    await widget.frame.locator("body").evaluate(f"() => postMessage({forged}, '*')")
     await widget.say("Still here")
     await expect(widget.mine).to_have_text("Still here")
+    await expect(widget.frame.locator("html")).to_have_attribute("data-mode", "light")
 
 
 async def test_frames_that_are_no_frames_change_nothing(open_page: OpenPage, demo: str, peer: Peer) -> None:
@@ -294,8 +296,8 @@ async def test_piece_of_a_bot_answer_after_the_takeover_is_not_shown(
     await expect(widget.live).to_have_count(1)
     peer.say("owner", owner="human", name="Ana")
     peer.send({"type": "delta", "turn": 1, "text": "wer"})
-    peer.say(sender="human", name="Ana", text="Hello, this is Ana.")
-    await expect(widget.bot).to_contain_text(["Hello, this is Ana."])
+    peer.say(sender="system", text="Noted.")
+    await expect(widget.log).to_contain_text("Noted.")
     await expect(widget.live).to_have_count(0)
 
 
@@ -379,8 +381,8 @@ async def test_tenants_colour_is_made_readable(
 ) -> None:
     await asyncio.to_thread(make_deployment, tenant, theme={"accent": "#ffe14d"})
     _, widget = await _talking(open_page, f"{web}/demo/{tenant.slug}/", peer, color_scheme=scheme)
-    await widget.say("Readable?")
-    text, back = await widget.mine.evaluate(
+    peer.say(text="So.", citations=[{"title": "Terms", "document_id": "d", "start": 0, "end": 1, "quote": "q"}])
+    text, back = await widget.button("Source: Terms").evaluate(
         "(node) => [getComputedStyle(node).color, getComputedStyle(node).backgroundColor]"
     )
     assert _contrast(text, back) >= 4.5

@@ -200,9 +200,19 @@ async def test_locale_that_is_no_locale_is_english(open_page: OpenPage, embedded
 async def test_theme_of_the_page_reaches_bubble_and_frame(open_page: OpenPage, embedded: Site, peer: Peer) -> None:
     page = await open_page(embedded.origin, peer=peer)
     widget = await opened(page)
-    await page.evaluate("Silas.setTheme({accent: '#0f7b6c', mode: 'dark', position: 'left'})")
-    await expect(widget.frame.locator("html")).to_have_attribute("data-mode", "dark")
+    await page.evaluate("Silas.setTheme({accent: '#0f7b6c', mode: 'light', position: 'left'})")
     await expect(widget.panel).to_have_css("left", "24px")
+    await expect(widget.bubble).to_have_css("background-color", "rgb(15, 123, 108)")
+    await expect(widget.button("Send")).to_be_disabled()
+    await widget.field.fill("x")
+    await expect(widget.button("Send")).to_have_css("background-color", "rgb(15, 123, 108)")
+
+
+async def test_mode_of_the_page_overrules_the_browsers(open_page: OpenPage, embedded: Site, peer: Peer) -> None:
+    page = await open_page(embedded.origin, peer=peer, color_scheme="light")
+    widget = await opened(page)
+    await page.evaluate("Silas.setTheme({mode: 'dark'})")
+    await expect(widget.frame.locator("html")).to_have_attribute("data-mode", "dark")
 
 
 async def test_theme_that_is_no_colour_changes_nothing(open_page: OpenPage, embedded: Site, peer: Peer) -> None:
