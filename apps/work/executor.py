@@ -20,7 +20,7 @@ from apps.bus import services as bus
 from apps.bus.enums import Queue
 from apps.bus.schemas import Lease, LeaseLost
 from apps.gates.enums import GateTrigger
-from apps.gates.schemas import GateResult
+from apps.gates.schemas import AuditNote, GateResult
 from apps.gates.services import check_gates
 from apps.guard import services as guard
 from apps.guard.enums import Intent, RefusalCode
@@ -126,7 +126,8 @@ async def _settled(job: Job, admitted: Admitted, run: AgentRun[ExecutorAgentOutp
 async def _verified(job: Job, ledger: Ledger, outcome: AttemptOutcome) -> AttemptOutcome:
     """Steps d to f. Passing checks outrank everything the agent or its tools said; without checks one attempt in which
     every call went well counts."""
-    blocked = await asyncio.to_thread(_gates_say, job, ledger, outcome)
+    blocked, notes = await asyncio.to_thread(_gates_say, job, ledger, outcome)
+    outcome = replace(outcome, notes=notes)
     if blocked is not None:
         return replace(outcome, error=f"gate {blocked.gate_name}", stop=WorkReason.GATE)
     report = await _report(job, ledger)
@@ -143,14 +144,16 @@ async def _report(job: Job, ledger: Ledger) -> VerificationReport:
     return VerificationReport(tuple(result for report in reports for result in report.results))
 
 
-def _gates_say(job: Job, ledger: Ledger, outcome: AttemptOutcome) -> GateResult | None:
-    """Step d: each call is a step; its values pass the gates of that step, or the item stops."""
+def _gates_say(job: Job, ledger: Ledger, outcome: AttemptOutcome) -> tuple[GateResult | None, tuple[AuditNote, ...]]:
+    """Step d: each call is a step, its values pass that step's gates or the item stops; and what to write down."""
+    notes: tuple[AuditNote, ...] = ()
     for step, entry in enumerate(ledger.entries, start=1):
         context = {"step": step, "values": dict(entry.value), "response": outcome.summary}
         report = check_gates(job.gates, GateTrigger.AFTER_STEP, context)
+        notes += report.audit
         if report.blocked or report.needs_approval:
-            return report.blocked or report.needs_approval
-    return None
+            return report.blocked or report.needs_approval, notes
+    return None, notes
 
 
 @asynccontextmanager

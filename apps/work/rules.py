@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from apps.gates.enums import GateProvider, GateType
+from apps.gates.schemas import GateSpec
 from apps.guard.enums import RefusalCode
 from apps.work.enums import WorkItemStatus as Status
 from apps.work.enums import WorkReason
+from apps.work.schemas import VerificationCheck
 
 TRANSITIONS: dict[Status, frozenset[Status]] = {
     Status.PENDING: frozenset({Status.RUNNING, Status.BLOCKED, Status.PAUSED, Status.HEALTHY}),
@@ -18,6 +23,12 @@ TRANSITIONS: dict[Status, frozenset[Status]] = {
     Status.STUCK: frozenset(),
     Status.BLOCKED: frozenset(),
 }
+# What a plan that came out of a conversation may hold: enough for honest work, too little to keep a worker busy.
+MAX_CALLS = 10
+MAX_CHECKS = 5
+MAX_CHECK_SECONDS = 60
+_PLAIN_GATES = frozenset({GateType.NUMERIC_RANGE, GateType.STRING_MATCH, GateType.APPROVAL_ALWAYS})
+
 FINAL = frozenset(status for status, onward in TRANSITIONS.items() if not onward)
 
 
@@ -46,3 +57,22 @@ _STOPS: dict[RefusalCode, WorkReason] = {
 def stop_for(refusal: RefusalCode | None) -> WorkReason:
     """Why another attempt would meet the same wall; NONE when it might not."""
     return _STOPS.get(refusal, WorkReason.NONE) if refusal else WorkReason.NONE
+
+
+def is_plain_check(check: VerificationCheck) -> bool:
+    """A check that a model may add: offline, short, and without a pattern that our own process would have to search."""
+    return not check.network and check.expect.regex is None and check.timeout <= MAX_CHECK_SECONDS
+
+
+def is_plain_gate(gate: GateSpec) -> bool:
+    """A gate that a model may add: decided from values at once, by comparison alone."""
+    return gate.provider == GateProvider.PREDICATE and gate.type in _PLAIN_GATES
+
+
+def excess(*, calls: int, checks: Sequence[VerificationCheck], gates: Sequence[GateSpec]) -> str:
+    """What a proposed plan has too much of, as an error code; "" when nothing."""
+    if calls > MAX_CALLS:
+        return "plan_too_many_calls"
+    if len(checks) > MAX_CHECKS or not all(is_plain_check(check) for check in checks):
+        return "plan_check_not_allowed"
+    return "" if all(is_plain_gate(gate) for gate in gates) else "plan_gate_not_allowed"

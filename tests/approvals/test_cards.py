@@ -9,7 +9,8 @@ from uuid import uuid4
 import psycopg
 import pytest
 import time_machine
-from django.db import DatabaseError, IntegrityError
+from django.db import DatabaseError, IntegrityError, connection
+from django.test.utils import CaptureQueriesContext
 
 from apps.approvals import queries, services, signals
 from apps.approvals.enums import ApprovalScope, ApprovalVerdict, CardStatus, Risk
@@ -174,6 +175,15 @@ def test_open_cards_are_oldest_first(tenant: Any) -> None:
     first, second = open_card(tenant), open_card(tenant)
     with tenant_scope(tenant):
         assert list(queries.open_cards()) == [first, second]
+
+
+@pytest.mark.parametrize("rows", [1, 3])
+def test_open_cards_take_one_query(tenant: Any, deployment: Any, rows: int) -> None:
+    for _ in range(rows):
+        open_card(tenant, deployment_id=deployment.pk)
+    with tenant_scope(tenant), CaptureQueriesContext(connection) as queried:
+        titles = [card.deployment.title for card in queries.open_cards()]
+    assert (len(titles), len(queried)) == (rows, 1)
 
 
 def test_open_cards_of_other_tenant_are_not_seen(tenant: Any, other_tenant: Any) -> None:

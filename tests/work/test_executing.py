@@ -11,8 +11,10 @@ import psycopg
 import pytest
 import time_machine
 
+from apps.audit.models import AuditEntry
 from apps.bus import services as bus
 from apps.bus.models import QueueMessage
+from apps.gates.schemas import GateSpec
 from apps.gates.services import save_gate
 from apps.guard import services as guard
 from apps.guard.models import GuardedRun, ToolCall
@@ -258,6 +260,17 @@ def test_gate_that_closed_after_the_yes_blocks_the_item(desk: Desk, approver: An
         save_gate(CAP.model_copy(update={"block": None, "require_approval": None}), deployment_id=desk.deployment.pk)
     work(desk)
     assert (desk.item(item.pk).reason, desk.order().revision) == (WorkReason.GATE, 1)
+
+
+def test_gate_after_the_step_stops_the_item(desk: Desk, approver: Any) -> None:
+    step = GateSpec(name="told", on="after_step", after_step=1, extract="say", allowed_values=["something else"])
+    item = desk.approved(approver)
+    with tenant_scope(desk.tenant):
+        save_gate(step, deployment_id=desk.deployment.pk)
+    work(desk)
+    with tenant_scope(desk.tenant):
+        noted = AuditEntry.objects.filter(event="gate_blocked", subject=f"work:{item.pk}").count()
+    assert (desk.item(item.pk).reason, desk.item(item.pk).last_error, noted) == (WorkReason.GATE, "gate told", 1)
 
 
 def test_budget_that_is_used_up_is_not_touched_again(desk: Desk, approver: Any) -> None:

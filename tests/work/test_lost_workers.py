@@ -25,6 +25,7 @@ from apps.work.enums import AttemptStatus, WorkItemStatus, WorkReason
 from apps.work.models import Attempt, WorkItem
 from kernel.tenancy import tenant_scope
 from tests.factories.bus import let_leases_run_out
+from tests.factories.skills import save_record
 from tests.factories.work import NOTE, NOTED, Desk, make_desk
 
 WORKER = "import django, sys; django.setup(); from apps.work.tasks import execute; execute(sys.argv[1])"
@@ -98,6 +99,15 @@ def test_worker_killed_before_any_call_leaves_the_effect_to_the_next(desk: Desk,
     deliver_again(desk)
     status, _, effects = outcome(desk, item)
     assert (status, effects) in {(WorkItemStatus.DONE, 1), (WorkItemStatus.STUCK, 0)}
+
+
+def test_uncertain_effect_that_the_checks_find_is_done(tenant: Any, tmp_path: Path, approver: Any) -> None:
+    desk = make_desk(tenant, tmp_path, script=SLOW + NOTE, timeout=90)
+    item = desk.approved(approver)
+    kill_when(desk, admitted)
+    save_record(tenant, "orders", "H-1", subject="C-1", total=120, note=50)
+    deliver_again(desk)
+    assert outcome(desk, item) == (WorkItemStatus.DONE, "", 1)
 
 
 def test_lost_attempt_is_counted_and_marked(tenant: Any, tmp_path: Path, approver: Any) -> None:

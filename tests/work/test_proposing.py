@@ -24,6 +24,16 @@ def owed(desk: Desk) -> list[QueueMessage]:
         return list(QueueMessage.objects.filter(queue="executor"))
 
 
+def checks(more: str = "timeout: 5", *, expect: str = "exit_code: 0", count: int = 1) -> str:
+    return "verify:\n" + "".join(
+        f"  - {{name: c{number}, run: python3 -V, expect: {{{expect}}}, {more}}}\n" for number in range(count)
+    )
+
+
+def gate(fields: str) -> str:
+    return f"gates:\n  - {{name: mine, on: on_tool_call, {fields}}}\n"
+
+
 # --- refused
 
 
@@ -39,6 +49,16 @@ def owed(desk: Desk) -> list[QueueMessage]:
         ({"plan_markdown": plan(PlannedCall("act", {"order": "H-1", "note": 1, "sudo": True}))}, "bad_arguments"),
         ({"plan_markdown": plan(note(-1))}, "bad_arguments"),
         ({"plan_markdown": plan(note(101))}, "gate_blocked"),
+        ({"plan_markdown": plan(*(note(value) for value in range(26, 37)))}, "plan_too_many_calls"),
+        ({"plan_markdown": plan(note(), front=checks(count=6))}, "plan_check_not_allowed"),
+        ({"plan_markdown": plan(note(), front=checks("network: true"))}, "plan_check_not_allowed"),
+        ({"plan_markdown": plan(note(), front=checks("timeout: 61"))}, "plan_check_not_allowed"),
+        ({"plan_markdown": plan(note(), front=checks(expect="regex: (a+)+$"))}, "plan_check_not_allowed"),
+        (
+            {"plan_markdown": plan(note(), front=gate("type: regex, config: {pattern: (a+)+$}"))},
+            "plan_gate_not_allowed",
+        ),
+        ({"plan_markdown": plan(note(), front=gate("provider: script"))}, "plan_gate_not_allowed"),
         ({"access": frozenset({"look"})}, "tool_not_granted"),
         ({"access": frozenset()}, "tool_not_granted"),
     ],
@@ -102,6 +122,12 @@ def test_bound_plan_keeps_the_model_s_further_checks_after_the_skill_s(desk: Des
     proposal = desk.propose(plan_markdown=plan(note(), front=front))
     assert proposal.work_item_id
     assert [check.name for check in desk.item(proposal.work_item_id).spec.verify] == ["done", "mine"]
+
+
+def test_title_of_endless_arguments_is_cut(desk: Desk) -> None:
+    long = desk.propose(note(order="H" * 1000))
+    assert long.work_item_id
+    assert len(desk.item(long.work_item_id).title) == len("Change ") + 194
 
 
 def test_bound_plan_pins_the_skill_by_content(desk: Desk) -> None:

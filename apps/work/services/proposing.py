@@ -24,7 +24,7 @@ from apps.skills import queries as skills
 from apps.skills import rules as skill_rules
 from apps.skills.schemas import ToolSpec
 from apps.tenants.models import Deployment
-from apps.work import plans
+from apps.work import plans, rules
 from apps.work.budgets import Budget
 from apps.work.enums import WorkItemType
 from apps.work.jobs import checks_of
@@ -38,6 +38,7 @@ from kernel.errors import SilasError
 from kernel.llm.calls import PlannedCall
 from kernel.llm.enums import InteractionMode
 
+_TITLE_CHARS = 200
 _NOT_HERE = "that is not something I can do here"
 
 
@@ -98,6 +99,9 @@ def _wanted(plan: WorkItemSpec, goal: WorkItem | None, access: frozenset[str]) -
     tools = {tool.name: tool for tool in (skills.tools_for(goal.spec.skills) if goal else ())}
     if not plan.calls:
         raise SilasError("plan_without_calls", "the plan does not say what to do")
+    too_much = rules.excess(calls=len(plan.calls), checks=plan.verify, gates=plan.gates)
+    if too_much:
+        raise SilasError(too_much, _NOT_HERE)
     if len({call_digest(call.tool, call.args) for call in plan.calls}) < len(plan.calls):
         raise SilasError("plan_call_twice", "the plan asks for the same thing twice")
     for call in plan.calls:
@@ -198,6 +202,7 @@ def _within_defaults(asked: Budget) -> Budget:
 
 def _intent(wanted: Sequence[Wanted]) -> str:
     first = wanted[0].say(wanted[0].tool.intent) or wanted[0].tool.description
+    first = first if len(first) <= _TITLE_CHARS else f"{first[:_TITLE_CHARS]}…"
     return first if len(wanted) == 1 else f"{first}, and {len(wanted) - 1} more"
 
 

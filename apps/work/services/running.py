@@ -16,6 +16,7 @@ from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.bus import services as bus
 from apps.bus.schemas import Lease
+from apps.gates.schemas import AuditNote
 from apps.guard import services as guard
 from apps.guard.enums import Origin, Phase, RunStatus, TerminalReason
 from apps.guard.schemas import ApprovedCalls, Limits, call_digest
@@ -47,6 +48,7 @@ class AttemptOutcome:
     artifacts: tuple[str, ...] = ()
     claimed_artifacts: tuple[str, ...] = ()
     result: str = ""
+    notes: tuple[AuditNote, ...] = ()
     model_name: str = ""
     error: str = ""
     stop: WorkReason = WorkReason.NONE
@@ -183,6 +185,8 @@ def _close_attempt(attempt: Attempt, outcome: AttemptOutcome, *, passed: bool) -
         data |= {"checks": len(outcome.report.results), "failed": len(outcome.report.failed)}
     subject = f"work:{attempt.work_item_id}"
     record(AuditEvent.WORK_ATTEMPTED, subject=subject, data=data)
+    for event, noted in outcome.notes:
+        record(AuditEvent(event), subject=subject, data=noted)
     invented = set(outcome.claimed_artifacts) - set(outcome.artifacts)
     if invented:
         record(AuditEvent.ARTIFACT_REF_MISMATCH, subject=subject, data={"invented": len(invented)})
