@@ -30,6 +30,12 @@ class AuditEvent(TextChoices):
     COST_CAP_REACHED = "cost_cap_reached", "A spending limit was reached"
     BUDGET_REACHED = "budget_reached", "A limit other than money was reached"
 
+    # memory
+    COLLECTION_OPENED = "collection_opened", "A collection of documents was opened"
+    COLLECTION_CHANGED = "collection_changed", "A collection of documents was changed"
+    DOCUMENT_STORED = "document_stored", "A document was read into the knowledge"
+    DOCUMENT_FORGOTTEN = "document_forgotten", "A document was removed from the knowledge"
+
     # skills
     SKILL_INSTALLED = "skill_installed", "A version of a skill was installed"
     RECORD_CHANGED = "record_changed", "A record was changed by an approved action"

@@ -42,6 +42,7 @@ INSTALLED_APPS = [
     "apps.bus",
     "apps.guard",
     "apps.gates",
+    "apps.memory",
     "apps.skills",
     "apps.work",
     "apps.sessions",

@@ -1,0 +1,56 @@
+"""Knowledge in Django admin: collections and their level are edited; documents are looked at, or removed as a whole."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import admin
+from django.db.models import QuerySet
+from django.http import HttpRequest
+
+from apps.audit.enums import AuditEvent
+from apps.audit.services import record
+from apps.memory import services
+from apps.memory.models import Collection, Document
+
+
+@admin.register(Collection)
+class CollectionAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
+    list_display = ("name", "title", "min_level", "chunk_count", "created_at")
+    search_fields = ("name", "title")
+    exclude = ("tenant",)
+    readonly_fields = ("chunk_count", "created_at")
+
+    def save_model(self, request: HttpRequest, obj: Collection, form: Any, change: bool) -> None:
+        super().save_model(request, obj, form, change)
+        event = AuditEvent.COLLECTION_CHANGED if change else AuditEvent.COLLECTION_OPENED
+        record(event, actor=_actor(request), subject=f"collection:{obj.id}")
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+
+@admin.register(Document)
+class DocumentAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
+    list_display = ("title", "source_ref", "collection", "updated_at")
+    list_filter = ("collection",)
+    search_fields = ("title", "source_ref")
+    list_select_related = ("collection",)
+    exclude = ("tenant",)
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def delete_model(self, request: HttpRequest, obj: Document) -> None:
+        services.forget_document(obj.id, actor=_actor(request))
+
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Document]) -> None:
+        for document in queryset:
+            self.delete_model(request, document)
+
+
+def _actor(request: HttpRequest) -> str:
+    return f"user:{request.user.pk}"

@@ -1,0 +1,31 @@
+"""What does the guard do for `retrieve_chunks`? Search the tenant's knowledge at the levels the caller's context names.
+
+Only the guard calls the handler; `register` is called once, when Django is ready.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+from apps.guard.enums import Intent
+from apps.guard.registry import register as register_handler
+from apps.guard.schemas import CallContext, CallFailed, HandlerResult
+from apps.memory import queries
+from kernel.tenancy import in_scope
+
+PASSAGES = 4
+
+
+def register() -> None:
+    register_handler(Intent.RETRIEVE_CHUNKS, retrieve_chunks)
+
+
+async def retrieve_chunks(ctx: CallContext) -> HandlerResult:
+    """`args["query"]` → `{"passages": [...]}`, each with the fields of `Passage`. Without levels nothing is found."""
+    question = ctx.args.get("query")
+    if not isinstance(question, str):
+        raise CallFailed("invalid_arguments", "The search needs a text to look for.", effect_free=True)
+    levels = tuple(ctx.context.get("levels", ()))
+    vector = await queries.embed_query(question)
+    found = await in_scope(ctx.tenant_id, queries.search, question, vector=vector, levels=levels, k=PASSAGES)
+    return HandlerResult({"passages": [asdict(passage) for passage in found]})

@@ -1,0 +1,226 @@
+"""How does a document come into the tenant's knowledge?
+
+`ingest` reads files one by one: what cannot be read is reported and the others go on; what has not changed writes
+nothing. A document is read, cut and embedded outside of any transaction and stored in one; its earlier versions stay,
+for the citations that point at them. Callers: the ingest command, the demo seed, the console's admin.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+from django.db import connection
+
+from apps.audit.enums import AuditEvent
+from apps.audit.services import record
+from apps.memory import chunks, embedding, parsing, sources
+from apps.memory.models import Chunk, Collection, Document, DocumentVersion
+from apps.memory.parsing import Parsed, ParsedDocument
+from apps.memory.schemas import FileReport, IngestReport, Outcome, Progress
+from kernel.canonical import sha256_hex
+from kernel.clock import now
+from kernel.errors import NotFound, SilasError
+from kernel.tenancy import current_tenant_id, tenant_scope
+
+INDEXED_WITH = f"chunks-1 {embedding.MODEL}"
+_NAME = re.compile(r"[\w-]{1,60}", re.ASCII)
+_ROWS_AT_ONCE = 500
+# A word is common when more than this share of a collection's chunks has it, and more than a few.
+COMMON_SHARE = 0.01
+COMMON_AT_LEAST = 40
+
+
+@dataclass(frozen=True)
+class _Fingerprint:
+    """What makes storing a document again superfluous."""
+
+    sha256: str
+    title: str
+    url: str
+    indexed_with: str = INDEXED_WITH
+
+
+def ingest(
+    tenant: Any,
+    *,
+    collection: str,
+    paths: Sequence[Path],
+    root: Path | None = None,
+    min_level: str = "public",
+    title: str = "",
+    actor: str = "system",
+    progress: Progress | None = None,
+) -> IngestReport:
+    """Read files and folders into the tenant's collection of that name; `min_level` and `title` are for a new one.
+
+    `root` (default: the working directory) is what references are relative to. `progress` hears of every file, with the
+    number of all. Opens its own scopes; must not be called inside one that should stay short.
+    """
+    with tenant_scope(tenant):
+        home = open_collection(collection, min_level=min_level, title=title, actor=actor)
+    found = sources.find(paths, root=root or Path.cwd())
+    reports = []
+    for path, reference in found.files:
+        reports.append(_ingest_file(tenant, home.id, path, reference, actor=actor))
+        if progress is not None:
+            progress(reports[-1], len(found.files))
+    with tenant_scope(tenant):
+        refresh_collection(home.id)
+    return IngestReport(home.id, tuple(reports), found.skipped)
+
+
+def open_collection(name: str, *, min_level: str = "public", title: str = "", actor: str = "system") -> Collection:
+    """The collection of that name, made if there is none. Inside a scope. Raises `invalid_name`."""
+    if not _NAME.fullmatch(name):
+        raise SilasError("invalid_name", "A collection's name is up to 60 letters, digits, hyphens and underscores.")
+    row, created = Collection.objects.get_or_create(name=name, defaults={"min_level": min_level, "title": title})
+    if created:
+        record(AuditEvent.COLLECTION_OPENED, actor=actor, subject=f"collection:{row.id}")
+    found: Collection = row
+    return found
+
+
+def forget_document(document_id: UUID, *, actor: str = "system") -> None:
+    """Remove a document with all its versions, so that its citations open nothing any more. Inside a scope."""
+    document = Document.objects.filter(id=document_id).first()
+    if document is None:
+        raise NotFound("document")
+    document.delete()
+    record(
+        AuditEvent.DOCUMENT_FORGOTTEN,
+        actor=actor,
+        subject=f"document:{document_id}",
+        data={"collection": str(document.collection_id)},
+    )
+
+
+def store_parsed(
+    tenant: Any, collection_id: UUID, parsed: Parsed, *, reference: str, actor: str = "system"
+) -> tuple[Outcome, ...]:
+    """Store the documents of one file under `reference` (and `#part`); says for each what that meant."""
+    named = {f"{reference}#{each.part}" if each.part else reference: each for each in parsed.documents}
+    with tenant_scope(tenant):
+        known = _fingerprints(collection_id, list(named))
+    return tuple(
+        Outcome.UNCHANGED
+        if known.get(name) == _fingerprint(document)
+        else _store(tenant, collection_id, name, document, actor=actor)
+        for name, document in named.items()
+    )
+
+
+def refresh_collection(collection_id: UUID) -> None:
+    """Count a collection's chunks and find the words too common in it to tell them apart. Inside a scope.
+
+    Both are hints: outdated ones make a search slower or less sharp, never wrong.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "WITH mine AS MATERIALIZED (SELECT words FROM memory_chunk WHERE tenant_id = %(tenant)s AND collection_id = %(id)s),"
+            " size AS (SELECT count(*) AS chunks FROM mine)"
+            " UPDATE memory_collection SET chunk_count = size.chunks, common_words = ARRAY("
+            "  SELECT word.lexeme FROM mine, unnest(mine.words) AS word GROUP BY word.lexeme"
+            "  HAVING count(*) > greatest(%(least)s, %(share)s * (SELECT chunks FROM size)) ORDER BY word.lexeme)"
+            " FROM size WHERE tenant_id = %(tenant)s AND id = %(id)s",
+            {
+                "tenant": current_tenant_id(),
+                "id": collection_id,
+                "least": COMMON_AT_LEAST,
+                "share": COMMON_SHARE,
+            },
+        )
+
+
+def _ingest_file(tenant: Any, collection_id: UUID, path: Path, reference: str, *, actor: str) -> FileReport:
+    parsed = parsing.read(path)
+    outcomes = store_parsed(tenant, collection_id, parsed, reference=reference, actor=actor)
+    return FileReport(path, outcomes, parsed.problems)
+
+
+def _store(tenant: Any, collection_id: UUID, reference: str, document: ParsedDocument, *, actor: str) -> Outcome:
+    pieces = chunks.split(document.text, title=document.title)
+    vectors = embedding.embed_all([f"{piece.context}\n{piece.text}" for piece in pieces])
+    with tenant_scope(tenant):
+        row, created = _locked(collection_id, reference, document)
+        version, outcome = _version_of(row, document, created=created)
+        if outcome is not Outcome.UNCHANGED:
+            _index(row, version, document, pieces, vectors)
+            record(
+                AuditEvent.DOCUMENT_STORED,
+                actor=actor,
+                subject=f"document:{row.id}",
+                data={"collection": str(collection_id), "version": version.number, "chunks": len(pieces)},
+            )
+    return outcome
+
+
+def _locked(collection_id: UUID, reference: str, document: ParsedDocument) -> tuple[Document, bool]:
+    """The document's row, locked: two ingests of one document stand in line here."""
+    rows = Document.objects.select_for_update(of=("self",))
+    row, created = rows.get_or_create(
+        collection_id=collection_id, source_ref=reference, defaults={"title": document.title, "url": document.url}
+    )
+    return row, created
+
+
+def _version_of(row: Document, document: ParsedDocument, *, created: bool) -> tuple[DocumentVersion, Outcome]:
+    """The newest version if it has this text, else a new one."""
+    newest = None if created else row.versions.defer("text").order_by("-number").first()
+    wanted = _fingerprint(document)
+    if newest is not None and newest.sha256 == wanted.sha256:
+        same = _Fingerprint(newest.sha256, row.title, row.url, row.indexed_with) == wanted
+        return newest, Outcome.UNCHANGED if same else Outcome.REINDEXED
+    version: DocumentVersion = DocumentVersion.objects.create(
+        document=row, number=newest.number + 1 if newest else 1, sha256=wanted.sha256, text=document.text
+    )
+    return version, Outcome.UPDATED if newest else Outcome.ADDED
+
+
+def _index(
+    row: Document,
+    version: DocumentVersion,
+    document: ParsedDocument,
+    pieces: Sequence[chunks.Piece],
+    vectors: Sequence[embedding.Vector | None],
+) -> None:
+    """Put the version's chunks in the place of those of the version before."""
+    Chunk.objects.filter(version__document=row).delete()
+    Chunk.objects.bulk_create(
+        (
+            Chunk(
+                collection_id=row.collection_id,
+                version=version,
+                ordinal=piece.ordinal,
+                start=piece.start,
+                end=piece.end,
+                context=piece.context,
+                text=piece.text,
+                embedding=vector,
+            )
+            for piece, vector in zip(pieces, vectors, strict=True)
+        ),
+        batch_size=_ROWS_AT_ONCE,
+    )
+    Document.objects.filter(id=row.id).update(
+        title=document.title, url=document.url, indexed_with=INDEXED_WITH, updated_at=now()
+    )
+
+
+def _fingerprint(document: ParsedDocument) -> _Fingerprint:
+    return _Fingerprint(sha256_hex(document.text), document.title, document.url)
+
+
+def _fingerprints(collection_id: UUID, references: Sequence[str]) -> dict[str, _Fingerprint]:
+    """Of the documents that are already known, by reference."""
+    newest = (
+        DocumentVersion.objects.filter(document__collection_id=collection_id, document__source_ref__in=references)
+        .order_by("document_id", "-number")
+        .distinct("document_id")
+        .values_list("document__source_ref", "sha256", "document__title", "document__url", "document__indexed_with")
+    )
+    return {name: _Fingerprint(*rest) for name, *rest in newest}
