@@ -54,6 +54,14 @@ def test_entry_about_a_card_leads_to_it(tenant: Any, owner: Any) -> None:
     assert f'href="{reverse("console-card", args=[card.pk])}"' in _page(owner)
 
 
+def test_same_sentence_in_a_row_is_told_once_with_how_often(tenant: Any, owner: Any) -> None:
+    with tenant_scope(tenant):
+        for _ in range(3):
+            record(AuditEvent.STAFF_LOGGED_IN, actor=f"user:{owner.pk}", data={"role": "owner"})
+    page = _page(owner)
+    assert page.count("logged in</b>") == 1 and "3 times" in page
+
+
 def test_take_over_is_told_with_the_conversation(deployment: Any, agent: Any) -> None:
     session = make_session(deployment)
     say(session, "Hello")

@@ -23,12 +23,13 @@ def browser(user: Any = None, *, csrf: bool = False) -> Client:
 
 def make_card(tenant: Any, *, risk: Risk = Risk.LOW, **fields: Any) -> Card:
     """A card as the desk of an insurance would show it."""
-    scopes = {Risk.LOW: "single_step", Risk.MEDIUM: "full_plan", Risk.HIGH: "standing", Risk.IRREVERSIBLE: "full_plan"}
+    scope = "single_step" if risk == Risk.LOW else "full_plan"
     return open_card(
         tenant,
         **{
-            "scope": scopes[risk] if risk != Risk.HIGH else "connection_manage",
-            "reversible": risk != Risk.IRREVERSIBLE,
+            "scope": scope,
+            "reversible": True,
+            "declared_risk": risk,
             "intent": "Change the postal address on policy HM-20418",
             "rationale": "Maria moved on Monday. Her identity was verified four minutes ago by name and date of birth.",
             "consequence": {"approve": "Change the address", "decline": "Nothing changes"},

@@ -81,6 +81,13 @@ def lowerfirst(text: str) -> str:
 
 
 @register.filter
+def saying(consequence: str, verb: str) -> str:
+    """A button's words: the verb, then what happens; a consequence that already begins with the usual verb loses it."""
+    rest = consequence.removeprefix("Approve, ").removeprefix("Decline, ")
+    return f"{verb}, {lowerfirst(rest)}" if rest else verb
+
+
+@register.filter
 def said(text: str) -> SafeString:
     """A bot's or colleague's Markdown as clean HTML."""
     html = nh3.clean(_MARKDOWN.render(text), tags=_TAGS, attributes={"a": {"href"}}, link_rel="noopener noreferrer")

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from itertools import groupby
 from pathlib import Path
@@ -40,11 +40,12 @@ FILTERS = (
 
 @dataclass(frozen=True)
 class Told:
-    """An entry with its sentence and the page it is about."""
+    """An entry with its sentence and the page it is about; `times`: how many in a row say the same."""
 
     entry: AuditEntry
     story: Story
     address: str
+    times: int = 1
 
 
 @require_safe
@@ -59,9 +60,9 @@ def activity(request: StaffRequest) -> HttpResponseBase:
         "console/activity.html",
         at="activity",
         filters=FILTERS,
-        wanted=wanted,
+        show=wanted,
         before=before,
-        days=list(_by_day(_told(shown))),
+        days=list(_by_day(_told(shown), brief=wanted == "highlights")),
         older=shown[-1].seq if more else None,
         head=head_of(chain),
         signed=newest_checkpoint(chain),
@@ -132,9 +133,14 @@ def _story(one: AuditEntry, names: Names) -> Story:
     return tell(one.event, actor=one.actor, subject=one.subject, data=data_of(one), names=names)
 
 
-def _by_day(told: list[Told]) -> Iterator[tuple[str, list[Told]]]:
+def _by_day(told: list[Told], *, brief: bool) -> Iterator[tuple[str, list[Told]]]:
     for day, lines in groupby(told, key=lambda one: timezone.localtime(one.entry.timestamp).date()):
-        yield _day(day), list(lines)
+        yield _day(day), _without_repeats(lines) if brief else list(lines)
+
+
+def _without_repeats(told: Iterable[Told]) -> list[Told]:
+    runs = (list(same) for _, same in groupby(told, key=lambda one: (one.story, one.address)))
+    return [replace(run[0], times=len(run)) for run in runs]
 
 
 def _day(day: date) -> str:
