@@ -1,7 +1,7 @@
 """May this process start like this? Numbered system checks (style, Django 7); `manage.py up` runs them first.
 
 silas.E001 an open HOST without its conditions · silas.E002 one key used for two jobs · silas.E003 a database role that
-row-level security does not bind.
+row-level security does not bind · silas.E004 demo logins behind an open HOST.
 """
 
 from __future__ import annotations
@@ -11,12 +11,16 @@ from collections.abc import Sequence
 from typing import Any
 
 from django.conf import settings
+from django.contrib.auth import get_user_model
 from django.core.checks import CheckMessage, Error, Tags, register
 from django.core.exceptions import ImproperlyConfigured
 from django.db import connections
 
 from silas_platform.settings import env
-from silas_platform.up.environment import open_host_faults
+from silas_platform.up.environment import is_loopback, open_host_faults
+
+# The demo's staff live in a top-level domain that nobody can own (RFC 2606).
+DEMO_MAIL = ".example"
 
 
 def refuse_signing_key() -> None:
@@ -57,3 +61,14 @@ def database_role_is_bound(databases: Sequence[str] | None = None, **_: Any) -> 
     why = "is a superuser or bypasses row-level security" if unbound else "owns tables and could open their walls"
     hint = "Serve as a role made by silas_platform/up/roles.sql; DATABASE_OWNER_URL is for migrations."
     return [Error(f"the database role {role} of DATABASE_URL {why}", hint=hint, id="silas.E003")]
+
+
+@register(Tags.database)
+def demo_logins_stay_home(databases: Sequence[str] | None = None, **_: Any) -> list[CheckMessage]:
+    """Everybody knows the demo's passwords (contract interfaces, Demo data: development only)."""
+    if "default" not in (databases or ()) or is_loopback(env.text("HOST", "127.0.0.1")):
+        return []
+    if not get_user_model().objects.filter(email__endswith=DEMO_MAIL, is_active=True).exists():
+        return []
+    hint = "Start with another SILAS_VAR or DATABASE_URL, or deactivate these users."
+    return [Error("HOST is not loopback and the database has the demo's logins", hint=hint, id="silas.E004")]

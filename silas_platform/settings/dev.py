@@ -4,6 +4,6 @@ from silas_platform.settings import env
 from silas_platform.settings.base import *  # noqa: F403
 
 DEBUG = env.flag("DEBUG", default=True)
-DEMO = True
+DEMO = env.flag("SILAS_DEMO", default=DEBUG)
 SECRET_KEY = SECRET_KEY or "development-only-until-make-run-makes-one"  # noqa: F405
 ALLOWED_HOSTS = ALLOWED_HOSTS or ["localhost", "127.0.0.1", "[::1]"]  # noqa: F405

@@ -43,7 +43,7 @@ def run(given: Mapping[str, str], *, demo: bool, work: bool, screen: Screen) -> 
         try:
             _start_servers(supervisor, env)
             fresh = _prepare()
-            logins = demo_logins(env, fresh=fresh, supervisor=supervisor) if demo else []
+            logins = demo_logins(env, fresh=fresh, supervisor=supervisor) if demo and settings.DEMO else []
             _start_programs(supervisor, env, address, work=work)
             supervisor.run_until(lambda: is_ready(address, allowed_hosts=settings.ALLOWED_HOSTS))
             if not supervisor.stopping:

@@ -12,7 +12,13 @@ from django.core.management import call_command
 from django.core.management.base import SystemCheckError
 from django.db import connections
 
-from silas_platform.checks import database_role_is_bound, each_key_has_one_job, open_host_is_guarded
+from apps.tenants.models import User
+from silas_platform.checks import (
+    database_role_is_bound,
+    demo_logins_stay_home,
+    each_key_has_one_job,
+    open_host_is_guarded,
+)
 from silas_platform.settings.databases import database as address
 
 
@@ -45,6 +51,22 @@ def test_application_role_passes_check(database: None) -> None:
 def test_role_that_walls_do_not_bind_fails_check(database: None, dsn: str) -> None:
     with connected_as(os.environ[dsn]):
         assert [fault.id for fault in database_role_is_bound(databases=["default"])] == ["silas.E003"]
+
+
+def test_demo_login_behind_open_host_fails_check(database: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOST", "0.0.0.0")
+    user = User.objects.create_user("owner@somewhere.example", "owner-of-somewhere")
+    faults = demo_logins_stay_home(databases=["default"])
+    user.delete()
+    assert [fault.id for fault in faults] == ["silas.E004"]
+
+
+def test_demo_login_at_home_passes_check(database: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOST", "127.0.0.1")
+    user = User.objects.create_user("owner@elsewhere.example", "owner-of-elsewhere")
+    faults = demo_logins_stay_home(databases=["default"])
+    user.delete()
+    assert faults == []
 
 
 @contextmanager

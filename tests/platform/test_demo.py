@@ -7,6 +7,7 @@ from django.core.management import CommandError, call_command
 from apps.approvals.models import Card
 from apps.gates.queries import active_gates
 from apps.gates.services import check_gates
+from apps.memory.models import Document, DocumentVersion
 from apps.skills.models import Record
 from apps.skills.services import save_record
 from apps.tenants.models import Deployment, Membership, Tenant
@@ -176,3 +177,17 @@ def test_refund_large_is_refused_with_a_reason(harbor):
     proposal = ask_refund(harbor, 300, order="H-90305")
     assert (proposal.outcome, proposal.code) == ("refused", "gate_blocked")
     assert proposal.reason.startswith("I cannot prepare a refund of more than £250 here.")
+
+
+def test_knowledge_is_there_for_everybody(meridian):
+    with tenant_scope(meridian.tenant):
+        titles = set(Document.objects.filter(collection__name="help").values_list("title", flat=True))
+    assert "Home policy" in titles and len(titles) == 8
+
+
+def test_knowledge_is_not_ingested_twice(meridian):
+    with tenant_scope(meridian.tenant):
+        before = DocumentVersion.objects.count()
+    demo.seed(progress=lambda line: None)
+    with tenant_scope(meridian.tenant):
+        assert DocumentVersion.objects.count() == before
