@@ -20,6 +20,7 @@ from apps.approvals.services import decide_card
 from apps.gates.schemas import GateSpec
 from apps.gates.services import save_gate
 from apps.guard.models import Budget
+from apps.memory.services import ingest
 from apps.skills import queries as skills
 from apps.skills.models import Record
 from apps.skills.services import install_version, save_record
@@ -74,6 +75,8 @@ def _seed_tenant(folder: Path, progress: Progress) -> list[Login]:
     with tenant_scope(tenant):
         goal = _goal(folder, described, deployment)
         _standing(described, goal)
+    progress(f"{tenant.name}: knowledge")
+    _knowledge(folder, described, tenant, progress)
     return staff
 
 
@@ -142,3 +145,18 @@ def _standing(described: Mapping[str, Any], goal: WorkItem) -> None:
     owner = User.objects.get(email=f"owner@{described['slug']}.example")
     card = ask_for_standing(goal, uses=terms["uses"], days=terms["days"], rationale=terms["rationale"])
     decide_card(card.pk, user=owner, verdict=ApprovalVerdict.APPROVED)
+
+
+def _knowledge(folder: Path, described: Mapping[str, Any], tenant: Tenant, progress: Progress) -> None:
+    """Outside of any scope: reading and embedding take their time."""
+    for collection in described["collections"]:
+        report = ingest(
+            tenant,
+            collection=collection["name"],
+            paths=[folder / "knowledge"],
+            root=folder,
+            min_level=collection["min_level"],
+            title=collection["title"],
+            actor="seed_demo",
+        )
+        progress(f"{tenant.name}: {len(report.files)} documents in {collection['title']}")
