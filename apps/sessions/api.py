@@ -1,12 +1,13 @@
-"""What may a visitor's browser ask over HTTP? To begin or resume its conversation.
+"""What may a visitor's browser ask over HTTP? To begin or resume its conversation, and to open a cited passage.
 
 The widget's frame calls this from our own origin; which other sites may is the widget room's rule. Every refusal has
-the one JSON shape; a deployment that is unknown or disabled looks the same.
+the one JSON shape; a deployment that is unknown or disabled looks the same, and so does a passage out of reach.
 """
 
 from __future__ import annotations
 
 from typing import Any
+from uuid import UUID
 
 from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework import serializers, status
@@ -14,11 +15,18 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from apps.memory import queries as knowledge
+from apps.sessions import policy, tokens
+from apps.sessions.access import AccessController
+from apps.sessions.queries import session_by_id
 from apps.sessions.services import start_session
+from apps.sessions.steps.opening import grant_of
 from apps.tenants.models import Deployment
 from apps.widgets import rules as sites
 from apps.widgets.queries import open_deployment
+from kernel.clock import now
 from kernel.errors import NotFound, SilasError
+from kernel.tenancy import tenant_scope
 
 _MAX_IDENTITY_TOKEN = 8192
 
@@ -77,6 +85,77 @@ class WidgetSessions(APIView):
         if asked.get("identity_token"):
             answer["identity"] = {"accepted": False, "reason": "identity_key_missing"}
         return Response(answer, status=status.HTTP_201_CREATED, headers={"Cache-Control": "no-store"})
+
+
+class PassageRequest(serializers.Serializer[Any]):
+    start = serializers.IntegerField(min_value=0, help_text="Byte offset into the stored version")
+    end = serializers.IntegerField(min_value=1)
+    version = serializers.UUIDField(required=False, help_text="The version cited; the newest without it")
+
+
+class PassageAnswer(serializers.Serializer[Any]):
+    document_id = serializers.UUIDField()
+    version_id = serializers.UUIDField()
+    title = serializers.CharField()
+    url = serializers.CharField()
+    before = serializers.CharField()
+    quote = serializers.CharField(help_text="Byte for byte what is stored")
+    after = serializers.CharField()
+    newest = serializers.BooleanField(help_text="Whether the document still reads like this")
+
+
+class WidgetPassage(APIView):
+    """The stored text around a citation, for the visitor whose level reaches it."""
+
+    @extend_schema(
+        operation_id="widget_passage",
+        tags=["widget"],
+        parameters=[PassageRequest],
+        responses={
+            200: PassageAnswer,
+            400: OpenApiResponse(description="`invalid`: a field is wrong"),
+            401: OpenApiResponse(description="`not_authenticated`: no session token, or one that is no longer good"),
+            404: OpenApiResponse(description="`not_found`: unknown, foreign, or above the visitor's level"),
+        },
+    )
+    def get(self, request: Request, key: str, document_id: str) -> Response:
+        visitor = _visitor(request, key)
+        asked = PassageRequest(data=request.query_params)
+        asked.is_valid(raise_exception=True)
+        wanted = asked.validated_data
+        with tenant_scope(visitor.tenant_id):
+            found = knowledge.passage(
+                _uuid(document_id),
+                start=wanted["start"],
+                end=wanted["end"],
+                version_id=wanted.get("version"),
+                levels=_reached_levels(visitor),
+            )
+        return Response(PassageAnswer(found).data, headers={"Cache-Control": "no-store"})
+
+
+def _visitor(request: Request, key: str) -> tokens.Visitor:
+    """Raises 401 `not_authenticated` without a good session token of this deployment."""
+    scheme, _, token = request.headers.get("Authorization", "").partition(" ")
+    visitor = tokens.read(token.strip()) if scheme.lower() == "bearer" else None
+    if visitor is None or visitor.deployment_key != key:
+        raise SilasError("not_authenticated", "This conversation has to be opened again.", status=401)
+    return visitor
+
+
+def _reached_levels(visitor: tokens.Visitor) -> tuple[str, ...]:
+    session = session_by_id(visitor.session_id)
+    if not session.deployment.enabled or session.deployment.public_key != visitor.deployment_key:
+        raise NotFound("passage")
+    levels = policy.load(session.deployment).levels
+    return AccessController(levels, grant_of(session)).at(now()).reached_levels()
+
+
+def _uuid(text: str) -> UUID:
+    try:
+        return UUID(text)
+    except ValueError:
+        raise NotFound("passage") from None
 
 
 def _deployment_for(request: Request, key: str) -> Deployment:
