@@ -13,6 +13,8 @@ from django.db import transaction
 from kombu.exceptions import OperationalError
 
 EXECUTE = "work.execute"
+# Nobody waits for a broker that is away: one try, no pause.
+_AT_ONCE = {"max_retries": 0, "interval_start": 0, "interval_step": 0, "interval_max": 0}
 _log = logging.getLogger(__name__)
 
 
@@ -22,6 +24,7 @@ def after_commit(tenant_id: UUID) -> None:
 
 def _poke(tenant_id: UUID) -> None:
     try:
-        current_app.send_task(EXECUTE, args=(str(tenant_id),), retry=False)
+        with current_app.connection_for_write(transport_options=_AT_ONCE) as connection:
+            current_app.send_task(EXECUTE, args=(str(tenant_id),), connection=connection, retry=False)
     except OperationalError:
         _log.warning("work_poke_lost tenant=%s", tenant_id)
