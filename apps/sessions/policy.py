@@ -47,6 +47,15 @@ def scripts_due(policy: Policy, trigger: str, context: Mapping[str, object]) -> 
     return tuple(gate for gate in scripts if not needs_claim(gate) or claim_for(gate, context) is not None)
 
 
-def gate_files(policy: Policy, gates: tuple[GateSpec, ...]) -> dict[str, dict[str, Mount]]:
-    """What each script gate may see: its skill's folder and the books it declares, read-only. Inside a scope."""
-    return {gate.name: skills.gate_mounts(gate, policy.skills) for gate in gates}
+def gate_files(
+    policy: Policy, gates: tuple[GateSpec, ...], context: Mapping[str, object]
+) -> dict[str, dict[str, Mount]]:
+    """What each script gate may see: its skill's folder and, of the books it declares, the rows that fit what the
+    visitor claims; read-only. Inside a scope.
+    """
+    return {gate.name: skills.gate_mounts(gate, policy.skills, claimed=_claimed(gate, context)) for gate in gates}
+
+
+def _claimed(gate: GateSpec, context: Mapping[str, object]) -> Mapping[str, str] | None:
+    claim = claim_for(gate, context)
+    return claim.as_values() if claim else None

@@ -55,7 +55,7 @@ async def run_gates(state: TurnState, trigger: GateTrigger, context: dict[str, A
     if not scripts:
         report = check_gates(state.policy.gates, trigger, context, level_gates=levels)
     else:
-        files = await in_scope(state.tenant_id, policy.gate_files, state.policy, scripts)
+        files = await in_scope(state.tenant_id, policy.gate_files, state.policy, scripts, context)
         report = await asyncio.to_thread(
             check_gates, state.policy.gates, trigger, context, level_gates=levels, files=files
         )

@@ -1,0 +1,114 @@
+"""What do the conversation benchmarks run on? PostgreSQL and Redis of their own, one web process, one deployment.
+
+fsync is on, as in production: a commit costs what it costs, for the platform and for the baseline alike.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from silas_platform.up.embedded import start_postgres, start_redis
+
+READY_SECONDS = 60
+
+
+@dataclass
+class Stage:
+    """`url` is the web process's address; `env` what a process needs to reach the same servers."""
+
+    url: str
+    env: dict[str, str]
+    deployment: Any = None
+
+    @property
+    def socket_url(self) -> str:
+        return self.url.replace("http", "ws", 1)
+
+    def new_session(self) -> tuple[str, str]:
+        """(token, session id) of a new visitor."""
+        from apps.sessions.services import start_session
+
+        started = start_session(self.deployment)
+        return started.token, str(started.session_id)
+
+
+@contextlib.contextmanager
+def stage(extra_env: dict[str, str] | None = None, model: str = "builtin:grounded") -> Iterator[Stage]:
+    with tempfile.TemporaryDirectory(prefix="silas-bench-") as var, contextlib.ExitStack() as stack:
+        postgres, redis = start_postgres(Path(var)), start_redis(Path(var), persist=False)
+        stack.callback(postgres.stop)
+        stack.callback(redis.stop)
+        env = {
+            "SILAS_VAR": var,
+            "DATABASE_URL": postgres.dsn_app,
+            "DATABASE_OWNER_URL": postgres.dsn_owner,
+            "REDIS_URL": redis.url,
+            "SECRET_KEY": "bench-secret-key-that-is-long-enough",
+            "SILAS_SIGNING_KEY": "bench-signing-key",
+            "SILAS_SECRETS_KEY": "bench-secrets-key",
+            "ALLOWED_HOSTS": "127.0.0.1",
+            "DJANGO_SETTINGS_MODULE": "silas_platform.settings.prod",
+            **(extra_env or {}),
+        }
+        os.environ.update(env)
+        _set_up()
+        ready = Stage(_web(env, stack), env, _deployment(model))
+        yield ready
+
+
+def _set_up() -> None:
+    import django
+    from django.core.management import call_command
+    from django.db import connections
+
+    from bench.bare import TABLE
+
+    django.setup()
+    call_command("migrate", database="owner", verbosity=0)
+    with connections["owner"].cursor() as cursor:
+        cursor.execute(TABLE)
+
+
+def _deployment(model: str) -> Any:
+    from apps.tenants.models import Deployment, Tenant
+    from kernel.tenancy import tenant_scope
+
+    tenant = Tenant.objects.create(slug=f"bench-{uuid4().hex[:8]}", name="Bench")
+    names = {"proxy": model, "planner": model, "executor": model}
+    key = f"bench-{uuid4().hex[:8]}"
+    with tenant_scope(tenant):
+        return Deployment.objects.create(slug="bench", title="Bench", public_key=key, model_names=names)
+
+
+def _web(env: dict[str, str], stack: contextlib.ExitStack) -> str:
+    port = _free_port()
+    argv = [sys.executable, "-m", "daphne", "-b", "127.0.0.1", "-p", str(port), "-v", "0", "bench.bare:application"]
+    process = subprocess.Popen(argv, env={**os.environ, **env}, stderr=subprocess.DEVNULL)
+    stack.callback(process.wait)
+    stack.callback(process.terminate)
+    url = f"http://127.0.0.1:{port}"
+    give_up = time.monotonic() + READY_SECONDS
+    while time.monotonic() < give_up and process.poll() is None:
+        with contextlib.suppress(OSError), urllib.request.urlopen(f"{url}/health/ready", timeout=5) as answer:
+            if answer.status == 200:
+                return url
+        time.sleep(0.1)
+    raise RuntimeError("the web process did not become ready")
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
