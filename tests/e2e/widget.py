@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from playwright.async_api import FrameLocator, Locator, Page, expect
+
+from tests.e2e.conftest import OpenPage
+from tests.e2e.peer import Peer
 
 
 class Widget:
@@ -37,3 +42,11 @@ class Widget:
 
 async def opened(page: Page) -> Widget:
     return await Widget(page).open()
+
+
+async def talking(open_page: OpenPage, address: str, peer: Peer, **options: Any) -> tuple[Page, Widget]:
+    """The widget, open and connected to `peer`."""
+    page = await open_page(address, peer=peer, **options)
+    widget = await opened(page)
+    await peer.hears(1, "auth")
+    return page, widget
