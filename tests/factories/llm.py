@@ -66,7 +66,7 @@ REFUND = ToolBrief(
         "properties": {
             "order": {"type": "string", "pattern": "^H-\\d{4}$"},
             "amount": {"type": "number", "exclusiveMinimum": 0},
-            "reason": {"type": "string", "enum": ["damaged", "late", "wrong_item"]},
+            "reason": {"type": "string", "enum": ["damaged", "late", "wrong_item", "changed_mind"]},
         },
         "required": ["order", "amount", "reason"],
     },

@@ -81,15 +81,21 @@ def _heard(state: State, said: Utterance, known: Iterable[ToolBrief], today: str
 
 def _visitor_said(state: State, text: str, known: Iterable[ToolBrief], today: str) -> State:
     state = replace(state, answered=False)
-    if is_cancel(text):
-        return State(last=state.last)
     task = state.task
+    if is_cancel(text) and not (task and _chosen(task, text)):
+        return State(last=state.last)
     if task is not None:
         given = _given(task, text, today)
         if task.asked in given or (given and not _other_wish(task, text, known)):
             more = replace(task, args=task.args | given)
             return replace(state, task=more, answered=task.asked is None or task.asked in given)
     return _new_wish(state, text, known, today)
+
+
+def _chosen(task: Task, text: str) -> bool:
+    """ "Changed my mind" may be one of the choices that were asked for."""
+    schema = arguments.properties(task.tool).get(task.asked or "", {})
+    return "enum" in schema and values.find_choice(text, schema["enum"]) is not None
 
 
 def _given(task: Task, text: str, today: str) -> dict[str, Any]:

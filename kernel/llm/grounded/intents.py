@@ -6,10 +6,21 @@ Pure; decided from the text alone.
 from __future__ import annotations
 
 import re
+from enum import Enum, auto
 
 from kernel.llm.grounded.words import content, words
 
 _ANY = re.IGNORECASE
+
+
+class Quantity(Enum):
+    """What a question with "how long", "how much" or "how many" waits for."""
+
+    TIME = auto()
+    SUM = auto()
+    NUMBER = auto()
+
+
 _POLITE = """there|everyone|everybody|again|all|team|bot|please|so much|very much|a lot|you|now|then|for now
     |for (?:your|the) help"""
 _GREETINGS = (
@@ -32,7 +43,8 @@ _REACH = """speak|talk|chat|connect(?: me)?|transfer(?: me)?|put me through|hand
 _ABOUT_ME_WORDS = r"""\b(?:who|what) are you\b
     |\bare you (?:an? )?(?:\w+ )?(?:bot|human|robot|person|machine|ai|computer|real)\b
     |\bam i (?:talking|speaking|chatting) (?:to|with)\b"""
-_CAPABILITY_WORDS = r"""\bwhat (?:can|could|do) you (?:do|help|offer)\b|\bhow can you help\b|\bwhat can i (?:do|ask)\b
+_CAPABILITY_WORDS = r"""\bwhat (?:can|could|do) you (?:do|help|offer)(?: for me| with| me with| here)?[\s.!?]*$
+    |\bhow can you help\b|\bwhat can i (?:do|ask)\b
     |^\s*(?:help|menu|options)[\s.!?]*$"""
 _QUESTION_WORDS = """what|whats|when|where|which|who|whose|why|how|do|does|did|is|are|was|were|will|would|can|could|may
     |should|am|has|have|if"""
@@ -67,6 +79,11 @@ _CAPABILITIES = _pattern("<can>", can=_CAPABILITY_WORDS)
 _QUESTION = _pattern(r"^\s*(?:(?:and|but|so|also|ok(?:ay)?,?) )*<question>\b", question=_QUESTION_WORDS)
 _DO_IT = _pattern(r"\b<do>\b", do=_DO_IT_WORDS)
 _IDENTITY = _pattern(r"\b<identity>(?!\w)", identity=_IDENTITY_WORDS)
+_QUANTITIES = {
+    Quantity.TIME: re.compile(r"\bhow (?:long|often|soon|late)\b|\bwhen\b|\bopening hours\b|\bdeadline\b", _ANY),
+    Quantity.SUM: re.compile(r"\bhow much\b|\bprice\b|\bcosts?\b|\bfees?\b", _ANY),
+    Quantity.NUMBER: re.compile(r"\bhow (?:many|far|old|big)\b|\bphone\b|\bnumber\b", _ANY),
+}
 _FOLLOW_UP = re.compile(r"^\s*(?:and|what about|how about|also|why|really|is that|does that)\b", _ANY)
 
 
@@ -118,6 +135,10 @@ def looks_like_question(text: str) -> bool:
 def is_question(text: str) -> bool:
     """A question for knowledge, as opposed to a polite request ("can you change ...") or a wish ("how do I ...")."""
     return looks_like_question(text) and not _DO_IT.search(text)
+
+
+def quantities(text: str) -> frozenset[Quantity]:
+    return frozenset(quantity for quantity, pattern in _QUANTITIES.items() if pattern.search(text))
 
 
 def introduces(text: str) -> bool:

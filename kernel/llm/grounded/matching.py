@@ -11,27 +11,40 @@ from functools import lru_cache
 from kernel.llm.briefing import ToolBrief
 from kernel.llm.grounded import arguments, values
 from kernel.llm.grounded.arguments import Kind
-from kernel.llm.grounded.words import content, holds, stems
+from kernel.llm.grounded.intents import looks_like_question
+from kernel.llm.grounded.vocabulary import ACTIONS
+from kernel.llm.grounded.words import content, holds, stem, stems, words
+
+_ACTIONS = frozenset(stem(word) for word in ACTIONS.split())
 
 
 @dataclass(frozen=True)
 class Match:
-    """`strength`: words of the longest keyword found. `coverage`: share of the message's words the tool explains, 0
-    to 1.
+    """How well a tool fits a message.
+
+    `strength`: words of meaning in the longest keyword found; `literal`: words of the longest one that stands there
+    as it is ("my claim"); `coverage`: share of the message's words that the tool explains, 0 to 1; `only_id`: the
+    message is nothing but an id; `asks`: it is a question.
     """
 
     tool: ToolBrief
     strength: int
+    literal: int
     coverage: float
     has_id: bool
+    only_id: bool
+    asks: bool
+    other_action: bool
 
     @property
     def is_strong(self) -> bool:
-        return self.strength >= 2 or (self.strength == 1 and (self.coverage >= 0.5 or self.has_id))
+        if self.strength == 0 or (self.strength == 1 and self.other_action):
+            return self.only_id
+        return self.strength >= 2 or self.literal >= 2 or self.has_id or (self.coverage >= 0.5 and not self.asks)
 
     @property
-    def rank(self) -> tuple[int, float, bool]:
-        return self.strength, self.coverage, self.has_id
+    def rank(self) -> tuple[int, int, float, bool]:
+        return self.strength, self.literal, self.coverage, self.has_id
 
 
 def best_match(text: str, tools: Iterable[ToolBrief]) -> Match | None:
@@ -49,11 +62,20 @@ def best_matches(text: str, tools: Iterable[ToolBrief]) -> list[Match]:
 
 def match(text: str, tool: ToolBrief) -> Match:
     phrases, known = _words_of(tool.name, tool.keywords, tool.description)
-    said = content(text)
-    strength = max((len(phrase) for phrase in phrases if all(holds(word, said) for word in phrase)), default=0)
+    said, plain = content(text), f" {' '.join(words(text))} "
     meaning = arguments.says_more(tool, text)
-    explained = sum(holds(word, known) for word in meaning)
-    return Match(tool, strength, explained / len(meaning) if meaning else 0.0, has_id(text, tool))
+    explained = {word for word in meaning if holds(word, known)}
+    found = has_id(text, tool)
+    return Match(
+        tool,
+        strength=max((len(phrase) for phrase in phrases if all(holds(word, said) for word in phrase)), default=0),
+        literal=max((len(words(keyword)) for keyword in tool.keywords if f" {keyword.lower()} " in plain), default=0),
+        coverage=len(explained) / len(meaning) if meaning else 0.0,
+        has_id=found,
+        only_id=found and not meaning,
+        asks=looks_like_question(text),
+        other_action=not _ACTIONS.isdisjoint(meaning - explained),
+    )
 
 
 def has_id(text: str, tool: ToolBrief) -> bool:

@@ -97,8 +97,11 @@ def _title(tool: ToolBrief, call: PlannedCall) -> str:
 
 
 def _details(tool: ToolBrief, call: PlannedCall) -> str:
-    told = [f"{arguments.label(tool, name)} {_plain(str(value))[:_VALUE_LENGTH]}" for name, value in call.args.items()]
-    return f" ({', '.join(told)})" if told else ""
+    """The values that the title does not hold, in the order of the tool's schema."""
+    title = _title(tool, call)
+    values = ((name, _plain(str(call.args[name]))) for name in arguments.properties(tool) if name in call.args)
+    told = [f"{arguments.label(tool, name)}: {value[:_VALUE_LENGTH]}" for name, value in values if value not in title]
+    return f" ({'; '.join(told)})" if told else ""
 
 
 def _plain(text: str) -> str:

@@ -15,12 +15,13 @@ from kernel.llm.enums import InteractionRegister
 from kernel.llm.grounded import answers, arguments, dialogue, intents, phrases, results
 from kernel.llm.grounded.arguments import Kind
 from kernel.llm.grounded.dialogue import State, Task
-from kernel.llm.grounded.matching import best_matches, has_id, match
+from kernel.llm.grounded.matching import best_matches, match
 from kernel.llm.grounded.moves import CallTool, Move, ToolResult, direct, to_planner
 from kernel.llm.schemas import AgentResponse
 
 _ASK_AT_MOST = 3
 _SUGGEST_AT_MOST = 4
+_EXPLORING = InteractionRegister.EXPLORATION
 
 
 @dataclass(frozen=True)
@@ -100,7 +101,8 @@ def _person(here: Situation) -> Move | None:
 
 def _cancel(here: Situation) -> Move | None:
     waiting = here.before.task or here.before.held
-    return here.say(phrases.CANCELLED, "cancelled") if waiting and intents.is_cancel(here.text) else None
+    cancels = waiting and intents.is_cancel(here.text) and not here.now.answered
+    return here.say(phrases.CANCELLED, "cancelled") if cancels else None
 
 
 def _answered(here: Situation) -> Move | None:
@@ -147,7 +149,7 @@ def _which(here: Situation) -> Move | None:
     """Several tools are meant alike."""
     known = (*here.briefing.tools, *(held.tool for held in here.briefing.withheld))
     meant = best_matches(here.text, known)
-    if len(meant) < 2 or (here.finding.is_sure and intents.is_question(here.text)):
+    if len(meant) < 2 or (here.finding.is_worth_showing and intents.looks_like_question(here.text)):
         return None
     choices = [found.tool.description for found in meant]
     return here.say(phrases.WHICH, "ambiguous", InteractionRegister.EXECUTION, suggestions=choices)
@@ -156,18 +158,11 @@ def _which(here: Situation) -> Move | None:
 def _knowledge(here: Situation) -> Move | None:
     if not here.finding.is_worth_showing:
         return None
-    quotes = _quoted(here.finding)
-    if not here.finding.is_sure:
-        message = f"{phrases.UNSURE} The closest I found: {quotes} {phrases.OFFER}"
-        return here.say(
-            message,
-            "uncertain",
-            InteractionRegister.EXPLORATION,
-            suggestions=[phrases.TALK_TO_PERSON],
-            finding=here.finding,
-        )
-    message = f"{quotes}{_back_to(here.before.task)}"
-    return here.say(message, "answer_from_passages", InteractionRegister.EXPLORATION, finding=here.finding)
+    quotes, back = _quoted(here.finding), _back_to(here.before.task)
+    if here.finding.is_sure:
+        return here.say(f"{quotes}{back}", "answer_from_passages", _EXPLORING, finding=here.finding)
+    message = f"{phrases.UNSURE} The closest I found: {quotes}{back or f' {phrases.OFFER}'}"
+    return here.say(message, "uncertain", _EXPLORING, suggestions=[phrases.TALK_TO_PERSON], finding=here.finding)
 
 
 def _unreadable(here: Situation) -> Move | None:
@@ -262,12 +257,15 @@ def _withheld(briefing: Briefing, task: Task) -> Withheld | None:
 
 
 def _passages_know_better(here: Situation, task: Task) -> bool:
-    """A question for knowledge whose words the passages explain better than the tool does; never one that names an
-    id.
+    """Whether the passages explain the message's words better than the tool does.
+
+    Never for a message that names an id, or a wish for something to be done in more than one of the tool's words.
     """
-    if not intents.is_question(here.text) or has_id(here.text, task.tool) or not here.finding.is_sure:
+    found = match(here.text, task.tool)
+    if found.has_id or not here.finding.is_sure or here.finding.coverage <= found.coverage:
         return False
-    return here.finding.coverage > match(here.text, task.tool).coverage
+    asks = intents.is_question if task.tool.acting else intents.looks_like_question
+    return found.strength == 1 or asks(here.text)
 
 
 def _back_to(task: Task | None) -> str:

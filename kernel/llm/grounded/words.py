@@ -6,19 +6,9 @@ import re
 from collections.abc import Collection
 from functools import lru_cache
 
+from kernel.llm.grounded.vocabulary import SAME, STOP
+
 _WORD = re.compile(r"[^\W_]+(?:['\u2019][^\W_]+)*")
-_STOP_WORDS = """
-    a about actually after again all also am an and another any anything are as at be because been before being
-    but by can could dear did do does doing done dont else ever every for from get getting give given go going
-    good got had has have having hello hey hi how however i id if ill im in into is isnt it its ive just kindly
-    know let lets like look looking make many may me might mine more most much must my myself need needs no not
-    now of off ok okay on one only onto or other our out over own per please put really regarding s same say see
-    shall should show since so some someone something soon still such sure t take tell than thank thanks that
-    thats the their them then there these they thing things this those to too try up upon us use very via want
-    wanted wants was way we well were what whats when where whether which while who whom whose why will wish
-    with would yes yet you your yours ask asking question quick wonder wondering
-"""
-_STOP = frozenset(_STOP_WORDS.split())
 _SUFFIXES = {
     "ations": 4, "ation": 4, "ments": 3, "ment": 3, "ances": 4, "ance": 4, "ages": 5, "age": 5, "ingly": 3, "edly": 3,
     "ings": 3, "ing": 3, "ies": 2, "ied": 2, "ed": 3, "ly": 4, "es": 3, "s": 3,
@@ -35,8 +25,14 @@ def words(text: str) -> list[str]:
 
 @lru_cache(maxsize=8192)
 def stem(word: str) -> str:
-    """A rough common form: covers, covered, covering and coverage meet; what matters is only that they meet."""
-    word = word.lower().replace("\u2019", "'").removesuffix("'s").replace("'", "")
+    """A common form: covers, covered and coverage meet, and so do bike and bicycle; what matters is only that they
+    meet.
+    """
+    form = _form(word.lower().replace("\u2019", "'").removesuffix("'s").replace("'", ""))
+    return _SAME_FORMS.get(form, form)
+
+
+def _form(word: str) -> str:
     suffix = next((end for end, least in _SUFFIXES.items() if _ends(word, end, least)), "")
     word = word.removesuffix(suffix) + ("y" if suffix in ("ies", "ied") else "")
     if len(word) > 3 and word[-1] == word[-2] and word[-1] not in "aeious":
@@ -53,13 +49,20 @@ def _ends(word: str, suffix: str, least: int) -> bool:
     )
 
 
+_SAME_FORMS = {_form(word): _form(group.split()[0]) for group in SAME for word in group.split()}
+
+
 def stems(text: str) -> list[str]:
     return [stem(word) for word in words(text)]
 
 
 def content(text: str) -> list[str]:
     """The stems of the words that carry meaning, in order, each once."""
-    return list(dict.fromkeys(stem(word) for word in words(text) if word.replace("'", "") not in _STOP))
+    return list(dict.fromkeys(stem(word) for word in words(text) if not _says_nothing(word)))
+
+
+def _says_nothing(word: str) -> bool:
+    return word.replace("'", "") in STOP or word.partition("'")[0] in STOP
 
 
 def near(one: str, other: str) -> bool:
@@ -92,7 +95,7 @@ def sentences(text: str) -> list[tuple[int, int]]:
     spans: list[tuple[int, int]] = []
     for start, end in _paragraphs(text):
         cursor = start
-        for match in _SENTENCE_END.finditer(text, start, end):
+        for match in _SENTENCE_END.finditer(text, start, end) if text[start:end].lstrip()[0] != "#" else ():
             if _ABBREVIATION.search(text, cursor, match.start() + 1):
                 continue
             spans.append((cursor, match.end()))

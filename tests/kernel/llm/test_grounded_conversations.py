@@ -91,10 +91,10 @@ SMALL_TALK = [
 PEOPLE = [
     Talk("wants_human", ("Can I speak to a human please?",), "person_requested", handoff=True),
     Talk("wants_agent_bare", ("agent",), "person_requested", handoff=True),
-    Talk("accepts_the_offer", ("Do you insure spaceships?", "yes please"), "person_requested", handoff=True),
+    Talk("accepts_the_offer", ("Do you sell spaceships?", "yes please"), "person_requested", handoff=True),
     Talk(
         "presses_the_suggestion",
-        ("Do you insure spaceships?", phrases.TALK_TO_PERSON),
+        ("Do you sell spaceships?", phrases.TALK_TO_PERSON),
         "person_requested",
         handoff=True,
     ),
@@ -128,7 +128,8 @@ KNOWLEDGE = [
     ),
     Talk("short_follow_up", ("Is a burst pipe covered?", "and slow leaks?"), "answer_from_passages", "slow leaks"),
     Talk("exception_beside_the_rule", ("Is a burst pipe covered?",), "answer_from_passages", "is not covered"),
-    Talk("unknown_thing", ("Do you insure spaceships against meteors?",), "unknown", phrases.OFFER),
+    Talk("unknown_thing", ("Do you sell spaceships?",), "unknown", phrases.OFFER),
+    Talk("unknown_thing_beside_a_known_word", ("Do you insure spaceships?",), "uncertain", phrases.OFFER),
     Talk("unknown_thing_in_known_words", ("Does my home policy cover meteors?",), "uncertain", phrases.UNSURE),
     Talk("gibberish", ("asdf qwer zxcv",), "unknown"),
     Talk("other_language", ("Ist ein Rohrbruch versichert?",), "unknown"),
@@ -202,6 +203,22 @@ REFUNDS = [
         ("refund order H-1001", "35 or 40"),
         "argument_missing",
         phrases.UNREADABLE,
+        tools=(REFUND,),
+    ),
+]
+REFUNDS += [
+    Talk(
+        "refund_choice_that_sounds_like_a_cancellation",
+        ("refund 5 € for H-1001", "changed my mind"),
+        "acting_tool_requested",
+        requested=(PlannedCall("refund", {"order": "H-1001", "amount": 5, "reason": "changed_mind"}),),
+        tools=(REFUND,),
+    ),
+    Talk(
+        "refund_after_an_uncertain_answer",
+        ("refund order H-1001", "is a person hurt by a pipe covered?", "£45"),
+        "argument_missing",
+        "reason",
         tools=(REFUND,),
     ),
 ]
