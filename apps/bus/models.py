@@ -47,7 +47,14 @@ class QueueMessage(TenantModel):
         constraints: ClassVar = [
             models.UniqueConstraint(fields=["tenant", "queue", "message_id"], name="bus_message_once"),
             models.UniqueConstraint(
-                fields=["tenant", "queue", "scope_id"], condition=Q(state=State.LEASED), name="bus_one_lease_a_scope"
+                fields=["tenant", "queue", "scope_id"],
+                condition=Q(leased_until__isnull=False),
+                name="bus_one_lease_a_scope",
+            ),
+            models.CheckConstraint(
+                condition=Q(state__in=LIVE, finished_at__isnull=True)
+                | (~Q(state__in=LIVE) & Q(finished_at__isnull=False)),
+                name="bus_finished_has_a_time",
             ),
             models.CheckConstraint(
                 condition=Q(state=State.LEASED, leased_until__isnull=False)
@@ -59,7 +66,9 @@ class QueueMessage(TenantModel):
             models.Index(
                 fields=["tenant", "queue", "scope_id", "position"], condition=Q(state__in=LIVE), name="bus_by_scope"
             ),
-            models.Index(fields=["tenant", "queue", "position"], condition=Q(state__in=LIVE), name="bus_by_queue"),
+            models.Index(
+                fields=["tenant", "queue", "position"], condition=Q(finished_at__isnull=True), name="bus_by_queue"
+            ),
         ]
 
 

@@ -28,15 +28,13 @@ def has_processed(consumer: str, message_id: str) -> bool:
 
 def lease_held(ref: LeaseRef) -> Exists:
     """An expression, for a larger query: is the lease still its holder's? True until its time has run out."""
-    return Exists(
-        QueueMessage.objects.filter(pk=ref.message_pk, fence=ref.fence, state=State.LEASED, leased_until__gt=Now())
-    )
+    return Exists(QueueMessage.objects.filter(pk=ref.message_pk, fence=ref.fence, leased_until__gt=Now()))
 
 
 def waiting_scopes() -> dict[str, list[str]]:
     """Queue → scopes with a message that may be delivered now, a silent holder's included; at most 200 of them."""
     due = Q(state=State.QUEUED, available_at__lte=Now())
-    let_go = Q(state=State.LEASED, leased_until__lte=Now(), attempts__lt=rules.MAX_ATTEMPTS - 1)
+    let_go = Q(leased_until__lte=Now(), attempts__lt=rules.MAX_ATTEMPTS - 1)
     scopes = QueueMessage.objects.filter(due | let_go).order_by().values_list("queue", "scope_id").distinct()
     found: dict[str, list[str]] = {}
     for queue, scope_id in scopes[:_SCOPES_A_SWEEP]:

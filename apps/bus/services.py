@@ -143,7 +143,7 @@ def mark_processed(consumer: str, message_id: str) -> None:
 
 def sweep() -> None:
     """Return what dead holders held, bury what has failed too often, and wake the consumers of what waits."""
-    expired = QueueMessage.objects.filter(state=State.LEASED, leased_until__lte=Now())
+    expired = QueueMessage.objects.filter(leased_until__lte=Now())
     expired.filter(attempts__lt=rules.MAX_ATTEMPTS - 1).update(
         state=State.QUEUED, leased_until=None, attempts=F("attempts") + 1, reason="lease_expired"
     )
@@ -155,8 +155,11 @@ def sweep() -> None:
 
 
 def _change(lease: Lease, **values: Any) -> None:
-    """Change the leased message if the lease is still the last one given; the row count is the answer."""
-    held = QueueMessage.objects.filter(pk=lease.message.pk, fence=lease.fence, state=State.LEASED)
+    """Change the leased message if the lease is still the last one given; the row count is the answer.
+
+    Only a leased message has an end (a constraint), and asking for that, not for the state, keeps to the small index.
+    """
+    held = QueueMessage.objects.filter(pk=lease.message.pk, fence=lease.fence, leased_until__isnull=False)
     if not held.update(**values):
         raise LeaseLost
 

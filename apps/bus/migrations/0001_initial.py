@@ -135,7 +135,7 @@ class Migration(migrations.Migration):
                         name="bus_by_scope",
                     ),
                     models.Index(
-                        condition=models.Q(("state__in", ("queued", "leased"))),
+                        condition=models.Q(("finished_at__isnull", True)),
                         fields=["tenant", "queue", "position"],
                         name="bus_by_queue",
                     ),
@@ -143,9 +143,20 @@ class Migration(migrations.Migration):
                 "constraints": [
                     models.UniqueConstraint(fields=("tenant", "queue", "message_id"), name="bus_message_once"),
                     models.UniqueConstraint(
-                        condition=models.Q(("state", "leased")),
+                        condition=models.Q(("leased_until__isnull", False)),
                         fields=("tenant", "queue", "scope_id"),
                         name="bus_one_lease_a_scope",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            models.Q(("finished_at__isnull", True), ("state__in", ("queued", "leased"))),
+                            models.Q(
+                                models.Q(("state__in", ("queued", "leased")), _negated=True),
+                                ("finished_at__isnull", False),
+                            ),
+                            _connector="OR",
+                        ),
+                        name="bus_finished_has_a_time",
                     ),
                     models.CheckConstraint(
                         condition=models.Q(
