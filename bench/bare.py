@@ -18,7 +18,9 @@ from django.urls import path  # noqa: E402
 
 from kernel.tenancy import in_thread  # noqa: E402
 
-TABLE = "CREATE TABLE IF NOT EXISTS bench_echo (id bigserial PRIMARY KEY, said text NOT NULL, at timestamptz DEFAULT now())"
+TABLE = (
+    "CREATE TABLE IF NOT EXISTS bench_echo (id bigserial PRIMARY KEY, said text NOT NULL, at timestamptz DEFAULT now())"
+)
 
 
 def insert(text: str) -> None:

@@ -33,7 +33,8 @@ def run() -> list[Row]:
 def _row(name: str, kinds: Counter[str], bound: str = "") -> Row:
     counted = kinds["read"] + kinds["commit"]
     every = sum(kinds.values())
-    return Row(name, counted, "", "all round trips", every, counted / every, bound)
+    holds = counted <= BOUND if bound else None
+    return Row(name, counted, "", "all round trips", every, counted / every, bound, holds)
 
 
 def _counted(ready: Stage) -> dict[str, Counter[str]]:
