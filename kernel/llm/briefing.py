@@ -18,7 +18,10 @@ from kernel.taint import Taint
 
 @dataclass(frozen=True)
 class Passage:
-    """A retrieved piece of a document version; `quote` is byte for byte `text[start:end]` of the stored UTF-8."""
+    """A retrieved piece of a document version; `quote` is byte for byte `text[start:end]` of the stored UTF-8.
+
+    `score` is how alike question and passage are, 0 to 1 (cosine similarity); the order of passages says which is best.
+    """
 
     document_id: str
     version_id: str

@@ -111,7 +111,7 @@ HOME_TERMS = Passage(
         "Damage from slow leaks that you could have noticed is not covered.\n\n# Storms\n\n"
         "- Roof damage by a storm is covered from wind force 8.\n- Garden furniture is not covered.\n"
     ),
-    score=1.0,
+    score=0.3,
 )
 FEES = Passage(
     document_id="doc-fees",
@@ -121,7 +121,7 @@ FEES = Passage(
     start=0,
     end=90,
     quote="The excess is 250 € for each claim. There is no fee for a change of address.",
-    score=0.5,
+    score=0.2,
 )
 
 

@@ -9,32 +9,36 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from kernel.llm.briefing import Passage
 from kernel.llm.citations import cite
 from kernel.llm.grounded.intents import Quantity, quantities
 from kernel.llm.grounded.reading import Reading, Sentence, Words, quote_from, read
 from kernel.llm.grounded.vocabulary import SOFT
-from kernel.llm.grounded.words import content, near
+from kernel.llm.grounded.words import content, near, stems
 from kernel.llm.schemas import Citation
 
-_SURE, _MAYBE, _MAYBE_TITLED = 0.7, 0.4, 0.15
+_SURE, _MAYBE = 0.7, 0.4
 _SHARED_AT_LEAST = 3
 _NOWHERE = 0.08
+_NEAR = 0.34  # cosine similarity; what has nothing to do with the documents stays below 0.3
 _SECOND_AT_LEAST = 0.9
 _CONTEXT_WORTH = 0.3
-_HEADING, _AGAIN, _TITLE, _AROUND, _QUANTITY, _RANK = 0.5, 0.25, 0.25, 0.25, 0.3, 0.1
+_ABOVE, _AGAIN, _AROUND, _PAIR, _QUANTITY, _RANK = 0.4, 0.25, 0.25, 0.1, 0.3, 0.1
 
 
 @dataclass(frozen=True)
 class Finding:
     """`coverage`: the weight of the question's words that were found, 0 to 1; `shared`: how many stand in the sentence
-    quoted; `titled`: one of them stands in its title or heading."""
+    quoted; `titled`: one of them stands in its title or heading; `near`: the search found the passage alike in meaning.
+    """
 
     citations: tuple[Citation, ...]
     coverage: float
     shared: int = 0
     titled: bool = False
+    near: bool = False
 
     @property
     def is_sure(self) -> bool:
@@ -42,8 +46,7 @@ class Finding:
 
     @property
     def is_worth_showing(self) -> bool:
-        enough = _MAYBE_TITLED if self.titled else _MAYBE
-        return self.coverage >= enough or self.shared >= _SHARED_AT_LEAST
+        return self.coverage >= _MAYBE or self.shared >= _SHARED_AT_LEAST or self.near
 
 
 NOTHING = Finding((), 0.0)
@@ -55,6 +58,17 @@ class _Wanted:
 
     forms: Words
     weight: float
+
+
+@dataclass(frozen=True)
+class _Question:
+    words: Collection[_Wanted]
+    pairs: frozenset[tuple[str, str]]
+    asks: frozenset[Quantity]
+
+    @property
+    def total(self) -> float:
+        return sum(word.weight for word in self.words)
 
 
 @dataclass(frozen=True)
@@ -73,7 +87,8 @@ def find(question: str, passages: Sequence[Passage], *, context: str = "") -> Fi
     wanted = _weighed(asked, passages)
     leaning = _weighed([word for word in (*said, *around) if word not in wanted], passages)
     words = [*wanted.values(), *(_Wanted(word.forms, _CONTEXT_WORTH * word.weight) for word in leaning.values())]
-    bests = [_best(rank, passage, words, quantities(question)) for rank, passage in enumerate(passages)]
+    asked_for = _Question(words, _pairs(question), quantities(question))
+    bests = [_best(rank, passage, asked_for) for rank, passage in enumerate(passages)]
     ranked = sorted(filter(None, bests), key=lambda best: -best.score)
     return _finding(ranked, wanted.values()) if ranked else NOTHING
 
@@ -87,6 +102,7 @@ def _finding(ranked: Sequence[_Best], wanted: Collection[_Wanted]) -> Finding:
         coverage=_found(wanted, reading.words) / sum(word.weight for word in wanted),
         shared=sum(not sentence.words.isdisjoint(word.forms) for word in wanted),
         titled=_found(wanted, reading.title | sentence.heading) > 0,
+        near=best.passage.score >= _NEAR,
     )
 
 
@@ -106,28 +122,34 @@ def _found(wanted: Iterable[_Wanted], said: Words) -> float:
     return sum(word.weight for word in wanted if not said.isdisjoint(word.forms))
 
 
-def _best(rank: int, passage: Passage, wanted: Collection[_Wanted], asked: frozenset[Quantity]) -> _Best | None:
+def _best(rank: int, passage: Passage, question: _Question) -> _Best | None:
     reading = read(passage)
-    total = sum(word.weight for word in wanted)
-    scores = [(_score(sentence, reading, wanted), sentence) for sentence in reading.sentences]
-    scores = [(score, sentence) for score, sentence in scores if score > 0]
-    if not scores:
+    scores = [(_score(sentence, reading, question), sentence) for sentence in reading.sentences]
+    if not any(score > 0 for score, _ in scores):
         return None
-    if asked:
-        scores = [(score + _QUANTITY * total * bool(asked & sentence.tells), sentence) for score, sentence in scores]
     score, sentence = max(scores, key=lambda scored: scored[0])
-    return _Best(passage, sentence, score + _AROUND * _found(wanted, reading.words) + _RANK * total / (1 + rank))
+    around = _AROUND * _found(question.words, reading.words) + _RANK * question.total / (1 + rank)
+    return _Best(passage, sentence, score + around)
 
 
-def _score(sentence: Sentence, reading: Reading, wanted: Collection[_Wanted]) -> float:
-    """The words it says count most; those of its heading and of the document's title less."""
-    heading, title = sentence.heading - sentence.words, reading.title - sentence.words - sentence.heading
-    return (
-        _found(wanted, sentence.words)
-        + _AGAIN * _found(wanted, sentence.words & sentence.heading)
-        + _HEADING * _found(wanted, heading)
-        + _TITLE * _found(wanted, title)
+def _score(sentence: Sentence, reading: Reading, question: _Question) -> float:
+    """The words it says count most; those of its heading and of the document's title less. Nothing counts by itself."""
+    above = reading.title | sentence.heading
+    said = (
+        _found(question.words, sentence.words)
+        + _AGAIN * _found(question.words, sentence.words & above)
+        + _ABOVE * _found(question.words, above - sentence.words)
     )
+    if said == 0:
+        return 0.0
+    fits = _PAIR * len(question.pairs & sentence.pairs) + _QUANTITY * bool(question.asks & sentence.tells)
+    return said + question.total * fits
+
+
+def _pairs(question: str) -> frozenset[tuple[str, str]]:
+    """Neighbouring words of which at least one carries meaning."""
+    meaning = set(content(question))
+    return frozenset(pair for pair in pairwise(stems(question)) if not meaning.isdisjoint(pair))
 
 
 def _quote(best: _Best) -> str:

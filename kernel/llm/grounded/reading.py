@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 
 from kernel.llm.briefing import Passage
 from kernel.llm.grounded.intents import Quantity
@@ -14,7 +15,7 @@ from kernel.llm.grounded.words import sentences, stems
 Words = frozenset[str]
 _QUOTE_LENGTH = 420
 _TELLS = {
-    Quantity.TIME: re.compile(rf"\b(?:\d+|{NUMBERS})(?:[ -]\w+)? ?(?:{TIMES})\b", re.I),
+    Quantity.TIME: re.compile(rf"\b(?:\d+|{NUMBERS})(?:[ -]\w+)? ?(?:{TIMES})\b|\b\d{{1,2}}:\d\d\b", re.I),
     Quantity.SUM: re.compile(r"[£€$]\s?\d|\d\s?(?:[€%]|pounds|euros|dollars)|\bfree\b|\bno fee\b", re.I),
     Quantity.NUMBER: re.compile(rf"\d|\b(?:{NUMBERS})\b", re.I),
 }
@@ -22,11 +23,12 @@ _TELLS = {
 
 @dataclass(frozen=True)
 class Sentence:
-    """Characters `start` to `end` of the passage's quote."""
+    """Characters `start` to `end` of the passage's quote; `pairs` are words that stand side by side."""
 
     start: int
     end: int
     words: Words
+    pairs: frozenset[tuple[str, str]]
     heading: Words
     tells: frozenset[Quantity]
 
@@ -50,11 +52,11 @@ def _read(title: str, quote: str) -> Reading:
     found = []
     for start, end in sentences(quote):
         text = quote[start:end]
-        said = frozenset(stems(text))
+        said = stems(text)
         if text[0] == "#":
-            heading = said
+            heading = frozenset(said)
         else:
-            found.append(Sentence(start, end, said, heading, _tells(text)))
+            found.append(Sentence(start, end, frozenset(said), frozenset(pairwise(said)), heading, _tells(text)))
     titled = frozenset(stems(title))
     return Reading(tuple(found), titled, frozenset(stems(quote)) | titled)
 

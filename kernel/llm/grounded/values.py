@@ -42,8 +42,11 @@ _PHONE = re.compile(r"(?<![\w-])\+?\d(?:[\d ()/.-]{5,18})\d(?![\w-])")
 _TRUE = re.compile(r"\b(?:yes|yeah|yep|sure|true|correct|of course|please do|absolutely)\b", re.I)
 _FALSE = re.compile(r"\b(?:no|nope|not|don't|do not|never|false)\b", re.I)
 _POSTCODE = re.compile(r"(?<!\w)(?:\d{5}(?:-\d{4})?|\d{4}|[A-Z]{1,2}\d[A-Z\d]? ?\d[A-Z]{2})(?!\w)", re.I)
+_HOUSE = r"(?:\d|(?:flat|apartment|apt|unit|suite|floor)\b)"
 _ADDRESS_AFTER = re.compile(
-    r"(?:\baddress(?: is| to|:| =)|\bmov(?:ed|e|ing) (?:to|into)|\b(?:is|to|at|into)(?= \d)|:)\s+(?P<rest>[^\n]+)", re.I
+    rf"(?:\baddress(?: is| to|:| =)|\bmov(?:ed|e|ing) (?:to|into)|\b(?:is|to|at|into)(?= {_HOUSE})|:)\s+"
+    r"(?P<rest>[^\n]+)",
+    re.I,
 )
 _ADDRESS_ENDS = re.compile(
     r"[.!?](?:\s|$)|[,\s]+(?:please|thanks|thank you|(?:for|on) (?:my )?(?:policy|order|account|claim))\b", re.I

@@ -129,7 +129,7 @@ KNOWLEDGE = [
     Talk("short_follow_up", ("Is a burst pipe covered?", "and slow leaks?"), "answer_from_passages", "slow leaks"),
     Talk("exception_beside_the_rule", ("Is a burst pipe covered?",), "answer_from_passages", "is not covered"),
     Talk("unknown_thing", ("Do you sell spaceships?",), "unknown", phrases.OFFER),
-    Talk("unknown_thing_beside_a_known_word", ("Do you insure spaceships?",), "uncertain", phrases.OFFER),
+    Talk("unknown_thing_beside_a_known_word", ("Do you insure spaceships?",), "unknown", phrases.OFFER),
     Talk("unknown_thing_in_known_words", ("Does my home policy cover meteors?",), "uncertain", phrases.UNSURE),
     Talk("gibberish", ("asdf qwer zxcv",), "unknown"),
     Talk("other_language", ("Ist ein Rohrbruch versichert?",), "unknown"),

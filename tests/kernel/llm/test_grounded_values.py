@@ -114,6 +114,7 @@ def test_choice_inside_a_longer_one_yields() -> None:
     [
         ("My new address is 12 Elm Street, 90210 Springfield.", "12 Elm Street, 90210 Springfield"),
         ("change it to 5 Rue de l'Eglise, 75001 Paris please", "5 Rue de l'Eglise, 75001 Paris"),
+        ("move my policy to Flat 4, 12 Elm Street, Bristol BS1 4DJ", "Flat 4, 12 Elm Street, Bristol BS1 4DJ"),
         ("I moved to Springfield", None),
         ("send it to me", None),
         ("the address is the same", None),

@@ -64,6 +64,31 @@ def test_answer_to_a_question_in_the_document_is_the_sentence_behind_it() -> Non
     assert "from pea size" in answers.find("is hail covered?", (faq,)).citations[0].quote
 
 
+def test_answer_alike_in_meaning_is_worth_showing_though_words_differ() -> None:
+    alike = replace(FEES, score=0.5)
+    found = answers.find("What must I contribute to a claim myself?", (alike,))
+    assert (found.is_sure, found.is_worth_showing) == (False, True)
+
+
+def test_answer_unlike_in_meaning_needs_the_words() -> None:
+    found = answers.find("What must I contribute to a claim myself?", (FEES,))
+    assert not found.is_worth_showing
+
+
+def test_answer_to_how_long_is_the_sentence_with_a_time() -> None:
+    text = "A claim is a claim. A claim costs 250 €. A claim is decided within ten working days."
+    assert (
+        answers.find("How long does a claim take?", (replace(FEES, quote=text),)).citations[0].quote.endswith("days.")
+    )
+
+
+def test_answer_to_how_much_is_the_sentence_with_a_sum() -> None:
+    text = "A claim is decided within ten days.\n\nA claim costs 250 €.\n\nA claim is a claim."
+    assert (
+        answers.find("How much is a claim?", (replace(FEES, quote=text),)).citations[0].quote == "A claim costs 250 €."
+    )
+
+
 def test_answer_from_two_documents_cites_both() -> None:
     other = replace(FEES, quote="Your home policy covers a burst pipe without excess.")
     found = answers.find("home policy covers burst pipe", (HOME_TERMS, other))
