@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from django.db.models import Exists, Q
+from django.db.models import Q
 from django.db.models.functions import Now
 
 from apps.bus import rules
@@ -26,9 +26,10 @@ def has_processed(consumer: str, message_id: str) -> bool:
     return found
 
 
-def lease_held(ref: LeaseRef) -> Exists:
-    """An expression, for a larger query: is the lease still its holder's? True until its time has run out."""
-    return Exists(QueueMessage.objects.filter(pk=ref.message_pk, fence=ref.fence, leased_until__gt=Now()))
+def lease_held(ref: LeaseRef) -> bool:
+    """Is the lease still its holder's? True until its time has run out."""
+    held = QueueMessage.objects.filter(pk=ref.message_pk, fence=ref.fence, leased_until__gt=Now())
+    return bool(held.exists())
 
 
 def waiting_scopes() -> dict[str, list[str]]:

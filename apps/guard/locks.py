@@ -6,53 +6,50 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from uuid import UUID
 
-from django.contrib.postgres.expressions import ArraySubquery
-from django.db.models import F, OuterRef, Q, Value
+from django.db.models import Q
 from django.db.models.functions import Now
 
 from apps.bus.queries import lease_held
 from apps.guard import rules
-from apps.guard.models import Budget, GuardedRun, SystemControl
+from apps.guard.models import Budget, GuardedRun
 from apps.guard.schemas import ZERO, BudgetFacts, RunFacts, RunRef
+from apps.tenants.models import Tenant
 from kernel.errors import NotFound
+from kernel.tenancy import current_tenant_id
+
+# Written by hand because it is on every call's way: the run, what is paused, and the database's time, in one statement.
+_LOCK = """
+    SELECT run.*, statement_timestamp() AS db_now,
+           ARRAY(SELECT control.pause FROM guard_systemcontrol control WHERE control.tenant_id = run.tenant_id
+                 AND (control.deployment_id IS NULL OR control.deployment_id = run.deployment_id)) AS pauses
+    FROM guard_guardedrun run WHERE run.tenant_id = %s AND run.id = %s FOR UPDATE OF run
+"""
 
 
 @dataclass(frozen=True)
 class LockedRun:
-    """A run under its row lock, with what the same statement read: controls, lease, time and the tenant's day."""
+    """A run under its row lock, and what the rules need to know of it."""
 
     row: GuardedRun
     facts: RunFacts
-    day: date
 
 
 def lock_run(ref: RunRef) -> LockedRun:
-    """One statement. Raises `NotFound` for a run that is not this tenant's."""
-    controls = SystemControl.objects.filter(Q(deployment=None) | Q(deployment=OuterRef("deployment")))
-    row = (
-        GuardedRun.objects.select_for_update(of=("self",))
-        .filter(pk=ref.run_id)
-        .annotate(
-            db_now=Now(),
-            zone=F("tenant__timezone"),
-            pauses=ArraySubquery(controls.values("pause")),
-            lease_held=lease_held(ref.lease) if ref.lease else Value(True),
-        )
-        .first()
-    )
+    """One statement, and one more where a lease has to hold. Raises `NotFound` for a run that is not this tenant's."""
+    row: GuardedRun | None = next(iter(GuardedRun.objects.raw(_LOCK, [current_tenant_id(), ref.run_id])), None)
     if row is None:
         raise NotFound("run")
-    return LockedRun(row, _facts(row), rules.day_in(row.zone, row.db_now))
+    return LockedRun(row, _facts(row, held=ref.lease is None or lease_held(ref.lease)))
 
 
-def _facts(row: GuardedRun) -> RunFacts:
+def _facts(row: GuardedRun, *, held: bool) -> RunFacts:
     now: datetime = row.db_now  # type: ignore[attr-defined]
     return RunFacts(
         origin=row.origin,
         phase=row.phase,
         status=row.status,
         halt_state=row.halt_state,
-        lease_held=row.lease_held,  # type: ignore[attr-defined]
+        lease_held=held,
         pauses=frozenset(row.pauses),  # type: ignore[attr-defined]
         allow=None if row.allow is None else frozenset(row.allow),
         deny=frozenset(row.deny),
@@ -66,10 +63,16 @@ def _facts(row: GuardedRun) -> RunFacts:
     )
 
 
-def lock_budgets(run: LockedRun) -> tuple[BudgetFacts, ...]:
-    """Every budget that the run spends from, in its present window."""
-    rows = Budget.objects.select_for_update().filter(_spends_from(run.row.deployment_id)).order_by("pk")
-    return tuple(_budget(row, run.day) for row in rows)
+def tenant_day() -> date:
+    """The tenant's calendar day, by the database's clock."""
+    zone, now = Tenant.objects.annotate(db_now=Now()).values_list("timezone", "db_now").get(pk=current_tenant_id())
+    return rules.day_in(zone, now)
+
+
+def lock_budgets(deployment_id: UUID | None, day: date) -> tuple[BudgetFacts, ...]:
+    """Every budget that the deployment spends from, in that day's window."""
+    rows = Budget.objects.select_for_update().filter(_spends_from(deployment_id)).order_by("pk")
+    return tuple(_budget(row, day) for row in rows)
 
 
 def windows_of(deployment_id: UUID | None, day: date) -> tuple[tuple[UUID, date], ...]:

@@ -114,7 +114,8 @@ class BudgetFacts:
 
 @dataclass(frozen=True)
 class Admitted:
-    """A call that may go ahead, until it is settled. `windows` are the budgets it reserved from."""
+    """A call that may go ahead, until it is settled. `windows` are the budgets it reserved from, on the tenant's `day`;
+    a call that reserved nothing has neither."""
 
     call_id: UUID
     run: RunRef
@@ -125,7 +126,7 @@ class Admitted:
     acting: bool
     effect_key: str
     reserved: Decimal
-    day: date
+    day: date | None = None
     windows: tuple[tuple[UUID, date], ...] = ()
 
 

@@ -268,6 +268,7 @@ def test_window_is_the_tenants_own_day(database: None) -> None:
     tenant = make_tenant(timezone="Pacific/Kiritimati")
     budget = make_budget(tenant, "1")
     call = admitted(make_run(tenant))
+    assert call.day is not None
     hours_ahead = (datetime.combine(call.day, datetime.min.time(), UTC) - datetime.now(UTC)).total_seconds() / 3600
     assert (reread(budget).window_start, -38 < hours_ahead <= 14) == (call.day, True)
 

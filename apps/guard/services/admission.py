@@ -16,9 +16,9 @@ from apps.gates.schemas import GateReport
 from apps.guard import rules
 from apps.guard.enums import CallOutcomeLabel, CallState, HaltState, Intent, RefusalCode
 from apps.guard.ledger import write_admission
-from apps.guard.locks import LockedRun, lock_budgets, lock_run
+from apps.guard.locks import LockedRun, lock_budgets, lock_run, tenant_day
 from apps.guard.models import GuardedRun, ToolCall
-from apps.guard.schemas import ZERO, Admitted, BudgetFacts, Call, NeedsApproval, Refused, RunRef
+from apps.guard.schemas import ZERO, Admitted, Call, NeedsApproval, Refused, RunRef
 
 _DIGITS = Decimal("0.000000001")
 _MONEY = frozenset({RefusalCode.COST_CAP_REACHED, RefusalCode.GLOBAL_DAILY, RefusalCode.GLOBAL_MONTHLY})
@@ -102,11 +102,16 @@ def _admitted_or_over_budget(
     code = rules.r4_run(run.facts, estimate)
     if code is not None or estimate is None:
         return _over_budget(run, code or RefusalCode.PRICE_UNKNOWN, estimate or ZERO)
-    budgets = lock_budgets(run) if estimate else ()
-    code = rules.r4_budgets(budgets, estimate)
-    if code is not None:
-        return _over_budget(run, code, estimate)
-    return _admit(run, _admission(run, ref, intent, call, estimate, budgets, acting=acting))
+    admitted = _admission(run, ref, intent, call, estimate, acting=acting)
+    if estimate:
+        day = tenant_day()
+        budgets = lock_budgets(run.row.deployment_id, day)
+        code = rules.r4_budgets(budgets, estimate)
+        if code is not None:
+            return _over_budget(run, code, estimate)
+        windows = tuple((budget.budget_id, budget.window) for budget in budgets)
+        admitted = replace(admitted, day=day, windows=windows)
+    return _admit(run, admitted)
 
 
 def _estimate(intent: Intent, call: Call) -> Decimal | None:
@@ -136,7 +141,6 @@ def _admission(
     intent: Intent,
     call: Call,
     estimate: Decimal,
-    budgets: tuple[BudgetFacts, ...],
     *,
     acting: bool,
 ) -> Admitted:
@@ -153,8 +157,6 @@ def _admission(
         acting=acting,
         effect_key=f"{approval.nonce}:{call.digest}" if approval else str(call_id),
         reserved=estimate,
-        day=run.day,
-        windows=tuple((budget.budget_id, budget.window) for budget in budgets),
     )
 
 

@@ -8,7 +8,7 @@ from decimal import ROUND_UP, Decimal
 
 from apps.guard.enums import CallOutcomeLabel, CallState
 from apps.guard.ledger import write_settlement, write_uncertain
-from apps.guard.locks import windows_of
+from apps.guard.locks import tenant_day, windows_of
 from apps.guard.schemas import Admitted
 from apps.guard.services.admission import record_call
 from kernel.errors import SilasError
@@ -41,7 +41,8 @@ def settle_call(
     """
     charged = admitted.reserved if cost is None else cost.quantize(_DIGITS, rounding=ROUND_UP)
     if charged and not admitted.reserved:
-        admitted = replace(admitted, windows=windows_of(admitted.deployment_id, admitted.day))
+        day = tenant_day()
+        admitted = replace(admitted, day=day, windows=windows_of(admitted.deployment_id, day))
     if on_settle is not None:
         on_settle()
     closed = write_settlement(
