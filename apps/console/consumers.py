@@ -1,6 +1,7 @@
 """What tells an open console to look again? A socket of the logged-in person, in the tenant that the session has open.
 
 Close codes: 4001 not logged in, 4003 foreign origin or no membership. Says only what changed; the pages read it anew.
+`ready` carries the last audit entry's number, so that a page that is older than its line knows.
 """
 
 from __future__ import annotations
@@ -10,9 +11,10 @@ from urllib.parse import urlsplit
 
 from channels.generic.websocket import AsyncJsonWebsocketConsumer
 
+from apps.audit.queries import head_of
 from apps.console.members import TENANT_IN_SESSION, Member, group_of, member_of
 from kernel import presence
-from kernel.tenancy import in_thread
+from kernel.tenancy import in_scope, in_thread
 
 NOT_AUTHENTICATED, FORBIDDEN = 4001, 4003
 
@@ -32,7 +34,8 @@ class ConsoleConsumer(AsyncJsonWebsocketConsumer):  # type: ignore[misc]
             return
         self.group = group_of(member.tenant.pk)
         await self.channel_layer.group_add(self.group, self.channel_name)
-        await self.send_json({"type": "ready"})
+        head = await in_scope(member.tenant.pk, head_of, member.tenant.pk)
+        await self.send_json({"type": "ready", "seq": head.seq})
 
     async def disconnect(self, code: int) -> None:
         presence.presence_closed()

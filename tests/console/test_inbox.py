@@ -169,4 +169,4 @@ def test_inbox_takes_the_same_queries_for_any_number(
         client.get(reverse("console-inbox"))
 
 
-QUERIES_OF_INBOX = 16
+QUERIES_OF_INBOX = 17

@@ -14,6 +14,7 @@ from apps.console.consumers import ConsoleConsumer
 from apps.console.members import TENANT_IN_SESSION
 from apps.sessions import handoff
 from kernel.tenancy import tenant_scope
+from tests.factories.audit import make_entries
 from tests.factories.console import make_card
 from tests.factories.sessions import make_session, say
 from tests.factories.tenants import make_member
@@ -30,7 +31,7 @@ def _line(user: Any, session: dict[str, Any] | None = None, headers: Any = ORIGI
 async def _ready(user: Any, **scope: Any) -> WebsocketCommunicator:
     line = _line(user, **scope)
     await line.connect()
-    assert await line.receive_json_from(3) == {"type": "ready"}
+    assert (await line.receive_json_from(3))["type"] == "ready"
     return line
 
 
@@ -105,6 +106,14 @@ async def test_socket_ignores_what_it_is_told(owner: Any, text: str) -> None:
     line = await _ready(owner)
     await line.send_to(text_data=text)
     assert await line.receive_nothing(0.2)
+    await line.disconnect()
+
+
+async def test_ready_tells_the_last_entry(tenant: Any, owner: Any) -> None:
+    await _in_thread(make_entries, tenant, 3)
+    line = _line(owner)
+    await line.connect()
+    assert await line.receive_json_from(3) == {"type": "ready", "seq": 3}
     await line.disconnect()
 
 

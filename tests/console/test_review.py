@@ -210,7 +210,7 @@ def test_review_takes_the_same_queries_for_any_number_of_cards(
         client.get(reverse("console-review"))
 
 
-QUERIES_OF_REVIEW = 12
+QUERIES_OF_REVIEW = 13
 
 
 def test_decision_that_fails_leaves_nothing_behind(tenant: Any, owner: Any, settings: Any) -> None:

@@ -11,6 +11,7 @@ from django.utils.cache import patch_cache_control
 from django.views.decorators.http import require_safe
 
 from apps.approvals.queries import open_count
+from apps.audit.queries import head_of
 from apps.console.members import StaffRequest, staff_view
 from apps.sessions.queries import unassigned_count
 
@@ -35,6 +36,7 @@ def page(request: StaffRequest, template: str, *, at: str, status: int = 200, **
         "at": at,
         "frame": "console/part.html" if part else "console/base.html",
         "member": request.member,
+        "seen": head_of(request.member.tenant.pk).seq,
         "waiting": open_count(),
         "wanted": unassigned_count(),
     }

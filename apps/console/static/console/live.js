@@ -19,14 +19,16 @@ export function listen() {
 
 function hear(frame) {
   if (frame.type === "ready") {
-    if (tries > 0) tell("everything");
+    if (tries > 0 || frame.seq !== Number(document.body.dataset.seen)) tell("everything");
     tries = 0;
+    document.body.dataset.line = "open";
     document.querySelector("#offline").hidden = true;
   } else if (frame.type === "changed") tell(frame.what);
 }
 
 function again() {
   tries += 1;
+  delete document.body.dataset.line;
   if (tries > 1) document.querySelector("#offline").hidden = false;
   setTimeout(listen, Math.min(LONGEST_WAIT, 500 * 2 ** tries) * (0.5 + Math.random() / 2));
 }

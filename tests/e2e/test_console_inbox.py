@@ -1,0 +1,102 @@
+"""Talk with a visitor in a real browser: take over, reply, hand back, and see what comes in meanwhile."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from playwright.async_api import Page, expect
+
+from apps.sessions import handoff
+from apps.sessions.models import ChatSession
+from kernel.tenancy import in_scope, in_thread
+from tests.e2e.console import log_in
+from tests.factories.sessions import make_session, say
+
+PHONE = {"viewport": {"width": 375, "height": 760}, "has_touch": True}
+
+
+async def _talked_with(
+    open_page: Any, web: str, deployment: Any, user: Any, **options: Any
+) -> tuple[ChatSession, Page]:
+    """A conversation that `user` has taken over, open in the browser."""
+    session = await in_thread(make_session, deployment)
+    await in_scope(deployment.tenant_id, handoff.take_over, session.pk, user)
+    await in_thread(say, session, "Hello, is anybody there?")
+    return session, await log_in(open_page, web, user, f"/console/inbox/{session.pk}/", **options)
+
+
+async def test_take_over_and_hand_back(web: str, open_page: Any, deployment: Any, agent: Any) -> None:
+    session = await in_thread(make_session, deployment)
+    await in_thread(say, session, "Hello")
+    page = await log_in(open_page, web, agent, f"/console/inbox/{session.pk}/")
+    await page.get_by_role("button", name="Take over").click()
+    await expect(page.locator("#answering")).to_contain_text("You are answering")
+    await page.get_by_role("button", name="Hand back").click()
+    await expect(page.locator("#answering")).to_contain_text("The bot is answering")
+    await expect(page.locator("#log")).to_contain_text("The bot answers again")
+
+
+async def test_reply_is_sent_with_enter(web: str, open_page: Any, deployment: Any, agent: Any) -> None:
+    _, page = await _talked_with(open_page, web, deployment, agent)
+    await page.fill("#reply-text", "Yes, I am here.")
+    await page.keyboard.press("Enter")
+    await expect(page.locator("#log .say.human")).to_contain_text("Yes, I am here.")
+    await expect(page.locator("#reply-text")).to_have_value("")
+
+
+async def test_message_comes_in_while_something_is_being_written(
+    web: str, open_page: Any, deployment: Any, agent: Any
+) -> None:
+    session, page = await _talked_with(open_page, web, deployment, agent)
+    await page.locator("#reply-text").press_sequentially("Half a sent")
+    await in_thread(say, session, "Are you still there?")
+    await expect(page.locator("#log")).to_contain_text("Are you still there?")
+    await expect(page.locator("#reply-text")).to_have_value("Half a sent")
+    await expect(page.locator("#reply-text")).to_be_focused()
+
+
+async def test_keys_are_letters_while_writing(web: str, open_page: Any, deployment: Any, agent: Any) -> None:
+    _, page = await _talked_with(open_page, web, deployment, agent)
+    await page.locator("#reply-text").press_sequentially("a?123")
+    await expect(page.locator("#reply-text")).to_have_value("a?123")
+
+
+async def test_log_stands_at_its_end(web: str, open_page: Any, deployment: Any, agent: Any) -> None:
+    session, page = await _talked_with(open_page, web, deployment, agent, viewport={"width": 1280, "height": 500})
+    for number in range(12):
+        await in_thread(say, session, f"Line {number}")
+    await expect(page.locator("#log")).to_contain_text("Line 11")
+    await expect(page.get_by_text("Line 11", exact=True).first).to_be_in_viewport()
+
+
+async def test_new_conversation_appears_in_the_list(web: str, open_page: Any, deployment: Any, viewer: Any) -> None:
+    page = await log_in(open_page, web, viewer, "/console/inbox/")
+    await expect(page.locator("#conversations")).to_contain_text("No conversations yet")
+    session = await in_thread(make_session, deployment)
+    await in_thread(say, session, "Anybody?")
+    await expect(page.locator("#conversations")).to_contain_text(session.visitor_name)
+
+
+async def test_colleague_who_takes_over_is_named_at_once(
+    web: str, open_page: Any, deployment: Any, agent: Any, owner: Any
+) -> None:
+    session = await in_thread(make_session, deployment)
+    await in_thread(say, session, "Hello")
+    page = await log_in(open_page, web, agent, f"/console/inbox/{session.pk}/")
+    await in_scope(deployment.tenant_id, handoff.take_over, session.pk, owner)
+    await expect(page.locator("#answering")).to_contain_text(f"{owner.display_name} is answering here")
+
+
+async def test_phone_shows_list_or_conversation(web: str, open_page: Any, deployment: Any, agent: Any) -> None:
+    _, page = await _talked_with(open_page, web, deployment, agent, **PHONE)
+    await expect(page.locator("#conversations")).to_be_hidden()
+    await expect(page.locator("#reply-text")).to_be_in_viewport()
+    await page.get_by_label("Back to the conversations").click()
+    await expect(page.locator("#conversations")).to_be_visible()
+
+
+async def test_phone_opens_the_contact(web: str, open_page: Any, deployment: Any, agent: Any) -> None:
+    _, page = await _talked_with(open_page, web, deployment, agent, **PHONE)
+    await expect(page.locator("#contact")).to_be_hidden()
+    await page.get_by_role("link", name="Contact").click()
+    await expect(page.locator("#contact")).to_be_visible()
