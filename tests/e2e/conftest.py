@@ -25,7 +25,7 @@ from typing import IO, Any
 import psutil
 import pytest
 import pytest_asyncio
-from playwright.async_api import Browser, BrowserContext, Page, async_playwright
+from playwright.async_api import Browser, BrowserContext, Page, async_playwright, expect
 
 from silas_platform.up import processes
 from tests.e2e.peer import Peer
@@ -33,6 +33,8 @@ from tests.e2e.peer import Peer
 ROOT = Path(__file__).resolve().parents[2]
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 START_SECONDS = 60
+# A machine that runs more than these tests is slow, not wrong.
+expect.set_options(timeout=10_000)
 
 
 def chromium() -> str | None:

@@ -254,9 +254,8 @@ function useLocale(locale) {
 
 /* The page says who its visitor is: the next session answers whether that was believed. */
 function identify(jwt) {
-  session.identity = typeof jwt === "string" ? jwt : null;
   session.onIdentity = ({ accepted, reason }) => accepted || page.emit("error", { code: reason });
-  session.expire();
+  session.identify(typeof jwt === "string" ? jwt : null);
   line.reset();
 }
 

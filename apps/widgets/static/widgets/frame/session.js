@@ -24,7 +24,10 @@ export class Session {
     this.locale = "";
     this.identity = null;
     this.onIdentity = () => {};
-    this.forget();
+    this.identities = 0;
+    this.conversations = 0;
+    this.now = null;
+    this.asking = null;
   }
 
   get known() {
@@ -34,11 +37,26 @@ export class Session {
   /* The current {id, token, path}; asks the server only when there is none or it is about to expire. */
   current() {
     if (this.now && Date.now() < this.now.until) return Promise.resolve(this.now);
-    this.asking ??= this.start().finally(() => { this.asking = null; });
+    this.asking ??= this.ask().finally(() => { this.asking = null; });
     return this.asking;
   }
 
-  async start() {
+  /* An answer that was overtaken while it was under way, by a new identity or a new conversation, is asked for again. */
+  async ask() {
+    for (;;) {
+      const { identities, conversations } = this;
+      const given = await this.request();
+      if (conversations !== this.conversations) continue;
+      this.memory.set("resume", given.resume_token);
+      if (identities !== this.identities) continue;
+      if (given.identity) this.onIdentity(given.identity);
+      const until = Date.now() + Math.max(1, given.expires_in - SPARE_SECONDS) * 1000;
+      this.now = { id: given.session_id, token: given.token, path: given.ws_path, until };
+      return this.now;
+    }
+  }
+
+  async request() {
     const asked = { locale: this.locale || undefined, resume_token: this.memory.get("resume"), identity_token: this.identity || undefined };
     const response = await fetch(`/api/v1/widget/${encodeURIComponent(this.key)}/sessions`, {
       method: "POST",
@@ -46,12 +64,13 @@ export class Session {
       headers: { "Content-Type": "application/json" },
       body: JSON.stringify(asked),
     });
-    const given = await asJson(response);
-    this.memory.set("resume", given.resume_token);
-    if (given.identity) this.onIdentity(given.identity);
-    const until = Date.now() + Math.max(1, given.expires_in - SPARE_SECONDS) * 1000;
-    this.now = { id: given.session_id, token: given.token, path: given.ws_path, until };
-    return this.now;
+    return asJson(response);
+  }
+
+  identify(identity) {
+    this.identity = identity;
+    this.identities += 1;
+    this.expire();
   }
 
   /* The token is no longer good; the resume token still is. */
@@ -59,8 +78,9 @@ export class Session {
     this.now = null;
   }
 
+  /* The next session is a new conversation. */
   forget() {
-    this.now = null;
-    this.asking = null;
+    this.conversations += 1;
+    this.expire();
   }
 }
