@@ -46,7 +46,7 @@ def calls_in(body: str) -> tuple[PlannedCall, ...]:
 def _read(content: str) -> PlannedCall:
     try:
         value = json.loads(content)
-    except ValueError:
+    except (ValueError, RecursionError):
         raise SilasError("bad_call_block", "A call block of the plan is not JSON.") from None
     match value:
         case {"tool": str(tool), "args": dict(args), **rest} if tool and not rest:

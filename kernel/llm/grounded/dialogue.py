@@ -16,7 +16,7 @@ from kernel.llm.briefing import Briefing, ToolBrief, Utterance
 from kernel.llm.grounded import arguments, values
 from kernel.llm.grounded.intents import is_cancel, looks_like_question, says_who, wants_person
 from kernel.llm.grounded.matching import best_match, has_id
-from kernel.llm.grounded.phrases import FIRST_WHO
+from kernel.llm.grounded.phrases import FIRST_WHO, NOT_CONFIRMED
 
 _READ_AT_MOST = 2000
 
@@ -35,14 +35,16 @@ class Task:
 
 @dataclass(frozen=True)
 class State:
-    """`task` is open; `held` waits until the visitor has said who they are; `aside` was open when they wished for
-    something else.
+    """`task` is open; `held` waits until the visitor has said who they are, `told` that they have said something of
+    it.
 
-    `last` is the tool that was wanted before; `answered` says that the latest message gave the argument asked for.
+    `aside` was open when they wished for something else; `last` is the tool that was wanted before; `answered` says
+    that the latest message gave the argument asked for.
     """
 
     task: Task | None = None
     held: Task | None = None
+    told: bool = False
     aside: Task | None = None
     last: ToolBrief | None = None
     answered: bool = False
@@ -80,7 +82,7 @@ def _heard(state: State, said: Utterance, known: Iterable[ToolBrief], today: str
 
 
 def _visitor_said(state: State, text: str, known: Iterable[ToolBrief], today: str) -> State:
-    state = replace(state, answered=False)
+    state = replace(state, answered=False, told=state.told or (state.held is not None and tells_who(text, today)))
     task = state.task
     if is_cancel(text) and not (task and _chosen(task, text)):
         return State(last=state.last)
@@ -141,7 +143,7 @@ def _bot_said(state: State, text: str) -> State:
         if (asked := _asked(task.tool, text)) is not None:
             times = task.times + 1 if asked == task.asked else 1
             return State(task=replace(task, asked=asked, times=times), last=task.tool)
-    return State(held=state.held, last=state.last)
+    return State(held=state.held, told=state.told and NOT_CONFIRMED not in text, last=state.last)
 
 
 def _asked(tool: ToolBrief, text: str) -> str | None:
@@ -149,6 +151,13 @@ def _asked(tool: ToolBrief, text: str) -> str | None:
     said = " ".join(text.split())
     names = arguments.properties(tool)
     return next((name for name in names if " ".join(arguments.question(tool, name).split()) in said), None)
+
+
+def identifies(before: State, text: str, today: str) -> bool:
+    """Whether the message is the answer to "who are you"; once answered, only another date of birth is."""
+    return (
+        before.held is not None and tells_who(text, today) and (not before.told or bool(values.find_date(text, today)))
+    )
 
 
 def tells_who(text: str, today: str) -> bool:

@@ -50,7 +50,7 @@ _QUESTION_WORDS = """what|whats|when|where|which|who|whose|why|how|do|does|did|i
     |should|am|has|have|if"""
 _DO_IT_WORDS = """i(?:'d| would) (?:like|love)|i (?:want|need|wish|have) to|i want|i need|please|can you|could you
     |would you|will you|help me|how (?:do|can|could) i|how to|let me|can i|could i|may i"""
-_IDENTITY_WORDS = "my (?:full )?name is|this is|i am|i'm|name:|born|birth(?:day|date)?|dob|date of birth"
+_IDENTITY_WORDS = "my (?:full )?name is|name:|born|birth(?:day|date)?|dob|date of birth"
 
 
 def _pattern(template: str, **parts: str) -> re.Pattern[str]:
@@ -84,6 +84,7 @@ _QUANTITIES = {
     Quantity.SUM: re.compile(r"\bhow much\b|\bprice\b|\bcosts?\b|\bfees?\b", _ANY),
     Quantity.NUMBER: re.compile(r"\bhow (?:many|far|old|big)\b|\bphone\b|\bnumber\b", _ANY),
 }
+_PRESENTS = re.compile(r"\b(?:[Ii] am|[Ii]['\u2019]m|[Tt]his is) [A-Z][a-z]+")
 _FOLLOW_UP = re.compile(r"^\s*(?:and|what about|how about|also|why|really|is that|does that)\b", _ANY)
 
 
@@ -142,7 +143,7 @@ def quantities(text: str) -> frozenset[Quantity]:
 
 
 def introduces(text: str) -> bool:
-    return bool(_IDENTITY.search(text))
+    return bool(_IDENTITY.search(text) or _PRESENTS.search(text))
 
 
 def says_who(text: str) -> bool:

@@ -1,7 +1,7 @@
 """Which sentences does `builtin:grounded` say of its own? All of them stand here; later turns recognise some by their
 text.
 
-Renaming one changes how running conversations are understood: `FIRST_WHO` and `OFFER` are read back from the history.
+Renaming one changes how running conversations are understood: `FIRST_WHO`, `NOT_CONFIRMED` and `OFFER` are read back.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ OFFER = "Would you like me to ask a person from our team?"
 FIRST_WHO = "I can help with that, but I must first know who you are."
 UNKNOWN = "I am sorry, I do not know that: I found nothing about it in the documents I have."
 NOT_UNDERSTOOD = "I am sorry, I did not understand that."
+NOT_SURE_HOW = "I am sorry, I am not sure how I can help with that."
 UNSURE = "I am not certain that this answers your question."
 MAY_NOT_SAY = "I found something about this, but I may not repeat it here."
 TOOL_FAILED = "I am sorry, I could not look that up just now, and I do not want to guess."

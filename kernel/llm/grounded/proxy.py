@@ -129,7 +129,9 @@ def _small_talk(here: Situation) -> Move | None:
 def _who(here: Situation) -> Move | None:
     """The visitor says who they are, after they were asked to."""
     held = here.before.held
-    if held is None or here.now.task is not here.before.task or not dialogue.tells_who(here.text, here.briefing.today):
+    if held is None or here.now.task is not here.before.task:
+        return None
+    if not dialogue.identifies(here.before, here.text, here.briefing.today):
         return None
     still = _withheld(here.briefing, held)
     if still is None:
@@ -185,10 +187,10 @@ def _introduced(here: Situation) -> Move | None:
 
 
 def _unknown(here: Situation) -> Move:
-    understood = intents.has_meaning(here.text)
-    return _offer(
-        here, phrases.UNKNOWN if understood else phrases.NOT_UNDERSTOOD, "unknown" if understood else "not_understood"
-    )
+    if not intents.has_meaning(here.text):
+        return _offer(here, phrases.NOT_UNDERSTOOD, "not_understood")
+    asks = intents.looks_like_question(here.text)
+    return _offer(here, phrases.UNKNOWN if asks else phrases.NOT_SURE_HOW, "unknown")
 
 
 _RULES: tuple[Callable[[Situation], Move | None], ...] = (

@@ -22,7 +22,7 @@ def _decoded(result: Any) -> Any:
     if isinstance(result, str) and result.lstrip()[:1] in ("{", "["):
         try:
             return json.loads(result)
-        except ValueError:
+        except (ValueError, RecursionError):
             return result
     return result
 

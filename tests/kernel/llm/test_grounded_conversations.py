@@ -86,6 +86,7 @@ SMALL_TALK = [
     Talk("what_can_you_do", ("What can you do?",), "capabilities", "Look up the status of a claim"),
     Talk("yes_to_nothing", ("yes",), "acknowledged"),
     Talk("punctuation", ("???",), "not_understood", phrases.OFFER),
+    Talk("complains_of_the_service", ("I am very unhappy with you",), "unknown", phrases.OFFER),
     Talk("introduces_self", ("Hi, my name is Ada Lovelace",), "introduced"),
 ]
 PEOPLE = [
@@ -287,6 +288,20 @@ LEVELS = [
     Talk(
         "identity_in_two_messages",
         ("status of my claim CLM-2001", "Ada Lovelace", "10.12.1815"),
+        "tool_result",
+        calls=(LOOK,),
+        verified_from=2,
+    ),
+    Talk(
+        "identity_not_heard_in_praise",
+        ("status of my claim CLM-2001", "Ada Lovelace, 1815-12-10", "I am happy with that"),
+        "unknown",
+        phrases.NOT_SURE_HOW,
+        verified_from=1,
+    ),
+    Talk(
+        "identity_date_first",
+        ("status of my claim CLM-2001", "1815-12-10", "Ada Lovelace"),
         "tool_result",
         calls=(LOOK,),
         verified_from=2,

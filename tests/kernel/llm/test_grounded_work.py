@@ -125,6 +125,7 @@ async def test_tool_that_is_not_there_is_not_called() -> None:
         ({"claim_id": "CLM-1", "_row": 7, "note": None}, "Claim id: CLM-1."),
         ('{"say": "As text."}', "As text."),
         ("plain words", "plain words"),
+        ("[" * 9999, "[" * 1500),
         ([{"order": "H-1", "state": "sent"}, "x"], "- order H-1, state sent\n- x"),
         ({"items": ["a", "b"]}, "Items: a, b."),
         (list(range(7)), "- 0\n- 1\n- 2\n- 3\n- 4\n(and 2 more)"),

@@ -49,7 +49,16 @@ def test_call_block_that_is_quoted_nested_or_commented_is_prose(body: str) -> No
 
 
 @pytest.mark.parametrize(
-    "content", ["", "[]", '{"tool": "x"}', '{"tool": "", "args": {}}', '{"tool": "x", "args": {}, "as": "owner"}', "{"]
+    "content",
+    [
+        "",
+        "[]",
+        '{"tool": "x"}',
+        '{"tool": "", "args": {}}',
+        '{"tool": "x", "args": {}, "as": "owner"}',
+        "{",
+        "[" * 9999,
+    ],
 )
 def test_call_block_that_cannot_be_read_is_refused(content: str) -> None:
     with pytest.raises(SilasError) as refused:
