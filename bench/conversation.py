@@ -1,7 +1,7 @@
 """How much does the platform add to a conversation? Turns, acknowledgements and first pieces, each beside its baseline.
 
-Figures of issue A: a turn at most 6 × the bare consumer; `ack` p95 at 50 conversations at most 1.5 × under the same load;
-the first `delta` within 50 ms of the model's first token.
+Promised: a turn at most 6 times the bare consumer; `ack` p95 at 50 conversations at most 1.5 times the bare consumer's
+under the same load; the first `delta` within 50 ms of the model's first token.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def run() -> list[Row]:
     return [*rows, _first_delta()]
 
 
-# -- one conversation: a whole turn against one committed insert and its echo ---------------------------------------------
+# -- one conversation: a whole turn against one committed insert and its echo ----------------------------------------
 
 
 def _turn_overhead(ready: Stage) -> Row:
@@ -59,7 +59,7 @@ async def _echo(bare: ClientConnection, number: int) -> None:
     await bare.recv()
 
 
-# -- fifty at once: how long until a message is safe ----------------------------------------------------------------------
+# -- fifty at once: how long until a message is safe -----------------------------------------------------------------
 
 
 def _ack_under_load(ready: Stage) -> Row:
@@ -91,7 +91,7 @@ async def _acknowledged(talk: ClientConnection, number: int) -> float:
     return (time.perf_counter() - started) * 1000
 
 
-# -- the first piece of a streamed answer ---------------------------------------------------------------------------------
+# -- the first piece of a streamed answer ----------------------------------------------------------------------------
 
 
 def _first_delta() -> Row:
@@ -117,7 +117,7 @@ async def _delays(ready: Stage, provider: Any) -> list[float]:
     return delays
 
 
-# -- the socket -----------------------------------------------------------------------------------------------------------
+# -- the socket ------------------------------------------------------------------------------------------------------
 
 
 async def _conversation(ready: Stage) -> ClientConnection:

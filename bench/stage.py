@@ -22,6 +22,7 @@ from uuid import uuid4
 from silas_platform.up.embedded import start_postgres, start_redis
 
 READY_SECONDS = 60
+_ECHO_TABLE = "CREATE TABLE bench_echo (id bigserial PRIMARY KEY, said text NOT NULL, at timestamptz DEFAULT now())"
 
 
 @dataclass
@@ -73,12 +74,10 @@ def _set_up() -> None:
     from django.core.management import call_command
     from django.db import connections
 
-    from bench.bare import TABLE
-
     django.setup()
     call_command("migrate", database="owner", verbosity=0)
     with connections["owner"].cursor() as cursor:
-        cursor.execute(TABLE)
+        cursor.execute(_ECHO_TABLE)
 
 
 def _deployment(model: str) -> Any:

@@ -65,6 +65,7 @@ async def _one_turn(ready: Stage, *, warm: bool) -> None:
 @contextmanager
 def _watching(counts: dict[str, Counter[str]]) -> Iterator[None]:
     from django.db import connection
+    from django.db.backends.base.base import BaseDatabaseWrapper
     from django.db.backends.postgresql.base import DatabaseWrapper
     from django.db.backends.signals import connection_created
 
@@ -80,16 +81,21 @@ def _watching(counts: dict[str, Counter[str]]) -> Iterator[None]:
         if wrapper not in connection.execute_wrappers:
             connection.execute_wrappers.append(wrapper)
 
-    commit, begin = DatabaseWrapper._commit, DatabaseWrapper._set_autocommit
+    real_commit = DatabaseWrapper.__dict__.get("_commit") or BaseDatabaseWrapper.__dict__["_commit"]
+    real_autocommit = DatabaseWrapper.__dict__["_set_autocommit"]
+
+    def commit(self: Any) -> Any:
+        note("commit")
+        return real_commit(self)
+
+    def autocommit(self: Any, on: bool) -> Any:
+        if not on:
+            note("begin")
+        return real_autocommit(self, on)
+
     with ExitStack() as stack:
-        stack.enter_context(patch.object(DatabaseWrapper, "_commit", lambda self: (note("commit"), commit(self))[1]))
-        stack.enter_context(
-            patch.object(
-                DatabaseWrapper,
-                "_set_autocommit",
-                lambda self, on: (note("begin") if not on else None, begin(self, on))[1],
-            )
-        )
+        stack.enter_context(patch.object(DatabaseWrapper, "_commit", commit))
+        stack.enter_context(patch.object(DatabaseWrapper, "_set_autocommit", autocommit))
         connection_created.connect(created)
         stack.callback(connection_created.disconnect, created)
         created(connection)
