@@ -178,6 +178,13 @@ async def test_citation_in_the_text_opens_its_passage(open_page: OpenPage, demo:
     await expect(widget.frame.get_by_role("dialog")).to_contain_text("Before. Covered. After.")
 
 
+async def test_citation_of_a_section_is_short(open_page: OpenPage, demo: str, peer: Peer) -> None:
+    _, widget = await talking(open_page, demo, peer)
+    place = {"document_id": "d", "start": 0, "end": 1, "quote": "x"}
+    peer.say(text="Yes.", citations=[{"title": "Home policy \u203a 4. Water \u203a 4.2 Burst pipes", **place}])
+    await expect(widget.log.locator(".cite")).to_have_text("Home policy, 4.2 Burst pipes")
+
+
 async def test_passage_that_may_not_be_seen_says_so(open_page: OpenPage, demo: str, peer: Peer) -> None:
     page, widget = await talking(open_page, demo, peer)
     gone = {"error": {"code": "not_found", "message": "There is no such passage.", "extra": {}}}

@@ -88,8 +88,10 @@ export class Log {
   }
 
   cite(citation) {
-    const label = citation.title || word("source");
-    return el("button", { type: "button", class: "cite", "aria-label": `${word("source")}: ${label}`, onclick: (event) => this.onCite(citation, event.currentTarget) }, label);
+    const title = citation.title || word("source");
+    const path = title.split(" › ");
+    const label = path.length > 1 ? `${path[0]}, ${path.at(-1)}` : title;
+    return el("button", { type: "button", class: "cite", "aria-label": `${word("source")}: ${title}`, onclick: (event) => this.onCite(citation, event.currentTarget) }, label);
   }
 
   quiet(text, options) {
