@@ -77,11 +77,10 @@ async def run_planner(
     """
     briefing = replace(briefing, role=Role.PLANNER)
     run = await _run(model_name, Attempts(briefing, on_delta, toolset, limits, patience), key, base_url)
-    if run.requested:
-        asked = replace(briefing, requested=run.requested)
+    if not isinstance(run.output, AgentResponse):
+        asked = replace(briefing, requested=run.requested or briefing.requested)
         written = await _run(GROUNDED, Attempts(asked, None, None, limits, patience), None, None)
         run = replace(run, output=written.output, answered_by=GROUNDED, reason=run.reason or "plan_from_calls")
-    assert isinstance(run.output, AgentResponse)
     return replace(run, output=checked(run.output, briefing.passages))
 
 
@@ -99,11 +98,10 @@ async def run_executor(
     """Carry out `briefing.work_body` with the tools that `briefing.tools` names. Never a measure of success."""
     briefing = replace(briefing, role=Role.EXECUTOR)
     run = await _run(model_name, Attempts(briefing, on_delta, toolset, limits, patience), key, base_url)
-    if run.requested:
+    if not isinstance(run.output, ExecutorAgentOutput):
         stopped = ExecutorAgentOutput(summary="Stopped: a call needs an approval that this work item does not have.")
         return replace(run, output=stopped, last_error="approval_required")
-    assert isinstance(run.output, ExecutorAgentOutput)
-    return replace(run, output=run.output, last_error=run.reason if run.answered_by == _HARNESS else "")
+    return replace(run, last_error=run.reason if run.answered_by == _HARNESS else "")
 
 
 async def _run(model_name: str, attempts: Attempts, key: str | None, base_url: str | None) -> AgentRun[Any]:

@@ -11,11 +11,6 @@ class Role(StrEnum):
     EXECUTOR = "executor"
 
 
-class Route(StrEnum):
-    DIRECT = "direct"
-    PLANNER = "planner"
-
-
 class InteractionRegister(StrEnum):
     EXPLORATION = "exploration"
     EXECUTION = "execution"

@@ -24,7 +24,8 @@ class Match:
 
     `strength`: words of meaning in the longest keyword found; `literal`: words of the longest one that stands there
     as it is ("my claim"); `coverage`: share of the message's words that the tool explains, 0 to 1; `only_id`: the
-    message is nothing but an id; `asks`: it is a question.
+    message is nothing but an id; `asks`: it is a question; `other_action`: it wants something done that the tool does
+    not.
     """
 
     tool: ToolBrief

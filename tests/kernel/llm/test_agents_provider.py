@@ -7,6 +7,7 @@ import time
 from typing import Any
 
 import pytest
+from pydantic_ai import FunctionToolset, Tool
 
 from kernel.llm.agents import AgentRun, Limits, Patience, Usage, run_executor, run_planner, run_proxy
 from kernel.llm.calls import PlannedCall, call_block, calls_in
@@ -181,6 +182,15 @@ async def test_planner_that_calls_the_acting_tool_gets_its_plan_written() -> Non
     assert desk.calls == []
     assert run.output.plan_action is not None
     assert calls_in(run.output.plan_action.plan_markdown or "") == (PlannedCall("update_address", NEW_ADDRESS),)
+
+
+async def test_planner_deferred_call_that_is_no_json_is_not_planned() -> None:
+    toolset = FunctionToolset([Tool(lambda policy, address: None, name="update_address", requires_approval=True)])
+    told = briefing("Hm", tools=(UPDATE_ADDRESS,))
+    odd = Reply(calls=(("update_address", '{"policy": NaN, "address": "x"}'),))
+    async with serving([odd]) as fake:
+        run = await run_planner(MODEL, told, toolset=toolset, base_url=fake.base_url, patience=PATIENT)
+    assert (run.requested, run.output.plan_action) == ((), None)
 
 
 async def test_executor_calls_run_and_are_reported() -> None:
