@@ -8,11 +8,14 @@ from functools import wraps
 from typing import Any
 
 from django.contrib.admin import AdminSite
+from django.contrib.auth.views import redirect_to_login
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
+from django.urls import reverse
 
 from apps.tenants.enums import Role
 from apps.tenants.queries import membership_of
+from kernel.errors import SilasError
 from kernel.tenancy import platform_scope, tenant_scope
 
 
@@ -24,12 +27,18 @@ class SilasAdminSite(AdminSite):
     def has_permission(self, request: HttpRequest) -> bool:
         return bool(request.user.is_active and (request.user.is_superuser or _own_tenant(request)))
 
-    def admin_view(self, view: Callable[..., HttpResponseBase], cacheable: bool = False) -> Callable[..., HttpResponseBase]:
+    def login(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
+        """There is one login, the console's, with its limit on attempts."""
+        return redirect_to_login(request.GET.get("next") or reverse("admin:index"), reverse("console-login"))
+
+    def admin_view(self, view: Callable[..., HttpResponseBase], cacheable: bool = False) -> Any:
         """Every admin page runs in one scope: the platform's for a superuser, else the owner's own tenant."""
         guarded = super().admin_view(view, cacheable)
 
         @wraps(guarded)
         def scoped(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+            if request.user.is_authenticated and not self.has_permission(request):
+                raise SilasError("forbidden_role", "Only an owner can administer.", status=403)
             scope = _scope(request)
             if scope is None:
                 return guarded(request, *args, **kwargs)
@@ -43,14 +52,20 @@ class SilasAdminSite(AdminSite):
 
 
 def _own_tenant(request: HttpRequest) -> Any:
-    membership = membership_of(request.user, roles=(Role.OWNER,))
-    return membership.tenant_id if membership else None
+    """The tenant that the person owns, looked up once a request and before its scope is open."""
+    known: dict[str, Any] = request.__dict__
+    if "owned_tenant" not in known:
+        membership = membership_of(request.user, roles=(Role.OWNER,)) if request.user.is_authenticated else None
+        known["owned_tenant"] = membership.tenant_id if membership else None
+    return known["owned_tenant"]
 
 
 def _scope(request: HttpRequest) -> AbstractContextManager[Any] | None:
     if not request.user.is_authenticated:
         return None
     if request.user.is_superuser:
-        return platform_scope(f"admin {request.method} {request.resolver_match.url_name if request.resolver_match else ''}")
+        return platform_scope(
+            f"admin {request.method} {request.resolver_match.url_name if request.resolver_match else ''}"
+        )
     tenant_id = _own_tenant(request)
     return tenant_scope(tenant_id) if tenant_id else None

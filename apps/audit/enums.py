@@ -7,6 +7,7 @@ class AuditEvent(TextChoices):
     # kernel, tenants
     PLATFORM_SCOPE_ENTERED = "platform_scope_entered", "Somebody looked at more than one tenant"
     TENANT_CREATED = "tenant_created", "A tenant was created"
+    ADMIN_CHANGED = "admin_changed", "Something was changed in the administration"
     STAFF_LOGGED_IN = "staff_logged_in", "A member of staff logged in"
 
     # bus

@@ -59,6 +59,7 @@ _VARIANT = {
 # mark, bold, rest; {who} is the actor, {what} the subject, anything else a field of `data`.
 _SENTENCES: dict[str, tuple[str, str, str]] = {
     "staff_logged_in": ("", "{who} logged in", "as {role}"),
+    "admin_changed": ("", "{who} changed policy or settings", "({model} {change})"),
     "card_opened": ("ask", "Asked you to decide", "{what}"),
     "card_decided:approved": ("ok", "{who} approved", "{what}"),
     "card_decided:declined": ("", "{who} declined", "{what}; nothing was changed"),
@@ -163,7 +164,16 @@ GROUPS: dict[str, frozenset[str]] = {
         }
     ),
     "policy": frozenset(
-        {"gate_saved", "gate_blocked", "gate_asked", "halt_requested", "halted", "cost_cap_reached", "budget_reached"}
+        {
+            "admin_changed",
+            "gate_saved",
+            "gate_blocked",
+            "gate_asked",
+            "halt_requested",
+            "halted",
+            "cost_cap_reached",
+            "budget_reached",
+        }
     ),
 }
 # What somebody who was away wants to know first: what was asked, decided, done, changed hands or went wrong.
@@ -184,6 +194,7 @@ HIGHLIGHTS = frozenset(
         "staff_replied",
         "message_dead",
         "gate_saved",
+        "admin_changed",
         "halted",
         "cost_cap_reached",
         "staff_logged_in",

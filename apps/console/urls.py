@@ -9,6 +9,7 @@ from apps.console.views import activity, inbox, login, pages, review
 urlpatterns = [
     path("", pages.start, name="console"),
     path("login/", login.log_in, name="console-login"),
+    path("welcome/<str:who>/<str:token>/", login.welcome, name="console-welcome"),
     path("logout/", login.log_out, name="console-logout"),
     path("tenant/", login.change_tenant, name="console-tenant"),
     path("rail/", pages.rail, name="console-rail"),

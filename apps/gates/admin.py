@@ -7,14 +7,14 @@ from typing import ClassVar
 from django.contrib import admin
 
 from apps.gates.models import Gate
+from apps.tenants.admin import TenantRowAdmin
 
 
 @admin.register(Gate)
-class GateAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
+class GateAdmin(TenantRowAdmin):
     list_display = ("name", "deployment", "on", "provider", "type", "on_block", "order", "enabled")
     list_filter = ("on", "provider", "enabled")
     search_fields = ("name",)
-    exclude = ("tenant",)
     ordering = ("order", "name")
     fieldsets: ClassVar = [
         (None, {"fields": ("name", "deployment", "enabled", "order", "on", "after_step", "on_block")}),

@@ -2,34 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from django.contrib import admin
-from django.http import HttpRequest
 
 from apps.audit.admin import ReadOnlyAdmin
 from apps.guard.models import Budget, GuardedRun, SystemControl, ToolCall
-
-
-class OneTenantAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
-    """A tenant's owner writes rows of their own tenant; who sees the platform says which tenant is meant."""
-
-    list_select_related: ClassVar = ["tenant", "deployment"]
-
-    def get_exclude(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
-        return () if getattr(request.user, "is_superuser", False) else ("tenant",)
+from apps.tenants.admin import TenantRowAdmin
 
 
 @admin.register(Budget)
-class BudgetAdmin(OneTenantAdmin):
-    list_display = ("tenant", "deployment", "period", "limit_usd", "spent", "reserved", "window_start")
+class BudgetAdmin(TenantRowAdmin):
+    list_display = ("deployment", "period", "limit_usd", "spent", "reserved", "window_start")
     list_filter = ("period",)
+    list_select_related: ClassVar = ["tenant", "deployment"]
     readonly_fields = ("window_start", "spent", "reserved")
 
 
 @admin.register(SystemControl)
-class SystemControlAdmin(OneTenantAdmin):
-    list_display = ("tenant", "deployment", "pause")
+class SystemControlAdmin(TenantRowAdmin):
+    list_display = ("deployment", "pause")
+    list_select_related: ClassVar = ["tenant", "deployment"]
 
 
 @admin.register(GuardedRun)

@@ -12,19 +12,21 @@ from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.memory import services
 from apps.memory.models import Collection, Document
+from apps.tenants.admin import TenantRowAdmin
+from kernel.tenancy import tenant_scope
 
 
 @admin.register(Collection)
-class CollectionAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
+class CollectionAdmin(TenantRowAdmin):
     list_display = ("name", "title", "min_level", "chunk_count", "created_at")
     search_fields = ("name", "title")
-    exclude = ("tenant",)
     readonly_fields = ("chunk_count", "created_at")
 
     def save_model(self, request: HttpRequest, obj: Collection, form: Any, change: bool) -> None:
-        super().save_model(request, obj, form, change)
         event = AuditEvent.COLLECTION_CHANGED if change else AuditEvent.COLLECTION_OPENED
-        record(event, actor=_actor(request), subject=f"collection:{obj.id}")
+        with tenant_scope(obj.tenant_id):
+            super(TenantRowAdmin, self).save_model(request, obj, form, change)
+            record(event, actor=_actor(request), subject=f"collection:{obj.id}")
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
@@ -45,7 +47,8 @@ class DocumentAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         return False
 
     def delete_model(self, request: HttpRequest, obj: Document) -> None:
-        services.forget_document(obj.id, actor=_actor(request))
+        with tenant_scope(obj.tenant_id):
+            services.forget_document(obj.id, actor=_actor(request))
 
     def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Document]) -> None:
         for document in queryset:

@@ -28,7 +28,7 @@ WRITES = {
     "console-verify": ({}, {"owner"}),
     "console-export": ({}, {"owner"}),
 }
-OPEN = {"console-login", "console-logout", "console", "console-tenant"}
+OPEN = {"console-login", "console-welcome", "console-logout", "console", "console-tenant"}
 
 
 def _address(name: str, tenant: Any) -> str:

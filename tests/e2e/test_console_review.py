@@ -1,4 +1,4 @@
-"""Decide in a real browser: presses, keys and the slide; what a colleague does meanwhile; a phone; a lost connection."""
+"""Decide in a real browser: presses, keys, the slide; what a colleague does meanwhile; a phone; a lost line."""
 
 from __future__ import annotations
 

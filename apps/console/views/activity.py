@@ -135,7 +135,8 @@ def _story(one: AuditEntry, names: Names) -> Story:
 
 def _by_day(told: list[Told], *, brief: bool) -> Iterator[tuple[str, list[Told]]]:
     for day, lines in groupby(told, key=lambda one: timezone.localtime(one.entry.timestamp).date()):
-        yield _day(day), _without_repeats(lines) if brief else list(lines)
+        shown = list(lines)
+        yield _day(day), _without_repeats(shown) if brief else shown
 
 
 def _without_repeats(told: Iterable[Told]) -> list[Told]:

@@ -6,13 +6,17 @@ A wrong password and an unknown account look the same, also in time taken; too m
 from __future__ import annotations
 
 from typing import Any
+from uuid import UUID
 
 from django.contrib.auth import authenticate, login, logout
+from django.contrib.auth.password_validation import validate_password
+from django.contrib.auth.tokens import default_token_generator
+from django.core.exceptions import ValidationError
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
 from django.urls import reverse
-from django.utils.http import url_has_allowed_host_and_scheme
+from django.utils.http import url_has_allowed_host_and_scheme, urlsafe_base64_decode
 from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST
@@ -70,6 +74,43 @@ def _next(request: HttpRequest) -> str:
     wanted = request.POST.get("next") or request.GET.get("next") or ""
     safe = url_has_allowed_host_and_scheme(wanted, {request.get_host()}, require_https=request.is_secure())
     return wanted if safe else reverse("console")
+
+
+@never_cache
+@sensitive_post_parameters("password")
+@require_http_methods(["GET", "HEAD", "POST"])
+def welcome(request: HttpRequest, who: str, token: str) -> HttpResponseBase:
+    """A new member sets a password by a link that works once, and is logged in."""
+    user = _invited(who, token)
+    if user is None:
+        return render(request, "console/welcome.html", {"user": None}, status=404)
+    password = request.POST.get("password", "")
+    problems = _problems(password, user) if request.method == "POST" else []
+    if request.method != "POST" or problems:
+        return render(
+            request, "console/welcome.html", {"user": user, "problems": problems}, status=400 if problems else 200
+        )
+    user.set_password(password)
+    user.save(update_fields=["password"])
+    login(request, user, backend="django.contrib.auth.backends.ModelBackend")
+    _write_down(user)
+    return redirect("console")
+
+
+def _invited(who: str, token: str) -> User | None:
+    try:
+        user = User.objects.filter(pk=UUID(urlsafe_base64_decode(who).decode()), is_active=True).first()
+    except ValueError:
+        return None
+    return user if user and default_token_generator.check_token(user, token) else None
+
+
+def _problems(password: str, user: User) -> list[str]:
+    try:
+        validate_password(password, user)
+    except ValidationError as error:
+        return error.messages
+    return []
 
 
 @require_POST

@@ -1,0 +1,185 @@
+"""Tenants, people and deployments in Django admin, and what every editable row of a tenant has in common there.
+
+A superuser says which tenant a new row belongs to; an owner's rows are their own tenant's. Each change is written down
+in the chain of the tenant it belongs to.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from django import forms
+from django.contrib import admin, messages
+from django.contrib.auth.admin import UserAdmin
+from django.http import HttpRequest
+
+from apps.audit.admin import ReadOnlyAdmin
+from apps.audit.enums import AuditEvent
+from apps.audit.services import record
+from apps.tenants import services
+from apps.tenants.models import ApiKey, Deployment, Membership, Tenant, User
+from kernel.tenancy import TenantModel, tenant_scope
+from kernel.tenancy.scope import current_scope
+
+
+class TenantRowForm(forms.ModelForm):  # type: ignore[type-arg]
+    """Belongs to the open tenant, and refers to rows of its own tenant only."""
+
+    def _post_clean(self) -> None:
+        if self.instance.tenant_id is None:
+            self.instance.tenant_id = current_scope().tenant_id
+        super()._post_clean()  # type: ignore[misc]
+
+    def _get_validation_exclusions(self) -> set[str]:
+        excluded: set[str] = super()._get_validation_exclusions()  # type: ignore[misc]
+        return excluded - {"tenant"}
+
+    def clean(self) -> dict[str, Any]:
+        cleaned = super().clean() or self.cleaned_data
+        tenant = cleaned.get("tenant")
+        mine = tenant.pk if tenant else self.instance.tenant_id or current_scope().tenant_id
+        for name, value in list(cleaned.items()):
+            if isinstance(value, TenantModel) and value.tenant_id != mine:
+                self.add_error(name, "This belongs to another tenant.")
+        return cleaned
+
+
+class TenantRowAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
+    """A row of one tenant, to be edited."""
+
+    form = TenantRowForm
+    list_select_related: ClassVar = ["tenant"]
+
+    def get_exclude(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
+        others = tuple(name for name in super().get_exclude(request, obj) or () if name != "tenant")
+        return others if _is_superuser(request) else (*others, "tenant")
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
+        fields = tuple(super().get_readonly_fields(request, obj))
+        return (*fields, "tenant") if _is_superuser(request) and obj is not None else fields
+
+    def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
+        fieldsets = list(super().get_fieldsets(request, obj))
+        shown = {name for _, options in fieldsets for name in options["fields"]}
+        if _is_superuser(request) and "tenant" not in shown:
+            fieldsets.insert(0, (None, {"fields": ("tenant",)}))
+        return fieldsets
+
+    def get_list_display(self, request: HttpRequest) -> tuple[Any, ...]:
+        listed = tuple(super().get_list_display(request))
+        return (*listed, "tenant") if _is_superuser(request) and "tenant" not in listed else listed
+
+    def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
+        with tenant_scope(obj.tenant_id):
+            super().save_model(request, obj, form, change)
+            _write_down(request, obj, "changed" if change else "added")
+
+    def delete_model(self, request: HttpRequest, obj: Any) -> None:
+        with tenant_scope(obj.tenant_id):
+            _write_down(request, obj, "deleted")
+            super().delete_model(request, obj)
+
+    def delete_queryset(self, request: HttpRequest, queryset: Any) -> None:
+        for row in queryset:
+            self.delete_model(request, row)
+
+
+def _is_superuser(request: HttpRequest) -> bool:
+    return bool(getattr(request.user, "is_superuser", False))
+
+
+def _write_down(request: HttpRequest, row: Any, change: str) -> None:
+    data = {"model": row._meta.label_lower, "change": change}
+    record(AuditEvent.ADMIN_CHANGED, actor=f"user:{request.user.pk}", subject=f"row:{row.pk}", data=data)
+
+
+@admin.register(Deployment)
+class DeploymentAdmin(TenantRowAdmin):
+    list_display = ("title", "slug", "public_key", "enabled")
+    list_filter = ("enabled",)
+    search_fields = ("title", "slug", "public_key")
+    fieldsets: ClassVar = [
+        (None, {"fields": ("title", "slug", "enabled", "public_key", "allowed_origins")}),
+        ("How it looks and sounds", {"fields": ("greeting", "suggestions", "theme", "persona")}),
+        ("What answers", {"fields": ("model_names", "active_goal_id")}),
+    ]
+
+
+class MembershipForm(TenantRowForm):
+    email = forms.EmailField(label="E-mail address", help_text="A new account is made when there is none.")
+    account: User
+    is_new = False
+
+    class Meta:
+        model = Membership
+        fields = ("tenant", "role")
+
+    def clean(self) -> dict[str, Any]:
+        cleaned = super().clean()
+        tenant = cleaned.get("tenant")
+        mine = tenant.pk if tenant else current_scope().tenant_id
+        taken = Membership.objects.filter(tenant_id=mine, user__email__iexact=cleaned.get("email", ""))
+        if taken.exists():
+            self.add_error("email", "This person is a member already.")
+        return cleaned
+
+    def save(self, commit: bool = True) -> Any:
+        self.account, self.is_new = services.account(self.cleaned_data["email"])
+        self.instance.user = self.account
+        return super().save(commit)
+
+
+@admin.register(Membership)
+class MembershipAdmin(TenantRowAdmin):
+    list_display = ("user", "role", "created_at")
+    list_filter = ("role",)
+    list_select_related: ClassVar = ["user", "tenant"]
+
+    def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any) -> Any:
+        if obj is None:
+            kwargs["form"] = MembershipForm
+        return super().get_form(request, obj, change, **kwargs)
+
+    def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
+        tenant = ("tenant",) if _is_superuser(request) else ()
+        return [(None, {"fields": (*tenant, *(("user", "role") if obj else ("email", "role")))})]
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
+        fields = super().get_readonly_fields(request, obj)
+        return (*fields, "user") if obj else fields
+
+    def save_model(self, request: HttpRequest, obj: Membership, form: Any, change: bool) -> None:
+        super().save_model(request, obj, form, change)
+        if not change and form.is_new:
+            link = request.build_absolute_uri(services.welcome_path(form.account))
+            messages.info(request, f"Give {form.account.email} this link; it works once, for three days: {link}")
+
+
+@admin.register(ApiKey)
+class ApiKeyAdmin(ReadOnlyAdmin):
+    list_display = ("name", "prefix", "created_at", "revoked_at")
+    exclude = ("hashed",)
+
+
+@admin.register(Tenant)
+class TenantAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
+    list_display = ("name", "slug", "timezone", "created_at")
+    search_fields = ("name", "slug")
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+
+@admin.register(User)
+class PersonAdmin(UserAdmin):  # type: ignore[type-arg]
+    list_display = ("email", "first_name", "last_name", "is_active", "is_superuser", "last_login")
+    list_filter = ("is_active", "is_superuser")
+    search_fields = ("email", "first_name", "last_name")
+    ordering = ("email",)
+    fieldsets: ClassVar = [
+        (None, {"fields": ("email", "password")}),
+        ("Person", {"fields": ("first_name", "last_name")}),
+        ("Access", {"fields": ("is_active", "is_superuser")}),
+    ]
+    add_fieldsets = ((None, {"fields": ("email", "usable_password", "password1", "password2")}),)
+    filter_horizontal = ()

@@ -1,0 +1,50 @@
+"""What may an owner do in the administration? With rows of their own tenant what each page allows; with anything else
+nothing. Superusers are Django's own business.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.apps import apps
+from django.contrib.auth.backends import BaseBackend
+
+from apps.tenants.enums import Role
+from apps.tenants.queries import role_of
+from kernel.tenancy import ScopeError
+from kernel.tenancy.models import TenantManager
+from kernel.tenancy.scope import current_tenant_id
+
+
+class OwnerBackend(BaseBackend):
+    """Grants permissions inside an owner's own tenant scope only; logs nobody in."""
+
+    def has_perm(self, user_obj: Any, perm: str, obj: Any = None) -> bool:
+        label, _, codename = perm.partition(".")
+        return _is_tenant_row(label, codename.partition("_")[2]) and _owns_open_tenant(user_obj)
+
+    def has_module_perms(self, user_obj: Any, app_label: str) -> bool:
+        models = apps.get_app_config(app_label).get_models()
+        return any(isinstance(model._default_manager, TenantManager) for model in models) and _owns_open_tenant(
+            user_obj
+        )
+
+
+def _is_tenant_row(label: str, name: str) -> bool:
+    try:
+        model = apps.get_model(label, name)
+    except (LookupError, ValueError):
+        return False
+    return isinstance(model._default_manager, TenantManager)
+
+
+def _owns_open_tenant(user: Any) -> bool:
+    """Asked many times a page, looked up once a tenant."""
+    try:
+        tenant_id = current_tenant_id()
+    except ScopeError:
+        return False
+    known: dict[Any, bool] = user.__dict__.setdefault("_owned_tenants", {})
+    if tenant_id not in known:
+        known[tenant_id] = user.is_active and role_of(user) == Role.OWNER
+    return known[tenant_id]
