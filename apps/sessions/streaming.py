@@ -13,9 +13,9 @@ from apps.gates.enums import GateProvider, GateTrigger
 from apps.gates.schemas import GateSpec
 from apps.gates.services import check_gates
 
-# The end of what has streamed that could still grow into a number, an address or a key, and is kept back until it has
-# ended.
-_GROWING = re.compile(r"(?:\S*[\d@:/_=+-]\S*\s*)+\Z|\S+\Z")
+_WORD = re.compile(r"\S+\s*|\s+")
+# A word with one of these may be a piece of a number, an address or a key.
+_GROWING = re.compile(r"[\d@:/_=+-]")
 
 
 class GatedStream:
@@ -33,7 +33,7 @@ class GatedStream:
         self._said += text
         if not self._open:
             return
-        ready = _GROWING.sub("", self._said)
+        ready = settled(self._said)
         if len(ready) <= self._released:
             return
         if not self._passes(ready):
@@ -46,3 +46,14 @@ class GatedStream:
         report = check_gates(self._gates, GateTrigger.EVERY_AGENT_RESPONSE, {"response": text})
         untouched = report.context.get("response", text) == text
         return report.blocked is None and report.needs_approval is None and untouched
+
+
+def settled(text: str) -> str:
+    """`text` without its end that may still grow: an unfinished word, or words that are becoming a number, an address
+    or a key. Linear in the text, whatever a model writes."""
+    words = _WORD.findall(text)
+    unfinished = bool(words) and not words[-1][-1].isspace()
+    kept = len(words)
+    while kept and _GROWING.search(words[kept - 1]):
+        kept -= 1
+    return "".join(words[: kept - (unfinished and kept == len(words))])

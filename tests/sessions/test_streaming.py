@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from apps.gates.schemas import GateSpec
-from apps.sessions.streaming import GatedStream
+from apps.sessions.streaming import GatedStream, settled
 
 CARD_NUMBER = GateSpec(
     name="cards_out",
@@ -64,3 +67,17 @@ def test_stream_released_text_is_a_prefix_of_what_was_said(text: str, size: int)
 @pytest.mark.parametrize("pieces", [["Take £", "250,", "000 ", "home "], ["Call ", "+44 ", "20 ", "now "]])
 async def test_stream_in_the_end_releases_all_that_passes(pieces: list[str]) -> None:
     assert await _streamed((CARD_NUMBER,), pieces) == "".join(pieces)
+
+
+@given(st.text(alphabet="ab 1-\n", max_size=14))
+def test_settled_text_is_what_the_plain_definition_says(text: str) -> None:
+    """The definition takes exponential time, so it is tried on short texts only."""
+    definition = re.compile(r"(?:\S*[\d@:/_=+-]\S*\s*)+\Z|\S+\Z")
+    assert settled(text) == definition.sub("", text)
+
+
+@pytest.mark.parametrize("text", ["-" * 5000 + " a b", "1" * 5000 + "x y", "a:" * 3000 + " z", "1 " * 5000 + "a b"])
+def test_settled_text_of_a_hostile_model_takes_no_time(text: str) -> None:
+    began = time.perf_counter()
+    settled(text)
+    assert time.perf_counter() - began < 0.2
