@@ -17,7 +17,7 @@ from pathlib import Path
 
 from bench import report
 
-MODULES = ("trips", "conversation", "retrieval")
+MODULES = ("trips", "conversation", "first_delta", "retrieval")
 
 
 def main(names: list[str]) -> int:

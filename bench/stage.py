@@ -94,7 +94,7 @@ def _deployment(model: str) -> Any:
 def _web(env: dict[str, str], stack: contextlib.ExitStack) -> str:
     port = _free_port()
     argv = [sys.executable, "-m", "daphne", "-b", "127.0.0.1", "-p", str(port), "-v", "0", "bench.bare:application"]
-    process = subprocess.Popen(argv, env={**os.environ, **env}, stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(argv, env={**os.environ, **env}, stderr=(Path(env["SILAS_VAR"]) / "web.log").open("wb"))
     stack.callback(process.wait)
     stack.callback(process.terminate)
     url = f"http://127.0.0.1:{port}"
@@ -104,7 +104,8 @@ def _web(env: dict[str, str], stack: contextlib.ExitStack) -> str:
             if answer.status == 200:
                 return url
         time.sleep(0.1)
-    raise RuntimeError("the web process did not become ready")
+    said = (Path(env["SILAS_VAR"]) / "web.log").read_text(errors="replace")[-2000:]
+    raise RuntimeError(f"the web process did not become ready:\n{said}")
 
 
 def _free_port() -> int:
