@@ -15,12 +15,12 @@ from dataclasses import dataclass, field
 WANTED = 700
 LONGEST = 1200
 CONTEXT = 300
-_JOINT = " › "
+_JOINT = " / "
 
 _LINE = re.compile(r"[^\n\f]*(?:\n|\f|\Z)")
 _HEADING = re.compile(r" {0,3}(#{1,6})[ \t]+(?=\S)")
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
-_ENDS = (re.compile(r"\n"), re.compile(r"(?<=[.!?…。！？])\s"), re.compile(r"\s"))
+_ENDS = (re.compile(r"\n"), re.compile(r"(?<=[.!?…。！？])\s"), re.compile(r"\s"))  # noqa: RUF001
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from kernel.tenancy import TenantModel
 
 
 class Collection(TenantModel):
-    """Documents that are read at one access level. `chunk_count` and `common_words` guide the search; see `services`."""
+    """Documents that are read at one access level. `chunk_count` and `common_words` guide the search."""
 
     name = models.SlugField(max_length=60)
     title = models.CharField(max_length=120, blank=True)

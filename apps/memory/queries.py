@@ -27,8 +27,8 @@ _AROUND = 1500
 
 @dataclass(frozen=True)
 class OpenedPassage:
-    """A citation's place in its document version. `before` and `after` are the neighbouring text, at most 1500 characters;
-    `newest` says whether the document still reads like this."""
+    """A citation's place in its document version. `before` and `after` are the neighbouring text, at most 1500
+    characters; `newest` says whether the document still reads like this."""
 
     document_id: UUID
     version_id: UUID

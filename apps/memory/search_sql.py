@@ -1,15 +1,12 @@
-"""The search as one function of the database: one round trip, its plans cached by the connection.
+"""What the database does for the knowledge: the search, its hints, and the refusal to rewrite a version.
 
-Two lanes of candidates, fused by reciprocal rank (k = 60): the nearest embeddings, and the rows that hold one of the
-question's telling words (those that are not common in the visible collections). Small knowledge is compared exactly;
-large knowledge through the HNSW index, which goes on past rows that the caller may not see. Row-level security applies:
-the function runs with its caller's rights. Numbers are explained in docs/knowledge.md.
+The search is one function, so that it is one round trip and its plans stay with the connection. It fuses two lanes by
+reciprocal rank (k = 60): the nearest embeddings, and the rows that hold a telling word of the question, one that is not
+common in the visible collections. Up to 2000 chunks are compared exactly; more through the HNSW index, which goes on
+past rows that do not count. It runs with its caller's rights, behind row-level security. Why: docs/knowledge.md.
 """
 
-EXACT_UP_TO = 2000
-LANE = 40
-
-SEARCH = f"""
+SEARCH = """
 CREATE FUNCTION memory_search(p_tenant uuid, p_levels text[], p_question text, p_vector vector, p_k integer)
 RETURNS TABLE (document_id uuid, version_id uuid, title text, url text, "start" integer, "end" integer, quote text,
                similarity double precision)
@@ -21,6 +18,8 @@ DECLARE
     v_asked tsvector := to_tsvector('english', p_question);
     v_any tsquery;
     v_telling tsquery;
+    -- Without this declaration row-level security keeps the index on words out of reach (docs/adr/0012).
+    v_indexed boolean := (SELECT proleakproof FROM pg_proc WHERE oid = 'pg_catalog.ts_match_vq'::regproc);
 BEGIN
     SELECT array_agg(id), sum(chunk_count) INTO v_collections, v_size
         FROM memory_collection WHERE tenant_id = p_tenant AND min_level = ANY (p_levels);
@@ -33,29 +32,33 @@ BEGIN
     RETURN QUERY
     WITH near AS MATERIALIZED (
         (SELECT id, words, embedding <=> p_vector AS distance FROM memory_chunk
-            WHERE v_size > {EXACT_UP_TO} AND tenant_id = p_tenant AND collection_id = ANY (v_collections)
-            ORDER BY embedding <=> p_vector LIMIT {LANE})
+            WHERE v_size > 2000 AND tenant_id = p_tenant AND collection_id = ANY (v_collections)
+            ORDER BY embedding <=> p_vector LIMIT 40)
         UNION ALL
         -- The addition hides the order from the index, which could overlook rows of a small collection.
         (SELECT id, words, embedding <=> p_vector AS distance FROM memory_chunk
-            WHERE v_size <= {EXACT_UP_TO} AND tenant_id = p_tenant AND collection_id = ANY (v_collections)
-            ORDER BY (embedding <=> p_vector) + 0 LIMIT {LANE})
+            WHERE v_size <= 2000 AND tenant_id = p_tenant AND collection_id = ANY (v_collections)
+            ORDER BY (embedding <=> p_vector) + 0 LIMIT 40)
     ), said AS MATERIALIZED (
         SELECT id, words, embedding <=> p_vector AS distance FROM memory_chunk
-            WHERE tenant_id = p_tenant AND collection_id = ANY (v_collections) AND words @@ v_telling
-            ORDER BY ts_rank(words, v_telling) DESC, id LIMIT {LANE}
+            WHERE (v_indexed OR v_size <= 2000)
+                AND tenant_id = p_tenant AND collection_id = ANY (v_collections) AND words @@ v_telling
+            ORDER BY ts_rank(words, v_telling) DESC, id LIMIT 40
     ), candidates AS (
         SELECT DISTINCT ON (id) id, distance,
                 ts_rank(words, v_telling) AS telling, ts_rank(words, v_any) AS spoken
             FROM (SELECT * FROM near UNION ALL SELECT * FROM said) AS both_lanes
     ), ranked AS (
-        SELECT id, distance, spoken,
+        -- Common words order the nearest rows only where no row has a telling one; else they would drown it.
+        SELECT id, distance,
+                telling > 0 OR (spoken > 0 AND max(telling) OVER () = 0) AS worded,
                 row_number() OVER (ORDER BY distance, id) AS near_rank,
                 row_number() OVER (ORDER BY telling DESC, spoken DESC, distance, id) AS word_rank
             FROM candidates
     ), best AS (
         SELECT id, distance,
-                1.0::float8 / (60 + near_rank) + CASE WHEN spoken > 0 THEN 1.0::float8 / (60 + word_rank) ELSE 0 END AS score
+                1.0::float8 / (60 + near_rank)
+                    + CASE WHEN worded THEN 1.0::float8 / (60 + word_rank) ELSE 0 END AS score
             FROM ranked ORDER BY score DESC, distance, id LIMIT p_k
     )
     SELECT version.document_id, version.id, chunk.context::text, document.url::text,
@@ -68,6 +71,22 @@ BEGIN
 END $$;
 """
 SEARCH_REVERSE = "DROP FUNCTION memory_search(uuid, text[], text, vector, integer);"
+
+# How many chunks a collection has, and which words more than one in a hundred of them (and more than forty) hold.
+REFRESH = """
+CREATE FUNCTION memory_refresh(p_tenant uuid, p_collection uuid) RETURNS void LANGUAGE sql AS $$
+    WITH mine AS MATERIALIZED (
+        SELECT words FROM memory_chunk WHERE tenant_id = p_tenant AND collection_id = p_collection
+    ), size AS (
+        SELECT count(*) AS chunks FROM mine
+    )
+    UPDATE memory_collection SET chunk_count = size.chunks, common_words = ARRAY(
+        SELECT word.lexeme FROM mine, unnest(mine.words) AS word
+            GROUP BY word.lexeme HAVING count(*) > greatest(40, 0.01 * (SELECT chunks FROM size)) ORDER BY word.lexeme
+    ) FROM size WHERE tenant_id = p_tenant AND id = p_collection;
+$$;
+"""
+REFRESH_REVERSE = "DROP FUNCTION memory_refresh(uuid, uuid);"
 
 # Embeddings stay in the row (the exact comparison reads thousands); words are compressed before anything leaves it.
 STORAGE = """

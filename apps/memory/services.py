@@ -30,9 +30,6 @@ from kernel.tenancy import current_tenant_id, tenant_scope
 INDEXED_WITH = f"chunks-1 {embedding.MODEL}"
 _NAME = re.compile(r"[\w-]{1,60}", re.ASCII)
 _ROWS_AT_ONCE = 500
-# A word is common when more than this share of a collection's chunks has it, and more than a few.
-COMMON_SHARE = 0.01
-COMMON_AT_LEAST = 40
 
 
 @dataclass(frozen=True)
@@ -120,20 +117,7 @@ def refresh_collection(collection_id: UUID) -> None:
     Both are hints: outdated ones make a search slower or less sharp, never wrong.
     """
     with connection.cursor() as cursor:
-        cursor.execute(
-            "WITH mine AS MATERIALIZED (SELECT words FROM memory_chunk WHERE tenant_id = %(tenant)s AND collection_id = %(id)s),"
-            " size AS (SELECT count(*) AS chunks FROM mine)"
-            " UPDATE memory_collection SET chunk_count = size.chunks, common_words = ARRAY("
-            "  SELECT word.lexeme FROM mine, unnest(mine.words) AS word GROUP BY word.lexeme"
-            "  HAVING count(*) > greatest(%(least)s, %(share)s * (SELECT chunks FROM size)) ORDER BY word.lexeme)"
-            " FROM size WHERE tenant_id = %(tenant)s AND id = %(id)s",
-            {
-                "tenant": current_tenant_id(),
-                "id": collection_id,
-                "least": COMMON_AT_LEAST,
-                "share": COMMON_SHARE,
-            },
-        )
+        cursor.execute("SELECT memory_refresh(%s, %s)", [current_tenant_id(), collection_id])
 
 
 def _ingest_file(tenant: Any, collection_id: UUID, path: Path, reference: str, *, actor: str) -> FileReport:

@@ -141,4 +141,5 @@ class Migration(migrations.Migration):
         migrations.RunSQL(search_sql.STORAGE, search_sql.STORAGE_REVERSE),
         migrations.RunSQL(search_sql.KEEP, search_sql.KEEP_REVERSE),
         migrations.RunSQL(search_sql.SEARCH, search_sql.SEARCH_REVERSE),
+        migrations.RunSQL(search_sql.REFRESH, search_sql.REFRESH_REVERSE),
     ]

@@ -1,41 +1,50 @@
-"""What is written in a PDF? Read in a child process with little time and memory, because hostile PDFs hang or swell."""
+"""What is written in a PDF? Its pages' text, within limits of size, pages, characters and time.
+
+pypdf raises whatever a broken file leads it to, so that any exception means that the file is damaged.
+"""
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
-from pathlib import Path
-from typing import Any
+import io
+import time
+from collections.abc import Iterator
+
+from pypdf import PdfReader
 
 from apps.memory.parsing.shapes import ParsedDocument, ProblemCode, Unreadable
 from apps.memory.parsing.text import clean, name_to_title, one_line
 
-SECONDS = 120
-MEMORY_BYTES = 1_500_000_000
 PAGES = 5000
 CHARACTERS = 5_000_000
-
-_CHILD = Path(__file__).with_name("pdf_child.py")
+SECONDS = 120.0
 
 
 def parse_pdf(data: bytes, name: str) -> ParsedDocument:
     """The text of all pages, form feeds between them. Raises `Unreadable` with the reason."""
-    answer = _asked(data)
-    pages = (clean(page).replace("\f", "\n").strip() for page in answer["pages"])
-    return ParsedDocument(title=one_line(answer["title"]) or name_to_title(name), text="\f".join(pages))
-
-
-def _asked(data: bytes) -> dict[str, Any]:
-    limits = [str(limit) for limit in (MEMORY_BYTES, SECONDS, PAGES, CHARACTERS)]
-    argv = [sys.executable, "-I", str(_CHILD), *limits]
     try:
-        child = subprocess.run(argv, input=data, capture_output=True, timeout=SECONDS, env={}, check=False)
-        answer: dict[str, Any] = json.loads(child.stdout)
-    except subprocess.TimeoutExpired as error:
-        raise Unreadable(ProblemCode.BROKEN_PDF, f"The PDF took longer than {SECONDS} s to read.") from error
-    except ValueError as error:
-        raise Unreadable(ProblemCode.BROKEN_PDF, "The PDF could not be read.") from error
-    if "problem" in answer:
-        raise Unreadable(ProblemCode(answer["problem"]), answer["message"])
-    return answer
+        reader = PdfReader(io.BytesIO(data), strict=False)
+        if reader.is_encrypted and not reader.decrypt(""):
+            raise Unreadable(ProblemCode.ENCRYPTED_PDF, "The PDF is protected by a password.")
+        text = "\f".join(_pages(reader))
+        title = reader.metadata.title if reader.metadata else ""
+    except Unreadable:
+        raise
+    except MemoryError as error:
+        raise Unreadable(ProblemCode.TOO_LARGE, "The PDF needs too much memory.") from error
+    except Exception as error:
+        raise Unreadable(ProblemCode.BROKEN_PDF, f"The PDF is damaged ({type(error).__name__}).") from error
+    return ParsedDocument(title=one_line(title) or name_to_title(name), text=text)
+
+
+def _pages(reader: PdfReader) -> Iterator[str]:
+    if len(reader.pages) > PAGES:
+        raise Unreadable(ProblemCode.TOO_LARGE, f"The PDF has more than {PAGES} pages.")
+    room, give_up = CHARACTERS, time.monotonic() + SECONDS
+    for page in reader.pages:
+        if time.monotonic() >= give_up:
+            raise Unreadable(ProblemCode.TOO_LARGE, f"The PDF took longer than {SECONDS:g} s to read.")
+        text = clean(page.extract_text()).replace("\f", "\n").strip()
+        room -= len(text)
+        if room < 0:
+            raise Unreadable(ProblemCode.TOO_LARGE, f"The PDF holds more than {CHARACTERS} characters.")
+        yield text

@@ -1,7 +1,7 @@
 """Which characters are these bytes, and what is the title? (plain text and Markdown)
 
-An encoding is believed when the file says so (byte order mark, `charset`) or when the bytes are valid UTF-8; it is never
-guessed, because a wrong guess would be quoted to visitors.
+An encoding is believed when the file says so (byte order mark, `charset`) or when the bytes are valid UTF-8; it is
+never guessed, because a wrong guess would be quoted to visitors.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def decode(data: bytes, *, declared: str = "") -> str:
     try:
         return clean(body.decode(encoding))
     except (UnicodeDecodeError, LookupError) as error:
-        if _BINARY.search(body[:4096]):
+        if encoding == declared and _BINARY.search(body[:4096]):
             raise Unreadable(ProblemCode.BINARY, "The file is not text.") from error
         raise Unreadable(ProblemCode.WRONG_ENCODING, f"The file is not valid {encoding}; save it as UTF-8.") from error
 
