@@ -16,6 +16,9 @@ Found = TypeVar("Found")
 
 OLDEST_BIRTH_YEAR = 1900
 MAX_MESSAGE = 4000
+# A text with more dates than this says something else; looking at each would take its time.
+MAX_DATES = 8
+_BLANK = re.compile(r"\s+")
 _MONTHS = ("january", "february", "march", "april", "may", "june", "july", "august", "september", "october") + (
     "november",
     "december",
@@ -73,17 +76,22 @@ def find_claim(message: str, earlier: Sequence[str] = (), *, known: bool = False
     `known`: this visitor has passed already, so that a bare name or date is about something else (the day of a loss)
     and only a whole, spelled-out claim counts as a new one.
     """
-    text = message[:MAX_MESSAGE]
+    text = _plain_blanks(message)
     name, born = find_name(text), find_birth_date(text)
     if known:
         spelled_out = name is not None and born is not None and _BIRTH.search(text) is not None
         return Claim(name, born) if spelled_out and name and born else None
     if name is None and born is None:
         return None
-    before = [piece[:MAX_MESSAGE] for piece in reversed(earlier)]
+    before = [_plain_blanks(piece) for piece in reversed(earlier)]
     name = name or _first(find_name(piece) for piece in before)
     born = born or _first(find_birth_date(piece) for piece in before)
     return Claim(name, born) if name and born else None
+
+
+def _plain_blanks(text: str) -> str:
+    """Single blanks and line breaks, so that no pattern walks through thousands of them again and again."""
+    return _BLANK.sub(lambda blank: "\n" if "\n" in blank[0] else " ", text[:MAX_MESSAGE])
 
 
 def find_birth_date(text: str) -> date | None:
@@ -186,11 +194,13 @@ def _plain_words(text: str) -> list[str]:
 
 
 def _dates_in(text: str) -> list[tuple[int, date, int]]:
-    """(start, date, end) of every possible date of birth, in order, each piece of text once."""
+    """(start, date, end) of every possible date of birth, in order, each piece of text once; none of too many."""
     found: list[tuple[int, date, int]] = []
     for pattern in _DATES:
         for match in pattern.finditer(text):
             when = _as_date(match)
+            if len(found) > MAX_DATES:
+                return []
             if when and not any(start < match.end() and match.start() < end for start, _, end in found):
                 found.append((match.start(), when, match.end()))
     return sorted(found)
