@@ -133,7 +133,8 @@ class _Printed:
 
 
 def read_output(stdout: str) -> _Printed:
-    """Raises ValueError when the reserved `modified_context` line holds no JSON object."""
+    """Raises ValueError when the reserved `modified_context` line holds no JSON object, and for a key said twice: a value
+    that holds a line break must not answer for another (a customer whose name ends in `customer_id: …`)."""
     verdict: list[str] = []
     values: dict[str, str] = {}
     changes = None
@@ -141,6 +142,8 @@ def read_output(stdout: str) -> _Printed:
         key, colon, value = (part.strip() for part in line.partition(":"))
         if not colon or not key.isidentifier():
             verdict.append(line)
+        elif key in values:
+            raise ValueError(f"{key} is said twice")
         elif key == "modified_context":
             changes = json.loads(value)
             if not isinstance(changes, dict):
