@@ -23,6 +23,7 @@ class SilasAdminSite(AdminSite):
     site_title = "Silas administration"
     site_header = "Silas administration"
     index_title = "Policy, gates, levels and budgets"
+    site_url = "/console/"
 
     def has_permission(self, request: HttpRequest) -> bool:
         return bool(request.user.is_active and (request.user.is_superuser or _own_tenant(request)))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from django.conf import settings
 from django.contrib import admin
 from django.urls import URLPattern, URLResolver, include, path
+from django.views.generic import RedirectView
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerView
 
 from silas_platform import health
@@ -11,6 +13,7 @@ from silas_platform import health
 urlpatterns: list[URLPattern | URLResolver] = [
     path("health", health.alive, name="health"),
     path("health/ready", health.ready, name="health-ready"),
+    path("favicon.ico", RedirectView.as_view(url=f"/{settings.STATIC_URL.strip('/')}/console/icon.svg")),
     path("admin/", admin.site.urls),
     path("console/", include("apps.console.urls")),
     path("api/v1/schema/", SpectacularAPIView.as_view(), name="schema"),

@@ -42,6 +42,7 @@ class AuditEntry(ChainRow):
 
     class Meta(ChainRow.Meta):
         ordering: ClassVar = ["chain", "seq"]
+        verbose_name_plural = "audit entries"
         constraints: ClassVar = [models.UniqueConstraint(fields=["chain", "seq"], name="audit_entry_seq_once")]
         indexes: ClassVar = [models.Index(fields=["chain", "subject", "seq"], name="audit_by_subject")]
 

@@ -52,7 +52,7 @@ def _happened(session: ChatSession, entry: ChronicleEntry) -> str:
         return f"{entry.payload.get('name', 'A colleague')} took over; the bot is silent"
     if entry.kind == EntryKind.ACCESS:
         return _access(entry.payload)
-    return entry.text
+    return entry.text.rstrip(".")
 
 
 def _access(payload: dict[str, Any]) -> str:

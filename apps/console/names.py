@@ -17,9 +17,12 @@ from apps.approvals.models import ApprovalToken, Card
 from apps.audit.models import AuditEntry
 from apps.console.narrative import Names
 from apps.gates.models import Gate
+from apps.guard.enums import Intent
 from apps.guard.models import GuardedRun, ToolCall
+from apps.memory.models import Collection, Document
 from apps.sessions.models import ChatSession
-from apps.tenants.models import User
+from apps.skills.models import SkillVersion
+from apps.tenants.models import ApiKey, Deployment, User
 from apps.work.models import WorkItem
 
 _Called = dict[UUID, str]
@@ -86,6 +89,14 @@ def _gates(wanted: set[UUID]) -> _Called:
     return dict(Gate.objects.filter(pk__in=wanted).values_list("pk", "name"))
 
 
+def _deployments(wanted: set[UUID]) -> _Called:
+    return dict(Deployment.objects.filter(pk__in=wanted).values_list("pk", "title"))
+
+
+def _api_keys(wanted: set[UUID]) -> _Called:
+    return dict(ApiKey.objects.filter(pk__in=wanted).values_list("pk", "name"))
+
+
 def _runs(wanted: set[UUID]) -> _Called:
     """A run is called after whatever it was opened for."""
     owners = dict(GuardedRun.objects.filter(pk__in=wanted).values_list("pk", "owner_ref"))
@@ -94,8 +105,24 @@ def _runs(wanted: set[UUID]) -> _Called:
 
 
 def _tools(runs: set[UUID]) -> dict[str, str]:
-    calls = ToolCall.objects.filter(run_id__in=runs).values_list("run_id", "seq", "tool") if runs else ()
-    return {f"tool:run:{run}:{seq}": tool for run, seq, tool in calls}
+    rows = ToolCall.objects.filter(run_id__in=runs).values_list("run_id", "seq", "intent", "tool") if runs else ()
+    return {f"tool:run:{run}:{seq}": _tool(intent, tool) for run, seq, intent, tool in rows}
+
+
+def _tool(intent: str, tool: str) -> str:
+    return f"the model as {tool}" if intent == Intent.CONVERSE else tool
+
+
+def _skills(wanted: set[UUID]) -> _Called:
+    return dict(SkillVersion.objects.filter(pk__in=wanted).values_list("pk", "name"))
+
+
+def _documents(wanted: set[UUID]) -> _Called:
+    return dict(Document.objects.filter(pk__in=wanted).values_list("pk", "title"))
+
+
+def _collections(wanted: set[UUID]) -> _Called:
+    return dict(Collection.objects.filter(pk__in=wanted).values_list("pk", "title"))
 
 
 _FINDERS: dict[str, Callable[[set[UUID]], _Called]] = {
@@ -106,4 +133,7 @@ _FINDERS: dict[str, Callable[[set[UUID]], _Called]] = {
     "token": _tokens,
     "gate": _gates,
     "run": _runs,
+    "skill": _skills,
+    "document": _documents,
+    "collection": _collections,
 }

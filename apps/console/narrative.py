@@ -20,7 +20,9 @@ class Names:
     known: Mapping[str, str] = field(default_factory=dict)
 
     def of(self, word: str) -> str:
-        kind = word.split(":", 1)[0]
+        kind, _, given = word.partition(":")
+        if kind == "record":
+            return given.replace("/", " ")
         return self.known.get(word) or _UNNAMED.get(kind, "something")
 
 
@@ -46,6 +48,11 @@ _UNNAMED = {
     "gate": "a gate",
     "token": "an approval",
     "message": "a message",
+    "deployment": "a deployment",
+    "api_key": "an API key",
+    "document": "a document",
+    "collection": "a collection",
+    "skill": "a skill",
 }
 
 # Per event the field of `data` that decides which sentence fits; `event:value` below, or plain `event` for the others.
@@ -59,7 +66,13 @@ _VARIANT = {
 # mark, bold, rest; {who} is the actor, {what} the subject, anything else a field of `data`.
 _SENTENCES: dict[str, tuple[str, str, str]] = {
     "staff_logged_in": ("", "{who} logged in", "as {role}"),
-    "admin_changed": ("", "{who} changed policy or settings", "({model} {change})"),
+    "member_added": ("", "{who} added {what}", "as {role}"),
+    "role_changed": ("", "{who} changed a role", "{what} is now {role}"),
+    "deployment_created": ("", "{who} created a deployment", "{what}"),
+    "deployment_changed": ("", "{who} changed a deployment", "{what}: {fields}"),
+    "api_key_created": ("", "{who} made an API key", "{what}"),
+    "api_key_revoked": ("", "{who} revoked an API key", "{what}"),
+    "admin_changed": ("", "{who} changed settings", "({model} {change})"),
     "card_opened": ("ask", "Asked you to decide", "{what}"),
     "card_decided:approved": ("ok", "{who} approved", "{what}"),
     "card_decided:declined": ("", "{who} declined", "{what}; nothing was changed"),
@@ -84,8 +97,8 @@ _SENTENCES: dict[str, tuple[str, str, str]] = {
     "staff_replied": ("", "{who} replied", "to {what}"),
     "message_dead": ("bad", "Gave up on a message", "after several attempts"),
     "gate_saved": ("", "Policy changed", "gate {name}"),
-    "gate_blocked": ("bad", "Policy said no", "in {what}"),
-    "gate_asked": ("", "Policy asked for a person", "in {what}"),
+    "gate_blocked": ("bad", "Policy said no", "in {what} (gate {gate})"),
+    "gate_asked": ("", "Policy asked for a person", "in {what} (gate {gate})"),
     "run_started": ("", "Opened a guarded run", "for {what}"),
     "run_closed": ("", "Closed a guarded run", "of {what}"),
     "run_closed:failed": ("bad", "A guarded run failed", "of {what}: {reason}"),
@@ -96,11 +109,16 @@ _SENTENCES: dict[str, tuple[str, str, str]] = {
     "halted": ("bad", "Stopped", "{what}: {reason}"),
     "cost_cap_reached": ("bad", "Stopped before spending more", "in {what}: {reason}"),
     "budget_reached": ("bad", "Stopped at a limit", "in {what}: {reason}"),
-    "skill_installed": ("", "A skill was installed", "{name}"),
-    "record_changed": ("ok", "Changed a record", "as approved, for {what}"),
+    "skill_installed": ("", "A skill was installed", "{what}"),
+    "record_changed": ("ok", "Changed a record", "as approved: {what}"),
+    "document_stored": ("", "Read a document", "{what}"),
+    "document_forgotten": ("", "{who} removed a document", ""),
+    "collection_opened": ("", "Opened a collection of documents", "{what}"),
+    "collection_changed": ("", "{who} changed a collection of documents", "{what}"),
     "work_proposed": ("", "Prepared", "{what}"),
-    "work_refused": ("bad", "Refused a plan", "of {what}: {reason}"),
+    "work_refused": ("bad", "Refused a plan", "in the conversation with {what}: {code}"),
     "work_moved:done": ("ok", "Done and proved", "{what}"),
+    "work_moved:healthy": ("ok", "A goal is in place", "{what}"),
     "work_moved:running": ("", "Started", "{what}"),
     "work_moved:blocked": ("", "Did not run", "{what}: {reason}"),
     "work_moved:stuck": ("bad", "Could not prove", "{what}: {reason}"),
@@ -122,7 +140,7 @@ _REASONS: dict[str, str] = {
     "approval_missing": "nobody has approved exactly this",
     "approval_spent": "it was carried out before and is not done twice",
 }
-_CODES = ("reason", "outcome", "status")
+_CODES = ("reason", "outcome", "status", "code")
 
 GROUPS: dict[str, frozenset[str]] = {
     "decisions": frozenset(
@@ -166,6 +184,12 @@ GROUPS: dict[str, frozenset[str]] = {
     "policy": frozenset(
         {
             "admin_changed",
+            "member_added",
+            "role_changed",
+            "deployment_created",
+            "deployment_changed",
+            "api_key_created",
+            "api_key_revoked",
             "gate_saved",
             "gate_blocked",
             "gate_asked",
@@ -195,6 +219,13 @@ HIGHLIGHTS = frozenset(
         "message_dead",
         "gate_saved",
         "admin_changed",
+        "member_added",
+        "role_changed",
+        "deployment_changed",
+        "api_key_created",
+        "api_key_revoked",
+        "document_forgotten",
+        "skill_installed",
         "halted",
         "cost_cap_reached",
         "staff_logged_in",
@@ -228,7 +259,7 @@ def _label(event: str) -> str:
 
 
 def _plain(name: str, value: Any) -> str:
-    text = str(value)
+    text = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
     if name in _CODES:
         return _REASONS.get(text, text.replace("_", " "))
     return text

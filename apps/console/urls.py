@@ -14,6 +14,7 @@ urlpatterns = [
     path("tenant/", login.change_tenant, name="console-tenant"),
     path("rail/", pages.rail, name="console-rail"),
     path("review/", review.review, name="console-review"),
+    path("review/news/", review.queue_news, name="console-review-news"),
     path("review/<uuid:card_id>/", review.review, name="console-card"),
     path("review/<uuid:card_id>/news/", review.card_news, name="console-card-news"),
     path("review/<uuid:card_id>/decision/", review.decide, name="console-decide"),

@@ -70,6 +70,7 @@ ASGI_APPLICATION = "silas_platform.asgi.application"
 TEMPLATES = [
     {
         "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "silas_platform" / "templates"],
         "APP_DIRS": True,
         "OPTIONS": {
             "context_processors": [
@@ -180,6 +181,7 @@ if env.text("SILAS_LOG", "text") not in ("text", "json"):
 VISITOR_TOKEN_SECONDS = 900
 TURN_LEASE_SECONDS = 30
 TURN_SWEEP_SECONDS = 2
+PRESENCE_SWEEP_SECONDS = 3
 CHECKPOINT_SECONDS = 60
 MAX_PENDING_TURNS = 20
 MODEL_FIRST_TOKEN_SECONDS = 20

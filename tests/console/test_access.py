@@ -18,7 +18,15 @@ from tests.factories.sessions import make_session, say
 from tests.factories.tenants import make_deployment, make_member
 
 ROLES = ["owner", "approver", "agent", "viewer"]
-READS = ["console-review", "console-card", "console-card-news", "console-inbox", "console-conversation", "console-rail"]
+READS = [
+    "console-review",
+    "console-review-news",
+    "console-card",
+    "console-card-news",
+    "console-inbox",
+    "console-conversation",
+    "console-rail",
+]
 READS += ["console-activity", "console-entry"]
 WRITES = {
     "console-decide": ({"verdict": "declined"}, {"owner", "approver"}),
@@ -42,6 +50,8 @@ def _address(name: str, tenant: Any) -> str:
         session = make_session(make_deployment(tenant))
         say(session, "Hello")
         return reverse(name, args=[session.pk])
+    if name == "console-review-news":
+        make_card(tenant)
     return reverse(name)
 
 

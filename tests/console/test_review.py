@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from apps.approvals.services import decide_card
 from kernel.clock import now
 from kernel.tenancy import tenant_scope
 from tests.factories.console import HTMX, browser, make_card
+from tests.factories.work import make_desk
 from tests.rivals import race
 
 
@@ -184,6 +186,16 @@ def test_news_about_a_settled_card_show_who_settled_it(tenant: Any, owner: Any, 
         decide_card(card.pk, user=approver, verdict="declined")  # type: ignore[arg-type]
     page = browser(owner).get(reverse("console-card-news", args=[card.pk]), **HTMX).content.decode()
     assert f"by {approver.display_name}" in page
+
+
+def test_news_about_an_empty_queue_are_none(owner: Any) -> None:
+    assert browser(owner).get(reverse("console-review-news"), **HTMX).status_code == 204
+
+
+def test_approved_card_tells_what_became_of_the_work(tenant: Any, owner: Any, tmp_path: Path) -> None:
+    desk = make_desk(tenant, tmp_path)
+    item = desk.approved(owner)
+    assert "Waits for a worker" in _page(owner, desk.card(item))
 
 
 def test_badge_counts_the_open_cards(tenant: Any, owner: Any) -> None:

@@ -26,7 +26,7 @@ async def _verdict(card: Card) -> str:
 
 
 async def _settled(page: Page) -> None:
-    await expect(page.locator(".stack > .notice")).to_be_visible()
+    await expect(page.locator("#decided")).to_be_visible()
 
 
 async def test_login_with_wrong_password_says_so(web: str, open_page: Any, owner: Any) -> None:
@@ -58,6 +58,21 @@ async def test_press_approves_and_says_so(web: str, open_page: Any, tenant: Any,
     await page.get_by_role("button", name="Approve, change the address").click()
     await _settled(page)
     assert await _verdict(card) == "approved"
+
+
+async def test_word_about_the_decision_stays_when_the_news_come(
+    web: str, open_page: Any, tenant: Any, owner: Any
+) -> None:
+    await in_thread(make_card, tenant)
+    page = await log_in(open_page, web, owner)
+    await page.keyboard.press("a")
+    await _settled(page)
+    await in_thread(make_card, tenant, intent="Another one")
+    await expect(page.locator("#intent")).to_have_text("Another one")
+    await page.keyboard.press("d")
+    await expect(page.locator("#decided")).to_contain_text("Declined: Another one")
+    await page.wait_for_timeout(800)
+    await expect(page.locator("#decided")).to_contain_text("Declined: Another one")
 
 
 async def test_key_a_twice_approves_a_medium_card(web: str, open_page: Any, tenant: Any, owner: Any) -> None:

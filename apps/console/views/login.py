@@ -5,6 +5,7 @@ A wrong password and an unknown account look the same, also in time taken; too m
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
@@ -27,6 +28,7 @@ from apps.console import throttle
 from apps.console.members import TENANT_IN_SESSION, StaffRequest, staff_view
 from apps.tenants.models import User
 from apps.tenants.queries import memberships_of
+from apps.tenants.services import set_first_password
 from kernel.errors import NotFound
 from kernel.tenancy import tenant_scope
 
@@ -80,21 +82,26 @@ def _next(request: HttpRequest) -> str:
 @sensitive_post_parameters("password")
 @require_http_methods(["GET", "HEAD", "POST"])
 def welcome(request: HttpRequest, who: str, token: str) -> HttpResponseBase:
-    """A new member sets a password by a link that works once, and is logged in."""
+    """A new member sets a password by a link that works once, and is logged in. Every dead link looks the same."""
     user = _invited(who, token)
     if user is None:
-        return render(request, "console/welcome.html", {"user": None}, status=404)
+        return _welcome(request, None, status=404)
+    if request.method != "POST":
+        return _welcome(request, user)
     password = request.POST.get("password", "")
-    problems = _problems(password, user) if request.method == "POST" else []
-    if request.method != "POST" or problems:
-        return render(
-            request, "console/welcome.html", {"user": user, "problems": problems}, status=400 if problems else 200
-        )
-    user.set_password(password)
-    user.save(update_fields=["password"])
+    if problems := _problems(password, user):
+        return _welcome(request, user, problems, status=400)
+    if not set_first_password(user, password):
+        return _welcome(request, None, status=404)
     login(request, user, backend="django.contrib.auth.backends.ModelBackend")
     _write_down(user)
     return redirect("console")
+
+
+def _welcome(
+    request: HttpRequest, user: User | None, problems: Sequence[str] = (), *, status: int = 200
+) -> HttpResponse:
+    return render(request, "console/welcome.html", {"user": user, "problems": problems}, status=status)
 
 
 def _invited(who: str, token: str) -> User | None:

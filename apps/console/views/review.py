@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
+from django.http import HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
 from django.urls import reverse
@@ -21,6 +22,7 @@ from apps.approvals.services import decide_card
 from apps.console.members import DECIDING_ROLES, StaffRequest, staff_view
 from apps.console.views.pages import page
 from apps.sessions.models import ChatSession
+from apps.work.models import WorkItem
 from kernel.clock import now
 from kernel.errors import SilasError
 
@@ -34,6 +36,13 @@ MANY = 6
 def review(request: StaffRequest, card_id: UUID | None = None) -> HttpResponseBase:
     """The card with this id, settled or not, or the one that has waited longest."""
     return _review(request, queries.card(card_id) if card_id else None)
+
+
+@require_safe
+@staff_view()
+def queue_news(request: StaffRequest) -> HttpResponseBase:
+    """For somebody who looks at an empty queue: nothing until there is a card."""
+    return _review(request, None) if queries.open_count() else HttpResponse(status=204)
 
 
 @require_safe
@@ -94,6 +103,7 @@ def _review(request: StaffRequest, card: Card | None, *, status: int = 200, **sh
         is_open=active is not None and _is_open(active),
         is_late=active is not None and active.status == CardStatus.OPEN and not _is_open(active),
         conversation=_conversation(active),
+        work=_work(active),
         **{**queue, "stack": [one for one in queue["stack"] if active is None or one.pk != active.pk]},
         **shown,
     )
@@ -119,6 +129,14 @@ def _queue(card: Card | None) -> dict[str, Any]:
 
 def _is_open(card: Card) -> bool:
     return card.status == CardStatus.OPEN and card.expires_at > now()
+
+
+def _work(card: Card | None) -> WorkItem | None:
+    """What became of the work that a settled card was about."""
+    if card is None or card.status != CardStatus.DECIDED:
+        return None
+    found: WorkItem | None = WorkItem.objects.filter(pk=card.subject_id).first()
+    return found
 
 
 def _conversation(card: Card | None) -> ChatSession | None:
