@@ -4,21 +4,29 @@ from __future__ import annotations
 
 from uuid import UUID
 
+from django.db import connection
 from django.db.models import Q
 from django.db.models.functions import Now
 
 from apps.bus import rules
-from apps.bus.enums import LIVE, State
+from apps.bus.enums import State
 from apps.bus.models import Processed, QueueMessage
 from apps.bus.schemas import LeaseRef
+from kernel.tenancy import current_tenant_id
 
 _SCOPES_A_SWEEP = 200
+_PENDING = """
+    SELECT count(*) FROM bus_queuemessage
+    WHERE tenant_id = %s AND queue = %s AND scope_id = %s AND state IN ('queued', 'leased')
+"""
 
 
 def pending_count(queue: str, scope_id: UUID | str) -> int:
     """How many messages of the scope are not finished, the leased one included."""
-    count: int = QueueMessage.objects.filter(queue=queue, scope_id=str(scope_id), state__in=LIVE).count()
-    return count
+    with connection.cursor() as cursor:
+        cursor.execute(_PENDING, [current_tenant_id(), queue, str(scope_id)])
+        (count,) = cursor.fetchone()
+    return int(count)
 
 
 def has_processed(consumer: str, message_id: str) -> bool:

@@ -30,6 +30,10 @@ from kernel.taint import Taint
 from kernel.tenancy import current_tenant_id
 
 _LEASE = "SELECT * FROM bus_lease(%s, %s, %s, %s, %s, %s)"
+_ACK = """
+    UPDATE bus_queuemessage SET state = 'acked', leased_until = NULL, finished_at = statement_timestamp()
+    WHERE id = %s AND fence = %s AND leased_until IS NOT NULL
+"""
 _ENQUEUE = """
     INSERT INTO bus_queuemessage (id, tenant_id, queue, kind, message_id, trace_id, scope_id, content, payload, sender,
                                   taint, task_id, state, attempts, consumer, fence, reason)
@@ -107,7 +111,10 @@ def heartbeat(lease: Lease, seconds: float = 120) -> None:
 
 def ack(lease: Lease) -> None:
     """The message is done with. Raises `LeaseLost` for a former holder, and with it undoes the caller's transaction."""
-    _change(lease, state=State.ACKED, leased_until=None, finished_at=Now())
+    with connection.cursor() as cursor:
+        cursor.execute(_ACK, [lease.message.pk, lease.fence])
+        if not cursor.rowcount:
+            raise LeaseLost
 
 
 def nack(lease: Lease, *, reason: str) -> None:
@@ -147,7 +154,7 @@ def sweep() -> None:
     expired.filter(attempts__lt=rules.MAX_ATTEMPTS - 1).update(
         state=State.QUEUED, leased_until=None, attempts=F("attempts") + 1, reason="lease_expired"
     )
-    for message in expired.select_for_update(skip_locked=True):
+    for message in expired.select_for_update(skip_locked=True, no_key=True):
         QueueMessage.objects.filter(pk=message.pk).update(**_burial(message, "lease_expired"))
         _tell_dead(message)
     for queue, scope_ids in waiting_scopes().items():

@@ -7,6 +7,10 @@ together just before it commits; the frames go to everybody present after it has
 from __future__ import annotations
 
 from typing import Any
+from uuid import UUID
+
+from django.db import connection
+from psycopg.types.json import Jsonb
 
 from apps.sessions import rules
 from apps.sessions.enums import EntryKind, Sender
@@ -16,6 +20,13 @@ from kernel.clock import now
 from kernel.live import publish_on_commit
 from kernel.taint import Taint
 from kernel.tenancy import gather_for_commit
+
+_MOVED = ("seq", "turns", "preview", "last_sender", "last_active_at")
+_COLUMNS = tuple(field.attname for field in ChronicleEntry._meta.concrete_fields)
+_WORDS = frozenset({"kind", "sender", "taint"})
+_ROW = f"({', '.join(['%s'] * len(_COLUMNS))})"
+_MOVE = f"UPDATE silas_sessions_chatsession SET {', '.join(f'{name} = %s' for name in _MOVED)} WHERE id = %s"  # noqa: S608  (our own column names)
+_WRITE = f"WITH moved AS ({_MOVE}) INSERT INTO silas_sessions_chronicleentry ({', '.join(_COLUMNS)}) VALUES "  # noqa: S608
 
 
 def append(
@@ -48,13 +59,31 @@ def append(
     return entry
 
 
-def _write(appended: list[tuple[ChatSession, ChronicleEntry]]) -> None:
-    entries = [entry for _, entry in appended]
-    ChronicleEntry.objects.bulk_create(entries)
-    for session in {session.pk: session for session, _ in appended}.values():
-        session.last_active_at = entries[-1].created_at
-        session.save(update_fields=["seq", "preview", "last_sender", "last_active_at"])
+def touch(session: ChatSession) -> None:
+    """Write the locked session's counters with this transaction, whether anything is appended or not."""
+    gather_for_commit(_write, (session, None))
+
+
+def _write(appended: list[tuple[ChatSession, ChronicleEntry | None]]) -> None:
+    """All entries of a conversation and its new state in one statement."""
+    by_session: dict[UUID, tuple[ChatSession, list[ChronicleEntry]]] = {}
+    for session, entry in appended:
+        by_session.setdefault(session.pk, (session, []))[1].extend([entry] if entry else [])
+    for session, entries in by_session.values():
+        session.last_active_at = entries[-1].created_at if entries else session.last_active_at
+        _execute(session, entries)
         session_changed(session.pk)
-    for entry in entries:
-        frame = {"type": "chat.frame", "frame": rules.frame_of(entry)}
-        publish_on_commit(rules.group_of(entry.session_id), frame)
+        for entry in entries:
+            publish_on_commit(rules.group_of(session.pk), {"type": "chat.frame", "frame": rules.frame_of(entry)})
+
+
+def _execute(session: ChatSession, entries: list[ChronicleEntry]) -> None:
+    statement = _WRITE + ", ".join([_ROW] * len(entries)) if entries else _MOVE
+    values = [_value(entry, name) for entry in entries for name in _COLUMNS]
+    with connection.cursor() as cursor:
+        cursor.execute(statement, [*(getattr(session, name) for name in _MOVED), session.pk, *values])
+
+
+def _value(entry: ChronicleEntry, name: str) -> Any:
+    value = getattr(entry, name)
+    return Jsonb(value) if name == "payload" else str(value) if name in _WORDS else value

@@ -4,13 +4,22 @@ from __future__ import annotations
 
 from uuid import UUID
 
+from django.db import connection
+
 from apps.sessions.models import ChatSession
 from kernel.errors import NotFound
-from kernel.tenancy.scope import current_scope
+from kernel.tenancy.rows import Rows
+from kernel.tenancy.scope import current_scope, current_tenant_id
+
+_SESSIONS = Rows(ChatSession)
+_LOCK = (
+    f"SELECT {_SESSIONS.columns} FROM silas_sessions_chatsession"  # noqa: S608  (our own column names)
+    " WHERE id = %s AND tenant_id = %s FOR NO KEY UPDATE"
+)
 
 
 def lock_session(session_id: UUID) -> ChatSession:
-    """The session with its deployment, locked until commit; in one scope always the same object, so that everybody who
+    """The session, locked until commit; in one scope always the same object, so that everybody who
     appends there counts on from the same `seq`. Raises `NotFound` for an unknown or foreign id."""
     locked = current_scope().locked
     if session_id not in locked:
@@ -20,8 +29,9 @@ def lock_session(session_id: UUID) -> ChatSession:
 
 
 def _lock(session_id: UUID) -> ChatSession:
-    rows = ChatSession.objects.select_for_update(of=("self",)).select_related("deployment")
-    session: ChatSession | None = rows.filter(pk=session_id).first()
-    if session is None:
+    with connection.cursor() as cursor:
+        cursor.execute(_LOCK, [session_id, current_tenant_id()])
+        row = cursor.fetchone()
+    if row is None:
         raise NotFound("conversation")
-    return session
+    return _SESSIONS.make(row)

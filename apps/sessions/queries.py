@@ -2,17 +2,42 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, NamedTuple
 from uuid import UUID
 
+from django.db import connection
 from django.db.models import Q, QuerySet
 
-from apps.sessions.enums import EntryKind, Owner
+from apps.sessions.enums import Owner
 from apps.sessions.models import ChatSession, ChronicleEntry
+from apps.tenants.models import Deployment
 from kernel.errors import NotFound
+from kernel.tenancy import current_tenant_id
+from kernel.tenancy.rows import Rows
 
 TABS = ("mine", "bot", "unassigned", "all")
 REPLAY_LIMIT = 500
+_SESSIONS = Rows(ChatSession, alias="session")
+_DEPLOYMENTS = Rows(Deployment, alias="deployment")
+_FOR_TURN = f"""
+    SELECT {_SESSIONS.columns}, {_DEPLOYMENTS.columns} FROM silas_sessions_chatsession session
+    JOIN tenants_deployment deployment ON deployment.id = session.deployment_id
+    WHERE session.id = %s AND session.tenant_id = %s
+"""  # noqa: S608  (our own column names)
+_SAID = """
+    SELECT seq, sender, text, taint FROM silas_sessions_chronicleentry
+    WHERE session_id = %s AND kind = 'message' AND seq < %s ORDER BY seq DESC LIMIT %s
+"""
+
+
+class Said(NamedTuple):
+    """A recorded message, as much of it as a turn needs."""
+
+    seq: int
+    sender: str
+    text: str
+    taint: str
 
 
 def session_by_id(session_id: UUID) -> ChatSession:
@@ -29,10 +54,28 @@ def chronicle_after(session_id: UUID, seq: int, *, limit: int = REPLAY_LIMIT) ->
     return list(ChronicleEntry.objects.filter(session_id=session_id, seq__gt=seq).order_by("seq")[:limit])
 
 
-def recent_messages(session_id: UUID, *, before_seq: int, limit: int) -> list[ChronicleEntry]:
+def seqs_of(session_ids: Iterable[UUID]) -> dict[UUID, int]:
+    """How far each of these conversations has come: the last `seq`, by session."""
+    return dict(ChatSession.objects.filter(pk__in=list(session_ids)).values_list("pk", "seq"))
+
+
+def session_for_turn(session_id: UUID) -> ChatSession:
+    """The session with its deployment, as a turn begins with it. Raises `NotFound`."""
+    with connection.cursor() as cursor:
+        cursor.execute(_FOR_TURN, [session_id, current_tenant_id()])
+        row = cursor.fetchone()
+    if row is None:
+        raise NotFound("conversation")
+    session = _SESSIONS.make(row[: _SESSIONS.width])
+    session.deployment = _DEPLOYMENTS.make(row[_SESSIONS.width :])
+    return session
+
+
+def recent_messages(session_id: UUID, *, before_seq: int, limit: int) -> list[Said]:
     """The last `limit` messages before `before_seq`, oldest first."""
-    said = ChronicleEntry.objects.filter(session_id=session_id, kind=EntryKind.MESSAGE, seq__lt=before_seq)
-    return list(said.order_by("-seq")[:limit])[::-1]
+    with connection.cursor() as cursor:
+        cursor.execute(_SAID, [session_id, before_seq, limit])
+        return [Said(*row) for row in cursor.fetchall()][::-1]
 
 
 def inbox(tab: str, user: Any, *, limit: int = 100) -> QuerySet[ChatSession]:

@@ -6,10 +6,10 @@ A message is committed, numbered and owed an answer in one transaction before an
 
 from __future__ import annotations
 
-from typing import Any
 from uuid import UUID
 
 from django.conf import settings
+from django.db import connection
 
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
@@ -28,6 +28,7 @@ from kernel.taint import Taint
 from kernel.tenancy import tenant_scope
 
 RETRY_AFTER_SECONDS = 5
+_KNOWN = "SELECT seq FROM silas_sessions_chronicleentry WHERE session_id = %s AND client_id = %s"
 
 
 def start_session(deployment: Deployment, *, resume_token: str = "", locale: str = "") -> StartedSession:
@@ -110,9 +111,10 @@ def _owe_answer(session: ChatSession, entry: ChronicleEntry, trace_id: str | Non
 def _seq_of(session: ChatSession, client_id: str) -> int | None:
     if not client_id:
         return None
-    sent: Any = ChronicleEntry.objects.filter(session=session, client_id=client_id)
-    seq: int | None = sent.values_list("seq", flat=True).first()
-    return seq
+    with connection.cursor() as cursor:
+        cursor.execute(_KNOWN, [session.pk, client_id])
+        row = cursor.fetchone()
+    return int(row[0]) if row else None
 
 
 def _taint(session: ChatSession) -> Taint:

@@ -12,7 +12,8 @@ from apps.bus.schemas import Lease
 from apps.gates.schemas import EscalationSpec, GateResult, GateSpec
 from apps.guard.schemas import Admitted, NeedsApproval, Refused, RunRef
 from apps.sessions.access import AccessController, Level
-from apps.sessions.models import ChatSession, ChronicleEntry
+from apps.sessions.models import ChatSession
+from apps.sessions.queries import Said
 from apps.skills.schemas import ToolSpec
 from kernel.llm.briefing import Passage, ToolBrief, Utterance, Withheld
 from kernel.llm.schemas import AgentResponse
@@ -60,8 +61,8 @@ class TurnState:
     epoch: int
     lease: Lease
     session: ChatSession
-    message: ChronicleEntry
-    recent: tuple[ChronicleEntry, ...]
+    message: Said
+    recent: tuple[Said, ...]
     policy: Policy
     access: AccessController
     open_work: tuple[str, ...]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 from uuid import UUID
 
+from django.db import connection
 from django.db.models import QuerySet
 
 from apps.tenants.models import Deployment
@@ -11,8 +13,14 @@ from apps.work.enums import WorkItemStatus, WorkItemType
 from apps.work.models import WorkItem
 from apps.work.schemas import WorkItemSpec
 from kernel.errors import NotFound
+from kernel.tenancy import current_tenant_id
 
 _OPEN = (WorkItemStatus.PENDING, WorkItemStatus.RUNNING, WorkItemStatus.PAUSED)
+_OPEN_TITLES = """
+    SELECT title FROM work_workitem
+    WHERE tenant_id = %s AND session_id = %s AND status = ANY(%s) AND type <> 'goal' ORDER BY created_at
+"""
+_GOAL_PLAN = "SELECT plan FROM work_workitem WHERE id = %s AND tenant_id = %s AND type = 'goal'"
 
 
 def work_items(*, deployment_id: UUID | None = None, session_id: UUID | None = None) -> QuerySet[WorkItem]:
@@ -32,8 +40,9 @@ def work_item(item_id: UUID) -> WorkItem:
 
 def open_work_titles(session_id: UUID) -> list[str]:
     """What a conversation still waits for, oldest first."""
-    waiting = work_items(session_id=session_id).filter(status__in=_OPEN).exclude(type=WorkItemType.GOAL)
-    return list(waiting.order_by("created_at").values_list("title", flat=True))
+    with connection.cursor() as cursor:
+        cursor.execute(_OPEN_TITLES, [current_tenant_id(), session_id, [status.value for status in _OPEN]])
+        return [title for (title,) in cursor.fetchall()]
 
 
 def active_goal(deployment: Deployment) -> WorkItem | None:
@@ -46,5 +55,15 @@ def active_goal(deployment: Deployment) -> WorkItem | None:
 
 
 def active_goal_spec(deployment: Deployment) -> WorkItemSpec | None:
-    goal = active_goal(deployment)
-    return goal.spec if goal else None
+    """What a turn reads of the goal: its plan, which is parsed once for each text that it ever was."""
+    if deployment.active_goal_id is None:
+        return None
+    with connection.cursor() as cursor:
+        cursor.execute(_GOAL_PLAN, [deployment.active_goal_id, current_tenant_id()])
+        row = cursor.fetchone()
+    return _spec(row[0]) if row else None
+
+
+@functools.lru_cache(maxsize=256)
+def _spec(plan: str) -> WorkItemSpec:
+    return WorkItemSpec.model_validate_json(plan)

@@ -9,21 +9,27 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.db import connection
+
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.bus import services as bus
 from apps.sessions import chronicle, converse, handoff, proposals
 from apps.sessions.enums import EntryKind, Owner, Sender, TurnStatus
 from apps.sessions.locks import lock_session
-from apps.sessions.models import Turn
 from apps.sessions.state import TurnState
 from kernel.clock import now
 from kernel.taint import Taint
 
+_END = """
+    UPDATE silas_sessions_turn SET status = %s, reason = %s, step = %s, model_name = %s, finished_at = %s WHERE id = %s
+"""
+
 
 def still_ours(state: TurnState) -> bool:
     """Lock the conversation; when a person has taken over, end the turn without a word."""
-    state.session = lock_session(state.session.pk)
+    deployment, state.session = state.session.deployment, lock_session(state.session.pk)
+    state.session.deployment = deployment
     if state.session.owner == Owner.BOT and state.session.owner_epoch == state.epoch:
         return True
     bus.ack(state.lease)
@@ -84,7 +90,7 @@ def record_outcome(state: TurnState) -> None:
 def finish(state: TurnState) -> None:
     """Step 16. The turn is counted, its message is done with, and its end is written down."""
     state.session.turns = state.number
-    state.session.save(update_fields=["turns"])
+    chronicle.touch(state.session)
     stopped = state.stop.reason if state.stop else ""
     _end(state, TurnStatus.STOPPED if stopped else TurnStatus.DONE, stopped)
     bus.ack(state.lease)
@@ -115,6 +121,5 @@ def _extras(state: TurnState) -> dict[str, Any]:
 
 
 def _end(state: TurnState, status: TurnStatus, reason: str) -> None:
-    Turn.objects.filter(pk=state.turn_id).update(
-        status=status, reason=reason, step=state.step, model_name=state.model_name, finished_at=now()
-    )
+    with connection.cursor() as cursor:
+        cursor.execute(_END, [status.value, reason, state.step, state.model_name, now(), state.turn_id])

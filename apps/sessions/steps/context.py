@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from apps.memory import queries as knowledge
-from apps.sessions.models import ChronicleEntry
+from apps.sessions.queries import Said
 from apps.sessions.state import Stop, TurnState
 from kernel.llm.briefing import Utterance
 from kernel.taint import Taint
@@ -49,5 +49,5 @@ async def enforce_budget(state: TurnState) -> Stop | None:
     return None
 
 
-def _utterance(entry: ChronicleEntry) -> Utterance:
+def _utterance(entry: Said) -> Utterance:
     return Utterance(sender=entry.sender, text=entry.text, taint=Taint(entry.taint))

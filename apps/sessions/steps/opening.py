@@ -5,9 +5,11 @@ One transaction. Everything the turn needs of the rows is read here once and fro
 
 from __future__ import annotations
 
-from uuid import UUID
+from typing import Any
+from uuid import UUID, uuid4
 
 from django.conf import settings
+from django.db import connection
 
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
@@ -21,19 +23,25 @@ from apps.sessions import policy, queries
 from apps.sessions.access import AccessController, Grant
 from apps.sessions.converse import admit_free
 from apps.sessions.enums import Owner
-from apps.sessions.models import ChatSession, ChronicleEntry, Turn
+from apps.sessions.models import ChatSession
+from apps.sessions.queries import Said
 from apps.sessions.state import TurnState
 from apps.work.queries import open_work_titles
 from kernel.clock import now
 
 HISTORY_MESSAGES = 30
+_BEGIN = """
+    INSERT INTO silas_sessions_turn (id, tenant_id, session_id, message_seq, number, epoch, started_at,
+                                     step, status, reason, model_name)
+    VALUES (%s, %s, %s, %s, %s, %s, %s, 'precompile_gates', 'running', '', '')
+"""
 
 
 def open_turn(session_id: UUID, *, consumer: str) -> TurnState | None:
     lease = bus.lease(Queue.PROXY, consumer=consumer, scope_id=session_id, seconds=settings.TURN_LEASE_SECONDS)
     if lease is None:
         return None
-    session = queries.session_by_id(session_id)
+    session = queries.session_for_turn(session_id)
     if session.owner == Owner.HUMAN:
         _drop(lease, session)
         return open_turn(session_id, consumer=consumer)
@@ -52,36 +60,43 @@ def grant_of(session: ChatSession) -> Grant:
     )
 
 
-def _state(
-    lease: Lease, session: ChatSession, message: ChronicleEntry, recent: tuple[ChronicleEntry, ...]
-) -> TurnState:
+def _state(lease: Lease, session: ChatSession, message: Said, recent: tuple[Said, ...]) -> TurnState:
     frozen = policy.load(session.deployment)
-    turn = Turn(
-        session=session,
-        message_seq=message.seq,
-        number=session.turns + 1,
-        epoch=session.owner_epoch,
-        step="precompile_gates",
-        started_at=now(),
-    )
-    turn.save(force_insert=True)
+    turn_id, moment = _begin(session, message), now()
     state = TurnState(
         tenant_id=session.tenant_id,
-        turn_id=turn.pk,
-        number=turn.number,
+        turn_id=turn_id,
+        number=session.turns + 1,
         epoch=session.owner_epoch,
         lease=lease,
         session=session,
         message=message,
         recent=recent,
         policy=frozen,
-        access=AccessController(frozen.levels, grant_of(session)).at(turn.started_at),
+        access=AccessController(frozen.levels, grant_of(session)).at(moment),
         open_work=tuple(open_work_titles(session.pk)),
         run=_run_of(session),
         text=message.text,
     )
     admit_free(state)
     return state
+
+
+def _begin(session: ChatSession, message: Said) -> UUID:
+    """Write down that this turn began."""
+    turn_id = uuid4()
+    values: list[Any] = [
+        turn_id,
+        session.tenant_id,
+        session.pk,
+        message.seq,
+        session.turns + 1,
+        session.owner_epoch,
+        now(),
+    ]
+    with connection.cursor() as cursor:
+        cursor.execute(_BEGIN, values)
+    return turn_id
 
 
 def _run_of(session: ChatSession) -> RunRef:
