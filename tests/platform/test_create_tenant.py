@@ -41,7 +41,8 @@ def test_link_lets_the_owner_in(slug: str) -> None:
 def test_creation_is_written_down(slug: str) -> None:
     _create(slug, f"{slug}@example.test")
     with tenant_scope(Tenant.objects.get(slug=slug)):
-        assert AuditEntry.objects.get().event == AuditEvent.TENANT_CREATED
+        events = AuditEntry.objects.order_by("seq").values_list("event", flat=True)
+        assert list(events) == [AuditEvent.TENANT_CREATED, AuditEvent.MEMBER_ADDED]
 
 
 def test_second_tenant_of_the_name_is_refused(slug: str) -> None:
@@ -50,7 +51,9 @@ def test_second_tenant_of_the_name_is_refused(slug: str) -> None:
         _create(slug, f"other-{slug}@example.test")
 
 
-@pytest.mark.parametrize(("name", "email"), [("no slug", "a@example.test"), ("good", "no-address")])
+@pytest.mark.parametrize(
+    ("name", "email"), [("no slug", "a@example.test"), ("good", "no-address"), ("long" * 20, "a@example.test")]
+)
 def test_bad_input_is_refused(database: None, name: str, email: str) -> None:
     with pytest.raises(CommandError):
         _create(name, email)

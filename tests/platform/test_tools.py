@@ -1,0 +1,79 @@
+"""The scripts behind `make`: which browser the tests get, and when an environment is made again."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from silas_platform.up.environment import ROOT
+
+SAYS_WHAT_IT_GOT = '#!/bin/sh\necho "browser=$SILAS_CHROMIUM arguments=$*"\n'
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """A checkout whose Python only says what it was asked, on a machine without a browser."""
+    _program(tmp_path / ".venv" / "bin" / "python", SAYS_WHAT_IT_GOT)
+    shutil.copytree(ROOT / "tools", tmp_path / "tools", ignore=shutil.ignore_patterns("*.py", "__pycache__"))
+    (tmp_path / "bin").mkdir()
+    for name in ("sh", "id", "dirname"):
+        (tmp_path / "bin" / name).symlink_to(str(shutil.which(name)))
+    return tmp_path
+
+
+def make_test(checkout: Path, **env: str) -> subprocess.CompletedProcess[str]:
+    told = {"PATH": str(checkout / "bin"), **env}
+    return subprocess.run(
+        ["sh", "tools/test", "tests/bus"], cwd=checkout, env=told, check=False, capture_output=True, text=True
+    )
+
+
+def test_browser_of_machine_is_named_by_its_path(checkout: Path) -> None:
+    _program(checkout / "bin" / "chromium", "#!/bin/sh\n")
+    said = make_test(checkout).stdout
+    assert said == f"browser={checkout}/bin/chromium arguments=-m pytest tests/bus\n"
+
+
+def test_browser_that_is_named_is_used(checkout: Path) -> None:
+    assert "browser=/opt/browser " in make_test(checkout, SILAS_CHROMIUM="/opt/browser").stdout
+
+
+def test_machine_without_browser_leaves_browser_tests_out_in_one_line(checkout: Path) -> None:
+    done = make_test(checkout)
+    assert done.stdout == "browser= arguments=-m pytest -m not browser tests/bus\n"
+    assert done.stderr.splitlines()[-1] == "test: browser tests skipped: no Chromium on this machine"
+
+
+def test_machine_without_browser_fails_when_one_is_required(checkout: Path) -> None:
+    done = make_test(checkout, SILAS_REQUIRE_BROWSER="1")
+    assert (done.returncode, done.stdout) == (1, "")
+
+
+@pytest.mark.slow
+def test_environment_is_made_once_for_each_list_of_requirements(tmp_path: Path) -> None:
+    shutil.copytree(ROOT / "tools", tmp_path / "tools", ignore=shutil.ignore_patterns("*.py", "__pycache__"))
+    requirements = tmp_path / "requirements" / "base.txt"
+    requirements.parent.mkdir()
+    requirements.write_text("# nothing\n")
+    said = [_bootstrap(tmp_path), _bootstrap(tmp_path)]
+    requirements.write_text("# nothing, otherwise\n")
+    said.append(_bootstrap(tmp_path))
+    assert ["installing" in text for text in said] == [True, False, True]
+    assert ["making .venv" in text for text in said] == [True, False, False]
+
+
+def _bootstrap(checkout: Path) -> str:
+    command = ["tools/bootstrap", "base"]
+    env = {**os.environ, "PYTHON": str(Path(sys.base_prefix) / "bin" / "python3")}
+    return subprocess.run(command, cwd=checkout, env=env, check=True, capture_output=True, text=True).stderr
+
+
+def _program(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    path.chmod(0o755)
