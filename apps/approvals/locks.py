@@ -10,7 +10,7 @@ from kernel.errors import NotFound
 
 def lock_card(card_id: UUID) -> Card:
     """The card, locked until the scope ends. Raises `NotFound` for an unknown or foreign id."""
-    card: Card | None = Card.objects.select_for_update().filter(pk=card_id).first()
+    card: Card | None = Card.objects.select_for_update(no_key=True).filter(pk=card_id).first()
     if card is None:
         raise NotFound("card")
     return card
@@ -18,4 +18,6 @@ def lock_card(card_id: UUID) -> Card:
 
 def lock_token(nonce: str) -> bool:
     """Queue up behind every other use of the token with this signed nonce; False when none was ever stored."""
-    return ApprovalToken.objects.select_for_update().filter(nonce=nonce).values_list("pk").first() is not None
+    return (
+        ApprovalToken.objects.select_for_update(no_key=True).filter(nonce=nonce).values_list("pk").first() is not None
+    )

@@ -134,7 +134,9 @@ def _token_for(card: Card, decision: Decision) -> ApprovalToken:
 
 def expire_cards() -> int:
     """Close the open cards whose time has run out: the safe answer to silence is no (spec 0.5.4). Returns how many."""
-    late = Card.objects.select_for_update(skip_locked=True).filter(status=CardStatus.OPEN, expires_at__lte=now())
+    late = Card.objects.select_for_update(skip_locked=True, no_key=True).filter(
+        status=CardStatus.OPEN, expires_at__lte=now()
+    )
     cards = list(late)
     for card in cards:
         _move(card, CardStatus.EXPIRED)

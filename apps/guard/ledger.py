@@ -47,7 +47,7 @@ _MOVE = """
         VALUES (%(id)s, %(tenant)s, %(call)s, %(deployment)s, %(kind)s, %(intent)s, %(model)s, %(day)s, %(amount)s)
     ), held AS MATERIALIZED (
         SELECT b.id, w.start FROM guard_budget b JOIN unnest(%(budgets)s::uuid[], %(starts)s::date[]) AS w(id, start)
-          ON w.id = b.id ORDER BY b.id FOR UPDATE OF b
+          ON w.id = b.id ORDER BY b.id FOR NO KEY UPDATE OF b
     )
     UPDATE guard_budget AS b
     SET reserved = %(reserved)s + CASE WHEN b.window_start = held.start THEN b.reserved ELSE 0 END,

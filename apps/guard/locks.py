@@ -22,7 +22,7 @@ _LOCK = """
     SELECT run.*, statement_timestamp() AS db_now,
            ARRAY(SELECT control.pause FROM guard_systemcontrol control WHERE control.tenant_id = run.tenant_id
                  AND (control.deployment_id IS NULL OR control.deployment_id = run.deployment_id)) AS pauses
-    FROM guard_guardedrun run WHERE run.tenant_id = %s AND run.id = %s FOR UPDATE OF run
+    FROM guard_guardedrun run WHERE run.tenant_id = %s AND run.id = %s FOR NO KEY UPDATE OF run
 """
 
 
@@ -71,7 +71,7 @@ def tenant_day() -> date:
 
 def lock_budgets(deployment_id: UUID | None, day: date) -> tuple[BudgetFacts, ...]:
     """Every budget that the deployment spends from, in that day's window."""
-    rows = Budget.objects.select_for_update().filter(_spends_from(deployment_id)).order_by("pk")
+    rows = Budget.objects.select_for_update(no_key=True).filter(_spends_from(deployment_id)).order_by("pk")
     return tuple(_budget(row, day) for row in rows)
 
 

@@ -145,7 +145,7 @@ def _store(tenant: Any, collection_id: UUID, reference: str, document: ParsedDoc
 
 def _locked(collection_id: UUID, reference: str, document: ParsedDocument) -> tuple[Document, bool]:
     """The document's row, locked: two ingests of one document stand in line here."""
-    rows = Document.objects.select_for_update(of=("self",))
+    rows = Document.objects.select_for_update(of=("self",), no_key=True)
     row, created = rows.get_or_create(
         collection_id=collection_id, source_ref=reference, defaults={"title": document.title, "url": document.url}
     )

@@ -74,7 +74,7 @@ def apply_changes(changes: Iterable[Change], *, customer: str, effect_key: str) 
 
 def _set(change: SetChange, customer: str) -> None:
     """The row is locked by its key, revision and owner at once; without a customer nothing is anybody's."""
-    wanted = Record.objects.select_for_update().filter(book=change.book, key=change.key, subject=customer)
+    wanted = Record.objects.select_for_update(no_key=True).filter(book=change.book, key=change.key, subject=customer)
     row = wanted.filter(revision=change.revision).exclude(subject="").first()
     if row is None:
         raise SilasError("record_changed", "The record was changed by somebody else meanwhile.", status=409)

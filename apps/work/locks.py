@@ -10,7 +10,7 @@ from kernel.errors import NotFound
 
 def lock_item(item_id: UUID) -> WorkItem:
     """The item, locked until the scope ends. Raises `NotFound` for an unknown or foreign id."""
-    item: WorkItem | None = WorkItem.objects.select_for_update().filter(pk=item_id).first()
+    item: WorkItem | None = WorkItem.objects.select_for_update(no_key=True).filter(pk=item_id).first()
     if item is None:
         raise NotFound("work item")
     return item

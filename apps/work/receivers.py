@@ -44,7 +44,7 @@ def _ran_out(card: Card) -> None:
 def _undeliverable(message: QueueMessage) -> None:
     if message.kind != Kind.EXECUTION_REQUEST:
         return
-    item: WorkItem | None = WorkItem.objects.select_for_update().filter(pk=message.task_id).first()
+    item: WorkItem | None = WorkItem.objects.select_for_update(no_key=True).filter(pk=message.task_id).first()
     if item is not None and WorkItemStatus(item.status) not in rules.FINAL:
         authorization.refuse(item, WorkReason.LOST)
 

@@ -79,7 +79,7 @@ def close_run(run_id: UUID, *, status: RunStatus, reason: TerminalReason) -> boo
 
 
 def _lock(run_id: UUID) -> GuardedRun:
-    run: GuardedRun | None = GuardedRun.objects.select_for_update().filter(pk=run_id).first()
+    run: GuardedRun | None = GuardedRun.objects.select_for_update(no_key=True).filter(pk=run_id).first()
     if run is None:
         raise NotFound("run")
     return run

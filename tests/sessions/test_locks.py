@@ -1,0 +1,36 @@
+"""Does a locked conversation hold up nobody but those who want the same lock?"""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from django.db import connection
+
+from apps.audit.enums import AuditEvent
+from apps.audit.services import record
+from apps.sessions.locks import lock_session
+from apps.sessions.models import ChatSession, Turn
+from kernel.clock import now
+from kernel.tenancy import tenant_scope
+from tests.factories.sessions import make_session
+
+
+def _begin_turn(session: ChatSession) -> None:
+    """A row that refers to the conversation, and an audit entry: the commit checks the one while it holds the other."""
+    try:
+        with tenant_scope(session.tenant_id):
+            turn = Turn(session_id=session.pk, message_seq=1, number=1, epoch=0, step="x", started_at=now())
+            turn.save(force_insert=True)
+            record(AuditEvent.TURN_COMPLETED)
+    finally:
+        connection.close()
+
+
+def test_locked_conversation_lets_a_row_that_refers_to_it_commit(deployment: Any) -> None:
+    session = make_session(deployment)
+    with ThreadPoolExecutor(1) as rival, tenant_scope(session.tenant_id):
+        lock_session(session.pk)
+        rival.submit(_begin_turn, session).result(timeout=5)
+    with tenant_scope(session.tenant_id):
+        assert Turn.objects.filter(session_id=session.pk).count() == 1
