@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from apps.memory import embedding, queries
 from apps.memory.models import Chunk, Collection
 from kernel.tenancy import ScopeError, tenant_scope
+from silas_platform.up.embedded import ROLES_SQL
 from tests.factories.memory import ingest_texts, search
 
 TEXTS = {
@@ -189,21 +190,26 @@ def test_search_title_names_document_and_section(tenant: Any, tmp_path: Path) ->
     assert [passage.title for passage in search(tenant, "bicycles")] == ["Home cover / Theft"]
 
 
-def test_search_words_in_a_rare_passage_beat_common_ones(tenant: Any, tmp_path: Path) -> None:
-    parts = [f"## Rule {number}\n\nOur policy rule about claims and forms, number n{number}." for number in range(120)]
-    ingest_texts(tenant, tmp_path, rules="\n\n".join(parts))
-    assert "number n77." in quotes(tenant, "What does our policy rule about claims and forms say for n77?")[0]
+@pytest.mark.parametrize("large", [False, True])
+def test_search_telling_word_beats_a_crowd_of_near_passages(tenant: Any, tmp_path: Path, large: bool) -> None:
+    crowd = [f"## Form {number}\n\nWhere do I use form number {number}? Use the form here." for number in range(90)]
+    far = "The lighthouse keeper polished every lamp, wound the clock and watched the herring boats sail home. " * 6
+    ingest_texts(tenant, tmp_path, crowd="\n\n".join(crowd), far=f"{far} He ate marmalade.")
+    if large:
+        make_large(tenant)
+    assert any("marmalade" in quote for quote in quotes(tenant, "Where do I use the form number here, marmalade?"))
 
 
 def test_search_without_the_declaration_of_the_database_still_finds(knowledge: Any, superuser_dsn: str) -> None:
     """On a managed server nobody may declare matching leakproof (docs/adr/0012)."""
-    declare = "ALTER FUNCTION pg_catalog.ts_match_vq(tsvector, tsquery) {} LEAKPROOF"
+    matching = "FUNCTION pg_catalog.ts_match_vq(tsvector, tsquery)"
     with psycopg.connect(superuser_dsn, autocommit=True) as superuser:
-        superuser.execute(declare.format("NOT"))
+        superuser.execute(f"ALTER {matching} NOT LEAKPROOF")
         try:
+            make_large(knowledge)
             assert quotes(knowledge, "HX-4711")[0] == TEXTS["form"]
         finally:
-            superuser.execute(declare.format(""))
+            superuser.execute(ROLES_SQL.read_bytes())
 
 
 def test_search_words_are_looked_up_in_their_index(knowledge: Any) -> None:
