@@ -24,6 +24,7 @@ from apps.memory.services import ingest
 from apps.skills import queries as skills
 from apps.skills.models import Record
 from apps.skills.services import install_version, save_record
+from apps.tenants import services as tenants
 from apps.tenants.enums import Role
 from apps.tenants.models import Deployment, Membership, Tenant, User
 from apps.work.jobs import checks_of
@@ -33,6 +34,7 @@ from kernel.tenancy import tenant_scope
 
 FOLDER = settings.BASE_DIR / "demo"
 SKILLS = settings.BASE_DIR / "skills"
+ACTOR = "seed_demo"
 Progress = Callable[[str], None]
 
 
@@ -60,11 +62,10 @@ def _folders() -> Iterator[Path]:
 
 def _seed_tenant(folder: Path, progress: Progress) -> list[Login]:
     described = yaml.safe_load((folder / "tenant.yaml").read_text(encoding="utf-8"))
-    name = {"name": described["name"], "timezone": described["timezone"]}
-    tenant, _ = Tenant.objects.update_or_create(slug=described["slug"], defaults=name)
+    tenant = _tenant(described)
     progress(f"{tenant.name}: staff, deployment and gates")
     with tenant_scope(tenant):
-        staff = [_member(tenant, role, person) for role, person in described["staff"].items()]
+        staff = [_member(tenant, Role(role), person) for role, person in described["staff"].items()]
         deployment = _deployment(described)
         _gates(described, deployment)
     progress(f"{tenant.name}: skills and records")
@@ -80,21 +81,37 @@ def _seed_tenant(folder: Path, progress: Progress) -> list[Login]:
     return staff
 
 
-def _member(tenant: Tenant, role: str, person: str) -> Login:
-    login = Login(tenant.slug, role, f"{role}@{tenant.slug}.example", f"{role}-of-{tenant.slug}")
-    first, _, last = person.partition(" ")
-    user: User | None = User.objects.filter(email=login.email).first()
-    if user is None:
-        user = User.objects.create_user(login.email, login.password, first_name=first, last_name=last)
-    Membership.objects.update_or_create(user=user, defaults={"role": Role(role)})
+def _tenant(described: Mapping[str, Any]) -> Tenant:
+    slug, named = described["slug"], {"name": described["name"], "timezone": described["timezone"]}
+    there: Tenant | None = Tenant.objects.filter(slug=slug).first()
+    if there is not None:
+        return tenants.change_tenant(there, actor=ACTOR, **named)
+    login = _login(slug, Role.OWNER)
+    person = {"owner_email": login.email, "owner_name": described["staff"]["owner"], "owner_password": login.password}
+    return tenants.create_tenant(slug, actor=ACTOR, **named, **person).membership.tenant
+
+
+def _login(slug: str, role: Role) -> Login:
+    return Login(slug, role, f"{role}@{slug}.example", f"{role}-of-{slug}")
+
+
+def _member(tenant: Tenant, role: Role, person: str) -> Login:
+    login = _login(tenant.slug, role)
+    there: Membership | None = Membership.objects.filter(user__email=login.email).first()
+    if there is None:
+        tenants.add_member(login.email, role=role, full_name=person, password=login.password, actor=ACTOR)
+    else:
+        tenants.change_role(there, role, actor=ACTOR)
     return login
 
 
 def _deployment(described: Mapping[str, Any]) -> Deployment:
     fields = dict(described["deployment"])
-    row: Deployment
-    row, _ = Deployment.objects.update_or_create(slug=fields.pop("slug"), defaults=fields)
-    return row
+    slug = fields.pop("slug")
+    there: Deployment | None = Deployment.objects.filter(slug=slug).first()
+    if there is None:
+        return tenants.create_deployment(slug, actor=ACTOR, **fields)
+    return tenants.change_deployment(there, actor=ACTOR, **fields)
 
 
 def _gates(described: Mapping[str, Any], deployment: Deployment) -> None:
@@ -121,8 +138,8 @@ def _goal(folder: Path, described: Mapping[str, Any], deployment: Deployment) ->
     if current is not None and set(current.spec.skills) == set(skills.pinned(described["skills"])):
         return current
     text = _goal_text(folder, described)
-    goal = adopt_goal(text, deployment_id=deployment.pk, requested_by="seed_demo")
-    Deployment.objects.filter(pk=deployment.pk).update(active_goal_id=goal.pk)
+    goal = adopt_goal(text, deployment_id=deployment.pk, requested_by=ACTOR)
+    tenants.change_deployment(deployment, actor=ACTOR, active_goal_id=goal.pk)
     return goal
 
 
@@ -157,6 +174,6 @@ def _knowledge(folder: Path, described: Mapping[str, Any], tenant: Tenant, progr
             root=folder,
             min_level=collection["min_level"],
             title=collection["title"],
-            actor="seed_demo",
+            actor=ACTOR,
         )
         progress(f"{tenant.name}: {len(report.files)} documents in {collection['title']}")

@@ -7,6 +7,13 @@ class AuditEvent(TextChoices):
     # kernel, tenants
     PLATFORM_SCOPE_ENTERED = "platform_scope_entered", "Somebody looked at more than one tenant"
     TENANT_CREATED = "tenant_created", "A tenant was created"
+    TENANT_CHANGED = "tenant_changed", "A tenant's name or time zone was changed"
+    MEMBER_ADDED = "member_added", "A person became a member"
+    ROLE_CHANGED = "role_changed", "A member's role was changed"
+    DEPLOYMENT_CREATED = "deployment_created", "A deployment was created"
+    DEPLOYMENT_CHANGED = "deployment_changed", "A deployment was changed"
+    API_KEY_CREATED = "api_key_created", "An API key was made"
+    API_KEY_REVOKED = "api_key_revoked", "An API key was revoked"
     ADMIN_CHANGED = "admin_changed", "Something was changed in the administration"
     STAFF_LOGGED_IN = "staff_logged_in", "A member of staff logged in"
 
@@ -49,6 +56,7 @@ class AuditEvent(TextChoices):
     TURN_FAILED = "turn_failed", "A turn could not be completed"
     MODEL_FELL_BACK = "model_fell_back", "The model failed and the built-in one answered"
     MEMORY_OPS_DROPPED = "memory_ops_dropped", "The model asked to remember something and was not obeyed"
+    IDENTITY_THROTTLED = "identity_throttled", "Somebody's identity was not checked: too many tries, or no way to count"
     IDENTITY_FAILED = "identity_failed", "Somebody tried to prove who they are and failed"
     LEVEL_RAISED = "level_raised", "A visitor proved who they are"
     LEVEL_EXPIRED = "level_expired", "A visitor's level ran out"

@@ -17,6 +17,7 @@ from apps.audit.admin import ReadOnlyAdmin
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.tenants import services
+from apps.tenants.enums import Role
 from apps.tenants.models import ApiKey, Deployment, Membership, Tenant, User
 from kernel.tenancy import TenantModel, tenant_scope
 from kernel.tenancy.scope import current_scope
@@ -88,9 +89,13 @@ def _is_superuser(request: HttpRequest) -> bool:
     return bool(getattr(request.user, "is_superuser", False))
 
 
+def _actor(request: HttpRequest) -> str:
+    return f"user:{request.user.pk}"
+
+
 def _write_down(request: HttpRequest, row: Any, change: str) -> None:
     data = {"model": row._meta.label_lower, "change": change}
-    record(AuditEvent.ADMIN_CHANGED, actor=f"user:{request.user.pk}", subject=f"row:{row.pk}", data=data)
+    record(AuditEvent.ADMIN_CHANGED, actor=_actor(request), subject=f"row:{row.pk}", data=data)
 
 
 @admin.register(Deployment)
@@ -107,8 +112,6 @@ class DeploymentAdmin(TenantRowAdmin):
 
 class MembershipForm(TenantRowForm):
     email = forms.EmailField(label="E-mail address", help_text="A new account is made when there is none.")
-    account: User
-    is_new = False
 
     class Meta:
         model = Membership
@@ -122,11 +125,6 @@ class MembershipForm(TenantRowForm):
         if taken.exists():
             self.add_error("email", "This person is a member already.")
         return cleaned
-
-    def save(self, commit: bool = True) -> Any:
-        self.account, self.is_new = services.account(self.cleaned_data["email"])
-        self.instance.user = self.account
-        return super().save(commit)
 
 
 @admin.register(Membership)
@@ -149,10 +147,15 @@ class MembershipAdmin(TenantRowAdmin):
         return (*fields, "user") if obj else fields
 
     def save_model(self, request: HttpRequest, obj: Membership, form: Any, change: bool) -> None:
-        super().save_model(request, obj, form, change)
-        if not change and form.is_new:
-            link = request.build_absolute_uri(services.welcome_path(form.account))
-            messages.info(request, f"Give {form.account.email} this link; it works once, for three days: {link}")
+        with tenant_scope(obj.tenant_id):
+            if change:
+                services.change_role(obj, Role(obj.role), actor=_actor(request))
+                return
+            new = services.add_member(form.cleaned_data["email"], role=Role(obj.role), actor=_actor(request))
+        obj.pk, obj.user = new.membership.pk, new.membership.user
+        if new.welcome:
+            link = request.build_absolute_uri(new.welcome)
+            messages.info(request, f"Give {obj.user.email} this link; it works once, for three days: {link}")
 
 
 @admin.register(ApiKey)

@@ -6,7 +6,9 @@ from collections.abc import Collection
 from typing import Any
 
 from apps.tenants.enums import Role
-from apps.tenants.models import Deployment, Membership, Tenant
+from apps.tenants.models import ApiKey, Deployment, Membership, Tenant
+from apps.tenants.rules import is_api_key
+from kernel.canonical import sha256_hex
 from kernel.errors import SilasError
 from kernel.tenancy import lookup_scope
 
@@ -33,6 +35,16 @@ def deployment_by_key(public_key: str) -> Deployment | None:
     """The deployment with this public key, enabled or not; None when there is none."""
     with lookup_scope(public_key):
         found: Deployment | None = Deployment.objects.select_related("tenant").filter(public_key=public_key).first()
+        return found
+
+
+def api_key(key: str) -> ApiKey | None:
+    """The row of this API key with its tenant; None for an unknown or revoked one. Found by its hash."""
+    if not is_api_key(key):
+        return None
+    hashed = sha256_hex(key)
+    with lookup_scope(hashed):
+        found: ApiKey | None = ApiKey.objects.select_related("tenant").filter(hashed=hashed, revoked_at=None).first()
         return found
 
 

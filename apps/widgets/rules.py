@@ -11,33 +11,14 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
+from apps.tenants.rules import as_origin
+
 _KEY = re.compile(r"[a-z0-9][a-z0-9-]{2,62}")
-_HOST = re.compile(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?|\[[0-9a-f:.]+\]")
-_DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
 def is_key(text: str) -> bool:
     """Whether `text` has the shape of a deployment's public key; nothing else is worth a look into the database."""
     return _KEY.fullmatch(text) is not None
-
-
-def as_origin(text: Any) -> str:
-    """`text` as browsers would send this origin (lower case, no default port), or an empty string if it is none.
-
-    Nothing that is returned can end a directive or add one to a Content-Security-Policy.
-    """
-    try:
-        parts = urlsplit(text.strip().lower())
-        host, port = (parts.hostname or "").encode("idna").decode(), parts.port
-    except (AttributeError, ValueError):
-        return ""
-    host = f"[{host}]" if ":" in host else host
-    if parts.scheme not in _DEFAULT_PORTS or not _HOST.fullmatch(host) or parts.path not in ("", "/"):
-        return ""
-    if parts.username is not None or parts.query or parts.fragment:
-        return ""
-    suffix = "" if port in (None, _DEFAULT_PORTS[parts.scheme]) else f":{port}"
-    return f"{parts.scheme}://{host}{suffix}"
 
 
 def origins(listed: Iterable[Any]) -> tuple[str, ...]:

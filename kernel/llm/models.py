@@ -25,7 +25,7 @@ from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
 from kernel.llm.failures import ProviderFailed
 from kernel.llm.grounded.model import GROUNDED, grounded_model
 
-__all__ = ["GROUNDED", "environment_key", "is_builtin", "model_for", "opened"]
+__all__ = ["GROUNDED", "environment_key", "is_builtin", "is_known", "model_for", "opened"]
 
 _KEYLESS = {"ollama"}
 _SHARE_HTTP_CLIENT = {"openai", "openai-chat", "openai-responses", "openrouter", "ollama", "anthropic"}
@@ -34,6 +34,17 @@ _TIMEOUT = httpx2.Timeout(600.0, connect=5.0)  # outer bound only; a run sets it
 
 def is_builtin(name: str) -> bool:
     return name == GROUNDED
+
+
+def is_known(name: str) -> bool:
+    """Whether `name` can mean a model here: the built-in one, or `provider:model` of a provider that is installed."""
+    provider, model = parse_model_id(name)
+    if is_builtin(name) or not provider or not model:
+        return is_builtin(name)
+    try:
+        return issubclass(infer_provider_class(provider), Provider)
+    except (ImportError, ValueError):
+        return False
 
 
 def environment_key(name: str) -> str | None:

@@ -1,0 +1,115 @@
+"""Which settings of a deployment make sense, and what does an API key look like? Decided from values alone.
+
+Asked wherever a deployment is written; the widget reads origins by the same rule. Each answer is a sentence for the
+person who typed the value, or empty.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+MODEL_ROLES = ("proxy", "planner", "executor")
+MOST_SUGGESTIONS = 6
+LONGEST_SUGGESTION = 80
+_HOST = re.compile(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?|\[[0-9a-f:.]+\]")
+_DEFAULT_PORTS = {"http": 80, "https": 443}
+_LOOPBACK = {"localhost", "127.0.0.1", "::1"}
+_API_KEY = re.compile(r"sk_[A-Za-z0-9_-]{43}")
+# What the widget's theme understands; it ignores the rest, so the rest is a mistake.
+_THEME = {
+    "accent": re.compile(r"#[0-9a-fA-F]{6}"),
+    "mode": re.compile(r"light|dark|auto"),
+    "position": re.compile(r"left|right"),
+    "font": re.compile(r"[\w\s\"',.-]{1,200}"),
+}
+_THEME_FORMS = {
+    "accent": "a colour such as #1f5f8b",
+    "mode": "light, dark or auto",
+    "position": "left or right",
+    "font": "a list of font names",
+}
+
+
+def is_api_key(text: str) -> bool:
+    """Whether `text` has the shape of an API key; nothing else is worth a look into the database."""
+    return _API_KEY.fullmatch(text) is not None
+
+
+def as_origin(text: Any) -> str:
+    """`text` as browsers would send this origin (lower case, no default port), or an empty string if it is none.
+
+    Nothing that is returned can end a directive or add one to a Content-Security-Policy.
+    """
+    try:
+        parts = urlsplit(text.strip().lower())
+        host, port = (parts.hostname or "").encode("idna").decode(), parts.port
+    except (AttributeError, ValueError):
+        return ""
+    host = f"[{host}]" if ":" in host else host
+    if parts.scheme not in _DEFAULT_PORTS or not _HOST.fullmatch(host) or parts.path not in ("", "/"):
+        return ""
+    if parts.username is not None or parts.query or parts.fragment:
+        return ""
+    suffix = "" if port in (None, _DEFAULT_PORTS[parts.scheme]) else f":{port}"
+    return f"{parts.scheme}://{host}{suffix}"
+
+
+def deployment_problems(fields: Mapping[str, Any], *, knows_model: Callable[[str], bool]) -> dict[str, str]:
+    """What is wrong with those of a deployment's settings that are given, by field."""
+    judges: dict[str, Callable[[Any], str]] = {
+        "allowed_origins": origins_problem,
+        "theme": theme_problem,
+        "suggestions": suggestions_problem,
+        "model_names": lambda names: models_problem(names, knows_model=knows_model),
+    }
+    told = {name: judge(fields[name]) for name, judge in judges.items() if name in fields}
+    return {name: problem for name, problem in told.items() if problem}
+
+
+def origins_problem(listed: Any) -> str:
+    """A list of exact origins: https, or http on this machine only."""
+    if not isinstance(listed, list):
+        return 'Give a list, such as ["https://www.example.com"].'
+    wrong = next((one for one in listed if not _is_exact_origin(one)), None)
+    return "" if wrong is None else f"{_shown(wrong)} is not an exact origin, such as https://www.example.com."
+
+
+def _is_exact_origin(text: Any) -> bool:
+    if not isinstance(text, str) or as_origin(text) != text:
+        return False
+    parts = urlsplit(text)
+    return parts.scheme == "https" or parts.hostname in _LOOPBACK
+
+
+def theme_problem(theme: Any) -> str:
+    if not isinstance(theme, dict):
+        return 'Give an object, such as {"accent": "#1f5f8b"}.'
+    for name, value in theme.items():
+        if name not in _THEME:
+            return f"{_shown(name)} is not part of a theme; {', '.join(_THEME)} are."
+        if not isinstance(value, str) or not _THEME[name].fullmatch(value):
+            return f"{name} must be {_THEME_FORMS[name]}."
+    return ""
+
+
+def suggestions_problem(listed: Any) -> str:
+    if not isinstance(listed, list) or not all(isinstance(one, str) and one.strip() for one in listed):
+        return 'Give a list of texts, such as ["Where is my order?"].'
+    if len(listed) > MOST_SUGGESTIONS or any(len(one) > LONGEST_SUGGESTION for one in listed):
+        return f"At most {MOST_SUGGESTIONS} suggestions of {LONGEST_SUGGESTION} characters each."
+    return ""
+
+
+def models_problem(names: Any, *, knows_model: Callable[[str], bool]) -> str:
+    """One known model for each role, and no other role."""
+    if not isinstance(names, dict) or set(names) != set(MODEL_ROLES):
+        return f"Name a model for each of {', '.join(MODEL_ROLES)}, such as builtin:grounded."
+    wrong = next((one for one in names.values() if not (isinstance(one, str) and knows_model(one))), None)
+    return "" if wrong is None else f"{_shown(wrong)} is not a known model, such as builtin:grounded or openai:NAME."
+
+
+def _shown(value: Any) -> str:
+    return str(value)[:80]
