@@ -35,9 +35,10 @@ from apps.work.services import running
 from apps.work.services.running import AttemptOutcome
 from apps.work.verification import run_checks
 from kernel.llm.agents import AgentRun, run_executor
+from kernel.llm.models import environment_key
 from kernel.llm.pricing import estimate, price
 from kernel.llm.schemas import ExecutorAgentOutput
-from kernel.tenancy import in_scope
+from kernel.tenancy import in_scope, in_scope_patiently
 
 _log = logging.getLogger(__name__)
 LEASE_SECONDS = 120.0
@@ -65,7 +66,7 @@ async def deliver(tenant_id: UUID, lease: Lease) -> None:
     except Exception as error:  # noqa: BLE001 (whatever it was, the item is owed again)
         _log.exception("work_delivery_failed task=%s", lease.message.task_id)
         with suppress(LeaseLost, DatabaseError):
-            await in_scope(tenant_id, bus.nack, lease, reason=type(error).__name__)
+            await in_scope_patiently(tenant_id, LEASE_SECONDS, bus.nack, lease, reason=type(error).__name__)
 
 
 async def _attempt(tenant_id: UUID, lease: Lease) -> bool:
@@ -95,7 +96,7 @@ async def _run_agent(job: Job, ledger: Ledger) -> AttemptOutcome:
         return AttemptOutcome("", BudgetUsed(), error=code.value, stop=rules.stop_for(code))
     toolset = WorkToolset(job.run, job.offered, job.access, job.gates, job.context, observe=ledger.observe)
     try:
-        run = await run_executor(job.model_name, job.briefing, toolset=toolset)
+        run = await run_executor(job.model_name, job.briefing, toolset=toolset, key=environment_key(job.model_name))
     except EffectUncertain:
         await in_scope(job.tenant_id, guard.settle, admitted, cost=None, failed="effect_uncertain")
         return AttemptOutcome("", BudgetUsed(), error="effect_uncertain", stop=WorkReason.UNCERTAIN)
@@ -173,6 +174,8 @@ async def _kept_alive(tenant_id: UUID, lease: Lease) -> AsyncIterator[None]:
                 assert worker is not None
                 worker.cancel()
                 return
+            except DatabaseError:
+                _log.warning("work_heartbeat_failed task=%s", lease.message.task_id, exc_info=True)
 
     heart = asyncio.create_task(beat())
     try:

@@ -18,6 +18,7 @@ from kernel.live import send
 from kernel.llm import agents
 from kernel.llm.briefing import Briefing
 from kernel.llm.enums import Role
+from kernel.llm.models import environment_key
 
 CONSTITUTION = (
     "Never make anything up: answer from the passages and tool results, or say that you do not know.",
@@ -40,7 +41,7 @@ async def answer(state: TurnState, *, instruction: str) -> Stop | None:
         state,
         Role.PROXY,
         briefing,
-        lambda model: agents.run_proxy(model, briefing, on_delta=stream, toolset=toolset),
+        lambda model: agents.run_proxy(model, briefing, on_delta=stream, toolset=toolset, key=environment_key(model)),
     )
     if isinstance(proxy, Stop):
         return proxy
@@ -49,7 +50,10 @@ async def answer(state: TurnState, *, instruction: str) -> Stop | None:
         return None
     asked = replace(briefing, role=Role.PLANNER, requested=proxy.requested)
     planner = await converse(
-        state, Role.PLANNER, asked, lambda model: agents.run_planner(model, asked, on_delta=stream, toolset=toolset)
+        state,
+        Role.PLANNER,
+        asked,
+        lambda model: agents.run_planner(model, asked, on_delta=stream, toolset=toolset, key=environment_key(model)),
     )
     if isinstance(planner, Stop):
         return planner
