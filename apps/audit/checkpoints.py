@@ -18,8 +18,7 @@ from django.db import connection, transaction
 from apps.audit import queries
 from apps.audit.models import AuditCheckpoint, AuditKey
 from apps.audit.queries import Chain
-from apps.audit.rules import Checkpoint, Finding, Head, inspect, key_id_of, statement
-from apps.audit.services import PLATFORM_CHAIN
+from apps.audit.rules import PLATFORM_CHAIN, Checkpoint, Finding, Head, inspect, key_id_of, statement
 from kernel.clock import now
 from kernel.errors import SilasError
 from kernel.seal import seal, unseal

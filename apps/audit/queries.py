@@ -18,8 +18,7 @@ from django.db.models.functions import Cast
 from psycopg.errors import SerializationFailure
 
 from apps.audit.models import AuditCheckpoint, AuditEntry, AuditHead, AuditKey
-from apps.audit.rules import Checkpoint, Entry, Head
-from apps.audit.services import PLATFORM_CHAIN
+from apps.audit.rules import PLATFORM_CHAIN, Checkpoint, Entry, Head
 from kernel.tenancy import platform_scope, tenant_scope
 
 PLATFORM_NAME = "@platform"

@@ -10,6 +10,7 @@ import base64
 import binascii
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from uuid import UUID
 
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
@@ -17,6 +18,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from kernel.canonical import canonical_bytes, canonical_json, sha256_hex
 
 GENESIS = "genesis"
+PLATFORM_CHAIN = UUID(int=0)
 _UNSIGNED = ""
 
 

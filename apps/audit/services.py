@@ -15,11 +15,11 @@ from django.db import connection
 
 from apps.audit import rules
 from apps.audit.enums import AuditEvent
+from apps.audit.rules import PLATFORM_CHAIN
 from kernel.canonical import canonical_json
 from kernel.clock import now
 from kernel.tenancy.scope import current_scope, gather_for_commit
 
-PLATFORM_CHAIN = UUID(int=0)
 _WORD = re.compile(r"[\w.:/@+#-]{0,120}\Z")
 
 

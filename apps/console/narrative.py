@@ -58,6 +58,7 @@ _UNNAMED = {
 # Per event the field of `data` that decides which sentence fits; `event:value` below, or plain `event` for the others.
 _VARIANT = {
     "card_decided": "verdict",
+    "identity_throttled": "by",
     "work_moved": "status",
     "tool_call": "outcome",
     "run_closed": "status",
@@ -89,6 +90,8 @@ _SENTENCES: dict[str, tuple[str, str, str]] = {
     "model_fell_back": ("bad", "The model failed", "in the conversation with {what}, and the built-in one answered"),
     "memory_ops_dropped": ("", "Ignored a wish to remember", "in the conversation with {what}"),
     "identity_failed": ("bad", "Could not confirm who it is", "{what} stays where they were"),
+    "identity_throttled": ("bad", "Stopped checking who it is", "{what} tried too often; a person was asked for"),
+    "identity_throttled:unavailable": ("bad", "Could not check who it is", "{what} was asked to try again later"),
     "level_raised": ("ok", "Confirmed who it is", "{what} is now {level}"),
     "level_expired": ("", "Confirmation ran out", "{what} is public again"),
     "taken_over": ("", "{who} took over", "the conversation with {what}"),
@@ -161,6 +164,7 @@ GROUPS: dict[str, frozenset[str]] = {
             "turn_failed",
             "model_fell_back",
             "identity_failed",
+            "identity_throttled",
             "level_raised",
             "level_expired",
             "taken_over",
@@ -211,6 +215,7 @@ HIGHLIGHTS = frozenset(
         "turn_failed",
         "model_fell_back",
         "identity_failed",
+        "identity_throttled",
         "level_raised",
         "taken_over",
         "handed_back",

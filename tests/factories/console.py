@@ -33,7 +33,7 @@ def make_card(tenant: Any, *, risk: Risk = Risk.LOW, **fields: Any) -> Card:
             "intent": "Change the postal address on policy HM-20418",
             "rationale": "Maria moved on Monday. Her identity was verified four minutes ago by name and date of birth.",
             "consequence": {"approve": "Change the address", "decline": "Nothing changes"},
-            "affected": "1 policy",
+            "affected": "1 policy and every letter about it",
             "facts": [
                 Fact("Address", before="18 Alder Court, Leeds LS2 7HX", after="Flat 3, 41 Canal Wharf, Leeds LS11 5PS"),
                 Fact("Can be undone", text="Yes"),
