@@ -26,7 +26,7 @@ _FOR_TURN = f"""
     WHERE session.id = %s AND session.tenant_id = %s
 """  # noqa: S608  (our own column names)
 _SAID = """
-    SELECT seq, sender, text, taint FROM silas_sessions_chronicleentry
+    SELECT id, seq, sender, text, taint FROM silas_sessions_chronicleentry
     WHERE session_id = %s AND kind = 'message' AND seq < %s ORDER BY seq DESC LIMIT %s
 """
 
@@ -34,6 +34,7 @@ _SAID = """
 class Said(NamedTuple):
     """A recorded message, as much of it as a turn needs."""
 
+    pk: UUID
     seq: int
     sender: str
     text: str
