@@ -7,6 +7,7 @@ as part of a command. Called by the script provider for identity gates.
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -68,6 +69,13 @@ class Claim:
 
     def as_values(self) -> dict[str, str]:
         return {"customer_name": self.name, "customer_dob": self.born.isoformat()}
+
+    @property
+    def likeness(self) -> str:
+        """What all spellings have in common that a check could take for this name: its letters without case, accents
+        and order. For counting guesses, never for finding anybody."""
+        letters = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", self.name).casefold())
+        return "".join(sorted(letter for letter in letters if letter.isalpha()))
 
 
 def find_claim(message: str, earlier: Sequence[str] = (), *, known: bool = False) -> Claim | None:

@@ -7,6 +7,7 @@ offered, so that the audit log shows a level rise before the first call that nee
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 from apps.audit.enums import AuditEvent
@@ -14,7 +15,7 @@ from apps.audit.services import record
 from apps.gates.enums import GateTrigger
 from apps.gates.schemas import GateReport
 from apps.gates.services import check_gates
-from apps.sessions import chronicle, escalations, policy
+from apps.sessions import chronicle, escalations, guessing, policy
 from apps.sessions.access import PUBLIC, AccessController
 from apps.sessions.enums import EntryKind, Sender
 from apps.sessions.locks import lock_session
@@ -38,27 +39,33 @@ async def check(state: TurnState) -> Stop | None:
         "recent": said[-CLAIM_MESSAGES:],
         "verified_gates": sorted(state.access.grant.verified),
     }
-    report = await run_gates(state, GateTrigger.EVERY_USER_MESSAGE, context)
+    guess = await guessing.begin(state, context)
+    held_back = guess.gates if guess.stop else frozenset[str]()
+    report = await run_gates(state, GateTrigger.EVERY_USER_MESSAGE, context, without=held_back)
     state.text = str(report.context.get("message", state.text))
     state.verified = report.verified
+    if any(result.gate_name in guess.gates for result in report.verified):
+        await guessing.passed(guess)
     if report.blocked is None:
-        return None
+        return guess.stop
     if report.blocked.gate_name in policy.level_gates(state.policy):
         state.audit.append((AuditEvent.IDENTITY_FAILED, {"gate": report.blocked.gate_name}))
     return escalations.stop_for(report.blocked, state.policy.escalations)
 
 
-async def run_gates(state: TurnState, trigger: GateTrigger, context: dict[str, Any]) -> GateReport:
-    """The turn's frozen gates of one trigger. Scripts run in a thread, with their files read in a scope before."""
-    scripts = policy.scripts_due(state.policy, trigger, context)
-    levels = policy.level_gates(state.policy)
+async def run_gates(
+    state: TurnState, trigger: GateTrigger, context: dict[str, Any], *, without: frozenset[str] = frozenset()
+) -> GateReport:
+    """The turn's frozen gates of one trigger, less those named in `without`. Scripts run in a thread, with their files
+    read in a scope before."""
+    frozen = replace(state.policy, gates=tuple(gate for gate in state.policy.gates if gate.name not in without))
+    scripts = policy.scripts_due(frozen, trigger, context)
+    levels = policy.level_gates(frozen)
     if not scripts:
-        report = check_gates(state.policy.gates, trigger, context, level_gates=levels)
+        report = check_gates(frozen.gates, trigger, context, level_gates=levels)
     else:
-        files = await in_scope(state.tenant_id, policy.gate_files, state.policy, scripts, context)
-        report = await asyncio.to_thread(
-            check_gates, state.policy.gates, trigger, context, level_gates=levels, files=files
-        )
+        files = await in_scope(state.tenant_id, policy.gate_files, frozen, scripts, context)
+        report = await asyncio.to_thread(check_gates, frozen.gates, trigger, context, level_gates=levels, files=files)
     state.audit += report.audit
     return report
 
@@ -90,6 +97,7 @@ def _write_grant(state: TurnState, moved: AccessController) -> None:
     elif was != PUBLIC:
         record(AuditEvent.LEVEL_EXPIRED, subject=f"session:{session.pk}", data={"from": was})
     _tell_level(session)
+    session.deployment = state.session.deployment
     state.session = session
 
 

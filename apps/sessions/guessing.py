@@ -1,0 +1,104 @@
+"""How often may somebody say who they are? Counted before a check runs: per conversation, and per claimed name.
+
+Beyond a limit no identity check runs, the visitor is told to wait and a person is asked for. Without the counts (Redis
+away) none runs either: nobody gets a level that way, and the turn goes on. A name is kept as a hash, for a day at most.
+Called by the input gates only.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from django.core.cache import cache
+
+from apps.audit.enums import AuditEvent
+from apps.gates.claims import Claim
+from apps.gates.enums import GateTrigger
+from apps.gates.providers import claim_for
+from apps.sessions.state import Stop, TurnState
+from kernel import throttle
+from kernel.canonical import sha256_hex
+from kernel.throttle import Limit
+
+_log = logging.getLogger(__name__)
+
+WINDOW_SECONDS, DAY_SECONDS = 15 * 60, 24 * 60 * 60
+MAX_PER_CONVERSATION = 5
+MAX_PER_NAME = 5
+MAX_PER_NAME_A_DAY = 20
+
+WAIT = (
+    "That was tried too often, so I have not checked it. Please wait at least a quarter of an hour before you try again"
+    ", or talk to a person: I have asked a colleague to look in here."
+)
+CANNOT_CHECK = "I cannot check who you are at the moment. Please try again in a few minutes, or ask for a person."
+
+
+@dataclass(frozen=True)
+class Guess:
+    """The claim of one message. `gates` would check it; `counted` is what it was counted under, `stop` is set when it
+    must not be checked."""
+
+    gates: frozenset[str] = frozenset()
+    counted: tuple[Limit, ...] = ()
+    stop: Stop | None = None
+
+
+async def begin(state: TurnState, context: Mapping[str, Any]) -> Guess:
+    """Count the claim that the message makes, if it makes one."""
+    gates = (gate for gate in state.policy.gates if gate.on == GateTrigger.EVERY_USER_MESSAGE)
+    claims = {gate.name: claim for gate in gates if (claim := claim_for(gate, context))}
+    return await asyncio.to_thread(_counted, state, claims) if claims else Guess()
+
+
+async def passed(guess: Guess) -> None:
+    """It was no guess: it does not count."""
+    if guess.counted:
+        await asyncio.to_thread(_forgiven, guess)
+
+
+def _counted(state: TurnState, claims: Mapping[str, Claim]) -> Guess:
+    gates, limits = frozenset(claims), _limits(state, tuple(claims.values()))
+    try:
+        # A turn that broke off and is made again makes no new guess.
+        if cache.get(_key_of_message(state)):
+            return Guess(gates)
+        used_up = throttle.begin(limits)
+        if used_up is None:
+            cache.set(_key_of_message(state), 1, WINDOW_SECONDS)
+            return Guess(gates, limits)
+    except Exception as error:  # noqa: BLE001 (whatever the cache raises: what cannot be counted is not checked)
+        _log.warning("identity_not_counted session=%s error=%s", state.session.pk, type(error).__name__)
+        return _held(state, gates, by="unavailable", stop=Stop("identity:unavailable", CANNOT_CHECK))
+    by = "conversation" if used_up is limits[0] else "name"
+    return _held(state, gates, by=by, stop=Stop("identity:throttled", WAIT, wants_person=True))
+
+
+def _forgiven(guess: Guess) -> None:
+    try:
+        throttle.take_back(guess.counted)
+    except Exception as error:  # noqa: BLE001 (the cache is away; the check has passed all the same)
+        _log.warning("identity_count_kept error=%s", type(error).__name__)
+
+
+def _held(state: TurnState, gates: frozenset[str], *, by: str, stop: Stop) -> Guess:
+    state.audit.append((AuditEvent.IDENTITY_THROTTLED, {"by": by}))
+    return Guess(gates, stop=stop)
+
+
+def _limits(state: TurnState, claims: tuple[Claim, ...]) -> tuple[Limit, ...]:
+    """The conversation's first: a conversation that is used up can use up nobody's name any more."""
+    conversation = Limit(f"identity:{state.tenant_id}:session:{state.session.pk}", MAX_PER_CONVERSATION, WINDOW_SECONDS)
+    names = dict.fromkeys(sha256_hex(f"{state.tenant_id}\n{claim.likeness}")[:32] for claim in claims)
+    keys = [f"identity:{state.tenant_id}:name:{name}" for name in names]
+    soon = [Limit(key, MAX_PER_NAME, WINDOW_SECONDS) for key in keys]
+    daily = [Limit(f"{key}:day", MAX_PER_NAME_A_DAY, DAY_SECONDS) for key in keys]
+    return (conversation, *soon, *daily)
+
+
+def _key_of_message(state: TurnState) -> str:
+    return f"identity:{state.tenant_id}:message:{state.session.pk}:{state.message.seq}"
