@@ -13,8 +13,9 @@ from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.urls import reverse
 
+from apps.console.members import TENANT_IN_SESSION
 from apps.tenants.enums import Role
-from apps.tenants.queries import membership_of
+from apps.tenants.queries import memberships_of
 from kernel.errors import SilasError
 from kernel.tenancy import platform_scope, tenant_scope
 
@@ -53,12 +54,19 @@ class SilasAdminSite(AdminSite):
 
 
 def _own_tenant(request: HttpRequest) -> Any:
-    """The tenant that the person owns, looked up once a request and before its scope is open."""
+    """The tenant that the person owns, looked up once a request and before its scope is open. Of several it is the one
+    that is open at the console, else the oldest.
+    """
     known: dict[str, Any] = request.__dict__
     if "owned_tenant" not in known:
-        membership = membership_of(request.user, roles=(Role.OWNER,)) if request.user.is_authenticated else None
-        known["owned_tenant"] = membership.tenant_id if membership else None
+        known["owned_tenant"] = _chosen(request) if request.user.is_authenticated else None
     return known["owned_tenant"]
+
+
+def _chosen(request: HttpRequest) -> Any:
+    owned = [one.tenant_id for one in memberships_of(request.user) if one.role == Role.OWNER]
+    opened = request.session.get(TENANT_IN_SESSION, "")
+    return next((one for one in owned if str(one) == opened), None) or next(iter(owned), None)
 
 
 def _scope(request: HttpRequest) -> AbstractContextManager[Any] | None:

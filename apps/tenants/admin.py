@@ -11,9 +11,10 @@ from typing import Any, ClassVar
 from django import forms
 from django.contrib import admin, messages
 from django.contrib.auth.admin import UserAdmin
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
+from django.template.response import TemplateResponse
+from django.utils.cache import add_never_cache_headers
 
-from apps.audit.admin import ReadOnlyAdmin
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.tenants import services
@@ -98,8 +99,27 @@ def _write_down(request: HttpRequest, row: Any, change: str) -> None:
     record(AuditEvent.ADMIN_CHANGED, actor=_actor(request), subject=f"row:{row.pk}", data=data)
 
 
+class DeploymentForm(TenantRowForm):
+    class Meta:
+        help_texts: ClassVar = {
+            "allowed_origins": 'Sites that may show the widget, exactly: ["https://www.example.com"]',
+            "theme": 'Accent, mode, position and font: {"accent": "#1f5f8b", "mode": "auto"}',
+            "suggestions": 'What a visitor may press instead of typing: ["Where is my order?"]',
+            "active_goal_id": "The id of the goal whose levels and rules govern the conversations",
+        }
+
+    def clean(self) -> dict[str, Any]:
+        cleaned = super().clean()
+        for name, problem in services.deployment_problems(cleaned).items():
+            self.add_error(name, problem)
+        return cleaned
+
+
 @admin.register(Deployment)
 class DeploymentAdmin(TenantRowAdmin):
+    """A deployment is switched off, not deleted: its conversations stay where they were held."""
+
+    form = DeploymentForm
     list_display = ("title", "slug", "public_key", "enabled")
     list_filter = ("enabled",)
     search_fields = ("title", "slug", "public_key")
@@ -108,6 +128,9 @@ class DeploymentAdmin(TenantRowAdmin):
         ("How it looks and sounds", {"fields": ("greeting", "suggestions", "theme", "persona")}),
         ("What answers", {"fields": ("model_names", "active_goal_id")}),
     ]
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
 
 
 class MembershipForm(TenantRowForm):
@@ -159,15 +182,49 @@ class MembershipAdmin(TenantRowAdmin):
 
 
 @admin.register(ApiKey)
-class ApiKeyAdmin(ReadOnlyAdmin):
+class ApiKeyAdmin(TenantRowAdmin):
+    """Made here, shown once in the answer itself (no cookie, no message store), revoked here; never changed."""
+
     list_display = ("name", "prefix", "created_at", "revoked_at")
-    exclude = ("hashed",)
+    fields = ("name",)
+    actions = ("revoke",)
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return obj is None and super().has_change_permission(request)
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
+        return super().get_fieldsets(request) if obj is None else [(None, {"fields": self.list_display})]
+
+    def save_model(self, request: HttpRequest, obj: ApiKey, form: Any, change: bool) -> None:
+        with tenant_scope(obj.tenant_id):
+            made = services.create_api_key(obj.name, actor=_actor(request))
+        obj.pk, request.__dict__["api_key"] = made.row.pk, made
+
+    def response_add(self, request: HttpRequest, obj: ApiKey, post_url_continue: str | None = None) -> HttpResponse:
+        shown = {**self.admin_site.each_context(request), "opts": self.opts, "made": request.__dict__["api_key"]}
+        response = TemplateResponse(request, "admin/tenants/apikey/made.html", {**shown, "title": "The new API key"})
+        add_never_cache_headers(response)
+        return response
+
+    @admin.action(description="Revoke the chosen keys", permissions=["change"])
+    def revoke(self, request: HttpRequest, queryset: Any) -> None:
+        for row in queryset:
+            with tenant_scope(row.tenant_id):
+                services.revoke_api_key(row, actor=_actor(request))
 
 
 @admin.register(Tenant)
 class TenantAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
     list_display = ("name", "slug", "timezone", "created_at")
     search_fields = ("name", "slug")
+
+    def save_model(self, request: HttpRequest, obj: Tenant, form: Any, change: bool) -> None:
+        super().save_model(request, obj, form, change)
+        with tenant_scope(obj):
+            _write_down(request, obj, "changed" if change else "added")
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False

@@ -13,18 +13,6 @@ from kernel.errors import SilasError
 from kernel.tenancy import lookup_scope
 
 
-def membership_of(user: Any, *, tenant_slug: str = "", roles: Collection[str] = ()) -> Membership | None:
-    """The user's membership (in the named tenant, with one of the roles), oldest first; None when there is none."""
-    with lookup_scope(str(user.pk)):
-        found = Membership.objects.select_related("tenant").filter(user_id=user.pk).order_by("created_at")
-        if tenant_slug:
-            found = found.filter(tenant__slug=tenant_slug)
-        if roles:
-            found = found.filter(role__in=roles)
-        membership: Membership | None = found.first()
-        return membership
-
-
 def memberships_of(user: Any) -> list[Membership]:
     """All of the user's memberships with their tenants, oldest first."""
     with lookup_scope(str(user.pk)):

@@ -73,8 +73,8 @@ def origins_problem(listed: Any) -> str:
     """A list of exact origins: https, or http on this machine only."""
     if not isinstance(listed, list):
         return 'Give a list, such as ["https://www.example.com"].'
-    wrong = next((one for one in listed if not _is_exact_origin(one)), None)
-    return "" if wrong is None else f"{_shown(wrong)} is not an exact origin, such as https://www.example.com."
+    wrong = [one for one in listed if not _is_exact_origin(one)]
+    return f"{_shown(wrong[0])} is not an exact origin, such as https://www.example.com." if wrong else ""
 
 
 def _is_exact_origin(text: Any) -> bool:
@@ -107,8 +107,8 @@ def models_problem(names: Any, *, knows_model: Callable[[str], bool]) -> str:
     """One known model for each role, and no other role."""
     if not isinstance(names, dict) or set(names) != set(MODEL_ROLES):
         return f"Name a model for each of {', '.join(MODEL_ROLES)}, such as builtin:grounded."
-    wrong = next((one for one in names.values() if not (isinstance(one, str) and knows_model(one))), None)
-    return "" if wrong is None else f"{_shown(wrong)} is not a known model, such as builtin:grounded or openai:NAME."
+    wrong = [one for one in names.values() if not (isinstance(one, str) and knows_model(one))]
+    return f"{_shown(wrong[0])} is not a known model, such as builtin:grounded or openai:NAME." if wrong else ""
 
 
 def _shown(value: Any) -> str:

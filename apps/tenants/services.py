@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.contrib.auth.tokens import default_token_generator
+from django.core.exceptions import ValidationError
+from django.core.validators import validate_email
 from django.db import transaction
 from django.urls import reverse
 from django.utils.encoding import force_bytes
@@ -80,8 +82,9 @@ def add_member(
     email: str, *, role: Role, full_name: str = "", password: str | None = None, actor: str = "system"
 ) -> NewMember:
     """Make the person with this address a member of the scope's tenant. `full_name` and `password` are for an account
-    that is not there yet. Raises `SilasError("member_exists")` 409.
+    that is not there yet. Raises `SilasError("invalid_email")`, and `SilasError("member_exists")` 409.
     """
+    _check_email(email)
     user, is_new = _account(email, full_name=full_name, password=password)
     membership, joined = Membership.objects.get_or_create(user=user, defaults={"role": role})
     if not joined:
@@ -94,6 +97,13 @@ def change_role(membership: Membership, role: Role, *, actor: str = "system") ->
     if Membership.objects.filter(pk=membership.pk).exclude(role=role).update(role=role):
         data = {"role": str(role)}
         record(AuditEvent.ROLE_CHANGED, actor=actor, subject=f"user:{membership.user_id}", data=data)
+
+
+def _check_email(email: str) -> None:
+    try:
+        validate_email(email)
+    except ValidationError:
+        raise SilasError("invalid_email", f"{email[:80]!r} is not an e-mail address.") from None
 
 
 def _account(email: str, *, full_name: str, password: str | None) -> tuple[User, bool]:
@@ -169,7 +179,7 @@ def revoke_api_key(row: ApiKey, *, actor: str = "system") -> bool:
     mine = ApiKey.objects.filter(pk=row.pk)
     if not mine.exists():
         raise NotFound("API key")
-    revoked = mine.filter(revoked_at=None).update(revoked_at=now()) == 1
+    revoked: bool = mine.filter(revoked_at=None).update(revoked_at=now()) == 1
     if revoked:
         record(AuditEvent.API_KEY_REVOKED, actor=actor, subject=f"api_key:{row.pk}")
     return revoked

@@ -15,7 +15,8 @@ from apps.audit.enums import AuditEvent
 from apps.audit.models import AuditEntry
 from apps.gates.models import Gate
 from apps.guard.models import Budget
-from apps.tenants.models import Deployment, Membership, User
+from apps.tenants.models import ApiKey, Deployment, Membership, User
+from apps.tenants.queries import api_key
 from kernel.tenancy import tenant_scope
 from kernel.tenancy.models import TenantManager
 from tests.factories.approvals import make_plan, make_token
@@ -221,3 +222,118 @@ def test_owner_elsewhere_has_no_rights_here(keeper: Client, tenant: Any, other_t
     mine, theirs = make_deployment(other_tenant), make_deployment(tenant)
     page = _browser(person).get(_page(Deployment, "changelist")).content.decode()
     assert mine.public_key in page and theirs.public_key not in page
+
+
+def test_owner_of_two_tenants_administers_the_one_open_at_the_console(tenant: Any, other_tenant: Any) -> None:
+    person = make_member(tenant, "owner")
+    with tenant_scope(other_tenant):
+        Membership.objects.create(user=person, role="owner")
+    mine, theirs = make_deployment(other_tenant), make_deployment(tenant)
+    browser = _browser(person)
+    browser.post(reverse("console-tenant"), {"tenant": other_tenant.slug})
+    page = browser.get(_page(Deployment, "changelist")).content.decode()
+    assert mine.public_key in page and theirs.public_key not in page
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "reason"),
+    [
+        ("allowed_origins", '["http://shop.test"]', "not an exact origin"),
+        ("theme", '{"accent": "red"}', "must be a colour"),
+        ("suggestions", '"x"', "Give a list"),
+        ("model_names", '{"proxy": "nobody:x", "planner": "builtin:grounded", "executor": "x"}', "not a known model"),
+    ],
+)
+def test_deployment_that_makes_no_sense_is_refused(keeper: Client, field: str, value: str, reason: str) -> None:
+    page = keeper.post(_page(Deployment, "add"), {**_deployment_fields(), field: value})
+    assert page.status_code == 200 and reason in page.content.decode()
+
+
+def test_deployment_is_switched_off_not_deleted(root: Client, deployment: Any) -> None:
+    assert root.post(_page(Deployment, "delete", deployment.pk), {"post": "yes"}).status_code == 403
+
+
+def _key_in(page: str) -> str:
+    found = re.search(r"sk_[A-Za-z0-9_-]{43}", page)
+    return found[0] if found else ""
+
+
+@pytest.fixture
+def new_key(keeper: Client) -> str:
+    return _key_in(keeper.post(_page(ApiKey, "add"), {"name": "Website"}).content.decode())
+
+
+def test_new_api_key_is_shown_and_opens_its_tenant(new_key: str, tenant: Any) -> None:
+    found = api_key(new_key)
+    assert found is not None and found.tenant == tenant
+
+
+def test_api_key_is_never_shown_again(new_key: str, keeper: Client, tenant: Any) -> None:
+    with tenant_scope(tenant):
+        row = ApiKey.objects.get()
+    pages = [keeper.get(_page(ApiKey, "changelist")), keeper.get(_page(ApiKey, "change", row.pk))]
+    pages.append(keeper.get(_page(ApiKey, "history", row.pk)))
+    assert [new_key in page.content.decode() or row.hashed in page.content.decode() for page in pages] == [False] * 3
+
+
+def test_answer_with_an_api_key_is_never_kept(keeper: Client) -> None:
+    answer = keeper.post(_page(ApiKey, "add"), {"name": "Website"})
+    assert "no-store" in answer["Cache-Control"] and not _key_in(str(answer.cookies))
+
+
+def test_api_key_made_by_a_superuser_belongs_to_the_chosen_tenant(root: Client, other_tenant: Any) -> None:
+    page = root.post(_page(ApiKey, "add"), {"name": "Website", "tenant": other_tenant.pk})
+    found = api_key(_key_in(page.content.decode()))
+    assert found is not None and found.tenant == other_tenant
+
+
+def test_api_key_cannot_be_changed(new_key: str, keeper: Client, tenant: Any) -> None:
+    with tenant_scope(tenant):
+        row = ApiKey.objects.get()
+    assert keeper.post(_page(ApiKey, "change", row.pk), {"name": "Other"}).status_code == 403
+
+
+def test_chosen_api_key_is_revoked(new_key: str, keeper: Client, tenant: Any) -> None:
+    with tenant_scope(tenant):
+        row = ApiKey.objects.get()
+    keeper.post(_page(ApiKey, "changelist"), {"action": "revoke", "_selected_action": [str(row.pk)]})
+    assert api_key(new_key) is None
+
+
+def test_foreign_api_key_cannot_be_revoked(new_key: str, tenant: Any, other_tenant: Any) -> None:
+    with tenant_scope(tenant):
+        row = ApiKey.objects.get()
+    stranger = _browser(make_member(other_tenant, "owner"))
+    stranger.post(_page(ApiKey, "changelist"), {"action": "revoke", "_selected_action": [str(row.pk)]})
+    assert api_key(new_key) is not None
+
+
+@pytest.mark.parametrize("model", TENANT_MODELS, ids=_label)
+def test_no_page_of_an_owner_names_another_tenant(keeper: Client, other_tenant: Any, model: Any) -> None:
+    """Neither lists, nor filters, nor what can be chosen."""
+    foreign = make_deployment(other_tenant, title=f"Foreign {uuid4().hex}")
+    pages = [keeper.get(_page(model, name)).content.decode() for name in ("changelist", "add")]
+    assert [foreign.title in page or other_tenant.name in page for page in pages] == [False, False]
+
+
+@pytest.mark.parametrize("query", ["tenant__slug__startswith=t", "user__password__startswith=p"])
+def test_list_cannot_be_asked_about_what_it_does_not_show(keeper: Client, query: str) -> None:
+    assert keeper.get(f"{_page(Membership, 'changelist')}?{query}").status_code in (302, 400)
+
+
+@pytest.mark.parametrize("who", ["approver", "agent", "viewer", "stranger"])
+@pytest.mark.parametrize("model", MODELS, ids=_label)
+def test_others_see_no_list(who: str, model: Any, request: Any) -> None:
+    assert _browser(request.getfixturevalue(who)).get(_page(model, "changelist")).status_code == 403
+
+
+@pytest.mark.parametrize("model", PLATFORM_MODELS, ids=_label)
+def test_owner_cannot_add_to_the_platform(keeper: Client, model: Any) -> None:
+    assert keeper.post(_page(model, "add"), {}).status_code == 403
+
+
+def test_person_loses_their_rights_with_the_role(owner: Any, tenant: Any) -> None:
+    browser = _browser(owner)
+    with tenant_scope(tenant):
+        Membership.objects.filter(user=owner).update(role="viewer")
+    assert browser.get(reverse("admin:index")).status_code == 403

@@ -6,7 +6,7 @@ from argparse import ArgumentParser
 
 from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError
-from django.core.validators import MaxLengthValidator, validate_email, validate_slug
+from django.core.validators import MaxLengthValidator, validate_slug
 
 from apps.tenants.services import create_tenant, welcome_path
 from kernel.errors import SilasError
@@ -28,7 +28,6 @@ class Command(BaseCommand):
         try:
             validate_slug(slug)
             MaxLengthValidator(60)(slug)
-            validate_email(owner_email)
             owner = create_tenant(slug, name=(name or slug)[:120], owner_email=owner_email).membership.user
         except (ValidationError, SilasError) as refusal:
             raise CommandError("; ".join(getattr(refusal, "messages", [str(refusal)]))) from None
