@@ -5,6 +5,8 @@ Counts live in the cache and run out by themselves; nothing here tells whether a
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from django.core.cache import cache
 
 from kernel.canonical import sha256_hex
@@ -22,7 +24,8 @@ def is_throttled(address: str, account: str) -> bool:
 def note_failure(address: str, account: str) -> None:
     for key in _limits(address, account):
         cache.add(key, 0, WINDOW_SECONDS)
-        cache.incr(key)
+        with suppress(ValueError):  # it ran out in between: then it was the last of an old window
+            cache.incr(key)
 
 
 def forget_failures(address: str, account: str) -> None:

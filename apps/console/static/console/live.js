@@ -8,6 +8,11 @@ let tries = 0;
 let pending = new Set();
 let timer;
 
+/* A part of the page that is gone has no use for the answer it was waiting for. */
+export function forgetTheGone() {
+  document.addEventListener("htmx:beforeCleanupElement", (event) => htmx.trigger(event.target, "htmx:abort"));
+}
+
 export function listen() {
   const socket = new WebSocket(`${location.protocol.replace("http", "ws")}//${location.host}/ws/console/`);
   socket.addEventListener("message", (event) => hear(JSON.parse(event.data)));

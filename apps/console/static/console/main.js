@@ -1,7 +1,7 @@
 /* What does the console's page do by itself? Keeps up with what changed, listens to keys, keeps times fresh, guards the
    slide, and says when a press did not reach us. Without this file every page and form still works. */
 
-import { listen } from "./live.js";
+import { forgetTheGone, listen } from "./live.js";
 import { watchKeys } from "./keys.js";
 import { watchLog } from "./log.js";
 import { watchRefusals } from "./refusals.js";
@@ -13,4 +13,5 @@ watchKeys();
 watchSlides();
 watchLog();
 keepTimes();
+forgetTheGone();
 listen();
