@@ -1,4 +1,5 @@
-"""What does a web process do beside answering? It finishes turns that a dead process left, and signs checkpoints.
+"""What does a web process do beside answering? It finishes turns that a dead process left, brings presences up to date
+that missed a live frame, and signs checkpoints.
 
 Daphne has no lifespan events, so the first request or socket starts the loops; `manage.py up` asks for /health/ready,
 so that one always comes.
@@ -14,7 +15,7 @@ from typing import Any
 from django.conf import settings
 
 from apps.audit.checkpoints import write_checkpoints
-from apps.sessions import runner
+from apps.sessions import catch_up, runner
 from kernel.tenancy import in_thread
 
 _log = logging.getLogger(__name__)
@@ -36,6 +37,7 @@ def with_background(application: Any) -> _Application:
 def _start() -> None:
     loop = asyncio.get_running_loop()
     _running.add(loop.create_task(_every(settings.TURN_SWEEP_SECONDS, runner.pick_up_waiting)))
+    _running.add(loop.create_task(_every(settings.PRESENCE_SWEEP_SECONDS, catch_up.sweep)))
     if settings.SILAS_SIGNING_KEY:
         _running.add(loop.create_task(_every(settings.CHECKPOINT_SECONDS, lambda: in_thread(write_checkpoints))))
 

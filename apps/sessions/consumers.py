@@ -1,8 +1,8 @@
 """One live socket of one visitor: a presence. Checks who speaks, passes messages in, sends every recorded frame once.
 
 The first frame (or the `bearer.` subprotocol) authenticates within five seconds. Recorded frames leave in `seq`
-order: what a live poke skipped is read from the rows. A bad frame is answered and the socket stays; codes are those
-of the contract.
+order: what a live poke skipped is read from the rows, now or by the sweep (`catch_up`). A bad frame is answered and the
+socket stays; codes are those of the contract, and 1013 where database or Redis are away: come back later.
 """
 
 from __future__ import annotations
@@ -12,13 +12,12 @@ import contextlib
 import json
 import logging
 from typing import Any
-from urllib.parse import urlsplit
 
 from channels.generic.websocket import AsyncWebsocketConsumer
 from django.db import Error as DatabaseError
 from pydantic import ValidationError
 
-from apps.sessions import presence, rules, runner, services, tokens
+from apps.sessions import catch_up, presence, rules, runner, services, tokens
 from apps.sessions.schemas import (
     MAX_FRAME_BYTES,
     VISITOR_FRAME,
@@ -27,8 +26,10 @@ from apps.sessions.schemas import (
     Busy,
     MessageFrame,
     TypingFrame,
+    client_id_of,
 )
-from apps.tenants.queries import deployment_by_key
+from apps.widgets import rules as sites
+from apps.widgets.queries import open_deployment
 from kernel import live
 from kernel import presence as sockets
 from kernel.errors import SilasError
@@ -37,43 +38,51 @@ from kernel.tenancy import in_scope, in_thread
 _log = logging.getLogger(__name__)
 
 AUTH_SECONDS = 5
-NOT_AUTHENTICATED, FORBIDDEN, TOO_LARGE = 4001, 4003, 1009
+NOT_AUTHENTICATED, FORBIDDEN, TOO_LARGE, TRY_LATER = 4001, 4003, 1009, 1013
 UNAVAILABLE_RETRY_SECONDS = 2
+UNAVAILABLE = "We cannot take messages for a moment. Yours was not stored; it will be sent again."
 
 
 class VisitorConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels has no types
     visitor: tokens.Visitor | None = None
-    counted = False
     last_seq = 0
     epoch = 0
     _auth_timer: asyncio.TimerHandle | None = None
 
     # -- coming and going ------------------------------------------------------------------------------------------
 
-    async def connect(self) -> None:
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """However the socket ends, by a fault of ours too, nobody is present in it any more."""
         live.serve_from(asyncio.get_running_loop())
         sockets.presence_opened()
-        self.counted = True
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            sockets.presence_closed()
+            catch_up.left(self)
+            if self._auth_timer:
+                self._auth_timer.cancel()
+
+    async def connect(self) -> None:
         bearer = next((name for name in self.scope["subprotocols"] if name.startswith("bearer.")), None)
         await self.accept(bearer)
         self.key = self.scope["url_route"]["kwargs"]["key"]
-        deployment = await in_thread(deployment_by_key, self.key)
-        if deployment is None or not deployment.enabled or not _own_origin(self.scope["headers"]):
-            await self.close(FORBIDDEN)
+        try:
+            deployment = await in_thread(open_deployment, self.key)
+        except DatabaseError:
+            await self.close(TRY_LATER)
             return
-        if bearer:
+        if deployment is None or not _own_origin(self.scope["headers"]):
+            await self.close(FORBIDDEN)
+        elif bearer:
             await self._authenticate(AuthFrame(type="auth", token=bearer.removeprefix("bearer.")))
         elif self.visitor is None:
             loop = asyncio.get_running_loop()
             self._auth_timer = loop.call_later(AUTH_SECONDS, lambda: loop.create_task(self._too_late()))
 
     async def disconnect(self, code: int) -> None:
-        if self._auth_timer:
-            self._auth_timer.cancel()
-        if self.counted:
-            sockets.presence_closed()
         if self.visitor:
-            await self.channel_layer.group_discard(rules.group_of(self.visitor.session_id), self.channel_name)
+            await live.leave(rules.group_of(self.visitor.session_id), self.channel_name)
 
     async def _too_late(self) -> None:
         if self.visitor is None:
@@ -85,13 +94,16 @@ class VisitorConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels
         if visitor is None or visitor.deployment_key != self.key:
             await self.close(NOT_AUTHENTICATED)
             return
-        await self.channel_layer.group_add(rules.group_of(visitor.session_id), self.channel_name)
+        if not await live.join(rules.group_of(visitor.session_id), self.channel_name):
+            await self.close(TRY_LATER)
+            return
         try:
             arrival = await in_scope(visitor.tenant_id, presence.arrive, visitor, frame.after_seq)
-        except SilasError:
-            await self.close(FORBIDDEN)
+        except (SilasError, DatabaseError) as error:
+            await self.close(FORBIDDEN if isinstance(error, SilasError) else TRY_LATER)
             return
         self.visitor, self.epoch, self.last_seq = visitor, arrival.epoch, frame.after_seq
+        catch_up.entered(self)
         await self._send(arrival.ready)
         for missed in arrival.missed:
             await self._deliver(missed)
@@ -102,17 +114,17 @@ class VisitorConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels
         if len((text_data or "").encode()) + len(bytes_data or b"") > MAX_FRAME_BYTES:
             await self.close(TOO_LARGE)
             return
+        frame: Any = None
         try:
-            await self._handle(text_data or "")
+            frame = _parse(text_data or "")
+            await self._handle(frame)
         except SilasError as error:
-            await self._error(error.code, error.message, **error.extra)
+            await self._error(error.code, error.message, **(_named(frame) | error.extra))
         except DatabaseError:
-            _log.exception("visitor_frame_failed")
-            message = "We cannot take messages for a moment. Yours was not stored; it will be sent again."
-            await self._error("unavailable", message, retry_after=UNAVAILABLE_RETRY_SECONDS)
+            _log.warning("visitor_frame_failed", exc_info=True)
+            await self._error("unavailable", UNAVAILABLE, retry_after=UNAVAILABLE_RETRY_SECONDS, **_named(frame))
 
-    async def _handle(self, text: str) -> None:
-        frame = _parse(text, authenticated=self.visitor is not None)
+    async def _handle(self, frame: Any) -> None:
         if isinstance(frame, AuthFrame):
             if self.visitor is None:
                 await self._authenticate(frame)
@@ -122,7 +134,7 @@ class VisitorConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels
             await self._message(frame, self.visitor)
         elif isinstance(frame, TypingFrame):
             event = {"type": "chat.typing", "sender": "visitor", "from": self.channel_name}
-            await self.channel_layer.group_send(rules.group_of(self.visitor.session_id), event)
+            await live.send(rules.group_of(self.visitor.session_id), event)
 
     async def _message(self, frame: MessageFrame, visitor: tokens.Visitor) -> None:
         accepted = await in_scope(
@@ -130,7 +142,7 @@ class VisitorConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels
         )
         if isinstance(accepted, Busy):
             message = "Several of your messages still wait for an answer."
-            await self._error("busy_retry", message, retry_after=accepted.retry_after, client_id=frame.client_id)
+            await self._error("busy_retry", message, retry_after=accepted.retry_after, **_named(frame))
             return
         await self._send({"type": "ack", "client_id": frame.client_id, "seq": accepted.seq})
         if accepted.wakes_bot:
@@ -139,15 +151,22 @@ class VisitorConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels
     # -- to the visitor --------------------------------------------------------------------------------------------
 
     async def chat_frame(self, event: dict[str, Any]) -> None:
-        if self.visitor is None:
-            return
         frame = event["frame"]
         if frame["seq"] > self.last_seq + 1:
-            for missed in await in_scope(
-                self.visitor.tenant_id, presence.missed, self.visitor.session_id, self.last_seq
-            ):
-                await self._deliver(missed)
+            await self.catch_up()
         await self._deliver(frame)
+
+    async def catch_up(self) -> None:
+        """Send what the rows hold beyond what was sent. Safe beside itself: each frame leaves once, in its turn."""
+        if self.visitor is None:
+            return
+        try:
+            missed = await in_scope(self.visitor.tenant_id, presence.missed, self.visitor.session_id, self.last_seq)
+        except DatabaseError:
+            _log.warning("presence_not_caught_up session=%s", self.visitor.session_id)
+            return
+        for frame in missed:
+            await self._deliver(frame)
 
     async def chat_delta(self, event: dict[str, Any]) -> None:
         # A piece of a turn that began before a person took over is not shown (contract: from that commit on, nothing).
@@ -159,7 +178,7 @@ class VisitorConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels
             await self._send({"type": "typing", "sender": event["sender"]})
 
     async def _deliver(self, frame: dict[str, Any]) -> None:
-        if frame["seq"] != self.last_seq + 1:
+        if self.visitor is None or frame["seq"] != self.last_seq + 1:
             return
         self.last_seq = frame["seq"]
         if frame["type"] == "owner":
@@ -173,24 +192,29 @@ class VisitorConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels
         await self.send(text_data=json.dumps(frame))
 
 
-def _parse(text: str, *, authenticated: bool) -> Any:
+def _parse(text: str) -> Any:
     try:
         raw = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         raise SilasError("not_json", "A frame must be JSON text.") from None
     kind = raw.get("type") if isinstance(raw, dict) else None
-    if kind not in VISITOR_TYPES:
+    if not isinstance(kind, str) or kind not in VISITOR_TYPES:
         raise SilasError("unknown_type", "This type of frame is not known.")
     try:
         return VISITOR_FRAME.validate_python(raw)
     except ValidationError as error:
         first = error.errors(include_input=False, include_url=False, include_context=False)[0]
         field = str(first["loc"][-1]) if first["loc"] else "frame"
-        raise SilasError("invalid_frame", f"Field {field}: {first['msg']}.", extra={"field": field}) from None
+        extra = {"field": field, **client_id_of(raw)}
+        raise SilasError("invalid_frame", f"Field {field}: {first['msg']}.", extra=extra) from None
+
+
+def _named(frame: Any) -> dict[str, str]:
+    """Whose message an error is about, in the client's own words."""
+    return {"client_id": frame.client_id} if isinstance(frame, MessageFrame) else {}
 
 
 def _own_origin(headers: list[tuple[bytes, bytes]]) -> bool:
     """The widget's frame is served by us, so a browser's socket comes from our own origin; other clients send none."""
-    known = dict(headers)
-    origin = known.get(b"origin", b"").decode("latin-1")
-    return not origin or urlsplit(origin).netloc == known.get(b"host", b"").decode("latin-1")
+    known = {name: value.decode("latin-1") for name, value in headers}
+    return sites.origin_allowed(known.get(b"origin"), host=known.get(b"host", ""), listed=())

@@ -15,6 +15,7 @@ from contextlib import suppress
 from uuid import UUID
 
 from django.conf import settings
+from django.db import Error as DatabaseError
 
 from apps.bus import services as bus
 from apps.bus.enums import Queue
@@ -23,7 +24,7 @@ from apps.bus.schemas import Lease, LeaseLost
 from apps.sessions import turn
 from apps.sessions.state import TurnState
 from apps.tenants.queries import all_tenants
-from kernel.tenancy import in_scope, in_thread
+from kernel.tenancy import in_scope, in_scope_patiently, in_thread
 
 _log = logging.getLogger(__name__)
 CONSUMER = f"web:{socket.gethostname()[:40]}:{os.getpid()}"
@@ -38,7 +39,14 @@ def wake(tenant_id: UUID, session_id: UUID) -> None:
     if session_id not in _tasks:
         task = asyncio.get_running_loop().create_task(_drain(tenant_id, session_id))
         _tasks[session_id] = task
-        task.add_done_callback(lambda _: _tasks.pop(session_id, None))
+        task.add_done_callback(lambda _: _ended(tenant_id, session_id))
+
+
+def _ended(tenant_id: UUID, session_id: UUID) -> None:
+    """Whoever woke the conversation between the task's last look and its end has found it running."""
+    _tasks.pop(session_id, None)
+    if session_id in _woken:
+        wake(tenant_id, session_id)
 
 
 async def pick_up_waiting() -> None:
@@ -65,7 +73,11 @@ async def _drain(tenant_id: UUID, session_id: UUID) -> None:
 
 async def _one_turn(tenant_id: UUID, session_id: UUID) -> bool:
     """Run the oldest waiting turn; False when there is none for us, or it failed and waits for its next attempt."""
-    opened = await in_scope(tenant_id, turn.open_turn, session_id, consumer=CONSUMER)
+    try:
+        opened = await in_scope(tenant_id, turn.open_turn, session_id, consumer=CONSUMER)
+    except DatabaseError:
+        _log.warning("turn_not_opened session=%s", session_id, exc_info=True)
+        return False
     if opened is None:
         return False
     heart = asyncio.get_running_loop().create_task(_beat(tenant_id, opened.lease, asyncio.current_task()))
@@ -85,7 +97,7 @@ async def _one_turn(tenant_id: UUID, session_id: UUID) -> bool:
 
 async def _give_back(opened: TurnState, *, reason: str) -> None:
     try:
-        await in_scope(opened.tenant_id, turn.give_back, opened, reason=reason)
+        await in_scope_patiently(opened.tenant_id, settings.TURN_LEASE_SECONDS, turn.give_back, opened, reason=reason)
     except Exception:  # noqa: BLE001 (the database is away too: the lease runs out, and somebody tries again)
         _log.exception("turn_give_back_failed")
 

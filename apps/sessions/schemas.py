@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, TypeAdapter
 
 MAX_FRAME_BYTES = 16 * 1024
 MAX_TEXT = 4000
+MAX_CLIENT_ID = 64
+STORABLE = r"^[^\x00]*$"  # PostgreSQL keeps no NUL
 
 
 @dataclass(frozen=True)
@@ -51,8 +54,8 @@ class AuthFrame(_Frame):
 
 class MessageFrame(_Frame):
     type: Literal["message"]
-    text: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=MAX_TEXT)]
-    client_id: Annotated[str, StringConstraints(max_length=64, pattern=r"^[\w.:-]*$")] = ""
+    text: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=MAX_TEXT, pattern=STORABLE)]
+    client_id: Annotated[str, StringConstraints(max_length=MAX_CLIENT_ID, pattern=r"^[\w.:-]*$")] = ""
 
 
 class TypingFrame(_Frame):
@@ -67,3 +70,9 @@ class ReadFrame(_Frame):
 VisitorFrame = Annotated[AuthFrame | MessageFrame | TypingFrame | ReadFrame, Field(discriminator="type")]
 VISITOR_FRAME: TypeAdapter[VisitorFrame] = TypeAdapter(VisitorFrame)
 VISITOR_TYPES = frozenset({"auth", "message", "typing", "read"})
+
+
+def client_id_of(raw: Mapping[str, Any]) -> dict[str, str]:
+    """The client's own id of a frame that was refused, so that it knows which one; nothing when there is none."""
+    given = raw.get("client_id")
+    return {"client_id": given} if isinstance(given, str) and 0 < len(given) <= MAX_CLIENT_ID else {}

@@ -12,9 +12,11 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from uuid import UUID
 
+from django.conf import settings
+
 from apps.sessions.state import Stop, TurnState
 from apps.sessions.steps import answer, closing, context, input_gates, opening, output_gates, tools
-from kernel.tenancy import in_scope
+from kernel.tenancy import in_scope_patiently
 
 
 @dataclass(frozen=True)
@@ -72,13 +74,16 @@ def open_turn(session_id: UUID, *, consumer: str) -> TurnState | None:
 
 
 async def run(state: TurnState) -> None:
-    """Answer the message of an opened turn. Raises what its steps raise; the caller gives the message back."""
+    """Answer the message of an opened turn. Raises what its steps raise; the caller gives the message back.
+
+    An answer that is there waits for a database that is away: closing twice is refused by the lease's fence.
+    """
     for step in BETWEEN:
         state.step = step.name
         state.stop = await step.run(state)
         if state.stop is not None:
             break
-    await in_scope(state.tenant_id, close_turn, state)
+    await in_scope_patiently(state.tenant_id, settings.TURN_LEASE_SECONDS, close_turn, state)
 
 
 def close_turn(state: TurnState) -> None:

@@ -9,7 +9,7 @@ from kernel.tenancy.scope import (
     platform_scope,
     tenant_scope,
 )
-from kernel.tenancy.threads import in_scope, in_thread
+from kernel.tenancy.threads import in_scope, in_scope_patiently, in_thread
 
 __all__ = [
     "ScopeError",
@@ -17,6 +17,7 @@ __all__ = [
     "current_tenant_id",
     "gather_for_commit",
     "in_scope",
+    "in_scope_patiently",
     "in_thread",
     "lookup_scope",
     "platform_scope",

@@ -9,13 +9,14 @@ inside a scope.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
-from django.db import connection, transaction
+from django.db import OperationalError, connection, transaction
+from psycopg_pool import PoolTimeout
 
 from kernel.errors import SilasError
 from kernel.events import Event
@@ -122,8 +123,7 @@ def lookup_scope(key: str) -> Iterator[None]:
 @contextmanager
 def _entered(scope: Scope, outer: Scope | None) -> Iterator[None]:
     joined = connection.in_atomic_block
-    with transaction.atomic(savepoint=False):
-        _tell_database(scope)
+    with _begun(scope, joined=joined):
         token = _current.set(scope)
         try:
             yield
@@ -132,6 +132,29 @@ def _entered(scope: Scope, outer: Scope | None) -> Iterator[None]:
             _current.reset(token)
         if joined:
             _tell_database(outer or Scope())
+
+
+def _begun(scope: Scope, *, joined: bool) -> ExitStack:
+    """A transaction that serves `scope`, to be left like any other.
+
+    A pooled connection whose server has been restarted shows that at its first statement. Nothing was done on it yet,
+    so the pool is rid of all such and the transaction begins once more.
+    """
+    try:
+        return _begin(scope)
+    except OperationalError as error:
+        if joined or isinstance(error.__cause__, PoolTimeout):
+            raise
+    connection.close()
+    connection.pool.check()  # type: ignore[attr-defined]  # PostgreSQL's connections have one
+    return _begin(scope)
+
+
+def _begin(scope: Scope) -> ExitStack:
+    with ExitStack() as opened:
+        opened.enter_context(transaction.atomic(savepoint=False))
+        _tell_database(scope)
+        return opened.pop_all()
 
 
 def _flush(scope: Scope) -> None:

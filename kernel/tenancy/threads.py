@@ -9,17 +9,20 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import functools
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, ParamSpec, TypeVar
 
 from django.conf import settings
-from django.db import connection
+from django.db import InterfaceError, OperationalError, connection
 
 from kernel.tenancy.scope import tenant_scope
 
 P = ParamSpec("P")
 T = TypeVar("T")
+
+_PAUSE_SECONDS = 0.5
 
 
 @functools.cache
@@ -48,3 +51,18 @@ async def in_scope(tenant: Any, step: Callable[P, T], *args: P.args, **kwargs: P
             return step(*args, **kwargs)
 
     return await in_thread(scoped)
+
+
+async def in_scope_patiently(tenant: Any, seconds: float, step: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """`in_scope`, tried again for `seconds` while the database is away, then raising what it raised.
+
+    Only for a step that may run twice: a commit whose answer was lost with the connection may have happened.
+    """
+    give_up = time.monotonic() + seconds
+    while True:
+        try:
+            return await in_scope(tenant, step, *args, **kwargs)
+        except (OperationalError, InterfaceError):
+            if time.monotonic() >= give_up:
+                raise
+        await asyncio.sleep(_PAUSE_SECONDS)

@@ -23,7 +23,8 @@ def database(url: str, **extra: Any) -> dict[str, Any]:
 
 def databases(url: str, *, owner_url: str) -> dict[str, dict[str, Any]]:
     """`default` for the application, through a pool; `owner` for migrations only, where its address is given."""
-    pool = {"min_size": 1, "max_size": 24, "timeout": 10}
+    # A database that is away is asked for anew by whoever needs it: the pool's own retries wait longer and longer.
+    pool = {"min_size": 1, "max_size": 24, "timeout": 5, "reconnect_timeout": 2}
     found = {"default": database(url, OPTIONS={"pool": pool}, CONN_MAX_AGE=0)}
     if owner_url:
         found["owner"] = database(owner_url, CONN_MAX_AGE=0)

@@ -12,12 +12,14 @@ from channels.routing import URLRouter
 from channels.testing import WebsocketCommunicator
 from django.core.signing import TimestampSigner
 
-from apps.sessions import consumers, handoff, tokens
+from apps.sessions import catch_up, consumers, handoff, tokens
 from apps.sessions.models import ChatSession
 from apps.sessions.routing import websocket_urlpatterns
 from apps.sessions.schemas import MAX_FRAME_BYTES
+from kernel import live
+from kernel.presence import open_presences
 from kernel.tenancy import in_scope, in_thread
-from tests.factories.sessions import make_session, visitor_of
+from tests.factories.sessions import make_session, say, visitor_of
 from tests.factories.tenants import make_deployment
 
 APP = URLRouter(websocket_urlpatterns)
@@ -107,13 +109,21 @@ async def test_unknown_deployment_closes_4003(database: None) -> None:
     assert await socket.close_code() == 4003
 
 
+@pytest.mark.parametrize("key", ["%00", "a" * 300, "%F0%9F%92%A5"])
+async def test_key_that_cannot_be_one_closes_4003(database: None, key: str) -> None:
+    socket = Socket(APP, f"/ws/widget/{key}/", headers=[(b"host", b"testserver")])
+    await socket.connect()
+    assert await socket.close_code() == 4003
+
+
 async def test_disabled_deployment_closes_4003(tenant: Any) -> None:
     socket = await _open(await in_thread(make_deployment, tenant, enabled=False))
     assert await socket.close_code() == 4003
 
 
-async def test_foreign_origin_closes_4003(deployment: Any) -> None:
-    socket = await _open(deployment, headers=[(b"host", b"testserver"), (b"origin", b"http://evil.test")])
+@pytest.mark.parametrize("origin", [b"http://evil.test", b"null", b"http://[", b"http://site.test"])
+async def test_foreign_origin_closes_4003(deployment: Any, origin: bytes) -> None:
+    socket = await _open(deployment, headers=[(b"host", b"testserver"), (b"origin", origin)])
     assert await socket.close_code() == 4003
 
 
@@ -134,6 +144,13 @@ async def test_frame_over_16_kib_closes_1009(deployment: Any, session: ChatSessi
         ('{"type": "message", "text": "  "}', "invalid_frame"),
         ('{"type": "message", "text": 5}', "invalid_frame"),
         ('{"type": "message", "text": "hi", "client_id": "<script>"}', "invalid_frame"),
+        ('{"type": "message", "text": "a\\u0000b"}', "invalid_frame"),
+        ('{"type": "message", "text": "a\\ud800b"}', "invalid_frame"),
+        ('{"type": "read", "seq": 1e400}', "invalid_frame"),
+        ('{"type": []}', "unknown_type"),
+        ('{"type": {"a": 1}}', "unknown_type"),
+        ("[" * 16_000, "not_json"),
+        ('{"type": "read", "seq": ' + "9" * 5000 + "}", "not_json"),
     ],
 )
 async def test_bad_frame_is_answered_and_the_socket_stays(
@@ -145,6 +162,13 @@ async def test_bad_frame_is_answered_and_the_socket_stays(
     error = await socket.frame()
     await socket.send_frame(type="message", text="hello", client_id="a")
     assert (error["type"], error["code"], (await socket.frames_until("ack"))[-1]["seq"]) == ("error", code, 1)
+
+
+async def test_refused_message_is_named_by_its_client_id(deployment: Any, session: ChatSession) -> None:
+    socket = await _present(deployment, session)
+    await socket.frame()
+    await socket.send_frame(type="message", text="", client_id="a")
+    assert (await socket.frame())["client_id"] == "a"
 
 
 async def test_message_frame_reaches_another_presence(deployment: Any, session: ChatSession) -> None:
@@ -191,9 +215,39 @@ async def test_delta_of_an_older_epoch_is_not_shown(deployment: Any, session: Ch
     assert await socket.receive_nothing(timeout=0.3)
 
 
-async def test_twenty_sockets_count_in_health(deployment: Any) -> None:
-    from kernel.presence import open_presences
+async def test_frames_whose_pokes_were_lost_are_sent_by_the_sweep_in_order_once(
+    deployment: Any, session: ChatSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    socket = await _present(deployment, session)
+    await socket.frame()
+    with monkeypatch.context() as redis_is_away:
+        redis_is_away.setattr(live, "_quiet_until", float("inf"))
+        for text in ("one", "two"):
+            await in_thread(say, session, text)
+    assert await socket.receive_nothing(timeout=0.2)
+    await asyncio.gather(catch_up.sweep(), catch_up.sweep())
+    assert [(await socket.frame())["seq"] for _ in range(2)] == [1, 2]
+    assert await socket.receive_nothing(timeout=0.2)
 
+
+async def test_presence_that_left_is_not_swept(deployment: Any, session: ChatSession) -> None:
+    socket = await _present(deployment, session)
+    await socket.frame()
+    await socket.disconnect()
+    assert not catch_up._present
+
+
+async def test_socket_that_ended_by_a_fault_of_ours_is_not_counted(deployment: Any, session: ChatSession) -> None:
+    before = open_presences()
+    socket = await _present(deployment, session)
+    await socket.frame()
+    await socket.send_input({"type": "websocket.unheard-of"})
+    with pytest.raises(ValueError, match="handler"):
+        await socket.receive_output(timeout=5)
+    assert (open_presences(), len(catch_up._present)) == (before, 0)
+
+
+async def test_twenty_sockets_count_in_health(deployment: Any) -> None:
     before = open_presences()
     sockets = await asyncio.gather(*[_open(deployment) for _ in range(20)])
     assert open_presences() - before == 20
