@@ -13,11 +13,14 @@ from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.urls import reverse
 
-from apps.console.members import TENANT_IN_SESSION
+from apps.console.members import TENANT_IN_SESSION, refused
 from apps.tenants.enums import Role
 from apps.tenants.queries import memberships_of
 from kernel.errors import SilasError
 from kernel.tenancy import platform_scope, tenant_scope
+
+
+_ORDER = ("tenants", "gates", "guard", "memory", "skills")
 
 
 class SilasAdminSite(AdminSite):
@@ -33,6 +36,11 @@ class SilasAdminSite(AdminSite):
         """There is one login, the console's, with its limit on attempts."""
         return redirect_to_login(request.GET.get("next") or reverse("admin:index"), reverse("console-login"))
 
+    def get_app_list(self, request: HttpRequest, app_label: str | None = None) -> list[Any]:
+        """What can be set comes before what can only be looked at."""
+        listed = super().get_app_list(request, app_label)
+        return sorted(listed, key=lambda app: _ORDER.index(app["app_label"]) if app["app_label"] in _ORDER else 99)
+
     def admin_view(self, view: Callable[..., HttpResponseBase], cacheable: bool = False) -> Any:
         """Every admin page runs in one scope: the platform's for a superuser, else the owner's own tenant."""
         guarded = super().admin_view(view, cacheable)
@@ -40,7 +48,7 @@ class SilasAdminSite(AdminSite):
         @wraps(guarded)
         def scoped(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
             if request.user.is_authenticated and not self.has_permission(request):
-                raise SilasError("forbidden_role", "Only an owner can administer.", status=403)
+                return refused(request, SilasError("owners_only", "Only an owner can administer.", status=403))
             scope = _scope(request)
             if scope is None:
                 return guarded(request, *args, **kwargs)

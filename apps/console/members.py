@@ -129,7 +129,7 @@ def _to_login(request: StaffRequest) -> HttpResponse:
     return redirect_to_login(request.get_full_path(), reverse("console-login"))
 
 
-def refused(request: StaffRequest, refusal: SilasError) -> HttpResponse:
+def refused(request: Any, refusal: SilasError) -> HttpResponse:
     """The refusal as a page, or for HTMX as the notice above the page."""
     if not request.htmx:
         return render(request, "console/refused.html", {"refusal": refusal}, status=refusal.status)

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 from django import forms
 from django.contrib import admin, messages
 from django.contrib.auth.admin import UserAdmin
+from django.db import models
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.utils.cache import add_never_cache_headers
@@ -50,6 +51,7 @@ class TenantRowAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
     """A row of one tenant, to be edited."""
 
     form = TenantRowForm
+    formfield_overrides: ClassVar = {models.JSONField: {"widget": forms.Textarea(attrs={"rows": 3, "cols": 80})}}
     list_select_related: ClassVar = ["tenant"]
 
     def get_exclude(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:

@@ -72,6 +72,9 @@ class Membership(TenantModel):
     class Meta(TenantModel.Meta):
         constraints: ClassVar = [models.UniqueConstraint(fields=["tenant", "user"], name="membership_once")]
 
+    def __str__(self) -> str:
+        return f"{self.user}, {self.get_role_display()}"
+
 
 def _default_models() -> dict[str, str]:
     return {"proxy": "builtin:grounded", "planner": "builtin:grounded", "executor": "builtin:grounded"}
@@ -112,3 +115,6 @@ class ApiKey(TenantModel):
     hashed = models.CharField(max_length=64, unique=True)
     created_at = models.DateTimeField(auto_now_add=True)
     revoked_at = models.DateTimeField(null=True, blank=True)
+
+    def __str__(self) -> str:
+        return self.name

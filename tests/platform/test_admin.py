@@ -84,6 +84,11 @@ def test_others_are_refused(who: str, request: Any) -> None:
     assert _browser(request.getfixturevalue(who)).get(reverse("admin:index")).status_code == 403
 
 
+def test_what_can_be_set_comes_first(keeper: Client) -> None:
+    page = keeper.get(reverse("admin:index")).content.decode()
+    assert page.index("Deployments") < page.index("Gates") < page.index("Approval tokens")
+
+
 def test_administration_without_login_leads_to_the_consoles_login(database: None) -> None:
     first = Client().get(reverse("admin:index"), follow=True)
     assert first.redirect_chain[-1][0] == f"{reverse('console-login')}?next={reverse('admin:index')}"

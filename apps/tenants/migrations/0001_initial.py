@@ -56,9 +56,6 @@ class Migration(migrations.Migration):
                 'verbose_name_plural': 'users',
                 'abstract': False,
             },
-            managers=[
-                ('objects', apps.tenants.models.EmailUserManager()),
-            ],
         ),
         migrations.CreateModel(
             name='ApiKey',
