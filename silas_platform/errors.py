@@ -1,20 +1,30 @@
-"""How does a refusal reach the caller? One JSON shape for the API, one plain page for people (contract interfaces)."""
+"""How does a refusal reach the caller? One JSON shape for the API, one plain page for people (contract interfaces).
+
+A database or Redis that is away is answered 503 `unavailable`: come back in a moment.
+"""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from typing import Any
 
+from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
+from redis.exceptions import RedisError
 from rest_framework.exceptions import APIException, ValidationError
 from rest_framework.response import Response
 from rest_framework.views import exception_handler
 
 from kernel.errors import SilasError
 
+RETRY_AFTER_SECONDS = 5
+_AWAY = (OperationalError, InterfaceError, RedisError)
+_log = logging.getLogger(__name__)
+
 
 class SilasErrorMiddleware:
-    """Turns a `SilasError` raised by a view into its answer; everything else is Django's."""
+    """Turns a `SilasError` raised by a view into its answer, and a missing database or Redis; the rest is Django's."""
 
     sync_capable = True
     async_capable = False
@@ -26,23 +36,38 @@ class SilasErrorMiddleware:
         return self.get_response(request)
 
     def process_exception(self, request: HttpRequest, error: Exception) -> HttpResponse | None:
+        if isinstance(error, _AWAY):
+            error = _unavailable(error)
         if not isinstance(error, SilasError):
             return None
         if request.path.startswith(("/api/", "/secrets/", "/mcp/")):
-            return JsonResponse(error.as_json(), status=error.status)
-        return HttpResponse(error.message, status=error.status, content_type="text/plain; charset=utf-8")
+            return JsonResponse(error.as_json(), status=error.status, headers=_headers(error))
+        plain = "text/plain; charset=utf-8"
+        return HttpResponse(error.message, status=error.status, content_type=plain, headers=_headers(error))
 
 
 def api_exception(error: Exception, context: dict[str, Any]) -> Response | None:
     """DRF's handler: every JSON error has a code, a message and extra."""
+    if isinstance(error, _AWAY):
+        error = _unavailable(error)
     if isinstance(error, SilasError):
-        return Response(error.as_json(), status=error.status)
+        return Response(error.as_json(), status=error.status, headers=_headers(error))
     response = exception_handler(error, context)
     if response is None:
         return None
     known = SilasError(_code(error), _message(error), extra=_extra(error), status=response.status_code)
     response.data = known.as_json()
     return response
+
+
+def _unavailable(error: Exception) -> SilasError:
+    _log.warning("backing_service_away error=%s", type(error).__name__, exc_info=error)
+    message = "We cannot do this for a moment. Please try again."
+    return SilasError("unavailable", message, extra={"retry_after": RETRY_AFTER_SECONDS}, status=503)
+
+
+def _headers(error: SilasError) -> dict[str, str]:
+    return {"Retry-After": str(error.extra["retry_after"])} if error.status == 503 else {}
 
 
 def _code(error: Exception) -> str:

@@ -1,0 +1,36 @@
+"""What does a caller read when a backing service is away? One shape, 503, and when to come back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.db import OperationalError, connection
+from django.test import Client
+
+from apps.tenants.models import Deployment
+
+
+@pytest.fixture
+def no_database(database: None) -> Iterator[None]:
+    def refuse(*_: Any) -> None:
+        raise OperationalError("the server closed the connection")
+
+    with connection.execute_wrapper(refuse):
+        yield
+
+
+def test_api_without_a_database_is_503_in_the_one_shape(deployment: Deployment, no_database: None) -> None:
+    answer = Client().post(f"/api/v1/widget/{deployment.public_key}/sessions", {}, content_type="application/json")
+    assert (answer.status_code, answer.json()["error"]["code"]) == (503, "unavailable")
+
+
+def test_api_without_a_database_says_when_to_come_back(deployment: Deployment, no_database: None) -> None:
+    answer = Client().post(f"/api/v1/widget/{deployment.public_key}/sessions", {}, content_type="application/json")
+    assert answer["Retry-After"] == str(answer.json()["error"]["extra"]["retry_after"])
+
+
+def test_page_without_a_database_is_503_and_shows_no_trace(no_database: None) -> None:
+    page = Client().get("/demo/somewhere/")
+    assert (page.status_code, b"closed the connection" in page.content) == (503, False)
