@@ -19,7 +19,6 @@ from apps.tenants.queries import memberships_of
 from kernel.errors import SilasError
 from kernel.tenancy import platform_scope, tenant_scope
 
-
 _ORDER = ("tenants", "gates", "guard", "memory", "skills")
 
 

@@ -35,4 +35,4 @@ def _migrated() -> bool:
 
 def _redis() -> bool:
     cache.set("health", "1", 5)
-    return cache.get("health") == "1"
+    return bool(cache.get("health") == "1")

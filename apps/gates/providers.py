@@ -133,8 +133,8 @@ class _Printed:
 
 
 def read_output(stdout: str) -> _Printed:
-    """Raises ValueError when the reserved `modified_context` line holds no JSON object, and for a key said twice: a value
-    that holds a line break must not answer for another (a customer whose name ends in `customer_id: …`)."""
+    """Raises ValueError when the reserved `modified_context` line holds no JSON object, and for a key said twice: a
+    value that holds a line break must not answer for another (a customer whose name ends in `customer_id: …`)."""
     verdict: list[str] = []
     values: dict[str, str] = {}
     changes = None

@@ -1,3 +1,5 @@
+"""In which states can a conversation, its turns and its entries be?"""
+
 from django.db.models import TextChoices
 
 
