@@ -57,14 +57,18 @@ def r5(facts: RunFacts) -> RefusalCode | None:
     return None
 
 
-def r6(facts: RunFacts, *, intent: Intent, tool: str, access: frozenset[str]) -> RefusalCode | None:
-    """Phase grant ∩ allow, less deny, ∩ access level. `allow` None narrows nothing, an empty one allows nothing."""
+def r6(
+    facts: RunFacts, *, intent: Intent, tool: str, access: frozenset[str], access_until: datetime | None = None
+) -> RefusalCode | None:
+    """Phase grant ∩ allow, less deny, ∩ access level while it lasts. `allow` None narrows nothing, an empty one allows
+    nothing. A level that ends while a turn runs allows nothing from then on, however long the model takes."""
     if intent not in PHASE_GRANTS[Phase(facts.phase)]:
         return RefusalCode.TOOL_NOT_GRANTED
     if intent in MODEL_RUNS:
         return None
     allowed = facts.allow is None or tool in facts.allow
-    if not allowed or tool in facts.deny or tool not in access:
+    expired = access_until is not None and facts.now >= access_until
+    if not allowed or tool in facts.deny or tool not in access or expired:
         return RefusalCode.TOOL_NOT_GRANTED
     return None
 

@@ -60,7 +60,8 @@ class RunRef:
 
 @dataclass(frozen=True)
 class Call:
-    """One call. `access` holds the tools that the visitor's level allows, `gates` the frozen gates of the turn or item.
+    """One call. `access` holds the tools that the visitor's level allows, until `access_until` if the level ends then;
+    `gates` are the frozen gates of the turn or item.
 
     `estimate` may be left out where calls cost nothing; for a model run None means that nobody knows the price, and the
     call is refused. `patience_seconds` bounds the dispatch.
@@ -69,6 +70,7 @@ class Call:
     tool: str
     args: Mapping[str, Any] = field(default_factory=dict)
     access: frozenset[str] = frozenset()
+    access_until: datetime | None = None
     acting: bool = False
     gates: tuple[GateSpec, ...] = ()
     estimate: Decimal | None = None

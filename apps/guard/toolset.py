@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, assert_never
 
 from jsonschema import Draft202012Validator
@@ -47,6 +48,7 @@ class GuardedToolset(AbstractToolset[Any]):
     access: frozenset[str]
     gates: tuple[GateSpec, ...] = ()
     context: Mapping[str, Any] = field(default_factory=dict)
+    access_until: datetime | None = None
     defer_acting: bool = True
     observe: Observer | None = None
 
@@ -65,7 +67,14 @@ class GuardedToolset(AbstractToolset[Any]):
             return {"refused": "invalid_arguments", "reason": wrong}
         if offered.acting and self.defer_acting:
             raise ApprovalRequired(metadata={"reason": "acting"})
-        call = Call(tool=name, args=tool_args, access=self.access, acting=offered.acting, gates=self.gates)
+        call = Call(
+            tool=name,
+            args=tool_args,
+            access=self.access,
+            access_until=self.access_until,
+            acting=offered.acting,
+            gates=self.gates,
+        )
         outcome = await guarded_call(self.run, offered.intent, call, context=self.context)
         if self.observe is not None:
             self.observe(name, tool_args, outcome)

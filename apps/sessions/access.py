@@ -59,6 +59,12 @@ class AccessController:
         until = None if seconds is None else moment + timedelta(seconds=seconds)
         return replace(self, grant=Grant(level, until, frozenset(verified), customer, customer_name))
 
+    @property
+    def subject(self) -> str:
+        """The customer for whom anything may be read or done: nobody below the level that proves who it is, so that one
+        of two required checks opens nothing yet."""
+        return "" if self.grant.level == PUBLIC else self.grant.customer
+
     def allowed_tools(self) -> frozenset[str]:
         level = self.levels.get(self.grant.level)
         return frozenset(level.tools) if level else frozenset()

@@ -17,6 +17,7 @@ from apps.bus import services as bus
 from apps.bus.enums import Kind, Queue
 from apps.bus.enums import Sender as BusSender
 from apps.sessions import chronicle, tokens
+from apps.sessions.access import PUBLIC
 from apps.sessions.enums import EntryKind, Owner, Sender
 from apps.sessions.locks import lock_session
 from apps.sessions.models import ChatSession, ChronicleEntry
@@ -119,7 +120,7 @@ def _seq_of(session: ChatSession, client_id: str) -> int | None:
 
 def _taint(session: ChatSession) -> Taint:
     """Visitors are `external` until an identity gate has verified them (architecture, mapping of owner taint)."""
-    return Taint.AUTH if session.customer and not _expired(session) else Taint.EXTERNAL
+    return Taint.AUTH if session.level != PUBLIC and not _expired(session) else Taint.EXTERNAL
 
 
 def _expired(session: ChatSession) -> bool:

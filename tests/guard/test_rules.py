@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 from uuid import UUID
@@ -96,6 +96,13 @@ def test_r6_grants_what_phase_lists_and_level_allow(
     facts: dict[str, Any], intent: str, access: set[str], expected: RefusalCode | None
 ) -> None:
     found = rules.r6(replace(FACTS, **facts), intent=Intent(intent), tool="t", access=frozenset(access))
+    assert found is expected
+
+
+@pytest.mark.parametrize(("seconds", "expected"), [(1, None), (0, RefusalCode.TOOL_NOT_GRANTED)])
+def test_r6_allows_no_tool_once_the_level_has_ended(seconds: int, expected: RefusalCode | None) -> None:
+    until = FACTS.now + timedelta(seconds=seconds)
+    found = rules.r6(FACTS, intent=Intent.RUN_SKILL, tool="t", access=frozenset({"t"}), access_until=until)
     assert found is expected
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from pydantic_ai.tools import DeferredToolRequests
 from apps.gates.schemas import GateSpec
 from apps.guard.schemas import ApprovedCalls, CallContext, CallFailed, HandlerResult, call_digest
 from apps.guard.toolset import GuardedToolset, OfferedTool
+from kernel.clock import now
 from tests.factories.guard import answer, audited, change_run, make_run
 
 Handle = Callable[..., None]
@@ -61,6 +63,12 @@ def test_result_of_a_tool_reaches_the_model(tenant: Any, handle: Handle) -> None
 def test_tool_above_the_level_is_not_shown(tenant: Any, handle: Handle) -> None:
     handle(answer())
     assert ask(toolset(make_run(tenant), access=frozenset({"look_up"})))[2] == ["look_up"]
+
+
+def test_tool_of_a_level_that_ended_during_the_turn_is_refused(tenant: Any, handle: Handle) -> None:
+    handle(never)
+    tools = toolset(make_run(tenant), access_until=now() - timedelta(seconds=1))
+    assert ask(tools)[0]["refused"] == "tool_not_granted"
 
 
 def test_refusal_is_a_sentence_for_the_model(tenant: Any, handle: Handle) -> None:

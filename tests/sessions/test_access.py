@@ -51,6 +51,18 @@ def test_level_with_two_gates_needs_both() -> None:
     )
 
 
+def test_one_of_two_required_gates_opens_nobody_s_records() -> None:
+    levels = {"public": LEVELS["public"], "trusted": LEVELS["trusted"]}
+    half = AccessController(levels, Grant()).gate_passed(
+        "identity_verified", customer="C-1", customer_name="Maria", moment=NOON
+    )
+    assert (half.grant.customer, half.subject) == ("C-1", "")
+
+
+def test_level_s_subject_is_its_customer() -> None:
+    assert _verified().subject == "C-1"
+
+
 def test_second_gate_of_another_customer_does_not_add_up() -> None:
     mixed = _verified().gate_passed("second_factor", customer="C-2", customer_name="", moment=NOON)
     assert mixed.grant.level == "public"

@@ -17,7 +17,7 @@ HISTORY_TOKENS = 6000
 
 async def classify(state: TurnState) -> Stop | None:
     """Step 2. A visitor is `auth` while an identity gate's level stands, else `external`; nobody signs here."""
-    state.taint = Taint.AUTH if state.access.grant.customer else Taint.EXTERNAL
+    state.taint = Taint.AUTH if state.access.subject else Taint.EXTERNAL
     return None
 
 

@@ -52,11 +52,18 @@ def toolset_for(state: TurnState) -> AbstractToolset[Any]:
     if KNOWLEDGE_TOOL in allowed:
         tools.append(KNOWLEDGE_SEARCH)
     context = {
-        "customer": state.access.grant.customer,
+        "customer": state.access.subject,
         "levels": state.access.reached_levels(),
         "skills": state.policy.skills,
     }
-    return GuardedToolset(state.run, tuple(tools), access=allowed, gates=state.policy.gates, context=context)
+    return GuardedToolset(
+        state.run,
+        tuple(tools),
+        access=allowed,
+        access_until=state.access.grant.expires_at,
+        gates=state.policy.gates,
+        context=context,
+    )
 
 
 def brief(tool: ToolSpec) -> ToolBrief:
