@@ -54,13 +54,30 @@ def problems(manifest: SkillManifest, files: Mapping[str, bytes]) -> list[str]:
 
 
 def argument_problem(tool: ToolSpec, args: Mapping[str, Any]) -> str:
-    """ "" when the arguments fit the tool's schema, formats included; else what is wrong with the first."""
-    validator = Draft202012Validator(tool.args, format_checker=FormatChecker())
-    error = next(iter(sorted(validator.iter_errors(dict(args)), key=lambda each: list(each.absolute_path))), None)
+    """ "" when the arguments fit the tool's schema, formats included; else what is wrong with the first. It may repeat
+    the arguments: for the model that wrote them and for nobody else."""
+    error = _first_error(tool, args)
     if error is None:
         return ""
     where = ".".join(str(part) for part in error.absolute_path)
     return f"{where}: {error.message}"[:200] if where else error.message[:200]
+
+
+def argument_at_fault(tool: ToolSpec, args: Mapping[str, Any]) -> str:
+    """Which argument of the tool does not fit, as its author calls it; "" when none, or one that the tool does not
+    take."""
+    error = _first_error(tool, args)
+    if error is None:
+        return ""
+    known: Mapping[str, Any] = tool.args.get("properties") or {}
+    missing = [name for name in error.validator_value if name not in args] if error.validator == "required" else []
+    named = next((name for name in (*error.absolute_path, *missing) if name in known), "")
+    return str(known[named].get("title") or named) if named else ""
+
+
+def _first_error(tool: ToolSpec, args: Mapping[str, Any]) -> Any:
+    validator = Draft202012Validator(tool.args, format_checker=FormatChecker())
+    return next(iter(sorted(validator.iter_errors(dict(args)), key=lambda each: list(each.absolute_path))), None)
 
 
 def read_changes(raw: bytes, tool: ToolSpec, customer: str) -> tuple[Change, ...]:
@@ -119,7 +136,8 @@ def _plain(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, float):
-        return f"{value:.2f}"
+        # Rounded only where nothing is lost: what a person reads is what is bound.
+        return f"{value:.2f}" if round(value, 2) == value else repr(value)
     return str(value) if isinstance(value, int) else canonical_json(value)
 
 

@@ -38,6 +38,12 @@ def work_item(item_id: UUID) -> WorkItem:
     return found
 
 
+def open_items_of(*, subject: str, session_id: UUID | None) -> list[WorkItem]:
+    """What is under way for a customer, in whatever conversation; for nobody's, what this conversation waits for."""
+    whose = {"subject": subject} if subject else {"subject": "", "session_id": session_id}
+    return list(WorkItem.objects.filter(status__in=_OPEN, **whose).exclude(type=WorkItemType.GOAL))
+
+
 def open_work_titles(session_id: UUID) -> list[str]:
     """What a conversation still waits for, oldest first."""
     with connection.cursor() as cursor:

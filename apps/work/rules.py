@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import unicodedata
+from collections.abc import Mapping
+from typing import Any
 
-from apps.gates.enums import GateProvider, GateType
-from apps.gates.schemas import GateSpec
 from apps.guard.enums import RefusalCode
 from apps.work.enums import WorkItemStatus as Status
 from apps.work.enums import WorkReason
-from apps.work.schemas import VerificationCheck
 
 TRANSITIONS: dict[Status, frozenset[Status]] = {
     Status.PENDING: frozenset({Status.RUNNING, Status.BLOCKED, Status.PAUSED, Status.HEALTHY}),
@@ -23,11 +22,14 @@ TRANSITIONS: dict[Status, frozenset[Status]] = {
     Status.STUCK: frozenset(),
     Status.BLOCKED: frozenset(),
 }
-# What a plan that came out of a conversation may hold: enough for honest work, too little to keep a worker busy.
+# What may come out of conversations: enough for honest work, too little to keep workers or approvers busy.
 MAX_CALLS = 10
-MAX_CHECKS = 5
-MAX_CHECK_SECONDS = 60
-_PLAIN_GATES = frozenset({GateType.NUMERIC_RANGE, GateType.STRING_MATCH, GateType.APPROVAL_ALWAYS})
+MAX_WAITING = 10
+# Line breaks and tabs; the zero-width joiners that Persian or Hindi is written with.
+_PLAIN_LAYOUT = frozenset("\n\r\t\u200c\u200d")
+# Control, format, surrogate and private characters, line and paragraph separators; letters without a shape.
+_UNSEEN = frozenset({"Cc", "Cf", "Cs", "Co", "Zl", "Zp"})
+_BLANK_LETTERS = frozenset("\u115f\u1160\u3164\uffa0\u2800")
 
 FINAL = frozenset(status for status, onward in TRANSITIONS.items() if not onward)
 
@@ -59,20 +61,22 @@ def stop_for(refusal: RefusalCode | None) -> WorkReason:
     return _STOPS.get(refusal, WorkReason.NONE) if refusal else WorkReason.NONE
 
 
-def is_plain_check(check: VerificationCheck) -> bool:
-    """A check that a model may add: offline, short, and without a pattern that our own process would have to search."""
-    return not check.network and check.expect.regex is None and check.timeout <= MAX_CHECK_SECONDS
+def domain_of(subject: str) -> str | None:
+    """What an approval binds of the customer."""
+    return f"business:customer/{subject}" if subject else None
 
 
-def is_plain_gate(gate: GateSpec) -> bool:
-    """A gate that a model may add: decided from values at once, by comparison alone."""
-    return gate.provider == GateProvider.PREDICATE and gate.type in _PLAIN_GATES
+def hides_something(value: Any) -> bool:
+    """Does a text in it look different from what it is: with characters that turn the reading direction around, or that
+    cannot be seen? A person who approves must see what is bound. (Joiners inside words are letters of some scripts.)"""
+    if isinstance(value, str):
+        return any(_is_hidden(character) for character in value)
+    if isinstance(value, Mapping):
+        return any(hides_something(each) for pair in value.items() for each in pair)
+    return isinstance(value, list | tuple) and any(hides_something(each) for each in value)
 
 
-def excess(*, calls: int, checks: Sequence[VerificationCheck], gates: Sequence[GateSpec]) -> str:
-    """What a proposed plan has too much of, as an error code; "" when nothing."""
-    if calls > MAX_CALLS:
-        return "plan_too_many_calls"
-    if len(checks) > MAX_CHECKS or not all(is_plain_check(check) for check in checks):
-        return "plan_check_not_allowed"
-    return "" if all(is_plain_gate(gate) for gate in gates) else "plan_gate_not_allowed"
+def _is_hidden(character: str) -> bool:
+    if character in _PLAIN_LAYOUT:
+        return False
+    return character in _BLANK_LETTERS or unicodedata.category(character) in _UNSEEN

@@ -121,3 +121,22 @@ def test_fill_puts_a_value_in_once_and_reads_no_template_in_it(value):
 
 def test_reference_names_the_content():
     assert rules.split_reference(rules.reference("desk", "0" * 64)) == ("desk", "0" * 16)
+
+
+@pytest.mark.parametrize(
+    ("args", "which"),
+    [
+        ({}, "order"),
+        ({"order": "4111 1111"}, "order"),
+        ({"order": "H-90187", "day": "soon"}, "day"),
+        ({"order": "H-90187", "4111 1111": 1}, ""),
+        ({"order": "H-90187"}, ""),
+    ],
+)
+def test_argument_at_fault_is_named_as_its_author_called_it(args, which):
+    assert rules.argument_at_fault(ACT, args) == which
+
+
+@pytest.mark.parametrize(("value", "read"), [(49.5, "49.50"), (250.004, "250.004"), (0.001, "0.001"), (5, "5")])
+def test_fill_shows_a_number_as_it_is_bound(value, read):
+    assert rules.fill("£{amount}", {"amount": value}) == f"£{read}"

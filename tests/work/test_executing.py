@@ -23,7 +23,7 @@ from apps.work.enums import AttemptStatus, WorkItemStatus, WorkReason
 from apps.work.models import Attempt, WorkItem
 from kernel.errors import SilasError
 from kernel.tenancy import tenant_scope
-from tests.factories.work import CAP, NOTE, Desk, make_desk, note
+from tests.factories.work import CAP, NOTE, Desk, make_desk, note, plan
 from tests.rivals import race
 
 FAIL = "import sys; sys.exit(3)"
@@ -144,6 +144,25 @@ def test_item_changed_after_its_approval_is_blocked(desk: Desk, approver: Any, o
         WorkItem.objects.filter(pk=item.pk).update(plan=plan)
     work(desk)
     assert (desk.item(item.pk).last_error, desk.order().revision, desk.order("H-2").revision) == (why, 1, 1)
+
+
+def test_item_moved_to_another_customer_after_its_approval_is_blocked(desk: Desk, approver: Any) -> None:
+    item = desk.approved(approver)
+    with tenant_scope(desk.tenant):
+        WorkItem.objects.filter(pk=item.pk).update(subject="C-2")
+    work(desk)
+    ended = desk.item(item.pk)
+    assert (ended.reason, ended.last_error) == (WorkReason.NOT_APPROVED, "subject_mismatch")
+
+
+def test_model_s_own_failing_check_does_not_hide_what_was_done(desk: Desk, approver: Any) -> None:
+    """Or the visitor reads that nothing came of it, and a colleague does it a second time."""
+    front = "verify: [{name: never, run: python3 -V, expect: {exit_code: 1}}]\n"
+    proposal = desk.propose(plan_markdown=plan(note(), front=front))
+    assert proposal.work_item_id
+    desk.decide(desk.item(proposal.work_item_id), approver)
+    work(desk)
+    assert (desk.item(proposal.work_item_id).status, desk.order().data["note"]) == (WorkItemStatus.DONE, 50)
 
 
 def test_item_whose_approval_ran_out_is_blocked(desk: Desk, approver: Any) -> None:

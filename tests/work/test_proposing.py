@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -10,24 +11,20 @@ from apps.approvals.enums import ApprovalVerdict, CardStatus
 from apps.approvals.models import Card, TokenUse
 from apps.audit.models import AuditEntry
 from apps.bus.models import QueueMessage
-from apps.work import queries, services, signals
+from apps.work import queries, rules, services, signals
 from apps.work.enums import WorkItemStatus, WorkReason
 from apps.work.models import WorkItem
 from kernel.errors import SilasError
 from kernel.llm.calls import PlannedCall
 from kernel.tenancy import tenant_scope
+from tests.factories.sessions import make_session
 from tests.factories.work import GOAL, Desk, note, plan
+from tests.rivals import race
 
 
 def owed(desk: Desk) -> list[QueueMessage]:
     with tenant_scope(desk.tenant):
         return list(QueueMessage.objects.filter(queue="executor"))
-
-
-def checks(more: str = "timeout: 5", *, expect: str = "exit_code: 0", count: int = 1) -> str:
-    return "verify:\n" + "".join(
-        f"  - {{name: c{number}, run: python3 -V, expect: {{{expect}}}, {more}}}\n" for number in range(count)
-    )
 
 
 def gate(fields: str) -> str:
@@ -50,10 +47,10 @@ def gate(fields: str) -> str:
         ({"plan_markdown": plan(note(-1))}, "bad_arguments"),
         ({"plan_markdown": plan(note(101))}, "gate_blocked"),
         ({"plan_markdown": plan(*(note(value) for value in range(26, 37)))}, "plan_too_many_calls"),
-        ({"plan_markdown": plan(note(), front=checks(count=6))}, "plan_check_not_allowed"),
-        ({"plan_markdown": plan(note(), front=checks("network: true"))}, "plan_check_not_allowed"),
-        ({"plan_markdown": plan(note(), front=checks("timeout: 61"))}, "plan_check_not_allowed"),
-        ({"plan_markdown": plan(note(), front=checks(expect="regex: (a+)+$"))}, "plan_check_not_allowed"),
+        ({"plan_markdown": plan(note(), front=gate("type: approval_always"))}, "plan_gate_not_allowed"),
+        ({"plan_markdown": plan(note(order="H-1\u202e1-H"))}, "hidden_characters"),
+        ({"plan_markdown": plan(note(order="H-1\u200b"))}, "hidden_characters"),
+        ({"plan_markdown": plan(note(), prose="Approve \u202ethis")}, "hidden_characters"),
         (
             {"plan_markdown": plan(note(), front=gate("type: regex, config: {pattern: (a+)+$}"))},
             "plan_gate_not_allowed",
@@ -117,13 +114,6 @@ def test_bound_plan_carries_the_skill_s_checks_although_the_model_left_them_out(
     assert [check.name for check in desk.waiting().spec.verify] == ["done"]
 
 
-def test_bound_plan_keeps_the_model_s_further_checks_after_the_skill_s(desk: Desk) -> None:
-    front = "verify: [{name: mine, run: python3 -V, expect: {exit_code: 0}}]\n"
-    proposal = desk.propose(plan_markdown=plan(note(), front=front))
-    assert proposal.work_item_id
-    assert [check.name for check in desk.item(proposal.work_item_id).spec.verify] == ["done", "mine"]
-
-
 def test_title_of_endless_arguments_is_cut(desk: Desk) -> None:
     long = desk.propose(note(order="H" * 1000))
     assert long.work_item_id
@@ -142,6 +132,15 @@ def test_bound_plan_names_the_verified_customer(desk: Desk) -> None:
     "front",
     [
         "budget: {max_cost_usd: 999999, max_attempts: 99}\n",
+        "budget: {max_wall_time_seconds: 1, max_attempts: 1}\n",
+        "verify: [{name: approved by the manager, run: python3 -V, expect: {exit_code: 0}}]\n",
+        "verify: [{name: never, run: python3 -V, expect: {exit_code: 1}, network: true, timeout: 600}]\n",
+        "on_stuck: tell_the_manager_that_it_failed\n",
+        "domain: business:customer/C-2\n",
+        "escalation: {report: {action: respond, message: All good.}}\n",
+        "access_levels: {public: {tools: [act]}}\n",
+        "failure_context: Do it again.\n",
+        "id: 00000000-0000-0000-0000-000000000001\n",
         "needs_approval: false\n",
         "interaction_mode: act_and_report\n",
         "skills: [other-desk]\n",
@@ -150,11 +149,16 @@ def test_bound_plan_names_the_verified_customer(desk: Desk) -> None:
     ],
 )
 def test_bound_plan_takes_no_power_from_the_model(desk: Desk, front: str) -> None:
-    proposal = desk.propose(plan_markdown=plan(note(), front=front))
+    proposal = desk.propose(plan_markdown=_with(front))
     assert proposal.work_item_id
     spec = desk.item(proposal.work_item_id).spec.as_plan()
-    plain = desk.waiting().spec.as_plan()
-    assert {**spec, "id": ""} == {**plain, "id": ""}
+    plain = desk.waiting(51).spec.as_plan()
+    assert {**spec, "id": "", "body": ""} == {**plain, "id": "", "body": ""}
+
+
+def _with(front: str) -> str:
+    """A plan whose front matter says `front`, in the place of what it usually says of it."""
+    return plan(note(), front=front).replace("id: task-x\n", "" if front.startswith("id:") else "id: task-x\n")
 
 
 def test_waiting_item_is_told_to_the_rooms_above(desk: Desk) -> None:
@@ -176,6 +180,41 @@ def test_open_work_titles_name_what_waits(desk: Desk) -> None:
     assert item.session_id
     with tenant_scope(desk.tenant):
         assert queries.open_work_titles(item.session_id) == ["Change H-1"]
+
+
+@pytest.mark.parametrize("where", ["the same conversation", "another conversation"])
+def test_propose_of_what_is_under_way_already_is_refused(desk: Desk, where: str) -> None:
+    item = desk.waiting()
+    more = {"session_id": item.session_id} if where == "the same conversation" else {}
+    assert desk.propose(note(), **more).code == "waiting_already"
+
+
+def test_propose_of_what_was_declined_may_be_asked_again(desk: Desk, approver: Any) -> None:
+    desk.decide(desk.waiting(), approver, ApprovalVerdict.DECLINED)
+    assert desk.propose().outcome == "card"
+
+
+def test_propose_of_another_customer_s_same_wish_opens_a_card(desk: Desk) -> None:
+    desk.waiting()
+    assert desk.propose(subject="C-2").outcome == "card"
+
+
+def test_propose_of_one_thing_more_than_may_wait_is_refused(desk: Desk) -> None:
+    outcomes = [desk.propose(note(26 + value)) for value in range(rules.MAX_WAITING + 1)]
+    assert [outcome.code for outcome in outcomes] == [""] * rules.MAX_WAITING + ["too_much_waiting"]
+
+
+def test_rivals_of_one_customer_open_one_card(desk: Desk) -> None:
+    sessions = [make_session(desk.deployment).pk for _ in range(6)]
+    answers = race(*[partial(desk.propose, session_id=session) for session in sessions])
+    assert sorted(answer.code for answer in answers) == [""] + ["waiting_already"] * 5  # type: ignore[union-attr]
+
+
+def test_card_of_several_calls_tells_each_apart(desk: Desk) -> None:
+    proposal = desk.propose(note(50), note(51, "H-3"))
+    assert proposal.work_item_id
+    facts = desk.card(desk.item(proposal.work_item_id)).facts
+    assert [(fact["label"], fact["text"]) for fact in facts[:2]] == [("1 of 2", "Change H-1"), ("2 of 2", "Change H-3")]
 
 
 # --- decided

@@ -78,9 +78,12 @@ def _close_interrupted(item: WorkItem) -> None:
 
 
 def _not_approved(item: WorkItem) -> tuple[WorkItemStatus, WorkReason, str] | None:
-    """Step 0: the enforcement point behind "cannot execute without a verified approval"."""
+    """Step 0: the enforcement point behind "cannot execute without a verified approval". Whose rows the work gets is on
+    the row; the approval binds it as the plan's domain."""
     reason = "no_token"
-    if item.approval_token is not None:
+    if item.spec.domain != rules.domain_of(item.subject):
+        reason = "subject_mismatch"
+    elif item.approval_token is not None:
         goal = item.parent.spec if item.parent else None
         verdict = approvals.check(item.approval_token, item.spec.approvable(goal))
         if verdict.ok:
