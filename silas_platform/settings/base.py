@@ -48,7 +48,6 @@ INSTALLED_APPS = [
     "apps.sessions",
     "apps.widgets",
     "apps.console",
-
 ]
 
 MIDDLEWARE = [

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 from typing import Any
-from unittest.mock import patch
 
 import pytest
 from channels.routing import URLRouter
@@ -75,10 +74,10 @@ async def test_auth_by_subprotocol_answers_ready(deployment: Any, session: ChatS
     assert (await socket.frame())["type"] == "ready"
 
 
-async def test_no_first_frame_closes_4001(deployment: Any) -> None:
-    with patch.object(consumers, "AUTH_SECONDS", 0.05):
-        socket = await _open(deployment)
-        assert await socket.close_code() == 4001
+async def test_no_first_frame_closes_4001(deployment: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(consumers, "AUTH_SECONDS", 0.05)
+    socket = await _open(deployment)
+    assert await socket.close_code() == 4001
 
 
 @pytest.mark.parametrize("first", [{"type": "message", "text": "hi"}, {"type": "auth", "token": "forged"}])
@@ -88,8 +87,9 @@ async def test_wrong_first_frame_closes_4001(deployment: Any, first: dict[str, s
     assert await socket.close_code() == 4001
 
 
-async def test_stale_token_closes_4001(deployment: Any, session: ChatSession) -> None:
-    with patch.object(TimestampSigner, "timestamp", lambda self: "1AAAAA"):
+async def test_stale_token_closes_4001(deployment: Any, session: ChatSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as long_ago:
+        long_ago.setattr(TimestampSigner, "timestamp", lambda self: "1AAAAA")
         token = tokens.mint(visitor_of(deployment, session.pk))
     socket = await _open(deployment)
     await socket.send_frame(type="auth", token=token)
