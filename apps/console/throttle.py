@@ -1,41 +1,41 @@
-"""How often may somebody try to log in? Failures are counted per address and account, and per address alone.
+"""How often may somebody try to log in? Counted per address and account, per address, and per account from anywhere.
 
-Counts live in the cache and run out by themselves; nothing here tells whether an account exists.
+A try is counted before the password is looked at, and one that was right does not count. The last count is for whoever
+comes from many addresses, or says so (a proxy passes on what it is told): wide enough that nobody is locked out for
+fun. Counts live in the cache and run out by themselves; nothing here tells whether an account exists.
 """
 
 from __future__ import annotations
 
-from contextlib import suppress
-
 from django.core.cache import cache
 
+from kernel import throttle
 from kernel.canonical import sha256_hex
+from kernel.throttle import Limit
 
 WINDOW_SECONDS = 15 * 60
 MAX_PER_ACCOUNT = 5
 MAX_PER_ADDRESS = 50
+MAX_FROM_ANYWHERE = 100
 
 
-def is_throttled(address: str, account: str) -> bool:
-    counts = cache.get_many(_limits(address, account))
-    return any(counts.get(key, 0) >= limit for key, limit in _limits(address, account).items())
+def may_try(address: str, account: str) -> bool:
+    """Count one try; False when it must not be made."""
+    return throttle.begin(_limits(address, account)) is None
 
 
-def note_failure(address: str, account: str) -> None:
-    for key in _limits(address, account):
-        cache.add(key, 0, WINDOW_SECONDS)
-        with suppress(ValueError):  # it ran out in between: then it was the last of an old window
-            cache.incr(key)
+def succeeded(address: str, account: str) -> None:
+    """It was the right password: the try does not count, and this person's earlier ones from here are forgotten."""
+    own, *others = _limits(address, account)
+    cache.delete(own.key)
+    throttle.take_back(others)
 
 
-def forget_failures(address: str, account: str) -> None:
-    """After a good login; the address's own count stays, or one good account would pay for guessing others."""
-    cache.delete(next(iter(_limits(address, account))))
-
-
-def _limits(address: str, account: str) -> dict[str, int]:
-    person = sha256_hex(f"{address}\n{account.strip().lower()}")[:32]
-    return {
-        f"login:account:{person}": MAX_PER_ACCOUNT,
-        f"login:address:{sha256_hex(address)[:32]}": MAX_PER_ADDRESS,
-    }
+def _limits(address: str, account: str) -> tuple[Limit, ...]:
+    person = sha256_hex(account.strip().lower())[:32]
+    here = sha256_hex(f"{address}\n{person}")[:32]
+    return (
+        Limit(f"login:account:{here}", MAX_PER_ACCOUNT, WINDOW_SECONDS),
+        Limit(f"login:address:{sha256_hex(address)[:32]}", MAX_PER_ADDRESS, WINDOW_SECONDS),
+        Limit(f"login:anywhere:{person}", MAX_FROM_ANYWHERE, WINDOW_SECONDS),
+    )

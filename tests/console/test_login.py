@@ -13,6 +13,7 @@ from apps.audit.enums import AuditEvent
 from apps.audit.models import AuditEntry
 from apps.console import throttle
 from kernel.tenancy import tenant_scope
+from tests.rivals import race
 
 PASSWORD = "a-long-password"
 
@@ -94,7 +95,7 @@ def test_throttle_of_one_address_leaves_others_alone(owner: Any, address: str) -
 
 def test_guessing_many_accounts_from_one_address_is_throttled(owner: Any, address: str) -> None:
     for number in range(throttle.MAX_PER_ADDRESS):
-        throttle.note_failure(address, f"u{number}@example.test")
+        throttle.may_try(address, f"u{number}@example.test")
     assert _log_in(address, owner.email).status_code == 429
 
 
@@ -110,3 +111,23 @@ def test_logout_ends_the_session(owner: Any) -> None:
     client.force_login(owner)
     client.post(reverse("console-logout"))
     assert client.get(reverse("console-inbox")).status_code == 302
+
+
+def test_account_guessed_from_many_addresses_is_closed_for_all(owner: Any) -> None:
+    """X-Forwarded-For may say anything: every try pretends to come from somewhere else."""
+    tries = [_log_in(f"spoofed-{uuid4().hex}", owner.email, "wrong") for _ in range(throttle.MAX_FROM_ANYWHERE + 1)]
+    assert tries[-1].status_code == 429
+
+
+def test_rivals_get_no_more_tries_together(owner: Any, address: str) -> None:
+    answers = race(*[lambda: _log_in(address, owner.email, "wrong").status_code] * 12)
+    assert sorted(answers) == [400] * throttle.MAX_PER_ACCOUNT + [429] * (12 - throttle.MAX_PER_ACCOUNT)
+
+
+def test_good_logins_never_use_up_an_address(owner: Any, address: str) -> None:
+    codes = {_log_in(address, owner.email).status_code for _ in range(throttle.MAX_PER_ADDRESS + 2)}
+    assert codes == {302}
+
+
+def test_account_name_that_no_database_can_hold_is_a_wrong_one(owner: Any, address: str) -> None:
+    assert _log_in(address, "\0", "wrong").status_code == 400

@@ -42,23 +42,25 @@ TOO_MANY = "Too many attempts. Wait a quarter of an hour, then try again."
 def log_in(request: HttpRequest) -> HttpResponseBase:
     if request.method != "POST":
         return redirect(_next(request)) if request.user.is_authenticated else _form(request)
-    account, address = request.POST.get("username", "")[:254], request.META.get("REMOTE_ADDR", "")
-    if throttle.is_throttled(address, account):
+    account, address = _typed(request), request.META.get("REMOTE_ADDR", "")
+    if not throttle.may_try(address, account):
         return _form(request, TOO_MANY, status=429)
     user = authenticate(request, username=_registered(account), password=request.POST.get("password", ""))
     if user is None:
-        throttle.note_failure(address, account)
         return _form(request, WRONG, status=400)
-    throttle.forget_failures(address, account)
+    throttle.succeeded(address, account)
     login(request, user)
     _write_down(user)
     return redirect(_next(request))
 
 
+def _typed(request: HttpRequest) -> str:
+    return request.POST.get("username", "")[:254].replace("\0", "").strip()
+
+
 def _registered(account: str) -> str:
     """The address as it was registered, whatever its case; what was typed when there is none."""
-    typed = account.strip()
-    return User.objects.filter(email__iexact=typed).values_list("email", flat=True).first() or typed
+    return User.objects.filter(email__iexact=account).values_list("email", flat=True).first() or account
 
 
 def _write_down(user: Any) -> None:
