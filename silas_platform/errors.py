@@ -9,6 +9,7 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
+from django.core.exceptions import RequestDataTooBig
 from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
 from redis.exceptions import RedisError
@@ -50,6 +51,8 @@ def api_exception(error: Exception, context: dict[str, Any]) -> Response | None:
     """DRF's handler: every JSON error has a code, a message and extra."""
     if isinstance(error, _AWAY):
         error = _unavailable(error)
+    if isinstance(error, RequestDataTooBig):
+        error = SilasError("too_large", "The body is larger than anything we take.", status=413)
     if isinstance(error, SilasError):
         return Response(error.as_json(), status=error.status, headers=_headers(error))
     response = exception_handler(error, context)

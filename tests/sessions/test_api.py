@@ -57,10 +57,16 @@ def test_start_at_a_disabled_deployment_is_404(client: Client, tenant: Any) -> N
         '{"locale": "../../etc"}',
         '{"locale": ["en"]}',
         '{"identity_token": "' + "a" * 9000 + '"}',
+        "[" * 100_000,
+        '{"a":' * 50_000,
     ],
 )
 def test_start_with_a_bad_body_is_400(client: Client, deployment: Deployment, body: str) -> None:
     assert _start(client, deployment.public_key, body).status_code == 400
+
+
+def test_start_with_an_endless_body_is_413_in_the_one_shape(client: Client, deployment: Deployment) -> None:
+    assert _code(_start(client, deployment.public_key, '{"locale":"' + "a" * 3_000_000)) == (413, "too_large")
 
 
 def test_start_by_get_is_405_in_the_one_shape(client: Client, deployment: Deployment) -> None:
