@@ -15,6 +15,7 @@ from bench.stage import Stage, stage
 from bench.visitor import conversation, is_answer, say, until
 from tests.fakes.openai_server import direct, serving_in_thread
 
+WARM_UP = 3
 LONG = "A burst pipe is covered, and so is the search for it, up to the sum your schedule names. " * 3
 
 
@@ -33,10 +34,10 @@ def run() -> list[Row]:
 async def _delays(ready: Stage, provider: Any) -> list[float]:
     delays = []
     async with await conversation(ready) as talk:
-        for number in range(30):
+        for number in range(WARM_UP + 30):
             provider.sent.clear()
             await say(talk, number, "Hello there")
             await until(talk, lambda frame: frame["type"] == "delta")
             delays.append((time.perf_counter() - provider.message_began_at()) * 1000)
             await until(talk, is_answer)
-    return delays
+    return delays[WARM_UP:]

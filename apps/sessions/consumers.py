@@ -48,6 +48,8 @@ class VisitorConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels
     last_seq = 0
     epoch = 0
     _auth_timer: asyncio.TimerHandle | None = None
+    _group = ""
+    _heard_too_early = False
 
     # -- coming and going ------------------------------------------------------------------------------------------
 
@@ -60,6 +62,8 @@ class VisitorConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels
         finally:
             sockets.presence_closed()
             catch_up.left(self)
+            if self._group:
+                live.forget(self._group, self._hear)
             if self._auth_timer:
                 self._auth_timer.cancel()
 
@@ -94,7 +98,8 @@ class VisitorConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels
         if visitor is None or visitor.deployment_key != self.key:
             await self.close(NOT_AUTHENTICATED)
             return
-        if not await live.join(rules.group_of(visitor.session_id), self.channel_name):
+        self._group = rules.group_of(visitor.session_id)
+        if not await live.join(self._group, self.channel_name, self._hear):
             await self.close(TRY_LATER)
             return
         try:
@@ -107,6 +112,8 @@ class VisitorConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels
         await self._send(arrival.ready)
         for missed in arrival.missed:
             await self._deliver(missed)
+        if self._heard_too_early:
+            await self.catch_up()
 
     # -- from the visitor ------------------------------------------------------------------------------------------
 
@@ -149,6 +156,17 @@ class VisitorConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels
             runner.wake(visitor.tenant_id, visitor.session_id)
 
     # -- to the visitor --------------------------------------------------------------------------------------------
+
+    async def dispatch(self, message: dict[str, Any]) -> None:
+        """What this process sent came by `_hear` already, without the way over Redis."""
+        if not live.is_ours(message):
+            await super().dispatch(message)
+
+    async def _hear(self, event: dict[str, Any]) -> None:
+        if self.visitor is None:
+            self._heard_too_early = True
+        else:
+            await self.dispatch(event)
 
     async def chat_frame(self, event: dict[str, Any]) -> None:
         frame = event["frame"]

@@ -25,6 +25,7 @@ from apps.sessions import turn
 from apps.sessions.state import TurnState
 from apps.tenants.queries import all_tenants
 from kernel.tenancy import in_scope, in_scope_patiently, in_thread
+from kernel.tenancy.threads import take_the_slow_lane
 
 _log = logging.getLogger(__name__)
 CONSUMER = f"web:{socket.gethostname()[:40]}:{os.getpid()}"
@@ -64,6 +65,7 @@ async def settled() -> None:
 
 
 async def _drain(tenant_id: UUID, session_id: UUID) -> None:
+    take_the_slow_lane()
     while session_id in _woken:
         _woken.discard(session_id)
         with suppress(asyncio.CancelledError):

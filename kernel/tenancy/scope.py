@@ -51,6 +51,11 @@ _current: ContextVar[Scope | None] = ContextVar("silas_scope", default=None)
 platform_entered: Event[[str]] = Event("platform_entered")
 
 
+def leave_scope() -> None:
+    """For a step in another thread: the caller's scope is another connection's transaction, and not the step's."""
+    _current.set(None)
+
+
 def current_scope() -> Scope:
     scope = _current.get()
     if scope is None:

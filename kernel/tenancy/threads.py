@@ -17,7 +17,7 @@ from typing import Any, ParamSpec, TypeVar
 from django.conf import settings
 from django.db import InterfaceError, OperationalError, connection
 
-from kernel.tenancy.scope import tenant_scope
+from kernel.tenancy.scope import leave_scope, tenant_scope
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -25,22 +25,34 @@ T = TypeVar("T")
 _PAUSE_SECONDS = 0.5
 
 
+# What a person waits for at once (a message to be safe) goes before what may take a moment (its answer): the slow lane
+# has fewer threads, so that a crowd of running turns cannot stand in front of an acknowledgement.
+_slow_lane: contextvars.ContextVar[bool] = contextvars.ContextVar("silas_slow_lane", default=False)
+
+
+def take_the_slow_lane() -> None:
+    """Every database step that the current task, and what it starts, makes from here on may wait for others."""
+    _slow_lane.set(True)
+
+
 @functools.cache
-def _pool() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(settings.DATABASE_THREADS, thread_name_prefix="database")
+def _pool(slow: bool) -> ThreadPoolExecutor:
+    threads = settings.DATABASE_SLOW_THREADS if slow else settings.DATABASE_THREADS
+    return ThreadPoolExecutor(threads, thread_name_prefix="database-slow" if slow else "database")
 
 
 async def in_thread(step: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """Run the synchronous `step` in the database pool; it opens the scope it needs itself."""
 
     def run() -> T:
+        leave_scope()
         try:
             return step(*args, **kwargs)
         finally:
             connection.close()
 
-    context = contextvars.copy_context()
-    return await asyncio.get_running_loop().run_in_executor(_pool(), functools.partial(context.run, run))
+    pool, context = _pool(_slow_lane.get()), contextvars.copy_context()
+    return await asyncio.get_running_loop().run_in_executor(pool, functools.partial(context.run, run))
 
 
 async def in_scope(tenant: Any, step: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:

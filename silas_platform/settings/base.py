@@ -83,6 +83,7 @@ TEMPLATES = [
 
 DATABASES = databases(env.secret("DATABASE_URL"), owner_url=env.secret("DATABASE_OWNER_URL"))
 DATABASE_THREADS = env.number("DATABASE_THREADS", 8)
+DATABASE_SLOW_THREADS = env.number("DATABASE_SLOW_THREADS", 3)
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 REDIS_URL = env.secret("REDIS_URL")

@@ -222,9 +222,10 @@ async def test_frames_whose_pokes_were_lost_are_sent_by_the_sweep_in_order_once(
     await socket.frame()
     with monkeypatch.context() as redis_is_away:
         redis_is_away.setattr(live, "_quiet_until", float("inf"))
+        redis_is_away.setattr(live, "_attending", {})
         for text in ("one", "two"):
             await in_thread(say, session, text)
-    assert await socket.receive_nothing(timeout=0.2)
+        assert await socket.receive_nothing(timeout=0.2)
     await asyncio.gather(catch_up.sweep(), catch_up.sweep())
     assert [(await socket.frame())["seq"] for _ in range(2)] == [1, 2]
     assert await socket.receive_nothing(timeout=0.2)
