@@ -21,6 +21,8 @@ from apps.work.signals import work_changed
 from kernel.taint import Taint
 
 APOLOGY = "I could not answer that, and I am sorry. A person has been told and will look at it."
+EARLIER_REQUEST = "An earlier request"
+MOVED_ON = "Something that another person asked for here has moved on. They can ask us about it."
 
 
 @message_dead.connect
@@ -44,4 +46,8 @@ def _tell_progress(item: WorkItem, status: str, text: str, next_steps: list[str]
     payload: dict[str, Any] = {"work_item_id": str(item.pk), "status": status, "title": item.title}
     payload |= {"reason": item.reason} if item.reason else {}
     payload |= {"next_steps": next_steps} if next_steps else {}
+    if session.customer and item.subject and session.customer != item.subject:
+        # Somebody else has proved who they are here since: they read that something moved, and nothing of what it was.
+        payload |= {"title": EARLIER_REQUEST, "next_steps": []}
+        text = MOVED_ON
     chronicle.append(session, kind=EntryKind.STATUS, sender=Sender.SYSTEM, text=text, payload=payload, taint=Taint.AUTH)

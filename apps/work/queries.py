@@ -18,7 +18,8 @@ from kernel.tenancy import current_tenant_id
 _OPEN = (WorkItemStatus.PENDING, WorkItemStatus.RUNNING, WorkItemStatus.PAUSED)
 _OPEN_TITLES = """
     SELECT title FROM work_workitem
-    WHERE tenant_id = %s AND session_id = %s AND status = ANY(%s) AND type <> 'goal' ORDER BY created_at
+    WHERE tenant_id = %s AND session_id = %s AND subject IN ('', %s) AND status = ANY(%s) AND type <> 'goal'
+    ORDER BY created_at
 """
 _GOAL_PLAN = "SELECT plan FROM work_workitem WHERE id = %s AND tenant_id = %s AND type = 'goal'"
 
@@ -44,10 +45,10 @@ def open_items_of(*, subject: str, session_id: UUID | None) -> list[WorkItem]:
     return list(WorkItem.objects.filter(status__in=_OPEN, **whose).exclude(type=WorkItemType.GOAL))
 
 
-def open_work_titles(session_id: UUID) -> list[str]:
-    """What a conversation still waits for, oldest first."""
+def open_work_titles(session_id: UUID, *, subject: str) -> list[str]:
+    """What this customer, or nobody in particular, still waits for in a conversation; oldest first."""
     with connection.cursor() as cursor:
-        cursor.execute(_OPEN_TITLES, [current_tenant_id(), session_id, [status.value for status in _OPEN]])
+        cursor.execute(_OPEN_TITLES, [current_tenant_id(), session_id, subject, [status.value for status in _OPEN]])
         return [title for (title,) in cursor.fetchall()]
 
 

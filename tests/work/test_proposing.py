@@ -179,7 +179,15 @@ def test_open_work_titles_name_what_waits(desk: Desk) -> None:
     item = desk.waiting()
     assert item.session_id
     with tenant_scope(desk.tenant):
-        assert queries.open_work_titles(item.session_id) == ["Change H-1"]
+        assert queries.open_work_titles(item.session_id, subject="C-1") == ["Change H-1"]
+
+
+@pytest.mark.parametrize("subject", ["C-2", ""])
+def test_open_work_titles_name_nothing_of_another_customer(desk: Desk, subject: str) -> None:
+    item = desk.waiting()
+    assert item.session_id
+    with tenant_scope(desk.tenant):
+        assert queries.open_work_titles(item.session_id, subject=subject) == []
 
 
 @pytest.mark.parametrize("where", ["the same conversation", "another conversation"])

@@ -62,7 +62,7 @@ def grant_of(session: ChatSession) -> Grant:
 
 def _state(lease: Lease, session: ChatSession, message: Said, recent: tuple[Said, ...]) -> TurnState:
     frozen = policy.load(session.deployment)
-    turn_id, moment = _begin(session, message), now()
+    turn_id, access = _begin(session, message), AccessController(frozen.levels, grant_of(session)).at(now())
     state = TurnState(
         tenant_id=session.tenant_id,
         turn_id=turn_id,
@@ -73,8 +73,8 @@ def _state(lease: Lease, session: ChatSession, message: Said, recent: tuple[Said
         message=message,
         recent=recent,
         policy=frozen,
-        access=AccessController(frozen.levels, grant_of(session)).at(moment),
-        open_work=tuple(open_work_titles(session.pk)),
+        access=access,
+        open_work=tuple(open_work_titles(session.pk, subject=access.subject)),
         run=_run_of(session),
         text=message.text,
     )

@@ -1,0 +1,45 @@
+"""Who reads how far a piece of work is, when another customer proves who they are in the same conversation?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from apps.sessions.models import ChatSession, ChronicleEntry
+from apps.sessions.receivers import MOVED_ON
+from apps.work.models import WorkItem
+from kernel.tenancy import tenant_scope
+from tests.factories.work import Desk, make_desk
+
+
+@pytest.fixture
+def desk(tenant: Any, tmp_path: Path) -> Desk:
+    return make_desk(tenant, tmp_path)
+
+
+def approved_while(desk: Desk, approver: Any, *, present: str) -> dict[str, Any]:
+    """The last progress frame of an item of C-1, approved while `present` is whom the visitor has proved to be."""
+    item = desk.waiting()
+    with tenant_scope(desk.tenant):
+        ChatSession.objects.filter(pk=item.session_id).update(customer=present)
+    desk.decide(item, approver)
+    return _last(desk, item)
+
+
+def _last(desk: Desk, item: WorkItem) -> dict[str, Any]:
+    with tenant_scope(desk.tenant):
+        entry = ChronicleEntry.objects.filter(session_id=item.session_id, kind="status").order_by("seq").last()
+    assert entry is not None
+    return {"text": entry.text, **entry.payload}
+
+
+@pytest.mark.parametrize("present", ["C-1", ""])
+def test_progress_is_told_to_whom_it_belongs(desk: Desk, approver: Any, present: str) -> None:
+    assert approved_while(desk, approver, present=present)["title"] == "Change H-1"
+
+
+def test_progress_tells_another_customer_nothing_of_what_it_is(desk: Desk, approver: Any) -> None:
+    told = approved_while(desk, approver, present="C-2")
+    assert "H-1" not in str(told) and told["text"] == MOVED_ON
