@@ -56,9 +56,7 @@ def _stopped(run: LockedRun) -> Refused | None:
 
 
 def _not_granted(run: LockedRun, intent: Intent, call: Call) -> Refused | None:
-    code = rules.r6(
-        run.facts, intent=intent, tool=call.tool, access=call.access, access_until=call.access_until
-    )
+    code = rules.r6(run.facts, intent=intent, tool=call.tool, access=call.access, access_until=call.access_until)
     if code is None:
         return None
     _write_no(run, intent, call, CallState.REFUSED, CallOutcomeLabel.TOOL_NOT_GRANTED)
