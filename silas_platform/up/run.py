@@ -29,6 +29,9 @@ from silas_platform.up.lines import Screen
 from silas_platform.up.lock import only_run
 from silas_platform.up.supervisor import Supervisor
 
+# What a killed run left was told to end when it died; its work is leased, so nothing is lost by not waiting long.
+LEFTOVER_SECONDS = 2.0
+
 
 def run(given: Mapping[str, str], *, demo: bool, work: bool, screen: Screen) -> None:
     """Run until a stop is asked for. Raises `StartRefused` when the start would be unsafe or cannot work."""
@@ -36,7 +39,7 @@ def run(given: Mapping[str, str], *, demo: bool, work: bool, screen: Screen) -> 
         raise StartRefused("\n".join(faults))
     env = with_keys(with_embedded_addresses(given))
     with only_run(var_directory(env), screen):
-        processes.end(processes.marked(programs.MARK, str(var_directory(env))), grace=5)
+        processes.end(processes.marked(programs.MARK, str(var_directory(env))), grace=LEFTOVER_SECONDS)
         address = free_address(env)
         supervisor = Supervisor(screen)
         _listen_to_signals(supervisor)
