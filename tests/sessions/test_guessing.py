@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,9 @@ import pytest
 from django.test import override_settings
 
 from apps.audit.models import AuditEntry
-from apps.sessions import guessing, turn
+from apps.sessions import guessing, handoff, turn
 from apps.sessions.models import ChatSession
+from apps.sessions.steps import input_gates
 from apps.tenants.models import Deployment
 from kernel.tenancy import in_scope, in_thread
 from tests.factories.identity import JONAS, MARIA, converse, last_words, make_identity_desk
@@ -124,6 +126,19 @@ async def test_turn_that_is_made_again_is_the_same_guess(session: ChatSession, m
     await in_scope(session.tenant_id, _interrupted, session, wrong(1954)[0])
     guess = [await guessing.begin(*await in_scope(session.tenant_id, _opened, session)) for _ in range(3)]
     assert [each.stop for each in guess] == [None, None, None]
+
+
+@pytest.mark.parametrize("end", [turn.close_turn, partial(turn.give_back, reason="Fault")])
+async def test_wrong_claim_is_audited_even_when_the_turn_comes_to_nothing(
+    session: ChatSession, agent: Any, end: Any
+) -> None:
+    await in_scope(session.tenant_id, _interrupted, session, wrong(1950)[0])
+    opened = await in_scope(session.tenant_id, turn.open_turn, session.pk, consumer="test")
+    assert opened is not None
+    opened.stop = await input_gates.check(opened)
+    await in_scope(session.tenant_id, handoff.take_over, session.pk, agent)
+    await in_scope(session.tenant_id, end, opened)
+    assert await in_scope(session.tenant_id, audited, session, "identity_failed") == ['{"gate":"identity_verified"}']
 
 
 async def test_claim_without_a_cache_raises_no_level(session: ChatSession, no_cache: None) -> None:

@@ -33,7 +33,7 @@ def still_ours(state: TurnState) -> bool:
     if state.session.owner == Owner.BOT and state.session.owner_epoch == state.epoch:
         return True
     bus.ack(state.lease)
-    converse.settle(state)
+    record_outcome(state)
     _end(state, TurnStatus.STOPPED, "taken_over")
     record(AuditEvent.TURN_SUPPRESSED, subject=f"session:{state.session.pk}", data={"step": state.step})
     return False
@@ -78,7 +78,9 @@ def hand_over(state: TurnState) -> None:
 
 
 def record_outcome(state: TurnState) -> None:
-    """Step 15. What the gates and models did, as counts and codes; mood is fixed by the deployment's persona."""
+    """Step 15. What the gates and models did, as counts and codes, also in a turn that nobody hears of; mood is fixed by
+    the deployment's persona.
+    """
     converse.settle(state)
     subject = f"session:{state.session.pk}"
     for event, data in state.audit:
@@ -105,7 +107,7 @@ def finish(state: TurnState) -> None:
 def fail(state: TurnState, *, reason: str) -> None:
     """The turn broke off before it could close: its message goes back to the queue, or is dead after the fifth time."""
     bus.nack(state.lease, reason=reason)
-    converse.settle(state)
+    record_outcome(state)
     _end(state, TurnStatus.FAILED, reason[:80])
 
 
