@@ -78,7 +78,7 @@ def hand_over(state: TurnState) -> None:
 
 
 def record_outcome(state: TurnState) -> None:
-    """Step 15. What the gates and models did, as counts and codes, also in a turn that nobody hears of; mood is fixed by
+    """Step 15. What the gates and models did, as counts and codes, in a turn that nobody hears of too; mood is fixed by
     the deployment's persona.
     """
     converse.settle(state)
