@@ -18,6 +18,9 @@ from kernel.llm.enums import (
     PlanActionType,
 )
 
+# Far more than anybody reads; less than would weigh on every screen and every replay of the conversation.
+MAX_MESSAGE, MAX_LINE = 24_000, 1_000
+
 _NEEDED_BY_OP = {
     MemoryOpType.STORE: ("content",),
     MemoryOpType.UPDATE: ("memory_id", "content"),
@@ -83,13 +86,15 @@ class AgentResponse(ModelAnswer):
     next.
     """
 
-    message: str = Field(min_length=1)
+    message: str = Field(min_length=1, max_length=MAX_MESSAGE)
     memory_queries: Annotated[list[MemoryQuery], Field(max_length=3)] = Field(default_factory=list)
     memory_ops: list[MemoryOp] = Field(default_factory=list)
     plan_action: PlanAction | None = None
     needs_approval: bool = True
     citations: list[Citation] = Field(default_factory=list)
-    suggestions: Annotated[list[str], Field(max_length=4)] = Field(default_factory=list)
+    suggestions: Annotated[list[Annotated[str, Field(max_length=MAX_LINE)]], Field(max_length=4)] = Field(
+        default_factory=list
+    )
     handoff: bool = False
 
 
@@ -121,6 +126,8 @@ class RouteDecision(ModelAnswer):
 class ExecutorAgentOutput(ModelAnswer):
     """What an executor says of its own run. Never a measure of success: verification decides (contract silas 4)."""
 
-    summary: str = Field(min_length=1)
-    artifact_refs: list[str] = Field(default_factory=list)
-    next_steps: list[str] = Field(default_factory=list)
+    summary: str = Field(min_length=1, max_length=MAX_MESSAGE)
+    artifact_refs: Annotated[list[str], Field(max_length=100)] = Field(default_factory=list)
+    next_steps: Annotated[list[Annotated[str, Field(max_length=MAX_LINE)]], Field(max_length=20)] = Field(
+        default_factory=list
+    )

@@ -16,7 +16,7 @@ from kernel.llm.citations import cite, locate
 from kernel.llm.enums import Role
 from kernel.llm.failures import ShapeBroken
 from kernel.llm.pricing import Rates, estimate, price
-from kernel.llm.schemas import AgentResponse, Citation, MemoryOp, RouteDecision
+from kernel.llm.schemas import AgentResponse, Citation, ExecutorAgentOutput, MemoryOp, RouteDecision
 from kernel.llm.structured import run_structured, structured_fallback
 from kernel.llm.toolsets import CallLedger
 from tests.factories.llm import FEES, HOME_TERMS, briefing
@@ -201,3 +201,18 @@ def test_estimate_grows_with_what_is_said() -> None:
     assert short is not None
     assert long is not None
     assert short < long
+
+
+@pytest.mark.parametrize(
+    ("shape", "fields"),
+    [
+        (AgentResponse, {"message": "a" * 24_001}),
+        (AgentResponse, {"message": "a", "suggestions": ["a" * 1_001]}),
+        (ExecutorAgentOutput, {"summary": "a" * 24_001}),
+        (ExecutorAgentOutput, {"summary": "a", "next_steps": ["a"] * 21}),
+        (ExecutorAgentOutput, {"summary": "a", "artifact_refs": ["a"] * 101}),
+    ],
+)
+def test_endless_answer_is_no_answer(shape: Any, fields: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        shape(**fields)
