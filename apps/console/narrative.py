@@ -38,6 +38,8 @@ class Story:
 _UNNAMED = {
     "": "The platform",
     "system": "The platform",
+    "seed_demo": "The demo set-up",
+    "command": "An administrator",
     "user": "Somebody",
     "visitor": "A visitor",
     "bot": "The bot",

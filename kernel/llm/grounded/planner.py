@@ -52,7 +52,7 @@ def _wished(briefing: Briefing) -> tuple[PlannedCall, ...]:
 def _proposal(briefing: Briefing, steps: Sequence[tuple[ToolBrief, PlannedCall]]) -> AgentResponse:
     action = PlanAction(action=PlanActionType.PROPOSE, plan_markdown=plan_markdown(briefing, steps))
     prepared = "\n".join(f"- {_title(tool, call)}{_details(tool, call)}" for tool, call in steps)
-    return AgentResponse(message=f"{phrases.PREPARED}\n{prepared}\n{phrases.WILL_TELL}", plan_action=action)
+    return AgentResponse(message=f"{phrases.PREPARED}\n{prepared}\n\n{phrases.WILL_TELL}", plan_action=action)
 
 
 def plan_markdown(briefing: Briefing, steps: Sequence[tuple[ToolBrief, PlannedCall]]) -> str:
