@@ -9,7 +9,7 @@ from uuid import uuid4
 import psycopg
 import pytest
 import time_machine
-from django.db import DatabaseError, IntegrityError, connection
+from django.db import DatabaseError, IntegrityError, connection, connections
 from django.test.utils import CaptureQueriesContext
 
 from apps.approvals import queries, services, signals
@@ -88,6 +88,7 @@ def test_decide_card_with_other_verdict_mints_no_token(tenant: Any, owner: Any, 
 def test_decide_card_with_edited_payload_is_refused(tenant: Any, owner: Any, superuser_dsn: str) -> None:
     card = open_card(tenant)
     with psycopg.connect(superuser_dsn) as raw:
+        raw.execute("SET session_replication_role = replica")
         raw.execute(
             "UPDATE approvals_card SET payload = jsonb_set(payload, '{title}', '\"X\"') WHERE id = %s", [card.pk]
         )
@@ -132,8 +133,45 @@ def test_decide_card_with_key_row_of_another_person_is_refused(
 ) -> None:
     make_token(tenant, approver, make_plan())
     with psycopg.connect(superuser_dsn) as raw:
+        raw.execute("SET session_replication_role = replica")
         raw.execute("UPDATE approvals_approverkey SET user_id = %s WHERE user_id = %s", [owner.pk, approver.pk])
     assert refusal(tenant, open_card(tenant), owner).code == "seal_broken"
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE approvals_approverkey SET public_key = repeat('0', 64) WHERE user_id = %s",
+        "DELETE FROM approvals_approverkey WHERE user_id = %s",
+    ],
+)
+def test_approver_s_key_cannot_be_exchanged_by_the_application(tenant: Any, owner: Any, statement: str) -> None:
+    make_token(tenant, owner, make_plan())
+    with pytest.raises(DatabaseError, match="cannot be exchanged"), tenant_scope(tenant), connection.cursor() as cursor:
+        cursor.execute(statement, [owner.pk])
+
+
+def test_approver_s_key_may_be_taken_away_by_the_tables_owner(tenant: Any, owner: Any) -> None:
+    make_token(tenant, owner, make_plan())
+    with connections["owner"].cursor() as cursor:
+        cursor.execute("SELECT set_config('silas.tenant', %s, false)", [str(tenant.pk)])
+        cursor.execute("DELETE FROM approvals_approverkey WHERE user_id = %s", [owner.pk])
+    with tenant_scope(tenant):
+        assert not ApproverKey.objects.filter(user=owner).exists()
+
+
+@pytest.mark.parametrize("field", ["intent", "rationale", "facts", "details", "payload", "consequence", "risk"])
+def test_card_cannot_say_something_else_later(tenant: Any, field: str) -> None:
+    card = open_card(tenant)
+    with pytest.raises(DatabaseError, match="cannot be rewritten"), tenant_scope(tenant):
+        Card.objects.filter(pk=card.pk).update(**{field: "low" if field == "risk" else {"a": 1}})
+
+
+def test_card_that_is_settled_cannot_be_opened_again(tenant: Any, owner: Any) -> None:
+    card = open_card(tenant)
+    decide(tenant, card, owner)
+    with pytest.raises(DatabaseError, match="stays settled"), tenant_scope(tenant):
+        Card.objects.filter(pk=card.pk).update(status=CardStatus.OPEN)
 
 
 def test_decision_cannot_be_rewritten(tenant: Any, owner: Any) -> None:
