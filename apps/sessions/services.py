@@ -25,6 +25,7 @@ from apps.sessions.schemas import Accepted, Busy, StartedSession
 from apps.sessions.signals import session_changed
 from apps.tenants.models import Deployment
 from kernel.clock import now
+from kernel.errors import SilasError
 from kernel.taint import Taint
 from kernel.tenancy import tenant_scope
 
@@ -77,12 +78,15 @@ def _started(deployment: Deployment, session: ChatSession, resume_token: str, *,
 def accept_message(session_id: UUID, *, text: str, client_id: str = "", trace_id: str | None = None) -> Accepted | Busy:
     """Store a visitor's message and owe it an answer, unless a person answers here; inside the tenant's scope.
 
-    Returns `Busy`, with nothing stored, when `MAX_PENDING_TURNS` messages of this conversation still wait.
+    Returns `Busy`, with nothing stored, when `MAX_PENDING_TURNS` messages of this conversation still wait. Raises
+    `SilasError("conversation_full")`: whoever comes back to it is sent all of it, so it cannot grow for ever.
     """
     session = lock_session(session_id)
     known = _seq_of(session, client_id)
     if known is not None:
         return Accepted(known, repeated=True, wakes_bot=False)
+    if session.seq >= settings.MAX_CHRONICLE:
+        raise SilasError("conversation_full", "This conversation is very long. Please begin a new one.", status=409)
     if bus.pending_count(Queue.PROXY, session.pk) >= settings.MAX_PENDING_TURNS:
         return Busy(RETRY_AFTER_SECONDS)
     entry = chronicle.append(

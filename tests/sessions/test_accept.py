@@ -10,11 +10,13 @@ import pytest
 from django.test import override_settings
 
 from apps.bus.services import pending_count
+from apps.sessions import turn
 from apps.sessions.models import ChatSession, ChronicleEntry
 from apps.sessions.queries import chronicle_after
 from apps.sessions.schemas import Accepted, Busy
 from apps.sessions.services import accept_message, start_session
-from kernel.errors import NotFound
+from apps.tenants.models import Deployment
+from kernel.errors import NotFound, SilasError
 from kernel.tenancy import tenant_scope
 from tests.factories.sessions import make_session, say
 from tests.rivals import race
@@ -54,6 +56,32 @@ def test_message_beyond_pending_limit_is_busy_and_not_stored(deployment: Any) ->
     for i in range(3):
         say(session, "hello", f"id-{i}")
     assert isinstance(say(session, "one more", "id-3"), Busy) and len(_seqs(session)) == 3
+
+
+@override_settings(MAX_CHRONICLE=2)
+def test_message_to_a_conversation_that_is_full_is_refused_and_not_stored(deployment: Any) -> None:
+    session = make_session(deployment)
+    for number in range(2):
+        say(session, "hello", f"id-{number}")
+    with pytest.raises(SilasError, match="very long"):
+        say(session, "one more", "id-2")
+    assert _seqs(session) == [1, 2]
+
+
+@override_settings(MAX_CHRONICLE=1)
+def test_message_sent_again_to_a_conversation_that_is_full_is_acknowledged(deployment: Any) -> None:
+    session = make_session(deployment)
+    say(session, "hello", "a")
+    assert say(session, "hello", "a") == Accepted(1, repeated=True, wakes_bot=False)
+
+
+def test_message_at_a_deployment_that_was_switched_off_gets_no_answer(deployment: Any) -> None:
+    session = make_session(deployment)
+    say(session, "hello")
+    with tenant_scope(deployment.tenant_id):
+        Deployment.objects.filter(pk=deployment.pk).update(enabled=False)
+        assert turn.open_turn(session.pk, consumer="test") is None
+        assert pending_count("proxy", session.pk) == 0
 
 
 def test_message_to_a_conversation_of_another_tenant_is_not_found(deployment: Any, other_tenant: Any) -> None:

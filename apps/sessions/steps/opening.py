@@ -42,7 +42,7 @@ def open_turn(session_id: UUID, *, consumer: str) -> TurnState | None:
     if lease is None:
         return None
     session = queries.session_for_turn(session_id)
-    if session.owner == Owner.HUMAN:
+    if session.owner == Owner.HUMAN or not session.deployment.enabled:
         _drop(lease, session)
         return open_turn(session_id, consumer=consumer)
     seq = int((lease.message.payload or {})["seq"])
@@ -108,6 +108,6 @@ def _run_of(session: ChatSession) -> RunRef:
 
 
 def _drop(lease: Lease, session: ChatSession) -> None:
-    """A person answers here: what was owed to the visitor by the bot is theirs now."""
+    """A person answers here, and what was owed to the visitor by the bot is theirs now; or nobody does any more."""
     bus.ack(lease)
     record(AuditEvent.TURN_SUPPRESSED, subject=f"session:{session.pk}", data={"step": "precompile_gates"})
