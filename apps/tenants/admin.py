@@ -152,6 +152,17 @@ class MembershipForm(TenantRowForm):
         return cleaned
 
 
+class NewcomerForm(MembershipForm):
+    """What an owner adds people with. An account that is there already may have been made by another tenant's owner, who
+    knows its password: only whoever runs the platform can tell, and lets it in."""
+
+    def clean(self) -> dict[str, Any]:
+        cleaned = super().clean()
+        if not self.has_error("email") and User.objects.filter(email__iexact=cleaned.get("email", "")).exists():
+            self.add_error("email", "This address has an account already. Whoever runs the platform can add it here.")
+        return cleaned
+
+
 @admin.register(Membership)
 class MembershipAdmin(TenantRowAdmin):
     list_display = ("user", "role", "created_at")
@@ -160,7 +171,7 @@ class MembershipAdmin(TenantRowAdmin):
 
     def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any) -> Any:
         if obj is None:
-            kwargs["form"] = MembershipForm
+            kwargs["form"] = MembershipForm if _is_superuser(request) else NewcomerForm
         return super().get_form(request, obj, change, **kwargs)
 
     def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:

@@ -200,6 +200,25 @@ def test_member_with_an_account_gets_no_link(keeper: Client, stranger: Any) -> N
     assert "/console/welcome/" not in page.content.decode()
 
 
+def test_account_that_another_tenant_s_owner_may_have_made_is_not_let_in(
+    keeper: Client, tenant: Any, other_tenant: Any
+) -> None:
+    """An owner registers the address of a person who will join somebody else, sets a password, and waits."""
+    email = f"boss-{uuid4().hex}@example.test"
+    elsewhere = _browser(make_member(other_tenant, "owner"))
+    elsewhere.post(_page(Membership, "add"), {"email": email, "role": "viewer"})
+    page = keeper.post(_page(Membership, "add"), {"email": email.upper(), "role": "owner"}, follow=True)
+    with tenant_scope(tenant):
+        assert not Membership.objects.filter(user__email=email).exists()
+    assert "has an account already" in page.content.decode()
+
+
+def test_superuser_lets_an_account_in(root: Client, tenant: Any, stranger: Any) -> None:
+    root.post(_page(Membership, "add"), {"email": stranger.email, "role": "agent", "tenant": str(tenant.pk)})
+    with tenant_scope(tenant):
+        assert Membership.objects.filter(user=stranger).exists()
+
+
 def test_member_cannot_be_added_twice(keeper: Client, agent: Any) -> None:
     page = keeper.post(_page(Membership, "add"), {"email": agent.email.upper(), "role": "owner"})
     assert "a member already" in page.content.decode()
