@@ -153,8 +153,8 @@ class MembershipForm(TenantRowForm):
 
 
 class NewcomerForm(MembershipForm):
-    """What an owner adds people with. An account that is there already may have been made by another tenant's owner, who
-    knows its password: only whoever runs the platform can tell, and lets it in."""
+    """What an owner adds people with. An account that is there already may have been made by another tenant's owner,
+    who knows its password: only whoever runs the platform can tell, and lets it in."""
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean()
