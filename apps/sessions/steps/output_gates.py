@@ -20,7 +20,8 @@ async def check(state: TurnState) -> Stop | None:
         problem = report.blocked or report.needs_approval
         if problem is None:
             message = str(report.context.get("response", state.response.message))
-            state.response = state.response.model_copy(update={"message": message})
+            suggestions = await _fit_suggestions(state)
+            state.response = state.response.model_copy(update={"message": message, "suggestions": suggestions})
             return None
         chosen, _ = escalation_for(problem.on_block, state.policy.escalations)
         if retries >= _retries(chosen):
@@ -30,6 +31,17 @@ async def check(state: TurnState) -> Stop | None:
         if stopped is not None:
             return stopped
     return None
+
+
+async def _fit_suggestions(state: TurnState) -> list[str]:
+    """What the visitor may press next, if it passes as it stands: words that a model made up are words out as well."""
+    wanted = list(state.response.suggestions) if state.response else []
+    if all(suggestion in state.session.deployment.suggestions for suggestion in wanted):
+        return wanted
+    text = "\n".join(wanted)
+    report = await run_gates(state, GateTrigger.EVERY_AGENT_RESPONSE, {"response": text, "message": state.text})
+    untouched = report.context.get("response") == text
+    return wanted if untouched and not (report.blocked or report.needs_approval) else []
 
 
 def _retries(chosen: EscalationSpec) -> int:

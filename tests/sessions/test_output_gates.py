@@ -1,0 +1,47 @@
+"""Does anything that a model made up reach the visitor past the response gates?"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from apps.gates.schemas import GateSpec
+from apps.gates.services import save_gate
+from apps.sessions import turn
+from apps.sessions.state import TurnState
+from apps.sessions.steps import output_gates
+from kernel.llm.schemas import AgentResponse
+from kernel.tenancy import in_thread, tenant_scope
+from tests.factories.sessions import make_session, say
+
+FORBIDS = {"type": "regex", "config": {"pattern": r"\A(?!.*4111)"}}
+REDACTS = {"type": "regex", "config": {"redact": "4111"}}
+
+
+def _opened(deployment: Any, gate: dict[str, Any]) -> TurnState:
+    session = make_session(deployment)
+    say(session, "Hello")
+    with tenant_scope(deployment.tenant_id):
+        save_gate(GateSpec(name="out", on="every_agent_response", **gate), deployment_id=deployment.pk)
+        state = turn.open_turn(session.pk, consumer="test")
+    assert state is not None
+    return state
+
+
+async def suggested(deployment: Any, gate: dict[str, Any], *suggestions: str) -> list[str]:
+    """The suggestions that are left of what a model gave with a harmless answer."""
+    state = await in_thread(_opened, deployment, gate)
+    state.response = AgentResponse(message="Hello.", suggestions=list(suggestions))
+    assert await output_gates.check(state) is None
+    return state.response.suggestions
+
+
+@pytest.mark.parametrize("gate", [FORBIDS, REDACTS])
+async def test_suggestion_that_no_answer_could_hold_is_dropped(deployment: Any, gate: dict[str, Any]) -> None:
+    assert await suggested(deployment, gate, "Pay with 4111 1111 1111 1111") == []
+
+
+@pytest.mark.parametrize("gate", [FORBIDS, REDACTS])
+async def test_suggestion_that_passes_is_kept(deployment: Any, gate: dict[str, Any]) -> None:
+    assert await suggested(deployment, gate, "Talk to a person") == ["Talk to a person"]
