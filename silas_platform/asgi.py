@@ -14,8 +14,10 @@ from channels.routing import ProtocolTypeRouter, URLRouter  # noqa: E402
 
 from apps.console.routing import websocket_urlpatterns as console_sockets  # noqa: E402
 from apps.sessions.routing import websocket_urlpatterns as visitor_sockets  # noqa: E402
+from silas_platform import wire  # noqa: E402
 from silas_platform.background import with_background  # noqa: E402
 
+wire.install()
 application = with_background(
     ProtocolTypeRouter(
         {
