@@ -49,7 +49,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         item.add_marker(pytest.mark.asyncio(loop_scope="session"), append=False)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def web(migrated: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A web process of its own; its address without a closing slash."""
     port = _free_port()
@@ -63,7 +63,7 @@ def web(migrated: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[st
         yield url
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def worker(migrated: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """A Celery worker, without the key that signs."""
     env = {name: value for name, value in os.environ.items() if not name.startswith("SILAS_SIGNING_KEY")}
