@@ -84,7 +84,8 @@ async def _carry_out(job: Job) -> AttemptOutcome:
     if outcome.stop in (WorkReason.NONE, WorkReason.UNCERTAIN):
         outcome = await _verified(job, ledger, outcome)
     used = outcome.used.merge(BudgetUsed(wall_time_seconds=round(time.monotonic() - started, 3)))
-    return replace(outcome, used=used, artifacts=tuple(ledger.artifacts), result=ledger.said)
+    outcome = replace(outcome, used=used, artifacts=tuple(ledger.artifacts), result=ledger.said)
+    return await asyncio.to_thread(_fit_to_tell, job, outcome)
 
 
 async def _run_agent(job: Job, ledger: Ledger) -> AttemptOutcome:
@@ -155,6 +156,23 @@ def _gates_say(job: Job, ledger: Ledger, outcome: AttemptOutcome) -> tuple[GateR
         if report.blocked or report.needs_approval:
             return report.blocked or report.needs_approval, notes
     return None, notes
+
+
+def _fit_to_tell(job: Job, outcome: AttemptOutcome) -> AttemptOutcome:
+    """What tools and agent said reaches the visitor beside our own sentence: only as far as the response gates let it."""
+    result, notes = _through_gates(job, outcome.result)
+    steps, more = _through_gates(job, "\n".join(outcome.next_steps))
+    next_steps = outcome.next_steps if steps == "\n".join(outcome.next_steps) else ()
+    return replace(outcome, result=result, next_steps=next_steps, notes=outcome.notes + notes + more)
+
+
+def _through_gates(job: Job, text: str) -> tuple[str, tuple[AuditNote, ...]]:
+    """What the response gates leave of a text, "" when one of them holds it back; and what to write down."""
+    if not text:
+        return "", ()
+    report = check_gates(job.gates, GateTrigger.EVERY_AGENT_RESPONSE, {"response": text})
+    held_back = report.blocked or report.needs_approval
+    return "" if held_back else str(report.context["response"]), report.audit
 
 
 @asynccontextmanager

@@ -18,9 +18,11 @@ from apps.gates.schemas import GateSpec
 from apps.gates.services import save_gate
 from apps.guard import services as guard
 from apps.guard.models import GuardedRun, ToolCall
-from apps.work import executor, queries, signals
+from apps.work import executor, jobs, queries, signals
+from apps.work.budgets import BudgetUsed
 from apps.work.enums import AttemptStatus, WorkItemStatus, WorkReason
 from apps.work.models import Attempt, WorkItem
+from apps.work.services.running import AttemptOutcome
 from kernel.errors import SilasError
 from kernel.tenancy import tenant_scope
 from tests.factories.work import CAP, NOTE, Desk, make_desk, note, plan
@@ -290,6 +292,43 @@ def test_gate_after_the_step_stops_the_item(desk: Desk, approver: Any) -> None:
     with tenant_scope(desk.tenant):
         noted = AuditEntry.objects.filter(event="gate_blocked", subject=f"work:{item.pk}").count()
     assert (desk.item(item.pk).reason, desk.item(item.pk).last_error, noted) == (WorkReason.GATE, "gate told", 1)
+
+
+@pytest.mark.parametrize(
+    ("gate", "told"),
+    [
+        ({"type": "regex", "config": {"pattern": r"\A(?!.*noted)"}}, "Done: Change H-1."),
+        ({"type": "regex", "config": {"redact": "noted"}}, "Done: Change H-1. [removed]"),
+        ({"type": "regex", "config": {"redact": "nothing like it"}}, "Done: Change H-1. noted"),
+    ],
+)
+def test_words_of_a_tool_pass_the_response_gates(desk: Desk, approver: Any, gate: dict[str, Any], told: str) -> None:
+    with tenant_scope(desk.tenant):
+        save_gate(GateSpec(name="out", on="every_agent_response", **gate), deployment_id=desk.deployment.pk)
+    heard: list[str] = []
+
+    def hear(item: WorkItem, status: str, text: str, steps: list[str]) -> None:
+        heard.append(text)
+
+    signals.work_changed.connect(hear)
+    try:
+        run(desk, approver)
+    finally:
+        signals.work_changed.disconnect(hear)
+    assert heard[-1] == told
+
+
+def test_next_steps_that_no_answer_could_hold_are_not_told(desk: Desk, approver: Any) -> None:
+    gate = GateSpec(name="out", on="every_agent_response", type="regex", config={"pattern": r"\A(?!.*4111)"})
+    item = desk.approved(approver)
+    with tenant_scope(desk.tenant):
+        save_gate(gate, deployment_id=desk.deployment.pk)
+        lease = bus.lease("executor", consumer="test", seconds=60)
+        assert lease is not None
+        job = jobs.next_job(lease)
+    assert job is not None and item.pk == job.attempt.work_item_id
+    outcome = AttemptOutcome("", BudgetUsed(), next_steps=("Pay with 4111 1111 1111 1111",))
+    assert executor._fit_to_tell(job, outcome).next_steps == ()
 
 
 def test_budget_that_is_used_up_is_not_touched_again(desk: Desk, approver: Any) -> None:

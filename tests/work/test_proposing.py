@@ -11,6 +11,7 @@ from apps.approvals.enums import ApprovalVerdict, CardStatus
 from apps.approvals.models import Card, TokenUse
 from apps.audit.models import AuditEntry
 from apps.bus.models import QueueMessage
+from apps.gates.schemas import GateSpec
 from apps.work import queries, rules, services, signals
 from apps.work.enums import WorkItemStatus, WorkReason
 from apps.work.models import WorkItem
@@ -74,6 +75,13 @@ def test_propose_that_is_refused_leaves_nothing_but_an_audit_entry(desk: Desk) -
         left = (WorkItem.objects.exclude(type="goal").count(), Card.objects.count())
         entry = AuditEntry.objects.filter(event="work_refused").values_list("data", flat=True)
         assert (left, list(entry)) == ((0, 0), ['{"code":"gate_blocked"}'])
+
+
+@pytest.mark.parametrize("config", [{"pattern": r"\A(?!.*4111)"}, {"redact": "4111"}])
+def test_propose_of_a_title_that_no_answer_could_hold_is_refused(desk: Desk, config: dict[str, str]) -> None:
+    """The order's number stands in the title, and the model may write there what it likes."""
+    gate = GateSpec(name="out", on="every_agent_response", type="regex", config=config)
+    assert desk.propose(note(order="4111 1111"), gates=(gate,)).code == "gate_blocked"
 
 
 def test_propose_without_a_goal_is_refused(desk: Desk) -> None:

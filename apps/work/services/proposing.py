@@ -142,7 +142,17 @@ def _gates_ask(wanted: Sequence[Wanted], gates: Sequence[GateSpec], goal: WorkIt
         if report.context["tool_args"] != each.call.args:
             raise SilasError("gate_blocked", "the values are outside of what is allowed")
         asks = asks or report.needs_approval
+    _require_telling(wanted, from_values)
     return asks
+
+
+def _require_telling(wanted: Sequence[Wanted], gates: Sequence[GateSpec]) -> None:
+    """The visitor reads the title at every step: values of the model's are in it, so it passes the response gates as it
+    stands, or the plan is refused."""
+    title = intent_of(wanted)
+    report = check_gates(gates, GateTrigger.EVERY_AGENT_RESPONSE, {"response": title})
+    if report.blocked or report.needs_approval or report.context["response"] != title:
+        raise SilasError("gate_blocked", _NOT_HERE)
 
 
 def _sentence(blocked: GateResult, goal: WorkItem | None) -> str:
