@@ -159,7 +159,7 @@ def _gates_say(job: Job, ledger: Ledger, outcome: AttemptOutcome) -> tuple[GateR
 
 
 def _fit_to_tell(job: Job, outcome: AttemptOutcome) -> AttemptOutcome:
-    """What tools and agent said reaches the visitor beside our own sentence: only as far as the response gates let it."""
+    """What tools and agent said reaches the visitor beside our own sentence, as far as the response gates let it."""
     result, notes = _through_gates(job, outcome.result)
     steps, more = _through_gates(job, "\n".join(outcome.next_steps))
     next_steps = outcome.next_steps if steps == "\n".join(outcome.next_steps) else ()
