@@ -16,7 +16,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from apps.memory import queries as knowledge
-from apps.sessions import policy, tokens
+from apps.sessions import flood, policy, tokens
 from apps.sessions.access import AccessController
 from apps.sessions.queries import session_by_id
 from apps.sessions.services import start_session
@@ -65,6 +65,7 @@ class WidgetSessions(APIView):
             400: OpenApiResponse(description="`invalid`: a field is wrong"),
             403: OpenApiResponse(description="`origin_not_allowed`: this site may not open the deployment"),
             404: OpenApiResponse(description="`not_found`: unknown or disabled deployment"),
+            429: OpenApiResponse(description="`rate_limited`: too many from this address; `retry_after` seconds"),
         },
     )
     def post(self, request: Request, key: str) -> Response:
@@ -72,9 +73,12 @@ class WidgetSessions(APIView):
         wanted = StartRequest(data=request.data)
         wanted.is_valid(raise_exception=True)
         asked = wanted.validated_data
+        counted = flood.count_beginning(deployment.pk, request.META.get("REMOTE_ADDR", ""))
         started = start_session(
             deployment, resume_token=asked.get("resume_token") or "", locale=asked.get("locale") or ""
         )
+        if started.resumed:
+            flood.forget_beginning(counted)
         answer: dict[str, Any] = {
             "session_id": started.session_id,
             "token": started.token,

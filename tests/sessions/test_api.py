@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from django.test import Client
+from django.test import Client, override_settings
 
-from apps.sessions import tokens
+from apps.sessions import flood, tokens
 from apps.sessions.models import ChatSession
 from apps.tenants.models import Deployment
 from kernel.tenancy import tenant_scope
@@ -67,6 +67,44 @@ def test_start_with_a_bad_body_is_400(client: Client, deployment: Deployment, bo
 
 def test_start_with_an_endless_body_is_413_in_the_one_shape(client: Client, deployment: Deployment) -> None:
     assert _code(_start(client, deployment.public_key, '{"locale":"' + "a" * 3_000_000)) == (413, "too_large")
+
+
+@pytest.fixture
+def crowded(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> Client:
+    """Somebody from whose address two conversations have begun, which is all that is allowed."""
+    monkeypatch.setattr(flood, "MAX_BEGINNINGS", 2)
+    client = Client(REMOTE_ADDR="203.0.113.9")
+    for _ in range(2):
+        assert _start(client, deployment.public_key).status_code == 201
+    return client
+
+
+def test_start_of_one_conversation_too_many_from_an_address_is_429(crowded: Client, deployment: Deployment) -> None:
+    answer = _start(crowded, deployment.public_key)
+    assert _code(answer) == (429, "rate_limited") and answer.json()["error"]["extra"]["retry_after"] > 0
+
+
+def test_start_from_another_address_is_not_held_back(crowded: Client, deployment: Deployment) -> None:
+    assert _start(Client(REMOTE_ADDR="203.0.113.10"), deployment.public_key).status_code == 201
+
+
+def test_start_at_another_deployment_is_not_held_back(crowded: Client, tenant: Any) -> None:
+    assert _start(crowded, make_deployment(tenant).public_key).status_code == 201
+
+
+def test_conversation_taken_up_again_and_again_counts_once(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(flood, "MAX_BEGINNINGS", 2)
+    client = Client(REMOTE_ADDR="203.0.113.11")
+    kept = {"resume_token": _start(client, deployment.public_key).json()["resume_token"]}
+    assert {_start(client, deployment.public_key, kept).status_code for _ in range(4)} == {201}
+
+
+def test_start_without_a_cache_is_let_in(deployment: Deployment) -> None:
+    gone = {"BACKEND": "django.core.cache.backends.redis.RedisCache", "LOCATION": "unix:///nowhere.sock"}
+    with override_settings(CACHES={"default": gone}):
+        assert _start(Client(REMOTE_ADDR="203.0.113.12"), deployment.public_key).status_code == 201
 
 
 def test_start_by_get_is_405_in_the_one_shape(client: Client, deployment: Deployment) -> None:

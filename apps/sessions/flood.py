@@ -1,0 +1,53 @@
+"""How many conversations may begin from one address? Enough for an office behind one, too few to fill a database.
+
+Counted per deployment, before anything is stored; taking an old conversation up again does not count. Our own machine
+is not counted: that is a developer, a test, or a proxy that does not say who asks. Without its counts (Redis away) it
+lets everybody in: it guards a disk, not a secret.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import logging
+from uuid import UUID
+
+from kernel import throttle
+from kernel.canonical import sha256_hex
+from kernel.errors import SilasError
+from kernel.throttle import Limit
+
+_log = logging.getLogger(__name__)
+
+WINDOW_SECONDS = 10 * 60
+MAX_BEGINNINGS = 120
+
+
+def count_beginning(deployment_id: UUID, address: str) -> tuple[Limit, ...]:
+    """Count one; returns what to give to `forget_beginning`. Raises 429 `rate_limited` with `retry_after`."""
+    if _is_ours(address):
+        return ()
+    limit = Limit(f"begin:{deployment_id}:{sha256_hex(address)[:32]}", MAX_BEGINNINGS, WINDOW_SECONDS)
+    try:
+        used_up = throttle.begin([limit])
+    except Exception as error:  # noqa: BLE001 (whatever the cache raises)
+        _log.warning("beginning_not_counted error=%s", type(error).__name__)
+        return ()
+    if used_up is not None:
+        said = "Too many conversations have begun from where you are. Please try again in a few minutes."
+        raise SilasError("rate_limited", said, extra={"retry_after": WINDOW_SECONDS // 2}, status=429)
+    return (limit,)
+
+
+def forget_beginning(counted: tuple[Limit, ...]) -> None:
+    """It was an old conversation."""
+    try:
+        throttle.take_back(counted)
+    except Exception as error:  # noqa: BLE001 (one too many is counted)
+        _log.warning("beginning_kept error=%s", type(error).__name__)
+
+
+def _is_ours(address: str) -> bool:
+    try:
+        return ipaddress.ip_address(address).is_loopback
+    except ValueError:
+        return not address
