@@ -25,6 +25,9 @@ T = TypeVar("T")
 _PAUSE_SECONDS = 0.5
 
 
+_LONGEST_WAIT_SECONDS = 0.25
+_waited_for: set[asyncio.Future[Any]] = set()
+
 # What a person waits for at once (a message to be safe) goes before what may take a moment (its answer): the slow lane
 # has fewer threads, so that a crowd of running turns cannot stand in front of an acknowledgement.
 _slow_lane: contextvars.ContextVar[bool] = contextvars.ContextVar("silas_slow_lane", default=False)
@@ -51,8 +54,21 @@ async def in_thread(step: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> 
         finally:
             connection.close()
 
-    pool, context = _pool(_slow_lane.get()), contextvars.copy_context()
-    return await asyncio.get_running_loop().run_in_executor(pool, functools.partial(context.run, run))
+    slow, context = _slow_lane.get(), contextvars.copy_context()
+    if slow:
+        await _let_others_pass()
+    work = asyncio.get_running_loop().run_in_executor(_pool(slow), functools.partial(context.run, run))
+    if not slow:
+        _waited_for.add(work)
+        work.add_done_callback(_waited_for.discard)
+    return await work
+
+
+async def _let_others_pass() -> None:
+    """Wait until nobody waits in the fast lane, but not for ever."""
+    give_up = time.monotonic() + _LONGEST_WAIT_SECONDS
+    while _waited_for and time.monotonic() < give_up:
+        await asyncio.wait(tuple(_waited_for), timeout=_LONGEST_WAIT_SECONDS, return_when=asyncio.FIRST_COMPLETED)
 
 
 async def in_scope(tenant: Any, step: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
