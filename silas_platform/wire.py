@@ -1,7 +1,7 @@
 """With which code does our end of a socket close? With the one that was asked for (contract interfaces, close codes).
 
 Daphne's library refuses to say some codes for an application (1009, 1013) and drops a line that broke the protocol
-without a word, so that a browser could not tell why. Here every close is said. `asgi` installs it before Daphne listens.
+without a word, so that a browser could not tell why. Here every close is said. Installed by `asgi`.
 """
 
 from __future__ import annotations

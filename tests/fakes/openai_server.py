@@ -75,6 +75,8 @@ class FakeOpenAI:
     keys: list[str] = field(default_factory=list)
     first_token_at: list[float] = field(default_factory=list)
     sent: list[tuple[float, str]] = field(default_factory=list)
+    running: int = 0
+    most_at_once: int = 0
 
     def message_began_at(self) -> float:
         """When the first letter of the answer's `message` was sent, after the JSON before it."""
@@ -96,7 +98,12 @@ class FakeOpenAI:
             with suppress(ConnectionError, asyncio.IncompleteReadError):
                 headers, request = await _read_request(reader)
                 self.keys.append(headers.get("authorization", "").removeprefix("Bearer "))
-                await self._answer(writer, request, self._next(request))
+                self.running += 1
+                self.most_at_once = max(self.most_at_once, self.running)
+                try:
+                    await self._answer(writer, request, self._next(request))
+                finally:
+                    self.running -= 1
         finally:
             writer.close()
             with suppress(ConnectionError):

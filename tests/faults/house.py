@@ -1,0 +1,192 @@
+"""A whole platform of its own, for tests that break it: PostgreSQL, Redis, web, worker and beat as real processes.
+
+PostgreSQL writes through (fsync on): what is acknowledged must outlive a kill. Web processes listen on unix sockets;
+worker and beat live in a network namespace without any interface, where every attempt to reach something is counted.
+Rows are read as the database's superuser, past all of our code. Start processes from the main thread: they die with it.
+"""
+
+from __future__ import annotations
+
+import http.client
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import psycopg
+from psycopg.rows import dict_row
+
+from silas_platform.up import processes
+from silas_platform.up.embedded import PostgresServer, RedisServer, start_postgres, start_redis
+
+ROOT = Path(__file__).resolve().parents[2]
+START_SECONDS = 90.0
+TENANT, KEY = "meridian-insurance", "demo-meridian"
+NO_NETWORK = ["unshare", *([] if os.geteuid() == 0 else ["--user", "--map-root-user"]), "--net", "--"]
+
+
+class UnixConnection(http.client.HTTPConnection):
+    def __init__(self, path: Path) -> None:
+        super().__init__("localhost", timeout=30)
+        self._path = path
+
+    def connect(self) -> None:
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(str(self._path))
+
+
+@dataclass(frozen=True)
+class Answer:
+    status: int
+    body: bytes
+    headers: http.client.HTTPMessage
+
+
+@dataclass
+class Web:
+    """One web process, or the one that took its place."""
+
+    process: subprocess.Popen[bytes]
+    path: Path
+    log: Path
+
+    def ask(self, method: str, path: str, *, body: bytes | None = None, headers: Mapping[str, str] = {}) -> Answer:
+        line = UnixConnection(self.path)
+        try:
+            line.request(method, path, body=body, headers=dict(headers))
+            answer = line.getresponse()
+            return Answer(answer.status, answer.read(), answer.headers)
+        finally:
+            line.close()
+
+    def is_ready(self) -> bool:
+        with suppress(OSError, http.client.HTTPException):
+            return self.ask("GET", "/health/ready").status == 200
+        return False
+
+
+@dataclass
+class House:
+    var: Path
+    provider: str
+    postgres: PostgresServer
+    redis: RedisServer
+    started: list[subprocess.Popen[bytes]] = field(default_factory=list)
+    without_network: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+
+    # -- what runs -------------------------------------------------------------------------------------------------
+
+    def env(self) -> dict[str, str]:
+        own = {
+            "SILAS_VAR": str(self.var),
+            "DATABASE_URL": self.postgres.dsn_app,
+            "DATABASE_OWNER_URL": self.postgres.dsn_owner,
+            "REDIS_URL": self.redis.url,
+            "DJANGO_SETTINGS_MODULE": "silas_platform.settings.test",
+            "OPENAI_BASE_URL": self.provider,
+            "OPENAI_API_KEY": "of-the-fake-provider",
+            "PYTHONUNBUFFERED": "1",
+        }
+        return {**os.environ, **own}
+
+    def start_web(self, *, network: bool = True) -> Web:
+        """Started, not yet ready. Without a network it reaches PostgreSQL and Redis all the same: by their sockets."""
+        path = self.var / f"web-{len(self.started)}.sock"
+        argv = ["daphne", "-u", str(path), "--application-close-timeout", "5", "--verbosity", "1"]
+        process, log = self._spawn("web", [*argv, "silas_platform.asgi:application"], self.env(), network=network)
+        return Web(process, path, log)
+
+    def start_worker(self) -> subprocess.Popen[bytes]:
+        env = {name: value for name, value in self.env().items() if not name.startswith("SILAS_SIGNING_KEY")}
+        size = ["--loglevel=INFO", "--concurrency", "1", "--without-gossip", "--without-mingle"]
+        return self._spawn("worker", ["celery", "-A", "silas_platform", "worker", *size], env, network=False)[0]
+
+    def start_beat(self) -> subprocess.Popen[bytes]:
+        schedule = str(self.var / "beat-schedule")
+        argv = ["celery", "-A", "silas_platform", "beat", "--loglevel=INFO", "--pidfile=", "--schedule", schedule]
+        return self._spawn("beat", argv, self.env(), network=False)[0]
+
+    def manage(self, *argv: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "manage.py", *argv]
+        return subprocess.run(command, cwd=ROOT, env=self.env(), capture_output=True, text=True, check=False)
+
+    def furnish(self) -> None:
+        """The schema and the demo tenants."""
+        for command in (["migrate", "--database", "owner", "--verbosity", "0"], ["seed_demo"]):
+            done = self.manage(*command)
+            assert done.returncode == 0, done.stdout + done.stderr
+
+    def stop(self) -> None:
+        for process in self.started:
+            processes.end_group(process)
+        self.postgres.stop()
+        self.redis.stop()
+
+    # -- what breaks -----------------------------------------------------------------------------------------------
+
+    def kill(self, process: subprocess.Popen[bytes]) -> None:
+        """-9, with all it started."""
+        processes.end_group(process)
+
+    def kill_database(self) -> None:
+        self.kill(self.postgres.process)
+
+    def start_database(self) -> None:
+        self.postgres = start_postgres(self.var)
+
+    def kill_redis(self) -> None:
+        self.kill(self.redis.process)
+
+    def start_redis(self) -> None:
+        self.redis = start_redis(self.var, persist=False)
+
+    def hold_redis(self, *, still: bool) -> None:
+        """It keeps its connections and says nothing any more; or goes on."""
+        self.redis.process.send_signal(signal.SIGSTOP if still else signal.SIGCONT)
+
+    # -- what is written down --------------------------------------------------------------------------------------
+
+    def rows(self, query: str, *values: Any) -> list[dict[str, Any]]:
+        with psycopg.connect(self.postgres.superuser_dsn, autocommit=True, row_factory=dict_row) as line:
+            done = line.execute(query, values)  # type: ignore[call-overload]  # the tests' own SQL
+            return done.fetchall() if done.description else []
+
+    def use_models(self, name: str) -> None:
+        """Who answers and plans from the next turn on; work is carried out by the built-in model."""
+        models = psycopg.types.json.Jsonb({"proxy": name, "planner": name, "executor": "builtin:grounded"})
+        self.rows("UPDATE tenants_deployment SET model_names = %s WHERE public_key = %s", models, KEY)
+
+    def let_leases_run_out(self) -> None:
+        """As if every holder had been silent for longer than its lease."""
+        self.rows("UPDATE bus_queuemessage SET leased_until = now() WHERE state = 'leased'")
+
+    def _spawn(
+        self, name: str, module: list[str], env: Mapping[str, str], *, network: bool
+    ) -> tuple[subprocess.Popen[bytes], Path]:
+        log = self.var / f"{name}-{len(self.started)}.log"
+        argv = [*([] if network else NO_NETWORK), sys.executable, "-m", *module]
+        with log.open("wb") as output:
+            process = processes.spawn(argv, env=env, cwd=ROOT, output=output)
+        self.started.append(process)
+        if not network:
+            self.without_network[name] = process
+        return process, log
+
+
+def open_house(var: Path, provider: str) -> House:
+    return House(var, provider, start_postgres(var), start_redis(var, persist=False))
+
+
+def await_that(ask: Callable[[], Any], what: str, *, seconds: float = START_SECONDS) -> None:
+    give_up = time.monotonic() + seconds
+    while not ask():
+        assert time.monotonic() < give_up, f"never happened: {what}"
+        time.sleep(0.05)

@@ -1,0 +1,40 @@
+"""A member of staff at the console: logged in, pressing buttons, over HTTP."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from urllib.parse import urlencode
+
+from tests.faults.house import TENANT, Web
+
+
+class Staff:
+    def __init__(self, web: Callable[[], Web], role: str) -> None:
+        self.web = web
+        self._cookies: dict[str, str] = {}
+        self._get("/console/login/")
+        person = {"username": f"{role}@{TENANT}.example", "password": f"{role}-of-{TENANT}"}
+        assert self.press("/console/login/", **person) == 302
+
+    def press(self, path: str, **fields: str) -> int:
+        """The status that came back."""
+        body = urlencode({**fields, "csrfmiddlewaretoken": self._cookies["csrftoken"]}).encode()
+        return self._ask("POST", path, body)
+
+    def take_over(self, session_id: str) -> int:
+        return self.press(f"/console/inbox/{session_id}/take-over/")
+
+    def approve(self, card_id: object) -> int:
+        return self.press(f"/console/review/{card_id}/decision/", verdict="approved", confirmed="chip", slid="100")
+
+    def _get(self, path: str) -> int:
+        return self._ask("GET", path, None)
+
+    def _ask(self, method: str, path: str, body: bytes | None) -> int:
+        headers = {"Cookie": "; ".join(f"{name}={value}" for name, value in self._cookies.items())}
+        headers |= {"Content-Type": "application/x-www-form-urlencoded"} if body else {}
+        answer = self.web().ask(method, path, body=body, headers=headers)
+        for line in answer.headers.get_all("Set-Cookie", []):
+            name, _, value = line.partition(";")[0].partition("=")
+            self._cookies[name] = value
+        return answer.status

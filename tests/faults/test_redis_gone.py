@@ -1,0 +1,121 @@
+"""Redis killed with -9 for ten seconds, then held still: rows are the truth, so only liveliness waits."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+
+import pytest
+
+from tests.faults.house import House, Web
+from tests.faults.staff import Staff
+from tests.faults.visitor import MARIA, Visitor
+
+OUTAGE_SECONDS = 10.0
+STILL_SECONDS = 5.0
+TALKERS = 4
+QUESTION = "Does my home policy cover a burst pipe?"
+
+
+@dataclass
+class Outage:
+    """`during` counts what each visitor had heard when Redis came back."""
+
+    visitors: list[Visitor]
+    mover: Visitor
+    during: list[int] = field(default_factory=list)
+    approved: int = 0
+
+
+@pytest.fixture(scope="module")
+def gone(house: House, web: Web, worker: subprocess.Popen[bytes]) -> Outage:
+    return asyncio.run(_gone(house, web))
+
+
+@pytest.fixture(scope="module")
+def still(house: House, web: Web) -> list[Visitor]:
+    return asyncio.run(_still(house, web))
+
+
+async def _gone(house: House, web: Web) -> Outage:
+    async with AsyncExitStack() as leaving:
+        talkers = [await leaving.enter_async_context(Visitor(lambda: web)) for _ in range(TALKERS)]
+        mover = await leaving.enter_async_context(Visitor(lambda: web))
+        await asyncio.gather(mover.ask(MARIA), *(talker.ask(QUESTION) for talker in talkers))
+        staff = await asyncio.to_thread(Staff, lambda: web, "approver")
+        outage = Outage(talkers, mover)
+        house.kill_redis()
+        outage.approved, *_ = await asyncio.gather(
+            _moved(house, mover, staff), asyncio.sleep(OUTAGE_SECONDS), *(_talk(talker) for talker in talkers)
+        )
+        outage.during = [len(talker.answers()) for talker in talkers]
+        house.start_redis()
+        await asyncio.gather(*(talker.hears_all() for talker in talkers))
+        await mover.until(lambda frame: frame["type"] == "status" and frame["status"] == "done", seconds=60)
+        return outage
+
+
+async def _talk(talker: Visitor) -> None:
+    for _ in range(4):
+        await talker.send(type="typing")
+        await talker.say(QUESTION)
+        await asyncio.sleep(1.5)
+
+
+async def _moved(house: House, mover: Visitor, staff: Staff) -> int:
+    """Asked for and approved while Redis is away: the status of the approver's press."""
+    await mover.say("Please change the address on my policy TR-51190 to 4 Quay Street, Hull HU1 1AA")
+    await mover.until(lambda frame: frame["type"] == "status", seconds=20)
+    (card,) = house.rows("SELECT id FROM approvals_card WHERE session_id = %s", mover.session_id)
+    return await asyncio.to_thread(staff.approve, card["id"])
+
+
+async def _still(house: House, web: Web) -> list[Visitor]:
+    async with AsyncExitStack() as leaving:
+        talkers = [await leaving.enter_async_context(Visitor(lambda: web)) for _ in range(TALKERS)]
+        await asyncio.gather(*(talker.ask(QUESTION) for talker in talkers))
+        house.hold_redis(still=True)
+        try:
+            await asyncio.gather(asyncio.sleep(STILL_SECONDS), *(talker.say(QUESTION) for talker in talkers))
+        finally:
+            house.hold_redis(still=False)
+        await asyncio.gather(*(talker.hears_all() for talker in talkers))
+        return talkers
+
+
+def test_messages_were_acknowledged_while_redis_was_away(gone: Outage) -> None:
+    waited = [seconds for talker in gone.visitors for seconds in talker.waited.values()]
+    assert (len(waited), max(waited) < 5) == (TALKERS * 5, True)
+
+
+def test_answers_were_heard_while_redis_was_away(gone: Outage) -> None:
+    assert min(gone.during) > 1
+
+
+def test_every_frame_was_heard_once_and_in_order(gone: Outage) -> None:
+    assert [talker.seqs() for talker in gone.visitors] == [list(range(1, 11))] * TALKERS
+
+
+def test_no_socket_was_lost(gone: Outage) -> None:
+    assert {visitor.lines for visitor in (*gone.visitors, gone.mover)} == {1}
+
+
+def test_nobody_was_refused(gone: Outage) -> None:
+    assert [visitor.errors() for visitor in gone.visitors] == [[]] * TALKERS
+
+
+def test_work_approved_while_redis_was_away_was_carried_out_by_the_same_worker(
+    gone: Outage, house: House, worker: subprocess.Popen[bytes]
+) -> None:
+    (policy,) = house.rows("SELECT data FROM skills_record WHERE key = 'TR-51190'")
+    assert (gone.approved, policy["data"]["address"], worker.poll()) == (302, "4 Quay Street, Hull HU1 1AA", None)
+
+
+def test_messages_were_acknowledged_while_redis_stood_still(still: list[Visitor]) -> None:
+    assert max(seconds for talker in still for seconds in talker.waited.values()) < 4
+
+
+def test_every_frame_was_heard_once_though_redis_stood_still(still: list[Visitor]) -> None:
+    assert [talker.seqs() for talker in still] == [list(range(1, 5))] * TALKERS
