@@ -63,6 +63,12 @@ def rows_of(customer: str, books: Iterable[str]) -> Rows:
     return rows
 
 
+def keys_of(customer: str, books: Iterable[str]) -> set[str]:
+    """The keys of the customer's own rows in these books."""
+    mine = Record.objects.filter(book__in=list(books), subject=customer).exclude(subject="")
+    return set(mine.values_list("key", flat=True))
+
+
 def as_files(rows: Mapping[str, Sequence[Mapping[str, Any]]]) -> dict[str, bytes]:
     return {f"{book}.json": canonical_bytes(list(found)) for book, found in rows.items()}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from datetime import datetime
 from uuid import UUID
 
 from django.db import connection
@@ -43,6 +44,13 @@ def open_items_of(*, subject: str, session_id: UUID | None) -> list[WorkItem]:
     """What is under way for a customer, in whatever conversation; for nobody's, what this conversation waits for."""
     whose = {"subject": subject} if subject else {"subject": "", "session_id": session_id}
     return list(WorkItem.objects.filter(status__in=_OPEN, **whose).exclude(type=WorkItemType.GOAL))
+
+
+def standing_items_of(goal: WorkItem, *, subject: str, since: datetime) -> list[WorkItem]:
+    """What the goal's standing approval has let run for this customer since then, or may still."""
+    ended_without_effect = (WorkItemStatus.BLOCKED, WorkItemStatus.FAILED)
+    children = WorkItem.objects.filter(parent=goal, subject=subject, created_at__gte=since)
+    return list(children.filter(approval_token__scope="standing").exclude(status__in=ended_without_effect))
 
 
 def open_work_titles(session_id: UUID, *, subject: str) -> list[str]:

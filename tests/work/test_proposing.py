@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from functools import partial
 from typing import Any
 
@@ -15,6 +16,7 @@ from apps.gates.schemas import GateSpec
 from apps.work import queries, rules, services, signals
 from apps.work.enums import WorkItemStatus, WorkReason
 from apps.work.models import WorkItem
+from kernel.clock import now
 from kernel.errors import SilasError
 from kernel.llm.calls import PlannedCall
 from kernel.tenancy import tenant_scope
@@ -282,6 +284,33 @@ def test_small_call_under_standing_approval_runs_at_once(desk: Desk, owner: Any)
     desk.allow_standing(owner)
     proposal = desk.propose(note(5))
     assert (proposal.outcome, len(owed(desk))) == ("dispatched", 1)
+
+
+def test_second_small_call_about_one_record_opens_a_card(desk: Desk, owner: Any) -> None:
+    """A hundred is refused; four times twenty-five must not slip through one by one."""
+    desk.allow_standing(owner)
+    assert [desk.propose(note(value)).outcome for value in (25, 24)] == ["dispatched", "card"]
+
+
+def test_small_call_about_another_record_runs_at_once(desk: Desk, owner: Any) -> None:
+    desk.allow_standing(owner)
+    assert [desk.propose(note(25, order)).outcome for order in ("H-1", "H-3")] == ["dispatched", "dispatched"]
+
+
+def test_small_call_about_one_record_a_day_later_runs_at_once(desk: Desk, owner: Any) -> None:
+    desk.allow_standing(owner)
+    first = desk.propose(note(25))
+    with tenant_scope(desk.tenant):
+        WorkItem.objects.filter(pk=first.work_item_id).update(created_at=now() - timedelta(hours=25))
+    assert desk.propose(note(24)).outcome == "dispatched"
+
+
+def test_small_call_after_one_that_came_to_nothing_runs_at_once(desk: Desk, owner: Any) -> None:
+    desk.allow_standing(owner)
+    first = desk.propose(note(25))
+    with tenant_scope(desk.tenant):
+        WorkItem.objects.filter(pk=first.work_item_id).update(status=WorkItemStatus.FAILED)
+    assert desk.propose(note(24)).outcome == "dispatched"
 
 
 def test_standing_child_holds_nothing_of_the_model_s_plan(desk: Desk, owner: Any) -> None:

@@ -7,6 +7,7 @@ model's plan only the calls and its prose remain, and every argument is checked 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import timedelta
 from uuid import UUID, uuid4
 
 from apps.audit.enums import AuditEvent
@@ -25,12 +26,14 @@ from apps.work.enums import WorkItemType
 from apps.work.jobs import checks_of
 from apps.work.locks import lock_customer
 from apps.work.models import WorkItem
-from apps.work.queries import active_goal, open_items_of
+from apps.work.queries import active_goal, open_items_of, standing_items_of
 from apps.work.schemas import Proposal, WorkItemSpec
 from apps.work.services.asking import Wanted, ask_a_person, intent_of
 from apps.work.services.authorization import authorize_standing
 from apps.work.services.items import create_item
+from kernel.clock import now
 from kernel.errors import SilasError
+from kernel.llm.calls import PlannedCall
 from kernel.llm.enums import InteractionMode
 
 _NOT_HERE = "that is not something I can do here"
@@ -182,6 +185,8 @@ def _standing_spec(wanted: Sequence[Wanted], goal: WorkItem | None, subject: str
     """
     if goal is None or goal.approval_token is None or len(wanted) != 1:
         return None
+    if _used_today(wanted[0], goal, subject):
+        return None
     policy = goal.spec
     body = plans.fill(policy.failure_context, wanted[0].call) if policy.failure_context else None
     if body is None:
@@ -202,6 +207,18 @@ def _standing_spec(wanted: Sequence[Wanted], goal: WorkItem | None, subject: str
         escalation=policy.escalation,
         on_failure=policy.on_failure,
     )
+
+
+def _used_today(wanted: Wanted, goal: WorkItem, subject: str) -> bool:
+    """Whether the standing yes served this customer within a day about a record that the call names too. A limit on one
+    call is no limit on many: what is cut into small pieces comes before a person from the second piece on."""
+    named = skills.keys_of(subject, wanted.tool.records) & _words(wanted.call)
+    served = standing_items_of(goal, subject=subject, since=now() - timedelta(days=1)) if named else []
+    return any(named & _words(call) for item in served for call in item.spec.calls)
+
+
+def _words(call: PlannedCall) -> set[str]:
+    return {value for value in call.args.values() if isinstance(value, str)}
 
 
 def _runs_at_once(item: WorkItem, goal: WorkItem) -> bool:
