@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from pathlib import Path
 
 from django.core.exceptions import ImproperlyConfigured
@@ -189,6 +190,7 @@ PRESENCE_SWEEP_SECONDS = 3
 CHECKPOINT_SECONDS = 60
 MAX_PENDING_TURNS = 20
 MAX_CHRONICLE = 5000
+MAX_CONVERSATION_USD = Decimal(2)
 MODEL_FIRST_TOKEN_SECONDS = 20
 MODEL_TOTAL_SECONDS = 90
 CARD_TIMEOUT_SECONDS = env.number("SILAS_CARD_TIMEOUT", 1800)

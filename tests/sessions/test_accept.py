@@ -7,9 +7,11 @@ from functools import partial
 from typing import Any
 
 import pytest
+from django.conf import settings
 from django.test import override_settings
 
 from apps.bus.services import pending_count
+from apps.guard.models import GuardedRun
 from apps.sessions import turn
 from apps.sessions.models import ChatSession, ChronicleEntry
 from apps.sessions.queries import chronicle_after
@@ -73,6 +75,15 @@ def test_message_sent_again_to_a_conversation_that_is_full_is_acknowledged(deplo
     session = make_session(deployment)
     say(session, "hello", "a")
     assert say(session, "hello", "a") == Accepted(1, repeated=True, wakes_bot=False)
+
+
+def test_conversation_has_a_cost_cap_of_its_own(deployment: Any) -> None:
+    session = make_session(deployment)
+    say(session, "hello")
+    with tenant_scope(deployment.tenant_id):
+        opened = turn.open_turn(session.pk, consumer="test")
+        assert opened is not None
+        assert GuardedRun.objects.get(pk=opened.run.run_id).frozen_limits.cost_usd == settings.MAX_CONVERSATION_USD
 
 
 def test_message_at_a_deployment_that_was_switched_off_gets_no_answer(deployment: Any) -> None:

@@ -17,7 +17,7 @@ from apps.bus import services as bus
 from apps.bus.enums import Queue
 from apps.bus.schemas import Lease
 from apps.guard.enums import Origin
-from apps.guard.schemas import RunRef
+from apps.guard.schemas import Limits, RunRef
 from apps.guard.services import open_run
 from apps.sessions import policy, queries
 from apps.sessions.access import AccessController, Grant
@@ -100,9 +100,12 @@ def _begin(session: ChatSession, message: Said) -> UUID:
 
 
 def _run_of(session: ChatSession) -> RunRef:
-    """The guarded run that all turns of this conversation share, opened with the first."""
+    """The guarded run that all turns of this conversation share, opened with the first. Its cap keeps one visitor from
+    using up the tenant's budget; beyond it the conversation goes on with what costs nothing.
+    """
     if session.run_id is None:
-        session.run_id = open_run(Origin.CHAT, session.pk, deployment_id=session.deployment_id).pk
+        limits = Limits(cost_usd=settings.MAX_CONVERSATION_USD)
+        session.run_id = open_run(Origin.CHAT, session.pk, deployment_id=session.deployment_id, limits=limits).pk
         session.save(update_fields=["run_id"])
     return RunRef(session.tenant_id, session.run_id)
 
