@@ -74,7 +74,7 @@ def _watching(counts: dict[str, Counter[str]]) -> Iterator[None]:
             counts.setdefault(_step.get(), Counter())[kind] += 1
 
     def wrapper(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
-        note("write" if sql.lstrip()[:6].upper() in ("INSERT", "UPDATE", "DELETE") else "read")
+        note("write" if _only_writes(sql) else "read")
         return execute(sql, params, many, context)
 
     def created(connection: Any, **_: Any) -> None:
@@ -101,6 +101,13 @@ def _watching(counts: dict[str, Counter[str]]) -> Iterator[None]:
         created(connection)
         _name_steps(stack)
         yield
+
+
+def _only_writes(sql: str) -> bool:
+    """An INSERT, UPDATE or DELETE whose caller is told nothing but that it worked; also one that a WITH begins."""
+    words = sql.upper().split()
+    changes = words[0] in ("INSERT", "UPDATE", "DELETE") or (words[0] == "WITH" and "INSERT" in words)
+    return changes and "RETURNING" not in words
 
 
 def _name_steps(stack: ExitStack) -> None:
