@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from tests.faults.house import House, Web
+from tests.faults.house import House, Web, await_that
 from tests.faults.staff import Staff
 from tests.faults.visitor import MARIA, Visitor
 
@@ -21,9 +21,11 @@ QUESTION = "Does my home policy cover a burst pipe?"
 
 @dataclass
 class Outage:
-    """`during` counts what each visitor had heard when Redis came back."""
+    """`elsewhere` is another screen of the first visitor, at another web process; `during` counts the answers that each
+    had heard when Redis came back."""
 
     visitors: list[Visitor]
+    elsewhere: Visitor
     mover: Visitor
     during: list[int] = field(default_factory=list)
     approved: int = 0
@@ -31,7 +33,12 @@ class Outage:
 
 @pytest.fixture(scope="module")
 def gone(house: House, web: Web, worker: subprocess.Popen[bytes]) -> Outage:
-    return asyncio.run(_gone(house, web))
+    second = house.start_web()
+    await_that(second.is_ready, "the second web process is ready")
+    try:
+        return asyncio.run(_gone(house, web, second))
+    finally:
+        house.kill(second.process)
 
 
 @pytest.fixture(scope="module")
@@ -39,20 +46,23 @@ def still(house: House, web: Web) -> list[Visitor]:
     return asyncio.run(_still(house, web))
 
 
-async def _gone(house: House, web: Web) -> Outage:
+async def _gone(house: House, web: Web, second: Web) -> Outage:
     async with AsyncExitStack() as leaving:
         talkers = [await leaving.enter_async_context(Visitor(lambda: web)) for _ in range(TALKERS)]
+        elsewhere = Visitor(lambda: second, resume_token=talkers[0].resume_token)
+        await leaving.enter_async_context(elsewhere)
         mover = await leaving.enter_async_context(Visitor(lambda: web))
         await asyncio.gather(mover.ask(MARIA), *(talker.ask(QUESTION) for talker in talkers))
         staff = await asyncio.to_thread(Staff, lambda: web, "approver")
-        outage = Outage(talkers, mover)
+        outage = Outage(talkers, elsewhere, mover)
         house.kill_redis()
         outage.approved, *_ = await asyncio.gather(
             _moved(house, mover, staff), asyncio.sleep(OUTAGE_SECONDS), *(_talk(talker) for talker in talkers)
         )
-        outage.during = [len(talker.answers()) for talker in talkers]
+        outage.during = [len(visitor.answers()) for visitor in (*talkers, elsewhere)]
         house.start_redis()
         await asyncio.gather(*(talker.hears_all() for talker in talkers))
+        await elsewhere.until(lambda frame: frame.get("seq") == 2 * len(talkers[0].acknowledged))
         await mover.until(lambda frame: frame["type"] == "status" and frame["status"] == "done", seconds=60)
         return outage
 
@@ -98,8 +108,12 @@ def test_every_frame_was_heard_once_and_in_order(gone: Outage) -> None:
     assert [talker.seqs() for talker in gone.visitors] == [list(range(1, 11))] * TALKERS
 
 
+def test_screen_at_another_web_process_heard_the_same(gone: Outage) -> None:
+    assert gone.elsewhere.seqs() == list(range(1, 11))
+
+
 def test_no_socket_was_lost(gone: Outage) -> None:
-    assert {visitor.lines for visitor in (*gone.visitors, gone.mover)} == {1}
+    assert {visitor.lines for visitor in (*gone.visitors, gone.elsewhere, gone.mover)} == {1}
 
 
 def test_nobody_was_refused(gone: Outage) -> None:

@@ -20,7 +20,7 @@ ANSWER = "A burst pipe is covered, and so is the search for it, up to the sum th
 class Kill:
     visitor: Visitor
     asked_of_model: int
-    deltas_before: int
+    deltas: tuple[int, int]
     turns: list[dict[str, Any]]
     messages: list[dict[str, Any]]
 
@@ -49,13 +49,14 @@ async def _kill(house: House, first: Web, second: Web, provider: FakeOpenAI) -> 
         await visitor.hears_all()
         await asyncio.sleep(3)  # long enough for a sweep to answer again, if it did
         turns = house.rows(
-            "SELECT message_seq, status FROM silas_sessions_turn WHERE session_id = %s", visitor.session_id
+            "SELECT status FROM silas_sessions_turn WHERE session_id = %s ORDER BY started_at", visitor.session_id
         )
         said = house.rows(
             "SELECT sender, text FROM silas_sessions_chronicleentry WHERE session_id = %s ORDER BY seq",
             visitor.session_id,
         )
-        return Kill(visitor, len(provider.requests), deltas, turns, said)
+        whole = sum(frame["type"] == "delta" for frame in visitor.heard)
+        return Kill(visitor, len(provider.requests), (deltas, whole - deltas), turns, said)
 
 
 def test_message_is_answered_once(kill: Kill) -> None:
@@ -71,8 +72,12 @@ def test_visitor_heard_it_once_over_a_new_line(kill: Kill) -> None:
 
 
 def test_it_died_in_the_middle_of_the_answer(kill: Kill) -> None:
-    assert 0 < kill.deltas_before < len(ANSWER) / 4
+    assert 0 < kill.deltas[0] < len(ANSWER) / 4
 
 
-def test_only_one_turn_was_closed(kill: Kill) -> None:
-    assert [row["status"] for row in kill.turns].count("done") == 1
+def test_second_try_is_not_shown_behind_the_pieces_of_the_first(kill: Kill) -> None:
+    assert kill.deltas[1] == 0
+
+
+def test_lost_turn_is_closed_as_failed(kill: Kill) -> None:
+    assert [row["status"] for row in kill.turns] == ["failed", "done"]

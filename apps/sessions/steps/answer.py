@@ -5,7 +5,6 @@ Tools run through the guard only; pieces of the answer stream through the respon
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
 from apps.sessions import rules
@@ -19,6 +18,7 @@ from kernel.llm import agents
 from kernel.llm.briefing import Briefing
 from kernel.llm.enums import Role
 from kernel.llm.models import environment_key
+from kernel.llm.streaming import OnDelta
 
 CONSTITUTION = (
     "Never make anything up: answer from the passages and tool results, or say that you do not know.",
@@ -35,7 +35,7 @@ async def route_and_answer(state: TurnState) -> Stop | None:
 
 async def answer(state: TurnState, *, instruction: str) -> Stop | None:
     """Ask again with `instruction` when a gate wants another wording (step 8)."""
-    toolset, stream = toolset_for(state), _stream(state)
+    toolset, stream = toolset_for(state), _stream(state, again=bool(instruction))
     briefing = briefing_of(state, instruction)
     proxy = await converse(
         state,
@@ -83,7 +83,13 @@ def briefing_of(state: TurnState, instruction: str) -> Briefing:
     )
 
 
-def _stream(state: TurnState) -> Callable[[str], Awaitable[None]]:
+def _stream(state: TurnState, *, again: bool) -> OnDelta | None:
+    """Where the growing answer goes. Only the first try of a message is shown while it grows: a piece that a try which
+    broke off has shown cannot be taken back, and another text behind it would make no sense.
+    """
+    if again or state.lease.message.attempts:
+        return None
+
     async def send_piece(text: str) -> None:
         event = {"type": "chat.delta", "turn": state.number, "epoch": state.epoch, "text": text}
         await send(rules.group_of(state.session.pk), event)

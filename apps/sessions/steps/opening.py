@@ -22,8 +22,8 @@ from apps.guard.services import open_run
 from apps.sessions import policy, queries
 from apps.sessions.access import AccessController, Grant
 from apps.sessions.converse import admit_free
-from apps.sessions.enums import Owner
-from apps.sessions.models import ChatSession
+from apps.sessions.enums import Owner, TurnStatus
+from apps.sessions.models import ChatSession, Turn
 from apps.sessions.queries import Said
 from apps.sessions.state import TurnState
 from apps.work.queries import open_work_titles
@@ -62,6 +62,8 @@ def grant_of(session: ChatSession) -> Grant:
 
 def _state(lease: Lease, session: ChatSession, message: Said, recent: tuple[Said, ...]) -> TurnState:
     frozen = policy.load(session.deployment)
+    if lease.message.attempts:
+        _close_lost(session, message)
     turn_id, access = _begin(session, message), AccessController(frozen.levels, grant_of(session)).at(now())
     state = TurnState(
         tenant_id=session.tenant_id,
@@ -97,6 +99,12 @@ def _begin(session: ChatSession, message: Said) -> UUID:
     with connection.cursor() as cursor:
         cursor.execute(_BEGIN, values)
     return turn_id
+
+
+def _close_lost(session: ChatSession, message: Said) -> None:
+    """An earlier turn of the message that still runs has lost its process: its lease was given to us."""
+    lost = Turn.objects.filter(session_id=session.pk, message_seq=message.seq, status=TurnStatus.RUNNING)
+    lost.update(status=TurnStatus.FAILED, reason="process_lost", finished_at=now())
 
 
 def _run_of(session: ChatSession) -> RunRef:

@@ -1,0 +1,91 @@
+"""What becomes of a turn whose process died, and of one during which a person took over?"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from channels.layers import get_channel_layer
+
+from apps.sessions import handoff, runner, turn
+from apps.sessions.models import ChatSession, ChronicleEntry, Turn
+from apps.sessions.rules import group_of
+from kernel.llm.schemas import AgentResponse
+from kernel.tenancy import in_scope, in_thread, tenant_scope
+from tests.factories.bus import let_leases_run_out
+from tests.factories.sessions import make_session, say
+
+
+@pytest.fixture
+def session(deployment: Any) -> ChatSession:
+    found = make_session(deployment)
+    say(found, "Hello there")
+    return found
+
+
+def _open(session: ChatSession) -> Any:
+    with tenant_scope(session.tenant_id):
+        return turn.open_turn(session.pk, consumer="test")
+
+
+def _said(session: ChatSession) -> list[str]:
+    with tenant_scope(session.tenant_id):
+        return list(
+            ChronicleEntry.objects.filter(session_id=session.pk).order_by("seq").values_list("sender", flat=True)
+        )
+
+
+def _turns(session: ChatSession) -> list[tuple[str, str]]:
+    with tenant_scope(session.tenant_id):
+        return list(Turn.objects.filter(session_id=session.pk).order_by("started_at").values_list("status", "reason"))
+
+
+def test_turn_during_which_a_person_took_over_says_nothing(session: ChatSession, agent: Any) -> None:
+    state = _open(session)
+    with tenant_scope(session.tenant_id):
+        handoff.take_over(session.pk, agent)
+    state.response = AgentResponse(message="Late, and not wanted any more.")
+    with tenant_scope(session.tenant_id):
+        turn.close_turn(state)
+    assert (_said(session), _turns(session)) == (["visitor", "system"], [("stopped", "taken_over")])
+
+
+def test_turn_taken_over_and_handed_back_meanwhile_says_nothing(session: ChatSession, agent: Any) -> None:
+    state = _open(session)
+    with tenant_scope(session.tenant_id):
+        handoff.take_over(session.pk, agent)
+        handoff.hand_back(session.pk, agent)
+    state.response = AgentResponse(message="From before.")
+    with tenant_scope(session.tenant_id):
+        turn.close_turn(state)
+    assert "bot" not in _said(session)
+
+
+def test_lost_turn_is_closed_when_its_message_is_answered_again(session: ChatSession) -> None:
+    _open(session)
+    let_leases_run_out(session.tenant_id)
+    assert _open(session) is not None
+    assert _turns(session) == [("failed", "process_lost"), ("running", "")]
+
+
+@pytest.mark.parametrize(("tries", "streams"), [(1, True), (2, False)])
+async def test_only_the_first_try_is_shown_while_it_grows(session: ChatSession, tries: int, streams: bool) -> None:
+    layer = get_channel_layer()
+    channel = await layer.new_channel()
+    await layer.group_add(group_of(session.pk), channel)
+    for _ in range(tries):
+        await in_thread(let_leases_run_out, session.tenant_id)
+        state = await in_scope(session.tenant_id, turn.open_turn, session.pk, consumer="test")
+    await turn.run(state)
+    heard = [(await asyncio.wait_for(layer.receive(channel), 5))["type"]]
+    while heard[-1] != "chat.frame":
+        heard.append((await asyncio.wait_for(layer.receive(channel), 5))["type"])
+    assert ("chat.delta" in heard) is streams
+
+
+async def test_conversation_woken_between_its_tasks_last_look_and_its_end_is_answered(session: ChatSession) -> None:
+    runner._woken.add(session.pk)
+    runner._ended(session.tenant_id, session.pk)
+    await runner.settled()
+    assert await in_thread(_said, session) == ["visitor", "bot"]
