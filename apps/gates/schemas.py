@@ -5,10 +5,10 @@ All frozen. A gate that cannot be evaluated (a broken pattern, a step without nu
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 from typing import Any, Self
 
+import regex as patterns
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from apps.gates.enums import EscalationKind, GateAction, GateCode, GateLane, GateProvider, GateTrigger, GateType
@@ -180,6 +180,6 @@ def _require_pattern(pattern: object) -> None:
     if not isinstance(pattern, str):
         raise ValueError("a pattern is text")
     try:
-        re.compile(pattern)
-    except re.error as error:
+        patterns.compile(pattern)
+    except patterns.error as error:
         raise ValueError(f"not a regular expression: {error}") from error

@@ -2,6 +2,7 @@
 
 import json
 import math
+import time
 
 import pytest
 from hypothesis import given
@@ -9,8 +10,9 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from apps.gates import rules
-from apps.gates.enums import EscalationKind, GateLane
+from apps.gates.enums import EscalationKind, GateCode, GateLane
 from apps.gates.schemas import EscalationSpec, Expectation, GateSpec
+from apps.gates.services import check_gates
 from kernel.canonical import sha256_hex
 from tests.approvals import vectors
 
@@ -314,3 +316,20 @@ def test_merge_of_tool_args_is_shallow():
 def test_mutations_never_carry_another_key_into_the_context(changes):
     kept, _ = rules.split_mutations(changes)
     assert set(rules.merge({"response": "r"}, kept)) <= {"response", "message", "tool_args"}
+
+
+ENDLESS = r"^(a|a)*$"
+
+
+@pytest.mark.parametrize("config", [{"pattern": ENDLESS}, {"redact": ENDLESS}])
+def test_pattern_that_takes_for_ever_is_a_no_at_once(config):
+    """One tenant's pattern must not stop the process that answers everybody."""
+    began = time.monotonic()
+    report = check_gates(
+        [gate(on="every_user_message", type="regex", config=config)], "every_user_message", {"message": "a" * 80 + "!"}
+    )
+    assert (report.blocked.code, time.monotonic() - began < 1) == (GateCode.PROVIDER_FAILED, True)
+
+
+def test_expectation_that_takes_for_ever_is_not_met():
+    assert not rules.meets(Expectation(regex=ENDLESS), output="a" * 80 + "!", exit_code=0)
