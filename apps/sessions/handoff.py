@@ -55,8 +55,8 @@ def reply(session_id: UUID, user: Any, text: str) -> ChronicleEntry:
     """Say `text` to the visitor as a person who has taken over. Raises 409 `not_taken_over` otherwise."""
     require_role(user, ANSWERING_ROLES)
     text = text.strip()
-    if not text or len(text) > MAX_REPLY:
-        raise SilasError("invalid_text", f"A reply has 1 to {MAX_REPLY} characters.")
+    if not text or len(text) > MAX_REPLY or "\0" in text:
+        raise SilasError("invalid_text", f"A reply has 1 to {MAX_REPLY} characters that can be shown.")
     session = lock_session(session_id)
     if session.owner == Owner.BOT:
         raise SilasError("not_taken_over", "Take the conversation over before you reply.", status=409)

@@ -13,8 +13,16 @@ from django.db import transaction
 from kombu.exceptions import OperationalError
 
 EXECUTE = "work.execute"
-# Nobody waits for a broker that is away: one try, no pause.
-_AT_ONCE = {"max_retries": 0, "interval_start": 0, "interval_step": 0, "interval_max": 0}
+# Nobody waits for a broker that is away or does not answer: one try, no pause.
+_PATIENCE_SECONDS = 2
+_AT_ONCE = {
+    "max_retries": 0,
+    "interval_start": 0,
+    "interval_step": 0,
+    "interval_max": 0,
+    "socket_timeout": _PATIENCE_SECONDS,
+    "socket_connect_timeout": _PATIENCE_SECONDS,
+}
 _log = logging.getLogger(__name__)
 
 
