@@ -163,7 +163,7 @@ def test_verified_holds_for_900_seconds(meridian):
 
 
 def test_refund_small_runs_under_the_standing_approval(harbor):
-    assert ask_refund(harbor, 21.5, order="H-90187").outcome == "dispatched"
+    assert ask_refund(harbor, 21.5, order="H-90305").outcome == "dispatched"
 
 
 def test_refund_medium_becomes_a_card(harbor):
