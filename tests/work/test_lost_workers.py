@@ -15,6 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 
 from apps.bus.models import QueueMessage
@@ -27,6 +28,7 @@ from kernel.tenancy import tenant_scope
 from tests.factories.bus import let_leases_run_out
 from tests.factories.skills import save_record
 from tests.factories.work import NOTE, NOTED, Desk, make_desk
+from tests.rivals import race
 
 WORKER = "import django, sys; django.setup(); from apps.work.tasks import execute; execute(sys.argv[1])"
 SLOW = "import time\ntime.sleep(60)\n"
@@ -128,6 +130,60 @@ def test_message_of_a_lost_worker_is_not_delivered_while_its_lease_stands(
     kill_when(desk, admitted)
     asyncio.run(executor.drain(desk.tenant.pk, consumer="second"))
     assert outcome(desk, item) == (WorkItemStatus.RUNNING, "", 0)
+
+
+def _while_it_acts(desk: Desk, happens: Callable[[], None]) -> None:
+    """Carry the item out in this process; `happens` once its script runs."""
+
+    def rival() -> None:
+        deadline = time.monotonic() + 30
+        while not _in_scope(desk, admitted) and time.monotonic() < deadline:
+            time.sleep(0.02)
+        happens()
+
+    for answer in race(lambda: asyncio.run(executor.drain(desk.tenant.pk, consumer="first")), rival):
+        assert answer is None, answer
+
+
+def test_item_goes_on_when_the_database_dropped_its_connections_meanwhile(
+    tenant: Any, tmp_path: Path, approver: Any, superuser_dsn: str
+) -> None:
+    desk = make_desk(tenant, tmp_path, script="import time\ntime.sleep(2)\n" + NOTE)
+    item = desk.approved(approver)
+
+    def drop() -> None:
+        with psycopg.connect(superuser_dsn, autocommit=True) as insider:
+            insider.execute("SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE usename = 'silas_app'")
+
+    _while_it_acts(desk, drop)
+    assert outcome(desk, item) == (WorkItemStatus.DONE, "", 1)
+
+
+def test_lease_is_renewed_again_after_a_renewal_that_failed(
+    tenant: Any, tmp_path: Path, approver: Any, superuser_dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(executor, "_HEARTBEAT_SECONDS", 0.2)
+    desk = make_desk(tenant, tmp_path, script="import time\ntime.sleep(3)\n" + NOTE)
+    desk.approved(approver)
+    ends = []
+
+    def until() -> None:
+        with tenant_scope(tenant):
+            ends.append(QueueMessage.objects.get(state="leased").leased_until)
+
+    def refuse_for_a_while() -> None:
+        with psycopg.connect(superuser_dsn, autocommit=True) as insider:
+            insider.execute("REVOKE UPDATE ON bus_queuemessage FROM silas_app")
+            try:
+                time.sleep(0.6)
+                until()
+            finally:
+                insider.execute("GRANT UPDATE ON bus_queuemessage TO silas_app")
+        time.sleep(0.8)
+        until()
+
+    _while_it_acts(desk, refuse_for_a_while)
+    assert ends[0] < ends[1]
 
 
 @pytest.mark.slow
