@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +17,10 @@ import django
 import pytest
 
 from silas_platform.up.embedded import PostgresServer, RedisServer, start_postgres, start_redis
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # A shell that runs the tests in the background ignores Ctrl-C for them and for every process they start.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 _services: list[PostgresServer | RedisServer] = []
 _var: list[Path] = []
