@@ -1,5 +1,5 @@
 """What does a web process do beside answering? It finishes turns that a dead process left, brings presences up to date
-that missed a live frame, and signs checkpoints.
+and lets consoles look again where a live poke was lost, and signs checkpoints.
 
 Daphne has no lifespan events, so the first request or socket starts the loops; `manage.py up` asks for /health/ready,
 so that one always comes.
@@ -15,6 +15,7 @@ from typing import Any
 from django.conf import settings
 
 from apps.audit.checkpoints import write_checkpoints
+from apps.console import consumers as consoles
 from apps.sessions import catch_up, runner
 from kernel.tenancy import in_thread
 
@@ -38,6 +39,7 @@ def _start() -> None:
     loop = asyncio.get_running_loop()
     _running.add(loop.create_task(_every(settings.TURN_SWEEP_SECONDS, runner.pick_up_waiting)))
     _running.add(loop.create_task(_every(settings.PRESENCE_SWEEP_SECONDS, catch_up.sweep)))
+    _running.add(loop.create_task(_every(settings.CONSOLE_SWEEP_SECONDS, consoles.sweep)))
     if settings.SILAS_SIGNING_KEY:
         _running.add(loop.create_task(_every(settings.CHECKPOINT_SECONDS, lambda: in_thread(write_checkpoints))))
 

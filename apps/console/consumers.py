@@ -1,52 +1,92 @@
 """What tells an open console to look again? A socket of the logged-in person, in the tenant that the session has open.
 
-Close codes: 4001 not logged in, 4003 foreign origin or no membership. Says only what changed; the pages read it anew.
-`ready` carries the last audit entry's number, so that a page that is older than its line knows.
+Close codes: 4001 not logged in, 4003 foreign origin or no membership, 1013 come back later. Says only what changed; the
+pages read it anew. `ready` carries the last audit entry's number, so that a page that is older than its line knows; the
+web process's sweep compares that number later on, for pokes that were lost on their way over Redis.
 """
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 from urllib.parse import urlsplit
+from uuid import UUID
 
 from channels.generic.websocket import AsyncJsonWebsocketConsumer
+from django.db import Error as DatabaseError
+from redis.exceptions import RedisError
 
 from apps.audit.queries import head_of
 from apps.console.members import TENANT_IN_SESSION, Member, group_of, member_of
 from kernel import presence
 from kernel.tenancy import in_scope, in_thread
 
-NOT_AUTHENTICATED, FORBIDDEN = 4001, 4003
+NOT_AUTHENTICATED, FORBIDDEN, TRY_LATER = 4001, 4003, 1013
 
 
 class ConsoleConsumer(AsyncJsonWebsocketConsumer):  # type: ignore[misc]
-    group = ""
+    tenant_id: UUID | None = None
+    seq = 0
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """However the socket ends, by a fault of ours too, nobody listens at it any more."""
+        presence.presence_opened()
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            presence.presence_closed()
+            _open.discard(self)
 
     async def connect(self) -> None:
-        presence.presence_opened()
         await self.accept()
         if not _is_own_origin(self.scope["headers"]):
             await self.close(FORBIDDEN)
             return
+        try:
+            await self._begin()
+        except (DatabaseError, RedisError):
+            await self.close(TRY_LATER)
+
+    async def _begin(self) -> None:
         refusal, member = await in_thread(_member, self.scope)
         if member is None:
             await self.close(refusal)
             return
-        self.group = group_of(member.tenant.pk)
-        await self.channel_layer.group_add(self.group, self.channel_name)
-        head = await in_scope(member.tenant.pk, head_of, member.tenant.pk)
-        await self.send_json({"type": "ready", "seq": head.seq})
+        self.tenant_id = member.tenant.pk
+        await self.channel_layer.group_add(group_of(self.tenant_id), self.channel_name)
+        self.seq = (await in_scope(self.tenant_id, head_of, self.tenant_id)).seq
+        _open.add(self)
+        await self.send_json({"type": "ready", "seq": self.seq})
 
     async def disconnect(self, code: int) -> None:
-        presence.presence_closed()
-        if self.group:
-            await self.channel_layer.group_discard(self.group, self.channel_name)
+        if self.tenant_id:
+            with suppress(RedisError):
+                await self.channel_layer.group_discard(group_of(self.tenant_id), self.channel_name)
+
+    async def look(self, seq: int) -> None:
+        """The tenant's log has come to `seq`: whatever was not told of it, the page reads now."""
+        if seq > self.seq:
+            self.seq = seq
+            await self.send_json({"type": "changed", "what": "everything"})
 
     async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None, **_: Any) -> None:
         """Consoles have nothing to say here; whatever comes is dropped."""
 
     async def console_changed(self, event: dict[str, Any]) -> None:
         await self.send_json({"type": "changed", "what": event["what"]})
+
+
+_open: set[ConsoleConsumer] = set()
+
+
+async def sweep() -> None:
+    """Let every open console look again whose tenant's log has grown since the last sweep: a poke may have been lost.
+    One query a tenant. Raises when the database is away.
+    """
+    for tenant_id in {console.tenant_id for console in _open if console.tenant_id}:
+        head = await in_scope(tenant_id, head_of, tenant_id)
+        for console in [console for console in _open if console.tenant_id == tenant_id]:
+            await console.look(head.seq)
 
 
 def _member(scope: dict[str, Any]) -> tuple[int, Member | None]:

@@ -10,9 +10,12 @@ from asgiref.sync import sync_to_async
 from channels.testing import WebsocketCommunicator
 from django.contrib.auth.models import AnonymousUser
 
+from apps.console import consumers
 from apps.console.consumers import ConsoleConsumer
 from apps.console.members import TENANT_IN_SESSION
 from apps.sessions import handoff
+from kernel import live
+from kernel.presence import open_presences
 from kernel.tenancy import tenant_scope
 from tests.factories.audit import make_entries
 from tests.factories.console import make_card
@@ -115,6 +118,36 @@ async def test_ready_tells_the_last_entry(tenant: Any, owner: Any) -> None:
     await line.connect()
     assert await line.receive_json_from(3) == {"type": "ready", "seq": 3}
     await line.disconnect()
+
+
+async def test_card_whose_poke_was_lost_is_told_by_the_sweep_once(
+    tenant: Any, owner: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    line = await _ready(owner)
+    with monkeypatch.context() as redis_is_away:
+        redis_is_away.setattr(live, "_quiet_until", float("inf"))
+        await _in_thread(make_card, tenant)
+    assert await line.receive_nothing(0.2)
+    await consumers.sweep()
+    assert await line.receive_json_from(3) == {"type": "changed", "what": "everything"}
+    await consumers.sweep()
+    assert await line.receive_nothing(0.2)
+    await line.disconnect()
+
+
+async def test_sweep_tells_nothing_of_another_tenant(tenant: Any, other_tenant: Any, owner: Any) -> None:
+    line = await _ready(owner)
+    await _in_thread(make_card, other_tenant)
+    await consumers.sweep()
+    assert await line.receive_nothing(0.2)
+    await line.disconnect()
+
+
+async def test_socket_that_ended_is_neither_counted_nor_swept(owner: Any) -> None:
+    before = open_presences()
+    line = await _ready(owner)
+    await line.disconnect()
+    assert (open_presences(), consumers._open) == (before, set())
 
 
 async def test_lost_line_leaves_no_task_behind(owner: Any) -> None:
