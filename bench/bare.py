@@ -1,43 +1,35 @@
-"""The baseline of the conversation figures: a Channels consumer that does one committed INSERT and echoes.
+"""The baseline: what Django and Channels do as they come, without anything of ours.
 
-As good as it gets on the same stack: the same Daphne, the same pool of database threads, one statement and its commit.
+One connection with Django's own defaults, kept open. What the platform gains below its rooms (pool, threads, statements
+planned once and sent together) is its own, so it belongs to the measured side alone (ADR 31).
 """
 
 from __future__ import annotations
 
-from typing import Any
+import os
+from functools import cache
 
-from channels.generic.websocket import AsyncWebsocketConsumer
-from channels.routing import URLRouter
-from django.db import connection, transaction
-from django.urls import path
+from django.db import DEFAULT_DB_ALIAS, connection, connections, transaction
+from django.db.utils import ConnectionHandler
 
-from silas_platform.asgi import application as platform
+from silas_platform.settings.databases import database
 
-PATH = "/ws/bare/"
+_INSERT = "INSERT INTO bench_echo (said) VALUES (%s)"
+
+
+@cache
+def stock() -> str:
+    """The alias of a connection to the same database, as the same role, with Django's defaults."""
+    plain = {DEFAULT_DB_ALIAS: database(os.environ["DATABASE_URL"], CONN_MAX_AGE=None)}
+    connections.settings["stock"] = ConnectionHandler(plain).settings[DEFAULT_DB_ALIAS]
+    return "stock"
 
 
 def insert(text: str) -> None:
+    with transaction.atomic(using=stock()), connections[stock()].cursor() as cursor:
+        cursor.execute(_INSERT, [text])
+
+
+def tuned_insert(text: str) -> None:
     with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute("INSERT INTO bench_echo (said) VALUES (%s)", [text])
-
-
-class EchoConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels has no types
-    async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
-        from kernel.tenancy import in_thread
-
-        await in_thread(insert, text_data or "")
-        await self.send(text_data=text_data)
-
-
-_echo = URLRouter([path(PATH.lstrip("/"), EchoConsumer.as_asgi())])
-
-
-class Application:
-    """The platform, with the bare consumer beside it."""
-
-    async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
-        await (_echo if scope.get("path") == PATH else platform)(scope, receive, send)
-
-
-application = Application()
+        cursor.execute(_INSERT, [text])

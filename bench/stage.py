@@ -22,6 +22,7 @@ from uuid import uuid4
 from silas_platform.up.embedded import start_postgres, start_redis
 
 READY_SECONDS = 60
+STOCK_PATH, TUNED_PATH = "/ws/bare/", "/ws/tuned/"
 _ECHO_TABLE = "CREATE TABLE bench_echo (id bigserial PRIMARY KEY, said text NOT NULL, at timestamptz DEFAULT now())"
 
 
@@ -47,6 +48,15 @@ class Stage:
 
 @contextlib.contextmanager
 def stage(extra_env: dict[str, str] | None = None, model: str = "builtin:grounded") -> Iterator[Stage]:
+    with servers(extra_env) as env, contextlib.ExitStack() as stack:
+        with _echo_table() as cursor:
+            cursor.execute(_ECHO_TABLE)
+        yield Stage(_web(env, stack), env, _deployment(model))
+
+
+@contextlib.contextmanager
+def servers(extra_env: dict[str, str] | None = None) -> Iterator[dict[str, str]]:
+    """PostgreSQL and Redis of this process's own, migrated, with Django set up; what others need to reach them."""
     with tempfile.TemporaryDirectory(prefix="silas-bench-") as var, contextlib.ExitStack() as stack:
         postgres, redis = start_postgres(Path(var)), start_redis(Path(var), persist=False)
         stack.callback(postgres.stop)
@@ -55,29 +65,36 @@ def stage(extra_env: dict[str, str] | None = None, model: str = "builtin:grounde
             "SILAS_VAR": var,
             "DATABASE_URL": postgres.dsn_app,
             "DATABASE_OWNER_URL": postgres.dsn_owner,
+            "DATABASE_WORK_URL": postgres.dsn_work,
             "REDIS_URL": redis.url,
             "SECRET_KEY": "bench-secret-key-that-is-long-enough",
             "SILAS_SIGNING_KEY": "bench-signing-key",
             "SILAS_SECRETS_KEY": "bench-secrets-key",
             "ALLOWED_HOSTS": "127.0.0.1",
+            "VISITOR_BURST": "1000000",
+            "SILAS_MESSAGES_A_MINUTE": "1000000",
+            "SILAS_TENANT_MESSAGES_A_MINUTE": "1000000",
+            "SILAS_TENANT_PENDING_TURNS": "1000000",
             "DJANGO_SETTINGS_MODULE": "silas_platform.settings.prod",
             **(extra_env or {}),
         }
         os.environ.update(env)
         _set_up()
-        ready = Stage(_web(env, stack), env, _deployment(model))
-        yield ready
+        yield env
 
 
 def _set_up() -> None:
     import django
     from django.core.management import call_command
-    from django.db import connections
 
     django.setup()
     call_command("migrate", database="owner", verbosity=0)
-    with connections["owner"].cursor() as cursor:
-        cursor.execute(_ECHO_TABLE)
+
+
+def _echo_table() -> Any:
+    from django.db import connections
+
+    return connections["owner"].cursor()
 
 
 def _deployment(model: str) -> Any:
@@ -88,12 +105,14 @@ def _deployment(model: str) -> Any:
     names = {"proxy": model, "planner": model, "executor": model}
     key = f"bench-{uuid4().hex[:8]}"
     with tenant_scope(tenant):
-        return Deployment.objects.create(slug="bench", title="Bench", public_key=key, model_names=names)
+        return Deployment.objects.create(
+            slug="bench", title="Bench", public_key=key, model_names=names, environment_keys=True
+        )
 
 
 def _web(env: dict[str, str], stack: contextlib.ExitStack) -> str:
     port = _free_port()
-    argv = [sys.executable, "-m", "daphne", "-b", "127.0.0.1", "-p", str(port), "-v", "0", "bench.bare:application"]
+    argv = [sys.executable, "-m", "daphne", "-b", "127.0.0.1", "-p", str(port), "-v", "0", "bench.web:application"]
     process = subprocess.Popen(argv, env={**os.environ, **env}, stderr=(Path(env["SILAS_VAR"]) / "web.log").open("wb"))
     stack.callback(process.wait)
     stack.callback(process.terminate)

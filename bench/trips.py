@@ -1,7 +1,7 @@
 """How many round trips to the database does a turn make, and in which step? Counted, not timed.
 
-A statement is one; BEGIN and COMMIT are one each. The figure of issue A counts statements that read and commits; what
-only writes, and BEGIN, are printed beside it.
+A round trip is a time that the process waits for the server's answer: statements that leave together are one. The bound
+is on those that read or commit; here all are held against it.
 """
 
 from __future__ import annotations
@@ -15,6 +15,9 @@ from contextvars import ContextVar
 from typing import Any
 from unittest.mock import patch
 
+import psycopg
+from psycopg.waiting import Wait
+
 from bench.report import Row
 from bench.stage import Stage, stage
 
@@ -25,20 +28,18 @@ BOUND = 25
 def run() -> list[Row]:
     with stage() as ready:
         counts = _counted(ready)
-    rows = [_row(f"round trips in {step}", kinds) for step, kinds in counts.items()]
-    total = sum(counts.values(), Counter())
-    return [*rows, _row("round trips of a turn", total, bound=f"≤ {BOUND} reading or committing")]
+    rows = [_row(f"round trips in {step}", trips) for step, trips in counts.items()]
+    return [*rows, _row("round trips of a turn", sum(counts.values()), bound=f"≤ {BOUND}")]
 
 
-def _row(name: str, kinds: Counter[str], bound: str = "") -> Row:
-    counted = kinds["read"] + kinds["commit"]
-    every = sum(kinds.values())
-    holds = counted <= BOUND if bound else None
-    return Row(name, counted, "", "all round trips", every, counted / every, bound, holds)
+def _row(name: str, trips: int, bound: str = "") -> Row:
+    return Row(
+        name, trips, "", "allowed in a whole turn", BOUND, trips / BOUND, bound, trips <= BOUND if bound else None
+    )
 
 
-def _counted(ready: Stage) -> dict[str, Counter[str]]:
-    counts: dict[str, Counter[str]] = {}
+def _counted(ready: Stage) -> Counter[str]:
+    counts: Counter[str] = Counter()
     with _watching(counts):
         asyncio.run(_one_turn(ready, warm=True))
         counts.clear()
@@ -51,63 +52,45 @@ async def _one_turn(ready: Stage, *, warm: bool) -> None:
     from uuid import UUID
 
     from apps.sessions import runner, services
-    from kernel.tenancy import in_scope
+    from kernel.tenancy import in_statement
 
     _, session = await asyncio.to_thread(ready.new_session)
     tenant = ready.deployment.tenant_id
     rounds = 2  # the second turn of a conversation is the usual one: its guarded run exists
     for number in range(rounds):
         _step.set("accept" if number else "first turn")
-        await in_scope(tenant, services.accept_message, UUID(session), text="Hello there", client_id=str(number))
+        await in_statement(tenant, services.accept_message, UUID(session), text="Hello there", client_id=str(number))
         await runner._one_turn(tenant, UUID(session))
 
 
 @contextmanager
-def _watching(counts: dict[str, Counter[str]]) -> Iterator[None]:
-    from django.db import connection
-    from django.db.backends.base.base import BaseDatabaseWrapper
-    from django.db.backends.postgresql.base import DatabaseWrapper
-    from django.db.backends.signals import connection_created
+def _watching(counts: Counter[str]) -> Iterator[None]:
+    """Count, under the step that runs, every time a connection of this process waits for its server to speak."""
+    real = psycopg.Connection.wait
 
-    def note(kind: str) -> None:
-        if _step.get() not in ("", "first turn"):
-            counts.setdefault(_step.get(), Counter())[kind] += 1
-
-    def wrapper(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
-        note("write" if _only_writes(sql) else "read")
-        return execute(sql, params, many, context)
-
-    def created(connection: Any, **_: Any) -> None:
-        if wrapper not in connection.execute_wrappers:
-            connection.execute_wrappers.append(wrapper)
-
-    real_commit = DatabaseWrapper.__dict__.get("_commit") or BaseDatabaseWrapper.__dict__["_commit"]
-    real_autocommit = DatabaseWrapper.__dict__["_set_autocommit"]
-
-    def commit(self: Any) -> Any:
-        note("commit")
-        return real_commit(self)
-
-    def autocommit(self: Any, on: bool) -> Any:
-        if not on:
-            note("begin")
-        return real_autocommit(self, on)
+    def wait(self: Any, gen: Any, *args: Any, **kwargs: Any) -> Any:
+        waited: list[Any] = []
+        answer = real(self, _heard(gen, waited), *args, **kwargs)
+        if waited and _step.get() not in ("", "first turn"):
+            counts[_step.get()] += 1
+        return answer
 
     with ExitStack() as stack:
-        stack.enter_context(patch.object(DatabaseWrapper, "_commit", commit))
-        stack.enter_context(patch.object(DatabaseWrapper, "_set_autocommit", autocommit))
-        connection_created.connect(created)
-        stack.callback(connection_created.disconnect, created)
-        created(connection)
+        stack.enter_context(patch.object(psycopg.Connection, "wait", wait))
         _name_steps(stack)
         yield
 
 
-def _only_writes(sql: str) -> bool:
-    """An INSERT, UPDATE or DELETE whose caller is told nothing but that it worked; also one that a WITH begins."""
-    words = sql.upper().split()
-    changes = words[0] in ("INSERT", "UPDATE", "DELETE") or (words[0] == "WITH" and "INSERT" in words)
-    return changes and "RETURNING" not in words
+def _heard(gen: Any, waited: list[Any]) -> Any:
+    """`gen`, the driver's way to say what it waits for; notes each wait for the server alone."""
+    ready = None
+    while True:
+        try:
+            wish = gen.send(ready)
+        except StopIteration as end:
+            return end.value
+        waited += [wish] if wish == Wait.R else []
+        ready = yield wish
 
 
 def _name_steps(stack: ExitStack) -> None:

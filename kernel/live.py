@@ -10,7 +10,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 from uuid import uuid4
 
@@ -19,9 +20,10 @@ from django.db import transaction
 
 _log = logging.getLogger(__name__)
 _PATIENCE_SECONDS, _PAUSE_SECONDS = 2.0, 1.0
+_GATHER_SECONDS = 0.01
 _quiet_until = 0.0
 _HERE = uuid4().hex
-_loop: asyncio.AbstractEventLoop | None = None
+TOLD = "live.told"
 
 Hear = Callable[[dict[str, Any]], Awaitable[None]]
 _attending: dict[str, list[Hear]] = {}
@@ -29,8 +31,9 @@ _attending: dict[str, list[Hear]] = {}
 
 def serve_from(loop: asyncio.AbstractEventLoop) -> None:
     """Called by the web process once its loop runs: later publishes of this process go over it."""
-    global _loop
-    _loop = loop
+    global _outbox
+    if _outbox is None or _outbox.loop is not loop:
+        _outbox = _Outbox(loop)
 
 
 def publish_on_commit(group: str, event: dict[str, Any]) -> None:
@@ -39,31 +42,92 @@ def publish_on_commit(group: str, event: dict[str, Any]) -> None:
 
 
 def publish(group: str, event: dict[str, Any]) -> None:
-    """Send to a group, in a web process without waiting for it."""
-    if _loop is not None and _loop.is_running():
-        asyncio.run_coroutine_threadsafe(send(group, event), _loop)
+    """Poke a group, in a web process without waiting for it; the same poke twice in a moment may be one."""
+    if _outbox is not None and _outbox.loop.is_running():
+        _outbox.hand_over(group, event)
     else:
         asyncio.run(send(group, event))
 
 
 async def send(group: str, event: dict[str, Any]) -> None:
-    """Publish from async code and wait until it has left; never raises. Whoever attends in this process hears it at
-    once, the others over Redis. After a failure the next ones are left out for a moment, so that a Redis that hangs
-    does not hold up every piece of every answer.
+    """Publish from async code; never raises. Whoever attends in this process hears it before this returns; the other
+    processes over Redis, in order and a moment later, so that nobody here waits for a Redis that is slow.
     """
-    global _quiet_until
+    await _say(group, event, is_poke=False)
+
+
+async def _say(group: str, event: dict[str, Any], *, is_poke: bool) -> None:
     for hear in tuple(_attending.get(group, ())):
         await _told(hear, group, event)
-    event = {**event, "origin": _HERE}
-    if time.monotonic() >= _quiet_until and not await _tried(
-        "publish", group, get_channel_layer().group_send(group, event)
-    ):
+    if _outbox is not None and _outbox.loop is asyncio.get_running_loop():
+        _outbox.put(group, event, is_poke=is_poke)
+    else:
+        await _publish(group, event)
+
+
+class _Outbox:
+    """What the web process has yet to publish over Redis, oldest first; the same poke twice in a moment is one."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.loop = loop
+        self._waiting: list[tuple[str, dict[str, Any]]] = []
+        self._posting: asyncio.Task[None] | None = None
+        self._handed: deque[tuple[str, dict[str, Any]]] = deque()
+        self._telling: asyncio.Task[None] | None = None
+        self._woken = False
+
+    def hand_over(self, group: str, event: dict[str, Any]) -> None:
+        """From any thread: the loop is woken once for what a transaction has to say, however much that is."""
+        self._handed.append((group, event))
+        if not self._woken:
+            self._woken = True
+            self.loop.call_soon_threadsafe(self._tell)
+
+    def _tell(self) -> None:
+        self._woken = False
+        if self._telling is None or self._telling.done():
+            self._telling = self.loop.create_task(self._tell_all())
+
+    async def _tell_all(self) -> None:
+        while self._handed:
+            await _say(*self._handed.popleft(), is_poke=True)
+
+    def put(self, group: str, event: dict[str, Any], *, is_poke: bool) -> None:
+        if not is_poke or (group, event) not in self._waiting:
+            self._waiting.append((group, event))
+        if self._posting is None:
+            self._posting = self.loop.create_task(self._post())
+
+    async def _post(self) -> None:
+        try:
+            while self._waiting:
+                await asyncio.sleep(_GATHER_SECONDS)
+                by_group: dict[str, list[dict[str, Any]]] = {}
+                for group, event in self._waiting:
+                    by_group.setdefault(group, []).append(event)
+                self._waiting = []
+                for group, events in by_group.items():
+                    await _publish(group, *events)
+        finally:
+            self._posting = None
+
+
+_outbox: _Outbox | None = None
+
+
+async def _publish(group: str, *events: dict[str, Any]) -> None:
+    """After a failure the next ones are left out for a moment, so that a Redis that hangs holds up nobody for long."""
+    global _quiet_until
+    if time.monotonic() < _quiet_until:
+        return
+    told = {"type": TOLD, "events": events, "origin": _HERE}
+    if not await _tried("publish", group, get_channel_layer().group_send(group, told)):
         _quiet_until = time.monotonic() + _PAUSE_SECONDS
 
 
 async def join(group: str, channel: str, hear: Hear) -> bool:
     """Hear the group's messages from now on: those of this process through `hear`, the others' over `channel`, where
-    `is_ours` tells apart what was heard already. False when Redis is away.
+    `heard` tells them apart. False when Redis is away.
     """
     joined = await _tried("join", group, get_channel_layer().group_add(group, channel))
     if joined:
@@ -84,9 +148,16 @@ def forget(group: str, hear: Hear) -> None:
         _attending.pop(group, None)
 
 
-def is_ours(event: dict[str, Any]) -> bool:
-    """Did this process send it? Then whoever attends here has heard it."""
-    return event.get("origin") == _HERE
+def attending(group: str) -> int:
+    """How many hear the group in this process."""
+    return len(_attending.get(group, ()))
+
+
+def heard(message: dict[str, Any], *, attending: bool) -> Sequence[dict[str, Any]]:
+    """The events in what a consumer was sent. Whoever is `attending` has heard those of this process already."""
+    if message["type"] != TOLD:
+        return (message,)
+    return () if attending and message["origin"] == _HERE else message["events"]
 
 
 async def _told(hear: Hear, group: str, event: dict[str, Any]) -> None:

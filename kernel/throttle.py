@@ -2,16 +2,44 @@
 
 A try is counted before it is made, in one atomic step a limit, so that of any number of rivals no more than allowed get
 through; one that did no harm is taken back. Raises what the cache raises: what a missing cache means, the caller says.
-Called by the console's login and by the identity checks; keys carry a room's name and, where there is one, the tenant.
+Called by the console's login, the identity checks and, for each message, by the sockets: these count in one round trip
+(`count`). Keys carry a room's name and, where there is one, the tenant.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import asyncio
+import functools
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import Any, ParamSpec, TypeVar
 
+from django.conf import settings
 from django.core.cache import cache
+from redis import Redis
+
+from kernel.tenancy.threads import before_slow_steps
+
+P = ParamSpec("P")
+Answer = TypeVar("Answer")
+
+_PATIENCE_SECONDS = 0.5
+_PREFIX = "silas.throttle:"
+# All limits or none: what is refused under one is counted under no other. Answers with the place of the limit that is
+# used up, from 1, and how many milliseconds it stays so.
+_COUNT = """
+for i, key in ipairs(KEYS) do
+    if tonumber(redis.call('GET', key) or '0') >= tonumber(ARGV[i]) then
+        return {i, redis.call('PTTL', key)}
+    end
+end
+for i, key in ipairs(KEYS) do
+    if redis.call('INCR', key) == 1 then redis.call('PEXPIRE', key, ARGV[#KEYS + i]) end
+end
+return {0, 0}
+"""
 
 
 @dataclass(frozen=True)
@@ -21,6 +49,47 @@ class Limit:
     key: str
     most: int
     seconds: int
+
+
+@dataclass(frozen=True)
+class UsedUp:
+    """`limit` lets nothing through for so many `seconds`."""
+
+    limit: Limit
+    seconds: float
+
+
+async def count(limits: Sequence[Limit]) -> UsedUp | None:
+    """`begin` for async code, in one round trip, which says how long to wait. Raises what `in_time` raises."""
+    return await in_time(_counted, tuple(limits))
+
+
+async def in_time(ask: Callable[P, Answer], *args: P.args, **named: P.kwargs) -> Answer:
+    """What Redis answers. In threads of their own: nothing else that takes its time stands before them. Raises what
+    Redis raises, and `TimeoutError` where those before it wait for a Redis that hangs: whoever stands in line behind
+    them leaves it."""
+    async with asyncio.timeout(2 * _PATIENCE_SECONDS):
+        asked = asyncio.get_running_loop().run_in_executor(_threads, functools.partial(ask, *args, **named))
+        return await before_slow_steps(asked)
+
+
+def _counted(limits: tuple[Limit, ...]) -> UsedUp | None:
+    keys = [f"{_PREFIX}{limit.key}" for limit in limits]
+    values = [*(limit.most for limit in limits), *(limit.seconds * 1000 for limit in limits)]
+    place, left = redis().eval(_COUNT, len(keys), *keys, *values)
+    return UsedUp(limits[place - 1], max(left, 0) / 1000) if place else None
+
+
+_threads = ThreadPoolExecutor(4, thread_name_prefix="throttle")
+
+
+def redis() -> Any:
+    return _redis(settings.REDIS_URL)
+
+
+@functools.cache
+def _redis(url: str) -> Any:
+    return Redis.from_url(url, socket_timeout=_PATIENCE_SECONDS, socket_connect_timeout=_PATIENCE_SECONDS)
 
 
 def begin(limits: Iterable[Limit]) -> Limit | None:

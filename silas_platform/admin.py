@@ -6,19 +6,24 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from functools import wraps
 from typing import Any
+from uuid import UUID
 
 from django.contrib.admin import AdminSite
 from django.contrib.auth.views import redirect_to_login
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
-from django.urls import reverse
+from django.urls import path, reverse
+from django.views.decorators.http import require_POST
 
-from apps.console.members import TENANT_IN_SESSION, refused
+from apps.console.members import refused
 from apps.tenants.enums import Role
 from apps.tenants.queries import memberships_of
+from apps.tenants.rules import TENANT_IN_SESSION
 from kernel.errors import SilasError
 from kernel.tenancy import platform_scope, tenant_scope
+from silas_platform import gate_trial
 
+_NOT_AN_OWNER = SilasError("owners_only", "Only an owner can administer.", status=403)
 _ORDER = ("tenants", "gates", "guard", "memory", "skills")
 
 
@@ -40,6 +45,18 @@ class SilasAdminSite(AdminSite):
         listed = super().get_app_list(request, app_label)
         return sorted(listed, key=lambda app: _ORDER.index(app["app_label"]) if app["app_label"] in _ORDER else 99)
 
+    def get_urls(self) -> list[Any]:
+        trial = path("gates/gate/<uuid:gate_id>/try/", require_POST(self.try_gate), name="gates_gate_try")
+        return [trial, *super().get_urls()]
+
+    def try_gate(self, request: HttpRequest, gate_id: UUID) -> HttpResponse:
+        """The one page that runs in no scope: deciding over recorded messages takes its time."""
+        if not request.user.is_authenticated:
+            return self.login(request)
+        if not self.has_permission(request):
+            return refused(request, _NOT_AN_OWNER)
+        return gate_trial.try_newest(request, gate_id, site=self, own_tenant=_own_tenant(request))
+
     def admin_view(self, view: Callable[..., HttpResponseBase], cacheable: bool = False) -> Any:
         """Every admin page runs in one scope: the platform's for a superuser, else the owner's own tenant."""
         guarded = super().admin_view(view, cacheable)
@@ -47,7 +64,7 @@ class SilasAdminSite(AdminSite):
         @wraps(guarded)
         def scoped(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
             if request.user.is_authenticated and not self.has_permission(request):
-                return refused(request, SilasError("owners_only", "Only an owner can administer.", status=403))
+                return refused(request, _NOT_AN_OWNER)
             scope = _scope(request)
             if scope is None:
                 return guarded(request, *args, **kwargs)

@@ -1,9 +1,14 @@
-"""Which Django apps does the composition itself bring? The admin site and the start-up checks."""
+"""Which Django apps does the composition itself bring? The admin site, the start-up checks and the workers' rights."""
 
 from __future__ import annotations
 
-from django.apps import AppConfig
+from typing import Any
+
+from django.apps import AppConfig, apps
 from django.contrib.admin.apps import AdminConfig
+from django.db.models.signals import post_migrate
+
+OWNER = "owner"
 
 
 class SilasAdminConfig(AdminConfig):
@@ -15,4 +20,17 @@ class PlatformConfig(AppConfig):
     label = "silas_platform"
 
     def ready(self) -> None:
-        from silas_platform import checks  # noqa: F401  (registers the system checks)
+        from silas_platform import checks  # the import registers the system checks
+
+        checks.arm_fault_points()
+        checks.choose_sandbox()
+        # Django tells only apps with tables of their own; which one is the same, the migrations are all done by then.
+        post_migrate.connect(_grant_to_workers, sender=apps.get_app_config("tenants"))
+
+
+def _grant_to_workers(using: str, **_: Any) -> None:
+    """Once a `migrate`, after the last migration: every table that there is now is opened as listed, or closed."""
+    from silas_platform.worker_rights import grant
+
+    if using == OWNER:
+        grant(using)

@@ -7,22 +7,23 @@ import os
 from django.core.asgi import get_asgi_application
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "silas_platform.settings.dev")
-django_application = get_asgi_application()
+django_application = get_asgi_application()  # before anything that needs Django is imported
 
-from channels.auth import AuthMiddlewareStack  # noqa: E402  (after Django is set up)
-from channels.routing import ProtocolTypeRouter, URLRouter  # noqa: E402
+from channels.auth import AuthMiddlewareStack
+from channels.routing import ProtocolTypeRouter, URLRouter
+from django.conf import settings
 
-from apps.console.routing import websocket_urlpatterns as console_sockets  # noqa: E402
-from apps.sessions.routing import websocket_urlpatterns as visitor_sockets  # noqa: E402
-from silas_platform import wire  # noqa: E402
-from silas_platform.background import with_background  # noqa: E402
+from apps.console.routing import websocket_urlpatterns as console_sockets
+from apps.sessions.routing import websocket_urlpatterns as visitor_sockets
+from silas_platform import wire
+from silas_platform.background import with_background
+from silas_platform.proxies import behind_proxies
 
 wire.install()
-application = with_background(
-    ProtocolTypeRouter(
-        {
-            "http": django_application,
-            "websocket": AuthMiddlewareStack(URLRouter([*visitor_sockets, *console_sockets])),
-        }
-    )
+faces = ProtocolTypeRouter(
+    {
+        "http": django_application,
+        "websocket": AuthMiddlewareStack(URLRouter([*visitor_sockets, *console_sockets])),
+    }
 )
+application = with_background(behind_proxies(faces, trusted=settings.TRUSTED_PROXIES))

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import logging
 import os
+import time
 from typing import Any
 
+import psycopg
 from celery import Celery
-from celery.signals import setup_logging, worker_init
+from celery.signals import setup_logging, task_postrun, task_received, worker_init, worker_ready
+from psycopg.pq import PGconn, Ping
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "silas_platform.settings.dev")
+
+_log = logging.getLogger(__name__)
+DATABASE_PATIENCE_SECONDS = 120.0
 
 app = Celery("silas_platform")
 app.config_from_object("django.conf:settings", namespace="CELERY")
@@ -21,8 +28,53 @@ def _log_like_web(**_: Any) -> None:
 
 
 @worker_init.connect
-def _refuse_signing_key(**_: Any) -> None:
-    """A worker must not be able to mint approvals (architecture: who can sign)."""
+def _refuse_too_much(**_: Any) -> None:
+    """A worker must not be able to mint approvals, by key or by SQL (architecture: who can sign).
+
+    Celery writes down what a receiver raises and starts all the same; only an exit ends the start.
+    """
+    from django.core.exceptions import ImproperlyConfigured
+
     from silas_platform.checks import refuse_signing_key
 
-    refuse_signing_key()
+    try:
+        refuse_signing_key()
+        _refuse_wide_role_patiently()
+    except (ImproperlyConfigured, psycopg.Error) as refusal:
+        raise SystemExit(str(refusal)) from None
+
+
+def _refuse_wide_role_patiently() -> None:
+    """A database that is away for a moment is waited for, as the broker is; not one that is there and lets nobody in
+    with this address."""
+    from silas_platform.checks import refuse_wide_role
+    from silas_platform.settings import env
+
+    give_up, refusals = time.monotonic() + DATABASE_PATIENCE_SECONDS, 0
+    while True:
+        try:
+            return refuse_wide_role()
+        except psycopg.OperationalError as away:
+            # Between the two questions it may have come back: only the second refusal is meant.
+            refusals += PGconn.ping(env.secret("DATABASE_URL").encode()) == Ping.OK
+            if refusals > 1 or time.monotonic() >= give_up:
+                raise
+            _log.warning("worker_waits_for_database: %s", away)
+        time.sleep(1)
+
+
+@worker_ready.connect
+def _listen(**_: Any) -> None:
+    from silas_platform.listening import listen
+
+    ear = listen(app)
+    task_received.connect(lambda **_: ear.hear(), weak=False)
+
+
+@task_postrun.connect
+def _give_line_back(**_: Any) -> None:
+    """To the pool, which throws a broken one away: kept between tasks, one that a restarted database has dropped would
+    break every task after it. (With CELERY_DB_REUSE_MAX Celery keeps the pool, and with it the line.)"""
+    from django.db import connection
+
+    connection.close()

@@ -16,6 +16,9 @@ from django.core.checks import CheckMessage, Error, Tags, register
 from django.core.exceptions import ImproperlyConfigured
 from django.db import connections
 
+from kernel import fault_points
+from kernel.sandbox import Choice, Kind, configure
+from silas_platform import worker_rights
 from silas_platform.settings import env
 from silas_platform.up.environment import is_loopback, open_host_faults
 
@@ -25,8 +28,33 @@ DEMO_MAIL = ".example"
 
 def refuse_signing_key() -> None:
     """Raise `ImproperlyConfigured` when this process could open approvers' keys and must not."""
-    if env.text("SILAS_SIGNING_KEY") or env.text("SILAS_SIGNING_KEY_FILE"):
+    if any(env.text(f"SILAS_SIGNING_KEY{form}") for form in ("", "_FILE", "_OLD", "_OLD_FILE")):
         raise ImproperlyConfigured("E_CFG_SIGNING_KEY: only web processes may hold SILAS_SIGNING_KEY")
+
+
+def refuse_wide_role() -> None:
+    """Raise `ImproperlyConfigured` when this worker's database role could make a yes, a login or a rule."""
+    if more := worker_rights.excess(env.secret("DATABASE_URL")):
+        told = ", ".join(more[:3]) + (f" and {len(more) - 3} more rights" if len(more) > 3 else "")
+        raise ImproperlyConfigured(
+            f"E_CFG_WORK_ROLE: a worker speaks as the role {worker_rights.ROLE}; this one has {told}"
+        )
+
+
+def arm_fault_points() -> None:
+    """Let tests break this process, if these are their settings. Raises `ImproperlyConfigured` when they are not."""
+    if env.text(fault_points.VARIABLE) != settings.FAULT_POINTS:
+        raise ImproperlyConfigured(f"E_CFG_FAULT_POINTS: {fault_points.VARIABLE} is for tests only")
+    fault_points.arm(settings.FAULT_POINTS)
+
+
+def choose_sandbox() -> None:
+    """Tell the kernel what the operator chose; whether it works here is found by its first run."""
+    try:
+        kind = Kind(settings.SANDBOX_BACKEND)
+    except ValueError:
+        raise ImproperlyConfigured("E_CFG_SANDBOX: SILAS_SANDBOX must be subprocess or docker") from None
+    configure(Choice(kind=kind, image=settings.SANDBOX_IMAGE, network=settings.SANDBOX_NETWORK))
 
 
 @register(Tags.security)

@@ -6,20 +6,26 @@ alone. Called by `seed_demo` only. Needs the signing key: an owner signs the sta
 
 from __future__ import annotations
 
-import json
+import asyncio
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import yaml
 from django.conf import settings
 
-from apps.approvals.enums import ApprovalVerdict
+from apps.approvals.enums import ApprovalVerdict, Pace
+from apps.approvals.models import CardTiming
 from apps.approvals.services import decide_card
-from apps.gates.schemas import GateSpec
-from apps.gates.services import save_gate
-from apps.guard.models import Budget
+from apps.autonomy import services as autonomy
+from apps.autonomy.enums import TriggerKind
+from apps.autonomy.models import AutonomySettings, OpenQuestion
+from apps.autonomy.services.admission import admit_waiting
+from apps.guard.enums import Period
+from apps.guard.services import set_budget
+from apps.memory.models import Collection
 from apps.memory.services import ingest
 from apps.skills import queries as skills
 from apps.skills.models import Record
@@ -27,9 +33,14 @@ from apps.skills.services import install_version, save_record
 from apps.tenants import services as tenants
 from apps.tenants.enums import Role
 from apps.tenants.models import Deployment, Membership, Tenant, User
-from apps.work.jobs import checks_of
+from apps.work.checking import look_now
+from apps.work.enums import WorkItemStatus, WorkReason
 from apps.work.models import WorkItem
-from apps.work.services.goals import adopt_goal, ask_for_standing
+from apps.work.plans import parse
+from apps.work.services.goals import adopt_goal, ask_for_standing, install_goal
+from apps.work.services.items import move
+from kernel.canonical import sha256_hex
+from kernel.llm.grounded.words import content
 from kernel.tenancy import tenant_scope
 
 FOLDER = settings.BASE_DIR / "demo"
@@ -51,33 +62,42 @@ class Login:
         return f"demo-login tenant={self.tenant} role={self.role} user={self.email} password={self.password}"
 
 
-def seed(*, progress: Progress) -> list[Login]:
-    """Both demo tenants; returns the logins of all their staff."""
-    return [login for folder in _folders() for login in _seed_tenant(folder, progress)]
+def seed(*, progress: Progress, copy: str = "") -> list[Login]:
+    """Both demo tenants; returns the logins of all their staff. `copy`: another pair of them, whose slugs and keys end
+    in it."""
+    return [login for folder in _folders() for login in _seed_tenant(folder, progress, copy)]
 
 
 def _folders() -> Iterator[Path]:
     return (path.parent for path in sorted(FOLDER.glob("*/tenant.yaml"), reverse=True))
 
 
-def _seed_tenant(folder: Path, progress: Progress) -> list[Login]:
+def _seed_tenant(folder: Path, progress: Progress, copy: str) -> list[Login]:
     described = yaml.safe_load((folder / "tenant.yaml").read_text(encoding="utf-8"))
+    described["slug"] += copy
+    described["deployment"]["public_key"] += copy
     tenant = _tenant(described)
-    progress(f"{tenant.name}: staff, deployment and gates")
+    progress(f"{tenant.name}: staff and deployment")
     with tenant_scope(tenant):
         staff = [_member(tenant, Role(role), person) for role, person in described["staff"].items()]
         deployment = _deployment(described)
-        _gates(described, deployment)
+        set_budget(Period(described["budget"]["period"]), Decimal(described["budget"]["limit_usd"]), actor=ACTOR)
+        _patience(described, deployment)
     progress(f"{tenant.name}: skills and records")
     with tenant_scope(tenant):
-        for skill in described["skills"]:
-            install_version(SKILLS / skill)
+        for goal_file in ("goal.md", "upkeep.md"):
+            for skill in parse((folder / goal_file).read_text(encoding="utf-8")).skills:
+                install_version(SKILLS / skill)
         load_records(folder)
     with tenant_scope(tenant):
-        goal = _goal(folder, described, deployment)
+        goal = _goal(folder, deployment)
         _standing(described, goal)
+    _upkeep(folder, deployment)
     progress(f"{tenant.name}: knowledge")
     _knowledge(folder, described, tenant, progress)
+    with tenant_scope(tenant):
+        _unattended(described, deployment)
+    progress(f"{tenant.name}: what runs unattended")
     return staff
 
 
@@ -114,11 +134,10 @@ def _deployment(described: Mapping[str, Any]) -> Deployment:
     return tenants.change_deployment(there, actor=ACTOR, **fields)
 
 
-def _gates(described: Mapping[str, Any], deployment: Deployment) -> None:
-    for order, gate in enumerate(described["gates"], start=1):
-        save_gate(GateSpec(**gate), deployment_id=deployment.pk, order=order * 10)
-    budget = described["budget"]
-    Budget.objects.get_or_create(deployment=None, period=budget["period"], defaults={"limit_usd": budget["limit_usd"]})
+def _patience(described: Mapping[str, Any], deployment: Deployment) -> None:
+    """New rows only: an owner may have said otherwise since."""
+    for pace, seconds in described["patience"].items():
+        CardTiming.objects.get_or_create(deployment=deployment, pace=Pace(pace), defaults={"seconds": seconds})
 
 
 def load_records(folder: Path) -> None:
@@ -132,26 +151,10 @@ def load_records(folder: Path) -> None:
                 save_record(book, key, subject=row["customer"], data=data)
 
 
-def _goal(folder: Path, described: Mapping[str, Any], deployment: Deployment) -> WorkItem:
-    """The goal the deployment has, or the described one; another version of a skill makes it another goal."""
-    current: WorkItem | None = WorkItem.objects.filter(pk=deployment.active_goal_id).first()
-    if current is not None and set(current.spec.skills) == set(skills.pinned(described["skills"])):
-        return current
-    text = _goal_text(folder, described)
-    goal = adopt_goal(text, deployment_id=deployment.pk, requested_by=ACTOR)
-    tenants.change_deployment(deployment, actor=ACTOR, active_goal_id=goal.pk)
-    return goal
-
-
-def _goal_text(folder: Path, described: Mapping[str, Any]) -> str:
-    """The goal's markdown with its skills pinned by content, and the outside checks of what its template may start."""
+def _goal(folder: Path, deployment: Deployment) -> WorkItem:
+    """The goal file is the one place of gates, levels and escalations; its skills are pinned by content."""
     text = (folder / "goal.md").read_text(encoding="utf-8")
-    pinned = skills.pinned(described["skills"])
-    wanted = described.get("standing", {}).get("tool")
-    checks = checks_of([tool for tool in skills.tools_for(pinned) if tool.name == wanted])
-    proofs = [check.model_dump(mode="json", exclude_none=True) for check in checks]
-    filled = text.replace("skills: $skills", f"skills: {json.dumps(pinned)}")
-    return filled.replace("verify: $verify", f"verify: {json.dumps(proofs)}")
+    return install_goal(text, deployment=deployment, requested_by=ACTOR).goal
 
 
 def _standing(described: Mapping[str, Any], goal: WorkItem) -> None:
@@ -162,6 +165,54 @@ def _standing(described: Mapping[str, Any], goal: WorkItem) -> None:
     owner = User.objects.get(email=f"owner@{described['slug']}.example")
     card = ask_for_standing(goal, uses=terms["uses"], days=terms["days"], rationale=terms["rationale"])
     decide_card(card.pk, user=owner, verdict=ApprovalVerdict.APPROVED)
+
+
+def _upkeep(folder: Path, deployment: Deployment) -> None:
+    """The goal on a schedule, looked at once, so that what it finds can be seen; outside of any scope. Another version
+    of its skill makes it another goal, and the one before is over."""
+    text = (folder / "upkeep.md").read_text(encoding="utf-8")
+    with tenant_scope(deployment.tenant_id):
+        pinned = list(skills.pinned(parse(text).skills))
+        known = list(WorkItem.objects.filter(deployment=deployment, requested_by=ACTOR, due_at__isnull=False))
+        for goal in known:
+            if goal.spec.skills == pinned:
+                return
+            move(goal, WorkItemStatus.BLOCKED, reason=WorkReason.REPLANNED, due_at=None)
+        goal = adopt_goal(text, deployment_id=deployment.pk, requested_by=ACTOR)
+    asyncio.run(look_now(deployment.tenant_id, goal.pk))
+
+
+def _unattended(described: Mapping[str, Any], deployment: Deployment) -> None:
+    """The owner's tasks, each begun once, so that there is a receipt to read as soon as a worker is there. New ones
+    only: what somebody changed or switched off since stays so."""
+    owner = User.objects.get(email=f"owner@{described['slug']}.example")
+    if AutonomySettings.objects.exists():
+        return
+    autonomy.opt_in(owner)
+    autonomy.put_settings(actor=ACTOR, enabled=True)
+    for question in described["unanswered"]:
+        _asked(question, deployment)
+    for task in described["tasks"]:
+        _task(task, owner, deployment)
+    admit_waiting()
+
+
+def _task(described: Mapping[str, Any], owner: User, deployment: Deployment) -> None:
+    fields = {name: value for name, value in described.items() if name != "trigger"}
+    task = autonomy.save_task(None, user=owner, deployment_id=deployment.pk, **fields)
+    spec = dict(described["trigger"])
+    kind = TriggerKind(spec.pop("kind"))
+    if kind is TriggerKind.WATCH:
+        spec["collection"] = str(Collection.objects.get(name=spec["collection"]).pk)
+    autonomy.add_trigger(task.pk, user=owner, kind=kind, spec=spec)
+    autonomy.run_now(task.pk, user=owner)
+
+
+def _asked(question: Mapping[str, Any], deployment: Deployment) -> None:
+    """As if visitors had asked it."""
+    text, times = question["text"], question["times"]
+    digest = sha256_hex(" ".join(sorted(content(text))))
+    OpenQuestion.objects.get_or_create(deployment=deployment, digest=digest, defaults={"text": text, "count": times})
 
 
 def _knowledge(folder: Path, described: Mapping[str, Any], tenant: Tenant, progress: Progress) -> None:

@@ -70,7 +70,8 @@ def _unavailable(error: Exception) -> SilasError:
 
 
 def _headers(error: SilasError) -> dict[str, str]:
-    return {"Retry-After": str(error.extra["retry_after"])} if error.status == 503 else {}
+    later = error.extra.get("retry_after") if error.status == 503 else None
+    return {} if later is None else {"Retry-After": str(later)}
 
 
 def _code(error: Exception) -> str:

@@ -18,6 +18,9 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("console/", include("apps.console.urls")),
     path("api/v1/schema/", SpectacularAPIView.as_view(), name="schema"),
     path("api/v1/docs/", SpectacularSwaggerView.as_view(url_name="schema"), name="docs"),
+    path("", include("apps.autonomy.urls")),
+    path("", include("apps.gates.urls")),
+    path("", include("apps.guard.urls")),
     path("", include("apps.sessions.urls")),
     path("", include("apps.widgets.urls")),
 ]

@@ -1,6 +1,7 @@
-"""The tests' own PostgreSQL and Redis, migrated once, and the cast: owner, approver, agent, viewer, stranger.
+"""The tests' own PostgreSQL (a migrated one's copy) and Redis, and the cast: owner, approver, agent, viewer, stranger.
 
-Database access commits, as in production; tests keep apart by making their own tenants.
+Database access commits, as in production; tests keep apart by making their own tenants. What is costly is made once
+(ADR 45): the migrated cluster (tests/prepared.py), the house of tests/faults, web, worker and browser of tests/e2e.
 """
 
 from __future__ import annotations
@@ -15,12 +16,19 @@ from typing import Any
 
 import django
 import pytest
+from hypothesis import HealthCheck, settings
 
 from silas_platform.up.embedded import PostgresServer, RedisServer, start_postgres, start_redis
+from tests import prepared
+from tests.leftovers import sweep
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # A shell that runs the tests in the background ignores Ctrl-C for them and for every process they start.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# A machine that runs more than these tests is slow, not wrong.
+settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("patient")
 
 _services: list[PostgresServer | RedisServer] = []
 _var: list[Path] = []
@@ -30,13 +38,19 @@ def _start_services() -> None:
     """Start the embedded servers before Django reads its settings; `SILAS_VAR` points every test process at them."""
     if _services:
         return
+    sweep(Path(tempfile.gettempdir()))
     var = Path(tempfile.mkdtemp(prefix="silas-tests-"))
     _var.append(var)
+    prepared.lay(var)
     postgres = start_postgres(var, fsync=False)
     redis = start_redis(var, persist=False)
     _services.extend([postgres, redis])
     os.environ.update(
-        SILAS_VAR=str(var), DATABASE_URL=postgres.dsn_app, DATABASE_OWNER_URL=postgres.dsn_owner, REDIS_URL=redis.url
+        SILAS_VAR=str(var),
+        DATABASE_URL=postgres.dsn_app,
+        DATABASE_OWNER_URL=postgres.dsn_owner,
+        DATABASE_WORK_URL=postgres.dsn_work,
+        REDIS_URL=redis.url,
     )
     os.environ["SILAS_TEST_SUPERUSER_DSN"] = postgres.superuser_dsn
     os.environ["DJANGO_SETTINGS_MODULE"] = "silas_platform.settings.test"
@@ -54,12 +68,8 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 
 @pytest.fixture(scope="session")
-def migrated(django_db_blocker: Any) -> None:
-    """The whole schema, made by the owner's role as in production."""
-    from django.core.management import call_command
-
-    with django_db_blocker.unblock():
-        call_command("migrate", database="owner", verbosity=0)
+def migrated() -> None:
+    """The whole schema, made by the owner's role as in production: it came with the copy (tests/prepared.py)."""
 
 
 @pytest.fixture

@@ -1,13 +1,38 @@
-"""What an administrator may look at here: everything but sealed keys, and nothing can be changed."""
+"""What an administrator may look at here: everything but sealed keys. Policies can be edited, a passkey that its owner
+lost can be taken out of use, and nothing else can be changed."""
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
+from uuid import UUID
 
-from django.contrib import admin
+from django.contrib import admin, messages
+from django.http import HttpRequest
 
-from apps.approvals.models import ApprovalToken, ApproverKey, Card, Decision, TokenUse
+from apps.approvals import queries
+from apps.approvals.enums import Deciders, PasskeyRule
+from apps.approvals.models import (
+    Answer,
+    ApprovalPolicy,
+    ApprovalToken,
+    ApproverKey,
+    Card,
+    CardTiming,
+    Decision,
+    Passkey,
+    TokenRevocation,
+    TokenUse,
+)
+from apps.approvals.services import passkeys
 from apps.audit.admin import ReadOnlyAdmin
+from apps.tenants.admin import TenantRowAdmin, TenantRowForm
+from kernel.tenancy import tenant_scope
+from kernel.tenancy.scope import current_scope
+
+PASSKEYS_MISSING = (
+    "{having} of your members who could say yes have a passkey. Until more of them add one (Your account, Approval "
+    "keys), nothing of this kind can be approved."
+)
 
 
 @admin.register(Card)
@@ -40,3 +65,91 @@ class TokenUseAdmin(ReadOnlyAdmin):
 class ApproverKeyAdmin(ReadOnlyAdmin):
     list_display = ("user", "key_id", "created_at")
     exclude: ClassVar = ["sealed_private"]
+
+
+@admin.register(Answer)
+class AnswerAdmin(ReadOnlyAdmin):
+    list_display = ("card", "user", "verdict", "answered_at", "key_id")
+    list_select_related: ClassVar = ["card", "user"]
+    ordering = ("-answered_at",)
+
+
+@admin.register(TokenRevocation)
+class TokenRevocationAdmin(ReadOnlyAdmin):
+    list_display = ("token", "user", "reason", "revoked_at")
+    list_select_related: ClassVar = ["token", "user"]
+    ordering = ("-revoked_at",)
+
+
+class ApprovalPolicyForm(TenantRowForm):
+    class Meta:
+        help_texts: ClassVar = {
+            "scope": "What is asked for. Blank: every scope",
+            "risk": "How grave it is. Blank: every risk",
+            "who": "Whose yes counts. Anybody who may decide can still say no, and one no ends it",
+            "people": "How many different people have to say yes. Whoever asked does not count, unless allowed below",
+            "passkey": "People add passkeys themselves: Your account, Approval keys",
+        }
+
+    def clean(self) -> dict[str, Any]:
+        cleaned = super().clean()
+        who = Deciders(cleaned.get("who") or Deciders.APPROVERS)
+        able = queries.able_to_approve(who, tenant_id=_tenant_of(self, cleaned)).count()
+        if (cleaned.get("people") or 0) > able:
+            self.add_error("people", f"Only {able} of your members could say yes, so nothing would ever be approved.")
+        return cleaned
+
+
+def _tenant_of(form: TenantRowForm, cleaned: dict[str, Any]) -> UUID | None:
+    chosen = cleaned.get("tenant")
+    tenant: UUID | None = chosen.pk if chosen else form.instance.tenant_id or current_scope().tenant_id
+    return tenant
+
+
+@admin.register(ApprovalPolicy)
+class ApprovalPolicyAdmin(TenantRowAdmin):
+    """Who may approve what. The row that says most about a card applies to it: scope and risk, scope, risk, neither."""
+
+    form = ApprovalPolicyForm
+    list_display = ("__str__", "who", "people", "passkey", "own_requests")
+    fields = ("scope", "risk", "who", "people", "passkey", "own_requests")
+
+    def save_model(self, request: HttpRequest, obj: ApprovalPolicy, form: Any, change: bool) -> None:
+        super().save_model(request, obj, form, change)
+        having = queries.with_passkeys(queries.able_to_approve(Deciders(obj.who), tenant_id=obj.tenant_id))
+        if obj.passkey == PasskeyRule.REQUIRED and having < obj.people:
+            messages.warning(request, PASSKEYS_MISSING.format(having=having))
+
+
+@admin.register(Passkey)
+class PasskeyAdmin(ReadOnlyAdmin):
+    """Deleting takes a lost passkey out of use; it stays on record for what it stood behind."""
+
+    list_display = ("user", "name", "rp_id", "created_at", "last_used_at", "removed_at")
+    list_select_related: ClassVar = ["user"]
+    exclude: ClassVar = ["public_key"]
+    ordering = ("-created_at",)
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return obj is not None and obj.removed_at is None and request.user.has_perm("approvals.delete_passkey")
+
+    def delete_model(self, request: HttpRequest, obj: Passkey) -> None:
+        with tenant_scope(obj.tenant_id):
+            passkeys.remove_passkey(obj.pk, user=obj.user, actor=f"user:{request.user.pk}")
+
+
+class CardTimingForm(TenantRowForm):
+    class Meta:
+        help_texts: ClassVar = {
+            "pace": "Which questions: by who waits for the answer",
+            "seconds": "From 10 to 2,592,000 (30 days). When the time is up nothing runs, and whoever asked is told",
+        }
+
+
+@admin.register(CardTiming)
+class CardTimingAdmin(TenantRowAdmin):
+    """How long questions wait before silence is a no; a deployment's own row goes before the tenant's."""
+
+    form = CardTimingForm
+    list_display = ("pace", "deployment", "seconds")
+    fields = ("deployment", "pace", "seconds")

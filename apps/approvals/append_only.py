@@ -1,4 +1,8 @@
-"""SQL that lets decisions, tokens and their uses be written once, and keys and cards stay; used by the migrations."""
+"""What cannot be rewritten here, whoever asks? Used by the migrations only.
+
+Decisions, answers, tokens, their uses and revocations are written once. Keys, passkeys and cards stay: of a key only
+its end may be written, of a passkey its counter, of a card its course.
+"""
 
 from __future__ import annotations
 
@@ -63,3 +67,98 @@ DROP TRIGGER approvals_card_no_truncate ON approvals_card;
 DROP FUNCTION approvals_key_stays();
 DROP FUNCTION approvals_card_stays();
 """
+
+_LATER_FACTS = ("approvals_answer", "approvals_tokenrevocation")
+ONCE = "".join(_TRIGGERS.format(table=table) for table in _LATER_FACTS)
+ONCE_REVERSE = "".join(_DROP.format(table=table) for table in _LATER_FACTS)
+
+# A key ends once, and its private half with it; while it lives it may be sealed anew (manage.py reseal_keys), which
+# exchanges nothing: the seal is bound to the public half. A passkey's key, person and place stay, and its counter
+# never runs backwards.
+ROTATE = """
+CREATE OR REPLACE FUNCTION approvals_key_stays() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+    v_owner boolean := current_user = (SELECT pg_get_userbyid(relowner) FROM pg_class WHERE oid = TG_RELID);
+    v_ends text[] := ARRAY['sealed_private', 'retired_at', 'revoked_at'];
+BEGIN
+    IF TG_OP = 'DELETE' THEN
+        IF v_owner THEN
+            RETURN OLD;
+        END IF;
+    ELSIF to_jsonb(NEW) - v_ends = to_jsonb(OLD) - v_ends THEN
+        IF OLD.retired_at IS NULL AND NEW.retired_at IS NOT NULL AND length(NEW.sealed_private) = 0 THEN
+            RETURN NEW;
+        END IF;
+        IF OLD.retired_at = NEW.retired_at AND NEW.sealed_private = OLD.sealed_private AND OLD.revoked_at IS NULL THEN
+            RETURN NEW;
+        END IF;
+        IF NEW.retired_at IS NULL AND OLD.retired_at IS NULL AND length(NEW.sealed_private) > 0 THEN
+            RETURN NEW;
+        END IF;
+    END IF;
+    RAISE EXCEPTION 'an approver''s key cannot be exchanged' USING ERRCODE = 'insufficient_privilege';
+END $$;
+CREATE FUNCTION approvals_passkey_stays() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+    v_moving text[] := ARRAY['name', 'sign_count', 'last_used_at', 'removed_at'];
+BEGIN
+    IF TG_OP = 'DELETE' OR to_jsonb(NEW) - v_moving IS DISTINCT FROM to_jsonb(OLD) - v_moving
+       OR NEW.sign_count < OLD.sign_count
+       OR (OLD.removed_at IS NOT NULL AND NEW.removed_at IS DISTINCT FROM OLD.removed_at)
+    THEN
+        RAISE EXCEPTION 'a passkey cannot be exchanged' USING ERRCODE = 'insufficient_privilege';
+    END IF;
+    RETURN NEW;
+END $$;
+CREATE TRIGGER approvals_passkey_stays BEFORE UPDATE OR DELETE ON approvals_passkey
+    FOR EACH ROW EXECUTE FUNCTION approvals_passkey_stays();
+CREATE TRIGGER approvals_passkey_no_truncate BEFORE TRUNCATE ON approvals_passkey
+    FOR EACH STATEMENT EXECUTE FUNCTION approvals_refuse();
+"""
+ROTATE_REVERSE = """
+DROP TRIGGER approvals_passkey_stays ON approvals_passkey;
+DROP TRIGGER approvals_passkey_no_truncate ON approvals_passkey;
+DROP FUNCTION approvals_passkey_stays();
+CREATE OR REPLACE FUNCTION approvals_key_stays() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF TG_OP = 'DELETE' AND current_user = (SELECT pg_get_userbyid(relowner) FROM pg_class WHERE oid = TG_RELID) THEN
+        RETURN OLD;
+    END IF;
+    RAISE EXCEPTION 'an approver''s key cannot be exchanged' USING ERRCODE = 'insufficient_privilege';
+END $$;
+"""
+
+# A card's course (models.cards.CARD_TRANSITIONS): it waits, with or without somebody who sees to it, until it is
+# settled once; from then on nothing of it moves any more.
+_WAITS = "('open', 'assigned')"
+COURSE = f"""
+CREATE OR REPLACE FUNCTION approvals_card_stays() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+    v_moving text[] := ARRAY[
+        'status', 'assignee_id', 'created_at', 'assigned_at', 'expires_at', 'settled_at', 'withdrawal'
+    ];
+BEGIN
+    IF TG_OP = 'DELETE' OR to_jsonb(NEW) - v_moving IS DISTINCT FROM to_jsonb(OLD) - v_moving THEN
+        RAISE EXCEPTION 'what a card says cannot be rewritten' USING ERRCODE = 'insufficient_privilege';
+    END IF;
+    IF OLD.status NOT IN {_WAITS} AND to_jsonb(NEW) IS DISTINCT FROM to_jsonb(OLD) THEN
+        RAISE EXCEPTION 'a settled card stays settled' USING ERRCODE = 'insufficient_privilege';
+    END IF;
+    RETURN NEW;
+END $$;
+CREATE FUNCTION approvals_card_begins() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF NEW.status <> 'open' THEN
+        RAISE EXCEPTION 'a card begins open' USING ERRCODE = 'insufficient_privilege';
+    END IF;
+    RETURN NEW;
+END $$;
+CREATE TRIGGER approvals_card_begins BEFORE INSERT ON approvals_card
+    FOR EACH ROW EXECUTE FUNCTION approvals_card_begins();
+"""
+_BEFORE = STAY[STAY.index("CREATE FUNCTION approvals_card_stays") : STAY.index("CREATE TRIGGER")]
+COURSE_REVERSE = "DROP TRIGGER approvals_card_begins ON approvals_card; DROP FUNCTION approvals_card_begins();" + (
+    _BEFORE.replace("CREATE FUNCTION", "CREATE OR REPLACE FUNCTION")
+)
+ONE_LOOK = _TRIGGERS.format(table="approvals_look")
+ONE_LOOK_REVERSE = _DROP.format(table="approvals_look")

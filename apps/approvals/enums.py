@@ -30,7 +30,7 @@ class ApprovalStrength(TextChoices):
 
 
 class Risk(TextChoices):
-    """Declared from the lightest to the gravest; `rules.risk_of` relies on the order."""
+    """Declared from the lightest to the gravest; `risk.risk_of` relies on the order."""
 
     LOW = "low"
     MEDIUM = "medium"
@@ -39,15 +39,84 @@ class Risk(TextChoices):
 
 
 class CardKind(TextChoices):
-    PLAN = "plan"
-    STANDING = "standing"
+    """What a person is asked (spec 8.2, 0.5.3, 5.10). `kinds.KINDS` says what each carries and what its answers do."""
+
+    PLAN = "plan", "Plan"
+    STANDING = "standing", "Standing permission"
+    TOOL_CALL = "tool_call", "Single action"
+    GATE = "gate", "Gate"
+    BATCH_REVIEW = "batch_review", "Batch"
+    DRAFT_REVIEW = "draft_review", "Draft"
+    DECISION = "decision", "Question"
+    SUGGESTION = "suggestion", "Suggestion"
+    AUTONOMY_THRESHOLD = "autonomy_threshold", "Room to act alone"
+    POST_EXECUTION = "post_execution", "Result"
+    SKILL_INSTALL = "skill_install", "New skill"
+    BUDGET = "budget", "Budget"
+    SELF_UPDATE = "self_update", "Update"
+    CONNECTION = "connection", "New connection"
+    PERMISSION_ESCALATION = "permission_escalation", "More access"
+    CONNECTION_FAILURE = "connection_failure", "Broken connection"
+    SECURE_INPUT = "secure_input", "Secret needed"
+    DEVICE_CODE = "device_code", "Sign in with a code"
+    BROWSER_REDIRECT = "browser_redirect", "Sign in elsewhere"
 
 
 class CardStatus(TextChoices):
+    """created (open) → assigned → decided, expired or withdrawn; only the first two can still be answered."""
+
     OPEN = "open"
+    ASSIGNED = "assigned"
     DECIDED = "decided"
     EXPIRED = "expired"
     WITHDRAWN = "withdrawn"
+
+
+class Deciders(TextChoices):
+    """Whose yes counts."""
+
+    APPROVERS = "approvers", "Owners and approvers"
+    OWNERS = "owners", "Owners only"
+
+
+class PasskeyRule(TextChoices):
+    """When a yes needs a passkey behind it."""
+
+    REGISTERED = "registered", "For high and irreversible risk, from whoever has one"
+    REQUIRED = "required", "Always; who has none cannot approve"
+
+
+class ChallengePurpose(TextChoices):
+    REGISTER = "register"
+    STEP_UP = "step_up"
+
+
+class Pace(TextChoices):
+    """Who waits for the answer: it says how long a card stays (spec 8.1)."""
+
+    PLAN = "plan", "Somebody waits for what was planned"
+    GATE = "gate", "A running turn waits"
+    CALM = "calm", "Nobody waits"
+
+
+class Withdrawal(TextChoices):
+    """Why a card was taken back before anybody decided."""
+
+    REQUESTER = "requester", "Whoever asked no longer wants it"
+    HANDOFF = "handoff", "A person took the conversation over and sees to it"
+    CANCELLED = "cancelled", "The work it belongs to was stopped"
+    REPLACED = "replaced", "A newer card took its place"
+    STAFF = "staff", "A colleague took it back"
+
+
+class Standing(TextChoices):
+    """Does a yes that was given still open anything?"""
+
+    HOLDS = "holds"
+    USED_UP = "used_up"
+    RAN_OUT = "ran_out"
+    TAKEN_BACK = "taken_back"
+    VOID = "void"
 
 
 class Reason(TextChoices):
@@ -55,6 +124,10 @@ class Reason(TextChoices):
 
     OK = "ok"
     TOKEN_UNKNOWN = "token_unknown"
+    TOKEN_REVOKED = "token_revoked"
+    KEY_RETIRED = "key_retired"
+    KEY_REVOKED = "key_revoked"
+    CONDITION_UNKNOWN = "condition_unknown"
     INVALID_SIGNATURE = "invalid_signature"
     NOT_APPROVED = "not_approved"
     SUBJECT_MISMATCH = "subject_mismatch"

@@ -1,6 +1,7 @@
 """Who can sign? Web processes, with an approver's Ed25519 key that only `SILAS_SIGNING_KEY` opens.
 
-The private key exists in memory for one signature and in its row only sealed, bound to its tenant and person.
+The private key exists in memory for one signature and in its row only sealed, bound to its tenant and person; a
+retired key has none. A member's first key is registered once, every later one is endorsed by the one before.
 Called by `services` of this room and by nobody else; a process without the signing key gets `signing_key_missing`.
 """
 
@@ -11,7 +12,9 @@ from typing import Any
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from django.conf import settings
 
+from apps.approvals import rules
 from apps.approvals.models import ApproverKey
+from apps.approvals.schemas import to_base64
 from kernel.canonical import sha256_hex
 from kernel.clock import now
 from kernel.errors import SilasError
@@ -20,22 +23,61 @@ from kernel.tenancy import current_tenant_id
 
 
 def key_for(user: Any) -> ApproverKey:
-    """The user's key in this tenant, made on first use (spec 5.8); two first uses at once end with one key."""
-    return _find(user) or _create(user)
+    """The user's active key in this tenant, made on first use (spec 5.8); two first uses at once end with one key."""
+    return _active(user) or _create(user)
 
 
 def sign(key: ApproverKey, payload: bytes) -> bytes:
-    """The raw Ed25519 signature of `payload`. Raises `SilasError` without the signing key or with a moved row."""
-    private = unseal(_signing_key(), bytes(key.sealed_private), belongs_to=_belongs_to(key))
-    return Ed25519PrivateKey.from_private_bytes(private).sign(payload)
+    """The raw Ed25519 signature of `payload`. Raises `SilasError`: `key_retired`; `signing_key_missing`; `seal_broken`
+    for a wrong signing key or a moved row."""
+    return _private(key).sign(payload)
 
 
-def _find(user: Any) -> ApproverKey | None:
-    found: ApproverKey | None = ApproverKey.objects.filter(user=user).first()
+def rotate(old: ApproverKey) -> ApproverKey:
+    """Retire the key and register the one that it endorses. The caller holds the lock of `old`."""
+    signer = _private(old)
+    new, private = _new_key(old.user)
+    new.previous = old
+    new.endorsement = to_base64(signer.sign(endorsed_bytes(new)))
+    new.sealed_private = _sealed(new, private)
+    old.retired_at, old.sealed_private = now(), b""
+    old.save(update_fields=["retired_at", "sealed_private"])
+    new.save(force_insert=True)
+    return new
+
+
+def endorsed_bytes(key: ApproverKey) -> bytes:
+    return rules.endorsement_bytes(tenant_id=str(key.tenant_id), user_id=str(key.user_id), public_key=key.public_key)
+
+
+def sealed_anew(key: ApproverKey, *, old: str, new: str) -> bytes | None:
+    """The private half under another signing key of the platform; None when `new` opens it already."""
+    try:
+        unseal(new, bytes(key.sealed_private), belongs_to=_belongs_to(key))
+    except SilasError:
+        private = unseal(old, bytes(key.sealed_private), belongs_to=_belongs_to(key))
+        return seal(new, private, belongs_to=_belongs_to(key))
+    return None
+
+
+def _active(user: Any) -> ApproverKey | None:
+    """Locked until the scope ends, so that no key is retired between a decision and its signature."""
+    active = ApproverKey.objects.select_for_update(no_key=True).filter(user=user, retired_at=None)
+    found: ApproverKey | None = active.first()
     return found
 
 
 def _create(user: Any) -> ApproverKey:
+    key, private = _new_key(user)
+    key.sealed_private = _sealed(key, private)
+    ApproverKey.objects.bulk_create([key], ignore_conflicts=True)
+    stored = _active(user)
+    if stored is None:
+        raise SilasError("key_retired", "The key of this person has ended.", status=409)
+    return stored
+
+
+def _new_key(user: Any) -> tuple[ApproverKey, Ed25519PrivateKey]:
     private = Ed25519PrivateKey.generate()
     public = private.public_key().public_bytes_raw()
     key = ApproverKey(
@@ -45,10 +87,18 @@ def _create(user: Any) -> ApproverKey:
         public_key=public.hex(),
         created_at=now(),
     )
-    key.sealed_private = seal(_signing_key(), private.private_bytes_raw(), belongs_to=_belongs_to(key))
-    ApproverKey.objects.bulk_create([key], ignore_conflicts=True)
-    stored: ApproverKey = ApproverKey.objects.get(user=user)
-    return stored
+    return key, private
+
+
+def _sealed(key: ApproverKey, private: Ed25519PrivateKey) -> bytes:
+    return seal(_signing_key(), private.private_bytes_raw(), belongs_to=_belongs_to(key))
+
+
+def _private(key: ApproverKey) -> Ed25519PrivateKey:
+    if key.retired_at is not None:
+        raise SilasError("key_retired", "A retired key signs nothing.", status=409)
+    raw = unseal(_signing_key(), bytes(key.sealed_private), belongs_to=_belongs_to(key))
+    return Ed25519PrivateKey.from_private_bytes(raw)
 
 
 def _belongs_to(key: ApproverKey) -> str:

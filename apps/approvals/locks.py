@@ -1,10 +1,16 @@
-"""Which rows does this room lock? Card, then token, each by its key; the audit head comes last of all."""
+"""Which rows does this room lock? Card, then key, then token, each by its key; the audit head comes last of all."""
 
 from __future__ import annotations
 
-from uuid import UUID
+from typing import Any
+from uuid import UUID, uuid4
 
-from apps.approvals.models import ApprovalToken, Card
+from django.db import connection
+
+from apps.approvals.enums import Reason
+from apps.approvals.models import WAITING, ApprovalToken, ApproverKey, Card
+from apps.approvals.schemas import SignedToken
+from kernel.clock import now
 from kernel.errors import NotFound
 
 
@@ -16,8 +22,34 @@ def lock_card(card_id: UUID) -> Card:
     return card
 
 
-def lock_token(nonce: str) -> bool:
-    """Queue up behind every other use of the token with this signed nonce; False when none was ever stored."""
-    return (
-        ApprovalToken.objects.select_for_update(no_key=True).filter(nonce=nonce).values_list("pk").first() is not None
-    )
+def lock_waiting(**about: Any) -> list[Card]:
+    """The cards about this that nobody has settled, locked until the scope ends; in one order for everybody."""
+    return list(Card.objects.select_for_update(no_key=True).filter(status__in=WAITING, **about).order_by("pk"))
+
+
+def lock_token(nonce: str) -> ApprovalToken | None:
+    """The stored token with this signed nonce, behind every use of it; None when none was ever stored."""
+    token: ApprovalToken | None = ApprovalToken.objects.select_for_update(no_key=True).filter(nonce=nonce).first()
+    return token
+
+
+def lock_key(key_id: str) -> ApproverKey:
+    """An approver's key, locked until the scope ends. Raises `NotFound` for an unknown or foreign id."""
+    key: ApproverKey | None = ApproverKey.objects.select_for_update(no_key=True).filter(key_id=key_id).first()
+    if key is None:
+        raise NotFound("key")
+    return key
+
+
+def spend_use(token: SignedToken, *, bound_hash: str, subject_id: str) -> int | Reason:
+    """Enter one use of the token in the ledger, under the token's lock; its ordinal, or why there is none (any more).
+    The caller has checked the signature."""
+    use = uuid4()
+    binding = f"{token.token_id}:{bound_hash}:{use.hex}"
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT ordinal, refusal FROM approvals_spend(%s, %s, %s, %s, %s, %s, %s)",
+            [token.nonce, token.issued_at, use, bound_hash, subject_id, binding, now()],
+        )
+        ordinal, refusal = cursor.fetchone()
+    return Reason(refusal) if refusal else int(ordinal)

@@ -12,35 +12,11 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from apps.approvals.enums import ApprovalScope
 from apps.approvals.schemas import Approvable, SpawnPolicy
+from apps.approvals.scopes import PLAN, PLAN_FIELDS, SHAPES, Shape
 from kernel.canonical import canonical_json, sha256_hex
 from kernel.errors import SilasError
-
-PLAN_FIELDS: tuple[str, ...] = (
-    "id",
-    "type",
-    "title",
-    "parent",
-    "spawned_by",
-    "follow_up_of",
-    "domain",
-    "agent",
-    "budget",
-    "body",
-    "interaction_mode",
-    "input_artifacts_from",
-    "verify",
-    "gates",
-    "skills",
-    "access_levels",
-    "escalation",
-    "schedule",
-    "on_failure",
-    "on_stuck",
-    "failure_context",
-    "tasks",
-    "depends_on",
-)
 
 # jsonb keeps numbers as decimals: from here up a float comes back as an integer and hashes differently.
 _FLOAT_LIMIT = 1e16
@@ -74,13 +50,82 @@ def approvable_plan(plan: Mapping[str, Any], *, goal: Approvable | None = None) 
     )
 
 
+def approvable(scope: ApprovalScope, payload: Mapping[str, Any]) -> Approvable:
+    """The payload of any scope as the thing that asks to run. Raises `SilasError("payload_shape")` when it has not
+    exactly the keys that the scope's approval binds (scopes.SHAPES)."""
+    shape = _shape_of(scope, payload)
+    if shape is PLAN:
+        return approvable_plan(payload)
+    return Approvable(id=str(payload[shape.subject]), plan_hash=payload_hash(payload))
+
+
+def _shape_of(scope: ApprovalScope, payload: Mapping[str, Any]) -> Shape:
+    found = next((shape for shape in SHAPES[scope] if set(payload) == shape.keys), None)
+    if found is None or not payload[found.subject]:
+        raise SilasError("payload_shape", "This is not what an approval of this scope binds.", extra={"scope": scope})
+    return found
+
+
 def batch_payload(*, goal_id: str, action: str, item_ids: Sequence[str]) -> dict[str, Any]:
     """A reviewed batch; the order of the items is part of it and `batch_id` is not (contract silas 8)."""
+    if len(set(item_ids)) != len(item_ids) or not all(isinstance(item, str) for item in item_ids):
+        raise SilasError("batch_items", "A batch names each of its items once.")
     return {"goal_id": goal_id, "action": action, "item_ids": list(item_ids), "count": len(item_ids)}
 
 
 def tool_call_payload(tool: str, args: Mapping[str, Any]) -> dict[str, Any]:
+    """One call, whoever makes it: what the guard's digests name (guard.schemas.call_digest)."""
     return {"tool": tool, "args": dict(args)}
+
+
+def call_payload(tool: str, args: Mapping[str, Any], *, work_item_id: str, plan_hash: str, step: int) -> dict[str, Any]:
+    """One call of a plan that was paused for a person (spec 5.2.1 c2): `single_step`."""
+    return {"work_item_id": work_item_id, "plan_hash": plan_hash, "step": step, **tool_call_payload(tool, args)}
+
+
+def calls_payload(
+    calls: Sequence[tuple[str, Mapping[str, Any]]], *, work_item_id: str, plan_hash: str, first_step: int
+) -> dict[str, Any]:
+    """The calls of a plan from `first_step` on, in order: `step_range`."""
+    return {
+        "work_item_id": work_item_id,
+        "plan_hash": plan_hash,
+        "first_step": first_step,
+        "last_step": first_step + len(calls) - 1,
+        "calls": [tool_call_payload(tool, args) for tool, args in calls],
+    }
+
+
+def tool_payload(tool: str, *, work_item_id: str, plan_hash: str, uses: int) -> dict[str, Any]:
+    """A tool that one plan may call `uses` times with any arguments: `tool_type`."""
+    return {"work_item_id": work_item_id, "plan_hash": plan_hash, "tool": tool, "uses": uses}
+
+
+def budget_payload(
+    *, work_item_id: str, plan_hash: str, before: Mapping[str, Any], after: Mapping[str, Any]
+) -> dict[str, Any]:
+    """What an item may spend instead of what its plan says: `budget`."""
+    return {"work_item_id": work_item_id, "plan_hash": plan_hash, "before": dict(before), "after": dict(after)}
+
+
+def autonomy_payload(
+    *,
+    scope_id: str,
+    goal_id: str | None,
+    changes: Sequence[Mapping[str, Any]],
+    sample_size: int,
+    correction_rate: float,
+    evidence_window: str,
+) -> dict[str, Any]:
+    """Exact ordered changes with the evidence for them: `autonomy_threshold` (contract silas 8)."""
+    return {
+        "scope_id": scope_id,
+        "goal_id": goal_id,
+        "changes": [dict(change) for change in changes],
+        "sample_size": sample_size,
+        "correction_rate": correction_rate,
+        "evidence_window": evidence_window,
+    }
 
 
 def payload_hash(payload: Mapping[str, Any]) -> str:

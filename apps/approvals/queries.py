@@ -2,21 +2,44 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+from typing import Any
 from uuid import UUID
 
-from django.db.models import Count, Q, QuerySet
+from django.conf import settings
+from django.db import connection
+from django.db.models import Case, Count, Exists, OuterRef, Q, QuerySet, Subquery, When
+from django.db.models.functions import Coalesce
 
-from apps.approvals.enums import CardStatus
-from apps.approvals.models import ApproverKey, Card, TokenUse
+from apps.approvals import rules
+from apps.approvals.enums import ApprovalScope, ApprovalVerdict, Deciders, Pace, Risk, Standing
+from apps.approvals.kinds import AWAITED, kind_of
+from apps.approvals.models import (
+    WAITING,
+    Answer,
+    ApprovalPolicy,
+    ApprovalToken,
+    ApproverKey,
+    Card,
+    CardTiming,
+    Passkey,
+    TokenRevocation,
+    TokenUse,
+)
+from apps.approvals.schemas import Asked, KeyFacts, Policy, TokenFacts, Yes, from_base64
+from apps.tenants.models import Membership
 from kernel.clock import now
 from kernel.errors import NotFound
+from kernel.tenancy import current_tenant_id
 
 
 def open_cards(*, deployment_id: UUID | None = None) -> QuerySet[Card]:
-    """Cards that can still be decided, oldest first, with their deployment."""
-    cards: QuerySet[Card] = Card.objects.filter(status=CardStatus.OPEN, expires_at__gt=now()).select_related(
-        "deployment"
-    )
+    """Cards that can still be decided, with their deployment: those that somebody waits for in a conversation, then
+    those that somebody asked elsewhere, then the rest, oldest first."""
+    waiting = Card.objects.filter(status__in=WAITING, expires_at__gt=now()).select_related("deployment", "assignee")
+    in_conversation = When(kind__in=AWAITED, session_id__isnull=False, then=0)
+    turns = Case(in_conversation, When(kind__in=AWAITED, then=1), default=2)
+    cards: QuerySet[Card] = waiting.order_by(turns, "created_at")
     return cards.filter(deployment_id=deployment_id) if deployment_id else cards
 
 
@@ -26,28 +49,188 @@ def open_count() -> int:
 
 def card(card_id: UUID) -> Card:
     """One card with its decision and who made it, if any. Raises `NotFound` for an unknown or foreign id."""
-    found: Card | None = Card.objects.select_related("deployment", "decision__user").filter(pk=card_id).first()
+    found: Card | None = (
+        Card.objects.select_related("deployment", "assignee", "decision__user").filter(pk=card_id).first()
+    )
     if found is None:
         raise NotFound("card")
     return found
 
 
-def public_key(key_id: str) -> bytes | None:
-    """The public half of a key of this tenant; another tenant's key does not exist here."""
-    found = ApproverKey.objects.filter(key_id=key_id).values_list("public_key", flat=True).first()
-    return bytes.fromhex(found) if found else None
+def patience(pace: Pace, deployment_id: UUID | None) -> int:
+    """How many seconds a card of this pace waits: as the deployment says, else the tenant, else the installation."""
+    rows = CardTiming.objects.filter(Q(deployment_id=deployment_id) | Q(deployment=None), pace=pace)
+    said = dict(rows.values_list("deployment_id", "seconds"))
+    return int(said.get(deployment_id) or said.get(None) or settings.CARD_SECONDS[pace])
+
+
+def policy_for(card: Card) -> Policy:
+    """What the tenant asks of a yes to this card: the row that fits it best, or what holds without any."""
+    rows = ApprovalPolicy.objects.filter(scope__in=["", card.scope], risk__in=["", card.risk])
+    fitting = [Policy(**{name: getattr(row, name) for name in Policy.model_fields}) for row in rows]
+    return rules.best_policy(fitting)
+
+
+def passkeys_of(user: Any, *, rp_id: str = "") -> list[Passkey]:
+    """The person's passkeys that are in use, oldest first; with `rp_id` those that work at this address."""
+    mine = Passkey.objects.filter(user=user, removed_at=None)
+    return list(mine.filter(rp_id=rp_id) if rp_id else mine)
+
+
+def has_passkey(user: Any) -> bool:
+    return bool(Passkey.objects.filter(user=user, removed_at=None).exists())
+
+
+def active_key(user: Any) -> ApproverKey | None:
+    """The key the person signs with; None before their first yes."""
+    found: ApproverKey | None = ApproverKey.objects.filter(user=user, retired_at=None).first()
+    return found
+
+
+def asked_of(card: Card, user: Any) -> Asked:
+    """What a yes of this person to this open card takes, besides the gesture."""
+    if not kind_of(card.kind).binds:
+        return Asked()
+    policy, risk = policy_for(card), Risk(card.risk)
+    may = rules.wants_passkey(policy, risk, has_one=True)
+    step_up = rules.wants_passkey(policy, risk, has_one=may and has_passkey(user))
+    return Asked(step_up=step_up, missing=policy.people - (len(yeses(card)) if policy.people > 1 else 0))
+
+
+def yeses(card: Card) -> list[Any]:
+    """The people who have said yes to it, in order."""
+    said = Answer.objects.select_related("user").filter(card=card, verdict=ApprovalVerdict.APPROVED)
+    return [answer.user for answer in said]
+
+
+def successor_of(card: Card) -> Card | None:
+    """The card that took its place."""
+    found: Card | None = Card.objects.filter(supersedes=card).first()
+    return found
+
+
+def able_to_approve(who: Deciders, *, tenant_id: UUID | None) -> QuerySet[Membership]:
+    """The members whose yes counts where policy says `who`, in the order they joined."""
+    able: QuerySet[Membership] = Membership.objects.filter(tenant_id=tenant_id, role__in=rules.WHO[who])
+    return able.order_by("created_at")
+
+
+def with_passkeys(memberships: QuerySet[Membership]) -> int:
+    """How many of these people have a passkey in use."""
+    passkeys = Passkey.objects.filter(tenant_id=OuterRef("tenant_id"), user_id=OuterRef("user_id"), removed_at=None)
+    return memberships.filter(Exists(passkeys)).count()
+
+
+def members() -> list[Any]:
+    """Everybody who belongs to the tenant."""
+    return [one.user for one in Membership.objects.select_related("user").order_by("created_at")]
+
+
+# Written by hand because it stands on the way of every dispatch: all that is known of a token, in one statement.
+# A nonce belongs to one token, and the wall hides another tenant's rows; whose the key is, is asked besides.
+_FACTS = """
+    SELECT key.public_key, key.retired_at, key.revoked_at, key.endorsement, key.previous_id, key.user_id,
+           (SELECT true FROM approvals_tokenrevocation WHERE token_nonce = %(nonce)s), uses.number, uses.bound
+    FROM (SELECT count(*) AS number, bool_or(bound_hash = %(bound)s) AS bound
+          FROM approvals_tokenuse WHERE token_nonce = %(nonce)s) AS uses
+    LEFT JOIN approvals_approverkey AS key ON key.key_id = %(key)s AND key.tenant_id = %(tenant)s
+"""
+
+
+def token_facts(nonce: str, *, key_id: str, bound_hash: str) -> TokenFacts:
+    """All that the database knows of a token of this tenant; another tenant's keys and tokens do not exist here."""
+    tenant = current_tenant_id()
+    with connection.cursor() as cursor:
+        cursor.execute(_FACTS, {"nonce": nonce, "bound": bound_hash, "key": key_id, "tenant": tenant})
+        public, retired, revoked, endorsement, previous, user, taken_back, used, bound = cursor.fetchone()
+    trusted = public and (previous is None or _is_endorsed(tenant, user, public, previous, endorsement))
+    key = KeyFacts(bytes.fromhex(public), retired, revoked) if trusted else None
+    return TokenFacts(key=key, revoked=bool(taken_back), used=used, used_for_subject=bool(bound))
+
+
+def trusted_key(key_id: str) -> bytes | None:
+    """The public half of a key of this tenant that is its member's first or endorsed, ended or not; else None."""
+    try:
+        return _trusted_key(current_tenant_id(), key_id)
+    except LookupError:
+        return None
+
+
+@lru_cache(maxsize=4096)
+def _trusted_key(tenant: UUID, key_id: str) -> bytes:
+    """Kept in memory, because a key cannot be exchanged (append_only); raises what is not kept."""
+    columns = ("user_id", "public_key", "previous_id", "endorsement")
+    found = ApproverKey.objects.filter(tenant_id=tenant, key_id=key_id).values_list(*columns).first()
+    if found is None or not (found[2] is None or _is_endorsed(tenant, *found)):
+        raise LookupError(key_id)
+    return bytes.fromhex(found[1])
+
+
+@lru_cache(maxsize=4096)
+def _is_endorsed(tenant: UUID, user: UUID, public_key: str, previous: UUID, endorsement: str) -> bool:
+    """Was this key put in place by the one before it, and that one by its own, back to the member's first? Kept in
+    memory, because nothing of it can change (append_only)."""
+    columns = ("user_id", "public_key", "previous_id", "endorsement")
+    whose, before, earlier, endorsed = ApproverKey.objects.values_list(*columns).get(pk=previous)
+    message = rules.endorsement_bytes(tenant_id=str(tenant), user_id=str(user), public_key=public_key)
+    if whose != user or not rules.is_signature(from_base64(endorsement), message, bytes.fromhex(before)):
+        return False
+    return earlier is None or _is_endorsed(tenant, user, before, earlier, endorsed)
+
+
+def public_key(key_id: str, *, user_id: UUID) -> bytes | None:
+    """The public half of one person's trusted key in this tenant; None for anybody else's, and for a void one."""
+    tenant = current_tenant_id()
+    mine = ApproverKey.objects.filter(key_id=key_id, user_id=user_id, revoked_at=None)
+    found = mine.values_list("public_key", "previous_id", "endorsement").first()
+    if found is None or not (found[1] is None or _is_endorsed(tenant, user_id, *found)):
+        return None
+    return bytes.fromhex(found[0])
+
+
+def yes_to(card: Card) -> Yes | None:
+    """The yes that was given to this card, whether it still stands or not."""
+    return next(iter(_yeses(decision__card=card)), None)
+
+
+def standing_yeses() -> list[Yes]:
+    """What may run without asking: the standing yeses that still open something, those that end first first."""
+    found = _yeses(scope=ApprovalScope.STANDING, expires_at__gt=now(), revocation=None)
+    return [one for one in found if one.holds]
+
+
+def _yeses(**about: Any) -> list[Yes]:
+    used = TokenUse.objects.filter(token_nonce=OuterRef("nonce")).order_by().values("token_nonce")
+    void = ApproverKey.objects.filter(key_id=OuterRef("key_id"), revoked_at__isnull=False)
+    tokens = (
+        ApprovalToken.objects.filter(**about)
+        .select_related("decision__user", "decision__card", "revocation__user")
+        .annotate(used=Coalesce(Subquery(used.annotate(number=Count("pk")).values("number")), 0), void=Exists(void))
+        .order_by("expires_at")
+    )
+    return [Yes(token, token.used, _standing_of(token)) for token in tokens]
+
+
+def _standing_of(token: Any) -> Standing:
+    """For people only: `verify` and `check` look at the signature as well."""
+    if hasattr(token, "revocation"):
+        return Standing.TAKEN_BACK
+    if token.void:
+        return Standing.VOID
+    if token.expires_at <= now():
+        return Standing.RAN_OUT
+    return Standing.HOLDS if token.used < token.max_executions else Standing.USED_UP
+
+
+def is_void(nonce: str) -> bool:
+    """Was the token with this signed nonce taken back, or everything that its key signed? Asked at every dispatch."""
+    signed_with = ApprovalToken.objects.filter(nonce=nonce).values("key_id")
+    void_keys = ApproverKey.objects.filter(revoked_at__isnull=False, key_id__in=signed_with)
+    return bool(TokenRevocation.objects.filter(token_nonce=nonce).exists() or void_keys.exists())
 
 
 def uses(nonce: str) -> int:
     return int(TokenUse.objects.filter(token_nonce=nonce).count())
-
-
-def uses_of(nonce: str, *, bound_hash: str) -> tuple[int, bool]:
-    """How often the token was used, and whether one use was for exactly this content."""
-    found = TokenUse.objects.filter(token_nonce=nonce).aggregate(
-        used=Count("pk"), bound=Count("pk", filter=Q(bound_hash=bound_hash))
-    )
-    return int(found["used"]), bool(found["bound"])
 
 
 def use_of(nonce: str, *, bound_hash: str) -> TokenUse:

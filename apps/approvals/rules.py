@@ -1,49 +1,39 @@
-"""Does this approval token cover this, now? And how grave is a card? Decided from values alone.
+"""Does this approval token cover this, now? Decided from values alone.
 
-Always holds: only an approved verdict opens anything, a standing yes compares template with template
-and keeps a child inside the goal's policy, and risk comes from scope and reversibility, never from an
-agent. No ORM, no clock, no keys beyond a public one (spec 0.5.2, 5.11; contract silas 8).
+Always holds: only an approved verdict opens anything, and a standing yes compares template with template
+and keeps a child inside the goal's policy. No ORM, no clock, no keys beyond a public one (spec 5.11; contract silas 8).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
-from apps.approvals.enums import ApprovalScope, ApprovalVerdict, Reason, Risk
+from apps.approvals.enums import ApprovalScope, ApprovalVerdict, Deciders, PasskeyRule, Reason, Risk
 from apps.approvals.payloads import payload_hash
-from apps.approvals.schemas import Approvable, SignedToken, SpawnPolicy, TokenClaims, Verdict
-from kernel.canonical import canonical_bytes, canonical_json
+from apps.approvals.schemas import (
+    AnswerClaims,
+    Approvable,
+    KeyFacts,
+    Policy,
+    SignedToken,
+    SpawnPolicy,
+    TokenClaims,
+    Verdict,
+)
+from apps.tenants.enums import Role
+from kernel.canonical import canonical_bytes, canonical_json, sha256_hex
 
-SCOPE_RISK: dict[ApprovalScope, Risk] = {
-    ApprovalScope.SINGLE_STEP: Risk.LOW,
-    ApprovalScope.FULL_PLAN: Risk.MEDIUM,
-    ApprovalScope.STEP_RANGE: Risk.MEDIUM,
-    ApprovalScope.TOOL_TYPE: Risk.MEDIUM,
-    ApprovalScope.BUDGET: Risk.MEDIUM,
-    ApprovalScope.SKILL_INSTALL: Risk.MEDIUM,
-    ApprovalScope.CONNECTION_ACT: Risk.MEDIUM,
-    ApprovalScope.CREDENTIAL_USE: Risk.HIGH,
-    ApprovalScope.CONNECTION_MANAGE: Risk.HIGH,
-    ApprovalScope.AUTONOMY_THRESHOLD: Risk.HIGH,
-    ApprovalScope.STANDING: Risk.HIGH,
-    ApprovalScope.SELF_UPDATE: Risk.HIGH,
-}
-_LADDER = list(Risk)
-
-
-def risk_of(scope: ApprovalScope, *, reversible: bool, at_least: Risk = Risk.LOW) -> Risk:
-    """The rung of a card. `at_least` is what a skill declares for its tool: it can raise, never lower.
-
-    What cannot be undone stands one rung above what can; only the gravest of it is called irreversible.
-    """
-    rung = max(_LADDER.index(SCOPE_RISK[scope]), _LADDER.index(at_least))
-    return _LADDER[rung if reversible else min(rung + 1, len(_LADDER) - 1)]
+APPROVING_ROLES = (Role.OWNER, Role.APPROVER)
+WHO: Mapping[Deciders, tuple[Role, ...]] = {Deciders.APPROVERS: APPROVING_ROLES, Deciders.OWNERS: (Role.OWNER,)}
+SPAWN_POLICY, ANSWERS = "spawn_policy_hash", "answers"
+# What a token may be signed with: the template of a standing yes; the answers that a yes of several people rests on.
+KNOWN_CONDITIONS = frozenset({SPAWN_POLICY, ANSWERS})
 
 
 def signed_bytes(claims: TokenClaims) -> bytes:
@@ -65,22 +55,25 @@ def signed_bytes(claims: TokenClaims) -> bytes:
 
 
 def is_signed_by(token: SignedToken, public_key: bytes) -> bool:
+    return is_signature(token.signature, signed_bytes(token), public_key)
+
+
+def is_signature(signature: bytes, message: bytes, public_key: bytes) -> bool:
     try:
-        Ed25519PublicKey.from_public_bytes(public_key).verify(token.signature, signed_bytes(token))
+        Ed25519PublicKey.from_public_bytes(public_key).verify(signature, message)
     except (InvalidSignature, ValueError):
         return False
     return True
 
 
-def may_spend(
-    token: SignedToken, subject: Approvable, *, spawned: Approvable | None, now: datetime, used: int
-) -> Verdict:
-    """`verify` without its signature and its writes. `used` counts the token nonce's rows in the ledger."""
+def may_spend(token: SignedToken, subject: Approvable, *, spawned: Approvable | None, now: datetime) -> Verdict:
+    """`verify` without its signature and without what changes after a yes: the database looks at that, under the
+    token's lock (spend_sql)."""
     return _first_refusal(
         lambda: _not_approved(token),
+        lambda: _unknown_condition(token),
         lambda: _unbound(token, subject, spawned),
         lambda: _expired(token, now),
-        lambda: None if used < token.max_executions else Reason.EXECUTION_LIMIT_REACHED,
     )
 
 
@@ -90,11 +83,51 @@ def may_run(token: SignedToken, subject: Approvable, *, now: datetime, used: int
     authorized, spawned = (subject.goal, subject) if standing else (subject, None)
     return _first_refusal(
         lambda: _not_approved(token),
+        lambda: _unknown_condition(token),
         lambda: _unbound(token, authorized, spawned),
         lambda: _expired(token, now),
         lambda: None if used <= token.max_executions else Reason.EXECUTION_LIMIT_EXCEEDED,
         lambda: None if used and used_for_subject else Reason.TOKEN_NOT_CONSUMED,
     )
+
+
+def key_refusal(key: KeyFacts | None, token: SignedToken) -> Reason | None:
+    """Did a key of this tenant sign exactly this, and could it? A retired one could until it was retired."""
+    if key is None or not is_signed_by(token, key.public_key):
+        return Reason.INVALID_SIGNATURE
+    if key.revoked_at is not None:
+        return Reason.KEY_REVOKED
+    return Reason.KEY_RETIRED if key.retired_at is not None and token.issued_at >= key.retired_at else None
+
+
+def endorsement_bytes(*, tenant_id: str, user_id: str, public_key: str) -> bytes:
+    """What a key signs about the one that comes after it: this key, of this person, in this tenant."""
+    return canonical_bytes({"approver_key": public_key, "tenant": tenant_id, "user": user_id})
+
+
+def answer_bytes(claims: AnswerClaims) -> bytes:
+    """What an approver signs when they answer a card."""
+    return canonical_bytes(claims.model_dump(mode="json"))
+
+
+def challenge_bytes(
+    *, purpose: str, tenant_id: str, user_id: str, card_id: str, payload_hash: str, nonce: str
+) -> bytes:
+    """What a passkey is asked to sign: it names the person and, for a card, the card and exactly what the yes binds."""
+    named = {"purpose": purpose, "tenant": tenant_id, "user": user_id, "card": card_id, "payload": payload_hash}
+    return bytes.fromhex(sha256_hex({**named, "nonce": nonce}))
+
+
+def best_policy(fitting: Iterable[Policy]) -> Policy:
+    """Of the policies that fit a card the one that says most about it; a named scope says more than a named risk."""
+    return max(fitting, key=lambda policy: (bool(policy.scope), bool(policy.risk)), default=Policy())
+
+
+def wants_passkey(policy: Policy, risk: Risk, *, has_one: bool) -> bool:
+    """Does this person's yes need a passkey behind it? (spec 0.5.2)"""
+    if policy.passkey is PasskeyRule.REQUIRED:
+        return True
+    return has_one and risk in (Risk.HIGH, Risk.IRREVERSIBLE)
 
 
 def _first_refusal(*questions: Callable[[], Reason | None]) -> Verdict:
@@ -104,6 +137,11 @@ def _first_refusal(*questions: Callable[[], Reason | None]) -> Verdict:
 
 def _not_approved(token: SignedToken) -> Reason | None:
     return None if token.verdict is ApprovalVerdict.APPROVED else Reason.NOT_APPROVED
+
+
+def _unknown_condition(token: SignedToken) -> Reason | None:
+    """A condition that nobody here holds anybody to would be an empty promise: such a token opens nothing."""
+    return None if set(token.conditions) <= KNOWN_CONDITIONS else Reason.CONDITION_UNKNOWN
 
 
 def _expired(token: SignedToken, now: datetime) -> Reason | None:
@@ -125,7 +163,7 @@ def _outside_standing(token: SignedToken, goal: Approvable, child: Approvable | 
         return Reason.STANDING_REQUIRES_SPAWNED_TASK
     if child.parent_id != goal.id:
         return Reason.STANDING_PARENT_MISMATCH
-    if token.conditions.get("spawn_policy_hash") != spawn_policy_hash(goal.policy):
+    if token.conditions.get(SPAWN_POLICY) != spawn_policy_hash(goal.policy):
         return Reason.SPAWN_POLICY_MISMATCH
     return None if is_within(goal.policy, child) else Reason.SPAWN_OUTSIDE_POLICY
 

@@ -23,7 +23,15 @@ from pydantic import (
     model_validator,
 )
 
-from apps.approvals.enums import ApprovalScope, ApprovalStrength, ApprovalVerdict, Reason
+from apps.approvals.enums import (
+    ApprovalScope,
+    ApprovalStrength,
+    ApprovalVerdict,
+    Deciders,
+    PasskeyRule,
+    Reason,
+    Standing,
+)
 
 
 def _to_utc(value: datetime) -> datetime:
@@ -37,6 +45,14 @@ def _from_base64(value: object) -> object:
         return base64.b64decode(value, validate=True)
     except binascii.Error as error:
         raise ValueError("not base64") from error
+
+
+def from_base64(text: str) -> bytes:
+    """The bytes, or none when it is not base64: what cannot be read is no signature."""
+    try:
+        return base64.b64decode(text, validate=True)
+    except binascii.Error:
+        return b""
 
 
 def to_base64(value: bytes) -> str:
@@ -97,6 +113,45 @@ class SpawnPolicy(Frozen):
     escalation: dict[str, dict[str, Any]] = Field(default_factory=dict)
 
 
+class Policy(Frozen):
+    """What a tenant asks of a yes; the defaults hold where no row says otherwise. Blank scope or risk: every."""
+
+    scope: str = ""
+    risk: str = ""
+    who: Deciders = Deciders.APPROVERS
+    people: int = Field(default=1, ge=1)
+    passkey: PasskeyRule = PasskeyRule.REGISTERED
+    own_requests: bool = False
+
+
+class AnswerClaims(Frozen):
+    """What a person's signature under their yes says. `step_up` is the hash of the passkey's assertion, if any."""
+
+    card_id: str
+    payload_hash: Sha256
+    user_id: str
+    verdict: ApprovalVerdict
+    approval_strength: ApprovalStrength = ApprovalStrength.TAP
+    conditions: dict[str, Any] = Field(default_factory=dict)
+    said: dict[str, Any] = Field(default_factory=dict)
+    answered_at: UtcDatetime
+    step_up: str = ""
+
+
+class StepUp(Frozen):
+    """A passkey's assertion with all that is needed to check it again. Binary values are base64url."""
+
+    passkey_id: str
+    credential_id: str
+    public_key: str
+    client_data: str
+    authenticator_data: str
+    signature: str
+    nonce: str
+    rp_id: str
+    origin: str
+
+
 @dataclass(frozen=True)
 class Approvable:
     """Something that asks to run. `goal` is the parent whose standing approval may cover it."""
@@ -119,6 +174,55 @@ class Verdict:
     @classmethod
     def of(cls, reason: Reason) -> Verdict:
         return cls(ok=reason is Reason.OK, reason=reason)
+
+
+@dataclass(frozen=True)
+class Refused:
+    """A passkey's answer was not believed. It is written down, so the caller's transaction goes on and commits."""
+
+    code: str
+    message: str
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What one more yes takes: a passkey, and how many people are missing with this one."""
+
+    step_up: bool = False
+    missing: int = 1
+
+
+@dataclass(frozen=True)
+class KeyFacts:
+    """An approver's public key, and whether it has ended (models.ApproverKey)."""
+
+    public_key: bytes
+    retired_at: datetime | None = None
+    revoked_at: datetime | None = None
+
+
+@dataclass(frozen=True)
+class TokenFacts:
+    """What the database knows of a token: its key, whether it was taken back, how often it was used, and whether one
+    use was for exactly the content asked about. One that was never stored has no use and gets none."""
+
+    key: KeyFacts | None
+    revoked: bool
+    used: int
+    used_for_subject: bool
+
+
+@dataclass(frozen=True)
+class Yes:
+    """A yes that was given, for people: its token, how often it was used, and whether it still opens anything."""
+
+    token: Any
+    used: int
+    standing: Standing
+
+    @property
+    def holds(self) -> bool:
+        return self.standing is Standing.HOLDS
 
 
 @dataclass(frozen=True)

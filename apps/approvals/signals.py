@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from apps.approvals.models import ApprovalToken, Card, Decision
+from apps.approvals.models import ApprovalToken, Card, Decision, TokenRevocation
 from kernel.events import Event
 
 # A card was put into the queue.
@@ -11,3 +11,7 @@ card_opened: Event[[Card]] = Event("card_opened")
 card_decided: Event[[Card, Decision, ApprovalToken | None]] = Event("card_decided")
 # The status of a card changed, opening included; told last.
 card_changed: Event[[Card]] = Event("card_changed")
+# A card was replaced by another about the same subject, with a changed payload: the old one, the new one.
+card_edited: Event[[Card, Card]] = Event("card_edited")
+# An approval was taken back; whatever it was spent for must not begin again.
+token_revoked: Event[[ApprovalToken, TokenRevocation]] = Event("token_revoked")

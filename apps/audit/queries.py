@@ -141,6 +141,11 @@ def newest_entries(chain: UUID, *, below: int | None, limit: int, events: Collec
     return list(rows[:limit])
 
 
+def entries_about(chain: UUID, subjects: Collection[str], *, limit: int) -> list[AuditEntry]:
+    """The first `limit` entries whose subject is one of these, in their order."""
+    return list(AuditEntry.objects.filter(chain=chain, subject__in=list(subjects)).order_by("seq")[:limit])
+
+
 def entry_at(chain: UUID, seq: int) -> AuditEntry | None:
     if not 0 < seq < 2**63:
         return None

@@ -6,6 +6,7 @@ in a scope may call it. Nobody else writes to the chain.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -31,16 +32,27 @@ def record(
     `actor` and `subject` are `kind:id` words. Values of `data` are ids, kinds, counts, flags, or lists of them; text
     with spaces is refused (ValueError), because prose does not belong here.
     """
+    entry = _entry(event, actor, subject, data)
+    gather_for_commit(_append, entry, last=True)
+    return UUID(entry.entry_id)
+
+
+def told(
+    event: AuditEvent, *, actor: str = "system", subject: str | UUID = "", data: Mapping[str, Any] | None = None
+) -> str:
+    """`record` for a database function that calls `audit_append` itself, last: what to give it as `p_entries`."""
+    return json.dumps([_told(_entry(event, actor, subject, data))])
+
+
+def _entry(event: AuditEvent, actor: str, subject: str | UUID, data: Mapping[str, Any] | None) -> rules.Entry:
     values = dict(data or {})
     for word in (actor, str(subject), *_texts(values)):
         if not _WORD.match(word):
             raise ValueError("audit data holds ids, kinds and counts, not prose")
-    entry_id = uuid4()
-    scope = current_scope()
-    entry = rules.Entry(
-        chain=str(scope.tenant_id or PLATFORM_CHAIN),
+    return rules.Entry(
+        chain=str(current_scope().tenant_id or PLATFORM_CHAIN),
         seq=0,
-        entry_id=str(entry_id),
+        entry_id=str(uuid4()),
         event=AuditEvent(event).value,
         actor=actor,
         subject=str(subject),
@@ -49,8 +61,6 @@ def record(
         prev_hash="",
         entry_hash="",
     )
-    gather_for_commit(_append, entry, last=True)
-    return entry_id
 
 
 def _texts(value: Any) -> list[str]:
@@ -68,20 +78,22 @@ def _texts(value: Any) -> list[str]:
 def _append(entries: list[rules.Entry]) -> None:
     """One round trip: the database function locks the head, numbers, links and hashes."""
     chain = entries[0].chain
-    parts = [rules.hash_parts(entry) for entry in entries]
+    lines = json.dumps([_told(entry) for entry in entries])
     with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT audit_append(%s::uuid, %s::uuid, %s::text[]::uuid[], %s::text[], %s::text[], %s::text[],"
-            " %s::text[], %s::text[]::timestamptz[], %s::text[], %s::text[], %s::text[])",
-            [
-                chain,
-                None if chain == str(PLATFORM_CHAIN) else chain,
-                [entry.entry_id for entry in entries],
-                [entry.event for entry in entries],
-                [entry.actor for entry in entries],
-                [entry.subject for entry in entries],
-                [entry.data for entry in entries],
-                [entry.timestamp for entry in entries],
-                *([part[i] for part in parts] for i in range(3)),
-            ],
-        )
+        tenant = None if chain == str(PLATFORM_CHAIN) else chain
+        cursor.execute("SELECT audit_append(%s::uuid, %s::uuid, %s)", [chain, tenant, lines])
+
+
+def _told(entry: rules.Entry) -> dict[str, str]:
+    head, middle, tail = rules.hash_parts(entry)
+    return {
+        "entry_id": entry.entry_id,
+        "event": entry.event,
+        "actor": entry.actor,
+        "subject": entry.subject,
+        "data": entry.data,
+        "timestamp": entry.timestamp,
+        "head": head,
+        "middle": middle,
+        "tail": tail,
+    }

@@ -11,7 +11,9 @@ class Queue(TextChoices):
 
 
 class Kind(TextChoices):
-    """`execution_request` is ours: without it nothing dispatches an approved item (contract silas 15, gap)."""
+    """`execution_request` is ours: without it nothing dispatches an approved item (contract silas 15, gap), and so are
+    `autonomous_session` (ADR 40) and `review_owed` (ADR 42). Nobody sends `plan_request`: a web process plans inside
+    the turn (ADR 16)."""
 
     USER_MESSAGE = "user_message"
     PLAN_REQUEST = "plan_request"
@@ -24,6 +26,8 @@ class Kind(TextChoices):
     REPLAN_REQUEST = "replan_request"
     SYSTEM_EVENT = "system_event"
     EXECUTION_REQUEST = "execution_request"
+    AUTONOMOUS_SESSION = "autonomous_session"
+    REVIEW_OWED = "review_owed"
 
 
 class Sender(TextChoices):
@@ -35,12 +39,48 @@ class Sender(TextChoices):
 
 
 class State(TextChoices):
-    """queued → leased → acked, or back to queued, or dead. Acked and dead are final."""
+    """queued → leased → acked, or back to queued, or dead. What is dead a person puts in line again or drops."""
 
     QUEUED = "queued"
     LEASED = "leased"
     ACKED = "acked"
     DEAD = "dead"
+    DROPPED = "dropped"
 
 
 LIVE = (State.QUEUED, State.LEASED)
+# Nothing of it is delivered any more, whatever anybody decides.
+CLOSED = (State.ACKED, State.DROPPED)
+
+
+class Urgency(TextChoices):
+    BACKGROUND = "background"
+    INFORMATIONAL = "informational"
+    NEEDS_ATTENTION = "needs_attention"
+
+
+class ErrorCode(TextChoices):
+    TOOL_FAILURE = "tool_failure"
+    BUDGET_EXCEEDED = "budget_exceeded"
+    GATE_BLOCKED = "gate_blocked"
+    APPROVAL_DENIED = "approval_denied"
+    VERIFICATION_FAILED = "verification_failed"
+    TIMEOUT = "timeout"
+
+
+class ExecutionStatus(TextChoices):
+    RUNNING = "running"
+    DONE = "done"
+    FAILED = "failed"
+    STUCK = "stuck"
+    BLOCKED = "blocked"
+    VERIFICATION_FAILED = "verification_failed"
+
+
+# Statuses that say why (contract silas 15: error_code).
+FAILING = (
+    ExecutionStatus.FAILED,
+    ExecutionStatus.STUCK,
+    ExecutionStatus.BLOCKED,
+    ExecutionStatus.VERIFICATION_FAILED,
+)

@@ -6,13 +6,15 @@ the code above does. `position` is given by the database at insert and orders a 
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
+from uuid import UUID
 
 from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
 
-from apps.bus.enums import LIVE, Kind, Queue, Sender, State
+from apps.bus.enums import CLOSED, FAILING, LIVE, ErrorCode, Kind, Queue, Sender, State, Urgency
+from apps.bus.schemas import ResearchConstraints
 from kernel.taint import Taint
 from kernel.tenancy import TenantModel
 
@@ -20,6 +22,8 @@ from kernel.tenancy import TenantModel
 class QueueMessage(TenantModel):
     """One message (spec 19.2.1) and its delivery. `attempts` counts failed deliveries; `fence` counts all of them."""
 
+    # No index of its own: every other one begins with it, and each is written with every step of a message.
+    tenant = models.ForeignKey("tenants.Tenant", on_delete=models.PROTECT, related_name="+", db_index=False)
     queue = models.CharField(max_length=16, choices=Queue.choices)
     kind = models.CharField(max_length=32, choices=Kind.choices)
     message_id = models.CharField(max_length=128)
@@ -30,6 +34,13 @@ class QueueMessage(TenantModel):
     sender = models.CharField(max_length=16, choices=Sender.choices)
     taint = models.CharField(max_length=16, choices=[(taint.value, taint.value) for taint in Taint])
     task_id = models.UUIDField(null=True, blank=True)
+    parent_task_id = models.UUIDField(null=True, blank=True)
+    urgency = models.CharField(max_length=16, choices=Urgency.choices, default=Urgency.INFORMATIONAL)
+    error_code = models.CharField(max_length=24, choices=ErrorCode.choices, blank=True)
+    retryable = models.BooleanField(null=True, blank=True)
+    origin_agent = models.CharField(max_length=16, choices=Sender.choices, blank=True)
+    attempt_number = models.PositiveSmallIntegerField(null=True, blank=True)
+    extras = models.JSONField(null=True, blank=True, help_text="plan_markdown, approval_token, artifacts, constraints")
     created_at = models.DateTimeField(db_default=Now())
 
     position = models.BigIntegerField(editable=False)
@@ -61,25 +72,53 @@ class QueueMessage(TenantModel):
                 | (~Q(state=State.LEASED) & Q(leased_until__isnull=True)),
                 name="bus_leased_has_an_end",
             ),
+            models.CheckConstraint(
+                condition=Q(error_code="")
+                | (Q(retryable__isnull=False, attempt_number__isnull=False) & ~Q(origin_agent="")),
+                name="bus_error_has_its_headers",
+            ),
+            models.CheckConstraint(
+                condition=~Q(kind=Kind.EXECUTION_STATUS, payload__status__in=list(FAILING)) | ~Q(error_code=""),
+                name="bus_failing_status_says_why",
+            ),
         ]
         indexes: ClassVar = [
             models.Index(
                 fields=["tenant", "queue", "scope_id", "position"], condition=Q(state__in=LIVE), name="bus_by_scope"
             ),
-            models.Index(
-                fields=["tenant", "queue", "position"], condition=Q(finished_at__isnull=True), name="bus_by_queue"
-            ),
+            models.Index(fields=["tenant", "finished_at"], condition=Q(state=State.DEAD), name="bus_dead"),
+            models.Index(fields=["tenant", "finished_at"], condition=Q(state__in=CLOSED), name="bus_closed"),
         ]
+
+    @property
+    def plan_markdown(self) -> str:
+        return str((self.extras or {}).get("plan_markdown", ""))
+
+    @property
+    def artifacts(self) -> dict[str, Any]:
+        return dict((self.extras or {}).get("artifacts", {}))
+
+    @property
+    def constraints(self) -> ResearchConstraints | None:
+        found = (self.extras or {}).get("constraints")
+        return None if found is None else ResearchConstraints.model_validate(found)
+
+    @property
+    def approval_token_id(self) -> UUID | None:
+        found = (self.extras or {}).get("approval_token")
+        return None if found is None else UUID(found)
 
 
 class Processed(TenantModel):
     """A consumer has had its effect for a message; written in the effect's own transaction (spec 19.2.3)."""
 
+    # No index of its own, as above.
+    tenant = models.ForeignKey("tenants.Tenant", on_delete=models.PROTECT, related_name="+", db_index=False)
     consumer = models.CharField(max_length=80)
     message_id = models.CharField(max_length=128)
     created_at = models.DateTimeField(db_default=Now())
 
     class Meta(TenantModel.Meta):
         constraints: ClassVar = [
-            models.UniqueConstraint(fields=["tenant", "consumer", "message_id"], name="bus_processed_once")
+            models.UniqueConstraint(fields=["tenant", "message_id", "consumer"], name="bus_processed_once")
         ]

@@ -1,6 +1,146 @@
-"""What becomes of a message whose delivery failed? Pure."""
+"""Which messages may be sent, and what becomes of one whose delivery failed? Pure."""
 
-from apps.bus.enums import State
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from apps.bus.enums import FAILING, ExecutionStatus, Kind, Queue, Sender, State
+from apps.bus.schemas import (
+    AutonomousRun,
+    ErrorPayload,
+    ExecutionRequest,
+    Guidance,
+    Message,
+    PlanRequest,
+    PlanResult,
+    ReplanRequest,
+    ResearchRequest,
+    ResearchResult,
+    ReviewOwed,
+    StatusPayload,
+    UserMessage,
+)
+
+
+@dataclass(frozen=True)
+class Route:
+    """Where a kind may go, who may send it, what it must carry (spec 19.2.4).
+
+    `payload` None takes any JSON object. With `errors` it may carry an `ErrorPayload` instead; then nothing else is
+    needed but what a question to the planner needs.
+    """
+
+    queues: frozenset[Queue]
+    senders: frozenset[Sender]
+    payload: type[BaseModel] | None = None
+    optional: bool = False
+    errors: bool = False
+    needs: tuple[str, ...] = ()
+
+
+def _route(queues: set[Queue], senders: set[Sender], payload: type[BaseModel] | None = None, **more: Any) -> Route:
+    return Route(frozenset(queues), frozenset(senders), payload, **more)
+
+
+_HARNESS = {Sender.EXECUTOR, Sender.RUNTIME}
+ROUTES: Mapping[Kind, Route] = {
+    Kind.USER_MESSAGE: _route({Queue.PROXY}, {Sender.USER}, UserMessage),
+    Kind.PLAN_REQUEST: _route({Queue.PLANNER}, {Sender.PROXY}, PlanRequest, optional=True, needs=("content",)),
+    Kind.PLAN_RESULT: _route(
+        {Queue.PROXY, Queue.RUNTIME},
+        {Sender.PLANNER},
+        PlanResult,
+        optional=True,
+        errors=True,
+        needs=("plan_markdown",),
+    ),
+    Kind.RESEARCH_REQUEST: _route(
+        {Queue.EXECUTOR}, {Sender.PLANNER}, ResearchRequest, needs=("content", "constraints")
+    ),
+    Kind.RESEARCH_RESULT: _route({Queue.PLANNER}, {Sender.EXECUTOR}, ResearchResult, errors=True),
+    Kind.EXECUTION_STATUS: _route({Queue.PROXY, Queue.RUNTIME}, _HARNESS, StatusPayload, needs=("task_id",)),
+    Kind.CONSULT_PLANNER: _route(
+        {Queue.PLANNER}, _HARNESS, ErrorPayload, optional=True, errors=True, needs=("task_id", "attempt_number")
+    ),
+    Kind.PLANNER_GUIDANCE: _route(
+        {Queue.RUNTIME}, {Sender.PLANNER}, Guidance, errors=True, needs=("task_id", "content")
+    ),
+    Kind.REPLAN_REQUEST: _route({Queue.PLANNER}, _HARNESS, ReplanRequest, needs=("task_id",)),
+    Kind.EXECUTION_REQUEST: _route(
+        {Queue.EXECUTOR}, {Sender.RUNTIME}, ExecutionRequest, optional=True, needs=("task_id",)
+    ),
+    Kind.AUTONOMOUS_SESSION: _route({Queue.EXECUTOR}, {Sender.RUNTIME}, AutonomousRun),
+    Kind.REVIEW_OWED: _route({Queue.PROXY}, {Sender.RUNTIME}, ReviewOwed),
+    Kind.SYSTEM_EVENT: _route(set(Queue), {Sender.RUNTIME}, optional=True, errors=True),
+}
+
+
+@dataclass(frozen=True)
+class Fault:
+    """Why a message is refused: a stable code, and the same in words for whoever wrote the sender."""
+
+    code: str
+    words: str
+
+
+def fault_of(message: Message) -> Fault | None:
+    """What is wrong with a message that its fields alone do not show; None for one that may be queued."""
+    route = ROUTES[message.kind]
+    if message.queue not in route.queues:
+        return Fault("kind_not_on_queue", f"{message.kind} does not belong on {message.queue}")
+    if message.sender not in route.senders:
+        return Fault("kind_not_from_sender", f"{message.kind} is not for {message.sender} to send")
+    return _payload_fault(message, route) or _missing(message, route) or _error_fault(message)
+
+
+def _payload_fault(message: Message, route: Route) -> Fault | None:
+    if is_error(message):
+        fits = route.errors and _fits(ErrorPayload, message.payload or {})
+        return None if fits else Fault("payload_wrong", f"{message.kind} carries no such error")
+    if message.payload is None:
+        return None if route.optional else Fault("payload_missing", f"{message.kind} needs a payload")
+    if route.payload is not None and not _fits(route.payload, message.payload):
+        return Fault("payload_wrong", f"its payload is not a {route.payload.__name__}")
+    return None
+
+
+def _missing(message: Message, route: Route) -> Fault | None:
+    for name in () if is_error(message) and message.kind != Kind.CONSULT_PLANNER else route.needs:
+        if getattr(message, name) in (None, ""):
+            return Fault(f"{name}_missing", f"{message.kind} needs {name}")
+    return None
+
+
+def _error_fault(message: Message) -> Fault | None:
+    """An error shows in the headers, and a header that shows one has all its parts (19.2.1)."""
+    status = (message.payload or {}).get("status") if message.kind == Kind.EXECUTION_STATUS else None
+    if status is not None and ExecutionStatus(status) in FAILING and message.error_code is None:
+        return Fault("error_code_missing", f"a status of {status} says why")
+    if message.error_code is None:
+        return Fault("error_code_missing", "its payload is an error") if is_error(message) else None
+    if message.retryable is None or message.origin_agent is None or message.attempt_number is None:
+        return Fault("error_headers_missing", "an error says whether to try again, who saw it and in which attempt")
+    if message.kind != Kind.EXECUTION_STATUS and not is_error(message):
+        return Fault("payload_wrong", "an error is explained in its payload")
+    return None
+
+
+def is_error(message: Message) -> bool:
+    """Does it carry an `ErrorPayload`, or what means to be one?"""
+    return message.payload is not None and "error_code" in message.payload
+
+
+def _fits(schema: type[BaseModel], payload: Mapping[str, Any]) -> bool:
+    try:
+        schema.model_validate(payload)
+    except ValidationError:
+        return False
+    return True
+
 
 # A delivery that is refused (nack) and one whose lease runs out both count (issue B's reading of contract silas 15).
 MAX_ATTEMPTS = 5

@@ -8,39 +8,58 @@ statement each; the database's clock decides, so replicas need not agree on the 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
-from typing import Any
+from typing import Any, Unpack
 from uuid import UUID, uuid4
 
 from django.db import connection
-from django.db.models import F
+from django.db.models import Count, F
 from django.db.models.functions import Now
+from pydantic import BaseModel, ValidationError
 
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
-from apps.bus import rules, signals
-from apps.bus.enums import Kind, Queue, Sender, State
+from apps.bus import rules, signals, telemetry, wakeup
+from apps.bus.enums import LIVE, Queue, State
 from apps.bus.models import QueueMessage
 from apps.bus.queries import has_processed as has_processed
+from apps.bus.queries import pending as pending
 from apps.bus.queries import pending_count as pending_count
-from apps.bus.queries import waiting_scopes
-from apps.bus.schemas import AlreadyProcessed, Lease, LeaseLost
-from kernel.taint import Taint
+from apps.bus.registry import consumed_queues
+from apps.bus.schemas import AlreadyProcessed, Lease, LeaseLost, Message, MessageFields, MessageRefused
+from kernel import fault_points
 from kernel.tenancy import current_tenant_id
+from kernel.tenancy.rows import Rows
 
-_LEASE = "SELECT * FROM bus_lease(%s, %s, %s, %s, %s, %s)"
+_MESSAGES = Rows(QueueMessage, alias="message")
+_LEASE = f"""
+    SELECT {_MESSAGES.columns}, EXISTS (SELECT FROM bus_processed done WHERE done.tenant_id = message.tenant_id
+        AND done.consumer = ANY(%s::text[]) AND done.message_id = message.message_id)
+    FROM bus_lease_in_turn(%s, %s, %s, %s, %s, %s) AS message
+"""  # noqa: S608 (columns of our own model)
+_LEASE_OF_SCOPE = f"SELECT {_MESSAGES.columns} FROM bus_lease_of_scope(%s, %s, %s, %s, %s, %s) AS message"  # noqa: S608 (the same columns)
 _ACK = """
     UPDATE bus_queuemessage SET state = 'acked', leased_until = NULL, finished_at = statement_timestamp()
     WHERE id = %s AND fence = %s AND leased_until IS NOT NULL
 """
 _ENQUEUE = """
-    INSERT INTO bus_queuemessage (id, tenant_id, queue, kind, message_id, trace_id, scope_id, content, payload, sender,
-                                  taint, task_id, state, attempts, consumer, fence, reason)
-    VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s::jsonb, %s, %s, %s, 'queued', 0, '', 0, '')
+    INSERT INTO bus_queuemessage (id, tenant_id, queue, kind, message_id, trace_id, scope_id, content, sender, taint,
+                                  task_id, parent_task_id, urgency, error_code, retryable, origin_agent,
+                                  attempt_number, payload, extras, state, attempts, consumer, fence, reason)
+    VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s::jsonb, %s::jsonb,
+            'queued', 0, '', 0, '')
     ON CONFLICT (tenant_id, queue, message_id) DO NOTHING
     RETURNING position, created_at, available_at
 """
+_EXTRAS = {"plan_markdown", "approval_token", "artifacts", "constraints"}
+_ERROR_HEADERS = ("error_code", "retryable", "origin_agent", "attempt_number")
+_PLAIN = set(Message.model_fields) - _EXTRAS - {"error_code", "origin_agent"}
+_COLUMNS = (
+    *("id", "tenant_id", "queue", "kind", "message_id", "trace_id", "scope_id", "content", "sender", "taint"),
+    *("task_id", "parent_task_id", "urgency", "error_code", "retryable", "origin_agent", "attempt_number"),
+)
 
 
 def enqueue(
@@ -49,64 +68,124 @@ def enqueue(
     kind: str,
     scope_id: UUID | str,
     sender: str,
-    content: str = "",
-    payload: Mapping[str, Any] | None = None,
+    payload: Mapping[str, Any] | BaseModel | None = None,
     trace_id: str | None = None,
     message_id: str | None = None,
-    taint: str = Taint.EXTERNAL,
-    task_id: UUID | None = None,
+    **fields: Unpack[MessageFields],
 ) -> QueueMessage:
-    """Put a message at the end of its scope; one INSERT.
+    """Put a message at the end of its scope and wake a worker for it after the commit; one INSERT.
 
     `message_id` is the idempotency key: given again on the same queue, the first message is returned and nothing is
-    added. `trace_id` is copied unchanged from the message this one follows from; a new one begins a trace.
+    added. `trace_id` is copied unchanged from the message this one follows from; a new one begins a trace. Raises
+    `MessageRefused` with a code when kind, queue, sender and what it carries do not fit together (`rules.ROUTES`).
     """
-    message = QueueMessage(
-        tenant_id=current_tenant_id(),
-        queue=Queue(queue).value,
-        kind=Kind(kind).value,
+    message = _checked(
+        queue=queue,
+        kind=kind,
         message_id=message_id or str(uuid4()),
         trace_id=trace_id or str(uuid4()),
         scope_id=str(scope_id),
-        content=content,
-        payload=dict(payload) if payload is not None else None,
-        sender=Sender(sender).value,
-        taint=Taint(taint).value,
-        task_id=task_id,
+        sender=sender,
+        payload=payload,
+        **fields,
     )
-    return _insert(message) or QueueMessage.objects.get(queue=message.queue, message_id=message.message_id)
+    row = _row(message)
+    if message.queue in consumed_queues():
+        wakeup.after_commit(queue)
+    found = _insert(row)
+    if found is not None:
+        write_down(AuditEvent.MESSAGE_QUEUED, found)
+    return found or QueueMessage.objects.get(queue=row.queue, message_id=row.message_id)
 
 
-def _insert(message: QueueMessage) -> QueueMessage | None:
-    payload = None if message.payload is None else json.dumps(message.payload)
-    names = ("id", "tenant_id", "queue", "kind", "message_id", "trace_id", "scope_id", "content")
-    values: list[Any] = [getattr(message, name) for name in names]
-    values += [payload, message.sender, message.taint, message.task_id]
-    with connection.cursor() as cursor:
-        cursor.execute(_ENQUEUE, values)
-        row = cursor.fetchone()
-    if row is None:
-        return None
-    message.position, message.created_at, message.available_at = row
-    message._state.adding = False
+def write_down(event: AuditEvent, message: QueueMessage) -> None:
+    """A step of a message between agents, in the audit log. A visitor's own stands there already, as what it is: a
+    message that was accepted, a turn that was completed."""
+    if message.queue == Queue.PROXY:
+        return
+    data = {"queue": message.queue, "kind": message.kind, "trace": message.trace_id, "attempt": message.attempts + 1}
+    record(event, subject=f"message:{message.pk}", data=data)
+
+
+def _checked(*, payload: Mapping[str, Any] | BaseModel | None, **fields: Any) -> Message:
+    if isinstance(payload, BaseModel):
+        payload = payload.model_dump(mode="json", exclude_none=True)
+    if isinstance(payload, Mapping) and "error_code" in payload:
+        fields = {name: payload.get(name) for name in _ERROR_HEADERS} | fields
+    try:
+        message = Message(payload=payload, **fields)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        raise MessageRefused("field_wrong", f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+    if fault := rules.fault_of(message):
+        raise MessageRefused(fault.code, fault.words)
     return message
 
 
-def lease(queue: str, *, consumer: str, scope_id: UUID | str | None = None, seconds: float = 300) -> Lease | None:
-    """Take the oldest message that may be delivered, of one scope or of all; None when there is none.
+def _row(message: Message) -> QueueMessage:
+    return QueueMessage(
+        tenant_id=current_tenant_id(),
+        **message.model_dump(include=_PLAIN),
+        error_code=message.error_code or "",
+        origin_agent=message.origin_agent or "",
+        extras=message.model_dump(mode="json", include=_EXTRAS, exclude_none=True) or None,
+    )
+
+
+def _insert(row: QueueMessage) -> QueueMessage | None:
+    with connection.cursor() as cursor:
+        cursor.execute(_ENQUEUE, _values(row))
+        found = cursor.fetchone()
+    if found is None:
+        return None
+    row.position, row.created_at, row.available_at = found
+    row._state.adding = False
+    return row
+
+
+def _values(row: QueueMessage) -> list[Any]:
+    return [*(getattr(row, name) for name in _COLUMNS), _json(row.payload), _json(row.extras)]
+
+
+def _json(value: Any) -> str | None:
+    return None if value is None else json.dumps(value)
+
+
+def lease(
+    queue: str,
+    *,
+    consumer: str,
+    scope_id: UUID | str | None = None,
+    after: str = "",
+    names: Sequence[str] = (),
+    seconds: float = 300,
+) -> Lease | None:
+    """Take the oldest message of one scope, or of the next scope in turn after the scope `after`; None when none may be
+    delivered. Who passes the scope served last as `after` serves all scopes in turn.
 
     One statement. At most one message of a scope is leased at a time and order inside a scope is kept: while the oldest
-    is leased or waits for its next attempt, the younger ones wait behind it.
+    is leased or waits for its next attempt, the younger ones wait behind it. Asked for no scope, `Lease.processed` says
+    whether an effect is marked already under one of `names`.
     """
-    scope = None if scope_id is None else str(scope_id)
-    wish = [current_tenant_id(), Queue(queue).value, scope, consumer, float(seconds), rules.MAX_ATTEMPTS]
-    message: QueueMessage | None = next(iter(QueueMessage.objects.raw(_LEASE, wish)), None)
-    return None if message is None else Lease(message, message.fence)
+    tenant, name, time = current_tenant_id(), Queue(queue).value, float(seconds)
+    with connection.cursor() as cursor:
+        if scope_id is None:
+            cursor.execute(_LEASE, [list(names), tenant, name, after, consumer, time, rules.MAX_ATTEMPTS])
+        else:
+            cursor.execute(_LEASE_OF_SCOPE, [tenant, name, str(scope_id), consumer, time, rules.MAX_ATTEMPTS])
+        row = cursor.fetchone()
+    if row is None:
+        return None
+    message = _MESSAGES.make(row[: _MESSAGES.width])
+    fault_points.reach("bus.leased")
+    telemetry.taken(message)
+    return Lease(message, message.fence, processed=scope_id is None and row[-1])
 
 
 def heartbeat(lease: Lease, seconds: float = 120) -> None:
     """Hold the message for `seconds` from now on. Raises `LeaseLost`."""
     _change(lease, leased_until=Now() + timedelta(seconds=seconds))
+    telemetry.renewed(lease.message)
 
 
 def ack(lease: Lease) -> None:
@@ -115,6 +194,7 @@ def ack(lease: Lease) -> None:
         cursor.execute(_ACK, [lease.message.pk, lease.fence])
         if not cursor.rowcount:
             raise LeaseLost
+    telemetry.done(lease.message, lease.held_for)
 
 
 def nack(lease: Lease, *, reason: str) -> None:
@@ -125,6 +205,19 @@ def nack(lease: Lease, *, reason: str) -> None:
         return
     due = Now() + timedelta(seconds=rules.wait_after_failure(attempts))
     _change(lease, state=State.QUEUED, leased_until=None, attempts=attempts, available_at=due, reason=reason[:200])
+
+
+def defer(lease: Lease, *, seconds: float, reason: str) -> None:
+    """Give the message back for a while, which is no failure: what it needs is in use. Raises `LeaseLost`."""
+    due = Now() + timedelta(seconds=seconds)
+    _change(lease, state=State.QUEUED, leased_until=None, available_at=due, reason=reason[:200])
+
+
+def hasten(queue: str, *, reason: str) -> None:
+    """What was deferred for this reason may be delivered at once: what it needed has been given back."""
+    waiting = QueueMessage.objects.filter(queue=queue, state=State.QUEUED, reason=reason, available_at__gt=Now())
+    if waiting.update(available_at=Now()):
+        wakeup.after_commit(queue)
 
 
 def dead_letter(lease: Lease, reason: str) -> None:
@@ -149,16 +242,25 @@ def mark_processed(consumer: str, message_id: str) -> None:
 
 
 def sweep() -> None:
-    """Return what dead holders held, bury what has failed too often, and wake the consumers of what waits."""
+    """Return what dead holders held, bury what has failed too often, and tell how much waits."""
+    _take_back()
+    for queue, messages in QueueMessage.objects.filter(state__in=LIVE).order_by().values_list("queue", Count("pk")):
+        telemetry.depth(queue, messages, str(current_tenant_id()))
+
+
+def _take_back() -> None:
     expired = QueueMessage.objects.filter(leased_until__lte=Now())
+    lost = Counter(expired.order_by().values_list("queue", flat=True))
+    if not lost:
+        return
     expired.filter(attempts__lt=rules.MAX_ATTEMPTS - 1).update(
         state=State.QUEUED, leased_until=None, attempts=F("attempts") + 1, reason="lease_expired"
     )
     for message in expired.select_for_update(skip_locked=True, no_key=True):
         QueueMessage.objects.filter(pk=message.pk).update(**_burial(message, "lease_expired"))
         _tell_dead(message)
-    for queue, scope_ids in waiting_scopes().items():
-        signals.messages_waiting(queue, scope_ids)
+    for queue, times in lost.items():
+        telemetry.expired(queue, times)
 
 
 def _change(lease: Lease, **values: Any) -> None:

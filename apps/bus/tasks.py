@@ -1,10 +1,25 @@
-"""Upkeep of the bus: the sweep visits every tenant in its own scope."""
+"""The worker's doors to the bus: carry out what is owed, and upkeep that visits every tenant in its own scope."""
 
-from celery import shared_task
+from __future__ import annotations
 
-from apps.bus import services
+import os
+import socket
+from uuid import UUID
+
+from celery import current_app, shared_task
+from celery.signals import worker_ready
+
+from apps.bus import draining, queries, services, upkeep, wakeup
+from apps.bus.enums import Queue
+from apps.bus.registry import consumed_queues
 from apps.tenants.queries import all_tenants
 from kernel.tenancy import tenant_scope
+
+
+@shared_task(name=wakeup.DRAIN)
+def drain(queue: str = "", tenant_id: str = "") -> None:
+    first = (Queue(queue), UUID(tenant_id)) if queue else None
+    draining.drain(consumer=f"worker:{socket.gethostname()[:40]}:{os.getpid()}", first=first)
 
 
 @shared_task(name="bus.sweep")
@@ -12,3 +27,20 @@ def sweep() -> None:
     for tenant in all_tenants():
         with tenant_scope(tenant):
             services.sweep()
+    if queries.waiting_lines(consumed_queues()):
+        wakeup.poke()
+
+
+@shared_task(name="bus.clear")
+def clear() -> None:
+    for tenant in all_tenants():
+        more = True
+        while more:
+            with tenant_scope(tenant):
+                more = upkeep.clear_batch()
+
+
+@worker_ready.connect
+def _begin(**_: object) -> None:
+    """What a worker of before left, and what was owed meanwhile, is looked for at once (spec 19.2.2)."""
+    current_app.send_task("bus.sweep")

@@ -7,6 +7,8 @@ web process's sweep compares that number later on, for pokes that were lost on t
 
 from __future__ import annotations
 
+import json
+import time
 from contextlib import suppress
 from typing import Any
 from urllib.parse import urlsplit
@@ -17,16 +19,39 @@ from django.db import Error as DatabaseError
 from redis.exceptions import RedisError
 
 from apps.audit.queries import head_of
-from apps.console.members import TENANT_IN_SESSION, Member, group_of, member_of
-from kernel import presence
+from apps.console import watching
+from apps.console.members import Member, group_of, member_of
+from apps.tenants.rules import TENANT_IN_SESSION
+from kernel import live, presence
 from kernel.tenancy import in_scope, in_thread
 
 NOT_AUTHENTICATED, FORBIDDEN, TRY_LATER = 4001, 4003, 1013
 
 
+class Allowance:
+    """So many frames a second, with a few in hand; what is beyond is dropped."""
+
+    def __init__(self, *, a_second: float = 2.0, most: float = 10.0) -> None:
+        self._left, self._most, self._rate, self._at = most, most, a_second, time.monotonic()
+
+    def take(self) -> bool:
+        at = time.monotonic()
+        self._left = min(self._most, self._left + (at - self._at) * self._rate)
+        self._at = at
+        if self._left < 1:
+            return False
+        self._left -= 1
+        return True
+
+
 class ConsoleConsumer(AsyncJsonWebsocketConsumer):  # type: ignore[misc]
     tenant_id: UUID | None = None
+    looks_at: UUID | None = None
     seq = 0
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.allowance = Allowance()
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """However the socket ends, by a fault of ours too, nobody listens at it any more."""
@@ -60,8 +85,13 @@ class ConsoleConsumer(AsyncJsonWebsocketConsumer):  # type: ignore[misc]
 
     async def disconnect(self, code: int) -> None:
         if self.tenant_id:
+            await self._look(None)
             with suppress(RedisError):
                 await self.channel_layer.group_discard(group_of(self.tenant_id), self.channel_name)
+
+    async def dispatch(self, message: dict[str, Any]) -> None:
+        for event in live.heard(message, attending=False):
+            await super().dispatch(event)
 
     async def look(self, seq: int) -> None:
         """The tenant's log has come to `seq`: whatever was not told of it, the page reads now."""
@@ -70,10 +100,41 @@ class ConsoleConsumer(AsyncJsonWebsocketConsumer):  # type: ignore[misc]
             await self.send_json({"type": "changed", "what": "everything"})
 
     async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None, **_: Any) -> None:
-        """Consoles have nothing to say here; whatever comes is dropped."""
+        """Consoles say which card they look at, or that they look at none; whatever else comes is dropped."""
+        said, looked = _looked(text_data or "")
+        if said and self.tenant_id and self.allowance.take():
+            await self._look(looked)
+
+    async def _look(self, card_id: UUID | None) -> None:
+        """Company changes when somebody comes or goes, not each time they say that they are still there."""
+        user, tenant_id, before = self.scope["user"], self.tenant_id, self.looks_at
+        assert tenant_id is not None
+        self.looks_at = card_id
+        with suppress(RedisError):
+            if card_id:
+                await in_thread(watching.look, tenant_id, card_id, user.pk)
+            if before and before != card_id:
+                await in_thread(watching.look_away, tenant_id, before, user.pk)
+        for changed in {before, card_id} - {None} if before != card_id else ():
+            event = {"type": "console.changed", "what": f"card:{changed}", "by": self.channel_name}
+            await live.send(group_of(tenant_id), event)
 
     async def console_changed(self, event: dict[str, Any]) -> None:
-        await self.send_json({"type": "changed", "what": event["what"]})
+        """Nobody is told of their own coming and going."""
+        if event.get("by") == self.channel_name:
+            return
+        ids: dict[str, str] = {name: event[name] for name in ("task", "session") if name in event}
+        await self.send_json({"type": "changed", "what": event["what"], **ids})
+
+
+def _looked(text: str) -> tuple[bool, UUID | None]:
+    """Whether the frame is one about looking, and at which card."""
+    try:
+        frame = json.loads(text)
+        said = isinstance(frame, dict) and frame.get("type") == "look"
+        return said, UUID(frame["card"]) if said and frame.get("card") else None
+    except (ValueError, TypeError, AttributeError, RecursionError):
+        return False, None
 
 
 _open: set[ConsoleConsumer] = set()

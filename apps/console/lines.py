@@ -16,7 +16,8 @@ from apps.sessions.models import ChatSession, ChronicleEntry
 
 @dataclass(frozen=True)
 class Line:
-    """`face` is `visitor`, `bot` or `human` for something said, and empty for something that happened."""
+    """`face` is `visitor`, `bot` or `human` for something said, and empty for something that happened. `turn` is the
+    turn in which the bot said it, 0 for anything else."""
 
     seq: int
     at: datetime
@@ -24,6 +25,7 @@ class Line:
     who: str
     text: str
     citations: tuple[dict[str, Any], ...] = ()
+    turn: int = 0
 
 
 def lines_of(session: ChatSession, entries: Iterable[ChronicleEntry]) -> list[Line]:
@@ -33,7 +35,8 @@ def lines_of(session: ChatSession, entries: Iterable[ChronicleEntry]) -> list[Li
 def _line(session: ChatSession, entry: ChronicleEntry) -> Line:
     if entry.kind == EntryKind.MESSAGE and entry.sender != Sender.SYSTEM:
         citations = tuple(entry.payload.get("citations", ()))
-        return Line(entry.seq, entry.created_at, entry.sender, _who(session, entry), entry.text, citations)
+        turn = entry.turn if entry.sender == Sender.BOT else 0
+        return Line(entry.seq, entry.created_at, entry.sender, _who(session, entry), entry.text, citations, turn)
     return Line(entry.seq, entry.created_at, "", "", _happened(session, entry))
 
 

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from functools import wraps
 from typing import Any
 from uuid import UUID
-from zoneinfo import ZoneInfo
 
 from django.contrib.auth.views import redirect_to_login
 from django.http import HttpRequest, HttpResponse
@@ -21,15 +20,17 @@ from django.template.response import SimpleTemplateResponse
 from django.urls import reverse
 from django.utils import timezone
 
+from apps.approvals.rules import APPROVING_ROLES
 from apps.tenants.enums import Role
 from apps.tenants.models import Membership, Tenant
 from apps.tenants.queries import memberships_of
+from apps.tenants.rules import TENANT_IN_SESSION, only_for
 from kernel.errors import SilasError
 from kernel.tenancy import tenant_scope
+from kernel.zones import zone_of
 
-TENANT_IN_SESSION = "console_tenant"
-DECIDING_ROLES = (Role.OWNER, Role.APPROVER)
-ANSWERING_ROLES = (Role.OWNER, Role.APPROVER, Role.AGENT)
+DECIDING_ROLES = APPROVING_ROLES
+ANSWERING_ROLES = (*DECIDING_ROLES, Role.AGENT)
 View = Callable[..., HttpResponseBase]
 
 
@@ -81,11 +82,12 @@ def group_of(tenant_id: UUID) -> str:
     return f"console.{tenant_id.hex}"
 
 
-def staff_view(*roles: Role, scoped: bool = True) -> Callable[[View], View]:
+def staff_view(*roles: Role, scoped: bool = True, on_conflict: View | None = None) -> Callable[[View], View]:
     """Let members with one of `roles` (all, when none is named) in, inside their tenant's scope.
 
     The page is rendered inside the scope; an exception rolls back what the view wrote. `scoped=False` is for views that
-    read a whole chain in transactions of their own.
+    read a whole chain in transactions of their own. `on_conflict`: what answers a refusal of status 409, in a scope of
+    its own, with the refusal before the view's other arguments.
     """
 
     def decorate(view: View) -> View:
@@ -97,11 +99,14 @@ def staff_view(*roles: Role, scoped: bool = True) -> Callable[[View], View]:
             if member is None:
                 return render(request, "console/no_tenant.html", status=403)
             request.member = member
-            with timezone.override(ZoneInfo(member.tenant.timezone)):
+            with timezone.override(zone_of(member.tenant.timezone)):
                 try:
                     _require_role(member, roles)
                     return _in_scope(view, request, *args, **kwargs) if scoped else view(request, *args, **kwargs)
                 except SilasError as refusal:
+                    if on_conflict is not None and refusal.status == 409:
+                        return _in_scope(on_conflict, request, refusal, *args, **kwargs)
+                    request.__dict__["refusal"] = refusal
                     return refused(request, refusal)
 
         return guarded
@@ -119,7 +124,7 @@ def _in_scope(view: View, request: StaffRequest, *args: Any, **kwargs: Any) -> H
 
 def _require_role(member: Member, roles: tuple[Role, ...]) -> None:
     if roles and member.role not in roles:
-        raise SilasError("forbidden_role", "Your role does not allow this.", status=403)
+        raise only_for(roles)
 
 
 def _to_login(request: StaffRequest) -> HttpResponse:

@@ -11,10 +11,12 @@ from collections.abc import Callable, Iterable
 from typing import Any
 from uuid import UUID
 
+from django.db.models import Model
 from django.urls import reverse
 
 from apps.approvals.models import ApprovalToken, Card
 from apps.audit.models import AuditEntry
+from apps.autonomy.models import AutonomousSession, MemoryProposal, Task, Trigger
 from apps.console.narrative import Names
 from apps.gates.models import Gate
 from apps.guard.enums import Intent
@@ -30,20 +32,30 @@ _Called = dict[UUID, str]
 
 def names_of(entries: Iterable[AuditEntry]) -> Names:
     """Look up every `kind:id` that is an actor or a subject on this page."""
+    return names_for(word for entry in entries for word in (entry.actor, entry.subject))
+
+
+def names_for(words: Iterable[str]) -> Names:
+    """Look up every `kind:id` among these words."""
     ids: dict[str, set[UUID]] = defaultdict(set)
-    for entry in entries:
-        for word in (entry.actor, entry.subject):
-            kind, given = parted(word)
-            if given:
-                ids[kind].add(given)
+    for word in words:
+        kind, given = parted(word)
+        if given:
+            ids[kind].add(given)
     known = {f"{kind}:{key}": name for kind, wanted in ids.items() for key, name in _called(kind, wanted).items()}
     return Names({**known, **_tools(ids["run"])})
 
 
-def address_of(subject: str) -> str:
-    """The page about a subject, or nothing."""
+def address_of(subject: str, *, owner: bool) -> str:
+    """The page about a subject, or nothing; gates have theirs for owners."""
     kind, given = parted(subject)
-    page = {"card": "console-card", "session": "console-conversation"}.get(kind)
+    pages = {
+        "card": "console-card",
+        "session": "console-conversation",
+        "work": "console-work-item",
+        "autonomous": "console-run",
+    }
+    page = pages.get(kind) or ("console-gate" if owner and kind == "gate" else None)
     return reverse(page, args=[given]) if page and given else ""
 
 
@@ -69,38 +81,35 @@ def _users(wanted: set[UUID]) -> _Called:
     return {user.pk: user.display_name for user in User.objects.filter(pk__in=wanted)}
 
 
-def _cards(wanted: set[UUID]) -> _Called:
-    return dict(Card.objects.filter(pk__in=wanted).values_list("pk", "intent"))
+def _batches(wanted: set[UUID]) -> _Called:
+    """A batch is called after what its newest card asks."""
+    cards = Card.objects.filter(subject_kind="batch", subject_id__in=wanted).order_by("created_at")
+    return dict(cards.values_list("subject_id", "intent"))
 
 
 def _sessions(wanted: set[UUID]) -> _Called:
     return {session.pk: session.visitor_name for session in ChatSession.objects.filter(pk__in=wanted)}
 
 
-def _works(wanted: set[UUID]) -> _Called:
-    return dict(WorkItem.objects.filter(pk__in=wanted).values_list("pk", "title"))
+def _by(model: type[Model], column: str) -> Callable[[set[UUID]], _Called]:
+    """Called after what stands in one column."""
+
+    def find(wanted: set[UUID]) -> _Called:
+        return dict(model._default_manager.filter(pk__in=wanted).values_list("pk", column))
+
+    return find
 
 
-def _tokens(wanted: set[UUID]) -> _Called:
-    return dict(ApprovalToken.objects.filter(pk__in=wanted).values_list("pk", "decision__card__intent"))
-
-
-def _gates(wanted: set[UUID]) -> _Called:
-    return dict(Gate.objects.filter(pk__in=wanted).values_list("pk", "name"))
-
-
-def _deployments(wanted: set[UUID]) -> _Called:
-    return dict(Deployment.objects.filter(pk__in=wanted).values_list("pk", "title"))
-
-
-def _api_keys(wanted: set[UUID]) -> _Called:
-    return dict(ApiKey.objects.filter(pk__in=wanted).values_list("pk", "name"))
+_works = _by(WorkItem, "title")
+# What runs unattended, and when, is called after its task.
+_unattended = _by(AutonomousSession, "task__name")
 
 
 def _runs(wanted: set[UUID]) -> _Called:
     """A run is called after whatever it was opened for."""
     owners = dict(GuardedRun.objects.filter(pk__in=wanted).values_list("pk", "owner_ref"))
-    called = {**_sessions(set(owners.values())), **_works(set(owners.values()))}
+    wanted = set(owners.values())
+    called = {**_sessions(wanted), **_works(wanted), **_unattended(wanted)}
     return {run: called[owner] for run, owner in owners.items() if owner in called}
 
 
@@ -113,27 +122,22 @@ def _tool(intent: str, tool: str) -> str:
     return f"the model as {tool}" if intent == Intent.CONVERSE else tool
 
 
-def _skills(wanted: set[UUID]) -> _Called:
-    return dict(SkillVersion.objects.filter(pk__in=wanted).values_list("pk", "name"))
-
-
-def _documents(wanted: set[UUID]) -> _Called:
-    return dict(Document.objects.filter(pk__in=wanted).values_list("pk", "title"))
-
-
-def _collections(wanted: set[UUID]) -> _Called:
-    return dict(Collection.objects.filter(pk__in=wanted).values_list("pk", "title"))
-
-
 _FINDERS: dict[str, Callable[[set[UUID]], _Called]] = {
     "user": _users,
-    "card": _cards,
+    "card": _by(Card, "intent"),
+    "batch": _batches,
     "session": _sessions,
     "work": _works,
-    "token": _tokens,
-    "gate": _gates,
+    "token": _by(ApprovalToken, "decision__card__intent"),
+    "gate": _by(Gate, "name"),
     "run": _runs,
-    "skill": _skills,
-    "document": _documents,
-    "collection": _collections,
+    "skill": _by(SkillVersion, "name"),
+    "document": _by(Document, "title"),
+    "collection": _by(Collection, "title"),
+    "deployment": _by(Deployment, "title"),
+    "api_key": _by(ApiKey, "name"),
+    "task": _by(Task, "name"),
+    "trigger": _by(Trigger, "task__name"),
+    "autonomous": _unattended,
+    "proposal": _by(MemoryProposal, "title"),
 }

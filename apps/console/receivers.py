@@ -1,12 +1,20 @@
-"""Which news reaches open consoles? Cards, conversations and work that changed; a poke after commit, never content."""
+"""Which news reaches open consoles? Cards, conversations, work, what runs by itself, and money that runs out: pokes
+after commit, no content."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
 from uuid import UUID
 
-from apps.approvals.models import Card
-from apps.approvals.signals import card_changed
+from apps.approvals.models import ApprovalToken, Card, TokenRevocation
+from apps.approvals.signals import card_changed, token_revoked
+from apps.autonomy.enums import TaskEvent
+from apps.autonomy.models import AutonomousSession
+from apps.autonomy.signals import task_event
 from apps.console.members import group_of
+from apps.guard.schemas import BudgetAlert
+from apps.guard.signals import budget_alert
 from apps.sessions.signals import session_changed
 from apps.work.models import WorkItem
 from apps.work.signals import work_changed
@@ -14,12 +22,17 @@ from kernel.live import publish_on_commit
 from kernel.tenancy import current_tenant_id
 
 
-def _poke(what: str) -> None:
-    publish_on_commit(group_of(current_tenant_id()), {"type": "console.changed", "what": what})
+def _poke(what: str, **ids: str) -> None:
+    publish_on_commit(group_of(current_tenant_id()), {"type": "console.changed", "what": what, **ids})
 
 
 @card_changed.connect
 def _card_changed(card: Card) -> None:
+    _poke("cards")
+
+
+@token_revoked.connect
+def _token_revoked(token: ApprovalToken, revocation: TokenRevocation) -> None:
     _poke("cards")
 
 
@@ -31,3 +44,14 @@ def _session_changed(session_id: UUID) -> None:
 @work_changed.connect
 def _work_changed(item: WorkItem, status: str, text: str, next_steps: list[str]) -> None:
     _poke(f"session:{item.session_id}" if item.session_id else "inbox")
+
+
+@budget_alert.connect
+def _budget_alert(alert: BudgetAlert) -> None:
+    _poke("spending")
+
+
+@task_event.connect
+def _task_event(session: AutonomousSession, event: TaskEvent, data: Mapping[str, Any]) -> None:
+    """`task:…` with its ids; what else there is to know stands on the page."""
+    _poke(event.value, task=str(session.task_id), session=str(session.pk))

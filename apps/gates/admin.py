@@ -1,30 +1,107 @@
-"""Gates in Django admin: an owner edits policy; a row that is no gate is refused with the reason."""
+"""Gates in Django admin: an owner writes versions and brings them into force; what is no gate is refused with why.
+
+Nothing is saved here but through `services.versions`; a gate is retired, never deleted.
+"""
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from django.contrib import admin
+from django.http import HttpRequest, HttpResponse
 
+from apps.gates import queries, services
+from apps.gates.forms import GateForm, initial_of
 from apps.gates.models import Gate
-from apps.tenants.admin import TenantRowAdmin
+from apps.tenants.admin import TenantRowAdmin, TenantRowForm
+from apps.tenants.models import Deployment
+from kernel.tenancy import tenant_scope
+
+_WHO = ("provider", "type", "check", "extract", "config")
+_LIMITS = ("auto_from", "auto_to", "ask_from", "ask_to", "block_low", "block_high", "allowed_values", "approval_values")
+_SCRIPT = ("check_command", "check_expect")
+
+
+class GateAdminForm(GateForm, TenantRowForm):
+    """What the newest version says, to write the next one from."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        gate: Gate | None = kwargs.get("instance")
+        if gate is not None and gate.newest:
+            shown = initial_of(queries.version_of(gate, gate.newest))
+            kwargs["initial"] = {**shown, **(kwargs.get("initial") or {})}
+        super().__init__(*args, **kwargs)
+        if gate is not None and gate.newest:
+            self.keep_name(gate.name)
 
 
 @admin.register(Gate)
 class GateAdmin(TenantRowAdmin):
-    list_display = ("name", "deployment", "on", "provider", "type", "on_block", "order", "enabled")
-    list_filter = ("on", "provider", "enabled")
+    form = GateAdminForm
+    change_form_template = "admin/gates/gate/change_form.html"
+    list_display = ("name", "deployment", "status", "active", "newest")
+    list_filter = ("status",)
     search_fields = ("name",)
-    ordering = ("order", "name")
+    ordering = ("name",)
+    actions = ("put_in_force", "retire")
     fieldsets: ClassVar = [
-        (None, {"fields": ("name", "deployment", "enabled", "order", "on", "after_step", "on_block")}),
-        (
-            "Who looks",
-            {"fields": ("provider", "type", "validator", "check_command", "check_expect", "config", "extract")},
-        ),
-        (
-            "What is allowed",
-            {"fields": ("auto_approve", "require_approval", "block", "allowed_values", "approval_values")},
-        ),
-        ("Lane", {"fields": ("promote_to_policy",)}),
+        (None, {"fields": ("name", "deployment", "on", "after_step", "order", "on_block")}),
+        ("Who looks", {"fields": _WHO}),
+        ("What is allowed", {"fields": _LIMITS}),
+        ("Scripts", {"fields": _SCRIPT}),
+        ("Models", {"fields": ("promote_to_policy",)}),
+        ("This change", {"fields": ("note", "seen")}),
     ]
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
+        fields = super().get_readonly_fields(request, obj)
+        return (*fields, "name", "deployment") if obj else fields
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def save_model(self, request: HttpRequest, obj: Gate, form: Any, change: bool) -> None:
+        said = form.cleaned_data
+        with tenant_scope(obj.tenant_id):
+            version = services.write_version(
+                form.spec,
+                deployment_id=obj.deployment_id,
+                order=said["order"],
+                actor=_actor(request),
+                note=said["note"],
+                seen=said["seen"],
+            )
+        obj.pk, obj.newest = version.gate_id, version.number
+        obj._state.adding = False
+
+    def response_change(self, request: HttpRequest, obj: Gate) -> HttpResponse:
+        if "_put_in_force" in request.POST:
+            self._move(request, obj, retire=False)
+        return super().response_change(request, obj)
+
+    def change_view(self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None) -> Any:
+        gate = self.get_object(request, object_id)
+        places = Deployment.objects.filter(tenant_id=gate.tenant_id).order_by("title") if gate else ()
+        shown = {"versions": queries.versions_of(gate) if gate else [], "trial_places": places}
+        return super().change_view(request, object_id, form_url, {**shown, **(extra_context or {})})
+
+    @admin.action(description="Put the newest version of the chosen gates in force", permissions=["change"])
+    def put_in_force(self, request: HttpRequest, queryset: Any) -> None:
+        for gate in queryset:
+            self._move(request, gate, retire=False)
+
+    @admin.action(description="Retire the chosen gates", permissions=["change"])
+    def retire(self, request: HttpRequest, queryset: Any) -> None:
+        for gate in queryset:
+            self._move(request, gate, retire=True)
+
+    def _move(self, request: HttpRequest, gate: Gate, *, retire: bool) -> None:
+        with tenant_scope(gate.tenant_id):
+            if retire:
+                services.retire(gate.pk, actor=_actor(request))
+            else:
+                services.activate(gate.pk, gate.newest, actor=_actor(request))
+
+
+def _actor(request: HttpRequest) -> str:
+    return f"user:{request.user.pk}"

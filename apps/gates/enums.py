@@ -49,6 +49,14 @@ class EscalationKind(TextChoices):
     RETRY = "retry"
 
 
+class GateStatus(TextChoices):
+    """Where a gate stands: nothing of it has been in force yet, one version is, or none is any more."""
+
+    DRAFT = "draft", "Draft"
+    ACTIVE = "active", "In force"
+    RETIRED = "retired", "Retired"
+
+
 class GateCode(TextChoices):
     """Why a gate said what it said: stable words for audit entries and tests; `GateResult.reason` is for people."""
 
@@ -60,11 +68,21 @@ class GateCode(TextChoices):
     OUT_OF_RANGE = "out_of_range"
     NOT_ALLOWED = "not_allowed"
     NO_MATCH = "no_match"
+    TOO_SHORT = "too_short"
+    TOO_LONG = "too_long"
+    KEYWORD_FOUND = "keyword_found"
+    KEYWORD_MISSING = "keyword_missing"
     PATH_FORBIDDEN = "path_forbidden"
     FILE_MISSING = "file_missing"
     FILE_TOO_LARGE = "file_too_large"
     CHECK_FAILED = "check_failed"
     SCRIPT_FAILED = "script_failed"
+    FOUND = "found"
+    LLM_SAID = "llm_said"
+    LLM_ERROR = "llm_error"
+    TOO_MANY = "too_many"
+    TOO_LATE = "too_late"
+    UNREADABLE = "unreadable"
     PROVIDER_MISSING = "provider_missing"
     PROVIDER_FAILED = "provider_failed"
     MISCONFIGURED = "misconfigured"

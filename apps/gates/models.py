@@ -1,80 +1,88 @@
-"""Which policy has a tenant set? One row a gate; an administrator edits it, a turn reads all active ones at once."""
+"""Which policy has a tenant set? A gate is a name in one place; what it says stands in its versions.
+
+A version is written once and never changed (database triggers); at most one version of a gate is in force, named by its
+number. Written by `services.versions` alone; a turn reads all that is in force at once.
+"""
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any, ClassVar
 from uuid import UUID
 
-from django.core.exceptions import ValidationError
 from django.db import models
-from django.db.models import Q
+from django.db.models import F, Q
 from django.db.models.functions import Now
-from pydantic import ValidationError as SpecError
 
-from apps.gates.enums import GateProvider, GateTrigger, GateType
+from apps.gates.enums import GateStatus
 from apps.gates.schemas import GateSpec
 from kernel.tenancy import TenantModel
-
-# Django keeps `Model.check` for itself.
-COLUMNS = {name: "validator" if name == "check" else name for name in GateSpec.model_fields}
 
 
 class Gate(TenantModel):
     """A gate of one deployment, or of all of them when `deployment` is empty (those run first)."""
 
     deployment = models.ForeignKey(
-        "tenants.Deployment", on_delete=models.CASCADE, null=True, blank=True, related_name="+"
+        "tenants.Deployment", on_delete=models.PROTECT, null=True, blank=True, related_name="+"
     )
-    name = models.SlugField(max_length=80)
-    enabled = models.BooleanField(default=True)
-    order = models.PositiveSmallIntegerField(default=100)
-    on = models.CharField("when", max_length=24, choices=GateTrigger.choices)
-    after_step = models.PositiveSmallIntegerField(null=True, blank=True)
-    provider = models.CharField(max_length=16, choices=GateProvider.choices, default=GateProvider.PREDICATE)
-    type = models.CharField(max_length=16, choices=GateType.choices, default=GateType.STRING_MATCH)
-    validator = models.CharField("check", max_length=120, null=True, blank=True)
-    config = models.JSONField(default=dict, blank=True)
-    extract = models.CharField(max_length=80, null=True, blank=True)
-    auto_approve = models.JSONField(null=True, blank=True)
-    require_approval = models.JSONField(null=True, blank=True)
-    block = models.JSONField(null=True, blank=True)
-    allowed_values = models.JSONField(null=True, blank=True)
-    approval_values = models.JSONField(null=True, blank=True)
-    on_block = models.CharField(max_length=80, default="report")
-    check_command = models.CharField(max_length=500, null=True, blank=True)
-    check_expect = models.JSONField(null=True, blank=True)
-    promote_to_policy = models.BooleanField(default=False)
-    created_at = models.DateTimeField(db_default=Now())
+    name = models.CharField(max_length=80)
+    status = models.CharField(max_length=8, choices=GateStatus.choices, default=GateStatus.DRAFT)
+    active: models.PositiveIntegerField[int | None, int | None] = models.PositiveIntegerField(
+        "version in force", null=True, blank=True
+    )
+    newest = models.PositiveIntegerField("newest version", default=0)
+    created_at: models.DateTimeField[datetime, datetime] = models.DateTimeField(db_default=Now())
 
     deployment_id: UUID | None
 
     class Meta(TenantModel.Meta):
-        ordering: ClassVar = ["order", "name"]
+        ordering: ClassVar = ["name"]
         constraints: ClassVar = [
             models.UniqueConstraint(
                 fields=["tenant", "deployment", "name"], name="gate_name_once", nulls_distinct=False
             ),
             models.CheckConstraint(
-                condition=Q(on=GateTrigger.AFTER_STEP, after_step__isnull=False)
-                | (~Q(on=GateTrigger.AFTER_STEP) & Q(after_step__isnull=True)),
-                name="gate_step_with_its_trigger",
+                condition=Q(status=GateStatus.ACTIVE, active__isnull=False)
+                | (~Q(status=GateStatus.ACTIVE) & Q(active__isnull=True)),
+                name="gate_in_force_has_version",
+            ),
+            models.CheckConstraint(
+                condition=Q(active__isnull=True) | Q(active__lte=F("newest")), name="gate_version_exists"
             ),
         ]
 
     def __str__(self) -> str:
         return self.name
 
+    @property
+    def draft(self) -> int | None:
+        """The number of the newest version, if it is not the one in force."""
+        return self.newest if self.newest != self.active else None
+
+
+class GateVersion(TenantModel):
+    """One content of a gate: all of `GateSpec` but the name, and its place among the others. `restores`: the version
+    whose content this one brought back. `written_by` is an actor of the audit log."""
+
+    gate = models.ForeignKey(Gate, on_delete=models.PROTECT, related_name="versions")
+    number = models.PositiveIntegerField()
+    order = models.PositiveSmallIntegerField(default=100)
+    content: models.JSONField[dict[str, Any], dict[str, Any]] = models.JSONField()
+    restores: models.PositiveIntegerField[int | None, int | None] = models.PositiveIntegerField(null=True)
+    written_by = models.CharField(max_length=80)
+    note = models.CharField(max_length=200, blank=True)
+    created_at: models.DateTimeField[datetime, datetime] = models.DateTimeField(db_default=Now())
+
+    class Meta(TenantModel.Meta):
+        ordering: ClassVar = ["gate", "-number"]
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["gate", "number"], name="gate_version_once"),
+            models.CheckConstraint(condition=Q(number__gte=1), name="gate_version_counts"),
+        ]
+
+    def __str__(self) -> str:
+        return f"version {self.number}"
+
     def to_spec(self) -> GateSpec:
-        """Raises pydantic's ValidationError for a row that is no gate."""
-        return GateSpec(**{name: self._spec_value(name) for name in COLUMNS})
-
-    def _spec_value(self, name: str) -> Any:
-        value = getattr(self, COLUMNS[name])
-        return None if value == "" and GateSpec.model_fields[name].default is None else value
-
-    def clean(self) -> None:
-        """The form's side of the rule that lives in GateSpec: say now what would fail at the next message."""
-        try:
-            self.to_spec()
-        except SpecError as error:
-            raise ValidationError([str(problem["msg"]) for problem in error.errors()]) from error
+        """Raises pydantic's ValidationError for a content that is no gate."""
+        return GateSpec(name=self.gate.name, **self.content)

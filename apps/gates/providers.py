@@ -6,20 +6,26 @@ Values of the context reach a script as environment variables only, never as par
 from __future__ import annotations
 
 import json
+import logging
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from apps.gates import rules
+from apps.gates import guardrails, predicates, rules
+from apps.gates.allowance import AskModel
 from apps.gates.claims import Claim, find_claim
-from apps.gates.enums import GateAction, GateCode, GateProvider, GateTrigger, GateType
+from apps.gates.detectors.normalise import Spellings
+from apps.gates.enums import GateAction, GateCode, GateLane, GateProvider, GateTrigger, GateType
 from apps.gates.schemas import GateResult, GateSpec, Subject
+from apps.gates.texts import Judge, judge_text
 from kernel.canonical import canonical_json
+from kernel.llm.judge import Opinion, Question, Ruling
 from kernel.sandbox import SandboxResult, SandboxSpec, SandboxUnavailable, run
 from kernel.sandbox.spec import Mount
 
+_log = logging.getLogger(__name__)
 SCRIPT_SECONDS = 30.0
 # Without a claim of both there is nobody to check.
 _CLAIM = frozenset({"CUSTOMER_NAME", "CUSTOMER_DOB"})
@@ -28,19 +34,22 @@ _CLAIM = frozenset({"CUSTOMER_NAME", "CUSTOMER_DOB"})
 @dataclass(frozen=True)
 class Request:
     """What one gate is asked about. `files`: a script's read-only mounts. `is_level_gate`: some access level requires
-    this gate, so that without a claim it only withholds the level (contract 16, gap)."""
+    this gate, so that without a claim it only withholds the level (contract 16, gap). `ask`: the model, if there is
+    one. `spellings` are the run's."""
 
     gate: GateSpec
     context: Mapping[str, Any]
     files: Mapping[str, Mount]
     is_level_gate: bool = False
+    ask: AskModel | None = None
+    spellings: Spellings = field(default_factory=Spellings)
 
 
 def evaluate_predicate(request: Request) -> GateResult:
     gate = request.gate
     value = extracted(gate, request.context)
     file = _file_facts(gate, value) if gate.type == GateType.FILE_VALID else None
-    answer = rules.judge(gate, value, file=file)
+    answer = predicates.judge(gate, value, file=file)
     changes = None if answer.changed is None else _changes(gate, answer.changed)
     return _result(gate, answer.action, answer.code, answer.reason, value=_shown(value), modified_context=changes)
 
@@ -58,9 +67,69 @@ def evaluate_script(request: Request) -> GateResult:
     return _judge_script(gate, outcome)
 
 
+def evaluate_custom(request: Request) -> GateResult:
+    """`check` names one of our detectors, `config` sets it (contract 2: a python callable)."""
+    return _judge_text(request, None)
+
+
+def evaluate_guardrails(request: Request) -> GateResult:
+    """The same detectors as validators of guardrails-ai; without that library nobody answers, which is a block."""
+    if not guardrails.is_installed():
+        return _result(
+            request.gate, GateAction.BLOCK, GateCode.PROVIDER_MISSING, f"No provider: {request.gate.provider}"
+        )
+    return _judge_text(request, guardrails.validate)
+
+
+def evaluate_llm(request: Request) -> GateResult:
+    """One question to a model. No answer, a late one or prose is advice that nobody gave in the quality lane and a no
+    in the policy lane (spec 5.5.3). The model's own words leave this place only as a score and as flags."""
+    gate = request.gate
+    try:
+        said = _asked(request)
+    except Exception as error:  # noqa: BLE001 - whatever goes wrong with a model is one and the same here
+        _log.warning("gate_model_failed gate=%s error=%s", gate.name, type(error).__name__)
+        return _no_opinion(gate)
+    if isinstance(said, Ruling):
+        action = GateAction(said.action)
+        code = GateCode.PASSED if action == GateAction.CONTINUE else GateCode.LLM_SAID
+        return _result(gate, action, code, _LLM_REASONS[action])
+    action = GateAction(said.action or GateAction.CONTINUE)
+    return _result(gate, action, GateCode.PASSED, score=said.score, flags=tuple(said.flags))
+
+
+def _asked(request: Request) -> Opinion | Ruling:
+    gate, text = request.gate, extracted(request.gate, request.context)
+    if request.ask is None:
+        raise LookupError("no model")
+    if not isinstance(text, str) or len(text) > rules.MAX_TEXT:
+        raise ValueError("no text that could be read as a whole")
+    binding = gate.lane == GateLane.POLICY
+    known = {name: gate.config[name] for name in ("seconds", "max_tokens", "model") if gate.config.get(name)}
+    said = request.ask(Question(str(gate.config["policy"]), text, binding=binding, **known))
+    if not isinstance(said, Ruling if binding else Opinion):
+        raise TypeError("an answer to another question")
+    return said
+
+
+def _no_opinion(gate: GateSpec) -> GateResult:
+    action = GateAction.BLOCK if gate.lane == GateLane.POLICY else GateAction.CONTINUE
+    reason = "This could not be checked" if action == GateAction.BLOCK else ""
+    return _result(gate, action, GateCode.LLM_ERROR, reason, flags=(GateCode.LLM_ERROR.value,))
+
+
+_LLM_REASONS = {
+    GateAction.CONTINUE: "",
+    GateAction.BLOCK: "This is against a rule of the company",
+    GateAction.REQUIRE_APPROVAL: "A person has to look at this",
+}
+
 EVALUATE: Mapping[str, Callable[[Request], GateResult]] = {
     GateProvider.PREDICATE: evaluate_predicate,
     GateProvider.SCRIPT: evaluate_script,
+    GateProvider.CUSTOM: evaluate_custom,
+    GateProvider.GUARDRAILS_AI: evaluate_guardrails,
+    GateProvider.LLM: evaluate_llm,
 }
 
 
@@ -83,6 +152,15 @@ def extracted(gate: GateSpec, context: Mapping[str, Any]) -> Any:
     if gate.on == GateTrigger.ON_TOOL_CALL:
         return canonical_json(context.get("tool_args") or {})
     return context.get("message" if gate.on == GateTrigger.EVERY_USER_MESSAGE else "response")
+
+
+def _judge_text(request: Request, judge: Judge | None) -> GateResult:
+    gate = request.gate
+    answer = judge_text(
+        gate.check, extracted(gate, request.context), gate.config, judge=judge, spellings=request.spellings
+    )
+    changes = None if answer.changed is None else _changes(gate, answer.changed)
+    return _result(gate, answer.action, answer.code, answer.reason, modified_context=changes)
 
 
 def _changes(gate: GateSpec, changed: Any) -> dict[str, Any]:
@@ -181,7 +259,7 @@ def _verdict(gate: GateSpec, printed: _Printed, exit_code: int) -> GateResult:
         return _result(gate, GateAction.BLOCK, GateCode.CHECK_FAILED, "The check did not pass")
     if gate.extract:
         value = printed.values.get(gate.extract)
-        answer = rules.judge(gate, value)
+        answer = predicates.judge(gate, value)
         return _result(gate, answer.action, answer.code, answer.reason, value=_shown(value))
     return _result(gate, GateAction.CONTINUE, GateCode.PASSED, value=printed.verdict[:200])
 

@@ -1,25 +1,37 @@
-"""Which gates are active for a deployment? Read once a turn, before its first step (spec 5.1 step 0)."""
+"""Which gates are in force for a deployment? Read once a turn, before its first step (spec 5.1 step 0).
+
+And for those who look after them: all gates with their versions.
+"""
 
 from __future__ import annotations
 
 import functools
 import json
+from collections.abc import Iterable, Mapping
 from typing import Any
 from uuid import UUID
 
-from django.db import connection
+from django.db.models import F, Q, QuerySet
 from pydantic import ValidationError
 
-from apps.gates.enums import GateProvider
-from apps.gates.models import COLUMNS, Gate
+from apps.gates.enums import GateLane, GateProvider, GateTrigger
+from apps.gates.models import Gate, GateVersion
 from apps.gates.schemas import GateSpec
+from apps.gates.signals import Beside, gates_counted
+from apps.tenants.models import Deployment
+from kernel.errors import NotFound
 from kernel.tenancy import current_tenant_id
+from kernel.tenancy.rows import Question, ask
 
 _ACTIVE = """
-    SELECT row_to_json(gate)::text FROM gates_gate gate
-    WHERE tenant_id = %s AND enabled AND (deployment_id = %s OR deployment_id IS NULL)
-    ORDER BY deployment_id NULLS FIRST, "order", name
+    SELECT json_build_object('name', gate.name, 'content', version.content)::text
+    FROM gates_gate gate JOIN gates_gateversion version ON version.gate_id = gate.id AND version.number = gate.active
+    WHERE gate.tenant_id = %s AND (gate.deployment_id = %s OR gate.deployment_id IS NULL)
+    ORDER BY gate.deployment_id NULLS FIRST, version."order", gate.name
 """
+# What a content that is no gate is taken for: it must not open what it may have guarded.
+_SAID = (GateTrigger.EVERY_USER_MESSAGE, GateTrigger.EVERY_AGENT_RESPONSE)
+_EVERYTHING = (GateTrigger.EVERY_USER_MESSAGE, GateTrigger.EVERY_AGENT_RESPONSE, GateTrigger.ON_TOOL_CALL)
 
 
 def active_gates(deployment_id: UUID) -> tuple[GateSpec, ...]:
@@ -27,24 +39,119 @@ def active_gates(deployment_id: UUID) -> tuple[GateSpec, ...]:
 
     One light statement; the gates are made once for each state the rows ever had.
     """
-    with connection.cursor() as cursor:
-        cursor.execute(_ACTIVE, [current_tenant_id(), deployment_id])
-        return _specs(tuple(text for (text,) in cursor.fetchall()))
+    (gates,) = ask(gates_asked(deployment_id))
+    return gates
+
+
+def gates_asked(deployment_id: UUID) -> Question[tuple[GateSpec, ...]]:
+    """`active_gates` for whoever asks more in the same round trip."""
+    return Question(_ACTIVE, [current_tenant_id(), deployment_id], _read)
+
+
+def _read(rows: list[tuple[str]]) -> tuple[GateSpec, ...]:
+    return _specs(tuple(text for (text,) in rows))
 
 
 @functools.lru_cache(maxsize=256)
 def _specs(rows: tuple[str, ...]) -> tuple[GateSpec, ...]:
-    return tuple(_spec(_gate(json.loads(row))) for row in rows)
+    return tuple(spec for row in rows for spec in specs_of(**json.loads(row)))
 
 
-def _gate(values: dict[str, Any]) -> Gate:
-    return Gate(**{column: values[column] for column in COLUMNS.values()})
-
-
-def _spec(row: Gate) -> GateSpec:
-    """A row that is no gate any more must not open what it guarded: it becomes one that nobody provides."""
+def specs_of(name: str, content: Mapping[str, Any]) -> tuple[GateSpec, ...]:
+    """The gate that this content is. One that is no gate any more becomes one that nobody provides, at each place where
+    it could have stood."""
     try:
-        return row.to_spec()
-    except ValidationError:
-        step = row.after_step
-        return GateSpec(name=row.name, on=row.on, after_step=step, provider=GateProvider.CUSTOM, on_block=row.on_block)
+        return (GateSpec(name=name, **content),)
+    except (ValidationError, TypeError):
+        return _blocking(name, content)
+
+
+def _blocking(name: str, content: Mapping[str, Any]) -> tuple[GateSpec, ...]:
+    known = content if isinstance(content, Mapping) else {}
+    blank = GateSpec(name="x", on=GateTrigger.EVERY_USER_MESSAGE, provider=GateProvider.CUSTOM)
+    step, on = known.get("after_step"), known.get("on")
+    places: tuple[Any, ...] = (on,) if on in GateTrigger.values else _EVERYTHING
+    said = known.get("on_block")
+    told = {"name": name, "on_block": said if isinstance(said, str) else "report", "after_step": step}
+    return tuple(blank.model_copy(update={**told, "on": GateTrigger(place).value}) for place in places)
+
+
+def sets_with(version: GateVersion, deployment_id: UUID) -> tuple[tuple[GateSpec, ...], tuple[GateSpec, ...]]:
+    """The gates in force for a deployment, and what they would be with this version in its gate's place. Raises
+    pydantic's ValidationError for a content that is no gate."""
+    found = GateVersion.objects.select_related("gate").filter(number=F("gate__active"))
+    rows = list(found.filter(Q(gate__deployment_id=deployment_id) | Q(gate__deployment_id=None)))
+    version.to_spec()
+    others = [row for row in rows if row.gate_id != version.gate_id]
+    return _in_order(rows), _in_order([*others, version])
+
+
+def _in_order(rows: Iterable[GateVersion]) -> tuple[GateSpec, ...]:
+    """As `_ACTIVE` orders them."""
+    ordered = sorted(rows, key=lambda row: (row.gate.deployment_id is not None, row.order, row.gate.name))
+    return tuple(spec for row in ordered for spec in _made(row))
+
+
+def most_at_once(version: GateVersion) -> tuple[int, str]:
+    """How many policy gates one turn would ask with this version in force, on the deployment where it is most, and that
+    deployment's title. Gates of its goal count like rows."""
+    places = Deployment.objects.order_by("title")
+    if version.gate.deployment_id is not None:
+        places = places.filter(pk=version.gate.deployment_id)
+    rows = list(GateVersion.objects.select_related("gate").filter(number=F("gate__active")))
+    in_force = [*(row for row in rows if row.gate_id != version.gate_id), version]
+    counted = [(_asked_at(place.pk, in_force), place.title) for place in places]
+    return max(counted, default=(asked_in_a_turn(spec for row in in_force for spec in _made(row)), "any deployment"))
+
+
+def _asked_at(deployment_id: UUID, rows: Iterable[GateVersion]) -> int:
+    beside = Beside()
+    gates_counted(deployment_id, beside)
+    own = [spec for row in rows if row.gate.deployment_id in (None, deployment_id) for spec in _made(row)]
+    return asked_in_a_turn([*own, *beside.gates], beside.tools)
+
+
+def asked_in_a_turn(gates: Iterable[GateSpec], tools: Iterable[str] = ()) -> int:
+    """How many of these policy gates a turn asks about a message, its answer and one look-up: of the `tools` that a
+    turn may call, the one that most of them watch."""
+    binding = [gate for gate in gates if gate.lane == GateLane.POLICY]
+    calls = [gate for gate in binding if gate.on == GateTrigger.ON_TOOL_CALL]
+    watched = (sum(not gate.tools or tool in gate.tools for gate in calls) for tool in tools)
+    return sum(gate.on in _SAID for gate in binding) + max(watched, default=0)
+
+
+def _made(row: GateVersion) -> tuple[GateSpec, ...]:
+    return specs_of(row.gate.name, row.content)
+
+
+def all_gates() -> QuerySet[Gate]:
+    """Every gate of the tenant with its deployment, those for all deployments first."""
+    rows: QuerySet[Gate] = Gate.objects.select_related("deployment")
+    return rows.order_by("deployment__title", "name")
+
+
+def gates_with_newest() -> list[tuple[Gate, GateVersion]]:
+    """`all_gates`, each with its newest version; two statements."""
+    newest = {row.gate_id: row for row in GateVersion.objects.filter(number=F("gate__newest"))}
+    return [(gate, newest[gate.pk]) for gate in all_gates() if gate.pk in newest]
+
+
+def gate_by_id(gate_id: UUID) -> Gate:
+    """Raises `NotFound`."""
+    found: Gate | None = Gate.objects.select_related("deployment").filter(pk=gate_id).first()
+    if found is None:
+        raise NotFound("gate")
+    return found
+
+
+def versions_of(gate: Gate) -> list[GateVersion]:
+    """Newest first."""
+    return list(gate.versions.select_related("gate").order_by("-number"))
+
+
+def version_of(gate: Gate, number: int) -> GateVersion:
+    """Raises `NotFound`."""
+    found: GateVersion | None = gate.versions.select_related("gate").filter(number=number).first()
+    if found is None:
+        raise NotFound("version of this gate")
+    return found

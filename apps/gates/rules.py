@@ -30,6 +30,10 @@ BUILTIN_ESCALATIONS: Mapping[str, EscalationSpec] = {
         action=EscalationKind.RESPOND, message="I can't help with that. How else can I assist you?"
     ),
     "report": EscalationSpec(action=EscalationKind.REPORT),
+    "escalate_human": EscalationSpec(action=EscalationKind.ESCALATE_HUMAN),
+    "suppress_and_escalate": EscalationSpec(action=EscalationKind.SUPPRESS_AND_ESCALATE, fallback="escalate_human"),
+    "suppress_and_rephrase": EscalationSpec(action=EscalationKind.SUPPRESS_AND_REPHRASE, fallback="escalate_human"),
+    "retry": EscalationSpec(action=EscalationKind.RETRY, fallback="report"),
 }
 
 
@@ -108,7 +112,7 @@ def regex(gate: GateSpec, value: Any) -> Answer:
     `TimeoutError` for a pattern that takes too long over a text."""
     if not isinstance(value, str) or len(value) > MAX_TEXT:
         return Answer(GateAction.BLOCK, GateCode.NO_MATCH, "No text to match")
-    flags = patterns.IGNORECASE if gate.config.get("ignore_case") else 0
+    flags = flags_of(gate.config)
     redact = gate.config.get("redact")
     if redact:
         words = str(gate.config.get("with", "[removed]")).replace("\\", r"\\")
@@ -119,6 +123,13 @@ def regex(gate: GateSpec, value: Any) -> Answer:
         return Answer(GateAction.BLOCK, GateCode.MISCONFIGURED, "No pattern")
     found = patterns.search(pattern, value, flags, timeout=PATTERN_SECONDS) is not None
     return PASS if found else Answer(GateAction.BLOCK, GateCode.NO_MATCH, "The text does not match")
+
+
+def flags_of(config: Mapping[str, Any]) -> int:
+    """Patterns tell capitals apart unless `ignore_case`, or `case_sensitive: false`, says otherwise; `multiline` lets ^
+    and $ stand at every line."""
+    ignores = config.get("ignore_case") or config.get("case_sensitive") is False
+    return int(patterns.IGNORECASE if ignores else 0) | int(patterns.MULTILINE if config.get("multiline") else 0)
 
 
 def file_valid(gate: GateSpec, file: FileFacts | None) -> Answer:
@@ -173,16 +184,18 @@ def escalation_for(name: str, escalations: Mapping[str, EscalationSpec]) -> tupl
     return known or BUILTIN_ESCALATIONS["report"], known is not None
 
 
+def escalation_course(name: str, escalations: Mapping[str, EscalationSpec]) -> tuple[tuple[str, EscalationSpec], ...]:
+    """The escalation and its fallbacks in order, each with its name; a circle ends where it would close."""
+    steps: dict[str, EscalationSpec] = {}
+    while name and name not in steps:
+        steps[name], _ = escalation_for(name, escalations)
+        name = steps[name].fallback or ""
+    return tuple(steps.items())
+
+
 def escalation_steps(name: str, escalations: Mapping[str, EscalationSpec]) -> tuple[EscalationSpec, ...]:
-    """The escalation and its fallbacks in order; a circle ends where it would close."""
-    steps: list[EscalationSpec] = []
-    seen: set[str] = set()
-    while name and name not in seen:
-        seen.add(name)
-        spec, _ = escalation_for(name, escalations)
-        steps.append(spec)
-        name = spec.fallback or ""
-    return tuple(steps)
+    """`escalation_course` without the names."""
+    return tuple(spec for _, spec in escalation_course(name, escalations))
 
 
 def split_mutations(changes: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:

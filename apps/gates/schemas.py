@@ -5,6 +5,8 @@ All frozen. A gate that cannot be evaluated (a broken pattern, a step without nu
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -12,6 +14,12 @@ import regex as patterns
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from apps.gates.enums import EscalationKind, GateAction, GateCode, GateLane, GateProvider, GateTrigger, GateType
+
+# A pattern is unrolled when it is compiled, and nothing bounds that time: `(((a{50}){50}){50}){50}` takes seconds, one
+# more step minutes. Counted as if all repetitions stood inside each other.
+MAX_PATTERN, MAX_REPEATS = 2_000, 100_000
+MAX_PATTERNS, _DEEPEST = 16, 8
+_REPEAT = patterns.compile(r"\{(\d{1,9})")
 
 
 class Frozen(BaseModel):
@@ -36,7 +44,7 @@ class Expectation(Frozen):
         chosen = [value for value in values if value is not None and value is not False]
         if len(chosen) != 1:
             raise ValueError("an expectation sets exactly one field")
-        _require_pattern(self.regex)
+        require_pattern(self.regex)
         return self
 
 
@@ -76,8 +84,11 @@ class GateSpec(Frozen):
     def _evaluable(self) -> Self:
         if (self.on == GateTrigger.AFTER_STEP) != (self.after_step is not None):
             raise ValueError("after_step is set exactly when the trigger is after_step")
-        _require_pattern(self.config.get("pattern"))
-        _require_pattern(self.config.get("redact"))
+        patterns_held = list(_patterns_of(self.config))
+        if len(patterns_held) > MAX_PATTERNS:
+            raise ValueError(f"more than {MAX_PATTERNS} patterns in one gate")
+        for pattern in patterns_held:
+            require_pattern(pattern)
         return self
 
     @property
@@ -174,12 +185,30 @@ class GateReport:
         return tuple(result for result in self.policy if result.passed and result.subject)
 
 
-def _require_pattern(pattern: object) -> None:
+def _patterns_of(config: Mapping[str, Any], depth: int = 0) -> Iterator[object]:
+    """Those of the gate itself and of the predicates inside of it. Raises ValueError for a nest that is too deep."""
+    yield from (config[name] for name in ("pattern", "redact") if config.get(name) is not None)
+    inner = config.get("predicates")
+    if isinstance(inner, list) and inner:
+        if depth >= _DEEPEST:
+            raise ValueError("predicates are nested too deeply")
+        for each in inner:
+            yield from _patterns_of(each, depth + 1) if isinstance(each, Mapping) else ()
+
+
+def _repeats(pattern: str) -> int:
+    return math.prod(max(int(count), 1) for count in _REPEAT.findall(pattern))
+
+
+def require_pattern(pattern: object) -> None:
+    """Raises ValueError for what is no pattern, or takes long to compile."""
     if pattern is None:
         return
     if not isinstance(pattern, str):
         raise ValueError("a pattern is text")
+    if len(pattern) > MAX_PATTERN or _repeats(pattern) > MAX_REPEATS:
+        raise ValueError("the pattern is too large")
     try:
         patterns.compile(pattern)
-    except patterns.error as error:
+    except (patterns.error, RecursionError) as error:
         raise ValueError(f"not a regular expression: {error}") from error

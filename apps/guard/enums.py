@@ -22,7 +22,8 @@ class Phase(TextChoices):
 
 
 class Intent(TextChoices):
-    """The seven first intents of contract A2, and `converse`: one model run that its caller makes itself."""
+    """The seven first intents of contract A2; `converse` and `plan` (the next step of an analysis), each one model run
+    that its caller makes itself; `read_file`, a file of the very work that is looked into."""
 
     RETRIEVE_CHUNKS = "retrieve_chunks"
     RUN_SKILL = "run_skill"
@@ -32,6 +33,8 @@ class Intent(TextChoices):
     EMIT_FINDING = "emit_finding"
     NOTIFY = "notify"
     CONVERSE = "converse"
+    READ_FILE = "read_file"
+    PLAN = "plan"
 
 
 class HaltState(TextChoices):
@@ -87,6 +90,7 @@ class RefusalCode(TextChoices):
     TOOL_NOT_GRANTED = "tool_not_granted", "This tool cannot be used here."
     GATE_BLOCKED = "gate_blocked", "A rule of the company forbids this call."
     APPROVAL_MISSING = "approval_missing", "Nobody has approved exactly this call."
+    APPROVAL_VOID = "approval_void", "The approval of this call has been taken back."
     APPROVAL_SPENT = "approval_spent", "This approved call has been carried out; it is not done twice."
     EFFECT_UNCERTAIN = "effect_uncertain", "This approved call was begun and its end is unknown; a person has to look."
     COST_CAP_REACHED = "cost_cap_reached", "This would cost more than the run may spend."
@@ -109,6 +113,7 @@ class CallOutcomeLabel(TextChoices):
     GATE_BLOCKED = "gate_blocked"
     APPROVAL_REQUIRED = "approval_required"
     APPROVAL_MISSING = "approval_missing"
+    APPROVAL_VOID = "approval_void"
     APPROVAL_SPENT = "approval_spent"
     EFFECT_UNCERTAIN = "effect_uncertain"
 
@@ -118,13 +123,32 @@ class Period(TextChoices):
     MONTH = "month"
 
 
+class Holder(TextChoices):
+    """Whose money a budget is about. The platform's own budgets have a table of their own, which no tenant sees."""
+
+    TENANT = "tenant", "the company"
+    DEPLOYMENT = "deployment", "one chatbot"
+    VISITOR = "visitor", "one visitor"
+    TASK = "task", "one task"
+    PLATFORM = "platform", "the installation"
+
+
+class OnLimit(TextChoices):
+    """What a tenant wants when the limit of the company or of a chatbot is reached. The limits of the installation, of
+    a visitor and of a task hold whatever is chosen here."""
+
+    PAUSE_ALL = "pause_all", "stop whatever costs money, and what runs unattended"
+    PAUSE_NON_CRITICAL = "pause_non_critical", "stop what runs unattended, unless it is critical"
+    ALERT_ONLY = "alert_only", "tell people, stop nothing"
+
+
 class SpendKind(TextChoices):
     RESERVE = "reserve"
     SETTLE = "settle"
 
 
 class Pause(TextChoices):
-    """What an administrator stopped: nothing, what runs unattended, or everything."""
+    """What an administrator stopped: nothing, what runs unattended and is not critical, or everything."""
 
     NONE = "none"
     NON_CRITICAL = "pause_non_critical"

@@ -8,15 +8,19 @@ from __future__ import annotations
 
 from decimal import Decimal
 from typing import Any, ClassVar
+from uuid import uuid4
 
+from django.core.validators import RegexValidator
 from django.db import models
 from django.db.models import Q
-from django.db.models.functions import Now
+from django.db.models.functions import Coalesce, Now
 
 from apps.guard.enums import (
     CallState,
     HaltState,
+    Holder,
     Intent,
+    OnLimit,
     Origin,
     Pause,
     Period,
@@ -25,6 +29,7 @@ from apps.guard.enums import (
     SpendKind,
     TerminalReason,
 )
+from apps.guard.rules import holder_of
 from apps.guard.schemas import ApprovedCalls, Limits, RunRef
 from apps.tenants.models import Deployment
 from kernel.tenancy import TenantModel
@@ -42,6 +47,8 @@ class GuardedRun(TenantModel):
     owner_ref = models.UUIDField()
     deployment = models.ForeignKey(Deployment, on_delete=models.PROTECT, null=True, related_name="+")
     phase = models.CharField(max_length=16, choices=Phase.choices)
+    critical = models.BooleanField(default=True, db_default=True)
+    task_ref = models.UUIDField(null=True, blank=True)
     status = models.CharField(max_length=16, choices=RunStatus.choices, default=RunStatus.RUNNING)
     halt_state = models.CharField(max_length=16, choices=HaltState.choices, default=HaltState.RUNNING)
     terminal_reason = models.CharField(max_length=20, choices=TerminalReason.choices, blank=True)
@@ -60,7 +67,12 @@ class GuardedRun(TenantModel):
     ended_at = models.DateTimeField(null=True, blank=True)
 
     class Meta(TenantModel.Meta):
-        indexes: ClassVar = [models.Index(fields=["tenant", "owner_ref"], name="guard_run_by_owner")]
+        indexes: ClassVar = [
+            models.Index(fields=["tenant", "owner_ref"], name="guard_run_by_owner"),
+            models.Index(
+                fields=["tenant", "-started_at"], condition=Q(status=RunStatus.RUNNING), name="guard_run_running"
+            ),
+        ]
         constraints: ClassVar = [
             models.CheckConstraint(condition=Q(cost_total__gte=0, cost_reserved__gte=0), name="guard_costs_positive"),
             models.CheckConstraint(
@@ -84,17 +96,20 @@ class GuardedRun(TenantModel):
 
 
 class ToolCall(TenantModel):
-    """One call of a run. `effect_key` is unique: what carries an approval is begun once under it."""
+    """One call of a run. `effect_key` is unique: what carries an approval is begun once under it. `measured`: a model
+    run whose charge is by what its provider counted; the estimates of later ones learn from it."""
 
     run = models.ForeignKey(GuardedRun, on_delete=models.PROTECT, related_name="tool_calls")
     seq = models.IntegerField()
     effect_key = models.CharField(max_length=240)
     intent = models.CharField(max_length=24, choices=Intent.choices)
     tool = models.CharField(max_length=120)
+    model = models.CharField(max_length=120, blank=True, db_default="")
     args_digest = models.CharField(max_length=64)
     state = models.CharField(max_length=12, choices=CallState.choices)
     reserved = _money(default=0)
     charged = _money(default=0)
+    measured = models.BooleanField(default=False, db_default=False)
     error_code = models.CharField(max_length=60, blank=True)
     created_at = models.DateTimeField(db_default=Now())
     deadline = models.DateTimeField(null=True, blank=True)
@@ -106,7 +121,13 @@ class ToolCall(TenantModel):
             models.UniqueConstraint(fields=["run", "seq"], name="guard_call_seq_once"),
         ]
         indexes: ClassVar = [
-            models.Index(fields=["tenant", "deadline"], condition=Q(state=CallState.ADMITTED), name="guard_call_open")
+            models.Index(fields=["tenant", "deadline"], condition=Q(state=CallState.ADMITTED), name="guard_call_open"),
+            models.Index(
+                fields=["tenant", "model", "tool", "-settled_at"],
+                condition=Q(measured=True),
+                include=["charged"],
+                name="guard_call_measured",
+            ),
         ]
 
 
@@ -118,6 +139,7 @@ class SpendEntry(TenantModel):
     kind = models.CharField(max_length=8, choices=SpendKind.choices)
     intent = models.CharField(max_length=24, choices=Intent.choices)
     model = models.CharField(max_length=120, blank=True)
+    purpose = models.CharField(max_length=120, blank=True, db_default="")
     day = models.DateField()
     amount = _money()
     created_at = models.DateTimeField(db_default=Now())
@@ -127,22 +149,128 @@ class SpendEntry(TenantModel):
 
 
 class Budget(TenantModel):
-    """What a tenant, or one of its deployments, may spend a day or a month, in the tenant's time zone."""
+    """What a tenant, one of its deployments, one visitor or one task may spend a day or a month, in the tenant's zone.
+
+    `ref` is the id of whoever spends: a run locks every budget that it spends from by these ids alone. `limit_usd`
+    empty is a visitor's, whose limit is the one that `SpendingPolicy` gives to each. `alerted` is the highest
+    threshold in percent that was told in this window; `paused_in` the window whose reached limit pauses.
+    """
 
     deployment = models.ForeignKey(Deployment, on_delete=models.CASCADE, null=True, blank=True, related_name="+")
+    visitor_ref = models.UUIDField(null=True, blank=True)
+    task_ref = models.UUIDField(null=True, blank=True)
+    ref: models.GeneratedField = models.GeneratedField(
+        expression=Coalesce("visitor_ref", "task_ref", "deployment_id", "tenant_id"),
+        output_field=models.UUIDField(),
+        db_persist=True,
+    )
     period = models.CharField(max_length=8, choices=Period.choices)
+    limit_usd = _money(null=True)
+    window_start = models.DateField(null=True, blank=True, editable=False)
+    spent = _money(default=0, editable=False)
+    reserved = _money(default=0, editable=False)
+    alerted = models.SmallIntegerField(default=0, db_default=0, editable=False)
+    paused_in = models.DateField(null=True, blank=True, editable=False)
+
+    class Meta(TenantModel.Meta):
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["tenant", "ref", "period"], name="guard_budget_once"),
+            models.CheckConstraint(condition=Q(limit_usd__gte=0), name="guard_budget_limit_positive"),
+            models.CheckConstraint(
+                condition=Q(limit_usd__isnull=False) | Q(visitor_ref__isnull=False), name="guard_budget_has_limit"
+            ),
+            models.CheckConstraint(
+                condition=Q(visitor_ref=None, task_ref=None)
+                | Q(visitor_ref=None, deployment=None)
+                | Q(task_ref=None, deployment=None),
+                name="guard_budget_of_one",
+            ),
+        ]
+        indexes: ClassVar = [
+            models.Index(fields=["tenant"], condition=Q(paused_in__isnull=False), name="guard_budget_paused")
+        ]
+
+    @property
+    def holder(self) -> Holder:
+        return holder_of(self.deployment_id, self.visitor_ref, self.task_ref)
+
+
+class PlatformBudget(models.Model):
+    """What all tenants of the installation may spend together, set by its operator, in the installation's time zone.
+
+    It belongs to no tenant: only a platform scope sees it, and two functions of the database, which tell a tenant's
+    transaction whether there is room and nothing else (`platform_sql`).
+    """
+
+    id = models.UUIDField(primary_key=True, default=uuid4, editable=False)
+    period = models.CharField(max_length=8, choices=Period.choices, unique=True)
     limit_usd = _money()
     window_start = models.DateField(null=True, blank=True, editable=False)
     spent = _money(default=0, editable=False)
     reserved = _money(default=0, editable=False)
+    alerted = models.SmallIntegerField(default=0, db_default=0, editable=False)
+
+    class Meta:
+        constraints: ClassVar = [
+            models.CheckConstraint(condition=Q(limit_usd__gte=0), name="guard_platform_limit_positive")
+        ]
+
+
+class SpendingPolicy(TenantModel):
+    """What a tenant wants of its money as a whole; without a row, what the fields begin with. `default_input` and
+    `default_output` are the price per million model tokens of a model whose price nobody knows."""
+
+    on_limit = models.CharField(max_length=20, choices=OnLimit.choices, default=OnLimit.PAUSE_ALL)
+    visitor_daily_usd = _money(null=True, blank=True)
+    default_input = _money(null=True, blank=True)
+    default_output = _money(null=True, blank=True)
+
+    class Meta(TenantModel.Meta):
+        verbose_name = "spending policy"
+        verbose_name_plural = "spending policies"
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["tenant"], name="guard_policy_once"),
+            models.CheckConstraint(condition=Q(visitor_daily_usd__gte=0), name="guard_policy_visitor_positive"),
+            models.CheckConstraint(
+                condition=Q(default_input=None, default_output=None)
+                | (Q(default_input__gte=0, default_output__gte=0) & ~Q(default_input=None) & ~Q(default_output=None)),
+                name="guard_policy_default_whole",
+                violation_error_message="A default price needs both: input and output, 0 or more.",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return "Spending policy"
+
+
+class ModelPrice(TenantModel):
+    """What a model costs this tenant, in US dollars per million model tokens, where the public price list is not right
+    or does not know it."""
+
+    model = models.CharField(
+        max_length=120,
+        validators=[RegexValidator(r"^(?!builtin:|ollama:)[a-z0-9-]+:\S+$", "provider:model, of a model that costs")],
+    )
+    input_per_million = _money()
+    output_per_million = _money()
+    cache_read_per_million = _money(null=True, blank=True)
+    cache_write_per_million = _money(null=True, blank=True)
+    changed_at = models.DateTimeField(auto_now=True)
 
     class Meta(TenantModel.Meta):
         constraints: ClassVar = [
-            models.UniqueConstraint(
-                fields=["tenant", "deployment", "period"], nulls_distinct=False, name="guard_budget_once"
+            models.UniqueConstraint(fields=["tenant", "model"], name="guard_price_once"),
+            models.CheckConstraint(
+                condition=Q(input_per_million__gte=0, output_per_million__gte=0)
+                & (Q(cache_read_per_million=None) | Q(cache_read_per_million__gte=0))
+                & (Q(cache_write_per_million=None) | Q(cache_write_per_million__gte=0)),
+                name="guard_price_positive",
+                violation_error_message="A price is 0 or more.",
             ),
-            models.CheckConstraint(condition=Q(limit_usd__gte=0), name="guard_budget_limit_positive"),
         ]
+
+    def __str__(self) -> str:
+        return self.model
 
 
 class SystemControl(TenantModel):

@@ -6,32 +6,50 @@ Money: projected above the cap refuses, equal passes. Counts: the N-th passes, t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from datetime import date, datetime
 from decimal import Decimal
 from typing import TypeVar
-from zoneinfo import ZoneInfo
 
-from apps.guard.enums import HaltState, Intent, Origin, Pause, Period, Phase, RefusalCode, RunStatus
+from apps.guard.enums import HaltState, Holder, Intent, OnLimit, Origin, Pause, Period, Phase, RefusalCode, RunStatus
 from apps.guard.schemas import BudgetFacts, Limits, RunFacts
+from kernel.zones import zone_of
 
 N = TypeVar("N", int, Decimal)
 
-# Contract autonomy A2 for the seven first intents; chat scopes and work attempts may retrieve, run skills and converse.
+# Contract autonomy A2 for the seven first intents, and for `plan`; a model is asked in analysis alone. Chat scopes and
+# work attempts may retrieve, run skills and converse, and only work has files to read.
 PHASE_GRANTS: Mapping[Phase, frozenset[Intent]] = {
     Phase.INTAKE: frozenset({Intent.RETRIEVE_CHUNKS}),
     Phase.ANALYSIS: frozenset(
-        {Intent.RETRIEVE_CHUNKS, Intent.RUN_SKILL, Intent.RUN_PLAYBOOK, Intent.PROPOSE_PRECEDENT}
+        {
+            Intent.RETRIEVE_CHUNKS,
+            Intent.RUN_SKILL,
+            Intent.RUN_PLAYBOOK,
+            Intent.PROPOSE_PRECEDENT,
+            Intent.PLAN,
+            Intent.CONVERSE,
+        }
     ),
     Phase.DRAFTING: frozenset({Intent.RUN_SKILL, Intent.PROPOSE_PRECEDENT, Intent.PROPOSE_MEMORY, Intent.EMIT_FINDING}),
     Phase.ETHICS_REVIEW: frozenset({Intent.EMIT_FINDING}),
     Phase.DELIVERY: frozenset({Intent.NOTIFY}),
     Phase.INTERACTIVE: frozenset({Intent.RETRIEVE_CHUNKS, Intent.RUN_SKILL, Intent.CONVERSE}),
-    Phase.EXECUTION: frozenset({Intent.RETRIEVE_CHUNKS, Intent.RUN_SKILL, Intent.CONVERSE}),
+    Phase.EXECUTION: frozenset({Intent.RETRIEVE_CHUNKS, Intent.RUN_SKILL, Intent.CONVERSE, Intent.READ_FILE}),
 }
 
+# In percent of a limit: what staff are told of, once each in a window; the last is the limit itself.
+LIMIT = 100
+THRESHOLDS = (50, 80, 90, LIMIT)
+NEARLY_ALL = 90
+ENOUGH_RUNS = 5
+# What an amount's column holds.
+DIGITS = 9
+MOST_USD = Decimal(10) ** DIGITS
+_SOFTENED = frozenset({Holder.TENANT, Holder.DEPLOYMENT})
+
 # A model run is not a tool that a model could name: the phase alone grants it. Its caller makes it itself.
-MODEL_RUNS = frozenset({Intent.CONVERSE})
+MODEL_RUNS = frozenset({Intent.CONVERSE, Intent.PLAN})
 
 HALT_TRANSITIONS: Mapping[HaltState, frozenset[HaltState]] = {
     HaltState.RUNNING: frozenset({HaltState.PAUSED, HaltState.HALT_REQUESTED, HaltState.HALTED}),
@@ -42,7 +60,8 @@ HALT_TRANSITIONS: Mapping[HaltState, frozenset[HaltState]] = {
 
 
 def r5(facts: RunFacts) -> RefusalCode | None:
-    """Anything that is not running stops, whoever set it; then the lease, then an administrator's pause."""
+    """Anything that is not running stops, whoever set it; then the lease, then an administrator's pause; then, for what
+    runs unattended, a limit that was reached, by its own name."""
     if facts.halt_state in (HaltState.HALT_REQUESTED, HaltState.HALTED):
         return RefusalCode.HALTED
     if facts.status != RunStatus.RUNNING:
@@ -52,9 +71,27 @@ def r5(facts: RunFacts) -> RefusalCode | None:
     if not facts.lease_held:
         return RefusalCode.LEASE_LOST
     unattended = facts.origin == Origin.BACKGROUND
-    if Pause.ALL in facts.pauses or (unattended and Pause.NON_CRITICAL in facts.pauses):
+    if is_paused(facts.pauses, critical=facts.critical or not unattended):
         return RefusalCode.PAUSED
+    if facts.limit_paused and unattended and is_hard(facts.on_limit, critical=facts.critical):
+        return RefusalCode.GLOBAL_DAILY if facts.limit_paused == Period.DAY else RefusalCode.GLOBAL_MONTHLY
     return None
+
+
+def is_paused(pauses: Collection[str], *, critical: bool) -> bool:
+    """Whether one of an administrator's pauses stops such a run."""
+    return Pause.ALL in pauses or (Pause.NON_CRITICAL in pauses and not critical)
+
+
+def is_hard(on_limit: str, *, critical: bool) -> bool:
+    """Whether a reached limit of the company or a chatbot stops such a run, by what the tenant wants (contract B4)."""
+    match OnLimit(on_limit):
+        case OnLimit.PAUSE_ALL:
+            return True
+        case OnLimit.PAUSE_NON_CRITICAL:
+            return not critical
+        case OnLimit.ALERT_ONLY:
+            return False
 
 
 def r6(
@@ -99,17 +136,62 @@ def r4_run(facts: RunFacts, estimate: Decimal | None) -> RefusalCode | None:
     return None
 
 
-def r4_budgets(budgets: Iterable[BudgetFacts], estimate: Decimal) -> RefusalCode | None:
-    """Every budget of tenant and deployment; the day's is named before the month's."""
-    breached = {budget.period for budget in budgets if budget.committed + estimate > budget.limit}
-    if Period.DAY in breached:
+def breached(facts: RunFacts, budgets: Iterable[BudgetFacts], estimate: Decimal) -> list[BudgetFacts]:
+    """The budgets that refuse: a limit would be passed, or was reached in this window. The tenant may soften its own
+    limits and its chatbots' (`OnLimit`); a visitor's and a task's always hold."""
+    hard = is_hard(facts.on_limit, critical=facts.critical)
+    return [each for each in budgets if _refuses(each, estimate) and (hard or each.holder not in _SOFTENED)]
+
+
+def _refuses(budget: BudgetFacts, estimate: Decimal) -> bool:
+    paused = budget.paused and budget.holder in _SOFTENED
+    return paused or not _fits(budget, estimate)
+
+
+def _fits(budget: BudgetFacts, estimate: Decimal) -> bool:
+    return budget.limit is None or budget.committed + estimate <= budget.limit
+
+
+def r4_budgets(refusing: Collection[BudgetFacts], platform: str = "") -> RefusalCode | None:
+    """Every budget that `breached` named, and the period of the installation's that has no room (or ""); the day's is
+    named before the month's, and both before one visitor's or task's own."""
+    shared = {budget.period for budget in refusing if budget.holder in _SOFTENED} | {platform}
+    if Period.DAY in shared:
         return RefusalCode.GLOBAL_DAILY
-    return RefusalCode.GLOBAL_MONTHLY if breached else None
+    if Period.MONTH in shared:
+        return RefusalCode.GLOBAL_MONTHLY
+    return RefusalCode.COST_CAP_REACHED if refusing else None
+
+
+def holder_of(deployment: object, visitor: object, task: object) -> Holder:
+    """Whose budget a row is, by which of its three ids is set."""
+    if visitor:
+        return Holder.VISITOR
+    if task:
+        return Holder.TASK
+    return Holder.DEPLOYMENT if deployment else Holder.TENANT
+
+
+def level(spent: Decimal, limit: Decimal) -> int:
+    """The highest threshold that is reached."""
+    return max((each for each in THRESHOLDS if spent * 100 >= limit * each), default=0)
+
+
+def is_reached(budget: BudgetFacts) -> bool:
+    """Whether a refusal says that the money is gone. One call that is too dear for what is left says nothing of the
+    others, and reservations of calls under way come back."""
+    return budget.limit is not None and budget.spent * 100 >= budget.limit * NEARLY_ALL
 
 
 def ends_run(origin: str) -> bool:
     """A reached limit ends a run that works alone; a conversation goes on with what costs nothing (contract D)."""
     return origin != Origin.CHAT
+
+
+def learned(cold: Decimal | None, runs: int, mean: Decimal | None) -> Decimal | None:
+    """The mean of what runs like it cost, once there are enough of them; a price that nobody knows stays unknown."""
+    enough = runs >= ENOUGH_RUNS and mean is not None
+    return mean if cold is not None and enough else cold
 
 
 def smallest_cap(*caps: N | None) -> N | None:
@@ -127,13 +209,26 @@ def tightest(*limits: Limits) -> Limits:
     )
 
 
+def present(reached: Iterable[tuple[str, date]], day: date) -> str:
+    """Of limits that were reached, each with its period and window: the shortest period whose window is `day`'s, or
+    began later because the company moved its time zone west; or ""."""
+    return min((period for period, window in reached if window >= window_start(period, day)), default="")
+
+
 def day_in(zone: str, moment: datetime) -> date:
     """The tenant's calendar day at `moment`."""
-    return moment.astimezone(ZoneInfo(zone)).date()
+    return moment.astimezone(zone_of(zone)).date()
 
 
 def window_start(period: str, day: date) -> date:
     return day.replace(day=1) if period == Period.MONTH else day
+
+
+def present_window(period: str, day: date, begun: date | None) -> date:
+    """The window of that day, but never one before a window that has begun: a company that moves its time zone to the
+    west, or a clock that is set back, gets no day twice."""
+    window = window_start(period, day)
+    return window if begun is None else max(window, begun)
 
 
 def plain(amount: Decimal) -> str:

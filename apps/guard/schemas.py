@@ -14,10 +14,13 @@ from uuid import UUID
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
+from apps.approvals.payloads import tool_call_payload
 from apps.bus.schemas import LeaseRef
 from apps.gates.schemas import GateSpec
 from apps.guard.enums import Intent, RefusalCode
 from kernel.canonical import sha256_hex
+from kernel.llm.pricing import Rates
+from kernel.llm.runs import Usage
 
 ZERO = Decimal(0)
 
@@ -35,27 +38,31 @@ class Limits(BaseModel):
 
 class ApprovedCalls(BaseModel):
     """What a person said yes to: the digests of exact calls. `nonce` is unique to this yes (for a standing approval, to
-    this use of it), because each digest is carried out once under it."""
+    this use of it), because each digest is carried out once under it. `token`: the signed nonce of the approval token,
+    which is asked about again at every dispatch, because a yes can be taken back."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     nonce: str = Field(min_length=1, max_length=100)
     calls: frozenset[str]
     expires_at: AwareDatetime | None = None
+    token: str = Field(default="", max_length=64)
 
 
 def call_digest(tool: str, args: Mapping[str, Any]) -> str:
     """What an approval names: SHA-256 of the canonical JSON of tool and arguments."""
-    return sha256_hex({"tool": tool, "args": args})
+    return sha256_hex(tool_call_payload(tool, args))
 
 
 @dataclass(frozen=True)
 class RunRef:
-    """Which run asks. With `lease` the call also needs the lease to be still held (R5)."""
+    """Which run asks. With `lease` the call also needs the lease to be still held (R5). `visitor` is for whom it is, by
+    an id that means one visitor to the tenant; the call is paid from that visitor's budget too."""
 
     tenant_id: UUID
     run_id: UUID
     lease: LeaseRef | None = None
+    visitor: UUID | None = None
 
 
 @dataclass(frozen=True)
@@ -63,8 +70,10 @@ class Call:
     """One call. `access` holds the tools that the visitor's level allows, until `access_until` if the level ends then;
     `gates` are the frozen gates of the turn or item.
 
-    `estimate` may be left out where calls cost nothing; for a model run None means that nobody knows the price, and the
-    call is refused. `patience_seconds` bounds the dispatch.
+    `estimate` may be left out where calls cost nothing. A model run names its `forecast` instead, the tokens it may use
+    at most, and the guard says what that costs; one whose price nobody knows is refused. For a model run `tool` is what
+    it is for (proxy, planner, executor…). `optional`: what asks goes on without it, so a refusal ends no run.
+    `patience_seconds` bounds the dispatch.
     """
 
     tool: str
@@ -74,7 +83,9 @@ class Call:
     acting: bool = False
     gates: tuple[GateSpec, ...] = ()
     estimate: Decimal | None = None
+    forecast: Usage | None = None
     model: str = ""
+    optional: bool = False
     patience_seconds: float = 300
 
     @property
@@ -84,14 +95,18 @@ class Call:
 
 @dataclass(frozen=True)
 class RunFacts:
-    """What the rules need to know of a run, as it was under its lock."""
+    """What the rules need to know of a run, as it was under its lock. `limit_paused`: the period whose limit was
+    reached in its present window, or ""."""
 
     origin: str
+    critical: bool
     phase: str
     status: str
     halt_state: str
     lease_held: bool
     pauses: frozenset[str]
+    limit_paused: str
+    on_limit: str
     allow: frozenset[str] | None
     deny: frozenset[str]
     limits: Limits
@@ -101,23 +116,46 @@ class RunFacts:
     committed: Decimal
     seconds: float
     now: datetime
+    day: date
 
 
 @dataclass(frozen=True)
 class BudgetFacts:
-    """One budget in its present window: what is spent and reserved of it."""
+    """One budget in its present window: what is spent of it, and with reservations committed. `paused`: its limit was
+    reached in this window, and nobody has resumed since."""
 
     budget_id: UUID
+    holder: str
+    ref: UUID
     window: date
     period: str
-    limit: Decimal
+    limit: Decimal | None
+    spent: Decimal
     committed: Decimal
+    paused: bool = False
+    told: int = 0
+
+
+@dataclass(frozen=True)
+class BudgetAlert:
+    """A budget has passed `threshold` percent of its limit in this window; 100 is the limit itself. `ref` is the id of
+    its holder."""
+
+    budget_id: UUID
+    holder: str
+    ref: UUID
+    period: str
+    window: date
+    threshold: int
+    spent: Decimal
+    limit: Decimal | None
 
 
 @dataclass(frozen=True)
 class Admitted:
-    """A call that may go ahead, until it is settled. `windows` are the budgets it reserved from, on the tenant's `day`;
-    a call that reserved nothing has neither."""
+    """A call that may go ahead, until it is settled. `windows` are the budgets it reserved from, on the tenant's `day`
+    and the installation's `platform_day`; a call that reserved nothing has none of them. `spends_from`: who pays.
+    `rates`: the tenant's own price of its model, as it was then."""
 
     call_id: UUID
     run: RunRef
@@ -129,6 +167,9 @@ class Admitted:
     effect_key: str
     reserved: Decimal
     day: date | None = None
+    platform_day: date | None = None
+    spends_from: tuple[UUID, ...] = ()
+    rates: Rates | None = None
     windows: tuple[tuple[UUID, date], ...] = ()
 
 

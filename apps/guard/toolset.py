@@ -1,15 +1,17 @@
-"""How does a model reach a tool? Through a pydantic-ai toolset whose every call goes through the guard's door.
+"""How does a model reach a tool? Through a chain of pydantic-ai's own toolsets (spec 5.1 step 6), ours innermost.
 
-It shows only what the visitor's level allows; an answer that is no result is a sentence the model can read. Acting
-tools are deferred where a person has to say yes first (chat), and made where the run carries an approval (work).
-Sessions and work give it to the LLM room, which dispatches nothing itself (contract silas 4.24).
+Guarded → Prepared (what was told of) → Filtered (what the level allows) → ApprovalRequired (acting tools, where a
+person has to say yes first). Each link only takes away, and the innermost asks the guard's door about every call, so
+that nothing rests on a link. Sessions and work give the chain to the LLM room, which dispatches nothing itself.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import json
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cached_property
 from typing import Any, assert_never
 
 from jsonschema import Draft202012Validator
@@ -18,11 +20,14 @@ from pydantic_ai.tools import RunContext, ToolDefinition
 from pydantic_ai.toolsets.abstract import AbstractToolset, ToolsetTool
 from pydantic_core import SchemaValidator, core_schema
 
+from apps.gates.allowance import Allowance
 from apps.gates.schemas import GateSpec
-from apps.guard.enums import Intent
+from apps.guard.enums import Intent, RefusalCode
 from apps.guard.schemas import Call, CallOutcome, Done, Failed, NeedsApproval, Refused, RunRef
 from apps.guard.services import guarded_call
 
+# What a model is told of one result; a tool that returns a book must not make the next question cost one.
+MAX_TOLD_CHARS = 50_000
 _ARGUMENTS = SchemaValidator(core_schema.dict_schema(core_schema.str_schema(), core_schema.any_schema()))
 
 Observer = Callable[[str, Mapping[str, Any], CallOutcome], None]
@@ -41,7 +46,12 @@ class OfferedTool:
 
 @dataclass
 class GuardedToolset(AbstractToolset[Any]):
-    """The tools of one run. `observe` hears of every call and its outcome, in order; `context` goes to the handlers."""
+    """The chain's first link: the whole catalogue of one run, each call through the door. A model gets it `chained`.
+
+    `access` are the tools of the visitor's level, until `access_until`. `observe` hears of every call and its outcome,
+    in order; `context` goes to the handlers. An answer that is no result is a sentence the model can read.
+    `allowance`: what the gates of one call may ask.
+    """
 
     run: RunRef
     tools: tuple[OfferedTool, ...]
@@ -51,22 +61,30 @@ class GuardedToolset(AbstractToolset[Any]):
     access_until: datetime | None = None
     defer_acting: bool = True
     observe: Observer | None = None
+    allowance: Callable[[], Allowance] = Allowance
 
     @property
     def id(self) -> str | None:
         return "guarded"
 
+    def chained(self, *, told: Collection[str] | None = None) -> AbstractToolset[Any]:
+        """What a model gets. `told`: the tools that its briefing has room for, None for all."""
+        prepared = self.prepared(lambda _, tools: [tool for tool in tools if told is None or tool.name in told])
+        filtered = prepared.filtered(lambda _, tool: tool.name in self.access)
+        return filtered.approval_required(lambda _, tool, args: self._has_to_wait(tool.name, args))
+
     async def get_tools(self, ctx: RunContext[Any]) -> dict[str, ToolsetTool[Any]]:
-        return {tool.name: self._shown(tool) for tool in self.tools if tool.name in self.access}
+        return {tool.name: self._shown(tool) for tool in self.tools}
 
     async def call_tool(
         self, name: str, tool_args: dict[str, Any], ctx: RunContext[Any], tool: ToolsetTool[Any]
     ) -> Any:
-        offered = next(each for each in self.tools if each.name == name)
+        offered = self._by_name.get(name)
+        if offered is None:
+            code = RefusalCode.TOOL_NOT_GRANTED
+            return {"refused": code.value, "reason": str(code.label)}
         if wrong := _wrong_arguments(offered, tool_args):
             return {"refused": "invalid_arguments", "reason": wrong}
-        if offered.acting and self.defer_acting:
-            raise ApprovalRequired(metadata={"reason": "acting"})
         call = Call(
             tool=name,
             args=tool_args,
@@ -75,10 +93,19 @@ class GuardedToolset(AbstractToolset[Any]):
             acting=offered.acting,
             gates=self.gates,
         )
-        outcome = await guarded_call(self.run, offered.intent, call, context=self.context)
+        outcome = await guarded_call(self.run, offered.intent, call, context=self.context, allowance=self.allowance())
         if self.observe is not None:
             self.observe(name, tool_args, outcome)
         return self._told(outcome)
+
+    @cached_property
+    def _by_name(self) -> dict[str, OfferedTool]:
+        return {tool.name: tool for tool in self.tools}
+
+    def _has_to_wait(self, name: str, args: dict[str, Any]) -> bool:
+        """An acting call that a person has to decide; with wrong arguments the model is told first."""
+        offered = self._by_name[name]
+        return self.defer_acting and offered.acting and not _wrong_arguments(offered, args)
 
     def _shown(self, tool: OfferedTool) -> ToolsetTool[Any]:
         definition = ToolDefinition(
@@ -93,7 +120,7 @@ class GuardedToolset(AbstractToolset[Any]):
         """The outcome for the model. Where a person can still say yes, the run is paused instead."""
         match outcome:
             case Done(value=value):
-                return value
+                return _told_of(value)
             case Refused(code=code, reason=reason):
                 return {"refused": code.value, "reason": reason}
             case NeedsApproval(reason=reason, gate=gate):
@@ -103,6 +130,14 @@ class GuardedToolset(AbstractToolset[Any]):
             case Failed(code=code, reason=reason, uncertain=uncertain):
                 return {"failed": code, "reason": reason, "uncertain": uncertain}
         assert_never(outcome)
+
+
+def _told_of(value: Any) -> Any:
+    """The result as the model gets it: whole, or its beginning with a word that there was more."""
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+    if len(text) <= MAX_TOLD_CHARS:
+        return value
+    return {"cut": f"The first {MAX_TOLD_CHARS} of {len(text)} characters.", "beginning": text[:MAX_TOLD_CHARS]}
 
 
 def _wrong_arguments(tool: OfferedTool, args: Mapping[str, Any]) -> str:

@@ -1,4 +1,5 @@
-"""Knowledge in Django admin: collections and their level are edited; documents are looked at, or removed as a whole."""
+"""Knowledge in Django admin: collections and their level are edited; documents are looked at, or removed as a whole.
+Memories are looked at; what is deleted of them, the console deletes by whose they are."""
 
 from __future__ import annotations
 
@@ -8,10 +9,11 @@ from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
+from apps.audit.admin import ReadOnlyAdmin
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.memory import services
-from apps.memory.models import Collection, Document
+from apps.memory.models import Collection, Document, MemoryItem
 from apps.tenants.admin import TenantRowAdmin
 from kernel.tenancy import tenant_scope
 
@@ -53,6 +55,14 @@ class DocumentAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
     def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Document]) -> None:
         for document in queryset:
             self.delete_model(request, document)
+
+
+@admin.register(MemoryItem)
+class MemoryItemAdmin(ReadOnlyAdmin):
+    list_display = ("scope", "memory_type", "tier", "trust", "taint", "source_kind", "created_at", "valid_until")
+    list_filter = ("tier", "trust", "taint", "source_kind")
+    search_fields = ("scope",)
+    exclude = ("embedding", "words")
 
 
 def _actor(request: HttpRequest) -> str:

@@ -11,7 +11,6 @@ from apps.guard.enums import Intent
 from apps.guard.registry import register as register_handler
 from apps.guard.schemas import CallContext, CallFailed, HandlerResult
 from apps.memory import queries
-from kernel.tenancy import in_scope
 
 PASSAGES = 4
 
@@ -26,6 +25,5 @@ async def retrieve_chunks(ctx: CallContext) -> HandlerResult:
     if not isinstance(question, str):
         raise CallFailed("invalid_arguments", "The search needs a text to look for.", effect_free=True)
     levels = tuple(ctx.context.get("levels", ()))
-    vector = await queries.embed_query(question)
-    found = await in_scope(ctx.tenant_id, queries.search, question, vector=vector, levels=levels, k=PASSAGES)
+    found = await queries.find(ctx.tenant_id, question, levels=levels, k=PASSAGES)
     return HandlerResult({"passages": [asdict(passage) for passage in found]})

@@ -1,12 +1,13 @@
-"""What may be recalled? Collections of documents; every version of a document; the chunks of the newest to search in.
+"""What may be recalled? Collections of documents, every version of each and the chunks of the newest; and memories.
 
 Always true of the rows: a version's text never changes (a trigger refuses), so that a citation can be opened for ever;
-chunks exist of a document's newest version only, because they are an index and not a record.
+chunks exist of a document's newest version only. A memory has a scope and keeps it, its taint never drops, what is raw
+stays as it was said, and nothing external is ever trusted (constraints and a trigger).
 """
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 from uuid import UUID
 
 from django.contrib.postgres.fields import ArrayField
@@ -18,6 +19,9 @@ from django.db.models.functions import Now
 from pgvector.django import HnswIndex, VectorField
 
 from apps.memory.embedding import DIMENSIONS
+from apps.memory.enums import SourceKind, Tier, Trust
+from kernel.llm.enums import MemoryType
+from kernel.taint import Taint
 from kernel.tenancy import TenantModel
 
 
@@ -108,4 +112,54 @@ class Chunk(TenantModel):
             models.Index(fields=["tenant", "collection"], name="memory_chunk_by_collection"),
             GinIndex(fields=["words"], name="memory_chunk_words", fastupdate=False),
             HnswIndex(fields=["embedding"], name="memory_chunk_near", opclasses=["vector_cosine_ops"]),
+        ]
+
+
+class MemoryItem(TenantModel):
+    """Something of a conversation, a customer or the company that may be recalled (contract silas 10).
+
+    `scope` says whose it is (`schemas.Scope`); no read goes without one. `reference` says what it came from and is
+    unique in its scope. `links` are `{"to": id, "type": word}`.
+    """
+
+    scope = models.CharField(max_length=140)
+    content = models.TextField()
+    memory_type = models.CharField(max_length=12, choices=[(each.value, each.value) for each in MemoryType])
+    tier = models.CharField(max_length=16, choices=Tier.choices, default=Tier.ACTIVE)
+    trust = models.CharField(max_length=16, choices=Trust.choices, default=Trust.WORKING)
+    taint = models.CharField(max_length=8, choices=[(each.value, each.value) for each in Taint])
+    source_kind = models.CharField(max_length=20, choices=SourceKind.choices)
+    reference = models.CharField(max_length=80)
+    session_id: models.UUIDField[UUID | None, UUID | None] = models.UUIDField(null=True)
+    created_at = models.DateTimeField()
+    updated_at = models.DateTimeField()
+    valid_until = models.DateTimeField(null=True)
+    tags = ArrayField(models.CharField(max_length=60), default=list)
+    entity_refs = ArrayField(models.CharField(max_length=120), default=list)
+    links: models.JSONField[list[Any], list[Any]] = models.JSONField(default=list)
+    embedding = VectorField(dimensions=DIMENSIONS, null=True)
+    words = models.GeneratedField(
+        expression=SearchVector("content", config="english"), output_field=SearchVectorField(), db_persist=True
+    )
+
+    class Meta(TenantModel.Meta):
+        ordering: ClassVar = ["-created_at"]
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["tenant", "scope", "reference"], name="memory_item_once"),
+            models.CheckConstraint(
+                condition=Q(scope__regex=r"^(conversation|customer|tenant):."), name="memory_item_has_scope"
+            ),
+            models.CheckConstraint(condition=~Q(content="") & ~Q(reference=""), name="memory_item_says_something"),
+            models.CheckConstraint(
+                condition=Q(trust=Trust.WORKING) | ~Q(taint=Taint.EXTERNAL.value),
+                name="memory_nothing_external_trusted",
+            ),
+            models.CheckConstraint(
+                condition=~Q(scope__startswith="tenant:") | ~Q(taint=Taint.EXTERNAL.value),
+                name="memory_nothing_external_for_all",
+            ),
+        ]
+        indexes: ClassVar = [
+            models.Index(fields=["tenant", "scope", "tier", "-created_at"], name="memory_item_by_scope"),
+            models.Index(fields=["tenant", "valid_until"], name="memory_item_by_end"),
         ]

@@ -1,28 +1,29 @@
 """What do we know about this question, and what does this citation point at?
 
 Both read inside a tenant scope and see only collections whose level is among the given ones; anything else does not
-exist. Turns embed the question first, outside the scope, then `search` in one round trip. Callers: sessions, widgets,
-console, the guard's handler.
+exist. Callers: sessions, widgets, console, the guard's handler.
 """
 
 from __future__ import annotations
 
-import asyncio
+import re
 from collections.abc import Collection as Words
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 from uuid import UUID
-
-from django.db import connection
 
 from apps.memory import embedding
 from apps.memory.models import DocumentVersion
 from kernel.errors import NotFound
 from kernel.llm.briefing import Passage
-from kernel.tenancy import current_tenant_id
+from kernel.tenancy import current_tenant_id, in_thread, tenant_scope
+from kernel.tenancy.rows import Question, ask
 
 # PostgreSQL's text parser is asked for no more than this of a question.
-_ASKED = 4000
+ASKED = 4000
 _AROUND = 1500
+_PLACE = re.compile(r"([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}):(\d{1,9})-(\d{1,9})")
 
 
 @dataclass(frozen=True)
@@ -40,9 +41,15 @@ class OpenedPassage:
     newest: bool
 
 
-async def embed_query(text: str) -> embedding.Vector | None:
-    """The question's vector for `search`; None when there is nothing in it to look for."""
-    return await asyncio.to_thread(embedding.embed, text)
+async def find(tenant_id: UUID, text: str, *, levels: Words[str], k: int = 6) -> tuple[Passage, ...]:
+    """`search` for async callers: the question is embedded first, in the same thread, outside the scope."""
+    return await in_thread(_find, tenant_id, text, levels, k)
+
+
+def _find(tenant_id: UUID, text: str, levels: Words[str], k: int) -> tuple[Passage, ...]:
+    vector = embedding.embed(text)
+    with tenant_scope(tenant_id):
+        return search(text, vector=vector, levels=levels, k=k)
 
 
 def search(text: str, *, vector: embedding.Vector | None, levels: Words[str], k: int = 6) -> tuple[Passage, ...]:
@@ -50,15 +57,36 @@ def search(text: str, *, vector: embedding.Vector | None, levels: Words[str], k:
     the cosine similarity, 0 to 1: it says how near a passage is, the order says which is best."""
     if vector is None or not levels:
         return ()
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT * FROM memory_search(%s::uuid, %s::text[], %s, %s::vector, %s)",
-            [current_tenant_id(), list(levels), text[:_ASKED].replace("\0", " "), str(vector), k],
-        )
-        return tuple(
-            Passage(str(document), str(version), title, url, start, end, quote, similarity)
-            for document, version, title, url, start, end, quote, similarity in cursor
-        )
+    (found,) = ask(passages_asked(text, vector=vector, levels=levels, k=k))
+    return found
+
+
+def passages_asked(text: str, *, vector: embedding.Vector, levels: Words[str], k: int) -> Question[tuple[Passage, ...]]:
+    """`search` for whoever asks more in the same round trip."""
+    values = [current_tenant_id(), list(levels), text[:ASKED].replace("\0", " "), str(vector), k]
+    return Question("SELECT * FROM memory_search(%s::uuid, %s::text[], %s, %s::vector, %s)", values, _passages)
+
+
+def _passages(rows: list[tuple[Any, ...]]) -> tuple[Passage, ...]:
+    return tuple(
+        Passage(str(document), str(version), title, url, start, end, quote, similarity)
+        for document, version, title, url, start, end, quote, similarity in rows
+    )
+
+
+def quotes(places: Iterable[str]) -> dict[str, tuple[str, str]]:
+    """`{"version:start-end": (title, text)}` of those places that still are: whoever deletes a document deletes its
+    words everywhere. For staff: no level is asked.
+    """
+    wanted = {place: match for place in places if (match := _PLACE.fullmatch(place))}
+    rows = DocumentVersion.objects.filter(id__in={match[1] for match in wanted.values()}).select_related("document")
+    stored = {str(row.id): (row.document.title, row.text.encode()) for row in rows}
+    found = {}
+    for place, match in wanted.items():
+        if match[1] in stored:
+            title, text = stored[match[1]]
+            found[place] = (title, text[int(match[2]) : int(match[3])].decode("utf-8", "replace"))
+    return found
 
 
 def passage(

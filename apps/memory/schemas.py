@@ -1,4 +1,4 @@
-"""What does an ingest tell its caller, file by file and in all?"""
+"""What does an ingest tell its caller, file by file and in all? Whose memory is it, and what is to be kept?"""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from enum import StrEnum
 from pathlib import Path
 from uuid import UUID
 
+from apps.memory.enums import ScopeKind, SourceKind, Tier, Trust
 from apps.memory.parsing import Problem
+from kernel.llm.enums import MemoryType
+from kernel.taint import Taint
 
 
 class Outcome(StrEnum):
@@ -56,3 +59,37 @@ class Sources:
 
 
 Progress = Callable[[FileReport, int], None]
+
+
+@dataclass(frozen=True)
+class Scope:
+    """Whose memory: a conversation's, a verified customer's, the company's. Its text is what the rows carry."""
+
+    kind: ScopeKind
+    id: str
+
+    def __str__(self) -> str:
+        return f"{self.kind.value}:{self.id}"
+
+
+def said_here(session_id: UUID, customer: str = "") -> Scope:
+    """What is said in a conversation; to a verified customer apart, so that nobody after them hears of it."""
+    return Scope(ScopeKind.CONVERSATION, f"{session_id}/{customer}" if customer else str(session_id))
+
+
+@dataclass(frozen=True)
+class Note:
+    """Something to be kept, with where it came from. `reference` is unique in the scope: the same is kept once."""
+
+    scope: Scope
+    content: str
+    source: SourceKind
+    reference: str
+    taint: Taint = Taint.EXTERNAL
+    tier: Tier = Tier.LOW_REINGESTION
+    trust: Trust = Trust.WORKING
+    memory_type: MemoryType = MemoryType.EPISODE
+    session_id: UUID | None = None
+    tags: tuple[str, ...] = ()
+    entity_refs: tuple[str, ...] = ()
+    embedding: list[float] | None = None

@@ -1,12 +1,32 @@
-"""What the database does for the knowledge: the search, its hints, and the refusal to rewrite a version.
+"""What the database does for knowledge and memory: the searches, their hints, and what it refuses to rewrite.
 
-The search is one function, so that it is one round trip and its plans stay with the connection. It fuses two lanes by
+Each search is one function, so that it is one round trip and its plans stay with the connection. They fuse two lanes by
 reciprocal rank (k = 60): the nearest embeddings, and the rows that hold a telling word of the question, one that is not
 common in the visible collections. Up to 2000 chunks are compared exactly; more through the HNSW index, which goes on
-past rows that do not count. It runs with its caller's rights, behind row-level security. Why: docs/knowledge.md.
+past rows that do not count. They run with their caller's rights, behind row-level security. Why: docs/knowledge.md.
 """
 
-SEARCH = """
+# The end of both searches: rows of `near` and `said` (id, words, distance) become `best` (id, distance, score).
+_FUSED = """    ), candidates AS (
+        SELECT DISTINCT ON (id) id, distance,
+                ts_rank(words, v_telling) AS telling, ts_rank(words, v_any) AS spoken
+            FROM (SELECT * FROM near UNION ALL SELECT * FROM said) AS both_lanes
+    ), ranked AS (
+        -- Common words order the nearest rows only where no row has a telling one; else they would drown it.
+        SELECT id, distance,
+                telling > 0 OR (spoken > 0 AND max(telling) OVER () = 0) AS worded,
+                row_number() OVER (ORDER BY distance, id) AS near_rank,
+                row_number() OVER (ORDER BY telling DESC, spoken DESC, distance, id) AS word_rank
+            FROM candidates
+    ), best AS (
+        SELECT id, distance,
+                1.0::float8 / (60 + near_rank)
+                    + CASE WHEN worded THEN 1.0::float8 / (60 + word_rank) ELSE 0 END AS score
+            FROM ranked ORDER BY score DESC, distance, id LIMIT p_k
+"""
+
+SEARCH = (
+    """
 CREATE FUNCTION memory_search(p_tenant uuid, p_levels text[], p_question text, p_vector vector, p_k integer)
 RETURNS TABLE (document_id uuid, version_id uuid, title text, url text, "start" integer, "end" integer, quote text,
                similarity double precision)
@@ -44,23 +64,9 @@ BEGIN
             WHERE (v_indexed OR v_size <= 2000)
                 AND tenant_id = p_tenant AND collection_id = ANY (v_collections) AND words @@ v_telling
             ORDER BY ts_rank(words, v_telling) DESC, id LIMIT 40
-    ), candidates AS (
-        SELECT DISTINCT ON (id) id, distance,
-                ts_rank(words, v_telling) AS telling, ts_rank(words, v_any) AS spoken
-            FROM (SELECT * FROM near UNION ALL SELECT * FROM said) AS both_lanes
-    ), ranked AS (
-        -- Common words order the nearest rows only where no row has a telling one; else they would drown it.
-        SELECT id, distance,
-                telling > 0 OR (spoken > 0 AND max(telling) OVER () = 0) AS worded,
-                row_number() OVER (ORDER BY distance, id) AS near_rank,
-                row_number() OVER (ORDER BY telling DESC, spoken DESC, distance, id) AS word_rank
-            FROM candidates
-    ), best AS (
-        SELECT id, distance,
-                1.0::float8 / (60 + near_rank)
-                    + CASE WHEN worded THEN 1.0::float8 / (60 + word_rank) ELSE 0 END AS score
-            FROM ranked ORDER BY score DESC, distance, id LIMIT p_k
-    )
+"""
+    + _FUSED
+    + """    )
     SELECT version.document_id, version.id, chunk.context::text, document.url::text,
             chunk."start", chunk."end", chunk.text, greatest(0, 1 - best.distance)
         FROM best
@@ -70,6 +76,7 @@ BEGIN
         ORDER BY best.score DESC, best.distance, best.id;
 END $$;
 """
+)
 SEARCH_REVERSE = "DROP FUNCTION memory_search(uuid, text[], text, vector, integer);"
 
 # How many chunks a collection has, and which words more than one in a hundred of them (and more than forty) hold.
@@ -109,4 +116,71 @@ CREATE TRIGGER memory_version_is_kept BEFORE UPDATE ON memory_documentversion
 KEEP_REVERSE = """
 DROP TRIGGER memory_version_is_kept ON memory_documentversion;
 DROP FUNCTION memory_keep_version;
+"""
+
+# Of each scope and tier the newest p_reach items are compared exactly: the scope is the way in, not a filter behind an
+# index over everybody's, and what a question costs does not grow with how much was ever said. p_by is semantic (words
+# or meaning), keyword (words only) or newest (either, newest first; without a question all).
+RECALL = (
+    """
+CREATE FUNCTION memory_recall(p_tenant uuid, p_scopes text[], p_tiers text[], p_question text, p_vector vector,
+                              p_by text, p_k integer, p_reach integer)
+RETURNS TABLE (id uuid, reference text, memory_type text, trust text, taint text, content text,
+               created_at timestamptz, similarity double precision)
+LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+DECLARE
+    v_any tsquery := replace(strip(to_tsvector('english', p_question))::text, ''' ''', ''' | ''')::tsquery;
+    v_telling tsquery := v_any;
+BEGIN
+    RETURN QUERY
+    WITH near AS MATERIALIZED (
+        SELECT item.id, item.words, item.embedding <=> p_vector AS distance
+            FROM unnest(p_scopes) AS mine(scope) CROSS JOIN unnest(p_tiers) AS wanted(tier) CROSS JOIN LATERAL (
+                SELECT id, words, embedding FROM memory_memoryitem
+                    WHERE tenant_id = p_tenant AND memory_memoryitem.scope = mine.scope
+                        AND memory_memoryitem.tier = wanted.tier AND (valid_until IS NULL OR valid_until > now())
+                    ORDER BY memory_memoryitem.created_at DESC LIMIT p_reach
+            ) AS item
+    ), said AS (
+        SELECT * FROM near WHERE false
+"""
+    + _FUSED.replace("LIMIT p_k", "LIMIT CASE WHEN p_by = 'semantic' THEN 4 * p_k END")
+    + """    )
+    SELECT item.id, item.reference::text, item.memory_type::text, item.trust::text, item.taint::text, item.content,
+            item.created_at, coalesce(greatest(0, 1 - best.distance), 0)
+        FROM best JOIN memory_memoryitem AS item ON item.id = best.id
+        WHERE item.words @@ v_any OR (p_by <> 'keyword' AND best.distance < 0.75)
+            OR (p_by = 'newest' AND numnode(v_any) = 0)
+        ORDER BY CASE WHEN p_by = 'newest' THEN item.created_at END DESC, best.score DESC, best.distance, best.id
+        LIMIT p_k;
+END $$;
+"""
+)
+RECALL_REVERSE = "DROP FUNCTION memory_recall(uuid, text[], text[], text, vector, text, integer, integer);"
+
+KEEP_MARKS = """
+CREATE FUNCTION memory_keep_marks() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF (NEW.id, NEW.tenant_id, NEW.scope, NEW.source_kind, NEW.reference, NEW.created_at, NEW.tier)
+            IS DISTINCT FROM
+            (OLD.id, OLD.tenant_id, OLD.scope, OLD.source_kind, OLD.reference, OLD.created_at, OLD.tier)
+    THEN
+        RAISE EXCEPTION 'a memory keeps whose it is and where it came from' USING ERRCODE = 'insufficient_privilege';
+    END IF;
+    IF array_position(ARRAY['owner', 'auth', 'external'], NEW.taint::text)
+            < array_position(ARRAY['owner', 'auth', 'external'], OLD.taint::text) THEN
+        RAISE EXCEPTION 'taint never drops' USING ERRCODE = 'insufficient_privilege';
+    END IF;
+    IF NEW.content <> OLD.content AND (OLD.tier = 'low_reingestion' OR OLD.trust <> 'working') THEN
+        RAISE EXCEPTION 'what was said, or confirmed, does not change' USING ERRCODE = 'insufficient_privilege';
+    END IF;
+    RETURN NEW;
+END $$;
+CREATE TRIGGER memory_marks_are_kept BEFORE UPDATE ON memory_memoryitem
+    FOR EACH ROW EXECUTE FUNCTION memory_keep_marks();
+"""
+KEEP_MARKS_REVERSE = """
+DROP TRIGGER memory_marks_are_kept ON memory_memoryitem;
+DROP FUNCTION memory_keep_marks;
 """

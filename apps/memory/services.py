@@ -22,6 +22,7 @@ from apps.memory import chunks, embedding, parsing, sources
 from apps.memory.models import Chunk, Collection, Document, DocumentVersion
 from apps.memory.parsing import Parsed, ParsedDocument
 from apps.memory.schemas import FileReport, IngestReport, Outcome, Progress
+from apps.memory.signals import document_stored
 from kernel.canonical import sha256_hex
 from kernel.clock import now
 from kernel.errors import NotFound, SilasError
@@ -140,6 +141,8 @@ def _store(tenant: Any, collection_id: UUID, reference: str, document: ParsedDoc
                 subject=f"document:{row.id}",
                 data={"collection": str(collection_id), "version": version.number, "chunks": len(pieces)},
             )
+        if outcome in (Outcome.ADDED, Outcome.UPDATED):
+            document_stored(row.id, collection_id, actor)
     return outcome
 
 

@@ -6,7 +6,7 @@ One controller per turn and per presence, hydrated from the scope's grant: nothi
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Protocol
 
@@ -26,38 +26,81 @@ class Level(Protocol):
 
 @dataclass(frozen=True)
 class Grant:
-    """What the rows say: the level, until when, by which gates, and which of the tenant's customers it hangs on."""
+    """What the rows say: the level, until when, and which of the tenant's customers it hangs on. `verified` are the
+    passed gates, each with the moment at which it counts no longer (a signed identity ends; None: the level's own end
+    decides). At level public, `expires_at` is the end of what is earned by half.
+    """
 
     level: str = PUBLIC
     expires_at: datetime | None = None
-    verified: frozenset[str] = frozenset()
+    verified: Mapping[str, datetime | None] = field(default_factory=dict)
     customer: str = ""
     customer_name: str = ""
 
 
 @dataclass(frozen=True)
 class AccessController:
-    """A grant among the levels of a goal, whose order is from lowest to highest."""
+    """A grant among the levels of a goal or deployment, whose order is from lowest to highest."""
 
     levels: Mapping[str, Level]
     grant: Grant
+    owner_tools: frozenset[str] | None = None
+
+    def for_owner(self, tools: Iterable[str]) -> AccessController:
+        """The controller of a message that an owner signed: levels are for visitors, and bind no owner (spec 5.6).
+        Whose records may be read, and what a person has to approve, stays as it was."""
+        return replace(self, owner_tools=frozenset(tools))
+
+    @property
+    def ends_at(self) -> datetime | None:
+        """When what is allowed now is allowed no longer."""
+        return self.grant.expires_at if self.owner_tools is None else None
 
     def at(self, moment: datetime) -> AccessController:
-        """The controller at `moment`: an expired grant, or one of a level that is gone, is back at public."""
-        known = self.grant.level == PUBLIC or self.grant.level in self.levels
-        expired = self.grant.expires_at is not None and self.grant.expires_at <= moment
-        return self if known and not expired else replace(self, grant=Grant())
+        """The controller at `moment`: a grant that has run out is back at public, and so is one whose level is gone or
+        asks meanwhile for gates that nobody has passed (spec 5.6: a changed goal resets)."""
+        grant = self.grant
+        expired = grant.expires_at is not None and grant.expires_at <= moment
+        return replace(self, grant=Grant()) if expired or not self._is_earned(grant) else self
 
-    def gate_passed(self, gate: str, *, customer: str, customer_name: str, moment: datetime) -> AccessController:
-        """The controller after `gate` passed for `customer`; passing for another customer starts from nothing."""
-        same = self.grant.customer in ("", customer)
-        verified = (self.grant.verified if same else frozenset()) | {gate}
+    def gate_passed(
+        self, gate: str, *, customer: str, customer_name: str, moment: datetime, until: datetime | None = None
+    ) -> AccessController:
+        """The controller after `gate` passed for `customer`, and counts `until` then at the latest.
+
+        Passing for another customer starts from nothing, and so does passing after the grant has run out. For nobody,
+        or with an end that has come, nothing passes; a gate that no level asks for earns nothing.
+        """
+        now = self.at(moment)
+        if not customer or (until is not None and until <= moment):
+            return now
+        kept = now.grant.verified if now.grant.customer == customer else None
+        if not any(gate in level.requires for level in self.levels.values()):
+            return now if kept is not None else replace(now, grant=Grant())
+        still = {name: end for name, end in (kept or {}).items() if end is None or end > moment}
+        verified = {**still, gate: until}
         level = highest_level(self.levels, verified)
+        ends = now._end_of(level, gate, verified, moment)
+        return replace(now, grant=Grant(level, ends, verified, customer, customer_name))
+
+    def _is_earned(self, grant: Grant) -> bool:
+        level = self.levels.get(grant.level)
+        return grant.level == PUBLIC or (level is not None and grant.verified.keys() >= set(level.requires))
+
+    def _end_of(
+        self, level: str, gate: str, verified: Mapping[str, datetime | None], moment: datetime
+    ) -> datetime | None:
+        """The first end of all that the level rests on. Its own seconds are counted anew only by a gate that it asks
+        for; what is earned by half lasts as long as the longest level that it may lead to."""
+        leads_to = [each for each in self.levels.values() if gate in each.requires]
+        rests_on = set(verified) if level == PUBLIC else set(self.levels[level].requires)
         if level == PUBLIC:
-            return replace(self, grant=Grant(verified=verified, customer=customer, customer_name=customer_name))
-        seconds = self.levels[level].expires_after
-        until = None if seconds is None else moment + timedelta(seconds=seconds)
-        return replace(self, grant=Grant(level, until, frozenset(verified), customer, customer_name))
+            own = _latest(_after(moment, each.expires_after) for each in leads_to)
+        elif level == self.grant.level and gate not in rests_on:
+            own = self.grant.expires_at
+        else:
+            own = _after(moment, self.levels[level].expires_after)
+        return _earliest([own, *(verified[name] for name in rests_on)])
 
     @property
     def subject(self) -> str:
@@ -66,12 +109,16 @@ class AccessController:
         return "" if self.grant.level == PUBLIC else self.grant.customer
 
     def allowed_tools(self) -> frozenset[str]:
+        if self.owner_tools is not None:
+            return self.owner_tools
         level = self.levels.get(self.grant.level)
         return frozenset(level.tools) if level else frozenset()
 
     def reached_levels(self) -> tuple[str, ...]:
         """The level and all below it, lowest first: what a collection's minimum level is held against."""
         names = list(self.levels) or [PUBLIC]
+        if self.owner_tools is not None:
+            return tuple(names)
         return tuple(names[: names.index(self.grant.level) + 1]) if self.grant.level in names else (PUBLIC,)
 
     def withholding_level(self, tool: str) -> str | None:
@@ -79,6 +126,20 @@ class AccessController:
         if tool in self.allowed_tools():
             return None
         return next((name for name, level in self.levels.items() if tool in level.tools), None)
+
+
+def _after(moment: datetime, seconds: int | None) -> datetime | None:
+    return None if seconds is None else moment + timedelta(seconds=seconds)
+
+
+def _earliest(ends: Iterable[datetime | None]) -> datetime | None:
+    """None is no end: it comes after all others."""
+    return min((end for end in ends if end is not None), default=None)
+
+
+def _latest(ends: Iterable[datetime | None]) -> datetime | None:
+    listed = list(ends)
+    return None if None in listed else max(end for end in listed if end is not None)
 
 
 def highest_level(levels: Mapping[str, Level], verified: Iterable[str]) -> str:

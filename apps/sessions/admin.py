@@ -1,13 +1,52 @@
-"""Conversations in Django admin, to read: what was said stays as it was said."""
+"""Levels in the administration, to edit; and conversations, to read: what was said stays as it was said."""
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from django.contrib import admin
 
 from apps.audit.admin import ReadOnlyAdmin
-from apps.sessions.models import ChatSession, ChronicleEntry, Turn
+from apps.sessions import policy, rules
+from apps.sessions.models import PUBLIC, AccessLevel, ChatSession, ChronicleEntry, Turn
+from apps.tenants.admin import TenantRowAdmin, TenantRowForm
+from kernel.tenancy import tenant_scope
+
+
+class AccessLevelForm(TenantRowForm):
+    class Meta:
+        help_texts: ClassVar = {
+            "tools": 'What may be called at this level, all of it: ["knowledge_search", "claim_status"]',
+            "requires": 'The gates that all have to be passed: ["identity_verified"]',
+        }
+
+    def clean(self) -> dict[str, Any]:
+        cleaned = super().clean()
+        deployment = cleaned.get("deployment")
+        if deployment is not None and not self.errors:
+            with tenant_scope(deployment.tenant_id):
+                tools, gates = policy.known_tools(deployment), policy.known_gates(deployment)
+            is_public = cleaned["name"] == PUBLIC
+            self._refuse("tools", rules.tools_problem(cleaned["tools"], tools))
+            self._refuse("requires", rules.requires_problem(cleaned["requires"], gates, is_public=is_public))
+            if is_public and cleaned.get("expires_after") is not None:
+                self._refuse("expires_after", "Public does not end.")
+        return cleaned
+
+    def _refuse(self, field: str, problem: str) -> None:
+        if problem:
+            self.add_error(field, problem)
+
+
+@admin.register(AccessLevel)
+class AccessLevelAdmin(TenantRowAdmin):
+    """Levels of a deployment whose goal has none. From the next message on they hold for everybody who writes."""
+
+    form = AccessLevelForm
+    list_display = ("name", "deployment", "order", "requires", "expires_after")
+    list_filter = ("deployment",)
+    list_select_related: ClassVar = ["deployment", "tenant"]
+    fields = ("deployment", "name", "order", "description", "tools", "requires", "expires_after")
 
 
 @admin.register(ChatSession)

@@ -18,9 +18,10 @@ from rest_framework.views import APIView
 from apps.memory import queries as knowledge
 from apps.sessions import flood, policy, tokens
 from apps.sessions.access import AccessController
+from apps.sessions.identity import MAX_TOKEN, start_named
+from apps.sessions.levels import grant_of
 from apps.sessions.queries import session_by_id
 from apps.sessions.services import start_session
-from apps.sessions.steps.opening import grant_of
 from apps.tenants.models import Deployment
 from apps.widgets import rules as sites
 from apps.widgets.queries import open_deployment
@@ -28,20 +29,16 @@ from kernel.clock import now
 from kernel.errors import NotFound, SilasError
 from kernel.tenancy import tenant_scope
 
-_MAX_IDENTITY_TOKEN = 8192
-
 
 class StartRequest(serializers.Serializer[Any]):
     resume_token = serializers.CharField(max_length=128, required=False, allow_blank=True, allow_null=True)
-    identity_token = serializers.CharField(
-        max_length=_MAX_IDENTITY_TOKEN, required=False, allow_blank=True, allow_null=True
-    )
+    identity_token = serializers.CharField(max_length=MAX_TOKEN, required=False, allow_blank=True, allow_null=True)
     locale = serializers.RegexField(r"^[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8}){0,3}$", max_length=20, required=False)
 
 
 class IdentityAnswer(serializers.Serializer[Any]):
     accepted = serializers.BooleanField()
-    reason = serializers.CharField()
+    reason = serializers.CharField(help_text="Why it was not believed (docs/access.md); empty when it was")
 
 
 class StartAnswer(serializers.Serializer[Any]):
@@ -74,9 +71,12 @@ class WidgetSessions(APIView):
         wanted.is_valid(raise_exception=True)
         asked = wanted.validated_data
         counted = flood.count_beginning(deployment.pk, request.META.get("REMOTE_ADDR", ""))
-        started = start_session(
-            deployment, resume_token=asked.get("resume_token") or "", locale=asked.get("locale") or ""
-        )
+        whom = {"resume_token": asked.get("resume_token") or "", "locale": asked.get("locale") or ""}
+        reason, token = "", asked.get("identity_token") or ""
+        if token:
+            started, reason = start_named(deployment, token, **whom)
+        else:
+            started = start_session(deployment, **whom)
         if started.resumed:
             flood.forget_beginning(counted)
         answer: dict[str, Any] = {
@@ -86,8 +86,8 @@ class WidgetSessions(APIView):
             "ws_path": f"/ws/widget/{deployment.public_key}/",
             "expires_in": started.expires_in,
         }
-        if asked.get("identity_token"):
-            answer["identity"] = {"accepted": False, "reason": "identity_key_missing"}
+        if token:
+            answer["identity"] = {"accepted": not reason, "reason": reason}
         return Response(answer, status=status.HTTP_201_CREATED, headers={"Cache-Control": "no-store"})
 
 

@@ -1,4 +1,5 @@
-"""What was said, in which order? The only writer of a conversation's entries; numbers them without gaps.
+"""What was said, in which order? The only writer of a conversation's entries, but for a visitor's messages, which
+`accept_sql` keeps; numbers them without gaps.
 
 Everybody who appends holds the session's row lock (`locks.lock_session`). Entries of one transaction are written
 together just before it commits; the frames go to everybody present after it has.
@@ -21,12 +22,12 @@ from kernel.live import publish_on_commit
 from kernel.taint import Taint
 from kernel.tenancy import gather_for_commit
 
-_MOVED = ("seq", "turns", "preview", "last_sender", "last_active_at")
+_MOVED = ("seq", "turns", "language", "preview", "last_sender", "last_active_at")
 _COLUMNS = tuple(field.attname for field in ChronicleEntry._meta.concrete_fields)
 _WORDS = frozenset({"kind", "sender", "taint"})
 _ROW = f"({', '.join(['%s'] * len(_COLUMNS))})"
 _MOVE = f"UPDATE silas_sessions_chatsession SET {', '.join(f'{name} = %s' for name in _MOVED)} WHERE id = %s"  # noqa: S608  (our own column names)
-_WRITE = f"WITH moved AS ({_MOVE}) INSERT INTO silas_sessions_chronicleentry ({', '.join(_COLUMNS)}) VALUES "  # noqa: S608
+_WRITE = f"WITH moved AS ({_MOVE}) INSERT INTO silas_sessions_chronicleentry ({', '.join(_COLUMNS)}) VALUES "  # noqa: S608  (the same)
 
 
 def append(
@@ -72,9 +73,14 @@ def _write(appended: list[tuple[ChatSession, ChronicleEntry | None]]) -> None:
     for session, entries in by_session.values():
         session.last_active_at = entries[-1].created_at if entries else session.last_active_at
         _execute(session, entries)
-        session_changed(session.pk)
-        for entry in entries:
-            publish_on_commit(rules.group_of(session.pk), {"type": "chat.frame", "frame": rules.frame_of(entry)})
+        announce(session.pk, entries)
+
+
+def announce(session_id: UUID, entries: list[ChronicleEntry]) -> None:
+    """Tell whoever is present what was written, once it is committed."""
+    session_changed(session_id)
+    for entry in entries:
+        publish_on_commit(rules.group_of(session_id), {"type": "chat.frame", "frame": rules.frame_of(entry)})
 
 
 def _execute(session: ChatSession, entries: list[ChronicleEntry]) -> None:

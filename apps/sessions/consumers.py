@@ -11,17 +11,23 @@ import asyncio
 import contextlib
 import json
 import logging
+import math
+from functools import partial
 from typing import Any
 
+from channels.consumer import get_handler_name
 from channels.generic.websocket import AsyncWebsocketConsumer
+from django.conf import settings
 from django.db import Error as DatabaseError
 from pydantic import ValidationError
 
-from apps.sessions import catch_up, presence, rules, runner, services, tokens
+from apps.sessions import attendance, catch_up, limits, pace, presence, rules, runner, services, signing, tokens
+from apps.sessions.pace import Pace
 from apps.sessions.schemas import (
     MAX_FRAME_BYTES,
     VISITOR_FRAME,
     VISITOR_TYPES,
+    Accepted,
     AuthFrame,
     Busy,
     MessageFrame,
@@ -33,7 +39,7 @@ from apps.widgets.queries import open_deployment
 from kernel import live
 from kernel import presence as sockets
 from kernel.errors import SilasError
-from kernel.tenancy import in_scope, in_thread
+from kernel.tenancy import in_scope, in_statement, in_thread
 
 _log = logging.getLogger(__name__)
 
@@ -45,11 +51,17 @@ UNAVAILABLE = "We cannot take messages for a moment. Yours was not stored; it wi
 
 class VisitorConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels has no types
     visitor: tokens.Visitor | None = None
+    bounds: limits.Bounds
     last_seq = 0
     epoch = 0
     _auth_timer: asyncio.TimerHandle | None = None
     _group = ""
     _heard_too_early = False
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._speaking = Pace(settings.VISITOR_BURST, settings.VISITOR_MESSAGES_A_SECOND)
+        self._typing = Pace(pace.TYPING_BURST, pace.TYPING_A_SECOND)
 
     # -- coming and going ------------------------------------------------------------------------------------------
 
@@ -66,6 +78,8 @@ class VisitorConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels
                 live.forget(self._group, self._hear)
             if self._auth_timer:
                 self._auth_timer.cancel()
+            if self.visitor is not None:
+                await asyncio.shield(attendance.stand_up(self.channel_name))
 
     async def connect(self) -> None:
         bearer = next((name for name in self.scope["subprotocols"] if name.startswith("bearer.")), None)
@@ -107,7 +121,14 @@ class VisitorConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels
         except (SilasError, DatabaseError) as error:
             await self.close(FORBIDDEN if isinstance(error, SilasError) else TRY_LATER)
             return
-        self.visitor, self.epoch, self.last_seq = visitor, arrival.epoch, frame.after_seq
+        most = arrival.bounds.sockets
+        if not await attendance.sit_down(visitor, self.channel_name, group=self._group, most=most):
+            wait = attendance.RETRY_SECONDS
+            await self._error("too_many_windows", attendance.CROWDED, retry_after=wait, limit="windows")
+            await self.close(TRY_LATER)
+            return
+        self.bounds = arrival.bounds
+        self.visitor, self.epoch, self.last_seq = visitor, arrival.epoch, arrival.after
         catch_up.entered(self)
         await self._send(arrival.ready)
         for missed in arrival.missed:
@@ -138,29 +159,56 @@ class VisitorConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels
         elif self.visitor is None:
             await self.close(NOT_AUTHENTICATED)
         elif isinstance(frame, MessageFrame):
+            self._keep_pace()
+            await limits.count_message(self.visitor, self.bounds, address=self._address)
             await self._message(frame, self.visitor)
-        elif isinstance(frame, TypingFrame):
+        elif isinstance(frame, TypingFrame) and not self._typing.wait():
             event = {"type": "chat.typing", "sender": "visitor", "from": self.channel_name}
             await live.send(rules.group_of(self.visitor.session_id), event)
 
+    def _keep_pace(self) -> None:
+        """Raises `SilasError("rate_limited")`; nothing is stored, and the client sends it again."""
+        if seconds := self._speaking.wait():
+            extra = {"retry_after": math.ceil(seconds), "limit": "presence"}
+            raise SilasError("rate_limited", limits.TOO_FAST, extra=extra, status=429)
+
+    @property
+    def _address(self) -> str:
+        """Whom the server or the proxy before it says this socket comes from; empty where nobody does."""
+        client = self.scope.get("client")
+        return str(client[0]) if client else ""
+
     async def _message(self, frame: MessageFrame, visitor: tokens.Visitor) -> None:
-        accepted = await in_scope(
-            visitor.tenant_id, services.accept_message, visitor.session_id, text=frame.text, client_id=frame.client_id
-        )
+        accepted = await self._stored(frame, visitor)
         if isinstance(accepted, Busy):
-            message = "Several of your messages still wait for an answer."
-            await self._error("busy_retry", message, retry_after=accepted.retry_after, **_named(frame))
+            await self._error("busy_retry", accepted.said, retry_after=accepted.retry_after, **_named(frame))
             return
         await self._send({"type": "ack", "client_id": frame.client_id, "seq": accepted.seq})
-        if accepted.wakes_bot:
+        if not accepted.repeated:
             runner.wake(visitor.tenant_id, visitor.session_id)
+
+    async def _stored(self, frame: MessageFrame, visitor: tokens.Visitor) -> Accepted | Busy:
+        """In one statement; a message that bears a signature asks more first."""
+        if frame.signed is None:
+            accept = partial(services.accept_message, visitor.session_id)
+            return await in_statement(
+                visitor.tenant_id, accept, text=frame.text, client_id=frame.client_id, bounds=self.bounds
+            )
+        where = visitor.deployment_key
+        signed = partial(signing.accept_signed, visitor.session_id, signed=frame.signed, deployment=where)
+        return await in_scope(visitor.tenant_id, signed, text=frame.text, client_id=frame.client_id, bounds=self.bounds)
 
     # -- to the visitor --------------------------------------------------------------------------------------------
 
     async def dispatch(self, message: dict[str, Any]) -> None:
-        """What this process sent came by `_hear` already, without the way over Redis."""
-        if not live.is_ours(message):
-            await super().dispatch(message)
+        """What this process sent came by `_hear` already, without the way over Redis. Channels would look for unused
+        database connections in a thread before each message; ours go back to their pool with each step.
+        """
+        for event in live.heard(message, attending=True):
+            handle = getattr(self, get_handler_name(event), None)
+            if handle is None:
+                raise ValueError(f"no handler for {event['type']}")
+            await handle(event)
 
     async def _hear(self, event: dict[str, Any]) -> None:
         if self.visitor is None:

@@ -1,7 +1,8 @@
 """How does a turn ask a model? Between the guard's two halves: admitted before, settled with what it really cost.
 
 A free model's first run is admitted in the turn's opening transaction, a priced one's when its briefing is known; all
-are settled in the closing one. A reached budget sends the conversation to `builtin:grounded` rather than to silence.
+are settled in the closing one. A reached budget, or too many runs within a minute, sends the conversation to
+`builtin:grounded` rather than to silence.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Any, TypeVar
 from apps.guard import services as guard
 from apps.guard.enums import Intent, RefusalCode
 from apps.guard.schemas import Admitted, Call, NeedsApproval, Refused
+from apps.sessions import limits
 from apps.sessions.state import ModelCharge, Stop, TurnState
 from kernel.llm import pricing
 from kernel.llm.agents import AgentRun
@@ -23,6 +25,7 @@ from kernel.tenancy import in_scope
 Output = TypeVar("Output")
 Ask = Callable[[str], Awaitable[AgentRun[Output]]]
 
+TOO_OFTEN = "asked_too_often"
 STOPPED = "This conversation has been stopped by a person. A colleague will look at it."
 _WITHOUT_MODEL = frozenset(
     {
@@ -43,7 +46,7 @@ def model_of(state: TurnState, role: Role) -> str:
 def admit_free(state: TurnState) -> None:
     """Inside the opening transaction: admit the proxy's run when its model costs nothing."""
     model = model_of(state, Role.PROXY)
-    if pricing.price(model, input_tokens=1, output_tokens=1) == 0:
+    if pricing.is_free(model):
         call = Call(tool=Role.PROXY.value, model=model, estimate=pricing.ZERO, patience_seconds=MODEL_PATIENCE_SECONDS)
         state.admitted = guard.admit(state.run, Intent.CONVERSE, call)
 
@@ -51,6 +54,8 @@ def admit_free(state: TurnState) -> None:
 async def converse(state: TurnState, role: Role, briefing: Briefing, ask: Ask[Output]) -> AgentRun[Output] | Stop:
     """One model run for this turn. Raises what the run raises; then its reservation is charged as an error."""
     model = model_of(state, role)
+    if not await limits.may_ask(state.tenant_id, state.session.pk, model):
+        state.fell_back, model = TOO_OFTEN, GROUNDED
     admitted = await _admitted(state, role, model, briefing)
     if isinstance(admitted, Refused) and admitted.code in _WITHOUT_MODEL and model != GROUNDED:
         state.fell_back, model = admitted.code.value, GROUNDED
@@ -64,13 +69,11 @@ async def _run(state: TurnState, admitted: Admitted, model: str, ask: Ask[Output
     try:
         answered = await ask(model)
     except BaseException as error:
-        state.charges.append(ModelCharge(admitted, cost=None, failed=type(error).__name__[:60]))
+        state.charges.append(ModelCharge(admitted, failed=type(error).__name__[:60]))
         raise
-    usage = answered.usage
-    cost = pricing.price(model, input_tokens=usage.input_tokens, output_tokens=usage.output_tokens)
-    cost = None if usage.unmeasured else cost
-    state.charges.append(ModelCharge(admitted, cost, usage.input_tokens, usage.output_tokens))
+    state.charges.append(ModelCharge(admitted, answered.usage))
     state.model_name = answered.answered_by
+    state.prompts += (answered.prompt,) if answered.prompt else ()
     if answered.fell_back:
         state.fell_back = answered.reason or "provider_failed"
     return answered
@@ -80,22 +83,19 @@ def settle(state: TurnState) -> None:
     """Inside the turn's last transaction: charge every model run; one that was never begun costs nothing."""
     if isinstance(state.admitted, Admitted):
         guard.settle(state.admitted, cost=pricing.ZERO, failed="not_begun")
-    for charge in state.charges:
-        guard.settle(
-            charge.admitted,
-            cost=charge.cost,
-            input_tokens=charge.input_tokens,
-            output_tokens=charge.output_tokens,
-            failed=charge.failed,
-        )
+    for ended in state.charges:
+        if ended.usage is None:
+            guard.settle(ended.admitted, cost=None, failed=ended.failed)
+        else:
+            guard.charge(ended.admitted, ended.usage, failed=ended.failed)
 
 
 async def _admitted(state: TurnState, role: Role, model: str, briefing: Briefing) -> Admitted | Refused | NeedsApproval:
     if role is Role.PROXY and state.admitted is not None:
         admitted, state.admitted = state.admitted, None
         return admitted
-    estimate = pricing.estimate(model, briefing)
-    call = Call(tool=role.value, model=model, estimate=estimate, patience_seconds=MODEL_PATIENCE_SECONDS)
+    forecast = pricing.forecast(briefing)
+    call = Call(tool=role.value, model=model, forecast=forecast, patience_seconds=MODEL_PATIENCE_SECONDS)
     return await in_scope(state.tenant_id, guard.admit, state.run, Intent.CONVERSE, call)
 
 

@@ -24,9 +24,9 @@ MAX_BEGINNINGS = 120
 
 def count_beginning(deployment_id: UUID, address: str) -> tuple[Limit, ...]:
     """Count one; returns what to give to `forget_beginning`. Raises 429 `rate_limited` with `retry_after`."""
-    if _is_ours(address):
+    if is_ours(address):
         return ()
-    limit = Limit(f"begin:{deployment_id}:{sha256_hex(address)[:32]}", MAX_BEGINNINGS, WINDOW_SECONDS)
+    limit = Limit(f"begin:{deployment_id}:{name_of(address)}", MAX_BEGINNINGS, WINDOW_SECONDS)
     try:
         used_up = throttle.begin([limit])
     except Exception as error:  # noqa: BLE001 (whatever the cache raises)
@@ -46,8 +46,20 @@ def forget_beginning(counted: tuple[Limit, ...]) -> None:
         _log.warning("beginning_kept error=%s", type(error).__name__)
 
 
-def _is_ours(address: str) -> bool:
+def is_ours(address: str) -> bool:
+    """Whether nobody else can be behind it."""
     try:
         return ipaddress.ip_address(address).is_loopback
     except ValueError:
         return not address
+
+
+def name_of(address: str) -> str:
+    """What an address is counted as: a hash, and of IPv6 only the network, because one household has them all."""
+    try:
+        known = ipaddress.ip_address(address)
+    except ValueError:
+        return sha256_hex(address)[:32]
+    known = getattr(known, "ipv4_mapped", None) or known
+    network = known if known.version == 4 else ipaddress.ip_network((known, 64), strict=False)
+    return sha256_hex(str(network))[:32]

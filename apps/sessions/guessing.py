@@ -2,7 +2,8 @@
 
 Beyond a limit no identity check runs, the visitor is told to wait and a person is asked for. Without the counts (Redis
 away) none runs either: nobody gets a level that way, and the turn goes on. A name is kept as a hash, for a day at most.
-Called by the input gates only.
+Called by the input gates, and by `identity` for what a site signs: there is nothing to guess about a signature, so that
+its tries count for the conversation only.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
+from uuid import UUID
 
 from django.core.cache import cache
 
@@ -48,6 +50,24 @@ class Guess:
     stop: Stop | None = None
 
 
+# Why a signed identity was not looked at, and what the audit log calls that.
+NOT_CHECKED = {"identity_throttled": "signed", "identity_unavailable": "unavailable"}
+
+
+def count_signed(tenant_id: UUID, session_id: UUID | None) -> tuple[Limit, ...] | str:
+    """Count one signed identity that is presented in this conversation, together with what was claimed there; give it
+    to `take_back` if it was good. A code instead where it must not be looked at. A conversation that has not begun has
+    no count: how many may begin is bounded by `flood`."""
+    if session_id is None:
+        return ()
+    limit = _of_conversation(tenant_id, session_id)
+    try:
+        return (limit,) if throttle.begin([limit]) is None else "identity_throttled"
+    except Exception as error:  # noqa: BLE001 (whatever the cache raises: what cannot be counted is not checked)
+        _log.warning("identity_not_counted session=%s error=%s", session_id, type(error).__name__)
+        return "identity_unavailable"
+
+
 async def begin(state: TurnState, context: Mapping[str, Any]) -> Guess:
     """Count the claim that the message makes, if it makes one."""
     gates = (gate for gate in state.policy.gates if gate.on == GateTrigger.EVERY_USER_MESSAGE)
@@ -58,7 +78,7 @@ async def begin(state: TurnState, context: Mapping[str, Any]) -> Guess:
 async def passed(guess: Guess) -> None:
     """It was no guess: it does not count."""
     if guess.counted:
-        await asyncio.to_thread(_forgiven, guess)
+        await asyncio.to_thread(take_back, guess.counted)
 
 
 def _counted(state: TurnState, claims: Mapping[str, Claim]) -> Guess:
@@ -78,9 +98,9 @@ def _counted(state: TurnState, claims: Mapping[str, Claim]) -> Guess:
     return _held(state, gates, by=by, stop=Stop("identity:throttled", WAIT, wants_person=True))
 
 
-def _forgiven(guess: Guess) -> None:
+def take_back(counted: tuple[Limit, ...]) -> None:
     try:
-        throttle.take_back(guess.counted)
+        throttle.take_back(counted)
     except Exception as error:  # noqa: BLE001 (the cache is away; the check has passed all the same)
         _log.warning("identity_count_kept error=%s", type(error).__name__)
 
@@ -92,12 +112,16 @@ def _held(state: TurnState, gates: frozenset[str], *, by: str, stop: Stop) -> Gu
 
 def _limits(state: TurnState, claims: tuple[Claim, ...]) -> tuple[Limit, ...]:
     """The conversation's first: a conversation that is used up can use up nobody's name any more."""
-    conversation = Limit(f"identity:{state.tenant_id}:session:{state.session.pk}", MAX_PER_CONVERSATION, WINDOW_SECONDS)
+    conversation = _of_conversation(state.tenant_id, state.session.pk)
     names = dict.fromkeys(sha256_hex(f"{state.tenant_id}\n{claim.likeness}")[:32] for claim in claims)
     keys = [f"identity:{state.tenant_id}:name:{name}" for name in names]
     soon = [Limit(key, MAX_PER_NAME, WINDOW_SECONDS) for key in keys]
     daily = [Limit(f"{key}:day", MAX_PER_NAME_A_DAY, DAY_SECONDS) for key in keys]
     return (conversation, *soon, *daily)
+
+
+def _of_conversation(tenant_id: UUID, session_id: UUID) -> Limit:
+    return Limit(f"identity:{tenant_id}:session:{session_id}", MAX_PER_CONVERSATION, WINDOW_SECONDS)
 
 
 def _key_of_message(state: TurnState) -> str:

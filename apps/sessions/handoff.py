@@ -6,9 +6,13 @@ very transaction that would record its message, and drops it. Called by the cons
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from apps.approvals.enums import Pace, Withdrawal
+from apps.approvals.kinds import of_pace
+from apps.approvals.services import withdraw_of_session
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.sessions import chronicle
@@ -16,18 +20,32 @@ from apps.sessions.enums import EntryKind, Owner, Sender
 from apps.sessions.locks import lock_session
 from apps.sessions.models import ChatSession, ChronicleEntry
 from apps.tenants.enums import Role
+from apps.tenants.hours import is_open, next_opening
+from apps.tenants.models import Deployment
 from apps.tenants.queries import require_role
 from kernel.clock import now
 from kernel.errors import SilasError
+from kernel.llm.grounded import languages
 from kernel.taint import Taint
+from kernel.zones import known
 
 ANSWERING_ROLES = (Role.OWNER, Role.APPROVER, Role.AGENT)
 MAX_REPLY = 4000
+CLOSED = "Nobody of our team is here at the moment. What you write is kept, and you get an answer here."
+BACK = "Somebody is back on {day} at {time} ({zone})."
+# Why a person is wanted, where no gate said so: the visitor asked, an answer failed, work did not get done.
+ASKED, UNANSWERED, WORK = "asked", "unanswered", "work"
 
 
 def take_over(session_id: UUID, user: Any) -> ChatSession:
-    """From this commit on the bot says nothing more here. Raises 409 `owned_by_other` when a colleague answers."""
+    """From this commit on the bot says nothing more here. Raises 409 `owned_by_other` when a colleague answers.
+
+    What a running turn asks ends with it. What was promised to the visitor goes on, whoever answers: it is for them, or
+    for staff, to call it off. Lock order: cards, then the conversation.
+    """
     require_role(user, ANSWERING_ROLES)
+    asked_by_turn = of_pace(Pace.GATE)
+    withdraw_of_session(session_id, reason=Withdrawal.HANDOFF, actor=f"user:{user.pk}", kinds=asked_by_turn)
     session = lock_session(session_id)
     if session.owner == Owner.HUMAN:
         _require_mine(session, user)
@@ -47,6 +65,8 @@ def hand_back(session_id: UUID, user: Any) -> ChatSession:
         return session
     _require_mine(session, user)
     _change_owner(session, Owner.BOT, None)
+    session.wanted_queue = session.wanted_because = ""
+    session.save(update_fields=["wanted_queue", "wanted_because"])
     record(AuditEvent.HANDED_BACK, actor=f"user:{user.pk}", subject=f"session:{session.pk}")
     return session
 
@@ -74,12 +94,35 @@ def reply(session_id: UUID, user: Any, text: str) -> ChronicleEntry:
     return entry
 
 
-def want_person(session: ChatSession) -> None:
-    """Note on the locked `session` that the visitor waits for a person; staff see it in their list."""
-    if session.wanted_person_at is None and session.owner == Owner.BOT:
-        session.wanted_person_at = now()
-        session.save(update_fields=["wanted_person_at"])
-        record(AuditEvent.PERSON_WANTED, actor="visitor", subject=f"session:{session.pk}")
+def want_person(session: ChatSession, *, queue: str = "", because: str = "", language: str = "") -> None:
+    """Note on the locked `session` that the visitor waits for a person, in the named `queue` if there is one; staff see
+    both in their list. Who waits already keeps their place; a queue's name is added to it. `because`: a short code;
+    `language`: what the visitor writes, else what their browser says."""
+    waited = session.wanted_person_at is not None
+    if session.owner != Owner.BOT or (waited and queue in ("", session.wanted_queue)):
+        return
+    session.wanted_person_at = session.wanted_person_at or now()
+    session.wanted_queue, session.wanted_because = queue[:80] or session.wanted_queue, because[:80]
+    session.save(update_fields=["wanted_person_at", "wanted_queue", "wanted_because"])
+    data = {name: value for name, value in (("queue", session.wanted_queue), ("because", because)) if value}
+    record(AuditEvent.PERSON_WANTED, actor="visitor", subject=f"session:{session.pk}", data=data)
+    if not waited and (closed := after_hours(session.deployment, now(), language=language or session.locale[:2])):
+        chronicle.append(session, kind=EntryKind.MESSAGE, sender=Sender.BOT, text=closed, taint=Taint.AUTH)
+
+
+def after_hours(deployment: Deployment, moment: datetime, *, language: str = "") -> str:
+    """What somebody reads who waits for a person while nobody is there; "" where somebody is."""
+    zone = known(deployment.timezone, deployment.tenant.timezone)
+    if is_open(deployment.opening_hours, zone=zone, moment=moment):
+        return ""
+    opens = next_opening(deployment.opening_hours, zone=zone, moment=moment)
+    told = deployment.after_hours or languages.said(CLOSED, language)
+    return f"{told} {_back(opens, language)}" if opens else told
+
+
+def _back(opens: datetime, language: str) -> str:
+    day = languages.said(f"{opens:%A}", language)
+    return languages.said(BACK, language).format(day=day, time=f"{opens:%H:%M}", zone=opens.tzinfo)
 
 
 def _require_mine(session: ChatSession, user: Any) -> None:

@@ -8,7 +8,7 @@ began in.
 from __future__ import annotations
 
 from datetime import datetime
-from typing import ClassVar
+from typing import Any, ClassVar
 from uuid import UUID
 
 from django.conf import settings
@@ -22,16 +22,50 @@ from kernel.tenancy import TenantModel
 PUBLIC = "public"
 
 
+class AccessLevel(TenantModel):
+    """What a visitor of a deployment reaches at one level, where the active goal has no levels of its own (spec 5.6).
+    `public` needs nothing; every other level needs gates, and the later one in order is the higher."""
+
+    deployment = models.ForeignKey("tenants.Deployment", on_delete=models.CASCADE, related_name="+")
+    name = models.SlugField(max_length=40)
+    order = models.PositiveSmallIntegerField(default=0, help_text="The higher of two has the larger number")
+    description = models.CharField(max_length=200, blank=True)
+    tools: models.JSONField[list[str], list[str]] = models.JSONField(default=list, blank=True)
+    requires: models.JSONField[list[str], list[str]] = models.JSONField(default=list, blank=True)
+    expires_after = models.PositiveIntegerField(
+        "ends after", null=True, blank=True, help_text="Seconds; empty: with the conversation"
+    )
+
+    class Meta(TenantModel.Meta):
+        ordering: ClassVar = ["deployment", "order"]
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["deployment", "name"], name="access_level_once"),
+            models.UniqueConstraint(fields=["deployment", "order"], name="access_level_in_order"),
+            models.CheckConstraint(
+                condition=Q(name=PUBLIC, requires=[], expires_after=None) | (~Q(name=PUBLIC) & ~Q(requires=[])),
+                name="access_level_is_earned",
+            ),
+            models.CheckConstraint(condition=~Q(expires_after=0), name="access_level_lasts"),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+
 class ChatSession(TenantModel):
     """A visitor's conversation with one deployment."""
 
     deployment = models.ForeignKey("tenants.Deployment", on_delete=models.PROTECT, related_name="+")
     resume_hash = models.CharField(max_length=64, unique=True)
     locale = models.CharField(max_length=20, blank=True)
+    # What the visitor wrote last, as far as a turn could tell; what is told about their work follows it.
+    language = models.CharField(max_length=5, blank=True)
     owner = models.CharField(max_length=8, choices=Owner.choices, default=Owner.BOT)
     owner_epoch = models.PositiveIntegerField(default=0)
     owner_user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+")
     wanted_person_at: models.DateTimeField[datetime | None, datetime | None] = models.DateTimeField(null=True)
+    wanted_queue = models.CharField(max_length=80, blank=True)
+    wanted_because = models.CharField(max_length=80, blank=True)
     seq = models.PositiveBigIntegerField(default=0)
     turns = models.PositiveIntegerField(default=0)
     run_id: models.UUIDField[UUID | None, UUID | None] = models.UUIDField(null=True)
@@ -39,19 +73,30 @@ class ChatSession(TenantModel):
     last_sender = models.CharField(max_length=8, choices=Sender.choices, blank=True)
     created_at = models.DateTimeField()
     last_active_at = models.DateTimeField()
+    # What its windows are laid out by (`apps.sessions.focus`).
+    focus: models.JSONField[dict[str, Any], dict[str, Any]] = models.JSONField(default=dict)
 
     # The access grant (spec 5.6). `customer` is the tenant's own id of whoever was verified; the level hangs on it.
+    # `verified_gates` says by gate when it counts no longer (null: with the level). `last_customer` stays when the
+    # level has ended: nobody else whom a page names is shown this conversation.
     level = models.CharField(max_length=40, default=PUBLIC)
     level_expires_at: models.DateTimeField[datetime | None, datetime | None] = models.DateTimeField(null=True)
-    verified_gates = models.JSONField(default=list)
+    verified_gates = models.JSONField(default=dict)
     customer = models.CharField(max_length=80, blank=True)
     customer_name = models.CharField(max_length=120, blank=True)
+    last_customer = models.CharField(max_length=80, blank=True)
 
     class Meta(TenantModel.Meta):
         indexes: ClassVar = [models.Index(fields=["tenant", "-last_active_at"], name="session_by_activity")]
         constraints: ClassVar = [
             models.CheckConstraint(condition=Q(level=PUBLIC) | ~Q(customer=""), name="session_level_needs_customer")
         ]
+
+    @property
+    def whose(self) -> str:
+        """The customer whose conversation this is, or was last; "" when nobody ever was: who passed one of two gates
+        is nobody yet."""
+        return self.last_customer if self.level == PUBLIC else self.customer
 
     @property
     def visitor_name(self) -> str:
@@ -74,6 +119,7 @@ class ChronicleEntry(TenantModel):
     created_at = models.DateTimeField()
 
     class Meta(TenantModel.Meta):
+        verbose_name_plural = "chronicle entries"
         ordering: ClassVar = ["session", "seq"]
         constraints: ClassVar = [
             models.UniqueConstraint(fields=["session", "seq"], name="chronicle_seq_once"),
@@ -81,6 +127,19 @@ class ChronicleEntry(TenantModel):
                 fields=["session", "client_id"], condition=~Q(client_id=""), name="chronicle_client_id_once"
             ),
         ]
+
+
+class MessageNonce(TenantModel):
+    """A signed message that was stored, by its nonce: the next one with it is a replay. Kept for as long as its
+    signature could be fresh, and a while."""
+
+    key_id = models.CharField(max_length=60)
+    nonce = models.CharField(max_length=64)
+    seen_at = models.DateTimeField()
+
+    class Meta(TenantModel.Meta):
+        constraints: ClassVar = [models.UniqueConstraint(fields=["tenant", "key_id", "nonce"], name="nonce_seen_once")]
+        indexes: ClassVar = [models.Index(fields=["tenant", "seen_at"], name="nonce_by_age")]
 
 
 class Turn(TenantModel):
@@ -94,8 +153,12 @@ class Turn(TenantModel):
     status = models.CharField(max_length=8, choices=TurnStatus.choices, default=TurnStatus.RUNNING)
     reason = models.CharField(max_length=80, blank=True)
     model_name = models.CharField(max_length=120, blank=True)
+    # What the model saw, zone by zone, and what was left out: ids, counts and reasons (`Window.record`), never text.
+    context: models.JSONField[dict[str, Any] | None, dict[str, Any] | None] = models.JSONField(null=True)
+    # What models read of the message, now and later, where a gate reworded it; None where it stands as written.
+    read_as: models.TextField[str | None, str | None] = models.TextField(null=True)
     started_at = models.DateTimeField()
     finished_at: models.DateTimeField[datetime | None, datetime | None] = models.DateTimeField(null=True)
 
     class Meta(TenantModel.Meta):
-        indexes: ClassVar = [models.Index(fields=["session", "-number"], name="turn_by_session")]
+        indexes: ClassVar = [models.Index(fields=["session", "message_seq"], name="turn_by_message")]

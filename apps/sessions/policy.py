@@ -1,39 +1,106 @@
 """Which policy does a turn run under? Read once when it begins, frozen until it ends (spec 5.1 step 0).
 
-System gates (rows) come before the active goal's; levels and escalations are the goal's. Without a goal there is one
-level, `public`, that reaches knowledge only.
+System gates (rows) come before the active goal's. Levels are the goal's own; of a goal without any, the deployment's
+rows; without these there is one, `public`, that reaches knowledge only. Escalations are the goal's.
 """
 
 from __future__ import annotations
 
+import functools
+import json
 from collections.abc import Mapping
+from contextlib import suppress
+from typing import TypeVar
 
-from apps.gates.enums import GateProvider
+from pydantic import ValidationError
+
+from apps.gates.enums import GateProvider, GateTrigger
 from apps.gates.providers import claim_for, needs_claim
-from apps.gates.queries import active_gates
+from apps.gates.queries import gates_asked
 from apps.gates.schemas import AccessLevel, GateSpec
 from apps.sessions.access import PUBLIC
 from apps.sessions.state import Policy
 from apps.skills import queries as skills
 from apps.tenants.models import Deployment
-from apps.work.queries import active_goal_spec
+from apps.tenants.queries import signed_gates
+from apps.work.queries import goal_asked
+from apps.work.schemas import WorkItemSpec
 from kernel.sandbox.spec import Mount
+from kernel.tenancy import current_tenant_id
+from kernel.tenancy.rows import Question, ask
+
+A = TypeVar("A")
 
 KNOWLEDGE_TOOL = "knowledge_search"
 _BARE_LEVELS = {PUBLIC: AccessLevel(tools=[KNOWLEDGE_TOOL])}
 
 
+_LEVELS = """
+    SELECT row_to_json(level)::text FROM (
+        SELECT name, description, tools, requires, expires_after FROM silas_sessions_accesslevel
+        WHERE tenant_id = %s AND deployment_id = %s ORDER BY name <> 'public', "order"
+    ) level
+"""
+
+
 def load(deployment: Deployment) -> Policy:
     """Inside the tenant's scope."""
-    goal = active_goal_spec(deployment)
-    system = active_gates(deployment.pk)
+    return _policy(*ask(goal_asked(deployment), gates_asked(deployment.pk), levels_asked(deployment)))
+
+
+def load_and_ask(deployment: Deployment, asked: Question[A]) -> tuple[Policy, A]:
+    """`load`, and the answer to what else is `asked` in the same round trip."""
+    goal, system, levels, answer = ask(
+        goal_asked(deployment), gates_asked(deployment.pk), levels_asked(deployment), asked
+    )
+    return _policy(goal, system, levels), answer
+
+
+def goal_gates(deployment: Deployment) -> tuple[GateSpec, ...]:
+    """The gates of its active goal, which come after those of rows. Inside the tenant's scope."""
+    (goal,) = ask(goal_asked(deployment))
+    return tuple(goal.gates) if goal else ()
+
+
+def levels_asked(deployment: Deployment) -> Question[Mapping[str, AccessLevel]]:
+    """The deployment's own levels, lowest first; `public` is always there."""
+    return Question(
+        _LEVELS, [current_tenant_id(), deployment.pk], lambda rows: _levels(tuple(text for (text,) in rows))
+    )
+
+
+@functools.lru_cache(maxsize=256)
+def _levels(rows: tuple[str, ...]) -> Mapping[str, AccessLevel]:
+    """Made once for each state the rows ever had. A row that is no level opens nothing: it is left out."""
+    levels = dict(_BARE_LEVELS)
+    for row in rows:
+        values = json.loads(row)
+        name = values.pop("name")
+        with suppress(ValidationError):
+            levels[name] = AccessLevel.model_validate(values)
+    return levels
+
+
+def _policy(goal: WorkItemSpec | None, system: tuple[GateSpec, ...], levels: Mapping[str, AccessLevel]) -> Policy:
     return Policy(
         gates=(*system, *(goal.gates if goal else ())),
-        levels=(goal.access_levels if goal else {}) or _BARE_LEVELS,
+        levels=(goal.access_levels if goal else {}) or levels,
         escalations=goal.escalation if goal else {},
         skills=tuple(goal.skills) if goal else (),
         tools=skills.tools_for(goal.skills) if goal else (),
     )
+
+
+def known_tools(deployment: Deployment) -> frozenset[str]:
+    """What a level of the deployment may name: its goal's tools, and the search in documents."""
+    return frozenset(tool.name for tool in load(deployment).tools) | {KNOWLEDGE_TOOL}
+
+
+def known_gates(deployment: Deployment) -> frozenset[str]:
+    """What a level of the deployment may ask for: gates that look at what a visitor writes, its own and its goal's, and
+    those that a site's key passes."""
+    gates = (gate.name for gate in load(deployment).gates if gate.on == GateTrigger.EVERY_USER_MESSAGE)
+    return frozenset(gates) | signed_gates(deployment.pk)
 
 
 def level_gates(policy: Policy) -> frozenset[str]:
@@ -45,6 +112,11 @@ def scripts_due(policy: Policy, trigger: str, context: Mapping[str, object]) -> 
     """The script gates of `trigger` that will really run: an identity check without a claim does not."""
     scripts = (gate for gate in policy.gates if gate.on == trigger and gate.provider == GateProvider.SCRIPT)
     return tuple(gate for gate in scripts if not needs_claim(gate) or claim_for(gate, context) is not None)
+
+
+def asks_models(policy: Policy, trigger: str) -> bool:
+    """Whether a gate of `trigger` waits for a model."""
+    return any(gate.on == trigger and gate.provider == GateProvider.LLM for gate in policy.gates)
 
 
 def gate_files(

@@ -7,6 +7,7 @@ from typing import Any
 from uuid import UUID
 
 from apps.sessions import queries, rules
+from apps.sessions.limits import Bounds, bounds
 from apps.sessions.models import PUBLIC, ChatSession
 from apps.sessions.tokens import Visitor
 from kernel.clock import now
@@ -15,11 +16,14 @@ from kernel.errors import SilasError
 
 @dataclass(frozen=True)
 class Arrival:
-    """The `ready` frame, the missed frames in order, and the epoch that live deltas are held against."""
+    """The `ready` frame, the missed frames in order, after which `seq` they begin, the epoch that live deltas are
+    held against, and how much may be sent."""
 
     ready: dict[str, Any]
     missed: list[dict[str, Any]]
+    after: int
     epoch: int
+    bounds: Bounds
 
 
 def arrive(visitor: Visitor, after_seq: int) -> Arrival:
@@ -27,7 +31,9 @@ def arrive(visitor: Visitor, after_seq: int) -> Arrival:
     session = queries.session_by_id(visitor.session_id)
     if not session.deployment.enabled or session.deployment.public_key != visitor.deployment_key:
         raise SilasError("forbidden", "This conversation is not available here.", status=403)
-    return Arrival(_ready(session), missed(session.pk, after_seq), session.owner_epoch)
+    # Who has seen more than there is means another conversation, which this one has taken the place of.
+    after = after_seq if after_seq <= session.seq else 0
+    return Arrival(_ready(session), missed(session.pk, after), after, session.owner_epoch, bounds())
 
 
 def missed(session_id: UUID, after_seq: int) -> list[dict[str, Any]]:
@@ -42,7 +48,8 @@ def missed(session_id: UUID, after_seq: int) -> list[dict[str, Any]]:
 def _ready(session: ChatSession) -> dict[str, Any]:
     deployment = session.deployment
     live = session.level_expires_at is None or session.level_expires_at > now()
-    expiry = {"expires_at": session.level_expires_at.isoformat()} if live and session.level_expires_at else {}
+    ends = session.level_expires_at if live and session.level != PUBLIC else None
+    expiry = {"expires_at": ends.isoformat()} if ends else {}
     person = session.owner_user.display_name if session.owner_user else ""
     return {
         "type": "ready",

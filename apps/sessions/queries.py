@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from django.db import connection
 from django.db.models import Q, QuerySet
 
 from apps.sessions.enums import Owner
@@ -14,7 +13,7 @@ from apps.sessions.models import ChatSession, ChronicleEntry
 from apps.tenants.models import Deployment
 from kernel.errors import NotFound
 from kernel.tenancy import current_tenant_id
-from kernel.tenancy.rows import Rows
+from kernel.tenancy.rows import Question, Rows, ask
 
 TABS = ("mine", "bot", "unassigned", "all")
 REPLAY_LIMIT = 500
@@ -25,20 +24,51 @@ _FOR_TURN = f"""
     JOIN tenants_deployment deployment ON deployment.id = session.deployment_id
     WHERE session.id = %s AND session.tenant_id = %s
 """  # noqa: S608  (our own column names)
+# With each message what gates made of it. A visitor's message that no turn's gates have let in is kept out, whatever
+# the reason is that they have not: a block, a process that died (ADR 43).
 _SAID = """
-    SELECT id, seq, sender, text, taint FROM silas_sessions_chronicleentry
-    WHERE session_id = %s AND kind = 'message' AND seq < %s ORDER BY seq DESC LIMIT %s
+    WITH entry AS MATERIALIZED (
+        SELECT id, seq, sender, text, taint FROM silas_sessions_chronicleentry
+        WHERE session_id = %s AND kind = 'message' AND {which}
+    ), looked AS (
+        SELECT message_seq, started_at, read_as, CASE
+            WHEN status = 'stopped' AND step = 'input_gates' AND starts_with(reason, 'gate:') THEN false
+            WHEN status IN ('done', 'stopped') THEN true
+            WHEN status = 'failed' AND step NOT IN ('precompile_gates', 'input_gates') THEN true
+        END AS let_in
+        FROM silas_sessions_turn WHERE session_id = %s AND message_seq >= (SELECT min(seq) FROM entry)
+    )
+    SELECT id, seq, sender, text, taint, sender = 'visitor' AND NOT coalesce((
+        SELECT bool_and(let_in) FROM looked WHERE message_seq = seq
+    ), false), (
+        SELECT read_as FROM looked WHERE message_seq = seq AND sender = 'visitor' AND read_as IS NOT NULL
+        ORDER BY started_at DESC LIMIT 1
+    )
+    FROM entry ORDER BY seq DESC
 """
+_NEWEST_SAID = _SAID.format(which="seq <= %s ORDER BY seq DESC LIMIT %s")
+_SAID_AT = _SAID.format(which="seq = ANY(%s)")
+KEPT_OUT = "[This message was kept back by a rule of the company.]"
 
 
 class Said(NamedTuple):
-    """A recorded message, as much of it as a turn needs."""
+    """A recorded message, as much of it as a turn needs. `kept_out`: the gates have not let it in, so no model reads
+    it; `read_as`: what models read of it where a gate reworded it."""
 
     pk: UUID
     seq: int
     sender: str
     text: str
     taint: str
+    kept_out: bool = False
+    read_as: str | None = None
+
+    @property
+    def shown(self) -> str:
+        """What models may read of it."""
+        if self.kept_out:
+            return KEPT_OUT
+        return self.text if self.read_as is None else self.read_as
 
 
 def session_by_id(session_id: UUID) -> ChatSession:
@@ -60,23 +90,34 @@ def seqs_of(session_ids: Iterable[UUID]) -> dict[UUID, int]:
     return dict(ChatSession.objects.filter(pk__in=list(session_ids)).values_list("pk", "seq"))
 
 
-def session_for_turn(session_id: UUID) -> ChatSession:
-    """The session with its deployment, as a turn begins with it. Raises `NotFound`."""
-    with connection.cursor() as cursor:
-        cursor.execute(_FOR_TURN, [session_id, current_tenant_id()])
-        row = cursor.fetchone()
-    if row is None:
+def session_for_turn(session_id: UUID, *, until_seq: int, limit: int) -> tuple[ChatSession, list[Said]]:
+    """The session with its deployment, and its last `limit` messages up to `until_seq`, oldest first, as a turn begins
+    with them; one round trip. Raises `NotFound`."""
+    session, said = ask(
+        Question(_FOR_TURN, [session_id, current_tenant_id()], _with_deployment),
+        Question(_NEWEST_SAID, [session_id, until_seq, limit, session_id], _read_backwards),
+    )
+    if session is None:
         raise NotFound("conversation")
-    session = _SESSIONS.make(row[: _SESSIONS.width])
-    session.deployment = _DEPLOYMENTS.make(row[_SESSIONS.width :])
+    return session, said
+
+
+def messages_at(session_id: UUID, seqs: list[int]) -> list[Said]:
+    """The messages with these numbers, in order."""
+    (said,) = ask(Question(_SAID_AT, [session_id, seqs, session_id], _read_backwards))
+    return said
+
+
+def _read_backwards(rows: list[tuple[Any, ...]]) -> list[Said]:
+    return [Said(*row) for row in rows][::-1]
+
+
+def _with_deployment(rows: list[tuple[Any, ...]]) -> ChatSession | None:
+    if not rows:
+        return None
+    session = _SESSIONS.make(rows[0][: _SESSIONS.width])
+    session.deployment = _DEPLOYMENTS.make(rows[0][_SESSIONS.width :])
     return session
-
-
-def recent_messages(session_id: UUID, *, before_seq: int, limit: int) -> list[Said]:
-    """The last `limit` messages before `before_seq`, oldest first."""
-    with connection.cursor() as cursor:
-        cursor.execute(_SAID, [session_id, before_seq, limit])
-        return [Said(*row) for row in cursor.fetchall()][::-1]
 
 
 def inbox(tab: str, user: Any, *, limit: int = 100) -> QuerySet[ChatSession]:

@@ -10,14 +10,17 @@ from uuid import UUID
 
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
-from apps.bus.enums import Queue
+from apps.bus.enums import Kind, Queue
 from apps.bus.models import QueueMessage
 from apps.bus.signals import message_dead
 from apps.sessions import chronicle, handoff
 from apps.sessions.enums import EntryKind, Owner, Sender
 from apps.sessions.locks import lock_session
+from apps.sessions.models import ChatSession
+from apps.work import wording
 from apps.work.models import WorkItem
-from apps.work.signals import work_changed
+from apps.work.signals import work_changed, work_escalated
+from kernel.llm.grounded import languages
 from kernel.taint import Taint
 
 APOLOGY = "I could not answer that, and I am sorry. A person has been told and will look at it."
@@ -27,13 +30,15 @@ MOVED_ON = "Something that another person asked for here has moved on. They can 
 
 @message_dead.connect
 def _apologise(message: QueueMessage) -> None:
-    """A visitor's message that failed five times gets an honest word, and a person is asked for."""
-    if message.queue != Queue.PROXY:
+    """A visitor's message that failed five times gets an honest word, and a person is asked for; not one that was said
+    to a person."""
+    if message.queue != Queue.PROXY or message.kind != Kind.USER_MESSAGE:
         return
     session = lock_session(UUID(message.scope_id))
-    if session.owner == Owner.BOT:
-        chronicle.append(session, kind=EntryKind.MESSAGE, sender=Sender.BOT, text=APOLOGY, taint=Taint.AUTH)
-        handoff.want_person(session)
+    if session.owner == Owner.BOT and not (message.payload or {}).get("overheard"):
+        said = languages.said(APOLOGY, session.language)
+        chronicle.append(session, kind=EntryKind.MESSAGE, sender=Sender.BOT, text=said, taint=Taint.AUTH)
+        handoff.want_person(session, because=handoff.UNANSWERED)
     record(AuditEvent.TURN_FAILED, subject=f"session:{session.pk}", data={"reason": message.reason.split()[0][:60]})
 
 
@@ -43,11 +48,28 @@ def _tell_progress(item: WorkItem, status: str, text: str, next_steps: list[str]
     if item.session_id is None:
         return
     session = lock_session(item.session_id)
+    text = wording.spoken(text, item.title, session.language)
     payload: dict[str, Any] = {"work_item_id": str(item.pk), "status": status, "title": item.title}
     payload |= {"reason": item.reason} if item.reason else {}
     payload |= {"next_steps": next_steps} if next_steps else {}
-    if session.customer and item.subject and session.customer != item.subject:
+    if _somebody_else(session, item):
         # Somebody else has proved who they are here since: they read that something moved, and nothing of what it was.
-        payload |= {"title": EARLIER_REQUEST, "next_steps": []}
-        text = MOVED_ON
+        payload |= {"title": languages.said(EARLIER_REQUEST, session.language), "next_steps": []}
+        text = languages.said(MOVED_ON, session.language)
     chronicle.append(session, kind=EntryKind.STATUS, sender=Sender.SYSTEM, text=text, payload=payload, taint=Taint.AUTH)
+
+
+def _somebody_else(session: ChatSession, item: WorkItem) -> bool:
+    return bool(session.customer and item.subject and session.customer != item.subject)
+
+
+@work_escalated.connect
+def _look_at_it(item: WorkItem, text: str, needs_person: bool) -> None:
+    """Work that did not get done asks for a person where it was promised; its author's own words are said first."""
+    if item.session_id is None:
+        return
+    session = lock_session(item.session_id)
+    if text and not _somebody_else(session, item):
+        chronicle.append(session, kind=EntryKind.MESSAGE, sender=Sender.SYSTEM, text=text, taint=Taint.AUTH)
+    if needs_person:
+        handoff.want_person(session, because=handoff.WORK)

@@ -11,19 +11,18 @@ import asyncio
 import logging
 import os
 import socket
-from contextlib import suppress
 from uuid import UUID
 
 from django.conf import settings
 from django.db import Error as DatabaseError
 
 from apps.bus import services as bus
+from apps.bus.deliveries import deliver, kept_alive
 from apps.bus.enums import Queue
-from apps.bus.queries import waiting_scopes
-from apps.bus.schemas import Lease, LeaseLost
+from apps.bus.queries import waiting_lines, waiting_scopes
+from apps.bus.schemas import LeaseLost
 from apps.sessions import turn
 from apps.sessions.state import TurnState
-from apps.tenants.queries import all_tenants
 from kernel.tenancy import in_scope, in_scope_patiently, in_thread
 from kernel.tenancy.threads import take_the_slow_lane
 
@@ -40,22 +39,41 @@ def wake(tenant_id: UUID, session_id: UUID) -> None:
     if session_id not in _tasks:
         task = asyncio.get_running_loop().create_task(_drain(tenant_id, session_id))
         _tasks[session_id] = task
-        task.add_done_callback(lambda _: _ended(tenant_id, session_id))
+        task.add_done_callback(lambda ended: _ended(tenant_id, session_id, stopped=ended.cancelled()))
 
 
-def _ended(tenant_id: UUID, session_id: UUID) -> None:
-    """Whoever woke the conversation between the task's last look and its end has found it running."""
+def _ended(tenant_id: UUID, session_id: UUID, *, stopped: bool = False) -> None:
+    """Whoever woke the conversation between the task's last look and its end has found it running. When the process
+    stops, another one's sweep finds what is left."""
     _tasks.pop(session_id, None)
-    if session_id in _woken:
+    if stopped:
+        _woken.discard(session_id)
+    elif session_id in _woken:
         wake(tenant_id, session_id)
 
 
 async def pick_up_waiting() -> None:
-    """Wake every conversation that is owed an answer and has nobody working on it."""
-    for tenant in await in_thread(all_tenants):
-        waiting = await in_scope(tenant.pk, waiting_scopes)
-        for scope_id in waiting.get(Queue.PROXY, ()):
-            wake(tenant.pk, UUID(scope_id))
+    """Wake every conversation that is owed an answer and has nobody working on it, and do what else waits for a web
+    process. One question where nothing does, however many tenants there are."""
+    for _, tenant_id in await in_thread(waiting_lines, [Queue.PROXY]):
+        for scope_id in await in_scope(tenant_id, waiting_scopes, Queue.PROXY):
+            if is_conversation(scope_id):
+                wake(tenant_id, UUID(scope_id))
+            else:
+                await _serve(tenant_id, scope_id)
+
+
+def is_conversation(scope_id: str) -> bool:
+    """A conversation's scope is its id; what a web process does for other rooms has scopes with a word in front."""
+    return ":" not in scope_id
+
+
+async def _serve(tenant_id: UUID, scope_id: str) -> None:
+    """Carry out one message that only a web process may (a card asks for the signing side), by its room's consumer."""
+    seconds = settings.TURN_LEASE_SECONDS
+    lease = await in_scope(tenant_id, bus.lease, Queue.PROXY, consumer=CONSUMER, scope_id=scope_id, seconds=seconds)
+    if lease is not None:
+        await deliver(tenant_id, lease, seconds=seconds)
 
 
 async def settled() -> None:
@@ -68,13 +86,14 @@ async def _drain(tenant_id: UUID, session_id: UUID) -> None:
     take_the_slow_lane()
     while session_id in _woken:
         _woken.discard(session_id)
-        with suppress(asyncio.CancelledError):
-            while await _one_turn(tenant_id, session_id):
-                pass
+        while await _one_turn(tenant_id, session_id):
+            pass
 
 
 async def _one_turn(tenant_id: UUID, session_id: UUID) -> bool:
-    """Run the oldest waiting turn; False when there is none for us, or it failed and waits for its next attempt."""
+    """Run the oldest waiting turn. True when another waits behind it; not when one failed and waits for its next
+    attempt: the sweep finds that.
+    """
     try:
         opened = await in_scope(tenant_id, turn.open_turn, session_id, consumer=CONSUMER)
     except DatabaseError:
@@ -82,9 +101,9 @@ async def _one_turn(tenant_id: UUID, session_id: UUID) -> bool:
         return False
     if opened is None:
         return False
-    heart = asyncio.get_running_loop().create_task(_beat(tenant_id, opened.lease, asyncio.current_task()))
     try:
-        await turn.run(opened)
+        async with kept_alive(tenant_id, opened.lease, settings.TURN_LEASE_SECONDS):
+            await turn.run(opened)
     except LeaseLost:
         _log.warning("turn_lease_lost session=%s", session_id)
         return False
@@ -92,9 +111,7 @@ async def _one_turn(tenant_id: UUID, session_id: UUID) -> bool:
         _log.exception("turn_failed session=%s", session_id)
         await _give_back(opened, reason=type(error).__name__)
         return False
-    finally:
-        heart.cancel()
-    return True
+    return opened.more
 
 
 async def _give_back(opened: TurnState, *, reason: str) -> None:
@@ -102,17 +119,3 @@ async def _give_back(opened: TurnState, *, reason: str) -> None:
         await in_scope_patiently(opened.tenant_id, settings.TURN_LEASE_SECONDS, turn.give_back, opened, reason=reason)
     except Exception:  # noqa: BLE001 (the database is away too: the lease runs out, and somebody tries again)
         _log.exception("turn_give_back_failed")
-
-
-async def _beat(tenant_id: UUID, lease: Lease, work: asyncio.Task[None] | None) -> None:
-    """Hold the lease while the turn runs; when somebody else has it, end the turn."""
-    while True:
-        await asyncio.sleep(settings.TURN_LEASE_SECONDS / 3)
-        try:
-            await in_scope(tenant_id, bus.heartbeat, lease, settings.TURN_LEASE_SECONDS)
-        except LeaseLost:
-            if work is not None:
-                work.cancel()
-            return
-        except Exception:  # noqa: BLE001 (the database is away: the lease may run out, and somebody else answers)
-            _log.exception("turn_heartbeat_failed")

@@ -32,14 +32,14 @@ class Accepted:
 
     seq: int
     repeated: bool
-    wakes_bot: bool
 
 
 @dataclass(frozen=True)
 class Busy:
-    """Nothing was stored: too many messages wait in this conversation. Try again after `retry_after` seconds."""
+    """Nothing was stored: too many messages wait. Try again after `retry_after` seconds; `said` tells the visitor."""
 
     retry_after: int
+    said: str
 
 
 class _Frame(BaseModel):
@@ -52,10 +52,22 @@ class AuthFrame(_Frame):
     after_seq: Annotated[int, Field(ge=0)] = 0
 
 
+class Signed(_Frame):
+    """A member's signature: Ed25519 over `signing.signed_bytes` (contract silas 3, ADR 35). `v`: the format of what is
+    signed; one that is not today's proves nothing."""
+
+    v: int = 1
+    key_id: Annotated[str, StringConstraints(min_length=1, max_length=60, pattern=r"^[\w-]+$")]
+    nonce: Annotated[str, StringConstraints(min_length=16, max_length=64, pattern=r"^[\w-]+$")]
+    timestamp: Annotated[str, StringConstraints(min_length=1, max_length=40)]
+    signature: Annotated[str, StringConstraints(min_length=1, max_length=128)]
+
+
 class MessageFrame(_Frame):
     type: Literal["message"]
     text: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=MAX_TEXT, pattern=STORABLE)]
     client_id: Annotated[str, StringConstraints(max_length=MAX_CLIENT_ID, pattern=r"^[\w.:-]*$")] = ""
+    signed: Signed | None = None
 
 
 class TypingFrame(_Frame):

@@ -6,48 +6,49 @@ A message is committed, numbered and owed an answer in one transaction before an
 
 from __future__ import annotations
 
-from uuid import UUID
+from typing import Any
+from uuid import UUID, uuid4
 
 from django.conf import settings
 from django.db import connection
 
 from apps.audit.enums import AuditEvent
-from apps.audit.services import record
-from apps.bus import services as bus
-from apps.bus.enums import Kind, Queue
-from apps.bus.enums import Sender as BusSender
-from apps.sessions import chronicle, tokens
-from apps.sessions.access import PUBLIC
-from apps.sessions.enums import EntryKind, Owner, Sender
-from apps.sessions.locks import lock_session
+from apps.audit.services import record, told
+from apps.sessions import chronicle, rules, tokens
+from apps.sessions.enums import EntryKind, Sender
+from apps.sessions.limits import TOO_MANY_HERE, Bounds
 from apps.sessions.models import ChatSession, ChronicleEntry
 from apps.sessions.schemas import Accepted, Busy, StartedSession
 from apps.sessions.signals import session_changed
 from apps.tenants.models import Deployment
 from kernel.clock import now
-from kernel.errors import SilasError
+from kernel.errors import NotFound, SilasError
 from kernel.taint import Taint
-from kernel.tenancy import tenant_scope
+from kernel.tenancy import current_tenant_id, tenant_scope
 
 RETRY_AFTER_SECONDS = 5
-_KNOWN = "SELECT seq FROM silas_sessions_chronicleentry WHERE session_id = %s AND client_id = %s"
+_ACCEPT = "SELECT * FROM sessions_accept(%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
 
 
-def start_session(deployment: Deployment, *, resume_token: str = "", locale: str = "") -> StartedSession:
+def start_session(
+    deployment: Deployment, *, resume_token: str = "", locale: str = "", customer: str = ""
+) -> StartedSession:
     """Resume the conversation `resume_token` belongs to in this deployment, or begin a new one. Opens its own scope.
 
-    A wrong or foreign resume token begins a new conversation: it is never an oracle for other people's.
+    A wrong or foreign resume token begins a new conversation: it is never an oracle for other people's. So does one of
+    a conversation that was another customer's than the `customer` whom the site now names.
     """
     with tenant_scope(deployment.tenant_id):
-        session = _resumable(deployment, resume_token)
-        if session is not None:
+        session = resumable(deployment, resume_token)
+        if session is not None and (not customer or session.whose in ("", customer)):
             return _started(deployment, session, resume_token, resumed=True)
         fresh = tokens.new_resume_token()
         session = _begin(deployment, fresh, locale)
         return _started(deployment, session, fresh, resumed=False)
 
 
-def _resumable(deployment: Deployment, resume_token: str) -> ChatSession | None:
+def resumable(deployment: Deployment, resume_token: str) -> ChatSession | None:
+    """The conversation that this resume token continues; None for a wrong one. Inside the tenant's scope."""
     if not resume_token:
         return None
     found: ChatSession | None = ChatSession.objects.filter(
@@ -75,57 +76,69 @@ def _started(deployment: Deployment, session: ChatSession, resume_token: str, *,
     return StartedSession(session.pk, tokens.mint(visitor), resume_token, settings.VISITOR_TOKEN_SECONDS, resumed)
 
 
-def accept_message(session_id: UUID, *, text: str, client_id: str = "", trace_id: str | None = None) -> Accepted | Busy:
-    """Store a visitor's message and owe it an answer, unless a person answers here; inside the tenant's scope.
+def accept_message(
+    session_id: UUID,
+    *,
+    text: str,
+    client_id: str = "",
+    trace_id: str | None = None,
+    bounds: Bounds | None = None,
+    signed: Taint | None = None,
+) -> Accepted | Busy:
+    """Store a visitor's message and owe it an answer; where a person answers, a look of the gates alone. Inside a scope
+    of the tenant, for speed one of this statement alone (`in_statement`).
 
-    Returns `Busy`, with nothing stored, when `MAX_PENDING_TURNS` messages of this conversation still wait. Raises
-    `SilasError("conversation_full")`: whoever comes back to it is sent all of it, so it cannot grow for ever.
+    Returns `Busy`, with nothing stored, when as many messages of this conversation or of the tenant wait as its
+    `bounds` allow (the installation's without any). Raises `SilasError("conversation_full")`: whoever comes back to it
+    is sent all of it, so it cannot grow for ever. `signed`: what a signature on it came to (`signing`).
     """
-    session = lock_session(session_id)
-    known = _seq_of(session, client_id)
-    if known is not None:
-        return Accepted(known, repeated=True, wakes_bot=False)
-    if session.seq >= settings.MAX_CHRONICLE:
-        raise SilasError("conversation_full", "This conversation is very long. Please begin a new one.", status=409)
-    if bus.pending_count(Queue.PROXY, session.pk) >= settings.MAX_PENDING_TURNS:
-        return Busy(RETRY_AFTER_SECONDS)
-    entry = chronicle.append(
-        session, kind=EntryKind.MESSAGE, sender=Sender.VISITOR, text=text, taint=_taint(session), client_id=client_id
-    )
-    for_bot = session.owner == Owner.BOT
-    if for_bot:
-        _owe_answer(session, entry, trace_id)
-    data = {"seq": entry.seq, "chars": len(text), "for": session.owner}
-    record(AuditEvent.MESSAGE_ACCEPTED, actor="visitor", subject=f"session:{session.pk}", data=data)
-    return Accepted(entry.seq, repeated=False, wakes_bot=for_bot)
+    entry = _entry(session_id, text, client_id)
+    outcome, seq = _accepted(entry, trace_id, bounds or Bounds(**settings.VISITOR_LIMITS), signed or "")
+    match outcome:
+        case "unknown":
+            raise NotFound("conversation")
+        case "full":
+            raise SilasError("conversation_full", "This conversation is very long. Please begin a new one.", status=409)
+        case "busy":
+            return Busy(RETRY_AFTER_SECONDS, "Several of your messages still wait for an answer.")
+        case "crowded":
+            return Busy(RETRY_AFTER_SECONDS, TOO_MANY_HERE)
+        case "repeated":
+            return Accepted(seq, repeated=True)
+    entry.seq = seq
+    chronicle.announce(session_id, [entry])
+    return Accepted(seq, repeated=False)
 
 
-def _owe_answer(session: ChatSession, entry: ChronicleEntry, trace_id: str | None) -> None:
-    bus.enqueue(
-        Queue.PROXY,
-        kind=Kind.USER_MESSAGE,
-        scope_id=session.pk,
-        sender=BusSender.USER,
-        payload={"seq": entry.seq},
-        message_id=f"message:{entry.pk}",
-        taint=entry.taint,
-        trace_id=trace_id,
+def _entry(session_id: UUID, text: str, client_id: str) -> ChronicleEntry:
+    return ChronicleEntry(
+        session_id=session_id,
+        kind=EntryKind.MESSAGE,
+        sender=Sender.VISITOR,
+        text=text,
+        client_id=client_id,
+        created_at=now(),
     )
 
 
-def _seq_of(session: ChatSession, client_id: str) -> int | None:
-    if not client_id:
-        return None
+def _accepted(entry: ChronicleEntry, trace_id: str | None, bounds: Bounds, signed: str) -> tuple[str, int]:
+    data = {"chars": len(entry.text)}
+    values: list[Any] = [
+        current_tenant_id(),
+        entry.session_id,
+        entry.pk,
+        entry.client_id,
+        entry.text,
+        rules.preview_of(entry.text),
+        entry.created_at,
+        trace_id or str(uuid4()),
+        settings.MAX_CHRONICLE,
+        bounds.pending_turns,
+        bounds.tenant_pending_turns,
+        told(AuditEvent.MESSAGE_ACCEPTED, actor="visitor", subject=f"session:{entry.session_id}", data=data),
+        str(signed),
+    ]
     with connection.cursor() as cursor:
-        cursor.execute(_KNOWN, [session.pk, client_id])
-        row = cursor.fetchone()
-    return int(row[0]) if row else None
-
-
-def _taint(session: ChatSession) -> Taint:
-    """Visitors are `external` until an identity gate has verified them (architecture, mapping of owner taint)."""
-    return Taint.AUTH if session.level != PUBLIC and not _expired(session) else Taint.EXTERNAL
-
-
-def _expired(session: ChatSession) -> bool:
-    return session.level_expires_at is not None and session.level_expires_at <= now()
+        cursor.execute(_ACCEPT, values)
+        row: tuple[str, int] = cursor.fetchone()
+    return row

@@ -4,19 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from decimal import Decimal
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from apps.bus.schemas import Lease
+from apps.gates.allowance import Allowance
 from apps.gates.schemas import EscalationSpec, GateResult, GateSpec
-from apps.guard.schemas import Admitted, NeedsApproval, Refused, RunRef
+from apps.guard.enums import RefusalCode
+from apps.guard.schemas import Admitted, CallOutcome, Done, NeedsApproval, Refused, RunRef
+from apps.memory.schemas import Note
 from apps.sessions.access import AccessController, Level
+from apps.sessions.focus import Focus
 from apps.sessions.models import ChatSession
 from apps.sessions.queries import Said
 from apps.skills.schemas import ToolSpec
-from kernel.llm.briefing import Passage, ToolBrief, Utterance, Withheld
-from kernel.llm.schemas import AgentResponse
+from apps.work.services.proposing import Screened
+from kernel.llm.briefing import Passage, Recollection, ToolBrief, Utterance, Withheld
+from kernel.llm.context.items import Window
+from kernel.llm.runs import Usage
+from kernel.llm.schemas import AgentResponse, MemoryOp
 from kernel.taint import Taint
 
 
@@ -32,28 +38,63 @@ class Policy:
 
 
 @dataclass(frozen=True)
+class Fix:
+    """A task that a block starts (spec 5.1.1 `spawn_task`): its plan as the goal's author wrote it ("" for the goal's
+    own template), and what it is about, in codes."""
+
+    template: str
+    about: Mapping[str, str]
+
+
+@dataclass(frozen=True)
 class Stop:
-    """The turn ends here: `text` is said instead of an answer ("" says nothing), `wants_person` asks for a hand-off."""
+    """The turn ends here: `text` is said instead of an answer ("" says nothing), `wants_person` asks for a hand-off, to
+    the named `queue` if there is one. `report` tells the owner; `fix` is put before a person, and `otherwise` is what
+    happens when that cannot be.
+    """
 
     reason: str
     text: str = ""
     wants_person: bool = False
+    queue: str = ""
+    report: bool = False
+    fix: Fix | None = None
+    otherwise: Stop | None = None
 
 
 @dataclass(frozen=True)
 class ModelCharge:
-    """A model run that has ended and waits to be settled; `cost` None charges what was reserved."""
+    """A model run that has ended and waits to be settled; `usage` None charges what was reserved."""
 
     admitted: Admitted
-    cost: Decimal | None
-    input_tokens: int = 0
-    output_tokens: int = 0
+    usage: Usage | None = None
     failed: str = ""
+
+
+@dataclass(frozen=True)
+class Wish:
+    """A memory operation that the gates let pass, and its words as they may be kept; None for one without words."""
+
+    op: MemoryOp
+    note: Note | None
+
+
+class Heard(NamedTuple):
+    """A call that was carried out, what it was asked and what it answered (step 11.5 keeps it raw)."""
+
+    tool: str
+    args: Mapping[str, Any]
+    done: Done
 
 
 @dataclass
 class TurnState:
-    """One running turn. `session` is as it was when the turn began; the closing reads it again under lock."""
+    """One running turn. `session` is as it was when the turn began; the closing reads it again under lock, and finds
+    out whether `more` of the visitor's messages wait. `called_off`: the work that its visitor no longer wants, and
+    whose it is. `untold`: how many tools did not fit into their part of the `window`. `focus` is what windows are laid
+    out by, as this turn leaves it; `memories` were found by the message, `subscribed` by what was asked before. `notes`
+    go to memory with the turn's end, `answer_note` when the answer is recorded; `heard` is what tools told the model.
+    """
 
     tenant_id: UUID
     turn_id: UUID
@@ -73,14 +114,45 @@ class TurnState:
     taint: Taint = Taint.EXTERNAL
     history: tuple[Utterance, ...] = ()
     passages: tuple[Passage, ...] = ()
+    memories: tuple[Recollection, ...] = ()
+    subscribed: tuple[Recollection, ...] = ()
+    window: Window | None = None
     tools: tuple[ToolBrief, ...] = ()
     withheld: tuple[Withheld, ...] = ()
+    untold: int = 0
     verified: tuple[GateResult, ...] = ()
+    # Who answered: "direct" (the proxy itself) or "planner"; "" while nobody has.
+    route: str = ""
     response: AgentResponse | None = None
     model_name: str = ""
     fell_back: str = ""
+    # The wordings that models were told in this turn, for example `proxy@1`.
+    prompts: tuple[str, ...] = ()
     admitted: Admitted | Refused | NeedsApproval | None = None
     charges: list[ModelCharge] = field(default_factory=list)
     stop: Stop | None = None
+    focus: Focus = field(default_factory=Focus)
+    notes: list[Note] = field(default_factory=list)
+    answer_note: Note | None = None
+    heard: list[Heard] = field(default_factory=list)
+    wishes: list[Wish] = field(default_factory=list)
+    called_off: tuple[UUID, str] | None = None
+    # A person answers this message: the gates look at it, for what models read later, and nothing else happens.
+    overheard: bool = False
+    # The plan of the answer, where it may be taken in.
+    screened: Screened | None = None
+    # The gate that refused the last call of a tool, or the plan; "" when none did.
+    refused_by: str = ""
+    more: bool = False
+    # What the gates of this turn may still ask, over all triggers.
+    allowance: Allowance = field(default_factory=Allowance)
     # Gates and models are audited with the turn's end, in the transaction that records what came of them.
     audit: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
+
+    def hear(self, tool: str, args: Mapping[str, Any], outcome: CallOutcome) -> None:
+        """Observe a call of the turn's toolset. Of what a gate refused the last word counts: a model that was refused
+        and then asked rightly has mended it itself."""
+        if isinstance(outcome, Done):
+            self.heard.append(Heard(tool, args, outcome))
+        refused = isinstance(outcome, Refused) and outcome.code == RefusalCode.GATE_BLOCKED
+        self.refused_by = (outcome.gate or "") if isinstance(outcome, Refused) and refused else ""

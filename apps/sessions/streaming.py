@@ -1,7 +1,8 @@
 """What stands between a model's words and the screen while they stream?
 
 Every word out passes the response gates: a piece is released only when what has been said so far passes them
-untouched. A gate that needs more than text (a script, a library) keeps the answer back until it is whole.
+untouched. A gate that needs more than text (a script, a library) keeps the answer back until it is whole; one that only
+advises is asked about the whole answer alone.
 """
 
 from __future__ import annotations
@@ -9,10 +10,14 @@ from __future__ import annotations
 import re
 from collections.abc import Awaitable, Callable
 
-from apps.gates.enums import GateProvider, GateTrigger
+from apps.gates.enums import GateLane, GateProvider, GateTrigger
 from apps.gates.schemas import GateSpec
 from apps.gates.services import check_gates
 
+# What these decide, they decide from the text alone, and soon.
+_FROM_TEXT = frozenset({GateProvider.PREDICATE, GateProvider.CUSTOM})
+# All that has been said is judged again at each step, so the steps grow with it: a long answer costs no more a word.
+_STEP = 1 / 16
 _WORD = re.compile(r"\S+\s*|\s+")
 # A word with one of these may be a piece of a number, an address or a key.
 _GROWING = re.compile(r"[\d@:/_=+-]")
@@ -22,9 +27,10 @@ class GatedStream:
     """Releases a growing answer piece by piece, as far as the response gates let it; silent from the first doubt on."""
 
     def __init__(self, gates: tuple[GateSpec, ...], send: Callable[[str], Awaitable[None]]) -> None:
-        relevant = tuple(gate for gate in gates if gate.on == GateTrigger.EVERY_AGENT_RESPONSE)
+        ours = tuple(gate for gate in gates if gate.on == GateTrigger.EVERY_AGENT_RESPONSE)
+        relevant = tuple(gate for gate in ours if gate.lane == GateLane.POLICY)
         self._gates = relevant
-        self._open = all(gate.provider == GateProvider.PREDICATE for gate in relevant)
+        self._open = all(gate.provider in _FROM_TEXT for gate in relevant)
         self._send = send
         self._said = ""
         self._released = 0
@@ -34,7 +40,7 @@ class GatedStream:
         if not self._open:
             return
         ready = settled(self._said)
-        if len(ready) <= self._released:
+        if len(ready) <= self._released * (1 + _STEP):
             return
         if not self._passes(ready):
             self._open = False

@@ -14,8 +14,9 @@ from uuid import UUID
 
 from django.conf import settings
 
+from apps.sessions import proposals
 from apps.sessions.state import Stop, TurnState
-from apps.sessions.steps import answer, closing, context, input_gates, opening, output_gates, tools
+from apps.sessions.steps import answer, closing, context, input_gates, memory, opening, output_gates, tools
 from kernel.tenancy import in_scope_patiently
 
 
@@ -56,10 +57,16 @@ BETWEEN: tuple[SlowStep, ...] = (
     SlowStep("6", "toolset", tools.build),
     SlowStep("7", "answer", answer.route_and_answer),
     SlowStep("8", "output_gates", output_gates.check),
+    SlowStep("9", "memory_requests", memory.take_requests),
 )
+# Of a message that a person answers (ADR 43).
+OVERHEARD: tuple[SlowStep, ...] = (SlowStep("1", "input_gates", input_gates.overhear),)
 CLOSING: tuple[ClosingStep, ...] = (
-    ClosingStep("9-10", "memory_requests", closing.drop_memory_requests),
+    ClosingStep("8", "escalate", closing.escalate, after_stop=True),
+    ClosingStep("10", "memory_ops", memory.carry_out),
+    ClosingStep("12", "screen_plan", closing.screen_plan),
     ClosingStep("11", "record_response", closing.record_response, after_stop=True),
+    ClosingStep("11.5", "keep_raw", memory.keep_raw, after_stop=True),
     ClosingStep("12", "propose_plan", closing.propose_plan),
     ClosingStep("13", "hand_over", closing.hand_over, after_stop=True),
     ClosingStep("15", "record_outcome", closing.record_outcome, after_stop=True),
@@ -78,7 +85,7 @@ async def run(state: TurnState) -> None:
 
     An answer that is there waits for a database that is away: closing twice is refused by the lease's fence.
     """
-    for step in BETWEEN:
+    for step in OVERHEARD if state.overheard else BETWEEN:
         state.step = step.name
         state.stop = await step.run(state)
         if state.stop is not None:
@@ -87,7 +94,8 @@ async def run(state: TurnState) -> None:
 
 
 def close_turn(state: TurnState) -> None:
-    """The closing transaction. A turn whose conversation a person took over records nothing but that."""
+    """The closing transaction. A turn whose conversation a person took over records what its gates said, and that."""
+    proposals.hold(state)
     if not closing.still_ours(state):
         return
     for step in CLOSING:

@@ -54,11 +54,15 @@ def folder_of(version: SkillVersion) -> Path:
 
 def rows_of(customer: str, books: Iterable[str]) -> Rows:
     """By book, what a script may see: `{key, subject, revision, data}`. No customer, only what is about nobody."""
+    return _rows(books, subject__in={"", customer})
+
+
+def _rows(books: Iterable[str], **whose: Any) -> Rows:
     wanted = list(dict.fromkeys(books))
     rows: Rows = {book: [] for book in wanted}
     if not wanted:
         return rows
-    for row in Record.objects.filter(book__in=wanted, subject__in={"", customer}).order_by("book", "key"):
+    for row in Record.objects.filter(book__in=wanted, **whose).order_by("book", "key"):
         rows[row.book].append(_exported(row))
     return rows
 
@@ -82,12 +86,13 @@ class Runnable:
     rows: Rows
 
 
-def runnable(name: str, refs: Iterable[str], customer: str) -> Runnable | None:
-    """The tool of this name among these skills, its files and its rows; None when there is none."""
+def runnable(name: str, refs: Iterable[str], customer: str, *, house: bool = False) -> Runnable | None:
+    """The tool of this name among these skills, its files and its rows; None when there is none. `house`: all rows."""
     for version in versions(refs):
         for tool in _tools_of(version):
             if tool.name == name:
-                return Runnable(tool, folder_of(version), rows_of(customer, [*tool.records, *tool.writes]))
+                books = [*tool.records, *tool.writes]
+                return Runnable(tool, folder_of(version), _rows(books) if house else rows_of(customer, books))
     return None
 
 
@@ -110,6 +115,15 @@ def verification_mounts(
     for version in versions(dict.fromkeys(tool.skill for tool in tools)):
         mounts.setdefault("skill", folder_of(version))
     return mounts
+
+
+def house_mounts(refs: Iterable[str]) -> dict[str, Mount]:
+    """For the checks of a goal that looks after the whole house: its first skill, and every row of the books that its
+    skills declare, whoever they are about. For sandboxes that act on nothing and answer to nobody but the harness."""
+    found = versions(refs)
+    books = [book for version in found for tool in _tools_of(version) for book in (*tool.records, *tool.writes)]
+    mounts: dict[str, Mount] = {"records": as_files(_rows(books))}
+    return {**mounts, "skill": folder_of(found[0])} if found else mounts
 
 
 def gate_mounts(gate: GateSpec, refs: Iterable[str], *, claimed: Mapping[str, str] | None = None) -> dict[str, Mount]:

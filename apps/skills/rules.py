@@ -104,6 +104,23 @@ def fill(template: str, args: Mapping[str, Any]) -> str:
     return " ".join(_SLOT.sub(lambda slot: _plain(args.get(slot[1], "")), template).split())
 
 
+def undo_args(tool: ToolSpec, args: Mapping[str, Any], answer: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The arguments of the tool's declared inverse for one call of it; None when it has none, or when the call or its
+    answer lacks a value that the inverse needs."""
+    if tool.undo is None or not tool.reversible:
+        return None
+    found = {name: _undo_value(value, args, answer) for name, value in tool.undo.args.items()}
+    return None if any(value is None for value in found.values()) else found
+
+
+def _undo_value(value: Any, args: Mapping[str, Any], answer: Mapping[str, Any]) -> Any:
+    if not isinstance(value, str) or not value.startswith("$"):
+        return value
+    if value.startswith("$answer."):
+        return answer.get(value.removeprefix("$answer."))
+    return args.get(value[1:])
+
+
 def facts(
     tool: ToolSpec, args: Mapping[str, Any], rows: Mapping[str, Sequence[Mapping[str, Any]]]
 ) -> list[dict[str, str]]:
@@ -124,6 +141,7 @@ def _fact(
         key = fill(spec["key"], args)
         row = next((row for row in rows.get(spec["book"], ()) if row["key"] == key), None)
         value = _plain(row["data"].get(spec["field"], "")) if row else ""
+        value = spec["shown"].replace("{value}", value) if value and spec["shown"] else value
         said["before" if spec["after"] else "text"] = value or "not on record"
     if spec["after"]:
         said["after"] = fill(spec["after"], args)

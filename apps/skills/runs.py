@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from apps.guard.schemas import CallContext, CallFailed, HandlerResult
@@ -25,10 +25,14 @@ from kernel.tenancy import tenant_scope
 
 CHANGES = "changes.json"
 MAX_RESULT_CHARS = 20_000
+# What decides about a tool's work, and about who may ask for it, is not shown to it.
+NOT_ITS_BUSINESS = ("skill/checks", "skill/guards")
 
 
 def run_skill(ctx: CallContext) -> HandlerResult:
-    """`ctx.context`: `skills` (the references the caller works under) and `customer` (the verified one's id, or "").
+    """`ctx.context`: `skills` (the references the caller works under), `customer` (the verified one's id, or "") and
+    `inputs` (files of earlier work, by name). `house`: a goal of the tenant's own looks for something to do; a reading
+    tool then sees every row of its books, an acting one does not run.
 
     Every failure is coded and effect-free: whatever a script does, rows change only in the settlement.
     """
@@ -50,10 +54,12 @@ def _load(ctx: CallContext, customer: str) -> Runnable:
     refs = [str(ref) for ref in ctx.context.get("skills") or ()]
     try:
         with tenant_scope(ctx.tenant_id):
-            found = queries.runnable(ctx.tool, refs, customer)
+            found = queries.runnable(ctx.tool, refs, customer, house=bool(ctx.context.get("house")))
     except SilasError as refusal:
         raise _failed(refusal.code, refusal.message) from refusal
     if found is None:
+        raise _failed("tool_missing", "There is no such tool here.")
+    if found.tool.acting and ctx.context.get("house"):
         raise _failed("tool_missing", "There is no such tool here.")
     if found.tool.acting and found.tool.skill not in refs:
         raise _failed("skill_not_pinned", "An acting tool runs only in the version that was approved.")
@@ -71,7 +77,8 @@ def _run(found: Runnable, ctx: CallContext, customer: str) -> SandboxResult:
     spec = SandboxSpec(
         ["python3", "-I", "-S", f"/sandbox/skill/{found.tool.script}"],
         work={"call.json": canonical_bytes(call)},
-        read_only={"skill": found.folder, "records": queries.as_files(found.rows)},
+        read_only={"skill": found.folder, "records": queries.as_files(found.rows), **_inputs(ctx)},
+        hidden=NOT_ITS_BUSINESS,
         timeout_seconds=found.tool.timeout,
     )
     try:
@@ -81,6 +88,12 @@ def _run(found: Runnable, ctx: CallContext, customer: str) -> SandboxResult:
     if outcome.reason:
         raise _failed(f"script_{outcome.reason}", "The tool was stopped: it went beyond its limits.")
     return outcome
+
+
+def _inputs(ctx: CallContext) -> dict[str, Mapping[str, bytes]]:
+    """Files of earlier work that this call starts with, at `/sandbox/inputs/`; the folder is there only for those."""
+    inputs = ctx.context.get("inputs")
+    return {"inputs": inputs} if inputs else {}
 
 
 def _read_value(outcome: SandboxResult) -> dict[str, Any]:

@@ -43,13 +43,14 @@ class CheckSpec(Frozen):
 
 
 class FactSpec(Frozen):
-    """One line of a card. `book`, `key` and `field` name the stored value before; `after` and `text` are templates of
-    the call's arguments (`{amount}`)."""
+    """One line of a card. `book`, `key` and `field` name the stored value before, `shown` how it is written
+    (`£{value}`); `after` and `text` are templates of the call's arguments (`{amount}`)."""
 
     label: str = Field(min_length=1, max_length=60)
     book: Word | None = None
     key: str | None = None
     field: str | None = None
+    shown: str | None = Field(default=None, max_length=60)
     after: str | None = None
     text: str | None = None
 
@@ -57,7 +58,17 @@ class FactSpec(Frozen):
     def _says_something(self) -> Self:
         if (self.book is None) != (self.key is None) or (self.book is None and not self.text):
             raise ValueError("a fact names a stored value, or has a text")
+        if self.shown is not None and (self.book is None or self.shown.count("{value}") != 1):
+            raise ValueError("what a stored value is shown as holds {value} once")
         return self
+
+
+class UndoSpec(Frozen):
+    """The call that takes this tool's effect back. `"$name"` stands for an argument as it was called, `"$answer.name"`
+    for a value of what the script answered; anything else is meant as it stands."""
+
+    tool: Word
+    args: dict[Word, str | int | float | bool] = Field(default_factory=dict)
 
 
 class ToolDeclaration(Frozen):
@@ -77,6 +88,7 @@ class ToolDeclaration(Frozen):
     consequence: Consequence | None = None
     records: list[Word] = Field(default_factory=list)
     writes: list[Word] = Field(default_factory=list)
+    undo: UndoSpec | None = None
     verify: list[CheckSpec] = Field(default_factory=list)
     facts: list[FactSpec] = Field(default_factory=list)
     timeout: int = Field(default=20, gt=0, le=120)
@@ -98,6 +110,8 @@ class ToolDeclaration(Frozen):
             raise ValueError("only an acting tool writes")
         if self.acting and not (self.intent and self.consequence and self.verify):
             raise ValueError("an acting tool declares intent, consequence and verify")
+        if self.undo and not (self.acting and self.reversible):
+            raise ValueError("only what acts and is reversible declares how to undo it")
         return self
 
 
@@ -121,6 +135,14 @@ class SkillManifest(Frozen):
         names = [tool.name for tool in self.tools]
         if len(set(names)) != len(names):
             raise ValueError("two tools have one name")
+        return self
+
+    @model_validator(mode="after")
+    def _each_undo_is_there(self) -> Self:
+        acting = {tool.name for tool in self.tools if tool.acting}
+        missing = [tool.name for tool in self.tools if tool.undo and tool.undo.tool not in acting]
+        if missing:
+            raise ValueError(f"{missing[0]} is undone by a tool that is not there")
         return self
 
 

@@ -8,3 +8,12 @@ class Role(TextChoices):
     APPROVER = "approver", "Approver"
     AGENT = "agent", "Agent"
     VIEWER = "viewer", "Viewer"
+
+
+class IdentityAlgorithm(TextChoices):
+    """With what a site signs who its visitor is. The key decides, never the token."""
+
+    HS256 = "HS256", "HS256: a secret that the site's server shares with us"
+    EDDSA = "EdDSA", "EdDSA: an Ed25519 key of the site's server"
+    ES256 = "ES256", "ES256: a P-256 key of the site's server"
+    RS256 = "RS256", "RS256: an RSA key of the site's server, 2048 bits or more"

@@ -6,15 +6,18 @@ security. A deployment is one chatbot on one site; its public key finds its tena
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any, ClassVar
 from uuid import UUID, uuid4
 
 from django.contrib.auth.models import AbstractUser, BaseUserManager
-from django.core.validators import RegexValidator
+from django.core.validators import MinValueValidator, RegexValidator
 from django.db import models
+from django.db.models import Q
 
-from apps.tenants.enums import Role
+from apps.tenants.enums import IdentityAlgorithm, Role
 from kernel.tenancy import TenantModel
+from kernel.zones import require_zone
 
 
 class Tenant(models.Model):
@@ -23,7 +26,7 @@ class Tenant(models.Model):
     id = models.UUIDField(primary_key=True, default=uuid4, editable=False)
     slug = models.SlugField(unique=True, max_length=60)
     name = models.CharField(max_length=120)
-    timezone = models.CharField(max_length=60, default="Europe/London")
+    timezone = models.CharField(max_length=60, default="Europe/London", validators=[require_zone])
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:
@@ -56,6 +59,14 @@ class User(AbstractUser):
     REQUIRED_FIELDS: ClassVar[list[str]] = []
 
     objects: ClassVar[EmailUserManager] = EmailUserManager()  # type: ignore[assignment]  # ours has no usernames
+
+    # In whose hands a person's name acts, as an API key does for an owner; never stored.
+    acts_as = ""
+
+    @property
+    def actor(self) -> str:
+        """Who this is in the audit log."""
+        return self.acts_as or f"user:{self.pk}"
 
     @property
     def display_name(self) -> str:
@@ -97,6 +108,23 @@ class Deployment(TenantModel):
     suggestions = models.JSONField(default=list, blank=True)
     persona = models.TextField(blank=True, help_text="How it sounds, in plain sentences; never policy")
     model_names = models.JSONField(default=_default_models, help_text="Model name per role: proxy, planner, executor")
+    environment_keys = models.BooleanField(
+        "provider keys of this installation",
+        default=False,
+        help_text="May its models use the provider keys of this installation, at the expense of whoever runs it?",
+    )
+    opening_hours: models.JSONField[dict[str, str], dict[str, str]] = models.JSONField(
+        default=dict, blank=True, help_text="When people answer, by day; empty when somebody always does"
+    )
+    timezone = models.CharField(
+        max_length=60,
+        blank=True,
+        validators=[require_zone],
+        help_text="Of the opening hours; the company's when empty",
+    )
+    after_hours = models.CharField(
+        max_length=500, blank=True, help_text="What a visitor reads who wants a person outside of the opening hours"
+    )
     active_goal_id: models.UUIDField[UUID | None, UUID | None] = models.UUIDField(null=True, blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
 
@@ -116,5 +144,84 @@ class ApiKey(TenantModel):
     created_at = models.DateTimeField(auto_now_add=True)
     revoked_at = models.DateTimeField(null=True, blank=True)
 
+    class Meta(TenantModel.Meta):
+        verbose_name = "API key"
+
     def __str__(self) -> str:
         return self.name
+
+
+class IdentityKey(TenantModel):
+    """With which key a deployment's site signs who its visitor is. A shared secret stands here sealed; of a key pair,
+    the public half. Two may be good at once, so that a site can change from one to the next."""
+
+    deployment = models.ForeignKey(Deployment, on_delete=models.PROTECT, related_name="+")
+    key_id = models.SlugField("key id", max_length=60, help_text="What the token's header names as its kid")
+    algorithm = models.CharField(max_length=8, choices=IdentityAlgorithm.choices)
+    public_key = models.TextField(
+        blank=True, max_length=4000, help_text="PEM; empty for HS256, whose secret is made here and shown once"
+    )
+    sealed_secret: models.BinaryField[bytes | None, bytes | None] = models.BinaryField(null=True, editable=False)
+    gate = models.SlugField(
+        max_length=80, default="identity_verified", help_text="The gate that a good token passes, as a script would"
+    )
+    created_at = models.DateTimeField(auto_now_add=True)
+    retired_at: models.DateTimeField[datetime | None, datetime | None] = models.DateTimeField(null=True, blank=True)
+
+    class Meta(TenantModel.Meta):
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["deployment", "key_id"], name="identity_key_once"),
+            models.CheckConstraint(
+                condition=Q(algorithm=IdentityAlgorithm.HS256, public_key="", sealed_secret__isnull=False)
+                | (~Q(algorithm=IdentityAlgorithm.HS256) & ~Q(public_key="") & Q(sealed_secret__isnull=True)),
+                name="identity_key_has_its_half",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.key_id
+
+
+class MessageKey(TenantModel):
+    """With which key a member signs what they write, so that their words count as the house's own (spec 5.1 step 2).
+    Ours is the public half; what the member may do is their role's, when the message comes."""
+
+    user = models.ForeignKey(User, on_delete=models.PROTECT, related_name="+")
+    key_id = models.SlugField("key id", max_length=60)
+    public_key = models.TextField(max_length=4000, help_text="The Ed25519 public key, as PEM")
+    created_at = models.DateTimeField(auto_now_add=True)
+    retired_at: models.DateTimeField[datetime | None, datetime | None] = models.DateTimeField(null=True, blank=True)
+
+    user_id: UUID
+
+    class Meta(TenantModel.Meta):
+        constraints: ClassVar = [models.UniqueConstraint(fields=["tenant", "key_id"], name="message_key_once")]
+
+    def __str__(self) -> str:
+        return self.key_id
+
+
+def _limit(said: str) -> Any:
+    return models.PositiveIntegerField(null=True, blank=True, validators=[MinValueValidator(1)], help_text=said)
+
+
+class VisitorLimits(TenantModel):
+    """How much a tenant's visitors may send, where that differs from what the installation allows; empty: no
+    difference."""
+
+    messages_a_minute = _limit("Messages a minute in one conversation")
+    address_messages_a_minute = _limit("Messages a minute from one internet address")
+    tenant_messages_a_minute = _limit("Messages a minute from all visitors together")
+    sockets = _limit("Windows in which one conversation may be open at once")
+    model_runs_a_minute = _limit("Runs of a model in one conversation a minute")
+    tenant_model_runs_a_minute = _limit("Runs of models in all conversations together a minute")
+    pending_turns = _limit("Messages of one conversation that may wait for an answer")
+    tenant_pending_turns = _limit("Messages of all conversations that may wait for an answer")
+
+    class Meta(TenantModel.Meta):
+        verbose_name = "visitor limits"
+        verbose_name_plural = "visitor limits"
+        constraints: ClassVar = [models.UniqueConstraint(fields=["tenant"], name="visitor_limits_once")]
+
+    def __str__(self) -> str:
+        return "Visitor limits"

@@ -3,14 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import dataclass, field
 from typing import Any
+from uuid import UUID
+
+from django.conf import settings
 
 from apps.tenants.enums import Role
-from apps.tenants.models import ApiKey, Deployment, Membership, Tenant
-from apps.tenants.rules import is_api_key
+from apps.tenants.models import ApiKey, Deployment, IdentityKey, Membership, MessageKey, Tenant, VisitorLimits
+from apps.tenants.rules import is_api_key, only_for
 from kernel.canonical import sha256_hex
-from kernel.errors import SilasError
+from kernel.llm.models import environment_key, needs_key
+from kernel.seal import unseal
 from kernel.tenancy import lookup_scope
+
+
+@dataclass(frozen=True)
+class VerifyingKey:
+    """What a token is checked with: `key` is the unsealed secret or the public PEM, and is never written anywhere."""
+
+    key_id: str
+    algorithm: str
+    gate: str
+    key: str = field(repr=False)
 
 
 def memberships_of(user: Any) -> list[Membership]:
@@ -36,6 +51,45 @@ def api_key(key: str) -> ApiKey | None:
         return found
 
 
+def verifying_keys(deployment_id: UUID) -> list[VerifyingKey]:
+    """With which keys the deployment's site may say who its visitor is, newest first. In web processes only."""
+    rows = IdentityKey.objects.filter(deployment_id=deployment_id, retired_at=None).order_by("-created_at")
+    return [VerifyingKey(row.key_id, row.algorithm, row.gate, _key_of(row)) for row in rows]
+
+
+def signed_gates(deployment_id: UUID) -> frozenset[str]:
+    """Which gates a token of the deployment's site passes."""
+    return frozenset(
+        IdentityKey.objects.filter(deployment_id=deployment_id, retired_at=None).values_list("gate", flat=True)
+    )
+
+
+def message_key(key_id: str) -> tuple[str, Role] | None:
+    """The public key of this id and the present role of whoever signs with it; None for a retired or unknown key, and
+    for somebody who is no member any more or cannot log in."""
+    rows = MessageKey.objects.select_related("user").filter(key_id=key_id, retired_at=None, user__is_active=True)
+    row: MessageKey | None = rows.first()
+    role = role_of(row.user) if row else None
+    return (row.public_key, role) if row and role else None
+
+
+def visitor_limits() -> VisitorLimits | None:
+    """How the scope's tenant differs from what the installation allows visitors, if it does."""
+    row: VisitorLimits | None = VisitorLimits.objects.first()
+    return row
+
+
+def identity_seal(row: IdentityKey) -> str:
+    """What a sealed secret belongs to: moved to another row, it does not open."""
+    return f"identity_key:{row.pk}"
+
+
+def _key_of(row: IdentityKey) -> str:
+    if row.sealed_secret is None:
+        return row.public_key
+    return unseal(settings.SILAS_SECRETS_KEY, bytes(row.sealed_secret), belongs_to=identity_seal(row)).decode()
+
+
 def all_tenants() -> list[Tenant]:
     """Every tenant: for upkeep that visits each in its own scope."""
     return list(Tenant.objects.all())
@@ -47,9 +101,23 @@ def role_of(user: Any) -> Role | None:
     return Role(role) if role else None
 
 
+def models_without_key(deployment: Deployment) -> list[str]:
+    """Those of the deployment's models for which this process has no key that it may use."""
+    named = sorted(set(deployment.model_names.values()))
+    allowed = deployment.environment_keys
+    return [name for name in named if needs_key(name) and not environment_key(name, allowed=allowed)]
+
+
+def is_last_owner(membership: Membership) -> bool:
+    """Whether the tenant would have no owner left who can log in, if this member were none."""
+    others = Membership.objects.filter(tenant_id=membership.tenant_id, role=Role.OWNER, user__is_active=True)
+    was_owner = Membership.objects.filter(pk=membership.pk, role=Role.OWNER).exists()
+    return was_owner and not others.exclude(pk=membership.pk).exists()
+
+
 def require_role(user: Any, allowed: Collection[Role]) -> Role:
     """The user's role in the scope's tenant, if it is one of `allowed`; raises 403 `forbidden_role` otherwise."""
     role = role_of(user)
     if role is None or role not in allowed:
-        raise SilasError("forbidden_role", "Your role does not allow this.", status=403)
+        raise only_for(allowed)
     return role

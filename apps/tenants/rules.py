@@ -7,13 +7,31 @@ person who typed the value, or empty.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, EllipticCurvePublicKey
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
+from cryptography.hazmat.primitives.serialization import load_pem_public_key
+
+from apps.tenants.enums import IdentityAlgorithm, Role
+from apps.tenants.hours import hours_problem
+from kernel.errors import SilasError
+from kernel.zones import zone_problem
+
+LAST_OWNER = "A tenant keeps at least one owner. Make somebody else an owner first."
+FORBIDDEN_ROLE = "forbidden_role"
+# Under which name a login session remembers which of a person's tenants is open.
+TENANT_IN_SESSION = "console_tenant"
 MODEL_ROLES = ("proxy", "planner", "executor")
+# Without one the rules alone say what leaves a window that is too full.
+OPTIONAL_ROLES = ("scorer",)
 MOST_SUGGESTIONS = 6
 LONGEST_SUGGESTION = 80
+SHORTEST_RSA = 2048
 _HOST = re.compile(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?|\[[0-9a-f:.]+\]")
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 _LOOPBACK = {"localhost", "127.0.0.1", "::1"}
@@ -63,6 +81,8 @@ def deployment_problems(fields: Mapping[str, Any], *, knows_model: Callable[[str
         "allowed_origins": origins_problem,
         "theme": theme_problem,
         "suggestions": suggestions_problem,
+        "opening_hours": hours_problem,
+        "timezone": zone_problem,
         "model_names": lambda names: models_problem(names, knows_model=knows_model),
     }
     told = {name: judge(fields[name]) for name, judge in judges.items() if name in fields}
@@ -104,12 +124,43 @@ def suggestions_problem(listed: Any) -> str:
 
 
 def models_problem(names: Any, *, knows_model: Callable[[str], bool]) -> str:
-    """One known model for each role, and no other role."""
-    if not isinstance(names, dict) or set(names) != set(MODEL_ROLES):
+    """One known model for each role, one for `scorer` if it is wanted, and no other role."""
+    if not isinstance(names, dict) or set(names) - set(OPTIONAL_ROLES) != set(MODEL_ROLES):
         return f"Name a model for each of {', '.join(MODEL_ROLES)}, such as builtin:grounded."
     wrong = [one for one in names.values() if not (isinstance(one, str) and knows_model(one))]
     return f"{_shown(wrong[0])} is not a known model, such as builtin:grounded or openai:NAME." if wrong else ""
 
 
+def identity_key_problem(algorithm: str, public_key: str) -> str:
+    """A shared secret is ours to make; of a pair we take the public half, and nothing else that a PEM may hold."""
+    if algorithm == IdentityAlgorithm.HS256:
+        return "An HS256 secret is made here: leave this empty." if public_key.strip() else ""
+    if "PRIVATE KEY" in public_key:
+        return "This is a private key. Keep it, treat it as lost, and give us the public half of a new one."
+    try:
+        key = load_pem_public_key(public_key.strip().encode())
+    except (ValueError, UnsupportedAlgorithm):
+        return "Give the public key as PEM, beginning with -----BEGIN PUBLIC KEY-----."
+    return "" if _fits(algorithm, key) else f"This is no key for {algorithm}."
+
+
+def _fits(algorithm: str, key: Any) -> bool:
+    match algorithm:
+        case IdentityAlgorithm.RS256:
+            return isinstance(key, RSAPublicKey) and key.key_size >= SHORTEST_RSA
+        case IdentityAlgorithm.ES256:
+            return isinstance(key, EllipticCurvePublicKey) and isinstance(key.curve, SECP256R1)
+        case IdentityAlgorithm.EDDSA:
+            return isinstance(key, Ed25519PublicKey)
+    return False
+
+
 def _shown(value: Any) -> str:
     return str(value)[:80]
+
+
+def only_for(roles: Collection[Role]) -> SilasError:
+    """What somebody reads whose role does not reach: which one does."""
+    named = [f"an {role.label.lower()}" if role.label[0] in "AEIOU" else f"a {role.label.lower()}" for role in roles]
+    who = " or ".join(filter(None, (", ".join(named[:-1]), named[-1])))
+    return SilasError(FORBIDDEN_ROLE, f"Your role does not allow this. It takes {who}.", status=403)

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from django.conf import settings
 from django.contrib.auth.tokens import default_token_generator
 from django.core.exceptions import ValidationError
 from django.core.validators import validate_email
@@ -21,13 +22,16 @@ from django.utils.http import urlsafe_base64_encode
 
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
-from apps.tenants import rules
-from apps.tenants.enums import Role
-from apps.tenants.models import ApiKey, Deployment, Membership, Tenant, User
+from apps.tenants import locks, queries, rules
+from apps.tenants.enums import IdentityAlgorithm, Role
+from apps.tenants.models import ApiKey, Deployment, IdentityKey, Membership, MessageKey, Tenant, User
+from apps.tenants.signals import role_changed
+from kernel import zones
 from kernel.canonical import sha256_hex
 from kernel.clock import now
 from kernel.errors import NotFound, SilasError
 from kernel.llm.models import is_known
+from kernel.seal import seal
 from kernel.tenancy import tenant_scope
 
 _PREFIX = 9
@@ -49,6 +53,14 @@ class NewApiKey:
     key: str
 
 
+@dataclass(frozen=True)
+class NewIdentityKey:
+    """The row, and for HS256 the secret itself: this is the only time anybody sees it."""
+
+    row: IdentityKey
+    secret: str = ""
+
+
 def create_tenant(
     slug: str,
     *,
@@ -59,7 +71,8 @@ def create_tenant(
     timezone: str = "Europe/London",
     actor: str = "system",
 ) -> NewMember:
-    """A tenant with its first owner. Raises `SilasError("tenant_exists")` 409."""
+    """A tenant with its first owner. Raises `SilasError("tenant_exists")` 409, 422 `unknown_timezone`."""
+    _check_zone(timezone)
     with transaction.atomic(savepoint=False):
         tenant, is_new = Tenant.objects.get_or_create(slug=slug, defaults={"name": name, "timezone": timezone})
         if not is_new:
@@ -70,7 +83,9 @@ def create_tenant(
 
 
 def change_tenant(tenant: Tenant, *, actor: str = "system", **changes: str) -> Tenant:
-    """Write the changed ones of `changes` (name, timezone)."""
+    """Write the changed ones of `changes` (name, timezone). Raises `SilasError("unknown_timezone")` 422."""
+    if "timezone" in changes:
+        _check_zone(changes["timezone"])
     if changed := _apply(tenant, changes):
         with tenant_scope(tenant):
             tenant.save(update_fields=changed)
@@ -94,9 +109,29 @@ def add_member(
 
 
 def change_role(membership: Membership, role: Role, *, actor: str = "system") -> None:
+    """Raises `SilasError("last_owner")` 409 when nobody could administer the tenant any more."""
+    if role != Role.OWNER:
+        _keep_an_owner(membership)
     if Membership.objects.filter(pk=membership.pk).exclude(role=role).update(role=role):
         data = {"role": str(role)}
         record(AuditEvent.ROLE_CHANGED, actor=actor, subject=f"user:{membership.user_id}", data=data)
+        role_changed(membership.user_id, Role(role), actor)
+
+
+def remove_member(membership: Membership, *, actor: str = "system") -> None:
+    """The account stays, and what the person decided. Raises `SilasError("last_owner")` 409 as `change_role` does."""
+    _keep_an_owner(membership)
+    removed, _ = Membership.objects.filter(pk=membership.pk).delete()
+    if removed:
+        data = {"role": str(membership.role)}
+        record(AuditEvent.MEMBER_REMOVED, actor=actor, subject=f"user:{membership.user_id}", data=data)
+
+
+def _keep_an_owner(membership: Membership) -> None:
+    """Under the lock of the tenant's owners: of two who demote each other at once, the second is refused."""
+    locks.lock_owners()
+    if queries.is_last_owner(membership):
+        raise SilasError("last_owner", rules.LAST_OWNER, status=409)
 
 
 def _check_email(email: str) -> None:
@@ -158,6 +193,12 @@ def _check_deployment(fields: Mapping[str, Any]) -> None:
         raise SilasError("invalid_deployment", " ".join(problems.values()), extra={"fields": problems})
 
 
+def _check_zone(zone: str) -> None:
+    """A company always has one: its days and schedules begin by it."""
+    if problem := zones.zone_problem(zone) or ("" if zone else "A company needs a time zone."):
+        raise SilasError(zones.CODE, problem, status=422)
+
+
 def _apply(row: Any, changes: Mapping[str, Any]) -> list[str]:
     """Set what differs; the names of what did."""
     changed = [name for name, value in changes.items() if getattr(row, name) != value]
@@ -183,3 +224,72 @@ def revoke_api_key(row: ApiKey, *, actor: str = "system") -> bool:
     if revoked:
         record(AuditEvent.API_KEY_REVOKED, actor=actor, subject=f"api_key:{row.pk}")
     return revoked
+
+
+def add_identity_key(
+    deployment: Deployment,
+    *,
+    key_id: str,
+    algorithm: str,
+    public_key: str = "",
+    gate: str = "identity_verified",
+    actor: str = "system",
+) -> NewIdentityKey:
+    """A key with which the deployment's site signs who its visitor is; good from this commit on, beside older ones.
+
+    Raises `SilasError("invalid_identity_key")` for a key that does not fit its algorithm, `"identity_key_exists"` 409.
+    """
+    if problem := rules.identity_key_problem(algorithm, public_key):
+        raise SilasError("invalid_identity_key", problem)
+    if IdentityKey.objects.filter(deployment=deployment, key_id=key_id).exists():
+        raise SilasError("identity_key_exists", f"This deployment has had a key {key_id} already.", status=409)
+    row = IdentityKey(
+        deployment=deployment, key_id=key_id, algorithm=algorithm, public_key=public_key.strip(), gate=gate
+    )
+    secret = secrets.token_urlsafe(32) if algorithm == IdentityAlgorithm.HS256 else ""
+    if secret:
+        row.sealed_secret = seal(settings.SILAS_SECRETS_KEY, secret.encode(), belongs_to=queries.identity_seal(row))
+    row.save(force_insert=True)
+    data = {"algorithm": str(algorithm)}
+    record(AuditEvent.IDENTITY_KEY_ADDED, actor=actor, subject=f"identity_key:{row.pk}", data=data)
+    return NewIdentityKey(row, secret)
+
+
+def retire_identity_key(row: IdentityKey, *, actor: str = "system") -> bool:
+    """What it signed is believed no longer, from this commit on; levels that stand end by themselves. Whether it was
+    good before. `NotFound` for a foreign one."""
+    mine = IdentityKey.objects.filter(pk=row.pk)
+    if not mine.exists():
+        raise NotFound("identity key")
+    retired: bool = mine.filter(retired_at=None).update(retired_at=now()) == 1
+    if retired:
+        record(AuditEvent.IDENTITY_KEY_RETIRED, actor=actor, subject=f"identity_key:{row.pk}")
+    return retired
+
+
+def add_message_key(user: User, *, key_id: str, public_key: str, actor: str = "system") -> MessageKey:
+    """A key with which a member of the scope's tenant signs messages. Raises `SilasError("not_a_member")`,
+    `"invalid_message_key"` and `"message_key_exists"` 409."""
+    if queries.role_of(user) is None:
+        raise SilasError("not_a_member", "Only members sign messages.")
+    if problem := rules.identity_key_problem(IdentityAlgorithm.EDDSA, public_key):
+        raise SilasError("invalid_message_key", problem)
+    row, is_new = MessageKey.objects.get_or_create(
+        key_id=key_id, defaults={"user": user, "public_key": public_key.strip()}
+    )
+    if not is_new:
+        raise SilasError("message_key_exists", f"There has been a key {key_id} already.", status=409)
+    record(AuditEvent.MESSAGE_KEY_ADDED, actor=actor, subject=f"message_key:{row.pk}", data={"user": str(user.pk)})
+    kept: MessageKey = row
+    return kept
+
+
+def retire_message_key(row: MessageKey, *, actor: str = "system") -> bool:
+    """What it signs counts for nothing from this commit on; whether it did before. `NotFound` for a foreign one."""
+    mine = MessageKey.objects.filter(pk=row.pk)
+    if not mine.exists():
+        raise NotFound("message key")
+    retired: bool = mine.filter(retired_at=None).update(retired_at=now()) == 1
+    if retired:
+        record(AuditEvent.MESSAGE_KEY_RETIRED, actor=actor, subject=f"message_key:{row.pk}")
+    return retired

@@ -6,4 +6,9 @@ class WorkConfig(AppConfig):
     label = "work"
 
     def ready(self) -> None:
+        from apps.guard.enums import Intent
+        from apps.guard.registry import register
         from apps.work import receivers  # noqa: F401  (connects to cards and the bus)
+        from apps.work.reading import read_file
+
+        register(Intent.READ_FILE, read_file)

@@ -36,8 +36,8 @@ class BudgetUsed(BaseModel):
         names = BudgetUsed.model_fields
         return BudgetUsed(**{name: getattr(self, name) + getattr(child, name) for name in names})
 
-    def exhausted(self, budget: Budget) -> str:
-        """The first counter that has reached its limit, or ""."""
+    def exhausted(self, budget: Budget, *, but: frozenset[str] = frozenset()) -> str:
+        """The first counter that has reached its limit, or "". `but`: counters that are somebody else's to look at."""
         limits = {
             "tokens": budget.max_tokens,
             "cost_usd": Decimal(str(budget.max_cost_usd)),
@@ -45,4 +45,4 @@ class BudgetUsed(BaseModel):
             "attempts": budget.max_attempts,
             "planner_calls": budget.max_planner_calls,
         }
-        return next((name for name, limit in limits.items() if getattr(self, name) >= limit), "")
+        return next((name for name, limit in limits.items() if name not in but and getattr(self, name) >= limit), "")

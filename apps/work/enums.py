@@ -50,4 +50,82 @@ class WorkReason(TextChoices):
     TOOL = "tool_failure", "a tool failed"
     UNCERTAIN = "effect_uncertain", "it cannot be known whether the action took effect"
     LINKAGE = "linkage_missing", "what this builds on is missing"
+    CHILD = "child_failed", "one of its tasks did not get done"
+    DEPENDENCY = "dependency_not_done", "what had to come first did not get done"
+    LEFT_OUT = "left_out", "a person left it out"
     LOST = "delivery_failed", "it could not be delivered to a worker"
+    CANCELLED = "cancelled", "it was called off"
+    REPLANNED = "replanned", "another plan took its place"
+
+
+class Waiting(TextChoices):
+    """What a paused item waits for; each wait has an end, and the sweep sees to it (contract silas 15)."""
+
+    NOTHING = "", "nothing"
+    GUIDANCE = "awaiting_planner_guidance", "what the planner advises"
+    REPLAN = "awaiting_replan", "another plan"
+
+
+class PlanningState(TextChoices):
+    """A planner at work that may ask for research (spec 19.4.1; contract silas 15)."""
+
+    PLANNING = "planning"
+    AWAITING_RESEARCH = "awaiting_research"
+    READY_TO_FINALIZE = "ready_to_finalize"
+    EXPIRED = "expired"
+    FINISHED = "finished"
+
+
+class ResearchState(TextChoices):
+    """One question of a planner. Only an asked one can be answered; what comes later is written down and not used."""
+
+    ASKED = "asked"
+    ANSWERED = "answered"
+    FAILED = "failed"
+    EXPIRED = "expired"
+
+
+class SlotKind(TextChoices):
+    """What holds a place in the pool, in the order of who goes first (contract silas 15)."""
+
+    EXECUTION = "execution"
+    RESEARCH = "research"
+    STATUS = "status"
+
+
+class BatchStatus(TextChoices):
+    """A batch is decided once; until then it can be cut to a selection, which asks anew (spec 5.2.4)."""
+
+    PROPOSED = "proposed"
+    RUNNING = "running"
+    FINISHED = "finished"
+    DECLINED = "declined"
+    EXPIRED = "expired"
+    REFUSED = "refused"
+
+
+class CycleOutcome(TextChoices):
+    """What one cycle of a goal came to (spec 5.2.3)."""
+
+    HEALTHY = "healthy", "all checks passed"
+    FAILED = "failed", "a check failed; the goal only reports it"
+    SPAWNED = "spawned", "a check failed, and the standing approval let the repair run"
+    ASKED = "asked", "a check failed, and a person is asked about the repair"
+    UNDER_WAY = "under_way", "a check failed, and an earlier repair is still under way"
+    PARKED = "parked", "the budget is used up; nothing runs until a person looks"
+
+
+class Direction(TextChoices):
+    """Which way a family's thresholds move: fewer cards, or more."""
+
+    WIDEN = "widen", "Fewer cards"
+    TIGHTEN = "tighten", "More cards"
+
+
+class Band(TextChoices):
+    """How sure a classification is, and so who sees it (spec 5.9)."""
+
+    HIGH = "high"
+    MEDIUM = "medium"
+    LOW = "low"
+    NOVEL = "novel"

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
+from apps.bus.deliveries import Delivery
 from apps.bus.schemas import Lease
 from apps.gates.queries import active_gates
 from apps.gates.schemas import GateSpec
@@ -14,14 +15,16 @@ from apps.guard.schemas import RunRef
 from apps.guard.toolset import OfferedTool
 from apps.skills import queries as skills
 from apps.skills.schemas import ToolSpec
+from apps.work import artifacts, follow_ups
+from apps.work.budgets import BudgetUsed
 from apps.work.enums import WorkItemType
+from apps.work.locks import lock_course
 from apps.work.models import Attempt, WorkItem
-from apps.work.schemas import VerificationCheck, WorkItemSpec
-from apps.work.services import running
+from apps.work.schemas import WorkItemSpec
+from apps.work.services import recording, running
 from kernel.llm.briefing import Briefing, ToolBrief
 from kernel.llm.enums import Role
 from kernel.llm.models import GROUNDED
-from kernel.sandbox.spec import Mount
 from kernel.tenancy import current_tenant_id
 
 CONSTITUTION = (
@@ -44,6 +47,11 @@ class Job:
     gates: tuple[GateSpec, ...]
     briefing: Briefing
     model_name: str
+    environment_keys: bool
+    used: BudgetUsed
+    settled: Mapping[str, Mapping[str, Any]]
+    files: Mapping[str, bytes]
+    inputs: Mapping[str, bytes]
 
     @property
     def access(self) -> frozenset[str]:
@@ -55,44 +63,53 @@ class Job:
 
     @property
     def context(self) -> dict[str, Any]:
-        return {"customer": self.customer, "skills": tuple(self.spec.skills)}
+        known = {"customer": self.customer, "skills": tuple(self.spec.skills), "attempt": self.attempt.pk}
+        return {**known, "inputs": self.inputs}
 
 
-def next_job(lease: Lease) -> Job | None:
+def next_job(delivery: Delivery) -> Job | None:
     """Begin the next attempt of a delivery; None when the delivery is over. Inside a scope."""
-    attempt = running.begin(lease)
-    return None if attempt is None else _job(lease, attempt, attempt.work_item)
+    attempt = running.begin(delivery)
+    return None if attempt is None else _job(delivery.lease, attempt, attempt.work_item)
 
 
 def _job(lease: Lease, attempt: Attempt, item: WorkItem) -> Job:
+    """A fresh attempt from stored state: what earlier ones got done, and what they left, comes from rows."""
     spec, tenant_id = item.spec, current_tenant_id()
     wanted = {call.tool for call in spec.calls}
     tools = tuple(tool for tool in skills.tools_for(spec.skills) if tool.name in wanted)
+    again = attempt.number > 1
     assert item.run_id is not None
     return Job(
         tenant_id=tenant_id,
         attempt=attempt,
         spec=spec,
         customer=item.subject,
+        environment_keys=may_use_environment_keys(item),
         run=RunRef(tenant_id, item.run_id, lease.ref),
         tools=tools,
-        gates=_gates(item, spec),
+        gates=gates_of(item),
         briefing=_briefing(item, spec, tools),
-        model_name=_model_name(item),
+        model_name=model_name(item, Role.EXECUTOR),
+        used=item.used,
+        settled=recording.settled_calls(item, [tool.name for tool in tools if tool.acting]) if again else {},
+        files=artifacts.files_of(item) if again else {},
+        inputs=follow_ups.inputs_of(item),
     )
 
 
-def _gates(item: WorkItem, spec: WorkItemSpec) -> tuple[GateSpec, ...]:
-    """System gates first, then the goal's that the conversation ran under, then the item's own (contract silas 6)."""
+def gates_of(item: WorkItem) -> tuple[GateSpec, ...]:
+    """System gates first, then those of the goals that the conversation ran under or that found it, then the item's own
+    (contract silas 6)."""
     system = active_gates(item.deployment_id) if item.deployment_id else ()
-    own = [gate for gate in spec.gates if gate not in system]
-    return (*system, *(gate for gate in _goal_gates(item) if gate not in (*system, *own)), *own)
+    gates = [*system, *_goal_gates(item), *item.spec.gates]
+    return tuple(gate for place, gate in enumerate(gates) if gate not in gates[:place])
 
 
 def _goal_gates(item: WorkItem) -> Sequence[GateSpec]:
-    goal_id = item.deployment.active_goal_id if item.deployment else None
-    goal = WorkItem.objects.filter(pk=goal_id, type=WorkItemType.GOAL).first() if goal_id else None
-    return goal.spec.gates if goal else ()
+    governing = item.deployment.active_goal_id if item.deployment else None
+    goals = WorkItem.objects.filter(pk__in=filter(None, [governing, item.parent_id]), type=WorkItemType.GOAL)
+    return [gate for goal in goals for gate in goal.spec.gates]
 
 
 def _briefing(item: WorkItem, spec: WorkItemSpec, tools: Sequence[ToolSpec]) -> Briefing:
@@ -108,46 +125,23 @@ def _briefing(item: WorkItem, spec: WorkItemSpec, tools: Sequence[ToolSpec]) -> 
 
 
 def _body(item: WorkItem, spec: WorkItemSpec) -> str:
-    """Step 2b: the briefing, and on a retry what the outside checks found wrong, quoted so that it names no call."""
-    if not item.last_error:
-        return spec.body
-    quoted = "\n".join(f"> {line}" for line in item.last_error.splitlines())
-    return f"{spec.body}\n\n# Previous attempt {item.attempts_made - 1} failed\n\n{quoted}"
+    """Step 2b: the briefing; on a retry also what the outside checks found wrong and what the planner advises, quoted
+    so that neither names a call."""
+    guidance = lock_course(item).guidance if item.attempts_made > 1 else ""
+    failed = f"Previous attempt {item.attempts_made - 1} failed"
+    return spec.body + _quoted(failed, item.last_error) + _quoted("Planner guidance", guidance)
 
 
-def _model_name(item: WorkItem) -> str:
+def _quoted(heading: str, text: str) -> str:
+    lines = "\n".join(f"> {line}" for line in text.splitlines())
+    return f"\n\n# {heading}\n\n{lines}" if text else ""
+
+
+def model_name(item: WorkItem, role: Role) -> str:
+    """The model that the item's deployment uses in this role."""
     names: Mapping[str, str] = item.deployment.model_names if item.deployment else {}
-    return names.get(Role.EXECUTOR.value) or GROUNDED
+    return names.get(role.value) or GROUNDED
 
 
-@dataclass(frozen=True)
-class Round:
-    """Checks that run beside one skill's files."""
-
-    checks: tuple[VerificationCheck, ...]
-    mounts: Mapping[str, Mount]
-
-
-def rounds(job: Job, artifacts: Mapping[str, bytes]) -> tuple[Round, ...]:
-    """What verification runs, in the plan's order: a skill's own checks beside that skill's files, records as they are
-    now. The plan's other checks run beside the first skill's. Inside a scope, after the attempt."""
-    calls = [{"tool": call.tool, "args": call.args} for call in job.spec.calls]
-    by_skill: dict[str, list[ToolSpec]] = {}
-    for tool in job.tools:
-        by_skill.setdefault(tool.skill, []).append(tool)
-    if not by_skill:
-        return (Round(tuple(job.spec.verify), {"artifacts": dict(artifacts)}),)
-    found, left = [], list(job.spec.verify)
-    for position, tools in enumerate(reversed(by_skill.values()), start=1):
-        last = position == len(by_skill)
-        own = [check for check in left if last or check in checks_of(tools)]
-        left = [check for check in left if check not in own]
-        mounts = {**skills.verification_mounts(tools, job.customer, calls), "artifacts": dict(artifacts)}
-        found.append(Round(tuple(own), mounts))
-    return tuple(reversed(found))
-
-
-def checks_of(tools: Sequence[ToolSpec]) -> list[VerificationCheck]:
-    """The checks that skills declare for their tools; a plan cannot drop them."""
-    found = [VerificationCheck(**check.model_dump(exclude_none=False)) for tool in tools for check in tool.verify]
-    return [check for position, check in enumerate(found) if check not in found[:position]]
+def may_use_environment_keys(item: WorkItem) -> bool:
+    return bool(item.deployment and item.deployment.environment_keys)

@@ -1,7 +1,7 @@
-"""What was promised, and is it done? Work items, their attempts, and what the outside checks found.
+"""What was promised, and is it done? Work items, their attempts, what the outside checks found, batches and undo.
 
 `WorkItem.plan` is the canonical text of the 23 hashed fields, byte for byte what was approved; what changes while an
-item runs stands beside it. A finished item never moves again (`rules.TRANSITIONS`).
+item runs stands beside it. A status moves as `rules.TRANSITIONS` says, which a trigger holds every writer to.
 """
 
 from __future__ import annotations
@@ -12,9 +12,11 @@ from django.db import models
 from django.db.models import Q
 
 from apps.work.budgets import BudgetUsed
-from apps.work.enums import AttemptStatus, WorkItemStatus, WorkItemType, WorkReason
+from apps.work.enums import AttemptStatus, BatchStatus, CycleOutcome, WorkItemStatus, WorkItemType, WorkReason
 from apps.work.schemas import WorkItemSpec
 from kernel.tenancy import TenantModel
+
+VISITOR = "visitor"
 
 
 def _nothing_used() -> dict[str, object]:
@@ -27,12 +29,14 @@ class WorkItem(TenantModel):
     deployment = models.ForeignKey("tenants.Deployment", on_delete=models.PROTECT, null=True, related_name="+")
     session_id = models.UUIDField(null=True, help_text="The conversation it came from")
     parent = models.ForeignKey("self", on_delete=models.PROTECT, null=True, related_name="children")
+    follow_up_of = models.ForeignKey("self", on_delete=models.PROTECT, null=True, related_name="follow_ups")
+    batch = models.ForeignKey("Batch", on_delete=models.PROTECT, null=True, related_name="work")
     type = models.CharField(max_length=10, choices=WorkItemType.choices)
     title = models.CharField(max_length=300)
     plan = models.TextField(help_text="Canonical JSON of what an approval binds")
     plan_hash = models.CharField(max_length=64)
     subject = models.CharField(max_length=120, blank=True, help_text="The tenant's own id of the verified customer")
-    requested_by = models.CharField(max_length=80, default="visitor")
+    requested_by = models.CharField(max_length=80, default=VISITOR)
     trace_id = models.CharField(max_length=64)
 
     status = models.CharField(max_length=10, choices=WorkItemStatus.choices, default=WorkItemStatus.PENDING)
@@ -44,12 +48,14 @@ class WorkItem(TenantModel):
     summary = models.TextField(blank=True)
     last_error = models.TextField(blank=True)
     next_steps = models.JSONField(default=list)
+    due_at = models.DateTimeField(null=True, help_text="When a scheduled goal is looked at next")
     created_at = models.DateTimeField()
     updated_at = models.DateTimeField()
 
     class Meta(TenantModel.Meta):
         ordering: ClassVar = ["-created_at"]
         indexes: ClassVar = [
+            models.Index(fields=["tenant", "due_at"], condition=Q(due_at__isnull=False), name="work_goals_due"),
             models.Index(fields=["tenant", "status", "created_at"], name="work_by_status"),
             models.Index(fields=["tenant", "session_id", "created_at"], name="work_by_session"),
         ]
@@ -71,6 +77,19 @@ class WorkItem(TenantModel):
     @property
     def used(self) -> BudgetUsed:
         return BudgetUsed.model_validate(self.budget_used)
+
+    @property
+    def is_part(self) -> bool:
+        """One of the tasks of a project: decided, counted and told with it."""
+        return self.parent is not None and self.parent.type == WorkItemType.PROJECT
+
+
+class GoalFile(WorkItem):
+    """A goal, as the administration takes one in from its file (ADR 37)."""
+
+    class Meta:
+        proxy = True
+        verbose_name = "goal"
 
 
 class Attempt(TenantModel):
@@ -110,3 +129,124 @@ class VerificationRun(TenantModel):
 
     def __str__(self) -> str:
         return "passed" if self.all_passed else "failed"
+
+
+class GoalCycle(TenantModel):
+    """One look at a goal: what its checks found and what followed (spec 5.2.3). `due_at` makes a cycle happen once."""
+
+    goal = models.ForeignKey(WorkItem, on_delete=models.PROTECT, related_name="cycles")
+    due_at = models.DateTimeField()
+    outcome = models.CharField(max_length=12, choices=CycleOutcome.choices)
+    results = models.JSONField(default=list)
+    spawned = models.ForeignKey(WorkItem, on_delete=models.PROTECT, null=True, related_name="+")
+    ran_at = models.DateTimeField()
+
+    class Meta(TenantModel.Meta):
+        ordering: ClassVar = ["-due_at"]
+        constraints: ClassVar = [models.UniqueConstraint(fields=["goal", "due_at"], name="cycle_once")]
+
+    def __str__(self) -> str:
+        return f"{self.goal_id} {self.outcome}"
+
+
+class Batch(TenantModel):
+    """Actions that one person decides together (spec 5.2.4). Its yes binds goal, action and the ordered item ids; an
+    item's id is the hash of its plan, so what runs is exactly what was listed. `undo_of`: it undoes another.
+    """
+
+    goal_ref = models.UUIDField(help_text="The goal it serves, or the work that it undoes")
+    deployment = models.ForeignKey("tenants.Deployment", on_delete=models.PROTECT, null=True, related_name="+")
+    session_id = models.UUIDField(null=True)
+    action = models.CharField(max_length=80)
+    status = models.CharField(max_length=10, choices=BatchStatus.choices, default=BatchStatus.PROPOSED)
+    reason_summary = models.TextField(blank=True)
+    confidence_min = models.FloatField(null=True)
+    approval_token = models.ForeignKey("approvals.ApprovalToken", on_delete=models.PROTECT, null=True, related_name="+")
+    undo_of = models.UUIDField(null=True, help_text="The batch or work item that it undoes")
+    requested_by = models.CharField(max_length=80)
+    trace_id = models.CharField(max_length=64)
+    created_at = models.DateTimeField()
+    finished_at = models.DateTimeField(null=True)
+
+    class Meta(TenantModel.Meta):
+        ordering: ClassVar = ["-created_at"]
+        verbose_name_plural = "batches"
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["tenant", "undo_of"], name="batch_undone_once"),
+            models.CheckConstraint(
+                condition=~Q(status__in=[BatchStatus.RUNNING, BatchStatus.FINISHED]) | Q(approval_token__isnull=False),
+                name="batch_runs_only_approved",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.action
+
+
+class BatchItem(TenantModel):
+    """One line of a batch, as a person reads it (contract silas 12), in the batch's order."""
+
+    batch = models.ForeignKey(Batch, on_delete=models.PROTECT, related_name="items")
+    position = models.PositiveIntegerField()
+    work_item = models.ForeignKey(WorkItem, on_delete=models.PROTECT, related_name="batch_lines")
+    item_id = models.CharField(max_length=64, help_text="The plan hash of its work item")
+    title = models.CharField(max_length=300)
+    actor = models.CharField(max_length=120, blank=True)
+    occurred_at = models.DateTimeField(null=True)
+    reason = models.CharField(max_length=500, blank=True)
+    confidence = models.FloatField(null=True)
+    unusual = models.BooleanField(default=False, help_text="It does not look like the others")
+
+    class Meta(TenantModel.Meta):
+        ordering: ClassVar = ["batch", "position"]
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["batch", "position"], name="batch_position_once"),
+            models.UniqueConstraint(fields=["batch", "item_id"], name="batch_item_once"),
+        ]
+
+    def __str__(self) -> str:
+        return self.title
+
+
+class UndoEntry(TenantModel):
+    """How to take back what an attempt did: the skill's declared inverse of each call, in the order they were made.
+    Usable once, until `expires_at` inclusive (contract silas 12)."""
+
+    work_item = models.OneToOneField(WorkItem, on_delete=models.PROTECT, related_name="undo")
+    calls = models.JSONField(help_text="The inverse calls, first made first: tool, args, skill")
+    summary = models.CharField(max_length=300)
+    created_at = models.DateTimeField()
+    expires_at = models.DateTimeField()
+    undone_by = models.ForeignKey(Batch, on_delete=models.PROTECT, null=True, related_name="undoes")
+
+    def __str__(self) -> str:
+        return self.summary
+
+
+class ReviewPolicy(TenantModel):
+    """What a deployment's batches look like, where it differs from the house's settings (spec 5.9)."""
+
+    deployment = models.OneToOneField("tenants.Deployment", on_delete=models.CASCADE, related_name="+")
+    default_size = models.PositiveIntegerField(null=True, blank=True)
+    high_min = models.FloatField(null=True, blank=True)
+    medium_min = models.FloatField(null=True, blank=True)
+
+    class Meta(TenantModel.Meta):
+        verbose_name_plural = "review policies"
+        constraints: ClassVar = [
+            models.CheckConstraint(
+                condition=Q(default_size__isnull=True) | Q(default_size__range=(1, 50)),
+                name="review_size_within_bounds",
+            ),
+            models.CheckConstraint(
+                condition=(Q(high_min__isnull=True) | Q(high_min__range=(0, 1)))
+                & (Q(medium_min__isnull=True) | Q(medium_min__range=(0, 1))),
+                name="review_confidence_is_a_share",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"review of {self.deployment_id}"
+
+
+from apps.work import earned_models, execution_models  # noqa: E402, F401  (Django looks for tables here)

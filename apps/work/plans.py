@@ -1,43 +1,79 @@
 """What does a plan written by a model say? Markdown with front matter in, a work item or a refusal out (spec 7.2).
 
-Pure. Nothing a plan claims about approval is read; the front matter is YAML without its traps (no aliases, no repeated
-keys, `on` and `yes` are words). Every refusal is a `SilasError` whose message says what to change.
+Pure. Nothing a plan claims about approval is read; the front matter is YAML without its traps (no aliases, anchors,
+tags or repeated keys, `on` and `yes` are words). Every refusal is a `SilasError` that says what to change and where.
+A project holds the plans of its tasks, each in a fenced `task` block of its body (`read_project`).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NoReturn
 
 import yaml
+from markdown_it import MarkdownIt
 from pydantic import ValidationError
 
+from apps.work import rules
+from apps.work.enums import WorkItemType
 from apps.work.schemas import WorkItemSpec
 from kernel.canonical import canonical_json
 from kernel.errors import SilasError
 from kernel.llm.calls import PlannedCall, calls_in
 
-__all__ = ["PlannedCall", "calls_in", "fill", "parse", "template_call"]
+__all__ = [
+    "PlannedCall",
+    "ProjectPlan",
+    "Written",
+    "calls_in",
+    "fill",
+    "parse",
+    "read_project",
+    "refuse",
+    "template_call",
+    "written",
+]
 
-MAX_PLAN_CHARS = 50_000
+MAX_PLAN_CHARS, MAX_FRONT_CHARS = 50_000, 20_000
 _FENCE = re.compile(r"\A\s*```[a-z]*\n(.*)\n```\s*\Z", re.DOTALL)
 _FRONT = re.compile(r"\A---[ \t]*\n(.*?)(?:^|\n)---[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
 _REQUIRED = ("id", "type", "title")
+# What the contract keeps beside a plan while it runs: a plan may name it, and nothing of it is read.
+_RUNTIME = frozenset(
+    ["needs_approval", "approval_token", "status", "attempts", "budget_used", "verification_results", "created_at"]
+)
 
 
-def parse(markdown: str) -> WorkItemSpec:
-    """The work item that a plan describes. Unknown keys and `needs_approval` are ignored.
+def parse(markdown: str, *, lenient: bool = False) -> WorkItemSpec:
+    """The work item that a plan describes. What it says of its own approval or progress is ignored; `lenient` ignores
+    every key that it should not have, for plans of which the front matter counts for nothing.
 
-    Raises `SilasError`: plan_too_long, plan_front_matter_missing, plan_front_matter_unclosed,
-    plan_front_matter_invalid, plan_field_missing, plan_field_invalid, bad_call_block.
+    Raises `SilasError`, with `extra["line"]` where there is one: plan_too_long, plan_front_matter_missing,
+    plan_front_matter_unclosed, plan_front_matter_invalid, plan_field_missing, plan_field_unknown, plan_field_invalid,
+    bad_call_block.
     """
+    return written(markdown, lenient=lenient).spec
+
+
+@dataclass(frozen=True)
+class Written:
+    """A plan as its author wrote it; `line` says in which line a field stands, or the nearest one around it."""
+
+    spec: WorkItemSpec
+    line: Callable[[Sequence[object]], int]
+
+
+def written(markdown: str, *, lenient: bool = False) -> Written:
+    """`parse`, for whoever has more to say about the fields and where they stand."""
     if len(markdown) > MAX_PLAN_CHARS:
         raise SilasError("plan_too_long", f"A plan has at most {MAX_PLAN_CHARS} characters.")
-    front, body = _split(_unfenced(markdown.replace("\r\n", "\n")))
-    spec = _validated(_loaded(front), body)
+    text, body = _split(_unfenced(markdown.replace("\r\n", "\n")))
+    front = _loaded(text)
+    spec = _validated(front, body, lenient=lenient)
     calls_in(spec.body)
-    return spec
+    return Written(spec, front.line)
 
 
 def _unfenced(text: str) -> str:
@@ -48,40 +84,91 @@ def _unfenced(text: str) -> str:
 
 def _split(text: str) -> tuple[str, str]:
     if not text.startswith("---"):
-        raise SilasError("plan_front_matter_missing", "A plan begins with front matter between two lines of ---.")
+        refuse("plan_front_matter_missing", "A plan begins with front matter between two lines of ---.", 1)
     found = _FRONT.match(text)
     if found is None:
-        raise SilasError("plan_front_matter_unclosed", "The plan's front matter has no closing line of ---.")
+        refuse("plan_front_matter_unclosed", "The plan's front matter has no closing line of ---.", 1)
+    if len(found[1]) > MAX_FRONT_CHARS:
+        refuse("plan_too_long", f"A plan's front matter has at most {MAX_FRONT_CHARS} characters.", 1)
     return found[1], text[found.end() :].strip("\n")
 
 
-def _loaded(front: str) -> Mapping[str, Any]:
+def refuse(code: str, message: str, line: int, **extra: Any) -> NoReturn:
+    """Raise the refusal of a plan, with the line that its author has to look at."""
+    raise SilasError(code, f"Line {line}: {message}", extra={"line": line, **extra})
+
+
+@dataclass(frozen=True)
+class _Front:
+    """The fields of the front matter, and where each of them stands."""
+
+    fields: Mapping[str, Any]
+    node: yaml.MappingNode
+
+    def line(self, place: Sequence[object] = ()) -> int:
+        """The line of the plan in which this field stands, or the nearest one around it."""
+        node: yaml.Node = self.node
+        for part in place:
+            found = _child(node, part)
+            if found is None:
+                break
+            node = found
+        return _line(node.start_mark)
+
+
+def _child(node: yaml.Node, part: object) -> yaml.Node | None:
+    if isinstance(node, yaml.SequenceNode) and isinstance(part, int) and part < len(node.value):
+        found: yaml.Node = node.value[part]
+        return found
+    if isinstance(node, yaml.MappingNode):
+        return next((value for key, value in node.value if key.value == part), None)
+    return None
+
+
+def _line(mark: Any) -> int:
+    """Of the plan: its first line is the opening ---."""
+    return int(mark.line) + 2
+
+
+def _loaded(front: str) -> _Front:
+    loader = None
     try:
-        fields = yaml.load(front, Loader=_PlainLoader)  # noqa: S506 (a SafeLoader with fewer features)
+        loader = _PlainLoader(front)
+        node = loader.get_single_node()
+        fields = loader.construct_document(node) if node is not None else None
     except (yaml.YAMLError, ValueError, RecursionError) as error:
-        place = getattr(error, "problem_mark", None)
-        where = f" in line {place.line + 2}" if place else ""
-        raise SilasError("plan_front_matter_invalid", f"The plan's front matter cannot be read{where}.") from None
-    if not isinstance(fields, dict):
-        raise SilasError("plan_front_matter_invalid", "The plan's front matter must be a list of fields.")
-    return fields
+        mark = getattr(error, "problem_mark", None)
+        problem = getattr(error, "problem", None) or "it cannot be read"
+        refuse(
+            "plan_front_matter_invalid", f"the front matter is not plain YAML: {problem}.", _line(mark) if mark else 2
+        )
+    finally:
+        if loader is not None:
+            loader.dispose()
+    if not isinstance(fields, dict) or not isinstance(node, yaml.MappingNode):
+        refuse("plan_front_matter_invalid", "the front matter must be a list of fields.", 2)
+    return _Front(fields, node)
 
 
-def _validated(fields: Mapping[str, Any], body: str) -> WorkItemSpec:
+def _validated(front: _Front, body: str, *, lenient: bool) -> WorkItemSpec:
+    fields = front.fields
     missing = [name for name in _REQUIRED if fields.get(name) in (None, "")]
     if missing:
-        raise SilasError("plan_field_missing", f"The plan lacks {', '.join(missing)}.", extra={"fields": missing})
+        refuse("plan_field_missing", f"the plan lacks {', '.join(missing)}.", front.line(), fields=missing)
     known = {name: value for name, value in fields.items() if name in WorkItemSpec.model_fields and name != "body"}
+    strange = [] if lenient else [name for name in fields if name not in known and name not in _RUNTIME]
+    if strange:
+        refuse("plan_field_unknown", f"a plan has no field {strange[0]}.", front.line(strange[:1]), field=strange[0])
     try:
         return WorkItemSpec.model_validate({**known, "body": body})
     except ValidationError as error:
-        raise _refusal(error) from None
+        _refuse_field(error, front)
 
 
-def _refusal(error: ValidationError) -> SilasError:
+def _refuse_field(error: ValidationError, front: _Front) -> NoReturn:
     first = error.errors(include_url=False, include_input=False)[0]
     place = ".".join(str(part) for part in first["loc"]) or "plan"
-    return SilasError("plan_field_invalid", f"In the plan, {place}: {first['msg']}.", extra={"field": place})
+    refuse("plan_field_invalid", f"{place}: {first['msg']}.", front.line(first["loc"]), field=place)
 
 
 class _PlainLoader(yaml.SafeLoader):
@@ -90,15 +177,23 @@ class _PlainLoader(yaml.SafeLoader):
     yaml_implicit_resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}  # noqa: RUF012 (yaml's own contract)
 
     def compose_node(self, parent: Any, index: Any) -> Any:
+        event = self.peek_event()  # type: ignore[no-untyped-call]  # yaml has no types
         if self.check_event(yaml.AliasEvent):
-            raise yaml.YAMLError("aliases are not read")
+            raise _refused_yaml("aliases are not read", event)
+        if getattr(event, "anchor", None) or getattr(event, "tag", None):
+            raise _refused_yaml("anchors and tags are not read", event)
         return super().compose_node(parent, index)
 
     def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
         keys = [self.construct_object(key, deep=True) for key, _ in node.value]
-        if any(not isinstance(key, str) for key in keys) or len(set(keys)) != len(keys):
-            raise yaml.YAMLError("keys are words and stand once")
+        for place, (key, (written, _)) in enumerate(zip(keys, node.value, strict=True)):
+            if not isinstance(key, str) or key in keys[:place]:
+                raise _refused_yaml("keys are words and stand once", written)
         return super().construct_mapping(node, deep=deep)
+
+
+def _refused_yaml(problem: str, at: Any) -> yaml.MarkedYAMLError:
+    return yaml.MarkedYAMLError(problem=problem, problem_mark=at.start_mark)
 
 
 _PlainLoader.add_implicit_resolver(
@@ -115,6 +210,68 @@ _PlainLoader.add_implicit_resolver(
     re.compile(r"^[-+]?(?:[0-9]+\.[0-9]*|\.[0-9]+|[0-9]+(?=[eE]))(?:[eE][-+]?[0-9]+)?$"),
     list("-+0123456789."),
 )
+
+
+# --- a project: one plan that holds the plans of its tasks (spec 5.2.2)
+
+TASK_BLOCK = "task"
+
+
+@dataclass(frozen=True)
+class ProjectPlan:
+    """A project as written: its own prose without the blocks, and its tasks in an order in which they can run."""
+
+    spec: WorkItemSpec
+    tasks: tuple[WorkItemSpec, ...]
+
+
+def read_project(spec: WorkItemSpec, *, lenient: bool = False) -> ProjectPlan:
+    """The tasks of a project's plan: `tasks` names them, the body holds a `task` block with the plan of each.
+
+    Raises `SilasError`: plan_tasks_missing, plan_task_not_written, plan_task_unlisted, plan_task_twice,
+    plan_task_not_a_task, plan_too_many_tasks, plan_dependency_missing, plan_dependency_cycle, and those of `parse`.
+    """
+    blocks = [token for token in MarkdownIt("commonmark").parse(spec.body) if token.type == "fence" and not token.level]
+    written = [_task(token, lenient) for token in blocks if token.info.strip() == TASK_BLOCK]
+    _require_listed(spec.tasks, [task.id for task in written])
+    ordered = rules.in_order({task.id: task.depends_on for task in written})
+    by_id = {task.id: task for task in written}
+    return ProjectPlan(_without_blocks(spec, blocks), tuple(by_id[name] for name in ordered))
+
+
+def _task(token: Any, lenient: bool) -> WorkItemSpec:
+    first = token.map[0] + 1
+    try:
+        task = parse(token.content, lenient=lenient)
+    except SilasError as refusal:
+        line = first + int(refusal.extra.get("line", 1))
+        raise SilasError(
+            refusal.code, f"In the task block of line {first}: {refusal.message}", extra={**refusal.extra, "line": line}
+        ) from refusal
+    if task.type != WorkItemType.TASK or task.tasks:
+        refuse("plan_task_not_a_task", "a project is made of tasks only.", first)
+    return task
+
+
+def _require_listed(listed: Sequence[str], written: Sequence[str]) -> None:
+    if not listed:
+        raise SilasError("plan_tasks_missing", "A project names its tasks.")
+    if len(listed) > rules.MAX_TASKS:
+        raise SilasError("plan_too_many_tasks", f"A project has at most {rules.MAX_TASKS} tasks.")
+    for name in (*listed, *written):
+        if listed.count(name) > 1 or written.count(name) > 1:
+            raise SilasError("plan_task_twice", f"The task {name} stands twice.", extra={"task": name})
+        if name not in written:
+            raise SilasError("plan_task_not_written", f"The plan of the task {name} is missing.", extra={"task": name})
+        if name not in listed:
+            raise SilasError("plan_task_unlisted", f"The project does not name its task {name}.", extra={"task": name})
+
+
+def _without_blocks(spec: WorkItemSpec, blocks: Sequence[Any]) -> WorkItemSpec:
+    lines = spec.body.split("\n")
+    for token in reversed([token for token in blocks if token.info.strip() == TASK_BLOCK]):
+        del lines[token.map[0] : token.map[1]]
+    return spec.model_copy(update={"body": "\n".join(lines).strip("\n")})
 
 
 # --- a goal's template: what it may start by itself (spec 5.2.3)

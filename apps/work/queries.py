@@ -6,22 +6,27 @@ import functools
 from datetime import datetime
 from uuid import UUID
 
-from django.db import connection
-from django.db.models import QuerySet
+from django.conf import settings
+from django.db.models import Q, QuerySet
 
 from apps.tenants.models import Deployment
+from apps.work.confidence import Thresholds, stricter_of
+from apps.work.earned_models import ThresholdChange
 from apps.work.enums import WorkItemStatus, WorkItemType
-from apps.work.models import WorkItem
+from apps.work.execution_models import Artifact, Course
+from apps.work.models import VISITOR, Batch, BatchItem, GoalCycle, ReviewPolicy, WorkItem
 from apps.work.schemas import WorkItemSpec
 from kernel.errors import NotFound
 from kernel.tenancy import current_tenant_id
+from kernel.tenancy.rows import Question, ask
 
 _OPEN = (WorkItemStatus.PENDING, WorkItemStatus.RUNNING, WorkItemStatus.PAUSED)
 _OPEN_TITLES = """
-    SELECT title FROM work_workitem
+    SELECT subject, title FROM work_workitem
     WHERE tenant_id = %s AND session_id = %s AND subject IN ('', %s) AND status = ANY(%s) AND type <> 'goal'
     ORDER BY created_at
 """
+_BESIDE = ("deployment", "parent", "follow_up_of")
 _GOAL_PLAN = "SELECT plan FROM work_workitem WHERE id = %s AND tenant_id = %s AND type = 'goal'"
 
 
@@ -33,8 +38,8 @@ def work_items(*, deployment_id: UUID | None = None, session_id: UUID | None = N
 
 
 def work_item(item_id: UUID) -> WorkItem:
-    """One item with its deployment. Raises `NotFound` for an unknown or foreign id."""
-    found: WorkItem | None = WorkItem.objects.select_related("deployment").filter(pk=item_id).first()
+    """One item with its deployment, parent and what it follows. Raises `NotFound` for an unknown or foreign id."""
+    found: WorkItem | None = WorkItem.objects.select_related(*_BESIDE).filter(pk=item_id).first()
     if found is None:
         raise NotFound("work item")
     return found
@@ -43,7 +48,71 @@ def work_item(item_id: UUID) -> WorkItem:
 def open_items_of(*, subject: str, session_id: UUID | None) -> list[WorkItem]:
     """What is under way for a customer, in whatever conversation; for nobody's, what this conversation waits for."""
     whose = {"subject": subject} if subject else {"subject": "", "session_id": session_id}
-    return list(WorkItem.objects.filter(status__in=_OPEN, **whose).exclude(type=WorkItemType.GOAL))
+    open_ones = WorkItem.objects.filter(status__in=_OPEN, **whose).exclude(type=WorkItemType.GOAL)
+    return list(open_ones.select_related("parent"))
+
+
+def asked_for(*, subject: str, session_id: UUID | None) -> list[WorkItem]:
+    """What a visitor waits for because they asked for it: not what the house offers or has found, a project as one."""
+    found = open_items_of(subject=subject, session_id=session_id)
+    return [item for item in found if item.requested_by == VISITOR and not item.is_part]
+
+
+def finished_item_of(item_id: UUID, *, subject: str, session_id: UUID | None) -> WorkItem | None:
+    """Work that is done and can be gone on with: the customer's own, or for nobody's the conversation's."""
+    whose = {"subject": subject} if subject else {"subject": "", "session_id": session_id}
+    done = WorkItem.objects.filter(pk=item_id, status=WorkItemStatus.DONE, **whose).exclude(type=WorkItemType.GOAL)
+    item: WorkItem | None = done.first()
+    return item
+
+
+def course_of(item: WorkItem) -> Course:
+    """Where the item stands between its attempts, to look at: whoever changes it has to lock it (`locks`)."""
+    found: Course | None = Course.objects.filter(work_item=item).select_related("replaces").first()
+    return found or Course(work_item=item)
+
+
+def children_of(item: WorkItem) -> list[WorkItem]:
+    """The tasks of a project in the order in which it names them; what a goal has started, newest first."""
+    places = {name: place for place, name in enumerate(item.spec.tasks)}
+    rows = item.children.select_related("deployment").order_by("-created_at")
+    return sorted(rows, key=lambda child: places.get(str(child.pk), 0))
+
+
+def thresholds_of(deployment_id: UUID | None) -> Thresholds:
+    """Where a deployment's bands begin and how large its batches are: its own policy, else the house's."""
+    policy = ReviewPolicy.objects.filter(deployment_id=deployment_id).first() if deployment_id else None
+    usual = settings.BATCH_REVIEW
+    own = {name: getattr(policy, name, None) for name in ("high_min", "medium_min", "default_size")}
+    found = {name: usual[name] if value is None else value for name, value in own.items()}
+    return Thresholds(found["high_min"], found["medium_min"], int(found["default_size"]))
+
+
+def change_of(deployment_id: UUID | None, family: str) -> ThresholdChange | None:
+    """The newest change of what a family of actions has earned, if it was one of what holds now: who changes the
+    deployment's own numbers begins anew."""
+    if deployment_id is None:
+        return None
+    newest: ThresholdChange | None = (
+        ThresholdChange.objects.filter(deployment_id=deployment_id, family=family).order_by("-number").first()
+    )
+    usual = thresholds_of(deployment_id)
+    return newest if newest is not None and newest.is_of(usual) else None
+
+
+def earned_thresholds(deployment_id: UUID | None, family: str, *, earns: bool) -> Thresholds:
+    """Those of one family of actions. `earns`: what may not earn anything is held to the stricter numbers."""
+    usual, change = thresholds_of(deployment_id), change_of(deployment_id, family)
+    if change is None:
+        return usual
+    found = change.thresholds(usual)
+    return found if earns else stricter_of(found, usual)
+
+
+def lines_of(batch: Batch) -> QuerySet[BatchItem]:
+    """What a batch lists, in its order, with the work item of each line."""
+    lines: QuerySet[BatchItem] = BatchItem.objects.filter(batch=batch).select_related("work_item").order_by("position")
+    return lines
 
 
 def standing_items_of(goal: WorkItem, *, subject: str, since: datetime) -> list[WorkItem]:
@@ -53,11 +122,21 @@ def standing_items_of(goal: WorkItem, *, subject: str, since: datetime) -> list[
     return list(children.filter(approval_token__scope="standing").exclude(status__in=ended_without_effect))
 
 
+def pending_of(requested_by: str) -> list[WorkItem]:
+    """What somebody asked for that still waits for its yes."""
+    return list(WorkItem.objects.filter(requested_by=requested_by, status=WorkItemStatus.PENDING))
+
+
 def open_work_titles(session_id: UUID, *, subject: str) -> list[str]:
     """What this customer, or nobody in particular, still waits for in a conversation; oldest first."""
-    with connection.cursor() as cursor:
-        cursor.execute(_OPEN_TITLES, [current_tenant_id(), session_id, subject, [status.value for status in _OPEN]])
-        return [title for (title,) in cursor.fetchall()]
+    (titles,) = ask(open_titles_asked(session_id, subject=subject))
+    return [title for _, title in titles]
+
+
+def open_titles_asked(session_id: UUID, *, subject: str) -> Question[list[tuple[str, str]]]:
+    """`open_work_titles`, each with the customer it is for, for whoever asks more in the same round trip."""
+    values = [current_tenant_id(), session_id, subject, [status.value for status in _OPEN]]
+    return Question(_OPEN_TITLES, values, list)
 
 
 def active_goal(deployment: Deployment) -> WorkItem | None:
@@ -69,16 +148,54 @@ def active_goal(deployment: Deployment) -> WorkItem | None:
     return goal
 
 
+def governed() -> list[tuple[Deployment, WorkItem]]:
+    """Each deployment whose conversations a goal governs, with that goal; two statements."""
+    places = list(Deployment.objects.exclude(active_goal_id=None).order_by("title"))
+    goals = WorkItem.objects.filter(type=WorkItemType.GOAL).in_bulk([place.active_goal_id for place in places])
+    return [(place, goals[place.active_goal_id]) for place in places if place.active_goal_id in goals]
+
+
 def active_goal_spec(deployment: Deployment) -> WorkItemSpec | None:
     """What a turn reads of the goal: its plan, which is parsed once for each text that it ever was."""
-    if deployment.active_goal_id is None:
-        return None
-    with connection.cursor() as cursor:
-        cursor.execute(_GOAL_PLAN, [deployment.active_goal_id, current_tenant_id()])
-        row = cursor.fetchone()
-    return _spec(row[0]) if row else None
+    (goal,) = ask(goal_asked(deployment))
+    return goal
+
+
+def goal_asked(deployment: Deployment) -> Question[WorkItemSpec | None]:
+    """`active_goal_spec` for whoever asks more in the same round trip."""
+    return Question(_GOAL_PLAN, [deployment.active_goal_id, current_tenant_id()], _goal)
+
+
+def _goal(rows: list[tuple[str]]) -> WorkItemSpec | None:
+    return _spec(rows[0][0]) if rows else None
 
 
 @functools.lru_cache(maxsize=256)
 def _spec(plan: str) -> WorkItemSpec:
     return WorkItemSpec.model_validate_json(plan)
+
+
+def promises(limit: int) -> QuerySet[WorkItem]:
+    """Tasks and projects that stand by themselves, newest first: no task of a project, no undo only offered."""
+    items: QuerySet[WorkItem] = WorkItem.objects.exclude(type=WorkItemType.GOAL).select_related("deployment")
+    items = items.exclude(parent__type=WorkItemType.PROJECT)
+    return items.exclude(batch__undo_of__isnull=False, approval_token=None).order_by("-created_at")[:limit]
+
+
+def goals() -> QuerySet[WorkItem]:
+    """Goals that govern a deployment or are looked at on a schedule."""
+    governing = Deployment.objects.exclude(active_goal_id=None).values("active_goal_id")
+    items: QuerySet[WorkItem] = WorkItem.objects.filter(type=WorkItemType.GOAL).select_related("deployment")
+    return items.filter(Q(pk__in=governing) | Q(due_at__isnull=False)).order_by("-created_at")
+
+
+def cycles_of(goal: WorkItem, limit: int) -> QuerySet[GoalCycle]:
+    """The newest looks at a goal, with the repair that each started."""
+    cycles: QuerySet[GoalCycle] = GoalCycle.objects.filter(goal=goal).select_related("spawned").order_by("-due_at")
+    return cycles[:limit]
+
+
+def files_left_by(item: WorkItem) -> list[str]:
+    """The names of the files that the item's calls left."""
+    names = Artifact.objects.filter(attempt__work_item=item).order_by("name").values_list("name", flat=True)
+    return list(names.distinct())

@@ -2,40 +2,77 @@
 
 from __future__ import annotations
 
-import unicodedata
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from graphlib import CycleError, TopologicalSorter
 
 from apps.guard.enums import RefusalCode
 from apps.work.enums import WorkItemStatus as Status
+from apps.work.enums import WorkItemType as Kind
 from apps.work.enums import WorkReason
+from kernel.errors import SilasError
 
-TRANSITIONS: dict[Status, frozenset[Status]] = {
-    Status.PENDING: frozenset({Status.RUNNING, Status.BLOCKED, Status.PAUSED, Status.HEALTHY}),
+_PROMISE: dict[Status, frozenset[Status]] = {
+    Status.PENDING: frozenset({Status.RUNNING, Status.BLOCKED, Status.PAUSED, Status.FAILED}),
     Status.RUNNING: frozenset(
         {Status.RUNNING, Status.DONE, Status.FAILED, Status.STUCK, Status.BLOCKED, Status.PAUSED}
     ),
-    Status.HEALTHY: frozenset({Status.HEALTHY, Status.RUNNING, Status.FAILED, Status.PAUSED, Status.BLOCKED}),
-    Status.PAUSED: frozenset({Status.PENDING, Status.RUNNING, Status.HEALTHY, Status.BLOCKED}),
+    Status.HEALTHY: frozenset(),
+    Status.PAUSED: frozenset({Status.PENDING, Status.RUNNING, Status.FAILED, Status.STUCK, Status.BLOCKED}),
     Status.DONE: frozenset(),
     Status.FAILED: frozenset(),
     Status.STUCK: frozenset(),
     Status.BLOCKED: frozenset(),
 }
+# A goal never gets done: it is healthy or failed from cycle to cycle, parked without budget, and over when blocked.
+_GOAL: dict[Status, frozenset[Status]] = {status: frozenset() for status in Status} | {
+    Status.PENDING: frozenset({Status.HEALTHY, Status.FAILED, Status.PAUSED, Status.BLOCKED}),
+    Status.HEALTHY: frozenset({Status.HEALTHY, Status.FAILED, Status.PAUSED, Status.BLOCKED}),
+    Status.FAILED: frozenset({Status.HEALTHY, Status.FAILED, Status.PAUSED, Status.BLOCKED}),
+    Status.PAUSED: frozenset({Status.HEALTHY, Status.FAILED, Status.BLOCKED}),
+}
+# The database holds every row to the same table (migration 0002).
+TRANSITIONS: dict[Kind, dict[Status, frozenset[Status]]] = {
+    Kind.TASK: _PROMISE,
+    Kind.PROJECT: _PROMISE,
+    Kind.GOAL: _GOAL,
+}
 # What may come out of conversations: enough for honest work, too little to keep workers or approvers busy.
-MAX_CALLS = 10
+MAX_CALLS, MAX_TASKS = 10, 20
 MAX_WAITING = 10
-# Line breaks and tabs; the zero-width joiners that Persian or Hindi is written with.
-_PLAIN_LAYOUT = frozenset("\n\r\t\u200c\u200d")
-# Control, format, surrogate and private characters, line and paragraph separators; letters without a shape.
-_UNSEEN = frozenset({"Cc", "Cf", "Cs", "Co", "Zl", "Zp"})
-_BLANK_LETTERS = frozenset("\u115f\u1160\u3164\uffa0\u2800")
 
-FINAL = frozenset(status for status, onward in TRANSITIONS.items() if not onward)
+# Where tasks and projects end.
+FINAL = frozenset({Status.DONE, Status.FAILED, Status.STUCK, Status.BLOCKED})
 
 
-def may_move(old: Status, new: Status) -> bool:
-    return new in TRANSITIONS[old]
+def may_move(kind: Kind, old: Status, new: Status) -> bool:
+    return new in TRANSITIONS[kind][old]
+
+
+def in_order(depends_on: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
+    """The names so that each comes after what it depends on, otherwise as they were given (spec 5.2.2 step 1).
+
+    Raises `SilasError`: plan_dependency_missing, plan_dependency_cycle (which names the circle).
+    """
+    for name, before in depends_on.items():
+        unknown = next((each for each in before if each not in depends_on), None)
+        if unknown is not None:
+            message = f"The task {name} depends on {unknown}, which is not in the project."
+            raise SilasError("plan_dependency_missing", message, extra={"task": name, "missing": unknown})
+    try:
+        return tuple(_sorted(depends_on))
+    except CycleError as error:
+        circle = " → ".join(error.args[1])
+        message = f"The tasks wait for each other: {circle}."
+        raise SilasError("plan_dependency_cycle", message, extra={"cycle": error.args[1]}) from None
+
+
+def _sorted(depends_on: Mapping[str, Sequence[str]]) -> Iterator[str]:
+    places, waiting = list(depends_on), TopologicalSorter(depends_on)
+    waiting.prepare()
+    while waiting.is_active():
+        for name in sorted(waiting.get_ready(), key=places.index):
+            yield name
+            waiting.done(name)
 
 
 _STOPS: dict[RefusalCode, WorkReason] = {
@@ -45,6 +82,7 @@ _STOPS: dict[RefusalCode, WorkReason] = {
     RefusalCode.GATE_BLOCKED: WorkReason.GATE,
     RefusalCode.TOOL_NOT_GRANTED: WorkReason.GATE,
     RefusalCode.APPROVAL_MISSING: WorkReason.NOT_APPROVED,
+    RefusalCode.APPROVAL_VOID: WorkReason.NOT_APPROVED,
     RefusalCode.EFFECT_UNCERTAIN: WorkReason.UNCERTAIN,
     RefusalCode.COST_CAP_REACHED: WorkReason.BUDGET,
     RefusalCode.BUDGET_TOKENS: WorkReason.BUDGET,
@@ -64,19 +102,3 @@ def stop_for(refusal: RefusalCode | None) -> WorkReason:
 def domain_of(subject: str) -> str | None:
     """What an approval binds of the customer."""
     return f"business:customer/{subject}" if subject else None
-
-
-def hides_something(value: Any) -> bool:
-    """Does a text in it look different from what it is: with characters that turn the reading direction around, or that
-    cannot be seen? A person who approves must see what is bound. (Joiners inside words are letters of some scripts.)"""
-    if isinstance(value, str):
-        return any(_is_hidden(character) for character in value)
-    if isinstance(value, Mapping):
-        return any(hides_something(each) for pair in value.items() for each in pair)
-    return isinstance(value, list | tuple) and any(hides_something(each) for each in value)
-
-
-def _is_hidden(character: str) -> bool:
-    if character in _PLAIN_LAYOUT:
-        return False
-    return character in _BLANK_LETTERS or unicodedata.category(character) in _UNSEEN

@@ -138,9 +138,11 @@ class VerificationReport:
 
 @dataclass(frozen=True)
 class Proposal:
-    """What became of a plan: `card` waits for a person, `dispatched` runs, `refused` did not get in and says why."""
+    """What became of a plan: `card` waits for a person, `dispatched` runs, `refused` did not get in and says why,
+    and which `gate` said so."""
 
     outcome: str
     work_item_id: UUID | None = None
     reason: str = ""
     code: str = ""
+    gate: str = ""

@@ -16,6 +16,7 @@ from apps.work.schemas import CheckResult, VerificationCheck, VerificationReport
 from kernel.errors import SilasError
 from kernel.sandbox import SandboxResult, SandboxSpec, run
 from kernel.sandbox.spec import Mount
+from kernel.unseen import storable
 
 OUTPUT_CHARS = 1000
 
@@ -33,9 +34,8 @@ def run_check(check: VerificationCheck, *, mounts: Mapping[str, Mount]) -> Check
     passed = not result.reason and meets(
         check.expect, output=result.stdout, exit_code=result.exit_code, file_exists=_file_exists(check, result, mounts)
     )
-    return CheckResult(
-        check.name, passed, _reason(check, result, passed), result.stdout[:OUTPUT_CHARS], result.exit_code
-    )
+    output = storable(result.stdout[:OUTPUT_CHARS])
+    return CheckResult(check.name, passed, _reason(check, result, passed), output, result.exit_code)
 
 
 def _sandbox(check: VerificationCheck, mounts: Mapping[str, Mount]) -> SandboxSpec:

@@ -4,17 +4,37 @@ from __future__ import annotations
 
 from apps.work.enums import WorkItemStatus as Status
 from apps.work.enums import WorkReason as Reason
+from kernel.llm.grounded import languages
 
 WAITING = "A colleague will look at this before anything happens: {title}."
 APPROVED = "A colleague has agreed: {title}."
+NOTHING_CHANGED = "Nothing was changed."
+PARTS_STAY = "What had been done by then stays; a colleague can tell you what that was."
 _STARTED = "On it: {title}."
 _DONE = "Done: {title}."
+_LONGER = "This takes a little longer: {title}. I am looking for another way."
 _OPEN = "I could not finish this: {title}. Nothing more will happen by itself, and a colleague has been told."
 _STOPPED: dict[Reason, str] = {
     Reason.DECLINED: "A colleague looked at this and decided against it: {title}. Nothing was changed.",
     Reason.EXPIRED: "Nobody could look at this in time, so nothing was changed: {title}. You are welcome to ask again.",
+    Reason.CANCELLED: "Called off: {title}.",
+    Reason.REPLANNED: "This did not work out: {title}. I have prepared another way.",
     Reason.UNCERTAIN: "I could not confirm that this went through: {title}. A colleague will look at it first.",
 }
+
+
+def templates() -> tuple[str, ...]:
+    """Every sentence here that names a piece of work."""
+    return (WAITING, APPROVED, _STARTED, _DONE, _LONGER, _OPEN, *_STOPPED.values())
+
+
+def spoken(text: str, title: str, language: str) -> str:
+    """Our own sentences of `text`, which is about work of this title, in the visitor's language; the title and what a
+    company wrote stay as they are."""
+    subject = title.rstrip(".")
+    for template in templates():
+        text = text.replace(template.format(title=subject), languages.said(template, language).format(title=subject))
+    return languages.said(text, language)
 
 
 def sentence(status: Status, reason: Reason, title: str) -> str:
@@ -27,5 +47,7 @@ def sentence(status: Status, reason: Reason, title: str) -> str:
             return _STARTED.format(title=subject)
         case Status.DONE | Status.HEALTHY:
             return _DONE.format(title=subject)
-        case Status.FAILED | Status.STUCK | Status.BLOCKED | Status.PAUSED:
+        case Status.PAUSED:
+            return _LONGER.format(title=subject)
+        case Status.FAILED | Status.STUCK | Status.BLOCKED:
             return _STOPPED.get(reason, _OPEN).format(title=subject)

@@ -14,6 +14,7 @@ from typing import Any
 from pydantic_ai import DeferredToolRequests
 from pydantic_ai.toolsets import AbstractToolset
 
+from kernel.llm import prompts
 from kernel.llm.attempts import Answer, Attempts
 from kernel.llm.briefing import Briefing
 from kernel.llm.calls import PlannedCall, is_plain_json
@@ -123,6 +124,7 @@ async def _run(model_name: str, attempts: Attempts, key: str | None, base_url: s
         fell_back=answered_by != model_name,
         reason=reason,
         requested=_requested(result.output),
+        prompt="" if is_builtin(model_name) else prompts.current(attempts.briefing.role).name,
     )
 
 

@@ -100,8 +100,7 @@ class Attempts:
 
     @property
     def usage(self) -> Usage:
-        spent = self._spent
-        return Usage(spent.input_tokens, spent.output_tokens, spent.requests, spent.unmeasured_requests)
+        return Usage.of(self._spent)
 
     async def _try(self, model: Model[Any], instructions: str, prompt: str) -> Answer:
         self._ledger.begin_try()

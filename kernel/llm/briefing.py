@@ -59,6 +59,21 @@ class Withheld:
 
 
 @dataclass(frozen=True)
+class Recollection:
+    """A memory that was recalled. `kind` is its memory type, `trust` its trust level, `said_at` its day, ISO;
+    `score` how alike question and memory are, 0 to 1."""
+
+    memory_id: str
+    text: str
+    kind: str
+    trust: str
+    taint: Taint
+    said_at: str
+    reference: str = ""
+    score: float = 0.0
+
+
+@dataclass(frozen=True)
 class Utterance:
     """One recorded message. `sender` is `visitor`, `bot`, `human` or `system`."""
 
@@ -85,6 +100,7 @@ class Briefing:
     level: str = "public"
     history: tuple[Utterance, ...] = ()
     passages: tuple[Passage, ...] = ()
+    memories: tuple[Recollection, ...] = ()
     tools: tuple[ToolBrief, ...] = ()
     withheld: tuple[Withheld, ...] = ()
     instruction: str = ""

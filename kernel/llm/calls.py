@@ -7,6 +7,7 @@ Arguments are one line of JSON, so no value can close its block or open another.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,8 +40,20 @@ def call_block(call: PlannedCall) -> str:
 
 def calls_in(body: str) -> tuple[PlannedCall, ...]:
     """The calls of a plan body in order. Raises `SilasError("bad_call_block")` when a call block cannot be read."""
+    return tuple(_read(token.content) for token in _blocks(body))
+
+
+def with_calls(body: str, calls: Sequence[PlannedCall]) -> str:
+    """The body with the first call block holding the first of `calls`, and so on; there are as many as it has."""
+    lines, blocks = body.splitlines(), [token.map for token in _blocks(body)]
+    for (start, end), call in reversed(list(zip(blocks, calls, strict=True))):
+        lines[start:end] = call_block(call).splitlines()
+    return "\n".join(lines)
+
+
+def _blocks(body: str) -> list[Any]:
     fences = (token for token in MarkdownIt("commonmark").parse(body) if token.type == "fence" and token.level == 0)
-    return tuple(_read(token.content) for token in fences if token.info.strip() == "call")
+    return [token for token in fences if token.info.strip() == "call"]
 
 
 def _read(content: str) -> PlannedCall:

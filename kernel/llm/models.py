@@ -8,6 +8,7 @@ off (tests).
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import os
 import ssl
@@ -18,14 +19,12 @@ from typing import Any
 import httpx2
 from pydantic_ai.exceptions import UserError
 from pydantic_ai.models import Model, check_allow_model_requests, infer_model, parse_model_id
-from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.providers import Provider, infer_provider_class
-from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
 
 from kernel.llm.failures import ProviderFailed
 from kernel.llm.grounded.model import GROUNDED, grounded_model
 
-__all__ = ["GROUNDED", "environment_key", "is_builtin", "is_known", "model_for", "opened"]
+__all__ = ["GROUNDED", "environment_key", "is_builtin", "is_known", "model_for", "needs_key", "opened"]
 
 _KEYLESS = {"ollama"}
 _SHARE_HTTP_CLIENT = {"openai", "openai-chat", "openai-responses", "openrouter", "ollama", "anthropic"}
@@ -47,10 +46,17 @@ def is_known(name: str) -> bool:
         return False
 
 
-def environment_key(name: str) -> str | None:
-    """The provider key of this process under its usual name, for tenants that are allowed to use it (contract
-    interfaces).
+def needs_key(name: str) -> bool:
+    """Whether nobody can ask this model without a provider's key."""
+    return not is_builtin(name) and parse_model_id(name)[0] not in _KEYLESS
+
+
+def environment_key(name: str, *, allowed: bool = False) -> str | None:
+    """The provider key of this process under its usual name, for whom it is `allowed`: what is asked with it is paid by
+    whoever runs the platform (contract interfaces). Without a key the run falls back on the built-in model.
     """
+    if not allowed:
+        return None
     provider = parse_model_id(name)[0] or ""
     return os.environ.get(
         f"{provider.removesuffix('-chat').removesuffix('-responses').upper().replace('-', '_')}_API_KEY"
@@ -69,6 +75,9 @@ def model_for(
     if not provider_name or not model_name:
         raise ProviderFailed("unknown_model")
     if base_url:
+        from pydantic_ai.models.openai import OpenAIChatModel
+        from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
+
         provider = OpenAICompatibleProvider(provider_name, base_url=base_url, api_key=key, http_client=http_client)
         return OpenAIChatModel(model_name, provider=provider)
     if key is None and provider_name not in _KEYLESS:
@@ -87,11 +96,18 @@ async def opened(name: str, *, key: str | None = None, base_url: str | None = No
     if is_builtin(name):
         yield grounded_model()
         return
+    await asyncio.to_thread(_load_clients)
     async with (
         httpx2.AsyncClient(verify=_trust(), timeout=_TIMEOUT) as client,
         model_for(name, key=key, base_url=base_url, http_client=client) as model,
     ):
         yield model
+
+
+def _load_clients() -> None:
+    """Half a second, once in a process that asks an outside model: not at every start, and not in the event loop."""
+    import pydantic_ai.models.openai
+    import pydantic_ai.providers.openai_compatible  # noqa: F401 (loaded for later)
 
 
 def _check(key: str | None, base_url: str | None) -> None:

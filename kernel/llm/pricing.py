@@ -14,6 +14,7 @@ from genai_prices import calc_price
 
 from kernel.llm.briefing import Briefing
 from kernel.llm.render import render
+from kernel.llm.runs import Usage
 
 _FREE_PROVIDERS = {"builtin", "ollama"}
 _PRICE_LIST = {"openai-chat": "openai", "openai-responses": "openai"}
@@ -25,38 +26,64 @@ _BYTES_PER_TOKEN = 3  # below what tokenizers reach on any prose, so that an est
 
 @dataclass(frozen=True)
 class Rates:
-    """A tenant's own price in US dollars per million model tokens."""
+    """A tenant's own price in US dollars per million model tokens. Without prices for the provider's cache, what is
+    read from it and written to it costs what any input does."""
 
     input_per_million: Decimal
     output_per_million: Decimal
+    cache_read_per_million: Decimal | None = None
+    cache_write_per_million: Decimal | None = None
 
 
-def price(model_name: str, *, input_tokens: int, output_tokens: int, rates: Rates | None = None) -> Decimal | None:
+def is_free(model_name: str) -> bool:
+    """Whether this model costs nothing whoever asks: it runs here, or on hardware of the operator's own."""
+    return model_name.partition(":")[0] in _FREE_PROVIDERS
+
+
+def price(model_name: str, usage: Usage, *, rates: Rates | None = None) -> Decimal | None:
     """US dollars for the given model tokens, rounded up at the ledger's ninth digit; `None` when nobody knows."""
-    exact = _exact(model_name, input_tokens, output_tokens, rates)
+    exact = _exact(model_name, usage, rates)
     return None if exact is None else exact.quantize(_LEDGER_DIGITS, rounding=ROUND_UP)
 
 
-def estimate(
-    model_name: str, briefing: Briefing, *, max_tokens: int = 2000, requests: int = 2, rates: Rates | None = None
-) -> Decimal | None:
-    """What a run on `briefing` may cost when it asks the model `requests` times and each answer is as long as
-    allowed.
-    """
+def forecast(briefing: Briefing, *, max_tokens: int = 2000, requests: int = 2) -> Usage:
+    """The model tokens of a run on `briefing` that asks its model `requests` times and gets an answer as long as
+    allowed each time."""
     said = sum(len(text.encode()) for text in render(briefing))
     offered = sum(len(tool.description) + len(str(tool.parameters)) for tool in briefing.tools)
-    prompt = (said + offered) // _BYTES_PER_TOKEN + max_tokens * (requests - 1)
-    return price(model_name, input_tokens=prompt * requests, output_tokens=max_tokens * requests, rates=rates)
+    prompt = tokens_in(said + offered) + max_tokens * (requests - 1)
+    return Usage(input_tokens=prompt * requests, output_tokens=max_tokens * requests)
 
 
-def _exact(model_name: str, input_tokens: int, output_tokens: int, rates: Rates | None) -> Decimal | None:
-    provider, _, model = model_name.partition(":")
+def tokens_in(size: int) -> int:
+    """At most so many model tokens are in so many bytes of prose."""
+    return size // _BYTES_PER_TOKEN
+
+
+def _exact(model_name: str, usage: Usage, rates: Rates | None) -> Decimal | None:
+    if is_free(model_name):
+        return ZERO
     if rates is not None:
-        return (input_tokens * rates.input_per_million + output_tokens * rates.output_per_million) / _MILLION
-    if provider in _FREE_PROVIDERS:
-        return Decimal(0)
-    usage = PricedUsage(input_tokens=input_tokens, output_tokens=output_tokens)
+        return _by_rates(usage, rates)
+    provider, _, model = model_name.partition(":")
+    priced = PricedUsage(
+        input_tokens=usage.input_tokens,
+        cache_read_tokens=usage.cache_read_tokens,
+        cache_write_tokens=usage.cache_write_tokens,
+        output_tokens=usage.output_tokens,
+    )
     try:
-        return calc_price(usage, model, provider_id=_PRICE_LIST.get(provider, provider)).total_price
+        return calc_price(priced, model, provider_id=_PRICE_LIST.get(provider, provider)).total_price
     except LookupError:
         return None
+
+
+def _by_rates(usage: Usage, rates: Rates) -> Decimal:
+    read, write = usage.cache_read_tokens, usage.cache_write_tokens
+    cached_read, cached_write = (
+        rates.input_per_million if each is None else each
+        for each in (rates.cache_read_per_million, rates.cache_write_per_million)
+    )
+    plain = max(usage.input_tokens - read - write, 0)
+    total = plain * rates.input_per_million + read * cached_read + write * cached_write
+    return (total + usage.output_tokens * rates.output_per_million) / _MILLION

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from pydantic_ai.usage import RunUsage
+
 from kernel.llm.calls import PlannedCall
 
 OutputT = TypeVar("OutputT")
@@ -12,12 +14,26 @@ OutputT = TypeVar("OutputT")
 
 @dataclass(frozen=True)
 class Usage:
-    """Provider tokens over all tries of a run; `unmeasured` counts requests whose provider reported none."""
+    """Provider tokens over all tries of a run; `unmeasured` counts requests whose provider reported none. What was read
+    from a provider's cache, and what was written to it, is part of `input_tokens` (as genai-prices counts)."""
 
     input_tokens: int = 0
     output_tokens: int = 0
     requests: int = 0
     unmeasured: int = 0
+    cache_read_tokens: int = 0
+    cache_write_tokens: int = 0
+
+    @classmethod
+    def of(cls, spent: RunUsage) -> Usage:
+        return cls(
+            spent.input_tokens,
+            spent.output_tokens,
+            spent.requests,
+            spent.unmeasured_requests,
+            spent.cache_read_tokens,
+            spent.cache_write_tokens,
+        )
 
 
 @dataclass(frozen=True)
@@ -44,6 +60,7 @@ class AgentRun(Generic[OutputT]):
     """What came of a run.
 
     `model_name` is the model that was asked (price `usage` with it), `answered_by` the one whose words `output` holds.
+    `prompt` names the wording that the role was told ("" for the built-in model, which reads none).
     `reason` is a short code, never text. `requested` are acting calls the model wanted: none of them was made.
     `last_error` is set when an executor's try failed as a whole.
     """
@@ -57,3 +74,4 @@ class AgentRun(Generic[OutputT]):
     reason: str = ""
     requested: tuple[PlannedCall, ...] = ()
     last_error: str = ""
+    prompt: str = ""

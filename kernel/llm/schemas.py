@@ -5,9 +5,9 @@ Every field is a *request* of the model: the harness decides about approval, mem
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
 from kernel.llm.enums import (
     InteractionMode,
@@ -17,6 +17,7 @@ from kernel.llm.enums import (
     MemoryType,
     PlanActionType,
 )
+from kernel.unseen import storable
 
 # Far more than anybody reads; less than would weigh on every screen and every replay of the conversation.
 MAX_MESSAGE, MAX_LINE = 24_000, 1_000
@@ -30,9 +31,17 @@ _NEEDED_BY_OP = {
 
 
 class ModelAnswer(BaseModel):
-    """Frozen; keys that the contract does not know are dropped, not kept."""
+    """Frozen; keys that the contract does not know are dropped, not kept, and so is what no row can keep of a text.
+    Quotes stay: they are compared with what is stored."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _can_be_kept(cls, value: Any, field: ValidationInfo) -> Any:
+        if isinstance(value, list):
+            return [cls._can_be_kept(each, field) for each in value]
+        return storable(value) if isinstance(value, str) and field.field_name != "quote" else value
 
 
 class Citation(ModelAnswer):
@@ -131,3 +140,17 @@ class ExecutorAgentOutput(ModelAnswer):
     next_steps: Annotated[list[Annotated[str, Field(max_length=MAX_LINE)]], Field(max_length=20)] = Field(
         default_factory=list
     )
+
+
+class ScorerGroup(ModelAnswer):
+    """Blocks of a window that belong together, by their ids."""
+
+    reason: str = Field(max_length=MAX_LINE)
+    block_ids: list[str]
+
+
+class ScorerOutput(ModelAnswer):
+    """What a scorer would keep, and what it would let go, least valuable first (spec 5.7)."""
+
+    keep_groups: list[ScorerGroup]
+    evict_groups: list[ScorerGroup]

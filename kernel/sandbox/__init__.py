@@ -5,8 +5,18 @@ count. Without a backend that can enforce all of this nothing runs: `SandboxUnav
 never call it with a database transaction open.
 """
 
-from kernel.sandbox.backends import Backend, backend
+from kernel.sandbox.backends import Backend, Choice, Kind, backend, configure
 from kernel.sandbox.runner import run
 from kernel.sandbox.spec import SandboxResult, SandboxSpec, SandboxUnavailable
 
-__all__ = ["Backend", "SandboxResult", "SandboxSpec", "SandboxUnavailable", "backend", "run"]
+__all__ = [
+    "Backend",
+    "Choice",
+    "Kind",
+    "SandboxResult",
+    "SandboxSpec",
+    "SandboxUnavailable",
+    "backend",
+    "configure",
+    "run",
+]

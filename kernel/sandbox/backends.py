@@ -1,15 +1,16 @@
-"""Which tool isolates a process on this machine: bubblewrap, else `unshare`, else nothing runs (spec 9.1: fail closed).
+"""What isolates a process on this machine: bubblewrap, else namespaces of our own, else nothing runs (spec 9.1).
 
-A backend only turns a plan into a command line (and says what process 1 still has to build); that it really works here
-is found by a trial run, once a process. `runner` calls it.
+A backend only turns a plan into what the keeper needs; that it really works here is found by a trial run, once a
+process. `runner` calls it.
 """
 
 import functools
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -18,6 +19,8 @@ from kernel.sandbox.spec import SandboxUnavailable
 PYTHON = os.path.realpath(getattr(sys, "_base_executable", sys.executable))
 PATH = "/usr/local/bin:/usr/bin:/bin"
 DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
+# Whoever is root outside could write there even without a capability, and these are the whole machine's.
+COVERED = ("/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus")
 _ETC = ("/etc/ld.so.cache", "/etc/alternatives")
 _ETC_NETWORK = ("/etc/resolv.conf", "/etc/hosts", "/etc/nsswitch.conf", "/etc/ssl", "/etc/services")
 
@@ -29,6 +32,7 @@ class Plan:
     binds: tuple[tuple[str, str], ...]
     links: tuple[tuple[str, str], ...]
     mounts: tuple[tuple[str, str], ...]
+    hidden: tuple[str, ...]
     disk_bytes: int
     network: bool
 
@@ -42,63 +46,107 @@ class Backend(Protocol):
     @property
     def user_namespace(self) -> bool: ...
 
-    def command(self, plan: Plan, inner: list[str]) -> list[str]: ...
-
-    def root(self, plan: Plan) -> dict[str, Any] | None: ...
+    def building(self, plan: Plan) -> dict[str, Any]:
+        """What the keeper needs to build the run's namespaces: `bwrap` its arguments, or `root` the file system."""
+        ...
 
 
 @dataclass(frozen=True)
 class Bubblewrap:
-    """bwrap builds the whole file system; process 1 finds it ready."""
+    """bwrap makes the namespaces and builds the whole file system; its own reaper is process 1."""
 
     user_namespace: bool
     name: str = "bubblewrap"
 
-    def command(self, plan: Plan, inner: list[str]) -> list[str]:
+    def building(self, plan: Plan) -> dict[str, Any]:
+        return {"bwrap": self.arguments(plan), "root": None}
+
+    def arguments(self, plan: Plan) -> list[str]:
+        """All of bwrap's, but for the command."""
         flags = ["--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"]
         flags += [] if plan.network else ["--unshare-net"]
-        flags += ["--unshare-user"] if self.user_namespace else []
-        flags += ["--as-pid-1", "--die-with-parent", "--new-session", "--clearenv"]
+        flags += ["--unshare-user"] if self.user_namespace else ["--cap-drop", "ALL"]
+        flags += ["--die-with-parent", "--new-session", "--clearenv"]
         for source, target in plan.binds:
             flags += [*_open_parents(target), "--ro-bind", source, target]
         for target, link in plan.links:
-            flags += ["--symlink", link, target]
+            flags += [*_open_parents(target), "--symlink", link, target]
         for device in DEVICES:
             flags += ["--dev-bind", device, device]
-        flags += ["--proc", "/proc", "--size", str(plan.disk_bytes), "--tmpfs", "/sandbox"]
+        flags += ["--proc", "/proc"]
+        for path in COVERED:
+            flags += ["--ro-bind-try", path, path]
+        flags += ["--size", str(plan.disk_bytes), "--tmpfs", "/sandbox"]
         for source, target in plan.mounts:
             flags += ["--ro-bind", source, target]
-        return ["bwrap", *flags, "--remount-ro", "/", "--", *inner]
-
-    def root(self, plan: Plan) -> dict[str, Any] | None:
-        return None
+        for target in plan.hidden:
+            flags += ["--perms", "0555", "--size", "4096", "--tmpfs", target, "--remount-ro", target]
+        return [*flags, "--remount-ro", "/"]
 
 
 @dataclass(frozen=True)
 class Unshare:
-    """util-linux `unshare` gives the namespaces; process 1 builds the file system and leaves the host's."""
+    """The keeper makes the namespaces itself, with unshare(2), and builds the file system."""
 
     user_namespace: bool
     name: str = "unshare"
 
-    def command(self, plan: Plan, inner: list[str]) -> list[str]:
-        flags = ["--mount", "--propagation", "private", "--pid", "--ipc", "--uts", "--fork", "--kill-child"]
-        flags += [] if plan.network else ["--net"]
-        flags += ["--user", "--map-root-user"] if self.user_namespace else []
-        return ["unshare", *flags, "--", *inner]
-
-    def root(self, plan: Plan) -> dict[str, Any] | None:
+    def building(self, plan: Plan) -> dict[str, Any]:
         parts = {"binds": plan.binds, "links": plan.links, "mounts": plan.mounts, "devices": DEVICES}
-        return {**parts, "disk_bytes": plan.disk_bytes}
+        more = {"hidden": plan.hidden, "covered": COVERED, "disk_bytes": plan.disk_bytes}
+        return {"bwrap": None, "root": {**parts, **more}}
+
+
+@dataclass(frozen=True)
+class Docker:
+    """An engine on this machine makes namespaces and root from an image; `docker` starts it."""
+
+    image: str
+    user_namespace: bool = True
+    name: str = "docker"
+
+    def building(self, plan: Plan) -> dict[str, Any]:
+        return {"bwrap": None, "root": None}
+
+
+class Kind(StrEnum):
+    SUBPROCESS = "subprocess"
+    DOCKER = "docker"
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What the operator wants (spec 9.1). `network`: whether a run that asks for the network may have the host's."""
+
+    kind: Kind = Kind.SUBPROCESS
+    image: str = "python:3.12-slim"
+    network: bool = False
+
+
+_choice = Choice()
+
+
+def configure(choice: Choice) -> None:
+    """Once, when the process starts, before anything runs."""
+    global _choice
+    _choice = choice
+    backend.cache_clear()
+
+
+def may_use_network() -> bool:
+    return _choice.network
 
 
 def candidates() -> Iterator[Backend]:
     """In order of preference. As root a run gets a user id of its own, which is the stronger separation."""
-    for tool, kind in (("bwrap", Bubblewrap), ("unshare", Unshare)):
-        if shutil.which(tool):
-            if os.geteuid() == 0:
-                yield kind(user_namespace=False)
-            yield kind(user_namespace=True)
+    if _choice.kind is Kind.DOCKER:
+        yield Docker(_choice.image)
+        return
+    kinds = (Bubblewrap, Unshare) if shutil.which("bwrap") else (Unshare,)
+    for kind in kinds:
+        if os.geteuid() == 0:
+            yield kind(user_namespace=False)
+        yield kind(user_namespace=True)
 
 
 @functools.cache
@@ -117,7 +165,7 @@ def choose(trial: Callable[[Backend], str]) -> Backend:
         if not problem:
             return candidate
         reasons.append(f"{candidate.name}: {problem}")
-    raise SandboxUnavailable("no way to isolate a process here: " + ("; ".join(reasons) or "neither bwrap nor unshare"))
+    raise SandboxUnavailable("no way to isolate a process here: " + "; ".join(reasons))
 
 
 @functools.cache
@@ -138,16 +186,20 @@ def system_binds() -> tuple[tuple[tuple[str, str], ...], tuple[tuple[str, str], 
     return tuple(binds + _existing(_ETC)), tuple(links)
 
 
-def make_plan(*, mounts: dict[str, str], disk_bytes: int, network: bool) -> Plan:
+def make_plan(*, mounts: dict[str, str], disk_bytes: int, network: bool = False, hidden: Collection[str] = ()) -> Plan:
+    """`mounts`: host directory by name. What is hidden and is not there needs no cover."""
     binds, links = system_binds()
     extra = _existing(_ETC_NETWORK) if network else []
     targets = tuple((source, f"/sandbox/{name}") for name, source in mounts.items())
-    return Plan((*binds, *extra), links, targets, disk_bytes, network)
+    there = [path for path in hidden if os.path.isdir(os.path.join(mounts[path.split("/")[0]], *path.split("/")[1:]))]
+    return Plan((*binds, *extra), links, targets, tuple(f"/sandbox/{path}" for path in there), disk_bytes, network)
 
 
-def search_path() -> str:
+def search_path(backend: Backend) -> str:
     """PATH inside. Our own Python comes first when it does not live in one of the usual places."""
     directory = os.path.dirname(PYTHON)
+    if isinstance(backend, Docker):
+        return PATH
     return PATH if directory in PATH.split(":") else f"{directory}:{PATH}"
 
 

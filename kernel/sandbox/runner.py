@@ -1,6 +1,6 @@
 """How one run is started, watched from outside and brought home. `run` always returns, within its limits plus a grace.
 
-Process 1 (`inside`) enforces the limits; this side bounds the output, holds the backstop clock, and trusts nothing it
+The keeper's overseer enforces the limits; this side bounds the output, holds the backstop clock, and trusts nothing it
 reads.
 """
 
@@ -8,31 +8,33 @@ import contextlib
 import marshal
 import os
 import secrets
-import selectors
+import select
+import signal
 import struct
-import subprocess
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from kernel.sandbox import backends
-from kernel.sandbox.backends import PYTHON, Backend, Plan, make_plan, search_path
+from kernel.sandbox import backends, docker
+from kernel.sandbox.backends import Backend, Docker, Plan, make_plan, search_path
+from kernel.sandbox.launcher import Keeper, launch, replace
 from kernel.sandbox.seccomp import build_filter
 from kernel.sandbox.spec import SandboxResult, SandboxSpec, SandboxUnavailable
 
-INSIDE = (Path(__file__).parent / "inside.py").read_text(encoding="utf-8")
 GRACE_SECONDS = 3.0
 CHUNK = 65536
+_STREAMS = ("stdout", "stderr", "report")
 # Far above any real account: each run as root gets a user of its own, so that process counts are not shared.
 _FIRST_UID, _UIDS = 0x60000000, 0x0FFFFFFF
 _TRIAL = """
 import os
 assert not [line for line in open("/proc/net/dev").readlines()[2:] if line.split(":")[0].strip() != "lo"], "network"
-assert not os.path.exists("/etc/passwd") and not os.access("/usr", os.W_OK), "files"
+assert not os.access("/usr", os.W_OK), "files"
 assert "CapEff:\\t0000000000000000" in open("/proc/self/status").read(), "capabilities"
 open("/sandbox/out/ok", "w").write("ok")
 """
+_TRIAL_HERE = 'import os\nassert not os.path.exists("/etc/passwd"), "files"\n'
 
 
 def run(spec: SandboxSpec) -> SandboxResult:
@@ -42,21 +44,37 @@ def run(spec: SandboxSpec) -> SandboxResult:
 
 def trial(backend: Backend) -> str:
     """ "" when the backend isolates on this machine, else what went wrong."""
-    result = run_on(backend, SandboxSpec([PYTHON, "-I", "-S", "-c", _TRIAL], timeout_seconds=10))
+    try:
+        if isinstance(backend, Docker):
+            docker.require_engine()
+        source = _TRIAL if isinstance(backend, Docker) else _TRIAL_HERE + _TRIAL
+        result = run_on(backend, SandboxSpec(["python3", "-I", "-S", "-c", source], timeout_seconds=10))
+    except SandboxUnavailable as refusal:
+        return refusal.message
     works = result.ok and result.artifacts == {"ok": b"ok"}
     return "" if works else (result.stderr.strip().splitlines() or [result.reason or "failed"])[-1][:200]
 
 
 def run_on(backend: Backend, spec: SandboxSpec) -> SandboxResult:
+    if spec.network and not backends.may_use_network():
+        raise SandboxUnavailable("no sandbox may use the network here")
     started = time.monotonic()
     with _mounts(spec) as mounts:
-        plan = make_plan(mounts=mounts, disk_bytes=spec.disk_mb << 20, network=spec.network)
-        run_ = _Run(backend, plan, spec)
-        try:
-            run_.follow()
-        finally:
-            run_.end()
+        plan = make_plan(mounts=mounts, disk_bytes=spec.disk_mb << 20, network=spec.network, hidden=spec.hidden)
+        run_ = _followed(backend, plan, spec)
+        if not run_.has_begun:  # whoever should have made it was gone: nothing ran, so another one makes it now
+            run_.replace_keeper()
+            run_ = _followed(backend, plan, spec)
     return run_.result(time.monotonic() - started)
+
+
+def _followed(backend: Backend, plan: Plan, spec: SandboxSpec) -> "_Run":
+    run_ = _Run(backend, plan, spec)
+    try:
+        run_.follow()
+    finally:
+        run_.end()
+    return run_
 
 
 @contextlib.contextmanager
@@ -92,19 +110,21 @@ def _readable(directory: Path) -> str:
 
 
 def _config(backend: Backend, plan: Plan, spec: SandboxSpec) -> bytes:
-    filter_ = build_filter()
+    filter_ = build_filter(network=spec.network)
     if not filter_:
         raise SandboxUnavailable("no system call filter for this architecture")
-    home = {"PATH": search_path(), "HOME": "/sandbox/work", "TMPDIR": "/sandbox/tmp", "LANG": "C.UTF-8"}
+    home = {"PATH": search_path(backend), "HOME": "/sandbox/work", "TMPDIR": "/sandbox/tmp", "LANG": "C.UTF-8"}
     return marshal.dumps(
         {
+            **backend.building(plan),
+            "path": os.environ.get("PATH", backends.PATH),
+            "user_namespace": backend.user_namespace,
+            "network": spec.network,
             "argv": list(spec.argv),
             "env": {**home, **spec.env},
             "work": [(name, bytes(content)) for name, content in spec.work.items()],
             "uid": None if backend.user_namespace else _FIRST_UID + secrets.randbelow(_UIDS),
-            "root": backend.root(plan),
             "filter": filter_,
-            "host_pid_namespace": os.readlink("/proc/self/ns/pid"),
             "timeout_seconds": float(spec.timeout_seconds),
             "memory_bytes": spec.memory_mb << 20,
             "disk_bytes": plan.disk_bytes,
@@ -121,51 +141,50 @@ class _Run:
     def __init__(self, backend: Backend, plan: Plan, spec: SandboxSpec) -> None:
         self.spec = spec
         self.reason = ""
-        self.buffers = {"stdout": bytearray(), "stderr": bytearray(), "report": bytearray()}
+        self.buffers = {name: bytearray() for name in _STREAMS}
         self.report_limit = plan.disk_bytes + spec.artifact_files * 8192 + CHUNK
         self.deadline = time.monotonic() + spec.timeout_seconds + GRACE_SECONDS
-        report_read, report_write = os.pipe()
         control_read, self.control = os.pipe()
-        inner = [PYTHON, "-I", "-S", "-c", INSIDE, str(report_write), str(control_read)]
+        ends = [os.pipe() for _ in _STREAMS]
+        self.streams = {name: read for name, (read, _) in zip(_STREAMS, ends, strict=True)}
+        writes = [write for _, write in ends]
         try:
-            with _config_file(_config(backend, plan, spec)) as config:
-                self.process = subprocess.Popen(
-                    backend.command(plan, inner),
-                    stdin=config,
-                    stdout=subprocess.PIPE,
-                    stderr=subprocess.PIPE,
-                    pass_fds=(report_write, control_read),
-                    env={"PATH": os.environ.get("PATH", backends.PATH)},
-                    cwd="/",
-                    start_new_session=True,
-                )
+            self._keeper = _launch(backend, plan, spec, [*writes, control_read])
         except BaseException:
-            os.close(report_read)
-            os.close(self.control)
+            self._close()
             raise
         finally:
-            os.close(report_write)
-            os.close(control_read)
-        self.report = open(report_read, "rb", buffering=0)  # noqa: SIM115 - closed in end()
+            for descriptor in (*writes, control_read):
+                os.close(descriptor)
+
+    @property
+    def has_begun(self) -> bool:
+        """An overseer says who it is before it does anything."""
+        return bool(self.buffers["report"])
+
+    def replace_keeper(self) -> None:
+        """Its line may still be open for a moment after what it was asked is lost."""
+        if self._keeper is not None:
+            replace(self._keeper)
 
     def follow(self) -> None:
-        """Read until everything inside is gone, which closes all three pipes."""
-        assert self.process.stdout and self.process.stderr
-        with selectors.DefaultSelector() as selector:
-            streams = {"stdout": self.process.stdout, "stderr": self.process.stderr, "report": self.report}
-            for name, stream in streams.items():
-                selector.register(stream, selectors.EVENT_READ, name)
-            while selector.get_map():
-                left = self.deadline - time.monotonic()
-                if left <= 0:
-                    self.kill("timeout")
-                    return
-                for key, _ in selector.select(left):
-                    data = os.read(key.fd, CHUNK)
-                    if data:
-                        self.take(key.data, data)
-                    else:
-                        selector.unregister(key.fileobj)
+        """Read until everything inside is gone and its overseer too, which closes all three pipes."""
+        poller = select.poll()
+        names = {descriptor: name for name, descriptor in self.streams.items()}
+        for descriptor in names:
+            poller.register(descriptor, select.POLLIN)
+        while names:
+            left = self.deadline - time.monotonic()
+            if left <= 0:
+                self.kill("timeout")
+                return
+            for descriptor, _ in poller.poll(left * 1000):
+                data = os.read(descriptor, CHUNK)
+                if data:
+                    self.take(names[descriptor], data)
+                else:
+                    poller.unregister(descriptor)
+                    del names[descriptor]
 
     def take(self, name: str, data: bytes) -> None:
         if name == "report":
@@ -181,27 +200,27 @@ class _Run:
             self.stop("output_limit")
 
     def stop(self, reason: str) -> None:
-        """Orderly: process 1 kills everyone and reports."""
+        """Orderly: the overseer kills everyone and reports."""
         self.reason = self.reason or reason
         if self.control >= 0:
             os.close(self.control)
             self.control = -1
 
     def kill(self, reason: str) -> None:
+        """The overseer does not answer; what it holds dies with it. It has said who it is before anything ran."""
         self.stop(reason)
-        self.process.kill()
+        overseer = _first_chunk(bytes(self.buffers["report"]))
+        if overseer.isdigit():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(int(overseer), signal.SIGKILL)
 
     def end(self) -> None:
-        """Nothing of the run is alive when this returns: the tool waits for process 1, and process 1 for the rest."""
         self.stop(self.reason)
-        try:
-            self.process.wait(GRACE_SECONDS)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait(GRACE_SECONDS)
-        for stream in (self.process.stdout, self.process.stderr, self.report):
-            if stream:
-                stream.close()
+        self._close()
+
+    def _close(self) -> None:
+        for descriptor in self.streams.values():
+            os.close(descriptor)
 
     def result(self, seconds: float) -> SandboxResult:
         reason, code, artifacts = _parse(bytes(self.buffers["report"]))
@@ -210,6 +229,16 @@ class _Run:
         if reason == "sandbox_failed" and "detail" in artifacts:
             stderr += artifacts["detail"].decode("utf-8", "replace")
         return SandboxResult(code, stdout, stderr, {} if reason else artifacts, reason, round(seconds, 4))
+
+
+def _launch(backend: Backend, plan: Plan, spec: SandboxSpec, descriptors: list[int]) -> Keeper | None:
+    """Returns the keeper that was asked; a container has none."""
+    config = _config(backend, plan, spec)
+    if isinstance(backend, Docker):
+        docker.launch(backend, plan, spec, config, descriptors)
+        return None
+    with _config_file(config) as handle:
+        return launch([handle, *descriptors])
 
 
 @contextlib.contextmanager
@@ -232,7 +261,13 @@ def _parse(report: bytes) -> tuple[str, int | None, dict[str, bytes]]:
         (size,) = struct.unpack_from("!Q", report, offset)
         chunks.append(report[offset + 8 : offset + 8 + size])
         offset += 8 + size
-    if offset != len(report) or len(chunks) < 2 or len(chunks) % 2:
+    if offset != len(report) or len(chunks) < 3 or not len(chunks) % 2:
         return "sandbox_failed", None, {}
-    names = [name.decode("utf-8", "replace") for name in chunks[2::2]]
-    return chunks[0].decode(), int(chunks[1]) if chunks[1] else None, dict(zip(names, chunks[3::2], strict=True))
+    _, reason, code, *files = chunks
+    names = [name.decode("utf-8", "replace") for name in files[::2]]
+    return reason.decode(), int(code) if code else None, dict(zip(names, files[1::2], strict=True))
+
+
+def _first_chunk(report: bytes) -> bytes:
+    size = struct.unpack_from("!Q", report)[0] if len(report) >= 8 else 0
+    return report[8 : 8 + size]

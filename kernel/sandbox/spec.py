@@ -4,7 +4,7 @@ A spec that could smuggle something (a shell string, a path out of the work dire
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
@@ -32,13 +32,15 @@ class SandboxSpec:
     """One run. Inside, `work` is the writable current directory `/sandbox/work`, results go to `/sandbox/out`.
 
     `read_only` mounts appear as `/sandbox/<name>`: a host directory (readable by everyone when we run as root) or file
-    contents. Memory is the sum over all processes, `output_bytes` the sum of stdout and stderr, `disk_mb` everything
-    written, `artifact_files` how many files may be left under `out/`.
+    contents; `hidden` directories of them (`skill/checks`) are empty there. Memory is the sum over all processes,
+    `output_bytes` the sum of stdout and stderr, `disk_mb` everything written, `artifact_files` how many files may be
+    left under `out/`.
     """
 
     argv: list[str]
     work: Mapping[str, bytes] = field(default_factory=dict)
     read_only: Mapping[str, Mount] = field(default_factory=dict)
+    hidden: Collection[str] = ()
     env: Mapping[str, str] = field(default_factory=dict)
     network: bool = False
     timeout_seconds: float = 30.0
@@ -104,6 +106,9 @@ def _file_problem(spec: SandboxSpec) -> str:
             return f"mount name {name!r} is not allowed"
         if isinstance(mount, Mapping) and not all(is_safe_relative(inner) for inner in mount):
             return f"mount {name!r} holds a path that leaves it"
+    for path in spec.hidden:
+        if not is_safe_relative(path) or path.partition("/")[0] not in spec.read_only or "/" not in path:
+            return f"hidden directory {path!r} is in no mount"
     return ""
 
 

@@ -9,7 +9,7 @@ from kernel.tenancy.scope import (
     platform_scope,
     tenant_scope,
 )
-from kernel.tenancy.threads import in_scope, in_scope_patiently, in_thread
+from kernel.tenancy.threads import in_scope, in_scope_patiently, in_statement, in_thread
 
 __all__ = [
     "ScopeError",
@@ -18,6 +18,7 @@ __all__ = [
     "gather_for_commit",
     "in_scope",
     "in_scope_patiently",
+    "in_statement",
     "in_thread",
     "lookup_scope",
     "platform_scope",

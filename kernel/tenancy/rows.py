@@ -7,12 +7,19 @@ was measured to matter, a room writes its statement by hand and reads rows with 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from typing import Any, Generic, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar, overload
 
-from django.db import models
+from django.db import connection, models
+
+from kernel.tenancy.scope import in_one_trip
 
 M = TypeVar("M", bound=models.Model)
+A = TypeVar("A")
+B = TypeVar("B")
+C = TypeVar("C")
+D = TypeVar("D")
 
 
 class Rows(Generic[M]):
@@ -33,3 +40,36 @@ class Rows(Generic[M]):
         for i in self._json:
             read[i] = None if read[i] is None else json.loads(read[i])
         return self._model.from_db("default", self._names, read)
+
+
+@dataclass(frozen=True)
+class Question(Generic[A]):
+    """A statement that reads, and what is made of the rows that come back."""
+
+    statement: str
+    values: Sequence[Any] | Mapping[str, Any]
+    read: Callable[[list[tuple[Any, ...]]], A]
+
+
+@overload
+def ask(one: Question[A], /) -> tuple[A]: ...
+@overload
+def ask(one: Question[A], two: Question[B], /) -> tuple[A, B]: ...
+@overload
+def ask(one: Question[A], two: Question[B], three: Question[C], /) -> tuple[A, B, C]: ...
+@overload
+def ask(one: Question[A], two: Question[B], three: Question[C], four: Question[D], /) -> tuple[A, B, C, D]: ...
+@overload
+def ask(*questions: Question[Any]) -> tuple[Any, ...]: ...
+def ask(*questions: Question[Any]) -> tuple[Any, ...]:
+    """Every question's answer, in one round trip; each sees what those before it changed or waited for."""
+    cursors = [connection.cursor() for _ in questions]
+    with in_one_trip():
+        for cursor, question in zip(cursors, questions, strict=True):
+            cursor.execute(question.statement, question.values)
+    return tuple(question.read(cursor.fetchall()) for cursor, question in zip(cursors, questions, strict=True))
+
+
+def first(rows: list[tuple[Any, ...]]) -> Any:
+    """The only column of the first row, or None."""
+    return rows[0][0] if rows else None

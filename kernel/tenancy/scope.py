@@ -8,15 +8,17 @@ inside a scope.
 
 from __future__ import annotations
 
+import select
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
-from django.db import OperationalError, connection, transaction
-from psycopg_pool import PoolTimeout
+import psycopg
+from django.db import connection, transaction
+from psycopg.pq import ConnStatus, PipelineStatus
 
 from kernel.errors import SilasError
 from kernel.events import Event
@@ -36,9 +38,12 @@ class Scope:
     tenant_id: UUID | None = None
     platform: bool = False
     lookup: str = ""
+    alone: bool = False
     gathered: dict[Flush, list[Any]] = field(default_factory=dict)
     gathered_last: dict[Flush, list[Any]] = field(default_factory=dict)
     locked: dict[Any, Any] = field(default_factory=dict)
+    # What is counted over the whole transaction, by its kind.
+    counted: dict[Any, Any] = field(default_factory=dict)
 
     def settings(self) -> tuple[str, str, str]:
         return (str(self.tenant_id or ""), "on" if self.platform else "", self.lookup)
@@ -77,6 +82,8 @@ def gather_for_commit(flush: Flush, item: Any, *, last: bool = False) -> None:
     What a rolled-back scope gathered is dropped with it.
     """
     scope = current_scope()
+    if scope.alone:
+        raise ScopeError("a scope of one statement has no last ones")
     (scope.gathered_last if last else scope.gathered).setdefault(flush, []).append(item)
 
 
@@ -95,6 +102,21 @@ def tenant_scope(tenant: Any) -> Iterator[UUID]:
         raise ScopeError("a scope of one tenant cannot open another's")
     with _entered(Scope(tenant_id=tenant_id), outer):
         yield tenant_id
+
+
+@contextmanager
+def statement_scope(tenant_id: UUID) -> Iterator[None]:
+    """For one call of a database function that enters the tenant itself and is a transaction by itself: one round trip
+    instead of BEGIN, tenant, statement and COMMIT. Any other statement in here sees no tenant's rows.
+    """
+    if _current.get() is not None or connection.in_atomic_block:
+        raise ScopeError("a statement that is its own transaction cannot join another's")
+    _renew_lost_connection()
+    token = _current.set(Scope(tenant_id=tenant_id, alone=True))
+    try:
+        yield
+    finally:
+        _current.reset(token)
 
 
 @contextmanager
@@ -132,6 +154,9 @@ def _entered(scope: Scope, outer: Scope | None) -> Iterator[None]:
         token = _current.set(scope)
         try:
             yield
+            if len(scope.gathered) + len(scope.gathered_last) > 1:
+                with in_one_trip():
+                    _flush(scope)
             _flush(scope)
         finally:
             _current.reset(token)
@@ -139,33 +164,82 @@ def _entered(scope: Scope, outer: Scope | None) -> Iterator[None]:
             _tell_database(outer or Scope())
 
 
-def _begun(scope: Scope, *, joined: bool) -> ExitStack:
-    """A transaction that serves `scope`, to be left like any other.
-
-    A pooled connection whose server has been restarted shows that at its first statement. Nothing was done on it yet,
-    so the pool is rid of all such and the transaction begins once more.
-    """
-    try:
-        return _begin(scope)
-    except OperationalError as error:
-        if joined or isinstance(error.__cause__, PoolTimeout):
-            raise
-    connection.close()
-    connection.pool.check()  # type: ignore[attr-defined]  # PostgreSQL's connections have one
-    return _begin(scope)
-
-
-def _begin(scope: Scope) -> ExitStack:
-    with ExitStack() as opened:
-        opened.enter_context(transaction.atomic(savepoint=False))
-        _tell_database(scope)
-        return opened.pop_all()
-
-
 def _flush(scope: Scope) -> None:
     while waiting := scope.gathered or scope.gathered_last:
         flush = next(iter(waiting))
         flush(waiting.pop(flush))
+
+
+@contextmanager
+def _begun(scope: Scope, *, joined: bool) -> Iterator[None]:
+    """A transaction that serves `scope`. Its BEGIN and its tenant travel with its first statement: one round trip."""
+    if joined:
+        _tell_database(scope)
+        yield
+        return
+    _renew_lost_connection()
+    with transaction.atomic(savepoint=False), connection.execute_wrapper(_Leading(scope)):
+        yield
+
+
+class _Leading:
+    """Sends the scope ahead of the transaction's first statement, whatever that is."""
+
+    def __init__(self, scope: Scope) -> None:
+        self._scope: Scope | None = scope
+
+    def __call__(self, execute: Callable[..., Any], sql: str, params: Any, many: bool, context: Any) -> Any:
+        if self._scope is None:
+            return execute(sql, params, many, context)
+        scope, self._scope = self._scope, None
+        if isinstance(context["cursor"].cursor, psycopg.ServerCursor):  # a cursor on the server takes no part in one
+            _tell_database(scope)
+            return execute(sql, params, many, context)
+        with in_one_trip():
+            _tell_database(scope)
+            return _sent_whole(execute, sql, params, many, context)
+
+
+def _renew_lost_connection() -> None:
+    """A pooled connection whose server has gone has that to read already; then the pool is rid of all such."""
+    connection.ensure_connection()
+    if _is_lost(connection.connection):
+        connection.close()
+        connection.pool.check()  # type: ignore[attr-defined]  # PostgreSQL's connections have one
+        connection.ensure_connection()
+
+
+def _is_lost(line: psycopg.Connection[Any]) -> bool:
+    """Nobody speaks first but a server that says goodbye, or a socket that was closed. Costs no round trip."""
+    while line.pgconn.status == ConnStatus.OK and select.select([line.fileno()], [], [], 0)[0]:
+        try:
+            line.pgconn.consume_input()
+        except psycopg.OperationalError:
+            return True
+    return line.pgconn.status != ConnStatus.OK
+
+
+@contextmanager
+def in_one_trip() -> Iterator[None]:
+    """Statements executed in here leave together; their results and errors are there at its end, or when fetched."""
+    line = connection.connection
+    if line is None or line.pgconn.pipeline_status != PipelineStatus.OFF:
+        yield
+        return
+    with connection.wrap_database_errors, line.pipeline(), connection.execute_wrapper(_sent_whole):
+        yield
+
+
+def _sent_whole(execute: Callable[..., Any], sql: str, params: Any, many: bool, context: Any) -> Any:
+    """A statement that is larger than a socket's buffer leaves whole: the driver stops when the buffer is full, and
+    server and client would wait for each other."""
+    queued = execute(sql, params, many, context)
+    line = connection.connection.pgconn
+    while line.flush():
+        readable, _, _ = select.select([line.socket], [line.socket], [])
+        if readable:
+            line.consume_input()
+    return queued
 
 
 def _tell_database(scope: Scope) -> None:

@@ -13,11 +13,12 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, ParamSpec, TypeVar
+from uuid import UUID
 
 from django.conf import settings
 from django.db import InterfaceError, OperationalError, connection
 
-from kernel.tenancy.scope import leave_scope, tenant_scope
+from kernel.tenancy.scope import leave_scope, statement_scope, tenant_scope
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -27,6 +28,7 @@ _PAUSE_SECONDS = 0.5
 
 _LONGEST_WAIT_SECONDS = 0.25
 _waited_for: set[asyncio.Future[Any]] = set()
+_letting_pass: set[asyncio.Future[None]] = set()
 
 # What a person waits for at once (a message to be safe) goes before what may take a moment (its answer): the slow lane
 # has fewer threads, so that a crowd of running turns cannot stand in front of an acknowledgement.
@@ -58,17 +60,36 @@ async def in_thread(step: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> 
     if slow:
         await _let_others_pass()
     work = asyncio.get_running_loop().run_in_executor(_pool(slow), functools.partial(context.run, run))
-    if not slow:
-        _waited_for.add(work)
-        work.add_done_callback(_waited_for.discard)
-    return await work
+    return await (work if slow else before_slow_steps(work))
+
+
+def before_slow_steps(work: asyncio.Future[T]) -> asyncio.Future[T]:
+    """Let steps in the slow lane wait until this is done: a person waits for it at once."""
+    _waited_for.add(work)
+    work.add_done_callback(_done)
+    return work
 
 
 async def _let_others_pass() -> None:
     """Wait until nobody waits in the fast lane, but not for ever."""
-    give_up = time.monotonic() + _LONGEST_WAIT_SECONDS
-    while _waited_for and time.monotonic() < give_up:
-        await asyncio.wait(tuple(_waited_for), timeout=_LONGEST_WAIT_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+    if not _waited_for:
+        return
+    passed = asyncio.get_running_loop().create_future()
+    _letting_pass.add(passed)
+    try:
+        await asyncio.wait_for(passed, _LONGEST_WAIT_SECONDS)
+    except TimeoutError:
+        pass
+    finally:
+        _letting_pass.discard(passed)
+
+
+def _done(work: asyncio.Future[Any]) -> None:
+    _waited_for.discard(work)
+    if not _waited_for:
+        for passed in _letting_pass:
+            if not passed.done():
+                passed.set_result(None)
 
 
 async def in_scope(tenant: Any, step: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -76,6 +97,16 @@ async def in_scope(tenant: Any, step: Callable[P, T], *args: P.args, **kwargs: P
 
     def scoped() -> T:
         with tenant_scope(tenant):
+            return step(*args, **kwargs)
+
+    return await in_thread(scoped)
+
+
+async def in_statement(tenant_id: UUID, step: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Run `step`, whose only statement is a transaction by itself (`statement_scope`)."""
+
+    def scoped() -> T:
+        with statement_scope(tenant_id):
             return step(*args, **kwargs)
 
     return await in_thread(scoped)

@@ -17,11 +17,11 @@ DEBUG = False
 DEMO = False
 SECRET_KEY = env.secret("SECRET_KEY")
 SILAS_SIGNING_KEY = env.secret("SILAS_SIGNING_KEY")
+SILAS_SIGNING_KEY_OLD = env.secret("SILAS_SIGNING_KEY_OLD")  # manage.py reseal_keys only
 SILAS_SECRETS_KEY = env.secret("SILAS_SECRETS_KEY")
 ALLOWED_HOSTS = env.words("ALLOWED_HOSTS")
 
 INSTALLED_APPS = [
-    "daphne",
     "silas_platform.apps.SilasAdminConfig",
     "django.contrib.auth",
     "django.contrib.contenttypes",
@@ -47,6 +47,7 @@ INSTALLED_APPS = [
     "apps.skills",
     "apps.work",
     "apps.sessions",
+    "apps.autonomy",
     "apps.widgets",
     "apps.console",
 ]
@@ -82,7 +83,11 @@ TEMPLATES = [
     }
 ]
 
-DATABASES = databases(env.secret("DATABASE_URL"), owner_url=env.secret("DATABASE_OWNER_URL"))
+DATABASES = databases(
+    env.secret("DATABASE_URL"),
+    owner_url=env.secret("DATABASE_OWNER_URL"),
+    prepared=env.number("DATABASE_PREPARED", 1) == 1,
+)
 DATABASE_THREADS = env.number("DATABASE_THREADS", 8)
 DATABASE_SLOW_THREADS = env.number("DATABASE_SLOW_THREADS", 3)
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
@@ -106,15 +111,42 @@ CELERY_TASK_IGNORE_RESULT = True
 CELERY_TASK_ACKS_LATE = True
 CELERY_TASK_REJECT_ON_WORKER_LOST = True
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
+# Without it every task closes its process's pool of database lines and the next one opens them anew: 10 ms.
+CELERY_DB_REUSE_MAX = 1000
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 # A broker that vanishes without closing its lines is noticed, by beat too.
 CELERY_BROKER_TRANSPORT_OPTIONS = {"socket_timeout": 10, "socket_connect_timeout": 10}
 CELERY_BEAT_SCHEDULE: dict[str, dict[str, object]] = {
     "bus.sweep": {"task": "bus.sweep", "schedule": 5.0},
+    "bus.clear": {"task": "bus.clear", "schedule": 3600.0},
     "guard.settle_lost_calls": {"task": "guard.settle_lost_calls", "schedule": 60.0},
     "approvals.expire_cards": {"task": "approvals.expire_cards", "schedule": 15.0},
+    "work.end_waits": {"task": "work.end_waits", "schedule": 5.0},
+    "work.owe_cycles": {"task": "work.owe_cycles", "schedule": 10.0},
+    "autonomy.tick": {"task": "autonomy.tick", "schedule": 5.0},
+    "autonomy.look_around": {"task": "autonomy.look_around", "schedule": 900.0},
 }
 CELERY_BEAT_SCHEDULE_FILENAME = str(VAR_DIR / "celerybeat-schedule")
+
+# How long a queue message is kept after it was done with or dropped.
+BUS_KEEP_DAYS = env.number("SILAS_BUS_KEEP_DAYS", 7)
+
+# How long a memory is kept: what was said, and what was made of it.
+MEMORY_RAW_DAYS = env.number("SILAS_MEMORY_RAW_DAYS", 90)
+MEMORY_DAYS = env.number("SILAS_MEMORY_DAYS", 365)
+
+# How long what was done can be taken back with one tap (spec 0.5.5).
+UNDO_SECONDS = env.number("SILAS_UNDO_SECONDS", 300)
+# Reviewed batches: how many actions one card holds, and from which confidence on (spec 5.9); a deployment may differ.
+BATCH_REVIEW = {"default_size": 10, "high_min": 0.85, "medium_min": 0.5}
+
+# What isolates scripts and checks (kernel.sandbox): subprocess or docker; whether one may have the host's network.
+SANDBOX_BACKEND = env.text("SILAS_SANDBOX", "subprocess")
+SANDBOX_IMAGE = env.text("SILAS_SANDBOX_IMAGE", "python:3.12-slim")
+SANDBOX_NETWORK = env.flag("SILAS_SANDBOX_NETWORK", default=False)
+
+# A folder in which tests leave faults (kernel.fault_points); only their own settings read the variable.
+FAULT_POINTS = ""
 
 AUTH_USER_MODEL = "tenants.User"
 AUTHENTICATION_BACKENDS = ["django.contrib.auth.backends.ModelBackend", "apps.tenants.permissions.OwnerBackend"]
@@ -190,11 +222,56 @@ TURN_LEASE_SECONDS = 30
 TURN_SWEEP_SECONDS = 2
 PRESENCE_SWEEP_SECONDS = 3
 CONSOLE_SWEEP_SECONDS = 10
+MEMORY_SWEEP_SECONDS = 3600
 CHECKPOINT_SECONDS = 60
-MAX_PENDING_TURNS = 20
+VISITOR_BURST = env.number("VISITOR_BURST", 40)
+VISITOR_MESSAGES_A_SECOND = 1.0
+# What visitors may send (spec 11), counted over all processes; a tenant's own row may say otherwise (docs/access.md).
+VISITOR_LIMITS = {
+    "messages_a_minute": env.number("SILAS_MESSAGES_A_MINUTE", 60),
+    "address_messages_a_minute": env.number("SILAS_ADDRESS_MESSAGES_A_MINUTE", 240),
+    "tenant_messages_a_minute": env.number("SILAS_TENANT_MESSAGES_A_MINUTE", 6000),
+    "sockets": env.number("SILAS_SOCKETS", 10),
+    "model_runs_a_minute": env.number("SILAS_MODEL_RUNS_A_MINUTE", 30),
+    "tenant_model_runs_a_minute": env.number("SILAS_TENANT_MODEL_RUNS_A_MINUTE", 3000),
+    "pending_turns": env.number("SILAS_PENDING_TURNS", 20),
+    "tenant_pending_turns": env.number("SILAS_TENANT_PENDING_TURNS", 500),
+}
+# How many proxies of ours stand before each web process (`silas_platform.proxies`).
+TRUSTED_PROXIES = env.number("SILAS_TRUSTED_PROXIES", 0)
 MAX_CHRONICLE = 5000
 MAX_CONVERSATION_USD = Decimal(2)
+CONTEXT_TOKENS = 32_000  # of a model's window that a turn of a conversation may fill (ADR 32)
 MODEL_FIRST_TOKEN_SECONDS = 20
 MODEL_TOTAL_SECONDS = 90
-CARD_TIMEOUT_SECONDS = env.number("SILAS_CARD_TIMEOUT", 1800)
+# The executors' pool (contract silas 15), and how long a paused item waits for its planner, a planner for its research.
+POOL_SIZE = env.number("SILAS_POOL_SIZE", 16)
+POOL_SIZE_PER_SCOPE = env.number("SILAS_POOL_SIZE_PER_SCOPE", 8)
+POOL_RETRY_SECONDS = 2
+# How many sessions of all companies may run unattended at once; each company says for itself how many of them.
+AUTONOMY_SESSIONS = env.number("SILAS_AUTONOMY_SESSIONS", 8)
+OUTBOX_SECONDS = 3
+# May a webhook lead into the house's own network? For tests and for those who host both ends.
+WEBHOOKS_PRIVATE = env.flag("SILAS_WEBHOOKS_PRIVATE", default=False)
+# The mail server for notices of tasks; without one the console is where they are.
+EMAIL_HOST = env.text("SILAS_MAIL_HOST")
+EMAIL_PORT = env.number("SILAS_MAIL_PORT", 587)
+EMAIL_HOST_USER = env.text("SILAS_MAIL_USER")
+EMAIL_HOST_PASSWORD = env.secret("SILAS_MAIL_PASSWORD")
+EMAIL_USE_TLS = env.flag("SILAS_MAIL_TLS", default=True)
+EMAIL_TIMEOUT = 10
+DEFAULT_FROM_EMAIL = env.text("SILAS_MAIL_FROM") or "silas@localhost"
+GUIDANCE_SECONDS = 90
+REPLAN_SECONDS = 600
+RESEARCH_SECONDS = 120
+# How long a card waits before silence is a no (spec 8.1), unless a tenant's own timings say otherwise: for a plan that
+# somebody waits for, for a gate that a running turn waits for, and for what nobody waits for.
+CARD_SECONDS = {
+    "plan": env.number("SILAS_PLAN_CARD_SECONDS", 300),
+    "gate": env.number("SILAS_GATE_CARD_SECONDS", 120),
+    "calm": env.number("SILAS_CALM_CARD_SECONDS", 86_400),
+}
+PASSKEY_SECONDS = 120
+PASSKEY_ORIGIN = env.text("SILAS_PASSKEY_ORIGIN")  # where people open the console, if a proxy hides it
+PASSKEY_RP_NAME = "silas_platform"
 APPROVAL_TOKEN_SECONDS = env.number("SILAS_APPROVAL_SECONDS", 1800)

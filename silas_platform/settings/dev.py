@@ -1,9 +1,9 @@
 """A developer's machine: made by `make run`, demo pages on, loopback only."""
 
 from silas_platform.settings import env
-from silas_platform.settings.base import *  # noqa: F403
+from silas_platform.settings.base import *
 
 DEBUG = env.flag("DEBUG", default=True)
 DEMO = env.flag("SILAS_DEMO", default=DEBUG)
-SECRET_KEY = SECRET_KEY or "development-only-until-make-run-makes-one"  # noqa: F405
-ALLOWED_HOSTS = ALLOWED_HOSTS or ["localhost", "127.0.0.1", "[::1]"]  # noqa: F405
+SECRET_KEY = SECRET_KEY or "development-only-until-make-run-makes-one"
+ALLOWED_HOSTS = ALLOWED_HOSTS or ["localhost", "127.0.0.1", "[::1]"]

@@ -3,7 +3,7 @@
 from django.core.exceptions import ImproperlyConfigured
 
 from silas_platform.settings import env
-from silas_platform.settings.base import *  # noqa: F403
+from silas_platform.settings.base import *
 
 DEMO = env.flag("SILAS_DEMO", default=False)
 SESSION_COOKIE_SECURE = True

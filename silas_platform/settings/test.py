@@ -1,13 +1,18 @@
 """The tests: real PostgreSQL and Redis of their own, addresses given by tests/conftest.py."""
 
-from silas_platform.settings.base import *  # noqa: F403
+from silas_platform.settings import env
+from silas_platform.settings.base import *
 
 DEMO = True
-SECRET_KEY = "test-secret-key-that-is-long-enough"
-SILAS_SIGNING_KEY = SILAS_SIGNING_KEY or "test-signing-key"  # noqa: F405
-SILAS_SECRETS_KEY = SILAS_SECRETS_KEY or "test-secrets-key"  # noqa: F405
+SECRET_KEY = SECRET_KEY or "test-secret-key-that-is-long-enough"
+SILAS_SIGNING_KEY = SILAS_SIGNING_KEY or "test-signing-key"
+SILAS_SECRETS_KEY = SILAS_SECRETS_KEY or "test-secrets-key"
 ALLOWED_HOSTS = ["*"]
+FAULT_POINTS = env.text("SILAS_FAULT_POINTS")
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 # Static files straight from the rooms: nothing is collected in tests.
 WHITENOISE_USE_FINDERS = True
 WHITENOISE_AUTOREFRESH = True
+# Tests leave sessions behind that hold their places; a test that is about the limit over all companies sets its own.
+AUTONOMY_SESSIONS = 10_000
+WEBHOOKS_PRIVATE = True

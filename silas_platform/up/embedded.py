@@ -38,6 +38,7 @@ class PostgresServer:
 
     dsn_owner: str
     dsn_app: str
+    dsn_work: str
     superuser_dsn: str
     process: subprocess.Popen[bytes]
 
@@ -88,11 +89,11 @@ def start_redis(var: Path, *, persist: bool = True) -> RedisServer:
     return server
 
 
-def postgres_dsns(var: Path, *, database: str = "silas") -> tuple[str, str, str]:
-    """Owner's, application's and superuser's DSN of the server on `var`, whether it runs or not."""
+def postgres_dsns(var: Path, *, database: str = "silas") -> tuple[str, str, str, str]:
+    """Owner's, application's, workers' and superuser's DSN of the server on `var`, whether it runs or not."""
     sockets = _postgres_sockets(Path(var).resolve() / "postgres")
-    owner, app = (_dsn(sockets, database, role) for role in ("silas_owner", "silas_app"))
-    return owner, app, _superuser_dsn(sockets, database)
+    owner, app, work = (_dsn(sockets, database, role) for role in ("silas_owner", "silas_app", "silas_work"))
+    return owner, app, work, _superuser_dsn(sockets, database)
 
 
 def redis_url(var: Path) -> str:

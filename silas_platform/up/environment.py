@@ -1,7 +1,8 @@
 """What does each process get to know? Addresses, keys and the rule for an open HOST.
 
 The signing key goes to web processes only, the secrets key to web and workers, the owner's database address to none of
-them (contract interfaces, Environment). Keys nobody gave are made under `var/keys`, mode 0600, and handed on as files.
+them (contract interfaces, Environment). Workers and beat reach the database as a role of their own and sign with a key
+of their own. Keys nobody gave are made under `var/keys`, mode 0600, and handed on as files.
 """
 
 import ipaddress
@@ -15,11 +16,12 @@ from silas_platform.up.embedded import postgres_dsns, redis_url
 ROOT = Path(__file__).resolve().parents[2]
 KEYS = ("SECRET_KEY", "SILAS_SIGNING_KEY", "SILAS_SECRETS_KEY")
 # Whoever is not named here is told none of these.
-_TOLD = {
+_TOLD: dict[str, set[str]] = {
     "web": {"SECRET_KEY", "SILAS_SIGNING_KEY", "SILAS_SECRETS_KEY"},
-    "worker": {"SECRET_KEY", "SILAS_SECRETS_KEY"},
-    "beat": {"SECRET_KEY"},
+    "worker": {"SILAS_SECRETS_KEY"},
+    "beat": set(),
 }
+_ADDRESSES = ("DATABASE_URL", "DATABASE_OWNER_URL", "DATABASE_WORK_URL", "REDIS_URL")
 
 
 class StartRefused(Exception):
@@ -42,7 +44,7 @@ def embedded_redis(env: Mapping[str, str]) -> bool:
 def with_addresses_read(env: Mapping[str, str]) -> dict[str, str]:
     """`env` with the addresses that came as files as values. Raises `StartRefused` for a file that cannot be read."""
     told = dict(env)
-    for name in ("DATABASE_URL", "DATABASE_OWNER_URL", "REDIS_URL"):
+    for name in _ADDRESSES:
         if file := told.pop(f"{name}_FILE", ""):
             if told.get(name):
                 raise StartRefused(f"give {name} or {name}_FILE, not both")
@@ -58,7 +60,7 @@ def with_embedded_addresses(env: Mapping[str, str]) -> dict[str, str]:
     told = with_addresses_read(env)
     var = var_directory(env)
     if embedded_database(told):
-        told["DATABASE_OWNER_URL"], told["DATABASE_URL"], _ = postgres_dsns(var)
+        told["DATABASE_OWNER_URL"], told["DATABASE_URL"], told["DATABASE_WORK_URL"], _ = postgres_dsns(var)
     if embedded_redis(told):
         told["REDIS_URL"] = redis_url(var)
     told.setdefault("DATABASE_OWNER_URL", told["DATABASE_URL"])
@@ -75,10 +77,18 @@ def with_keys(env: Mapping[str, str]) -> dict[str, str]:
 
 
 def for_program(env: Mapping[str, str], program: str) -> dict[str, str]:
-    """What of `env` the program `web`, `worker` or `beat` may know."""
+    """What of `env` the program `web`, `worker` or `beat` may know.
+
+    Who serves no request gets a `SECRET_KEY` that nobody else has: it can forge neither logins nor visitors' tokens.
+    """
     withheld = set(KEYS) - _TOLD[program]
-    hidden = {"DATABASE_OWNER_URL", *withheld, *(f"{name}_FILE" for name in withheld)}
-    return {name: value for name, value in env.items() if name not in hidden}
+    hidden = {"DATABASE_OWNER_URL", "DATABASE_WORK_URL", *withheld, *(f"{name}_FILE" for name in withheld)}
+    told = {name: value for name, value in env.items() if name not in hidden}
+    return told if program == "web" else told | _of_workers(env)
+
+
+def _of_workers(env: Mapping[str, str]) -> dict[str, str]:
+    return {"DATABASE_URL": env.get("DATABASE_WORK_URL", ""), "SECRET_KEY": secrets.token_urlsafe(48)}
 
 
 def is_given(env: Mapping[str, str], name: str) -> bool:

@@ -10,7 +10,7 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -19,6 +19,8 @@ from typing import IO
 import psutil
 
 _CAP_DAC_OVERRIDE = 1 << 1
+# Who died before the signal of their death was asked for sends none; the child looks for itself.
+_UNLESS_ORPHANED = 'test "$PPID" = "$0" && exec "$@"'
 
 
 @cache
@@ -64,7 +66,7 @@ def _launcher(on_parent_death: signal.Signals, user: str | None) -> list[str]:
     launcher = [setpriv, f"--pdeathsig={on_parent_death.name.removeprefix('SIG')}"]
     if user is not None:
         launcher += [f"--reuid={user}", f"--regid={_primary_group(user)}", "--clear-groups", *_keep_path_access()]
-    return [*launcher, "--"]
+    return [*launcher, "--", "sh", "-c", _UNLESS_ORPHANED, str(os.getpid())]
 
 
 def _primary_group(user: str) -> int:
@@ -124,17 +126,24 @@ def is_alive(process: psutil.Process) -> bool:
         return False
 
 
+def running(attributes: list[str] | None = None) -> Iterator[psutil.Process]:
+    """Every process there is now. What psutil has kept since it looked last may stand for one whose number has been
+    given to another: it would be taken for dead."""
+    psutil.process_iter.cache_clear()
+    return psutil.process_iter(attributes)
+
+
 def working_in(directory: Path, *, name: str) -> list[psutil.Process]:
     """Processes called `name` whose working directory is `directory`: how our server is told from a namesake."""
     here = os.path.realpath(directory)
-    found = psutil.process_iter(["name", "cwd"])
+    found = running(["name", "cwd"])
     return [process for process in found if process.info["name"] == name and process.info["cwd"] == here]
 
 
 def marked(name: str, value: str) -> list[psutil.Process]:
     """Processes that were started with `name=value` in their environment, ours excepted: how leftovers are known."""
     found = []
-    for process in psutil.process_iter():
+    for process in running():
         with suppress(psutil.Error, OSError):
             if process.pid != os.getpid() and process.environ().get(name) == value:
                 found.append(process)

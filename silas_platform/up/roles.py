@@ -1,8 +1,8 @@
 """As whom do we speak to a PostgreSQL that somebody gave us? Never as a superuser, whom row-level security ignores.
 
-When DATABASE_URL names a superuser and no DATABASE_OWNER_URL stands beside it, `manage.py up` makes the two roles of
-roles.sql there, once, with passwords kept under `var/keys`, mode 0600; every later command uses those. A role that is
-no superuser is taken as it is, and the system checks judge it.
+When DATABASE_URL names a superuser and no DATABASE_OWNER_URL stands beside it, `manage.py up` makes the roles of
+roles.sql there, with passwords kept under `var/keys`, mode 0600; every later command uses those, and every later `up`
+makes a role that is new. A role that is no superuser is taken as it is, and the system checks judge it.
 """
 
 import hashlib
@@ -10,7 +10,7 @@ import json
 import secrets
 from collections.abc import Mapping
 from pathlib import Path
-from urllib.parse import quote, urlsplit, urlunsplit
+from urllib.parse import quote, unquote, urlsplit, urlunsplit
 
 import psycopg
 from psycopg import sql
@@ -24,9 +24,11 @@ from silas_platform.up.environment import (
     write_private,
 )
 
+_ROLES = {"DATABASE_URL": "silas_app", "DATABASE_OWNER_URL": "silas_owner", "DATABASE_WORK_URL": "silas_work"}
+
 
 def with_bound_roles(env: Mapping[str, str], *, make: bool) -> dict[str, str]:
-    """`env` with the addresses of the two roles instead of a superuser's; `make` them where that was not done yet.
+    """`env` with the addresses of the roles instead of a superuser's; `make` those that are not there yet.
 
     Raises `StartRefused` when the server does not answer or lacks pgvector.
     """
@@ -35,29 +37,42 @@ def with_bound_roles(env: Mapping[str, str], *, make: bool) -> dict[str, str]:
     if embedded_database(told) or told.get("DATABASE_OWNER_URL"):
         return told
     kept = var_directory(env) / "keys" / f"database-{hashlib.sha256(url.encode()).hexdigest()[:16]}"
-    if not kept.exists() and make:
-        _make(url, kept)
-    if kept.exists():
-        told |= json.loads(kept.read_text())
-    return told
+    known = json.loads(kept.read_text()) if kept.exists() else {}
+    if make and known.keys() != _ROLES.keys():
+        known = _made(url, kept, known)
+    return told | known
 
 
-def _make(url: str, kept: Path) -> None:
-    words = {"silas_owner": secrets.token_urlsafe(32), "silas_app": secrets.token_urlsafe(32)}
+def _made(url: str, kept: Path, known: Mapping[str, str]) -> dict[str, str]:
+    """The addresses, kept; a role that had a password keeps it. Nothing is made for a role that is no superuser."""
+    words = {name: _word(known.get(name, "")) or secrets.token_urlsafe(32) for name in _ROLES}
+    addresses = {name: _as(url, role, words[name]) for name, role in _ROLES.items()}
+    before = kept.read_text() if kept.exists() else ""
     try:
         with psycopg.connect(url) as connection:
             if connection.info.parameter_status("is_superuser") != "on":
-                return
+                return dict(known)
             connection.execute(ROLES_SQL.read_bytes())
-            for role, word in words.items():
-                statement = sql.SQL("ALTER ROLE {} PASSWORD {}").format(sql.Identifier(role), sql.Literal(word))
+            for name, role in _ROLES.items():
+                statement = sql.SQL("ALTER ROLE {} PASSWORD {}").format(sql.Identifier(role), sql.Literal(words[name]))
                 connection.execute(statement)
             # Written before the COMMIT that ends this block: passwords that nobody knows would lock everybody out.
-            addresses = {"DATABASE_URL": "silas_app", "DATABASE_OWNER_URL": "silas_owner"}
-            write_private(kept, json.dumps({name: _as(url, role, words[role]) for name, role in addresses.items()}))
+            write_private(kept, json.dumps(addresses))
     except psycopg.Error as error:
-        kept.unlink(missing_ok=True)
+        _put_back(kept, before)
         raise StartRefused(f"DATABASE_URL cannot be used: {error}") from None
+    return addresses
+
+
+def _put_back(kept: Path, before: str) -> None:
+    if before:
+        write_private(kept, before)
+    else:
+        kept.unlink(missing_ok=True)
+
+
+def _word(address: str) -> str:
+    return unquote(urlsplit(address).password or "")
 
 
 def _as(url: str, role: str, word: str) -> str:

@@ -1,6 +1,7 @@
--- The two roles of the application database and what each may do.
+-- The three roles of the application database and what each may do.
 -- silas_owner owns the tables and migrates; silas_app serves requests, owns nothing and can bypass nothing, so that
--- row-level security binds it. Runs as the superuser inside the application database; safe to repeat.
+-- row-level security binds it. silas_work is the same for workers, and every table is closed to it that
+-- silas_platform/worker_rights.py does not open. Runs as the superuser inside the application database; safe to repeat.
 
 CREATE EXTENSION IF NOT EXISTS vector;
 
@@ -22,12 +23,15 @@ BEGIN
     IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'silas_app') THEN
         CREATE ROLE silas_app LOGIN NOSUPERUSER NOBYPASSRLS NOCREATEROLE NOCREATEDB;
     END IF;
+    IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'silas_work') THEN
+        CREATE ROLE silas_work LOGIN NOSUPERUSER NOBYPASSRLS NOCREATEROLE NOCREATEDB;
+    END IF;
     EXECUTE format('ALTER DATABASE %I OWNER TO silas_owner', current_database());
-    EXECUTE format('GRANT CONNECT ON DATABASE %I TO silas_app', current_database());
+    EXECUTE format('GRANT CONNECT ON DATABASE %I TO silas_app, silas_work', current_database());
 END
 $$;
 
-GRANT USAGE ON SCHEMA public TO silas_app;
+GRANT USAGE ON SCHEMA public TO silas_app, silas_work;
 ALTER DEFAULT PRIVILEGES FOR ROLE silas_owner IN SCHEMA public
     GRANT SELECT, INSERT, UPDATE, DELETE ON TABLES TO silas_app;
 ALTER DEFAULT PRIVILEGES FOR ROLE silas_owner IN SCHEMA public

@@ -10,6 +10,7 @@ import signal
 from collections.abc import Callable, Mapping
 
 from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
 from django.core.management import call_command
 from django.core.management.base import SystemCheckError
 from django.db import connections
@@ -38,6 +39,8 @@ def run(given: Mapping[str, str], *, demo: bool, work: bool, screen: Screen) -> 
     if faults := open_host_faults(given, debug=settings.DEBUG):
         raise StartRefused("\n".join(faults))
     env = with_keys(with_embedded_addresses(given))
+    if work and not env.get("DATABASE_WORK_URL"):
+        raise StartRefused("DATABASE_WORK_URL is not given: workers speak as the role silas_work (docs/operations.md)")
     with only_run(var_directory(env), screen):
         processes.end(processes.marked(programs.MARK, str(var_directory(env))), grace=LEFTOVER_SECONDS)
         address = free_address(env)
@@ -63,10 +66,10 @@ def _start_servers(supervisor: Supervisor, env: Mapping[str, str]) -> None:
 
 def _prepare() -> bool:
     """Bring the schema up to date as its owner, then check the start; returns whether the database is still empty."""
-    call_command("migrate", database="owner", verbosity=0, interactive=False, skip_checks=True)
     try:
+        call_command("migrate", database="owner", verbosity=0, interactive=False, skip_checks=True)
         call_command("check", databases=["default"], stdout=io.StringIO())
-    except SystemCheckError as fault:
+    except (SystemCheckError, ImproperlyConfigured) as fault:
         raise StartRefused(str(fault)) from None
     if not settings.DEBUG:
         call_command("collectstatic", verbosity=0, interactive=False)

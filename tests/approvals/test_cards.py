@@ -13,7 +13,7 @@ from django.db import DatabaseError, IntegrityError, connection, connections
 from django.test.utils import CaptureQueriesContext
 
 from apps.approvals import queries, services, signals
-from apps.approvals.enums import ApprovalScope, ApprovalVerdict, CardStatus, Risk
+from apps.approvals.enums import ApprovalScope, ApprovalVerdict, CardKind, CardStatus, Risk
 from apps.approvals.models import ApprovalToken, ApproverKey, Card, Decision
 from apps.approvals.schemas import Fact
 from apps.audit.models import AuditEntry
@@ -21,6 +21,7 @@ from kernel.clock import now
 from kernel.errors import SilasError
 from kernel.tenancy import tenant_scope
 from tests.factories.approvals import make_plan, make_token, open_card
+from tests.factories.cards import make_kind
 from tests.factories.tenants import make_member
 from tests.rivals import race
 
@@ -28,8 +29,11 @@ APPROVED = ApprovalVerdict.APPROVED
 
 
 def decide(tenant: Any, card: Card, user: Any, verdict: ApprovalVerdict = APPROVED) -> Decision:
+    conditions = {"not_before": "Monday"} if verdict == ApprovalVerdict.CONDITIONAL else {}
     with tenant_scope(tenant):
-        return services.decide_card(card.pk, user=user, verdict=verdict)
+        decision = services.decide_card(card.pk, user=user, verdict=verdict, conditions=conditions)
+        assert decision is not None
+        return decision
 
 
 def refusal(tenant: Any, card: Card, user: Any) -> SilasError:
@@ -215,12 +219,26 @@ def test_open_cards_are_oldest_first(tenant: Any) -> None:
         assert list(queries.open_cards()) == [first, second]
 
 
+def test_card_nobody_waits_for_stands_behind_one_that_somebody_does(tenant: Any) -> None:
+    offer, asked = make_kind(tenant, CardKind.POST_EXECUTION), open_card(tenant, session_id=uuid4())
+    with tenant_scope(tenant):
+        assert list(queries.open_cards()) == [asked, offer]
+
+
+def test_question_that_nobody_in_a_conversation_asked_stands_behind_one_that_somebody_did(tenant: Any) -> None:
+    proposed, asked = make_kind(tenant, CardKind.DECISION), open_card(tenant, session_id=uuid4())
+    with tenant_scope(tenant):
+        assert list(queries.open_cards()) == [asked, proposed]
+
+
 @pytest.mark.parametrize("rows", [1, 3])
 def test_open_cards_take_one_query(tenant: Any, deployment: Any, rows: int) -> None:
     for _ in range(rows):
         open_card(tenant, deployment_id=deployment.pk)
-    with tenant_scope(tenant), CaptureQueriesContext(connection) as queried:
-        titles = [card.deployment.title for card in queries.open_cards()]
+    with tenant_scope(tenant):
+        queries.open_count()  # the scope tells the database who asks with its first statement
+        with CaptureQueriesContext(connection) as queried:
+            titles = [card.deployment.title for card in queries.open_cards()]
     assert (len(titles), len(queried)) == (rows, 1)
 
 

@@ -12,7 +12,7 @@ import pytest
 import time_machine
 from django.db import DatabaseError, IntegrityError
 
-from apps.approvals import keys, payloads, rules, services
+from apps.approvals import keys, locks, payloads, rules, services
 from apps.approvals.enums import ApprovalScope, ApprovalVerdict, Reason
 from apps.approvals.models import ApprovalToken, TokenUse
 from apps.approvals.schemas import Approvable, SignedToken, TokenClaims, to_base64
@@ -137,6 +137,65 @@ def test_verify_of_edited_row_is_refused(
 ) -> None:
     tamper(superuser_dsn, f"UPDATE approvals_approvaltoken SET {change} WHERE id = %s", [token.pk])
     assert verify(tenant, reload(tenant, token), plan) is Reason.INVALID_SIGNATURE
+
+
+ALTERED: dict[str, Any] = {
+    "plan_hash": vectors.V1,
+    "work_item_id": "another",
+    "scope": ApprovalScope.TOOL_TYPE,
+    "verdict": ApprovalVerdict.DECLINED,
+    "issued_at": timedelta(microseconds=-1),
+    "expires_at": timedelta(microseconds=1),
+    "nonce": "another",
+    "approval_strength": "biometric",
+    "conditions": {"spawn_policy_hash": vectors.S0},
+    "max_executions": 2,
+}
+
+
+@pytest.mark.parametrize("field", TokenClaims.model_fields)
+def test_token_with_one_signed_field_altered_is_refused(
+    tenant: Any, token: ApprovalToken, plan: dict[str, Any], field: str
+) -> None:
+    """Each of the ten, in the hands of a caller, by `verify` before a use and by `check` after it."""
+    genuine = getattr(token, field)
+    change = ALTERED[field]
+    altered = genuine + change if isinstance(change, timedelta) else change
+    setattr(token, field, altered)
+    spent = verify(tenant, token, plan)
+    setattr(token, field, genuine)
+    verify(tenant, token, plan)
+    setattr(token, field, altered)
+    found = (spent, check(tenant, token, payloads.approvable_plan(plan)))
+    assert altered != genuine and found == (Reason.INVALID_SIGNATURE, Reason.INVALID_SIGNATURE)
+
+
+def test_ten_fields_are_signed() -> None:
+    assert len(TokenClaims.model_fields) == len(ALTERED) == 10
+
+
+def test_verify_with_a_genuinely_signed_unknown_condition_is_refused(
+    tenant: Any, owner: Any, token: ApprovalToken, plan: dict[str, Any]
+) -> None:
+    assert verify(tenant, sign_as(tenant, owner, token, conditions={"only": "today"}), plan) is Reason.CONDITION_UNKNOWN
+
+
+def test_use_cannot_be_spent_past_the_limit_by_calling_the_database_itself(
+    tenant: Any, token: ApprovalToken, plan: dict[str, Any]
+) -> None:
+    """What a taken-over worker could try: the function that spends looks at the token itself."""
+    verify(tenant, token, plan)
+    with tenant_scope(tenant):
+        again = locks.spend_use(SignedToken.of_row(token), bound_hash=vectors.V1, subject_id="x")
+    assert again is Reason.EXECUTION_LIMIT_REACHED
+
+
+def test_token_of_another_tenant_cannot_be_spent_by_calling_the_database_itself(
+    other_tenant: Any, token: ApprovalToken
+) -> None:
+    with tenant_scope(other_tenant):
+        spent = locks.spend_use(SignedToken.of_row(token), bound_hash=vectors.V1, subject_id="x")
+    assert spent is Reason.TOKEN_UNKNOWN
 
 
 def test_verify_of_renamed_row_does_not_reset_its_use(

@@ -57,7 +57,7 @@ def test_only_tenancy_tells_database_who_we_are() -> None:
         for node in ast.walk(module.tree)
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and makes.search(node.value)
     }
-    assert speakers == {"kernel.tenancy.scope"}
+    assert speakers == {"kernel.tenancy.scope", "kernel.tenancy.migrations"}
 
 
 def test_tests_do_not_mock() -> None:

@@ -18,14 +18,16 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from apps.bus import services
+from apps.bus import dead_letters, queries, services
 from apps.bus.models import QueueMessage
 from apps.bus.schemas import Lease, LeaseLost
+from kernel.errors import SilasError
 from kernel.tenancy import tenant_scope
 from tests.factories.bus import let_leases_run_out, let_waits_pass, make_message
-from tests.factories.tenants import make_tenant
+from tests.factories.tenants import make_member, make_tenant
 
-SCOPES = st.sampled_from(["a", "b"])
+NAMES = ["a", "b", "c"]
+SCOPES = st.sampled_from(NAMES)
 
 
 @dataclass
@@ -44,6 +46,7 @@ class QueueMachine(RuleBasedStateMachine):
     @initialize()
     def begin(self) -> None:
         self.tenant = make_tenant()
+        self.owner = make_member(self.tenant, "owner")
         self.model: dict[UUID, Expected] = {}
         self.leases: list[Lease] = []
 
@@ -51,7 +54,13 @@ class QueueMachine(RuleBasedStateMachine):
         return [pk for pk, row in self.model.items() if row.scope == scope and row.state in ("queued", "leased")]
 
     def deliverable(self, scope: str) -> UUID | None:
-        """The scope's oldest live message, if it may go out: due, or let go by a silent holder with attempts left."""
+        """The scope's oldest live message, if it may go out: due, or let go by a silent holder with attempts left, and
+        nothing younger is held (what an owner puts in line again is older than what went on meanwhile)."""
+        oldest = self.free_head(scope)
+        younger_held = any(self.model[pk].state == "leased" for pk in self.live(scope) if pk != oldest)
+        return None if younger_held else oldest
+
+    def free_head(self, scope: str) -> UUID | None:
         oldest = next(iter(self.live(scope)), None)
         if oldest is None:
             return None
@@ -68,12 +77,12 @@ class QueueMachine(RuleBasedStateMachine):
     def enqueue(self, scope: str) -> None:
         self.model[make_message(self.tenant, scope_id=scope).pk] = Expected(scope)
 
-    @rule(scope=st.none() | SCOPES)
-    def lease(self, scope: str | None) -> None:
+    @rule(scope=st.none() | SCOPES, after=st.just("") | SCOPES)
+    def lease(self, scope: str | None, after: str) -> None:
         with tenant_scope(self.tenant):
-            lease = services.lease("executor", consumer="machine", scope_id=scope)
-        ready = [pk for pk in map(self.deliverable, ["a", "b"] if scope is None else [scope]) if pk]
-        oldest = min(ready, key=list(self.model).index, default=None)
+            lease = services.lease("executor", consumer="machine", scope_id=scope, after=after)
+        asked = sorted(NAMES, key=lambda name: (name <= after, name)) if scope is None else [scope]
+        oldest = next((pk for pk in map(self.deliverable, asked) if pk), None)
         assert (lease.message.pk if lease else None) == oldest
         if lease and oldest:
             row = self.model[oldest]
@@ -118,11 +127,47 @@ class QueueMachine(RuleBasedStateMachine):
         if row := self.say(data, lambda lease: services.dead_letter(lease, "poison")):
             row.state, row.attempts = "dead", row.attempts + 1
 
+    def decide(self, data: Any, word: Any) -> Expected | None:
+        """An owner's word about any message ever sent; only what is dead takes it."""
+        pk = data.draw(st.sampled_from(sorted(self.model)))
+        row = self.model[pk]
+        with tenant_scope(self.tenant):
+            if row.state != "dead":
+                with pytest.raises(SilasError):
+                    word(pk, user=self.owner)
+                return None
+            word(pk, user=self.owner)
+        return row
+
+    @precondition(lambda self: self.model)
+    @rule(data=st.data())
+    def retry(self, data: Any) -> None:
+        if row := self.decide(data, dead_letters.retry):
+            row.state, row.attempts, row.due, row.expired = "queued", 0, True, False
+
+    @precondition(lambda self: self.model)
+    @rule(data=st.data())
+    def drop(self, data: Any) -> None:
+        if row := self.decide(data, dead_letters.drop):
+            row.state = "dropped"
+
     @rule(scope=SCOPES)
     def holders_fall_silent(self, scope: str) -> None:
         let_leases_run_out(self.tenant, scope_id=scope)
         for pk in self.live(scope):
             self.model[pk].expired = self.model[pk].state == "leased"
+
+    @precondition(lambda self: self.leases)
+    @rule(data=st.data())
+    def defer(self, data: Any) -> None:
+        if row := self.say(data, lambda lease: services.defer(lease, seconds=60, reason="in_use")):
+            row.state, row.due, row.expired = "queued", False, False
+
+    @rule()
+    def those_who_wait_are_found(self) -> None:
+        with tenant_scope(self.tenant):
+            found = queries.waiting_scopes("executor")
+        assert found == [name for name in NAMES if self.free_head(name)]
 
     @rule()
     def waits_pass(self) -> None:

@@ -90,13 +90,13 @@ def late_older_message(tenant: Any) -> None:
             with tenant_scope(tenant):
                 services.enqueue(QUEUE, kind="system_event", scope_id="scope", sender="runtime")
                 written.set()
-                commit.wait(10)
+                commit.wait(60)
         finally:
             connection.close()
 
     writer = threading.Thread(target=slow_writer)
     writer.start()
-    written.wait(10)
+    written.wait(60)
     make_message(tenant)
     assert leasing(tenant)(0) is not None
     commit.set()

@@ -9,15 +9,16 @@ from uuid import uuid4
 import pytest
 from django.urls import reverse
 
-from apps.console.members import TENANT_IN_SESSION
 from apps.console.urls import urlpatterns
 from apps.tenants.models import Membership
+from apps.tenants.rules import TENANT_IN_SESSION
 from kernel.tenancy import tenant_scope
 from tests.factories.console import HTMX, browser, make_card
 from tests.factories.sessions import make_session, say
 from tests.factories.tenants import make_deployment, make_member
 
 ROLES = ["owner", "approver", "agent", "viewer"]
+PASSWORD = {"password": "a-long-password"}
 READS = [
     "console-review",
     "console-review-news",
@@ -27,26 +28,70 @@ READS = [
     "console-conversation",
     "console-rail",
 ]
-READS += ["console-activity", "console-entry"]
+READS += ["console-activity", "console-entry", "console-passkeys", "console-insights", "console-edit"]
+READS += ["console-work"]
 WRITES = {
-    "console-decide": ({"verdict": "declined"}, {"owner", "approver"}),
+    "console-decide": ({"choice": "decline"}, {"owner", "approver"}),
+    "console-take-back": ({"reason": "Another call."}, {"owner", "approver"}),
+    "console-assign": ({"to": ""}, {"owner", "approver"}),
+    "console-ask-anew": ({}, {"owner", "approver"}),
+    "console-withdraw": ({}, {"owner", "approver", "agent"}),
     "console-take-over": ({}, {"owner", "approver", "agent"}),
     "console-hand-back": ({}, {"owner", "approver", "agent"}),
+    "console-forget": ({}, {"owner", "approver", "agent"}),
     "console-reply": ({"text": "Hello"}, {"owner", "approver", "agent"}),
     "console-verify": ({}, {"owner"}),
+    "console-step-up": ({}, {"owner", "approver"}),
+    "console-passkey-begin": (PASSWORD, set(ROLES)),
+    "console-passkey-finish": ({}, set(ROLES)),
+    "console-passkey-remove": (PASSWORD, set(ROLES)),
+    "console-passkey-rename": ({"name": "Mine"}, set(ROLES)),
+    "console-key-replace": (PASSWORD, {"owner", "approver"}),
     "console-export": ({}, {"owner"}),
+    "console-queue-retry": ({}, {"owner"}),
+    "console-queue-drop": ({}, {"owner"}),
+    "console-spending-resume": ({}, {"owner"}),
+    "console-work-cancel": ({}, {"owner", "approver", "agent"}),
+    "console-work-resume": ({}, {"owner", "approver", "agent"}),
 }
+GATE_PAGES = ("", "-new", "-edit", "-compare", "-try", "-activate", "-roll-back", "-retire")
+ABOUT_NOTHING = {name for name in WRITES if name.startswith(("console-queue-", "console-work-"))}
+ABOUT_NOTHING |= {"console-passkey-remove", "console-passkey-rename"}
+# Not every member sees the queues (test_queues), the money (test_spending) or gates (test_gates), and an item needs a
+# desk (test_work).
+TRIED_ELSEWHERE = {"console-queues", "console-spending", "console-work-item"}
+TRIED_ELSEWHERE |= {"console-seen"}  # a turn that has ended (test_seen)
+TRIED_ELSEWHERE |= {"console-gates", *(f"console-gate{word}" for word in GATE_PAGES)}
+# What runs by itself, and what it says (test_runs, test_tasks, test_autonomy).
+TRIED_ELSEWHERE |= {"console-runs", "console-run", *(f"console-run-{word}" for word in ("halt", "receipt", "retry"))}
+TRIED_ELSEWHERE |= {"console-task", *(f"console-task-{word}" for word in ("new", "edit", "run", "release", "delete"))}
+TRIED_ELSEWHERE |= {"console-when", *(f"console-when-{word}" for word in ("add", "turn", "delete"))}
+TRIED_ELSEWHERE |= {"console-autonomy", "console-autonomy-opt", "console-webhook-add", "console-webhook-delete"}
+TRIED_ELSEWHERE |= {"console-notices", "console-notice-read", "console-notices-read"}
+CARDS = {"console-card", "console-card-news", "console-edit"}
+CARDS |= {"console-decide", "console-take-back", "console-step-up", "console-assign", "console-ask-anew"}
+ABOUT_A_CONVERSATION = {"console-conversation", "console-take-over", "console-hand-back", "console-reply"}
+ABOUT_A_CONVERSATION |= {"console-withdraw", "console-forget"}
 OPEN = {"console-login", "console-welcome", "console-logout", "console", "console-tenant"}
 
 
 def _address(name: str, tenant: Any) -> str:
     """The address of this name, about a new card or conversation of `tenant`."""
-    if name in ("console-card", "console-card-news", "console-decide"):
+    if name in ABOUT_NOTHING:
+        return reverse(name, args=[uuid4()])
+    if name in CARDS:
         return reverse(name, args=[make_card(tenant).pk])
     if name == "console-entry":
         make_card(tenant)
         return reverse(name, args=[1])
-    if name in ("console-conversation", "console-take-over", "console-hand-back", "console-reply"):
+    if name in (
+        "console-conversation",
+        "console-take-over",
+        "console-hand-back",
+        "console-reply",
+        "console-withdraw",
+        "console-forget",
+    ):
         session = make_session(make_deployment(tenant))
         say(session, "Hello")
         return reverse(name, args=[session.pk])
@@ -56,7 +101,7 @@ def _address(name: str, tenant: Any) -> str:
 
 
 def test_every_address_is_tried_here() -> None:
-    assert {pattern.name for pattern in urlpatterns} == {*READS, *WRITES, *OPEN}
+    assert {pattern.name for pattern in urlpatterns} == {*READS, *WRITES, *OPEN, *TRIED_ELSEWHERE}
 
 
 @pytest.mark.parametrize("role", ROLES)
@@ -105,7 +150,7 @@ def test_press_on_another_tenants_thing_is_not_found(tenant: Any, other_tenant: 
 @pytest.mark.parametrize("name", ["console-card", "console-conversation", "console-decide"])
 def test_unknown_id_looks_like_a_foreign_one(tenant: Any, owner: Any, name: str) -> None:
     client, address = browser(owner), reverse(name, args=[uuid4()])
-    response = client.post(address, {"verdict": "declined"}) if name in WRITES else client.get(address)
+    response = client.post(address, {"choice": "decline"}) if name in WRITES else client.get(address)
     assert response.status_code == 404
 
 
@@ -128,7 +173,7 @@ def test_press_by_get_is_not_allowed(tenant: Any, owner: Any, name: str) -> None
 
 @pytest.mark.parametrize("name", [*WRITES, "console-login", "console-logout", "console-tenant"])
 def test_press_without_csrf_token_is_refused(tenant: Any, owner: Any, name: str) -> None:
-    assert browser(owner, csrf=True).post(_address(name, tenant), {"verdict": "declined"}).status_code == 403
+    assert browser(owner, csrf=True).post(_address(name, tenant), {"choice": "decline"}).status_code == 403
 
 
 def test_htmx_request_without_login_is_told_to_go_there(tenant: Any) -> None:
@@ -137,7 +182,7 @@ def test_htmx_request_without_login_is_told_to_go_there(tenant: Any) -> None:
 
 
 def test_refusal_for_htmx_goes_to_the_notice(tenant: Any, viewer: Any) -> None:
-    response = browser(viewer).post(_address("console-decide", tenant), {"verdict": "declined"}, **HTMX)
+    response = browser(viewer).post(_address("console-decide", tenant), {"choice": "decline"}, **HTMX)
     assert (response.status_code, response["HX-Retarget"]) == (403, "#notice")
 
 
@@ -184,4 +229,4 @@ def test_role_in_the_open_tenant_counts_and_no_other(tenant: Any, other_tenant: 
     client = browser(owner)
     client.post(reverse("console-tenant"), {"tenant": other_tenant.slug})
     address = reverse("console-decide", args=[make_card(other_tenant).pk])
-    assert client.post(address, {"verdict": "declined"}).status_code == 403
+    assert client.post(address, {"choice": "decline"}).status_code == 403

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from django.urls import reverse
 
+from apps.approvals.enums import CardKind
 from apps.approvals.services import decide_card
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
-from apps.console import narrative
-from apps.console.narrative import GROUPS, HIGHLIGHTS, Names, Story, tell
+from apps.console.groups import GROUPS, HIGHLIGHTS, QUIET
+from apps.console.narrative import Names, Story, tell
+from apps.console.sentences import SENTENCES
 from apps.sessions import handoff
+from apps.tenants.services import change_deployment
 from kernel.tenancy import tenant_scope
 from tests.factories.audit import make_entries, stranger_verdict, tampering, verdict
+from tests.factories.cards import make_kind
 from tests.factories.console import browser, make_card
 from tests.factories.sessions import make_session, say
 
@@ -126,8 +131,20 @@ def test_exported_bundle_is_verified_by_a_stranger(tenant: Any, owner: Any, tmp_
 
 
 def test_every_sentence_is_about_a_known_event() -> None:
-    told = {name.split(":")[0] for name in narrative._SENTENCES} | HIGHLIGHTS | frozenset().union(*GROUPS.values())
+    told = {name.split(":")[0] for name in SENTENCES} | HIGHLIGHTS | QUIET | frozenset().union(*GROUPS.values())
     assert told <= set(AuditEvent.values)
+
+
+def test_every_event_stands_under_a_filter() -> None:
+    assert frozenset().union(*GROUPS.values()) | QUIET == set(AuditEvent.values)
+
+
+def test_batch_is_told_by_what_its_card_asks(tenant: Any, owner: Any) -> None:
+    batch = uuid4()
+    make_kind(tenant, CardKind.BATCH_REVIEW, subject_kind="batch", subject_id=batch)
+    with tenant_scope(tenant):
+        record(AuditEvent.BATCH_MOVED, subject=f"batch:{batch}", data={"status": "running"})
+    assert "Archive 4 answered tickets is now running" in _page(owner, show="work")
 
 
 @pytest.mark.parametrize("event", AuditEvent.values)
@@ -141,6 +158,13 @@ def test_event_without_a_sentence_is_told_by_its_label() -> None:
 
 def test_braces_in_a_name_are_only_text() -> None:
     assert _tell("card_opened", {}, **{"card:2": "{who} {0}"}).rest == "{who} {0}"
+
+
+def test_changed_deployment_is_told_by_its_title_and_in_words(deployment: Any, owner: Any) -> None:
+    with tenant_scope(deployment.tenant_id):
+        change_deployment(deployment, active_goal_id=uuid4())
+    page = _page(owner)
+    assert f"{deployment.title} (its goal)" in page and "active_goal_id" not in page
 
 
 def test_reason_code_is_told_in_words() -> None:

@@ -13,6 +13,7 @@ from apps.sessions.locks import lock_session
 from apps.sessions.models import ChatSession
 from kernel.tenancy import tenant_scope
 from tests.factories.console import HTMX, browser, make_card
+from tests.factories.memories import conversation, kept_in, remember
 from tests.factories.sessions import make_session, say
 
 
@@ -158,6 +159,24 @@ def test_contact_shows_the_level_and_what_waits(agent: Any, session: ChatSession
     assert "not confirmed" in page and "Change the address" in page
 
 
+def test_forgetting_deletes_what_is_remembered_and_keeps_what_was_said(agent: Any, session: ChatSession) -> None:
+    mine = conversation(session.pk)
+    remember(session.tenant_id, mine, "The pipe is in the kitchen.")
+    assert "1 remembered" in _page(agent, session)
+    _press(agent, "console-forget", session)
+    page = _page(agent, session)
+    assert "Nothing is remembered" in page and "burst pipe" in page
+    assert kept_in(session.tenant_id, mine) == []
+
+
+def test_viewer_cannot_forget_anybody(viewer: Any, session: ChatSession) -> None:
+    mine = conversation(session.pk)
+    remember(session.tenant_id, mine, "The pipe is in the kitchen.")
+    assert "for good</button>" not in _page(viewer, session)
+    assert _press(viewer, "console-forget", session).status_code == 403
+    assert len(kept_in(session.tenant_id, mine)) == 1
+
+
 @pytest.mark.parametrize("count", [1, 3])
 def test_inbox_takes_the_same_queries_for_any_number(
     deployment: Any, owner: Any, count: int, django_assert_num_queries: Any
@@ -169,4 +188,63 @@ def test_inbox_takes_the_same_queries_for_any_number(
         client.get(reverse("console-inbox"))
 
 
-QUERIES_OF_INBOX = 17
+QUERIES_OF_INBOX = 19  # two of them for the rail: does money run out, what has nobody read yet
+
+
+# --- a hand-over
+
+
+def _wanted(session: ChatSession, **why: str) -> None:
+    with tenant_scope(session.tenant_id):
+        handoff.want_person(lock_session(session.pk), **why)
+
+
+def test_list_names_the_queue_in_which_a_visitor_waits(owner: Any, session: ChatSession) -> None:
+    _wanted(session, queue="support_l2")
+    assert "Waits for a person in support_l2" in browser(owner).get(reverse("console-inbox")).content.decode()
+
+
+def test_hand_over_says_why_what_was_asked_and_what_was_answered(owner: Any, session: ChatSession) -> None:
+    _bot_says(session, "It is covered.")
+    _wanted(session, queue="support_l2", because="gate:toxicity_in")
+    shown = _page(owner, session).partition('id="handover"')[2].partition("</section>")[0]
+    assert all(
+        words in shown
+        for words in ("toxicity in", "support_l2", "Does my policy cover a burst pipe?", "It is covered.", "Nobody has")
+    )
+
+
+def test_hand_over_escapes_what_a_visitor_wrote(owner: Any, session: ChatSession) -> None:
+    say(session, "<script>alert(1)</script>")
+    _wanted(session)
+    assert "<script>alert(1)" not in _page(owner, session)
+
+
+def test_hand_over_leaves_out_small_talk(owner: Any, session: ChatSession) -> None:
+    say(session, "Talk to a person")
+    _wanted(session, because="asked")
+    shown = _page(owner, session).partition('id="handover"')[2].partition("</section>")[0]
+    assert "Talk to a person" not in shown and "burst pipe" in shown
+
+
+def test_hand_over_stays_while_a_colleague_answers_and_ends_with_the_bot(agent: Any, session: ChatSession) -> None:
+    _wanted(session, queue="support_l2", because="asked")
+    _press(agent, "console-take-over", session)
+    during = "support_l2" in _page(agent, session)
+    _press(agent, "console-hand-back", session)
+    assert (during, "support_l2" in _page(agent, session)) == (True, False)
+
+
+def test_conversation_that_nobody_handed_over_has_no_summary(owner: Any, session: ChatSession) -> None:
+    assert 'id="handover" class="handover" aria-label="What you should know" hidden' in _page(owner, session)
+
+
+@pytest.mark.parametrize("second", ["", "third_line"])
+def test_who_waits_already_keeps_their_place_and_may_change_the_queue(session: ChatSession, second: str) -> None:
+    _wanted(session, queue="support_l2")
+    with tenant_scope(session.tenant_id):
+        since = ChatSession.objects.get(pk=session.pk).wanted_person_at
+    _wanted(session, queue=second)
+    with tenant_scope(session.tenant_id):
+        found = ChatSession.objects.get(pk=session.pk)
+    assert (found.wanted_person_at, found.wanted_queue) == (since, second or "support_l2")

@@ -10,7 +10,7 @@ from asgiref.sync import sync_to_async
 from channels.testing import WebsocketCommunicator
 from django.contrib.auth.models import AnonymousUser
 
-from apps.console import consumers
+from apps.console import consumers, watching
 from apps.console.consumers import ConsoleConsumer
 from apps.console.members import TENANT_IN_SESSION
 from apps.sessions import handoff
@@ -18,10 +18,13 @@ from kernel import live
 from kernel.presence import open_presences
 from kernel.tenancy import tenant_scope
 from tests.factories.audit import make_entries
+from tests.factories.autonomy import make_house
 from tests.factories.console import make_card
 from tests.factories.sessions import make_session, say
 from tests.factories.tenants import make_member
 
+# A machine that runs more than these tests is slow, not wrong.
+PATIENCE = 60
 ORIGIN = [(b"host", b"console.test"), (b"origin", b"https://console.test")]
 
 
@@ -33,8 +36,8 @@ def _line(user: Any, session: dict[str, Any] | None = None, headers: Any = ORIGI
 
 async def _ready(user: Any, **scope: Any) -> WebsocketCommunicator:
     line = _line(user, **scope)
-    await line.connect()
-    assert (await line.receive_json_from(3))["type"] == "ready"
+    await line.connect(timeout=PATIENCE)
+    assert (await line.receive_json_from(PATIENCE))["type"] == "ready"
     return line
 
 
@@ -43,14 +46,14 @@ async def _in_thread(step: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 async def _close_code(line: WebsocketCommunicator) -> int:
-    await line.connect()
-    return int((await line.receive_output(3))["code"])
+    await line.connect(timeout=PATIENCE)
+    return int((await line.receive_output(PATIENCE))["code"])
 
 
 async def test_card_that_opened_is_told(tenant: Any, owner: Any) -> None:
     line = await _ready(owner)
     await _in_thread(make_card, tenant)
-    assert await line.receive_json_from(3) == {"type": "changed", "what": "cards"}
+    assert await line.receive_json_from(PATIENCE) == {"type": "changed", "what": "cards"}
     await line.disconnect()
 
 
@@ -58,7 +61,17 @@ async def test_conversation_that_changed_is_told(deployment: Any, owner: Any) ->
     session = await _in_thread(make_session, deployment)
     line = await _ready(owner)
     await _in_thread(say, session, "Hello")
-    assert await line.receive_json_from(3) == {"type": "changed", "what": f"session:{session.pk}"}
+    assert await line.receive_json_from(PATIENCE) == {"type": "changed", "what": f"session:{session.pk}"}
+    await line.disconnect()
+
+
+async def test_task_that_was_put_in_line_is_told_by_its_ids(tenant: Any) -> None:
+    house = await _in_thread(make_house, tenant)
+    task = await _in_thread(house.task)
+    line = await _ready(house.owner)
+    session = await _in_thread(house.run_now, task)
+    told = {"type": "changed", "what": "task:scheduled", "task": str(task.pk), "session": str(session.pk)}
+    assert await line.receive_json_from(3) == told
     await line.disconnect()
 
 
@@ -115,8 +128,8 @@ async def test_socket_ignores_what_it_is_told(owner: Any, text: str) -> None:
 async def test_ready_tells_the_last_entry(tenant: Any, owner: Any) -> None:
     await _in_thread(make_entries, tenant, 3)
     line = _line(owner)
-    await line.connect()
-    assert await line.receive_json_from(3) == {"type": "ready", "seq": 3}
+    await line.connect(timeout=PATIENCE)
+    assert await line.receive_json_from(PATIENCE) == {"type": "ready", "seq": 3}
     await line.disconnect()
 
 
@@ -129,7 +142,7 @@ async def test_card_whose_poke_was_lost_is_told_by_the_sweep_once(
         await _in_thread(make_card, tenant)
     assert await line.receive_nothing(0.2)
     await consumers.sweep()
-    assert await line.receive_json_from(3) == {"type": "changed", "what": "everything"}
+    assert await line.receive_json_from(PATIENCE) == {"type": "changed", "what": "everything"}
     await consumers.sweep()
     assert await line.receive_nothing(0.2)
     await line.disconnect()
@@ -155,3 +168,79 @@ async def test_lost_line_leaves_no_task_behind(owner: Any) -> None:
     line = await _ready(owner)
     await line.disconnect()
     assert len(asyncio.all_tasks()) <= before + 1
+
+
+async def _looking(user: Any, card_id: Any) -> WebsocketCommunicator:
+    line = await _ready(user)
+    await line.send_json_to({"type": "look", "card": card_id and str(card_id)})
+    return line
+
+
+async def test_look_at_a_card_is_told_to_the_tenant(tenant: Any, owner: Any, approver: Any) -> None:
+    card = await _in_thread(make_card, tenant)
+    other = await _ready(approver)
+    line = await _looking(owner, card.pk)
+    assert await other.receive_json_from(PATIENCE) == {"type": "changed", "what": f"card:{card.pk}"}
+    assert await _in_thread(watching.lookers, tenant.pk, card.pk, [owner, approver]) == [owner]
+    await line.disconnect()
+    await other.disconnect()
+
+
+async def test_looker_whose_line_ends_is_gone(tenant: Any, owner: Any, approver: Any) -> None:
+    card = await _in_thread(make_card, tenant)
+    other = await _ready(approver)
+    line = await _looking(owner, card.pk)
+    await other.receive_json_from(PATIENCE)
+    await line.disconnect()
+    assert await other.receive_json_from(PATIENCE) == {"type": "changed", "what": f"card:{card.pk}"}
+    assert await _in_thread(watching.lookers, tenant.pk, card.pk, [owner]) == []
+    await other.disconnect()
+
+
+async def test_looker_is_not_told_of_themselves(tenant: Any, owner: Any) -> None:
+    line = await _looking(owner, (await _in_thread(make_card, tenant)).pk)
+    assert await line.receive_nothing(0.3)
+    await line.disconnect()
+
+
+async def test_look_said_again_is_not_told_again(tenant: Any, owner: Any, approver: Any) -> None:
+    card = await _in_thread(make_card, tenant)
+    other = await _ready(approver)
+    line = await _looking(owner, card.pk)
+    await other.receive_json_from(PATIENCE)
+    await line.send_json_to({"type": "look", "card": str(card.pk)})
+    assert await other.receive_nothing(0.3)
+    await line.disconnect()
+    await other.disconnect()
+
+
+async def test_look_in_another_tenant_is_not_told_here(tenant: Any, other_tenant: Any, owner: Any) -> None:
+    card = await _in_thread(make_card, tenant)
+    line = await _ready(owner)
+    foreign = await _looking(await _in_thread(make_member, other_tenant, "owner"), card.pk)
+    assert await line.receive_nothing(0.3)
+    assert await _in_thread(watching.lookers, tenant.pk, card.pk, [owner, foreign.scope["user"]]) == []
+    await line.disconnect()
+    await foreign.disconnect()
+
+
+async def test_flood_of_looks_is_told_a_few_times_only(tenant: Any, owner: Any, approver: Any) -> None:
+    cards = [await _in_thread(make_card, tenant) for _ in range(2)]
+    other, line = await _ready(approver), await _ready(owner)
+    for place in range(60):
+        await line.send_json_to({"type": "look", "card": str(cards[place % 2].pk)})
+    heard = 0
+    while not await other.receive_nothing(0.5):
+        await other.receive_json_from(PATIENCE)
+        heard += 1
+    assert 0 < heard < 60
+    await line.disconnect()
+    await other.disconnect()
+
+
+@pytest.mark.parametrize("card", ["nonsense", 5, [], {}, "x" * 5000])
+async def test_look_at_nonsense_is_dropped(owner: Any, card: Any) -> None:
+    line = await _ready(owner)
+    await line.send_json_to({"type": "look", "card": card})
+    assert await line.receive_nothing(0.2)
+    await line.disconnect()

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import socket
 import subprocess
 import sys
 import threading
@@ -28,13 +27,15 @@ import pytest_asyncio
 from playwright.async_api import Browser, BrowserContext, Page, async_playwright, expect
 
 from silas_platform.up import processes
+from silas_platform.up.environment import for_program
 from tests.e2e.peer import Peer
+from tests.ports import free_port
 
 ROOT = Path(__file__).resolve().parents[2]
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 START_SECONDS = 60
 # A machine that runs more than these tests is slow, not wrong.
-expect.set_options(timeout=10_000)
+expect.set_options(timeout=30_000)
 
 
 def chromium() -> str | None:
@@ -52,7 +53,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="package")
 def web(migrated: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A web process of its own; its address without a closing slash."""
-    port = _free_port()
+    port = free_port()
     bind = ["--bind", "127.0.0.1", "--port", str(port), "--application-close-timeout", "5"]
     log = tmp_path_factory.mktemp("web") / "log"
     with _running(
@@ -65,8 +66,8 @@ def web(migrated: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[st
 
 @pytest.fixture(scope="package")
 def worker(migrated: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """A Celery worker, without the key that signs."""
-    env = {name: value for name, value in os.environ.items() if not name.startswith("SILAS_SIGNING_KEY")}
+    """A Celery worker, told what workers are told: its own database role, and no key that signs."""
+    env = for_program(os.environ, "worker")
     log = tmp_path_factory.mktemp("worker") / "log"
     size = ["--loglevel=INFO", "--concurrency", "1", "--without-gossip", "--without-mingle"]
     with _running([sys.executable, "-m", "celery", "-A", "silas_platform", "worker", *size], log, env) as process:
@@ -149,13 +150,6 @@ def site() -> Iterator[Site]:
     server.shutdown()
     server.server_close()
     thread.join()
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 @contextmanager

@@ -11,6 +11,8 @@ from typing import Any
 
 from playwright.async_api import WebSocketRoute
 
+from apps.sessions import tokens
+
 
 class Peer:
     def __init__(self) -> None:
@@ -20,6 +22,7 @@ class Peer:
         self.answers_auth = True
         self.acknowledges = True
         self.connections = 0
+        self.session_id = ""
         self._line: WebSocketRoute | None = None
         self._news = asyncio.Event()
 
@@ -54,7 +57,7 @@ class Peer:
         """The visitor's `message` frames, repeats included."""
         return [frame for frame in self.heard if frame["type"] == "message"]
 
-    async def hears(self, count: int, type: str = "message", *, within: float = 10) -> list[dict[str, Any]]:
+    async def hears(self, count: int, type: str = "message", *, within: float = 30) -> list[dict[str, Any]]:
         """Wait until the visitor's widget has sent `count` frames of a type."""
         async with asyncio.timeout(within):
             while len(found := [frame for frame in self.heard if frame["type"] == type]) < count:
@@ -72,7 +75,11 @@ class Peer:
             self._acknowledge(frame)
 
     def _greet(self, frame: dict[str, Any]) -> None:
-        state = {"type": "ready", "session_id": "s", "seq": len(self.record), "access_level": "public", "owner": "bot"}
+        visitor = tokens.read(frame["token"])
+        assert visitor is not None
+        self.session_id = str(visitor.session_id)
+        whose = {"session_id": self.session_id, "access_level": "public", "owner": "bot"}
+        state = {"type": "ready", "seq": len(self.record), **whose}
         self.send({**state, **self.ready})
         for missed in self.record[frame.get("after_seq", 0) :]:
             self.send(missed)

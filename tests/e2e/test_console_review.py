@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -191,6 +192,7 @@ async def test_press_that_does_not_arrive_says_so(web: str, open_page: Any, tena
 
 async def test_lost_line_is_told_and_caught_up(web: str, open_page: Any, tenant: Any, owner: Any) -> None:
     lines: list[WebSocketRoute] = []
+    begun = asyncio.Event()
     refuse = False
 
     async def pass_on(line: WebSocketRoute) -> None:
@@ -199,17 +201,19 @@ async def test_lost_line_is_told_and_caught_up(web: str, open_page: Any, tenant:
             return
         line.connect_to_server()
         lines.append(line)
+        begun.set()
 
     page = await log_in(open_page, web, owner, "/console/inbox/")
     await page.route_web_socket("**/ws/console/", pass_on)
     await page.reload()
+    await asyncio.wait_for(begun.wait(), 30)
     await page.wait_for_timeout(300)
     refuse = True
     await lines[0].close(code=1012)
-    await expect(page.locator("#offline")).to_be_visible(timeout=10_000)
+    await expect(page.locator("#offline")).to_be_visible()
     await in_thread(make_card, tenant)
     refuse = False
-    await expect(page.locator("#review-count")).to_have_text("1", timeout=20_000)
+    await expect(page.locator("#review-count")).to_have_text("1")
     await expect(page.locator("#offline")).to_be_hidden()
 
 

@@ -195,6 +195,14 @@ async def test_passage_that_may_not_be_seen_says_so(open_page: OpenPage, demo: s
     open_page.errors.clear()
 
 
+async def test_typing_mark_stands_as_soon_as_a_message_is_stored(open_page: OpenPage, demo: str, peer: Peer) -> None:
+    """With the acknowledgement, before any word of an answer."""
+    _, widget = await talking(open_page, demo, peer)
+    await widget.say("Is anybody there?")
+    await expect(widget.log.locator(".typing")).to_be_visible()
+    await expect(widget.bot).to_have_count(0)
+
+
 async def test_person_typing_shows_for_a_while(open_page: OpenPage, demo: str, peer: Peer) -> None:
     _, widget = await talking(open_page, demo, peer)
     peer.send({"type": "typing", "sender": "human"})
@@ -208,7 +216,9 @@ async def test_person_typing_shows_for_a_while(open_page: OpenPage, demo: str, p
 async def test_keyboard_alone_opens_writes_and_closes(open_page: OpenPage, demo: str, peer: Peer) -> None:
     page = await open_page(demo, peer=peer)
     widget = Widget(page)
+    await expect(widget.bubble).to_be_visible()  # nothing hidden takes the focus
     await widget.bubble.focus()
+    await expect(widget.bubble).to_be_focused()
     await page.keyboard.press("Enter")
     await expect(widget.field).to_be_focused()
     await page.keyboard.type("line one")

@@ -134,7 +134,7 @@ async def test_ready_tells_the_session_and_later_listeners_too(open_page: OpenPa
     page = await open_page(embedded.origin, peer=peer)
     await opened(page)
     await page.wait_for_function("seen.some(([name]) => name === 'ready')")
-    assert await page.evaluate("new Promise((done) => Silas.on('ready', done))") == {"session_id": "s"}
+    assert await page.evaluate("new Promise((done) => Silas.on('ready', done))") == {"session_id": peer.session_id}
 
 
 async def test_message_event_tells_the_page_that_something_was_said_but_not_what(
@@ -154,7 +154,7 @@ async def test_message_while_closed_counts_as_unread_until_opened(
     page = await open_page(embedded.origin, peer=peer)
     widget = await opened(page)
     await peer.hears(1, "auth")
-    await page.evaluate("Silas.close()")
+    await widget.close()
     peer.say(text="one")
     peer.say(text="two")
     await expect(page.locator("[data-silas] .count")).to_have_text("2")
@@ -164,11 +164,11 @@ async def test_message_while_closed_counts_as_unread_until_opened(
 
 async def test_unread_after_a_reload_is_still_unread(open_page: OpenPage, demo: str, peer: Peer) -> None:
     page = await open_page(demo, peer=peer)
-    await opened(page)
+    widget = await opened(page)
     await peer.hears(1, "auth")
     peer.say(text="read")
     await peer.hears(1, "read")
-    await page.evaluate("Silas.close()")
+    await widget.close()
     peer.note(text="not read")
     await page.reload()
     await expect(page.locator("[data-silas] .count")).to_have_text("1")

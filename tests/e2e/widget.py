@@ -32,6 +32,14 @@ class Widget:
         await expect(self.field).to_be_visible()
         return self
 
+    async def close(self) -> None:
+        """By the site's own code; the frame hears of it a moment later."""
+        heard = "addEventListener('message', ({data}) => data.silas === 'close' && done())"
+        frame = self.frame.locator("html")
+        await frame.evaluate(f"() => {{ window.closing = new Promise((done) => {heard}); }}")
+        await self.page.evaluate("Silas.close()")
+        await frame.evaluate("() => window.closing")
+
     async def say(self, text: str) -> None:
         await self.field.fill(text)
         await self.field.press("Enter")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 from uuid import uuid4
 
 from apps.approvals import services
+from apps.approvals.asks import About, Binding, CardText
 from apps.approvals.enums import ApprovalScope, ApprovalVerdict, CardKind
 from apps.approvals.models import ApprovalToken, Card
 from kernel.tenancy import tenant_scope
@@ -18,22 +20,29 @@ def make_plan(**fields: Any) -> dict[str, Any]:
 
 
 def open_card(tenant: Any, plan: dict[str, Any] | None = None, **fields: Any) -> Card:
-    plan = plan or make_plan()
+    usual = {
+        "kind": CardKind.STANDING if fields.get("scope") == ApprovalScope.STANDING else CardKind.PLAN,
+        "payload": plan or make_plan(),
+        "scope": ApprovalScope.FULL_PLAN,
+        "intent": "Change the address on HM-1",
+        "rationale": "The customer asked for it.",
+        "consequence": {"approve": "Change the address", "decline": "Nothing changes"},
+    }
     with tenant_scope(tenant):
-        return services.open_card(
-            CardKind.PLAN,
-            **{
-                "subject_kind": "thing",
-                "subject_id": uuid4(),
-                "payload": plan,
-                "scope": ApprovalScope.FULL_PLAN,
-                "intent": "Change the address on HM-1",
-                "rationale": "The customer asked for it.",
-                "consequence": {"approve": "Change the address", "decline": "Nothing changes"},
-                "reversible": True,
-                **fields,
-            },
-        )
+        return put({**usual, **fields})
+
+
+def put(fields: dict[str, Any]) -> Card:
+    """`services.open_card`, its parts given as one list of fields, about a thing of its own."""
+    rest = {"subject_kind": "thing", "subject_id": uuid4(), "reversible": True, **fields}
+    kind, about = rest.pop("kind"), About(rest.pop("subject_kind"), rest.pop("subject_id"))
+    about = dataclasses.replace(about, **_taken(About, rest))
+    binding, text = Binding(**_taken(Binding, rest)), CardText(**_taken(CardText, rest))
+    return services.open_card(kind, about=about, binding=binding, text=text, **rest)
+
+
+def _taken(part: type[About | Binding | CardText], rest: dict[str, Any]) -> dict[str, Any]:
+    return {field.name: rest.pop(field.name) for field in dataclasses.fields(part) if field.name in rest}
 
 
 def make_token(tenant: Any, user: Any, plan: dict[str, Any], **terms: Any) -> ApprovalToken:

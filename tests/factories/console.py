@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from typing import Any
+from uuid import uuid4
 
 from django.test import Client
 
-from apps.approvals.enums import Risk
+from apps.approvals.enums import ApprovalScope, CardKind, Risk
 from apps.approvals.models import Card
 from apps.approvals.schemas import Fact
 from tests.factories.approvals import open_card
@@ -21,13 +22,20 @@ def browser(user: Any = None, *, csrf: bool = False) -> Client:
     return client
 
 
+def make_step(**args: Any) -> dict[str, Any]:
+    """What a card about one step of a plan asks for: the lowest rung."""
+    call = {"tool": "update_address", "args": args or {"policy": "HM-20418"}}
+    payload = {"work_item_id": str(uuid4()), "plan_hash": "0" * 64, "step": 0, **call}
+    return {"kind": CardKind.TOOL_CALL, "scope": ApprovalScope.SINGLE_STEP, "payload": payload}
+
+
 def make_card(tenant: Any, *, risk: Risk = Risk.LOW, **fields: Any) -> Card:
     """A card as the desk of an insurance would show it."""
-    scope = "single_step" if risk == Risk.LOW else "full_plan"
+    asked = make_step() if risk == Risk.LOW else {"scope": "full_plan"}
     return open_card(
         tenant,
         **{
-            "scope": scope,
+            **asked,
             "reversible": True,
             "declared_risk": risk,
             "intent": "Change the postal address on policy HM-20418",

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
+from apps.sessions import turn
 from apps.sessions.models import ChatSession
 from apps.sessions.services import accept_message, start_session
 from apps.sessions.tokens import Visitor
 from apps.tenants.models import Deployment
-from kernel.tenancy import tenant_scope
+from kernel.tenancy import in_scope, in_thread, tenant_scope
 
 
 def make_session(deployment: Deployment) -> ChatSession:
@@ -23,6 +24,24 @@ def say(session: ChatSession, text: str, client_id: str = "") -> Any:
     """A visitor says `text`: the committed result of accepting it."""
     with tenant_scope(session.tenant_id):
         return accept_message(session.pk, text=text, client_id=client_id)
+
+
+async def answered(deployment: Any, *lines: str) -> ChatSession:
+    """A conversation in which each of the lines, which were said at once, was answered."""
+    session = await in_thread(make_session, deployment)
+    for line in lines:
+        await in_thread(say, session, line)
+    for _ in lines:
+        state = await in_scope(session.tenant_id, turn.open_turn, session.pk, consumer="test")
+        assert state is not None
+        await turn.run(state)
+    return session
+
+
+async def served(session: ChatSession) -> None:
+    """Whatever waits in this conversation is dealt with, answered or only looked at."""
+    while (state := await in_scope(session.tenant_id, turn.open_turn, session.pk, consumer="test")) is not None:
+        await turn.run(state)
 
 
 def visitor_of(deployment: Deployment, session_id: UUID) -> Visitor:

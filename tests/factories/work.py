@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,9 @@ from uuid import UUID
 from apps.approvals import services as approvals
 from apps.approvals.enums import ApprovalVerdict
 from apps.approvals.models import Card
+from apps.bus import services as bus
+from apps.bus.deliveries import deliver
+from apps.bus.enums import Queue
 from apps.gates.schemas import GateSpec
 from apps.skills.models import Record
 from apps.tenants.models import Deployment
@@ -17,7 +21,7 @@ from apps.work import services
 from apps.work.models import WorkItem
 from apps.work.schemas import Proposal
 from kernel.llm.calls import PlannedCall, call_block
-from kernel.tenancy import tenant_scope
+from kernel.tenancy import in_scope, tenant_scope
 from tests.factories.sessions import make_session
 from tests.factories.skills import acting_tool, install, make_folder, read_tool, save_record
 from tests.factories.tenants import make_deployment
@@ -72,11 +76,39 @@ Be kind.
 """
 
 
+WORKERS_QUEUES = (Queue.EXECUTOR, Queue.PLANNER, Queue.RUNTIME)
+
+
 @dataclass(frozen=True)
-class Desk:
-    """Everything a test of work needs, and the verbs it uses over and over."""
+class Hands:
+    """Those who do a tenant's work (the tenant, or its id)."""
 
     tenant: Any
+
+    def item(self, item_id: UUID) -> WorkItem:
+        with tenant_scope(self.tenant):
+            item: WorkItem = WorkItem.objects.select_related("approval_token", "parent").get(pk=item_id)
+            return item
+
+    def work(self, *queues: Queue, consumer: str = "test", lease_seconds: float = 120.0) -> None:
+        """Carry out what workers owe this tenant, until nothing may be delivered any more."""
+        asyncio.run(self._drain(queues or WORKERS_QUEUES, consumer, lease_seconds))
+
+    async def _drain(self, queues: tuple[Queue, ...], consumer: str, seconds: float) -> None:
+        tenant_id, found = getattr(self.tenant, "pk", self.tenant), True
+        while found:
+            found = False
+            for queue in queues:
+                lease = await in_scope(tenant_id, bus.lease, queue, consumer=consumer, seconds=seconds)
+                if lease is not None:
+                    found = True
+                    await deliver(tenant_id, lease, seconds=seconds)
+
+
+@dataclass(frozen=True)
+class Desk(Hands):
+    """Everything a test of work needs, and the verbs it uses over and over."""
+
     deployment: Deployment
     goal_id: UUID
     customer: str = "C-1"
@@ -109,17 +141,13 @@ class Desk:
 
     def decide(self, item: WorkItem, user: Any, verdict: ApprovalVerdict = ApprovalVerdict.APPROVED) -> None:
         with tenant_scope(self.tenant):
-            approvals.decide_card(self.card(item).pk, user=user, verdict=verdict)
+            conditions = {"not_before": "Monday"} if verdict == ApprovalVerdict.CONDITIONAL else {}
+            approvals.decide_card(self.card(item).pk, user=user, verdict=verdict, conditions=conditions)
 
     def card(self, item: WorkItem) -> Card:
         with tenant_scope(self.tenant):
             card: Card = Card.objects.get(subject_id=item.pk)
             return card
-
-    def item(self, item_id: UUID) -> WorkItem:
-        with tenant_scope(self.tenant):
-            item: WorkItem = WorkItem.objects.select_related("approval_token", "parent").get(pk=item_id)
-            return item
 
     def order(self, key: str = "H-1") -> Record:
         with tenant_scope(self.tenant):
@@ -140,9 +168,14 @@ def make_desk(tenant: Any, folder: Path, *, script: str = NOTE, check: str = NOT
     save_record(tenant, "orders", "H-1", subject="C-1", total=120)
     save_record(tenant, "orders", "H-2", subject="C-2", total=80)
     save_record(tenant, "orders", "H-3", subject="C-1", total=30)
+    return adopt(tenant)
+
+
+def adopt(tenant: Any, plan: str = GOAL) -> Desk:
+    """A deployment whose conversations this goal governs; the skill is installed already."""
     deployment = make_deployment(tenant)
     with tenant_scope(tenant):
-        goal = services.adopt_goal(GOAL, deployment_id=deployment.pk, requested_by="user:test")
+        goal = services.adopt_goal(plan, deployment_id=deployment.pk, requested_by="user:test")
         deployment.active_goal_id = goal.pk
         deployment.save(update_fields=["active_goal_id"])
     return Desk(tenant, deployment, goal.pk)
@@ -155,3 +188,11 @@ def note(value: float = 50, order: str = "H-1") -> PlannedCall:
 def plan(*calls: PlannedCall, front: str = "", prose: str = "# Context\nThe customer asked.") -> str:
     blocks = "\n\n".join(call_block(call) for call in calls)
     return f"---\nid: task-x\ntype: task\ntitle: A model's own title\n{front}---\n{prose}\n\n# What to do\n\n{blocks}\n"
+
+
+_TASKS = "\n".join(
+    f"````task\n---\nid: {name}\ntype: task\ntitle: {name}\n---\n{call_block(note(31, order))}\n````"
+    for name, order in (("one", "H-1"), ("two", "H-3"))
+)
+# Two tasks that wait for nothing.
+PROJECT = f"---\nid: p\ntype: project\ntitle: P\ntasks: [one, two]\n---\nDo all.\n\n{_TASKS}"

@@ -75,7 +75,7 @@ class FakeOpenAI:
     keys: list[str] = field(default_factory=list)
     first_token_at: list[float] = field(default_factory=list)
     sent: list[tuple[float, str]] = field(default_factory=list)
-    running: int = 0
+    under_way: set[int] = field(default_factory=set)
     most_at_once: int = 0
 
     def message_began_at(self) -> float:
@@ -86,6 +86,10 @@ class FakeOpenAI:
             if text.partition('"message": "')[2]:
                 return moment
         raise ValueError("no message was sent")
+
+    @property
+    def running(self) -> int:
+        return len(self.under_way)
 
     def _next(self, request: dict[str, Any]) -> Reply:
         self.requests.append(request)
@@ -98,12 +102,12 @@ class FakeOpenAI:
             with suppress(ConnectionError, asyncio.IncompleteReadError):
                 headers, request = await _read_request(reader)
                 self.keys.append(headers.get("authorization", "").removeprefix("Bearer "))
-                self.running += 1
+                self.under_way.add(id(request))
                 self.most_at_once = max(self.most_at_once, self.running)
                 try:
                     await self._answer(writer, request, self._next(request))
                 finally:
-                    self.running -= 1
+                    self.under_way.discard(id(request))
         finally:
             writer.close()
             with suppress(ConnectionError):
@@ -143,6 +147,7 @@ class FakeOpenAI:
             await _event(writer, _chunk(request, {}, finish="tool_calls" if reply.calls else "stop"))
         if reply.usage is not None:
             await _event(writer, _chunk(request, None, usage=_usage(reply.usage)))
+        self.under_way.discard(id(request))  # who reads the last word may ask again before we are back
         await _event(writer, "[DONE]")
         writer.write(b"0\r\n\r\n")
 
@@ -185,7 +190,7 @@ def serving_in_thread(replies: Replies) -> Iterator[FakeOpenAI]:
 
     thread = threading.Thread(target=loop.run_until_complete, args=(serve(),), daemon=True)
     thread.start()
-    started.wait(10)
+    started.wait(60)
     try:
         yield ready[0]
     finally:

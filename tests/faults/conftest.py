@@ -31,7 +31,8 @@ def provider() -> Iterator[FakeOpenAI]:
 @pytest.fixture(scope="session")
 def house(provider: FakeOpenAI) -> Iterator[House]:
     var = Path(tempfile.mkdtemp(prefix="silas-faults-"))
-    opened = open_house(var, provider.base_url)
+    # A test writes quicker than any visitor.
+    opened = open_house(var, provider.base_url, SILAS_MODEL_RUNS_A_MINUTE="600")
     try:
         opened.furnish()
         yield opened

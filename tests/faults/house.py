@@ -23,13 +23,20 @@ from typing import Any
 import psycopg
 from psycopg.rows import dict_row
 
+from kernel import fault_points
 from silas_platform.up import processes
 from silas_platform.up.embedded import PostgresServer, RedisServer, start_postgres, start_redis
+from silas_platform.up.environment import for_program
+from tests import prepared
+from tests.faults.nursery import Forked, Nursery
 
 ROOT = Path(__file__).resolve().parents[2]
 START_SECONDS = 90.0
 TENANT, KEY = "meridian-insurance", "demo-meridian"
 NO_NETWORK = ["unshare", *([] if os.geteuid() == 0 else ["--user", "--map-root-user"]), "--net", "--"]
+
+
+Process = subprocess.Popen[bytes] | Forked
 
 
 class UnixConnection(http.client.HTTPConnection):
@@ -54,7 +61,7 @@ class Answer:
 class Web:
     """One web process, or the one that took its place."""
 
-    process: subprocess.Popen[bytes]
+    process: Process
     path: Path
     log: Path
 
@@ -79,8 +86,11 @@ class House:
     provider: str
     postgres: PostgresServer
     redis: RedisServer
-    started: list[subprocess.Popen[bytes]] = field(default_factory=list)
-    without_network: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+    settings: Mapping[str, str] = field(default_factory=dict)
+    started: list[Process] = field(default_factory=list)
+    logs: dict[int, Path] = field(default_factory=dict)
+    without_network: dict[str, Process] = field(default_factory=dict)
+    nurseries: dict[str, Nursery] | None = None
 
     # -- what runs -------------------------------------------------------------------------------------------------
 
@@ -89,13 +99,14 @@ class House:
             "SILAS_VAR": str(self.var),
             "DATABASE_URL": self.postgres.dsn_app,
             "DATABASE_OWNER_URL": self.postgres.dsn_owner,
+            "DATABASE_WORK_URL": self.postgres.dsn_work,
             "REDIS_URL": self.redis.url,
             "DJANGO_SETTINGS_MODULE": "silas_platform.settings.test",
             "OPENAI_BASE_URL": self.provider,
             "OPENAI_API_KEY": "of-the-fake-provider",
             "PYTHONUNBUFFERED": "1",
         }
-        return {**os.environ, **own}
+        return {**os.environ, **own, **self.settings}
 
     def start_web(self, *, network: bool = True) -> Web:
         """Started, not yet ready. Without a network it reaches PostgreSQL and Redis all the same: by their sockets."""
@@ -104,35 +115,42 @@ class House:
         process, log = self._spawn("web", [*argv, "silas_platform.asgi:application"], self.env(), network=network)
         return Web(process, path, log)
 
-    def start_worker(self) -> subprocess.Popen[bytes]:
-        env = {name: value for name, value in self.env().items() if not name.startswith("SILAS_SIGNING_KEY")}
+    def start_worker(self) -> Process:
+        env = for_program(self.env(), "worker")
         size = ["--loglevel=INFO", "--concurrency", "1", "--without-gossip", "--without-mingle"]
         return self._spawn("worker", ["celery", "-A", "silas_platform", "worker", *size], env, network=False)[0]
 
-    def start_beat(self) -> subprocess.Popen[bytes]:
+    def start_beat(self) -> Process:
         schedule = str(self.var / "beat-schedule")
         argv = ["celery", "-A", "silas_platform", "beat", "--loglevel=INFO", "--pidfile=", "--schedule", schedule]
-        return self._spawn("beat", argv, self.env(), network=False)[0]
+        return self._spawn("beat", argv, for_program(self.env(), "beat"), network=False)[0]
+
+    def faults_of(self, program: str) -> Path:
+        """Where faults for this program's processes are left (kernel.fault_points)."""
+        folder = self.var / "faults" / program
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder
 
     def manage(self, *argv: str) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "manage.py", *argv]
         return subprocess.run(command, cwd=ROOT, env=self.env(), capture_output=True, text=True, check=False)
 
     def furnish(self) -> None:
-        """The schema and the demo tenants."""
-        for command in (["migrate", "--database", "owner", "--verbosity", "0"], ["seed_demo"]):
-            done = self.manage(*command)
-            assert done.returncode == 0, done.stdout + done.stderr
+        """The demo tenants."""
+        done = self.manage("seed_demo")
+        assert done.returncode == 0, done.stdout + done.stderr
 
     def stop(self) -> None:
         for process in self.started:
             processes.end_group(process)
+        for nursery in (self.nurseries or {}).values():
+            nursery.stop()
         self.postgres.stop()
         self.redis.stop()
 
     # -- what breaks -----------------------------------------------------------------------------------------------
 
-    def kill(self, process: subprocess.Popen[bytes]) -> None:
+    def kill(self, process: Process) -> None:
         """-9, with all it started."""
         processes.end_group(process)
 
@@ -162,27 +180,42 @@ class House:
     def use_models(self, name: str) -> None:
         """Who answers and plans from the next turn on; work is carried out by the built-in model."""
         models = psycopg.types.json.Jsonb({"proxy": name, "planner": name, "executor": "builtin:grounded"})
-        self.rows("UPDATE tenants_deployment SET model_names = %s WHERE public_key = %s", models, KEY)
+        self.rows(
+            "UPDATE tenants_deployment SET model_names = %s, environment_keys = true WHERE public_key = %s", models, KEY
+        )
+
+    def said_by(self, process: Process) -> str:
+        return self.logs[process.pid].read_text()
 
     def let_leases_run_out(self) -> None:
         """As if every holder had been silent for longer than its lease."""
         self.rows("UPDATE bus_queuemessage SET leased_until = now() WHERE state = 'leased'")
 
-    def _spawn(
-        self, name: str, module: list[str], env: Mapping[str, str], *, network: bool
-    ) -> tuple[subprocess.Popen[bytes], Path]:
+    def _spawn(self, name: str, module: list[str], env: Mapping[str, str], *, network: bool) -> tuple[Process, Path]:
         log = self.var / f"{name}-{len(self.started)}.log"
-        argv = [*([] if network else NO_NETWORK), sys.executable, "-m", *module]
-        with log.open("wb") as output:
-            process = processes.spawn(argv, env=env, cwd=ROOT, output=output)
+        under = [] if network else NO_NETWORK
+        armed = {**env, fault_points.VARIABLE: str(self.faults_of(name))}
+        if self.nurseries is None:
+            with log.open("wb") as output:
+                argv = [*under, sys.executable, "-m", *module]
+                process: Process = processes.spawn(argv, env=armed, cwd=ROOT, output=output)
+        else:
+            if name not in self.nurseries:
+                self.nurseries[name] = Nursery(self.var / f"{name}.sock", under=under, env=armed)
+            process = self.nurseries[name].fork(module, log)
         self.started.append(process)
+        self.logs[process.pid] = log
         if not network:
             self.without_network[name] = process
         return process, log
 
 
-def open_house(var: Path, provider: str) -> House:
-    return House(var, provider, start_postgres(var), start_redis(var, persist=False))
+def open_house(var: Path, provider: str, *, forks: bool = False, **settings: str) -> House:
+    """With the schema in it. `forks`: imports are done once for each of its programs (tests/faults/nursery.py);
+    `settings`: what else its processes find in their environment."""
+    prepared.lay(var)
+    postgres, redis = start_postgres(var), start_redis(var, persist=False)
+    return House(var, provider, postgres, redis, settings=settings, nurseries={} if forks else None)
 
 
 def await_that(ask: Callable[[], Any], what: str, *, seconds: float = START_SECONDS) -> None:

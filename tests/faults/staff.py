@@ -9,12 +9,14 @@ from tests.faults.house import TENANT, Web
 
 
 class Staff:
-    def __init__(self, web: Callable[[], Web], role: str) -> None:
+    """`person`: user name and password; else the demo's own member of that role."""
+
+    def __init__(self, web: Callable[[], Web], role: str = "", *, person: tuple[str, str] | None = None) -> None:
         self.web = web
         self._cookies: dict[str, str] = {}
         self._get("/console/login/")
-        person = {"username": f"{role}@{TENANT}.example", "password": f"{role}-of-{TENANT}"}
-        assert self.press("/console/login/", **person) == 302
+        username, password = person or (f"{role}@{TENANT}.example", f"{role}-of-{TENANT}")
+        assert self.press("/console/login/", username=username, password=password) == 302
 
     def press(self, path: str, **fields: str) -> int:
         """The status that came back."""
@@ -25,7 +27,7 @@ class Staff:
         return self.press(f"/console/inbox/{session_id}/take-over/")
 
     def approve(self, card_id: object) -> int:
-        return self.press(f"/console/review/{card_id}/decision/", verdict="approved", confirmed="chip", slid="100")
+        return self.press(f"/console/review/{card_id}/decision/", choice="approve", confirmed="approve", slid="100")
 
     def _get(self, path: str) -> int:
         return self._ask("GET", path, None)

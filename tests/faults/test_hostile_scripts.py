@@ -15,6 +15,7 @@ from apps.work.enums import WorkItemStatus
 from apps.work.models import WorkItem
 from silas_platform.celery import app
 from silas_platform.up import processes
+from silas_platform.up.environment import for_program
 from tests.factories.tenants import make_member, make_tenant
 from tests.factories.work import NOTE, Desk, make_desk
 from tests.faults.house import ROOT, await_that
@@ -47,7 +48,7 @@ def ended(migrated: None, django_db_blocker: Any, tmp_path_factory: pytest.TempP
             name: _desk(tmp_path_factory, script, timeout=1 if name == "hang" else 10)
             for name, (script, _) in HOSTILE.items()
         }
-        env = {name: value for name, value in os.environ.items() if not name.startswith("SILAS_SIGNING_KEY")}
+        env = for_program(os.environ, "worker")
         argv = ["-m", "celery", "-A", "silas_platform", "worker", "--concurrency", str(PROCESSES), "--without-mingle"]
         worker = processes.spawn([sys.executable, *argv], env=env, cwd=ROOT)
         try:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
+from collections import Counter
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -82,11 +83,14 @@ class Run:
 
 @pytest.fixture(scope="module")
 def run(house: House, worker: subprocess.Popen[bytes]) -> Run:
+    before = {name: attempts_of(process) for name, process in house.without_network.items() if name != "web"}
     web = house.start_web(network=False)
     await_that(web.is_ready, "the web process without a network is ready")
     try:
         answer, statuses = asyncio.run(_story(house, web))
-        reached = {name: attempts_of(process) for name, process in house.without_network.items()}
+        after = {name: attempts_of(process) for name, process in house.without_network.items()}
+        # Other tests of this house give it a provider to ask, and a worker's planner may have asked there.
+        reached = {name: dict(Counter(counts) - Counter(before.get(name, {}))) for name, counts in after.items()}
         return Run(answer, statuses, reached)
     finally:
         house.kill(web.process)

@@ -28,8 +28,8 @@ MARIA = "I am Maria Ortega, born on 12 March 1984."
 class Visitor:
     """`async with Visitor(lambda: web) as visitor`; another web process may be given while it lives."""
 
-    def __init__(self, web: Callable[[], Web], *, resume_token: str = "") -> None:
-        self.web = web
+    def __init__(self, web: Callable[[], Web], *, resume_token: str = "", key: str = KEY) -> None:
+        self.web, self.key = web, key
         self.heard: list[Frame] = []
         self.unacknowledged: dict[str, str] = {}
         self.acknowledged: dict[str, int] = {}
@@ -109,7 +109,7 @@ class Visitor:
             await asyncio.sleep(COME_BACK_SECONDS)
 
     async def _one_line(self) -> None:
-        started = await asyncio.to_thread(start_session, self.web(), self.resume_token)
+        started = await asyncio.to_thread(start_session, self.web(), self.resume_token, self.key)
         self.session_id, self.resume_token = started["session_id"], started["resume_token"]
         async with unix_connect(str(self.web().path), f"ws://localhost{started['ws_path']}", close_timeout=1) as line:
             self.lines += 1
@@ -151,13 +151,13 @@ class Refused(Exception):
     """The platform gave no session."""
 
 
-def ask_for_session(web: Web, resume_token: str = "") -> Answer:
+def ask_for_session(web: Web, resume_token: str = "", key: str = KEY) -> Answer:
     body = json.dumps({"resume_token": resume_token}).encode()
-    return web.ask("POST", f"/api/v1/widget/{KEY}/sessions", body=body, headers={"Content-Type": "application/json"})
+    return web.ask("POST", f"/api/v1/widget/{key}/sessions", body=body, headers={"Content-Type": "application/json"})
 
 
-def start_session(web: Web, resume_token: str = "") -> dict[str, Any]:
-    answer = ask_for_session(web, resume_token)
+def start_session(web: Web, resume_token: str = "", key: str = KEY) -> dict[str, Any]:
+    answer = ask_for_session(web, resume_token, key)
     if answer.status != 201:
         raise Refused(answer.status)
     return dict(json.loads(answer.body))

@@ -10,6 +10,7 @@ from apps.gates import providers
 from apps.gates.enums import GateAction, GateCode
 from apps.gates.schemas import GateResult, GateSpec, Subject
 from apps.gates.services import check_gates
+from kernel.sandbox import Choice, Kind, configure
 
 MESSAGE, RESPONSE, TOOL = "every_user_message", "every_agent_response", "on_tool_call"
 
@@ -70,8 +71,9 @@ def test_approval_is_asked_when_nothing_blocks():
     assert report.needs_approval.gate_name == "b"
 
 
-@pytest.mark.parametrize("provider", ["guardrails_ai", "custom", "llm"])
-def test_missing_provider_blocks_in_the_policy_lane(provider):
+@pytest.mark.parametrize("provider", ["guardrails_ai", "llm"])
+def test_missing_provider_blocks_in_the_policy_lane(provider, monkeypatch):
+    monkeypatch.delitem(providers.EVALUATE, "llm")
     report = check_gates([gate(provider=provider)], MESSAGE, {"message": "hello"})
     assert (report.blocked.lane, report.blocked.reason) == ("policy", f"No provider: {provider}")
 
@@ -117,11 +119,29 @@ def test_mutation_is_the_context_of_all_later_steps():
     assert report.context["response"] == "#"
 
 
-def test_mutation_is_noted_with_sizes_only():
-    report = check_gates([gate(config={"redact": "secret", "with": "*"})], MESSAGE, {"message": "my secret"})
-    assert report.audit == (
-        (AuditEvent.GATE_MUTATION, {"gate": "g", "code": "passed", "key": "message", "before": 9, "after": 4}),
-    )
+def rewritten(message: str) -> dict:
+    ((event, data),) = check_gates(
+        [gate(config={"redact": "secret", "with": "*"})], MESSAGE, {"message": message}
+    ).audit
+    assert event == AuditEvent.GATE_MUTATION
+    return data
+
+
+def test_mutation_is_noted_with_sizes_and_marks_only():
+    data = rewritten("my secret")
+    sizes = {"gate": "g", "code": "passed", "key": "message", "before": 9, "after": 4}
+    assert {name: value for name, value in data.items() if not name.endswith("_mark")} == sizes
+
+
+def test_mark_tells_the_same_text_from_another():
+    marks = [rewritten(text)["before_mark"] for text in ("my secret", "my secret", "no secret")]
+    assert marks[0] == marks[1] != marks[2]
+
+
+def test_mark_cannot_be_made_without_the_platforms_key(settings):
+    known = rewritten("my secret")["before_mark"]
+    settings.SECRET_KEY = "another"
+    assert rewritten("my secret")["before_mark"] != known
 
 
 def test_file_valid_link_that_leaves_the_root_blocks(tmp_path):
@@ -189,12 +209,12 @@ def test_script_that_is_missing_blocks():
 
 
 def test_script_where_nothing_can_be_isolated_blocks(monkeypatch, tmp_path):
-    from kernel.sandbox import backends
-
-    backends.backend.cache_clear()
     monkeypatch.setenv("PATH", str(tmp_path))
-    code = run_script("print('fine')").blocked.code
-    backends.backend.cache_clear()
+    configure(Choice(kind=Kind.DOCKER))
+    try:
+        code = run_script("print('fine')").blocked.code
+    finally:
+        configure(Choice())
     assert code == GateCode.PROVIDER_FAILED
 
 
@@ -248,3 +268,19 @@ def test_script_gets_no_value_it_did_not_ask_for():
 def test_script_with_a_nul_in_its_value_still_runs():
     report = run_script("print('ok')", {"message": "a\0b"}, config={"args_from_env": ["MESSAGE"]})
     assert report.blocked is None
+
+
+def test_value_that_looks_like_a_command_is_a_value(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    body = "import os, pathlib; print(os.environ['MESSAGE'], list(pathlib.Path('.').glob('pwned')))"
+    report = run_script(body, {"message": "'; touch pwned; #"}, config={"args_from_env": ["MESSAGE"]})
+    assert report.policy[0].value == "'; touch pwned; # []"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_value_that_looks_like_a_command_is_no_part_of_one():
+    """A command of the tenant's is split without a shell, and knows values from its environment only."""
+    config = {"args_from_env": ["MESSAGE"]}
+    spec = GateSpec(name="s", on=MESSAGE, provider="script", config=config, check_command="echo $MESSAGE; touch pwned")
+    report = check_gates([spec], MESSAGE, {"message": "'; touch pwned; #"})
+    assert report.policy[0].value == "$MESSAGE; touch pwned"

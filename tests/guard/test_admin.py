@@ -3,23 +3,32 @@
 from __future__ import annotations
 
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from django.test import Client
 from django.urls import reverse
 
-from apps.guard.models import Budget
+from apps.guard.models import Budget, ModelPrice, PlatformBudget
 from apps.tenants.models import User
-from kernel.tenancy import tenant_scope
+from kernel.tenancy import platform_scope, tenant_scope
 from tests.factories.guard import make_budget, make_run
 
-MODELS = ["budget", "systemcontrol", "guardedrun", "toolcall"]
+MODELS = [
+    "budget",
+    "systemcontrol",
+    "guardedrun",
+    "toolcall",
+    "modelprice",
+    "spendingpolicy",
+    "platformbudget",
+]
 
 
 @pytest.fixture
 def admin(database: None) -> Client:
     client = Client()
-    client.force_login(User.objects.create_superuser(f"root-{id(client)}@example.test", "a-long-password"))
+    client.force_login(User.objects.create_superuser(f"root-{uuid4()}@example.test", "a-long-password"))
     return client
 
 
@@ -44,3 +53,39 @@ def test_admin_adds_a_budget_for_the_tenant_named(admin: Client, tenant: Any) ->
 def test_admin_refuses_a_negative_limit(admin: Client, tenant: Any) -> None:
     data = {"tenant": tenant.pk, "period": "day", "limit_usd": "-1"}
     assert admin.post(reverse("admin:guard_budget_add"), data).status_code == 200
+
+
+PRICE = {"model": "openai:mine", "input_per_million": "0.5", "output_per_million": "1.5"}
+
+
+def test_admin_sets_a_price_of_the_tenant_named(admin: Client, tenant: Any) -> None:
+    admin.post(reverse("admin:guard_modelprice_add"), {"tenant": tenant.pk, **PRICE})
+    with tenant_scope(tenant):
+        assert [str(row.input_per_million) for row in ModelPrice.objects.all()] == ["0.500000000"]
+
+
+@pytest.mark.parametrize("wrong", [{"model": "builtin:grounded"}, {"model": "gpt"}, {"input_per_million": "-1"}])
+def test_admin_refuses_a_price_that_is_none(admin: Client, tenant: Any, wrong: dict[str, str]) -> None:
+    page = admin.post(reverse("admin:guard_modelprice_add"), {"tenant": tenant.pk, **PRICE, **wrong})
+    assert page.status_code == 200
+
+
+def test_admin_refuses_half_a_default_price(admin: Client, tenant: Any) -> None:
+    data = {"tenant": tenant.pk, "on_limit": "pause_all", "default_input": "1"}
+    assert admin.post(reverse("admin:guard_spendingpolicy_add"), data).status_code == 200
+
+
+def test_owner_of_a_tenant_is_not_shown_the_installations_budget(owner: Any) -> None:
+    client = Client()
+    client.force_login(owner)
+    assert client.get(reverse("admin:guard_platformbudget_changelist")).status_code in (302, 403)
+
+
+def test_operator_sets_the_installations_budget(admin: Client) -> None:
+    try:
+        admin.post(reverse("admin:guard_platformbudget_add"), {"period": "month", "limit_usd": "1000000"})
+        with platform_scope("test"):
+            assert str(PlatformBudget.objects.get().limit_usd) == "1000000.000000000"
+    finally:
+        with platform_scope("test"):
+            PlatformBudget.objects.all().delete()

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from apps.approvals.services import revoke_token, rotate_key
 from apps.gates.schemas import GateSpec
 from apps.guard.enums import RefusalCode
 from apps.guard.schemas import (
@@ -15,10 +16,13 @@ from apps.guard.schemas import (
     CallFailed,
     Done,
     HandlerResult,
+    Limits,
     NeedsApproval,
     Refused,
     call_digest,
 )
+from kernel.tenancy import tenant_scope
+from tests.factories.approvals import make_plan, make_token
 from tests.factories.guard import answer, audited, change_run, make_call, make_run
 from tests.guard.conftest import call, never, refused
 
@@ -187,3 +191,52 @@ def test_approved_call_that_failed_in_an_unknown_way_is_not_made_again(tenant: A
     call(make_run(tenant, approval=yes), make_call(**ACT))
     handle(never)
     assert call(make_run(tenant, approval=yes), make_call(**ACT)) == refused(RefusalCode.EFFECT_UNCERTAIN)
+
+
+def test_call_whose_approval_was_taken_back_is_refused(tenant: Any, owner: Any, handle: Handle) -> None:
+    """The run was opened while the yes held: it is asked about again when the call is about to happen."""
+    handle(never)
+    token = make_token(tenant, owner, make_plan())
+    given = approving(("act", {"to": "x"})).model_copy(update={"token": token.nonce})
+    run = make_run(tenant, approval=given)
+    with tenant_scope(tenant):
+        revoke_token(token, user=owner, reason="A mistake.")
+    assert call(run, make_call(**ACT)) == refused(RefusalCode.APPROVAL_VOID)
+
+
+def test_call_whose_approver_s_key_is_void_is_refused(tenant: Any, owner: Any, handle: Handle) -> None:
+    handle(never)
+    token = make_token(tenant, owner, make_plan())
+    run = make_run(tenant, approval=approving(("act", {"to": "x"})).model_copy(update={"token": token.nonce}))
+    with tenant_scope(tenant):
+        rotate_key(owner, actor="test", compromised=True)
+    assert call(run, make_call(**ACT)) == refused(RefusalCode.APPROVAL_VOID)
+
+
+def test_call_whose_approval_stands_happens(tenant: Any, owner: Any, handle: Handle) -> None:
+    handle(answer("done"))
+    token = make_token(tenant, owner, make_plan())
+    run = make_run(tenant, approval=approving(("act", {"to": "x"})).model_copy(update={"token": token.nonce}))
+    assert isinstance(call(run, make_call(**ACT)), Done)
+
+
+def test_approved_call_is_held_to_its_gates_again(tenant: Any, handle: Handle) -> None:
+    handle(never)
+    run = make_run(tenant, approval=approving(("act", {"amount": 500})))
+    asked = make_call(tool="act", args={"amount": 500}, acting=True, gates=(BLOCKS,))
+    outcome = call(run, asked)
+    assert isinstance(outcome, Refused) and outcome.code is RefusalCode.GATE_BLOCKED
+
+
+@pytest.mark.parametrize("brake", ["halted", "paused"])
+def test_approved_call_is_held_to_the_brakes_again(tenant: Any, handle: Handle, brake: str) -> None:
+    handle(never)
+    run = make_run(tenant, approval=approving(("act", {"to": "x"})))
+    change_run(run, halt_state=brake)
+    assert isinstance(call(run, make_call(**ACT)), Refused)
+
+
+def test_approved_call_is_held_to_the_budget_again(tenant: Any, handle: Handle) -> None:
+    handle(never)
+    run = make_run(tenant, approval=approving(("act", {"to": "x"})), limits=Limits(calls=0))
+    assert call(run, make_call(**ACT)) == refused(RefusalCode.BUDGET_TOOL_CALLS)

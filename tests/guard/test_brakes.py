@@ -33,7 +33,10 @@ Handle = Callable[..., None]
         ({"halt_state": "halted"}, RefusalCode.HALTED, "external_halt"),
         ({"halt_state": "paused"}, RefusalCode.PAUSED, "paused"),
         ({"status": "completed", "ended_at": "2026-01-01T00:00Z"}, RefusalCode.NOT_RUNNING, "not_running"),
+        ({"status": "halted", "ended_at": "2026-01-01T00:00Z"}, RefusalCode.NOT_RUNNING, "not_running"),
+        ({"status": "failed", "ended_at": "2026-01-01T00:00Z"}, RefusalCode.NOT_RUNNING, "not_running"),
     ],
+    ids=["asked to halt", "halted by a watchdog", "paused by a watchdog", "completed", "ended by a watchdog", "failed"],
 )
 def test_run_that_is_not_running_refuses_with_its_own_row(
     tenant: Any, handle: Handle, fields: dict[str, Any], code: RefusalCode, reason: str
@@ -171,3 +174,33 @@ def test_call_without_a_known_price_is_refused_where_a_price_is_due(tenant: Any)
     with tenant_scope(tenant):
         outcome = services.admit(run.ref, Intent.CONVERSE, make_call(tool="converse"))
     assert outcome == refused(RefusalCode.PRICE_UNKNOWN)
+
+
+# How many `tool_call` rows a call leaves (contract A3): two, one for R6's no, none for R5's and R4's.
+ROWS = {
+    "a normal call": ({}, {}, 2),
+    "not granted": ({}, {"access": frozenset()}, 1),
+    "halted": ({"halt_state": "halt_requested"}, {}, 0),
+    "over the cap": ({"limits": {"cost_usd": "0"}}, {}, 0),
+}
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_call_leaves_its_tool_call_rows_and_no_other(tenant: Any, handle: Handle, name: str) -> None:
+    handle(answer())
+    fields, asked, rows = ROWS[name]
+    run = make_run(tenant)
+    if fields:
+        change_run(run, **fields)
+    call(run, make_call(estimate=Decimal("0.1"), **asked))
+    assert [event for event, _ in audited(run)].count("tool_call") == rows
+
+
+def test_cap_of_a_run_is_its_own_for_good(tenant: Any, handle: Handle) -> None:
+    """A halted run that somebody halts again, or that is asked to go on after its cap, stays as it is."""
+    handle(answer())
+    run = make_run(tenant, origin="work", limits=Limits(cost_usd=Decimal(0)))
+    call(run, make_call(estimate=Decimal("0.1")))
+    with tenant_scope(tenant):
+        again = services.halt(run.pk, actor="user:1")
+    assert (again, call(run), reread(run).halt_state) == (False, refused(RefusalCode.HALTED), "halted")

@@ -91,7 +91,8 @@ def test_dispatch_holds_no_lock_on_its_run(tenant: Any, handle: Handle) -> None:
     assert isinstance(call(run), Done)
 
 
-def test_intent_without_a_handler_is_a_programming_error(tenant: Any) -> None:
+def test_intent_without_a_handler_is_a_programming_error(tenant: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(registry._handlers, Intent.NOTIFY, raising=False)
     with pytest.raises(ImproperlyConfigured):
         call(make_run(tenant), intent=Intent.NOTIFY)
 

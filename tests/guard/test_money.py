@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -13,15 +14,16 @@ from django.db.models import Sum
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from apps.audit.models import AuditEntry
 from apps.guard import services
-from apps.guard.enums import Intent, RefusalCode
+from apps.guard.enums import Holder, Intent, Period, RefusalCode
 from apps.guard.models import Budget, GuardedRun, SpendEntry, ToolCall
 from apps.guard.schemas import Admitted, CallFailed, Done, HandlerResult, Limits, NeedsApproval, Refused
 from apps.guard.services.settlement import CallLost
 from kernel.errors import SilasError
 from kernel.tenancy import tenant_scope
 from tests.factories.guard import answer, audited, change_run, make_budget, make_call, make_run, reread
-from tests.factories.tenants import make_deployment, make_tenant
+from tests.factories.tenants import THE_SCOPES_OWN, make_deployment, make_tenant
 from tests.guard.conftest import call
 
 Handle = Callable[..., None]
@@ -57,6 +59,26 @@ def ledger(tenant: Any) -> list[tuple[str, Decimal]]:
 
 
 # A model run between its halves
+
+
+@pytest.mark.parametrize("period", ["day", "month"])
+def test_budget_is_set_and_written_down_once(tenant: Any, period: str) -> None:
+    with tenant_scope(tenant):
+        for limit in ("2", "2", "3"):
+            services.set_budget(Period(period), Decimal(limit), actor="user:1")
+    with tenant_scope(tenant):
+        written = AuditEntry.objects.filter(actor="user:1").order_by("seq").values_list("data", flat=True)
+        assert Budget.objects.get(period=period).limit_usd == 3
+        changes = [json.loads(data)["change"] for data in written]
+    assert changes == ["added", "changed"]
+
+
+def test_budget_of_a_deployment_stands_beside_its_tenants(tenant: Any) -> None:
+    deployment = make_deployment(tenant)
+    with tenant_scope(tenant):
+        services.set_budget(Period.DAY, Decimal(2))
+        services.set_budget(Period.DAY, Decimal(1), holder=Holder.DEPLOYMENT, ref=deployment.pk)
+        assert Budget.objects.count() == 2
 
 
 def test_admission_reserves_the_estimate(tenant: Any) -> None:
@@ -124,13 +146,13 @@ def test_tool_cannot_pass_as_a_model_run(tenant: Any) -> None:
 def test_admission_of_a_free_model_run_is_two_statements(tenant: Any, django_assert_num_queries: Any) -> None:
     run = make_run(tenant)
     asked = make_call(tool="converse", estimate=Decimal(0))
-    with tenant_scope(tenant), django_assert_num_queries(2, connection=connection):
+    with tenant_scope(tenant), django_assert_num_queries(2 + THE_SCOPES_OWN, connection=connection):
         services.admit(run.ref, Intent.CONVERSE, asked)
 
 
 def test_settlement_of_a_free_model_run_is_one_statement(tenant: Any, django_assert_num_queries: Any) -> None:
     call = admitted(make_run(tenant), "0")
-    with tenant_scope(tenant), django_assert_num_queries(1, connection=connection):
+    with tenant_scope(tenant), django_assert_num_queries(1 + THE_SCOPES_OWN, connection=connection):
         services.settle(call, cost=Decimal(0))
 
 
@@ -271,6 +293,27 @@ def test_window_is_the_tenants_own_day(database: None) -> None:
     assert call.day is not None
     hours_ahead = (datetime.combine(call.day, datetime.min.time(), UTC) - datetime.now(UTC)).total_seconds() / 3600
     assert (reread(budget).window_start, -38 < hours_ahead <= 14) == (call.day, True)
+
+
+def test_tenant_that_moves_west_gets_no_day_twice(database: None) -> None:
+    tenant = make_tenant(timezone="Pacific/Kiritimati")
+    budget = make_budget(tenant, "0.1")
+    run = make_run(tenant)
+    settle(admitted(run, "0.1"), "0.1")
+    with tenant_scope(tenant):
+        type(tenant).objects.filter(pk=tenant.pk).update(timezone="Pacific/Niue")
+    assert (isinstance(admit(run, "0.1"), Refused), money(budget)) == (True, (Decimal("0.1"), Decimal(0)))
+
+
+def test_cost_after_a_move_west_is_counted_in_the_window_that_has_begun(database: None) -> None:
+    tenant = make_tenant(timezone="Pacific/Kiritimati")
+    budget = make_budget(tenant, "1")
+    run = make_run(tenant)
+    settle(admitted(run, "0.1"), "0.1")
+    with tenant_scope(tenant):
+        type(tenant).objects.filter(pk=tenant.pk).update(timezone="Pacific/Niue")
+    settle(admitted(run, "0.3"), "0.2")
+    assert money(budget) == (Decimal("0.3"), Decimal(0))
 
 
 def test_second_budget_for_the_same_thing_is_refused_by_the_database(tenant: Any) -> None:

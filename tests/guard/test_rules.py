@@ -19,11 +19,14 @@ from apps.guard.schemas import ApprovedCalls, BudgetFacts, Limits, RunFacts, cal
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 FACTS = RunFacts(
     origin="chat",
+    critical=True,
     phase="interactive",
     status="running",
     halt_state="running",
     lease_held=True,
     pauses=frozenset(),
+    limit_paused="",
+    on_limit="pause_all",
     allow=None,
     deny=frozenset(),
     limits=Limits(),
@@ -33,22 +36,62 @@ FACTS = RunFacts(
     committed=Decimal(0),
     seconds=0.0,
     now=NOW,
+    day=NOW.date(),
 )
 MONEY = st.decimals(min_value=0, max_value=1000, places=9)
 
-# Contract autonomy A2, the seven first intents, column by column.
-CONTRACT = {
-    "intake": {"retrieve_chunks"},
-    "analysis": {"retrieve_chunks", "run_skill", "run_playbook", "propose_precedent"},
-    "drafting": {"run_skill", "propose_precedent", "propose_memory", "emit_finding"},
-    "ethics_review": {"emit_finding"},
-    "delivery": {"notify"},
+# Contract autonomy A2, the seven first intents, as it is written there. Later intents have grants of their own.
+CONTRACT = """
+    |                   | intake | analysis | drafting | ethics_review | delivery |
+    | retrieve_chunks   |   ✔    |    ✔     |          |               |          |
+    | run_skill         |        |    ✔     |    ✔     |               |          |
+    | run_playbook      |        |    ✔     |          |               |          |
+    | propose_precedent |        |    ✔     |    ✔     |               |          |
+    | propose_memory    |        |          |    ✔     |               |          |
+    | emit_finding      |        |          |    ✔     |       ✔       |          |
+    | notify            |        |          |          |               |    ✔     |
+"""
+(_, *PHASES), *LINES = [[cell.strip() for cell in line.split("|")[1:-1]] for line in CONTRACT.strip().splitlines()]
+GRANTED = [(intent, phase, cell == "✔") for intent, *cells in LINES for phase, cell in zip(PHASES, cells, strict=True)]
+
+
+@pytest.mark.parametrize(("intent", "phase", "granted"), GRANTED)
+def test_grant_of_a_first_intent_is_the_contracts(intent: str, phase: str, granted: bool) -> None:
+    assert (Intent(intent) in rules.PHASE_GRANTS[Phase(phase)]) is granted
+
+
+@pytest.mark.parametrize("phase", PHASES)
+def test_phase_grants_nothing_else_but_asking_a_model_in_analysis(phase: str) -> None:
+    added = {"converse", "plan"} if phase == "analysis" else set()
+    first = {intent for intent, at, granted in GRANTED if at == phase and granted}
+    assert {intent.value for intent in rules.PHASE_GRANTS[Phase(phase)]} == first | added
+
+
+@pytest.mark.parametrize("amount", ["-0.000000001", "-1", "NaN", "Infinity", "1000000000", "0.0000000001"])
+def test_cap_that_is_no_amount_is_refused(amount: str) -> None:
+    with pytest.raises(ValueError, match="cost_usd"):
+        Limits(cost_usd=Decimal(amount))
+
+
+CAPS = {
+    # a run's cap: (estimates in order, which pass) for calls of 0.1
+    "0": [False, False],
+    "0.099999999": [False, False],
+    "0.1": [True, False],
+    "0.199999999": [True, False],
+    "0.2": [True, True],
+    "999999999": [True, True],
 }
 
 
-@pytest.mark.parametrize("phase", sorted(CONTRACT))
-def test_grants_of_a_background_phase_are_the_contracts(phase: str) -> None:
-    assert {intent.value for intent in rules.PHASE_GRANTS[Phase(phase)]} == CONTRACT[phase]
+@pytest.mark.parametrize("cap", CAPS)
+def test_cap_lets_pass_what_it_covers_to_the_last_digit(cap: str) -> None:
+    passed, committed = [], Decimal(0)
+    for _ in range(2):
+        run = replace(FACTS, limits=Limits(cost_usd=Decimal(cap)), committed=committed)
+        passed.append(rules.r4_run(run, Decimal("0.1")) is None)
+        committed += Decimal("0.1") if passed[-1] else 0
+    assert passed == CAPS[cap]
 
 
 def test_every_phase_has_grants() -> None:
@@ -68,7 +111,9 @@ def test_every_phase_has_grants() -> None:
         ({"lease_held": False}, RefusalCode.LEASE_LOST),
         ({"pauses": {"pause_all"}}, RefusalCode.PAUSED),
         ({"pauses": {"pause_non_critical"}}, None),
-        ({"pauses": {"pause_non_critical"}, "origin": "background"}, RefusalCode.PAUSED),
+        ({"pauses": {"pause_non_critical"}, "origin": "background", "critical": False}, RefusalCode.PAUSED),
+        ({"pauses": {"pause_non_critical"}, "origin": "background"}, None),
+        ({"pauses": {"pause_all"}, "origin": "background"}, RefusalCode.PAUSED),
         ({"pauses": {"none"}}, None),
     ],
 )
@@ -134,8 +179,10 @@ def test_r4_compares_as_the_contract_decides(
     assert rules.r4_run(run, None if estimate is None else Decimal(estimate)) is expected
 
 
-def budget(period: str, limit: str, committed: str) -> BudgetFacts:
-    return BudgetFacts(UUID(int=1), date(2026, 3, 1), period, Decimal(limit), Decimal(committed))
+def budget(period: str, limit: str | None, committed: str, holder: str = "tenant", **more: Any) -> BudgetFacts:
+    spent = Decimal(committed)
+    most = None if limit is None else Decimal(limit)
+    return BudgetFacts(UUID(int=1), holder, UUID(int=2), date(2026, 3, 1), period, most, spent, spent, **more)
 
 
 @pytest.mark.parametrize(
@@ -148,10 +195,76 @@ def budget(period: str, limit: str, committed: str) -> BudgetFacts:
         ([budget("month", "1", "0.6"), budget("day", "1", "0.6")], RefusalCode.GLOBAL_DAILY),
         ([budget("day", "0", "0")], RefusalCode.GLOBAL_DAILY),
         ([budget("day", "9", "0"), budget("day", "1", "0.6")], RefusalCode.GLOBAL_DAILY),
+        ([budget("day", None, "9", "visitor")], None),
+        ([budget("day", "1", "0.6", "visitor")], RefusalCode.COST_CAP_REACHED),
+        ([budget("month", "1", "0.6", "task")], RefusalCode.COST_CAP_REACHED),
+        ([budget("day", "1", "0.6", "task"), budget("month", "1", "0.6")], RefusalCode.GLOBAL_MONTHLY),
+        ([budget("day", "9", "0", paused=True)], RefusalCode.GLOBAL_DAILY),
     ],
 )
 def test_r4_asks_every_budget(budgets: list[BudgetFacts], expected: RefusalCode | None) -> None:
-    assert rules.r4_budgets(budgets, Decimal("0.5")) is expected
+    assert rules.r4_budgets(rules.breached(FACTS, budgets, Decimal("0.5"))) is expected
+
+
+@pytest.mark.parametrize(("platform", "expected"), [("", None), ("day", "global_daily"), ("month", "global_monthly")])
+def test_r4_asks_the_installations_budget(platform: str, expected: str | None) -> None:
+    assert rules.r4_budgets([], platform) == expected
+
+
+# What a tenant wants at its own limit: who is stopped there (contract B4), and what no wish softens.
+STOPPED = {
+    "pause_all": {"critical", "other"},
+    "pause_non_critical": {"other"},
+    "alert_only": set(),
+}
+
+
+@pytest.mark.parametrize("holder", ["tenant", "deployment"])
+@pytest.mark.parametrize("wanted", STOPPED)
+def test_reached_limit_stops_whom_the_tenant_wants(wanted: str, holder: str) -> None:
+    full = [budget("day", "1", "1", holder)]
+    runs = {"critical": True, "other": False}
+    refused = {
+        name
+        for name, critical in runs.items()
+        if rules.breached(replace(FACTS, critical=critical, on_limit=wanted), full, Decimal("0.1"))
+    }
+    assert refused == STOPPED[wanted]
+
+
+@pytest.mark.parametrize("holder", ["visitor", "task"])
+def test_limit_of_one_visitor_or_task_holds_whatever_the_tenant_wants(holder: str) -> None:
+    run = replace(FACTS, on_limit="alert_only")
+    assert rules.breached(run, [budget("day", "1", "1", holder)], Decimal("0.1"))
+
+
+@pytest.mark.parametrize("wanted", STOPPED)
+def test_reached_limit_pauses_what_runs_unattended_as_the_tenant_wants(wanted: str) -> None:
+    paused = {
+        name
+        for name, critical in {"critical": True, "other": False}.items()
+        if rules.r5(replace(FACTS, origin="background", critical=critical, on_limit=wanted, limit_paused="day"))
+    }
+    assert paused == STOPPED[wanted]
+
+
+@pytest.mark.parametrize("origin", ["chat", "work"])
+def test_reached_limit_pauses_nothing_that_somebody_waits_for(origin: str) -> None:
+    assert rules.r5(replace(FACTS, origin=origin, limit_paused="month")) is None
+
+
+@pytest.mark.parametrize(
+    ("spent", "told"), [("0.49", 0), ("0.5", 50), ("0.89", 80), ("0.9", 90), ("1", 100), ("7", 100)]
+)
+def test_level_is_the_highest_threshold_reached(spent: str, told: int) -> None:
+    assert rules.level(Decimal(spent), Decimal(1)) == told
+
+
+@pytest.mark.parametrize(
+    ("spent", "reached"), [("0.899999999", False), ("0.9", True), ("1.2", True)], ids=["nearly", "gone", "passed"]
+)
+def test_refusal_says_that_a_limit_is_reached_only_when_the_money_is_gone(spent: str, reached: bool) -> None:
+    assert rules.is_reached(budget("day", "1", spent)) is reached
 
 
 @given(caps=st.lists(st.none() | MONEY))

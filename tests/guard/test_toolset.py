@@ -13,12 +13,14 @@ from pydantic_ai import Agent
 from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart, ToolReturnPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.tools import DeferredToolRequests
+from pydantic_ai.toolsets import AbstractToolset, ApprovalRequiredToolset, FilteredToolset, PreparedToolset
 
 from apps.gates.schemas import GateSpec
-from apps.guard.schemas import ApprovedCalls, CallContext, CallFailed, HandlerResult, call_digest
-from apps.guard.toolset import GuardedToolset, OfferedTool
+from apps.guard.schemas import ApprovedCalls, CallContext, CallFailed, Done, HandlerResult, call_digest
+from apps.guard.toolset import MAX_TOLD_CHARS, GuardedToolset, OfferedTool
 from kernel.clock import now
 from tests.factories.guard import answer, audited, change_run, make_run
+from tests.guard.conftest import call
 
 Handle = Callable[..., None]
 SCHEMA = {
@@ -31,11 +33,17 @@ LOOK_UP = OfferedTool("look_up", "Looks something up", SCHEMA)
 ACT = OfferedTool("act", "Does something", SCHEMA, acting=True)
 
 
-def toolset(run: Any, *, access: frozenset[str] = frozenset({"look_up", "act"}), **more: Any) -> GuardedToolset:
+def guarded(run: Any, *, access: frozenset[str] = frozenset({"look_up", "act"}), **more: Any) -> GuardedToolset:
+    """The chain's first link alone."""
     return GuardedToolset(run.ref, (LOOK_UP, ACT), access, **more)
 
 
-def ask(tools: GuardedToolset, name: str = "look_up", args: Any = None) -> tuple[Any, Any, list[str]]:
+def toolset(run: Any, *, told: set[str] | None = None, **more: Any) -> AbstractToolset[Any]:
+    """The whole chain, as a model gets it."""
+    return guarded(run, **more).chained(told=told)
+
+
+def ask(tools: AbstractToolset[Any], name: str = "look_up", args: Any = None) -> tuple[Any, Any, list[str]]:
     """One model turn that calls one tool: (what came back to it, the agent's output, the tools it was shown)."""
     shown: list[str] = []
 
@@ -140,3 +148,99 @@ def test_context_reaches_the_handler_and_not_the_audit(tenant: Any, handle: Hand
     run = make_run(tenant)
     ask(toolset(run, context={"subject": "c-42"}))
     assert (seen, "c-42" in str(audited(run))) == ([{"subject": "c-42"}], False)
+
+
+# -- the links of the chain, one by one --------------------------------------------------------------------------------
+
+
+def test_chain_has_the_links_of_the_specification_in_their_order(tenant: Any) -> None:
+    outer = toolset(make_run(tenant))
+    assert isinstance(outer, ApprovalRequiredToolset)
+    assert isinstance(outer.wrapped, FilteredToolset)
+    assert isinstance(outer.wrapped.wrapped, PreparedToolset)
+    assert isinstance(outer.wrapped.wrapped.wrapped, GuardedToolset)
+
+
+def test_first_link_has_the_whole_catalogue(tenant: Any, handle: Handle) -> None:
+    handle(answer())
+    assert ask(guarded(make_run(tenant), access=frozenset()))[2] == ["look_up", "act"]
+
+
+@pytest.mark.parametrize("name", ["look_up", "act"])
+def test_first_link_alone_refuses_what_is_above_the_level(tenant: Any, handle: Handle, name: str) -> None:
+    """Nothing rests on the links around it: the guard refuses, and writes it down."""
+    handle(never)
+    run = make_run(tenant)
+    assert ask(guarded(run, access=frozenset()), name)[0]["refused"] == "tool_not_granted"
+    assert audited(run) == [("tool_call", '{"intent":"run_skill","outcome":"tool_not_granted","seq":1}')]
+
+
+def test_first_link_alone_defers_what_acts(tenant: Any, handle: Handle) -> None:
+    handle(never)
+    assert isinstance(ask(guarded(make_run(tenant)), "act")[1], DeferredToolRequests)
+
+
+def test_first_link_refuses_a_name_that_is_nobodys(tenant: Any, handle: Handle) -> None:
+    handle(never)
+    nothing: Any = None
+    answered = asyncio.run(guarded(make_run(tenant)).call_tool("drop_table", {}, nothing, nothing))
+    assert answered["refused"] == "tool_not_granted"
+
+
+def test_prepared_link_leaves_out_what_was_not_told_of(tenant: Any, handle: Handle) -> None:
+    handle(answer())
+    assert ask(toolset(make_run(tenant), told={"look_up"}))[2] == ["look_up"]
+
+
+def test_prepared_link_adds_nothing(tenant: Any, handle: Handle) -> None:
+    handle(answer())
+    assert ask(toolset(make_run(tenant), told={"look_up", "act", "launch"}))[2] == ["look_up", "act"]
+
+
+def test_filtered_link_leaves_out_what_the_level_has_not(tenant: Any, handle: Handle) -> None:
+    handle(answer())
+    shown = ask(toolset(make_run(tenant), told={"look_up", "act"}, access=frozenset({"look_up"})))[2]
+    assert shown == ["look_up"]
+
+
+@pytest.mark.parametrize("name", ["act", "launch", "look_up ", "LOOK_UP"])
+def test_model_that_names_a_tool_above_the_level_reaches_no_handler(tenant: Any, handle: Handle, name: str) -> None:
+    handle(never)
+    run = make_run(tenant)
+    told, _, _ = ask(toolset(run, access=frozenset({"look_up"})), name)
+    assert told.startswith("Unknown tool name") and audited(run) == []
+
+
+def test_last_link_tells_wrong_arguments_before_anybody_is_asked(tenant: Any, handle: Handle) -> None:
+    handle(never)
+    assert ask(toolset(make_run(tenant)), "act", {"n": "one"})[0]["refused"] == "invalid_arguments"
+
+
+def test_link_around_the_chain_opens_nothing(tenant: Any, handle: Handle) -> None:
+    """What wraps outermost may only take away (spec 5.1 step 6)."""
+    handle(never)
+    around = toolset(make_run(tenant), access=frozenset({"look_up"})).filtered(lambda _, __: True)
+    assert ask(around, "act")[0].startswith("Unknown tool name")
+
+
+BOOK = {"text": "x" * 10_000_000}
+
+
+def test_result_of_ten_megabytes_reaches_the_model_as_its_beginning(tenant: Any, handle: Handle) -> None:
+    handle(answer(BOOK))
+    told = ask(toolset(make_run(tenant)))[0]
+    assert (len(told["beginning"]), told["cut"]) == (MAX_TOLD_CHARS, "The first 50000 of 10000012 characters.")
+
+
+def test_result_of_ten_megabytes_reaches_the_caller_whole_and_no_row(tenant: Any, handle: Handle) -> None:
+    handle(answer(BOOK))
+    run = make_run(tenant)
+    outcome = call(run)
+    assert isinstance(outcome, Done) and outcome.value is BOOK
+    assert max(len(data) for _, data in audited(run)) < 200
+
+
+def test_result_that_fits_is_told_as_it_is(tenant: Any, handle: Handle) -> None:
+    text = "x" * MAX_TOLD_CHARS
+    handle(answer(text))
+    assert ask(toolset(make_run(tenant)))[0] == text

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
+from threading import Event
 from uuid import uuid4
 
 import pytest
 from django.core.cache import cache
 
 from kernel import throttle
+from kernel.tenancy import in_thread
+from kernel.tenancy.threads import take_the_slow_lane
 from kernel.throttle import Limit
 from tests.rivals import race
 
@@ -46,9 +50,42 @@ def test_try_that_is_taken_back_leaves_room_for_another(limit: Limit) -> None:
 
 def test_count_runs_out_by_itself(limit: Limit) -> None:
     throttle.begin([limit])
-    assert 0 < cache._cache.get_client().ttl(cache.make_key(limit.key)) <= 60  # type: ignore[attr-defined]
+    assert 0 < cache._cache.get_client().ttl(cache.make_key(limit.key)) <= 60
 
 
 def test_count_that_ran_out_is_taken_back_without_a_fault(limit: Limit) -> None:
     throttle.take_back([limit])
     assert cache.get(limit.key) is None
+
+
+async def test_count_does_not_stand_in_line_behind_a_redis_that_hangs(limit: Limit) -> None:
+    over = Event()
+    waiting = [throttle._threads.submit(over.wait, 30) for _ in range(8)]
+    try:
+        with pytest.raises(TimeoutError):
+            await throttle.count([limit])
+    finally:
+        over.set()
+    assert all(each.result() for each in waiting)
+
+
+async def test_running_turns_let_a_count_pass(limit: Limit, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A person waits for the acknowledgement behind it; a turn's steps only for their own answer."""
+    order: list[str] = []
+    counted, over = throttle._counted, Event()
+
+    def slowly(limits: tuple[Limit, ...]) -> object:
+        over.wait(60)
+        order.append("counted")
+        return counted(limits)
+
+    async def turn() -> None:
+        take_the_slow_lane()
+        asyncio.get_running_loop().call_later(0.05, over.set)
+        await in_thread(order.append, "turn")
+
+    monkeypatch.setattr(throttle, "_counted", slowly)
+    count = asyncio.create_task(throttle.count([limit]))
+    await asyncio.sleep(0)
+    await asyncio.create_task(turn())
+    assert (await count, order) == (None, ["counted", "turn"])

@@ -1,12 +1,17 @@
-"""Runs that end with their test, however it went."""
+"""Runs that end with their test, however it went; and who opens the administration."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
+from uuid import uuid4
 
 import pytest
+from django.test import Client
 
+from apps.tenants.models import User
+from tests.platform.administration import browser_of
 from tests.platform.runs import Run
 
 
@@ -22,3 +27,14 @@ def start(tmp_path: Path) -> Iterator[Callable[..., Run]]:
     yield one
     for run in started:
         run.end()
+
+
+@pytest.fixture
+def root(database: None) -> Client:
+    return browser_of(User.objects.create_superuser(f"root-{uuid4().hex}@example.test", "a-long-password"))
+
+
+@pytest.fixture
+def keeper(owner: Any) -> Client:
+    """The tenant's owner at the administration."""
+    return browser_of(owner)

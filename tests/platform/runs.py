@@ -5,22 +5,31 @@ from __future__ import annotations
 import os
 import shlex
 import signal
-import socket
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
 import psutil
 
 from silas_platform.up.environment import ROOT
-from silas_platform.up.processes import is_alive, marked
+from silas_platform.up.processes import is_alive, marked, running
 from silas_platform.up.programs import MARK
+from tests.ports import free_port
 
-_OURS = ("DATABASE_URL", "DATABASE_OWNER_URL", "REDIS_URL", "DJANGO_SETTINGS_MODULE", "SILAS_VAR", "MAKELEVEL")
+_OURS = (
+    "DATABASE_URL",
+    "DATABASE_OWNER_URL",
+    "DATABASE_WORK_URL",
+    "REDIS_URL",
+    "DJANGO_SETTINGS_MODULE",
+    "SILAS_VAR",
+    "MAKELEVEL",
+)
 
 
 class Run:
@@ -56,8 +65,12 @@ class Run:
         return found
 
     def children(self, word: str) -> list[psutil.Process]:
-        """The run's own processes with `word` among their arguments."""
-        return [child for child in marked(MARK, str(self.var)) if word in child.cmdline()]
+        """The run's own processes with `word` among their arguments; one that dies while it is asked is none."""
+        found = []
+        for child in marked(MARK, str(self.var)):
+            with suppress(psutil.NoSuchProcess):
+                found += [child] if word in child.cmdline() else []
+        return found
 
     def end(self, number: signal.Signals = signal.SIGTERM) -> int:
         """Send `number` (to a process that has ended it goes nowhere) and return the exit code."""
@@ -78,13 +91,11 @@ class Run:
 def remains(var: Path) -> list[str]:
     """Command lines of whatever still runs for `var`: our programs and the servers working inside it."""
     found = []
-    for process in psutil.process_iter():
-        try:
+    for process in running():
+        with suppress(psutil.Error, OSError):
             ours = process.environ().get(MARK) == str(var) or process.cwd().startswith(str(var))
-        except (psutil.Error, OSError):
-            continue
-        if ours and is_alive(process):
-            found.append(" ".join(process.cmdline()))
+            if ours and is_alive(process):
+                found.append(" ".join(process.cmdline()))
     return found
 
 
@@ -97,13 +108,6 @@ def eventually(ask: Callable[[], T], *, seconds: float = 20) -> T:
     while not (found := ask()) and time.monotonic() < give_up:
         time.sleep(0.05)
     return found
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def python(code: str) -> Sequence[str]:

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import pytest
 from django.core.management import call_command
 from django.core.management.base import SystemCheckError
-from django.db import connections
 
 from apps.tenants.models import User
 from silas_platform.checks import (
@@ -19,7 +16,7 @@ from silas_platform.checks import (
     each_key_has_one_job,
     open_host_is_guarded,
 )
-from silas_platform.settings.databases import database as address
+from tests.platform.connecting import connected_as
 
 
 def test_open_host_fails_check(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -67,15 +64,3 @@ def test_demo_login_at_home_passes_check(database: None, monkeypatch: pytest.Mon
     faults = demo_logins_stay_home(databases=["default"])
     User.objects.filter(pk=user.pk).update(is_active=False)
     assert faults == []
-
-
-@contextmanager
-def connected_as(dsn: str) -> Iterator[None]:
-    kept, other = connections["default"], connections.create_connection("default")
-    other.settings_dict = {**other.settings_dict, **address(dsn), "OPTIONS": {}}
-    connections["default"] = other
-    try:
-        yield
-    finally:
-        other.close()
-        connections["default"] = kept

@@ -30,12 +30,15 @@ def holders(secret: str) -> set[str]:
     [
         ("signing_key", {"web"}),
         ("secrets_key", {"web", "worker"}),
-        ("secret_key", {"web", "worker", "beat", "migrate"}),
-        ("database_url", {"web", "worker", "beat", "migrate"}),
+        ("secret_key", {"web", "migrate"}),
+        ("worker_secret_key", {"worker", "beat"}),
+        ("database_url", {"web", "migrate"}),
+        ("database_work_url", {"worker", "beat"}),
         ("database_owner_url", {"migrate"}),
-        ("postgres_password", {"postgres"}),
-        ("database_owner_password", {"postgres"}),
-        ("database_app_password", {"postgres"}),
+        ("postgres_password", {"postgres", "roles"}),
+        ("database_owner_password", {"roles"}),
+        ("database_app_password", {"roles"}),
+        ("database_work_password", {"roles"}),
     ],
 )
 def test_secret_is_held_by_no_other_service(secret: str, services: set[str]) -> None:
@@ -58,7 +61,7 @@ def test_service_has_health_check(service: str) -> None:
     assert SERVICES[service]["healthcheck"]["test"]
 
 
-@pytest.mark.parametrize("service", ["postgres", "redis", "worker", "beat", "migrate"])
+@pytest.mark.parametrize("service", ["postgres", "roles", "redis", "worker", "beat", "migrate"])
 def test_service_publishes_no_port(service: str) -> None:
     assert "ports" not in SERVICES[service]
 
@@ -67,7 +70,7 @@ def test_web_is_published_to_this_machine_only() -> None:
     assert all(port.startswith("127.0.0.1:") for port in SERVICES["web"]["ports"])
 
 
-@pytest.mark.parametrize("service", ["postgres", "redis", "beat", "migrate"])
+@pytest.mark.parametrize("service", ["postgres", "roles", "redis", "beat", "migrate"])
 def test_service_cannot_reach_outside(service: str) -> None:
     assert SERVICES[service]["networks"] == ["inside"]
     assert COMPOSE["networks"]["inside"] == {"internal": True}
@@ -84,7 +87,7 @@ def test_base_images_are_pinned_to_a_version() -> None:
     assert all(re.search(r":\d+\.\d+\.\d+", base) for base in bases)
 
 
-@pytest.mark.parametrize("service", ["web", "worker", "beat", "migrate"])
+@pytest.mark.parametrize("service", ["web", "worker", "beat", "migrate", "roles"])
 def test_service_can_gain_no_privilege(service: str) -> None:
     assert SERVICES[service]["cap_drop"] == ["ALL"]
     assert "no-new-privileges:true" in SERVICES[service]["security_opt"]
@@ -93,6 +96,11 @@ def test_service_can_gain_no_privilege(service: str) -> None:
 @pytest.mark.parametrize("service", ["web", "worker", "beat"])
 def test_service_waits_for_migrations(service: str) -> None:
     assert SERVICES[service]["depends_on"]["migrate"] == {"condition": "service_completed_successfully"}
+
+
+def test_roles_are_made_before_migrations_at_every_start() -> None:
+    made = SERVICES["migrate"]["depends_on"]["roles"]
+    assert (made, "restart" in SERVICES["roles"]) == ({"condition": "service_completed_successfully"}, True)
 
 
 def test_image_does_not_run_as_root() -> None:
@@ -126,5 +134,7 @@ def test_made_secrets_fit_what_compose_asks_for(tmp_path: Path) -> None:
     made = {file.name: file.read_text() for file in (tmp_path / "secrets").iterdir()}
     assert set(made) == set(COMPOSE["secrets"])
     assert len(set(made.values())) == len(made)
-    assert made["database_app_password"] in made["database_url"]
+    for role in ("app", "owner", "work"):
+        address = made["database_url" if role == "app" else f"database_{role}_url"]
+        assert f"silas_{role}:{made[f'database_{role}_password']}@" in address
     assert (tmp_path / "secrets").stat().st_mode & 0o077 == 0

@@ -80,12 +80,35 @@ def test_signing_key_is_withheld_from_all_but_web(program: str, form: str) -> No
 
 
 def test_secrets_key_is_withheld_from_beat() -> None:
-    assert for_program({"SILAS_SECRETS_KEY": "x", "SILAS_SECRETS_KEY_FILE": "y"}, "beat") == {}
+    told = for_program({"SILAS_SECRETS_KEY": "x", "SILAS_SECRETS_KEY_FILE": "y"}, "beat")
+    assert not told.keys() & {"SILAS_SECRETS_KEY", "SILAS_SECRETS_KEY_FILE"}
 
 
 @pytest.mark.parametrize("program", ["web", "worker", "beat"])
-def test_owners_database_address_is_withheld_from_programs(program: str) -> None:
-    assert for_program({"DATABASE_OWNER_URL": "x"}, program) == {}
+@pytest.mark.parametrize("name", ["DATABASE_OWNER_URL", "DATABASE_WORK_URL"])
+def test_other_roles_addresses_are_withheld_from_programs(program: str, name: str) -> None:
+    assert name not in for_program({name: "x"}, program)
+
+
+@pytest.mark.parametrize("program", ["worker", "beat"])
+def test_worker_is_told_its_own_roles_address_instead_of_webs(program: str) -> None:
+    told = for_program({"DATABASE_URL": "of-web", "DATABASE_WORK_URL": "of-workers"}, program)
+    assert told["DATABASE_URL"] == "of-workers"
+
+
+def test_worker_without_an_address_of_its_own_is_not_told_webs() -> None:
+    assert for_program({"DATABASE_URL": "of-web"}, "worker")["DATABASE_URL"] == ""
+
+
+@pytest.mark.parametrize("program", ["worker", "beat"])
+@pytest.mark.parametrize("given", [{"SECRET_KEY": "of-web"}, {"SECRET_KEY_FILE": "/of/web"}])
+def test_worker_signs_with_a_key_that_web_does_not_have(program: str, given: dict[str, str]) -> None:
+    told = for_program(given, program)
+    assert (told["SECRET_KEY"] == "of-web", len(told["SECRET_KEY"]) >= 43, "SECRET_KEY_FILE" in told) == (
+        False,
+        True,
+        False,
+    )
 
 
 def test_web_is_told_all_three_keys() -> None:
@@ -101,6 +124,7 @@ def test_embedded_address_serves_as_application_and_migrates_as_owner(env: dict[
     told = with_embedded_addresses(env)
     assert "//silas_app@" in told["DATABASE_URL"]
     assert "//silas_owner@" in told["DATABASE_OWNER_URL"]
+    assert "//silas_work@" in told["DATABASE_WORK_URL"]
 
 
 def test_address_file_is_read(env: dict[str, str], tmp_path: Path) -> None:

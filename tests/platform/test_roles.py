@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import psycopg
 import pytest
 
-from silas_platform.up.embedded import PostgresServer, start_postgres
-from silas_platform.up.environment import StartRefused
+from silas_platform.up.embedded import ROLES_SQL, PostgresServer, _binary, start_postgres
+from silas_platform.up.environment import ROOT, StartRefused
 from silas_platform.up.roles import with_bound_roles
 
 
@@ -35,6 +38,36 @@ def test_owner_stands_beside_application_role(env: dict[str, str]) -> None:
     told = with_bound_roles(env, make=True)
     with psycopg.connect(told["DATABASE_OWNER_URL"]) as connection:
         assert connection.execute("SELECT current_user").fetchone() == ("silas_owner",)
+
+
+def test_workers_stand_beside_application_role(env: dict[str, str]) -> None:
+    told = with_bound_roles(env, make=True)
+    with psycopg.connect(told["DATABASE_WORK_URL"]) as connection:
+        assert connection.execute("SELECT current_user").fetchone() == ("silas_work",)
+
+
+def test_start_after_an_earlier_version_makes_what_is_new_and_keeps_the_passwords(
+    env: dict[str, str], tmp_path: Path
+) -> None:
+    before = with_bound_roles(env, make=True)
+    (kept,) = (tmp_path / "keys").iterdir()
+    kept.write_text(json.dumps({name: before[name] for name in ("DATABASE_URL", "DATABASE_OWNER_URL")}))
+    after = with_bound_roles(env, make=True)
+    assert (after["DATABASE_URL"], "silas_work:" in after["DATABASE_WORK_URL"]) == (before["DATABASE_URL"], True)
+
+
+def test_script_of_the_containers_makes_every_role_and_may_run_again(given: PostgresServer, tmp_path: Path) -> None:
+    for name in ("postgres", "database_app", "database_owner", "database_work"):
+        (tmp_path / f"{name}_password").write_text(f"word's-of-{name}")
+    host = given.superuser_dsn.rpartition("host=")[2].replace("%2F", "/")
+    told = {"PGHOST": host, "PGDATABASE": "silas", "SECRETS": str(tmp_path), "ROLES_SQL": str(ROLES_SQL)}
+    path = f"{_binary('psql').parent}:{os.environ['PATH']}"
+    for _ in range(2):
+        script = ["sh", ROOT / "deploy" / "postgres-roles.sh"]
+        subprocess.run(script, env={**told, "PATH": path}, check=True, capture_output=True, cwd=tmp_path)
+    with psycopg.connect(given.superuser_dsn) as connection:
+        found = connection.execute("SELECT count(*) FROM pg_authid WHERE rolname ~ '^silas_' AND rolpassword <> ''")
+        assert found.fetchone() == (3,)
 
 
 def test_later_command_uses_same_roles(env: dict[str, str]) -> None:

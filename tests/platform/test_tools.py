@@ -21,37 +21,66 @@ def checkout(tmp_path: Path) -> Path:
     _program(tmp_path / ".venv" / "bin" / "python", SAYS_WHAT_IT_GOT)
     shutil.copytree(ROOT / "tools", tmp_path / "tools", ignore=shutil.ignore_patterns("*.py", "__pycache__"))
     (tmp_path / "bin").mkdir()
-    for name in ("sh", "id", "dirname"):
+    for name in ("sh", "id", "dirname", "mktemp", "rm", "cat", "tee", "touch", "grep", "cut", "nice"):
         (tmp_path / "bin" / name).symlink_to(str(shutil.which(name)))
     return tmp_path
 
 
-def make_test(checkout: Path, **env: str) -> subprocess.CompletedProcess[str]:
+def make_test(checkout: Path, *tests: str, **env: str) -> subprocess.CompletedProcess[str]:
     told = {"PATH": str(checkout / "bin"), **env}
     return subprocess.run(
-        ["sh", "tools/test", "tests/bus"], cwd=checkout, env=told, check=False, capture_output=True, text=True
+        ["sh", "tools/test", *tests], cwd=checkout, env=told, check=False, capture_output=True, text=True
     )
 
 
 def test_browser_of_machine_is_named_by_its_path(checkout: Path) -> None:
     _program(checkout / "bin" / "chromium", "#!/bin/sh\n")
-    said = make_test(checkout).stdout
+    said = make_test(checkout, "tests/bus").stdout
     assert said == f"browser={checkout}/bin/chromium arguments=-m pytest tests/bus\n"
 
 
 def test_browser_that_is_named_is_used(checkout: Path) -> None:
-    assert "browser=/opt/browser " in make_test(checkout, SILAS_CHROMIUM="/opt/browser").stdout
+    assert "browser=/opt/browser " in make_test(checkout, "tests/bus", SILAS_CHROMIUM="/opt/browser").stdout
 
 
 def test_machine_without_browser_leaves_browser_tests_out_in_one_line(checkout: Path) -> None:
-    done = make_test(checkout)
+    done = make_test(checkout, "tests/bus")
     assert done.stdout == "browser= arguments=-m pytest -m not browser tests/bus\n"
     assert done.stderr.splitlines()[-1] == "test: browser tests skipped: no Chromium on this machine"
 
 
 def test_machine_without_browser_fails_when_one_is_required(checkout: Path) -> None:
-    done = make_test(checkout, SILAS_REQUIRE_BROWSER="1")
+    done = make_test(checkout, "tests/bus", SILAS_REQUIRE_BROWSER="1")
     assert (done.returncode, done.stdout) == (1, "")
+
+
+def test_whole_run_that_passes_ends_well(checkout: Path) -> None:
+    done = make_test(checkout, SILAS_CHROMIUM="/opt/browser")
+    assert [line.split()[3] for line in done.stdout.splitlines()] == [
+        "tests/e2e",
+        "tests/faults",
+        "tests/platform",
+        "tests/work",
+        "--ignore",
+    ]
+    assert done.returncode == 0
+
+
+def test_whole_run_without_browser_passes_without_the_browser_tests(checkout: Path) -> None:
+    done = make_test(checkout)
+    assert (done.returncode, "pytest -m not browser tests/e2e" in done.stdout) == (0, False)
+
+
+@pytest.mark.parametrize("folder", ["tests/e2e", "tests/faults", "tests/platform", "tests/work", "--ignore"])
+def test_whole_run_whose_part_fails_names_it_last(checkout: Path, folder: str) -> None:
+    failing = f'''#!/bin/sh
+[ "$3" != "{folder}" ] || {{ echo "FAILED of {folder}"; exit 1; }}
+echo "passed $3"
+'''
+    _program(checkout / ".venv" / "bin" / "python", failing)
+    done = make_test(checkout, SILAS_CHROMIUM="/opt/browser")
+    assert done.stdout.splitlines()[-2:] == ["test: not passed:", f"FAILED of {folder}"]
+    assert done.returncode == 1
 
 
 @pytest.mark.slow

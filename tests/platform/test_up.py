@@ -17,6 +17,7 @@ from silas_platform.up.embedded import postgres_dsns
 from silas_platform.up.environment import KEYS, StartRefused
 from silas_platform.up.lines import Screen
 from silas_platform.up.lock import is_running, only_run
+from tests import prepared
 from tests.platform.runs import Run, eventually, remains
 
 pytestmark = pytest.mark.slow
@@ -28,6 +29,13 @@ with connection.cursor() as cursor:
     cursor.execute("SELECT current_user")
     print(cursor.fetchone())
 """
+
+
+@pytest.fixture
+def used(tmp_path: Path) -> Path:
+    """A `var` whose database an earlier run has made."""
+    prepared.lay(tmp_path)
+    return tmp_path
 
 
 @pytest.fixture(scope="module")
@@ -53,6 +61,24 @@ def test_console_and_admin_are_named_before_ready(run: Run) -> None:
 
 def test_only_web_is_told_signing_key(run: Run) -> None:
     assert [_told(run, word, "SILAS_SIGNING_KEY_FILE") for word in ("daphne", "worker", "beat")] == [True, False, False]
+
+
+def test_worker_and_beat_speak_as_the_workers_role(run: Run) -> None:
+    said = [_environment(run, word)["DATABASE_URL"] for word in ("daphne", "worker", "beat")]
+    assert ["silas_work@" in address for address in said] == [False, True, True]
+
+
+def test_no_program_but_web_is_told_webs_secret_key(run: Run) -> None:
+    assert [_told(run, word, "SECRET_KEY_FILE") for word in ("daphne", "worker", "beat")] == [True, False, False]
+
+
+def test_worker_of_the_run_is_up_and_stays(run: Run) -> None:
+    assert eventually(lambda: any("celery@" in line and "ready" in line for line in run.lines))
+
+
+def test_workers_without_an_address_of_their_own_are_refused(start: Start) -> None:
+    said = start("--no-demo", DATABASE_URL="postgresql://somebody@nowhere/x", DATABASE_OWNER_URL="postgresql://o@x/x")
+    assert "DATABASE_WORK_URL is not given" in said.whole()
 
 
 def test_no_program_is_told_owners_database_address(run: Run) -> None:
@@ -84,10 +110,10 @@ def test_run_that_holds_var_is_seen(run: Run) -> None:
     assert is_running(run.var)
 
 
-def test_stop_leaves_nothing_behind(start: Start, tmp_path: Path) -> None:
+def test_stop_leaves_nothing_behind(start: Start, used: Path) -> None:
     one = start("--no-demo")
     one.wait_for("ready ")
-    assert (one.end(signal.SIGTERM), remains(tmp_path)) == (0, [])
+    assert (one.end(signal.SIGTERM), remains(used)) == (0, [])
 
 
 def test_interrupt_during_start_leaves_nothing_behind(start: Start, tmp_path: Path) -> None:
@@ -97,29 +123,29 @@ def test_interrupt_during_start_leaves_nothing_behind(start: Start, tmp_path: Pa
     assert remains(tmp_path) == []
 
 
-def test_run_after_kill_works_and_keeps_data(start: Start, tmp_path: Path) -> None:
+def test_run_after_kill_works_and_keeps_data(start: Start, used: Path) -> None:
     killed = start("--no-demo")
     killed.wait_for("ready ")
-    with psycopg.connect(postgres_dsns(tmp_path)[0]) as connection:
+    with psycopg.connect(postgres_dsns(used)[0]) as connection:
         connection.execute("CREATE TABLE kept AS SELECT 7 AS number")
     killed.end(signal.SIGKILL)
     start("--no-demo", PORT=str(killed.port)).wait_for("ready ")
-    with psycopg.connect(postgres_dsns(tmp_path)[0]) as connection:
+    with psycopg.connect(postgres_dsns(used)[0]) as connection:
         assert connection.execute("SELECT number FROM kept").fetchone() == (7,)
 
 
-def test_kill_of_supervisor_ends_everything(start: Start, tmp_path: Path) -> None:
+def test_kill_of_supervisor_ends_everything(start: Start, used: Path) -> None:
     killed = start("--no-demo")
     killed.wait_for("ready ")
     killed.end(signal.SIGKILL)
-    assert eventually(lambda: not remains(tmp_path), seconds=30), remains(tmp_path)
+    assert eventually(lambda: not remains(used), seconds=30), remains(used)
 
 
-def test_run_under_make_ends_when_make_is_killed(start: Start, tmp_path: Path) -> None:
+def test_run_under_make_ends_when_make_is_killed(start: Start, used: Path) -> None:
     make = start("--no-demo", under=["sh", "-c"], MAKELEVEL="1")
     make.wait_for("ready ")
     make.end(signal.SIGKILL)
-    assert eventually(lambda: not remains(tmp_path), seconds=30), remains(tmp_path)
+    assert eventually(lambda: not remains(used), seconds=30), remains(used)
 
 
 def test_command_without_run_brings_its_own_servers(tmp_path: Path) -> None:
@@ -143,7 +169,7 @@ def test_open_host_refused_starts_nothing(start: Start, tmp_path: Path) -> None:
     assert not (tmp_path / "postgres").exists()
 
 
-def test_open_host_with_everything_is_served(start: Start) -> None:
+def test_open_host_with_everything_is_served(start: Start, used: Path) -> None:
     keys = {name: f"{name}-that-somebody-chose-with-care" for name in KEYS}
     one = start("--no-demo", "--no-worker", HOST="0.0.0.0", ALLOWED_HOSTS="chat.example.com", DEBUG="off", **keys)
     assert one.wait_for("ready ") == f"ready http://0.0.0.0:{one.port}/"
@@ -156,8 +182,12 @@ def test_port_in_use_is_refused_with_reason(start: Start) -> None:
 
 
 def _told(run: Run, word: str, name: str) -> bool:
+    return name in _environment(run, word)
+
+
+def _environment(run: Run, word: str) -> dict[str, str]:
     found = eventually(lambda: run.children(word))
-    return any(name in child.environ() for child in found)
+    return dict(found[0].environ())
 
 
 def _is_ready(run: Run) -> bool:

@@ -31,13 +31,13 @@ def _seqs(session: ChatSession) -> list[int]:
 
 def test_message_is_committed_under_the_next_seq(deployment: Any) -> None:
     session = make_session(deployment)
-    assert say(session, "hello") == Accepted(1, repeated=False, wakes_bot=True)
+    assert say(session, "hello") == Accepted(1, repeated=False)
 
 
 def test_message_sent_twice_with_one_client_id_is_stored_once(deployment: Any) -> None:
     session = make_session(deployment)
     say(session, "hello", "a")
-    assert say(session, "hello", "a") == Accepted(1, repeated=True, wakes_bot=False) and _seqs(session) == [1]
+    assert say(session, "hello", "a") == Accepted(1, repeated=True) and _seqs(session) == [1]
 
 
 def test_rivals_with_one_client_id_store_it_once(deployment: Any) -> None:
@@ -52,7 +52,7 @@ def test_rivals_with_own_client_ids_leave_no_gap(deployment: Any) -> None:
     assert _seqs(session) == list(range(1, 13))
 
 
-@override_settings(MAX_PENDING_TURNS=3)
+@override_settings(VISITOR_LIMITS={**settings.VISITOR_LIMITS, "pending_turns": 3})
 def test_message_beyond_pending_limit_is_busy_and_not_stored(deployment: Any) -> None:
     session = make_session(deployment)
     for i in range(3):
@@ -74,7 +74,7 @@ def test_message_to_a_conversation_that_is_full_is_refused_and_not_stored(deploy
 def test_message_sent_again_to_a_conversation_that_is_full_is_acknowledged(deployment: Any) -> None:
     session = make_session(deployment)
     say(session, "hello", "a")
-    assert say(session, "hello", "a") == Accepted(1, repeated=True, wakes_bot=False)
+    assert say(session, "hello", "a") == Accepted(1, repeated=True)
 
 
 def test_conversation_has_a_cost_cap_of_its_own(deployment: Any) -> None:

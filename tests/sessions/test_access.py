@@ -41,6 +41,63 @@ def test_passed_gate_raises_level_with_its_expiry() -> None:
     assert (grant.level, grant.expires_at) == ("verified", NOON + timedelta(seconds=900))
 
 
+def test_level_that_asks_for_more_than_was_passed_is_lost() -> None:
+    stricter = LEVELS | {"verified": Level(["claim_status"], ["identity_verified", "second_factor"])}
+    assert AccessController(stricter, _verified().grant).at(NOON).grant == Grant()
+
+
+def test_gate_passed_after_the_level_ran_out_stands_alone() -> None:
+    later = NOON + timedelta(seconds=901)
+    again = _verified().gate_passed("second_factor", customer="C-1", customer_name="", moment=later)
+    assert (again.grant.level, set(again.grant.verified)) == ("public", {"second_factor"})
+
+
+def test_level_ends_with_the_identity_it_rests_on() -> None:
+    until = NOON + timedelta(seconds=60)
+    signed = VISITOR.gate_passed("identity_verified", customer="C-1", customer_name="", moment=NOON, until=until)
+    assert signed.grant.expires_at == until
+
+
+def test_higher_level_ends_with_the_identity_it_rests_on() -> None:
+    until = NOON + timedelta(seconds=60)
+    signed = VISITOR.gate_passed("identity_verified", customer="C-1", customer_name="", moment=NOON, until=until)
+    trusted = signed.gate_passed("second_factor", customer="C-1", customer_name="", moment=NOON)
+    assert (trusted.grant.level, trusted.grant.expires_at) == ("trusted", until)
+
+
+def test_newer_identity_puts_the_end_off() -> None:
+    signed = VISITOR
+    for seconds in (60, 120):
+        until = NOON + timedelta(seconds=seconds)
+        signed = signed.gate_passed("identity_verified", customer="C-1", customer_name="", moment=NOON, until=until)
+    assert signed.grant.expires_at == NOON + timedelta(seconds=120)
+
+
+def test_identity_that_has_ended_passes_nothing() -> None:
+    signed = VISITOR.gate_passed("identity_verified", customer="C-1", customer_name="", moment=NOON, until=NOON)
+    assert signed.grant == Grant()
+
+
+def test_gate_passed_for_nobody_passes_nothing() -> None:
+    assert VISITOR.gate_passed("identity_verified", customer="", customer_name="", moment=NOON).grant == Grant()
+
+
+def test_gate_of_no_level_puts_no_end_off() -> None:
+    later = NOON + timedelta(seconds=800)
+    assert _verified().gate_passed("politeness", customer="C-1", customer_name="", moment=later) == _verified()
+
+
+def test_gate_of_no_level_for_another_customer_leaves_nothing() -> None:
+    assert _verified().gate_passed("politeness", customer="C-2", customer_name="", moment=NOON).grant == Grant()
+
+
+def test_half_of_two_gates_does_not_count_for_ever() -> None:
+    levels = {"public": LEVELS["public"], "trusted": Level(["close_account"], ["one", "two"], 600)}
+    half = AccessController(levels, Grant()).gate_passed("one", customer="C-1", customer_name="", moment=NOON)
+    late = NOON + timedelta(seconds=600)
+    assert half.gate_passed("two", customer="C-1", customer_name="", moment=late).grant.level == "public"
+
+
 def test_passed_gate_of_no_level_raises_nothing() -> None:
     assert VISITOR.gate_passed("politeness", customer="C-1", customer_name="", moment=NOON).grant.level == "public"
 

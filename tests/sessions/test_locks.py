@@ -31,6 +31,6 @@ def test_locked_conversation_lets_a_row_that_refers_to_it_commit(deployment: Any
     session = make_session(deployment)
     with ThreadPoolExecutor(1) as rival, tenant_scope(session.tenant_id):
         lock_session(session.pk)
-        rival.submit(_begin_turn, session).result(timeout=5)
+        rival.submit(_begin_turn, session).result(timeout=60)
     with tenant_scope(session.tenant_id):
         assert Turn.objects.filter(session_id=session.pk).count() == 1

@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 from channels.layers import get_channel_layer
 
+from apps.bus.models import QueueMessage
 from apps.sessions import handoff, runner, turn
 from apps.sessions.models import ChatSession, ChronicleEntry, Turn
 from apps.sessions.rules import group_of
+from kernel import live
 from kernel.llm.schemas import AgentResponse
 from kernel.tenancy import in_scope, in_thread, tenant_scope
 from tests.factories.bus import let_leases_run_out
@@ -78,10 +80,30 @@ async def test_only_the_first_try_is_shown_while_it_grows(session: ChatSession, 
         await in_thread(let_leases_run_out, session.tenant_id)
         state = await in_scope(session.tenant_id, turn.open_turn, session.pk, consumer="test")
     await turn.run(state)
-    heard = [(await asyncio.wait_for(layer.receive(channel), 5))["type"]]
-    while heard[-1] != "chat.frame":
-        heard.append((await asyncio.wait_for(layer.receive(channel), 5))["type"])
+    heard: list[str] = []
+    while "chat.frame" not in heard:
+        told = await asyncio.wait_for(layer.receive(channel), 5)
+        heard += [event["type"] for event in live.heard(told, attending=False)]
     assert ("chat.delta" in heard) is streams
+
+
+def _steal(session: ChatSession) -> None:
+    """Let somebody else have the message that is being answered."""
+    with tenant_scope(session.tenant_id):
+        QueueMessage.objects.filter(scope_id=session.pk).update(fence=1000)
+
+
+async def test_turn_whose_lease_was_given_to_another_process_ends_without_a_word(
+    session: ChatSession, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def take_long(state: Any) -> None:
+        await in_thread(_steal, session)
+        await asyncio.sleep(60)
+
+    settings.TURN_LEASE_SECONDS = 0.3
+    monkeypatch.setattr(turn, "run", take_long)
+    assert await runner._one_turn(session.tenant_id, session.pk) is False
+    assert await in_thread(_said, session) == ["visitor"]
 
 
 async def test_conversation_woken_between_its_tasks_last_look_and_its_end_is_answered(session: ChatSession) -> None:
@@ -89,3 +111,10 @@ async def test_conversation_woken_between_its_tasks_last_look_and_its_end_is_ans
     runner._ended(session.tenant_id, session.pk)
     await runner.settled()
     assert await in_thread(_said, session) == ["visitor", "bot"]
+
+
+async def test_conversation_whose_turn_ends_with_the_process_begins_no_other(session: ChatSession) -> None:
+    runner.wake(session.tenant_id, session.pk)
+    runner._tasks[session.pk].cancel()
+    await runner.settled()
+    assert (await in_thread(_said, session), runner._woken & {session.pk}) == (["visitor"], set())

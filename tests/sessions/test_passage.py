@@ -63,7 +63,7 @@ class Cited:
         with tenant_scope(self.deployment.tenant_id):
             until = now() + timedelta(minutes=minutes)
             ChatSession.objects.filter(pk=self.session.pk).update(
-                level="verified", level_expires_at=until, customer="C-1", verified_gates=["identity"]
+                level="verified", level_expires_at=until, customer="C-1", verified_gates={"identity": None}
             )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,8 @@ import pytest
 from apps.sessions.models import ChatSession, ChronicleEntry
 from apps.sessions.receivers import MOVED_ON
 from apps.work.models import WorkItem
-from kernel.tenancy import tenant_scope
+from kernel.tenancy import in_thread, tenant_scope
+from tests.factories.sessions import make_session, say, served
 from tests.factories.work import Desk, make_desk
 
 
@@ -43,3 +45,18 @@ def test_progress_is_told_to_whom_it_belongs(desk: Desk, approver: Any, present:
 def test_progress_tells_another_customer_nothing_of_what_it_is(desk: Desk, approver: Any) -> None:
     told = approved_while(desk, approver, present="C-2")
     assert "H-1" not in str(told) and told["text"] == MOVED_ON
+
+
+async def test_progress_follows_the_language_of_the_visitor(tenant: Any, tmp_path: Path) -> None:
+    desk = await in_thread(make_desk, tenant, tmp_path)
+    session = await in_thread(make_session, desk.deployment)
+    await in_thread(say, session, "Guten Tag, wo ist meine Bestellung?")
+    await served(session)
+    await in_thread(partial(desk.propose, session_id=session.pk))
+    assert (await in_thread(_statuses, session))[-1].startswith("Jemand aus unserem Team sieht sich das an")
+
+
+def _statuses(session: ChatSession) -> list[str]:
+    with tenant_scope(session.tenant_id):
+        rows = ChronicleEntry.objects.filter(session_id=session.pk, kind="status").order_by("seq")
+        return list(rows.values_list("text", flat=True))

@@ -29,7 +29,7 @@ class Socket(WebsocketCommunicator):
         await self.send_to(text_data=json.dumps(frame))
 
     async def frame(self) -> dict[str, Any]:
-        return dict(json.loads(await self.receive_from(timeout=5)))
+        return dict(json.loads(await self.receive_from(timeout=60)))
 
     async def frames_until(self, kind: str) -> list[dict[str, Any]]:
         seen = [await self.frame()]
@@ -38,7 +38,7 @@ class Socket(WebsocketCommunicator):
         return seen
 
     async def close_code(self) -> int:
-        message = await self.receive_output(timeout=10)
+        message = await self.receive_output(timeout=60)
         assert message["type"] == "websocket.close"
         return int(message["code"])
 
@@ -46,7 +46,7 @@ class Socket(WebsocketCommunicator):
 async def _open(deployment: Any, *, headers: list[tuple[bytes, bytes]] | None = None, **kwargs: Any) -> Socket:
     headers = headers or [(b"host", b"testserver"), (b"origin", b"http://testserver")]
     socket = Socket(APP, f"/ws/widget/{deployment.public_key}/", headers=headers, **kwargs)
-    await socket.connect(timeout=5)
+    await socket.connect(timeout=60)
     return socket
 
 
@@ -243,8 +243,9 @@ async def test_socket_that_ended_by_a_fault_of_ours_is_not_counted(deployment: A
     socket = await _present(deployment, session)
     await socket.frame()
     await socket.send_input({"type": "websocket.unheard-of"})
+    await asyncio.wait([socket.future])
     with pytest.raises(ValueError, match="handler"):
-        await socket.receive_output(timeout=5)
+        await socket.receive_output(timeout=60)
     assert (open_presences(), len(catch_up._present)) == (before, 0)
 
 

@@ -4,9 +4,8 @@ import asyncio
 from uuid import uuid4
 
 import pytest
-import yaml
 
-from apps.gates.schemas import GateSpec, Subject
+from apps.gates.schemas import Subject
 from apps.gates.services import check_gates
 from apps.guard import services as guard
 from apps.guard.enums import Intent, Origin, Phase
@@ -14,7 +13,8 @@ from apps.guard.schemas import ApprovedCalls, Call, Done, Failed, RunRef
 from apps.skills import queries
 from apps.skills.models import Record
 from apps.skills.services import install_version
-from apps.work.jobs import checks_of
+from apps.work.checks import checks_of
+from apps.work.plans import parse
 from apps.work.verification import run_checks
 from kernel.tenancy import tenant_scope
 from silas_platform import demo
@@ -76,8 +76,8 @@ def harbor(tenant):
 
 
 def identify(desk, message, *recent):
-    described = yaml.safe_load((desk.folder / "tenant.yaml").read_text())
-    gate = next(GateSpec(**gate) for gate in described["gates"] if gate["name"] == "identity_verified")
+    goal = parse((desk.folder / "goal.md").read_text())
+    gate = next(gate for gate in goal.gates if gate.name == "identity_verified")
     with tenant_scope(desk.tenant):
         files = {gate.name: queries.gate_mounts(gate, desk.refs)}
     return check_gates([gate], "every_user_message", {"message": message, "recent": recent}, files=files)

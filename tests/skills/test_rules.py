@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from apps.skills import rules
-from apps.skills.schemas import SetChange, ToolSpec
+from apps.skills.schemas import FactSpec, SetChange, ToolSpec
 from tests.factories.skills import acting_tool
 
 ACT = ToolSpec(
@@ -108,6 +108,23 @@ def test_facts_show_before_and_after():
         {"label": "Total", "text": "21.50"},
         {"label": "Note", "text": "for H-90187"},
     ]
+
+
+def test_stored_amount_is_shown_with_its_currency():
+    fact = {"label": "Total", "book": "orders", "key": "{order}", "field": "total", "shown": "£{value}"}
+    shown = rules.facts(ACT.model_copy(update={"facts": [FactSpec(**fact)]}), {"order": "H-90187"}, ROWS)
+    assert shown == [{"label": "Total", "text": "£21.50"}]
+
+
+def test_amount_that_is_not_on_record_has_no_currency():
+    fact = FactSpec(label="Total", book="orders", key="{order}", field="total", shown="£{value}")
+    assert rules.facts(ACT.model_copy(update={"facts": [fact]}), {"order": "H-1"}, ROWS)[0]["text"] == "not on record"
+
+
+@pytest.mark.parametrize("shown", ["£", "{value}{value}", "{amount}"])
+def test_fact_whose_value_would_not_be_shown_is_refused(shown):
+    with pytest.raises(ValueError, match="once"):
+        FactSpec(label="Total", book="orders", key="{order}", field="total", shown=shown)
 
 
 def test_facts_about_an_unknown_row_say_so():

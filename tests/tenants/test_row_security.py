@@ -147,3 +147,8 @@ def test_tenant_scope_inside_platform_scope_narrows_and_restores(tenant: Any, ot
 def test_row_of_other_tenant_saved_in_scope_is_refused(tenant: Any, other_tenant: Any, stranger: Any) -> None:
     with tenant_scope(tenant), pytest.raises(ScopeError):
         Membership(tenant_id=other_tenant.pk, user=stranger, role="owner").save()
+
+
+def test_cursor_on_the_server_may_be_the_first_of_a_scope(tenant: Any, deployment: Any) -> None:
+    with tenant_scope(tenant):
+        assert [row.pk for row in Deployment.objects.iterator()] == [deployment.pk]

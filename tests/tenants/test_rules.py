@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from apps.tenants import rules
+from apps.tenants.enums import Role
 
 MODELS = {"proxy": "builtin:grounded", "planner": "builtin:grounded", "executor": "builtin:grounded"}
 
@@ -106,6 +107,11 @@ def test_known_model_for_each_role_is_accepted() -> None:
     assert rules.models_problem({**MODELS, "planner": "openai:gpt"}, knows_model=_known) == ""
 
 
+def test_scorer_may_be_named_and_is_known_too() -> None:
+    assert rules.models_problem({**MODELS, "scorer": "openai:gpt"}, knows_model=_known) == ""
+    assert rules.models_problem({**MODELS, "scorer": "nobody:x"}, knows_model=_known)
+
+
 @pytest.mark.parametrize(
     "names",
     [
@@ -131,3 +137,20 @@ def test_problems_are_told_for_given_fields_only() -> None:
 @pytest.mark.parametrize("key", ["", "sk_", "sk_" + "a" * 42, "sk_" + "a" * 44, "pk_" + "a" * 43, "sk_" + "é" * 43])
 def test_text_of_another_shape_is_no_api_key(key: str) -> None:
     assert not rules.is_api_key(key)
+
+
+@pytest.mark.parametrize(
+    ("roles", "said"),
+    [
+        ([Role.OWNER], "It takes an owner."),
+        ([Role.OWNER, Role.APPROVER], "It takes an owner or an approver."),
+        ([Role.OWNER, Role.APPROVER, Role.VIEWER], "It takes an owner, an approver or a viewer."),
+    ],
+)
+def test_whoever_may_not_reads_who_may(roles: list[Role], said: str) -> None:
+    refusal = rules.only_for(roles)
+    assert (refusal.code, refusal.status, refusal.message) == (
+        "forbidden_role",
+        403,
+        f"Your role does not allow this. {said}",
+    )

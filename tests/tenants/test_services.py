@@ -7,6 +7,7 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+from django.core.exceptions import ValidationError
 
 from apps.audit.enums import AuditEvent
 from apps.audit.models import AuditEntry
@@ -16,6 +17,8 @@ from apps.tenants.models import ApiKey, Deployment, Membership, Tenant, User
 from kernel.errors import NotFound, SilasError
 from kernel.llm.models import is_known
 from kernel.tenancy import ScopeError, tenant_scope
+from tests.factories.tenants import make_member
+from tests.rivals import race
 
 
 def _email() -> str:
@@ -44,6 +47,28 @@ def test_tenant_whose_owner_has_no_address_is_not_made(database: None, email: st
     with pytest.raises(SilasError):
         services.create_tenant(slug, name="Desk", owner_email=email)
     assert not Tenant.objects.filter(slug=slug).exists()
+
+
+@pytest.mark.parametrize("zone", ["", "Europe/Atlantis", "../etc/passwd", "localtime"])
+def test_tenant_in_no_time_zone_is_not_made(database: None, zone: str) -> None:
+    slug = f"t-{uuid4().hex[:9]}"
+    with pytest.raises(SilasError) as refusal:
+        services.create_tenant(slug, name="Desk", owner_email=_email(), timezone=zone)
+    assert (refusal.value.code, Tenant.objects.filter(slug=slug).exists()) == ("unknown_timezone", False)
+
+
+def test_tenant_is_not_moved_to_a_time_zone_that_does_not_exist(tenant: Any) -> None:
+    with pytest.raises(SilasError) as refusal:
+        services.change_tenant(tenant, timezone="Mars/Base")
+    tenant.refresh_from_db()
+    assert (refusal.value.code, refusal.value.status, tenant.timezone) == ("unknown_timezone", 422, "Europe/London")
+
+
+@pytest.mark.parametrize("model", [Tenant, Deployment])
+def test_form_refuses_a_time_zone_that_does_not_exist(model: Any) -> None:
+    with pytest.raises(ValidationError) as refusal:
+        model._meta.get_field("timezone").clean("Mars/Base", None)
+    assert [error.code for error in refusal.value.error_list] == ["unknown_timezone"]
 
 
 def test_member_who_has_an_account_gets_no_link(tenant: Any, stranger: Any) -> None:
@@ -75,6 +100,64 @@ def test_role_is_changed_and_written_down(tenant: Any, agent: Any) -> None:
         services.change_role(Membership.objects.get(user=agent), Role.APPROVER, actor="user:1")
     (entry,) = _entries(tenant, AuditEvent.ROLE_CHANGED)
     assert (entry.actor, entry.subject, entry.data) == ("user:1", f"user:{agent.pk}", '{"role":"approver"}')
+
+
+def _membership(tenant: Tenant, user: Any) -> Membership:
+    with tenant_scope(tenant):
+        found: Membership = Membership.objects.get(user=user)
+        return found
+
+
+def _demote(tenant: Tenant, user: Any) -> None:
+    with tenant_scope(tenant):
+        services.change_role(Membership.objects.get(user=user), Role.AGENT)
+
+
+def _remove(tenant: Tenant, user: Any) -> None:
+    with tenant_scope(tenant):
+        services.remove_member(Membership.objects.get(user=user), actor="user:1")
+
+
+@pytest.mark.parametrize("end", [_demote, _remove])
+def test_last_owner_stays_owner(tenant: Any, owner: Any, agent: Any, end: Any) -> None:
+    with pytest.raises(SilasError) as refusal:
+        end(tenant, owner)
+    assert (refusal.value.code, refusal.value.status) == ("last_owner", 409)
+    assert _membership(tenant, owner).role == Role.OWNER
+
+
+@pytest.mark.parametrize("end", [_demote, _remove])
+def test_owner_beside_one_who_cannot_log_in_is_the_last(tenant: Any, owner: Any, end: Any) -> None:
+    User.objects.filter(pk=make_member(tenant, Role.OWNER).pk).update(is_active=False)
+    with pytest.raises(SilasError, match="at least one owner"):
+        end(tenant, owner)
+
+
+@pytest.mark.parametrize("end", [_demote, _remove])
+def test_one_of_two_owners_may_go(tenant: Any, owner: Any, end: Any) -> None:
+    make_member(tenant, Role.OWNER)
+    end(tenant, owner)
+    with tenant_scope(tenant):
+        assert Membership.objects.filter(role=Role.OWNER).count() == 1
+
+
+@pytest.mark.parametrize("end", [_demote, _remove])
+def test_two_owners_who_end_each_other_at_once_leave_one(tenant: Any, owner: Any, end: Any) -> None:
+    other = make_member(tenant, Role.OWNER)
+    outcomes = race(lambda: end(tenant, other), lambda: end(tenant, owner))
+    assert sorted(getattr(one, "code", "") for one in outcomes) == ["", "last_owner"]
+
+
+def test_last_owner_elsewhere_is_not_counted_here(tenant: Any, other_tenant: Any, owner: Any) -> None:
+    make_member(other_tenant, Role.OWNER)
+    with pytest.raises(SilasError, match="at least one owner"):
+        _demote(tenant, owner)
+
+
+def test_member_who_is_removed_is_written_down(tenant: Any, owner: Any, agent: Any) -> None:
+    _remove(tenant, agent)
+    (entry,) = _entries(tenant, AuditEvent.MEMBER_REMOVED)
+    assert (entry.actor, entry.subject, entry.data) == ("user:1", f"user:{agent.pk}", '{"role":"agent"}')
 
 
 def test_role_that_stays_is_not_written_down(tenant: Any, agent: Any) -> None:

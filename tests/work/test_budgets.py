@@ -9,9 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apps.work import rules
 from apps.work.budgets import Budget, BudgetUsed
-from apps.work.enums import WorkItemStatus
 
 BUDGET = Budget()
 LIMITS = {
@@ -53,12 +51,3 @@ COUNTERS = st.builds(
 def test_merge_adds_all_six_counters(mine: BudgetUsed, child: BudgetUsed) -> None:
     merged = mine.merge(child)
     assert all(getattr(merged, name) == getattr(mine, name) + getattr(child, name) for name in type(mine).model_fields)
-
-
-@pytest.mark.parametrize("final", [WorkItemStatus.DONE, WorkItemStatus.BLOCKED, WorkItemStatus.STUCK])
-def test_finished_item_never_moves(final: WorkItemStatus) -> None:
-    assert not any(rules.may_move(final, onward) for onward in WorkItemStatus)
-
-
-def test_every_status_has_a_line_in_the_map() -> None:
-    assert set(rules.TRANSITIONS) == set(WorkItemStatus)

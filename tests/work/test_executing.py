@@ -11,20 +11,28 @@ import psycopg
 import pytest
 import time_machine
 
+from apps.approvals.services import revoke_token, rotate_key
 from apps.audit.models import AuditEntry
 from apps.bus import services as bus
+from apps.bus.deliveries import Delivery
 from apps.bus.models import QueueMessage
+from apps.gates.allowance import Allowance
 from apps.gates.schemas import GateSpec
 from apps.gates.services import save_gate
 from apps.guard import services as guard
 from apps.guard.models import GuardedRun, ToolCall
+from apps.guard.schemas import RunRef, call_digest
+from apps.guard.toolset import OfferedTool
 from apps.work import executor, jobs, queries, signals
 from apps.work.budgets import BudgetUsed
 from apps.work.enums import AttemptStatus, WorkItemStatus, WorkReason
+from apps.work.ledger import WorkToolset
 from apps.work.models import Attempt, WorkItem
 from apps.work.services.running import AttemptOutcome
+from apps.work.step_gates import StepGates, StepStopped
 from kernel.errors import SilasError
 from kernel.tenancy import tenant_scope
+from tests.factories.bus import let_leases_run_out
 from tests.factories.work import CAP, NOTE, Desk, make_desk, note, plan
 from tests.rivals import race
 
@@ -36,7 +44,7 @@ STEALS = NOTE.replace('"key": row["key"]', '"key": "H-2"')
 
 
 def work(desk: Desk) -> None:
-    asyncio.run(executor.drain(desk.tenant.pk, consumer="test"))
+    desk.work()
 
 
 def run(desk: Desk, user: Any, value: float = 50) -> WorkItem:
@@ -203,13 +211,10 @@ def test_delivery_that_fails_by_our_own_fault_is_given_back(
     work(desk)
     with tenant_scope(tenant):
         message = QueueMessage.objects.get(task_id=item.pk)
-    assert (message.state, message.attempts, message.reason, desk.order().revision) == ("queued", 1, "SilasError", 1)
+    assert (message.state, message.attempts, message.reason, desk.order().revision) == ("queued", 1, "skill_damaged", 1)
 
 
-def test_worker_that_lost_its_lease_writes_nothing_more(
-    tenant: Any, tmp_path: Path, approver: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(executor, "_HEARTBEAT_SECONDS", 0.1)
+def test_worker_that_lost_its_lease_writes_nothing_more(tenant: Any, tmp_path: Path, approver: Any) -> None:
     desk = make_desk(tenant, tmp_path, script="import time\ntime.sleep(3)\n" + NOTE)
     item = desk.approved(approver)
 
@@ -221,7 +226,7 @@ def test_worker_that_lost_its_lease_writes_nothing_more(
                     return
             time.sleep(0.05)
 
-    race(lambda: work(desk), steal)
+    race(lambda: desk.work(lease_seconds=0.3), steal)
     assert (desk.item(item.pk).status, attempts_of(desk, item)) == (WorkItemStatus.RUNNING, [AttemptStatus.RUNNING])
 
 
@@ -268,9 +273,12 @@ def test_attempt_whose_worker_died_before_any_call_is_followed_by_a_good_one(des
 def test_item_that_a_person_halts_is_blocked(desk: Desk, approver: Any) -> None:
     item = desk.approved(approver)
     with tenant_scope(desk.tenant):
-        run_ = guard.open_run("work", item.pk, deployment_id=None, phase="execution")
-        guard.halt(run_.pk)
-        WorkItem.objects.filter(pk=item.pk).update(run_id=run_.pk)
+        lease = bus.lease("executor", consumer="lost", seconds=60)
+        assert lease is not None
+        job = jobs.next_job(Delivery(desk.tenant.pk, lease, "test"))
+        assert job is not None
+        guard.halt(job.run.run_id)
+    let_leases_run_out(desk.tenant)
     work(desk)
     assert (desk.item(item.pk).reason, desk.order().revision) == (WorkReason.HALTED, 1)
 
@@ -292,6 +300,35 @@ def test_gate_after_the_step_stops_the_item(desk: Desk, approver: Any) -> None:
     with tenant_scope(desk.tenant):
         noted = AuditEntry.objects.filter(event="gate_blocked", subject=f"work:{item.pk}").count()
     assert (desk.item(item.pk).reason, desk.item(item.pk).last_error, noted) == (WorkReason.GATE, "gate told", 1)
+
+
+@pytest.mark.parametrize(
+    ("first", "revision"), [({"allowed_values": ["something else"]}, 2), ({"allowed_values": ["noted"]}, 3)]
+)
+def test_gate_after_a_step_stops_before_the_next_one(
+    desk: Desk, approver: Any, first: dict[str, Any], revision: int
+) -> None:
+    """Two calls are planned; what the first returned decides whether the second is made."""
+    proposal = desk.propose(note(50), note(60))
+    assert proposal.work_item_id is not None
+    desk.decide(desk.item(proposal.work_item_id), approver)
+    with tenant_scope(desk.tenant):
+        step = GateSpec(name="told", on="after_step", after_step=1, extract="say", **first)
+        save_gate(step, deployment_id=desk.deployment.pk)
+    work(desk)
+    assert desk.order().revision == revision
+
+
+def test_step_that_was_done_before_a_loss_still_passes_its_gate(desk: Desk, approver: Any) -> None:
+    step = GateSpec(name="told", on="after_step", after_step=1, extract="say", allowed_values=["something else"])
+    item = desk.approved(approver)
+    with tenant_scope(desk.tenant):
+        save_gate(step, deployment_id=desk.deployment.pk)
+    toolset = WorkToolset(RunRef(desk.tenant.pk, item.pk), (OfferedTool("act", "", {}),), frozenset({"act"}), (step,))
+    toolset.steps = StepGates((step,))
+    toolset.ledger.settled = {call_digest("act", {}): {"say": "noted"}}
+    with pytest.raises(StepStopped):
+        asyncio.run(toolset.call_tool("act", {}, None, None))  # type: ignore[arg-type]  # unused
 
 
 @pytest.mark.parametrize(
@@ -325,10 +362,10 @@ def test_next_steps_that_no_answer_could_hold_are_not_told(desk: Desk, approver:
         save_gate(gate, deployment_id=desk.deployment.pk)
         lease = bus.lease("executor", consumer="test", seconds=60)
         assert lease is not None
-        job = jobs.next_job(lease)
+        job = jobs.next_job(Delivery(desk.tenant.pk, lease, "test"))
     assert job is not None and item.pk == job.attempt.work_item_id
     outcome = AttemptOutcome("", BudgetUsed(), next_steps=("Pay with 4111 1111 1111 1111",))
-    assert executor._fit_to_tell(job, outcome).next_steps == ()
+    assert executor._fit_to_tell(job, outcome, Allowance).next_steps == ()
 
 
 def test_budget_that_is_used_up_is_not_touched_again(desk: Desk, approver: Any) -> None:
@@ -359,3 +396,32 @@ def test_message_that_is_dead_ends_the_item(desk: Desk, approver: Any) -> None:
 def test_model_run_is_charged_to_the_item(desk: Desk, approver: Any) -> None:
     item = run(desk, approver)
     assert (item.used.attempts, item.used.executor_runs, item.used.cost_usd) == (1, 1, 0)
+
+
+def test_item_whose_approval_was_taken_back_before_it_ran_is_blocked(desk: Desk, approver: Any) -> None:
+    item = desk.approved(approver)
+    with tenant_scope(desk.tenant):
+        revoke_token(item.approval_token, user=approver, reason="The customer called again.")
+    work(desk)
+    ended = desk.item(item.pk)
+    assert (ended.status, ended.reason, ended.last_error) == (
+        WorkItemStatus.BLOCKED,
+        WorkReason.NOT_APPROVED,
+        "token_revoked",
+    )
+
+
+def test_item_whose_approver_s_key_is_void_is_blocked(desk: Desk, approver: Any) -> None:
+    item = desk.approved(approver)
+    with tenant_scope(desk.tenant):
+        rotate_key(approver, actor="test", compromised=True)
+    work(desk)
+    assert desk.item(item.pk).last_error == "key_revoked"
+
+
+def test_item_of_a_replaced_key_is_done(desk: Desk, approver: Any) -> None:
+    item = desk.approved(approver)
+    with tenant_scope(desk.tenant):
+        rotate_key(approver, actor="test")
+    work(desk)
+    assert desk.item(item.pk).status == WorkItemStatus.DONE

@@ -5,7 +5,6 @@ The worker is a real process running the real task; what it did is counted by th
 
 from __future__ import annotations
 
-import asyncio
 import os
 import signal
 import subprocess
@@ -21,7 +20,6 @@ import pytest
 from apps.bus.models import QueueMessage
 from apps.bus.services import sweep
 from apps.guard.models import ToolCall
-from apps.work import executor
 from apps.work.enums import AttemptStatus, WorkItemStatus, WorkReason
 from apps.work.models import Attempt, WorkItem
 from kernel.tenancy import tenant_scope
@@ -30,7 +28,11 @@ from tests.factories.skills import save_record
 from tests.factories.work import NOTE, NOTED, Desk, make_desk
 from tests.rivals import race
 
-WORKER = "import django, sys; django.setup(); from apps.work.tasks import execute; execute(sys.argv[1])"
+WORKER = """
+import django, sys, uuid; django.setup()
+from tests.factories.work import Hands
+Hands(uuid.UUID(sys.argv[1])).work(consumer="lost")
+"""
 SLOW = "import time\ntime.sleep(60)\n"
 
 
@@ -61,7 +63,7 @@ def deliver_again(desk: Desk) -> None:
     let_leases_run_out(desk.tenant)
     with tenant_scope(desk.tenant):
         sweep()
-    asyncio.run(executor.drain(desk.tenant.pk, consumer="second"))
+    desk.work(consumer="second")
 
 
 def outcome(desk: Desk, item: WorkItem) -> tuple[str, str, int]:
@@ -128,11 +130,11 @@ def test_message_of_a_lost_worker_is_not_delivered_while_its_lease_stands(
     desk = make_desk(tenant, tmp_path, script=SLOW + NOTE, timeout=90)
     item = desk.approved(approver)
     kill_when(desk, admitted)
-    asyncio.run(executor.drain(desk.tenant.pk, consumer="second"))
+    desk.work(consumer="second")
     assert outcome(desk, item) == (WorkItemStatus.RUNNING, "", 0)
 
 
-def _while_it_acts(desk: Desk, happens: Callable[[], None]) -> None:
+def _while_it_acts(desk: Desk, happens: Callable[[], None], lease_seconds: float = 120.0) -> None:
     """Carry the item out in this process; `happens` once its script runs."""
 
     def rival() -> None:
@@ -141,7 +143,7 @@ def _while_it_acts(desk: Desk, happens: Callable[[], None]) -> None:
             time.sleep(0.02)
         happens()
 
-    for answer in race(lambda: asyncio.run(executor.drain(desk.tenant.pk, consumer="first")), rival):
+    for answer in race(lambda: desk.work(consumer="first", lease_seconds=lease_seconds), rival):
         assert answer is None, answer
 
 
@@ -160,9 +162,8 @@ def test_item_goes_on_when_the_database_dropped_its_connections_meanwhile(
 
 
 def test_lease_is_renewed_again_after_a_renewal_that_failed(
-    tenant: Any, tmp_path: Path, approver: Any, superuser_dsn: str, monkeypatch: pytest.MonkeyPatch
+    tenant: Any, tmp_path: Path, approver: Any, superuser_dsn: str
 ) -> None:
-    monkeypatch.setattr(executor, "_HEARTBEAT_SECONDS", 0.2)
     desk = make_desk(tenant, tmp_path, script="import time\ntime.sleep(3)\n" + NOTE)
     desk.approved(approver)
     ends = []
@@ -182,7 +183,7 @@ def test_lease_is_renewed_again_after_a_renewal_that_failed(
         time.sleep(0.8)
         until()
 
-    _while_it_acts(desk, refuse_for_a_while)
+    _while_it_acts(desk, refuse_for_a_while, lease_seconds=0.6)
     assert ends[0] < ends[1]
 
 

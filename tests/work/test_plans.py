@@ -45,6 +45,15 @@ def refusal(markdown: str) -> SilasError:
         (plan(FRONT + "\nbudget: &b {max_tokens: 1}\nskills: *b"), "plan_front_matter_invalid"),
         (plan(FRONT + "\nrun: !!python/object/apply:os.system ['true']"), "plan_front_matter_invalid"),
         (plan(FRONT + f"\nbudget: {{max_tokens: {'9' * 5000}}}"), "plan_front_matter_invalid"),
+        (plan(FRONT + "\nbudget: &b {max_tokens: 1}"), "plan_front_matter_invalid"),
+        (plan(FRONT + "\nskills: !!set {a, b}"), "plan_front_matter_invalid"),
+        (plan(FRONT + "\ndomain: !!binary aGVsbG8="), "plan_front_matter_invalid"),
+        (plan(FRONT + "\n? {a: 1}\n: 2"), "plan_front_matter_invalid"),
+        (plan(FRONT + "\nskills: " + "[" * 9000), "plan_front_matter_invalid"),
+        (plan(FRONT + "\ndomain: " + "x" * 20_000), "plan_too_long"),
+        (plan(FRONT + "\nbudgets: {max_tokens: 1}"), "plan_field_unknown"),
+        (plan(FRONT + "\nlane: stream"), "plan_field_unknown"),
+        (plan(FRONT + "\nbudget: {max_token: 1}"), "plan_field_invalid"),
         (plan("type: task\ntitle: T"), "plan_field_missing"),
         (plan("id: task-1\ntype: task\ntitle:"), "plan_field_missing"),
         (plan("id: t\ntype: system\ntitle: T"), "plan_field_invalid"),
@@ -64,7 +73,34 @@ def test_parse_of_broken_plan_is_refused(markdown: str, code: str) -> None:
 
 
 def test_parse_of_invalid_field_names_the_field() -> None:
-    assert refusal(plan(FRONT + "\nbudget: {max_attempts: none}")).extra == {"field": "budget.max_attempts"}
+    assert refusal(plan(FRONT + "\nbudget: {max_attempts: none}")).extra == {"field": "budget.max_attempts", "line": 5}
+
+
+@pytest.mark.parametrize(
+    ("markdown", "line"),
+    [
+        ("no front matter", 1),
+        (plan(FRONT + "\nskills: [a\ndomain: b"), 6),
+        (plan(FRONT + "\ndomain: a\ntitle: again"), 6),
+        (plan(FRONT + "\nskills:\n  - a\n  - *b"), 7),
+        (plan(FRONT + "\nskills: [a]\nsurprise: 1"), 6),
+        (plan(FRONT + "\nbudget:\n  max_tokens: 1\n  max_cost_usd: 0"), 7),
+        (plan(FRONT + "\nverify:\n  name: a\n  run: b"), 6),
+        (plan(FRONT + "\nverify:\n  - {name: a, run: x, expect: {exit_code: 0}}\n  - {name: b, run: x}"), 7),
+        (plan("id: a\ntype: tusk\ntitle: T"), 3),
+        (plan("id: a\ntype: task"), 2),
+    ],
+)
+def test_parse_of_broken_plan_names_the_line(markdown: str, line: int) -> None:
+    refused = refusal(markdown)
+    assert (refused.extra["line"], refused.message[: len(f"Line {line}:")]) == (line, f"Line {line}:")
+
+
+def test_parse_of_billion_laughs_is_refused_at_the_first_anchor() -> None:
+    laughs = "a: &a [x]\n" + "\n".join(
+        f"{chr(97 + n)}: &{chr(97 + n)} [*{chr(96 + n)}, *{chr(96 + n)}]" for n in range(1, 20)
+    )
+    assert refusal(plan(laughs)).message == "Line 2: the front matter is not plain YAML: anchors and tags are not read."
 
 
 @given(st.text(max_size=200))
@@ -105,9 +141,13 @@ def test_parse_with_windows_line_ends_is_read() -> None:
     assert plans.parse(plan().replace("\n", "\r\n")).plan_hash == vectors.V1
 
 
-@pytest.mark.parametrize("claim", ["needs_approval: false", "approval_token: abc", "status: done", "surprise: 1"])
+@pytest.mark.parametrize("claim", ["needs_approval: false", "approval_token: abc", "status: done"])
 def test_parse_of_runtime_claim_is_ignored(claim: str) -> None:
     assert plans.parse(plan(f"{FRONT}\n{claim}")).plan_hash == vectors.V1
+
+
+def test_lenient_parse_ignores_what_a_model_made_up() -> None:
+    assert plans.parse(plan(f"{FRONT}\nsurprise: 1"), lenient=True).plan_hash == vectors.V1
 
 
 @pytest.mark.parametrize("word", ["yes", "on", "off", "12:30:00", "2026-02-01", "0o17", "007"])

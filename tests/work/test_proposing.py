@@ -12,6 +12,7 @@ from apps.approvals.enums import ApprovalVerdict, CardStatus
 from apps.approvals.models import Card, TokenUse
 from apps.audit.models import AuditEntry
 from apps.bus.models import QueueMessage
+from apps.gates.allowance import Patience
 from apps.gates.schemas import GateSpec
 from apps.work import queries, rules, services, signals
 from apps.work.enums import WorkItemStatus, WorkReason
@@ -20,6 +21,7 @@ from kernel.clock import now
 from kernel.errors import SilasError
 from kernel.llm.calls import PlannedCall
 from kernel.tenancy import tenant_scope
+from kernel.tenancy.scope import current_scope
 from tests.factories.sessions import make_session
 from tests.factories.work import GOAL, Desk, note, plan
 from tests.rivals import race
@@ -84,6 +86,20 @@ def test_propose_of_a_title_that_no_answer_could_hold_is_refused(desk: Desk, con
     """The order's number stands in the title, and the model may write there what it likes."""
     gate = GateSpec(name="out", on="every_agent_response", type="regex", config=config)
     assert desk.propose(note(order="4111 1111"), gates=(gate,)).code == "gate_blocked"
+
+
+def test_gates_of_one_transaction_have_one_time_together(desk: Desk) -> None:
+    """Rows are held meanwhile: whatever was proposed before has used it up, and late is a no."""
+    with tenant_scope(desk.tenant):
+        assert desk.propose(note()).outcome == "card"
+        current_scope().counted[Patience] = Patience(0)
+        assert desk.propose(note(51)).code == "gate_blocked"
+
+
+def test_gates_of_another_transaction_begin_with_all_of_it(desk: Desk) -> None:
+    with tenant_scope(desk.tenant):
+        current_scope().counted[Patience] = Patience(0)
+    assert desk.propose(note()).outcome == "card"
 
 
 def test_propose_without_a_goal_is_refused(desk: Desk) -> None:
@@ -255,7 +271,8 @@ def test_any_other_verdict_runs_nothing(desk: Desk, approver: Any, verdict: Appr
     item = desk.waiting()
     desk.decide(item, approver, verdict)
     ended = desk.item(item.pk)
-    assert (ended.status, ended.reason, owed(desk)) == (WorkItemStatus.BLOCKED, WorkReason.DECLINED, [])
+    reason = WorkReason.DECLINED if verdict == ApprovalVerdict.DECLINED else WorkReason.LEFT_OUT
+    assert (ended.status, ended.reason, owed(desk)) == (WorkItemStatus.BLOCKED, reason, [])
 
 
 def test_approval_of_a_plan_changed_meanwhile_runs_nothing(desk: Desk, approver: Any) -> None:
@@ -309,7 +326,8 @@ def test_small_call_after_one_that_came_to_nothing_runs_at_once(desk: Desk, owne
     desk.allow_standing(owner)
     first = desk.propose(note(25))
     with tenant_scope(desk.tenant):
-        WorkItem.objects.filter(pk=first.work_item_id).update(status=WorkItemStatus.FAILED)
+        for status in (WorkItemStatus.RUNNING, WorkItemStatus.FAILED):
+            WorkItem.objects.filter(pk=first.work_item_id).update(status=status)
     assert desk.propose(note(24)).outcome == "dispatched"
 
 
@@ -359,6 +377,8 @@ def test_standing_approval_of_an_edited_goal_opens_a_card(desk: Desk, owner: Any
 
 # --- goals
 
+BACKWARDS = '{name: cap, "on": on_tool_call, type: numeric_range, extract: note, auto_approve: {min: 9, max: 1}}'
+
 
 @pytest.mark.parametrize(
     ("change", "code"),
@@ -367,6 +387,7 @@ def test_standing_approval_of_an_edited_goal_opens_a_card(desk: Desk, owner: Any
         (("schedule: always_on", "agent: ephemeral"), ""),
         (('"order":"$order"', '"order":"for $order"'), "bad_template"),
         (("skills: [test-desk]", "skills: [nowhere]"), "skill_missing"),
+        (("escalation:", f"gates: [{BACKWARDS}]\nescalation:"), "gate_invalid"),
     ],
 )
 def test_adopt_goal_is_strict(desk: Desk, change: tuple[str, str], code: str) -> None:

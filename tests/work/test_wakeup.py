@@ -6,15 +6,21 @@ import os
 import subprocess
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from apps.bus.services import sweep
-from apps.work.enums import WorkItemStatus
+from apps.bus.tasks import sweep
+from apps.bus.wakeup import poke
+from apps.sessions.models import ChatSession
+from apps.work.enums import WorkItemStatus, WorkReason
+from apps.work.execution_models import Course
+from apps.work.models import WorkItem
 from kernel.tenancy import tenant_scope
 from silas_platform.celery import app
-from tests.factories.work import Desk
+from silas_platform.up.environment import for_program
+from tests.factories.work import Desk, make_desk
 
 
 def waiting_pokes() -> int:
@@ -37,8 +43,7 @@ def test_approval_pokes_a_worker_after_its_commit(no_pokes: None, desk: Desk, ap
 def test_sweep_pokes_again_for_what_waits(no_pokes: None, desk: Desk, approver: Any) -> None:
     desk.approved(approver)
     app.control.purge()
-    with tenant_scope(desk.tenant):
-        sweep()
+    sweep()
     assert waiting_pokes() == 1
 
 
@@ -52,15 +57,36 @@ def test_approval_stands_when_the_broker_is_gone(
     assert (desk.item(item.pk).approval_token is not None, waiting_pokes()) == (True, 0)
 
 
-def test_celery_worker_carries_out_what_was_approved(no_pokes: None, desk: Desk, approver: Any) -> None:
-    item = desk.approved(approver)
+def worker_until(desk: Desk, item: WorkItem, status: WorkItemStatus) -> None:
+    """A real worker, in its own role of the database, until the item has come to this status. Beat would sweep; here
+    the test pokes."""
     argv = [sys.executable, "-m", "celery", "-A", "silas_platform", "worker", "--pool", "solo", "--loglevel", "ERROR"]
-    worker = subprocess.Popen(argv, env=os.environ)
+    worker = subprocess.Popen(argv, env=for_program(os.environ, "worker"))
     try:
-        deadline = time.monotonic() + 60
-        while desk.item(item.pk).status != WorkItemStatus.DONE and time.monotonic() < deadline:
-            time.sleep(0.2)
+        deadline = time.monotonic() + 90
+        while desk.item(item.pk).status != status and time.monotonic() < deadline:
+            time.sleep(0.5)
+            poke()
     finally:
         worker.terminate()
-        worker.wait(20)
+        worker.wait(60)
+
+
+def test_celery_worker_carries_out_what_was_approved(no_pokes: None, desk: Desk, approver: Any) -> None:
+    item = desk.approved(approver)
+    worker_until(desk, item, WorkItemStatus.DONE)
     assert (desk.item(item.pk).status, desk.order().data["note"]) == (WorkItemStatus.DONE, 50)
+
+
+def test_celery_worker_climbs_every_rung_to_a_person(
+    no_pokes: None, tenant: Any, tmp_path: Path, approver: Any
+) -> None:
+    """Advice twice, no other plan, a person: with no more rights than a worker has."""
+    desk = make_desk(tenant, tmp_path, check="print('never')")
+    item = desk.approved(approver)
+    worker_until(desk, item, WorkItemStatus.STUCK)
+    with tenant_scope(tenant):
+        wanted = ChatSession.objects.get(pk=item.session_id).wanted_person_at
+        calls = Course.objects.get(work_item=item).used.planner_calls
+    found = (desk.item(item.pk).status, desk.item(item.pk).reason, calls, wanted is not None)
+    assert found == (WorkItemStatus.STUCK, WorkReason.VERIFICATION, 3, True)

@@ -20,9 +20,10 @@ from apps.audit.checkpoints import write_checkpoint
 from apps.audit.models import AuditEntry
 from apps.audit.queries import Chain, ChainView, entry_at, head_of, newest_checkpoint, newest_entries, read_chain
 from apps.audit.rules import Finding, inspect
+from apps.console.groups import GROUPS, HIGHLIGHTS
 from apps.console.members import StaffRequest, staff_view
 from apps.console.names import address_of, data_of, names_of
-from apps.console.narrative import GROUPS, HIGHLIGHTS, Names, Story, tell
+from apps.console.narrative import Names, Story, tell
 from apps.console.views.pages import page
 from apps.tenants.enums import Role
 from kernel.errors import NotFound
@@ -62,7 +63,7 @@ def activity(request: StaffRequest) -> HttpResponseBase:
         filters=FILTERS,
         show=wanted,
         before=before,
-        days=list(_by_day(_told(shown), brief=wanted == "highlights")),
+        days=list(_by_day(_told(request, shown), brief=wanted == "highlights")),
         older=shown[-1].seq if more else None,
         head=head_of(chain),
         signed=newest_checkpoint(chain),
@@ -76,7 +77,7 @@ def entry(request: StaffRequest, seq: int) -> HttpResponseBase:
     found = entry_at(request.member.tenant.pk, seq)
     if found is None:
         raise NotFound("entry")
-    (told,) = _told([found])
+    (told,) = _told(request, [found])
     return page(request, "console/entry.html", at="activity", told=told, data=data_of(found))
 
 
@@ -124,9 +125,9 @@ def _before(request: StaffRequest) -> int | None:
     return int(given) if given.isdecimal() and len(given) < 18 else None
 
 
-def _told(entries: list[AuditEntry]) -> list[Told]:
-    names = names_of(entries)
-    return [Told(one, _story(one, names), address_of(one.subject)) for one in entries]
+def _told(request: StaffRequest, entries: list[AuditEntry]) -> list[Told]:
+    names, owner = names_of(entries), request.member.may_administer
+    return [Told(one, _story(one, names), address_of(one.subject, owner=owner)) for one in entries]
 
 
 def _story(one: AuditEntry, names: Names) -> Story:

@@ -14,7 +14,7 @@ from apps.approvals.queries import open_cards
 from apps.console.lines import lines_of
 from apps.console.members import ANSWERING_ROLES, StaffRequest, staff_view
 from apps.console.views.pages import page
-from apps.sessions import handoff, queries
+from apps.sessions import forgetting, handoff, queries, summaries
 from apps.sessions.models import ChatSession
 from apps.work.queries import work_items
 from kernel.clock import now
@@ -50,6 +50,13 @@ def reply(request: StaffRequest, session_id: UUID) -> HttpResponseBase:
     return _after(request, session_id)
 
 
+@require_POST
+@staff_view(*ANSWERING_ROLES)
+def forget(request: StaffRequest, session_id: UUID) -> HttpResponseBase:
+    forgetting.forget_visitor(session_id, request.member.user)
+    return _after(request, session_id)
+
+
 def _after(request: StaffRequest, session_id: UUID) -> HttpResponseBase:
     """Go to the conversation anew: entries are written at commit, so they cannot be shown from inside this scope."""
     return redirect(f"{reverse('console-conversation', args=[session_id])}?tab={_tab(request)}")
@@ -75,11 +82,14 @@ def _inbox(request: StaffRequest, opened: ChatSession | None) -> HttpResponseBas
 
 def _thread(request: StaffRequest, opened: ChatSession) -> dict[str, Any]:
     level_holds = opened.level_expires_at is None or opened.level_expires_at > now()
+    entries = queries.thread(opened.pk)
     return {
-        "lines": lines_of(opened, queries.thread(opened.pk)),
+        "lines": lines_of(opened, entries),
+        "summary": summaries.hand_over(opened, entries),
         "is_mine": opened.owner_user_id == request.member.user.pk,
         "level": opened.level if level_holds else "public",
         "level_until": opened.level_expires_at if level_holds else None,
         "cards": [card for card in open_cards() if card.session_id == opened.pk],
+        "remembered": forgetting.remembered(opened),
         "work": work_items(session_id=opened.pk)[:SHOWN_WORK],
     }

@@ -25,9 +25,10 @@ from django.views.decorators.http import require_http_methods, require_POST
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.console import throttle
-from apps.console.members import TENANT_IN_SESSION, StaffRequest, staff_view
+from apps.console.members import StaffRequest, staff_view
 from apps.tenants.models import User
 from apps.tenants.queries import memberships_of
+from apps.tenants.rules import TENANT_IN_SESSION
 from apps.tenants.services import set_first_password
 from kernel.errors import NotFound
 from kernel.tenancy import tenant_scope

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from typing import Any
+from uuid import uuid4
 
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
+from django.utils import timezone
 from django.utils.cache import patch_cache_control
 from django.views.decorators.http import require_safe
 
 from apps.approvals.queries import open_count
 from apps.audit.queries import head_of
+from apps.autonomy.services.notices import unread_count
 from apps.console.members import StaffRequest, staff_view
+from apps.guard.spending import highest_alert
 from apps.sessions.queries import unassigned_count
 
 
@@ -30,7 +34,8 @@ def rail(request: StaffRequest) -> HttpResponseBase:
 
 
 def page(request: StaffRequest, template: str, *, at: str, status: int = 200, **shown: Any) -> TemplateResponse:
-    """The page `template` with the rail standing `at`; for HTMX without the frame around it."""
+    """The page `template` with the rail standing `at`; for HTMX without the frame around it. `once` tells what is sent
+    from this page from the same sent again."""
     part = bool(request.htmx) and not request.htmx.history_restore_request
     shared = {
         "at": at,
@@ -39,6 +44,9 @@ def page(request: StaffRequest, template: str, *, at: str, status: int = 200, **
         "seen": head_of(request.member.tenant.pk).seq,
         "waiting": open_count(),
         "wanted": unassigned_count(),
+        "money": highest_alert(timezone.localdate()) if request.member.may_decide else 0,
+        "unread": unread_count(request.member.user),
+        "once": uuid4(),
     }
     response = TemplateResponse(request, template, {**shared, **shown}, status=status)
     patch_cache_control(response, private=True, no_store=True)

@@ -1,11 +1,13 @@
-"""What waits for a decision, and what was decided? One active card, the rest as a stack (spec 0.5.1 to 0.5.3).
+"""What waits for a decision, and what was decided? One active card, the rest as a stack (spec 0.5.1 to 0.5.4).
 
 The gesture a card needs follows from its risk: a tap; a tap and a confirming chip; a slide. It shows that somebody
-meant it and is no authorisation: that is the approval token's, and the role's.
+meant it and is no authorisation: that is the approval token's, and the role's. A press that comes too late rolls back
+and is shown what became of the card.
 """
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
@@ -13,16 +15,23 @@ from django.http import HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
 from django.urls import reverse
+from django.utils import timezone
 from django.views.decorators.http import require_POST, require_safe
 
-from apps.approvals import queries
-from apps.approvals.enums import ApprovalVerdict, CardStatus, Risk
-from apps.approvals.models import Card
-from apps.approvals.services import decide_card
+from apps.approvals import kinds, metrics, queries
+from apps.approvals import services as approvals
+from apps.approvals.enums import CardStatus, Standing
+from apps.approvals.models import ApprovalToken, Card, Decision
+from apps.approvals.risk import Friction
+from apps.approvals.schemas import Refused
+from apps.console import faces, watching
 from apps.console.members import DECIDING_ROLES, StaffRequest, staff_view
 from apps.console.views.pages import page
 from apps.sessions.models import ChatSession
+from apps.work.enums import WorkItemType
 from apps.work.models import WorkItem
+from apps.work.rules import FINAL
+from apps.work.services import is_editable
 from kernel.clock import now
 from kernel.errors import SilasError
 
@@ -35,112 +44,174 @@ MANY = 6
 @staff_view()
 def review(request: StaffRequest, card_id: UUID | None = None) -> HttpResponseBase:
     """The card with this id, settled or not, or the one that has waited longest."""
-    return _review(request, queries.card(card_id) if card_id else None)
+    return show(request, queries.card(card_id) if card_id else None)
 
 
 @require_safe
 @staff_view()
 def queue_news(request: StaffRequest) -> HttpResponseBase:
     """For somebody who looks at an empty queue: nothing until there is a card."""
-    return _review(request, None) if queries.open_count() else HttpResponse(status=204)
+    return show(request, None) if queries.open_count() else HttpResponse(status=204)
 
 
 @require_safe
 @staff_view()
 def card_news(request: StaffRequest, card_id: UUID) -> HttpResponseBase:
-    """What became of a card that somebody is looking at: nothing new while it is open, so that it does not jump."""
+    """What became of a card that somebody is looking at: while it is open only the queue and its company, so that it
+    does not jump."""
     card = queries.card(card_id)
-    if not _is_open(card):
-        return _review(request, card)
-    response = page(request, "console/_news.html", at="review", **_queue(card))
+    if not card.is_open:
+        return show(request, card)
+    news = {**_queue(card), **_company(request, card), "card": card}
+    response = page(request, "console/_news.html", at="review", **news)
     response["HX-Retarget"] = response["HX-Reselect"] = "#stack"
     return response
 
 
+def settled(request: StaffRequest, refusal: SilasError | Refused, card_id: UUID, **_: Any) -> HttpResponseBase:
+    """The card as it is now, for a press that was refused; nothing of the press is left."""
+    return show(request, queries.card(card_id), refusal=refusal, status=409)
+
+
 @require_POST
-@staff_view(*DECIDING_ROLES)
+@staff_view(*DECIDING_ROLES, on_conflict=settled)
 def decide(request: StaffRequest, card_id: UUID) -> HttpResponseBase:
-    card = queries.card(card_id)
-    verdict = _verdict(request)
-    if verdict == ApprovalVerdict.APPROVED and _is_open(card) and (wanted := _missing_gesture(request, card)):
-        return _review(request, card, confirming=wanted)
-    try:
-        decide_card(card_id, user=request.member.user, verdict=verdict)
-    except SilasError as refusal:
-        if refusal.status != 409:
-            raise
-        return _review(request, queries.card(card_id), refusal=refusal, status=409)
+    card, choice = queries.card(card_id), request.POST.get("choice", "")
+    kinds.choice_of(card.kind, card.payload, choice)
+    if card.is_open and (wanted := _missing_gesture(request, card, choice)):
+        return show(request, card, confirming=wanted, pressed=choice)
+    words = approvals.Words(
+        freetext=request.POST.get("freetext", ""),
+        selected=request.POST.getlist("selected"),
+        text=request.POST.get("text", ""),
+    )
+    step_up = request.POST.get("step_up", "")
+    outcome = approvals.answer_card(card_id, user=request.member.user, choice=choice, words=words, step_up=step_up)
+    if isinstance(outcome, Refused):
+        return settled(request, outcome, card_id)
+    return _after(request, card, outcome)
+
+
+def _after(request: StaffRequest, card: Card, outcome: Decision | Card | None) -> HttpResponseBase:
+    """On to the next card; to the one that was asked for anew; or stay, while somebody else has to say yes too."""
+    now_asked = outcome.pk if isinstance(outcome, Card) else card.pk
     if not request.htmx:
-        return redirect("console-card", card_id)
-    return _review(request, None, decided=queries.card(card_id))
+        return redirect("console-card", now_asked)
+    if isinstance(outcome, Card):
+        return show(request, queries.card(now_asked), anew=card)
+    if outcome is None:
+        return show(request, queries.card(card.pk))
+    return show(request, None, decided=queries.card(card.pk))
 
 
-def _verdict(request: StaffRequest) -> ApprovalVerdict:
-    said = request.POST.get("verdict", "")
-    if said not in (ApprovalVerdict.APPROVED, ApprovalVerdict.DECLINED):
-        raise SilasError("invalid_verdict", "A card is approved or declined.")
-    return ApprovalVerdict(said)
-
-
-def _missing_gesture(request: StaffRequest, card: Card) -> str:
+def _missing_gesture(request: StaffRequest, card: Card, choice: str) -> str:
     """`chip` or `slide` while the gesture of the card's rung has not been made, else nothing (spec 0.5.2)."""
-    if card.risk == Risk.MEDIUM and request.POST.get("confirmed") != "chip":
+    gesture = faces.gesture(card, next(each for each in faces.buttons_of(card) if each.value == choice))
+    if gesture is Friction.CONFIRM and request.POST.get("confirmed") != choice:
         return "chip"
-    if card.risk in (Risk.HIGH, Risk.IRREVERSIBLE) and request.POST.get("slid") != SLID:
+    if gesture is Friction.SLIDE and request.POST.get("slid") != SLID:
         return "slide"
     return ""
 
 
-def _review(request: StaffRequest, card: Card | None, *, status: int = 200, **shown: Any) -> HttpResponseBase:
+def show(request: StaffRequest, card: Card | None, *, status: int = 200, **shown: Any) -> HttpResponseBase:
+    """The review page with `card` before the person, or the next that waits."""
     queue = _queue(card)
     active = card or queue["next_card"]
-    response = page(
-        request,
-        "console/review.html",
-        at="review",
-        status=status,
-        card=active,
-        is_open=active is not None and _is_open(active),
-        is_late=active is not None and active.status == CardStatus.OPEN and not _is_open(active),
-        conversation=_conversation(active),
-        work=_work(active),
-        **{**queue, "stack": [one for one in queue["stack"] if active is None or one.pk != active.pk]},
-        **shown,
-    )
+    stack = [one for one in queue["stack"] if active is None or one.pk != active.pk]
+    about = _about(request, active) if active else {}
+    whole = {**queue, **about, "card": active, "stack": stack, **_pace(request), **shown}
+    response = page(request, "console/review.html", at="review", status=status, **whole)
     response["HX-Replace-Url"] = reverse("console-card", args=[active.pk]) if active else reverse("console-review")
     if status >= 400:
         response["X-Console-Refusal"] = "settled"
     return response
 
 
+def _about(request: StaffRequest, card: Card) -> dict[str, Any]:
+    may = card.is_open and request.member.may_decide
+    if may:
+        approvals.see_card(card, request.member.user)
+    return {
+        "is_open": card.is_open,
+        "kind": kinds.kind_of(card.kind),
+        "body": f"console/cards/{card.kind}.html",
+        "buttons": faces.buttons_of(card),
+        "editable": may and is_editable(card),
+        "conversation": _conversation(card),
+        "work": _work(card),
+        **_yes(request, card),
+        "successor": queries.successor_of(card),
+        **_company(request, card),
+    }
+
+
+def _company(request: StaffRequest, card: Card) -> dict[str, Any]:
+    """Who else is here: who looks at it, who sees to it, who said yes already."""
+    if not card.is_open:
+        return {}
+    me, people = request.member.user, queries.members()
+    yeses = queries.yeses(card)
+    deciders, asked = approvals.deciders_of(card), queries.asked_of(card, me)
+    return {
+        "lookers": [user for user in watching.lookers(card.tenant_id, card.pk, people) if user != me],
+        "others": [user for user in deciders if user not in (me, card.assignee)],
+        "yeses": yeses,
+        "step_up": request.member.may_decide and asked.step_up,
+        "missing": asked.missing,
+        "i_said_yes": me in yeses,
+        "i_may_say_yes": me in deciders,
+    }
+
+
+def _pace(request: StaffRequest) -> dict[str, Any]:
+    """The day's pace, and whether this person's looks like habit: cues, which hold nobody up (spec 0.5.4)."""
+    today = timezone.localtime(now()).replace(hour=0, minute=0, second=0, microsecond=0)
+    user = request.member.user
+    return {
+        "median": metrics.median_since(today),
+        "hasty": request.member.may_decide and metrics.is_hasty(user.pk, now() - timedelta(hours=1)),
+    }
+
+
 def _queue(card: Card | None) -> dict[str, Any]:
     """The waiting cards in order, and the neighbours that J and K lead to."""
     waiting = list(queries.open_cards())
     place = next((i for i, one in enumerate(waiting) if card and one.pk == card.pk), 0 if card is None else -1)
-    heavy = sum(one.risk != Risk.LOW for one in waiting)
     return {
         "next_card": waiting[0] if waiting else None,
         "stack": [one for one in waiting if card is None or one.pk != card.pk],
         "after": waiting[place + 1] if place + 1 < len(waiting) else None,
         "before": waiting[place - 1] if place > 0 else None,
-        "heavy": heavy if heavy >= MANY else 0,
+        "heavy": faces.density(waiting, MANY),
     }
 
 
-def _is_open(card: Card) -> bool:
-    return card.status == CardStatus.OPEN and card.expires_at > now()
-
-
-def _work(card: Card | None) -> WorkItem | None:
+def _work(card: Card) -> WorkItem | None:
     """What became of the work that a settled card was about."""
-    if card is None or card.status != CardStatus.DECIDED:
+    if card.status != CardStatus.DECIDED:
         return None
     found: WorkItem | None = WorkItem.objects.filter(pk=card.subject_id).first()
     return found
 
 
-def _conversation(card: Card | None) -> ChatSession | None:
-    if card is None or card.session_id is None:
+def _yes(request: StaffRequest, card: Card) -> dict[str, Any]:
+    """The yes to a decided card; it can be taken back while it opens anything, or what it opened has not ended."""
+    yes = queries.yes_to(card) if card.status == CardStatus.DECIDED else None
+    if yes is None:
+        return {}
+    under_way = yes.standing is Standing.USED_UP and _is_under_way(yes.token)
+    return {"yes": yes, "under_way": under_way, "may_take_back": request.member.may_decide and (yes.holds or under_way)}
+
+
+def _is_under_way(token: ApprovalToken) -> bool:
+    """Is there work that began, or will, on this yes? A goal that holds one is none."""
+    items = WorkItem.objects.filter(approval_token=token).exclude(type=WorkItemType.GOAL)
+    return bool(items.exclude(status__in=FINAL).exists())
+
+
+def _conversation(card: Card) -> ChatSession | None:
+    if card.session_id is None:
         return None
     found: ChatSession | None = ChatSession.objects.filter(pk=card.session_id).first()
     return found

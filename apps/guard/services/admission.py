@@ -6,21 +6,26 @@ as the answer, so a caller that ignores a refusal, or fails later, loses nothing
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
-from decimal import ROUND_UP, Decimal
+from decimal import Decimal
 from uuid import uuid4
 
+from apps.approvals.queries import is_void
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.gates.schemas import GateReport
 from apps.guard import rules
-from apps.guard.enums import CallOutcomeLabel, CallState, HaltState, Intent, RefusalCode
-from apps.guard.ledger import write_admission
-from apps.guard.locks import LockedRun, lock_budgets, lock_run, tenant_day
+from apps.guard.alerts import tell
+from apps.guard.enums import CallOutcomeLabel, CallState, HaltState, Holder, Intent, RefusalCode
+from apps.guard.estimates import Quote, quote, rounded
+from apps.guard.ledger import write_admission, write_reached
+from apps.guard.locks import LockedRun, lock_budgets, lock_run, platform_day
 from apps.guard.models import GuardedRun, ToolCall
-from apps.guard.schemas import ZERO, Admitted, Call, NeedsApproval, Refused, RunRef
+from apps.guard.rules import LIMIT
+from apps.guard.schemas import ZERO, Admitted, BudgetAlert, BudgetFacts, Call, NeedsApproval, Refused, RunRef
+from kernel import fault_points
 
-_DIGITS = Decimal("0.000000001")
 _MONEY = frozenset({RefusalCode.COST_CAP_REACHED, RefusalCode.GLOBAL_DAILY, RefusalCode.GLOBAL_MONTHLY})
 
 
@@ -82,11 +87,11 @@ def _needs_yes(call: Call, report: GateReport | None) -> bool:
 def _not_approved(
     run: LockedRun, intent: Intent, call: Call, report: GateReport | None
 ) -> Refused | NeedsApproval | None:
-    code = rules.approval(run.facts, call.digest) if _needs_yes(call, report) else None
+    code = _approval_lacks(run, call) if _needs_yes(call, report) else None
     if code is None:
         return None
     if run.facts.approval is not None:
-        _write_no(run, intent, call, CallState.DENIED, CallOutcomeLabel.APPROVAL_MISSING)
+        _write_no(run, intent, call, CallState.DENIED, CallOutcomeLabel(code.value))
         return _refusal(code)
     _write_no(run, intent, call, CallState.DENIED, CallOutcomeLabel.APPROVAL_REQUIRED)
     gate = report.needs_approval if report else None
@@ -95,35 +100,65 @@ def _not_approved(
     return NeedsApproval(gate.reason or "A person has to approve this first.", gate.gate_name)
 
 
+def _approval_lacks(run: LockedRun, call: Call) -> RefusalCode | None:
+    """Nobody said yes to exactly this, or the yes was taken back since the run began."""
+    code = rules.approval(run.facts, call.digest)
+    given = run.facts.approval
+    if code is None and given is not None and given.token and is_void(given.token):
+        return RefusalCode.APPROVAL_VOID
+    return code
+
+
 def _admitted_or_over_budget(
     run: LockedRun, ref: RunRef, intent: Intent, call: Call, *, acting: bool
 ) -> Admitted | Refused:
-    estimate = _estimate(intent, call)
+    quoted = _quoted(intent, call)
+    estimate = None if quoted.estimate is None else rounded(quoted.estimate)
     code = rules.r4_run(run.facts, estimate)
     if code is not None or estimate is None:
-        return _over_budget(run, code or RefusalCode.PRICE_UNKNOWN, estimate or ZERO)
+        return _over_budget(run, call, code or RefusalCode.PRICE_UNKNOWN, estimate or ZERO)
     admitted = _admission(run, ref, intent, call, estimate, acting=acting)
+    admitted = replace(admitted, rates=quoted.rates)
     if estimate:
-        day = tenant_day()
-        budgets = lock_budgets(run.row.deployment_id, day)
-        code = rules.r4_budgets(budgets, estimate)
+        budgets, platform = lock_budgets(run, ref.visitor, estimate)
+        refusing = rules.breached(run.facts, budgets, estimate)
+        code = rules.r4_budgets(refusing, platform)
         if code is not None:
-            return _over_budget(run, code, estimate)
+            _tell_reached(refusing)
+            return _over_budget(run, call, code, estimate, latch=False)
         windows = tuple((budget.budget_id, budget.window) for budget in budgets)
-        admitted = replace(admitted, day=day, windows=windows)
+        installations = platform_day(run.facts.now)
+        admitted = replace(admitted, day=run.facts.day, platform_day=installations, windows=windows)
     return _admit(run, admitted)
 
 
-def _estimate(intent: Intent, call: Call) -> Decimal | None:
+def _tell_reached(refusing: Iterable[BudgetFacts]) -> None:
+    """A limit that has nothing left for anybody is reached: noted and told once in its window."""
+    untold = (each for each in refusing if each.told < LIMIT and each.holder != Holder.VISITOR)
+    reached = [each for each in untold if rules.is_reached(each)]
+    if reached:
+        write_reached(reached)
+        tell(
+            BudgetAlert(each.budget_id, each.holder, each.ref, each.period, each.window, LIMIT, each.spent, each.limit)
+            for each in reached
+        )
+
+
+def _quoted(intent: Intent, call: Call) -> Quote:
+    """The one estimate of this call: checked, reserved, and charged where nobody can say what it really cost."""
+    if call.forecast is not None:
+        return quote(call.model, call.tool, call.forecast)
     if call.estimate is None:
-        return None if intent in rules.MODEL_RUNS else ZERO
-    return call.estimate.quantize(_DIGITS, rounding=ROUND_UP)
+        return Quote(None if intent in rules.MODEL_RUNS else ZERO)
+    return Quote(call.estimate)
 
 
-def _over_budget(run: LockedRun, code: RefusalCode, estimate: Decimal) -> Refused:
-    """Latch, end the run if it works alone, and write down R4's own event."""
-    changes: dict[str, object] = {"cost_cap_reached": True} if code is RefusalCode.COST_CAP_REACHED else {}
-    if rules.ends_run(run.facts.origin):
+def _over_budget(run: LockedRun, call: Call, code: RefusalCode, estimate: Decimal, *, latch: bool = True) -> Refused:
+    """Latch where the run's own cap is reached, which no new day lifts; end the run if it works alone; write down R4's
+    own event."""
+    latched = latch and code is RefusalCode.COST_CAP_REACHED
+    changes: dict[str, object] = {"cost_cap_reached": True} if latched else {}
+    if rules.ends_run(run.facts.origin) and not call.optional:
         changes["halt_state"] = HaltState.HALTED
     if changes:
         GuardedRun.objects.filter(pk=run.row.pk).update(**changes)
@@ -157,12 +192,14 @@ def _admission(
         acting=acting,
         effect_key=f"{approval.nonce}:{call.digest}" if approval else str(call_id),
         reserved=estimate,
+        spends_from=run.spends_from,
     )
 
 
 def _admit(run: LockedRun, admitted: Admitted) -> Admitted | Refused:
     if write_admission(admitted):
         record_call(admitted, CallOutcomeLabel.STARTED)
+        fault_points.reach("guard.admitted")
         return admitted
     first = ToolCall.objects.get(effect_key=admitted.effect_key)
     done = first.state == CallState.EXECUTED

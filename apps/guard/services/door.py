@@ -12,10 +12,11 @@ from typing import Any
 
 from django.db import connection
 
+from apps.gates.allowance import Allowance
 from apps.gates.enums import GateTrigger
 from apps.gates.schemas import GateReport
 from apps.gates.services import check_gates
-from apps.guard import registry
+from apps.guard import registry, signals
 from apps.guard.enums import CallState, Intent
 from apps.guard.schemas import (
     Admitted,
@@ -30,6 +31,7 @@ from apps.guard.schemas import (
 )
 from apps.guard.services.admission import admit_call, knock, rewritten
 from apps.guard.services.settlement import CallLost, give_up, settle_call
+from kernel import fault_points
 from kernel.errors import SilasError
 from kernel.tenancy import in_scope
 
@@ -37,12 +39,18 @@ _log = logging.getLogger(__name__)
 
 
 async def guarded_call(
-    run: RunRef, intent: Intent, call: Call, *, context: Mapping[str, Any] | None = None
+    run: RunRef,
+    intent: Intent,
+    call: Call,
+    *,
+    context: Mapping[str, Any] | None = None,
+    allowance: Allowance | None = None,
 ) -> CallOutcome:
     """Let the call happen if everything allows it, and answer with what came of it.
 
     R5 → R6 → `on_tool_call` gates → approval → R4 → admit → dispatch → settle. `context` is handed to the handler and
-    written down nowhere. Never raises for a refusal or a failing tool; a cancelled caller leaves the call to the sweep.
+    written down nowhere; `allowance` is the turn's for its gates. Never raises for a refusal or a failing tool; a
+    cancelled caller leaves the call to the sweep.
     """
     handler = registry._handler_of(intent)
     report: GateReport | None = None
@@ -50,18 +58,19 @@ async def guarded_call(
         refused = await in_scope(run.tenant_id, knock, run, intent, call)
         if refused is not None:
             return refused
-        report = await _gates_say(call)
+        report = await _gates_say(call, allowance)
         call = rewritten(call, report)
     admitted = await in_scope(run.tenant_id, admit_call, run, intent, call, report)
     if not isinstance(admitted, Admitted):
         return admitted
+    fault_points.reach("guard.before_dispatch")
     return await _carry_out(handler, admitted, context or {})
 
 
-async def _gates_say(call: Call) -> GateReport:
+async def _gates_say(call: Call, allowance: Allowance | None) -> GateReport:
     """Gates may run scripts for seconds: in a thread, outside of any transaction."""
     asked = {"tool_name": call.tool, "tool_args": dict(call.args)}
-    return await asyncio.to_thread(check_gates, call.gates, GateTrigger.ON_TOOL_CALL, asked)
+    return await asyncio.to_thread(check_gates, call.gates, GateTrigger.ON_TOOL_CALL, asked, allowance=allowance)
 
 
 async def _carry_out(handler: registry.Handler, admitted: Admitted, context: Mapping[str, Any]) -> CallOutcome:
@@ -75,7 +84,8 @@ async def _carry_out(handler: registry.Handler, admitted: Admitted, context: Map
         return await _settle_timed_out(admitted)
     except Exception as error:  # noqa: BLE001 (whatever a handler raises ends its own call only)
         return await _settle_failed(admitted, _unforeseen(admitted, error))
-    return await _settle_done(admitted, result)
+    fault_points.reach("guard.after_dispatch")
+    return await _settle_done(admitted, result, context)
 
 
 def _context_of(admitted: Admitted, context: Mapping[str, Any]) -> CallContext:
@@ -112,12 +122,18 @@ def _unforeseen(admitted: Admitted, error: Exception) -> CallFailed:
     return CallFailed("tool_failed", "It failed unexpectedly.", cost=None)
 
 
-async def _settle_done(admitted: Admitted, result: HandlerResult) -> CallOutcome:
+async def _settle_done(admitted: Admitted, result: HandlerResult, context: Mapping[str, Any]) -> CallOutcome:
     """Settle with the effect in the same transaction; an effect that is refused there has not happened."""
     run = admitted.run
+
+    def effect() -> None:
+        if result.on_settle is not None:
+            result.on_settle()
+        signals.call_done(admitted, result.value, context)
+
     try:
         charged = await in_scope(
-            run.tenant_id, settle_call, admitted, CallState.EXECUTED, cost=result.cost, on_settle=result.on_settle
+            run.tenant_id, settle_call, admitted, CallState.EXECUTED, cost=result.cost, on_settle=effect
         )
     except CallLost as lost:
         return Failed(lost.code, lost.message, uncertain=True)
@@ -128,6 +144,7 @@ async def _settle_done(admitted: Admitted, result: HandlerResult) -> CallOutcome
         _log.error("guarded_effect_failed run=%s intent=%s", run.run_id, admitted.intent, exc_info=error)
         undone = CallFailed("effect_failed", "Its effect could not be stored.", cost=result.cost, effect_free=True)
         return await _settle_failed(admitted, undone)
+    fault_points.reach("guard.after_settle")
     return Done(result.value, charged, admitted.call_id)
 
 

@@ -13,6 +13,8 @@ from apps.guard.schemas import Admitted, Call, NeedsApproval, Refused, RunRef
 from apps.guard.services.admission import admit_call
 from apps.guard.services.settlement import settle_call
 from kernel.errors import SilasError
+from kernel.llm.pricing import price
+from kernel.llm.runs import Usage
 
 
 def admit(run: RunRef, intent: Intent, call: Call) -> Admitted | Refused | NeedsApproval:
@@ -25,11 +27,32 @@ def admit(run: RunRef, intent: Intent, call: Call) -> Admitted | Refused | Needs
 def settle(
     call: Admitted, *, cost: Decimal | None, input_tokens: int = 0, output_tokens: int = 0, failed: str = ""
 ) -> Decimal:
-    """Charge a model run that has ended; `cost` None charges the estimate, `failed` names the error's kind.
+    """Charge a model run whose usage no provider has told; `cost` None charges the estimate, `failed` names the error's
+    kind. Where there is a usage, `charge` is right.
 
     Returns the charge. Raises `CallLost` when the run took longer than its patience and was given up.
     """
     state = CallState.ERROR if failed else CallState.EXECUTED
     return settle_call(
         call, state, cost=cost, error_code=failed, input_tokens=input_tokens, output_tokens=output_tokens
+    )
+
+
+def charge(call: Admitted, usage: Usage, *, failed: str = "") -> Decimal:
+    """Charge a model run that has ended by what its provider counted, at the price it was admitted with; the estimate
+    where no provider counted, or one failed that may have counted all the same. Later estimates learn from it.
+
+    Returns the charge. Raises `CallLost` as `settle` does.
+    """
+    cost = price(call.call.model, usage, rates=call.rates)
+    counted = not usage.unmeasured and not (failed and usage.requests and not usage.input_tokens)
+    state = CallState.ERROR if failed else CallState.EXECUTED
+    return settle_call(
+        call,
+        state,
+        cost=cost if counted else None,
+        error_code=failed,
+        measured=counted and not failed and bool(cost),
+        input_tokens=usage.input_tokens,
+        output_tokens=usage.output_tokens,
     )

@@ -24,6 +24,8 @@ def open_run(
     *,
     deployment_id: UUID | None,
     phase: Phase = Phase.INTERACTIVE,
+    task_ref: UUID | None = None,
+    critical: bool | None = None,
     allow: Collection[str] | None = None,
     deny: Collection[str] = (),
     limits: Limits | None = None,
@@ -31,13 +33,18 @@ def open_run(
 ) -> GuardedRun:
     """Open the run of a chat scope, work attempt or session (`owner_ref`); its limits never change afterwards.
 
-    `allow` None narrows nothing below phase and level, an empty list allows no tool.
+    `allow` None narrows nothing below phase and level, an empty list allows no tool. `task_ref`: the task whose budget
+    pays too. `critical` runs go on where the tenant's limit pauses only the others; without a word, everything that
+    somebody waits for is critical and what runs unattended is not.
     """
+    attended = Origin(origin) is not Origin.BACKGROUND
     run: GuardedRun = GuardedRun.objects.create(
         origin=Origin(origin),
         owner_ref=owner_ref,
         deployment_id=deployment_id,
         phase=Phase(phase),
+        task_ref=task_ref,
+        critical=attended if critical is None else critical,
         allow=None if allow is None else sorted(allow),
         deny=sorted(deny),
         limits=(limits or Limits()).model_dump(mode="json", exclude_none=True),
@@ -53,6 +60,16 @@ def narrow(run_id: UUID, *, allow: Collection[str]) -> GuardedRun:
     run.allow = sorted(set(allow) if run.allow is None else set(run.allow) & set(allow))
     run.save(update_fields=["allow"])
     return run
+
+
+def enter_phase(run_id: UUID, phase: Phase) -> bool:
+    """Let a run that works alone go on to its next phase; False for one that is over. Any other step the database
+    refuses (`IntegrityError`)."""
+    running = GuardedRun.objects.filter(pk=run_id, status=RunStatus.RUNNING)
+    entered = bool(running.update(phase=Phase(phase)))
+    if entered:
+        record(AuditEvent.PHASE_TRANSITION, subject=_subject(run_id), data={"to_phase": Phase(phase).value})
+    return entered
 
 
 def halt(run_id: UUID, *, reason: TerminalReason = TerminalReason.EXTERNAL_HALT, actor: str = "system") -> bool:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from decimal import ROUND_UP, Decimal
+from decimal import Decimal
 
 from apps.guard.enums import CallOutcomeLabel, CallState
+from apps.guard.estimates import rounded
 from apps.guard.ledger import write_settlement, write_uncertain
-from apps.guard.locks import tenant_day, windows_of
+from apps.guard.locks import today, windows_of
 from apps.guard.schemas import Admitted
 from apps.guard.services.admission import record_call
+from kernel import fault_points
 from kernel.errors import SilasError
-
-_DIGITS = Decimal("0.000000001")
 
 
 class CallLost(SilasError):
@@ -31,6 +31,7 @@ def settle_call(
     on_settle: Callable[[], None] | None = None,
     error_code: str = "",
     effect_free: bool = False,
+    measured: bool = False,
     input_tokens: int = 0,
     output_tokens: int = 0,
 ) -> Decimal:
@@ -39,10 +40,11 @@ def settle_call(
     The effect comes first, so that its rows are locked before the guard's own; if the call is not ours to close any
     more, `CallLost` rolls the effect back.
     """
-    charged = admitted.reserved if cost is None else cost.quantize(_DIGITS, rounding=ROUND_UP)
+    charged = admitted.reserved if cost is None else rounded(cost)
     if charged and not admitted.reserved:
-        day = tenant_day()
-        admitted = replace(admitted, day=day, windows=windows_of(admitted.deployment_id, day))
+        day, platform_day = today()
+        windows = windows_of(admitted.spends_from, day)
+        admitted = replace(admitted, day=day, platform_day=platform_day, windows=windows)
     if on_settle is not None:
         on_settle()
     closed = write_settlement(
@@ -51,6 +53,7 @@ def settle_call(
         charged=charged,
         error_code=error_code,
         effect_free=effect_free,
+        measured=measured,
         input_tokens=input_tokens,
         output_tokens=output_tokens,
     )
@@ -58,6 +61,7 @@ def settle_call(
         raise CallLost
     outcome = CallOutcomeLabel.SUCCESS if state is CallState.EXECUTED else CallOutcomeLabel.ERROR
     record_call(admitted, outcome, charged=charged)
+    fault_points.reach("guard.before_settle")
     return charged
 
 

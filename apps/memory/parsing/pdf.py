@@ -8,11 +8,13 @@ from __future__ import annotations
 import io
 import time
 from collections.abc import Iterator
-
-from pypdf import PdfReader
+from typing import TYPE_CHECKING
 
 from apps.memory.parsing.shapes import ParsedDocument, ProblemCode, Unreadable
 from apps.memory.parsing.text import clean, name_to_title, one_line
+
+if TYPE_CHECKING:
+    from pypdf import PdfReader
 
 PAGES = 5000
 CHARACTERS = 5_000_000
@@ -21,6 +23,8 @@ SECONDS = 120.0
 
 def parse_pdf(data: bytes, name: str) -> ParsedDocument:
     """The text of all pages, form feeds between them. Raises `Unreadable` with the reason."""
+    from pypdf import PdfReader  # for whoever reads a PDF, not for every process
+
     try:
         reader = PdfReader(io.BytesIO(data), strict=False)
         if reader.is_encrypted and not reader.decrypt(""):

@@ -6,8 +6,9 @@ Tools run through the guard only; pieces of the answer stream through the respon
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
-from apps.sessions import rules
+from apps.sessions import escalations, rules
 from apps.sessions.converse import converse
 from apps.sessions.state import Stop, TurnState
 from apps.sessions.steps.tools import toolset_for
@@ -16,6 +17,7 @@ from kernel.clock import now
 from kernel.live import send
 from kernel.llm import agents
 from kernel.llm.briefing import Briefing
+from kernel.llm.context.budget import PROFILES
 from kernel.llm.enums import Role
 from kernel.llm.models import environment_key
 from kernel.llm.streaming import OnDelta
@@ -33,27 +35,31 @@ async def route_and_answer(state: TurnState) -> Stop | None:
     return await answer(state, instruction="")
 
 
-async def answer(state: TurnState, *, instruction: str) -> Stop | None:
-    """Ask again with `instruction` when a gate wants another wording (step 8)."""
-    toolset, stream = toolset_for(state), _stream(state, again=bool(instruction))
+async def answer(state: TurnState, *, instruction: str, again: bool = False) -> Stop | None:
+    """Ask, or ask `again` when a gate held the first answer back (step 8), with its `instruction` if it has one."""
+    state.refused_by = ""
+    toolset, stream = toolset_for(state), _stream(state, again=again)
+    key_of = partial(environment_key, allowed=state.session.deployment.environment_keys)
     briefing = briefing_of(state, instruction)
     proxy = await converse(
         state,
         Role.PROXY,
         briefing,
-        lambda model: agents.run_proxy(model, briefing, on_delta=stream, toolset=toolset, key=environment_key(model)),
+        lambda model: agents.run_proxy(model, briefing, on_delta=stream, toolset=toolset, key=key_of(model)),
     )
     if isinstance(proxy, Stop):
         return proxy
+    state.route = proxy.output.route
+    state.focus = replace(state.focus, profile=proxy.output.context_profile)
     if proxy.output.route == "direct":
         state.response = proxy.output.response
-        return None
+        return escalations.after_refusal(state)
     asked = replace(briefing, role=Role.PLANNER, requested=proxy.requested)
     planner = await converse(
         state,
         Role.PLANNER,
         asked,
-        lambda model: agents.run_planner(model, asked, on_delta=stream, toolset=toolset, key=environment_key(model)),
+        lambda model: agents.run_planner(model, asked, on_delta=stream, toolset=toolset, key=key_of(model)),
     )
     if isinstance(planner, Stop):
         return planner
@@ -74,10 +80,12 @@ def briefing_of(state: TurnState, instruction: str) -> Briefing:
         level=state.access.grant.level,
         history=state.history,
         passages=state.passages,
+        memories=(*state.memories, *state.subscribed),
         tools=state.tools,
         withheld=state.withheld,
         instruction=instruction,
         suggestions=tuple(deployment.suggestions),
+        context_profiles=tuple(dict.fromkeys((state.focus.profile, *PROFILES))),
         today=now().date().isoformat(),
         reference=str(state.turn_id),
     )

@@ -1,6 +1,6 @@
 """Steps 9 to 16: what came of the turn? All of it in one transaction, with the end of the lease.
 
-The session's row is locked first and its owner epoch compared: when a person has taken over since the turn began,
+The session's row is locked and its owner epoch compared: when a person has taken over since the turn began,
 nothing is said. A former holder of the lease cannot commit anything here (`bus.ack` refuses and rolls the closing
 back).
 """
@@ -10,47 +10,67 @@ from __future__ import annotations
 from typing import Any
 
 from django.db import connection
+from psycopg.types.json import Jsonb
 
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.bus import services as bus
-from apps.sessions import chronicle, converse, handoff, proposals
+from apps.bus.enums import Queue
+from apps.memory.enums import SourceKind
+from apps.sessions import chronicle, converse, escalations, handoff, proposals, signals, window
 from apps.sessions.enums import EntryKind, Owner, Sender, TurnStatus
-from apps.sessions.locks import lock_session
-from apps.sessions.state import TurnState
+from apps.sessions.locks import lock_session_and_ask
+from apps.sessions.state import Stop, TurnState
 from kernel.clock import now
+from kernel.llm.grounded import intents, languages
 from kernel.taint import Taint
+from kernel.tenancy import gather_for_commit
 
+INPUT_GATES = "input_gates"
 _END = """
-    UPDATE silas_sessions_turn SET status = %s, reason = %s, step = %s, model_name = %s, finished_at = %s WHERE id = %s
+    UPDATE silas_sessions_turn SET status = %s, reason = %s, step = %s, model_name = %s, context = %s, read_as = %s,
+        finished_at = %s
+    WHERE id = %s
 """
 
 
 def still_ours(state: TurnState) -> bool:
-    """Lock the conversation; when a person has taken over, end the turn without a word."""
-    deployment, state.session = state.session.deployment, lock_session(state.session.pk)
+    """Lock the conversation; when a person has taken over, end the turn without a word: what its gates let in or kept
+    out of the message stays so."""
+    deployment, waiting = state.session.deployment, bus.pending(Queue.PROXY, state.session.pk)
+    state.session, pending = lock_session_and_ask(state.session.pk, waiting)
+    state.more = pending > 1
     state.session.deployment = deployment
-    if state.session.owner == Owner.BOT and state.session.owner_epoch == state.epoch:
+    ours = state.session.owner == Owner.BOT and state.session.owner_epoch == state.epoch
+    if ours and not state.overheard:
         return True
     bus.ack(state.lease)
     record_outcome(state)
-    _end(state, TurnStatus.STOPPED, "taken_over")
-    record(AuditEvent.TURN_SUPPRESSED, subject=f"session:{state.session.pk}", data={"step": state.step})
+    kept_out = state.step == INPUT_GATES and state.stop is not None
+    _end(state, TurnStatus.STOPPED, state.stop.reason if state.stop and kept_out else "taken_over")
+    if not state.overheard:
+        record(AuditEvent.TURN_SUPPRESSED, subject=f"session:{state.session.pk}", data={"step": state.step})
     return False
 
 
-def drop_memory_requests(state: TurnState) -> None:
-    """Steps 9 and 10. Nothing a visitor's model asks to look up or keep is done without a memory of its own: it is
-    counted.
-    """
-    if state.response is not None and state.response.memory_ops:
-        count = len(state.response.memory_ops)
-        record(AuditEvent.MEMORY_OPS_DROPPED, subject=f"session:{state.session.pk}", data={"count": count})
+def escalate(state: TurnState) -> None:
+    """Step 8, its other half: what a block asks for, in the transaction that says so (spec 5.1.1)."""
+    state.stop = _carried_out(state, state.stop)
+
+
+def _carried_out(state: TurnState, stop: Stop | None) -> Stop | None:
+    """Its report and its task. A task that cannot be asked for leaves what its author wrote for that case."""
+    while stop is not None and stop.fix is not None and not proposals.fix(state, stop.fix):
+        stop = stop.otherwise
+    if stop is not None and stop.report:
+        gate = stop.reason.removeprefix("gate:")
+        record(AuditEvent.GATE_REPORTED, subject=f"session:{state.session.pk}", data={"gate": gate})
+    return stop
 
 
 def record_response(state: TurnState) -> None:
-    """Step 11 (and 13: the frame leaves when the transaction has committed). Kept raw as it was said: step 11.5."""
-    text = state.stop.text if state.stop else (state.response.message if state.response else "")
+    """Step 11 (and 13: the frame leaves when the transaction has committed)."""
+    text = _told(state)
     if not text:
         return
     chronicle.append(
@@ -64,17 +84,41 @@ def record_response(state: TurnState) -> None:
     )
 
 
+def _told(state: TurnState) -> str:
+    """Sentences of our own in the visitor's language; what a model or an author wrote stays as it is."""
+    if state.stop is not None:
+        return languages.said(state.stop.text, _language(state))
+    return state.response.message if state.response else ""
+
+
+def _language(state: TurnState) -> str:
+    before = (said.text for said in reversed(state.recent) if said.sender == Sender.VISITOR)
+    return languages.language_of((state.message.text, *before))
+
+
+def screen_plan(state: TurnState) -> None:
+    """Step 12, its first half: a plan that is refused is refused before anything is said of it."""
+    state.session.language = _language(state)
+    proposals.screen(state, language=state.session.language)
+
+
 def propose_plan(state: TurnState) -> None:
-    """Step 12. A plan becomes a card, or is dispatched under a standing approval, or is refused with its reason."""
-    if state.response is not None and state.response.plan_action is not None:
-        proposals.propose(state, state.response.plan_action)
+    """Step 12. A plan becomes a card, or is dispatched under a standing approval."""
+    proposals.propose(state)
 
 
 def hand_over(state: TurnState) -> None:
     """Step 13, its other half: who asked for a person, or whom a gate hands on, waits for staff from here on."""
-    wanted = state.stop.wants_person if state.stop else bool(state.response and state.response.handoff)
-    if wanted:
-        handoff.want_person(state.session)
+    stop = state.stop or _carried_out(state, _refusal(state))
+    if stop is not None and stop.wants_person:
+        handoff.want_person(state.session, queue=stop.queue, because=stop.reason, language=_language(state))
+    elif state.stop is None and state.response is not None and state.response.handoff:
+        handoff.want_person(state.session, because=handoff.ASKED, language=_language(state))
+
+
+def _refusal(state: TurnState) -> Stop | None:
+    """What the gate that refused the plan leads to; its words have been said with the refusal."""
+    return escalations.after_refusal(state) if state.response and state.refused_by else None
 
 
 def record_outcome(state: TurnState) -> None:
@@ -94,14 +138,28 @@ def finish(state: TurnState) -> None:
     state.session.turns = state.number
     chronicle.touch(state.session)
     stopped = state.stop.reason if state.stop else ""
+    _tell_unanswered(state)
     _end(state, TurnStatus.STOPPED if stopped else TurnStatus.DONE, stopped)
     bus.ack(state.lease)
     data = {"turn": state.number, "level": state.access.grant.level, "passages": len(state.passages)}
+    left_out = len(state.window.evicted) if state.window else 0
+    data |= {"prompts": list(state.prompts)} if state.prompts else {}
+    data |= {name: count for name, count in (("evicted", left_out), ("untold", state.untold)) if count}
     record(
         AuditEvent.TURN_COMPLETED,
         subject=f"session:{state.session.pk}",
         data=data | ({"stopped": stopped} if stopped else {}),
     )
+
+
+def _tell_unanswered(state: TurnState) -> None:
+    """A question that the answer knew nothing about; its words as memory keeps them, without what is private."""
+    answer = state.response
+    if state.stop is not None or answer is None or state.heard or answer.citations or answer.plan_action:
+        return
+    said = [note.content for note in state.notes if note.source == SourceKind.CONVERSATION_RAW]
+    if said and not answer.handoff and intents.looks_like_question(said[-1]):
+        signals.question_unanswered(state.session, said[-1])
 
 
 def fail(state: TurnState, *, reason: str) -> None:
@@ -123,5 +181,14 @@ def _extras(state: TurnState) -> dict[str, Any]:
 
 
 def _end(state: TurnState, status: TurnStatus, reason: str) -> None:
+    found = window.record_of(state)
+    seen = None if found is None else Jsonb(found)
+    read_as = None if state.text == state.message.text else state.text
+    values = [status.value, reason, state.step, state.model_name, seen, read_as, now(), state.turn_id]
+    gather_for_commit(_write_ends, values)
+
+
+def _write_ends(turns: list[list[Any]]) -> None:
     with connection.cursor() as cursor:
-        cursor.execute(_END, [status.value, reason, state.step, state.model_name, now(), state.turn_id])
+        for values in turns:
+            cursor.execute(_END, values)

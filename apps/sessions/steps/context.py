@@ -1,53 +1,145 @@
-"""Steps 2 to 5: how far is the message trusted, what was said before, what do we know about it, and what fits?"""
+"""Steps 2 to 5: how far is the message trusted, what was said before, what do we know about it, and what fits?
+
+Who leaves is decided by `kernel.llm.context.rules`, on what `window` lays out, or by a scorer where one is configured
+and the rules are not enough.
+"""
 
 from __future__ import annotations
 
-from apps.memory import queries as knowledge
+from dataclasses import replace
+from typing import Any
+
+from apps.memory import embedding, memories
+from apps.memory.enums import ScopeKind, Tier
+from apps.memory.queries import passages_asked
+from apps.memory.recall import recalled_asked
+from apps.memory.schemas import Note
+from apps.sessions import policy, scoring, window
 from apps.sessions.queries import Said
 from apps.sessions.state import Stop, TurnState
-from kernel.llm.briefing import Utterance
+from apps.sessions.steps.memory import left_the_window, said_since_the_last_answer, scopes_of
+from kernel.errors import SilasError
+from kernel.llm.briefing import Recollection, Utterance
+from kernel.llm.context import subscriptions
+from kernel.llm.context.budget import count_tokens
+from kernel.llm.context.items import FRAME_TOKENS
+from kernel.llm.context.subscriptions import Subscription
+from kernel.llm.enums import MemoryQueryStrategy
 from kernel.taint import Taint
-from kernel.tenancy import in_scope
+from kernel.tenancy import in_thread, tenant_scope
+from kernel.tenancy.rows import Question, ask
 
-PASSAGES = 6
-# Spec 5.13: characters by 3.5; the part of a context window that a conversation's history may fill (spec 11, profiles).
-CHARS_PER_TOKEN = 3.5
-HISTORY_TOKENS = 6000
+PASSAGES, MEMORIES = 6, 5
+TOO_MUCH = "I cannot answer here just now. A colleague will look at it."
 
 
 async def classify(state: TurnState) -> Stop | None:
-    """Step 2. A visitor is `auth` while an identity gate's level stands, else `external`; nobody signs here."""
-    state.taint = Taint.AUTH if state.access.subject else Taint.EXTERNAL
+    """Step 2. What a member signed is as trusted as it was when it came (`signing`); a visitor is `auth` while an
+    identity gate's level stands, else `external`. Levels do not bind the owner's own words (spec 5.6)."""
+    if state.message.taint == Taint.OWNER:
+        state.taint = Taint.OWNER
+        state.access = state.access.for_owner({*(tool.name for tool in state.policy.tools), policy.KNOWLEDGE_TOOL})
+    else:
+        state.taint = Taint.AUTH if state.access.subject else Taint.EXTERNAL
     return None
 
 
 async def remember_message(state: TurnState) -> Stop | None:
-    """Steps 3 and 3.5. The message was numbered and kept raw when it was accepted; here it joins the context."""
+    """Step 3. The message was numbered and kept raw when it was accepted; here it joins the context."""
     state.history = tuple(_utterance(entry) for entry in state.recent)
     return None
 
 
 async def retrieve(state: TurnState) -> Stop | None:
-    """Step 4. One query over the collections that the visitor's level reaches."""
-    vector = await knowledge.embed_query(state.text)
-    state.passages = await in_scope(
-        state.tenant_id, knowledge.search, state.text, vector=vector, levels=state.access.reached_levels(), k=PASSAGES
-    )
+    """Steps 3.5 and 4. The collections that the visitor's level reaches, the memory of this turn's scopes, and what was
+    subscribed to: one round trip for all. The raw lane answers subscriptions only.
+    """
+    ttl = window.BUDGET.subscription_ttl_turns
+    standing = subscriptions.after(state.focus.subscriptions, turn=state.number, ttl=ttl)
+    state.focus = replace(state.focus, subscriptions=standing)
+    await in_thread(_retrieve, state)
     return None
+
+
+def _retrieve(state: TurnState) -> None:
+    state.notes += memories.prepared(said_since_the_last_answer(state))
+    active = state.focus.active
+    asked, *vectors = embedding.embed_all([state.text, *(each.target for each in active)])
+    with tenant_scope(state.tenant_id):
+        questions = [_subscribed(state, each, vector) for each, vector in zip(active, vectors, strict=True)]
+        passages, recalled, *answers = ask(*_by_message(state, asked), *questions)
+    state.passages, state.memories = passages, recalled
+    state.subscribed = _fresh(state, list(zip(active, answers, strict=True)))
+
+
+def _by_message(state: TurnState, vector: embedding.Vector | None) -> tuple[Question[Any], Question[Any]]:
+    """What the message brings to mind; a message without a visible character brings nothing."""
+    levels = state.access.reached_levels() if vector else ()
+    scopes = scopes_of(state) if vector else ()
+    nowhere = vector or [0.0] * embedding.DIMENSIONS
+    return (
+        passages_asked(state.text, vector=nowhere, levels=levels, k=PASSAGES),
+        recalled_asked(scopes, state.text, vector=nowhere, k=MEMORIES),
+    )
+
+
+def _subscribed(state: TurnState, asked: Subscription, vector: embedding.Vector | None) -> Question[Any]:
+    strategy = MemoryQueryStrategy(asked.strategy)
+    here_only = strategy is MemoryQueryStrategy.SESSION
+    scopes = [each for each in scopes_of(state) if not here_only or each.kind is ScopeKind.CONVERSATION]
+    return recalled_asked(
+        scopes, asked.target, vector=vector, k=asked.max_results, tiers=tuple(Tier), strategy=strategy
+    )
+
+
+def _fresh(state: TurnState, answers: list[tuple[Subscription, tuple[Recollection, ...]]]) -> tuple[Recollection, ...]:
+    """What the subscriptions brought that the window does not show anyway, each within its model tokens."""
+    shown = {memory.memory_id for memory in state.memories} | {window.id_of_entry(entry) for entry in state.recent}
+    shown.add(window.id_of_entry(state.message))
+    fresh = []
+    for asked, found in answers:
+        room = asked.max_tokens
+        for memory in found:
+            if shown & {memory.memory_id, memory.reference}:
+                continue
+            room -= count_tokens(memory.text) + FRAME_TOKENS
+            if room < 0:
+                break
+            shown |= {memory.memory_id}
+            fresh.append(memory)
+    return tuple(fresh)
 
 
 async def enforce_budget(state: TurnState) -> Stop | None:
-    """Step 5. The oldest messages leave first until the history fits."""
-    room = int(HISTORY_TOKENS * CHARS_PER_TOKEN)
-    kept: list[Utterance] = []
-    for utterance in reversed(state.history):
-        room -= len(utterance.text)
-        if room < 0:
-            break
-        kept.append(utterance)
-    state.history = tuple(reversed(kept))
+    """Step 5. What does not fit the window leaves it; the record and the memory keep it. A deployment whose own words
+    leave no room is handed to a person: to cut them would change what the bot is told to be.
+    """
+    try:
+        state.window = await scoring.enforced(state)
+    except SilasError as refused:
+        return Stop(f"context:{refused.code}", TOO_MUCH, wants_person=True)
+    if state.window.evicted:
+        _narrow(state, {item.ctx_id for item in state.window.items})
+        if left := left_the_window(state):
+            state.notes += await in_thread(_not_kept_yet, state, left)
     return None
 
 
+def _not_kept_yet(state: TurnState, notes: list[Note]) -> list[Note]:
+    """What was said to a customer is kept with them: who comes after must not have it kept a second time."""
+    with tenant_scope(state.tenant_id):
+        fresh = memories.unkept(notes)
+    return memories.prepared(fresh)
+
+
+def _narrow(state: TurnState, kept: set[str]) -> None:
+    """To what stands in the window."""
+    said = zip(state.recent, state.history, strict=True)
+    state.history = tuple(utterance for entry, utterance in said if window.id_of_entry(entry) in kept)
+    state.passages = tuple(passage for passage in state.passages if window.id_of_passage(passage) in kept)
+    state.memories = tuple(memory for memory in state.memories if window.id_of_memory(memory) in kept)
+    state.subscribed = tuple(memory for memory in state.subscribed if window.id_of_memory(memory) in kept)
+
+
 def _utterance(entry: Said) -> Utterance:
-    return Utterance(sender=entry.sender, text=entry.text, taint=Taint(entry.taint))
+    return Utterance(sender=entry.sender, text=entry.shown, taint=Taint(entry.taint))

@@ -7,23 +7,25 @@ offered, so that the audit log shows a level rise before the first call that nee
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from apps.audit.enums import AuditEvent
-from apps.audit.services import record
-from apps.gates.enums import GateTrigger
+from apps.gates.allowance import Allowance
+from apps.gates.enums import GateLane, GateTrigger
+from apps.gates.providers import needs_claim
 from apps.gates.schemas import GateReport
 from apps.gates.services import check_gates
-from apps.sessions import chronicle, escalations, guessing, policy
-from apps.sessions.access import PUBLIC, AccessController
-from apps.sessions.enums import EntryKind, Sender
+from apps.guard.services import GateJudge
+from apps.sessions import escalations, guessing, levels, limits, policy
+from apps.sessions.converse import model_of
+from apps.sessions.enums import Sender
+from apps.sessions.levels import Passed, grant_of
 from apps.sessions.locks import lock_session
-from apps.sessions.models import ChatSession
 from apps.sessions.state import Stop, TurnState
-from apps.sessions.steps.opening import grant_of
-from kernel.clock import now
-from kernel.taint import Taint
+from kernel.llm.enums import Role
 from kernel.tenancy import in_scope
 
 # How many earlier messages of the visitor an identity check may read: a name in one, the date of birth in the next.
@@ -31,78 +33,114 @@ CLAIM_MESSAGES = 2
 
 
 async def check(state: TurnState) -> Stop | None:
-    """Step 1. A block ends the turn with its escalation; a rewritten message is what every later step reads."""
+    """Step 1. A block, or a wish for a person, ends the turn with its escalation; a rewritten message is what every
+    later step reads."""
+    context = _asked_about(state)
+    guess = await guessing.begin(state, context)
+    held_back = guess.gates if guess.stop else frozenset[str]()
+    report, stop = await _judged(state, context, without=held_back)
+    state.text = str(report.context.get("message", state.text))
+    state.verified = report.verified
+    if any(result.gate_name in guess.gates for result in report.verified):
+        await guessing.passed(guess)
+    if stop is None:
+        return guess.stop
+    if report.blocked and report.blocked.gate_name in policy.level_gates(state.policy):
+        state.audit.append((AuditEvent.IDENTITY_FAILED, {"gate": report.blocked.gate_name}))
+    return stop
+
+
+async def overhear(state: TurnState) -> Stop | None:
+    """Step 1 of what is said to a person: may models read it later, and how? Nobody is answered, no escalation follows
+    and no level moves: nobody's identity is checked, and what only gives advice is not asked (ADR 43)."""
+    of_levels = policy.level_gates(state.policy)
+    idle = {
+        gate.name
+        for gate in state.policy.gates
+        if gate.lane == GateLane.QUALITY or (gate.name in of_levels and needs_claim(gate))
+    }
+    report = await run_gates(state, GateTrigger.EVERY_USER_MESSAGE, _asked_about(state), without=frozenset(idle))
+    state.text = str(report.context.get("message", state.text))
+    problem = report.blocked or report.needs_approval
+    return Stop(f"gate:{problem.gate_name}") if problem else None
+
+
+def _asked_about(state: TurnState) -> dict[str, Any]:
+    """What the gates of a message are asked about."""
     said = [entry.text for entry in state.recent if entry.sender == Sender.VISITOR]
-    context = {
+    return {
         "message": state.text,
         "sender": "visitor",
         "recent": said[-CLAIM_MESSAGES:],
         "verified_gates": sorted(state.access.grant.verified),
     }
-    guess = await guessing.begin(state, context)
-    held_back = guess.gates if guess.stop else frozenset[str]()
-    report = await run_gates(state, GateTrigger.EVERY_USER_MESSAGE, context, without=held_back)
-    state.text = str(report.context.get("message", state.text))
-    state.verified = report.verified
-    if any(result.gate_name in guess.gates for result in report.verified):
-        await guessing.passed(guess)
-    if report.blocked is None:
-        return guess.stop
-    if report.blocked.gate_name in policy.level_gates(state.policy):
-        state.audit.append((AuditEvent.IDENTITY_FAILED, {"gate": report.blocked.gate_name}))
-    return escalations.stop_for(report.blocked, state.policy.escalations)
+
+
+async def _judged(
+    state: TurnState, context: dict[str, Any], *, without: frozenset[str]
+) -> tuple[GateReport, Stop | None]:
+    """What the gates say, asked again where the escalation of a block is to retry; and how the turn ends if it does."""
+    tried: Counter[str] = Counter()
+    while True:
+        report = await run_gates(state, GateTrigger.EVERY_USER_MESSAGE, context, without=without)
+        problem = report.blocked or report.needs_approval
+        if problem is None:
+            return report, None
+        chosen = escalations.after_block(state, problem, tried, repeats=escalations.RETRIES)
+        if isinstance(chosen, Stop):
+            return report, chosen
 
 
 async def run_gates(
     state: TurnState, trigger: GateTrigger, context: dict[str, Any], *, without: frozenset[str] = frozenset()
 ) -> GateReport:
-    """The turn's frozen gates of one trigger, less those named in `without`. Scripts run in a thread, with their files
-    read in a scope before."""
+    """The turn's frozen gates of one trigger, less those named in `without`. Scripts and models are waited for in a
+    thread, a script's files read in a scope before."""
     frozen = replace(state.policy, gates=tuple(gate for gate in state.policy.gates if gate.name not in without))
     scripts = policy.scripts_due(frozen, trigger, context)
-    levels = policy.level_gates(frozen)
-    if not scripts:
-        report = check_gates(frozen.gates, trigger, context, level_gates=levels)
-    else:
+    run = partial(
+        check_gates,
+        frozen.gates,
+        trigger,
+        context,
+        level_gates=policy.level_gates(frozen),
+        allowance=_with_a_model(state),
+    )
+    if scripts:
         files = await in_scope(state.tenant_id, policy.gate_files, frozen, scripts, context)
-        report = await asyncio.to_thread(check_gates, frozen.gates, trigger, context, level_gates=levels, files=files)
+        report = await asyncio.to_thread(run, files=files)
+    elif policy.asks_models(frozen, trigger):
+        report = await asyncio.to_thread(run)
+    else:
+        report = run()
     state.audit += report.audit
     return report
 
 
+def _with_a_model(state: TurnState) -> Allowance:
+    """The turn's allowance; gates that ask a model ask the planner's, unless they name their own."""
+    if state.allowance.ask is None:
+        model, keys = model_of(state, Role.PLANNER), state.session.deployment.environment_keys
+        counted = partial(limits.may_ask, state.tenant_id, state.session.pk)
+        here = asyncio.get_running_loop()
+        state.allowance.ask = GateJudge(state.run, model, here, environment_keys=keys, may_ask=counted)
+    return state.allowance
+
+
 async def apply_levels(state: TurnState) -> Stop | None:
     """Step 14. Passed identity checks move the level in a transaction of their own; so does an expiry."""
-    moved = state.access
-    for result in state.verified:
-        if result.subject is not None:
-            moved = moved.gate_passed(
-                result.gate_name, customer=result.subject.id, customer_name=result.subject.name, moment=now()
-            )
-    if moved.grant != grant_of(state.session):
-        await in_scope(state.tenant_id, _write_grant, state, moved)
-    state.access = moved
+    passed = [
+        Passed(result.gate_name, result.subject.id, result.subject.name)
+        for result in state.verified
+        if result.subject is not None
+    ]
+    if passed or state.access.grant != grant_of(state.session):
+        await in_scope(state.tenant_id, _move, state, passed)
     return None
 
 
-def _write_grant(state: TurnState, moved: AccessController) -> None:
+def _move(state: TurnState, passed: list[Passed]) -> None:
     session = lock_session(state.session.pk)
-    was, grant = session.level, moved.grant
-    session.level, session.level_expires_at = grant.level, grant.expires_at
-    session.verified_gates = sorted(grant.verified)
-    session.customer, session.customer_name = grant.customer, grant.customer_name
-    session.save(update_fields=["level", "level_expires_at", "verified_gates", "customer", "customer_name"])
-    if grant.level != PUBLIC:
-        data = {"level": grant.level, "from": was, "customer": grant.customer, "gates": sorted(grant.verified)}
-        record(AuditEvent.LEVEL_RAISED, subject=f"session:{session.pk}", data=data)
-    elif was != PUBLIC:
-        record(AuditEvent.LEVEL_EXPIRED, subject=f"session:{session.pk}", data={"from": was})
-    _tell_level(session)
+    state.access = levels.move(session, state.policy.levels, passed)
     session.deployment = state.session.deployment
     state.session = session
-
-
-def _tell_level(session: ChatSession) -> None:
-    payload: dict[str, Any] = {"level": session.level}
-    if session.level_expires_at:
-        payload["expires_at"] = session.level_expires_at.isoformat()
-    chronicle.append(session, kind=EntryKind.ACCESS, sender=Sender.SYSTEM, payload=payload, taint=Taint.AUTH)

@@ -1,12 +1,13 @@
 """Steps 0 and 0.5: which message is owed an answer, under which policy, and what already waits for a person?
 
-One transaction. Everything the turn needs of the rows is read here once and frozen.
+A message that a person answers is owed a look of the gates alone (`overheard`, ADR 43). One transaction. Everything the
+turn needs of the rows is read here once and frozen.
 """
 
 from __future__ import annotations
 
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import UUID, uuid4, uuid5
 
 from django.conf import settings
 from django.db import connection
@@ -20,14 +21,17 @@ from apps.guard.enums import Origin
 from apps.guard.schemas import Limits, RunRef
 from apps.guard.services import open_run
 from apps.sessions import policy, queries
-from apps.sessions.access import AccessController, Grant
+from apps.sessions.access import AccessController
 from apps.sessions.converse import admit_free
 from apps.sessions.enums import Owner, TurnStatus
+from apps.sessions.focus import Focus
+from apps.sessions.levels import grant_of
 from apps.sessions.models import ChatSession, Turn
 from apps.sessions.queries import Said
 from apps.sessions.state import TurnState
-from apps.work.queries import open_work_titles
+from apps.work.queries import open_titles_asked
 from kernel.clock import now
+from kernel.tenancy import gather_for_commit
 
 HISTORY_MESSAGES = 30
 _BEGIN = """
@@ -41,27 +45,24 @@ def open_turn(session_id: UUID, *, consumer: str) -> TurnState | None:
     lease = bus.lease(Queue.PROXY, consumer=consumer, scope_id=session_id, seconds=settings.TURN_LEASE_SECONDS)
     if lease is None:
         return None
-    session = queries.session_for_turn(session_id)
-    if session.owner == Owner.HUMAN or not session.deployment.enabled:
+    owed = lease.message.payload or {}
+    seq = int(owed["seq"])
+    session, said = queries.session_for_turn(session_id, until_seq=seq, limit=HISTORY_MESSAGES)
+    if not session.deployment.enabled:
         _drop(lease, session)
         return open_turn(session_id, consumer=consumer)
-    seq = int((lease.message.payload or {})["seq"])
-    *recent, message = queries.recent_messages(session_id, before_seq=seq + 1, limit=HISTORY_MESSAGES)
-    return _state(lease, session, message, tuple(recent))
+    *recent, message = said
+    overheard = bool(owed.get("overheard"))
+    if session.owner == Owner.HUMAN and not overheard:
+        _leave_to_a_person(session)
+        overheard = True
+    return _state(lease, session, message._replace(kept_out=False), tuple(recent), overheard=overheard)
 
 
-def grant_of(session: ChatSession) -> Grant:
-    return Grant(
-        level=session.level,
-        expires_at=session.level_expires_at,
-        verified=frozenset(session.verified_gates),
-        customer=session.customer,
-        customer_name=session.customer_name,
-    )
-
-
-def _state(lease: Lease, session: ChatSession, message: Said, recent: tuple[Said, ...]) -> TurnState:
-    frozen = policy.load(session.deployment)
+def _state(
+    lease: Lease, session: ChatSession, message: Said, recent: tuple[Said, ...], *, overheard: bool
+) -> TurnState:
+    frozen, waiting = policy.load_and_ask(session.deployment, open_titles_asked(session.pk, subject=session.customer))
     if lease.message.attempts:
         _close_lost(session, message)
     turn_id, access = _begin(session, message), AccessController(frozen.levels, grant_of(session)).at(now())
@@ -76,11 +77,14 @@ def _state(lease: Lease, session: ChatSession, message: Said, recent: tuple[Said
         recent=recent,
         policy=frozen,
         access=access,
-        open_work=tuple(open_work_titles(session.pk, subject=access.subject)),
+        open_work=tuple(title for whose, title in waiting if whose in ("", access.subject)),
         run=_run_of(session),
         text=message.text,
+        focus=Focus.of(session.focus),
+        overheard=overheard,
     )
-    admit_free(state)
+    if not overheard:
+        admit_free(state)
     return state
 
 
@@ -96,9 +100,14 @@ def _begin(session: ChatSession, message: Said) -> UUID:
         session.owner_epoch,
         now(),
     ]
-    with connection.cursor() as cursor:
-        cursor.execute(_BEGIN, values)
+    gather_for_commit(_write_begun, values)
     return turn_id
+
+
+def _write_begun(turns: list[list[Any]]) -> None:
+    with connection.cursor() as cursor:
+        for values in turns:
+            cursor.execute(_BEGIN, values)
 
 
 def _close_lost(session: ChatSession, message: Said) -> None:
@@ -115,10 +124,20 @@ def _run_of(session: ChatSession) -> RunRef:
         limits = Limits(cost_usd=settings.MAX_CONVERSATION_USD)
         session.run_id = open_run(Origin.CHAT, session.pk, deployment_id=session.deployment_id, limits=limits).pk
         session.save(update_fields=["run_id"])
-    return RunRef(session.tenant_id, session.run_id)
+    return RunRef(session.tenant_id, session.run_id, visitor=_visitor(session))
+
+
+def _visitor(session: ChatSession) -> UUID:
+    """Who spends: the customer, in whichever of their conversations; before anybody is known, the conversation."""
+    return uuid5(session.tenant_id, session.whose) if session.whose else session.pk
 
 
 def _drop(lease: Lease, session: ChatSession) -> None:
-    """A person answers here, and what was owed to the visitor by the bot is theirs now; or nobody does any more."""
+    """Nobody answers here any more."""
     bus.ack(lease)
+    _leave_to_a_person(session)
+
+
+def _leave_to_a_person(session: ChatSession) -> None:
+    """The answer that was owed to the visitor by the bot is not given by it."""
     record(AuditEvent.TURN_SUPPRESSED, subject=f"session:{session.pk}", data={"step": "precompile_gates"})

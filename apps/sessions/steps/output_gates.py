@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from apps.gates.enums import EscalationKind, GateTrigger
-from apps.gates.rules import escalation_for
-from apps.gates.schemas import EscalationSpec
+from collections import Counter
+
+from apps.gates.enums import GateTrigger
 from apps.sessions import escalations
 from apps.sessions.state import Stop, TurnState
 from apps.sessions.steps import answer
@@ -13,7 +13,7 @@ from apps.sessions.steps.input_gates import run_gates
 
 async def check(state: TurnState) -> Stop | None:
     """Step 8. A block rephrases or ends the turn by its escalation; a rewritten answer is what gets recorded."""
-    retries = 0
+    tried: Counter[str] = Counter()
     while state.response is not None:
         context = {"response": state.response.message, "message": state.text, "sender": "bot"}
         report = await run_gates(state, GateTrigger.EVERY_AGENT_RESPONSE, context)
@@ -23,11 +23,10 @@ async def check(state: TurnState) -> Stop | None:
             suggestions = await _fit_suggestions(state)
             state.response = state.response.model_copy(update={"message": message, "suggestions": suggestions})
             return None
-        chosen, _ = escalation_for(problem.on_block, state.policy.escalations)
-        if retries >= _retries(chosen):
-            return escalations.stop_for(problem, state.policy.escalations)
-        retries += 1
-        stopped = await answer.answer(state, instruction=chosen.instruction or "Say it differently.")
+        chosen = escalations.after_block(state, problem, tried, repeats=escalations.REPHRASES)
+        if isinstance(chosen, Stop):
+            return chosen
+        stopped = await answer.answer(state, instruction=chosen.instruction, again=True)
         if stopped is not None:
             return stopped
     return None
@@ -42,8 +41,3 @@ async def _fit_suggestions(state: TurnState) -> list[str]:
     report = await run_gates(state, GateTrigger.EVERY_AGENT_RESPONSE, {"response": text, "message": state.text})
     untouched = report.context.get("response") == text
     return wanted if untouched and not (report.blocked or report.needs_approval) else []
-
-
-def _retries(chosen: EscalationSpec) -> int:
-    rephrases = chosen.action in (EscalationKind.SUPPRESS_AND_REPHRASE, EscalationKind.RETRY)
-    return chosen.max_retries if rephrases else 0

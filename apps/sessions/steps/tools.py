@@ -12,11 +12,14 @@ from pydantic_ai.toolsets import AbstractToolset
 
 from apps.guard.enums import Intent
 from apps.guard.toolset import GuardedToolset, OfferedTool
+from apps.sessions import window
 from apps.sessions.access import Level
 from apps.sessions.policy import KNOWLEDGE_TOOL
 from apps.sessions.state import Stop, TurnState
 from apps.skills.schemas import ToolSpec
 from kernel.llm.briefing import ToolBrief, Withheld
+from kernel.llm.context.budget import count_tokens
+from kernel.llm.context.metadata import within_metadata
 
 KNOWLEDGE_SEARCH = OfferedTool(
     name=KNOWLEDGE_TOOL,
@@ -34,36 +37,48 @@ WHO_ARE_YOU = "For that I first need to know who you are."
 
 
 async def build(state: TurnState) -> Stop | None:
+    """What may be called comes before what is only named, and documents before all: of a catalogue that is too large
+    the rest is not told of (spec 5.1 step 6.5), and not offered either.
+    """
     allowed = state.access.allowed_tools()
+    documents = (KNOWLEDGE_BRIEF,) if KNOWLEDGE_TOOL in allowed else ()
+    room = window.BUDGET.metadata_tokens - sum(map(window.weight, documents))
     own = tuple(brief(tool) for tool in state.policy.tools if tool.name in allowed)
-    state.tools = (*own, KNOWLEDGE_BRIEF) if KNOWLEDGE_TOOL in allowed else own
-    state.withheld = tuple(
+    own, untold = within_metadata(own, tokens=room, weigh=window.weight)
+    held = tuple(
         Withheld(brief(tool), level, _what_it_takes(state, level))
         for tool in state.policy.tools
         if (level := state.access.withholding_level(tool.name)) is not None
     )
+    room -= sum(map(window.weight, own))
+    state.withheld, unnamed = within_metadata(held, tokens=room, weigh=_weight)
+    state.tools, state.untold = (*own, *documents), len(untold) + len(unnamed)
     return None
 
 
+def _weight(held: Withheld) -> int:
+    return window.weight(held.tool) + count_tokens(held.ask)
+
+
 def toolset_for(state: TurnState) -> AbstractToolset[Any]:
-    """The allowed tools behind the guard; acting ones are planned and approved, never called from a conversation."""
-    allowed = state.access.allowed_tools()
-    tools = [_offered(tool) for tool in state.policy.tools if tool.name in allowed]
-    if KNOWLEDGE_TOOL in allowed:
-        tools.append(KNOWLEDGE_SEARCH)
+    """Step 6: the whole catalogue behind the guard, less what the briefing has no room for, less what the level has
+    not; acting tools are planned and approved, never called from a conversation."""
     context = {
         "customer": state.access.subject,
         "levels": state.access.reached_levels(),
         "skills": state.policy.skills,
     }
-    return GuardedToolset(
+    catalogue = GuardedToolset(
         state.run,
-        tuple(tools),
-        access=allowed,
-        access_until=state.access.grant.expires_at,
+        (*map(_offered, state.policy.tools), KNOWLEDGE_SEARCH),
+        access=state.access.allowed_tools(),
+        access_until=state.access.ends_at,
         gates=state.policy.gates,
         context=context,
+        observe=state.hear,
+        allowance=lambda: state.allowance,
     )
+    return catalogue.chained(told={tool.name for tool in state.tools})
 
 
 def brief(tool: ToolSpec) -> ToolBrief:

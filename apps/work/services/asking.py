@@ -5,23 +5,34 @@ Nothing of a model's prose stands outside of the plan, and each of several calls
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from apps.approvals.enums import ApprovalScope, CardKind, Risk
+from django.conf import settings
+
+from apps.approvals.asks import About, Binding, CardText
+from apps.approvals.enums import ApprovalScope, CardKind, Pace, Risk
+from apps.approvals.models import WAITING as CARD_WAITS
+from apps.approvals.models import Card
+from apps.approvals.queries import patience
+from apps.approvals.risk import highest
 from apps.approvals.schemas import Fact
 from apps.approvals.services import open_card
 from apps.gates.schemas import GateResult
 from apps.skills import queries as skills
 from apps.skills import rules as skill_rules
 from apps.skills.schemas import ToolSpec
+from apps.work.checks import checks_of
+from apps.work.enums import WorkItemStatus, WorkItemType
 from apps.work.models import WorkItem
-from apps.work.schemas import WorkItemSpec
+from apps.work.schemas import VerificationCheck, WorkItemSpec
 from apps.work.services.items import announce
 from apps.work.wording import WAITING
 from kernel.llm.calls import PlannedCall
 
-_TITLE_CHARS = 200
+_TITLE_CHARS, _LABEL_CHARS, _WHY_CHARS = 200, 150, 600
+_A_DAY = 86_400
+WORK_ITEM = "work_item"
 
 
 @dataclass(frozen=True)
@@ -36,8 +47,22 @@ class Wanted:
 
     @property
     def intent(self) -> str:
-        said = self.say(self.tool.intent) or self.tool.description
-        return said if len(said) <= _TITLE_CHARS else f"{said[:_TITLE_CHARS]}…"
+        return short(self.say(self.tool.intent) or self.tool.description, _TITLE_CHARS)
+
+    @property
+    def buttons(self) -> dict[str, str]:
+        """What a yes and a no to it do, in the skill's words."""
+        said = self.tool.consequence
+        approve, decline = (said.approve, said.decline) if said else ("Approve, do it", "Nothing changes")
+        return {
+            "approve": short(self.say(approve), _LABEL_CHARS),
+            "decline": short(self.say(decline), _LABEL_CHARS),
+        }
+
+
+def short(said: str, most: int) -> str:
+    """Values of any length stand in these words; what is bound is shown whole among the facts and in the plan."""
+    return said if len(said) <= most else f"{said[:most]}…"
 
 
 def intent_of(wanted: Sequence[Wanted]) -> str:
@@ -45,66 +70,100 @@ def intent_of(wanted: Sequence[Wanted]) -> str:
 
 
 def ask_a_person(item: WorkItem, wanted: Sequence[Wanted], asks: GateResult | None) -> None:
-    first, tools, spec = wanted[0], [each.tool for each in wanted], item.spec
-    consequence = first.tool.consequence
-    more = "" if len(wanted) == 1 else f", and {len(wanted) - 1} more"
+    spec = item.spec
     open_card(
         CardKind.PLAN,
-        subject_kind="work_item",
-        subject_id=item.pk,
-        payload=spec.as_plan(),
-        scope=ApprovalScope.FULL_PLAN,
-        intent=item.title,
-        rationale=_rationale(first, asks),
-        consequence={
-            "approve": (first.say(consequence.approve) if consequence else "Approve, do it") + more,
-            "decline": first.say(consequence.decline) if consequence else "Decline, nothing changes",
-        },
-        reversible=all(tool.reversible for tool in tools),
-        declared_risk=max((Risk(tool.risk) for tool in tools), key=list(Risk).index),
-        affected="" if len(wanted) == 1 else f"{len(wanted)} actions",
-        facts=_facts(wanted, item),
-        details=_details(spec, asks),
-        deployment_id=item.deployment_id,
-        session_id=item.session_id,
+        about=About(WORK_ITEM, item.pk, item.deployment_id, item.session_id, item.requested_by),
+        binding=Binding(
+            ApprovalScope.FULL_PLAN,
+            spec.as_plan(),
+            reversible=all(each.tool.reversible for each in wanted),
+            declared_risk=gravest(each.tool for each in wanted),
+            token_seconds=_seconds(spec),
+        ),
+        text=words_of(wanted, spec, item.subject, asks),
+        seconds=patience_of(item),
     )
     announce(item, WAITING.format(title=item.title.rstrip(".")))
 
 
+def is_unasked(item: WorkItem) -> bool:
+    """Does the item wait, and nobody has been asked about it?"""
+    asked = Card.objects.filter(subject_kind=WORK_ITEM, subject_id=item.pk, status__in=CARD_WAITS)
+    return item.status == WorkItemStatus.PENDING and item.approval_token_id is None and not asked.exists()
+
+
+def patience_of(item: WorkItem) -> int | None:
+    """How long a card about it waits: as its kind does where a conversation waits for it, else as if nobody did."""
+    return None if item.session_id else patience(Pace.CALM, item.deployment_id)
+
+
+def gravest(tools: Iterable[ToolSpec]) -> Risk:
+    """What the gravest of these tools declares."""
+    return highest(*(Risk(tool.risk) for tool in tools))
+
+
+def words_of(wanted: Sequence[Wanted], spec: WorkItemSpec, subject: str, asks: GateResult | None) -> CardText:
+    """What a card about this plan says."""
+    first = wanted[0]
+    more = "" if len(wanted) == 1 else f", and {len(wanted) - 1} more"
+    return CardText(
+        intent=spec.title,
+        rationale=_rationale(first, asks),
+        consequence={**first.buttons, "approve": first.buttons["approve"] + more},
+        affected="" if len(wanted) == 1 else f"{len(wanted)} actions",
+        facts=_facts(wanted, spec, subject),
+        details=_details(wanted, spec, asks),
+    )
+
+
+def _seconds(spec: WorkItemSpec) -> int:
+    """A yes to a project lasts as long as the project may take, up to a day; any other as long as the house says."""
+    if spec.type != WorkItemType.PROJECT:
+        return int(settings.APPROVAL_TOKEN_SECONDS)
+    return int(max(settings.APPROVAL_TOKEN_SECONDS, min(spec.budget.max_wall_time_seconds, _A_DAY)))
+
+
 def _rationale(first: Wanted, asks: GateResult | None) -> str:
-    said = first.say(first.tool.rationale) or "A customer asked for this."
+    said = short(first.say(first.tool.rationale) or "A customer asked for this.", _WHY_CHARS)
     return f"{said} {asks.reason}." if asks and asks.reason else said
 
 
-def _facts(wanted: Sequence[Wanted], item: WorkItem) -> list[Fact]:
+def _facts(wanted: Sequence[Wanted], spec: WorkItemSpec, subject: str) -> list[Fact]:
     """What the skill says about its calls, then what it left unsaid of undo and proof."""
-    said = [fact for place, each in enumerate(wanted, start=1) for fact in _facts_of(each, item, place, len(wanted))]
+    said = [fact for place, each in enumerate(wanted, start=1) for fact in _facts_of(each, subject, place, len(wanted))]
     labels = {fact.label for fact in said}
-    ours = _assurances([each.tool for each in wanted], item.spec)
+    ours = _assurances([each.tool for each in wanted], _checks(wanted, spec))
     return [*said, *(fact for fact in ours if fact.label not in labels)]
 
 
-def _facts_of(each: Wanted, item: WorkItem, place: int, of: int) -> list[Fact]:
+def _facts_of(each: Wanted, subject: str, place: int, of: int) -> list[Fact]:
     """The lines of one call; among several it says first which one it is."""
-    said = [Fact(**fact) for fact in skills.card_facts(each.tool, each.call.args, item.subject)]
+    said = [Fact(**fact) for fact in skills.card_facts(each.tool, each.call.args, subject)]
     return said if of == 1 else [Fact(f"{place} of {of}", text=each.intent), *said]
 
 
-def _assurances(tools: Sequence[ToolSpec], spec: WorkItemSpec) -> list[Fact]:
+def _checks(wanted: Sequence[Wanted], spec: WorkItemSpec) -> list[VerificationCheck]:
+    """What proves it from outside: a project's tasks have their own checks beside those of the whole."""
+    tasks = checks_of([each.tool for each in wanted]) if spec.type == WorkItemType.PROJECT else []
+    return [*tasks, *(check for check in spec.verify if check not in tasks)]
+
+
+def _assurances(tools: Sequence[ToolSpec], checks: Sequence[VerificationCheck]) -> list[Fact]:
     undo = "Yes, by a further change" if all(tool.reversible for tool in tools) else "No"
-    count = len(spec.verify)
+    count = len(checks)
     proof = (
         f"{count} check{'s' if count != 1 else ''} outside the agent" if count else "nothing but the tool's own word"
     )
     return [Fact("Can be undone", text=undo), Fact("Proved by", text=proof)]
 
 
-def _details(spec: WorkItemSpec, asks: GateResult | None) -> dict[str, object]:
+def _details(wanted: Sequence[Wanted], spec: WorkItemSpec, asks: GateResult | None) -> dict[str, object]:
     return {
         "plan": spec.body,
         "plan_hash": spec.plan_hash,
-        "calls": [{"tool": call.tool, "args": call.args} for call in spec.calls],
-        "checks": [check.model_dump(mode="json", exclude_none=True) for check in spec.verify],
+        "calls": [{"tool": each.call.tool, "args": each.call.args} for each in wanted],
+        "checks": [check.model_dump(mode="json", exclude_none=True) for check in _checks(wanted, spec)],
         "gates": [gate.name for gate in spec.gates],
         "asked_by_gate": asks.gate_name if asks else "",
         "skills": spec.skills,

@@ -9,26 +9,31 @@ from __future__ import annotations
 from apps.approvals import services as approvals
 from apps.approvals.models import ApprovalToken
 from apps.approvals.schemas import Verdict
-from apps.bus import services as bus
-from apps.bus.enums import Kind, Queue, Sender
-from apps.work import wakeup
-from apps.work.enums import WorkItemStatus, WorkReason
+from apps.work.enums import WorkItemStatus, WorkItemType, WorkReason
 from apps.work.models import WorkItem
+from apps.work.services import projects
+from apps.work.services.authority import bound_by
+from apps.work.services.dispatching import owe
 from apps.work.services.items import announce, move
 from apps.work.wording import APPROVED
-from kernel.taint import Taint
-from kernel.tenancy import current_tenant_id
 
 
 def authorize(item: WorkItem, token: ApprovalToken) -> Verdict:
     """Spend the token for exactly this item; dispatch it, or end it when the token does not hold."""
-    verdict = approvals.verify(token, item.spec.approvable())
+    verdict = approvals.verify(token, bound_by(item, token))
     if verdict.ok:
-        dispatch(item, token)
         announce(item, APPROVED.format(title=item.title.rstrip(".")))
+        _start(item, token)
     else:
         move(item, WorkItemStatus.BLOCKED, reason=WorkReason.NOT_APPROVED, last_error=verdict.reason.value)
     return verdict
+
+
+def _start(item: WorkItem, token: ApprovalToken) -> None:
+    if item.type == WorkItemType.PROJECT:
+        projects.begin(item, token)
+    else:
+        dispatch(item, token)
 
 
 def authorize_standing(item: WorkItem, goal: WorkItem) -> Verdict | None:
@@ -44,20 +49,10 @@ def authorize_standing(item: WorkItem, goal: WorkItem) -> Verdict | None:
 
 
 def dispatch(item: WorkItem, token: ApprovalToken) -> None:
-    """Attach the verified token and owe the item to the executor, once."""
+    """Attach the verified token and owe the item to the executors."""
     WorkItem.objects.filter(pk=item.pk).update(approval_token=token)
     item.approval_token = token
-    bus.enqueue(
-        Queue.EXECUTOR,
-        kind=Kind.EXECUTION_REQUEST,
-        scope_id=item.session_id or item.pk,
-        sender=Sender.RUNTIME,
-        task_id=item.pk,
-        trace_id=item.trace_id,
-        message_id=f"execute:{item.pk}",
-        taint=Taint.AUTH,
-    )
-    wakeup.after_commit(current_tenant_id())
+    owe(item)
 
 
 def refuse(item: WorkItem, reason: WorkReason) -> None:

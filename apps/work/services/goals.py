@@ -5,35 +5,121 @@ Without a person's yes a goal grants nothing: its levels and escalations may be 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass
 from uuid import UUID, uuid4
 
+from apps.approvals.asks import About, Binding, CardText
 from apps.approvals.enums import ApprovalScope, CardKind
 from apps.approvals.models import ApprovalToken, Card
 from apps.approvals.schemas import Fact
 from apps.approvals.services import open_card
+from apps.gates.allowance import MOST_EVALUATIONS
+from apps.gates.queries import active_gates, asked_in_a_turn
+from apps.gates.signals import Beside
+from apps.gates.soundness import require_sound
 from apps.skills import queries as skills
-from apps.work import plans
-from apps.work.enums import WorkItemStatus, WorkItemType
+from apps.skills.schemas import ToolSpec
+from apps.tenants.models import Deployment
+from apps.tenants.services import change_deployment
+from apps.work import goals, plans
+from apps.work.enums import WorkItemStatus, WorkItemType, WorkReason
 from apps.work.models import WorkItem
+from apps.work.queries import active_goal, active_goal_spec
 from apps.work.schemas import WorkItemSpec
+from apps.work.services import cycles, screening
 from apps.work.services.items import create_item, move
 from kernel.errors import SilasError
 
 
 def adopt_goal(plan_markdown: str, *, deployment_id: UUID, requested_by: str) -> WorkItem:
-    """Store an always-on goal written by staff, its skills pinned by content; it starts nothing by itself."""
+    """Store a goal written by staff, its skills pinned by content; it starts nothing without a standing yes.
+    Raises `SilasError` for a plan that is no goal, and 422 `gate_invalid` for a gate of its that cannot work."""
     spec = plans.parse(plan_markdown)
     if spec.type != WorkItemType.GOAL:
         raise SilasError("plan_not_a_goal", "Only a goal can be adopted.")
     if spec.failure_context:
         plans.template_call(spec.failure_context)
+    for gate in spec.gates:
+        require_sound(gate)
+    cycles.require_schedule(spec)
     pinned = list(skills.pinned(spec.skills))
     fresh = WorkItemSpec.model_validate({**spec.model_dump(), "id": str(uuid4()), "skills": pinned})
     item = create_item(
         fresh, deployment_id=deployment_id, session_id=None, trace_id=str(uuid4()), requested_by=requested_by
     )
     move(item, WorkItemStatus.HEALTHY)
+    cycles.begin_schedule(item)
     return item
+
+
+@dataclass(frozen=True)
+class Installed:
+    """The goal that governs a deployment now; `changed` is False when it said the same before."""
+
+    goal: WorkItem
+    changed: bool
+
+
+def install_goal(plan_markdown: str, *, deployment: Deployment, requested_by: str) -> Installed:
+    """Let the goal of this file govern the deployment's conversations from their next turn on; the one before is over,
+    and its standing yes with it. Safe to repeat: a file that says what is in force changes nothing.
+
+    Raises the `SilasError`s of `goals.read`, goal_too_many_gates, goal_tool_unknown, skill_missing, bad_template and
+    bad_schedule.
+    """
+    _lock(deployment)
+    written = check_goal(plan_markdown, deployment=deployment)
+    before = active_goal(deployment)
+    pinned = written.spec.model_copy(update={"skills": list(skills.pinned(written.spec.skills))})
+    if before is not None and goals.same_policy(before.spec, pinned):
+        return Installed(before, changed=False)
+    goal = adopt_goal(plan_markdown, deployment_id=deployment.pk, requested_by=requested_by)
+    change_deployment(deployment, actor=requested_by, active_goal_id=goal.pk)
+    if before is not None and before.status != WorkItemStatus.BLOCKED:
+        move(before, WorkItemStatus.BLOCKED, reason=WorkReason.REPLANNED)
+    return Installed(goal, changed=True)
+
+
+def _lock(deployment: Deployment) -> None:
+    """Of two files imported at once the second finds, and ends, the goal of the first. Nothing is locked before it."""
+    rows = Deployment.objects.select_for_update(of=("self",), no_key=True)
+    deployment.active_goal_id = rows.values_list("active_goal_id", flat=True).get(pk=deployment.pk)
+
+
+def check_goal(plan_markdown: str, *, deployment: Deployment) -> plans.Written:
+    """The goal of a file, as far as it could govern this deployment; raises what `install_goal` raises, and changes
+    nothing."""
+    rows = active_gates(deployment.pk)
+    written = goals.read(plan_markdown, other_gates={gate.name: gate.on for gate in rows})
+    try:
+        tools = screening.tools_in(written.spec.skills)
+    except SilasError as missing:
+        plans.refuse(missing.code, missing.message, written.line(["skills"]))
+    needed = asked_in_a_turn((*rows, *written.spec.gates), looked_up(tools.values()))
+    if needed > MOST_EVALUATIONS:
+        most = f"a turn asks {MOST_EVALUATIONS} at most."
+        problem = f"with these a message, its answer and a look-up need {needed} gates; {most}"
+        plans.refuse("goal_too_many_gates", problem, written.line(["gates"]))
+    goals.require_tools(written, tools)
+    return written
+
+
+def looked_up(tools: Iterable[ToolSpec]) -> frozenset[str]:
+    """What a turn may call itself: whatever acts is planned, and asked about when it runs."""
+    return frozenset(tool.name for tool in tools if not tool.acting) | {goals.KNOWLEDGE_TOOL}
+
+
+def add_gates(deployment_id: UUID, beside: Beside) -> None:
+    """The gates of the goal that governs the deployment, and what its turns may look up."""
+    deployment = Deployment.objects.only("active_goal_id").get(pk=deployment_id)
+    spec = active_goal_spec(deployment)
+    beside.add([], {goals.KNOWLEDGE_TOOL})
+    if spec is not None:
+        beside.add(spec.gates, ())
+        with suppress(SilasError):
+            beside.add((), looked_up(skills.tools_for(spec.skills)))
 
 
 def ask_for_standing(goal: WorkItem, *, uses: int, days: int, rationale: str) -> Card:
@@ -42,19 +128,21 @@ def ask_for_standing(goal: WorkItem, *, uses: int, days: int, rationale: str) ->
     call = plans.template_call(spec.failure_context or "")
     return open_card(
         CardKind.STANDING,
-        subject_kind="work_item",
-        subject_id=goal.pk,
-        payload=spec.as_plan(),
-        scope=ApprovalScope.STANDING,
-        intent=f"Let “{goal.title}” run {call.tool} without asking, up to {uses} times in {days} days",
-        rationale=rationale,
-        consequence={"approve": f"Allow up to {uses} times", "decline": "Keep asking each time"},
-        reversible=True,
-        facts=[Fact("Each time", text="the same gates and checks as with a person's yes")],
-        details={"body": spec.failure_context, "checks": [check.model_dump() for check in spec.verify]},
-        deployment_id=goal.deployment_id,
-        max_executions=uses,
-        token_seconds=days * 86_400,
+        about=About("work_item", goal.pk, goal.deployment_id, requested_by=goal.requested_by),
+        binding=Binding(
+            ApprovalScope.STANDING,
+            spec.as_plan(),
+            reversible=True,
+            max_executions=uses,
+            token_seconds=days * 86_400,
+        ),
+        text=CardText(
+            intent=f"Let “{goal.title}” run {call.tool} without asking, up to {uses} times in {days} days",
+            rationale=rationale,
+            consequence={"approve": f"Allow up to {uses} times", "decline": "Keep asking each time"},
+            facts=[Fact("Each time", text="the same gates and checks as with a person's yes")],
+            details={"body": spec.failure_context, "checks": [check.model_dump() for check in spec.verify]},
+        ),
     )
 
 

@@ -8,8 +8,8 @@ from uuid import UUID
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.work import rules, signals, wording
-from apps.work.enums import WorkItemStatus, WorkReason
-from apps.work.models import WorkItem
+from apps.work.enums import WorkItemStatus, WorkItemType, WorkReason
+from apps.work.models import VISITOR, WorkItem
 from apps.work.schemas import WorkItemSpec
 from kernel.clock import now
 from kernel.errors import SilasError
@@ -22,7 +22,7 @@ def create_item(
     session_id: UUID | None,
     trace_id: str,
     subject: str = "",
-    requested_by: str = "visitor",
+    requested_by: str = VISITOR,
 ) -> WorkItem:
     """Store what was promised. The plan's own id is the row's; `spec.parent` is a work item of the same tenant."""
     moment = now()
@@ -31,6 +31,7 @@ def create_item(
         deployment_id=deployment_id,
         session_id=session_id,
         parent_id=UUID(spec.parent) if spec.parent else None,
+        follow_up_of_id=UUID(spec.follow_up_of) if spec.follow_up_of else None,
         type=spec.type,
         title=spec.title,
         plan=spec.as_text(),
@@ -60,9 +61,9 @@ def move(
 
     Raises `SilasError("work_settled")` when the item may not go there, or has been moved by somebody else meanwhile.
     """
-    old = WorkItemStatus(item.status)
+    old, kind = WorkItemStatus(item.status), WorkItemType(item.type)
     values = {"status": status, "reason": reason, "next_steps": next_steps or [], "updated_at": now(), **changes}
-    if not rules.may_move(old, status) or not WorkItem.objects.filter(pk=item.pk, status=old).update(**values):
+    if not rules.may_move(kind, old, status) or not WorkItem.objects.filter(pk=item.pk, status=old).update(**values):
         raise SilasError("work_settled", "This work has ended or moved on already.", status=409)
     for name, value in values.items():
         setattr(item, name, value)

@@ -10,26 +10,30 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from apps.approvals import services as approvals
-from apps.approvals.queries import use_of
+from django.conf import settings
+
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
-from apps.bus import services as bus
-from apps.bus.schemas import Lease
+from apps.bus.deliveries import Delivery
 from apps.gates.schemas import AuditNote
 from apps.guard import services as guard
-from apps.guard.enums import Origin, Phase, RunStatus, TerminalReason
+from apps.guard.enums import Origin, Phase
+from apps.guard.queries import was_opened_for
 from apps.guard.schemas import ApprovedCalls, Limits, call_digest
-from apps.work import rules
+from apps.work import follow_ups, pool, rules
 from apps.work.budgets import BudgetUsed
 from apps.work.enums import AttemptStatus, WorkItemStatus, WorkReason
-from apps.work.locks import lock_item
+from apps.work.execution_models import Course
+from apps.work.follow_ups import LinkageMissing
+from apps.work.ledger import Line
+from apps.work.locks import lock_course, lock_item
 from apps.work.models import Attempt, VerificationRun, WorkItem
 from apps.work.schemas import VerificationReport, WorkItemSpec
+from apps.work.services import cancelling, ending, pausing, recording, spending
+from apps.work.services.authority import Authority, authority_of
 from apps.work.services.items import move
 from kernel.clock import now
 
-CONSUMER = "work"
 _STOPPED_AS = {
     WorkReason.HALTED: WorkItemStatus.BLOCKED,
     WorkReason.GATE: WorkItemStatus.BLOCKED,
@@ -48,66 +52,89 @@ class AttemptOutcome:
     artifacts: tuple[str, ...] = ()
     claimed_artifacts: tuple[str, ...] = ()
     result: str = ""
+    lines: tuple[Line, ...] = ()
     notes: tuple[AuditNote, ...] = ()
     model_name: str = ""
+    prompt: str = ""
     error: str = ""
     stop: WorkReason = WorkReason.NONE
 
 
-def begin(lease: Lease) -> Attempt | None:
-    """The next attempt of the delivered item; None when the delivery is over (and acked): done before, not approved,
-    or nothing left to spend."""
-    assert lease.message.task_id is not None
-    item = lock_item(lease.message.task_id)
-    if WorkItemStatus(item.status) in rules.FINAL or bus.has_processed(CONSUMER, lease.message.message_id):
-        bus.ack(lease)
+def begin(delivery: Delivery) -> Attempt | None:
+    """The next attempt of the delivered item; None when the delivery is over: done before, called off, not approved,
+    nothing left to spend, or no place in the pool for now."""
+    assert delivery.message.task_id is not None
+    item = lock_item(delivery.message.task_id)
+    course = lock_course(item)
+    if WorkItemStatus(item.status) in rules.FINAL or course.waiting_for:
+        ending.finish(delivery)
         return None
     _close_interrupted(item)
-    refusal = _not_approved(item) or _exhausted(item)
-    if refusal is not None:
-        _end(item, lease, *refusal)
+    authority = authority_of(item)
+    if _stopped(delivery, item, course, authority):
         return None
-    _open_run_once(item)
+    if item.used.exhausted(item.spec.budget):
+        pausing.go_on(delivery, item, course)
+        return None
+    if not pool.enter(delivery.lease):
+        delivery.defer(settings.POOL_RETRY_SECONDS, pool.IN_USE)
+        return None
+    _open_run_once(item, authority)
     return _next_attempt(item)
 
 
+def _stopped(delivery: Delivery, item: WorkItem, course: Course, authority: Authority) -> bool:
+    """Step 0: nothing begins without a yes that holds now, or after somebody called it off."""
+    if course.cancelled_by:
+        cancelling.end_cancelled(delivery, item)
+    elif refusal := authority.refusal or _foreign_run(item, authority):
+        record(AuditEvent.WORK_NOT_APPROVED, subject=f"work:{item.pk}", data={"reason": refusal})
+        ending.end(delivery, item, WorkItemStatus.BLOCKED, WorkReason.NOT_APPROVED, error=refusal)
+    elif missing := _missing_link(item):
+        ending.end(delivery, item, WorkItemStatus.BLOCKED, WorkReason.LINKAGE, error=missing)
+    else:
+        return False
+    return True
+
+
+def _foreign_run(item: WorkItem, authority: Authority) -> str:
+    """The run on the row decides what the guard lets pass: it must carry what the item's yes allows, and no more,
+    whoever wrote the row."""
+    if item.run_id is None:
+        return ""
+    limits, approval = _limits(item.spec), _approved_calls(item.spec, authority)
+    ours = was_opened_for(item.run_id, Origin.WORK, item.pk, limits=limits, approval=approval)
+    return "" if ours else "run_mismatch"
+
+
+def _missing_link(item: WorkItem) -> str:
+    """Step 0.5: what the item builds on has to be there before anything of it begins."""
+    try:
+        follow_ups.inputs_of(item)
+    except LinkageMissing as refusal:
+        return refusal.message
+    return ""
+
+
 def _close_interrupted(item: WorkItem) -> None:
-    """The worker of an attempt that is still running is gone: its lease was given to us."""
-    lost = item.attempts.filter(status=AttemptStatus.RUNNING)
-    lost.update(status=AttemptStatus.INTERRUPTED, ended_at=now(), error="worker_lost")
+    """The worker of an attempt that is still running is gone: its lease was given to us. What it had spent is known to
+    the guard, and counts."""
+    lost = item.attempts.filter(status=AttemptStatus.RUNNING).first()
+    if lost is None:
+        return
+    lost.status, lost.ended_at, lost.error = AttemptStatus.INTERRUPTED, now(), "worker_lost"
+    lost.save(update_fields=["status", "ended_at", "error"])
+    used = spending.with_run(item.used, item.run_id)
+    used = used.merge(BudgetUsed(wall_time_seconds=spending.seconds_known(item.run_id, since=lost.started_at)))
+    item.budget_used = used.model_dump(mode="json")
+    item.save(update_fields=["budget_used"])
 
 
-def _not_approved(item: WorkItem) -> tuple[WorkItemStatus, WorkReason, str] | None:
-    """Step 0: the enforcement point behind "cannot execute without a verified approval". Whose rows the work gets is on
-    the row; the approval binds it as the plan's domain."""
-    reason = "no_token"
-    if item.spec.domain != rules.domain_of(item.subject):
-        reason = "subject_mismatch"
-    elif item.approval_token is not None:
-        goal = item.parent.spec if item.parent else None
-        verdict = approvals.check(item.approval_token, item.spec.approvable(goal))
-        if verdict.ok:
-            return None
-        reason = verdict.reason.value
-    record(AuditEvent.WORK_NOT_APPROVED, subject=f"work:{item.pk}", data={"reason": reason})
-    return WorkItemStatus.BLOCKED, WorkReason.NOT_APPROVED, reason
-
-
-def _exhausted(item: WorkItem) -> tuple[WorkItemStatus, WorkReason, str] | None:
-    counter = item.used.exhausted(item.spec.budget)
-    if not counter:
-        return None
-    reason = WorkReason.VERIFICATION if counter == "attempts" and item.last_error else WorkReason.BUDGET
-    return WorkItemStatus.STUCK, reason, item.last_error or counter
-
-
-def _open_run_once(item: WorkItem) -> None:
+def _open_run_once(item: WorkItem, authority: Authority) -> None:
     """One guarded run for all attempts of an item, so that neither its caps nor its spent approval begin anew."""
     if item.run_id is not None:
         return
-    assert item.approval_token is not None
-    spec, token = item.spec, item.approval_token
-    use = use_of(token.nonce, bound_hash=item.plan_hash)
+    spec = item.spec
     run = guard.open_run(
         Origin.WORK,
         item.pk,
@@ -115,20 +142,23 @@ def _open_run_once(item: WorkItem) -> None:
         phase=Phase.EXECUTION,
         allow={call.tool for call in spec.calls},
         limits=_limits(spec),
-        approval=ApprovedCalls(
-            nonce=f"{use.token_nonce}:{use.ordinal}",
-            calls=frozenset(call_digest(call.tool, call.args) for call in spec.calls),
-            expires_at=token.expires_at,
-        ),
+        approval=_approved_calls(spec, authority),
     )
     item.run_id = run.pk
 
 
-def _limits(spec: WorkItemSpec) -> Limits:
-    budget = spec.budget
-    return Limits(
-        cost_usd=str(budget.max_cost_usd), tokens=budget.max_tokens, wall_seconds=budget.max_wall_time_seconds
+def _approved_calls(spec: WorkItemSpec, authority: Authority) -> ApprovedCalls:
+    return ApprovedCalls(
+        nonce=authority.nonce,
+        calls=frozenset(call_digest(call.tool, call.args) for call in spec.calls),
+        expires_at=authority.expires_at,
+        token=authority.token,
     )
+
+
+def _limits(spec: WorkItemSpec) -> Limits:
+    """Time is the attempt's own to watch (`meter`): a run's clock would count its pauses too."""
+    return Limits(cost_usd=str(spec.budget.max_cost_usd), tokens=spec.budget.max_tokens)
 
 
 def _next_attempt(item: WorkItem) -> Attempt:
@@ -142,35 +172,27 @@ def _next_attempt(item: WorkItem) -> Attempt:
     return attempt
 
 
-def conclude(lease: Lease, attempt: Attempt, outcome: AttemptOutcome) -> bool:
-    """Write the attempt's end down and decide what follows; True when the item is over and the delivery acked."""
+def conclude(delivery: Delivery, attempt: Attempt, outcome: AttemptOutcome) -> bool:
+    """Write the attempt's end down and decide what follows; True when the delivery is over."""
     item = lock_item(attempt.work_item_id)
+    course = lock_course(item)
     passed = outcome.report is not None and outcome.report.all_passed and not outcome.stop
     _close_attempt(attempt, outcome, passed=passed)
-    item.budget_used = item.used.merge(outcome.used).model_dump(mode="json")
+    item.budget_used = spending.with_run(item.used.merge(outcome.used), item.run_id).model_dump(mode="json")
     item.last_error = "" if passed else _explain(outcome)
     item.save(update_fields=["budget_used", "last_error"])
     if passed:
-        changes = {"summary": outcome.summary, "next_steps": list(outcome.next_steps), "result": outcome.result}
-        _end(item, lease, WorkItemStatus.DONE, WorkReason.NONE, "", **changes)
-        return True
-    if outcome.stop:
-        _end(item, lease, _STOPPED_AS.get(outcome.stop, WorkItemStatus.STUCK), outcome.stop, item.last_error)
-        return True
-    return False
-
-
-def _end(item: WorkItem, lease: Lease, status: WorkItemStatus, reason: WorkReason, error: str, **changes: Any) -> None:
-    """The item's end, the run's end and the delivery's end, together or not at all."""
-    move(item, status, reason=reason, last_error=error, **changes)
-    if item.run_id is not None:
-        done = status == WorkItemStatus.DONE
-        run_status = RunStatus.COMPLETED if done else RunStatus.FAILED
-        guard.close_run(
-            item.run_id, status=run_status, reason=TerminalReason.COMPLETED if done else TerminalReason.FAILED
-        )
-    bus.mark_processed(CONSUMER, lease.message.message_id)
-    bus.ack(lease)
+        said: dict[str, Any] = {"summary": outcome.summary, "result": outcome.result}
+        next_steps = list(outcome.next_steps)
+        ending.end(delivery, item, WorkItemStatus.DONE, WorkReason.NONE, next_steps=next_steps, **said)
+    elif course.cancelled_by:
+        cancelling.end_cancelled(delivery, item)
+    elif outcome.stop:
+        status = _STOPPED_AS.get(outcome.stop, WorkItemStatus.STUCK)
+        ending.end(delivery, item, status, outcome.stop, error=item.last_error)
+    else:
+        return pausing.go_on(delivery, item, course)
+    return True
 
 
 def _close_attempt(attempt: Attempt, outcome: AttemptOutcome, *, passed: bool) -> None:
@@ -179,7 +201,9 @@ def _close_attempt(attempt: Attempt, outcome: AttemptOutcome, *, passed: bool) -
     attempt.artifacts, attempt.model_name = list(outcome.artifacts), outcome.model_name
     attempt.used, attempt.ended_at = outcome.used.model_dump(mode="json"), now()
     attempt.save()
+    recording.write_undone(attempt, outcome.lines)
     data: dict[str, int | str | bool] = {"attempt": attempt.number, "passed": passed}
+    data |= {"prompt": outcome.prompt} if outcome.prompt else {}
     if outcome.report is not None:
         results = [vars(result) for result in outcome.report.results]
         VerificationRun.objects.create(

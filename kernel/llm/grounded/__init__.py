@@ -2,5 +2,5 @@
 
 Deterministic: the same briefing gives the same words. It says only what a passage, a tool result or its fixed phrases
 say, calls only tools of the briefing, and tells plainly when it does not know (contract interfaces, demo data).
-English.
+It thinks in English; `languages` puts its own sentences into German, French or Spanish.
 """

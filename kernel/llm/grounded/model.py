@@ -17,7 +17,7 @@ from pydantic_ai.settings import ModelSettings
 from kernel.canonical import canonical_json
 from kernel.llm.briefing import Briefing
 from kernel.llm.enums import Role
-from kernel.llm.grounded import executor, planner, proxy
+from kernel.llm.grounded import executor, languages, planner, proxy
 from kernel.llm.grounded.moves import CallTool, Move, ToolResult
 
 GROUNDED = "builtin:grounded"
@@ -26,7 +26,6 @@ _NextMove = Callable[[Briefing, Sequence[ToolResult], Collection[str]], Move]
 _ROLES: dict[Role, _NextMove] = {
     Role.PROXY: proxy.next_move,
     Role.PLANNER: planner.next_move,
-    Role.EXECUTOR: executor.next_move,
 }
 
 
@@ -43,14 +42,23 @@ def grounded_model() -> FunctionModel:
 
 def first_move(briefing: Briefing) -> Move:
     """What it does before any tool has run, taking the briefing's tools as there."""
-    return _ROLES[briefing.role](briefing, (), {tool.name for tool in briefing.tools})
+    return _next(briefing, (), {tool.name for tool in briefing.tools})
+
+
+def _next(briefing: Briefing, done: Sequence[ToolResult], available: Collection[str]) -> Move:
+    """Thought in English, said in the visitor's language. An executor talks to nobody."""
+    if briefing.role is Role.EXECUTOR:
+        return executor.next_move(briefing, done, available)
+    language = languages.of_briefing(briefing)
+    move = _ROLES[briefing.role](languages.understood(briefing, language), done, available)
+    return languages.worded(move, language)
 
 
 async def _respond(messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator[DeltaToolCalls]:
     briefing = cast(GroundedSettings, info.model_settings)["silas_briefing"]
     done = _results(messages)
     available = {tool.name for tool in info.function_tools} & {tool.name for tool in briefing.tools}
-    move = _ROLES[briefing.role](briefing, done, available)
+    move = _next(briefing, done, available)
     if isinstance(move, CallTool):
         yield {0: DeltaToolCall(move.tool, canonical_json(move.args), tool_call_id=f"call-{len(done) + 1}")}
         return

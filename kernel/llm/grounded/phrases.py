@@ -25,6 +25,7 @@ UNSURE = "I am not certain that this answers your question."
 MAY_NOT_SAY = "I found something about this, but I may not repeat it here."
 TOOL_FAILED = "I am sorry, I could not look that up just now, and I do not want to guess."
 NOTHING_FOUND = "I looked, but found nothing for that."
+ONCE_MORE = "Once more:"
 BACK_TO = "Back to your request."
 UNREADABLE = "I am sorry, I could not find that in your message."
 NO_SUCH_TOOL = "I am sorry, that is nothing I can prepare here."
@@ -34,7 +35,34 @@ CAN_DO = "I can help with that."
 THANK_YOU = "Thank you."
 NOT_CONFIRMED = "I could not confirm who you are with that."
 PREPARED = "I have prepared this for you:"
+AS_APPROVED = "Make the calls of the plan that are not done yet, as they were approved, and in their order."
 WILL_TELL = "I will tell you here how it goes."
+
+
+# What is said instead when the same would be said twice in a row.
+_SECOND = {
+    UNKNOWN: "I am sorry, that is not in my documents either.",
+    NOT_UNDERSTOOD: "I am sorry, I still do not understand. Could you put it another way?",
+    NOT_SURE_HOW: "I am sorry, that is nothing I can help with either.",
+    UNREADABLE: "I still could not find that in your message, I am sorry.",
+    MAY_NOT_SAY: "That is something else I may not repeat here.",
+    TOOL_FAILED: "I still cannot look that up, I am sorry.",
+    NOTHING_FOUND: "I found nothing for that either.",
+    HELLO: "Hello again! What can I do for you?",
+    THANKS: "With pleasure. Is there anything else?",
+    GOODBYE: "Until next time.",
+    FINE: "Good. What else can I do for you?",
+    CANCELLED: "Nothing has been begun. Is there anything else I can do for you?",
+    PERSON: "I have asked already; a colleague answers here as soon as one is free.",
+}
+
+
+def not_twice(message: str, last: str) -> str:
+    """`message`, in other words when it is word for word what was said last. What later turns read back stays in it."""
+    if message != last:
+        return message
+    first = next((phrase for phrase in _SECOND if phrase in message), None)
+    return f"{ONCE_MORE} {message}" if first is None else message.replace(first, _SECOND[first], 1)
 
 
 def about_me(title: str) -> str:

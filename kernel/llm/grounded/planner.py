@@ -27,6 +27,9 @@ _VALUE_LENGTH = 200
 
 
 def next_move(briefing: Briefing, done: Sequence[ToolResult], available: Collection[str]) -> Move:
+    if briefing.work_body and not briefing.requested:
+        # Asked for help with work that failed: it reads no reasons, so it has neither advice nor another plan.
+        return Say(AgentResponse(message=phrases.AS_APPROVED))
     calls = briefing.requested or _wished(briefing)
     known = {tool.name: tool for tool in briefing.tools}
     if not calls or any(call.tool not in known for call in calls):

@@ -60,7 +60,7 @@ class Situation:
         finding: answers.Finding = answers.NOTHING,
     ) -> Move:
         response = AgentResponse(
-            message=message,
+            message=phrases.not_twice(message, self.last_bot_text()),
             suggestions=list(dict.fromkeys(suggestions))[:_SUGGEST_AT_MOST],
             handoff=handoff,
             citations=list(finding.citations),

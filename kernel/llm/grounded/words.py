@@ -20,7 +20,12 @@ _ABBREVIATION = re.compile(r"\b(?:e\.g|i\.e|mr|mrs|ms|dr|no|nr|st|approx|etc|inc
 
 
 def words(text: str) -> list[str]:
-    return [word.lower().replace("\u2019", "'") for word in _WORD.findall(text)]
+    return list(_words(text))
+
+
+@lru_cache(maxsize=1024)
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(word.lower().replace("\u2019", "'") for word in _WORD.findall(text))
 
 
 @lru_cache(maxsize=8192)
@@ -58,7 +63,12 @@ def stems(text: str) -> list[str]:
 
 def content(text: str) -> list[str]:
     """The stems of the words that carry meaning, in order, each once."""
-    return list(dict.fromkeys(stem(word) for word in words(text) if not _says_nothing(word)))
+    return list(_content(text))
+
+
+@lru_cache(maxsize=1024)
+def _content(text: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(stem(word) for word in words(text) if not _says_nothing(word)))
 
 
 def _says_nothing(word: str) -> bool:

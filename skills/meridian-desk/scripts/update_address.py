@@ -25,4 +25,9 @@ ask_for(
         "set": {"address": address, "previous_address": row["data"]["address"], "address_since": call["now"][:10]},
     }
 )
-answer(say=f"The address on policy {number} is now {address}.", policy=number, address=address)
+answer(
+    say=f"The address on policy {number} is now {address}.",
+    policy=number,
+    address=address,
+    previous=row["data"]["address"],
+)

@@ -206,3 +206,8 @@ async def test_executor_calls_run_and_are_reported() -> None:
 async def test_both_tries_have_the_same_limits() -> None:
     _, _, fake = await ask([final("{}"), direct("Yes.")], limits=Limits(max_tokens=321))
     assert [request["max_completion_tokens"] for request in fake.requests] == [321, 321]
+
+
+async def test_run_names_the_wording_that_the_model_was_told() -> None:
+    run, _, _ = await ask([direct("Yes.")])
+    assert run.prompt == "proxy@1"

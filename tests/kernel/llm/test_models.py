@@ -10,7 +10,7 @@ from pydantic_ai.models.openrouter import OpenRouterModel
 
 from kernel.llm.failures import ProviderFailed
 from kernel.llm.grounded.model import GROUNDED, grounded_model
-from kernel.llm.models import environment_key, model_for, opened
+from kernel.llm.models import environment_key, model_for, needs_key, opened
 
 LOCAL = "http://127.0.0.1:9/v1"
 KEYS = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "OPENROUTER_API_KEY", "OLLAMA_API_KEY")
@@ -89,8 +89,20 @@ def test_key_that_no_header_can_hold_is_refused(key: str) -> None:
     ("name", "key"),
     [("openai:gpt-4o", "sk-of-the-platform"), ("openai-chat:gpt-4o", "sk-of-the-platform"), ("groq:llama", None)],
 )
-def test_environment_key_is_given_to_who_asks_for_it(name: str, key: str | None) -> None:
-    assert environment_key(name) == key
+def test_environment_key_is_given_to_who_may_use_it(name: str, key: str | None) -> None:
+    assert environment_key(name, allowed=True) == key
+
+
+@pytest.mark.parametrize("name", ["openai:gpt-4o", "openai-chat:gpt-4o", "anthropic:claude"])
+def test_environment_key_is_nobodys_who_was_not_allowed_it(name: str) -> None:
+    assert (environment_key(name), environment_key(name, allowed=False)) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("name", "needed"), [("openai:gpt-4o", True), ("ollama:llama3", False), ("builtin:grounded", False)]
+)
+def test_model_needs_a_key_unless_it_runs_here(name: str, needed: bool) -> None:
+    assert needs_key(name) is needed
 
 
 async def test_http_client_is_closed_with_the_run() -> None:

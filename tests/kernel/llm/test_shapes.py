@@ -15,7 +15,8 @@ from kernel.llm.calls import PlannedCall, call_block, calls_in
 from kernel.llm.citations import cite, locate
 from kernel.llm.enums import Role
 from kernel.llm.failures import ShapeBroken
-from kernel.llm.pricing import Rates, estimate, price
+from kernel.llm.pricing import Rates, forecast, is_free, price
+from kernel.llm.runs import Usage
 from kernel.llm.schemas import AgentResponse, Citation, ExecutorAgentOutput, MemoryOp, RouteDecision
 from kernel.llm.structured import run_structured, structured_fallback
 from kernel.llm.toolsets import CallLedger
@@ -171,36 +172,63 @@ async def test_ledger_hands_each_result_of_an_earlier_try_out_once() -> None:
 
 
 def test_price_of_a_builtin_model_is_zero() -> None:
-    assert price("builtin:grounded", input_tokens=10**9, output_tokens=10**9) == 0
+    assert price("builtin:grounded", Usage(10**9, 10**9)) == 0
 
 
 def test_price_keeps_digits_far_below_a_cent() -> None:
-    assert price("openai:gpt-4o-mini", input_tokens=1, output_tokens=1) == Decimal("0.000000750")
+    assert price("openai:gpt-4o-mini", Usage(1, 1)) == Decimal("0.000000750")
 
 
 def test_price_nobody_knows_is_none() -> None:
-    assert price("openai:no-such-model", input_tokens=1, output_tokens=1) is None
+    assert price("openai:no-such-model", Usage(1, 1)) is None
 
 
 def test_price_of_an_unknown_provider_is_none() -> None:
-    assert price("nowhere:model", input_tokens=1, output_tokens=1) is None
+    assert price("nowhere:model", Usage(1, 1)) is None
 
 
 def test_price_by_the_tenants_own_rates_is_exact() -> None:
     rates = Rates(Decimal("0.1"), Decimal("0.3"))
-    assert price("openai:mine", input_tokens=3, output_tokens=1, rates=rates) == Decimal("0.0000006")
+    assert price("openai:mine", Usage(3, 1), rates=rates) == Decimal("0.0000006")
+
+
+CACHED = Usage(input_tokens=1000, output_tokens=10, cache_read_tokens=400, cache_write_tokens=100)
+
+
+def test_tokens_of_a_providers_cache_are_part_of_the_input_and_have_their_own_price() -> None:
+    assert price("anthropic:claude-sonnet-4-5", CACHED) == Decimal("0.002145")
+
+
+@pytest.mark.parametrize(
+    ("rates", "expected"),
+    [
+        (Rates(Decimal(3), Decimal(15)), "0.00315"),
+        (Rates(Decimal(3), Decimal(15), Decimal("0.3")), "0.00207"),
+        (Rates(Decimal(3), Decimal(15), Decimal("0.3"), Decimal("3.75")), "0.002145"),
+        (Rates(Decimal(3), Decimal(15), Decimal(0), Decimal(0)), "0.00165"),
+    ],
+)
+def test_tenants_own_price_of_the_cache_counts_where_it_has_one(rates: Rates, expected: str) -> None:
+    assert price("anthropic:claude-sonnet-4-5", CACHED, rates=rates) == Decimal(expected)
+
+
+def test_more_cached_than_read_is_no_discount() -> None:
+    odd = Usage(input_tokens=10, cache_read_tokens=100)
+    assert price("x:y", odd, rates=Rates(Decimal(1), Decimal(1), Decimal(1))) == Decimal("0.0001")
+
+
+@pytest.mark.parametrize(("model", "free"), [("builtin:grounded", True), ("ollama:any", True), ("openai:x", False)])
+def test_only_what_runs_here_is_free(model: str, free: bool) -> None:
+    assert is_free(model) is free
 
 
 def test_price_never_rounds_down() -> None:
     rates = Rates(Decimal("0.0001"), Decimal(0))
-    assert price("x:y", input_tokens=1, output_tokens=0, rates=rates) == Decimal("0.000000001")
+    assert price("x:y", Usage(1, 0), rates=rates) == Decimal("0.000000001")
 
 
-def test_estimate_grows_with_what_is_said() -> None:
-    short, long = estimate("openai:gpt-4o-mini", briefing("a")), estimate("openai:gpt-4o-mini", briefing("a" * 9000))
-    assert short is not None
-    assert long is not None
-    assert short < long
+def test_forecast_grows_with_what_is_said() -> None:
+    assert forecast(briefing("a")).input_tokens < forecast(briefing("a" * 9000)).input_tokens
 
 
 @pytest.mark.parametrize(
@@ -216,3 +244,13 @@ def test_estimate_grows_with_what_is_said() -> None:
 def test_endless_answer_is_no_answer(shape: Any, fields: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         shape(**fields)
+
+
+@pytest.mark.parametrize("text", ["a\0b", "a\ud800b"])
+def test_answer_holds_nothing_that_no_row_can_keep(text: str) -> None:
+    answer = AgentResponse(message=text, suggestions=[text])
+    assert (answer.message, answer.suggestions) == ("a\ufffdb", ["a\ufffdb"])
+
+
+def test_quote_stays_byte_for_byte() -> None:
+    assert AgentResponse.model_validate({"message": "x", "citations": [{"quote": "a\0b"}]}).citations[0].quote == "a\0b"

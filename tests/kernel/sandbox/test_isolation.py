@@ -28,11 +28,16 @@ def test_network_outside_address_is_unreachable(python):
     assert "Network is unreachable" in result.stderr
 
 
-def test_network_when_asked_for_reaches_host_listener(python):
+def test_network_when_asked_for_and_allowed_reaches_host_listener(python, network_allowed):
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
         result = python(f"import socket; socket.create_connection(('127.0.0.1', {port}), 2)", network=True)
     assert result.ok
+
+
+def test_network_that_the_operator_did_not_allow_is_refused(python):
+    with pytest.raises(SandboxUnavailable, match="network"):
+        python("pass", network=True)
 
 
 @pytest.mark.parametrize("path", ["/etc/passwd", "/etc/shadow", "/home", "/var", str(Path(__file__).resolve())])
@@ -55,8 +60,8 @@ def test_host_environment_of_process_one_holds_no_secret(python, monkeypatch):
 
 
 def test_process_list_holds_only_the_sandbox(python):
-    result = python("import os; print(len([p for p in os.listdir('/proc') if p.isdigit()]))")
-    assert result.stdout == "2\n"
+    source = "import glob\nfor path in glob.glob('/proc/[0-9]*/comm'): print(open(path).read().strip()[:6])"
+    assert set(python(source).stdout.split()) <= {"bwrap", "cat", "python"}
 
 
 def test_capabilities_are_empty(python):
@@ -162,3 +167,28 @@ def test_missing_command_reports_without_running(isolation):
 def test_mount_that_is_missing_refuses(tmp_path):
     with pytest.raises(SandboxUnavailable, match="not a directory"):
         run(SandboxSpec(["true"], read_only={"data": tmp_path / "gone"}))
+
+
+HIDES = {"data": {"seen.txt": b"1", "checks/secret.txt": b"2", "checks/deep/er.txt": b"3"}}
+LOOK = "import os; print([name for _, _, names in os.walk('/sandbox/data') for name in names])"
+
+
+def test_hidden_directory_is_empty(python):
+    assert python(LOOK, read_only=HIDES, hidden=["data/checks"]).stdout == "['seen.txt']\n"
+
+
+def test_hidden_directory_of_the_host_is_empty_too(python, tmp_path):
+    (tmp_path / "checks").mkdir()
+    (tmp_path / "checks" / "secret.txt").write_text("2")
+    for path in (tmp_path, tmp_path / "checks"):
+        path.chmod(0o755)
+    assert python(LOOK, read_only={"data": tmp_path}, hidden=["data/checks"]).stdout == "[]\n"
+
+
+def test_hidden_directory_takes_nothing(python):
+    result = python("open('/sandbox/data/checks/x', 'w')", read_only=HIDES, hidden=["data/checks"])
+    assert result.exit_code == 1
+
+
+def test_hidden_directory_that_is_not_there_changes_nothing(python):
+    assert python(LOOK, read_only={"data": {"a": b""}}, hidden=["data/checks"]).stdout == "['a']\n"

@@ -4,17 +4,20 @@
 const LONGEST_WAIT = 20000;
 const SETTLE = 250;
 
+let line = null;
 let tries = 0;
 let pending = new Set();
 let timer;
 
-/* A part of the page that is gone has no use for the answer it was waiting for. */
+/* A part of the page that is gone has no use for the answer it was waiting for: let it come, and drop it. */
 export function forgetTheGone() {
-  document.addEventListener("htmx:beforeCleanupElement", (event) => htmx.trigger(event.target, "htmx:abort"));
+  const drop = (event) => event.preventDefault();
+  document.addEventListener("htmx:beforeCleanupElement", (event) => event.target.addEventListener("htmx:beforeOnLoad", drop));
 }
 
 export function listen() {
   const socket = new WebSocket(`${location.protocol.replace("http", "ws")}//${location.host}/ws/console/`);
+  line = socket;
   socket.addEventListener("message", (event) => hear(JSON.parse(event.data)));
   socket.addEventListener("close", (event) => {
     if (event.code === 4001) location.reload();
@@ -22,13 +25,19 @@ export function listen() {
   });
 }
 
+/* Say something over the line; while it is down, nobody hears. */
+export function tell(frame) {
+  if (line?.readyState === WebSocket.OPEN) line.send(JSON.stringify(frame));
+}
+
 function hear(frame) {
   if (frame.type === "ready") {
-    if (tries > 0 || frame.seq !== Number(document.body.dataset.seen)) tell("everything");
+    if (tries > 0 || frame.seq !== Number(document.body.dataset.seen)) look("everything");
+    document.dispatchEvent(new Event("silas:ready"));
     tries = 0;
     document.body.dataset.line = "open";
     document.querySelector("#offline").hidden = true;
-  } else if (frame.type === "changed") tell(frame.what);
+  } else if (frame.type === "changed") look(frame.what);
 }
 
 function again() {
@@ -39,7 +48,7 @@ function again() {
 }
 
 /* Several changes at once are one look. */
-function tell(what) {
+function look(what) {
   pending.add(what);
   clearTimeout(timer);
   timer = setTimeout(() => {
@@ -52,8 +61,9 @@ function names(changes) {
   const found = new Set();
   for (const what of changes) {
     if (what === "cards" || what === "everything") found.add("silas:cards");
-    if (what !== "cards") found.add("silas:inbox");
-    if (what.startsWith("session:")) found.add(`silas:${what}`);
+    if (what.startsWith("task:") || what === "everything") found.add("silas:runs");
+    if (what !== "cards" && !what.startsWith("card:") && !what.startsWith("task:")) found.add("silas:inbox");
+    if (what.startsWith("session:") || what.startsWith("card:")) found.add(`silas:${what}`);
   }
   const open = document.querySelector("[data-log]")?.getAttribute("hx-trigger")?.split(" ")[0];
   if (open && changes.has("everything")) found.add(open);

@@ -16,5 +16,5 @@ export function watchSlides() {
 function guard(slide) {
   const done = slide.value === slide.max;
   slide.style.setProperty("--done", `${slide.value}%`);
-  slide.form.querySelector("[data-approve]").disabled = !done;
+  slide.form.querySelectorAll("[data-approve]").forEach((button) => { button.disabled = !done; });
 }

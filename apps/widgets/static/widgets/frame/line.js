@@ -58,7 +58,7 @@ export class Line {
     const socket = new WebSocket(`${location.protocol.replace("http", "ws")}//${location.host}${session.path}`);
     this.socket = socket;
     this.overdue = setTimeout(() => this.drop(), READY_WITHIN);
-    socket.onopen = () => socket.send(JSON.stringify({ type: "auth", token: session.token, after_seq: this.after() }));
+    socket.onopen = () => socket.send(JSON.stringify({ type: "auth", token: session.token, after_seq: this.after(session.id) }));
     socket.onmessage = ({ data }) => this.socket === socket && this.hear(data);
     socket.onclose = ({ code }) => this.socket === socket && this.lost(code);
   }

@@ -21,7 +21,7 @@ const $ = (name) => document.querySelector(`[data-${name}]`);
 
 const memory = new Memory(key);
 const session = new Session(key, memory);
-const line = new Line(session, { after: () => seen.last, onFrame: hear, onState: lineState });
+const line = new Line(session, { after: (id) => (!seen.session || seen.session === id ? seen.last : 0), onFrame: hear, onState: lineState });
 const outbox = new Outbox(memory, line);
 const log = new Log($("log"), { onCite: (citation, opener) => passage.open(citation, opener), onSay: say });
 const works = new Works(log);
@@ -176,6 +176,10 @@ function expectAnswer(seq) {
 
 /* A refused message is not sent again; a late acknowledgement would still find its bubble. */
 function complain({ code, message, retry_after: wait, client_id: refused = outbox.items[0]?.client_id }) {
+  if (code === "too_many_windows") {
+    notice(word("windows"), 20000);
+    return;
+  }
   if (wait) {
     const seconds = Math.max(1, Math.ceil(wait));
     notice(word("busy", { seconds }), seconds * 1000);

@@ -1,0 +1,229 @@
+"""How well do people and cards get on? The quality metrics of spec 0.5.6, computed by SQL from the tenant's own rows.
+
+Decision time runs from the moment a card was first before the person who decided it. Numbers are shown and cue
+attention; nothing is ever approved, delayed or blocked by them (spec 0.5.4). Nothing leaves the installation.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from django.db import connection
+
+from kernel.tenancy import current_tenant_id
+
+# Median decision time below this, over so many decisions of medium risk or more, looks like habit (spec 0.5.4).
+HASTY_SECONDS, HASTY_WINDOW = 1.0, 10
+
+
+@dataclass(frozen=True)
+class Rung:
+    """The decisions of one risk; `median` in seconds, None while nobody was seen looking."""
+
+    risk: str
+    decisions: int
+    median: float | None
+
+
+@dataclass(frozen=True)
+class Day:
+    day: date
+    decided: int
+    declined: int
+    median: float | None
+
+
+@dataclass(frozen=True)
+class Family:
+    """How often one kind of action was corrected: edits, declines and undos of all decisions about it."""
+
+    name: str
+    total: int
+    edits: int
+    declines: int
+    undos: int
+
+    @property
+    def rate(self) -> float:
+        return (self.edits + self.declines + self.undos) / self.total
+
+
+@dataclass(frozen=True)
+class Totals:
+    """Rates are shares between 0 and 1; None while there is nothing to count."""
+
+    decisions: int
+    median: float | None
+    declined: float | None
+    undone: float | None
+    corrected: float | None
+    freetext: float | None
+    expired: int
+    withdrawn: int
+    taps_per_batch: float | None
+    fatigue_triggers: int
+
+
+# Every decision of the time asked about, with what it was about and how long it took whoever took it.
+_DECIDED = """
+    WITH decided AS (
+        SELECT d.id, d.user_id, d.verdict, d.decided_at, c.id AS card_id, c.kind, c.risk,
+               coalesce(d.said ->> 'freetext', d.said ->> 'text', '') <> '' AS worded,
+               coalesce(c.details ->> 'family', c.payload ->> 'action', c.payload ->> 'tool',
+                        c.details -> 'calls' -> 0 ->> 'tool', c.kind) AS family,
+               extract(epoch FROM d.decided_at - l.first_at)::float AS seconds
+        FROM approvals_decision d
+        JOIN approvals_card c ON c.id = d.card_id AND c.tenant_id = d.tenant_id
+        LEFT JOIN approvals_look l ON l.card_id = c.id AND l.user_id = d.user_id
+        WHERE d.tenant_id = %(tenant)s AND d.decided_at >= %(since)s
+    )
+"""
+_MEDIAN = "percentile_cont(0.5) WITHIN GROUP (ORDER BY seconds)"
+_UNDONE = "count(*) FILTER (WHERE kind = 'post_execution' AND verdict = 'approved')"
+_DECLINED = "count(*) FILTER (WHERE kind <> 'post_execution' AND verdict = 'declined')"
+_EDITED = "count(*) FILTER (WHERE verdict = 'edit_requested')"
+_PROPER = "count(*) FILTER (WHERE kind <> 'post_execution')"
+
+_RUNGS = f"{_DECIDED} SELECT risk, count(*), {_MEDIAN} FROM decided GROUP BY risk"
+
+_DAYS = f"""{_DECIDED}
+    SELECT day::date, count(decided.id), count(*) FILTER (WHERE verdict = 'declined'), {_MEDIAN}
+    FROM generate_series(date_trunc('day', %(since)s AT TIME ZONE %(zone)s),
+                         date_trunc('day', %(until)s AT TIME ZONE %(zone)s), interval '1 day') AS day
+    LEFT JOIN decided ON date_trunc('day', decided_at AT TIME ZONE %(zone)s) = day
+    GROUP BY day ORDER BY day
+"""
+
+_FAMILIES = f"""{_DECIDED}
+    SELECT family, {_PROPER}, {_EDITED}, {_DECLINED}, {_UNDONE} FROM decided
+    GROUP BY family HAVING {_PROPER} > 0 ORDER BY 2 DESC, 1 LIMIT 12
+"""
+
+_SPREAD = f"""{_DECIDED}
+    SELECT count(*) FILTER (WHERE seconds < 1), count(*) FILTER (WHERE seconds >= 1 AND seconds < 5),
+           count(*) FILTER (WHERE seconds >= 5 AND seconds < 15),
+           count(*) FILTER (WHERE seconds >= 15 AND seconds < 30), count(*) FILTER (WHERE seconds >= 30)
+    FROM decided
+"""
+
+_TOTALS = f"""{_DECIDED}
+    SELECT count(*), {_MEDIAN}, {_DECLINED}::float / nullif({_PROPER}, 0),
+           {_UNDONE}::float / nullif((SELECT count(*) FROM approvals_card WHERE tenant_id = %(tenant)s
+                                      AND kind = 'post_execution' AND created_at >= %(since)s), 0),
+           ({_EDITED} + {_DECLINED} + {_UNDONE})::float / nullif({_PROPER}, 0),
+           count(*) FILTER (WHERE worded)::float / nullif(count(*), 0),
+           (SELECT count(*) FROM approvals_card
+            WHERE tenant_id = %(tenant)s AND status = 'expired' AND settled_at >= %(since)s),
+           (SELECT count(*) FROM approvals_card
+            WHERE tenant_id = %(tenant)s AND status = 'withdrawn' AND settled_at >= %(since)s)
+    FROM decided
+"""
+
+# A batch that was approved, with the cards it was edited from: one press a gesture, one a tick that was changed.
+_TAPS = """
+    WITH RECURSIVE chain AS (
+        SELECT c.id AS batch, c.id, c.supersedes_id, c.payload, CASE WHEN c.risk = 'low' THEN 1 ELSE 2 END AS taps
+        FROM approvals_card c JOIN approvals_decision d ON d.card_id = c.id
+        WHERE c.tenant_id = %(tenant)s AND c.kind = 'batch_review' AND d.verdict = 'approved'
+              AND d.decided_at >= %(since)s
+        UNION ALL
+        SELECT chain.batch, p.id, p.supersedes_id, p.payload, 1 + (
+            SELECT count(*)::int FROM jsonb_array_elements(p.body -> 'items') AS item
+            WHERE coalesce((item ->> 'unusual')::boolean, false) = (chain.payload -> 'item_ids' ? (item ->> 'item_id'))
+        )
+        FROM chain JOIN approvals_card p ON p.id = chain.supersedes_id AND p.tenant_id = %(tenant)s
+    )
+    SELECT avg(taps)::float FROM (SELECT sum(taps) AS taps FROM chain GROUP BY batch) AS batches
+"""
+
+# For every graver decision the median of it and those before it, by the same person, as far as the window reaches.
+_PACE = """
+    WITH timed AS (
+        SELECT d.user_id, d.decided_at, extract(epoch FROM d.decided_at - l.first_at)::float AS seconds,
+               row_number() OVER (PARTITION BY d.user_id ORDER BY d.decided_at, d.id) AS place
+        FROM approvals_decision d
+        JOIN approvals_card c ON c.id = d.card_id AND c.tenant_id = d.tenant_id AND c.risk <> 'low'
+        JOIN approvals_look l ON l.card_id = c.id AND l.user_id = d.user_id
+        WHERE d.tenant_id = %(tenant)s AND d.decided_at >= %(early)s
+    ), paced AS (
+        SELECT user_id, decided_at, place, (
+            SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY b.seconds) FROM timed b
+            WHERE b.user_id = a.user_id AND b.place > a.place - %(window)s AND b.place <= a.place
+        ) < %(hasty)s AND place >= %(window)s AS hasty
+        FROM timed a
+    )
+"""
+_TRIGGERS = f"""{_PACE}, risen AS (
+        SELECT decided_at, hasty AND NOT coalesce(lag(hasty) OVER (PARTITION BY user_id ORDER BY place), false) AS rose
+        FROM paced
+    )
+    SELECT count(*) FROM risen WHERE rose AND decided_at >= %(since)s
+"""
+_HASTY = f"{_PACE} SELECT hasty FROM paced WHERE user_id = %(user)s ORDER BY place DESC LIMIT 1"
+
+
+def totals(since: datetime) -> Totals:
+    decisions, median, declined, undone, corrected, freetext, expired, withdrawn = _row(_TOTALS, since=since)
+    return Totals(
+        decisions=decisions,
+        median=median,
+        declined=declined,
+        undone=undone,
+        corrected=corrected,
+        freetext=freetext,
+        expired=expired,
+        withdrawn=withdrawn,
+        taps_per_batch=_row(_TAPS, since=since)[0],
+        fatigue_triggers=_row(_TRIGGERS, since=since, **_window(since))[0],
+    )
+
+
+def by_risk(since: datetime) -> list[Rung]:
+    """Only rungs that were decided about, from the lightest."""
+    order = ("low", "medium", "high", "irreversible")
+    return sorted((Rung(*row) for row in _rows(_RUNGS, since=since)), key=lambda rung: order.index(rung.risk))
+
+
+def by_day(since: datetime, until: datetime, *, zone: str) -> list[Day]:
+    """Every day between, in the tenant's time zone, quiet ones too."""
+    return [Day(*row) for row in _rows(_DAYS, since=since, until=until, zone=zone)]
+
+
+def by_family(since: datetime) -> list[Family]:
+    """The dozen kinds of action that were decided most."""
+    return [Family(*row) for row in _rows(_FAMILIES, since=since)]
+
+
+def spread(since: datetime) -> tuple[int, int, int, int, int]:
+    """How many decisions took under 1 s, 1 to 5, 5 to 15, 15 to 30, and longer."""
+    one, five, fifteen, thirty, longer = _row(_SPREAD, since=since)
+    return one, five, fifteen, thirty, longer
+
+
+def median_since(since: datetime) -> float | None:
+    """The median decision time, in seconds."""
+    median: float | None = _row(f"{_DECIDED} SELECT {_MEDIAN} FROM decided", since=since)[0]
+    return median
+
+
+def is_hasty(user_id: UUID, now: datetime) -> bool:
+    """Does this person's pace over the rolling window look like habit? A cue for them, and for nothing else."""
+    found = _rows(_HASTY, since=now, user=user_id, **_window(now))
+    return bool(found and found[0][0])
+
+
+def _window(since: datetime) -> dict[str, Any]:
+    return {"early": since - timedelta(days=14), "window": HASTY_WINDOW, "hasty": HASTY_SECONDS}
+
+
+def _rows(statement: str, **values: Any) -> list[tuple[Any, ...]]:
+    with connection.cursor() as cursor:
+        cursor.execute(statement, {"tenant": current_tenant_id(), **values})
+        return list(cursor.fetchall())
+
+
+def _row(statement: str, **values: Any) -> tuple[Any, ...]:
+    return _rows(statement, **values)[0]

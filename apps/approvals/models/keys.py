@@ -1,0 +1,104 @@
+"""Who signs, and who proves to be there? One active Ed25519 key an approver in a tenant, and the passkeys of people.
+
+A member's first key is registered once; each later one is endorsed by the one before it, so that nobody who can only
+write rows exchanges a key. A retired key has no private half any more. Passkeys and what they answered stay.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from django.conf import settings
+from django.db import models
+from django.db.models import F, Q
+
+from apps.approvals.enums import ChallengePurpose
+from kernel.tenancy import TenantModel
+
+
+class ApproverKey(TenantModel):
+    """One approver's key. The private half is sealed with the signing key and gone once the key is retired.
+
+    `retired_at`: signs no more, what it signed before holds. `revoked_at`: nothing that it signed holds.
+    """
+
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
+    key_id = models.CharField(max_length=16, unique=True)
+    public_key = models.CharField(max_length=64)
+    sealed_private = models.BinaryField()
+    created_at = models.DateTimeField()
+    previous = models.OneToOneField("self", on_delete=models.PROTECT, null=True, related_name="next")
+    endorsement = models.CharField(max_length=120, blank=True, help_text="Signature of the key before it, base64")
+    retired_at = models.DateTimeField(null=True)
+    revoked_at = models.DateTimeField(null=True)
+
+    class Meta(TenantModel.Meta):
+        constraints: ClassVar = [
+            models.UniqueConstraint(
+                fields=["tenant", "user"], condition=Q(retired_at=None), name="approver_key_active_once"
+            ),
+            models.UniqueConstraint(
+                fields=["tenant", "user"], condition=Q(previous=None), name="approver_key_first_once"
+            ),
+            models.CheckConstraint(
+                condition=Q(revoked_at=None) | Q(retired_at__isnull=False), name="approver_key_revoked_is_retired"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.key_id
+
+
+class Passkey(TenantModel):
+    """A WebAuthn credential of one person, good at one address (`rp_id`). Removed ones stay for what they answered."""
+
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
+    name = models.CharField(max_length=60)
+    credential_id = models.CharField(max_length=1400, help_text="base64url")
+    public_key = models.BinaryField(help_text="COSE")
+    rp_id = models.CharField(max_length=253)
+    transports = models.JSONField(default=list)
+    sign_count = models.BigIntegerField(default=0)
+    created_at = models.DateTimeField()
+    last_used_at = models.DateTimeField(null=True)
+    removed_at = models.DateTimeField(null=True)
+
+    class Meta(TenantModel.Meta):
+        ordering: ClassVar = ["created_at"]
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["tenant", "credential_id"], name="passkey_once"),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class PasskeyChallenge(TenantModel):
+    """What a passkey is asked to sign, once and soon: to join an account, or to stand behind one answer to one card.
+
+    The challenge itself is not stored: it is the hash of this row's values (`rules.challenge_bytes`).
+    """
+
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
+    purpose = models.CharField(max_length=16, choices=ChallengePurpose.choices)
+    card = models.ForeignKey("approvals.Card", on_delete=models.PROTECT, null=True, related_name="+")
+    payload_hash = models.CharField(max_length=64, blank=True)
+    nonce = models.CharField(max_length=64)
+    rp_id = models.CharField(max_length=253)
+    origin = models.CharField(max_length=300)
+    created_at = models.DateTimeField()
+    expires_at = models.DateTimeField()
+    spent_at = models.DateTimeField(null=True)
+
+    class Meta(TenantModel.Meta):
+        constraints: ClassVar = [
+            models.CheckConstraint(condition=Q(expires_at__gt=F("created_at")), name="challenge_ends_after_it_begins"),
+            models.CheckConstraint(
+                condition=Q(purpose=ChallengePurpose.REGISTER, card=None)
+                | Q(purpose=ChallengePurpose.STEP_UP, card__isnull=False),
+                name="challenge_fits_its_purpose",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.purpose

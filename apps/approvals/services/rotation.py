@@ -1,0 +1,70 @@
+"""Give an approver another key, or the same keys another seal. Runs inside the caller's tenant scope.
+
+Always holds: what a retired key signed stays good until it runs out or is taken back, unless the key is void; nobody
+signs with a retired key. Who may ask is the caller's business: a person for themselves, whoever runs the platform.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from apps.approvals import keys, locks
+from apps.approvals.models import ApproverKey
+from apps.audit.enums import AuditEvent
+from apps.audit.services import record
+from kernel.clock import now
+from kernel.errors import SilasError
+
+
+def rotate_key(user: Any, *, actor: str, compromised: bool = False) -> ApproverKey:
+    """Retire the user's key and register a new one that the old one endorses. Web processes only.
+
+    `compromised` also voids the old key: every token that it signed is refused from now on. Raises `SilasError`:
+    `signing_key_missing` 403, `seal_broken` 409.
+    """
+    old = locks.lock_key(keys.key_for(user).key_id)
+    new = keys.rotate(old)
+    data = {"old": old.key_id, "new": new.key_id}
+    record(AuditEvent.APPROVER_KEY_ROTATED, actor=actor, subject=f"user:{user.pk}", data=data)
+    if compromised:
+        revoke_key(old.key_id, actor=actor)
+    return new
+
+
+def revoke_key(key_id: str, *, actor: str) -> None:
+    """Declare a retired key void, and with it everything that it signed.
+
+    Raises `SilasError`: `not_found` 404, `key_active` 409 (rotate it first), `key_revoked` 409.
+    """
+    key = locks.lock_key(key_id)
+    if key.retired_at is None:
+        raise SilasError("key_active", "Replace this key first; then it can be declared void.", status=409)
+    if key.revoked_at is not None:
+        raise SilasError("key_revoked", "This key is void already.", status=409)
+    key.revoked_at = now()
+    key.save(update_fields=["revoked_at"])
+    record(AuditEvent.APPROVER_KEY_REVOKED, actor=actor, subject=f"user:{key.user_id}", data={"key": key_id})
+
+
+@dataclass(frozen=True)
+class Resealed:
+    """How many keys have the new seal now, and the ids of those that no key opened."""
+
+    resealed: int
+    shut: tuple[str, ...]
+
+
+def reseal_keys(*, old: str, new: str, actor: str) -> Resealed:
+    """Put the tenant's active keys under another signing key of the platform; the keys themselves stay."""
+    done, shut = 0, []
+    for key in ApproverKey.objects.select_for_update(no_key=True).filter(retired_at=None):
+        try:
+            sealed = keys.sealed_anew(key, old=old, new=new)
+        except SilasError:
+            shut.append(key.key_id)
+            continue
+        done += sealed is not None and ApproverKey.objects.filter(pk=key.pk).update(sealed_private=sealed)
+    if done:
+        record(AuditEvent.APPROVER_KEYS_RESEALED, actor=actor, data={"keys": done})
+    return Resealed(done, tuple(shut))

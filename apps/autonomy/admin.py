@@ -1,0 +1,55 @@
+"""What runs unattended, for administrators to look at. It is changed in the console, where every change is checked."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from django.contrib import admin
+
+from apps.audit.admin import ReadOnlyAdmin
+from apps.autonomy import earned_admin as earned_admin
+from apps.autonomy.models import AutonomousSession, AutonomySettings, Finding, MemoryProposal, Outbox, Task, Trigger
+
+
+@admin.register(Task)
+class TaskAdmin(ReadOnlyAdmin):
+    list_display = ("name", "deployment", "priority", "critical", "quarantined_at", "deleted_at", "tenant")
+    list_select_related: ClassVar = ["tenant", "deployment"]
+
+
+@admin.register(Trigger)
+class TriggerAdmin(ReadOnlyAdmin):
+    list_display = ("task", "kind", "next_at", "last_at", "enabled", "disabled_reason", "tenant")
+    list_filter = ("kind", "enabled")
+    list_select_related: ClassVar = ["tenant", "task"]
+
+
+@admin.register(AutonomousSession)
+class AutonomousSessionAdmin(ReadOnlyAdmin):
+    list_display = ("queued_at", "task", "trigger_kind", "attempt", "status", "phase", "terminal_reason", "tenant")
+    list_filter = ("status", "trigger_kind")
+    list_select_related: ClassVar = ["tenant", "task"]
+
+
+@admin.register(AutonomySettings)
+class AutonomySettingsAdmin(ReadOnlyAdmin):
+    list_display = ("tenant", "enabled", "max_concurrent", "heartbeat_seconds")
+    list_select_related: ClassVar = ["tenant"]
+
+
+@admin.register(Finding)
+class FindingAdmin(ReadOnlyAdmin):
+    list_display = ("created_at", "task", "severity", "phase", "tenant")
+    list_select_related: ClassVar = ["tenant", "task"]
+
+
+@admin.register(MemoryProposal)
+class MemoryProposalAdmin(ReadOnlyAdmin):
+    list_display = ("created_at", "task", "kind", "state", "tenant")
+    list_select_related: ClassVar = ["tenant", "task"]
+
+
+@admin.register(Outbox)
+class OutboxAdmin(ReadOnlyAdmin):
+    list_display = ("created_at", "channel", "event", "state", "attempts", "error_code", "tenant")
+    list_select_related: ClassVar = ["tenant"]

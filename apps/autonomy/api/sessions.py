@@ -1,0 +1,140 @@
+"""Sessions over HTTP: how each went, its receipt, stopping it, and doing it once more; what is left to spend."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from apps.autonomy import queries, receipts, services
+from apps.autonomy.api.callers import acting, answer, page_of, require_switched_on
+from apps.autonomy.api.shapes import (
+    BEGINS,
+    REFUSALS,
+    WRONG,
+    HaltAnswer,
+    LeftAnswer,
+    SessionAnswer,
+    SessionsRequest,
+)
+from apps.autonomy.api.tasks import begun
+from apps.autonomy.enums import SessionStatus
+from apps.autonomy.models import AutonomousSession
+from apps.guard.models import Budget
+from apps.tenants.rest import MembersView
+from kernel.tenancy import current_tenant_id, tenant_scope
+
+
+class Sessions(MembersView):
+    """All sessions, newest first."""
+
+    @extend_schema(
+        operation_id="autonomous_sessions_list",
+        tags=["autonomous-sessions"],
+        parameters=[SessionsRequest],
+        responses={200: SessionAnswer(many=True), **REFUSALS, 400: WRONG[400]},
+    )
+    def get(self, request: Request) -> Response:
+        asked = page_of(request, SessionsRequest)
+        task_id = asked.pop("task", None)
+        with tenant_scope(self.caller.tenant_id):
+            rows = queries.sessions(task_id=task_id, **asked)
+            return answer([SessionAnswer(row).data for row in rows])
+
+
+class OneSession(MembersView):
+    """How one session stands."""
+
+    @extend_schema(
+        operation_id="autonomous_sessions_read",
+        tags=["autonomous-sessions"],
+        responses={200: SessionAnswer, **REFUSALS},
+    )
+    def get(self, request: Request, session_id: UUID) -> Response:
+        with tenant_scope(self.caller.tenant_id):
+            return answer(SessionAnswer(queries.session(session_id)).data)
+
+
+class Receipt(MembersView):
+    """What it did and why it ended: live while it runs, as stored once it is over."""
+
+    @extend_schema(
+        operation_id="autonomous_sessions_receipt",
+        tags=["autonomous-sessions"],
+        responses={200: OpenApiTypes.OBJECT, **REFUSALS},
+    )
+    def get(self, request: Request, session_id: UUID) -> Response:
+        with tenant_scope(self.caller.tenant_id):
+            found = queries.session(session_id)
+            return answer(found.receipt or receipts.receipt(found))
+
+
+class Halt(MembersView):
+    """Ask it to stop: answered at once, also while a model is asked; needs nobody's opt-in, does no harm twice."""
+
+    @extend_schema(
+        operation_id="autonomous_sessions_halt",
+        tags=["autonomous-sessions"],
+        request=None,
+        responses={200: HaltAnswer, **REFUSALS},
+    )
+    def post(self, request: Request, session_id: UUID) -> Response:
+        with tenant_scope(self.caller.tenant_id):
+            halting = services.halt_session(session_id, user=acting(self.caller))
+            found = queries.session(session_id)
+            state = found.run.halt_state if found.run else "running"
+            return answer(HaltAnswer({"halting": halting, "status": found.status, "halt_state": state}).data)
+
+
+class Retry(MembersView):
+    """Once more, from the beginning, as a new session."""
+
+    @extend_schema(
+        operation_id="autonomous_sessions_retry",
+        tags=["autonomous-sessions"],
+        request=None,
+        responses={201: SessionAnswer, **REFUSALS, **BEGINS},
+    )
+    def post(self, request: Request, session_id: UUID) -> Response:
+        with tenant_scope(self.caller.tenant_id):
+            queries.session(session_id)
+            require_switched_on()
+            spawn = services.retry_session(session_id, user=acting(self.caller))
+        return begun(self, spawn)
+
+
+class TasksBudget(MembersView):
+    """What each running session has left, and what the company has (spec 003)."""
+
+    @extend_schema(operation_id="tasks_budget", tags=["tasks"], responses={200: LeftAnswer, **REFUSALS})
+    def get(self, request: Request) -> Response:
+        with tenant_scope(self.caller.tenant_id):
+            company = list(Budget.objects.filter(ref=current_tenant_id()).order_by("period"))
+            running = queries.sessions(status=SessionStatus.RUNNING, limit=200)
+            told = {
+                "enabled": queries.settings_of().enabled,
+                "paused": any(one.paused_in is not None and one.paused_in == one.window_start for one in company),
+                "company": [_company(one) for one in company],
+                "running": [_left(one) for one in running],
+            }
+            return answer(LeftAnswer(told).data)
+
+
+def _company(budget: Budget) -> dict[str, Any]:
+    amounts = {"limit_usd": budget.limit_usd, "spent_usd": budget.spent, "reserved_usd": budget.reserved}
+    return {"period": budget.period, **amounts}
+
+
+def _left(session: AutonomousSession) -> dict[str, Any]:
+    run = session.run
+    return {
+        "session": session.pk,
+        "task": session.task_id,
+        "cost_total_usd": run.cost_total if run else 0,
+        "cost_reserved_usd": run.cost_reserved if run else 0,
+        "left": queries.budget_left(session).model_dump(mode="json", exclude_none=True),
+    }

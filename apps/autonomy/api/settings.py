@@ -1,0 +1,101 @@
+"""What the company allows, and who outside is told, over HTTP. Owners and their API keys."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from drf_spectacular.utils import extend_schema
+from rest_framework import status
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from apps.autonomy import overview, queries, services
+from apps.autonomy.api.callers import acting, answer, page_of, said
+from apps.autonomy.api.shapes import (
+    REFUSALS,
+    WRONG,
+    DeliveryAnswer,
+    NewWebhook,
+    PageRequest,
+    SettingsChange,
+    WebhookAnswer,
+    WebhookRequest,
+)
+from apps.tenants.rest import OwnersView
+from kernel.tenancy import tenant_scope
+
+
+class Settings(OwnersView):
+    """What may run unattended; a change holds from the next tick on, without a restart (spec 003)."""
+
+    @extend_schema(operation_id="scheduler_read", tags=["tasks"], responses={200: SettingsChange, **REFUSALS})
+    def get(self, request: Request) -> Response:
+        with tenant_scope(self.caller.tenant_id):
+            return answer(_settings())
+
+    @extend_schema(
+        operation_id="scheduler_change",
+        tags=["tasks"],
+        request=SettingsChange,
+        responses={200: SettingsChange, **REFUSALS, **WRONG},
+    )
+    def patch(self, request: Request) -> Response:
+        asked = said(SettingsChange, request.data)
+        with tenant_scope(self.caller.tenant_id):
+            services.change_settings(user=acting(self.caller), **asked)
+            return answer(_settings())
+
+
+class Webhooks(OwnersView):
+    """Who outside is told of `task:*`; the secret of a new one is in this answer and nowhere else."""
+
+    @extend_schema(
+        operation_id="webhooks_list", tags=["webhooks"], responses={200: WebhookAnswer(many=True), **REFUSALS}
+    )
+    def get(self, request: Request) -> Response:
+        with tenant_scope(self.caller.tenant_id):
+            return answer([WebhookAnswer(row).data for row in reversed(overview.webhooks())])
+
+    @extend_schema(
+        operation_id="webhooks_create",
+        tags=["webhooks"],
+        request=WebhookRequest,
+        responses={201: NewWebhook, **REFUSALS, **WRONG},
+    )
+    def post(self, request: Request) -> Response:
+        asked = said(WebhookRequest, request.data)
+        with tenant_scope(self.caller.tenant_id):
+            made, secret = services.save_webhook(asked["url"], user=acting(self.caller), events=asked["events"])
+            return answer({**WebhookAnswer(made).data, "secret": secret}, status.HTTP_201_CREATED)
+
+
+class OneWebhook(OwnersView):
+    """Tell an address nothing more."""
+
+    @extend_schema(operation_id="webhooks_delete", tags=["webhooks"], responses={204: None, **REFUSALS})
+    def delete(self, request: Request, webhook_id: UUID) -> Response:
+        with tenant_scope(self.caller.tenant_id):
+            services.delete_webhook(webhook_id, user=acting(self.caller))
+        return Response(status=status.HTTP_204_NO_CONTENT)
+
+
+class Deliveries(OwnersView):
+    """What a webhook was told, newest first, with how it went."""
+
+    @extend_schema(
+        operation_id="webhooks_deliveries",
+        tags=["webhooks"],
+        parameters=[PageRequest],
+        responses={200: DeliveryAnswer(many=True), **REFUSALS, 400: WRONG[400]},
+    )
+    def get(self, request: Request, webhook_id: UUID) -> Response:
+        asked = page_of(request, PageRequest)
+        with tenant_scope(self.caller.tenant_id):
+            rows = overview.deliveries(asked["limit"], offset=asked["offset"], webhook_id=webhook_id)
+            return answer([DeliveryAnswer(row).data for row in rows])
+
+
+def _settings() -> dict[str, Any]:
+    row = queries.settings_of()
+    return {name: getattr(row, name) for name in SettingsChange().get_fields()}

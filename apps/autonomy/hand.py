@@ -1,0 +1,125 @@
+"""How does a session reach anything? One guarded call after the other, through this and nothing else.
+
+A brake ends the session (`Braked`) and passes every `except` on its way to the one handler that ends it; any other
+refusal or failure is an answer, with which the session goes on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
+
+from pydantic import BaseModel
+from pydantic_ai.usage import RunUsage
+
+from apps.autonomy import rules
+from apps.autonomy.jobs import LEVELS, Job
+from apps.autonomy.services.warning import warn
+from apps.bus.schemas import LeaseLost
+from apps.guard import services as guard
+from apps.guard.enums import Intent, Phase, RefusalCode
+from apps.guard.schemas import Admitted, Call, CallOutcome, Done, Failed, NeedsApproval, Refused
+from kernel.llm import asking
+from kernel.llm.asking import Inquiry
+from kernel.llm.failures import ProviderFailed, ShapeBroken
+from kernel.llm.models import environment_key
+from kernel.llm.runs import Usage
+from kernel.tenancy import in_scope
+
+T = TypeVar("T", bound=BaseModel)
+
+
+class Braked(BaseException):
+    """The guard ended the run. No `except Exception` on the way may swallow it."""
+
+    def __init__(self, code: RefusalCode) -> None:
+        super().__init__(code.value)
+        self.code = code
+
+
+@dataclass
+class Hand:
+    """One session's way to the guard. `refused` counts what was refused or failed, by code."""
+
+    job: Job
+    phase: Phase = Phase.INTAKE
+    refused: dict[str, int] = field(default_factory=dict)
+    warned: bool = False
+
+    async def call(self, intent: Intent, tool: str, args: Mapping[str, Any], **context: Any) -> CallOutcome:
+        """Raises `Braked`, and `LeaseLost` when somebody else has taken the session over."""
+        job = self.job
+        known: dict[str, Any] = {
+            "session": str(job.session_id),
+            "task": job.task_name,
+            "deployment": str(job.deployment_id),
+        }
+        known |= {"phase": self.phase.value, "levels": LEVELS, "skills": job.skills, "customer": "", "house": True}
+        call = Call(tool=tool, args=args, access=frozenset({tool}), patience_seconds=self._patience())
+        outcome = await guard.guarded_call(job.run, intent, call, context={**known, **context})
+        await self._warned()
+        return self._heard(outcome)
+
+    async def value(self, intent: Intent, tool: str, args: Mapping[str, Any], **context: Any) -> dict[str, Any]:
+        """What the call brought; {} when it was refused or failed."""
+        outcome = await self.call(intent, tool, args, **context)
+        return dict(outcome.value) if isinstance(outcome, Done) else {}
+
+    async def ask(self, intent: Intent, inquiry: Inquiry, shape: type[T]) -> T:
+        """One model run between admit and settle. Raises `ProviderFailed`, `ShapeBroken` and what `call` raises."""
+        model, spent = self.job.model_name, RunUsage()
+        asked = Call(
+            tool=intent.value,
+            model=model,
+            forecast=asking.forecast(inquiry),
+            patience_seconds=inquiry.seconds * 2,
+        )
+        admitted = await in_scope(self.job.tenant_id, guard.admit, self.job.run, intent, asked)
+        if not isinstance(admitted, Admitted):
+            self._heard(admitted)
+            raise ProviderFailed("not_admitted")
+        failed = "interrupted"
+        try:
+            key = environment_key(model, allowed=self.job.environment_keys)
+            said = await asking.ask(model, inquiry, shape, spent=spent, key=key)
+            failed = ""
+        except (ProviderFailed, ShapeBroken) as failure:
+            failed = getattr(failure, "reason", "shape_broken")
+            raise
+        finally:
+            await asyncio.shield(self._settled(admitted, spent, failed))
+        return said.answer
+
+    async def _settled(self, admitted: Admitted, spent: RunUsage, failed: str) -> None:
+        await in_scope(self.job.tenant_id, guard.charge, admitted, Usage.of(spent), failed=failed)
+        await self._warned()
+
+    async def _warned(self) -> None:
+        """Whoever listens is told when most of a limit is used."""
+        self.warned = self.warned or bool(await in_scope(self.job.tenant_id, warn, self.job.session_id))
+
+    def _heard(self, outcome: CallOutcome) -> CallOutcome:
+        match outcome:
+            case Refused(code=RefusalCode.LEASE_LOST):
+                raise LeaseLost
+            case Refused(code=code):
+                self._count(code.value)
+                if rules.ends_as(code) is not None:
+                    raise Braked(code)
+            case NeedsApproval():
+                self._count(RefusalCode.APPROVAL_MISSING.value)
+            case Failed(code=code_of_failure):
+                self._count(code_of_failure)
+        return outcome
+
+    def _count(self, code: str) -> None:
+        self.refused[code] = self.refused.get(code, 0) + 1
+
+    def _patience(self) -> float:
+        return float(min(self.job.limits.wall_seconds or 300, 300))
+
+
+def in_phase(hand: Hand, phase: Phase) -> Hand:
+    return replace(hand, phase=phase)

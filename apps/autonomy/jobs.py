@@ -1,0 +1,99 @@
+"""What does one session need to know? Read from rows in the scope that begins it; frozen until it ends."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from apps.autonomy.enums import TriggerKind
+from apps.autonomy.models import AutonomousSession, Checkpoint, Task
+from apps.autonomy.schemas import ChainNext, MemoryUpdate, Notify, Silent, TaskLimits
+from apps.bus.schemas import Lease
+from apps.guard.enums import Phase
+from apps.guard.schemas import RunRef
+from apps.skills import queries as skills
+from apps.skills.schemas import ToolSpec
+from kernel.llm.enums import Role
+from kernel.llm.models import GROUNDED
+
+# Knowledge that everybody may read: nobody has proved anything to a session.
+LEVELS = ("public",)
+
+
+@dataclass(frozen=True)
+class Job:
+    """One session, ready to run outside of any scope. `done` holds what phases of an attempt before it brought."""
+
+    tenant_id: UUID
+    session_id: UUID
+    task_id: UUID
+    owner_id: UUID | None
+    task_name: str
+    title: str
+    playbook: str
+    prompt: str
+    context: str
+    params: Mapping[str, Any]
+    run: RunRef
+    skills: tuple[str, ...]
+    tools: tuple[ToolSpec, ...]
+    model_name: str
+    environment_keys: bool
+    limits: TaskLimits
+    route: Silent | Notify | MemoryUpdate | ChainNext
+    escalates: bool
+    delegates: Mapping[str, UUID]
+    deployment_id: UUID
+    done: Mapping[str, Mapping[str, Any]]
+
+
+def job_of(session: AutonomousSession, lease: Lease) -> Job:
+    """Of a session that has just begun. Raises `SilasError("skill_missing")`."""
+    task = session.task
+    assert session.run_id is not None
+    is_part = session.trigger_kind == TriggerKind.DELEGATED and "collects" not in session.params
+    return Job(
+        tenant_id=session.tenant_id,
+        session_id=session.pk,
+        task_id=task.pk,
+        owner_id=task.owner_id,
+        task_name=task.name,
+        title=task.deployment.title,
+        playbook=task.playbook,
+        prompt=task.prompt,
+        context=session.context,
+        params=session.params,
+        run=RunRef(session.tenant_id, session.run_id, lease.ref),
+        skills=tuple(task.skills),
+        tools=tuple(tool for tool in skills.tools_for(task.skills) if not tool.acting),
+        model_name=task.model_name or task.deployment.model_names.get(Role.PLANNER.value) or GROUNDED,
+        environment_keys=task.deployment.environment_keys,
+        limits=session.frozen_limits,
+        route=Silent() if is_part else task.result_route,
+        escalates=task.escalates_to_id is not None,
+        delegates=_delegates(session),
+        deployment_id=task.deployment_id,
+        done=_done_before(session),
+    )
+
+
+def _delegates(session: AutonomousSession) -> dict[str, UUID]:
+    """Whom the planner may ask, by name. Whoever was asked asks nobody."""
+    if session.trigger_kind == TriggerKind.DELEGATED or not session.task.delegates_to:
+        return {}
+    rows = Task.objects.filter(pk__in=session.task.delegates_to, deleted_at=None, quarantined_at=None)
+    return dict(rows.values_list("name", "pk"))
+
+
+def _done_before(session: AutonomousSession) -> dict[str, Mapping[str, Any]]:
+    """What earlier attempts brought from phases that only looked: it is not paid for twice. What writes runs anew, and
+    what it wrote before is kept once (`root`)."""
+    if session.root_id is None:
+        return {}
+    rows = Checkpoint.objects.filter(session__root_id=session.root_id) | Checkpoint.objects.filter(
+        session_id=session.root_id
+    )
+    kept = rows.filter(phase__in=(Phase.INTAKE, Phase.ANALYSIS), left_at__isnull=False, state__isnull=False)
+    return {row.phase: row.state for row in kept.exclude(session=session).order_by("entered_at") if row.state}

@@ -1,0 +1,19 @@
+"""How does a proposal come into being, whoever writes it? Undecided: only people decide, and they change what is there.
+Used by the migration only; workers may add proposals and change none."""
+
+BEGIN = """
+CREATE FUNCTION autonomy_proposals_begin() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF NEW.state <> 'proposed' OR NEW.result_ref <> '' OR NEW.card_id IS NOT NULL
+       OR coalesce(NEW.kept_at, NEW.dismissed_at) IS NOT NULL OR NEW.decided_by_id IS NOT NULL THEN
+        RAISE EXCEPTION 'nothing is kept before a person keeps it' USING ERRCODE = 'insufficient_privilege';
+    END IF;
+    RETURN NEW;
+END $$;
+CREATE TRIGGER autonomy_proposals_begin BEFORE INSERT ON autonomy_memoryproposal
+    FOR EACH ROW EXECUTE FUNCTION autonomy_proposals_begin();
+"""
+BEGIN_REVERSE = """
+DROP TRIGGER autonomy_proposals_begin ON autonomy_memoryproposal;
+DROP FUNCTION autonomy_proposals_begin;
+"""

@@ -1,0 +1,159 @@
+"""What runs unattended here, and how did it go? Reads inside a scope; foreign ids are `NotFound`."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+from apps.autonomy import rules
+from apps.autonomy.enums import SpawnRefusal, TriggerKind
+from apps.autonomy.models import (
+    AutonomousSession,
+    AutonomySettings,
+    Finding,
+    MemberOptIn,
+    MemoryProposal,
+    Notification,
+    Task,
+    Trigger,
+)
+from apps.autonomy.schemas import TaskLimits
+from apps.guard.models import GuardedRun
+from apps.tenants.models import Tenant
+from kernel.clock import now
+from kernel.errors import NotFound
+from kernel.tenancy import current_tenant_id
+
+LIMIT, MOST = 50, 200
+
+
+def settings_of() -> AutonomySettings:
+    """What the company allows; with nothing said, nothing runs."""
+    found: AutonomySettings | None = AutonomySettings.objects.first()
+    return found or AutonomySettings()
+
+
+def has_opted_in(user_id: UUID | None) -> bool:
+    return user_id is not None and bool(MemberOptIn.objects.filter(user_id=user_id).exists())
+
+
+def opted_in(user_ids: Collection[UUID | None]) -> set[UUID]:
+    return set(MemberOptIn.objects.filter(user_id__in=set(user_ids) - {None}).values_list("user_id", flat=True))
+
+
+def refusal_of(task: Task) -> SpawnRefusal | None:
+    """Why nothing of this task may begin now; None when it may. Asked at every spawn, and again when it is let in."""
+    return rules.may_begin(
+        enabled=settings_of().enabled,
+        deleted=task.deleted_at is not None,
+        quarantined=task.quarantined_at is not None,
+        owned=task.owner_id is not None,
+        opted_in=has_opted_in(task.owner_id),
+    )
+
+
+def tasks(*, include_deleted: bool = False) -> list[Task]:
+    rows = Task.objects.select_related("deployment", "owner")
+    return list(rows if include_deleted else rows.filter(deleted_at=None))
+
+
+def task(task_id: UUID) -> Task:
+    found: Task | None = Task.objects.select_related("deployment").filter(pk=task_id, deleted_at=None).first()
+    if found is None:
+        raise NotFound("task")
+    return found
+
+
+def triggers_of(task_id: UUID) -> list[Trigger]:
+    return list(Trigger.objects.filter(task_id=task_id, deleted_at=None, task__deleted_at=None))
+
+
+def sessions(
+    *, task_id: UUID | None = None, status: str | None = None, limit: int = LIMIT, offset: int = 0
+) -> list[AutonomousSession]:
+    """Newest first."""
+    rows = AutonomousSession.objects.select_related("task", "run")
+    rows = rows.filter(task_id=task_id) if task_id else rows
+    rows = rows.filter(status=status) if status else rows
+    begin = max(offset, 0)
+    return list(rows.order_by("-queued_at", "pk")[begin : begin + min(max(limit, 1), MOST)])
+
+
+def session(session_id: UUID) -> AutonomousSession:
+    rows = AutonomousSession.objects.select_related("task__deployment", "run")
+    found: AutonomousSession | None = rows.filter(pk=session_id).first()
+    if found is None:
+        raise NotFound("session")
+    return found
+
+
+def findings_of(session_id: UUID) -> list[Finding]:
+    return list(Finding.objects.filter(session_id=session_id, quarantined_at=None).order_by("created_at"))
+
+
+def proposals_of(session_id: UUID) -> list[MemoryProposal]:
+    return list(MemoryProposal.objects.filter(session_id=session_id, deleted_at=None).order_by("number"))
+
+
+def notices(user: Any, *, unread: bool = False) -> list[Notification]:
+    rows = Notification.objects.select_related("session__task").filter(user_id=user.pk)
+    return list((rows.filter(read_at=None) if unread else rows)[:MOST])
+
+
+def used(session: AutonomousSession) -> TaskLimits:
+    """What it has used; what is reserved for calls under way counts."""
+    run: GuardedRun | None = session.run
+    return TaskLimits.model_construct(
+        cost_usd=run.cost_total + run.cost_reserved if run else Decimal(0),
+        calls=run.calls if run else 0,
+        tokens=run.input_tokens + run.output_tokens if run else 0,
+        memory_writes=MemoryProposal.objects.filter(session=session).count(),
+    )
+
+
+def asked_by(session: AutonomousSession) -> list[AutonomousSession]:
+    """The sessions among which it divided what it had left, all attempts; not the one that collects."""
+    rows = session.children.filter(trigger_kind=TriggerKind.DELEGATED).exclude(params__has_key="collects")
+    return list(rows.select_related("task", "run").order_by("queued_at", "pk"))
+
+
+def divided(origin: UUID) -> bool:
+    """Whether an attempt of this occasion has divided what it had left."""
+    occasions = [f"delegated:{origin}:{place}" for place in range(rules.MAX_CHILDREN)]
+    return bool(AutonomousSession.objects.filter(occasion__in=occasions).exists())
+
+
+def budget_left(session: AutonomousSession) -> TaskLimits:
+    """What the session may still use; what is reserved for calls under way counts as used, and so does what it gave to
+    others."""
+    given = [TaskLimits.model_validate(each.params["pool"]) for each in asked_by(session)[:1]]
+    return rules.less(_unused(session), *given)
+
+
+def _unused(session: AutonomousSession) -> TaskLimits:
+    run: GuardedRun | None = session.run
+    if run is None:
+        return session.frozen_limits
+    return rules.what_is_left(
+        session.frozen_limits,
+        cost=run.cost_total + run.cost_reserved,
+        calls=run.calls,
+        tokens=run.input_tokens + run.output_tokens,
+        seconds=((session.ended_at or now()) - run.started_at).total_seconds(),
+    )
+
+
+def ancestors_of(session: AutonomousSession | None) -> list[AutonomousSession]:
+    """The session itself, what began it, and so on; the nearest first."""
+    found: list[AutonomousSession] = []
+    while session is not None and len(found) <= rules.MAX_DEPTH:
+        found.append(session)
+        session = session.parent
+    return found
+
+
+def zone() -> str:
+    """The tenant's time zone, in which schedules are read."""
+    return str(Tenant.objects.values_list("timezone", flat=True).get(pk=current_tenant_id()))

@@ -1,0 +1,145 @@
+"""What did a session do, and why did it end? Rebuilt from rows at any time, so that it is there for a running session
+and after any crash; stored with the session when it ends. Ids, kinds, counts and amounts; of texts only
+titles and the summary, which were scrubbed when they were written.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+
+from apps.autonomy.models import AutonomousSession, Finding, MemoryProposal, Precedent
+from apps.guard.models import GuardedRun, ToolCall
+from apps.guard.rules import plain
+from kernel.clock import now
+
+
+def receipt(session: AutonomousSession) -> dict[str, Any]:
+    """Inside a scope. The same shape for every ending, and while it runs."""
+    run: GuardedRun | None = session.run
+    return {
+        **_why(session),
+        **_state(session, run),
+        **_money(session, run),
+        "phase_transitions": _phases(session),
+        "plan_trace": _trace(session),
+        "tool_calls": _calls(run),
+        "findings": _findings(session),
+        "proposals": _proposals(session),
+        "precedents": _precedents(session),
+        "route": _route(session),
+        "children": _children(session),
+        "summary": session.output,
+    }
+
+
+def _why(session: AutonomousSession) -> dict[str, Any]:
+    return {
+        "session_id": str(session.pk),
+        "task_id": str(session.task_id),
+        "task": session.task.name,
+        "trigger_kind": session.trigger_kind,
+        "requested_by": session.requested_by,
+        "occurrences": session.params.get("occurrences", 1),
+        "attempt": session.attempt,
+        "parent_id": None if session.parent_id is None else str(session.parent_id),
+    }
+
+
+def _state(session: AutonomousSession, run: GuardedRun | None) -> dict[str, Any]:
+    return {
+        "status": session.status,
+        "halt_state": run.halt_state if run else "running",
+        "current_phase": run.phase if run else session.phase,
+        "terminal_reason": session.terminal_reason or None,
+        "error_code": session.error_code or None,
+        "queued_at": _iso(session.queued_at),
+        "started_at": _iso(session.started_at),
+        "ended_at": _iso(session.ended_at),
+    }
+
+
+def _money(session: AutonomousSession, run: GuardedRun | None) -> dict[str, Any]:
+    """Amounts as text, with every digit that counts."""
+    limits = session.frozen_limits
+    seconds = ((session.ended_at or now()) - run.started_at).total_seconds() if run else 0.0
+    return {
+        "cost_total_usd": plain(run.cost_total if run else Decimal(0)),
+        "cost_reserved_usd": plain(run.cost_reserved if run else Decimal(0)),
+        "max_cost_usd": None if limits.cost_usd is None else plain(limits.cost_usd),
+        "cost_cap_reached": bool(run and run.cost_cap_reached),
+        "limits": limits.model_dump(mode="json", exclude_none=True),
+        "used": {
+            "calls": run.calls if run else 0,
+            "tokens": run.input_tokens + run.output_tokens if run else 0,
+            "seconds": round(max(seconds, 0.0), 3),
+            "memory_writes": MemoryProposal.objects.filter(root_id=session.origin).count(),
+        },
+    }
+
+
+def _phases(session: AutonomousSession) -> list[dict[str, Any]]:
+    return [
+        {
+            "to_phase": each.phase,
+            "timestamp": _iso(each.entered_at),
+            "left_at": _iso(each.left_at),
+            "outcome": each.outcome or None,
+        }
+        for each in session.checkpoints.order_by("entered_at")
+    ]
+
+
+def _trace(session: AutonomousSession) -> dict[str, Any] | None:
+    """What the planner decided, where there was one: intents and codes."""
+    analysis = session.checkpoints.filter(phase="analysis").first()
+    return None if analysis is None or analysis.state is None else analysis.state.get("trace")
+
+
+def _calls(run: GuardedRun | None) -> list[dict[str, Any]]:
+    if run is None:
+        return []
+    return [_call(call) for call in ToolCall.objects.filter(run=run).order_by("seq")]
+
+
+def _call(call: ToolCall) -> dict[str, Any]:
+    shown = {"seq": call.seq, "intent": call.intent, "tool": call.tool, "outcome": call.state}
+    more = {"error_code": call.error_code} if call.error_code else {}
+    cost = {"cost_usd": plain(call.charged)} if call.settled_at else {"reserved_usd": plain(call.reserved)}
+    return {**shown, **more, **cost, "timestamp": _iso(call.settled_at or call.created_at)}
+
+
+def _findings(session: AutonomousSession) -> list[dict[str, Any]]:
+    rows = Finding.objects.filter(session=session, quarantined_at=None).order_by("created_at")
+    return [
+        {"id": str(row.pk), "severity": row.severity, "title": row.title, "sources": len(row.sources)} for row in rows
+    ]
+
+
+def _proposals(session: AutonomousSession) -> list[dict[str, Any]]:
+    rows = MemoryProposal.objects.filter(session=session, deleted_at=None).order_by("number")
+    return [{"id": str(row.pk), "kind": row.kind, "title": row.title, "state": row.state} for row in rows]
+
+
+def _precedents(session: AutonomousSession) -> list[dict[str, Any]]:
+    rows = Precedent.objects.filter(session=session)
+    return [{"id": str(row.pk), "pattern": row.pattern_kind, "count": row.count} for row in rows]
+
+
+def _route(session: AutonomousSession) -> dict[str, Any]:
+    """Where the result went; None while nobody has decided."""
+    delivered = session.checkpoints.filter(phase="delivery").first()
+    return {"kind": session.task.route["kind"], "outcome": (delivered.outcome or None) if delivered else None}
+
+
+def _children(session: AutonomousSession) -> list[dict[str, Any]]:
+    rows = session.children.select_related("task").order_by("queued_at")
+    return [
+        {"session_id": str(row.pk), "task": row.task.name, "kind": row.trigger_kind, "status": row.status}
+        for row in rows
+    ]
+
+
+def _iso(moment: datetime | None) -> str | None:
+    return None if moment is None else moment.isoformat()

@@ -1,0 +1,209 @@
+"""What may follow what, whose limit holds, when is a retry due? Decided from values alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from decimal import ROUND_DOWN, Decimal
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from apps.autonomy.enums import (
+    ContextState,
+    PrecedentState,
+    ProposalState,
+    SessionStatus,
+    SpawnRefusal,
+    TriggerKind,
+)
+from apps.autonomy.schemas import (
+    ChainSpec,
+    CronSpec,
+    EventSpec,
+    GoalCheckSpec,
+    IntervalSpec,
+    ManualSpec,
+    TaskLimits,
+    WatchSpec,
+)
+from apps.guard.enums import Phase, RefusalCode, TerminalReason
+from kernel.errors import SilasError
+
+# Contract A2: fixed, no branches, none left out.
+PHASES = (Phase.INTAKE, Phase.ANALYSIS, Phase.DRAFTING, Phase.ETHICS_REVIEW, Phase.DELIVERY)
+MAX_DEPTH = 5
+MAX_STEPS = 6
+KNOWLEDGE = "knowledge_search"
+MAX_CHILDREN = 3
+_NANO = Decimal(10) ** -9
+_COUNTED = ("calls", "tokens", "memory_writes")
+
+TRANSITIONS: Mapping[SessionStatus, frozenset[SessionStatus]] = {
+    SessionStatus.QUEUED: frozenset({SessionStatus.RUNNING, SessionStatus.CANCELLED, SessionStatus.FAILED}),
+    SessionStatus.RUNNING: frozenset(
+        {
+            SessionStatus.COMPLETED,
+            SessionStatus.HALTED,
+            SessionStatus.FAILED,
+            SessionStatus.CANCELLED,
+            SessionStatus.AWAITING_APPROVAL,
+        }
+    ),
+    SessionStatus.AWAITING_APPROVAL: frozenset({SessionStatus.QUEUED, SessionStatus.CANCELLED, SessionStatus.FAILED}),
+    SessionStatus.COMPLETED: frozenset(),
+    SessionStatus.HALTED: frozenset(),
+    SessionStatus.FAILED: frozenset(),
+    SessionStatus.CANCELLED: frozenset(),
+}
+PROPOSAL_TRANSITIONS: Mapping[ProposalState, frozenset[ProposalState]] = {
+    ProposalState.PROPOSED: frozenset({ProposalState.KEPT, ProposalState.DISMISSED}),
+    ProposalState.KEPT: frozenset({ProposalState.KEPT, ProposalState.DISMISSED}),
+    ProposalState.DISMISSED: frozenset({ProposalState.KEPT}),
+}
+PRECEDENT_TRANSITIONS: Mapping[PrecedentState, frozenset[PrecedentState]] = {
+    PrecedentState.OPEN: frozenset({PrecedentState.PROMOTED, PrecedentState.DISMISSED}),
+    PrecedentState.PROMOTED: frozenset({PrecedentState.DISMISSED}),
+    PrecedentState.DISMISSED: frozenset(),
+}
+CONTEXT_TRANSITIONS: Mapping[ContextState, frozenset[ContextState]] = {
+    ContextState.PROPOSED: frozenset({ContextState.ACCEPTED, ContextState.REJECTED}),
+    ContextState.ACCEPTED: frozenset({ContextState.REJECTED}),
+    ContextState.REJECTED: frozenset({ContextState.ACCEPTED}),
+}
+
+SPECS: Mapping[TriggerKind, type[BaseModel]] = {
+    TriggerKind.CRON: CronSpec,
+    TriggerKind.INTERVAL: IntervalSpec,
+    TriggerKind.EVENT: EventSpec,
+    TriggerKind.WATCH: WatchSpec,
+    TriggerKind.CHAIN: ChainSpec,
+    TriggerKind.GOAL_CHECK: GoalCheckSpec,
+    TriggerKind.MANUAL: ManualSpec,
+}
+
+# What the guard's refusal ends a run as; what is not here is an answer to the call and ends nothing (contract A3, C).
+_ENDS: Mapping[RefusalCode, tuple[SessionStatus, TerminalReason]] = {
+    RefusalCode.HALTED: (SessionStatus.HALTED, TerminalReason.EXTERNAL_HALT),
+    RefusalCode.PAUSED: (SessionStatus.HALTED, TerminalReason.EXTERNAL_HALT),
+    RefusalCode.NOT_RUNNING: (SessionStatus.HALTED, TerminalReason.EXTERNAL_HALT),
+    RefusalCode.TOOL_NOT_GRANTED: (SessionStatus.FAILED, TerminalReason.TOOL_NOT_GRANTED),
+    RefusalCode.COST_CAP_REACHED: (SessionStatus.HALTED, TerminalReason.COST_CAP_REACHED),
+    RefusalCode.BUDGET_TOKENS: (SessionStatus.HALTED, TerminalReason.BUDGET_TOKENS),
+    RefusalCode.BUDGET_TOOL_CALLS: (SessionStatus.HALTED, TerminalReason.BUDGET_TOOL_CALLS),
+    RefusalCode.BUDGET_WALL_CLOCK: (SessionStatus.HALTED, TerminalReason.BUDGET_WALL_CLOCK),
+    RefusalCode.GLOBAL_DAILY: (SessionStatus.HALTED, TerminalReason.GLOBAL_DAILY),
+    RefusalCode.GLOBAL_MONTHLY: (SessionStatus.HALTED, TerminalReason.GLOBAL_MONTHLY),
+    RefusalCode.PRICE_UNKNOWN: (SessionStatus.HALTED, TerminalReason.COST_CAP_REACHED),
+    RefusalCode.APPROVAL_MISSING: (SessionStatus.FAILED, TerminalReason.APPROVAL_MISSING),
+    RefusalCode.APPROVAL_VOID: (SessionStatus.FAILED, TerminalReason.APPROVAL_MISSING),
+    RefusalCode.APPROVAL_SPENT: (SessionStatus.FAILED, TerminalReason.APPROVAL_MISSING),
+}
+
+
+def may_begin(*, enabled: bool, deleted: bool, quarantined: bool, owned: bool, opted_in: bool) -> SpawnRefusal | None:
+    """Whether anything of a task may begin, and if not, the first reason."""
+    against = {
+        SpawnRefusal.AUTONOMY_OFF: not enabled,
+        SpawnRefusal.TASK_DELETED: deleted,
+        SpawnRefusal.QUARANTINED: quarantined,
+        SpawnRefusal.NO_OWNER: not owned,
+        SpawnRefusal.NOT_OPTED_IN: not opted_in,
+    }
+    return next((code for code, holds in against.items() if holds), None)
+
+
+def ends_as(code: RefusalCode) -> tuple[SessionStatus, TerminalReason] | None:
+    """How a refused call ends its session; None when the session goes on without it."""
+    return _ENDS.get(code)
+
+
+def smallest(*limits: TaskLimits) -> TaskLimits:
+    """Field by field the smallest that is said; 0 is said (contract C, D: which cap)."""
+    names = TaskLimits.model_fields
+    said = {name: [value for each in limits if (value := getattr(each, name)) is not None] for name in names}
+    return TaskLimits(**{name: min(values, default=None) for name, values in said.items()})
+
+
+def what_is_left(limits: TaskLimits, *, cost: Decimal, calls: int, tokens: int, seconds: float) -> TaskLimits:
+    """Of a session's limits after it used this much; never below 0. Writes to memory are each session's own."""
+
+    def left(cap: int | None, used: int) -> int | None:
+        return None if cap is None else max(cap - used, 0)
+
+    return TaskLimits(
+        cost_usd=None if limits.cost_usd is None else max(limits.cost_usd - cost, Decimal(0)),
+        calls=left(limits.calls, calls),
+        tokens=left(limits.tokens, tokens),
+        wall_seconds=left(limits.wall_seconds, int(seconds)),
+        memory_writes=limits.memory_writes,
+    )
+
+
+def divided(left: TaskLimits, parts: int) -> tuple[TaskLimits, TaskLimits]:
+    """An equal part of what is left, rounded down, and all the parts together. Time is no part: it passes for all."""
+    cost = None if left.cost_usd is None else (left.cost_usd / parts).quantize(_NANO, rounding=ROUND_DOWN)
+    share = _counted(left, cost, lambda value: value // parts)
+    return share, _counted(share, None if cost is None else cost * parts, lambda value: value * parts)
+
+
+def less(limits: TaskLimits, *taken: TaskLimits) -> TaskLimits:
+    """Without what was taken; never below 0, and time stays as it is."""
+    for each in taken:
+        cost = None if limits.cost_usd is None else max(limits.cost_usd - (each.cost_usd or 0), Decimal(0))
+        counts = {
+            name: None if (most := getattr(limits, name)) is None else max(most - (getattr(each, name) or 0), 0)
+            for name in _COUNTED
+        }
+        limits = limits.model_copy(update={"cost_usd": cost, **counts})
+    return limits
+
+
+def _counted(limits: TaskLimits, cost: Decimal | None, change: Callable[[int], int]) -> TaskLimits:
+    counts = {name: None if (value := getattr(limits, name)) is None else change(value) for name in _COUNTED}
+    return limits.model_copy(update={"cost_usd": cost, **counts})
+
+
+def may_be_asked(asking: Any, asked: Any) -> bool:
+    """A task that looks into a prompt, for the same chatbot and member, and asks nobody itself."""
+    same = (asking.deployment_id, asking.owner_id) == (asked.deployment_id, asked.owner_id)
+    ends = not (asked.playbook or asked.escalates_to_id or asked.delegates_to)
+    return same and ends and asking.pk != asked.pk
+
+
+def is_spent(limits: TaskLimits) -> bool:
+    """Whether a session with these limits could not make a single call."""
+    return 0 in (limits.calls, limits.wall_seconds)
+
+
+def retry_seconds(attempt: int, *, base: float, most: float, chance: float) -> float:
+    """How long to wait before the attempt after `attempt`: doubled each time, capped, and the last half of it is left
+    to chance (0 to 1), so that what failed together does not come back together."""
+    whole = min(base * 2.0 ** max(attempt - 1, 0), most)
+    return whole * (0.5 + chance / 2)
+
+
+def spec_of(kind: TriggerKind, spec: Mapping[str, Any]) -> BaseModel:
+    """What a trigger of this kind waits for. Raises `SilasError`: trigger_kind, trigger_spec."""
+    shape = SPECS.get(kind)
+    if shape is None:
+        raise SilasError("trigger_kind", "Nobody can set up a trigger of this kind.", status=422)
+    try:
+        return shape.model_validate(spec)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = ".".join(map(str, first["loc"])) or "spec"
+        raise SilasError("trigger_spec", f"{where}: {first['msg']}", status=422) from None
+
+
+def topic_of(spec: BaseModel) -> str:
+    """By which word a trigger is found when something happens; "" for what nothing but time or a person begins."""
+    match spec:
+        case EventSpec(topic=topic):
+            return f"event:{topic.value}"
+        case WatchSpec(collection=collection):
+            return f"watch:{collection}"
+        case ChainSpec(after=task):
+            return f"chain:{task}"
+        case GoalCheckSpec(goal=goal, healthy=healthy):
+            return f"goal-all:{goal}" if healthy else f"goal:{goal}"
+    return ""

@@ -1,0 +1,33 @@
+"""What runs unattended, when, and within what? (contract autonomy C, D)
+
+Setting up: tasks, triggers, consent. Running: `spawning` is the only way to a new session, `ending` the only end of
+one. Everything here runs inside the caller's scope.
+"""
+
+from apps.autonomy.services.consent import change_settings, opt_in, opt_out, put_settings
+from apps.autonomy.services.halting import halt_session
+from apps.autonomy.services.occurrences import owe
+from apps.autonomy.services.spawning import retry_session, run_now, spawn
+from apps.autonomy.services.tasks import delete_task, release_task, save_task
+from apps.autonomy.services.triggers import add_trigger, change_trigger, delete_trigger
+from apps.autonomy.services.webhooks import delete_webhook, save_webhook
+
+__all__ = [
+    "add_trigger",
+    "change_settings",
+    "change_trigger",
+    "delete_task",
+    "delete_trigger",
+    "delete_webhook",
+    "halt_session",
+    "opt_in",
+    "opt_out",
+    "owe",
+    "put_settings",
+    "release_task",
+    "retry_session",
+    "run_now",
+    "save_task",
+    "save_webhook",
+    "spawn",
+]

@@ -1,0 +1,92 @@
+"""Which of those that wait may run now? By priority, then age; so many of a company and so many in all.
+
+Counted in the database, under one lock for everybody; a place is held from here until the session ends. Of a lane one
+is in at a time, so that nobody holds a place while waiting for a lane. Whoever is let in is owed to the workers by one
+message, in the scope of its lane: leases, fencing and heartbeats are the bus's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from django.conf import settings as house
+from django.db import connection
+from django.db.models.functions import Now
+
+from apps.autonomy import queries
+from apps.autonomy.enums import SessionStatus
+from apps.autonomy.locks import lock_admission
+from apps.autonomy.models import AutonomousSession
+from apps.bus import services as bus
+from apps.bus.enums import Kind, Queue, Sender, Urgency
+from apps.guard.queries import pauses
+from kernel.taint import Taint
+from kernel.tenancy import current_tenant_id
+
+_SIGHT = 200
+# The first of each lane in which nobody is, the best of these first.
+_NEXT = """
+    SELECT id FROM (
+        SELECT DISTINCT ON (s.lane) s.id, s.priority, s.queued_at FROM autonomy_autonomoussession s
+        WHERE s.tenant_id = %(tenant)s AND s.status = 'queued' AND s.admitted_at IS NULL
+          AND s.not_before <= statement_timestamp()
+          AND NOT EXISTS (SELECT FROM autonomy_autonomoussession o WHERE o.tenant_id = s.tenant_id AND o.lane = s.lane
+                          AND o.admitted_at IS NOT NULL AND o.ended_at IS NULL)
+        ORDER BY s.lane, s.priority DESC, s.queued_at, s.id
+    ) AS firsts ORDER BY priority DESC, queued_at, id LIMIT %(most)s
+"""
+
+
+def admit_waiting() -> int:
+    """Let in as many as there is room for; returns how many. Inside a scope, and last in it."""
+    allowed = queries.settings_of()
+    if not allowed.enabled or not AutonomousSession.objects.filter(status=SessionStatus.QUEUED).exists():
+        return 0
+    lock_admission()
+    room = min(allowed.max_concurrent - _inside(), house.AUTONOMY_SESSIONS - _inside_of_all())
+    let_in = 0
+    for session in _candidates() if room > 0 else ():
+        let_in += _let_in(session)
+        if let_in >= room:
+            break
+    return let_in
+
+
+def _inside() -> int:
+    return int(AutonomousSession.objects.filter(admitted_at__isnull=False, ended_at__isnull=True).count())
+
+
+def _inside_of_all() -> int:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT autonomy_running()")
+        (count,) = cursor.fetchone()
+        return int(count)
+
+
+def _candidates() -> Iterator[AutonomousSession]:
+    """In their order; what an administrator or a reached limit paused stays in line."""
+    with connection.cursor() as cursor:
+        cursor.execute(_NEXT, {"tenant": current_tenant_id(), "most": _SIGHT})
+        order = [session_id for (session_id,) in cursor.fetchall()]
+    rows = {row.pk: row for row in AutonomousSession.objects.select_related("task").filter(pk__in=order)}
+    paused = pauses()
+    for session in (rows[session_id] for session_id in order):
+        if not paused.stops(session.task.deployment_id, critical=session.task.critical):
+            yield session
+
+
+def _let_in(session: AutonomousSession) -> bool:
+    waiting = AutonomousSession.objects.filter(pk=session.pk, status=SessionStatus.QUEUED, admitted_at__isnull=True)
+    if not waiting.update(admitted_at=Now()):
+        return False
+    message = bus.enqueue(
+        Queue.EXECUTOR,
+        kind=Kind.AUTONOMOUS_SESSION,
+        scope_id=session.lane,
+        sender=Sender.RUNTIME,
+        payload={"session": str(session.pk)},
+        taint=Taint.AUTH,
+        urgency=Urgency.BACKGROUND,
+    )
+    AutonomousSession.objects.filter(pk=session.pk).update(message_id=message.pk)
+    return True

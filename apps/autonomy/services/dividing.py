@@ -1,0 +1,100 @@
+"""How does a session divide what it has left among others? At its delivery, which is its last call; one level deep.
+
+What is left is cut into equal parts, one for each task that was asked and one for the session that collects. Nobody
+waits: the asking session ends, and when no asked one is under way any more, another of its own task begins with their
+results and with what they did not use. All is counted from rows, so that a crash at any point gives nothing twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+from django.db.models import Exists, OuterRef
+
+from apps.autonomy import queries, rules
+from apps.autonomy.enums import TriggerKind
+from apps.autonomy.locks import lock_session
+from apps.autonomy.models import AutonomousSession, Task
+from apps.autonomy.schemas import Delegated, Owed, Spawned, TaskLimits, plain
+from apps.autonomy.services import spawning
+from kernel.clock import now
+
+_RECENT = timedelta(days=2)
+
+
+def divide(session_id: UUID, asked: Sequence[Delegated]) -> bool:
+    """Queue those that may be asked; whether any were, now or by an attempt before. In the settlement of the session's
+    last call."""
+    halted = lock_session(session_id).halt_reason
+    session = queries.session(session_id)
+    if queries.divided(session.origin):
+        return True
+    asked = [each for each in asked if _may_ask(session, each.task)][: rules.MAX_CHILDREN]
+    if not asked or halted:
+        return False
+    left = rules.less(queries.budget_left(session), TaskLimits(memory_writes=queries.used(session).memory_writes))
+    share, pool = rules.divided(left, len(asked) + 1)
+    params = {"pool": pool.model_dump(mode="json", exclude_none=True), "deadline": _deadline(session)}
+    begun = [_asked(session, each, share, {**params, "number": place}) for place, each in enumerate(asked)]
+    return any(begun)
+
+
+def _asked(session: AutonomousSession, asked: Delegated, share: TaskLimits, params: dict[str, Any]) -> bool:
+    spawned = spawning.spawn(
+        queries.task(asked.task),
+        kind=TriggerKind.DELEGATED,
+        owed=Owed(f"delegated:{session.origin}:{params['number']}", params=params),
+        requested_by=f"session:{session.pk}",
+        parent=session,
+        limits=share,
+        context=asked.question,
+    )
+    return isinstance(spawned, Spawned)
+
+
+def _may_ask(session: AutonomousSession, task_id: UUID) -> bool:
+    """As the task's list says, and as it was when somebody wrote the list."""
+    if session.trigger_kind == TriggerKind.DELEGATED or str(task_id) not in session.task.delegates_to:
+        return False
+    task = Task.objects.filter(pk=task_id, deleted_at=None).first()
+    return task is not None and rules.may_be_asked(session.task, task)
+
+
+def _deadline(session: AutonomousSession) -> str | None:
+    seconds = session.frozen_limits.wall_seconds
+    if session.run is None or seconds is None:
+        return None
+    return (session.run.started_at + timedelta(seconds=seconds)).isoformat()
+
+
+def collect() -> int:
+    """Begin the session that goes on with what others found, for each that has all of it; returns how many. At every
+    tick and after every session; rivals begin it once."""
+    asked = AutonomousSession.objects.filter(trigger_kind=TriggerKind.DELEGATED, parent=OuterRef("pk"))
+    recent = AutonomousSession.objects.filter(trigger_kind=TriggerKind.DELEGATED, queued_at__gte=now() - _RECENT)
+    over = AutonomousSession.objects.filter(pk__in=recent.values("parent"), ended_at__isnull=False, halt_reason="")
+    ready = over.exclude(Exists(asked.filter(ended_at=None)))
+    ready = ready.exclude(Exists(asked.filter(params__has_key="collects"))).select_related("task__deployment", "run")
+    return sum(_collected(parent) for parent in ready)
+
+
+def _collected(parent: AutonomousSession) -> bool:
+    if queries.refusal_of(parent.task) is not None:
+        return False
+    children = queries.asked_by(parent)
+    pool = TaskLimits.model_validate(children[0].params["pool"])
+    session = spawning.new_session(
+        parent.task,
+        kind=TriggerKind.DELEGATED,
+        owed=Owed(f"collects:{parent.pk}", {"collects": True, "deadline": children[0].params["deadline"]}),
+        limits=rules.less(pool, *(queries.used(each) for each in children)),
+        trigger=None,
+        requested_by=f"session:{parent.pk}",
+    )
+    said = [f"{each.task.name}: {each.output or each.terminal_reason}" for each in children]
+    session.context = plain("\n\n".join([parent.output, *said]), spawning.LONGEST_CONTEXT)
+    session.parent, session.depth = parent, parent.depth + 1
+    return bool(spawning.insert([session]))

@@ -1,0 +1,36 @@
+"""Something happened: which triggers wait for it? One statement for all that a transaction announced.
+
+Whoever announces it waits for nothing and locks nothing: a row is added for each trigger that listens, and the next
+tick makes one run of them, however many there are. A company that is switched off collects nothing.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db import connection
+
+from kernel.tenancy import current_tenant_id, gather_for_commit
+
+_WRITE = """
+    INSERT INTO autonomy_occurrence (id, tenant_id, trigger_id, subject)
+    SELECT gen_random_uuid(), t.tenant_id, t.id, said.subject
+    FROM unnest(%(topics)s::text[], %(subjects)s::text[]) AS said(topic, subject)
+    JOIN autonomy_trigger t ON t.topic = said.topic
+    JOIN autonomy_task k ON k.id = t.task_id
+    WHERE t.tenant_id = %(tenant)s AND t.enabled AND t.deleted_at IS NULL AND t.topic <> ''
+      AND k.deleted_at IS NULL AND k.quarantined_at IS NULL
+      AND EXISTS (SELECT FROM autonomy_autonomysettings s WHERE s.tenant_id = t.tenant_id AND s.enabled)
+"""
+
+
+def owe(topic: str, subject: str = "") -> None:
+    """With this scope's commit. `topic` as `rules.topic_of` words it; `subject` is an id."""
+    gather_for_commit(_write, (topic, subject[:80]))
+
+
+def _write(said: list[tuple[str, str]]) -> None:
+    topics, subjects = zip(*said, strict=True)
+    values: dict[str, Any] = {"tenant": current_tenant_id(), "topics": list(topics), "subjects": list(subjects)}
+    with connection.cursor() as cursor:
+        cursor.execute(_WRITE, values)

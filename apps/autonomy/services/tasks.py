@@ -1,0 +1,197 @@
+"""How is a task set up, changed, deleted and let go again after it failed too often?
+
+What is wrong with it is found here and never at run time. Who may: owners and approvers, who have opted in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+from uuid import UUID
+
+from django.db import IntegrityError, transaction
+from django.db.models.functions import Now
+from pydantic import ValidationError
+
+from apps.audit.enums import AuditEvent
+from apps.audit.services import record
+from apps.autonomy import queries, rules
+from apps.autonomy.enums import Playbook
+from apps.autonomy.locks import lock_task
+from apps.autonomy.models import Task, Trigger
+from apps.autonomy.schemas import DEFAULT_LIMITS, ROUTE, ChainNext, TaskLimits
+from apps.autonomy.services.consent import MAY_SET_UP
+from apps.autonomy.services.timing import first_due
+from apps.skills import queries as skills_of
+from apps.tenants.models import Deployment
+from apps.tenants.queries import require_role
+from kernel.errors import NotFound, SilasError
+from kernel.llm.models import is_known
+
+_LONGEST_PROMPT = 8000
+_LONGEST_CHAIN = 20
+_MOST_DELEGATES = 10
+
+
+def save_task(
+    task_id: UUID | None,
+    *,
+    user: Any,
+    name: str,
+    deployment_id: UUID,
+    playbook: str = "",
+    prompt: str = "",
+    skills: Collection[str] = (),
+    tool_allow: Collection[str] | None = None,
+    tool_deny: Collection[str] = (),
+    model_name: str = "",
+    lane: str = "",
+    priority: int = 5,
+    critical: bool = False,
+    route: Mapping[str, Any] | None = None,
+    limits: Mapping[str, Any] | None = None,
+    max_attempts: int = 3,
+    escalates_to_id: UUID | None = None,
+    delegates_to: Collection[UUID] | None = None,
+) -> Task:
+    """A new task of this member's, or an existing one changed as a whole; sessions under way keep what they began with.
+
+    Raises `SilasError` 422: task_name, task_says_nothing, task_limits, task_route, task_loop, task_skills, task_model,
+    task_bounds, task_delegates; 403 not_opted_in; `NotFound` for foreign ids.
+    """
+    require_role(user, MAY_SET_UP)
+    if not queries.has_opted_in(user.pk):
+        raise SilasError("not_opted_in", "First allow that tasks of yours run unattended.", status=403)
+    task = Task(owner_id=user.pk) if task_id is None else lock_task(task_id)
+    if not Deployment.objects.filter(pk=deployment_id).exists():
+        raise NotFound("deployment")
+    if escalates_to_id is not None:
+        _require_capable(task, queries.task(escalates_to_id))
+    task.name, task.prompt, task.playbook = name.strip()[:120], prompt.strip(), playbook
+    task.deployment_id, task.escalates_to_id = deployment_id, escalates_to_id
+    task.tool_allow = None if tool_allow is None else sorted(tool_allow)
+    task.tool_deny, task.model_name, task.lane = sorted(tool_deny), model_name.strip(), lane.strip()[:60]
+    task.priority, task.critical, task.max_attempts = priority, critical, max_attempts
+    _check_words(task)
+    _set_delegates(task, delegates_to)
+    task.skills = _pinned(skills)
+    task.limits = _limits(limits or {})
+    task.route = _route(task, route or {"kind": "silent"})
+    _write(task)
+    data = {"priority": task.priority, "route": task.route["kind"], "playbook": task.playbook or "none"}
+    record(AuditEvent.TASK_SAVED, actor=user.actor, subject=f"task:{task.pk}", data=data)
+    return task
+
+
+def delete_task(task_id: UUID, *, user: Any) -> Task:
+    """It begins no more; what it left stays, with its name. Its sessions under way can be halted."""
+    require_role(user, MAY_SET_UP)
+    task = lock_task(task_id)
+    Task.objects.filter(pk=task.pk).update(deleted_at=Now())
+    Trigger.objects.filter(task=task, deleted_at=None).update(deleted_at=Now(), next_at=None)
+    record(AuditEvent.TASK_DELETED, actor=user.actor, subject=f"task:{task.pk}")
+    return task
+
+
+def release_task(task_id: UUID, *, user: Any) -> Task:
+    """A person has looked at a task that was set aside: it may begin again, and its triggers are due as before."""
+    require_role(user, MAY_SET_UP)
+    task = lock_task(task_id)
+    if task.quarantined_at is None:
+        raise SilasError("not_quarantined", "This task was not set aside.", status=409)
+    task.quarantined_at, task.quarantine_reason = None, ""
+    task.save(update_fields=["quarantined_at", "quarantine_reason"])
+    for trigger in Trigger.objects.filter(task=task, deleted_at=None, enabled=True):
+        Trigger.objects.filter(pk=trigger.pk).update(next_at=first_due(trigger))
+    record(AuditEvent.TASK_RELEASED, actor=user.actor, subject=f"task:{task.pk}")
+    return task
+
+
+def quarantine(task: Task, *, reason: str) -> None:
+    """It failed too often: nothing of it begins until a person has looked."""
+    fresh = Task.objects.filter(pk=task.pk, quarantined_at=None)
+    if fresh.update(quarantined_at=Now(), quarantine_reason=reason[:60]):
+        record(AuditEvent.TASK_QUARANTINED, subject=f"task:{task.pk}", data={"reason": reason[:60]})
+
+
+def _require_capable(task: Task, capable: Task) -> None:
+    """Whoever is called for help calls nobody."""
+    if capable.pk == task.pk or capable.escalates_to_id is not None:
+        raise SilasError("task_loop", "The task that is called for help must not call for help itself.", status=422)
+    if Task.objects.filter(escalates_to_id=task.pk, deleted_at=None).exists():
+        raise SilasError("task_loop", "A task that is called for help cannot call for help itself.", status=422)
+
+
+def _set_delegates(task: Task, wanted: Collection[UUID] | None) -> None:
+    """Whom its planner may ask; None leaves them as they are. Whoever is asked asks nobody."""
+    if wanted is not None:
+        task.delegates_to = sorted({str(each) for each in wanted})
+    if len(task.delegates_to) > _MOST_DELEGATES or (task.delegates_to and (task.playbook or task.escalates_to_id)):
+        raise SilasError(
+            "task_delegates", "Only a task that looks into a prompt can ask others, ten at most.", status=422
+        )
+    if not all(rules.may_be_asked(task, queries.task(UUID(each))) for each in task.delegates_to if wanted is not None):
+        said = "A task can ask only tasks of the same member and chatbot that have a prompt and ask nobody."
+        raise SilasError("task_delegates", said, status=422)
+
+
+def _check_words(task: Task) -> None:
+    if not task.name:
+        raise SilasError("task_name", "A task needs a name.", status=422)
+    if task.playbook not in Playbook.values or not (task.playbook or task.prompt):
+        raise SilasError("task_says_nothing", "Say what is to be done: a prompt, or a ready way of work.", status=422)
+    if len(task.prompt) > _LONGEST_PROMPT:
+        raise SilasError("task_says_nothing", f"A prompt has at most {_LONGEST_PROMPT} characters.", status=422)
+    if not 0 <= task.priority <= 9 or not 1 <= task.max_attempts <= 10:
+        raise SilasError("task_bounds", "Priority is 0 to 9, and there are 1 to 10 attempts.", status=422)
+    if task.model_name and not is_known(task.model_name):
+        raise SilasError("task_model", "Nobody knows this model here.", status=422)
+
+
+def _pinned(skills: Collection[str]) -> list[str]:
+    """By content, so that what runs is what was looked at."""
+    try:
+        return list(skills_of.pinned(skills))
+    except SilasError as missing:
+        raise SilasError("task_skills", missing.message, status=422) from None
+
+
+def _limits(said: Mapping[str, Any]) -> dict[str, Any]:
+    """What is not said is the default; 0 is said."""
+    try:
+        limits = TaskLimits.model_validate({**DEFAULT_LIMITS.model_dump(), **said})
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        problem = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+        raise SilasError("task_limits", problem, status=422) from None
+    return limits.model_dump(mode="json", exclude_none=True)
+
+
+def _route(task: Task, said: Mapping[str, Any]) -> dict[str, Any]:
+    try:
+        route = ROUTE.validate_python(said)
+    except ValidationError:
+        raise SilasError("task_route", "Nobody knows where this result should go.", status=422) from None
+    if isinstance(route, ChainNext):
+        _require_end(task, route.task)
+    return route.model_dump(mode="json")
+
+
+def _require_end(task: Task, following: UUID) -> None:
+    """A task that leads to itself is refused when it is written; what changes later is bounded by depth."""
+    for _ in range(_LONGEST_CHAIN):
+        if following == task.pk:
+            raise SilasError("task_loop", "A task cannot follow from itself.", status=422)
+        route = queries.task(following).result_route
+        if not isinstance(route, ChainNext):
+            return
+        following = route.task
+    raise SilasError("task_loop", "Too many tasks follow from one another.", status=422)
+
+
+def _write(task: Task) -> None:
+    try:
+        with transaction.atomic():
+            task.save()
+    except IntegrityError:
+        raise SilasError("task_name", "There is a task of this name.", status=422) from None

@@ -1,0 +1,109 @@
+"""How is it set up when a task runs?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+from django.db.models.functions import Now
+from pydantic import BaseModel
+
+from apps.audit.enums import AuditEvent
+from apps.audit.services import record
+from apps.autonomy import queries, rules
+from apps.autonomy.enums import TriggerKind
+from apps.autonomy.locks import lock_task, lock_trigger
+from apps.autonomy.models import Trigger
+from apps.autonomy.schemas import MOST_USD, ChainSpec, GoalCheckSpec, WatchSpec
+from apps.autonomy.services.consent import MAY_SET_UP
+from apps.autonomy.services.timing import first_due
+from apps.memory.models import Collection
+from apps.tenants.queries import require_role
+from apps.work.models import WorkItem
+from kernel.errors import NotFound, SilasError
+
+
+def add_trigger(
+    task_id: UUID, *, user: Any, kind: TriggerKind, spec: Mapping[str, Any], cap_usd: Decimal | None = None
+) -> Trigger:
+    """Raises `SilasError` 422: trigger_kind, trigger_spec, trigger_cap, trigger_loop, bad_schedule, and trigger_twice
+    for what the task has already; `NotFound` for a foreign task, collection or goal."""
+    require_role(user, MAY_SET_UP)
+    _require_opt_in(user)
+    trigger = Trigger(task=lock_task(task_id), kind=kind)
+    _put(trigger, spec, cap_usd)
+    same = Trigger.objects.filter(task=trigger.task, kind=kind, spec=trigger.spec, deleted_at=None)
+    if same.exists():
+        raise SilasError("trigger_twice", "The task has this already.", status=422)
+    trigger.save()
+    _written(trigger, user)
+    return trigger
+
+
+def change_trigger(
+    trigger_id: UUID,
+    *,
+    user: Any,
+    spec: Mapping[str, Any] | None = None,
+    enabled: bool | None = None,
+    cap_usd: Decimal | None = None,
+    keep_cap: bool = True,
+) -> Trigger:
+    """What is None stays; `keep_cap` False takes `cap_usd` as it is. Switching off needs no opt-in."""
+    require_role(user, MAY_SET_UP)
+    trigger = lock_trigger(trigger_id)
+    if enabled is not False or spec is not None:
+        _require_opt_in(user)
+    if spec is not None or cap_usd is not None or not keep_cap:
+        cap = trigger.cap_usd if cap_usd is None and keep_cap else cap_usd
+        _put(trigger, trigger.spec if spec is None else spec, cap)
+    if enabled is not None:
+        trigger.enabled, trigger.disabled_reason = enabled, "" if enabled else "by_hand"
+        trigger.next_at = first_due(trigger) if enabled else None
+    trigger.save()
+    _written(trigger, user)
+    return trigger
+
+
+def delete_trigger(trigger_id: UUID, *, user: Any) -> None:
+    require_role(user, MAY_SET_UP)
+    trigger = lock_trigger(trigger_id)
+    Trigger.objects.filter(pk=trigger.pk).update(deleted_at=Now(), next_at=None)
+    record(AuditEvent.TRIGGER_DELETED, actor=user.actor, subject=f"trigger:{trigger.pk}")
+
+
+def _put(trigger: Trigger, said: Mapping[str, Any], cap_usd: Decimal | None) -> None:
+    spec = rules.spec_of(TriggerKind(trigger.kind), said)
+    if cap_usd is not None and not 0 <= cap_usd <= MOST_USD:
+        raise SilasError("trigger_cap", f"A cap lies between 0 and {MOST_USD} dollars.", status=422)
+    _require_there(trigger, spec)
+    trigger.spec, trigger.topic = spec.model_dump(mode="json"), rules.topic_of(spec)
+    trigger.cap_usd, trigger.next_at = cap_usd, None
+    trigger.next_at = first_due(trigger)
+
+
+def _require_there(trigger: Trigger, spec: BaseModel) -> None:
+    """What it waits for is this company's, and is there."""
+    match spec:
+        case WatchSpec(collection=collection):
+            if not Collection.objects.filter(pk=collection).exists():
+                raise NotFound("collection")
+        case GoalCheckSpec(goal=goal):
+            if not WorkItem.objects.filter(pk=goal, type="goal").exists():
+                raise NotFound("goal")
+        case ChainSpec(after=task):
+            if task == trigger.task_id:
+                raise SilasError("trigger_loop", "A task cannot follow from itself.", status=422)
+            queries.task(task)
+
+
+def _require_opt_in(user: Any) -> None:
+    if not queries.has_opted_in(user.pk):
+        raise SilasError("not_opted_in", "First allow that tasks of yours run unattended.", status=403)
+
+
+def _written(trigger: Trigger, user: Any) -> None:
+    data = {"kind": trigger.kind, "enabled": trigger.enabled, "task": str(trigger.task_id)}
+    record(AuditEvent.TRIGGER_SAVED, actor=user.actor, subject=f"trigger:{trigger.pk}", data=data)

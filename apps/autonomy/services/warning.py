@@ -1,0 +1,53 @@
+"""Who is near the end of what a session may use? Told once a session, at four fifths of any of its own limits (B3).
+
+After each of its calls, and at every tick for those that wait for a long one. One statement finds and marks them, so
+that of rivals one tells. Inside a scope.
+"""
+
+from __future__ import annotations
+
+import json
+from uuid import UUID
+
+from django.db import connection
+
+from apps.autonomy import queries, signals
+from apps.autonomy.enums import TaskEvent
+from kernel.tenancy import current_tenant_id
+
+PERCENT = 80
+# 0 is a limit that nobody comes near: the first call is over it.
+_WARN = """
+    UPDATE autonomy_autonomoussession AS told SET warned_at = statement_timestamp()
+    FROM (
+        SELECT s.id, json_object_agg(share.name, share.so_far::text) AS used
+        FROM autonomy_autonomoussession s JOIN guard_guardedrun r ON r.id = s.run_id
+        CROSS JOIN LATERAL (VALUES
+            ('cost_usd', r.cost_total + r.cost_reserved),
+            ('calls', r.calls),
+            ('tokens', r.input_tokens + r.output_tokens),
+            ('wall_seconds', floor(extract(epoch FROM statement_timestamp() - r.started_at))),
+            ('memory_writes', (SELECT count(*) FROM autonomy_memoryproposal p
+                               WHERE p.tenant_id = s.tenant_id AND p.root_id = coalesce(s.root_id, s.id)))
+        ) AS share(name, so_far)
+        CROSS JOIN LATERAL (SELECT (s.limits->>share.name)::numeric) AS limited(most)
+        WHERE s.tenant_id = %(tenant)s AND (%(session)s::uuid IS NULL OR s.id = %(session)s::uuid)
+          AND s.warned_at IS NULL AND s.status = 'running'
+          AND limited.most > 0 AND share.so_far * 100 >= limited.most * %(percent)s
+        GROUP BY s.id
+    ) AS near
+    WHERE told.id = near.id AND told.warned_at IS NULL
+    RETURNING told.id, near.used::text
+"""
+
+
+def warn(session_id: UUID | None = None) -> int:
+    """Of this session, or of all that run; returns how many were told of."""
+    values = {"tenant": current_tenant_id(), "session": session_id, "percent": PERCENT}
+    with connection.cursor() as cursor:
+        cursor.execute(_WARN, values)
+        found = cursor.fetchall()
+    for near, used in found:
+        data = {"threshold_pct": PERCENT, "used": json.loads(used)}
+        signals.task_event(queries.session(near), TaskEvent.BUDGET_WARNING, data)
+    return len(found)

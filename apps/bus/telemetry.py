@@ -1,0 +1,55 @@
+"""How long do messages wait, how long are they held, how often is a holder lost? (contract silas 15, telemetry event)
+
+Measured with OpenTelemetry, whose values go nowhere until an operator sets up an exporter; each one is a line of the
+log `silas.bus` at level DEBUG as well, with its trace. Ids and numbers only. Nothing is written anywhere for it.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from opentelemetry import metrics
+
+from apps.bus.models import QueueMessage
+from kernel.clock import now
+
+_log = logging.getLogger("silas.bus")
+_meter = metrics.get_meter("silas.bus")
+_waits = _meter.create_histogram("queue_wait_ms", unit="ms", description="From when it was due until it was taken")
+_holds = _meter.create_histogram("lease_duration_ms", unit="ms", description="From taken until done")
+_beats = _meter.create_counter("lease_heartbeat", description="Leases renewed")
+_losses = _meter.create_counter("lease_expired", description="Holders that fell silent")
+_depths = _meter.create_gauge("queue_depth_sample", description="Messages of a tenant that are not finished")
+
+
+def taken(message: QueueMessage) -> None:
+    wait = max((now() - message.available_at).total_seconds() * 1000, 0.0)
+    _waits.record(wait, {"queue": message.queue})
+    _tell("queue_wait_ms", wait, message)
+
+
+def done(message: QueueMessage, seconds: float) -> None:
+    _holds.record(seconds * 1000, {"queue": message.queue})
+    _tell("lease_duration_ms", seconds * 1000, message)
+
+
+def renewed(message: QueueMessage) -> None:
+    _beats.add(1, {"queue": message.queue})
+    _tell("lease_heartbeat", 1, message)
+
+
+def expired(queue: str, times: int) -> None:
+    _losses.add(times, {"queue": queue})
+    _log.debug("lease_expired queue=%s value=%d", queue, times)
+
+
+def depth(queue: str, messages: int, tenant: str) -> None:
+    _depths.set(messages, {"queue": queue, "tenant": tenant})
+    _log.debug("queue_depth_sample queue=%s tenant=%s value=%d", queue, tenant, messages)
+
+
+def _tell(name: str, value: float, message: QueueMessage) -> None:
+    if _log.isEnabledFor(logging.DEBUG):
+        _log.debug(
+            "%s queue=%s message=%s trace=%s value=%.1f", name, message.queue, message.pk, message.trace_id, value
+        )

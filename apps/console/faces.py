@@ -1,0 +1,118 @@
+"""How does a card face the person before it? Its buttons in order, their words, and what a yes takes. Pure.
+
+The recommended answer comes first and stands out, the no comes last and stands back; words say what will happen
+(spec 0.5.3). The gesture shows that somebody meant it and is no authorisation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from apps.approvals import kinds, risk
+from apps.approvals.enums import ApprovalVerdict, CardKind, Risk
+from apps.approvals.models import Card
+from apps.approvals.risk import Friction
+
+# Kinds whose own words are a whole answer; to the others the button says Approve or Decline first.
+_SPEAKS_FOR_ITSELF = frozenset(
+    {
+        CardKind.GATE,
+        CardKind.DECISION,
+        CardKind.SUGGESTION,
+        CardKind.POST_EXECUTION,
+        CardKind.CONNECTION_FAILURE,
+        CardKind.SECURE_INPUT,
+        CardKind.DEVICE_CODE,
+        CardKind.BROWSER_REDIRECT,
+    }
+)
+_VERBS = {kinds.APPROVE: "Approve", kinds.DECLINE: "Decline"}
+_KEYS = {kinds.APPROVE: ("a", "approve"), kinds.DECLINE: ("d", "decline"), "done": ("a", "done")}
+# A result comes up by itself where somebody has just pressed A: what undoes has a key of its own.
+_KEYS_OF_RESULTS = {kinds.APPROVE: ("u", "undo"), kinds.DECLINE: ("d", "keep")}
+
+
+@dataclass(frozen=True)
+class Button:
+    """`words` are whole; `is_yes`: it needs the gesture of the card's rung; `key`: the letter that presses it, and
+    `hint` what that does in a word."""
+
+    value: str
+    words: str
+    is_yes: bool
+    key: str
+    hint: str
+    place: str
+
+
+def buttons_of(card: Card) -> list[Button]:
+    """The answers that this card takes, as buttons in their order."""
+    return [_button(card, place, each) for place, each in enumerate(kinds.choices_of(card.kind, card.payload))]
+
+
+def _button(card: Card, number: int, choice: kinds.Choice) -> Button:
+    keys = _KEYS_OF_RESULTS if card.kind == CardKind.POST_EXECUTION else _KEYS
+    key, hint = keys.get(choice.value, ("", ""))
+    return Button(
+        choice.value,
+        _words(card, choice.value),
+        is_yes=_is_yes(card, choice),
+        key=key,
+        hint=hint,
+        place=_place(number, choice),
+    )
+
+
+def _place(number: int, choice: kinds.Choice) -> str:
+    """Wanting it otherwise is nobody's recommendation."""
+    if number == 0 and choice.verdict != ApprovalVerdict.EDIT_REQUESTED:
+        return "first"
+    return "last" if choice.value == kinds.DECLINE else "middle"
+
+
+def _is_yes(card: Card, choice: kinds.Choice) -> bool:
+    return choice.verdict == ApprovalVerdict.APPROVED and kinds.kind_of(card.kind).binds
+
+
+def _words(card: Card, value: str) -> str:
+    said = str(card.consequence.get(value, ""))
+    verb = "" if card.kind in _SPEAKS_FOR_ITSELF else _VERBS.get(value, "")
+    if not verb:
+        return said
+    rest = said.removeprefix("Approve, ").removeprefix("Decline, ")
+    return f"{verb}, {rest if rest[1:2].isupper() else rest[:1].lower() + rest[1:]}" if rest else verb
+
+
+def confirming(words: str) -> str:
+    """What the same button says the second time."""
+    return f"Confirm, {words.partition(', ')[2]}" if words.startswith("Approve, ") else f"Confirm: {words}"
+
+
+def answered(card: Card) -> str:
+    """What was answered to a decided card: yes, no, or the chosen words."""
+    chosen = str(card.decision.said.get("choice", ""))
+    if card.decision.verdict == ApprovalVerdict.EDIT_REQUESTED and chosen in ("", "edit", "edit_selection"):
+        return "asked anew"
+    if card.kind not in _SPEAKS_FOR_ITSELF and chosen in ("", kinds.APPROVE, kinds.DECLINE):
+        return "approved" if card.decision.verdict == ApprovalVerdict.APPROVED else "declined"
+    return f"“{card.consequence.get(chosen, chosen)}”"
+
+
+def told(card: Card) -> str:
+    """What the page says after the press: what was answered, and what happens now."""
+    words = answered(card)
+    after = {"approved": " It runs now.", "declined": " Nothing changes."}.get(words, "")
+    return f"{words[:1].upper()}{words[1:]}: {card.intent}.{after}"
+
+
+def gesture(card: Card, button: Button) -> Friction:
+    """What this press takes here; the passkey is asked for where the yes is signed."""
+    return risk.friction_of(Risk(card.risk), has_passkey=False) if button.is_yes else Friction.TAP
+
+
+def density(waiting: Iterable[Card], many: int) -> list[tuple[str, int]]:
+    """How many cards of each graver risk wait, once there are many; a cue, and nothing waits for it (spec 0.5.4)."""
+    grave = [Risk(card.risk) for card in waiting if card.risk != Risk.LOW and kinds.kind_of(card.kind).has_risk]
+    found = [(str(one.label).lower(), grave.count(one)) for one in reversed(Risk) if one in grave]
+    return found if len(grave) >= many else []

@@ -1,0 +1,45 @@
+/* Where does a secret go? From its field straight to the sealed store, never over the page's line or with another form;
+   only that it was stored is answered to the card. Without this script its button does not work. */
+
+export function watchSecrets() {
+  document.addEventListener("htmx:load", (event) => enable(event.detail.elt));
+  enable(document);
+  document.addEventListener("click", (event) => {
+    const button = event.target.closest("[data-secret]");
+    if (!button || button.dataset.stored) return;
+    event.preventDefault();
+    store(button);
+  }, true);
+}
+
+function enable(part) {
+  part.querySelectorAll("[data-secret]").forEach((button) => { button.disabled = false; });
+}
+
+async function store(button) {
+  const field = document.querySelector("#secret");
+  if (!field.value) {
+    field.focus();
+    return;
+  }
+  const headers = { ...JSON.parse(document.body.getAttribute("hx-headers")), "Content-Type": "application/json" };
+  const body = JSON.stringify({ value: field.value });
+  const address = `/secrets/${encodeURIComponent(button.dataset.secret)}`;
+  const answer = await fetch(address, { method: "POST", headers, body, credentials: "same-origin" }).catch(() => null);
+  if (!answer?.ok) {
+    say("It was not stored, and nothing was changed. Check the connection and try again.");
+    return;
+  }
+  field.value = "";
+  button.dataset.stored = "yes";
+  button.click();
+}
+
+function say(words) {
+  const line = document.createElement("p");
+  line.className = "notice bad";
+  line.textContent = words;
+  const notice = document.querySelector("#notice");
+  notice.replaceChildren(line);
+  notice.focus();
+}

@@ -1,0 +1,132 @@
+"""Your account → Approval keys: with what do you sign, and with which passkeys do you show that it is you?
+
+A passkey is added and removed with the password, so that whoever only has the open session can do neither. What the
+browser is asked, and what it answered, are JSON; a refusal is the coded JSON of every API.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+from urllib.parse import urlsplit
+from uuid import UUID
+
+from django.conf import settings
+from django.http import HttpRequest, JsonResponse
+from django.http.response import HttpResponseBase
+from django.shortcuts import redirect
+from django.views.decorators.debug import sensitive_post_parameters
+from django.views.decorators.http import require_POST, require_safe
+
+from apps.approvals import queries
+from apps.approvals.schemas import Refused
+from apps.approvals.services import passkeys, rotate_key
+from apps.console import throttle
+from apps.console.members import DECIDING_ROLES, StaffRequest, staff_view
+from apps.console.views.pages import page
+from kernel.errors import SilasError
+
+View = Callable[..., HttpResponseBase]
+
+
+def _in_json(view: View) -> View:
+    """Answer a refusal to the page's own script, which says it in words."""
+
+    @wraps(view)
+    def answered(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        response = view(request, *args, **kwargs)
+        refusal: SilasError | None = request.__dict__.get("refusal")
+        return JsonResponse(refusal.as_json(), status=refusal.status) if refusal else response
+
+    return answered
+
+
+@require_safe
+@staff_view()
+def approval_keys(request: StaffRequest) -> HttpResponseBase:
+    user, (here, _) = request.member.user, _place(request)
+    return page(
+        request,
+        "console/passkeys.html",
+        at="account",
+        here=here,
+        is_named=passkeys.is_name(here),
+        passkeys=queries.passkeys_of(user),
+        key=queries.active_key(user),
+    )
+
+
+@require_POST
+@sensitive_post_parameters("password")
+@_in_json
+@staff_view()
+def begin(request: StaffRequest) -> HttpResponseBase:
+    """What the browser is asked to make a passkey with, for whoever knows the password."""
+    _require_password(request)
+    rp_id, origin = _place(request)
+    return JsonResponse({"options": passkeys.begin_registration(request.member.user, rp_id=rp_id, origin=origin)})
+
+
+@require_POST
+@_in_json
+@staff_view()
+def finish(request: StaffRequest) -> HttpResponseBase:
+    name, credential = request.POST.get("name", ""), request.POST.get("credential", "")
+    made = passkeys.finish_registration(request.member.user, name=name, credential=credential)
+    if isinstance(made, Refused):
+        return JsonResponse(SilasError(made.code, made.message).as_json(), status=409)
+    return JsonResponse({"registered": True})
+
+
+@require_POST
+@sensitive_post_parameters("password")
+@staff_view()
+def remove(request: StaffRequest, passkey_id: UUID) -> HttpResponseBase:
+    _require_password(request)
+    user = request.member.user
+    passkeys.remove_passkey(passkey_id, user=user, actor=f"user:{user.pk}")
+    return redirect("console-passkeys")
+
+
+@require_POST
+@staff_view()
+def rename(request: StaffRequest, passkey_id: UUID) -> HttpResponseBase:
+    passkeys.rename_passkey(passkey_id, user=request.member.user, name=request.POST.get("name", ""))
+    return redirect("console-passkeys")
+
+
+@require_POST
+@sensitive_post_parameters("password")
+@staff_view(*DECIDING_ROLES)
+def replace_key(request: StaffRequest) -> HttpResponseBase:
+    """A new signing key; `compromised` voids everything that the old one signed."""
+    _require_password(request)
+    user = request.member.user
+    rotate_key(user, actor=f"user:{user.pk}", compromised=request.POST.get("compromised") == "on")
+    return redirect("console-passkeys")
+
+
+@require_POST
+@_in_json
+@staff_view(*DECIDING_ROLES)
+def step_up_options(request: StaffRequest, card_id: UUID) -> HttpResponseBase:
+    """What the browser asks a passkey before this yes; `options` is null where none is needed."""
+    rp_id, origin = _place(request)
+    options = passkeys.begin_step_up(card_id, user=request.member.user, rp_id=rp_id, origin=origin)
+    return JsonResponse({"options": options})
+
+
+def _place(request: HttpRequest) -> tuple[str, str]:
+    """The name that passkeys are bound to, and the whole origin; a deployment behind a proxy may say what it is."""
+    origin = settings.PASSKEY_ORIGIN or f"{request.scheme}://{request.get_host()}"
+    return urlsplit(origin).hostname or "", origin
+
+
+def _require_password(request: StaffRequest) -> None:
+    user, address = request.member.user, request.META.get("REMOTE_ADDR", "")
+    if not throttle.may_try(address, user.email):
+        raise SilasError("too_many_attempts", "Too many attempts. Wait a quarter of an hour.", status=429)
+    if not user.check_password(request.POST.get("password", "")):
+        raise SilasError("wrong_password", "That is not your password. Nothing was changed.", status=403)
+    throttle.succeeded(address, user.email)

@@ -1,0 +1,73 @@
+"""Is anything stuck? Every line of the tenant: how long it is, who works on what, and what failed for good."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from django.http.response import HttpResponseBase
+from django.shortcuts import redirect
+from django.views.decorators.http import require_POST, require_safe
+
+from apps.bus import dead_letters, queries
+from apps.bus.enums import Kind, Queue
+from apps.bus.models import QueueMessage
+from apps.console.members import DECIDING_ROLES, StaffRequest, staff_view
+from apps.console.views.pages import page
+from apps.tenants.enums import Role
+
+SHOWN = 50
+QUEUE_NAMES = {
+    Queue.PROXY: "Answering visitors",
+    Queue.PLANNER: "Planning",
+    Queue.EXECUTOR: "Carrying out",
+    Queue.RUNTIME: "Upkeep",
+}
+KIND_NAMES = {
+    Kind.USER_MESSAGE: "A visitor's message",
+    Kind.PLAN_REQUEST: "A plan is wanted",
+    Kind.PLAN_RESULT: "A plan",
+    Kind.RESEARCH_REQUEST: "Something to look up",
+    Kind.RESEARCH_RESULT: "What was looked up",
+    Kind.EXECUTION_STATUS: "How work stands",
+    Kind.CONSULT_PLANNER: "Advice is wanted",
+    Kind.PLANNER_GUIDANCE: "Advice",
+    Kind.REPLAN_REQUEST: "Another plan is wanted",
+    Kind.SYSTEM_EVENT: "Upkeep",
+    Kind.EXECUTION_REQUEST: "Approved work",
+    Kind.AUTONOMOUS_SESSION: "A task that runs by itself",
+}
+
+
+@require_safe
+@staff_view(*DECIDING_ROLES)
+def queues(request: StaffRequest) -> HttpResponseBase:
+    lines = [(QUEUE_NAMES[depth.queue], depth) for depth in queries.depths()]
+    held, dead = queries.held_messages(SHOWN + 1), queries.dead_letters(SHOWN + 1)
+    return page(
+        request,
+        "console/queues.html",
+        at="queues",
+        lines=lines,
+        held=[_named(message) for message in held[:SHOWN]],
+        dead=[_named(message) for message in dead[:SHOWN]],
+        more_held=len(held) > SHOWN,
+        more_dead=len(dead) > SHOWN,
+    )
+
+
+@require_POST
+@staff_view(Role.OWNER)
+def retry(request: StaffRequest, message_id: UUID) -> HttpResponseBase:
+    dead_letters.retry(message_id, user=request.member.user)
+    return redirect("console-queues")
+
+
+@require_POST
+@staff_view(Role.OWNER)
+def drop(request: StaffRequest, message_id: UUID) -> HttpResponseBase:
+    dead_letters.drop(message_id, user=request.member.user)
+    return redirect("console-queues")
+
+
+def _named(message: QueueMessage) -> tuple[str, str, QueueMessage]:
+    return KIND_NAMES[Kind(message.kind)], QUEUE_NAMES[Queue(message.queue)], message

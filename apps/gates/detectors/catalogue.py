@@ -1,0 +1,128 @@
+"""Which detectors are there, what may be set, and from which score on do they object? `detect` runs one by name.
+
+The names and settings are what gates write under `check` and `config` (spec 5.5.1, contract 13.2). Settings that are
+not understood are refused, never skipped: a gate with a wrong word in it must not look as if it worked.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from apps.gates.detectors.credentials import detect_secrets
+from apps.gates.detectors.findings import Detection
+from apps.gates.detectors.markup import detect_markup
+from apps.gates.detectors.normalise import Spellings
+from apps.gates.detectors.phrases import detect_phrases, read_table
+from apps.gates.detectors.pii import KINDS, detect_pii
+
+TOPICS = ("medical", "legal", "investment", "politics")
+# The score from which on a gate objects unless its `threshold` says otherwise; measured in docs/gates.md.
+THRESHOLDS: Mapping[str, float] = {
+    "pii": 0.5,
+    "secrets": 0.5,
+    "markup": 0.5,
+    "jailbreak": 0.6,
+    "toxicity": 0.5,
+    "topic": 0.5,
+}
+# What the runner or the provider reads, whichever detector it is.
+_SHARED = frozenset({"threshold", "on_fail", "tools"})
+# Other names that configurations use for the same kinds.
+_ALIASES = {
+    "EMAIL_ADDRESS": "EMAIL",
+    "PHONE_NUMBER": "PHONE",
+    "US_SSN": "SSN",
+    "IBAN_CODE": "IBAN",
+    "NAME": "PERSON",
+    "IP": "IP_ADDRESS",
+}
+
+
+class Unusable(ValueError):
+    """A detector or a setting that does not exist."""
+
+
+def detect(name: str, text: str, config: Mapping[str, Any], spellings: Spellings | None = None) -> Detection:
+    """`spellings` are shared by the detectors of one run. Raises `Unusable` for a name or a setting that nobody has."""
+    run = _DETECTORS.get(name)
+    if run is None:
+        raise Unusable(f"no detector is called {name}")
+    return run(text, config, spellings)
+
+
+def threshold(name: str, config: Mapping[str, Any]) -> float:
+    """A number in (0, 1]: 0 would object to every text. Raises `Unusable`."""
+    value = config.get("threshold", THRESHOLDS.get(name))
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or not 0 < value <= 1:
+        raise Unusable("a threshold is a number above 0 and up to 1")
+    return float(value)
+
+
+def is_fixing(config: Mapping[str, Any]) -> bool:
+    """`on_fail: fix` takes out what was found, `exception` refuses the text (spec 5.5.1). Raises `Unusable`."""
+    wanted = config.get("on_fail", "exception")
+    if wanted not in ("fix", "exception"):
+        raise Unusable("on_fail is fix or exception")
+    return bool(wanted == "fix")
+
+
+def _pii(text: str, config: Mapping[str, Any], _spellings: Spellings | None) -> Detection:
+    _only(config, "entities")
+    kinds = [_ALIASES.get(kind, kind) for kind in _words(config, "entities")] or list(KINDS)
+    if not set(kinds) <= set(KINDS):
+        raise Unusable("an entity that nobody looks for")
+    return detect_pii(text, kinds=kinds)
+
+
+def _secrets(text: str, config: Mapping[str, Any], _spellings: Spellings | None) -> Detection:
+    _only(config)
+    return detect_secrets(text)
+
+
+def _markup(text: str, config: Mapping[str, Any], _spellings: Spellings | None) -> Detection:
+    _only(config, "allowed_hosts")
+    return detect_markup(text, allowed_hosts=_words(config, "allowed_hosts"))
+
+
+def _jailbreak(text: str, config: Mapping[str, Any], spellings: Spellings | None) -> Detection:
+    _only(config)
+    return detect_phrases(text, read_table("jailbreak"), spellings)
+
+
+def _toxicity(text: str, config: Mapping[str, Any], spellings: Spellings | None) -> Detection:
+    _only(config)
+    return detect_phrases(text, read_table("toxicity"), spellings)
+
+
+def _topic(text: str, config: Mapping[str, Any], spellings: Spellings | None) -> Detection:
+    _only(config, "topics")
+    names = _words(config, "topics")
+    if not names or not set(names) <= set(TOPICS):
+        raise Unusable(f"topics are some of {', '.join(TOPICS)}")
+    tables = (f"topic_{name}" for name in sorted(set(names)))
+    return detect_phrases(text, read_table(*tables), spellings)
+
+
+_DETECTORS: Mapping[str, Callable[[str, Mapping[str, Any], Spellings | None], Detection]] = {
+    "pii": _pii,
+    "secrets": _secrets,
+    "markup": _markup,
+    "jailbreak": _jailbreak,
+    "toxicity": _toxicity,
+    "topic": _topic,
+}
+
+
+def _only(config: Mapping[str, Any], *known: str) -> None:
+    strange = set(config) - set(known) - _SHARED
+    if strange:
+        raise Unusable(f"no such setting: {', '.join(sorted(map(str, strange)))}")
+
+
+def _words(config: Mapping[str, Any], name: str) -> list[str]:
+    value = config.get(name) or []
+    if not isinstance(value, list | tuple) or not all(isinstance(word, str) for word in value):
+        raise Unusable(f"{name} is a list of words")
+    return list(value)

@@ -1,0 +1,98 @@
+"""Is this number what it looks like? Check digits of cards, accounts and national numbers. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+_SSN_NEVER_GIVEN = frozenset({"078051120", "219099999"})
+_VERHOEFF_TURN = (1, 5, 7, 6, 2, 8, 3, 0, 9, 4)
+
+
+def is_card(digits: str) -> bool:
+    """13 to 19 digits with a right Luhn sum, begun as one of the networks begins."""
+    return 13 <= len(digits) <= 19 and digits[0] in "23456" and len(set(digits)) > 1 and luhn(digits)
+
+
+def luhn(digits: str) -> bool:
+    doubled = (int(digit) * 2 for digit in digits[-2::-2])
+    return (sum(int(digit) for digit in digits[::-2]) + sum(n - 9 * (n > 9) for n in doubled)) % 10 == 0
+
+
+def is_iban(text: str) -> bool:
+    """15 to 34 letters and digits whose rearranged number leaves 1 when divided by 97 (ISO 13616)."""
+    if not 15 <= len(text) <= 34 or not text.isascii() or not text.isalnum():
+        return False
+    return int("".join(str(int(char, 36)) for char in text[4:] + text[:4])) % 97 == 1
+
+
+def is_us_ssn(digits: str) -> bool:
+    """Nine digits that the Social Security Administration could have given out."""
+    area, group, serial = digits[:3], digits[3:5], digits[5:]
+    impossible = area in {"000", "666"} or area >= "900" or group == "00" or serial == "0000"
+    return len(digits) == 9 and not impossible and digits not in _SSN_NEVER_GIVEN
+
+
+def is_uk_nhs(digits: str) -> bool:
+    check = (11 - _weighted(digits[:9], range(10, 1, -1)) % 11) % 11
+    return len(digits) == 10 and check == int(digits[9])
+
+
+def is_dutch_bsn(digits: str) -> bool:
+    return len(digits) == 9 and _weighted(digits, (9, 8, 7, 6, 5, 4, 3, 2, -1)) % 11 == 0 and int(digits) > 0
+
+
+def is_polish_pesel(digits: str) -> bool:
+    return len(digits) == 11 and _weighted(digits, (1, 3, 7, 9, 1, 3, 7, 9, 1, 3, 1)) % 10 == 0
+
+
+def is_german_tax_id(digits: str) -> bool:
+    product = 10
+    for digit in digits[:10]:
+        product = (((int(digit) + product) % 10 or 10) * 2) % 11
+    return len(digits) == 11 and digits[0] != "0" and (11 - product) % 10 == int(digits[10])
+
+
+def is_french_nir(digits: str) -> bool:
+    return len(digits) == 15 and digits[0] in "12" and 97 - int(digits[:13]) % 97 == int(digits[13:])
+
+
+def is_brazilian_cpf(digits: str) -> bool:
+    if len(digits) != 11 or len(set(digits)) == 1:
+        return False
+    first = _weighted(digits[:9], range(10, 1, -1)) * 10 % 11 % 10
+    second = _weighted(digits[:10], range(11, 1, -1)) * 10 % 11 % 10
+    return digits[9:] == f"{first}{second}"
+
+
+def is_spanish_id(text: str) -> bool:
+    """DNI and NIE: eight digits, the first perhaps X, Y or Z, and the letter that follows from them."""
+    number = {"X": "0", "Y": "1", "Z": "2"}.get(text[0], text[0]) + text[1:8]
+    return len(text) == 9 and number.isdigit() and "TRWAGMYFPDXBNJZSQVHLCKE"[int(number) % 23] == text[8]
+
+
+def is_indian_aadhaar(digits: str) -> bool:
+    """Twelve digits with a right Verhoeff sum."""
+    return len(digits) == 12 and digits[0] not in "01" and _verhoeff(digits) == 0
+
+
+def _weighted(digits: str, weights: Sequence[int]) -> int:
+    return sum(int(digit) * weight for digit, weight in zip(digits, weights, strict=False))
+
+
+def _verhoeff(digits: str) -> int:
+    total = 0
+    for place, digit in enumerate(reversed(digits)):
+        total = _dihedral(total, _turned(int(digit), place % 8))
+    return total
+
+
+def _turned(digit: int, times: int) -> int:
+    for _ in range(times):
+        digit = _VERHOEFF_TURN[digit]
+    return digit
+
+
+def _dihedral(a: int, b: int) -> int:
+    if a < 5:
+        return (a + b) % 5 if b < 5 else (a + b - 5) % 5 + 5
+    return (a - 5 - b) % 5 + 5 if b < 5 else (a - b) % 5

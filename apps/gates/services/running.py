@@ -1,0 +1,158 @@
+"""How are gates run? `check_gates` is the runner (spec 5.4).
+
+It touches no database and may wait for scripts: call it in a thread, outside any scope. Policy gates first, in the
+given order and all of them, then quality gates on the rewritten context. It alone enforces the mutation allow-list.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from contextlib import nullcontext
+from dataclasses import replace
+from typing import Any
+
+from django.utils.crypto import salted_hmac
+
+from apps.audit.enums import AuditEvent
+from apps.gates import providers, rules
+from apps.gates.allowance import Allowance
+from apps.gates.detectors.normalise import Spellings
+from apps.gates.enums import GateAction, GateCode, GateLane, GateTrigger
+from apps.gates.providers import Request
+from apps.gates.schemas import AuditNote, GateReport, GateResult, GateSpec
+from kernel.canonical import canonical_json
+from kernel.sandbox.spec import Mount
+
+
+def check_gates(
+    gates: Iterable[GateSpec],
+    trigger: str,
+    context: Mapping[str, Any],
+    *,
+    level_gates: Iterable[str] | None = None,
+    files: Mapping[str, Mapping[str, Mount]] | None = None,
+    allowance: Allowance | None = None,
+) -> GateReport:
+    """Evaluate the gates of one trigger.
+
+    `context` by trigger: `message`, `recent` (the visitor's messages before it, oldest first), `verified_gates`;
+    `response`; `tool_name`, `tool_args`; for `after_step`, `step` and `values`. `level_gates`: names that some access
+    level requires, None for all. `files`: by gate name, a script's read-only mounts (`skill`, `records`).
+    `allowance`: the turn's, shared by all its triggers; without one this call has one of its own, and no model.
+    """
+    levels = level_gates if level_gates is None else frozenset(level_gates)
+    lookout = _Run(dict(context), levels, files or {}, allowance or Allowance())
+    due = [gate for gate in gates if _applies(gate, trigger, context)]
+    for gate in due:
+        if gate.lane == GateLane.POLICY:
+            lookout.policy(gate)
+    for gate in due:
+        if gate.lane == GateLane.QUALITY:
+            lookout.quality(gate)
+    return lookout.report()
+
+
+class _Run:
+    """One evaluation in progress: the context as rewritten so far, the answers, and what has to be written down."""
+
+    def __init__(
+        self,
+        context: dict[str, Any],
+        level_gates: frozenset[str] | None,
+        files: Mapping[str, Mapping[str, Mount]],
+        allowance: Allowance,
+    ) -> None:
+        self.context = context
+        self.allowance = allowance
+        self.level_gates = level_gates
+        self.files = files
+        self.spellings = Spellings()
+        self.policy_results: list[GateResult] = []
+        self.quality_results: list[GateResult] = []
+        self.notes: list[AuditNote] = []
+
+    def policy(self, gate: GateSpec) -> None:
+        result = self._answer(gate)
+        self.policy_results.append(self._mutate(result))
+        if result.action == GateAction.BLOCK:
+            first = sum(1 for other in self.policy_results if other.action == GateAction.BLOCK) == 1
+            # Who said it: the visitor, or the bot in an answer or a call (spec 5.1.1, rule 3).
+            self._note(AuditEvent.GATE_BLOCKED, result, first=first, sender=str(self.context.get("sender") or "bot"))
+        elif result.action == GateAction.REQUIRE_APPROVAL:
+            self._note(AuditEvent.GATE_ASKED, result)
+
+    def quality(self, gate: GateSpec) -> None:
+        """Advice only: a missing provider is policy's business and blocks; any other answer but continue is coerced."""
+        if gate.provider not in providers.EVALUATE:
+            self.policy(gate)
+            return
+        if not self.allowance.take():
+            self.notes.append((AuditEvent.GATE_LEFT_OUT, {"gate": gate.name, "code": GateCode.TOO_MANY}))
+            return
+        result = self._evaluate(gate)
+        if result.action != GateAction.CONTINUE or result.modified_context:
+            self._note(AuditEvent.QUALITY_LANE_VIOLATION, result)
+            result = replace(result, action=GateAction.CONTINUE, modified_context=None)
+        self._note(AuditEvent.QUALITY_GATE, result, score=result.score, flags=len(result.flags))
+        self.quality_results.append(result)
+
+    def report(self) -> GateReport:
+        return GateReport(tuple(self.policy_results), tuple(self.quality_results), self.context, tuple(self.notes))
+
+    def _answer(self, gate: GateSpec) -> GateResult:
+        patience = self.allowance.patience
+        if patience is not None and patience.is_used_up:
+            return self._refused(gate, GateCode.TOO_LATE, "There was no time left to check this")
+        if not self.allowance.take():
+            return self._refused(gate, GateCode.TOO_MANY, "This turn has been checked as often as it may be")
+        with patience.counted() if patience else nullcontext():
+            return self._evaluate(gate)
+
+    def _evaluate(self, gate: GateSpec) -> GateResult:
+        evaluate = providers.EVALUATE.get(gate.provider)
+        if evaluate is None:
+            return self._refused(gate, GateCode.PROVIDER_MISSING, f"No provider: {gate.provider}")
+        is_level_gate = self.level_gates is None or gate.name in self.level_gates
+        files = self.files.get(gate.name, {})
+        request = Request(gate, self.context, files, is_level_gate, self.allowance.ask, self.spellings)
+        try:
+            return evaluate(request)
+        except Exception as error:  # noqa: BLE001 - whatever a provider throws, policy says no
+            return self._refused(gate, GateCode.PROVIDER_FAILED, type(error).__name__)
+
+    def _refused(self, gate: GateSpec, code: GateCode, reason: str) -> GateResult:
+        return GateResult(gate.name, GateLane.POLICY, GateAction.BLOCK, code, reason, gate.on_block)
+
+    def _mutate(self, result: GateResult) -> GateResult:
+        """Merge what is allowed, for continuing gates only; write down what changed and what was dropped."""
+        if not result.modified_context or result.action != GateAction.CONTINUE:
+            return result
+        kept, dropped = rules.split_mutations(result.modified_context)
+        for name in dropped:
+            self._note(AuditEvent.REJECTED_MUTATION, result, key=name)
+        for name, value in kept.items():
+            before, after = _written(self.context.get(name)), _written(value)
+            marks = {"before_mark": _mark(before), "after_mark": _mark(after)}
+            self._note(AuditEvent.GATE_MUTATION, result, key=name, before=len(before), after=len(after), **marks)
+        self.context = rules.merge(self.context, kept)
+        return replace(result, modified_context=kept or None)
+
+    def _note(self, event: AuditEvent, result: GateResult, **data: Any) -> None:
+        self.notes.append((event, {"gate": result.gate_name, "code": result.code, **data}))
+
+
+def _written(value: Any) -> str:
+    return value if isinstance(value, str) else canonical_json(value) if value is not None else ""
+
+
+def _mark(text: str) -> str:
+    """A keyed mark of a text: whoever has both can prove that this was it, and nobody can guess it from the log."""
+    return salted_hmac("silas.gates.mutation", text, algorithm="sha256").hexdigest()[:32]
+
+
+def _applies(gate: GateSpec, trigger: str, context: Mapping[str, Any]) -> bool:
+    if gate.on != trigger:
+        return False
+    if trigger == GateTrigger.ON_TOOL_CALL:
+        return not gate.tools or context.get("tool_name") in gate.tools
+    return trigger != GateTrigger.AFTER_STEP or gate.after_step == context.get("step")

@@ -1,0 +1,86 @@
+"""How does a gate ask a model? As every model run: admitted, asked, settled; the tenant sees what it costs.
+
+Gates run in a thread and wait; the run itself is async, on the loop of whoever runs the gates. Made once a turn or
+attempt, and handed to its gates in their `Allowance`; gates themselves know neither money nor models.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from apps.guard.enums import Intent
+from apps.guard.schemas import Admitted, Call, RunRef
+from apps.guard.services.model_runs import admit, charge
+from kernel.llm.judge import Judgement, Opinion, Question, Ruling, prompt_size
+from kernel.llm.models import environment_key
+from kernel.llm.pricing import tokens_in
+from kernel.llm.runs import Usage
+from kernel.tenancy import in_scope
+
+_GRACE_SECONDS = 10.0
+
+
+class NotAsked(Exception):
+    """No model run happens: the guard let none, there were too many, or nobody knows what it would cost."""
+
+
+@dataclass(frozen=True)
+class GateJudge:
+    """Asks `model` (or the one that the question names) on behalf of one guarded run. Called in a thread, never on the
+    loop itself."""
+
+    run: RunRef
+    model: str
+    loop: asyncio.AbstractEventLoop
+    environment_keys: bool = False
+    base_url: str | None = None
+    # Whether this model may be asked just now; None: nobody counts.
+    may_ask: Callable[[str], Awaitable[bool]] | None = None
+
+    def __call__(self, question: Question) -> Opinion | Ruling:
+        """Raises `NotAsked`, `ProviderFailed`, `ShapeBroken`, `TimeoutError`; `RuntimeError` on the loop itself, which
+        would wait for itself."""
+        if _is_running_here(self.loop):
+            raise RuntimeError("a gate's question is asked in a thread")
+        asked = asyncio.run_coroutine_threadsafe(self._asked(question), self.loop)
+        try:
+            return asked.result(question.seconds + _GRACE_SECONDS)
+        except TimeoutError:
+            asked.cancel()
+            raise
+
+    async def _asked(self, question: Question) -> Opinion | Ruling:
+        model = question.model or self.model
+        if self.may_ask is not None and not await self.may_ask(model):
+            raise NotAsked
+        forecast, patience = _forecast(question), question.seconds * 4
+        call = Call(tool="gate", model=model, forecast=forecast, patience_seconds=patience, optional=True)
+        admitted = await in_scope(self.run.tenant_id, admit, self.run, Intent.CONVERSE, call)
+        if not isinstance(admitted, Admitted):
+            raise NotAsked
+        judgement, failed = Judgement(question), ""
+        try:
+            key = environment_key(model, allowed=self.environment_keys)
+            return await judgement.ask(model, key=key, base_url=self.base_url)
+        except BaseException as error:
+            failed = type(error).__name__[:60]
+            raise
+        finally:
+            await in_scope(self.run.tenant_id, _settled, admitted, judgement, failed)
+
+
+def _is_running_here(loop: asyncio.AbstractEventLoop) -> bool:
+    try:
+        return asyncio.get_running_loop() is loop
+    except RuntimeError:
+        return False
+
+
+def _forecast(question: Question) -> Usage:
+    return Usage(input_tokens=tokens_in(prompt_size(question)), output_tokens=question.max_tokens)
+
+
+def _settled(admitted: Admitted, judgement: Judgement, failed: str) -> None:
+    charge(admitted, judgement.usage, failed=failed)

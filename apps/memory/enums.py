@@ -1,0 +1,38 @@
+"""Which words does a memory use? (contract silas 2 and 10) What kind of memory it is, the kernel says: `MemoryType`."""
+
+from __future__ import annotations
+
+from django.db.models import TextChoices
+
+
+class ScopeKind(TextChoices):
+    """Whose memory it is. A visitor whom nobody has verified is known by their conversation only."""
+
+    CONVERSATION = "conversation", "A conversation"
+    CUSTOMER = "customer", "A verified customer"
+    TENANT = "tenant", "The company"
+
+
+class Tier(TextChoices):
+    """`low_reingestion` is the raw lane: kept, and found by an explicit question only (spec 6.1)."""
+
+    ACTIVE = "active", "Remembered"
+    LOW_REINGESTION = "low_reingestion", "Kept as said"
+
+
+class Trust(TextChoices):
+    WORKING = "working", "Not confirmed"
+    VERIFIED = "verified", "Confirmed"
+    CONSTITUTIONAL = "constitutional", "Never changes"
+
+
+class SourceKind(TextChoices):
+    """Where it came from (contract 10)."""
+
+    CONVERSATION_RAW = "conversation_raw", "A visitor's message"
+    AGENT_RESPONSE_RAW = "agent_response_raw", "An answer of the bot"
+    STAFF_REPLY_RAW = "staff_reply_raw", "A colleague's reply"
+    RESEARCH_QUERY_RAW = "research_query_raw", "A question to the documents"
+    TOOL_OUTPUT_RAW = "tool_output_raw", "What a tool answered"
+    MEMORY_OP = "memory_op", "A model's wish to remember"
+    KEPT_PROPOSAL = "kept_proposal", "A proposal that a colleague kept"

@@ -1,0 +1,199 @@
+"""What is remembered, changed and forgotten of a conversation, a customer or the company? The only writer of memories.
+
+Always: whatever is kept is scrubbed before (`scrubbed`), what comes from outside stays external, and all belongs to
+the scope that the caller names; a model's wish reaches only what a model wrote, in the scopes of its turn. Scrubbing
+and embedding are slow: `prepared` does them outside of any transaction, the rest runs inside one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID, uuid4
+
+from django.conf import settings
+from django.db import connection
+from django.db.models import Q, QuerySet
+
+from apps.audit.enums import AuditEvent
+from apps.audit.services import record
+from apps.gates.detectors.catalogue import detect
+from apps.gates.detectors.pii import KINDS
+from apps.memory import embedding, recall
+from apps.memory.enums import ScopeKind, SourceKind, Tier, Trust
+from apps.memory.models import MemoryItem
+from apps.memory.schemas import Note, Scope
+from apps.tenants.queries import all_tenants
+from kernel.canonical import sha256_hex
+from kernel.clock import now
+from kernel.tenancy import current_tenant_id, gather_for_commit, tenant_scope
+
+# More than a visitor's frame or an answer may hold; what a model wishes to remember is a sentence or two.
+MAX_RAW, MAX_REMEMBERED = 24_000, 2_000
+MAX_IN_SCOPE, MAX_LINKS, MAX_WORDS = 200, 20, 12
+# A name stays: whom a memory belongs to knows it, and without names nothing that people say makes sense.
+_SCRUB: Mapping[str, Mapping[str, Any]] = {
+    "secrets": {},
+    "pii": {"entities": [kind for kind in KINDS if kind != "PERSON"]},
+}
+_BATCH = 500
+_COLUMNS = (
+    "id, tenant_id, scope, content, memory_type, tier, trust, taint, source_kind, reference, session_id, created_at,"
+    " updated_at, valid_until, tags, entity_refs, links, embedding"
+)
+_ROW = "(" + "%s, " * 14 + "%s::text[], %s::text[], '[]', %s::vector)"
+_INSERT = f"INSERT INTO memory_memoryitem ({_COLUMNS}) VALUES %s ON CONFLICT DO NOTHING"  # noqa: S608  (our own column names)
+
+
+def scrubbed(text: str) -> str:
+    """Without secrets and personal data but names, each replaced by its kind: `[CREDIT_CARD]`."""
+    for detector, config in _SCRUB.items():
+        text = detect(detector, text, config).redacted or text
+    return text
+
+
+def prepared(notes: Sequence[Note]) -> list[Note]:
+    """Scrubbed, cut and embedded, in order. Outside of any transaction."""
+    ready = [replace(note, content=_content(note)) for note in notes]
+    vectors = embedding.embed_all([note.content for note in ready])
+    return [replace(note, embedding=vector) for note, vector in zip(ready, vectors, strict=True)]
+
+
+def keep(notes: Iterable[Note]) -> None:
+    """Keep prepared notes with this transaction, each once: what its scope already has under that reference stays. A
+    note without a word is dropped."""
+    for note in filter(_says_something, notes):
+        gather_for_commit(_write, note)
+
+
+def unkept(notes: Sequence[Note]) -> list[Note]:
+    """Those whose conversation has nothing under their reference yet, in whatever scope."""
+    wanted = Q(session_id__in={note.session_id for note in notes}, reference__in={note.reference for note in notes})
+    kept = set(MemoryItem.objects.filter(wanted).values_list("session_id", "reference"))
+    return [note for note in notes if (note.session_id, note.reference) not in kept]
+
+
+def wish_reference(content: str) -> str:
+    """What a model wishes to remember twice is remembered once."""
+    return f"wish:{sha256_hex(content)[:32]}"
+
+
+def store(note: Note) -> bool:
+    """A model's wish; False when its scope has no room for more. A visitor cannot fill the house."""
+    mine = MemoryItem.objects.filter(scope=str(note.scope), tier=Tier.ACTIVE)
+    if not _says_something(note) or mine.count() >= MAX_IN_SCOPE:
+        return False
+    _write([note])
+    return True
+
+
+def reword(memory_id: str, note: Note, *, scopes: Iterable[Scope]) -> bool:
+    """Put the note's words in the place of a memory's; False for what a model may not touch."""
+    fields = {"content": note.content, "embedding": note.embedding, "taint": note.taint.value, "updated_at": now()}
+    return _says_something(note) and bool(_within_reach(memory_id, scopes).update(**fields))
+
+
+def drop(memory_id: str, *, scopes: Iterable[Scope]) -> bool:
+    return bool(_within_reach(memory_id, scopes).delete()[0])
+
+
+def link(memory_id: str, *, to: str, kind: str, scopes: Sequence[Scope]) -> bool:
+    """Both ends must be a model's, in one and the same scope."""
+    ends = {str(row.pk): row for row in (_within_reach(memory_id, scopes) | _within_reach(to, scopes))}
+    one, other = ends.get(memory_id), ends.get(to)
+    if one is None or other is None or one is other or one.scope != other.scope or len(one.links) >= MAX_LINKS:
+        return False
+    one.links = [*one.links, {"to": to, "type": kind[:40]}]
+    one.updated_at = now()
+    one.save(update_fields=["links", "updated_at"])
+    return True
+
+
+def forget(scopes: Sequence[Scope], *, actor: str, subject: str) -> int:
+    """Delete all that these scopes hold, raw and remembered. Never the company's own: that is nobody's to forget."""
+    own = [scope for scope in scopes if scope.kind is not ScopeKind.TENANT]
+    gone = int(recall.held_by(own).delete()[0]) if own else 0
+    record(AuditEvent.MEMORY_FORGOTTEN, actor=actor, subject=subject, data={"count": gone})
+    return gone
+
+
+def withdraw(scope: Scope, reference: str) -> bool:
+    """Delete what is remembered under this reference; whether there was something."""
+    return bool(MemoryItem.objects.filter(scope=str(scope), reference=reference).delete()[0])
+
+
+def clear_expired() -> None:
+    """Delete what has outlived its time, of every tenant in its own scope, in short transactions. Safe to run twice."""
+    for tenant in all_tenants():
+        more = True
+        while more:
+            with tenant_scope(tenant):
+                more = _clear_batch()
+
+
+def _clear_batch() -> bool:
+    """True while there is more."""
+    due = MemoryItem.objects.filter(valid_until__lt=now()).order_by().values_list("pk", flat=True)[:_BATCH]
+    found = list(due)
+    MemoryItem.objects.filter(pk__in=found).order_by()._raw_delete("default")
+    return len(found) == _BATCH
+
+
+def _within_reach(memory_id: str, scopes: Iterable[Scope]) -> QuerySet[MemoryItem]:
+    """The memory of that id if a model wrote it in one of these scopes and nobody confirmed it."""
+    named = Q(pk=_uuid(memory_id)) if _uuid(memory_id) else Q(pk__in=[])
+    mine = [str(scope) for scope in scopes]
+    rows: QuerySet[MemoryItem] = MemoryItem.objects.filter(named, scope__in=mine)
+    return rows.filter(trust=Trust.WORKING, source_kind=SourceKind.MEMORY_OP)
+
+
+def _says_something(note: Note) -> bool:
+    return bool(note.content.strip())
+
+
+def _uuid(text: str) -> UUID | None:
+    try:
+        return UUID(text)
+    except ValueError:
+        return None
+
+
+def _content(note: Note) -> str:
+    most = MAX_REMEMBERED if note.tier is Tier.ACTIVE else MAX_RAW
+    return scrubbed(note.content[:most])
+
+
+def _write(notes: list[Note]) -> None:
+    """Every turn ends with this: worded by hand, it takes a fifth of the time that the ORM takes to word it."""
+    moment, tenant_id = now(), current_tenant_id()
+    with connection.cursor() as cursor:
+        cursor.execute(
+            _INSERT % ", ".join([_ROW] * len(notes)),
+            [value for note in notes for value in _values(note, tenant_id, moment)],
+        )
+
+
+def _values(note: Note, tenant_id: UUID, moment: datetime) -> tuple[Any, ...]:
+    """In the order of `_COLUMNS`."""
+    days = settings.MEMORY_DAYS if note.tier is Tier.ACTIVE else settings.MEMORY_RAW_DAYS
+    return (
+        uuid4(),
+        tenant_id,
+        str(note.scope),
+        note.content,
+        note.memory_type.value,
+        note.tier.value,
+        note.trust.value,
+        note.taint.value,
+        note.source.value,
+        note.reference,
+        note.session_id,
+        moment,
+        moment,
+        moment + timedelta(days=days),
+        [tag[:60] for tag in note.tags[:MAX_WORDS]],
+        [entity[:120] for entity in note.entity_refs[:MAX_WORDS]],
+        None if note.embedding is None else str(note.embedding),
+    )

@@ -1,0 +1,93 @@
+"""What do we remember that belongs to this question? Memories of the given scopes, and of no other.
+
+Every question names its scopes; without one nothing is found. Questions leave in one round trip with whatever else the
+caller asks (`recalled_asked`). Callers: the turn; nobody passes a scope that a model named.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+from uuid import UUID
+
+from django.db.models import Q, QuerySet
+
+from apps.memory.embedding import Vector
+from apps.memory.enums import ScopeKind, Tier
+from apps.memory.models import MemoryItem
+from apps.memory.queries import ASKED
+from apps.memory.schemas import Scope, said_here
+from kernel.llm.briefing import Recollection
+from kernel.llm.enums import MemoryQueryStrategy as Strategy
+from kernel.taint import Taint
+from kernel.tenancy import current_tenant_id
+from kernel.tenancy.rows import Question, ask
+
+# How far back in one scope and tier a question reaches.
+REACH = 500
+_BY = {
+    Strategy.SEMANTIC: "semantic",
+    Strategy.SESSION: "semantic",
+    Strategy.KEYWORD: "keyword",
+    Strategy.TEMPORAL: "newest",
+}
+_RECALL = "SELECT * FROM memory_recall(%s::uuid, %s::text[], %s::text[], %s, %s::vector, %s, %s, %s)"
+
+
+def recall(scopes: Iterable[Scope], text: str, **how: Any) -> tuple[Recollection, ...]:
+    """`recalled_asked`, answered at once."""
+    (found,) = ask(recalled_asked(scopes, text, **how))
+    return found
+
+
+def recalled_asked(
+    scopes: Iterable[Scope],
+    text: str,
+    *,
+    vector: Vector | None,
+    k: int,
+    tiers: Iterable[Tier] = (Tier.ACTIVE,),
+    strategy: Strategy = Strategy.SEMANTIC,
+) -> Question[tuple[Recollection, ...]]:
+    """The `k` best memories of these scopes, best first. The raw lane is asked only when `tiers` names it."""
+    values = [
+        current_tenant_id(),
+        [str(scope) for scope in scopes],
+        [tier.value for tier in tiers],
+        text[:ASKED].replace("\0", " "),
+        None if vector is None else str(vector),
+        _BY[strategy],
+        k,
+        REACH,
+    ]
+    return Question(_RECALL, values, _recollections)
+
+
+def texts_of(scopes: Iterable[Scope], ids: Iterable[UUID]) -> Mapping[UUID, str]:
+    """What is still kept of these memories, in these scopes; for the record of a window."""
+    return dict(held_by(scopes).filter(pk__in=list(ids)).values_list("pk", "content"))
+
+
+def told_to(customer: str) -> set[UUID]:
+    """The conversations in which something was said to this customer, whoever came after them there."""
+    rows = MemoryItem.objects.filter(scope__startswith=f"{ScopeKind.CONVERSATION.value}:", session_id__isnull=False)
+    named = rows.filter(scope__endswith=f"/{customer}").values_list("session_id", "scope").distinct()
+    return {pk for pk, scope in named if scope == str(said_here(pk, customer))}
+
+
+def held_by(scopes: Iterable[Scope]) -> QuerySet[MemoryItem]:
+    """All that these scopes hold, a conversation's with what was said in it to whichever customer. Not for a turn."""
+    wanted = Q(pk__in=[])
+    for scope in scopes:
+        wanted |= Q(scope=str(scope))
+        if scope.kind is ScopeKind.CONVERSATION and "/" not in scope.id:
+            wanted |= Q(scope__startswith=f"{scope}/")
+    rows: QuerySet[MemoryItem] = MemoryItem.objects.filter(wanted)
+    return rows
+
+
+def _recollections(rows: list[tuple[Any, ...]]) -> tuple[Recollection, ...]:
+    return tuple(
+        Recollection(str(pk), content, kind, trust, Taint(taint), said_at.date().isoformat(), reference, float(score))
+        for pk, reference, kind, trust, taint, content, said_at, score in rows
+    )

@@ -1,0 +1,55 @@
+"""In how many windows is a conversation open, over all processes? Each socket holds a seat while it lives.
+
+A process renews the seats of its sockets; what a dead one held is free within a minute. Without Redis the sockets of
+the process are counted alone. Called by the sockets and the web process's background loop.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from apps.sessions.tokens import Visitor
+from kernel import live, seats
+
+_log = logging.getLogger(__name__)
+
+RETRY_SECONDS = 15
+CROWDED = "This conversation is open in too many windows. Close one of them; what was said here is kept."
+
+_held: dict[str, str] = {}
+
+
+async def sit_down(visitor: Visitor, holder: str, *, group: str, most: int) -> bool:
+    """Whether one more window of the conversation may open; `holder` names its socket."""
+    if live.attending(group) > most:
+        return False
+    place = _place(visitor)
+    try:
+        seated = await seats.take(place, holder, most=most)
+    except Exception as error:  # noqa: BLE001 (whatever Redis raises: see above)
+        _log.warning("window_not_counted session=%s error=%s", visitor.session_id, type(error).__name__)
+        seated = True
+    if seated:
+        _held[holder] = place
+    return seated
+
+
+async def stand_up(holder: str) -> None:
+    """Its window has closed, in whatever way; what cannot be told to Redis runs out."""
+    place = _held.pop(holder, None)
+    if place is None:
+        return
+    try:
+        await seats.leave(place, holder)
+    except Exception as error:  # noqa: BLE001 (the same)
+        _log.warning("window_not_left error=%s", type(error).__name__)
+
+
+async def renew() -> None:
+    """Keep the seats of all windows that are open in this process. Raises what Redis raises."""
+    if _held:
+        await seats.renew(dict(_held))
+
+
+def _place(visitor: Visitor) -> str:
+    return f"windows:{visitor.tenant_id}:{visitor.session_id}"

@@ -1,0 +1,103 @@
+"""How does a visitor's level move? One way for everything that proves who somebody is: a script gate of a turn, and a
+signed identity of the page around the widget.
+
+Under the conversation's lock, from the row as it is now and not as a turn remembers it. Each move is audited and told
+to the visitor. Called by the turn's step 14 and by `identity`, in the tenant's scope; nobody else writes a grant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from apps.audit.enums import AuditEvent
+from apps.audit.services import record
+from apps.sessions import chronicle
+from apps.sessions.access import PUBLIC, AccessController, Grant, Level
+from apps.sessions.enums import EntryKind, Sender
+from apps.sessions.models import ChatSession
+from kernel.clock import now
+from kernel.taint import Taint
+
+_GRANT = ("level", "level_expires_at", "verified_gates", "customer", "customer_name", "last_customer")
+
+
+@dataclass(frozen=True)
+class Passed:
+    """A gate that `customer` passed. `until`: when that counts no longer, whatever the level says."""
+
+    gate: str
+    customer: str
+    customer_name: str = ""
+    until: datetime | None = None
+
+
+def grant_of(session: ChatSession) -> Grant:
+    return Grant(
+        level=session.level,
+        expires_at=session.level_expires_at,
+        verified=_ends(session.verified_gates),
+        customer=session.customer,
+        customer_name=session.customer_name,
+    )
+
+
+def move(session: ChatSession, levels: Mapping[str, Level], passed: Iterable[Passed]) -> AccessController:
+    """Where the level is once these gates have passed, and time has. `session` is locked."""
+    moved = _moved(session, levels, passed)
+    if moved.grant != grant_of(session):
+        _write(session, moved.grant)
+    return moved
+
+
+def is_worth_moving(session: ChatSession, levels: Mapping[str, Level], passed: Passed, *, gain: timedelta) -> bool:
+    """Whether passing this gate again would do more than put the end of the same level off by less than `gain`."""
+    before, after = grant_of(session), _moved(session, levels, [passed]).grant
+    same = (before.level, before.customer, *before.verified) == (after.level, after.customer, *after.verified)
+    if not same or before.expires_at is None or after.expires_at is None:
+        return before != after
+    return after.expires_at - before.expires_at >= gain
+
+
+def _moved(session: ChatSession, levels: Mapping[str, Level], passed: Iterable[Passed]) -> AccessController:
+    moment = now()
+    moved = AccessController(levels, grant_of(session)).at(moment)
+    for each in passed:
+        moved = moved.gate_passed(
+            each.gate,
+            customer=each.customer,
+            customer_name=each.customer_name,
+            moment=moment,
+            until=each.until,
+        )
+    return moved
+
+
+def _ends(stored: Any) -> dict[str, datetime | None]:
+    """By gate; rows of before kept a list of names only."""
+    ends = stored if isinstance(stored, dict) else dict.fromkeys(stored)
+    return {gate: None if end is None else datetime.fromisoformat(end) for gate, end in ends.items()}
+
+
+def _write(session: ChatSession, grant: Grant) -> None:
+    was, whose = session.level, session.whose
+    session.level, session.level_expires_at = grant.level, grant.expires_at
+    session.verified_gates = {gate: end and end.isoformat() for gate, end in sorted(grant.verified.items())}
+    session.customer, session.customer_name = grant.customer, grant.customer_name
+    session.last_customer = whose if grant.level == PUBLIC else grant.customer
+    session.save(update_fields=_GRANT)
+    if grant.level != PUBLIC:
+        data = {"level": grant.level, "from": was, "customer": grant.customer, "gates": sorted(grant.verified)}
+        record(AuditEvent.LEVEL_RAISED, subject=f"session:{session.pk}", data=data)
+    elif was != PUBLIC:
+        record(AuditEvent.LEVEL_EXPIRED, subject=f"session:{session.pk}", data={"from": was})
+    _tell(session)
+
+
+def _tell(session: ChatSession) -> None:
+    payload: dict[str, Any] = {"level": session.level}
+    if session.level != PUBLIC and session.level_expires_at:
+        payload["expires_at"] = session.level_expires_at.isoformat()
+    chronicle.append(session, kind=EntryKind.ACCESS, sender=Sender.SYSTEM, payload=payload, taint=Taint.AUTH)

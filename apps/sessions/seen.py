@@ -1,0 +1,229 @@
+"""What did the model of a turn see? The record of its window, with each text looked up where it is kept.
+
+Nothing is kept for this page alone: a text that was deleted, or worded anew since, is gone from here too, and the item
+says so (`text` None). Reads only, inside the tenant's scope; for staff, who may read the conversation as a whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from apps.guard.enums import Intent
+from apps.guard.models import ToolCall
+from apps.memory.enums import ScopeKind
+from apps.memory.queries import quotes
+from apps.memory.recall import held_by, texts_of
+from apps.memory.schemas import Scope
+from apps.sessions import policy, window
+from apps.sessions.forgetting import scopes_about
+from apps.sessions.models import ChatSession, Turn
+from apps.sessions.queries import messages_at
+from apps.sessions.steps.tools import KNOWLEDGE_BRIEF
+from apps.skills.schemas import ToolSpec
+from apps.work.queries import work_items
+from kernel.errors import NotFound
+from kernel.llm.briefing import ToolBrief
+from kernel.llm.context.enums import Zone
+
+
+class Kept(NamedTuple):
+    """A text where it is kept, and whose or what it is."""
+
+    source: str
+    text: str
+
+
+@dataclass(frozen=True)
+class SeenItem:
+    """One block of a window. `place` is the first word of its id; `reason` why it left or was replaced, else ""."""
+
+    ctx_id: str
+    kind: str
+    tokens: int
+    taint: str
+    masked: bool = False
+    pinned: bool = False
+    reason: str = ""
+    source: str = ""
+    text: str | None = None
+
+    @property
+    def place(self) -> str:
+        return self.ctx_id.partition(":")[0]
+
+    @property
+    def name(self) -> str:
+        """The second word of its id: a message's number, a tool's name."""
+        return self.ctx_id.split(":")[1] if ":" in self.ctx_id else ""
+
+
+@dataclass(frozen=True)
+class SeenCall:
+    """A tool that the model called while it answered. `answer` is what memory kept of it, None when it has nothing."""
+
+    tool: str
+    answer: str | None
+
+
+@dataclass(frozen=True)
+class SeenZone:
+    """`fixed` are model tokens that no item stands for; `more` how many items the record only counts."""
+
+    name: str
+    tokens: int
+    room: int
+    items: tuple[SeenItem, ...]
+    left: tuple[SeenItem, ...]
+    fixed: int = 0
+    more: int = 0
+
+
+@dataclass(frozen=True)
+class SeenWindow:
+    """`calls` are the tools that its model called; `rewritten`: a gate reworded the message before the model read
+    it."""
+
+    profile: str
+    level: str
+    zones: tuple[SeenZone, ...]
+    headroom: int
+    left_count: int
+    rewritten: bool
+    calls: tuple[SeenCall, ...] = field(default=())
+
+    @property
+    def tokens(self) -> int:
+        return sum(zone.tokens for zone in self.zones)
+
+
+def last_attempt(session_id: UUID, *, number: int) -> Turn:
+    """The attempt of a turn that counts: the last that had a window, or the last. Raises `NotFound`, also for a foreign
+    one."""
+    rows = Turn.objects.filter(session_id=session_id, number=number).select_related("session__deployment")
+    tried: list[Turn] = list(rows.order_by("-started_at"))
+    if not tried:
+        raise NotFound("turn")
+    return next((turn for turn in tried if turn.context is not None), tried[0])
+
+
+def seen_in(turn: Turn) -> SeenWindow | None:
+    """None for a turn that ended before a window was laid out."""
+    return None if turn.context is None else _window(turn.session, turn, turn.context)
+
+
+def _window(session: ChatSession, turn: Turn, record: Mapping[str, Any]) -> SeenWindow:
+    left = record["evicted"]
+    items = [each for zone in record["zones"].values() for each in zone["items"]]
+    kept = _texts(session, [each["id"] for each in (*items, *left)])
+    return SeenWindow(
+        profile=record["profile"],
+        level=record.get("level", ""),
+        zones=tuple(_zone(zone.value, record, kept) for zone in Zone),
+        headroom=record["headroom"],
+        left_count=record["evicted_count"],
+        rewritten=record.get("rewritten", False),
+        calls=_calls(session, turn),
+    )
+
+
+def _zone(name: str, record: Mapping[str, Any], kept: Mapping[str, Kept]) -> SeenZone:
+    zone = record["zones"][name]
+    items = tuple(_item(each, kept) for each in zone["items"])
+    masked = {each.ctx_id for each in items if each.masked}
+    left = (_item(each, kept) for each in record["evicted"] if each.get("zone") == name)
+    return SeenZone(
+        name,
+        zone["tokens"],
+        zone["room"],
+        items,
+        tuple(each for each in left if each.ctx_id not in masked),
+        fixed=record.get("fixed", 0) if name == Zone.SYSTEM else 0,
+        more=max(zone["count"] - len(items), 0),
+    )
+
+
+def _item(told: Mapping[str, Any], kept: Mapping[str, Kept]) -> SeenItem:
+    """A record of a version before may lack a mark."""
+    found = kept.get(told["id"])
+    return SeenItem(
+        ctx_id=told["id"],
+        kind=told.get("kind", ""),
+        tokens=told["tokens"],
+        taint=told.get("taint", "external"),
+        masked=told.get("masked", False),
+        pinned=told.get("pinned", False),
+        reason=told.get("reason", ""),
+        source=found.source if found else "",
+        text=found.text if found else None,
+    )
+
+
+def _texts(session: ChatSession, ids: Iterable[str]) -> dict[str, Kept]:
+    """What is kept of these ids, by id; each place is asked once."""
+    by_place: dict[str, list[str]] = {}
+    for each in ids:
+        by_place.setdefault(each.partition(":")[0], []).append(each)
+    found: dict[str, Kept] = {}
+    for place, wanted in by_place.items():
+        if place in _PLACES:
+            found |= _PLACES[place](session, wanted)
+    return found
+
+
+def _messages(session: ChatSession, ids: list[str]) -> dict[str, Kept]:
+    seqs = [int(each.removeprefix("seq:")) for each in ids if each.removeprefix("seq:").isdecimal()]
+    said = messages_at(session.pk, seqs)
+    return {f"seq:{each.seq}": Kept(each.sender, each.shown) for each in said}
+
+
+def _passages(session: ChatSession, ids: list[str]) -> dict[str, Kept]:
+    found = quotes([each.removeprefix("passage:") for each in ids])
+    return {f"passage:{name}": Kept(title, quote) for name, (title, quote) in found.items()}
+
+
+def _memories(session: ChatSession, ids: list[str]) -> dict[str, Kept]:
+    """Of the conversation's scope and its customer's, whoever that is today, and of the company's."""
+    scopes = [*scopes_about(session), Scope(ScopeKind.TENANT, str(session.tenant_id))]
+    texts = texts_of(scopes, [UUID(each.removeprefix("memory:")) for each in ids])
+    return {f"memory:{pk}": Kept("", text) for pk, text in texts.items()}
+
+
+def _persona(session: ChatSession, ids: list[str]) -> dict[str, Kept]:
+    words = session.deployment.persona
+    return {window.id_of_words("persona", words): Kept("", words)}
+
+
+def _work(session: ChatSession, ids: list[str]) -> dict[str, Kept]:
+    titles = work_items(session_id=session.pk).values_list("title", flat=True)
+    return {window.id_of_words("work", title): Kept("", title) for title in titles}
+
+
+def _tools(session: ChatSession, ids: list[str]) -> dict[str, Kept]:
+    tools: tuple[ToolBrief | ToolSpec, ...] = (KNOWLEDGE_BRIEF, *policy.load(session.deployment).tools)
+    kinds = ("tool", "withheld")
+    return {window.id_of_tool(kind, tool): Kept(tool.name, window.words_of(tool)) for tool in tools for kind in kinds}
+
+
+_PLACES: Mapping[str, Callable[[ChatSession, list[str]], dict[str, Kept]]] = {
+    "seq": _messages,
+    "passage": _passages,
+    "memory": _memories,
+    "persona": _persona,
+    "work": _work,
+    "tool": _tools,
+    "withheld": _tools,
+}
+
+
+def _calls(session: ChatSession, turn: Turn) -> tuple[SeenCall, ...]:
+    """The tools that were called while the turn ran: the conversation has one run, and one turn at a time."""
+    if session.run_id is None or turn.finished_at is None:
+        return ()
+    rows = ToolCall.objects.filter(run_id=session.run_id, created_at__range=(turn.started_at, turn.finished_at))
+    calls = list(rows.exclude(intent=Intent.CONVERSE).order_by("seq").values_list("pk", "tool"))
+    kept = held_by(scopes_about(session)).filter(reference__in=[window.call_reference(pk) for pk, _ in calls])
+    answers = dict(kept.values_list("reference", "content"))
+    return tuple(SeenCall(tool, answers.get(window.call_reference(pk))) for pk, tool in calls)

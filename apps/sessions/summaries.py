@@ -1,0 +1,72 @@
+"""What does a colleague have to know who takes a conversation over? In a few lines, from what was recorded. Pure.
+
+Made anew each time it is shown, of words that were really said: nothing is reworded, and no model is asked. Called by
+the console for a conversation that waits for a person, or has one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from apps.sessions import handoff, rules
+from apps.sessions.enums import EntryKind, Owner, Sender
+from apps.sessions.models import ChatSession, ChronicleEntry
+from kernel.llm.grounded import intents
+
+ASKED_AT_MOST = 3
+_WHY = {
+    handoff.ASKED: "The visitor asked for a person.",
+    handoff.UNANSWERED: "The bot could not answer.",
+    handoff.WORK: "Something that was promised did not get done.",
+    "identity": "The visitor tried too often to say who they are.",
+    "context": "There was no room left for an answer.",
+    "guard": "The bot was stopped.",
+}
+_NOTHING_ASKED = (
+    intents.is_greeting,
+    intents.is_thanks,
+    intents.is_goodbye,
+    intents.is_yes,
+    intents.is_no,
+    intents.wants_person,
+    intents.introduces,
+)
+
+
+@dataclass(frozen=True)
+class Summary:
+    """Why a person is wanted, in which queue, what the visitor `asked` (oldest first) and was last `told`."""
+
+    why: str
+    queue: str
+    asked: tuple[str, ...]
+    told: str
+
+
+def hand_over(session: ChatSession, entries: Sequence[ChronicleEntry]) -> Summary | None:
+    """None where nobody waits and nobody who waited is being served. `entries` are the newest, oldest first."""
+    waits = session.wanted_person_at is not None
+    if not waits and not (session.owner == Owner.HUMAN and session.wanted_because):
+        return None
+    said = [entry for entry in entries if entry.kind == EntryKind.MESSAGE]
+    asked = [entry.text for entry in said if entry.sender == Sender.VISITOR and _asks(entry.text)]
+    told = [entry.text for entry in said if entry.sender == Sender.BOT]
+    return Summary(
+        why(session.wanted_because),
+        session.wanted_queue,
+        tuple(rules.preview_of(text) for text in asked[-ASKED_AT_MOST:]),
+        rules.preview_of(told[-1]) if told else "",
+    )
+
+
+def why(because: str) -> str:
+    """A code of `want_person` as a sentence; codes of gates and steps carry their name behind a colon."""
+    kind, _, name = because.partition(":")
+    if kind == "gate" and name:
+        return f"A rule of yours handed on: {name.replace('_', ' ')}."
+    return _WHY.get(kind, "A person is wanted.")
+
+
+def _asks(text: str) -> bool:
+    return not any(test(text) for test in _NOTHING_ASKED)

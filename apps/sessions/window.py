@@ -1,0 +1,172 @@
+"""What lies in the window of one turn? Its parts as items of the four zones, for `kernel.llm.context.rules` to judge.
+
+An item's id says where its text is kept (`seq:` an entry of the chronicle, `passage:` a place in a document version),
+or, of what can be worded anew meanwhile, begins its hash (`persona:`, `work:`, `tool:`): so that a record of a window
+needs no text. Called by step 5, for what the tools weigh step 6, and for the record by the closing. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any
+from uuid import UUID
+
+from django.conf import settings
+
+from apps.sessions.queries import Said
+from apps.sessions.state import TurnState
+from apps.skills.schemas import ToolSpec
+from kernel.canonical import sha256_hex
+from kernel.llm.briefing import Passage, Recollection, ToolBrief
+from kernel.llm.context.budget import TokenBudget, count_tokens
+from kernel.llm.context.enums import Kind, Reason, Zone
+from kernel.llm.context.items import FRAME_TOKENS, RECORDED_EVICTIONS, ContextItem
+from kernel.taint import Taint
+
+# A tenth for the tools: of this smaller window it is about what 2 % are of the specification's (ADR 32).
+BUDGET = TokenBudget(total_tokens=settings.CONTEXT_TOKENS, skill_metadata_budget_pct=0.10)
+# What the role itself is told in front of everything (`kernel.llm.render`), rounded up.
+ROLE_TOKENS = 500
+
+
+def laid_out(state: TurnState) -> tuple[tuple[ContextItem, ...], dict[str, Any]]:
+    """Everything that could stand in the window, and by what it is judged (arguments of `rules.enforce_budget`)."""
+    return tuple(_items(state)), {
+        "budget": BUDGET,
+        "profile": state.focus.profile,
+        "turn": state.message.seq,
+        "reserved": ROLE_TOKENS + min(BUDGET.metadata_tokens, sum(map(weight, state.policy.tools))),
+    }
+
+
+def id_of_entry(entry: Said) -> str:
+    return f"seq:{entry.seq}"
+
+
+def id_of_passage(passage: Passage) -> str:
+    return f"passage:{passage.version_id}:{passage.start}-{passage.end}"
+
+
+def id_of_memory(memory: Recollection) -> str:
+    return f"memory:{memory.memory_id}"
+
+
+def call_reference(call_id: UUID) -> str:
+    """Under which memory keeps what a guarded call answered."""
+    return f"call:{call_id}"
+
+
+def id_of_words(kind: str, words: str) -> str:
+    """Of a text that somebody may word anew: tells whether what stands there today is what stood there then."""
+    return f"{kind}:{sha256_hex(words)[:16]}"
+
+
+def id_of_tool(kind: str, tool: ToolBrief | ToolSpec) -> str:
+    return id_of_words(f"{kind}:{tool.name}", words_of(tool))
+
+
+def words_of(tool: ToolBrief | ToolSpec) -> str:
+    """What a model is told of a tool besides its name and arguments."""
+    return "\n".join([tool.description, *(f"{name}: {question}" for name, question in tool.ask.items())])
+
+
+def record_of(state: TurnState) -> dict[str, Any] | None:
+    """What the turn's model saw, as ids, marks and counts: the window, and the tools it was told of or not."""
+    if state.window is None:
+        return None
+    record = state.window.record()
+    told, left = _tools(state)
+    record["zones"][Zone.SYSTEM.value]["items"] += told
+    record["evicted"] += left
+    record["evicted_count"] += len(left)
+    marks: dict[str, Any] = {"untold": state.untold, "rewritten": state.text != state.message.text}
+    marks["prompts"] = list(state.prompts)
+    return record | {"level": state.access.grant.level, "fixed": ROLE_TOKENS} | marks
+
+
+def _tools(state: TurnState) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Those told of, and those that found no room; a turn that stopped before step 6 told of none."""
+    if not state.tools:
+        return [], []
+    named = {tool.name for tool in state.tools}
+    held = {each.tool.name for each in state.withheld}
+    told = [_tool("tool", tool) for tool in state.tools] + [_tool("withheld", each.tool) for each in state.withheld]
+    full = {"zone": Zone.SYSTEM.value, "reason": Reason.METADATA_FULL.value}
+    reach = (tool for tool in state.policy.tools if tool.name not in named | held and _in_reach(state, tool.name))
+    return told, [_tool("tool", tool) | full for tool in islice(reach, RECORDED_EVICTIONS)]
+
+
+def _in_reach(state: TurnState, name: str) -> bool:
+    return name in state.access.allowed_tools() or state.access.withholding_level(name) is not None
+
+
+def _tool(kind: str, tool: ToolBrief | ToolSpec) -> dict[str, Any]:
+    told = {"id": id_of_tool(kind, tool), "kind": Kind.SYSTEM.value, "tokens": weight(tool), "taint": Taint.AUTH.value}
+    return told | {"pinned": True}
+
+
+def weight(tool: ToolBrief | ToolSpec) -> int:
+    """Model tokens of a tool's lines in a prompt."""
+    return FRAME_TOKENS + count_tokens(tool.name + tool.description + "".join(tool.ask.values()))
+
+
+def _items(state: TurnState) -> Iterator[ContextItem]:
+    deployment = state.session.deployment
+    yield _system("persona", deployment.persona)
+    yield from (_system("work", title) for title in state.open_work)
+    yield from (_message(entry._replace(text=entry.shown)) for entry in state.recent)
+    yield _message(state.message._replace(text=state.text), pinned=True)
+    yield from (_passage(passage) for passage in state.passages)
+    yield from (_memory(memory) for memory in state.memories)
+    yield from (_subscribed(memory, state.message.seq) for memory in state.subscribed)
+
+
+def _system(kind: str, content: str) -> ContextItem:
+    return ContextItem(id_of_words(kind, content), Zone.SYSTEM, Kind.SYSTEM, content, taint=Taint.AUTH, pinned=True)
+
+
+def _message(entry: Said, *, pinned: bool = False) -> ContextItem:
+    """Messages are as old as their place in the conversation."""
+    return ContextItem(
+        id_of_entry(entry),
+        Zone.CHRONICLE,
+        Kind.MESSAGE,
+        entry.text,
+        turn=entry.seq,
+        source=entry.sender,
+        taint=Taint(entry.taint),
+        pinned=pinned,
+    )
+
+
+def _passage(passage: Passage) -> ContextItem:
+    return ContextItem(
+        id_of_passage(passage), Zone.MEMORY, Kind.MEMORY, passage.quote, source="knowledge", relevance=passage.score
+    )
+
+
+def _memory(memory: Recollection) -> ContextItem:
+    """What a person confirmed stays; nothing else can be pinned from memory."""
+    return ContextItem(
+        id_of_memory(memory),
+        Zone.MEMORY,
+        Kind.MEMORY,
+        memory.text,
+        source="memory",
+        taint=memory.taint,
+        relevance=memory.score,
+        pinned=memory.trust != "working",
+    )
+
+
+def _subscribed(memory: Recollection, turn: int) -> ContextItem:
+    return ContextItem(
+        id_of_memory(memory),
+        Zone.WORKSPACE,
+        Kind.SUBSCRIPTION,
+        memory.text,
+        turn=turn,
+        source="memory",
+        taint=memory.taint,
+    )

@@ -1,0 +1,152 @@
+"""Keys that other machines have: for the REST API, and for saying who a visitor is. Shown once, never changed."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from django.contrib import admin
+from django.http import HttpRequest, HttpResponse
+from django.template.response import TemplateResponse
+from django.utils.cache import add_never_cache_headers
+
+from apps.tenants import queries, rules, services
+from apps.tenants.admin.rows import TenantRowAdmin, TenantRowForm, actor_of, is_superuser
+from apps.tenants.enums import IdentityAlgorithm
+from apps.tenants.models import ApiKey, IdentityKey, Membership, MessageKey, User
+from kernel.tenancy import tenant_scope
+from kernel.tenancy.scope import current_scope
+
+
+class KeyAdmin(TenantRowAdmin):
+    """Kept for what it opened or signed: made and ended, never changed or deleted. `public`: shown of one that stands,
+    besides what the list shows."""
+
+    public: ClassVar[tuple[str, ...]] = ()
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return obj is None and super().has_change_permission(request)
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
+        shown = (*self.list_display, *self.public)
+        return super().get_fieldsets(request) if obj is None else [(None, {"fields": shown})]
+
+
+@admin.register(ApiKey)
+class ApiKeyAdmin(KeyAdmin):
+    """Made here, shown once in the answer itself (no cookie, no message store), revoked here; never changed."""
+
+    list_display = ("name", "prefix", "created_at", "revoked_at")
+    fields = ("name",)
+    actions = ("revoke",)
+
+    def save_model(self, request: HttpRequest, obj: ApiKey, form: Any, change: bool) -> None:
+        with tenant_scope(obj.tenant_id):
+            made = services.create_api_key(obj.name, actor=actor_of(request))
+        obj.pk, request.__dict__["api_key"] = made.row.pk, made
+
+    def response_add(self, request: HttpRequest, obj: ApiKey, post_url_continue: str | None = None) -> HttpResponse:
+        shown = {**self.admin_site.each_context(request), "opts": self.opts, "made": request.__dict__["api_key"]}
+        response = TemplateResponse(request, "admin/tenants/apikey/made.html", {**shown, "title": "The new API key"})
+        add_never_cache_headers(response)
+        return response
+
+    @admin.action(description="Revoke the chosen keys", permissions=["change"])
+    def revoke(self, request: HttpRequest, queryset: Any) -> None:
+        for row in queryset:
+            with tenant_scope(row.tenant_id):
+                services.revoke_api_key(row, actor=actor_of(request))
+
+
+class IdentityKeyForm(TenantRowForm):
+    def clean(self) -> dict[str, Any]:
+        cleaned = super().clean()
+        algorithm, public_key = cleaned.get("algorithm"), cleaned.get("public_key", "")
+        if algorithm and (problem := rules.identity_key_problem(algorithm, public_key)):
+            self.add_error("public_key", problem)
+        return cleaned
+
+
+@admin.register(IdentityKey)
+class IdentityKeyAdmin(KeyAdmin):
+    """Registered here; a secret is shown once in the answer itself. Changed by adding another and retiring the old."""
+
+    form = IdentityKeyForm
+    list_display = ("key_id", "deployment", "algorithm", "gate", "created_at", "retired_at")
+    list_select_related: ClassVar = ["deployment", "tenant"]
+    fields = ("deployment", "key_id", "algorithm", "public_key", "gate")
+    public = ("public_key",)
+    actions = ("retire",)
+
+    def save_model(self, request: HttpRequest, obj: IdentityKey, form: Any, change: bool) -> None:
+        with tenant_scope(obj.tenant_id):
+            made = services.add_identity_key(
+                obj.deployment,
+                key_id=obj.key_id,
+                algorithm=obj.algorithm,
+                public_key=obj.public_key,
+                gate=obj.gate,
+                actor=actor_of(request),
+            )
+        obj.pk, request.__dict__["identity_key"] = made.row.pk, made
+
+    def response_add(self, request: HttpRequest, obj: IdentityKey, post_url_continue: str | None = None) -> Any:
+        made = request.__dict__["identity_key"]
+        if not made.secret:
+            return super().response_add(request, obj, post_url_continue)
+        shown = {**self.admin_site.each_context(request), "opts": self.opts, "made": made, "title": "The new secret"}
+        response = TemplateResponse(request, "admin/tenants/identitykey/made.html", shown)
+        add_never_cache_headers(response)
+        return response
+
+    @admin.action(description="Retire the chosen keys", permissions=["change"])
+    def retire(self, request: HttpRequest, queryset: Any) -> None:
+        for row in queryset:
+            with tenant_scope(row.tenant_id):
+                services.retire_identity_key(row, actor=actor_of(request))
+
+
+class MessageKeyForm(TenantRowForm):
+    def clean(self) -> dict[str, Any]:
+        cleaned = super().clean()
+        if problem := rules.identity_key_problem(IdentityAlgorithm.EDDSA, cleaned.get("public_key", "")):
+            self.add_error("public_key", problem)
+        user, tenant = cleaned.get("user"), cleaned.get("tenant")
+        if user is not None:
+            with tenant_scope(tenant.pk if tenant else current_scope().tenant_id):
+                if queries.role_of(user) is None:
+                    self.add_error("user", "Only members sign messages.")
+        return cleaned
+
+
+@admin.register(MessageKey)
+class MessageKeyAdmin(KeyAdmin):
+    """Registered by an owner for a member, retired, never changed."""
+
+    form = MessageKeyForm
+    list_display = ("key_id", "user", "created_at", "retired_at")
+    list_select_related: ClassVar = ["user", "tenant"]
+    fields = ("user", "key_id", "public_key")
+    public = ("public_key",)
+    actions = ("retire",)
+
+    def formfield_for_foreignkey(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
+        """An owner chooses among their own members: whoever else has an account here is not theirs to see."""
+        if db_field.name == "user" and not is_superuser(request):
+            kwargs["queryset"] = User.objects.filter(pk__in=Membership.objects.values("user_id"))
+        return super().formfield_for_foreignkey(db_field, request, **kwargs)
+
+    def save_model(self, request: HttpRequest, obj: MessageKey, form: Any, change: bool) -> None:
+        with tenant_scope(obj.tenant_id):
+            made = services.add_message_key(
+                obj.user, key_id=obj.key_id, public_key=obj.public_key, actor=actor_of(request)
+            )
+        obj.pk = made.pk
+
+    @admin.action(description="Retire the chosen keys", permissions=["change"])
+    def retire(self, request: HttpRequest, queryset: Any) -> None:
+        for row in queryset:
+            with tenant_scope(row.tenant_id):
+                services.retire_message_key(row, actor=actor_of(request))

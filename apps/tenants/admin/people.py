@@ -1,0 +1,117 @@
+"""Who belongs to a tenant, and who can log in at all."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from django import forms
+from django.contrib import admin, messages
+from django.contrib.auth.admin import UserAdmin
+from django.http import HttpRequest
+
+from apps.tenants import queries, rules, services
+from apps.tenants.admin.rows import TenantRowAdmin, TenantRowForm, actor_of, is_superuser
+from apps.tenants.enums import Role
+from apps.tenants.models import Membership, User
+from kernel.tenancy import tenant_scope
+from kernel.tenancy.scope import current_scope
+
+
+class RoleForm(TenantRowForm):
+    """A member's new role; the last owner keeps theirs."""
+
+    def clean(self) -> dict[str, Any]:
+        cleaned = super().clean()
+        if cleaned.get("role") != Role.OWNER and queries.is_last_owner(self.instance):
+            self.add_error("role", rules.LAST_OWNER)
+        return cleaned
+
+
+class MembershipForm(TenantRowForm):
+    email = forms.EmailField(label="E-mail address", help_text="A new account is made when there is none.")
+
+    class Meta:
+        model = Membership
+        fields = ("tenant", "role")
+
+    def clean(self) -> dict[str, Any]:
+        cleaned = super().clean()
+        tenant = cleaned.get("tenant")
+        mine = tenant.pk if tenant else current_scope().tenant_id
+        taken = Membership.objects.filter(tenant_id=mine, user__email__iexact=cleaned.get("email", ""))
+        if taken.exists():
+            self.add_error("email", "This person is a member already.")
+        return cleaned
+
+
+class NewcomerForm(MembershipForm):
+    """What an owner adds people with. An account that is there already may have been made by another tenant's owner,
+    who knows its password: only whoever runs the platform can tell, and lets it in."""
+
+    def clean(self) -> dict[str, Any]:
+        cleaned = super().clean()
+        if not self.has_error("email") and User.objects.filter(email__iexact=cleaned.get("email", "")).exists():
+            self.add_error("email", "This address has an account already. Whoever runs the platform can add it here.")
+        return cleaned
+
+
+@admin.register(Membership)
+class MembershipAdmin(TenantRowAdmin):
+    form = RoleForm
+    list_display = ("user", "role", "created_at")
+    list_filter = ("role",)
+    list_select_related: ClassVar = ["user", "tenant"]
+
+    def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any) -> Any:
+        if obj is None:
+            kwargs["form"] = MembershipForm if is_superuser(request) else NewcomerForm
+        return super().get_form(request, obj, change, **kwargs)
+
+    def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
+        tenant = ("tenant",) if is_superuser(request) else ()
+        return [(None, {"fields": (*tenant, *(("user", "role") if obj else ("email", "role")))})]
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
+        fields = super().get_readonly_fields(request, obj)
+        return (*fields, "user") if obj else fields
+
+    def save_model(self, request: HttpRequest, obj: Membership, form: Any, change: bool) -> None:
+        with tenant_scope(obj.tenant_id):
+            if change:
+                services.change_role(obj, Role(obj.role), actor=actor_of(request))
+                return
+            new = services.add_member(form.cleaned_data["email"], role=Role(obj.role), actor=actor_of(request))
+        obj.pk, obj.user = new.membership.pk, new.membership.user
+        if new.welcome:
+            link = request.build_absolute_uri(new.welcome)
+            messages.info(request, f"Give {obj.user.email} this link; it works once, for three days: {link}")
+
+    def delete_model(self, request: HttpRequest, obj: Membership) -> None:
+        with tenant_scope(obj.tenant_id):
+            services.remove_member(obj, actor=actor_of(request))
+
+    def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
+        """The page that asks whether to delete says why the last owner stays, and has no button then."""
+        to_delete, counts, forbidden, protected = super().get_deleted_objects(objs, request)
+        last = [f"{one}: {rules.LAST_OWNER}" for one in objs if queries.is_last_owner(one)]
+        return to_delete, counts, forbidden, [*protected, *last]
+
+
+@admin.register(User)
+class PersonAdmin(UserAdmin):  # type: ignore[type-arg]  # generic in its stubs only
+    """A person is switched off, not deleted: what they decided and signed stays theirs."""
+
+    list_display = ("email", "first_name", "last_name", "is_active", "is_superuser", "last_login")
+    list_filter = ("is_active", "is_superuser")
+    search_fields = ("email", "first_name", "last_name")
+    ordering = ("email",)
+    fieldsets: ClassVar = [
+        (None, {"fields": ("email", "password")}),
+        ("Person", {"fields": ("first_name", "last_name")}),
+        ("Access", {"fields": ("is_active", "is_superuser")}),
+    ]
+    add_fieldsets = ((None, {"fields": ("email", "usable_password", "password1", "password2")}),)
+    filter_horizontal = ()
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False

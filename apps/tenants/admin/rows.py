@@ -1,0 +1,104 @@
+"""What has every editable row of a tenant in common in the administration?
+
+A superuser says which tenant a new row belongs to; an owner's rows are their own tenant's. Each change is written down
+in the chain of the tenant it belongs to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from django import forms
+from django.contrib import admin
+from django.core.exceptions import NON_FIELD_ERRORS, ValidationError
+from django.db import models
+from django.http import HttpRequest
+
+from apps.audit.enums import AuditEvent
+from apps.audit.services import record
+from kernel.tenancy import TenantModel, tenant_scope
+from kernel.tenancy.scope import current_scope
+
+
+class TenantRowForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in its stubs only
+    """Belongs to the open tenant, and refers to rows of its own tenant only."""
+
+    def _post_clean(self) -> None:
+        if self.instance.tenant_id is None:
+            self.instance.tenant_id = current_scope().tenant_id
+        super()._post_clean()  # type: ignore[misc]  # Django's own hook, which its stubs leave out
+
+    def _get_validation_exclusions(self) -> set[str]:
+        excluded: set[str] = super()._get_validation_exclusions()  # type: ignore[misc]  # Django's own hook, which its stubs leave out
+        return excluded - {"tenant"}
+
+    def _update_errors(self, errors: ValidationError) -> None:
+        """What is wrong with the tenant is said above the form where the form does not ask for it."""
+        by_field = getattr(errors, "error_dict", {})
+        if "tenant" in by_field and "tenant" not in self.fields:
+            by_field.setdefault(NON_FIELD_ERRORS, []).extend(by_field.pop("tenant"))
+        super()._update_errors(errors)  # type: ignore[misc]  # Django's own hook, which its stubs leave out
+
+    def clean(self) -> dict[str, Any]:
+        cleaned = super().clean() or self.cleaned_data
+        tenant = cleaned.get("tenant")
+        mine = tenant.pk if tenant else self.instance.tenant_id or current_scope().tenant_id
+        for name, value in list(cleaned.items()):
+            if isinstance(value, TenantModel) and value.tenant_id != mine:
+                self.add_error(name, "This belongs to another tenant.")
+        return cleaned
+
+
+class TenantRowAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in its stubs only
+    """A row of one tenant, to be edited."""
+
+    form = TenantRowForm
+    formfield_overrides: ClassVar = {models.JSONField: {"widget": forms.Textarea(attrs={"rows": 3, "cols": 80})}}
+    list_select_related: ClassVar = ["tenant"]
+
+    def get_exclude(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
+        others = tuple(name for name in super().get_exclude(request, obj) or () if name != "tenant")
+        return others if is_superuser(request) else (*others, "tenant")
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
+        fields = tuple(super().get_readonly_fields(request, obj))
+        return (*fields, "tenant") if is_superuser(request) and obj is not None else fields
+
+    def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
+        fieldsets = list(super().get_fieldsets(request, obj))
+        shown = {name for _, options in fieldsets for name in options["fields"]}
+        if is_superuser(request) and "tenant" not in shown:
+            fieldsets.insert(0, (None, {"fields": ("tenant",)}))
+        return fieldsets
+
+    def get_list_display(self, request: HttpRequest) -> tuple[Any, ...]:
+        listed = tuple(super().get_list_display(request))
+        return (*listed, "tenant") if is_superuser(request) and "tenant" not in listed else listed
+
+    def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
+        with tenant_scope(obj.tenant_id):
+            super().save_model(request, obj, form, change)
+            write_down(request, obj, "changed" if change else "added", fields=form.changed_data if change else ())
+
+    def delete_model(self, request: HttpRequest, obj: Any) -> None:
+        with tenant_scope(obj.tenant_id):
+            write_down(request, obj, "deleted")
+            super().delete_model(request, obj)
+
+    def delete_queryset(self, request: HttpRequest, queryset: Any) -> None:
+        for row in queryset:
+            self.delete_model(request, row)
+
+
+def is_superuser(request: HttpRequest) -> bool:
+    return bool(getattr(request.user, "is_superuser", False))
+
+
+def actor_of(request: HttpRequest) -> str:
+    return f"user:{request.user.pk}"
+
+
+def write_down(request: HttpRequest, row: Any, change: str, *, fields: Sequence[str] = ()) -> None:
+    data = {"model": row._meta.label_lower, "change": change} | ({"fields": list(fields)} if fields else {})
+    record(AuditEvent.ADMIN_CHANGED, actor=actor_of(request), subject=f"row:{row.pk}", data=data)

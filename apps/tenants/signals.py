@@ -1,0 +1,11 @@
+"""News of a company's people for the rooms above. Receivers run inside the transaction that changed them."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from apps.tenants.enums import Role
+from kernel.events import Event
+
+# (user, their role now, who changed it)
+role_changed: Event[[UUID, Role, str]] = Event("role_changed")

@@ -1,0 +1,45 @@
+"""Which files did the calls of an item really leave? Kept in the transaction that settles the call, never from an
+agent's word (spec 5.2.1 c3). Other work gets them only by naming them (`input_artifacts_from`). Called inside
+scopes."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from uuid import UUID
+
+from django.db.models import Sum
+
+from apps.work.execution_models import Artifact
+from apps.work.models import WorkItem
+from kernel.errors import SilasError
+
+MAX_BYTES_AN_ATTEMPT = 16 << 20
+
+
+def keep(attempt_id: UUID, files: Mapping[str, bytes]) -> None:
+    """Store what a call left. Raises `SilasError("artifacts_too_large")`, which undoes the call."""
+    for name, content in files.items():
+        fields = {"content": content, "size": len(content), "digest": hashlib.sha256(content).hexdigest()}
+        Artifact.objects.update_or_create(attempt_id=attempt_id, name=name[:200], defaults=fields)
+    held = Artifact.objects.filter(attempt_id=attempt_id).aggregate(Sum("size"))["size__sum"] if files else 0
+    if held > MAX_BYTES_AN_ATTEMPT:
+        raise SilasError("artifacts_too_large", "The files that this left are too large to keep.")
+
+
+def files_of(item: WorkItem) -> dict[str, bytes]:
+    """Every file that the item's calls have left so far: of one name the latest."""
+    rows = Artifact.objects.filter(attempt__work_item=item).order_by("attempt__number")
+    return {row.name: bytes(row.content) for row in rows}
+
+
+def listed(item: WorkItem) -> list[Artifact]:
+    """The item's files, the latest attempt's last; their content is read when it is asked for."""
+    rows = Artifact.objects.filter(attempt__work_item=item).select_related("attempt__work_item").defer("content")
+    return list(rows.order_by("attempt__number"))
+
+
+def full_name(artifact: Artifact) -> str:
+    """`{plan}/{task}/{attempt}/{name}` (contract silas 15): the plan of a task without a parent is its own."""
+    item = artifact.attempt.work_item
+    return f"{item.parent_id or item.pk}/{item.pk}/{artifact.attempt.number}/{artifact.name}"

@@ -1,0 +1,78 @@
+"""What do the checks of a project or a goal find? Run in a worker, outside of every transaction, like any verification.
+
+`carry_out` is the consumer of `system_event` on the executors' queue: one visit of the checks, then one short scope
+that writes down what follows (spec 5.2.2 step 5, 5.2.3 steps 1 to 3). Nothing here acts; what a goal finds is asked.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+from uuid import UUID, uuid4
+
+from apps.bus.deliveries import Delivery
+from apps.skills import queries as skills
+from apps.work import artifacts, finding
+from apps.work.checks import Round, rounds
+from apps.work.enums import WorkItemType
+from apps.work.locks import lock_item
+from apps.work.models import GoalCycle, WorkItem
+from apps.work.queries import children_of, work_item
+from apps.work.schemas import VerificationReport
+from apps.work.services import cycles, desk, projects, routing
+from apps.work.verification import run_checks
+from kernel.clock import now
+from kernel.tenancy import in_scope
+
+
+async def carry_out(delivery: Delivery) -> None:
+    assert delivery.message.task_id is not None
+    report, todo = await _looked(delivery.tenant_id, delivery.message.task_id)
+    await delivery.commit(_conclude, delivery, report, todo)
+
+
+async def look_now(tenant_id: UUID, goal_id: UUID) -> GoalCycle | None:
+    """One look at a scheduled goal at this moment, to its end: what it found is asked about at once. In a web process,
+    outside of every scope."""
+    report, todo = await _looked(tenant_id, goal_id)
+    return await in_scope(tenant_id, _conclude_here, goal_id, report, todo)
+
+
+async def _looked(tenant_id: UUID, item_id: UUID) -> tuple[VerificationReport, Sequence[Mapping[str, Any]]]:
+    found = await in_scope(tenant_id, _rounds, item_id)
+    reports = [await asyncio.to_thread(run_checks, each.checks, mounts=each.mounts) for each in found]
+    report = VerificationReport(tuple(result for each in reports for result in each.results))
+    return report, await finding.find(tenant_id, item_id)
+
+
+def _conclude_here(goal_id: UUID, report: VerificationReport, todo: Sequence[Mapping[str, Any]]) -> GoalCycle | None:
+    goal, trace_id = lock_item(goal_id), str(uuid4())
+    looked = cycles.conclude(goal, report, due_at=now(), trace_id=trace_id)
+    if looked is not None:
+        routing.take_in(goal.pk, todo, trace_id=trace_id)
+    return looked
+
+
+def _rounds(item_id: UUID) -> Sequence[Round]:
+    item = work_item(item_id)
+    spec = item.spec
+    if item.type == WorkItemType.PROJECT:
+        files = {name: content for task in children_of(item) for name, content in artifacts.files_of(task).items()}
+        return rounds(spec, skills.tools_for(spec.skills), item.subject, files)
+    mounts = skills.house_mounts(spec.skills)
+    return (Round(tuple(spec.verify), mounts),)
+
+
+def _conclude(delivery: Delivery, report: VerificationReport, todo: Sequence[Mapping[str, Any]]) -> None:
+    message = delivery.message
+    assert message.task_id is not None
+    item: WorkItem = lock_item(message.task_id)
+    if item.type == WorkItemType.PROJECT:
+        projects.conclude(item, report)
+    else:
+        due_at = datetime.fromisoformat((message.payload or {})["due_at"])
+        looked = cycles.conclude(item, report, due_at=due_at, trace_id=message.trace_id)
+        if looked is not None and todo:
+            desk.route(item.pk, todo, cycle=str(looked.pk), trace_id=message.trace_id)

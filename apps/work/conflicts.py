@@ -1,0 +1,58 @@
+"""May two pieces of work run at the same time? Not when what they may write overlaps (contract silas 15, conflicts).
+
+What a call may write is what its skill declares: books of the customer's records, and arguments that are paths
+(`"format": "path"` in the tool's schema). A path covers everything below it. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from apps.skills.schemas import ToolSpec
+from kernel.canonical import sha256_hex
+from kernel.llm.calls import PlannedCall
+
+_LONGEST = 300
+
+
+@dataclass(frozen=True)
+class Claims:
+    """`exact`: what may be written. `above`: every directory over a claimed path; whoever claims one of them claims the
+    path too."""
+
+    exact: frozenset[str] = frozenset()
+    above: frozenset[str] = frozenset()
+
+    def overlaps(self, other: Claims) -> bool:
+        return bool(self.exact & (other.exact | other.above) or other.exact & self.above)
+
+
+def claims_of(calls: Sequence[PlannedCall], tools: Iterable[ToolSpec], subject: str) -> Claims:
+    """What carrying out these calls for this customer may write."""
+    known = {tool.name: tool for tool in tools}
+    made = [(known[call.tool], call) for call in calls if call.tool in known and known[call.tool].acting]
+    books = {f"record:{_short(book)}:{_short(subject)}" for tool, _ in made for book in tool.writes}
+    paths = [path for tool, call in made for path in _paths(tool, call)]
+    exact = books | {f"path:{_short(str(path))}" for path in paths}
+    above = {f"path:{_short(str(parent))}" for path in paths for parent in path.parents}
+    return Claims(frozenset(exact), frozenset(above))
+
+
+def _paths(tool: ToolSpec, call: PlannedCall) -> list[PurePosixPath]:
+    properties = tool.args.get("properties") or {}
+    names = [name for name, schema in properties.items() if isinstance(schema, dict) and schema.get("format") == "path"]
+    return [_plain(call.args[name]) for name in names if isinstance(call.args.get(name), str)]
+
+
+def _plain(text: str) -> PurePosixPath:
+    """One spelling for one place: no `.`, no `..`, always from the root, where a path that climbs out stays."""
+    parts: list[str] = []
+    for part in PurePosixPath("/", text).parts[1:]:
+        parts = parts[:-1] if part == ".." else [*parts, part]
+    return PurePosixPath("/", *parts)
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _LONGEST else sha256_hex(text)

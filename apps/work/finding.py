@@ -1,0 +1,71 @@
+"""What has a goal found to do? The reading calls of its plan, made through the guard when it is looked at (spec 5.1.5).
+
+A script answers `{"found": [...]}`, each with the call it proposes and how sure it is; what does not fit is left out.
+Nothing found runs: it is owed to a web process, which puts it before people (`services.routing`). In a worker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from pydantic import ValidationError
+
+from apps.guard import services as guard
+from apps.guard.enums import Intent, Origin, Phase, RunStatus, TerminalReason
+from apps.guard.schemas import Call, Done, Limits, RunRef
+from apps.work.models import WorkItem
+from apps.work.queries import work_item
+from apps.work.services.routing import MAX_FOUND, Found
+from kernel.llm.calls import PlannedCall
+from kernel.tenancy import in_scope
+
+
+@dataclass(frozen=True)
+class _Search:
+    run: RunRef
+    calls: tuple[PlannedCall, ...]
+    context: Mapping[str, Any]
+
+
+async def find(tenant_id: UUID, goal_id: UUID) -> list[dict[str, Any]]:
+    """What the goal's own calls found, as plain values; nothing for a goal whose plan makes none."""
+    search = await in_scope(tenant_id, _begin, goal_id)
+    if search is None:
+        return []
+    found: list[dict[str, Any]] = []
+    for call in search.calls:
+        asked = Call(tool=call.tool, args=call.args, access=frozenset({call.tool}))
+        outcome = await guard.guarded_call(search.run, Intent.RUN_SKILL, asked, context=search.context)
+        found += _read(outcome.value) if isinstance(outcome, Done) else []
+    await in_scope(
+        tenant_id, guard.close_run, search.run.run_id, status=RunStatus.COMPLETED, reason=TerminalReason.COMPLETED
+    )
+    return found[:MAX_FOUND]
+
+
+def _begin(goal_id: UUID) -> _Search | None:
+    goal: WorkItem = work_item(goal_id)
+    spec = goal.spec
+    if not spec.calls:
+        return None
+    limits = Limits(cost_usd=str(spec.budget.max_cost_usd), tokens=spec.budget.max_tokens)
+    tools = {call.tool for call in spec.calls}
+    run = guard.open_run(
+        Origin.WORK, goal.pk, deployment_id=goal.deployment_id, phase=Phase.EXECUTION, allow=tools, limits=limits
+    )
+    context = {"skills": tuple(spec.skills), "customer": "", "house": True}
+    return _Search(run.ref, spec.calls, context)
+
+
+def _read(value: Any) -> list[dict[str, Any]]:
+    listed: Sequence[Any] = value.get("found", ()) if isinstance(value, Mapping) else ()
+    found = []
+    for each in listed if isinstance(listed, list) else ():
+        try:
+            found.append(Found.model_validate(each).model_dump(mode="json"))
+        except ValidationError:
+            continue
+    return found

@@ -1,0 +1,63 @@
+"""`manage.py import_goal --tenant SLUG --deployment SLUG FILE`: let the goal of a markdown file govern a deployment.
+
+Safe to repeat. `--check` only looks. Exit code 1 when the file is refused (with its code and line, and nothing
+changed), 2 when there is no such tenant, deployment or file.
+"""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from apps.tenants.models import Deployment, Tenant
+from apps.work.services import check_goal, install_goal
+from kernel.errors import SilasError
+from kernel.tenancy import tenant_scope
+
+ACTOR = "command:import_goal"
+
+
+class Command(BaseCommand):
+    help = "Let the goal of a markdown file (gates, levels, escalations, skills) govern a deployment. Safe to repeat."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("file", type=Path, metavar="FILE")
+        parser.add_argument("--tenant", required=True, metavar="SLUG")
+        parser.add_argument("--deployment", required=True, metavar="SLUG")
+        parser.add_argument("--check", action="store_true", help="say what is wrong with the file, and change nothing")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        markdown = self._text(options["file"])
+        tenant = Tenant.objects.filter(slug=options["tenant"]).first()
+        if tenant is None:
+            raise CommandError(f"There is no tenant {options['tenant']!r}.", returncode=2)
+        with tenant_scope(tenant):
+            deployment = Deployment.objects.filter(slug=options["deployment"]).first()
+            if deployment is None:
+                raise CommandError(f"There is no deployment {options['deployment']!r}.", returncode=2)
+            try:
+                told = self._checked(markdown, deployment, only_look=options["check"])
+            except SilasError as refused:
+                raise CommandError(f"{options['file']}: {refused.code}: {refused.message}", returncode=1) from refused
+        self.stdout.write(told)
+
+    def _text(self, file: Path) -> str:
+        try:
+            return file.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise CommandError(f"{file} cannot be read: {error}", returncode=2) from error
+
+    def _checked(self, markdown: str, deployment: Deployment, *, only_look: bool) -> str:
+        if only_look:
+            spec = check_goal(markdown, deployment=deployment).spec
+            return f"ok title={spec.title!r} {_counts(spec)}"
+        installed = install_goal(markdown, deployment=deployment, requested_by=ACTOR)
+        verb = "installed" if installed.changed else "unchanged"
+        return f"{verb} goal={installed.goal.pk} {_counts(installed.goal.spec)}"
+
+
+def _counts(spec: Any) -> str:
+    return f"gates={len(spec.gates)} levels={len(spec.access_levels)} escalations={len(spec.escalation)}"

@@ -1,0 +1,74 @@
+"""Is there anything left to spend? Asked before every action of an attempt (contract silas 5.1: `>=` is used up).
+
+Attempts are counted when they begin, and the planner's help is paid from the plan's own budget; neither can run out in
+the middle of an attempt.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from apps.work.budgets import Budget, BudgetUsed
+
+T = TypeVar("T")
+NOT_DURING_AN_ATTEMPT = frozenset({"attempts", "planner_calls"})
+
+
+class BudgetGone(Exception):
+    """The attempt stops here; `counter` names what has run out."""
+
+    def __init__(self, counter: str) -> None:
+        super().__init__(counter)
+        self.counter = counter
+
+
+@dataclass
+class Meter:
+    """One attempt's clock and counters. `used` is what the item had used before; the guard keeps tokens and money of
+    the run, which are charged when a model run ends."""
+
+    budget: Budget
+    used: BudgetUsed
+    clock: Callable[[], float] = time.monotonic
+    started: float = field(init=False)
+    busy: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    def __post_init__(self) -> None:
+        self.started = self.clock()
+
+    @property
+    def seconds(self) -> float:
+        return round(self.clock() - self.started, 3)
+
+    @property
+    def seconds_left(self) -> float:
+        return max(0.0, self.budget.max_wall_time_seconds - self.used.wall_time_seconds - self.seconds)
+
+    @property
+    def tokens_left(self) -> int:
+        return max(0, self.budget.max_tokens - self.used.tokens)
+
+    async def in_time(self, work: Awaitable[T]) -> T:
+        """What `work` brings, or `BudgetGone` when the time is up. Nothing is cut off in the middle of a call: whoever
+        makes one holds `busy`."""
+        task = asyncio.ensure_future(work)
+        try:
+            await asyncio.wait({task}, timeout=self.seconds_left)
+            async with self.busy:
+                if not task.done():
+                    raise BudgetGone("wall_time_seconds")
+            return task.result()
+        finally:
+            if task.cancel():
+                await asyncio.wait({task})
+
+    def require(self) -> None:
+        """Raises `BudgetGone`."""
+        now_used = self.used.merge(BudgetUsed(wall_time_seconds=self.seconds))
+        counter = now_used.exhausted(self.budget, but=NOT_DURING_AN_ATTEMPT)
+        if counter:
+            raise BudgetGone(counter)

@@ -1,0 +1,93 @@
+"""How many may work at once, and who goes first? Counted in the database, so that it holds across processes and
+tenants.
+
+8 a scope, 16 in all (settings); approved execution before research before status; what may write the same things goes
+one by one, in the order in which it was asked (spec 19.7; contract silas 15). Called inside scopes, by `services` only.
+"""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from django.conf import settings
+from django.db import connection
+
+from apps.bus import services as bus
+from apps.bus.enums import Queue
+from apps.bus.models import QueueMessage
+from apps.bus.schemas import Lease
+from apps.work.conflicts import Claims
+from apps.work.enums import SlotKind
+from apps.work.execution_models import PoolSlot
+from apps.work.locks import lock_pool
+from kernel.tenancy import current_tenant_id
+
+IN_USE = "pool"
+_SIGHT = """
+    SELECT count(*) FILTER (WHERE live AND scope_id = %(scope)s),
+           count(*) FILTER (WHERE NOT live AND kind = 'execution'),
+           coalesce(bool_or((live OR position < %(position)s)
+                            AND (claims && %(reach)s::varchar[] OR covers && %(claims)s::varchar[])), false)
+    FROM (SELECT slot.*, slot.fence >= 0 AND EXISTS (
+                 SELECT FROM bus_queuemessage message WHERE message.id = slot.holder AND message.fence = slot.fence
+                 AND message.leased_until > statement_timestamp()) AS live
+          FROM work_poolslot slot WHERE slot.tenant_id = %(tenant)s AND slot.holder <> %(holder)s) AS others
+"""
+
+
+def stand_in_line(message: QueueMessage, *, scope_id: UUID | str, kind: SlotKind, claims: Claims | None = None) -> None:
+    """A message for the executors was queued: what it is and what it may write, in the same transaction."""
+    claims = claims or Claims()
+    PoolSlot.objects.get_or_create(
+        holder=message.pk,
+        defaults={
+            "scope_id": str(scope_id),
+            "kind": kind,
+            "position": message.position,
+            "claims": sorted(claims.exact),
+            "covers": sorted(claims.above),
+        },
+    )
+
+
+def enter(lease: Lease) -> bool:
+    """Take a place for what is leased, or find that there is none now. Whoever is in, is in until the lease ends."""
+    slot: PoolSlot | None = PoolSlot.objects.filter(holder=lease.message.pk).first()
+    if slot is None:
+        slot = PoolSlot(holder=lease.message.pk, scope_id=lease.message.scope_id, position=lease.message.position)
+        slot.kind = SlotKind.EXECUTION
+    if slot.fence == lease.fence:
+        return True
+    lock_pool()
+    if not _has_room(slot):
+        return False
+    slot.fence = lease.fence
+    slot.save()
+    return True
+
+
+def leave(message_pk: UUID) -> None:
+    """The place is free, and so is what its work was writing: whoever waited for either is looked at again."""
+    PoolSlot.objects.filter(holder=message_pk).delete()
+    bus.hasten(Queue.EXECUTOR, reason=IN_USE)
+
+
+def _has_room(slot: PoolSlot) -> bool:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT work_pool_taken()")
+        (taken,) = cursor.fetchone()
+        cursor.execute(
+            _SIGHT,
+            {
+                "tenant": current_tenant_id(),
+                "holder": slot.holder,
+                "scope": slot.scope_id,
+                "position": slot.position,
+                "claims": list(slot.claims),
+                "reach": [*slot.claims, *slot.covers],
+            },
+        )
+        in_scope, waiting, in_conflict = cursor.fetchone()
+    before = 0 if slot.kind == SlotKind.EXECUTION else waiting
+    room = taken + before < settings.POOL_SIZE and in_scope < settings.POOL_SIZE_PER_SCOPE
+    return room and not in_conflict

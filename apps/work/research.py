@@ -1,0 +1,95 @@
+"""How is a planner's question looked into? By an executor in research mode: it reads, and can do nothing else.
+
+Its tools are clamped to the allow-list here, when it runs, whatever the message or the model says; there is no
+approval, so no acting call can pass the guard either. Tool-call gates apply. The consumers of `research_request` and
+`research_result`, in a worker (spec 19.5.1; contract silas 15).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pydantic_ai.exceptions import ToolFailed
+from pydantic_ai.tools import RunContext
+from pydantic_ai.toolsets.abstract import ToolsetTool
+
+from apps.bus.deliveries import Delivery
+from apps.guard import services as guard
+from apps.guard.enums import Intent
+from apps.guard.schemas import Admitted, Call
+from apps.guard.toolset import GuardedToolset, OfferedTool
+from apps.work import research_rules as rules
+from apps.work.services import researching
+from apps.work.services.researching import Answer, ResearchJob
+from kernel.llm.agents import Limits, run_executor
+from kernel.llm.models import environment_key
+from kernel.llm.pricing import forecast
+from kernel.tenancy import in_scope
+
+# What a research run may be given at all; what is not installed is named, and a call of it fails clearly.
+READS_KNOWLEDGE = OfferedTool(
+    "memory_search",
+    "Search the company's knowledge. Returns passages with their documents.",
+    {"type": "object", "properties": {"query": {"type": "string", "maxLength": 1000}}, "required": ["query"]},
+    intent=Intent.RETRIEVE_CHUNKS,
+)
+_WEB = OfferedTool(
+    "web_search",
+    "Search the web.",
+    {"type": "object", "properties": {"query": {"type": "string"}}, "required": ["query"]},
+)
+_READS_FILES = OfferedTool(
+    "read_file",
+    "Read one of the files of this work, by its name.",
+    {"type": "object", "properties": {"path": {"type": "string", "maxLength": 400}}, "required": ["path"]},
+    intent=Intent.READ_FILE,
+)
+OFFERED = (READS_KNOWLEDGE, _WEB, _READS_FILES)
+INSTALLED = frozenset({READS_KNOWLEDGE.name, _READS_FILES.name})
+_LIMITS = Limits(requests=8, tool_calls=8)
+
+
+@dataclass
+class ResearchToolset(GuardedToolset):
+    """Only what the allow-list names exists here."""
+
+    async def call_tool(
+        self, name: str, tool_args: dict[str, Any], ctx: RunContext[Any], tool: ToolsetTool[Any]
+    ) -> Any:
+        if name not in INSTALLED:
+            raise ToolFailed(f"{name} is not installed here.")
+        return await super().call_tool(name, tool_args, ctx, tool)
+
+
+async def look_into(delivery: Delivery) -> None:
+    """One `research_request`, to its answer. What was answered before, or comes too late, is acked and ignored."""
+    job = await in_scope(delivery.tenant_id, researching.open_job, delivery)
+    if job is None:
+        return
+    try:
+        async with asyncio.timeout(job.seconds_left):
+            answer = await _answered(job)
+    except TimeoutError:
+        answer = Answer(error="timeout")
+    await in_scope(delivery.tenant_id, researching.give_answer, delivery, job, answer)
+
+
+async def take_result(delivery: Delivery) -> None:
+    """`research_result` on the planner's queue: the planner goes on when the last one is in."""
+    await delivery.commit(researching.take_result, delivery.message)
+
+
+async def _answered(job: ResearchJob) -> Answer:
+    asked = Call(tool="researcher", forecast=forecast(job.briefing), model=job.model_name)
+    admitted = await in_scope(job.run.tenant_id, guard.admit, job.run, Intent.CONVERSE, asked)
+    if not isinstance(admitted, Admitted):
+        return Answer(error="budget_exceeded")
+    context = {"levels": ("public",), "work_item": job.item_id}
+    toolset = ResearchToolset(job.run, OFFERED, rules.clamped(job.tools), job.gates, context).chained()
+    limits = replace(_LIMITS, max_tokens=job.max_tokens)
+    key = environment_key(job.model_name, allowed=job.environment_keys)
+    run = await run_executor(job.model_name, job.briefing, toolset=toolset, key=key, limits=limits)
+    await in_scope(job.run.tenant_id, guard.charge, admitted, run.usage)
+    return Answer(error="tool_failure") if run.last_error else Answer(rules.cut(run.output.summary, job.max_tokens))

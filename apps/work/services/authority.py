@@ -1,0 +1,91 @@
+"""On whose yes may an item run? Its own, its goal's standing one, its project's or its batch's (spec 5.2.1 step 0).
+
+Always holds: the yes was spent for exactly this item, or for a project or batch that names this item by the hash of its
+plan; and the row's customer is the one that the plan binds. Reads only. Called when an attempt begins, and by nobody
+who would rather not ask again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from apps.approvals import services as approvals
+from apps.approvals.enums import ApprovalScope
+from apps.approvals.models import ApprovalToken
+from apps.approvals.payloads import approvable, batch_payload, call_payload
+from apps.approvals.queries import use_of
+from apps.approvals.schemas import Approvable
+from apps.work import projects, rules
+from apps.work.enums import BatchStatus, WorkItemStatus, WorkItemType
+from apps.work.models import Batch, WorkItem
+from apps.work.queries import lines_of
+
+
+@dataclass(frozen=True)
+class Authority:
+    """`nonce` is unique to this yes for this item, so each of its calls takes effect once; `token` is the signed nonce
+    of the approval, which may be taken back while the item runs; `refusal` says why there is none."""
+
+    refusal: str = ""
+    nonce: str = ""
+    expires_at: datetime | None = None
+    token: str = ""
+
+
+def authority_of(item: WorkItem) -> Authority:
+    """What lets the item run now. The enforcement point behind "cannot execute without a verified approval"."""
+    if item.spec.domain != rules.domain_of(item.subject):
+        return Authority("subject_mismatch")
+    if item.approval_token is None:
+        return Authority("no_token")
+    return _own(item, item.approval_token)
+
+
+def _own(item: WorkItem, token: ApprovalToken) -> Authority:
+    if item.batch is not None:
+        return _of_batch(item, item.batch, token)
+    if item.parent is not None and item.parent.type == WorkItemType.PROJECT:
+        return _of_project(item, item.parent, token)
+    return _held(token, bound_by(item, token))
+
+
+def bound_by(item: WorkItem, token: ApprovalToken) -> Approvable:
+    """What a yes of this scope to a lone item binds: its plan, or the one call of it that a draft's card showed."""
+    calls = item.spec.calls
+    if token.scope == ApprovalScope.SINGLE_STEP and len(calls) == 1:
+        plan = {"work_item_id": str(item.pk), "plan_hash": item.spec.plan_hash}
+        return approvable(ApprovalScope.SINGLE_STEP, call_payload(calls[0].tool, calls[0].args, **plan, step=1))
+    goal = item.parent.spec if item.parent else None
+    return item.spec.approvable(goal)
+
+
+def _of_project(item: WorkItem, project: WorkItem, token: ApprovalToken) -> Authority:
+    """The project's yes, while the project runs, for a task whose very plan it names."""
+    if project.status != WorkItemStatus.RUNNING:
+        return Authority("project_over")
+    if projects.covered(project.spec).get(str(item.pk)) != item.spec.plan_hash:
+        return Authority("not_covered")
+    return _held(token, project.spec.approvable(), part=item)
+
+
+def _of_batch(item: WorkItem, batch: Batch, token: ApprovalToken) -> Authority:
+    """The batch's yes, while the batch runs, for an item whose very plan it lists."""
+    if batch.status != BatchStatus.RUNNING:
+        return Authority("batch_over")
+    ids = [line.item_id for line in lines_of(batch)]
+    if item.spec.plan_hash not in ids:
+        return Authority("not_covered")
+    payload = batch_payload(goal_id=str(batch.goal_ref), action=batch.action, item_ids=ids)
+    return _held(token, approvable(ApprovalScope.CONNECTION_ACT, payload), part=item)
+
+
+def _held(token: ApprovalToken, subject: Approvable, *, part: WorkItem | None = None) -> Authority:
+    """`part`: one of several items that run under this yes, each with effects of its own."""
+    verdict = approvals.check(token, subject)
+    if not verdict.ok:
+        return Authority(verdict.reason.value)
+    use = use_of(token.nonce, bound_hash=subject.plan_hash)
+    nonce = f"{use.token_nonce}:{use.ordinal}"
+    nonce = f"{nonce}:{part.pk.hex}" if part else nonce
+    return Authority(nonce=nonce, expires_at=token.expires_at, token=token.nonce)

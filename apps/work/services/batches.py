@@ -1,0 +1,149 @@
+"""Many like actions, one decision: put together, decided, cut to a selection, carried out (spec 5.2.4, 5.9).
+
+Always holds: an item of a batch is a work item, its id in the batch is the hash of its plan, so the yes binds what each
+of them does to the last argument; what was left out never runs; a selection asks for a yes of its own.
+Opening cards needs a web process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from apps.approvals import services as approvals
+from apps.approvals.enums import ApprovalScope, ApprovalVerdict
+from apps.approvals.models import ApprovalToken, Card, Decision
+from apps.approvals.payloads import approvable, batch_payload
+from apps.approvals.schemas import Approvable
+from apps.audit.enums import AuditEvent
+from apps.audit.services import record
+from apps.work import rules
+from apps.work.enums import BatchStatus, WorkItemStatus, WorkReason
+from apps.work.locks import lock_batch, lock_course, lock_item
+from apps.work.models import Batch, BatchItem, WorkItem
+from apps.work.queries import lines_of
+from apps.work.services import desk, dispatching, ending, undoing
+from kernel.clock import now
+from kernel.errors import SilasError
+
+
+def approvable_batch(batch: Batch) -> Approvable:
+    """What a yes to the batch binds: its goal, its action, and its items in their order."""
+    ids = [line.item_id for line in lines_of(batch)]
+    payload = batch_payload(goal_id=str(batch.goal_ref), action=batch.action, item_ids=ids)
+    return approvable(ApprovalScope.CONNECTION_ACT, payload)
+
+
+def open_batch(lines: Sequence[BatchItem], **fields: object) -> Batch:
+    """Store a batch of these unsaved lines; nobody has been asked yet."""
+    batch: Batch = Batch.objects.create(created_at=now(), **fields)
+    for position, line in enumerate(lines, start=1):
+        line.batch, line.position = batch, position
+        WorkItem.objects.filter(pk=line.work_item_id).update(batch=batch)
+    BatchItem.objects.bulk_create(lines)
+    data = {"action": batch.action, "items": len(lines), "undo": batch.undo_of is not None}
+    record(AuditEvent.BATCH_PROPOSED, subject=f"batch:{batch.pk}", data=data)
+    return batch
+
+
+def decided(card: Card, decision: Decision, token: ApprovalToken | None) -> None:
+    """A person answered a batch's card. In the transaction of the decision."""
+    batch = lock_batch(card.subject_id)
+    if batch.status != BatchStatus.PROPOSED:
+        return
+    if token is not None:
+        _begin(batch, token)
+    elif decision.verdict == ApprovalVerdict.DECLINED:
+        _refuse(batch, BatchStatus.DECLINED, WorkReason.DECLINED)
+
+
+def came_to_nothing(batch: Batch, reason: WorkReason) -> None:
+    """Its card ran out or was withdrawn: silence is a no."""
+    if batch.status == BatchStatus.PROPOSED:
+        _refuse(batch, BatchStatus.EXPIRED, reason)
+
+
+def _begin(batch: Batch, token: ApprovalToken) -> None:
+    """Spend the yes for exactly this batch, and owe its items to the executors."""
+    verdict = approvals.verify(token, approvable_batch(batch))
+    if not verdict.ok:
+        _refuse(batch, BatchStatus.REFUSED, WorkReason.NOT_APPROVED)
+        return
+    Batch.objects.filter(pk=batch.pk).update(approval_token=token)
+    batch.approval_token = token
+    WorkItem.objects.filter(batch=batch).update(approval_token=token)
+    _move(batch, BatchStatus.RUNNING)
+    if batch.undo_of:
+        undoing.begun(batch)
+    _go_on(batch)
+
+
+def _go_on(batch: Batch) -> None:
+    """Owe what may run now: everything at once, or for an undo one after the other, and nothing behind one that did not
+    get done. When nothing is left the batch is over, and what came of it is shown."""
+    items = [line.work_item for line in lines_of(batch)]
+    left = [item for item in items if WorkItemStatus(item.status) not in rules.FINAL]
+    broken = batch.undo_of and any(item.status != WorkItemStatus.DONE for item in items if item not in left)
+    if not left or broken:
+        _finish(batch)
+        return
+    waiting = [item for item in left if item.status == WorkItemStatus.PENDING]
+    for item in waiting[:1] if batch.undo_of else waiting:
+        if not lock_course(item).deliveries:
+            dispatching.owe(item)
+
+
+def heard(item: WorkItem) -> None:
+    """An item of a batch ended: its batch goes on."""
+    if WorkItemStatus(item.status) not in rules.FINAL or item.batch_id is None:
+        return
+    batch = lock_batch(item.batch_id)
+    if batch.status == BatchStatus.RUNNING:
+        _go_on(batch)
+
+
+def _finish(batch: Batch) -> None:
+    _move(batch, BatchStatus.FINISHED)
+    _end_items(batch, WorkReason.DEPENDENCY)
+    if batch.undo_of is None:
+        items = [line.work_item for line in lines_of(batch)]
+        failed = next((item for item in items if item.status != WorkItemStatus.DONE), None)
+        desk.report_on(batch.pk, trace_id=batch.trace_id, failed=failed)
+
+
+def take_selection(batch: Batch, payload: Mapping[str, Any]) -> None:
+    """Somebody cut the batch to a part of its items: the new card asks for those, and what was left out never runs.
+
+    Raises `SilasError("selection_unfit")` where the new card asks for anything else than a part of this batch.
+    """
+    lines = list(lines_of(batch))
+    kept = list(payload["item_ids"])
+    part = [line.item_id for line in lines if line.item_id in set(kept)]
+    if batch.status != BatchStatus.PROPOSED or part != kept or not 0 < len(kept) < len(lines):
+        raise SilasError("selection_unfit", "A selection is some of the items, but not all of them.", status=409)
+    for line in lines:
+        if line.item_id not in kept:
+            line.delete()
+            ending.settle(lock_item(line.work_item_id), WorkItemStatus.BLOCKED, WorkReason.LEFT_OUT)
+    record(AuditEvent.BATCH_CUT, subject=f"batch:{batch.pk}", data={"kept": len(kept), "of": len(lines)})
+
+
+def _refuse(batch: Batch, status: BatchStatus, reason: WorkReason) -> None:
+    _move(batch, status)
+    _end_items(batch, reason)
+
+
+def _end_items(batch: Batch, reason: WorkReason) -> None:
+    """What has not begun never does. The batch is not running any more, so none of this is news to it."""
+    for line in lines_of(batch):
+        if line.work_item.status in (WorkItemStatus.PENDING, WorkItemStatus.PAUSED):
+            ending.settle(lock_item(line.work_item_id), WorkItemStatus.BLOCKED, reason)
+
+
+def _move(batch: Batch, status: BatchStatus) -> None:
+    """A batch is decided once: whoever comes second changes nothing. Raises `SilasError("batch_settled")`."""
+    ended = {"finished_at": now()} if status != BatchStatus.RUNNING else {}
+    if not Batch.objects.filter(pk=batch.pk, status=batch.status).update(status=status, **ended):
+        raise SilasError("batch_settled", "This batch has been decided already.", status=409)
+    batch.status = status
+    record(AuditEvent.BATCH_MOVED, subject=f"batch:{batch.pk}", data={"status": status.value})

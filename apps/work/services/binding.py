@@ -1,0 +1,152 @@
+"""What of a plan is bound, hashed and shown? The harness writes it anew; of a model's plan only calls and prose remain.
+
+Ids, skills by content, the skills' own checks, the customer, the budget and the mode are the house's (spec 5.1.2,
+5.2.3; ADR 0010, 0013). Staff may say more: checks, budgets and escalations of a plan of theirs are kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID, uuid4
+
+from apps.work import plans, projects, rules
+from apps.work.budgets import Budget
+from apps.work.checks import checks_of
+from apps.work.enums import WorkItemType
+from apps.work.interaction import USUAL_WISH, Wish, mode_for
+from apps.work.plans import ProjectPlan
+from apps.work.schemas import WorkItemSpec
+from apps.work.services.asking import Wanted, intent_of
+from kernel.llm.enums import InteractionMode
+
+# What a plan of staff's own keeps beside its calls and its prose.
+_KEPT = ("budget", "gates", "escalation", "on_failure", "on_stuck")
+
+
+@dataclass(frozen=True)
+class Terms:
+    """Under which a plan is bound: for whom, as what follow-up, how forward, and whether staff wrote it."""
+
+    subject: str = ""
+    follow_up_of: UUID | None = None
+    wish: Wish = USUAL_WISH
+    by_staff: bool = False
+
+
+def bound_task(plan: WorkItemSpec, wanted: Sequence[Wanted], terms: Terms, **fields: Any) -> WorkItemSpec:
+    """The task as it may stand: a model's own checks could only make what was done look undone. What is put before a
+    person is confirmed, whatever mode anybody wished for."""
+    kept = {name: getattr(plan, name) for name in _KEPT} if terms.by_staff else {}
+    own = checks_of([each.tool for each in wanted])
+    return WorkItemSpec(
+        **{
+            "id": str(uuid4()),
+            "type": WorkItemType.TASK,
+            "title": intent_of(wanted),
+            "domain": rules.domain_of(terms.subject),
+            "body": plan.body,
+            "interaction_mode": mode_for(terms.wish, confirm=True),
+            "verify": [*(check for check in plan.verify if terms.by_staff and check not in own), *own],
+            "skills": list(dict.fromkeys(each.tool.skill for each in wanted)),
+            **_linked(plan, terms),
+            **kept,
+            **fields,
+        }
+    )
+
+
+def _linked(plan: WorkItemSpec, terms: Terms) -> dict[str, Any]:
+    """A follow-up has all files of what it follows, unless its plan names fewer (spec 5.1 step 12)."""
+    if terms.follow_up_of is None:
+        return {}
+    return {"follow_up_of": str(terms.follow_up_of), "input_artifacts_from": list(plan.input_artifacts_from) or ["*"]}
+
+
+def bound_project(
+    plan: ProjectPlan, wanted: Sequence[Sequence[Wanted]], terms: Terms
+) -> tuple[WorkItemSpec, tuple[WorkItemSpec, ...]]:
+    """The project and its tasks. The project's body ends with the hashes of its tasks, so one yes covers them all."""
+    project_id, ids = str(uuid4()), {task.id: str(uuid4()) for task in plan.tasks}
+    tasks = tuple(
+        bound_task(
+            task,
+            calls,
+            terms,
+            id=ids[task.id],
+            parent=project_id,
+            follow_up_of=None,
+            depends_on=[ids[name] for name in task.depends_on],
+            input_artifacts_from=[_input(name, ids) for name in task.input_artifacts_from],
+        )
+        for task, calls in zip(plan.tasks, wanted, strict=True)
+    )
+    project = bound_task(
+        plan.spec,
+        [each for calls in wanted for each in calls],
+        terms,
+        id=project_id,
+        type=WorkItemType.PROJECT,
+        body=projects.with_covered(plan.spec.body, tasks),
+        tasks=[task.id for task in tasks],
+        verify=plan.spec.verify if terms.by_staff else [],
+        budget=_budget_of(plan, tasks, terms),
+    )
+    return project, tasks
+
+
+def _input(name: str, ids: Mapping[str, str]) -> str:
+    """`task/file` names a file of one task; the task gets the id that the house gave it."""
+    task, slash, file = name.partition("/")
+    return f"{ids[task]}/{file}" if slash and task in ids else name
+
+
+def _budget_of(plan: ProjectPlan, tasks: Sequence[WorkItemSpec], terms: Terms) -> Budget:
+    """What staff wrote for the whole; otherwise what its tasks may use together."""
+    if terms.by_staff and "budget" in plan.spec.model_fields_set:
+        return plan.spec.budget
+    return Budget(**{name: sum(getattr(task.budget, name) for task in tasks) for name in Budget.model_fields})
+
+
+def standing_task(policy: WorkItemSpec, wanted: Wanted, terms: Terms) -> WorkItemSpec | None:
+    """The task that a goal's own template would start for this call; None when it would not (spec 5.2.3 step 4).
+
+    Nothing of the model's plan is in it but the values of the call.
+    """
+    body = plans.fill(policy.failure_context, wanted.call) if policy.failure_context else None
+    if body is None:
+        return None
+    return spawned_task(policy, body, [wanted], terms, interaction_mode=mode_for(terms.wish, confirm=False))
+
+
+def spawned_task(
+    policy: WorkItemSpec, body: str, wanted: Sequence[Wanted], terms: Terms, **fields: Any
+) -> WorkItemSpec:
+    """A child of the goal `policy`, within what its standing approval binds."""
+    own = [check for check in checks_of([each.tool for each in wanted]) if check not in policy.verify]
+    return WorkItemSpec(
+        **{
+            "id": str(uuid4()),
+            "type": WorkItemType.TASK,
+            "title": intent_of(wanted),
+            "parent": policy.id,
+            "spawned_by": policy.id,
+            "domain": rules.domain_of(terms.subject),
+            "budget": _within_defaults(policy.budget),
+            "body": body,
+            "interaction_mode": InteractionMode.CONFIRM_ONLY_WHEN_REQUIRED,
+            "verify": [*policy.verify, *own],
+            "gates": policy.gates,
+            "skills": list(dict.fromkeys(each.tool.skill for each in wanted)),
+            "escalation": policy.escalation,
+            "on_failure": policy.on_failure,
+            **fields,
+        }
+    )
+
+
+def _within_defaults(asked: Budget) -> Budget:
+    """A goal may ask for less than usual, never for more."""
+    usual = Budget()
+    return Budget(**{name: min(getattr(asked, name), getattr(usual, name)) for name in Budget.model_fields})

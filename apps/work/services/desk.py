@@ -1,0 +1,79 @@
+"""What is left to a web process? To ask people: workers may not open cards (silas_platform.worker_rights).
+
+Each is owed as a message on the proxy queue; `apps.work.attending` is its consumer, in a web process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+from uuid import UUID
+
+from apps.bus import services as bus
+from apps.bus.enums import ErrorCode, ExecutionStatus, Kind, Queue, Sender
+from apps.bus.schemas import StatusPayload
+from apps.work.models import WorkItem
+from kernel.taint import Taint
+
+ASK, ROUTE, REWORD = "ask", "route", "reword"
+# A scope with a word in front is no conversation (apps.sessions.runner).
+SCOPE = "desk"
+
+
+def ask_for(item: WorkItem) -> None:
+    """Owe a card about an item that waits."""
+    _owe(ASK, item.pk, trace_id=item.trace_id)
+
+
+def report_on(subject_id: UUID, *, trace_id: str, failed: WorkItem | None = None) -> None:
+    """Say that a batch or one item is over, for the card about what was done; `failed`: of a batch, what was not."""
+    status = ExecutionStatus.FAILED if failed else ExecutionStatus.DONE
+    bus.enqueue(
+        Queue.PROXY,
+        kind=Kind.EXECUTION_STATUS,
+        scope_id=f"{SCOPE}:{subject_id}",
+        sender=Sender.RUNTIME,
+        task_id=subject_id,
+        trace_id=trace_id,
+        message_id=f"over:{subject_id}",
+        payload=StatusPayload(status=status),
+        taint=Taint.AUTH,
+        **_why(failed),
+    )
+
+
+def _why(failed: WorkItem | None) -> dict[str, Any]:
+    """Its reason where the bus has that word, else the most general one; the work item itself has the exact one."""
+    if failed is None:
+        return {}
+    code = ErrorCode(failed.reason) if failed.reason in ErrorCode.values else ErrorCode.TOOL_FAILURE
+    return {
+        "error_code": code,
+        "retryable": False,
+        "origin_agent": Sender.EXECUTOR,
+        "attempt_number": failed.attempts_made,
+    }
+
+
+def route(goal_id: UUID, found: Sequence[Mapping[str, Any]], *, cycle: str, trace_id: str) -> None:
+    """Owe the cards about what a goal has found; `cycle` names the look that found it."""
+    _owe(ROUTE, goal_id, trace_id=trace_id, message_id=f"{ROUTE}:{cycle}", found=[dict(each) for each in found])
+
+
+def reword(item: WorkItem, card_id: UUID) -> None:
+    """Owe the draft of this card once more, in other words."""
+    _owe(REWORD, item.pk, trace_id=item.trace_id, message_id=f"{REWORD}:{card_id}", card=str(card_id))
+
+
+def _owe(event: str, subject_id: UUID, *, trace_id: str, message_id: str = "", **more: Any) -> None:
+    bus.enqueue(
+        Queue.PROXY,
+        kind=Kind.SYSTEM_EVENT,
+        scope_id=f"{SCOPE}:{subject_id}",
+        sender=Sender.RUNTIME,
+        task_id=subject_id,
+        trace_id=trace_id,
+        message_id=message_id or f"{event}:{subject_id}",
+        payload={"event": event, **more},
+        taint=Taint.AUTH,
+    )

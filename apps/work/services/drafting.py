@@ -1,0 +1,194 @@
+"""Which words would be sent? Shown on a draft's card: to be approved as they stand, worded by hand, or worded anew by
+the planner as a colleague asks (spec 5.9, 8.2).
+
+Always holds: other words are another plan, checked like any, under a card and a yes of their own; what cannot be worded
+anew is asked about again as it was. Cards need a web process; the model runs outside of every scope (`rewording`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from apps.approvals.asks import About, Binding, CardText
+from apps.approvals.enums import ApprovalScope, CardKind, Risk, Withdrawal
+from apps.approvals.models import Card
+from apps.approvals.payloads import call_payload
+from apps.approvals.queries import card as card_by_id
+from apps.approvals.risk import highest
+from apps.approvals.services import open_card, withdraw_about
+from apps.bus.models import QueueMessage
+from apps.guard.schemas import RunRef
+from apps.skills import queries as skills
+from apps.work.jobs import gates_of, may_use_environment_keys, model_name
+from apps.work.locks import lock_course, lock_item
+from apps.work.models import WorkItem
+from apps.work.queries import active_goal
+from apps.work.services import editing, planning, screening
+from apps.work.services.asking import WORK_ITEM, Wanted, ask_a_person, is_unasked, patience_of
+from kernel.errors import SilasError
+from kernel.llm.briefing import Briefing
+from kernel.llm.calls import PlannedCall, with_calls
+from kernel.llm.enums import Role
+from kernel.tenancy import current_tenant_id
+
+FOUND = "The goal found this, and is fairly sure."
+BY_HAND = "It could not be worded anew here, so these are the words as they were. You can change them by hand."
+_LEAST_CHARS, _REMARK_CHARS = 12, 300
+_ASKED = "Worded anew, as a colleague asked."
+_ANYHOW = "Word it differently."
+_INSTRUCTION = (
+    "The work item above holds words that are to be sent. A colleague wants them worded anew; how, stands in the"
+    " message. Write in `message` the new words alone, ready to be sent, in the same language. Add no fact, name,"
+    " number or promise that the old words do not hold. Leave `plan_action` null."
+)
+
+
+def draft_of(call: PlannedCall) -> str | None:
+    """The longest text among the arguments, if it is long enough to be somebody's words."""
+    texts = [value for value in call.args.values() if isinstance(value, str) and len(value) >= _LEAST_CHARS]
+    return max(texts, key=len, default=None)
+
+
+def ask(item: WorkItem, wanted: Sequence[Wanted], *, context: str) -> None:
+    """Put what the item would send before a person; what sends no words is an ordinary plan."""
+    draft = draft_of(wanted[0].call)
+    if draft is None:
+        ask_a_person(item, wanted, None)
+    else:
+        _open(item, wanted[0], draft, context=context, rationale=context.strip() or FOUND)
+
+
+def _open(
+    item: WorkItem, wanted: Wanted, draft: str, *, context: str, rationale: str, instead_of: Card | None = None
+) -> None:
+    """`instead_of`: the card that asked before; its risk stands, and whoever it names as the one who asked."""
+    call, tool = wanted.call, wanted.tool
+    gravest = Risk(instead_of.risk) if instead_of else Risk.MEDIUM
+    asked_by = instead_of.requested_by if instead_of else item.requested_by
+    open_card(
+        CardKind.DRAFT_REVIEW,
+        about=About(WORK_ITEM, item.pk, item.deployment_id, requested_by=asked_by),
+        binding=Binding(
+            ApprovalScope.SINGLE_STEP,
+            call_payload(call.tool, call.args, work_item_id=str(item.pk), plan_hash=item.plan_hash, step=1),
+            reversible=tool.reversible,
+            declared_risk=highest(Risk(tool.risk), gravest),
+        ),
+        text=CardText(
+            intent=item.title,
+            rationale=rationale,
+            consequence=wanted.buttons,
+            details={"calls": [{"tool": call.tool, "args": call.args}]},
+        ),
+        body={"context": context, "draft": draft},
+        seconds=patience_of(item),
+        supersedes=instead_of,
+    )
+
+
+def reworded(item: WorkItem, card: Card) -> None:
+    """Somebody wrote other words on a card: they are asked for by a card that binds the plan with them instead of
+    `card`, which binds the plan before. Raises `SilasError` for words that cannot be sent."""
+    wanted = _checked(item, card.payload["args"])
+    _let_be(item, wanted)
+    withdraw_about(WORK_ITEM, item.pk, reason=Withdrawal.REPLACED, actor="system")
+    context = card.body["context"]
+    _open(item, wanted, card.body["draft"], context=context, rationale=card.rationale, instead_of=card)
+
+
+def _checked(item: WorkItem, args: Mapping[str, Any]) -> Wanted:
+    """The item's one call with these arguments, if it may be made: tool, schema and gates as for any plan."""
+    (call,) = item.spec.calls
+    (wanted,) = screening.wanted_of([PlannedCall(call.tool, dict(args))], screening.tools_in(item.spec.skills))
+    goal = active_goal(item.deployment) if item.deployment else None
+    screening.gates_ask([wanted], gates_of(item), goal)
+    return wanted
+
+
+def _let_be(item: WorkItem, wanted: Wanted) -> None:
+    editing.take_edit(item, {**item.spec.as_plan(), "body": with_calls(item.spec.body, [wanted.call])})
+    item.refresh_from_db()
+
+
+# --- worded anew by the planner
+
+
+@dataclass(frozen=True)
+class RewordingJob:
+    """One run of the planner over a draft, ready to happen outside of any scope."""
+
+    item_id: UUID
+    card_id: UUID
+    run: RunRef
+    briefing: Briefing
+    model_name: str
+    environment_keys: bool
+
+
+def open_job(message: QueueMessage) -> RewordingJob | None:
+    """What the planner needs; None when nobody waits for the words any more. Inside a scope."""
+    assert message.task_id is not None and message.payload is not None
+    item = lock_item(message.task_id)
+    if not is_unasked(item):
+        return None
+    card = card_by_id(UUID(message.payload["card"]))
+    return RewordingJob(
+        item_id=item.pk,
+        card_id=card.pk,
+        run=RunRef(current_tenant_id(), planning.run_of(item, lock_course(item))),
+        briefing=_briefing(item, card),
+        model_name=model_name(item, Role.PLANNER),
+        environment_keys=may_use_environment_keys(item),
+    )
+
+
+def _wish(card: Card) -> str:
+    """What the colleague said about it."""
+    return " ".join(str(card.decision.said.get("freetext", "")).split())
+
+
+def _briefing(item: WorkItem, card: Card) -> Briefing:
+    """The words are quoted: whoever wrote them says nothing to the planner."""
+    quoted = "\n".join(f"> {line}" for line in card.body["draft"].splitlines())
+    return Briefing(
+        role=Role.PLANNER,
+        text=_wish(card) or _ANYHOW,
+        title=item.deployment.title if item.deployment else "",
+        persona=item.deployment.persona if item.deployment else "",
+        constitution=skills.instructions(item.spec.skills),
+        work_body=f"# {item.title}\n\n{quoted}",
+        instruction=_INSTRUCTION,
+        reference=str(item.pk),
+    )
+
+
+def take(job: RewordingJob, words: str, *, seconds: float) -> None:
+    """Ask about the new words; about the old ones where there are none, or they cannot be sent. In a web process."""
+    planning.charge(job.item_id, seconds=seconds)
+    item, card = lock_item(job.item_id), card_by_id(job.card_id)
+    if not is_unasked(item):
+        return
+    old, context = card.body["draft"], card.body["context"]
+    wanted = _with(item, card, words) if words not in ("", old) else None
+    if wanted is not None:
+        _let_be(item, wanted)
+        _open(item, wanted, words, context=context, rationale=_because(card), instead_of=card)
+    else:
+        before = _checked(item, card.payload["args"])
+        _open(item, before, old, context=context, rationale=BY_HAND, instead_of=card)
+
+
+def _with(item: WorkItem, card: Card, words: str) -> Wanted | None:
+    """The call with the new words wherever it would have sent the old ones; None where that cannot be sent."""
+    args = {name: words if value == card.body["draft"] else value for name, value in card.payload["args"].items()}
+    try:
+        return _checked(item, args)
+    except SilasError:
+        return None
+
+
+def _because(card: Card) -> str:
+    return f"{_ASKED} “{_wish(card)[:_REMARK_CHARS]}”" if _wish(card) else _ASKED

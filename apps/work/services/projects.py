@@ -1,0 +1,125 @@
+"""How does a project go on? After its yes, after each of its tasks, and when its own checks have spoken (spec 5.2.2).
+
+Always holds: a task begins only when all that it depends on is done; one that fails ends the project, and what has not
+begun then never does. Runs in the transaction that moved the task, under the project's lock (`locks.lock_item`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+
+from apps.approvals.models import ApprovalToken
+from apps.bus import services as bus
+from apps.bus.enums import Kind, Queue, Sender
+from apps.work import projects, rules
+from apps.work.budgets import BudgetUsed
+from apps.work.enums import WorkItemStatus, WorkItemType, WorkReason
+from apps.work.locks import lock_course, lock_item
+from apps.work.models import WorkItem
+from apps.work.queries import children_of
+from apps.work.schemas import VerificationReport
+from apps.work.services import dispatching, ending
+from apps.work.services.items import move
+from kernel.taint import Taint
+
+CHECK_EVENT = "check"
+_OVER = (WorkItemStatus.FAILED, WorkItemStatus.STUCK, WorkItemStatus.BLOCKED)
+
+
+def begin(project: WorkItem, token: ApprovalToken) -> None:
+    """After the yes: every task carries it, and those that wait for nothing are owed to the executors."""
+    WorkItem.objects.filter(parent=project).update(approval_token=token)
+    WorkItem.objects.filter(pk=project.pk).update(approval_token=token)
+    project.approval_token = token
+    move(project, WorkItemStatus.RUNNING)
+    _go_on(project)
+
+
+def heard(item: WorkItem) -> None:
+    """Something moved: the project of a task that ended goes on, and the tasks of a project that ended do not."""
+    if WorkItemStatus(item.status) not in rules.FINAL:
+        return
+    if item.type == WorkItemType.PROJECT:
+        _end_tasks(item)
+    elif item.parent_id and item.parent and item.parent.type == WorkItemType.PROJECT:
+        _task_ended(item)
+
+
+def _task_ended(task: WorkItem) -> None:
+    assert task.parent_id is not None
+    project = lock_item(task.parent_id)
+    if project.status != WorkItemStatus.RUNNING:
+        return
+    tasks = children_of(project)
+    used = reduce(BudgetUsed.merge, (each.used for each in tasks), BudgetUsed())
+    project.budget_used = used.model_dump(mode="json")
+    project.save(update_fields=["budget_used"])
+    if task.status != WorkItemStatus.DONE:
+        called_off = task.reason == WorkReason.CANCELLED
+        reason = WorkReason.CANCELLED if called_off else WorkReason.CHILD
+        ending.settle(project, WorkItemStatus.FAILED, reason, error=f"{task.title}: {task.get_reason_display()}")
+    else:
+        _go_on(project)
+
+
+def _go_on(project: WorkItem) -> None:
+    """Owe what has become ready; when everything is done the project's own checks decide."""
+    tasks = children_of(project)
+    statuses = {str(task.pk): task.status for task in tasks}
+    counter = project.used.exhausted(project.spec.budget)
+    if projects.all_done(statuses):
+        _check_or_finish(project, tasks)
+    elif counter:
+        ending.settle(project, WorkItemStatus.STUCK, WorkReason.BUDGET, error=counter)
+    else:
+        depends_on = {str(task.pk): task.spec.depends_on for task in tasks}
+        by_id = {str(task.pk): task for task in tasks}
+        for name in projects.ready(depends_on, statuses):
+            _owe_once(by_id[name])
+
+
+def _owe_once(task: WorkItem) -> None:
+    if not lock_course(task).deliveries:
+        dispatching.owe(task)
+
+
+def _check_or_finish(project: WorkItem, tasks: Sequence[WorkItem]) -> None:
+    if not project.spec.verify:
+        ending.settle(project, WorkItemStatus.DONE, WorkReason.NONE, summary=_summary(tasks))
+        return
+    bus.enqueue(
+        Queue.EXECUTOR,
+        kind=Kind.SYSTEM_EVENT,
+        scope_id=project.pk,
+        sender=Sender.RUNTIME,
+        task_id=project.pk,
+        trace_id=project.trace_id,
+        message_id=f"check:{project.pk}",
+        payload={"event": CHECK_EVENT},
+        taint=Taint.AUTH,
+    )
+
+
+def conclude(project: WorkItem, report: VerificationReport) -> None:
+    """The project's own checks ran after its last task: they alone say whether it is done (spec 5.2.2 step 5)."""
+    if project.status != WorkItemStatus.RUNNING:
+        return
+    if report.all_passed:
+        ending.settle(project, WorkItemStatus.DONE, WorkReason.NONE, summary=_summary(children_of(project)))
+    else:
+        ending.settle(project, WorkItemStatus.FAILED, WorkReason.VERIFICATION, error=report.explain())
+
+
+def _summary(tasks: Sequence[WorkItem]) -> str:
+    return "\n".join(task.summary or task.title for task in tasks)
+
+
+def _end_tasks(project: WorkItem) -> None:
+    """What has not begun never does; what runs at this moment ends by itself and starts nothing more."""
+    reason = WorkReason(project.reason) if project.reason in _PASSED_ON else WorkReason.DEPENDENCY
+    for task in WorkItem.objects.filter(parent=project, status__in=[WorkItemStatus.PENDING, WorkItemStatus.PAUSED]):
+        ending.settle(lock_item(task.pk), WorkItemStatus.BLOCKED, reason)
+
+
+_PASSED_ON = (WorkReason.DECLINED, WorkReason.EXPIRED, WorkReason.CANCELLED, WorkReason.NOT_APPROVED)

@@ -1,0 +1,71 @@
+"""What becomes of a plan that takes another's place? A new item, a new card, a new yes; never a standing one.
+
+Runs in a web process, because only there a person can be asked. What the new plan may call is what the customer's level
+allowed when the first was asked for; everything else is checked as for any plan (spec 19.4.2).
+"""
+
+from __future__ import annotations
+
+from apps.audit.enums import AuditEvent
+from apps.audit.services import record
+from apps.bus.deliveries import Delivery
+from apps.work.enums import Waiting, WorkItemStatus, WorkReason
+from apps.work.jobs import gates_of
+from apps.work.locks import lock_course, lock_item
+from apps.work.models import WorkItem
+from apps.work.queries import course_of
+from apps.work.services import ending, pausing
+from apps.work.services.proposing import propose
+from kernel.llm.calls import PlannedCall
+from kernel.tenancy import in_scope
+
+
+async def adopt(delivery: Delivery) -> None:
+    """`plan_result` on the proxy queue."""
+    await in_scope(delivery.tenant_id, _adopt, delivery)
+
+
+def _adopt(delivery: Delivery) -> None:
+    message = delivery.message
+    assert message.task_id is not None
+    item = lock_item(message.task_id)
+    course = lock_course(item)
+    if course.waiting_for != Waiting.REPLAN:
+        _end(item, "late")
+    elif _proposed(item, message.plan_markdown, frozenset(course.granted)):
+        _end(item, "proposed")
+        ending.settle(item, WorkItemStatus.STUCK, WorkReason.REPLANNED, error=item.last_error)
+    else:
+        _end(item, "refused")
+        pausing.give_up(item)
+    delivery.finish()
+
+
+def _proposed(item: WorkItem, plan_markdown: str, granted: frozenset[str]) -> bool:
+    if item.deployment is None:
+        return False
+    proposal = propose(
+        deployment=item.deployment,
+        session_id=item.session_id,
+        plan_markdown=plan_markdown,
+        access=granted,
+        subject=item.subject,
+        gates=gates_of(item),
+        trace_id=item.trace_id,
+        requested_by=item.requested_by,
+        replaces=item,
+    )
+    return proposal.outcome == "card"
+
+
+def _end(item: WorkItem, outcome: str) -> None:
+    record(AuditEvent.REPLAN_ENDED, subject=f"work:{item.pk}", data={"outcome": outcome})
+
+
+def tried(item: WorkItem) -> list[tuple[PlannedCall, ...]]:
+    """The calls of this plan and of all that it took the place of."""
+    found = [item.spec.calls]
+    while (before := course_of(item).replaces) is not None:
+        found.append(before.spec.calls)
+        item = before
+    return found

@@ -1,0 +1,176 @@
+"""May what a plan asks for be asked for here? Its calls are known, allowed, well-formed and within policy, or refused.
+
+Reads rows and asks the gates that decide from values; writes nothing but what gates want on record. Every refusal is a
+`SilasError` in the house's own words, because a visitor may read it (ADR 0013).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from uuid import UUID
+
+from apps.audit.enums import AuditEvent
+from apps.audit.services import record
+from apps.gates.allowance import Allowance, Patience
+from apps.gates.enums import GateProvider, GateTrigger
+from apps.gates.rules import escalation_for
+from apps.gates.schemas import GateResult, GateSpec
+from apps.gates.services import check_gates
+from apps.guard.schemas import call_digest
+from apps.skills import queries as skills
+from apps.skills import rules as skill_rules
+from apps.skills.schemas import ToolSpec
+from apps.work import plans, projects, rules
+from apps.work.enums import WorkItemType
+from apps.work.locks import lock_customer
+from apps.work.models import WorkItem
+from apps.work.plans import ProjectPlan
+from apps.work.queries import open_items_of
+from apps.work.schemas import WorkItemSpec
+from apps.work.services.asking import Wanted, intent_of
+from kernel.errors import SilasError
+from kernel.llm.calls import PlannedCall
+from kernel.tenancy.scope import current_scope
+from kernel.unseen import hides_something
+
+# Gates that need nothing but what stands before them: no script, no library, no model.
+_FROM_VALUES = frozenset({GateProvider.PREDICATE, GateProvider.CUSTOM})
+_NOT_HERE = "that is not something I can do here"
+_BROKEN = "I could not prepare it properly"
+_HIDDEN = "it holds characters that cannot be seen; please write it again by hand"
+
+
+def read(plan_markdown: str) -> WorkItemSpec | ProjectPlan:
+    """The task or project of a plan. Raises `SilasError` with the reader's code; its words may repeat the model's and
+    are not for the visitor."""
+    try:
+        plan = plans.parse(plan_markdown, lenient=True)
+        return _project(plan) if plan.type == WorkItemType.PROJECT else plan
+    except SilasError as refusal:
+        raise SilasError(refusal.code, _BROKEN) from refusal
+
+
+def _project(plan: WorkItemSpec) -> ProjectPlan:
+    project = plans.read_project(plan, lenient=True)
+    projects.require_place(project.spec.body)
+    return project
+
+
+def tasks_of(plan: WorkItemSpec | ProjectPlan) -> tuple[WorkItemSpec, ...]:
+    return plan.tasks if isinstance(plan, ProjectPlan) else (plan,)
+
+
+def tools_of(goal: WorkItem | None) -> Mapping[str, ToolSpec]:
+    """What can be asked for under a goal."""
+    return tools_in(goal.spec.skills) if goal else {}
+
+
+def tools_in(refs: Sequence[str]) -> Mapping[str, ToolSpec]:
+    return {tool.name: tool for tool in skills.tools_for(refs)}
+
+
+def wanted_of(calls: Sequence[PlannedCall], tools: Mapping[str, ToolSpec]) -> tuple[Wanted, ...]:
+    """Calls that the house wrote itself, with their tools. Raises `SilasError`: tool_not_granted, bad_arguments,
+    hidden_characters."""
+    for call in calls:
+        if call.tool not in tools:
+            raise SilasError("tool_not_granted", _NOT_HERE, extra={"tool": call.tool})
+        _require_arguments(Wanted(call, tools[call.tool]))
+    return tuple(Wanted(call, tools[call.tool]) for call in calls)
+
+
+def wanted_by(
+    plan: WorkItemSpec | ProjectPlan, tools: Mapping[str, ToolSpec], access: frozenset[str]
+) -> tuple[tuple[Wanted, ...], ...]:
+    """The calls of each task with their tools. Raises `SilasError` for anything that cannot be asked for here."""
+    tasks = tasks_of(plan)
+    if sum(len(task.calls) for task in tasks) > rules.MAX_CALLS:
+        raise SilasError("plan_too_many_calls", _NOT_HERE)
+    if isinstance(plan, ProjectPlan) and (plan.spec.gates or hides_something(plan.spec.body)):
+        raise SilasError("plan_gate_not_allowed" if plan.spec.gates else "hidden_characters", _NOT_HERE)
+    found = tuple(_wanted(task, tools, access) for task in tasks)
+    calls = [each.call for wanted in found for each in wanted]
+    if len({call_digest(call.tool, call.args) for call in calls}) < len(calls):
+        raise SilasError("plan_call_twice", "the plan asks for the same thing twice")
+    return found
+
+
+def _wanted(plan: WorkItemSpec, tools: Mapping[str, ToolSpec], access: frozenset[str]) -> tuple[Wanted, ...]:
+    if plan.type != WorkItemType.TASK or plan.gates:
+        raise SilasError("plan_gate_not_allowed" if plan.gates else "plan_type_not_allowed", _NOT_HERE)
+    if not plan.calls:
+        raise SilasError("plan_without_calls", "the plan does not say what to do")
+    if hides_something(plan.body):
+        raise SilasError("hidden_characters", _HIDDEN)
+    return wanted_of(plan.calls, {name: tool for name, tool in tools.items() if name in access})
+
+
+def _require_arguments(wanted: Wanted) -> None:
+    """Arguments that fit the tool, and that a person sees as they are."""
+    tool, args = wanted.tool, wanted.call.args
+    if skill_rules.argument_problem(tool, args):
+        which = skill_rules.argument_at_fault(tool, args)
+        raise SilasError("bad_arguments", "something is missing or not right" + (f" ({which})" if which else ""))
+    if hides_something(args):
+        raise SilasError("hidden_characters", _HIDDEN)
+
+
+def require_room(
+    wanted: Sequence[Wanted],
+    *,
+    subject: str,
+    session_id: UUID | None,
+    replaces: WorkItem | None = None,
+    many: bool = False,
+) -> None:
+    """Not the same thing twice, and not more than a few things at once: a review queue can be flooded too. A customer's
+    conversations wait for each other here. `many`: the house itself asks, on cards of many lines."""
+    lock_customer(subject)
+    found = open_items_of(subject=subject, session_id=session_id)
+    waiting = [item for item in found if replaces is None or item.pk != replaces.pk]
+    if not many and sum(not item.is_part for item in waiting) >= rules.MAX_WAITING:
+        raise SilasError("too_much_waiting", "several things you asked for still wait, and those come first")
+    asked = {call_digest(each.call.tool, each.call.args) for each in wanted}
+    if any(call_digest(call.tool, call.args) in asked for item in waiting for call in item.spec.calls):
+        raise SilasError("waiting_already", "exactly this is under way already")
+
+
+def gates_ask(wanted: Sequence[Wanted], gates: Sequence[GateSpec], goal: WorkItem | None) -> GateResult | None:
+    """The gate that wants a person, if one does. Raises `SilasError("gate_blocked")` with the gate's own sentence. Rows
+    are held meanwhile, so all gates of a transaction have one time together; what comes too late is a no."""
+    from_values = [gate for gate in gates if gate.provider in _FROM_VALUES]
+    asks = None
+    for each in wanted:
+        context = {"tool_name": each.call.tool, "tool_args": dict(each.call.args)}
+        report = check_gates(from_values, GateTrigger.ON_TOOL_CALL, context, allowance=_allowance())
+        for event, data in report.audit:
+            record(AuditEvent(event), data=data)
+        if report.blocked:
+            raise SilasError("gate_blocked", _sentence(report.blocked, goal), extra={"gate": report.blocked.gate_name})
+        if report.context["tool_args"] != each.call.args:
+            raise SilasError("gate_blocked", "the values are outside of what is allowed")
+        asks = asks or report.needs_approval
+    _require_telling(wanted, from_values)
+    return asks
+
+
+def _require_telling(wanted: Sequence[Wanted], gates: Sequence[GateSpec]) -> None:
+    """The visitor reads titles at every step: values of the model's are in them, so each passes the response gates as
+    it stands, or the plan is refused."""
+    titles = {intent_of(wanted), *(each.intent for each in wanted)}
+    for title in sorted(titles):
+        told = {"response": title}
+        report = check_gates(gates, GateTrigger.EVERY_AGENT_RESPONSE, told, allowance=_allowance())
+        if report.blocked or report.needs_approval or report.context["response"] != title:
+            raise SilasError("gate_blocked", _NOT_HERE)
+
+
+def _allowance() -> Allowance:
+    """32 gates for each text and each call; for all that this transaction asks, one time (`TRANSACTION_SECONDS`)."""
+    return Allowance(patience=current_scope().counted.setdefault(Patience, Patience()))
+
+
+def _sentence(blocked: GateResult, goal: WorkItem | None) -> str:
+    """What the company wants said about this refusal, else what the gate found."""
+    escalation, _ = escalation_for(blocked.on_block, goal.spec.escalation if goal else {})
+    return escalation.message or blocked.reason

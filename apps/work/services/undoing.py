@@ -1,0 +1,163 @@
+"""How is what was done taken back? By the inverse that the skill declared, within the window, once, by one tap.
+
+Always holds: an undo is a batch of ordinary work items, the last effect first, each of them approved, guarded, proved
+and audited like anything else; what a skill does not declare as undoable is never offered (spec 0.5.5).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+from uuid import UUID, uuid4
+
+from django.conf import settings
+from django.db import IntegrityError, transaction
+
+from apps.audit.enums import AuditEvent
+from apps.audit.services import record
+from apps.guard.schemas import call_digest
+from apps.skills import rules as skill_rules
+from apps.work.enums import WorkItemStatus
+from apps.work.execution_models import LedgerEntry
+from apps.work.models import Batch, BatchItem, UndoEntry, WorkItem
+from apps.work.queries import lines_of
+from apps.work.schemas import WorkItemSpec
+from apps.work.services import asking_batches, desk, screening
+from apps.work.services.asking import Wanted
+from apps.work.services.binding import Terms, bound_task
+from apps.work.services.items import create_item
+from kernel.clock import now
+from kernel.llm.calls import PlannedCall, call_block
+
+ACTION = "undo"
+_TITLE_CHARS = 280
+
+
+def remember(item: WorkItem) -> UndoEntry | None:
+    """Write down how to take a finished item back; None when its skills do not say how for every call of it."""
+    calls = _inverse(item)
+    if not calls:
+        return None
+    moment = now()
+    entry: UndoEntry = UndoEntry.objects.create(
+        work_item=item,
+        calls=[{"tool": call.tool, "args": call.args} for call in calls],
+        summary=item.title,
+        created_at=moment,
+        expires_at=moment + timedelta(seconds=settings.UNDO_SECONDS),
+    )
+    return entry
+
+
+def _inverse(item: WorkItem) -> list[PlannedCall]:
+    """The inverse of each call, the first made first; empty when one of them has none."""
+    spec, tools = item.spec, screening.tools_in(item.spec.skills)
+    answers = {
+        entry.args_digest: entry.value
+        for entry in LedgerEntry.objects.filter(attempt__work_item=item, success=True).order_by("created_at")
+    }
+    found = []
+    for call in spec.calls:
+        tool = tools[call.tool]
+        args = skill_rules.undo_args(tool, call.args, answers.get(call_digest(call.tool, call.args), {}))
+        if tool.undo is None or args is None or skill_rules.argument_problem(tools[tool.undo.tool], args):
+            return []
+        found.append(PlannedCall(tool.undo.tool, args))
+    return found
+
+
+def offer(subject_id: UUID) -> Batch | None:
+    """Show what a batch or an item came to, with the button that takes it back. In a web process; once a subject."""
+    batch = Batch.objects.filter(pk=subject_id).first()
+    items = _items_of(batch) if batch else list(WorkItem.objects.filter(pk=subject_id))
+    entries = _usable(items)
+    if not entries:
+        return None
+    undo = _undo_batch(subject_id, batch or items[0], entries)
+    if undo is None:
+        return None
+    left = min(entry.expires_at for entry in entries) - now()
+    asking_batches.show_results(undo, items, seconds=max(1, int(left.total_seconds())))
+    record(AuditEvent.UNDO_OFFERED, subject=f"batch:{undo.pk}", data={"items": len(entries)})
+    return undo
+
+
+def _items_of(batch: Batch) -> list[WorkItem]:
+    return [line.work_item for line in lines_of(batch)]
+
+
+def _usable(items: Sequence[WorkItem]) -> list[UndoEntry]:
+    """What can still be taken back, in the order in which it was done."""
+    entries = UndoEntry.objects.filter(work_item__in=items, undone_by=None, expires_at__gt=now())
+    return list(entries.select_related("work_item").order_by("created_at", "pk"))
+
+
+def _undo_batch(subject_id: UUID, source: Batch | WorkItem, entries: Sequence[UndoEntry]) -> Batch | None:
+    """The reverse actions, the last effect first; None when somebody was faster."""
+    lines = [_line(entry) for entry in reversed(entries)]
+    moment = now()
+    try:
+        with transaction.atomic():
+            undo: Batch = Batch.objects.create(
+                goal_ref=subject_id,
+                undo_of=subject_id,
+                deployment_id=source.deployment_id,
+                action=ACTION,
+                requested_by="system",
+                trace_id=source.trace_id,
+                created_at=moment,
+            )
+    except IntegrityError:
+        return None
+    for position, line in enumerate(lines, start=1):
+        line.batch, line.position = undo, position
+        WorkItem.objects.filter(pk=line.work_item_id).update(batch=undo)
+    BatchItem.objects.bulk_create(lines)
+    return undo
+
+
+def _line(entry: UndoEntry) -> BatchItem:
+    spec = _spec(entry)
+    done = entry.work_item
+    item = create_item(
+        spec,
+        deployment_id=done.deployment_id,
+        session_id=None,
+        trace_id=done.trace_id,
+        subject=done.subject,
+        requested_by="system",
+    )
+    return BatchItem(work_item=item, item_id=item.plan_hash, title=item.title)
+
+
+def _spec(entry: UndoEntry) -> WorkItemSpec:
+    """An ordinary task: the inverse calls, the last one first, with the checks that their skill declares."""
+    done = entry.work_item
+    calls = [PlannedCall(call["tool"], call["args"]) for call in reversed(entry.calls)]
+    tools = screening.tools_in(done.spec.skills)
+    body = "\n\n".join(["Take back what was done, exactly as the skill says.", *(call_block(call) for call in calls)])
+    plan = WorkItemSpec(id=str(uuid4()), type="task", title=ACTION, body=body)
+    wanted = [Wanted(call, tools[call.tool]) for call in calls]
+    title = f"Undo: {done.title}"[:_TITLE_CHARS]
+    return bound_task(plan, wanted, Terms(done.subject), title=title, follow_up_of=str(done.pk))
+
+
+def heard(item: WorkItem) -> None:
+    """Something is done: if its skill says how to take it back, a person is offered that."""
+    if item.status != WorkItemStatus.DONE or not item.spec.calls:
+        return
+    if item.batch is not None and item.batch.undo_of is not None:
+        return
+    entry = remember(item)
+    if entry is not None and item.batch is None and not item.is_part:
+        desk.report_on(item.pk, trace_id=item.trace_id)
+
+
+def begun(undo: Batch) -> None:
+    """The yes to an undo: what it takes back is taken back once, and whoever waited for it is told."""
+    for line in lines_of(undo):
+        done_id = line.work_item.follow_up_of_id
+        UndoEntry.objects.filter(work_item=done_id, undone_by=None).update(undone_by=undo)
+        told = WorkItem.objects.filter(pk=done_id).values_list("session_id", flat=True).first()
+        WorkItem.objects.filter(pk=line.work_item_id).update(session_id=told)
+    record(AuditEvent.UNDO_BEGUN, subject=f"batch:{undo.pk}", data={"items": undo.items.count()})

@@ -1,0 +1,160 @@
+"""What comes of a scripted conversation? Each message takes the real way: accepted, a turn, everything recorded.
+
+The database must be there and hold the deployments. Called by `python -m evals` and by the tests.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+from apps.approvals.models import Card
+from apps.audit.enums import AuditEvent
+from apps.guard.enums import Intent
+from apps.guard.models import ToolCall
+from apps.memory.models import DocumentVersion
+from apps.sessions import turn
+from apps.sessions.enums import Sender
+from apps.sessions.models import ChatSession, ChronicleEntry
+from apps.sessions.services import accept_message, start_session
+from apps.sessions.state import TurnState
+from apps.tenants.models import Deployment
+from apps.work.models import WorkItem
+from evals.scripts import Cite, Conversation, Expected
+from kernel.llm.grounded.languages import language_of
+from kernel.tenancy import in_scope, in_thread
+
+_SECTION = re.compile(r"^#+ (\d+(?:\.\d+)*)\.? ", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What really came of one message, in the words of `Expected`."""
+
+    route: str
+    tools: list[str]
+    cites: list[Cite]
+    level: str
+    escalation: str
+    work: str
+    person: bool
+    queue: str
+    said: str
+    answered_by: str
+    fell_back: str
+
+
+@dataclass
+class Played:
+    """One conversation and what was missed in it, a line each."""
+
+    name: str
+    turns: int = 0
+    misses: list[str] = field(default_factory=list)
+    fallbacks: int = 0
+
+
+async def play(deployment: Deployment, conversation: Conversation) -> Played:
+    """Say everything in order, in a conversation of its own."""
+    session_id = (await in_thread(start_session, deployment)).session_id
+    played, before = Played(conversation.name), ""
+    for number, expected in enumerate(conversation.turns, start=1):
+        outcome = await _turn(deployment, session_id, expected.say)
+        played.turns += 1
+        played.fallbacks += bool(outcome.fell_back)
+        played.misses += [f"turn {number}: {miss}" for miss in misses(expected, outcome, before=before)]
+        before = outcome.said
+    return played
+
+
+def misses(expected: Expected, outcome: Outcome, *, before: str = "") -> list[str]:
+    """What was expected and did not come, one line each; `before`: what the bot said last."""
+    exact = ("route", "tools", "level", "escalation", "work", "person", "queue")
+    found = [
+        f"{name} is {getattr(outcome, name)!r}, not {wanted!r}"
+        for name in exact
+        if (wanted := getattr(expected, name)) is not None and wanted != getattr(outcome, name)
+    ]
+    if expected.cites is not None and (expected.cites == []) != (outcome.cites == []):
+        found.append(f"cites {_told(outcome.cites)}, not {_told(expected.cites)}")
+    found += [f"does not cite {_told([cite])}" for cite in expected.cites or () if cite not in outcome.cites]
+    found += [f"does not say {fact!r}: {outcome.said!r}" for fact in expected.says if fact not in outcome.said]
+    found += [f"says {word!r}" for word in expected.never if word.lower() in outcome.said.lower()]
+    if expected.speaks is not None and (spoken := language_of([outcome.said])) != expected.speaks:
+        found.append(f"speaks {spoken!r}, not {expected.speaks!r}: {outcome.said!r}")
+    if not outcome.said:
+        found.append("says nothing")
+    elif outcome.said == before:
+        found.append(f"repeats itself: {outcome.said!r}")
+    return found
+
+
+def _told(cites: list[Cite]) -> str:
+    return ", ".join(f"{cite.document} {cite.section}" for cite in cites) or "nothing"
+
+
+async def _turn(deployment: Deployment, session_id: UUID, text: str) -> Outcome:
+    tenant_id = deployment.tenant_id
+    before = await in_scope(tenant_id, _reached, session_id)
+    await in_scope(tenant_id, accept_message, session_id, text=text)
+    state = await in_scope(tenant_id, turn.open_turn, session_id, consumer="evals")
+    assert state is not None, "nothing was owed to the visitor"
+    await turn.run(state)
+    return await in_scope(tenant_id, _outcome, state, session_id, before)
+
+
+def _reached(session_id: UUID) -> tuple[int, int]:
+    """How far the conversation has come, and its calls."""
+    session = ChatSession.objects.get(pk=session_id)
+    last = ToolCall.objects.filter(run_id=session.run_id).order_by("-seq").values_list("seq", flat=True).first()
+    return int(session.seq), last or 0
+
+
+def _outcome(state: TurnState, session_id: UUID, before: tuple[int, int]) -> Outcome:
+    session = ChatSession.objects.get(pk=session_id)
+    said = list(
+        ChronicleEntry.objects.filter(session_id=session_id, seq__gt=before[0], sender=Sender.BOT).order_by("seq")
+    )
+    answer = next((entry for entry in said if entry.kind == "message"), None)
+    return Outcome(
+        route="stopped" if state.stop else state.route,
+        tools=_tools(state, after=before[1]),
+        cites=[_place(cited) for cited in (answer.payload.get("citations", ()) if answer else ())],
+        level=session.level,
+        escalation=_escalation(state),
+        work=_work(state, session_id),
+        person=session.wanted_person_at is not None,
+        queue=session.wanted_queue,
+        said="\n".join(entry.text for entry in said),
+        answered_by=state.model_name,
+        fell_back=state.fell_back,
+    )
+
+
+def _tools(state: TurnState, *, after: int) -> list[str]:
+    """The calls of this turn that passed the guard, in order."""
+    calls = ToolCall.objects.filter(run_id=state.run.run_id, seq__gt=after).exclude(intent=Intent.CONVERSE)
+    return list(calls.order_by("seq").values_list("tool", flat=True))
+
+
+def _escalation(state: TurnState) -> str:
+    """The action of the last escalation that was carried out."""
+    done = [data["action"] for event, data in state.audit if event == AuditEvent.GATE_ESCALATED]
+    return str(done[-1]) if done else "none"
+
+
+def _work(state: TurnState, session_id: UUID) -> str:
+    item = WorkItem.objects.filter(session_id=session_id, trace_id=state.lease.message.trace_id).first()
+    if item is None:
+        wanted = state.response is not None and state.response.plan_action is not None
+        return "refused" if wanted and state.stop is None else "none"
+    return "card" if Card.objects.filter(subject_id=item.pk).exists() else "dispatched"
+
+
+def _place(cited: dict[str, Any]) -> Cite:
+    """The document and the numbered section in which a citation stands, read from what is stored."""
+    version = DocumentVersion.objects.select_related("document").get(pk=cited["version_id"])
+    sections = _SECTION.findall(version.text.encode()[: cited["end"]].decode(errors="ignore"))
+    return Cite(document=version.document.title, section=sections[-1] if sections else "")

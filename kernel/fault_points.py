@@ -1,0 +1,110 @@
+"""Where may a test break a process on purpose? At the named points between admission and acknowledgement.
+
+`reach("guard.admitted")` does nothing unless `arm` named a folder, which only the tests' settings allow (a process that
+finds the variable under other settings refuses to start). A fault is a file in that folder, named by the point and
+holding one action a line, one for each time the point is reached; whoever reaches it takes the file by renaming it, so
+each fault happens once.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Sequence
+from enum import StrEnum
+from pathlib import Path
+from types import MappingProxyType
+
+VARIABLE = "SILAS_FAULT_POINTS"
+
+POINTS = MappingProxyType(
+    {
+        "approvals.decided": "the decision, its token and what follows are written, not yet committed",
+        "bus.before_poke": "a message is committed, no worker has been woken",
+        "approvals.committed": "the decision is committed, whoever pressed has no answer yet",
+        "bus.leased": "a message is leased, not yet committed",
+        "work.leased": "the executor's lease is committed, no attempt has begun",
+        "work.begun": "the attempt is counted and committed, its model has not been asked",
+        "guard.admitted": "a call is admitted and reserved for, not yet committed",
+        "guard.before_dispatch": "the admission is committed, the handler has not been called",
+        "guard.after_dispatch": "the handler has come back, its effect has not been stored",
+        "guard.before_settle": "the effect is written and the call settled, not yet committed",
+        "guard.after_settle": "effect and settlement are committed, the agent has not been told",
+        "autonomy.begun": "a session is begun and committed, its first phase has done nothing",
+        "autonomy.intake": "a session is in intake",
+        "autonomy.analysis": "a session is in analysis, nothing of it has been looked at",
+        "autonomy.drafting": "a session is in drafting, nothing has been written",
+        "autonomy.ethics_review": "a session is in ethics review",
+        "autonomy.delivery": "a session is in delivery, its result has not gone anywhere",
+        "autonomy.before_end": "the end of a session is written with its acknowledgement, not yet committed",
+        "work.before_verification": "the agent has ended, no check has run",
+        "work.after_verification": "the checks have run, their report is not stored",
+        "work.before_ack": "the end of the item is written with its acknowledgement, not yet committed",
+        "work.after_ack": "the end of the item is committed",
+    }
+)
+
+
+class Action(StrEnum):
+    PASS = "pass"
+    KILL = "kill"  # -9: no handler, no rollback that we could send
+    STOP = "stop"  # stands still until somebody sends SIGCONT
+    RAISE = "raise"
+
+
+class Fault(Exception):
+    """Raised at a point that was told to."""
+
+
+_folder: Path | None = None
+
+
+def arm(folder: str) -> None:
+    """Look for faults in `folder` from now on; an empty name disarms."""
+    global _folder
+    _folder = Path(folder) if folder else None
+
+
+def reach(point: str) -> None:
+    """Pass a named point; where a test has left a fault for it, take it and do what it says."""
+    if _folder is not None:
+        _meet(_folder, point)
+
+
+def leave(folder: Path, point: str, *actions: Action) -> None:
+    """Leave a fault for whoever reaches the point next, as tests do. The file appears whole."""
+    _leave(folder, point, actions)
+
+
+def taken(folder: Path, point: str) -> list[int]:
+    """The processes that took a fault at this point, as tests ask."""
+    return [int(found.suffix[1:]) for found in folder.glob(f"{point}.taken.*")]
+
+
+def _leave(folder: Path, point: str, actions: Sequence[str]) -> None:
+    draft = folder / f".{point}.{os.getpid()}"
+    draft.write_text("\n".join(actions))
+    draft.rename(folder / point)
+
+
+def _meet(folder: Path, point: str) -> None:
+    fault = folder / point
+    mine = folder / f"{point}.taken.{os.getpid()}"
+    if point not in POINTS:
+        raise KeyError(point)
+    try:
+        fault.rename(mine)
+    except FileNotFoundError:
+        return
+    action, *later = mine.read_text().split()
+    if later:
+        _leave(folder, point, later)
+    match Action(action):
+        case Action.PASS:
+            mine.unlink()
+        case Action.KILL:
+            os.kill(os.getpid(), signal.SIGKILL)
+        case Action.STOP:
+            os.kill(os.getpid(), signal.SIGSTOP)
+        case Action.RAISE:
+            raise Fault(point)

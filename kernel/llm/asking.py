@@ -1,0 +1,73 @@
+"""How is a model asked for one thing of one shape, outside of a conversation? One question, one repair, bounded.
+
+For work that runs unattended: the next step of an analysis, and what it came to. What others wrote is in blocks that
+are marked as data. `builtin:grounded` is not asked here: whoever calls has an answer of its own for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from pydantic import BaseModel
+from pydantic_ai import Agent, UsageLimits
+from pydantic_ai.settings import ModelSettings
+from pydantic_ai.usage import RunUsage
+
+from kernel.llm.failures import ProviderFailed, failures_named
+from kernel.llm.models import opened
+from kernel.llm.pricing import tokens_in
+from kernel.llm.render import block
+from kernel.llm.runs import Usage
+
+T = TypeVar("T", bound=BaseModel)
+_STUMBLES = (AttributeError, LookupError, TypeError, ValueError)
+
+
+@dataclass(frozen=True)
+class Inquiry:
+    """`task` is ours; `data` are (heading, text) of others."""
+
+    task: str
+    data: tuple[tuple[str, str], ...] = ()
+    max_tokens: int = 1500
+    seconds: float = 60.0
+
+    @property
+    def prompt(self) -> str:
+        return "\n\n".join(block(f"{heading} | untrusted", text) for heading, text in self.data) or "Begin."
+
+
+@dataclass(frozen=True)
+class Said(Generic[T]):
+    answer: T
+    usage: Usage
+
+
+def forecast(inquiry: Inquiry) -> Usage:
+    """The model tokens that it may use with its repair, as long as allowed."""
+    tokens = tokens_in(len(inquiry.task.encode()) + len(inquiry.prompt.encode())) + inquiry.max_tokens
+    return Usage(input_tokens=tokens * 2, output_tokens=inquiry.max_tokens * 2)
+
+
+async def ask(model_name: str, inquiry: Inquiry, shape: type[T], *, spent: RunUsage, key: str | None = None) -> Said[T]:
+    """Raises `ProviderFailed` and `ShapeBroken`; `spent` counts also what a failed try used."""
+    agent: Agent[None, T] = Agent(output_type=shape, retries={"output": 1}, name=shape.__name__)
+    settings = ModelSettings(temperature=0.0, max_tokens=inquiry.max_tokens, max_retries=0, timeout=inquiry.seconds)
+    try:
+        async with asyncio.timeout(inquiry.seconds), opened(model_name, key=key) as model:
+            with failures_named():
+                run = await agent.run(
+                    inquiry.prompt,
+                    instructions=inquiry.task,
+                    model=model,
+                    model_settings=settings,
+                    usage_limits=UsageLimits(request_limit=2),
+                    usage=spent,
+                )
+            return Said(run.output, Usage.of(spent))
+    except TimeoutError:
+        raise ProviderFailed("request_timeout") from None
+    except _STUMBLES as error:
+        raise ProviderFailed("unreadable_response") from error

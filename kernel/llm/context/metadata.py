@@ -1,0 +1,28 @@
+"""How many tools may a model be told of that it has not asked for? As many as their part of the window holds.
+
+Spec 5.1 step 6.5 and 5.7: the cap keeps a large catalogue of skills from crowding out what was said. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+def within_metadata(
+    entries: Sequence[T], *, tokens: int, weigh: Callable[[T], int]
+) -> tuple[tuple[T, ...], tuple[T, ...]]:
+    """`(kept, dropped)`, both in the order given, which is that of importance. An entry that is too large for what is
+    left is dropped, and a smaller one behind it may still find room: nobody takes the place of everybody.
+    """
+    kept, dropped = [], []
+    for entry in entries:
+        weight = weigh(entry)
+        if weight <= tokens:
+            tokens -= weight
+            kept.append(entry)
+        else:
+            dropped.append(entry)
+    return tuple(kept), tuple(dropped)

@@ -1,0 +1,68 @@
+"""What does a window keep asking for? Subscriptions: questions put again for every turn (spec 5.7, contract 7).
+
+The harness subscribes and puts away, never a model. A conversation has no files: only `memory_query` can be subscribed
+to here. What is put away costs nothing, stays listed for a while and comes back when it is asked for again. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from kernel.canonical import sha256_hex
+from kernel.errors import SilasError
+
+MEMORY_QUERY = "memory_query"
+SUB_TYPES = ("file", "file_lines", MEMORY_QUERY)
+MOST_ACTIVE, MOST_LISTED, MAX_TARGET = 3, 10, 400
+
+
+@dataclass(frozen=True)
+class Subscription:
+    """`created` and `referenced` are turns: when it was first and last asked for."""
+
+    sub_id: str
+    target: str
+    strategy: str
+    created: int
+    referenced: int
+    max_results: int = 5
+    max_tokens: int = 2_000
+    active: bool = True
+
+
+def subscribed(
+    subscriptions: Sequence[Subscription],
+    sub_type: str,
+    target: str,
+    *,
+    turn: int,
+    strategy: str,
+    max_results: int = 5,
+    max_tokens: int = 2_000,
+) -> tuple[Subscription, ...]:
+    """With this one active, the newest last; of too many the one that was asked for longest ago is put away.
+
+    Raises `subscription_unsupported` for what is no question to the memory, `subscription_invalid` for an empty one.
+    """
+    if sub_type != MEMORY_QUERY:
+        raise SilasError("subscription_unsupported", "A conversation can only subscribe to questions to its memory.")
+    target = target.strip()[:MAX_TARGET]
+    if not target:
+        raise SilasError("subscription_invalid", "A subscription needs a question.")
+    sub_id = sha256_hex(f"{strategy}\n{target}")[:12]
+    known = next((each for each in subscriptions if each.sub_id == sub_id), None)
+    created = known.created if known else turn
+    asked = Subscription(sub_id, target, strategy, created, turn, max(1, max_results), max(1, max_tokens))
+    others = [each for each in subscriptions if each.sub_id != sub_id]
+    return _within([*others, asked])
+
+
+def after(subscriptions: Sequence[Subscription], *, turn: int, ttl: int) -> tuple[Subscription, ...]:
+    """As they stand in this turn: put away what nobody has asked for in `ttl` turns."""
+    return tuple(replace(each, active=each.active and turn - each.referenced < ttl) for each in subscriptions)
+
+
+def _within(subscriptions: list[Subscription]) -> tuple[Subscription, ...]:
+    active = [each.sub_id for each in subscriptions if each.active][-MOST_ACTIVE:]
+    return tuple(replace(each, active=each.sub_id in active) for each in subscriptions[-MOST_LISTED:])

@@ -1,0 +1,184 @@
+"""In which language does `builtin:grounded` speak? In the visitor's, if that is English, German, French or Spanish.
+
+It thinks in English: small talk is read as its English counterpart, and what it says of its own is put into the other
+language last, sentence by sentence (`<language>.yaml`, keyed by the English words). Documents are quoted as they are.
+What it said earlier is read back the same way, so that a conversation may change its language. Pure.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import yaml
+
+from kernel.llm.briefing import Briefing, Utterance
+from kernel.llm.grounded.moves import Move, Say
+from kernel.llm.schemas import AgentResponse, RouteDecision
+
+ENGLISH = "en"
+LANGUAGES = ("de", "fr", "es")
+_FOLDER = Path(__file__).parent
+_KNOWN_BY: Mapping[str, Mapping[str, str]] = yaml.safe_load((_FOLDER / "words.yaml").read_text(encoding="utf-8"))
+_TELL = {language: frozenset(words.split()) for language, words in _KNOWN_BY["tell"].items()}
+_GREET = {language: frozenset(words.split()) for language, words in _KNOWN_BY["greet"].items()}
+_TOKEN = re.compile(r"[^\W\d_]+(?:['\u2019][^\W\d_]+)?")
+_SHORT = 200
+
+
+def _whole(words: str) -> re.Pattern[str]:
+    return re.compile(rf"^\W*(?:{words})\W*$", re.IGNORECASE)
+
+
+_DE_PEOPLE = r"mensch\w*|mitarbeiter\w*|person|berater\w*|kolleg\w*|jemande?[mn]?"
+_DE_TALK = r"sprechen|reden|verbinden|chatten|schreiben"
+_FR_PEOPLE = r"humaine?|personne|conseill\w+|agente?|quelqu['\u2019]un|collègue"
+_ES_PEOPLE = r"persona|human[oa]|agente|alguien|asesora?|compañer[oa]"
+# What a visitor says, as its English counterpart; first match wins.
+_SAYS: Mapping[str, tuple[tuple[re.Pattern[str], str], ...]] = {
+    "de": (
+        (
+            re.compile(rf"\b(?:{_DE_PEOPLE})\b.*\b(?:{_DE_TALK})\b|\b(?:{_DE_TALK})\b.*\b(?:{_DE_PEOPLE})\b", re.I),
+            "person",
+        ),
+        (_whole(r"(?:hallo|hi|moin|servus|guten (?:morgen|tag|abend))(?: zusammen)?"), "hello"),
+        (_whole(r"(?:vielen |herzlichen |besten )?danke?(?: schön| sehr| ihnen| dir)?"), "thanks"),
+        (_whole(r"tschü(?:ss|ß)|auf wiedersehen|bis bald|(?:einen )?schönen (?:tag|abend)(?: noch)?"), "bye"),
+        (_whole(r"(?:ja|klar|gerne?|genau|in ordnung)(?:,? (?:bitte|gerne?))?"), "yes"),
+        (_whole(r"(?:nein|nee|nicht jetzt)(?:,? danke)?"), "no"),
+        (_whole(r"(?:schon gut|vergiss es|vergessen sie es|abbrechen|doch nicht)"), "cancel"),
+    ),
+    "fr": (
+        (re.compile(rf"\b(?:parler|discuter|contacter|écrire|passez)\b.*\b(?:{_FR_PEOPLE})\b", re.I), "person"),
+        (_whole(r"(?:bonjour|bonsoir|salut|coucou)(?: à tous)?"), "hello"),
+        (_whole(r"merci(?: beaucoup| bien| à vous)?"), "thanks"),
+        (_whole(r"au revoir|à bientôt|bonne (?:journée|soirée)"), "bye"),
+        (_whole(r"(?:oui|d['\u2019]accord|bien sûr|volontiers)(?:,? (?:merci|s['\u2019]il vous plaît))?"), "yes"),
+        (_whole(r"(?:non|pas maintenant)(?:,? merci)?"), "no"),
+        (_whole(r"laissez? tomber|annulez?|annuler|oubliez?(?: ça)?"), "cancel"),
+    ),
+    "es": (
+        (re.compile(rf"\b(?:hablar|conversar|contactar|escribir)\b.*\b(?:{_ES_PEOPLE})\b", re.I), "person"),
+        (_whole(r"hola|buenos días|buenas(?: tardes| noches)?"), "hello"),
+        (_whole(r"(?:muchas |mil )?gracias"), "thanks"),
+        (_whole(r"adiós|hasta (?:luego|pronto)|chao"), "bye"),
+        (_whole(r"(?:sí|claro|vale|de acuerdo)(?:,? (?:por favor|gracias))?"), "yes"),
+        (_whole(r"(?:no|ahora no),? gracias"), "no"),
+        (_whole(r"olvíd[ae]lo|déj[ae]lo|cancelar"), "cancel"),
+    ),
+}
+_ENGLISH = {
+    "person": "Talk to a person",
+    "hello": "Hello",
+    "thanks": "Thank you",
+    "bye": "Goodbye",
+    "yes": "Yes",
+    "no": "No",
+    "cancel": "Never mind",
+}
+# A short sentence may stand in a document too: it is ours at the beginning only.
+_SHORTEST = 16
+
+
+def language_of(texts: Iterable[str]) -> str:
+    """The language of the first of `texts` (newest first) that tells one; English when none does."""
+    return next((found for text in texts if (found := _language(text))), ENGLISH)
+
+
+@functools.lru_cache(maxsize=1024)
+def _language(text: str) -> str:
+    words = [word.lower().replace("\u2019", "'") for word in _TOKEN.findall(text[:_SHORT])]
+    counts = {
+        language: sum(word in known for word in words) + 2 * sum(word in _GREET.get(language, ()) for word in words)
+        for language, known in _TELL.items()
+    }
+    best = max(counts, key=lambda language: (counts[language], language == ENGLISH))
+    return best if counts[best] >= 2 else ""
+
+
+@functools.lru_cache(maxsize=1024)
+def in_english(text: str) -> str:
+    """Small talk and a wish for a person as their English counterparts; anything else as it is."""
+    if len(text) > _SHORT:
+        return text
+    says = (meant for language in LANGUAGES for pattern, meant in _SAYS[language] if pattern.search(text))
+    meant = next(says, None)
+    return text if meant is None else _ENGLISH[meant]
+
+
+def said(text: str, language: str) -> str:
+    """Our own sentences of `text` in `language`; the rest, and all of it in a language we have not, as it is."""
+    for ours, theirs in _sentences(language).items():
+        text = _put(text, ours, theirs)
+    return text
+
+
+@functools.lru_cache(maxsize=1024)
+def read_back(text: str) -> str:
+    """What the bot said, in whatever language, as it was thought."""
+    for language in LANGUAGES:
+        for ours, theirs in _sentences(language).items():
+            text = _put(text, theirs, ours)
+    return text
+
+
+def _put(text: str, one: str, other: str) -> str:
+    if len(one) < _SHORTEST:
+        return other + text.removeprefix(one) if text.startswith(one) else text
+    return text.replace(one, other)
+
+
+@functools.cache
+def _sentences(language: str) -> Mapping[str, str]:
+    """Longest first, so that no sentence is taken for a part of another."""
+    if language not in LANGUAGES:
+        return {}
+    found: dict[str, str] = yaml.safe_load((_FOLDER / f"{language}.yaml").read_text(encoding="utf-8"))
+    return dict(sorted(found.items(), key=lambda pair: -len(pair[0])))
+
+
+def of_briefing(briefing: Briefing) -> str:
+    mine = (said.text for said in reversed(briefing.history) if said.sender == "visitor")
+    return language_of((briefing.text, *mine))
+
+
+def understood(briefing: Briefing, language: str) -> Briefing:
+    """The briefing in English, as far as it is small talk or our own words. The company's greeting is for whoever
+    speaks its language."""
+    history = tuple(map(_understood, briefing.history))
+    text = in_english(briefing.text)
+    greeting = briefing.greeting if language_of([briefing.greeting]) == language else ""
+    if (text, history, greeting) == (briefing.text, briefing.history, briefing.greeting):
+        return briefing
+    return replace(briefing, text=text, history=history, greeting=greeting)
+
+
+def _understood(utterance: Utterance) -> Utterance:
+    match utterance.sender:
+        case "visitor":
+            text = in_english(utterance.text)
+        case "bot":
+            text = read_back(utterance.text)
+        case _:
+            return utterance
+    return utterance if text == utterance.text else replace(utterance, text=text)
+
+
+def worded(move: Move, language: str) -> Move:
+    """What the move says, in the visitor's language."""
+    if language == ENGLISH or not isinstance(move, Say):
+        return move
+    output = move.output
+    if isinstance(output, AgentResponse):
+        return Say(_worded(output, language))
+    if isinstance(output, RouteDecision) and output.response is not None:
+        return Say(output.model_copy(update={"response": _worded(output.response, language)}))
+    return move
+
+
+def _worded(response: AgentResponse, language: str) -> AgentResponse:
+    suggestions = [said(suggestion, language) for suggestion in response.suggestions]
+    return response.model_copy(update={"message": said(response.message, language), "suggestions": suggestions})

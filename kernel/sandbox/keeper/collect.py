@@ -1,0 +1,77 @@
+"""What a run leaves under out/: regular files, counted and bounded, read by descriptor when everybody is dead."""
+
+from __future__ import annotations
+
+import os
+import stat
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    Config = dict[str, Any]
+
+_MAX_DEPTH = 8
+
+
+class TooMuchLeft(Exception):
+    """More was left under out/ than the run may hand back."""
+
+
+class Collector:
+    """No link is followed, nothing special is opened, no name comes back that a row or a page could not hold."""
+
+    def __init__(self, config: Config) -> None:
+        self.files_left = config["artifact_files"]
+        self.bytes_left = config["disk_bytes"]
+        self.entries_left = 10 * config["artifact_files"]
+        self.found: list[bytes] = []
+
+    def walk(self, directory: int, prefix: str = "", depth: int = 0) -> None:
+        for name in self._names(directory, depth):
+            if not _is_plain(name):
+                continue
+            try:
+                descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=directory)
+            except OSError:
+                continue  # a link, a socket, something unreadable
+            try:
+                self._take(descriptor, prefix + name, depth)
+            finally:
+                os.close(descriptor)
+
+    def _names(self, directory: int, depth: int) -> list[str]:
+        names = []
+        with os.scandir(directory) as entries:
+            for entry in entries:
+                self.entries_left -= 1
+                if self.entries_left < 0 or depth > _MAX_DEPTH:
+                    raise TooMuchLeft
+                names.append(entry.name)
+        return sorted(names)
+
+    def _take(self, descriptor: int, name: str, depth: int) -> None:
+        info = os.fstat(descriptor)
+        if stat.S_ISDIR(info.st_mode):
+            self.walk(descriptor, name + "/", depth + 1)
+        elif stat.S_ISREG(info.st_mode):
+            self.files_left -= 1
+            self.bytes_left -= info.st_size
+            if self.files_left < 0 or self.bytes_left < 0:
+                raise TooMuchLeft
+            with open(descriptor, "rb", closefd=False) as handle:
+                self.found += [name.encode(), handle.read(info.st_size)]
+
+
+def _is_plain(name: str) -> bool:
+    return name.isprintable()
+
+
+def collect(directory: int, config: Config) -> tuple[str, list[bytes]]:
+    """(reason, name and content in turn)."""
+    collector = Collector(config)
+    try:
+        collector.walk(directory)
+    except TooMuchLeft:
+        return "artifact_limit", []
+    return "", collector.found

@@ -1,0 +1,52 @@
+"""One run from its configuration to its report. A process of its own, outside of the sandbox it oversees.
+
+Always holds: everything inside is dead before a file is read and before the report is sent.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+
+from . import command
+from .collect import collect
+from .hold import open_hold
+from .report import broken, packed, write_all
+from .watch import Watch, judge
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    Config = dict[str, Any]
+
+
+def oversee(config: Config, *, stdout: int, stderr: int, report: int, control: int) -> None:
+    """Send the report, who we are before anything else."""
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    write_all(report, packed(str(os.getpid()).encode()))
+    try:
+        chunks = _run(config, stdout, stderr, control)
+    except Exception as error:  # noqa: BLE001 - the report says what it was
+        chunks = broken(error)
+    write_all(report, packed(*chunks))
+
+
+def _run(config: Config, stdout: int, stderr: int, control: int) -> list[bytes]:
+    hold = open_hold(config, command.BASE)
+    started: int | None = None
+    reason, code = "", None
+    try:
+        out = command.stage(config)
+        started = command.start(config, stdout, stderr)
+        for descriptor in (stdout, stderr):  # from here on the output belongs to the command alone
+            os.close(descriptor)
+        reason, ended = Watch(config, hold.own).until_it_ends(started, control)
+        if ended is not None:
+            _, status, usage = os.wait4(started, 0)
+            started = None
+            reason, code = judge(status, usage, config)
+    finally:
+        hold.kill(started)
+    problem, artifacts = ("", []) if reason else collect(out, config)
+    return [(reason or problem).encode(), b"" if code is None else str(code).encode(), *artifacts]

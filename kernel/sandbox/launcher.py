@@ -1,0 +1,106 @@
+"""How does a run reach the keeper of this process? One keeper a process, started when it is first needed.
+
+It gets an empty environment but for PATH, no descriptor of ours, and the directory of its own modules. Thread-safe; a
+forked copy of this process starts a keeper of its own. When we are gone, so is it.
+"""
+
+import atexit
+import os
+import socket
+import subprocess
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+
+from kernel.sandbox.backends import PATH, PYTHON
+from kernel.sandbox.spec import SandboxUnavailable
+
+_HOME = str(Path(__file__).resolve().parent)
+_SERVE = f"import sys; sys.path.insert(0, {_HOME!r}); from keeper.serve import main; main()"
+
+
+class Keeper:
+    """The running process and our end of its socket."""
+
+    def __init__(self) -> None:
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs:
+            self.process = subprocess.Popen(
+                [PYTHON, "-I", "-S", "-B", "-c", _SERVE],
+                stdin=theirs.fileno(),
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                env={"PATH": os.environ.get("PATH", PATH)},
+                cwd="/",
+                start_new_session=True,
+            )
+        self.socket = ours
+        self._asking = threading.Lock()
+
+    def ask(self, descriptors: Sequence[int]) -> None:
+        with self._asking:
+            socket.send_fds(self.socket, [b"run"], descriptors)
+
+    def end(self) -> None:
+        """It leaves with whoever of its copies stands ready; runs that are under way end by themselves."""
+        self.process.kill()
+        self.process.wait()
+        with self._asking:  # the number of what somebody still writes to must not become something else's
+            self.socket.close()
+
+
+_lock = threading.Lock()
+# By process: a forked copy has inherited its parent's keeper, and leaves it alone.
+_keepers: dict[int, Keeper] = {}
+
+
+def launch(descriptors: Sequence[int]) -> Keeper:
+    """Have a run made: configuration, output, error output, report, control. Returns who was asked; one that is dead is
+    replaced once."""
+    try:
+        return _asked(descriptors)
+    except OSError:
+        pass
+    try:
+        return _asked(descriptors)
+    except OSError as error:
+        raise SandboxUnavailable(f"the keeper of sandboxes does not start: {error.strerror}") from error
+
+
+def replace(keeper: Keeper) -> None:
+    """It does not make what it was asked for: the next run is asked of another one."""
+    with _lock:
+        if _keepers.get(os.getpid()) is keeper:
+            del _keepers[os.getpid()]
+    keeper.end()
+
+
+def own_keeper() -> Keeper:
+    """The keeper of this process, started with the first question."""
+    with _lock:
+        return _keepers.get(os.getpid()) or _keepers.setdefault(os.getpid(), Keeper())
+
+
+def _asked(descriptors: Sequence[int]) -> Keeper:
+    keeper = own_keeper()
+    try:
+        keeper.ask(descriptors)
+    except OSError:
+        replace(keeper)
+        raise
+    return keeper
+
+
+def _end_own() -> None:
+    if keeper := _keepers.pop(os.getpid(), None):
+        keeper.end()
+
+
+def _start_anew() -> None:
+    """Whoever held the lock when we were copied does not exist here."""
+    global _lock
+    _lock = threading.Lock()
+
+
+atexit.register(_end_own)
+os.register_at_fork(after_in_child=_start_anew)

@@ -1,0 +1,45 @@
+"""When does a schedule come due next? Five fields of cron in a time zone, read by cronsim as Debian's cron reads them.
+
+Day of month and day of week both restricted: either matches. A time that daylight saving skips is made up for right
+after the gap; one that comes twice happens once. A schedule that never comes due is refused. Pure.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from cronsim import CronSim, CronSimError
+
+from kernel.errors import SilasError
+from kernel.zones import zone_of
+
+
+def next_due(schedule: str, *, after: datetime, zone: str) -> datetime:
+    """The first moment after `after`, in UTC. Raises `SilasError("bad_schedule")`."""
+    if len(schedule.split()) != 5:
+        raise _bad()
+    try:
+        found: datetime = next(CronSim(schedule, after.astimezone(zone_of(zone))))
+    except (CronSimError, StopIteration):
+        raise _bad() from None
+    return found.astimezone(UTC)
+
+
+def coming(schedule: str, *, after: datetime, zone: str, many: int) -> list[datetime]:
+    """The next `many` moments after `after`, in UTC. Raises `SilasError("bad_schedule")`."""
+    found: list[datetime] = []
+    for _ in range(many):
+        found.append(next_due(schedule, after=found[-1] if found else after, zone=zone))
+    return found
+
+
+def told(schedule: str) -> str:
+    """The schedule in English, such as `At 02:00 every day`. Raises `SilasError("bad_schedule")`."""
+    try:
+        return str(CronSim(schedule, datetime(2000, 1, 1)).explain())  # noqa: DTZ001 (a start; no clock is asked)
+    except CronSimError:
+        raise _bad() from None
+
+
+def _bad() -> SilasError:
+    return SilasError("bad_schedule", "A schedule has the five fields of cron, and has to come due some day.")

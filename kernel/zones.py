@@ -1,0 +1,45 @@
+"""Which time zone is meant? Names of the time zone database; what is none costs nobody their turn.
+
+Whoever writes a name asks `zone_problem`; whoever reads one from a row asks `known`, because the row may be older than
+the question, or the machine's database another one.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from django.core.exceptions import ValidationError
+
+UTC_NAME = "UTC"
+CODE = "unknown_timezone"
+# In the database of many machines, and another zone on each.
+_OF_THIS_MACHINE = frozenset({"localtime", "Factory", "posixrules"})
+
+
+def zone_problem(zone: Any) -> str:
+    """What is wrong with a name, or empty. No name at all is a problem of whoever needs one."""
+    return "" if zone in ("", None) or _is_known(zone) else f"{str(zone)[:60]} is no time zone, such as Europe/London."
+
+
+def require_zone(zone: Any) -> None:
+    """For model fields. Raises Django's ValidationError, code `unknown_timezone`."""
+    if problem := zone_problem(zone):
+        raise ValidationError(problem, code=CODE)
+
+
+def known(*zones: str) -> str:
+    """The first of these names that this machine knows, else UTC."""
+    return next((zone for zone in zones if zone and _is_known(zone)), UTC_NAME)
+
+
+def zone_of(*zones: str) -> ZoneInfo:
+    return ZoneInfo(known(*zones))
+
+
+def _is_known(zone: Any) -> bool:
+    try:
+        ZoneInfo(str(zone))
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        return False
+    return str(zone) not in _OF_THIS_MACHINE

@@ -1,0 +1,56 @@
+"""The dry run of a gate from the administration: outside of the scope that every other page there runs in.
+
+Only the composition sees both gates and conversations. Whom a gate belongs to is looked up first; a gate of another
+tenant is not found by an owner, and a superuser's look over tenants is on record.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from django.contrib.admin import AdminSite
+from django.http import HttpRequest, HttpResponse
+from django.template.response import TemplateResponse
+from django.utils.cache import add_never_cache_headers
+
+from apps.gates.models import Gate
+from apps.sessions.rehearsal import Rehearsal, rehearse
+from kernel.errors import NotFound
+from kernel.tenancy import platform_scope, tenant_scope
+
+
+def try_newest(request: HttpRequest, gate_id: UUID, *, site: AdminSite, own_tenant: Any) -> HttpResponse:
+    """Try the newest version of a gate on recorded messages, and show what would change."""
+    tenant_id, number = _where(request, gate_id, own_tenant)
+    done = rehearse(tenant_id, gate_id, number, actor=f"user:{request.user.pk}", deployment_id=_deployment(request))
+    shown = {**site.each_context(request), "done": done, "title": f"{done.gate.name}, version {number}: tried"}
+    response = TemplateResponse(request, "admin/gates/gate/tried.html", {**shown, "counts": _counts(done)})
+    add_never_cache_headers(response)
+    return response.render()
+
+
+def _where(request: HttpRequest, gate_id: UUID, own_tenant: Any) -> tuple[UUID, int]:
+    if getattr(request.user, "is_superuser", False):
+        with platform_scope("admin POST gates_gate_try"):
+            found: Gate | None = Gate.objects.filter(pk=gate_id).first()
+    else:
+        with tenant_scope(own_tenant):
+            found = Gate.objects.filter(pk=gate_id).first()
+    if found is None:
+        raise NotFound("gate")
+    return found.tenant_id, found.newest
+
+
+def _deployment(request: HttpRequest) -> UUID | None:
+    chosen = request.POST.get("_trial_deployment", "")
+    try:
+        return UUID(chosen) if chosen else None
+    except ValueError:
+        raise NotFound("deployment") from None
+
+
+def _counts(done: Rehearsal) -> list[tuple[str, int, int]]:
+    before, after = done.before or {}, done.after or {}
+    words = {"continue": "Passes", "block": "Blocked", "require_approval": "A person decides"}
+    return [(said, before.get(action, 0), after.get(action, 0)) for action, said in words.items()]

@@ -1,0 +1,207 @@
+"""What may a worker read and write in the database? One list; whatever is not on it is closed to `silas_work`.
+
+A worker runs what models and scripts brought in, so its role can neither make a yes nor a login nor a rule (docs/adr).
+Every `migrate` of the owner's brings PostgreSQL in line with the list, in one transaction; a worker whose role can do
+more refuses to start. A table that is not listed fails tests/platform/test_worker_rights.py until somebody decides.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import psycopg
+from django.core.exceptions import ImproperlyConfigured
+from django.db import connections, transaction
+from psycopg import sql
+
+ROLE = "silas_work"
+
+# What the worker may do with each table, in the words of GRANT; columns in brackets narrow a right to them.
+# To decide about a new table, add a line. "" is the answer for whatever makes or shows a yes, a login, a rule or a key.
+WORKERS_MAY: dict[str, str] = {
+    # who said yes: given in web processes, checked here, spent through approvals_spend
+    "approvals_answer": "",
+    "approvals_approvalpolicy": "SELECT",
+    "approvals_approvaltoken": "SELECT",
+    "approvals_approverkey": (
+        "SELECT (id, tenant_id, user_id, key_id, public_key, created_at, previous_id, endorsement, retired_at,"
+        " revoked_at)"
+    ),
+    "approvals_card": "SELECT, UPDATE (status, settled_at, withdrawal)",
+    "approvals_cardtiming": "SELECT",
+    "approvals_decision": "",
+    "approvals_look": "",
+    "approvals_passkey": "",
+    "approvals_passkeychallenge": "",
+    "approvals_tokenrevocation": "SELECT",
+    "approvals_tokenuse": "SELECT",
+    # what happened: through audit_append, forwards only
+    "audit_auditcheckpoint": "",
+    "audit_auditentry": "INSERT",
+    "audit_audithead": "SELECT, INSERT, UPDATE (seq, entry_hash)",
+    "audit_auditkey": "",
+    # what is owed to whom
+    "bus_processed": "SELECT, INSERT, DELETE",
+    "bus_queuemessage": "SELECT, INSERT, UPDATE, DELETE",
+    # what may be done, at what cost
+    "gates_gate": "SELECT",
+    "gates_gateversion": "SELECT",
+    "guard_budget": "SELECT, UPDATE (window_start, spent, reserved, alerted, paused_in)",
+    "guard_guardedrun": (
+        "SELECT, INSERT, UPDATE (status, halt_state, terminal_reason, phase, seq, calls, input_tokens, output_tokens,"
+        " cost_total, cost_reserved, cost_cap_reached, ended_at)"
+    ),
+    "guard_modelprice": "SELECT",
+    "guard_platformbudget": "",
+    "guard_spendentry": "INSERT",
+    "guard_spendingpolicy": "SELECT",
+    "guard_systemcontrol": "SELECT",
+    "guard_toolcall": "SELECT, INSERT, UPDATE",
+    # what may be recalled
+    "memory_chunk": "SELECT",
+    "memory_collection": "SELECT",
+    "memory_document": "SELECT",
+    "memory_documentversion": "SELECT",
+    "memory_memoryitem": "",
+    # what is said in a conversation: progress, and where it stands
+    "silas_sessions_accesslevel": "",
+    "silas_sessions_chatsession": (
+        "SELECT, UPDATE (seq, turns, language, preview, last_sender, last_active_at, "
+        "wanted_person_at, wanted_queue, wanted_because)"
+    ),
+    "silas_sessions_chronicleentry": "INSERT",
+    "silas_sessions_messagenonce": "",
+    "silas_sessions_turn": "",
+    # what an approved action changes, and with which reviewed code
+    "skills_record": "SELECT, INSERT, UPDATE (data, revision, updated_at)",
+    "skills_skillfile": "SELECT",
+    "skills_skillversion": "SELECT",
+    # who exists
+    "tenants_apikey": "",
+    "tenants_deployment": "SELECT",
+    "tenants_identitykey": "",
+    "tenants_membership": "",
+    "tenants_messagekey": "",
+    "tenants_tenant": "SELECT",
+    "tenants_user": "",
+    "tenants_user_groups": "",
+    "tenants_user_user_permissions": "",
+    "tenants_visitorlimits": "",
+    # what was promised, and is it done: what a plan says stays, and without a genuine yes it does not run
+    "work_artifact": "SELECT, INSERT, UPDATE",
+    "work_attempt": "SELECT, INSERT, UPDATE",
+    "work_batch": "SELECT, UPDATE (status, finished_at)",
+    "work_batchitem": "SELECT",
+    "work_course": "SELECT, INSERT, UPDATE",
+    "work_goalcycle": "SELECT, INSERT, UPDATE",
+    "work_ledgerentry": "SELECT, INSERT",
+    "work_planning": "SELECT, INSERT, UPDATE",
+    "work_poolslot": "SELECT, INSERT, UPDATE, DELETE",
+    "work_researchrequest": "SELECT, INSERT, UPDATE",
+    "work_reviewpolicy": "SELECT",
+    "work_thresholdchange": "SELECT",
+    "work_undoentry": "SELECT, INSERT, UPDATE (undone_by_id)",
+    "work_verificationrun": "SELECT, INSERT",
+    "work_workitem": (
+        "SELECT, INSERT, UPDATE (status, reason, approval_token_id, run_id, attempts_made, budget_used, summary,"
+        " last_error, next_steps, due_at, updated_at)"
+    ),
+    # what runs unattended: who allowed it, what it may spend and where it goes stays as a person wrote it
+    "autonomy_autonomoussession": (
+        "SELECT, INSERT, UPDATE (run_id, status, phase, output, receipt, terminal_reason, halt_reason, error_code,"
+        " message_id, awaits, not_before, admitted_at, started_at, ended_at, heartbeat_at, warned_at)"
+    ),
+    "autonomy_autonomysettings": "SELECT, UPDATE (ticked_at)",
+    "autonomy_checkpoint": "SELECT, INSERT, UPDATE (left_at, outcome, state)",
+    "autonomy_contextproposal": "",
+    "autonomy_finding": "SELECT, INSERT",
+    "autonomy_freedomproposal": "",
+    "autonomy_initiativesettings": "SELECT",
+    "autonomy_memberoptin": "SELECT",
+    "autonomy_memoryproposal": "SELECT, INSERT",
+    "autonomy_notification": "SELECT, INSERT",
+    "autonomy_occurrence": "SELECT, INSERT, DELETE",
+    "autonomy_outcome": "SELECT",
+    "autonomy_preference": "",
+    "autonomy_suggestion": "",
+    "autonomy_openquestion": "SELECT, UPDATE (reviewed_at)",
+    "autonomy_outbox": "SELECT, INSERT, UPDATE (state, attempts, due_at, error_code, sent_at)",
+    "autonomy_precedent": "SELECT, INSERT, UPDATE (count, evidence, updated_at, task_id, session_id, root_id, skills)",
+    "autonomy_task": "SELECT, UPDATE (quarantined_at, quarantine_reason)",
+    "autonomy_trigger": "SELECT, UPDATE (next_at, last_at, enabled, disabled_reason)",
+    "autonomy_webhook": "SELECT",
+    # Django's own: logins, permissions, the administration's log
+    "auth_group": "",
+    "auth_group_permissions": "",
+    "auth_permission": "",
+    "django_admin_log": "",
+    "django_content_type": "",
+    "django_migrations": "",
+    "django_session": "",
+}
+
+_RIGHT = re.compile(r"(SELECT|INSERT|UPDATE|DELETE)(?: \(([a-z_, ]+)\))?(?:, |$)")
+# TRUNCATE is asked for as well: it is a right of its own, and no worker has it.
+_HELD = """
+    SELECT c.relname, kind FROM pg_class c
+    CROSS JOIN unnest(ARRAY['SELECT', 'INSERT', 'UPDATE', 'DELETE', 'TRUNCATE']) AS kind
+    WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p', 'v', 'm')
+      AND CASE WHEN kind IN ('DELETE', 'TRUNCATE') THEN has_table_privilege(c.oid, kind)
+               ELSE has_any_column_privilege(c.oid, kind) END
+"""
+
+
+def rights_of(words: str) -> Iterator[tuple[str, list[str]]]:
+    """`"SELECT, UPDATE (a, b)"` → ("SELECT", []), ("UPDATE", ["a", "b"])."""
+    end = 0
+    for found in _RIGHT.finditer(words):
+        assert found.start() == end, words
+        end = found.end()
+        yield found[1], (found[2] or "").split(", ") if found[2] else []
+    assert end == len(words), words
+
+
+def grant(using: str) -> None:
+    """Bring the rights of the workers' role in line with the list; run as the tables' owner.
+
+    Raises `ImproperlyConfigured` when the database has no such role.
+    """
+    with transaction.atomic(using=using), connections[using].cursor() as cursor:
+        cursor.execute("SELECT FROM pg_roles WHERE rolname = %s", [ROLE])
+        if not cursor.rowcount:
+            raise ImproperlyConfigured(
+                f"E_DB_WORK_ROLE: there is no role {ROLE}; run silas_platform/up/roles.sql as superuser of the database"
+            )
+        cursor.execute("SELECT table_name, column_name FROM information_schema.columns WHERE table_schema = 'public'")
+        for statement in _statements(cursor.fetchall()):
+            cursor.execute(statement.as_string())
+
+
+def _statements(columns: Iterable[tuple[str, str]]) -> Iterator[sql.Composable]:
+    """A schema on its way back (`migrate APP 0001`) lacks tables and columns: what is not there is left out."""
+    there: dict[str, set[str]] = {}
+    for table, column in columns:
+        there.setdefault(table, set()).add(column)
+    role = sql.Identifier(ROLE)
+    yield sql.SQL("REVOKE ALL ON ALL TABLES IN SCHEMA public FROM {}").format(role)
+    yield sql.SQL("REVOKE ALL ON ALL SEQUENCES IN SCHEMA public FROM {}").format(role)
+    for table in sorted(WORKERS_MAY.keys() & there.keys()):
+        for kind, named in rights_of(WORKERS_MAY[table]):
+            listed = [sql.Identifier(name) for name in named if name in there[table]]
+            if listed or not named:
+                narrowed = sql.SQL(" ({})").format(sql.SQL(", ").join(listed)) if listed else sql.SQL("")
+                statement = sql.SQL("GRANT {}{} ON {} TO {}")
+                yield statement.format(sql.SQL(kind), narrowed, sql.Identifier(table), role)
+
+
+def excess(url: str) -> list[str]:
+    """What the role of this address may do beyond the list, as `INSERT ON approvals_decision`; empty for a worker's.
+
+    Tables that the list does not know are no reason to stop a worker of the version before, which stays up meanwhile.
+    """
+    allowed = {(table, kind) for table, words in WORKERS_MAY.items() for kind, _ in rights_of(words)}
+    with psycopg.connect(url) as connection:
+        held: list[Any] = connection.execute(_HELD).fetchall()
+    return sorted(f"{kind} ON {table}" for table, kind in set(held) - allowed if table in WORKERS_MAY)

@@ -1,0 +1,350 @@
+"""What is due begins exactly once, and what may not begin does not (contract autonomy C: Celery; A8)."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from django.db import connection
+from django.db.models.functions import Now
+
+from apps.autonomy import services
+from apps.autonomy.enums import SessionStatus, SpawnRefusal, TriggerKind
+from apps.autonomy.models import AutonomousSession, Occurrence, Task, Trigger
+from apps.autonomy.schemas import NotSpawned, Owed
+from apps.autonomy.services import admission, dispatching
+from apps.autonomy.tasks import look_at
+from apps.memory.services import store_parsed
+from apps.tenants.enums import Role
+from apps.tenants.models import Membership
+from apps.tenants.services import change_role, remove_member
+from kernel.clock import now
+from kernel.errors import NotFound, SilasError
+from kernel.tenancy import tenant_scope
+from tests.factories.autonomy import RETURNS, House, make_house
+from tests.factories.memory import ingest_texts
+from tests.factories.tenants import make_member
+from tests.rivals import race
+
+_STORM = """
+    INSERT INTO autonomy_occurrence (id, tenant_id, trigger_id, subject)
+    SELECT gen_random_uuid(), %s, %s, 'subject-' || n FROM generate_series(1, 10000) n
+"""
+
+
+def interval(house: House, task: Task | None = None, *, due: bool = True) -> Trigger:
+    return house.trigger(task or house.task(), TriggerKind.INTERVAL, due=due, seconds=60)
+
+
+def test_due_trigger_begins_once_for_two_beats(house: House) -> None:
+    interval(house)
+    race(*[lambda: house.do(dispatching.dispatch_due)] * 4)
+    assert len(house.sessions()) == 1
+
+
+def test_next_time_is_set_before_anything_begins(house: House) -> None:
+    trigger = interval(house)
+    house.do(dispatching.dispatch_due)
+    with tenant_scope(house.tenant):
+        assert Trigger.objects.get(pk=trigger.pk, next_at__gt=now())
+
+
+def test_missed_times_are_one_run(house: House) -> None:
+    trigger = interval(house)
+    house.change(trigger, next_at=Now() - timedelta(days=3))
+    while house.do(dispatching.dispatch_due):
+        pass
+    assert len(house.sessions()) == 1
+
+
+def test_run_that_still_waits_stands_for_the_next_time(house: House) -> None:
+    trigger = interval(house)
+    house.do(dispatching.dispatch_due)
+    house.change(trigger, next_at=Now() - timedelta(seconds=1))
+    house.do(dispatching.dispatch_due)
+    assert len(house.sessions()) == 1
+
+
+def test_same_occasion_begins_nothing_twice(house: House) -> None:
+    task, owed = house.task(), Owed("the same")
+    for _ in range(2):
+        last = house.do(services.spawn, task, kind=TriggerKind.MANUAL, owed=owed, requested_by="user:x")
+    assert last == NotSpawned(SpawnRefusal.TWICE) and len(house.sessions()) == 1
+
+
+def test_trigger_that_cannot_be_read_is_switched_off_and_stops_nobody(house: House) -> None:
+    bad = house.change(interval(house), spec={"seconds": "never"})
+    interval(house)
+    house.do(dispatching.dispatch_due)
+    with tenant_scope(house.tenant):
+        bad = Trigger.objects.get(pk=bad.pk)
+    assert (bad.enabled, bad.disabled_reason, len(house.sessions())) == (False, "trigger_spec", 1)
+
+
+def test_task_that_cannot_be_read_stops_nobody_elses_trigger(house: House) -> None:
+    task = house.task()
+    bad = interval(house, task)
+    interval(house)
+    house.change(task, limits={"cost_usd": "much"})
+    house.do(dispatching.dispatch_due)
+    with tenant_scope(house.tenant):
+        bad = Trigger.objects.get(pk=bad.pk)
+    assert (bad.enabled, bad.disabled_reason, len(house.sessions())) == (False, "ValidationError", 1)
+
+
+def test_event_for_a_task_that_cannot_be_read_stops_nobody_else(house: House) -> None:
+    tasks = [house.task() for _ in range(2)]
+    bad, good = (house.trigger(task, TriggerKind.EVENT, topic="work_ended") for task in tasks)
+    house.change(tasks[0], limits={"cost_usd": "much"})
+    house.do(services.owe, "event:work_ended")
+    house.finish()
+    assert [session.trigger_id for session in house.sessions()] == [good.pk]
+    with tenant_scope(house.tenant):
+        assert not Trigger.objects.get(pk=bad.pk).enabled
+
+
+def test_worker_whose_clock_is_late_sets_the_next_time_by_the_databases(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    house.trigger(house.task(), TriggerKind.CRON, due=True, schedule="* * * * *")
+
+    class Late(datetime):
+        @classmethod
+        def now(cls, tz: Any = None) -> Any:
+            return datetime.now(tz) - timedelta(hours=1)
+
+    monkeypatch.setattr("kernel.clock.datetime", Late)
+    house.do(dispatching.dispatch_due)
+    assert house.do(dispatching.due_triggers) == []
+
+
+def test_trigger_of_a_deleted_task_never_fires(house: House) -> None:
+    task = house.task()
+    trigger = interval(house, task)
+    house.do(services.delete_task, task.pk, user=house.owner)
+    house.change(trigger, deleted_at=None, next_at=Now() - timedelta(seconds=1))
+    house.do(dispatching.dispatch_due)
+    assert house.sessions() == []
+
+
+def test_nothing_begins_while_the_company_is_switched_off(house: House) -> None:
+    interval(house)
+    house.do(services.put_settings, actor="test", enabled=False)
+    house.do(dispatching.dispatch_due)
+    assert house.sessions() == []
+
+
+@pytest.mark.parametrize(("role", "begun"), [(Role.APPROVER, 1), (Role.VIEWER, 0), (Role.AGENT, 0)])
+def test_yes_of_a_member_ends_with_the_role_that_could_give_it(house: House, role: Role, begun: int) -> None:
+    """Nor does it come back with the role: they say it anew."""
+    make_member(house.tenant, "owner")
+    interval(house)
+    member = house.do(Membership.objects.get, user=house.owner)
+    house.do(change_role, member, role)
+    house.do(change_role, member, Role.OWNER)
+    house.do(dispatching.dispatch_due)
+    assert len(house.sessions()) == begun
+
+
+def test_nothing_begins_for_a_member_who_opted_out(house: House) -> None:
+    interval(house)
+    house.do(services.opt_out, house.owner)
+    house.do(dispatching.dispatch_due)
+    assert house.sessions() == []
+
+
+def test_nothing_begins_for_somebody_who_is_no_member_any_more(house: House) -> None:
+    interval(house)
+    make_member(house.tenant, "owner")
+    with tenant_scope(house.tenant):
+        remove_member(Membership.objects.get(user=house.owner))
+    house.do(dispatching.dispatch_due)
+    assert house.sessions() == []
+
+
+def test_ten_thousand_events_become_one_run_and_none_is_lost(house: House) -> None:
+    trigger = house.trigger(house.task(), TriggerKind.EVENT, topic="work_ended")
+    with tenant_scope(house.tenant), connection.cursor() as cursor:
+        cursor.execute(_STORM, [house.tenant.pk, trigger.pk])
+    race(*[lambda: house.do(dispatching.dispatch_happened, trigger.pk)] * 2)
+    assert [session.params["occurrences"] for session in house.sessions()] == [10_000]
+
+
+def test_event_after_the_run_has_begun_is_owed_another(house: House) -> None:
+    house.trigger(house.task(), TriggerKind.EVENT, topic="work_ended")
+    for _ in range(2):
+        house.do(services.owe, "event:work_ended", str(uuid4()))
+        house.finish()
+    assert [session.status for session in house.sessions()] == [SessionStatus.COMPLETED] * 2
+
+
+def test_company_that_is_switched_off_collects_no_events(house: House) -> None:
+    house.trigger(house.task(), TriggerKind.EVENT, topic="work_ended")
+    house.do(services.put_settings, actor="test", enabled=False)
+    house.do(services.owe, "event:work_ended")
+    with tenant_scope(house.tenant):
+        assert not Occurrence.objects.exists()
+
+
+def test_another_companys_event_wakes_nobody(house: House, other_tenant: Any) -> None:
+    house.trigger(house.task(), TriggerKind.EVENT, topic="work_ended")
+    make_house(other_tenant).do(services.owe, "event:work_ended")
+    look_at(house.tenant.pk)
+    assert house.sessions() == []
+
+
+def test_document_that_comes_in_wakes_its_watch(house: House, tmp_path: Path) -> None:
+    collection = house.know(tmp_path, returns=RETURNS)
+    house.trigger(house.task(playbook="contradictions"), TriggerKind.WATCH, collection=str(collection))
+    house.know(tmp_path, other="# Other\n\nCoats within 14 days.")
+    house.finish()
+    assert [session.trigger_kind for session in house.sessions()] == ["watch"]
+
+
+def test_watch_does_not_fire_on_its_own_output(house: House, tmp_path: Path) -> None:
+    from apps.memory import parsing
+
+    collection = house.know(tmp_path, returns=RETURNS)
+    house.trigger(house.task(playbook="contradictions"), TriggerKind.WATCH, collection=str(collection))
+    (tmp_path / "own.md").write_text("# Own\n\nCoats within 14 days.", encoding="utf-8")
+    parsed = parsing.read(tmp_path / "own.md")
+    store_parsed(house.tenant, collection, parsed, reference="own.md", actor=f"autonomy:{uuid4()}")
+    house.finish()
+    assert house.sessions() == []
+
+
+def test_unchanged_document_wakes_nobody(house: House, tmp_path: Path) -> None:
+    collection = house.know(tmp_path, returns=RETURNS)
+    house.trigger(house.task(playbook="contradictions"), TriggerKind.WATCH, collection=str(collection))
+    house.know(tmp_path, returns=RETURNS)
+    house.finish()
+    assert house.sessions() == []
+
+
+@pytest.mark.parametrize("kind", [TriggerKind.WATCH, TriggerKind.CHAIN, TriggerKind.GOAL_CHECK])
+def test_trigger_cannot_wait_for_what_is_another_companys(
+    house: House, other_tenant: Any, tmp_path: Path, kind: TriggerKind
+) -> None:
+    theirs = make_house(other_tenant)
+    collection = ingest_texts(theirs.tenant, tmp_path, returns=RETURNS).collection_id
+    spec = {"collection": str(collection), "after": str(theirs.task().pk), "goal": str(uuid4())}
+    wanted = {TriggerKind.WATCH: "collection", TriggerKind.CHAIN: "after", TriggerKind.GOAL_CHECK: "goal"}[kind]
+    with pytest.raises(NotFound):
+        house.trigger(house.task(), kind, **{wanted: spec[wanted]})
+
+
+def test_foreign_task_is_not_there(house: House, other_tenant: Any) -> None:
+    theirs = make_house(other_tenant).task()
+    for step in (services.run_now, services.delete_task, services.release_task):
+        with pytest.raises(NotFound):
+            house.do(step, theirs.pk, user=house.owner)
+
+
+def test_viewer_sets_nothing_up(house: House) -> None:
+    viewer = make_member(house.tenant, "viewer")
+    with pytest.raises(SilasError) as refused:
+        house.do(services.run_now, house.task().pk, user=viewer)
+    assert refused.value.status == 403
+
+
+def test_task_cannot_be_set_up_without_opting_in(house: House) -> None:
+    house.do(services.opt_out, house.owner)
+    with pytest.raises(SilasError) as refused:
+        house.task()
+    assert refused.value.code == "not_opted_in"
+
+
+@pytest.mark.parametrize(
+    ("fields", "code"),
+    [
+        ({"name": " "}, "task_name"),
+        ({"prompt": ""}, "task_says_nothing"),
+        ({"priority": 10}, "task_bounds"),
+        ({"max_attempts": 0}, "task_bounds"),
+        ({"limits": {"cost_usd": "-1"}}, "task_limits"),
+        ({"limits": {"cost_usd": "1e12"}}, "task_limits"),
+        ({"route": {"kind": "shout"}}, "task_route"),
+        ({"model_name": "no such model"}, "task_model"),
+        ({"skills": ["no-such-skill"]}, "task_skills"),
+        ({"playbook": "whatever"}, "task_says_nothing"),
+    ],
+)
+def test_what_is_wrong_with_a_task_is_said_when_it_is_written(house: House, fields: dict[str, Any], code: str) -> None:
+    with pytest.raises(SilasError) as refused:
+        house.task(**fields)
+    assert refused.value.code == code
+
+
+def test_contract_admission_goes_by_priority_then_age(house: House) -> None:
+    house.do(services.put_settings, actor="test", max_concurrent=2)
+    sessions = [house.run_now(house.task(priority=priority)) for priority in (1, 5, 9, 5)]
+    house.do(admission.admit_waiting)
+    let_in = {session.pk for session in house.sessions(admitted_at__isnull=False)}
+    assert let_in == {sessions[2].pk, sessions[1].pk}
+
+
+def test_contract_admission_counts_in_the_database(house: House) -> None:
+    house.do(services.put_settings, actor="test", max_concurrent=2)
+    for _ in range(4):
+        house.run_now(house.task())
+    race(*[lambda: house.do(admission.admit_waiting)] * 4)
+    assert len(house.sessions(admitted_at__isnull=False)) == 2
+
+
+def test_contract_lane_runs_one_at_a_time_and_holds_no_other_place(house: House) -> None:
+    task = house.task(lane="books")
+    for _ in range(3):
+        house.run_now(task)
+    other = house.run_now(house.task())
+    house.do(admission.admit_waiting)
+    let_in = house.sessions(admitted_at__isnull=False)
+    assert len(let_in) == 2 and other.pk in {session.pk for session in let_in}
+
+
+def test_paused_company_lets_in_only_what_is_critical(house: House) -> None:
+    from apps.guard.models import SystemControl
+
+    with tenant_scope(house.tenant):
+        SystemControl.objects.create(pause="pause_non_critical")
+    house.run_now(house.task())
+    critical = house.run_now(house.task(critical=True))
+    house.do(admission.admit_waiting)
+    assert [session.pk for session in house.sessions(admitted_at__isnull=False)] == [critical.pk]
+
+
+def test_settings_hold_from_the_next_tick_on(house: House) -> None:
+    house.do(services.put_settings, actor="test", max_concurrent=0)
+    session = house.run_now(house.task())
+    look_at(house.tenant.pk)
+    waits = house.session(session.pk).admitted_at is None
+    house.do(services.put_settings, actor="test", max_concurrent=1)
+    look_at(house.tenant.pk)
+    assert waits and house.session(session.pk).admitted_at is not None
+
+
+def test_only_companies_whose_heartbeat_came_are_looked_at(house: House) -> None:
+    before = house.tenant.pk in dispatching.due_tenants()
+    look_at(house.tenant.pk)
+    assert before and house.tenant.pk not in dispatching.due_tenants()
+
+
+def test_occasion_is_unique_whatever_the_code_above_does(house: House) -> None:
+    from django.db import IntegrityError
+
+    session = house.run_now(house.task())
+    with pytest.raises(IntegrityError), tenant_scope(house.tenant):
+        AutonomousSession.objects.create(
+            task=session.task, trigger_kind="manual", occasion=session.occasion, lane="other"
+        )
+
+
+def test_contract_places_of_all_companies_are_counted(house: House, other_tenant: Any, settings: Any) -> None:
+    theirs = make_house(other_tenant)
+    theirs.run_now(theirs.task())
+    theirs.do(admission.admit_waiting)
+    settings.AUTONOMY_SESSIONS = 1
+    house.run_now(house.task())
+    assert house.do(admission.admit_waiting) == 0

@@ -1,0 +1,119 @@
+"""A reached limit of the company stops what runs unattended, by its own name, and only until its window ends."""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import Any
+
+import pytest
+
+from apps.autonomy import services
+from apps.autonomy.enums import SessionStatus
+from apps.autonomy.services import admission
+from apps.bus.enums import Queue
+from apps.guard import services as guard
+from apps.guard.enums import TerminalReason
+from apps.guard.locks import today
+from apps.guard.models import Budget, SpendingPolicy
+from apps.guard.queries import pauses
+from apps.guard.rules import window_start
+from kernel.tenancy import tenant_scope
+from tests.autonomy.test_brakes import begun, carried_out, how
+from tests.factories.autonomy import House, make_house
+from tests.factories.guard import make_budget
+from tests.factories.tenants import make_deployment
+
+LONG_AGO = date(2020, 1, 1)
+
+
+def reach(house: House, period: str = "day", **fields: Any) -> Budget:
+    """A limit that was reached in its present window."""
+    with tenant_scope(house.tenant):
+        window = window_start(period, today()[0])
+    return make_budget(house.tenant, "1", period=period, paused_in=window, **fields)
+
+
+def let_in(house: House) -> int:
+    return int(house.do(admission.admit_waiting))
+
+
+def want(house: House, on_limit: str) -> None:
+    with tenant_scope(house.tenant):
+        SpendingPolicy.objects.create(on_limit=on_limit)
+
+
+@pytest.mark.parametrize(
+    ("period", "reason"), [("day", TerminalReason.GLOBAL_DAILY), ("month", TerminalReason.GLOBAL_MONTHLY)]
+)
+def test_contract_global_limit_ends_a_running_session_by_its_own_name(
+    house: House, period: str, reason: TerminalReason
+) -> None:
+    session, delivery = begun(house)
+    reach(house, period)
+    assert how(carried_out(house, session, delivery)) == (SessionStatus.HALTED, reason)
+
+
+def test_session_waits_while_a_limit_is_reached(house: House) -> None:
+    reach(house)
+    session = house.through(house.task())
+    assert (session.status, session.admitted_at) == (SessionStatus.QUEUED, None)
+
+
+def test_contract_budget_rollover_lets_waiting_sessions_begin(house: House) -> None:
+    budget = reach(house)
+    session = house.through(house.task())
+    house.change(budget, paused_in=LONG_AGO)
+    house.finish()
+    assert house.session(session.pk).status == SessionStatus.COMPLETED
+
+
+def test_owners_resume_lets_waiting_sessions_begin(house: House) -> None:
+    reach(house)
+    session = house.through(house.task())
+    house.do(guard.resume, actor="user:1")
+    house.finish()
+    assert house.session(session.pk).status == SessionStatus.COMPLETED
+
+
+def test_session_that_was_let_in_before_the_limit_goes_back_in_line_and_begins_later(house: House) -> None:
+    session = house.run_now(house.task())
+    let_in(house)
+    budget = reach(house)
+    house.work(Queue.EXECUTOR)
+    waits = house.session(session.pk)
+    house.change(budget, paused_in=LONG_AGO)
+    house.finish()
+    begins = house.session(session.pk)
+    assert (waits.status, waits.admitted_at, begins.status) == (SessionStatus.QUEUED, None, SessionStatus.COMPLETED)
+
+
+def test_limit_of_a_chatbot_pauses_no_other_one_and_holds_no_place(house: House) -> None:
+    house.do(services.put_settings, actor="test", max_concurrent=1)
+    paused = make_deployment(house.tenant)
+    reach(house, deployment=paused)
+    house.run_now(house.task(priority=9, deployment_id=paused.pk))
+    other = house.run_now(house.task())
+    let_in(house)
+    assert [session.pk for session in house.sessions(admitted_at__isnull=False)] == [other.pk]
+
+
+@pytest.mark.parametrize(("wanted", "most"), [("pause_all", 0), ("pause_non_critical", 1), ("alert_only", 2)])
+def test_who_waits_at_a_reached_limit_is_the_companys_choice(house: House, wanted: str, most: int) -> None:
+    want(house, wanted)
+    reach(house)
+    for critical in (True, False):
+        house.run_now(house.task(critical=critical))
+    assert let_in(house) == most
+
+
+def test_limit_of_another_company_pauses_nothing_here(house: House, other_tenant: Any) -> None:
+    reach(make_house(other_tenant))
+    house.run_now(house.task())
+    assert let_in(house) == 1
+
+
+def test_limit_of_one_task_or_visitor_pauses_no_company(house: House) -> None:
+    task = house.task()
+    reach(house, task_ref=task.pk)
+    with tenant_scope(house.tenant):
+        assert not pauses().stops(house.deployment.pk, critical=False)

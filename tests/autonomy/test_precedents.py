@@ -1,0 +1,107 @@
+"""A pattern becomes a sentence for the bot by two decisions of people, and is appended once (contract autonomy A8)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from apps.autonomy.enums import ContextState, PrecedentState
+from apps.autonomy.lifecycles import appended, context_text
+from apps.autonomy.models import AutonomousSession, ContextProposal
+from apps.autonomy.services import precedents
+from kernel.errors import SilasError
+from kernel.tenancy import tenant_scope
+from tests.factories.proposals import again, make_precedent, make_run, make_task, press
+from tests.rivals import race
+
+LINE = "Seen before (habit): Refunds come with a photo"
+
+
+@pytest.fixture
+def run(deployment: Any) -> AutonomousSession:
+    return make_run(make_task(deployment))
+
+
+def decide(verb: Any, row: Any, user: Any) -> Any:
+    with tenant_scope(row.tenant_id):
+        return verb(row.pk, user=user)
+
+
+def promoted(run: AutonomousSession, user: Any) -> ContextProposal:
+    rule: ContextProposal = decide(precedents.promote_precedent, make_precedent(run), user)
+    return rule
+
+
+@given(st.text(max_size=40), st.text(max_size=600))
+def test_context_text_is_one_line_that_a_row_can_hold(kind: str, summary: str) -> None:
+    text = context_text(kind, summary)
+    assert len(text) <= 500
+    assert text.startswith("Seen before (")
+
+
+def test_first_line_has_none_before_it() -> None:
+    assert (appended("", "new"), appended("old", "new")) == ("new", "old\nnew")
+
+
+def test_dismissed_twice_keeps_the_first_time(run: AutonomousSession, owner: Any) -> None:
+    precedent = make_precedent(run)
+    first = decide(precedents.dismiss_precedent, precedent, owner).dismissed_at
+    assert decide(precedents.dismiss_precedent, precedent, owner).dismissed_at == first
+
+
+def test_dismissed_pattern_may_come_up_anew(run: AutonomousSession, owner: Any) -> None:
+    decide(precedents.dismiss_precedent, make_precedent(run), owner)
+    assert make_precedent(run, count=1).state == PrecedentState.OPEN
+
+
+def test_dismissed_pattern_is_not_put_forward(run: AutonomousSession, owner: Any) -> None:
+    precedent = make_precedent(run)
+    decide(precedents.dismiss_precedent, precedent, owner)
+    with pytest.raises(SilasError, match="dismissed or set aside"):
+        decide(precedents.promote_precedent, precedent, owner)
+
+
+def test_agent_puts_nothing_forward(run: AutonomousSession, agent: Any) -> None:
+    with pytest.raises(SilasError) as refusal:
+        promoted(run, agent)
+    assert refusal.value.code == "forbidden_role"
+
+
+def test_pattern_put_forward_tells_the_bot_nothing_yet(run: AutonomousSession, owner: Any, deployment: Any) -> None:
+    promoted(run, owner)
+    assert again(deployment).persona == ""
+
+
+def test_pattern_put_forward_twice_is_asked_about_once(run: AutonomousSession, owner: Any) -> None:
+    precedent = make_precedent(run)
+    first = decide(precedents.promote_precedent, precedent, owner)
+    assert decide(precedents.promote_precedent, precedent, owner).pk == first.pk
+
+
+def test_card_says_what_the_bot_will_be_told(
+    tenant: Any, run: AutonomousSession, approver: Any, deployment: Any
+) -> None:
+    press(tenant, promoted(run, approver).pk, approver, "accept")
+    assert again(deployment).persona == LINE
+
+
+def test_accepted_rejected_accepted_is_appended_once(run: AutonomousSession, owner: Any, deployment: Any) -> None:
+    rule = promoted(run, owner)
+    for verb in (precedents.accept_context, precedents.reject_context, precedents.accept_context):
+        decide(verb, rule, owner)
+    assert (again(deployment).persona, again(rule).state) == (LINE, ContextState.ACCEPTED)
+
+
+def test_accepted_by_two_at_once_is_appended_once(run: AutonomousSession, owner: Any, deployment: Any) -> None:
+    rule = promoted(run, owner)
+    race(*[lambda: decide(precedents.accept_context, rule, owner)] * 2)
+    assert again(deployment).persona == LINE
+
+
+def test_declined_card_tells_the_bot_nothing(tenant: Any, run: AutonomousSession, owner: Any, deployment: Any) -> None:
+    rule = promoted(run, owner)
+    press(tenant, rule.pk, owner, "decline")
+    assert (again(deployment).persona, again(rule).state) == ("", ContextState.REJECTED)

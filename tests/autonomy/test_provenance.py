@@ -1,0 +1,173 @@
+"""What one task, session or skill wrote can be found, set aside and deleted, with what it became."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from apps.audit.models import AuditEntry
+from apps.autonomy.models import AutonomousSession, Finding, MemoryProposal
+from apps.autonomy.services import precedents, proposals, provenance
+from apps.autonomy.services.provenance import Origin
+from kernel.clock import now
+from kernel.errors import SilasError
+from kernel.tenancy import tenant_scope
+from tests.factories.proposals import (
+    again,
+    documents,
+    make_finding,
+    make_precedent,
+    make_proposal,
+    make_run,
+    make_task,
+    remembered,
+    web,
+)
+
+ACTOR = "user:1"
+
+
+@pytest.fixture
+def run(deployment: Any) -> AutonomousSession:
+    return make_run(make_task(deployment))
+
+
+@pytest.fixture
+def kept(tenant: Any, run: AutonomousSession, owner: Any) -> MemoryProposal:
+    """One memory and one document of this session, and one memory of another one's."""
+    mine = make_proposal(run)
+    other = make_proposal(make_run(run.task), "Shops close at six.", skills=["desk@1"])
+    document = make_proposal(run, "We repair bicycles.", kind="knowledge")
+    with tenant_scope(tenant):
+        for proposal in (mine, other, document):
+            proposals.keep(proposal.pk, user=owner)
+    web(tenant)
+    return mine
+
+
+def done(tenant: Any, verb: Any, kind: Any, ref: Any) -> Any:
+    with tenant_scope(tenant):
+        return verb(Origin(kind, str(ref)), actor=ACTOR)
+
+
+def test_all_of_a_session_is_listed(tenant: Any, kept: MemoryProposal, run: AutonomousSession) -> None:
+    make_finding(run)
+    make_precedent(run)
+    with tenant_scope(tenant):
+        counts = provenance.written_by(Origin("session", str(run.pk))).counts
+    assert counts == {"findings": 1, "proposals": 2, "precedents": 1, "contexts": 0, "remembered": 2}
+
+
+def test_set_aside_is_recalled_by_nobody(tenant: Any, kept: MemoryProposal, run: AutonomousSession) -> None:
+    done(tenant, provenance.set_aside, "session", run.pk)
+    web(tenant)
+    assert (remembered(tenant), documents(tenant)) == (["Shops close at six."], [])
+
+
+@pytest.mark.parametrize("kind", ["session", "task"])
+def test_purge_takes_the_words_of_a_session_that_left_nothing_else(
+    tenant: Any, run: AutonomousSession, kind: str
+) -> None:
+    with tenant_scope(tenant):
+        AutonomousSession.objects.filter(pk=run.pk).update(output="Ada pays late", receipt={"summary": "Ada pays late"})
+    done(tenant, provenance.purge, kind, run.pk if kind == "session" else run.task_id)
+    with tenant_scope(tenant):
+        left = AutonomousSession.objects.get(pk=run.pk)
+    assert (left.output, left.receipt["summary"]) == ("", "")
+
+
+def test_purge_takes_what_the_next_session_was_told(tenant: Any, run: AutonomousSession) -> None:
+    child = make_run(make_task(run.task.deployment))
+    with tenant_scope(tenant):
+        AutonomousSession.objects.filter(pk=child.pk).update(parent=run, context="Ada pays late")
+    done(tenant, provenance.purge, "session", run.pk)
+    with tenant_scope(tenant):
+        assert AutonomousSession.objects.get(pk=child.pk).context == ""
+
+
+def test_set_aside_is_not_kept(tenant: Any, kept: MemoryProposal, run: AutonomousSession, owner: Any) -> None:
+    done(tenant, provenance.set_aside, "session", run.pk)
+    with tenant_scope(tenant), pytest.raises(SilasError, match="set aside"):
+        proposals.keep(kept.pk, user=owner)
+
+
+def test_released_is_recalled_again(tenant: Any, kept: MemoryProposal, run: AutonomousSession) -> None:
+    done(tenant, provenance.set_aside, "session", run.pk)
+    done(tenant, provenance.release, "session", run.pk)
+    web(tenant)
+    assert (sorted(remembered(tenant)), documents(tenant)) == (
+        ["Parcels go out on Mondays.", "Shops close at six."],
+        ["We repair bicycles."],
+    )
+
+
+def test_skill_s_words_are_purged_and_no_other_s(tenant: Any, kept: MemoryProposal) -> None:
+    done(tenant, provenance.purge, "skill", "desk@1")
+    assert remembered(tenant) == ["Parcels go out on Mondays."]
+
+
+def test_task_s_words_are_purged_with_what_they_became(tenant: Any, kept: MemoryProposal) -> None:
+    done(tenant, provenance.purge, "task", kept.task_id)
+    with tenant_scope(tenant):
+        assert (remembered(tenant), documents(tenant), MemoryProposal.objects.count()) == ([], [], 0)
+
+
+def test_purged_session_keeps_its_figures_and_no_words(tenant: Any, run: AutonomousSession) -> None:
+    make_finding(run, "A secret")
+    receipt = {"cost_total_usd": "0.10", "findings": [{"title": "A secret"}], "summary": "A secret"}
+    with tenant_scope(tenant):
+        AutonomousSession.objects.filter(pk=run.pk).update(receipt=receipt, output="A secret")
+    done(tenant, provenance.purge, "session", run.pk)
+    after = again(run)
+    assert "secret" not in f"{after.receipt}{after.output}"
+    assert after.receipt["cost_total_usd"] == "0.10"
+
+
+def test_pattern_put_forward_is_purged_with_its_rule(tenant: Any, run: AutonomousSession, owner: Any) -> None:
+    with tenant_scope(tenant):
+        precedents.promote_precedent(make_precedent(run).pk, user=owner)
+    assert done(tenant, provenance.purge, "session", run.pk)["contexts"] == 1
+
+
+def test_purge_is_written_down_in_counts(tenant: Any, kept: MemoryProposal, run: AutonomousSession) -> None:
+    done(tenant, provenance.purge, "session", run.pk)
+    with tenant_scope(tenant):
+        assert '"proposals":2' in AuditEntry.objects.get(event="provenance_purged").data
+
+
+def test_other_tenant_s_rows_are_left_alone(tenant: Any, other_tenant: Any, run: AutonomousSession) -> None:
+    make_finding(run)
+    done(other_tenant, provenance.purge, "session", run.pk)
+    with tenant_scope(tenant):
+        assert Finding.objects.count() == 1
+
+
+def test_origin_that_is_no_id_is_refused(tenant: Any) -> None:
+    with pytest.raises(SilasError) as refusal:
+        done(tenant, provenance.purge, "task", "' OR 1=1")
+    assert refusal.value.code == "origin_unknown"
+
+
+def test_command_purges_only_when_told_twice(tenant: Any, run: AutonomousSession) -> None:
+    with pytest.raises(CommandError, match="--yes"):
+        call_command("provenance", "purge", tenant=tenant.slug, session=str(run.pk))
+
+
+def test_command_says_what_there_is(tenant: Any, run: AutonomousSession, capsys: Any) -> None:
+    make_finding(run)
+    call_command("provenance", "list", tenant=tenant.slug, session=str(run.pk))
+    assert "findings=1" in capsys.readouterr().out
+
+
+def test_session_that_ended_is_asked_about_by_a_web_process(tenant: Any, run: AutonomousSession) -> None:
+    from apps.autonomy.signals import session_ended
+
+    proposal = make_proposal(run)
+    with tenant_scope(tenant):
+        ended = AutonomousSession.objects.filter(pk=run.pk)
+        ended.update(status="cancelled", terminal_reason="cancelled", ended_at=now())
+        session_ended(ended.get())
+    web(tenant)
+    assert again(proposal).card_id is not None

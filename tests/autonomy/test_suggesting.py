@@ -1,0 +1,190 @@
+"""A suggestion does nothing by itself: it leads to a proposal, to a plan that asks, or to a person (spec 5.1.6)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from apps.approvals.models import ApprovalToken, Card
+from apps.autonomy import heartbeat
+from apps.autonomy.enums import PrecedentState, SuggestionState
+from apps.autonomy.models import AutonomySettings, ContextProposal, InitiativeSettings, Suggestion
+from apps.autonomy.services import suggesting
+from apps.bus.models import QueueMessage
+from apps.console.faces import buttons_of
+from apps.work.execution_models import Course
+from apps.work.models import WorkItem
+from apps.work.services import following
+from kernel.tenancy import tenant_scope
+from tests.factories.proposals import again, card_about, make_precedent, make_run, make_task, press, web
+from tests.factories.work import Desk, make_desk, note, plan
+from tests.rivals import race
+
+
+@pytest.fixture
+def on(tenant: Any) -> None:
+    with tenant_scope(tenant):
+        AutonomySettings.objects.create(enabled=True)
+
+
+def look(deployment: Any) -> list[Suggestion]:
+    with tenant_scope(deployment.tenant_id):
+        return suggesting.look_around(deployment.pk)
+
+
+def suggested(deployment: Any) -> Suggestion:
+    make_precedent(make_run(make_task(deployment)))
+    (row,) = look(deployment)
+    return row
+
+
+def test_company_that_is_off_gets_no_suggestion(deployment: Any) -> None:
+    make_precedent(make_run(make_task(deployment)))
+    assert look(deployment) == []
+
+
+def test_company_may_want_unattended_work_and_no_suggestions(on: None, tenant: Any, deployment: Any) -> None:
+    with tenant_scope(tenant):
+        InitiativeSettings.objects.create(suggestions=False)
+    make_precedent(make_run(make_task(deployment)))
+    assert look(deployment) == []
+
+
+def test_other_company_s_patterns_are_not_suggested(on: None, other_tenant: Any, deployment: Any) -> None:
+    from tests.factories.tenants import make_deployment
+
+    make_precedent(make_run(make_task(make_deployment(other_tenant))))
+    assert look(deployment) == []
+
+
+def test_two_looks_at_once_suggest_once(on: None, tenant: Any, deployment: Any) -> None:
+    make_precedent(make_run(make_task(deployment)))
+    race(lambda: look(deployment), lambda: look(deployment))
+    with tenant_scope(tenant):
+        assert (Suggestion.objects.count(), Card.objects.count()) == (1, 1)
+
+
+def test_card_offers_to_do_it_not_now_and_more(on: None, tenant: Any, deployment: Any) -> None:
+    row = suggested(deployment)
+    words = [button.words for button in buttons_of(card_about(tenant, row.pk))]
+    assert words == ["Put it forward, to be decided", "Remind me later", "Do not suggest this again", "Not now"]
+
+
+def test_do_it_puts_a_pattern_forward_and_accepts_nothing(on: None, tenant: Any, deployment: Any, owner: Any) -> None:
+    press(tenant, suggested(deployment).pk, owner, "approve")
+    with tenant_scope(tenant):
+        assert ContextProposal.objects.get().state == "proposed"
+    assert again(deployment).persona == ""
+
+
+def test_do_it_mints_no_approval(on: None, tenant: Any, deployment: Any, owner: Any) -> None:
+    press(tenant, suggested(deployment).pk, owner, "approve")
+    with tenant_scope(tenant):
+        assert not ApprovalToken.objects.exists()
+
+
+@pytest.mark.parametrize(("choice", "state"), [("decline", "dismissed"), ("later", "deferred"), ("never", "muted")])
+def test_other_answers_change_nothing_else(
+    on: None, tenant: Any, deployment: Any, owner: Any, choice: str, state: str
+) -> None:
+    row = suggested(deployment)
+    press(tenant, row.pk, owner, choice)
+    with tenant_scope(tenant):
+        assert (again(row).state, ContextProposal.objects.count()) == (state, 0)
+
+
+def test_answered_suggestion_is_not_made_again_soon(on: None, tenant: Any, deployment: Any, owner: Any) -> None:
+    press(tenant, suggested(deployment).pk, owner, "decline")
+    assert look(deployment) == []
+
+
+def test_pattern_that_is_gone_leads_to_nothing(on: None, tenant: Any, deployment: Any, owner: Any) -> None:
+    row = suggested(deployment)
+    with tenant_scope(tenant):
+        from apps.autonomy.models import Precedent
+
+        Precedent.objects.update(state=PrecedentState.DISMISSED)
+    press(tenant, row.pk, owner, "approve")
+    assert (again(row).state, again(row).led_to) == (SuggestionState.ACCEPTED, "")
+
+
+def test_hidden_characters_in_a_pattern_are_shown(on: None, tenant: Any, deployment: Any) -> None:
+    make_precedent(make_run(make_task(deployment)), "Pay \u202etsuj\u200b now")
+    (row,) = look(deployment)
+    assert "\u202e" not in card_about(tenant, row.pk).intent
+
+
+def test_quarter_of_an_hour_is_owed_once(on: None, tenant: Any, deployment: Any) -> None:
+    with tenant_scope(tenant):
+        for _ in range(2):
+            heartbeat.owe_looks()
+        assert QueueMessage.objects.filter(kind="review_owed").count() == 1
+
+
+def test_look_that_is_owed_is_carried_out_by_a_web_process(on: None, tenant: Any, deployment: Any) -> None:
+    make_precedent(make_run(make_task(deployment)))
+    with tenant_scope(tenant):
+        heartbeat.owe_looks()
+    web(tenant)
+    with tenant_scope(tenant):
+        assert Suggestion.objects.count() == 1
+
+
+# --- after work
+
+
+@pytest.fixture
+def desk(tenant: Any, tmp_path: Path) -> Desk:
+    return make_desk(tenant, tmp_path)
+
+
+def finished(desk: Desk, user: Any, *steps: str) -> WorkItem:
+    item = desk.approved(user)
+    desk.work()
+    with tenant_scope(desk.tenant):
+        WorkItem.objects.filter(pk=item.pk).update(next_steps=list(steps))
+        suggesting.after_work(item.pk)
+    return desk.item(item.pk)
+
+
+def test_finished_work_s_next_steps_are_suggested_once_each(on: None, desk: Desk, owner: Any) -> None:
+    finished(desk, owner, "Send a letter", "send  a LETTER", "Call back")
+    with tenant_scope(desk.tenant):
+        assert sorted(Suggestion.objects.values_list("intent", flat=True)) == ["Next: Call back", "Next: Send a letter"]
+
+
+def taken_up(desk: Desk, user: Any) -> Suggestion:
+    finished(desk, user, "Note a number on order H-1")
+    with tenant_scope(desk.tenant):
+        row: Suggestion = Suggestion.objects.get()
+    press(desk.tenant, row.pk, user, "approve")
+    return row
+
+
+def test_step_that_no_plan_does_leads_to_nothing(on: None, desk: Desk, owner: Any) -> None:
+    row = taken_up(desk, owner)
+    web(desk.tenant)
+    with tenant_scope(desk.tenant):
+        assert (again(row).led_to, WorkItem.objects.filter(status="pending").count()) == ("no_plan", 0)
+
+
+def test_planned_step_waits_for_a_yes_of_its_own(on: None, desk: Desk, owner: Any) -> None:
+    row = taken_up(desk, owner)
+    with tenant_scope(desk.tenant):
+        job = following.open_job(UUID(row.subject.removeprefix("work:")), "Note 60", asked_by=row.pk)
+        assert job is not None
+        proposal = following.take(job, plan(note(60)), trace_id="trace")
+        follow_up = WorkItem.objects.get(pk=proposal.work_item_id)
+        assert (follow_up.status, follow_up.follow_up_of_id) == ("pending", job.item_id)
+
+
+def test_step_may_call_no_more_than_the_work_it_follows(on: None, desk: Desk, owner: Any) -> None:
+    row = taken_up(desk, owner)
+    with tenant_scope(desk.tenant):
+        Course.objects.update(granted=["look"])
+        job = following.open_job(UUID(row.subject.removeprefix("work:")), "Note 60", asked_by=row.pk)
+        assert job is not None
+        assert following.take(job, plan(note(60)), trace_id="trace").outcome == "refused"

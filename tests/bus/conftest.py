@@ -1,0 +1,33 @@
+"""Consumers of a test's own: nobody else's run while it does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from apps.bus import draining, registry
+from apps.bus.enums import Kind, Queue
+
+
+@pytest.fixture
+def consume(monkeypatch: pytest.MonkeyPatch) -> Callable[[Any], Any]:
+    """Make a coroutine function the consumer of system events on the runtime queue, the only one there is."""
+    monkeypatch.setattr(registry, "_consumers", {})
+
+    def become(handler: Any) -> Any:
+        registry.register(Queue.RUNTIME, Kind.SYSTEM_EVENT, handler)
+        return handler
+
+    return become
+
+
+@pytest.fixture
+def drain(database: None) -> Callable[..., None]:
+    """One wake-up of a worker, in this process."""
+
+    def work(**options: Any) -> None:
+        draining.drain(consumer="test", **options)
+
+    return work

@@ -1,0 +1,151 @@
+"""What failed for good waits for a person's word, and is done once all the same."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from apps.audit.enums import AuditEvent
+from apps.audit.models import AuditEntry
+from apps.bus import dead_letters, queries, services
+from apps.bus.models import QueueMessage
+from kernel.errors import NotFound, SilasError
+from kernel.tenancy import tenant_scope
+from tests.factories.bus import make_message
+from tests.rivals import race
+
+
+def bury(tenant: Any, **fields: Any) -> QueueMessage:
+    message = make_message(tenant, **fields)
+    with tenant_scope(tenant):
+        lease = services.lease("executor", consumer="test", scope_id=message.scope_id)
+        assert lease is not None
+        services.dead_letter(lease, "poison")
+    return message
+
+
+def say(word: Any, tenant: Any, message_pk: Any, user: Any) -> None:
+    with tenant_scope(tenant):
+        word(message_pk, user=user)
+
+
+def row(tenant: Any, message: QueueMessage) -> QueueMessage:
+    with tenant_scope(tenant):
+        found: QueueMessage = QueueMessage.objects.get(pk=message.pk)
+    return found
+
+
+BOTH = pytest.mark.parametrize("word", [dead_letters.retry, dead_letters.drop])
+
+
+def test_message_tried_again_has_all_its_attempts(tenant: Any, owner: Any) -> None:
+    message = bury(tenant)
+    say(dead_letters.retry, tenant, message.pk, owner)
+    found = row(tenant, message)
+    assert (found.state, found.attempts, found.finished_at) == ("queued", 0, None)
+
+
+def test_message_tried_again_is_delivered_under_a_new_fence(tenant: Any, owner: Any) -> None:
+    message = bury(tenant)
+    say(dead_letters.retry, tenant, message.pk, owner)
+    with tenant_scope(tenant):
+        lease = services.lease("executor", consumer="test")
+    assert lease is not None and (lease.message.pk, lease.fence) == (message.pk, 2)
+
+
+def test_message_tried_again_keeps_its_place_in_its_scope(tenant: Any, owner: Any) -> None:
+    message = bury(tenant)
+    make_message(tenant)
+    say(dead_letters.retry, tenant, message.pk, owner)
+    with tenant_scope(tenant):
+        lease = services.lease("executor", consumer="test")
+    assert lease is not None and lease.message.pk == message.pk
+
+
+def test_dropped_message_is_kept_and_never_delivered(tenant: Any, owner: Any) -> None:
+    message = bury(tenant)
+    say(dead_letters.drop, tenant, message.pk, owner)
+    with tenant_scope(tenant):
+        assert services.lease("executor", consumer="test") is None
+    assert (row(tenant, message).state, row(tenant, message).reason) == ("dropped", "poison")
+
+
+@BOTH
+def test_word_about_a_message_that_is_not_dead_is_refused(tenant: Any, owner: Any, word: Any) -> None:
+    message = make_message(tenant)
+    with pytest.raises(SilasError) as refused:
+        say(word, tenant, message.pk, owner)
+    assert refused.value.code == "not_dead"
+
+
+@BOTH
+@pytest.mark.parametrize("role", ["approver", "agent", "viewer", "stranger"])
+def test_word_of_anybody_but_an_owner_is_refused(
+    tenant: Any, word: Any, role: str, request: pytest.FixtureRequest
+) -> None:
+    message, user = bury(tenant), request.getfixturevalue(role)
+    with pytest.raises(SilasError) as refused:
+        say(word, tenant, message.pk, user)
+    assert (refused.value.code, row(tenant, message).state) == ("forbidden_role", "dead")
+
+
+@BOTH
+def test_word_about_another_tenants_message_finds_nothing(
+    tenant: Any, other_tenant: Any, owner: Any, word: Any
+) -> None:
+    foreign = bury(other_tenant)
+    with pytest.raises(NotFound):
+        say(word, tenant, foreign.pk, owner)
+
+
+@BOTH
+def test_word_about_an_unknown_message_finds_nothing(tenant: Any, owner: Any, word: Any) -> None:
+    with pytest.raises(NotFound):
+        say(word, tenant, uuid4(), owner)
+
+
+def test_rivals_for_one_dead_message_decide_once(tenant: Any, owner: Any) -> None:
+    message = bury(tenant)
+    answers = race(*(lambda word=word: say(word, tenant, message.pk, owner) for word in [dead_letters.retry] * 4))
+    assert sum(answer is None for answer in answers) == 1
+
+
+@pytest.mark.parametrize(
+    ("word", "event"),
+    [(dead_letters.retry, AuditEvent.MESSAGE_RETRIED), (dead_letters.drop, AuditEvent.MESSAGE_DROPPED)],
+)
+def test_word_is_written_down_with_whose_it_was(tenant: Any, owner: Any, word: Any, event: AuditEvent) -> None:
+    message = bury(tenant, content="my secret")
+    say(word, tenant, message.pk, owner)
+    with tenant_scope(tenant):
+        entry = AuditEntry.objects.get(event=event)
+    assert (entry.actor, entry.subject) == (f"user:{owner.pk}", f"message:{message.pk}")
+
+
+def test_depths_count_what_waits_is_held_and_failed(tenant: Any) -> None:
+    bury(tenant, scope_id="a")
+    for scope in "bcd":
+        make_message(tenant, scope_id=scope)
+    with tenant_scope(tenant):
+        services.lease("executor", consumer="test")
+        found = {depth.queue: (depth.waiting, depth.held, depth.dead) for depth in queries.depths()}
+    assert found == {"proxy": (0, 0, 0), "planner": (0, 0, 0), "executor": (2, 1, 1), "runtime": (0, 0, 0)}
+
+
+def test_depths_tell_since_when_the_oldest_waits(tenant: Any) -> None:
+    oldest = make_message(tenant)
+    make_message(tenant)
+    with tenant_scope(tenant):
+        (depth,) = [depth for depth in queries.depths() if depth.queue == "executor"]
+    assert depth.oldest == oldest.created_at
+
+
+def test_lists_of_one_tenant_show_nothing_of_another(tenant: Any, other_tenant: Any) -> None:
+    bury(other_tenant, scope_id="a")
+    make_message(other_tenant, scope_id="b")
+    with tenant_scope(other_tenant):
+        services.lease("executor", consumer="test")
+    with tenant_scope(tenant):
+        assert (queries.held_messages(9), queries.dead_letters(9)) == ([], [])

@@ -1,0 +1,158 @@
+"""A worker is killed with -9 in the middle, Redis forgets everything: the work is done, once."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from redis import Redis
+
+from apps.audit.enums import AuditEvent
+from apps.audit.models import AuditEntry
+from apps.audit.services import record
+from apps.bus import services, tasks
+from apps.bus.deliveries import Delivery
+from apps.bus.enums import Queue
+from apps.bus.models import QueueMessage
+from kernel.tenancy import tenant_scope
+from silas_platform.celery import app
+from tests.factories.bus import let_leases_run_out, make_message
+
+QUEUE = Queue.RUNTIME
+
+# A worker of its own, which dies by its own hand at the place it was told.
+DOOMED = """
+import os, signal, sys
+import django; django.setup()
+from apps.audit.enums import AuditEvent
+from apps.audit.services import record
+from apps.bus import draining, registry
+from apps.bus.enums import Kind, Queue
+
+place = sys.argv[1]
+
+def die(here):
+    if here == place:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+def effect():
+    record(AuditEvent.STAFF_LOGGED_IN, actor="test")
+
+def effect_and_end(delivery):
+    effect()
+    delivery.finish()
+    die("between effect and commit")
+
+async def handler(delivery):
+    from kernel.tenancy import in_scope
+    die("before the effect")
+    await in_scope(delivery.tenant_id, effect_and_end, delivery)
+    die("after the commit")
+
+registry._consumers.clear()
+registry.register(Queue.RUNTIME, Kind.SYSTEM_EVENT, handler)
+draining.drain(consumer="doomed")
+"""
+
+
+def die_at(place: str) -> int:
+    done = subprocess.run([sys.executable, "-c", DOOMED, place], env=dict(os.environ), check=False, timeout=60)
+    return done.returncode
+
+
+def effects(tenant: Any) -> int:
+    with tenant_scope(tenant):
+        return AuditEntry.objects.filter(event=AuditEvent.STAFF_LOGGED_IN).count()
+
+
+async def do_it(delivery: Delivery) -> None:
+    await delivery.commit(record, AuditEvent.STAFF_LOGGED_IN, actor="test")
+
+
+def state(tenant: Any) -> str:
+    with tenant_scope(tenant):
+        return str(QueueMessage.objects.get().state)
+
+
+@pytest.mark.parametrize("place", ["before the effect", "between effect and commit", "after the commit"])
+def test_effect_of_a_killed_consumer_happens_once(tenant: Any, consume: Any, drain: Any, place: str) -> None:
+    consume(do_it)
+    make_message(tenant, queue=QUEUE)
+    died = die_at(place)
+    let_leases_run_out(tenant)
+    drain()
+    assert (died, effects(tenant), state(tenant)) == (-signal.SIGKILL, 1, "acked")
+
+
+def test_consumer_killed_again_and_again_buries_its_message(tenant: Any, consume: Any, drain: Any) -> None:
+    make_message(tenant, queue=QUEUE)
+    for _ in range(5):
+        die_at("before the effect")
+        let_leases_run_out(tenant)
+    with tenant_scope(tenant):
+        services.sweep()
+        row = QueueMessage.objects.get()
+    assert (row.state, row.attempts, row.reason) == ("dead", 5, "lease_expired")
+
+
+def test_message_is_handled_after_redis_forgot_its_wake_up(tenant: Any, consume: Any) -> None:
+    consume(do_it)
+    make_message(tenant, queue=QUEUE)
+    forget_everything()
+    tasks.sweep()
+    handled_by_poke()
+    assert (effects(tenant), state(tenant)) == (1, "acked")
+
+
+def forget_everything() -> None:
+    Redis.from_url(os.environ["REDIS_URL"]).flushall()
+
+
+def handled_by_poke() -> None:
+    """What a worker does with the first poke that it hears; there must be one."""
+    with app.connection_for_read() as connection:
+        message = connection.default_channel.basic_get("celery")
+    assert message is not None and message.headers["task"] == "bus.drain"
+    tasks.drain()
+
+
+STARTING = """
+import sys, time
+import django; django.setup()
+from silas_platform.celery import app
+from apps.bus import registry
+from apps.bus.enums import Kind, Queue
+async def handler(delivery):
+    pass
+registry._consumers.clear()
+registry.register(Queue.RUNTIME, Kind.SYSTEM_EVENT, handler)
+app.worker_main(["worker", "--pool", "solo", "--loglevel", "ERROR", "--without-gossip", "--without-mingle"])
+"""
+
+
+def test_worker_that_starts_goes_on_with_what_a_dead_one_left(tenant: Any) -> None:
+    from silas_platform.up.environment import for_program
+
+    make_message(tenant, queue=QUEUE)
+    with tenant_scope(tenant):
+        services.lease(QUEUE, consumer="dead")
+    let_leases_run_out(tenant)
+    forget_everything()
+    worker = subprocess.Popen([sys.executable, "-c", STARTING], env=for_program(os.environ, "worker"), cwd=ROOT)
+    try:
+        give_up = time.monotonic() + 60
+        while state(tenant) != "acked" and time.monotonic() < give_up:
+            time.sleep(0.2)
+    finally:
+        worker.terminate()
+        worker.wait(30)
+    assert state(tenant) == "acked"
+
+
+ROOT = Path(__file__).resolve().parents[2]

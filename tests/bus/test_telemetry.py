@@ -1,0 +1,86 @@
+"""What a message went through is told to whoever measures, and to the audit log, without its text."""
+
+from __future__ import annotations
+
+import json
+import logging
+from typing import Any
+
+import pytest
+
+from apps.audit.enums import AuditEvent
+from apps.audit.models import AuditEntry
+from apps.bus import deliveries, services
+from apps.bus.enums import Queue
+from kernel.tenancy import tenant_scope
+from tests.factories.bus import let_leases_run_out, make_message
+
+
+@pytest.fixture
+def told(caplog: pytest.LogCaptureFixture) -> Any:
+    """What the bus has told of its own so far, line by line."""
+    caplog.set_level(logging.DEBUG, logger="silas.bus")
+    return lambda: [record.getMessage() for record in caplog.records if record.name == "silas.bus"]
+
+
+def names(lines: list[str]) -> list[str]:
+    return [line.split()[0] for line in lines]
+
+
+def test_message_taken_renewed_and_done_tells_each(tenant: Any, told: Any) -> None:
+    make_message(tenant)
+    with tenant_scope(tenant):
+        lease = services.lease("executor", consumer="test")
+        assert lease is not None
+        services.heartbeat(lease)
+        services.ack(lease)
+    assert names(told()) == ["queue_wait_ms", "lease_heartbeat", "lease_duration_ms"]
+
+
+def test_sweep_tells_of_silent_holders_and_of_depth(tenant: Any, told: Any) -> None:
+    make_message(tenant)
+    with tenant_scope(tenant):
+        services.lease("executor", consumer="test")
+    let_leases_run_out(tenant)
+    with tenant_scope(tenant):
+        services.sweep()
+    lines = [line for line in told() if not line.startswith("queue_wait_ms")]
+    assert lines == [
+        "lease_expired queue=executor value=1",
+        f"queue_depth_sample queue=executor tenant={tenant.pk} value=1",
+    ]
+
+
+def test_line_names_its_trace_and_says_nothing_of_the_text(tenant: Any, told: Any) -> None:
+    make_message(tenant, content="my secret", payload={"a": "my secret"}, trace_id="trace-1")
+    with tenant_scope(tenant):
+        services.lease("executor", consumer="test")
+    (line,) = told()
+    assert "trace=trace-1" in line and "secret" not in line
+
+
+def entries(tenant: Any, event: AuditEvent) -> list[tuple[str, dict[str, Any]]]:
+    with tenant_scope(tenant):
+        return [(entry.subject, json.loads(entry.data)) for entry in AuditEntry.objects.filter(event=event)]
+
+
+def test_message_between_agents_is_written_down_when_queued_and_when_taken(tenant: Any) -> None:
+    message = make_message(tenant, content="my secret", trace_id="trace-1")
+    with tenant_scope(tenant):
+        deliveries.take(Queue.EXECUTOR, consumer="test", after="", seconds=9)
+    expected = {"queue": "executor", "kind": "system_event", "trace": "trace-1", "attempt": 1}
+    assert [entries(tenant, event) for event in (AuditEvent.MESSAGE_QUEUED, AuditEvent.MESSAGE_TAKEN)] == [
+        [(f"message:{message.pk}", expected)],
+        [(f"message:{message.pk}", expected)],
+    ]
+
+
+def test_message_sent_twice_is_written_down_once(tenant: Any) -> None:
+    for _ in range(2):
+        make_message(tenant, message_id="m-1")
+    assert len(entries(tenant, AuditEvent.MESSAGE_QUEUED)) == 1
+
+
+def test_visitors_message_is_written_down_by_the_conversation_alone(tenant: Any) -> None:
+    make_message(tenant, queue="proxy", kind="user_message", sender="user", payload={"seq": 1})
+    assert entries(tenant, AuditEvent.MESSAGE_QUEUED) == []

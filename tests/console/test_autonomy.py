@@ -1,0 +1,129 @@
+"""What may run by itself: who changes it, whose yes it takes, and who outside is told."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from django.urls import reverse
+
+from apps.autonomy import queries, services
+from apps.autonomy.enums import TaskEvent
+from apps.autonomy.models import Outbox, Webhook
+from kernel.tenancy import tenant_scope
+from tests.console.runs import post, text
+from tests.factories.autonomy import House, make_house
+from tests.factories.console import browser
+
+URL = "https://hooks.example.com/silas"
+SETTINGS = {
+    "enabled": "on",
+    "max_concurrent": "2",
+    "heartbeat_seconds": "5",
+    "idle_seconds": "60",
+    "retry_base_seconds": "1",
+    "retry_most_seconds": "60",
+    "cost_usd": "0.1",
+}
+
+
+@pytest.fixture
+def house(tenant: Any) -> House:
+    return make_house(tenant)
+
+
+def hooks(house: House) -> list[Webhook]:
+    with tenant_scope(house.tenant):
+        return list(Webhook.objects.all())
+
+
+def secret_in(answer: Any) -> str:
+    return str(answer.content.decode().partition('<output class="mono">')[2].partition("</output>")[0])
+
+
+@pytest.mark.parametrize("role", ["approver", "agent", "viewer", "stranger"])
+def test_company_and_webhooks_are_changed_by_owners_only(
+    house: House, role: str, request: pytest.FixtureRequest
+) -> None:
+    user = request.getfixturevalue(role)
+    answers = [
+        post(user, "console-autonomy", **SETTINGS),
+        post(user, "console-webhook-add", url=URL),
+        post(user, "console-webhook-delete", uuid4()),
+    ]
+    assert ({answer.status_code for answer in answers}, hooks(house)) == ({403}, [])
+
+
+def test_settings_hold_without_a_restart(house: House) -> None:
+    post(house.owner, "console-autonomy", **SETTINGS)
+    row = house.do(queries.settings_of)
+    assert (row.max_concurrent, row.limits) == (2, {"cost_usd": "0.1"})
+
+
+@pytest.mark.parametrize("wrong", [{"max_concurrent": "-1"}, {"cost_usd": "NaN"}, {"idle_seconds": "9999999"}])
+def test_absurd_settings_change_nothing(house: House, wrong: dict[str, str]) -> None:
+    answer = post(house.owner, "console-autonomy", **{**SETTINGS, **wrong})
+    assert (answer.status_code, house.do(queries.settings_of).max_concurrent) == (422, 3)
+
+
+def test_yes_of_a_member_is_their_own(house: House, approver: Any) -> None:
+    post(approver, "console-autonomy-opt", allowed="1")
+    first = (house.do(queries.has_opted_in, approver.pk), house.do(queries.has_opted_in, house.owner.pk))
+    post(approver, "console-autonomy-opt", allowed="0")
+    assert (first, house.do(queries.has_opted_in, approver.pk)) == ((True, True), False)
+
+
+def test_agent_has_no_tasks_to_allow(house: House, agent: Any) -> None:
+    assert post(agent, "console-autonomy-opt", allowed="1").status_code == 403
+
+
+def test_secret_is_shown_once(house: House) -> None:
+    answer = post(house.owner, "console-webhook-add", url=URL, events=["task:failed"])
+    secret = secret_in(answer)
+    assert (len(secret) > 30, secret in text(house.owner, "console-autonomy")) == (True, False)
+
+
+@pytest.mark.parametrize("url", ["", "http://hooks.example.com/", "https://169.254.169.254/", "https://[::1"])
+def test_address_inside_or_odd_is_refused(house: House, settings: Any, url: str) -> None:
+    settings.WEBHOOKS_PRIVATE = False
+    answer = post(house.owner, "console-webhook-add", url=url)
+    assert (answer.status_code, hooks(house)) == (422, [])
+
+
+def test_refused_address_loses_nothing_that_was_chosen(house: House) -> None:
+    answer = post(house.owner, "console-webhook-add", url="https:/typo", events=["task:failed"])
+    shown = answer.content.decode()
+    ticked = [event for event in TaskEvent.values if f'value="{event}" checked' in shown]
+    assert ('value="https:/typo"' in shown, ticked) == (True, ["task:failed"])
+
+
+def test_unknown_event_is_refused(house: House) -> None:
+    answer = post(house.owner, "console-webhook-add", url=URL, events=["task:everything"])
+    assert (answer.status_code, hooks(house)) == (422, [])
+
+
+def test_webhook_of_another_tenant_is_not_found(house: House, other_tenant: Any) -> None:
+    other = make_house(other_tenant)
+    theirs, _ = other.do(services.save_webhook, URL, user=other.owner)
+    answer = post(house.owner, "console-webhook-delete", theirs.pk)
+    assert (answer.status_code, len(hooks(other)), URL in text(house.owner, "console-autonomy")) == (404, 1, False)
+
+
+def test_deleted_webhook_is_gone(house: House) -> None:
+    made, _ = house.do(services.save_webhook, URL, user=house.owner)
+    post(house.owner, "console-webhook-delete", made.pk)
+    assert hooks(house) == []
+
+
+def test_letters_are_listed_with_how_they_went(house: House) -> None:
+    house.do(services.save_webhook, URL, user=house.owner)
+    session = house.run_now(house.task())
+    with tenant_scope(house.tenant):
+        Outbox.objects.filter(body__session=str(session.pk)).update(state="given_up", error_code="http_500")
+    shown = text(house.owner, "console-autonomy")
+    assert ("Could not be sent" in shown, "http 500" in shown, "hooks.example.com" in shown) == (True, True, True)
+
+
+def test_setting_without_a_login_leads_to_it(database: None) -> None:
+    assert browser().get(reverse("console-autonomy")).status_code == 302

@@ -1,0 +1,351 @@
+"""Does every kind of card show what it binds, escape what others wrote, and do what its buttons say?"""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.urls import reverse
+
+from apps.approvals import kinds, services
+from apps.approvals.enums import CardKind, CardStatus, Risk, Withdrawal
+from apps.approvals.models import WAITING, ApprovalToken, Card, Look
+from apps.approvals.schemas import Fact
+from apps.console import faces, watching
+from kernel.clock import now
+from kernel.tenancy import tenant_scope
+from tests.factories.cards import EXAMPLES, MAIL, make_kind
+from tests.factories.console import HTMX, browser, make_card
+from tests.factories.sessions import make_session
+from tests.factories.tenants import make_member
+from tests.factories.work import make_desk
+from tests.rivals import race
+
+NASTY = "<img src=x onerror=alert(1)>"
+
+
+def page(user: Any, card: Card) -> str:
+    return str(browser(user).get(reverse("console-card", args=[card.pk])).content.decode())
+
+
+def press(user: Any, card: Card, choice: str, name: str = "console-decide", **data: Any) -> Any:
+    return browser(user).post(reverse(name, args=[card.pk]), {"choice": choice, **data}, **HTMX)
+
+
+def stored(card: Card) -> Card:
+    with tenant_scope(card.tenant_id):
+        found: Card = Card.objects.get(pk=card.pk)
+    return found
+
+
+SHOWN = {
+    CardKind.PLAN: ["Flat 3, 41 Canal Wharf", "postcode is new", "identity verified"],
+    CardKind.STANDING: ["Approve, allow up to 20 times"],
+    CardKind.TOOL_CALL: ["refund_order", "H-90211"],
+    CardKind.GATE: ["refund limit", "148.00"],
+    CardKind.BATCH_REVIEW: ["looks unusual", "Ticket T-4", "55\N{NO-BREAK SPACE}% sure"],
+    CardKind.DRAFT_REVIEW: ["your new policy documents", "Could you confirm", "Have it rephrased"],
+    CardKind.DECISION: ["Which address is meant?", "Send it to the old one", "Leave it for now"],
+    CardKind.SUGGESTION: ["Prepare the letters", "Only remind me on Monday", "Not now"],
+    CardKind.AUTONOMY_THRESHOLD: [
+        "Times before it asks again",
+        "60 decisions",
+        "3\N{NO-BREAK SPACE}% of them corrected",
+    ],
+    CardKind.POST_EXECUTION: ["Ticket T-3", "Undo, bring 3 tickets back", "3 checks outside the agent"],
+    CardKind.SKILL_INSTALL: ["claims-triage", "sort claim", "No network asked for"],
+    CardKind.BUDGET: ["6.00", "unchanged"],
+    CardKind.SELF_UPDATE: ["1.4", "1.5", "Drops the old form"],
+    CardKind.CONNECTION: ["Outlook", "Mail.Read"],
+    CardKind.PERMISSION_ESCALATION: ["Mail.Send", "Let it send this one letter", "claim C-77"],
+    CardKind.CONNECTION_FAILURE: ["not responding", "Use another account", "Skip, do without Outlook"],
+    CardKind.SECURE_INPUT: ["API key", "sealed store", 'type="password"'],
+    CardKind.DEVICE_CODE: ["KQ7M-2XPD", "Open microsoft.example", "I have done it"],
+    CardKind.BROWSER_REDIRECT: ["Sign in at notion.example", "It does not work"],
+}
+
+
+@pytest.mark.parametrize("kind", CardKind)
+def test_card_shows_what_its_kind_has_to_say(tenant: Any, owner: Any, kind: CardKind) -> None:
+    found = page(owner, make_kind(tenant, kind))
+    assert [words for words in SHOWN[kind] if words not in found] == []
+
+
+@pytest.mark.parametrize("kind", CardKind)
+def test_buttons_stand_in_the_order_of_the_answers(tenant: Any, owner: Any, kind: CardKind) -> None:
+    card = make_kind(tenant, kind)
+    values = [each.value for each in kinds.choices_of(kind, card.payload)]
+    assert [button.value for button in faces.buttons_of(card)] == values
+
+
+@pytest.mark.parametrize("part", ["plan", "body"])
+def test_quotes_of_a_plan_are_shown_as_they_are(tenant: Any, owner: Any, part: str) -> None:
+    card = make_kind(tenant, CardKind.PLAN, details={part: 'Call {"order": "H-1"} & <stop>.'})
+    assert "Call {&quot;order&quot;: &quot;H-1&quot;} &amp; &lt;stop&gt;." in page(owner, card)
+
+
+def test_template_of_a_standing_yes_is_not_called_the_model_s(tenant: Any, owner: Any) -> None:
+    found = page(owner, make_kind(tenant, CardKind.STANDING, details={"body": "Note it."}))
+    assert "What it may start each time" in found and "in the words of the model" not in found
+
+
+@pytest.mark.parametrize("kind", CardKind)
+def test_page_names_the_keys_of_its_own_buttons(tenant: Any, owner: Any, kind: CardKind) -> None:
+    card = make_kind(tenant, kind)
+    head = page(owner, card).partition('<article class="card"')[0]
+    hints = re.findall(r"<kbd>(\w)</kbd>", head.partition('class="quiet keys"')[2])
+    keys = [button.key.upper() for button in faces.buttons_of(card) if button.key]
+    assert sorted(set(hints) - {"J", "K", "E"}) == sorted(keys)
+
+
+def test_undoing_has_a_key_of_its_own(tenant: Any, owner: Any) -> None:
+    buttons = faces.buttons_of(make_kind(tenant, CardKind.POST_EXECUTION))
+    assert [(button.value, button.key) for button in buttons] == [("decline", "d"), ("approve", "u")]
+
+
+@pytest.mark.parametrize("kind", [kind for kind in CardKind if not kinds.KINDS[kind].has_risk])
+def test_card_that_asks_for_no_yes_shows_no_risk(tenant: Any, owner: Any, kind: CardKind) -> None:
+    assert 'class="risk' not in page(owner, make_kind(tenant, kind))
+
+
+@pytest.mark.parametrize("kind", [kind for kind in CardKind if kind not in faces._SPEAKS_FOR_ITSELF])
+def test_yes_of_medium_risk_or_more_takes_its_gesture(tenant: Any, owner: Any, kind: CardKind) -> None:
+    card = make_kind(tenant, kind)
+    press(owner, card, "approve")
+    assert (stored(card).status == CardStatus.DECIDED) is (card.risk == Risk.LOW)
+
+
+@pytest.mark.parametrize("kind", CardKind)
+def test_no_of_any_kind_takes_one_press(tenant: Any, owner: Any, kind: CardKind) -> None:
+    card = make_kind(tenant, kind)
+    press(owner, card, "decline")
+    assert stored(card).status == CardStatus.DECIDED
+
+
+def _soiled(value: Any) -> Any:
+    """The value with markup in each of its free texts."""
+    if isinstance(value, dict):
+        return {name: _soiled(each) if name not in _FIXED else each for name, each in value.items()}
+    if isinstance(value, list):
+        return [_soiled(each) for each in value]
+    return f"{value} {NASTY}" if isinstance(value, str) else value
+
+
+# What is no free text: ids, hashes, closed words, addresses, keys of options, and what must agree with another place.
+_FIXED = {
+    *("item_ids", "item_id", "goal_id", "work_item_id", "plan_hash", "content_hash", "report_hash", "value", "action"),
+    *("source", "direction", "key", "failure_type", "auth_strategy", "ref_id", "help_url", "verification_url"),
+    *("auth_url", "listening_on", "connection_id", "connection_ref", "approval_tier", "risk_level", "occurred_at"),
+    *("args", "draft", "id", "parent", "type", "budget", "verify", "gates", "skills", "escalation", "interaction_mode"),
+    *("spawned_by", "follow_up_of", "schedule", "on_failure", "on_stuck", "agent", "domain", "tasks", "depends_on"),
+    *("input_artifacts_from", "access_levels", "failure_context"),
+}
+
+
+@pytest.mark.parametrize("kind", CardKind)
+def test_markup_in_every_text_of_a_card_is_escaped(tenant: Any, owner: Any, kind: CardKind) -> None:
+    given = EXAMPLES[kind]()
+    soiled = {name: _soiled(given[name]) for name in given if name in ("intent", "rationale", "affected", "body")}
+    words = {name: f"{label} {NASTY}" for name, label in given["consequence"].items()}
+    payload = {**_soiled(given["payload"])}
+    facts = [Fact(NASTY, text=NASTY), Fact("Change", before=NASTY, after=NASTY)]
+    details = {
+        "plan": NASTY,
+        "checks": [{"name": NASTY}],
+        "gates": [NASTY],
+        "calls": [{"tool": NASTY, "args": {NASTY: NASTY}}],
+    }
+    card = make_kind(tenant, kind, **soiled, consequence=words, payload=payload, facts=facts, details=details)
+    assert "<img" not in page(owner, card)
+
+
+def test_markup_in_the_arguments_of_a_call_is_escaped(tenant: Any, owner: Any) -> None:
+    payload = {
+        **EXAMPLES[CardKind.TOOL_CALL]()["payload"],
+        "args": {NASTY: NASTY, "items": [NASTY], "keys": {"a": NASTY}},
+    }
+    assert "<img" not in page(owner, make_kind(tenant, CardKind.TOOL_CALL, payload=payload))
+
+
+def test_markup_in_a_draft_stays_text(tenant: Any, owner: Any) -> None:
+    text = f"</textarea>{NASTY}"
+    payload = {**EXAMPLES[CardKind.DRAFT_REVIEW]()["payload"], "args": {"to": "a@b.test", "text": text}}
+    card = make_kind(tenant, CardKind.DRAFT_REVIEW, payload=payload, body={"draft": text})
+    assert "<img" not in page(owner, card)
+
+
+def test_character_that_cannot_be_seen_is_written_out(tenant: Any, owner: Any) -> None:
+    card = make_kind(tenant, CardKind.TOOL_CALL, rationale="Refund\u202e all")
+    assert "Refund⟨U+202E⟩ all" in page(owner, card)
+
+
+def test_batch_without_ticks_asks_anew_about_the_rest(tenant: Any, owner: Any) -> None:
+    card = make_kind(tenant, CardKind.BATCH_REVIEW)
+    found = press(owner, card, "edit_selection", selected=["T-1", "T-3"]).content.decode()
+    assert "Only 2 of 4" in found and "It needs a yes of its own" in found
+    with tenant_scope(tenant):
+        assert not ApprovalToken.objects.exists()
+
+
+def test_reworded_draft_is_asked_anew(tenant: Any, owner: Any) -> None:
+    card = make_kind(tenant, CardKind.DRAFT_REVIEW)
+    found = press(owner, card, "edit", text=MAIL.replace("Meridian", "Your Meridian")).content.decode()
+    assert "Your Meridian" in found and stored(card).status == CardStatus.DECIDED
+
+
+def test_selection_of_everything_leaves_the_card_alone(tenant: Any, owner: Any) -> None:
+    card = make_kind(tenant, CardKind.BATCH_REVIEW)
+    response = press(owner, card, "edit_selection", selected=card.payload["item_ids"])
+    assert (response.status_code, stored(card).is_open) == (400, True)
+
+
+def test_look_is_written_down_for_who_may_decide(tenant: Any, owner: Any, viewer: Any) -> None:
+    card = make_card(tenant)
+    for user in (owner, viewer):
+        page(user, card)
+    with tenant_scope(tenant):
+        assert [look.user for look in Look.objects.all()] == [owner]
+
+
+def test_card_is_taken_and_given_back(tenant: Any, owner: Any) -> None:
+    card = make_card(tenant)
+    taken = press(owner, card, "", "console-assign", to=str(owner.pk)).content.decode()
+    given = press(owner, card, "", "console-assign", to="").content.decode()
+    assert "You see to this" in taken and "Nobody in particular" in given
+
+
+@pytest.mark.parametrize("to", ["nonsense", "00000000-0000-0000-0000-000000000000"])
+def test_card_is_not_handed_to_nobody_we_know(tenant: Any, owner: Any, to: str) -> None:
+    assert press(owner, make_card(tenant), "", "console-assign", to=to).status_code == 409
+
+
+def test_card_is_not_handed_to_a_viewer(tenant: Any, owner: Any, viewer: Any) -> None:
+    card = make_card(tenant)
+    assert press(owner, card, "", "console-assign", to=str(viewer.pk)).status_code == 409
+    assert stored(card).status == CardStatus.OPEN
+
+
+def test_colleague_who_looks_is_named_and_i_am_not(tenant: Any, owner: Any, approver: Any) -> None:
+    card = make_card(tenant)
+    for user in (owner, approver):
+        watching.look(tenant.pk, card.pk, user.pk)
+    assert f"{approver.display_name} is looking at this too" in page(owner, card)
+
+
+def test_colleague_who_looked_away_is_not_named(tenant: Any, owner: Any, approver: Any) -> None:
+    card = make_card(tenant)
+    watching.look(tenant.pk, card.pk, approver.pk)
+    watching.look_away(tenant.pk, card.pk, approver.pk)
+    assert "looking at this too" not in page(owner, card)
+
+
+def test_looker_of_another_tenant_is_not_named(tenant: Any, other_tenant: Any, owner: Any) -> None:
+    card, foreign = make_card(tenant), make_member(other_tenant, "owner")
+    watching.look(tenant.pk, card.pk, foreign.pk)
+    assert "looking at this too" not in page(owner, card)
+
+
+def test_news_bring_who_is_here_without_moving_the_card(tenant: Any, owner: Any, approver: Any) -> None:
+    card = make_card(tenant)
+    watching.look(tenant.pk, card.pk, approver.pk)
+    found = browser(owner).get(reverse("console-card-news", args=[card.pk]), **HTMX).content.decode()
+    assert 'id="company" hx-swap-oob="true"' in found and 'id="card"' not in found
+
+
+@pytest.mark.parametrize("name", ["console-decide", "console-assign", "console-ask-anew"])
+def test_press_about_a_foreign_card_is_not_found(tenant: Any, other_tenant: Any, owner: Any, name: str) -> None:
+    card = make_card(other_tenant)
+    assert press(owner, card, "approve", name, to="").status_code == 404
+    assert stored(card).status == CardStatus.OPEN
+
+
+def test_press_that_confirms_too_late_says_so(tenant: Any, owner: Any) -> None:
+    card = make_card(tenant, risk=Risk.MEDIUM)
+    press(owner, card, "approve")
+    with tenant_scope(tenant):
+        begun = now() - timedelta(hours=1)
+        Card.objects.filter(pk=card.pk).update(created_at=begun, expires_at=begun + timedelta(minutes=5))
+    response = press(owner, card, "approve", confirmed="approve")
+    assert response.status_code == 409 and "<b>Expired</b>" in response.content.decode()
+    with tenant_scope(tenant):
+        assert not ApprovalToken.objects.exists()
+
+
+def test_press_on_a_card_taken_back_says_why(tenant: Any, owner: Any) -> None:
+    card = make_card(tenant)
+    with tenant_scope(tenant):
+        services.withdraw_card(card.pk, reason=Withdrawal.HANDOFF)
+    assert "A person took the conversation over" in press(owner, card, "approve").content.decode()
+
+
+def test_stale_page_of_an_edited_card_leads_to_what_is_asked_now(tenant: Any, owner: Any, approver: Any) -> None:
+    card = make_kind(tenant, CardKind.BATCH_REVIEW)
+    press(approver, card, "edit_selection", selected=["T-1"])
+    response = press(owner, card, "approve", confirmed="approve")
+    assert response.status_code == 409 and "See what is asked now" in response.content.decode()
+
+
+def test_rivals_approve_and_edit_a_batch_once(tenant: Any, owner: Any, approver: Any) -> None:
+    card = make_kind(tenant, CardKind.BATCH_REVIEW)
+    answers = race(
+        lambda: press(owner, card, "approve", confirmed="approve").status_code,
+        lambda: press(approver, card, "edit_selection", selected=["T-1"]).status_code,
+    )
+    assert sorted(answers) == [200, 409]
+
+
+def test_many_grave_cards_are_told_and_hold_nobody_up(tenant: Any, owner: Any) -> None:
+    cards = [make_card(tenant, risk=Risk.MEDIUM) for _ in range(8)]
+    assert "8 medium" in page(owner, cards[0])
+    for card in cards:
+        press(owner, card, "approve", confirmed="approve")
+    assert {stored(card).status for card in cards} == {CardStatus.DECIDED}
+
+
+def test_edit_form_has_the_values_of_the_calls(tenant: Any, owner: Any, tmp_path: Path) -> None:
+    desk = make_desk(tenant, tmp_path)
+    card = desk.card(desk.waiting(50))
+    found = browser(owner).get(reverse("console-edit", args=[card.pk])).content.decode()
+    assert 'value="50"' in found and 'value="H-1"' in found
+
+
+def _edited(user: Any, card: Card, **values: str) -> Any:
+    return browser(user).post(reverse("console-ask-anew", args=[card.pk]), values, **HTMX)
+
+
+def test_edited_values_are_asked_anew(tenant: Any, owner: Any, tmp_path: Path) -> None:
+    desk = make_desk(tenant, tmp_path)
+    item = desk.waiting(50)
+    names = list(desk.card(item).details["calls"][0]["args"])
+    _edited(owner, desk.card(item), **{f"0.{names.index('note')}": "60"})
+    with tenant_scope(tenant):
+        assert Card.objects.get(status__in=WAITING).details["calls"][0]["args"]["note"] == 60
+
+
+@pytest.mark.parametrize("value", ["sixty", "", "{", "5" * 5000])
+def test_values_that_fit_no_call_come_back_with_a_reason(tenant: Any, owner: Any, tmp_path: Path, value: str) -> None:
+    desk = make_desk(tenant, tmp_path)
+    card = desk.card(desk.waiting(50))
+    names = list(card.details["calls"][0]["args"])
+    response = _edited(owner, card, **{f"0.{names.index('note')}": value})
+    assert response.status_code == 409 and 'role="alert"' in response.content.decode()
+    assert stored(card).is_open
+
+
+def test_conversation_is_cleared_of_requests_by_who_took_it_over(deployment: Any, tenant: Any, agent: Any) -> None:
+    session = make_session(deployment)
+    card = make_card(tenant, session_id=session.pk)
+    client = browser(agent)
+    client.post(reverse("console-take-over", args=[session.pk]))
+    client.post(reverse("console-withdraw", args=[session.pk]))
+    assert (stored(card).status, stored(card).withdrawal) == (CardStatus.WITHDRAWN, Withdrawal.HANDOFF)
+
+
+def test_conversation_of_the_bot_is_not_cleared_by_passers_by(deployment: Any, tenant: Any, agent: Any) -> None:
+    session = make_session(deployment)
+    card = make_card(tenant, session_id=session.pk)
+    assert browser(agent).post(reverse("console-withdraw", args=[session.pk])).status_code == 409
+    assert stored(card).is_open

@@ -1,0 +1,313 @@
+"""Who sees the gates, who changes them, and what the pages say."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from django.urls import reverse
+
+from apps.gates.models import Gate
+from apps.gates.queries import active_gates, versions_of
+from apps.gates.services import retire, save_gate, write_version
+from apps.work.models import WorkItem
+from apps.work.services import install_goal
+from kernel.tenancy import tenant_scope
+from tests.factories.console import browser
+from tests.factories.sessions import make_session, say
+from tests.factories.tenants import make_deployment, make_member
+from tests.gates.test_rows import spec
+
+PAGES = ["console-gates", "console-gate-new", "console-gate", "console-gate-edit", "console-gate-compare"]
+PRESSES = ["console-gate-activate", "console-gate-roll-back", "console-gate-retire", "console-gate-try"]
+FILLED = {"on": "every_user_message", "provider": "predicate", "type": "regex", "order": 100, "on_block": "report"}
+
+GOAL = """---
+id: support
+type: goal
+title: Look after customers
+schedule: always_on
+gates:
+  - {name: NAME, on: every_user_message, type: regex, config: {pattern: refund}, on_block: person}
+access_levels:
+  public: {tools: [knowledge_search]}
+escalation:
+  person: {action: respond, message: "Please ask a person."}
+---
+Be kind.
+"""
+
+
+def governed_by(tenant: Any, name: str, *, said: str = "Please ask a person.") -> WorkItem:
+    """The goal, with one gate of this name, that governs a deployment of its own."""
+    markdown = GOAL.replace("NAME", name).replace("Please ask a person.", said)
+    with tenant_scope(tenant):
+        place = make_deployment(tenant)
+        return install_goal(markdown, deployment=place, requested_by="user:test").goal
+
+
+@pytest.fixture
+def gate(tenant: Any, deployment: Any) -> Gate:
+    """Version 1 in force, version 2 a draft."""
+    with tenant_scope(tenant):
+        saved = save_gate(spec("words"), deployment_id=deployment.pk, note="The first")
+        write_version(spec("words", config={"pattern": "refund"}), deployment_id=deployment.pk, note="Stricter")
+        return Gate.objects.get(pk=saved.pk)
+
+
+def address(name: str, gate_id: Any) -> str:
+    plain = name in ("console-gates", "console-gate-new")
+    query = "?before=1&after=2" if name == "console-gate-compare" else ""
+    return reverse(name, args=[] if plain else [gate_id]) + query
+
+
+def seen(user: Any, name: str, gate: Gate) -> str:
+    return str(browser(user).get(address(name, gate.pk)).content.decode())
+
+
+def press(user: Any, name: str, gate: Gate, **data: Any) -> Any:
+    return browser(user).post(address(name, gate.pk), {"version": 2, **data})
+
+
+def filled(**fields: Any) -> dict[str, Any]:
+    return {**FILLED, "config": '{"pattern": "x"}', "seen": 2, **fields}
+
+
+@pytest.mark.parametrize("role", ["approver", "agent", "viewer", "stranger"])
+@pytest.mark.parametrize("name", PAGES)
+def test_page_is_for_owners_only(gate: Gate, name: str, role: str, request: pytest.FixtureRequest) -> None:
+    assert browser(request.getfixturevalue(role)).get(address(name, gate.pk)).status_code == 403
+
+
+@pytest.mark.parametrize("role", ["approver", "agent", "viewer", "stranger"])
+@pytest.mark.parametrize("name", [*PRESSES, "console-gate-edit", "console-gate-new"])
+def test_press_is_for_owners_only(gate: Gate, name: str, role: str, request: pytest.FixtureRequest) -> None:
+    assert press(request.getfixturevalue(role), name, gate).status_code == 403
+
+
+@pytest.mark.parametrize("name", [*PRESSES, "console-gate-edit"])
+def test_press_on_another_tenants_gate_is_not_found(gate: Gate, other_tenant: Any, name: str) -> None:
+    assert press(make_member(other_tenant, "owner"), name, gate).status_code == 404
+
+
+@pytest.mark.parametrize("name", PAGES[2:])
+def test_page_of_another_tenants_gate_is_not_found(gate: Gate, other_tenant: Any, name: str) -> None:
+    assert browser(make_member(other_tenant, "owner")).get(address(name, gate.pk)).status_code == 404
+
+
+@pytest.mark.parametrize("name", PRESSES)
+def test_unknown_gate_is_not_found(owner: Any, name: str) -> None:
+    assert browser(owner).post(address(name, uuid4()), {"version": 1}).status_code == 404
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_page_without_login_leads_to_it(gate: Gate, name: str) -> None:
+    assert browser().get(address(name, gate.pk)).status_code == 302
+
+
+@pytest.mark.parametrize("name", PRESSES)
+def test_press_by_get_is_not_allowed(owner: Any, gate: Gate, name: str) -> None:
+    assert browser(owner).get(address(name, gate.pk)).status_code == 405
+
+
+@pytest.mark.parametrize("name", [*PRESSES, "console-gate-edit", "console-gate-new"])
+def test_press_without_csrf_token_is_refused(owner: Any, gate: Gate, name: str) -> None:
+    assert browser(owner, csrf=True).post(address(name, gate.pk), {"version": 2}).status_code == 403
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_page_has_no_inline_script_or_style(owner: Any, gate: Gate, name: str) -> None:
+    assert not re.search(r"<style|style=|<script(?![^>]*\bsrc=)|\son\w+=|javascript:", seen(owner, name, gate))
+
+
+@pytest.mark.parametrize("number", ["", "0", "99", "-1", "x", "²", "9" * 30])
+@pytest.mark.parametrize("name", ["console-gate-activate", "console-gate-roll-back", "console-gate-try"])
+def test_version_that_does_not_exist_is_not_found(owner: Any, gate: Gate, name: str, number: str) -> None:
+    assert press(owner, name, gate, version=number).status_code == 404
+
+
+def test_list_says_what_is_in_force_and_what_is_a_draft(owner: Any, gate: Gate) -> None:
+    page = seen(owner, "console-gates", gate)
+    assert "version 1" in page and "draft 2" in page
+
+
+def test_list_shows_nothing_of_another_tenant(gate: Gate, other_tenant: Any) -> None:
+    assert "words" not in seen(make_member(other_tenant, "owner"), "console-gates", gate)
+
+
+def test_list_shows_the_gates_of_the_goal_that_governs_a_deployment(tenant: Any, owner: Any) -> None:
+    goal = governed_by(tenant, "refund_words")
+    page = str(browser(owner).get(reverse("console-gates")).content.decode())
+    assert "refund_words" in page and "Please ask a person." in page
+    assert reverse("console-work-item", args=[goal.pk]) in page and "No gates yet" not in page
+
+
+def test_list_shows_no_gate_of_a_goal_that_governs_nothing_any_more(tenant: Any, owner: Any) -> None:
+    goal = governed_by(tenant, "refund_words")
+    with tenant_scope(tenant):
+        place = WorkItem.objects.get(pk=goal.pk).deployment
+        assert place is not None
+        install_goal(GOAL.replace("NAME", "newer_words"), deployment=place, requested_by="user:test")
+    page = str(browser(owner).get(reverse("console-gates")).content.decode())
+    assert "refund_words" not in page and "newer_words" in page
+
+
+def test_list_shows_no_gate_of_another_tenants_goal(owner: Any, other_tenant: Any) -> None:
+    governed_by(other_tenant, "refund_words")
+    assert "refund_words" not in str(browser(owner).get(reverse("console-gates")).content.decode())
+
+
+def test_hostile_words_in_a_goals_gate_are_shown_as_words(tenant: Any, owner: Any) -> None:
+    governed_by(tenant, "words", said="<img src=x>")
+    page = str(browser(owner).get(reverse("console-gates")).content.decode())
+    assert "<img src=x>" not in page and "&lt;img src=x&gt;" in page
+
+
+def test_form_says_that_a_pattern_must_be_found(owner: Any) -> None:
+    page = str(browser(owner).get(reverse("console-gate-new")).content.decode())
+    assert "A pattern must be found" in page and "a text without it is a no" in page and "blocked_keywords" in page
+
+
+def test_gate_says_who_wrote_each_version_and_why(owner: Any, gate: Gate) -> None:
+    page = seen(owner, "console-gate", gate)
+    assert "The first" in page and "Stricter" in page and "The platform" in page
+
+
+def test_gate_shows_what_the_draft_would_change(owner: Any, gate: Gate) -> None:
+    assert "<del>.</del><ins>refund</ins>" in seen(owner, "console-gate", gate)
+
+
+def test_hostile_words_in_a_gate_are_shown_as_words(tenant: Any, owner: Any) -> None:
+    with tenant_scope(tenant):
+        gate = save_gate(spec("words", config={"pattern": "<script>x"}), note="<img src=x>")
+    page = seen(owner, "console-gate", gate)
+    assert "<script>x" not in page and "<img src=x>" not in page and "&lt;script&gt;x" in page
+
+
+def test_draft_is_put_in_force_by_its_button(tenant: Any, owner: Any, gate: Gate, deployment: Any) -> None:
+    press(owner, "console-gate-activate", gate)
+    with tenant_scope(tenant):
+        assert active_gates(deployment.pk)[0].config == {"pattern": "refund"}
+
+
+def test_roll_back_brings_the_old_words_back(tenant: Any, owner: Any, gate: Gate, deployment: Any) -> None:
+    press(owner, "console-gate-activate", gate)
+    press(owner, "console-gate-roll-back", gate, version=1)
+    with tenant_scope(tenant):
+        assert active_gates(deployment.pk)[0].config == {"pattern": "."}
+        assert [one.restores for one in versions_of(gate)] == [1, None, None]
+
+
+def test_retired_gate_says_what_it_said_last(tenant: Any, owner: Any, gate: Gate) -> None:
+    press(owner, "console-gate-retire", gate)
+    assert "Retired; this is what it said last" in seen(owner, "console-gate", gate)
+
+
+def test_edit_begins_with_the_newest_version(owner: Any, gate: Gate) -> None:
+    assert "refund" in seen(owner, "console-gate-edit", gate)
+
+
+def test_edit_writes_a_version_by_the_person_who_pressed(tenant: Any, owner: Any, gate: Gate) -> None:
+    browser(owner).post(address("console-gate-edit", gate.pk), filled(note="Softer"))
+    with tenant_scope(tenant):
+        newest = versions_of(gate)[0]
+        assert (newest.number, newest.written_by, newest.note) == (3, f"user:{owner.pk}", "Softer")
+
+
+def test_edit_that_missed_a_version_stores_nothing_and_keeps_what_was_written(
+    tenant: Any, owner: Any, gate: Gate
+) -> None:
+    answer = browser(owner).post(address("console-gate-edit", gate.pk), filled(config='{"pattern": "mine"}', seen=1))
+    with tenant_scope(tenant):
+        assert (answer.status_code, len(versions_of(gate))) == (422, 2)
+    assert "mine" in answer.content.decode() and "Somebody has changed this gate meanwhile" in answer.content.decode()
+
+
+BROKEN: list[dict[str, Any]] = [
+    {"config": "{"},
+    {"config": "[1]"},
+    {"config": '{"pattern": "("}'},
+    {"config": '{"pattern": NaN}'},
+    {"config": '{"patern": "x"}'},
+    {"config": "[" * 9999},
+    {"type": "numeric_range", "config": "", "auto_from": "9", "auto_to": "1"},
+    {"type": "numeric_range", "config": "", "auto_from": "nan", "auto_to": "1"},
+    {"type": "numeric_range", "config": "", "auto_from": "a", "auto_to": "1"},
+    {"type": "numeric_range", "config": "", "auto_from": "1"},
+    {"provider": "custom", "config": "", "check": "nobody"},
+    {"on": "after_step"},
+    {"on": "whenever"},
+    {"order": "-1"},
+]
+
+
+@pytest.mark.parametrize("fields", BROKEN)
+def test_gate_that_would_not_work_is_refused_beside_the_field(
+    tenant: Any, owner: Any, gate: Gate, fields: dict[str, Any]
+) -> None:
+    answer = browser(owner).post(address("console-gate-edit", gate.pk), filled(**fields))
+    with tenant_scope(tenant):
+        assert (answer.status_code, len(versions_of(gate))) == (422, 2)
+    assert 'class="problem"' in answer.content.decode()
+
+
+def test_new_gate_is_written_where_it_was_asked_for(tenant: Any, owner: Any) -> None:
+    place = make_deployment(tenant)
+    browser(owner).post(reverse("console-gate-new"), filled(name="fresh", deployment=str(place.pk)))
+    with tenant_scope(tenant):
+        assert Gate.objects.get(name="fresh").deployment_id == place.pk
+
+
+def test_new_gate_cannot_be_put_on_another_tenants_deployment(tenant: Any, other_tenant: Any, owner: Any) -> None:
+    foreign = make_deployment(other_tenant)
+    answer = browser(owner).post(reverse("console-gate-new"), filled(name="fresh", deployment=str(foreign.pk)))
+    with tenant_scope(tenant):
+        assert (answer.status_code, Gate.objects.exists()) == (422, False)
+
+
+def test_dry_run_shows_what_would_change(owner: Any, gate: Gate, deployment: Any) -> None:
+    say(make_session(deployment), "Hello there")
+    page = press(owner, "console-gate-try", gate).content.decode()
+    assert "would decide 1 of 1 otherwise" in page and "Hello there" in page and "blocked by words" in page
+
+
+def test_dry_run_shows_hostile_messages_as_words(owner: Any, gate: Gate, deployment: Any) -> None:
+    say(make_session(deployment), "<script>alert(1)</script>")
+    assert "<script>alert" not in press(owner, "console-gate-try", gate).content.decode()
+
+
+@pytest.mark.parametrize("many", ["0", "-5", "x", "99999999999"])
+def test_dry_run_of_strange_many_is_of_the_usual_number(owner: Any, gate: Gate, many: str) -> None:
+    assert press(owner, "console-gate-try", gate, messages=many).status_code == 200
+
+
+@pytest.mark.parametrize("number", [1, 3])
+def test_list_asks_as_often_for_many_gates_as_for_one(tenant: Any, owner: Any, number: int) -> None:
+
+    with tenant_scope(tenant):
+        for each in range(number):
+            save_gate(spec(f"gate{each}"))
+    client = browser(owner)
+    with CaptureQueriesContext(connection) as asked:
+        client.get(reverse("console-gates"))
+    assert len([one for one in asked.captured_queries if "gates_gate" in one["sql"]]) == 2
+
+
+def test_retired_gate_can_come_back(tenant: Any, owner: Any, gate: Gate) -> None:
+    with tenant_scope(tenant):
+        retire(gate.pk)
+    press(owner, "console-gate-activate", gate)
+    with tenant_scope(tenant):
+        assert Gate.objects.get(pk=gate.pk).active == 2
+
+
+@pytest.mark.parametrize(("role", "leads"), [("owner", True), ("viewer", False)])
+def test_activity_leads_to_the_gate_where_it_may_be_seen(
+    gate: Gate, role: str, leads: bool, request: pytest.FixtureRequest
+) -> None:
+    page = browser(request.getfixturevalue(role)).get(reverse("console-activity") + "?show=policy").content.decode()
+    assert "wrote a gate" in page and (f'href="{address("console-gate", gate.pk)}"' in page) is leads

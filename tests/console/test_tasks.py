@@ -1,0 +1,175 @@
+"""How a task is set up, told in words, changed and taken away at the console."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.urls import reverse
+
+from apps.audit.models import AuditEntry
+from apps.autonomy.enums import TriggerKind
+from apps.autonomy.models import Task, Trigger
+from kernel.tenancy import tenant_scope
+from tests.console.runs import post, said, text
+from tests.factories.autonomy import House, make_house
+from tests.factories.console import browser
+
+
+@pytest.fixture
+def house(tenant: Any) -> House:
+    return make_house(tenant)
+
+
+@pytest.fixture
+def other(other_tenant: Any) -> House:
+    return make_house(other_tenant)
+
+
+def test_another_tenants_rows_cannot_be_chosen(house: House, other: House) -> None:
+    theirs = other.task(name="Theirs")
+    sent = said(house, deployment=str(other.deployment.pk), route="chain_next", next_task=str(theirs.pk))
+    answer = post(house.owner, "console-task-new", **sent)
+    assert (answer.status_code, house.tasks()) == (422, [])
+
+
+def test_task_is_set_up_with_when_it_runs(house: House) -> None:
+    sent = said(house, **{"when-kind": "cron", "when-schedule": "0 2 * * *"})
+    post(house.owner, "console-task-new", **sent)
+    with tenant_scope(house.tenant):
+        trigger = Trigger.objects.select_related("task").get()
+    assert (trigger.task.name, trigger.spec, str(trigger.task.own_limits.cost_usd)) == (
+        "Nightly look",
+        {"schedule": "0 2 * * *"},
+        "0.25",
+    )
+
+
+WRONG: list[dict[str, str]] = [
+    {"name": ""},
+    {"prompt": "", "playbook": ""},
+    {"playbook": "everything"},
+    {"cost_usd": "-1"},
+    {"cost_usd": "NaN"},
+    {"priority": "10"},
+    {"route": "nowhere"},
+    {"route": "chain_next"},
+    {"model_name": "nobody:knows"},
+    {"deployment": "x"},
+    {"when-kind": "delegated"},
+    {"when-kind": "cron", "when-schedule": "0 0 30 2 *"},
+    {"when-kind": "cron", "when-schedule": "* * * * * *"},
+    {"when-kind": "interval"},
+    {"when-kind": "watch"},
+    {"when-kind": "chain"},
+    {"when-kind": "goal_check", "when-goal": "x"},
+    {"when-kind": "manual", "when-cap_usd": "-2"},
+]
+
+
+def test_wrong_words_in_a_new_task_store_nothing_and_keep_the_form(house: House) -> None:
+    answers = [post(house.owner, "console-task-new", **said(house, **wrong)) for wrong in WRONG]
+    taken = [
+        wrong
+        for wrong, answer in zip(WRONG, answers, strict=True)
+        if answer.status_code != 422 or 'role="alert"' not in answer.content.decode()
+    ]
+    with tenant_scope(house.tenant):
+        stored = Task.objects.count() + AuditEntry.objects.filter(event="task_saved").count()
+    assert (taken, stored) == ([], 0)
+
+
+def test_task_of_a_member_who_has_not_opted_in_is_refused(house: House, approver: Any) -> None:
+    answer = post(approver, "console-task-new", **said(house))
+    assert (answer.status_code, house.tasks()) == (422, [])
+
+
+def test_preview_stores_nothing_and_shows_three_times(house: House) -> None:
+    sent = said(house, **{"when-kind": "cron", "when-schedule": "0 2 * * *", "preview": "1"})
+    answer = post(house.owner, "console-task-new", **sent)
+    shown = answer.content.decode()
+    assert (answer.status_code, "At 02:00 every day" in shown, shown.count(", 02:00<"), house.tasks()) == (
+        200,
+        True,
+        3,
+        [],
+    )
+
+
+def test_preview_is_in_the_tenants_zone_across_a_change_of_clocks(house: House, time_machine: Any) -> None:
+    type(house.tenant).objects.filter(pk=house.tenant.pk).update(timezone="Europe/Berlin")
+    time_machine.move_to("2026-03-28T12:00Z", tick=False)
+    shown = text(house.owner, "console-when", **{"when-kind": "cron", "when-schedule": "30 2 * * *"})
+    assert [
+        words for words in ("Sun 29 Mar 2026, 03:00", "Mon 30 Mar 2026, 02:30", "Europe/Berlin") if words not in shown
+    ] == []
+
+
+def test_preview_of_what_is_no_schedule_says_so(house: House) -> None:
+    wrong = ("", "never", "0 0 30 2 *", "* * * *", "<b>", "0 2 * * * *")
+    shown = [text(house.owner, "console-when", **{"when-kind": "cron", "when-schedule": each}) for each in wrong]
+    assert [
+        each for each, page in zip(wrong, shown, strict=True) if "five fields" not in page or "<b><b>" in page
+    ] == []
+
+
+def test_preview_of_the_twenty_ninth_of_february_comes(house: House) -> None:
+    shown = text(house.owner, "console-when", **{"when-kind": "cron", "when-schedule": "0 0 29 2 *"})
+    assert shown.count("29 Feb") == 3
+
+
+def test_task_is_changed_as_a_whole(house: House) -> None:
+    task = house.task()
+    post(house.owner, "console-task-edit", task.pk, **said(house, name="Otherwise", playbook="unanswered", prompt=""))
+    with tenant_scope(house.tenant):
+        changed = Task.objects.get(pk=task.pk)
+    assert (changed.name, changed.playbook) == ("Otherwise", "unanswered")
+
+
+def test_form_of_a_task_sent_back_as_it_is_changes_nothing(house: House) -> None:
+    task = house.task(tool_allow=["look"], limits={"calls": 3, "memory_writes": 0}, priority=7)
+    form = browser(house.owner).get(reverse("console-task-edit", args=[task.pk])).context["form"]
+    sent = {field.html_name: field.value() for field in form if str(field.value()) not in ("None", "False", "[]")}
+    post(house.owner, "console-task-edit", task.pk, **sent)
+    with tenant_scope(house.tenant):
+        after = Task.objects.get(pk=task.pk)
+    same = ("name", "prompt", "tool_allow", "tool_deny", "own_limits", "route", "priority", "lane", "skills")
+    assert {name: getattr(after, name) for name in same} == {name: getattr(task, name) for name in same}
+
+
+def test_trigger_is_switched_off_and_on_and_removed(house: House) -> None:
+    task = house.task()
+    trigger = house.trigger(task, TriggerKind.INTERVAL, seconds=3600)
+    post(house.owner, "console-when-turn", trigger.pk, enabled="0")
+    off = "Switch on" in text(house.owner, "console-task", task.pk)
+    post(house.owner, "console-when-turn", trigger.pk, enabled="1")
+    post(house.owner, "console-when-delete", trigger.pk)
+    assert (off, "Only when somebody runs it by hand." in text(house.owner, "console-task", task.pk)) == (True, True)
+
+
+def test_time_is_added_and_told_in_words(house: House) -> None:
+    task = house.task()
+    post(house.owner, "console-when-add", task.pk, **{"when-kind": "interval", "when-minutes": "120"})
+    assert "Every 2 hours" in text(house.owner, "console-task", task.pk)
+
+
+def test_time_that_is_there_already_is_not_added_again(house: House) -> None:
+    """As a button does that is pressed twice; every night would bring two sessions."""
+    task, sent = house.task(), {"when-kind": "cron", "when-schedule": "0 2 * * *"}
+    answers = [post(house.owner, "console-when-add", task.pk, **sent).status_code for _ in range(2)]
+    with tenant_scope(house.tenant):
+        assert (answers, Trigger.objects.count()) == ([302, 422], 1)
+
+
+def test_wrong_time_is_refused_beside_what_was_typed(house: House) -> None:
+    task = house.task()
+    answer = post(house.owner, "console-when-add", task.pk, **{"when-kind": "cron", "when-schedule": "nonsense"})
+    assert (answer.status_code, 'value="nonsense"' in answer.content.decode()) == (422, True)
+
+
+def test_deleted_task_is_gone_and_its_receipts_stay(house: House) -> None:
+    task = house.task(name="Look at it")
+    session = house.through(task)
+    post(house.owner, "console-task-delete", task.pk)
+    listed = text(house.owner, "console-runs").partition('id="ended-title"')[0]
+    assert ("Look at it" in listed, "deleted since" in text(house.owner, "console-run", session.pk)) == (False, True)

@@ -1,0 +1,103 @@
+"""Memories for tests, and turns whose model asks something of memory."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+from uuid import UUID, uuid4
+
+from apps.memory import embedding, memories
+from apps.memory.enums import ScopeKind, SourceKind, Tier
+from apps.memory.models import MemoryItem
+from apps.memory.recall import recall
+from apps.memory.schemas import Note, Scope
+from apps.sessions import turn
+from apps.sessions.access import Grant
+from apps.sessions.models import AccessLevel, ChatSession
+from apps.sessions.state import TurnState
+from kernel.clock import now
+from kernel.llm.schemas import AgentResponse
+from kernel.tenancy import in_scope, in_thread, tenant_scope
+from tests.factories.sessions import say
+
+
+def conversation(session_id: UUID | None = None) -> Scope:
+    return Scope(ScopeKind.CONVERSATION, str(session_id or uuid4()))
+
+
+def customer(subject: str) -> Scope:
+    return Scope(ScopeKind.CUSTOMER, subject)
+
+
+def note(scope: Scope, content: str, **fields: Any) -> Note:
+    """A model's wish to remember something, unless told otherwise."""
+    usual = {"source": SourceKind.MEMORY_OP, "tier": Tier.ACTIVE, "reference": memories.wish_reference(content)}
+    return Note(scope, content, **{**usual, **fields})
+
+
+def remember(tenant: Any, scope: Scope, content: str, **fields: Any) -> MemoryItem:
+    (ready,) = memories.prepared([note(scope, content, **fields)])
+    with tenant_scope(tenant):
+        memories.keep([ready])
+    with tenant_scope(tenant):
+        kept: MemoryItem = MemoryItem.objects.get(scope=str(scope), reference=ready.reference)
+    return kept
+
+
+def recalled(tenant: Any, scopes: list[Scope], question: str, **how: Any) -> list[str]:
+    """The words that come back for a question."""
+    with tenant_scope(tenant):
+        found = recall(scopes, question, **{"vector": embedding.embed(question), "k": 10, **how})
+    return [memory.text for memory in found]
+
+
+def kept_in(tenant: Any, scope: Scope) -> list[str]:
+    """All that a scope holds, oldest first."""
+    with tenant_scope(tenant):
+        return list(
+            MemoryItem.objects.filter(scope=str(scope)).order_by("created_at").values_list("content", flat=True)
+        )
+
+
+async def told(session: ChatSession, text: str, *, grant: Grant | None = None, **answer: Any) -> TurnState:
+    """A whole turn in which the model answered with these fields (`memory_ops`, `memory_queries`, `message`), for
+    somebody with this grant."""
+    await in_thread(say, session, text)
+    if grant is not None:
+        await in_scope(session.tenant_id, give, session, grant)
+    state = await in_scope(session.tenant_id, turn.open_turn, session.pk, consumer="test")
+    assert state is not None
+    await before_the_end(state, **answer)
+    await in_scope(session.tenant_id, turn.close_turn, state)
+    return state
+
+
+def give(session: ChatSession, grant: Grant) -> None:
+    """Let the conversation's row say that this was earned, at a deployment that has the level."""
+    AccessLevel.objects.get_or_create(
+        deployment=session.deployment, name="verified", order=1, requires=["identity"], tenant_id=session.tenant_id
+    )
+    ends = {gate: None if end is None else end.isoformat() for gate, end in grant.verified.items()}
+    ChatSession.objects.filter(pk=session.pk).update(
+        level=grant.level,
+        level_expires_at=grant.expires_at,
+        verified_gates=ends,
+        customer=grant.customer,
+        customer_name=grant.customer_name,
+    )
+
+
+def verified(subject: str, *, seconds: int = 3600) -> Grant:
+    until = now() + timedelta(seconds=seconds)
+    return Grant("verified", until, verified={"identity": None}, customer=subject, customer_name="Somebody")
+
+
+async def before_the_end(state: TurnState, **answer: Any) -> None:
+    """All slow steps of an opened turn, with this answer in the place of the model's."""
+    for step in turn.BETWEEN:
+        if step.name == "answer":
+            state.response = AgentResponse(**{"message": "I see.", **answer})
+        else:
+            state.stop = await step.run(state)
+        if state.stop:
+            return

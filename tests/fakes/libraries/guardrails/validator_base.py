@@ -1,0 +1,11 @@
+"""What a validator answers."""
+
+from types import SimpleNamespace
+
+
+def PassResult():
+    return SimpleNamespace(passed=True)
+
+
+def FailResult(error_message, fix_value):
+    return SimpleNamespace(passed=False)

@@ -1,0 +1,259 @@
+"""What will a model run cost, and what did it? The tenant's prices, what was learned, and what nobody knows."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from django.core.exceptions import ValidationError
+from django.db import Error
+from django.db.models import F
+from django.db.models.functions import Now
+
+from apps.guard import rules, services
+from apps.guard.enums import Intent, RefusalCode
+from apps.guard.estimates import NEWEST, quote
+from apps.guard.models import GuardedRun, ModelPrice, SpendEntry, SpendingPolicy, ToolCall
+from apps.guard.schemas import Admitted, NeedsApproval, Refused
+from kernel.llm.runs import Usage
+from kernel.tenancy import tenant_scope
+from tests.factories.guard import make_budget, make_call, make_run, reread
+from tests.guard.test_money import money
+
+KNOWN, UNKNOWN = "openai:gpt-4o-mini", "openai:nobody-knows"
+LIST_PRICE = Decimal("0.15"), Decimal("0.6")  # of KNOWN, in the public list
+MOST = Usage(input_tokens=1_000_000, output_tokens=1_000_000)
+COLD = sum(LIST_PRICE)
+ASKED = Admitted | Refused | NeedsApproval
+
+
+def ask(run: GuardedRun, model: str = KNOWN, *, purpose: str = "proxy", forecast: Usage = MOST) -> ASKED:
+    with tenant_scope(run.tenant_id):
+        return services.admit(run.ref, Intent.CONVERSE, make_call(tool=purpose, model=model, forecast=forecast))
+
+
+def asked(run: GuardedRun, model: str = KNOWN, **more: Any) -> Admitted:
+    found = ask(run, model, **more)
+    assert isinstance(found, Admitted), found
+    return found
+
+
+def charge(call: Admitted, tokens: int = 0, **more: Any) -> Decimal:
+    with tenant_scope(call.run.tenant_id):
+        return services.charge(call, Usage(input_tokens=tokens, requests=1, **more))
+
+
+def set_price(tenant: Any, model: str = KNOWN, price: str = "1", **more: Any) -> ModelPrice:
+    fields = {"input_per_million": Decimal(price), "output_per_million": Decimal(price), **more}
+    with tenant_scope(tenant):
+        row: ModelPrice = ModelPrice.objects.update_or_create(model=model, defaults=fields)[0]
+    return row
+
+
+def set_default(tenant: Any, price: str = "2") -> None:
+    with tenant_scope(tenant):
+        SpendingPolicy.objects.create(default_input=Decimal(price), default_output=Decimal(price))
+
+
+def make_history(run: GuardedRun, *charged: str, model: str = KNOWN, purpose: str = "proxy", **fields: Any) -> None:
+    """Model runs that are over, the newest last."""
+    with tenant_scope(run.tenant_id):
+        before = ToolCall.objects.count()
+        ToolCall.objects.bulk_create(
+            ToolCall(
+                run_id=run.pk,
+                seq=1000 + before + number,
+                effect_key=f"{model}{purpose}{before + number}",
+                intent="converse",
+                tool=purpose,
+                model=model,
+                state="executed",
+                charged=Decimal(amount),
+                **{"measured": True, **fields},
+            )
+            for number, amount in enumerate(charged)
+        )
+        new = ToolCall.objects.filter(settled_at=None, state="executed")
+        new.update(settled_at=Now() - timedelta(seconds=5000) + timedelta(seconds=1) * F("seq"))
+
+
+def estimate(tenant: Any, model: str = KNOWN, purpose: str = "proxy") -> Decimal | None:
+    with tenant_scope(tenant):
+        return quote(model, purpose, MOST).estimate
+
+
+# Whose price
+
+
+def test_model_run_is_reserved_for_at_the_public_price(tenant: Any) -> None:
+    assert asked(make_run(tenant)).reserved == COLD
+
+
+def test_tenants_own_price_outranks_the_public_one(tenant: Any) -> None:
+    set_price(tenant, price="1")
+    assert asked(make_run(tenant)).reserved == 2
+
+
+def test_price_of_another_tenant_changes_nothing(tenant: Any, other_tenant: Any) -> None:
+    set_price(other_tenant, price="1")
+    assert asked(make_run(tenant)).reserved == COLD
+
+
+def test_price_that_nobody_knows_refuses(tenant: Any) -> None:
+    found = ask(make_run(tenant), UNKNOWN)
+    assert isinstance(found, Refused) and found.code is RefusalCode.PRICE_UNKNOWN
+
+
+def test_price_that_nobody_knows_is_the_tenants_default(tenant: Any) -> None:
+    set_default(tenant, "2")
+    assert [asked(make_run(tenant), each).reserved for each in (UNKNOWN, KNOWN)] == [4, COLD]
+
+
+def test_price_of_another_tenants_default_is_not_ours(tenant: Any, other_tenant: Any) -> None:
+    set_default(other_tenant)
+    assert isinstance(ask(make_run(tenant), UNKNOWN), Refused)
+
+
+def test_free_model_asks_for_no_price(tenant: Any) -> None:
+    assert asked(make_run(tenant), "builtin:grounded").reserved == 0
+
+
+@pytest.mark.parametrize("field", ["input_per_million", "output_per_million", "cache_read_per_million"])
+def test_negative_price_is_refused_by_the_database(tenant: Any, field: str) -> None:
+    with pytest.raises(Error):
+        set_price(tenant, **{field: Decimal("-0.1")})
+
+
+@pytest.mark.parametrize("model", ["builtin:grounded", "ollama:llama3", "gpt-4o", "openai:", "Open AI:x", "openai:a b"])
+def test_price_is_for_a_model_that_can_cost(tenant: Any, model: str) -> None:
+    row = ModelPrice(model=model, input_per_million=1, output_per_million=1)
+    with pytest.raises(ValidationError):
+        row.clean_fields(exclude=["tenant"])
+
+
+def test_default_price_is_whole_or_none(tenant: Any) -> None:
+    with pytest.raises(Error), tenant_scope(tenant):
+        SpendingPolicy.objects.create(default_input=Decimal(1))
+
+
+# What it really cost
+
+
+def test_charge_is_by_the_price_that_the_run_was_admitted_with(tenant: Any) -> None:
+    set_price(tenant, price="1")
+    call = asked(make_run(tenant))
+    set_price(tenant, price="9")
+    assert charge(call, 1_000_000) == 1
+
+
+def test_charge_counts_the_providers_cache(tenant: Any) -> None:
+    set_price(tenant, price="1", cache_read_per_million=Decimal("0.1"))
+    assert charge(asked(make_run(tenant)), 1_000_000, cache_read_tokens=500_000) == Decimal("0.55")
+
+
+def test_charge_far_below_a_cent_keeps_its_digits(tenant: Any) -> None:
+    set_price(tenant, price="0.001")
+    run = make_run(tenant)
+    charge(asked(run, forecast=Usage(input_tokens=1)), 1)
+    assert money(run) == (Decimal("0.000000001"), Decimal(0))
+
+
+@pytest.mark.parametrize("usage", [{"unmeasured": 1}, {}], ids=["one request uncounted", "counted"])
+def test_charge_is_the_estimate_where_no_provider_counted(tenant: Any, usage: dict[str, int]) -> None:
+    assert charge(asked(make_run(tenant)), 0, **usage) == (COLD if usage else 0)
+
+
+def test_failed_run_that_may_have_been_counted_is_charged_the_estimate(tenant: Any) -> None:
+    call = asked(make_run(tenant))
+    with tenant_scope(tenant):
+        assert services.charge(call, Usage(requests=1), failed="stalled") == COLD
+
+
+def test_charge_counts_the_tokens_of_the_run(tenant: Any) -> None:
+    run = make_run(tenant)
+    charge(asked(run), 100, output_tokens=20)
+    fresh = reread(run)
+    assert (fresh.input_tokens, fresh.output_tokens) == (100, 20)
+
+
+def test_call_dearer_than_its_estimate_is_charged_whole_and_closes_the_window(tenant: Any) -> None:
+    budget, run = make_budget(tenant, "1"), make_run(tenant)
+    charge(asked(run), 20_000_000)
+    assert (money(budget)[0], isinstance(ask(run, forecast=Usage(input_tokens=1)), Refused)) == (3, True)
+
+
+def test_ledger_says_which_model_was_asked_what_for(tenant: Any) -> None:
+    charge(asked(make_run(tenant), purpose="planner"), 5)
+    with tenant_scope(tenant):
+        assert set(SpendEntry.objects.values_list("model", "purpose")) == {(KNOWN, "planner")}
+
+
+# What is learned (contract A5)
+
+
+@pytest.mark.parametrize(("runs", "expected"), [(0, "3"), (4, "3"), (5, "0.2"), (100, "0.2")])
+def test_estimate_is_the_mean_of_enough_runs(runs: int, expected: str) -> None:
+    assert rules.learned(Decimal(3), runs, Decimal("0.2") if runs else None) == Decimal(expected)
+
+
+def test_price_that_nobody_knows_stays_unknown_whatever_was_learned() -> None:
+    assert rules.learned(None, 100, Decimal("0.2")) is None
+
+
+def test_estimate_learns_from_its_own_traffic(tenant: Any) -> None:
+    make_history(make_run(tenant), *["0.01", "0.02", "0.03", "0.04", "0.05"])
+    assert asked(make_run(tenant)).reserved == Decimal("0.03")
+
+
+def test_estimate_learned_is_a_decimal_that_never_rounds_down(tenant: Any) -> None:
+    make_history(make_run(tenant), *["0.01"] * 5, "0.02")
+    assert asked(make_run(tenant)).reserved == Decimal("0.011666667")
+
+
+def test_estimate_learns_from_what_its_providers_counted(tenant: Any) -> None:
+    run = make_run(tenant)
+    for _ in range(5):
+        charge(asked(run), 1_000_000)
+    assert asked(run).reserved == LIST_PRICE[0]
+
+
+OTHER = [{"model": UNKNOWN}, {"purpose": "planner"}, {"measured": False}]
+
+
+@pytest.mark.parametrize("fields", OTHER, ids=["model", "purpose", "not measured"])
+def test_estimate_learns_nothing_from_other_runs(tenant: Any, fields: dict[str, Any]) -> None:
+    make_history(make_run(tenant), *["0.01"] * 5, **fields)
+    assert estimate(tenant) == COLD
+
+
+def test_estimate_learns_nothing_from_another_tenant(tenant: Any, other_tenant: Any) -> None:
+    make_history(make_run(other_tenant), *["0.01"] * 5)
+    assert estimate(tenant) == COLD
+
+
+def test_estimate_learns_nothing_from_a_charge_that_was_an_estimate(tenant: Any) -> None:
+    run = make_run(tenant)
+    for _ in range(5):
+        charge(asked(run), 0, unmeasured=1)
+    with tenant_scope(tenant):
+        assert ToolCall.objects.filter(measured=True).count() == 0
+
+
+def test_estimate_forgets_what_is_older_than_thirty_days(tenant: Any) -> None:
+    make_history(make_run(tenant), *["0.01"] * 5)
+    with tenant_scope(tenant):
+        ToolCall.objects.filter(measured=True).update(settled_at=Now() - timedelta(days=30, seconds=1))
+    assert estimate(tenant) == COLD
+
+
+def test_estimate_is_of_the_newest_hundred(tenant: Any) -> None:
+    make_history(make_run(tenant), *["9"] * 3, *["0.01"] * NEWEST)
+    assert estimate(tenant) == Decimal("0.01")
+
+
+def test_estimate_learns_nothing_from_runs_under_another_price(tenant: Any) -> None:
+    make_history(make_run(tenant), *["0.01"] * 5)
+    set_price(tenant, price="1")
+    assert estimate(tenant) == 2

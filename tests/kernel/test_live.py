@@ -1,0 +1,94 @@
+"""Does news reach whoever attends, in order, once, whoever says it and however much at once?"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+from channels.layers import get_channel_layer
+
+from kernel import live
+
+GROUP = "news.of.a.test"
+
+
+@pytest.fixture
+async def heard() -> Any:
+    """What a socket of this process heard."""
+    events: list[dict[str, Any]] = []
+
+    async def hear(event: dict[str, Any]) -> None:
+        events.append(event)
+
+    live.serve_from(asyncio.get_running_loop())
+    await live.join(GROUP, await get_channel_layer().new_channel(), hear)
+    yield events
+    live.forget(GROUP, hear)
+
+
+async def test_news_from_many_threads_is_all_heard_and_in_each_ones_order(heard: list[dict[str, Any]]) -> None:
+    def say(speaker: int) -> None:
+        for number in range(50):
+            live.publish(GROUP, {"type": "said", "by": speaker, "number": number})
+
+    speakers = [threading.Thread(target=say, args=[speaker]) for speaker in range(8)]
+    for speaker in speakers:
+        speaker.start()
+    for _ in range(1000):
+        if len(heard) == 400:
+            break
+        await asyncio.sleep(0.01)
+    by_speaker = [[event["number"] for event in heard if event["by"] == speaker] for speaker in range(8)]
+    assert by_speaker == [list(range(50))] * 8
+
+
+async def other_hears(say: Callable[[int], Awaitable[None]]) -> list[int]:
+    """What another process hears of this moment."""
+    layer = get_channel_layer()
+    other = await layer.new_channel()
+    await layer.group_add(GROUP, other)
+    for number in (1, 2, 2, 3):
+        await say(number)
+    told = await asyncio.wait_for(layer.receive(other), 5)
+    return [event["number"] for event in live.heard(told, attending=False)]
+
+
+async def test_another_process_is_told_of_a_moment_in_one_message_and_of_each_poke_once(
+    heard: list[dict[str, Any]],
+) -> None:
+    async def poke(number: int) -> None:
+        live.publish(GROUP, {"type": "said", "number": number})
+
+    assert await other_hears(poke) == [1, 2, 3]
+
+
+async def test_another_process_is_told_of_two_pieces_that_are_the_same(heard: list[dict[str, Any]]) -> None:
+    """An answer may say the same word twice."""
+
+    async def say(number: int) -> None:
+        await live.send(GROUP, {"type": "said", "number": number})
+
+    assert await other_hears(say) == [1, 2, 2, 3]
+
+
+async def test_socket_that_attends_is_not_told_again_what_it_heard(heard: list[dict[str, Any]]) -> None:
+    layer = get_channel_layer()
+    other = await layer.new_channel()
+    await layer.group_add(GROUP, other)
+    await live.send(GROUP, {"type": "said", "number": 1})
+    told = await asyncio.wait_for(layer.receive(other), 5)
+    assert (len(heard), live.heard(told, attending=True)) == (1, ())
+
+
+async def test_socket_that_fails_to_hear_does_not_keep_the_others_from_it(heard: list[dict[str, Any]]) -> None:
+    async def broken(event: dict[str, Any]) -> None:
+        raise RuntimeError
+
+    await live.join(GROUP, await get_channel_layer().new_channel(), broken)
+    live._attending[GROUP].reverse()
+    await live.send(GROUP, {"type": "said", "number": 1})
+    live.forget(GROUP, broken)
+    assert len(heard) == 1

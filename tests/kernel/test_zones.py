@@ -1,0 +1,37 @@
+"""Is what somebody typed a time zone, and does a row that holds none still tell the time?"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.core.exceptions import ValidationError
+
+from kernel import zones
+
+NONE = ["Europe/Atlantis", "../etc/passwd", "/etc/localtime", "Europe", "Mars", "x" * 300, "a\0b", "localtime", 5]
+
+
+@pytest.mark.parametrize("zone", NONE)
+def test_what_is_no_zone_is_told(zone: Any) -> None:
+    assert "is no time zone" in zones.zone_problem(zone)
+
+
+@pytest.mark.parametrize("zone", ["Europe/London", "UTC", "America/Argentina/Buenos_Aires", "Etc/GMT+3"])
+def test_zone_is_taken(zone: str) -> None:
+    assert zones.zone_problem(zone) == ""
+
+
+@pytest.mark.parametrize("zone", NONE)
+def test_row_that_holds_none_tells_the_time_of_utc(zone: Any) -> None:
+    assert zones.zone_of(zone).key == "UTC"
+
+
+def test_first_that_is_known_counts() -> None:
+    assert zones.known("Mars", "", "Europe/Berlin", "Europe/London") == "Europe/Berlin"
+
+
+def test_field_refuses_it_with_a_code() -> None:
+    with pytest.raises(ValidationError) as refusal:
+        zones.require_zone("Mars")
+    assert refusal.value.code == "unknown_timezone"

@@ -1,0 +1,138 @@
+"""Can an owner register and retire the keys with which their site names its visitors, and nobody else's?"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from apps.audit.models import AuditEntry
+from apps.tenants.models import Deployment, IdentityKey
+from apps.tenants.queries import verifying_keys
+from kernel.tenancy import tenant_scope
+from tests.factories.signed import key_pair
+from tests.factories.tenants import make_deployment, make_member
+from tests.platform.administration import browser_of, page_of
+
+
+def _add(client: Client, deployment: Deployment, **fields: Any) -> str:
+    given = {"deployment": deployment.pk, "key_id": "web", "algorithm": "HS256", "public_key": "", "gate": "is_known"}
+    return client.post(page_of(IdentityKey, "add"), {**given, **fields}).content.decode()
+
+
+def _secret_in(page: str) -> str:
+    found = re.search(r'id="identity-secret"[^>]*value="([A-Za-z0-9_-]{43})"', page)
+    return found[1] if found else ""
+
+
+def _rows(tenant: Any) -> list[IdentityKey]:
+    with tenant_scope(tenant):
+        return list(IdentityKey.objects.all())
+
+
+@pytest.fixture
+def secret(keeper: Client, deployment: Deployment) -> str:
+    return _secret_in(_add(keeper, deployment))
+
+
+def test_secret_is_shown_and_verifies(secret: str, deployment: Deployment, tenant: Any) -> None:
+    with tenant_scope(tenant):
+        (key,) = verifying_keys(deployment.pk)
+    assert (key.key, key.gate) == (secret, "is_known")
+
+
+def test_secret_is_never_shown_again(secret: str, keeper: Client, tenant: Any) -> None:
+    (row,) = _rows(tenant)
+    pages = [keeper.get(page_of(IdentityKey, "changelist")), keeper.get(page_of(IdentityKey, "change", row.pk))]
+    pages.append(keeper.get(page_of(IdentityKey, "history", row.pk)))
+    assert [(page.status_code, secret in page.content.decode()) for page in pages] == [(200, False)] * 3
+
+
+def test_secret_stands_sealed_in_its_row(secret: str, tenant: Any) -> None:
+    (row,) = _rows(tenant)
+    assert row.sealed_secret is not None and secret.encode() not in bytes(row.sealed_secret)
+
+
+def test_secret_is_in_no_audit_entry(secret: str, tenant: Any) -> None:
+    with tenant_scope(tenant):
+        written = list(AuditEntry.objects.filter(event="identity_key_added").values_list("data", flat=True))
+    assert written == ['{"algorithm":"HS256"}']
+
+
+def test_answer_with_a_secret_is_never_kept(keeper: Client, deployment: Deployment) -> None:
+    given = {"deployment": deployment.pk, "key_id": "web", "algorithm": "HS256", "public_key": "", "gate": "is_known"}
+    assert "no-store" in keeper.post(page_of(IdentityKey, "add"), given)["Cache-Control"]
+
+
+def test_secret_moved_to_another_row_does_not_open(secret: str, deployment: Deployment, tenant: Any) -> None:
+    from kernel.errors import SilasError
+
+    with tenant_scope(tenant):
+        (row,) = IdentityKey.objects.all()
+        IdentityKey.objects.create(
+            deployment=deployment, key_id="copy", algorithm="HS256", sealed_secret=bytes(row.sealed_secret or b"")
+        )
+        with pytest.raises(SilasError, match="could not be opened"):
+            verifying_keys(deployment.pk)
+
+
+@pytest.mark.parametrize("algorithm", ["EdDSA", "ES256", "RS256"])
+def test_public_key_is_registered(keeper: Client, deployment: Deployment, tenant: Any, algorithm: str) -> None:
+    _add(keeper, deployment, algorithm=algorithm, public_key=key_pair(algorithm)[1])
+    assert [row.algorithm for row in _rows(tenant)] == [algorithm]
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "key"),
+    [
+        ("EdDSA", key_pair("ES256")[1]),
+        ("ES256", key_pair("RS256")[1]),
+        ("RS256", key_pair("EdDSA")[1]),
+        ("RS256", key_pair("RS256")[0]),
+        ("RS256", "not a key"),
+        ("RS256", ""),
+        ("HS256", "my own secret"),
+        ("none", ""),
+    ],
+)
+def test_key_that_does_not_fit_is_refused(
+    keeper: Client, deployment: Deployment, tenant: Any, algorithm: str, key: str
+) -> None:
+    page = _add(keeper, deployment, algorithm=algorithm, public_key=key)
+    assert "errorlist" in page and _rows(tenant) == []
+
+
+def test_key_id_is_used_once(secret: str, keeper: Client, deployment: Deployment, tenant: Any) -> None:
+    assert "errorlist" in _add(keeper, deployment) and len(_rows(tenant)) == 1
+
+
+def test_key_of_another_tenants_deployment_is_refused(keeper: Client, other_tenant: Any, tenant: Any) -> None:
+    _add(keeper, make_deployment(other_tenant))
+    assert (_rows(tenant), _rows(other_tenant)) == ([], [])
+
+
+def test_key_cannot_be_changed(secret: str, keeper: Client, tenant: Any) -> None:
+    (row,) = _rows(tenant)
+    assert keeper.post(page_of(IdentityKey, "change", row.pk), {"gate": "other"}).status_code == 403
+
+
+def test_chosen_key_is_retired(secret: str, keeper: Client, deployment: Deployment, tenant: Any) -> None:
+    (row,) = _rows(tenant)
+    keeper.post(page_of(IdentityKey, "changelist"), {"action": "retire", "_selected_action": [str(row.pk)]})
+    with tenant_scope(tenant):
+        assert verifying_keys(deployment.pk) == []
+
+
+@pytest.mark.parametrize("role", ["approver", "agent", "viewer"])
+def test_others_register_no_key(tenant: Any, deployment: Deployment, role: str) -> None:
+    _add(browser_of(make_member(tenant, role)), deployment)
+    assert _rows(tenant) == []
+
+
+def test_owner_of_another_tenant_retires_nothing(secret: str, other_tenant: Any, tenant: Any) -> None:
+    (row,) = _rows(tenant)
+    stranger = browser_of(make_member(other_tenant, "owner"))
+    stranger.post(page_of(IdentityKey, "changelist"), {"action": "retire", "_selected_action": [str(row.pk)]})
+    assert _rows(tenant)[0].retired_at is None

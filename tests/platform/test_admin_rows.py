@@ -1,0 +1,134 @@
+"""Whose rows does the administration change? An owner's own, of what can be set; and each change is written down."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+from apps.approvals.models import ApprovalPolicy, CardTiming
+from apps.audit.enums import AuditEvent
+from apps.audit.models import AuditEntry
+from apps.gates.models import Gate
+from apps.guard.models import Budget
+from apps.sessions.models import AccessLevel
+from apps.tenants.models import Deployment, Membership
+from apps.work.models import GoalFile, ReviewPolicy
+from kernel.tenancy import tenant_scope
+from tests.factories.approvals import make_plan, make_token
+from tests.factories.sessions import make_session, say
+from tests.factories.tenants import make_deployment, make_member
+from tests.platform.administration import TENANT_MODELS, browser_of, changed, deployment_fields, label, page_of
+
+# A goal comes in as a file, through the service that installs goals.
+EDITABLE = [AccessLevel, ApprovalPolicy, CardTiming, GoalFile, ReviewPolicy]
+READ_ONLY = ["audit", "approvals", "silas_sessions", "work", "skills"]
+FACTS = [m for m in TENANT_MODELS if m._meta.app_label in READ_ONLY and m not in EDITABLE]
+
+
+@pytest.mark.parametrize("model", FACTS, ids=label)
+def test_facts_cannot_be_added_even_by_a_superuser(root: Client, model: Any) -> None:
+    assert root.post(page_of(model, "add"), {}).status_code == 403
+
+
+def test_chronicle_cannot_be_changed_or_deleted(root: Client, deployment: Any) -> None:
+    session = make_session(deployment)
+    say(session, "Hello")
+    with tenant_scope(deployment.tenant_id):
+        entry = session.entries.get()
+    answers = [root.post(page_of(type(entry), name, entry.pk), {"text": "Other"}) for name in ("change", "delete")]
+    assert [answer.status_code for answer in answers] == [403, 403]
+
+
+def test_audit_entry_cannot_be_changed_or_deleted(root: Client, tenant: Any, owner: Any) -> None:
+    make_token(tenant, owner, make_plan())
+    with tenant_scope(tenant):
+        entry = AuditEntry.objects.earliest("seq")
+    answers = [root.post(page_of(AuditEntry, name, entry.pk), {"actor": "x"}) for name in ("change", "delete")]
+    assert [answer.status_code for answer in answers] == [403, 403]
+
+
+def test_owner_lists_only_their_own_rows(keeper: Client, tenant: Any, other_tenant: Any) -> None:
+    mine, theirs = make_deployment(tenant), make_deployment(other_tenant)
+    page = keeper.get(page_of(Deployment, "changelist")).content.decode()
+    assert mine.public_key in page and theirs.public_key not in page
+
+
+def test_owner_cannot_open_a_foreign_row(keeper: Client, other_tenant: Any) -> None:
+    theirs = make_deployment(other_tenant)
+    assert keeper.get(page_of(Deployment, "change", theirs.pk)).status_code == 302
+
+
+def test_owner_cannot_point_at_a_foreign_row(keeper: Client, other_tenant: Any) -> None:
+    data = {"deployment": make_deployment(other_tenant).pk, "period": "day", "limit_usd": "1"}
+    page = keeper.post(page_of(Budget, "add"), data)
+    assert page.status_code == 200 and "Select a valid choice" in page.content.decode()
+
+
+def test_superuser_cannot_join_rows_of_two_tenants(root: Client, tenant: Any, other_tenant: Any) -> None:
+    foreign = make_deployment(other_tenant)
+    data = {"tenant": tenant.pk, "deployment": foreign.pk, "period": "day", "limit_usd": "1"}
+    assert "belongs to another tenant" in root.post(page_of(Budget, "add"), data).content.decode()
+
+
+def test_owner_adds_a_budget_to_their_tenant(keeper: Client, tenant: Any) -> None:
+    keeper.post(page_of(Budget, "add"), {"period": "day", "limit_usd": "2"})
+    with tenant_scope(tenant):
+        assert Budget.objects.count() == 1
+
+
+def test_owner_who_names_another_tenant_writes_to_their_own(keeper: Client, tenant: Any, other_tenant: Any) -> None:
+    keeper.post(page_of(Budget, "add"), {"tenant": other_tenant.pk, "period": "day", "limit_usd": "2"})
+    with tenant_scope(tenant):
+        assert Budget.objects.count() == 1
+
+
+def test_superuser_adds_a_gate_for_a_tenant(root: Client) -> None:
+    assert 'name="tenant"' in root.get(page_of(Gate, "add")).content.decode()
+
+
+def test_owner_elsewhere_has_no_rights_here(keeper: Client, tenant: Any, other_tenant: Any) -> None:
+    """The owner of one tenant is a viewer of another: the administration opens the one they own."""
+    person = make_member(other_tenant, "owner")
+    with tenant_scope(tenant):
+        Membership.objects.create(user=person, role="viewer")
+    mine, theirs = make_deployment(other_tenant), make_deployment(tenant)
+    page = browser_of(person).get(page_of(Deployment, "changelist")).content.decode()
+    assert mine.public_key in page and theirs.public_key not in page
+
+
+def test_owner_of_two_tenants_administers_the_one_open_at_the_console(tenant: Any, other_tenant: Any) -> None:
+    person = make_member(tenant, "owner")
+    with tenant_scope(other_tenant):
+        Membership.objects.create(user=person, role="owner")
+    mine, theirs = make_deployment(other_tenant), make_deployment(tenant)
+    browser = browser_of(person)
+    browser.post(reverse("console-tenant"), {"tenant": other_tenant.slug})
+    page = browser.get(page_of(Deployment, "changelist")).content.decode()
+    assert mine.public_key in page and theirs.public_key not in page
+
+
+@pytest.mark.parametrize("model", TENANT_MODELS, ids=label)
+def test_no_page_of_an_owner_names_another_tenant(keeper: Client, other_tenant: Any, model: Any) -> None:
+    """Neither lists, nor filters, nor what can be chosen."""
+    foreign = make_deployment(other_tenant, title=f"Foreign {uuid4().hex}")
+    pages = [keeper.get(page_of(model, name)).content.decode() for name in ("changelist", "add")]
+    assert [foreign.title in page or other_tenant.name in page for page in pages] == [False, False]
+
+
+def test_change_is_written_down_in_the_tenants_chain(root: Client, tenant: Any) -> None:
+    root.post(page_of(Deployment, "add"), {**deployment_fields(), "tenant": tenant.pk})
+    with tenant_scope(tenant):
+        (entry,) = AuditEntry.objects.filter(event=AuditEvent.ADMIN_CHANGED)
+    assert entry.data == '{"change":"added","model":"tenants.deployment"}'
+
+
+def test_change_names_the_fields_that_were_changed(root: Client, deployment: Any) -> None:
+    changed(root, deployment, environment_keys="on")
+    with tenant_scope(deployment.tenant_id):
+        entry = AuditEntry.objects.filter(event=AuditEvent.ADMIN_CHANGED).latest("seq")
+    assert "environment_keys" in json.loads(entry.data)["fields"]

@@ -1,0 +1,271 @@
+"""A worker that is taken over speaks SQL as `silas_work`: it makes no yes, no login and no rule."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Any
+from uuid import uuid4
+
+import psycopg
+import pytest
+from psycopg import sql
+
+from apps.approvals.enums import ApprovalScope
+from apps.approvals.services import revoke_token, rotate_key
+from kernel.tenancy import tenant_scope
+from silas_platform.up.environment import ROOT, for_program
+from silas_platform.worker_rights import ROLE, WORKERS_MAY, excess, rights_of
+from tests.factories.approvals import make_plan, make_token
+
+Connection = psycopg.Connection[tuple[Any, ...]]
+KINDS = ("SELECT", "INSERT", "UPDATE", "DELETE", "TRUNCATE")
+# Whatever is added to the list: these answer who said yes, who may log in, what the rules are, what was signed.
+NEVER_WRITTEN = re.compile(
+    r"tenants_|auth_|django_|gates_|memory_|skills_skill|audit_auditkey|audit_auditcheckpoint"
+    r"|approvals_(?!card$)"
+)
+
+
+@pytest.fixture
+def worker(database: None) -> Iterator[Connection]:
+    """SQL of somebody's own, as the workers' role."""
+    with psycopg.connect(os.environ["DATABASE_WORK_URL"]) as connection:
+        yield connection
+        connection.rollback()
+
+
+@pytest.fixture
+def insider(database: None, superuser_dsn: str) -> Iterator[Connection]:
+    with psycopg.connect(superuser_dsn) as connection:
+        yield connection
+        connection.rollback()
+
+
+def tables(connection: Connection) -> set[str]:
+    found = connection.execute(
+        "SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind = 'r'"
+    )
+    return {name for (name,) in found}
+
+
+def see(connection: Connection, tenant: Any) -> None:
+    connection.execute("SELECT set_config('silas.tenant', %s, true)", [str(tenant.pk)])
+
+
+def refused(connection: Connection, statement: Any, *values: Any) -> bool:
+    try:
+        connection.execute(statement, values)
+    except psycopg.errors.InsufficientPrivilege as error:
+        return "permission denied" in str(error)
+    return False
+
+
+# -- the list ------------------------------------------------------------------------------------------------------
+
+
+def test_every_table_is_decided(insider: Connection) -> None:
+    """A new table: say in silas_platform/worker_rights.py what workers may do with it; "" is nothing."""
+    assert tables(insider) ^ WORKERS_MAY.keys() == set()
+
+
+@pytest.mark.parametrize("table", sorted(table for table in WORKERS_MAY if NEVER_WRITTEN.match(table)))
+def test_table_that_makes_a_yes_a_login_or_a_rule_is_never_written(table: str) -> None:
+    assert {kind for kind, _ in rights_of(WORKERS_MAY[table])} <= {"SELECT"}
+
+
+@pytest.mark.parametrize("table", ["approvals_card", "work_workitem", "guard_guardedrun", "skills_record"])
+def test_what_was_asked_promised_or_approved_is_changed_by_columns_only(table: str) -> None:
+    assert all(columns for kind, columns in rights_of(WORKERS_MAY[table]) if kind == "UPDATE")
+
+
+@pytest.mark.parametrize("words", ["SELECT,INSERT", "TRUNCATE", "SELECT; DROP", "UPDATE (a; b)", "select"])
+def test_words_that_are_no_rights_are_refused(words: str) -> None:
+    with pytest.raises(AssertionError):
+        list(rights_of(words))
+
+
+def test_rights_are_read_with_their_columns() -> None:
+    assert list(rights_of("SELECT, UPDATE (a, b)")) == [("SELECT", []), ("UPDATE", ["a", "b"])]
+
+
+# -- the database --------------------------------------------------------------------------------------------------
+
+
+def test_role_is_bound_by_row_security_and_makes_nothing(insider: Connection) -> None:
+    asked = "SELECT rolsuper, rolbypassrls, rolcreaterole, rolcreatedb FROM pg_roles WHERE rolname = %s"
+    assert insider.execute(asked, [ROLE]).fetchone() == (False, False, False, False)
+
+
+def test_role_is_member_of_no_other(insider: Connection) -> None:
+    asked = "SELECT count(*) FROM pg_auth_members WHERE member = %s::regrole"
+    assert insider.execute(asked, [ROLE]).fetchone() == (0,)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_database_grants_what_is_listed_and_no_more(insider: Connection, kind: str) -> None:
+    ask = "has_table_privilege" if kind in ("DELETE", "TRUNCATE") else "has_any_column_privilege"
+    query = sql.SQL("SELECT {}(%s, %s::regclass, %s)").format(sql.Identifier(ask))
+    held = {table for table in WORKERS_MAY if insider.execute(query, [ROLE, table, kind]).fetchone() == (True,)}
+    assert held == {table for table, words in WORKERS_MAY.items() if kind in dict(rights_of(words))}
+
+
+@pytest.mark.parametrize("table", sorted(table for table in WORKERS_MAY if NEVER_WRITTEN.match(table)))
+@pytest.mark.parametrize("statement", ["INSERT INTO {} DEFAULT VALUES", "DELETE FROM {}", "TRUNCATE {}"])
+def test_worker_cannot_write_what_makes_a_yes_a_login_or_a_rule(worker: Connection, table: str, statement: str) -> None:
+    assert refused(worker, sql.SQL(statement).format(sql.Identifier(table)))
+
+
+def test_table_made_later_is_closed(worker: Connection) -> None:
+    name = f"later_{uuid4().hex}"
+    with psycopg.connect(os.environ["DATABASE_OWNER_URL"], autocommit=True) as owner:
+        owner.execute(sql.SQL("CREATE TABLE {} (id int)").format(sql.Identifier(name)))
+        try:
+            assert refused(worker, sql.SQL("SELECT FROM {}").format(sql.Identifier(name)))
+        finally:
+            owner.execute(sql.SQL("DROP TABLE {}").format(sql.Identifier(name)))
+
+
+# -- forged by SQL -------------------------------------------------------------------------------------------------
+
+FORGED = {
+    "key": (
+        "INSERT INTO approvals_approverkey (id, tenant_id, user_id, key_id, public_key, sealed_private, created_at)"
+        " SELECT gen_random_uuid(), %(tenant)s, %(user)s, 'forged', repeat('0', 64), ''::bytea, now()"
+    ),
+    "decision": (
+        "INSERT INTO approvals_decision (id, tenant_id, card_id, user_id, verdict, approval_strength, conditions,"
+        " decided_at) SELECT gen_random_uuid(), %(tenant)s, gen_random_uuid(), %(user)s, 'approved', 'tap', '{}', now()"
+    ),
+    "token": "INSERT INTO approvals_approvaltoken SELECT * FROM approvals_approvaltoken WHERE tenant_id = %(tenant)s",
+    "longer token": "UPDATE approvals_approvaltoken SET expires_at = 'infinity' WHERE tenant_id = %(tenant)s",
+    "use": (
+        "INSERT INTO approvals_tokenuse (id, tenant_id, token_nonce, ordinal, bound_hash, subject_id, binding, used_at)"
+        " SELECT gen_random_uuid(), %(tenant)s, 'n', 1, 'h', 's', 'b', now()"
+    ),
+    "card": "INSERT INTO approvals_card SELECT * FROM approvals_card WHERE tenant_id = %(tenant)s",
+    "card's words": "UPDATE approvals_card SET intent = 'Say hello' WHERE tenant_id = %(tenant)s",
+    "card's content": "UPDATE approvals_card SET payload = '{}' WHERE tenant_id = %(tenant)s",
+    "card's time": "UPDATE approvals_card SET expires_at = 'infinity' WHERE tenant_id = %(tenant)s",
+    "role": "UPDATE tenants_membership SET role = 'owner' WHERE tenant_id = %(tenant)s",
+    "password": "UPDATE tenants_user SET password = 'md5$x$y' WHERE id = %(user)s",
+    "login": "INSERT INTO django_session (session_key, session_data, expire_date) VALUES ('k', 'd', now())",
+    "login's key": "SELECT session_key FROM django_session",
+    "password's hash": "SELECT password FROM tenants_user WHERE id = %(user)s",
+    "sealed key": "SELECT sealed_private FROM approvals_approverkey WHERE tenant_id = %(tenant)s",
+    "plan": "UPDATE work_workitem SET plan = '' WHERE tenant_id = %(tenant)s",
+    "approved calls": "UPDATE guard_guardedrun SET approval = '{}' WHERE tenant_id = %(tenant)s",
+    "limits": "UPDATE guard_budget SET limit_usd = 1000000 WHERE tenant_id = %(tenant)s",
+    "gate": "UPDATE gates_gate SET active = NULL, status = 'retired' WHERE tenant_id = %(tenant)s",
+    "what a gate says": "UPDATE gates_gateversion SET content = '{}' WHERE tenant_id = %(tenant)s",
+    "pause": "DELETE FROM guard_systemcontrol WHERE tenant_id = %(tenant)s",
+    "script": "UPDATE skills_skillfile SET content = ''::bytea WHERE tenant_id = %(tenant)s",
+    "knowledge": "UPDATE memory_chunk SET text = 'We refund all' WHERE tenant_id = %(tenant)s",
+    "goal": "UPDATE tenants_deployment SET active_goal_id = NULL WHERE tenant_id = %(tenant)s",
+    "who a visitor is": "UPDATE silas_sessions_chatsession SET customer = 'C-1' WHERE tenant_id = %(tenant)s",
+    "what was said": "UPDATE silas_sessions_chronicleentry SET text = 'Yes' WHERE tenant_id = %(tenant)s",
+    "whose record": "UPDATE skills_record SET subject = 'C-1' WHERE tenant_id = %(tenant)s",
+    "log": "DELETE FROM audit_auditentry WHERE tenant_id = %(tenant)s",
+    "log's key": "UPDATE audit_auditkey SET public_key = ''",
+    "trigger": "ALTER TABLE approvals_card DISABLE TRIGGER ALL",
+    "wall": "ALTER TABLE approvals_card DISABLE ROW LEVEL SECURITY",
+    "other role": "SET ROLE silas_app",
+    "own table": "CREATE TABLE mine (id int)",
+}
+
+
+@pytest.mark.parametrize("what", FORGED)
+def test_forged_by_sql_is_refused(worker: Connection, tenant: Any, owner: Any, what: str) -> None:
+    make_token(tenant, owner, make_plan())
+    see(worker, tenant)
+    with pytest.raises(psycopg.errors.InsufficientPrivilege, match=r"permission denied|must be owner"):
+        worker.execute(FORGED[what].encode(), {"tenant": tenant.pk, "user": owner.pk})
+
+
+def test_worker_sees_no_rows_before_it_names_a_tenant(worker: Connection, tenant: Any, owner: Any) -> None:
+    make_token(tenant, owner, make_plan())
+    assert worker.execute("SELECT count(*) FROM approvals_approvaltoken").fetchone() == (0,)
+
+
+def test_worker_reads_public_keys_to_check_what_was_signed(worker: Connection, tenant: Any, owner: Any) -> None:
+    make_token(tenant, owner, make_plan())
+    see(worker, tenant)
+    assert len(worker.execute("SELECT key_id, public_key FROM approvals_approverkey").fetchall()) == 1
+
+
+# -- the start -----------------------------------------------------------------------------------------------------
+
+
+def test_workers_role_has_no_more_than_the_list(database: None) -> None:
+    assert excess(os.environ["DATABASE_WORK_URL"]) == []
+
+
+@pytest.mark.parametrize("address", ["DATABASE_URL", "DATABASE_OWNER_URL", "SILAS_TEST_SUPERUSER_DSN"])
+def test_role_that_can_make_a_yes_has_more_than_the_list(database: None, address: str) -> None:
+    assert "INSERT ON approvals_decision" in excess(os.environ[address])
+
+
+def started(**env: str) -> subprocess.CompletedProcess[str]:
+    argv = [sys.executable, "-m", "celery", "-A", "silas_platform", "worker", "--pool", "solo"]
+    told = {**for_program(os.environ, "worker"), **env}
+    return subprocess.run(argv, cwd=ROOT, env=told, capture_output=True, text=True, check=False, timeout=120)
+
+
+def test_worker_with_applications_address_does_not_start(database: None) -> None:
+    done = started(DATABASE_URL=os.environ["DATABASE_URL"])
+    assert (done.returncode, "E_CFG_WORK_ROLE" in done.stderr) == (1, True), done.stderr
+
+
+def test_worker_with_the_signing_key_does_not_start(database: None) -> None:
+    done = started(SILAS_SIGNING_KEY="of-somebody")
+    assert (done.returncode, "E_CFG_SIGNING_KEY" in done.stderr) == (1, True), done.stderr
+
+
+def test_worker_that_cannot_ask_who_it_is_does_not_start(database: None) -> None:
+    done = started(DATABASE_URL=os.environ["DATABASE_WORK_URL"].replace(ROLE, "nobody_here"))
+    assert done.returncode == 1, done.stderr
+
+
+@pytest.fixture
+def standing(tenant: Any, owner: Any) -> Any:
+    goal = make_plan(type="goal", failure_context="Fix $failed_checks")
+    return make_token(tenant, owner, goal, scope=ApprovalScope.STANDING, max_executions=1)
+
+
+def spend(worker: Connection, nonce: str) -> tuple[Any, ...] | None:
+    return worker.execute(
+        "SELECT ordinal, refusal FROM approvals_spend(%s, now(), %s, %s, 'x', %s, now())",
+        [nonce, uuid4(), "0" * 64, str(uuid4())],
+    ).fetchone()
+
+
+def test_worker_spends_a_standing_yes_no_oftener_than_it_says(worker: Connection, tenant: Any, standing: Any) -> None:
+    see(worker, tenant)
+    assert [spend(worker, standing.nonce), spend(worker, standing.nonce)] == [
+        (1, None),
+        (None, "execution_limit_reached"),
+    ]
+
+
+def test_worker_spends_no_yes_of_another_tenant(worker: Connection, other_tenant: Any, standing: Any) -> None:
+    see(worker, other_tenant)
+    assert spend(worker, standing.nonce) == (None, "token_unknown")
+
+
+def test_worker_spends_no_yes_that_was_taken_back(worker: Connection, tenant: Any, owner: Any, standing: Any) -> None:
+    with tenant_scope(tenant):
+        revoke_token(standing, user=owner, reason="No more.")
+    see(worker, tenant)
+    assert spend(worker, standing.nonce) == (None, "token_revoked")
+
+
+def test_worker_cannot_spend_what_a_void_key_signed_by_asking_the_database_itself(
+    worker: Connection, tenant: Any, owner: Any, standing: Any
+) -> None:
+    with tenant_scope(tenant):
+        rotate_key(owner, actor="test", compromised=True)
+    see(worker, tenant)
+    assert spend(worker, standing.nonce) == (None, "key_revoked")

@@ -1,0 +1,238 @@
+"""What a planner wants to know: asked within bounds, looked into without hands, used in time or not at all."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.test import override_settings
+
+from apps.bus.enums import Queue
+from apps.bus.models import QueueMessage
+from apps.guard.models import GuardedRun
+from apps.tenants.models import Deployment
+from apps.work.execution_models import Course, Planning, ResearchRequest
+from apps.work.tasks import end_waits
+from kernel.clock import now
+from kernel.tenancy import tenant_scope
+from tests.factories.planning import (
+    MODEL,
+    advice,
+    body_of,
+    failing,
+    messages,
+    outcomes,
+    paused,
+)
+from tests.factories.work import Desk, note
+from tests.fakes.openai_server import FakeOpenAI, Reply, final
+
+
+def asks(*tasks: str) -> Reply:
+    calls = [
+        ("request_research", json.dumps({"task": task, "return_format": "one line", "max_tokens": 20}))
+        for task in tasks
+    ]
+    return Reply(calls=tuple(calls))
+
+
+def researching(tasks: list[str], then: Reply | None = None) -> Callable[[dict[str, Any]], Reply]:
+    """Ask first; once the answers stand in the work item, or nothing may be asked any more, give advice."""
+
+    def answer(request: dict[str, Any]) -> Reply:
+        said = body_of(request)
+        return (then or advice()) if "# Research:" in said or '"role": "tool"' in said else asks(*tasks)
+
+    return answer
+
+
+def requests_of(desk: Desk) -> list[ResearchRequest]:
+    with tenant_scope(desk.tenant):
+        return list(ResearchRequest.objects.order_by("created_at"))
+
+
+def planning(desk: Desk) -> Planning:
+    with tenant_scope(desk.tenant):
+        found: Planning = Planning.objects.get()
+        return found
+
+
+def waiting_for_research(desk: Desk, approver: Any) -> None:
+    paused(desk, approver)
+    desk.work(Queue.PLANNER)
+
+
+def test_planner_that_asks_waits_without_holding_anything(
+    tenant: Any, tmp_path: Path, approver: Any, planner: FakeOpenAI
+) -> None:
+    planner.replies = researching(["What is the limit?"])
+    desk = failing(tenant, tmp_path)
+    waiting_for_research(desk, approver)
+    (question,) = messages(desk, "research_request")
+    assert (planning(desk).state, planning(desk).rounds) == ("awaiting_research", 1)
+    assert (question.state, messages(desk, "consult_planner")[0].state) == ("queued", "acked")
+
+
+def test_answers_let_the_planner_go_on(tenant: Any, tmp_path: Path, approver: Any, planner: FakeOpenAI) -> None:
+    planner.replies = researching(["What is the limit?", "Who decides?"])
+    desk = failing(tenant, tmp_path)
+    waiting_for_research(desk, approver)
+    desk.work(Queue.EXECUTOR, Queue.PLANNER)
+    assert [request.state for request in requests_of(desk)] == ["answered", "answered"]
+    assert (planning(desk).state, len(messages(desk, "planner_guidance"))) == ("finished", 1)
+
+
+def test_planner_asks_three_things_at_once_and_no_more(
+    tenant: Any, tmp_path: Path, approver: Any, planner: FakeOpenAI
+) -> None:
+    planner.replies = researching(["a?", "b?", "c?", "d?"])
+    desk = failing(tenant, tmp_path)
+    waiting_for_research(desk, approver)
+    assert [request.task for request in requests_of(desk)] == ["a?", "b?", "c?"]
+
+
+def test_same_question_twice_is_one(tenant: Any, tmp_path: Path, approver: Any, planner: FakeOpenAI) -> None:
+    planner.replies = researching(["What is the limit?", " What  is the limit? "])
+    desk = failing(tenant, tmp_path)
+    waiting_for_research(desk, approver)
+    assert len(requests_of(desk)) == 1
+
+
+def test_planner_has_five_rounds_and_then_has_to_finish(
+    tenant: Any, tmp_path: Path, approver: Any, planner: FakeOpenAI
+) -> None:
+    number = iter(range(100))
+
+    def always_asks(request: dict[str, Any]) -> Reply:
+        return advice("Well then.") if "no more research" in body_of(request) else asks(f"question {next(number)}?")
+
+    planner.replies = lambda request: advice("Asked.") if '"role": "tool"' in body_of(request) else always_asks(request)
+    desk = failing(tenant, tmp_path)
+    paused(desk, approver)
+    desk.work(Queue.EXECUTOR, Queue.PLANNER)
+    assert (planning(desk).state, planning(desk).rounds, len(requests_of(desk))) == ("finished", 5, 5)
+
+
+def test_answer_that_is_delivered_twice_counts_once(
+    tenant: Any, tmp_path: Path, approver: Any, planner: FakeOpenAI
+) -> None:
+    planner.replies = researching(["What is the limit?"])
+    desk = failing(tenant, tmp_path)
+    waiting_for_research(desk, approver)
+    desk.work(Queue.EXECUTOR, Queue.PLANNER)
+    with tenant_scope(tenant):
+        QueueMessage.objects.filter(kind="research_result").update(state="queued", finished_at=None)
+    desk.work(Queue.PLANNER)
+    assert (outcomes(desk, "research_ended"), len(messages(desk, "planner_guidance"))) == (["answered"], 1)
+
+
+def test_research_that_takes_too_long_lets_the_planner_do_its_best(
+    tenant: Any, tmp_path: Path, approver: Any, planner: FakeOpenAI
+) -> None:
+    planner.replies = researching(["What is the limit?"])
+    with override_settings(RESEARCH_SECONDS=0, GUIDANCE_SECONDS=900):
+        desk = failing(tenant, tmp_path)
+        waiting_for_research(desk, approver)
+        end_waits()
+        before = planning(desk).state
+        desk.work(Queue.PLANNER)
+    assert (before, planning(desk).state, requests_of(desk)[0].state) == ("expired", "finished", "expired")
+    assert "no answer: it did not come in time" in body_of(planner.requests[-1])
+
+
+def test_answer_that_comes_late_is_written_down_and_not_used(
+    tenant: Any, tmp_path: Path, approver: Any, planner: FakeOpenAI
+) -> None:
+    planner.replies = researching(["What is the limit?"])
+    desk = failing(tenant, tmp_path)
+    waiting_for_research(desk, approver)
+    desk.work(Queue.EXECUTOR)
+    with tenant_scope(tenant):
+        ResearchRequest.objects.update(deadline=now())
+    end_waits()
+    desk.work(Queue.PLANNER)
+    assert (outcomes(desk, "research_ended"), requests_of(desk)[0].result) == (["timeout", "late"], "")
+
+
+def test_research_is_cut_to_the_length_that_was_asked_for(
+    tenant: Any, tmp_path: Path, approver: Any, planner: FakeOpenAI
+) -> None:
+    long = final({"summary": "x" * 5000})
+
+    def answer(request: dict[str, Any]) -> Reply:
+        said = body_of(request)
+        if "Find out what is asked" in said:
+            return long
+        return advice() if "# Research:" in said or '"role": "tool"' in said else asks("What is the limit?")
+
+    planner.replies = answer
+    desk = failing(tenant, tmp_path)
+    with tenant_scope(tenant):
+        names = {"proxy": "builtin:grounded", "planner": MODEL, "executor": "builtin:grounded"}
+    paused(desk, approver)
+    desk.work(Queue.PLANNER)
+    with tenant_scope(tenant):
+        Deployment.objects.filter(pk=desk.deployment.pk).update(model_names={**names, "executor": MODEL})
+    desk.work(Queue.EXECUTOR, Queue.PLANNER)
+    assert requests_of(desk)[0].result == "x" * 80
+
+
+@pytest.mark.parametrize("tool", ["act", "look", "shell_exec", "python_exec", "write_file", "skill_exec"])
+def test_research_reaches_no_tool_beyond_its_list(
+    tenant: Any, tmp_path: Path, approver: Any, planner: FakeOpenAI, tool: str
+) -> None:
+    """Whatever the message allows and the model calls: the acting tool of the very item too."""
+    args = json.dumps(note(99).args)
+
+    def answer(request: dict[str, Any]) -> Reply:
+        said = body_of(request)
+        if "Find out what is asked" in said:
+            done = '"role": "tool"' in said or "Unknown tool" in said
+            return final({"summary": "done"}) if done else Reply(calls=((tool, args),))
+        return advice() if "# Research:" in said or '"role": "tool"' in said else asks("What is the limit?")
+
+    planner.replies = answer
+    desk = failing(tenant, tmp_path)
+    paused(desk, approver)
+    desk.work(Queue.PLANNER)
+    with tenant_scope(tenant):
+        names = {"proxy": "builtin:grounded", "planner": MODEL, "executor": MODEL}
+        Deployment.objects.filter(pk=desk.deployment.pk).update(model_names=names)
+        (message,) = QueueMessage.objects.filter(kind="research_request")
+        message.extras["constraints"]["tools_allowed"] = [tool, "memory_search"]
+        message.save(update_fields=["extras"])
+        run_id = Course.objects.get().plan_run_id
+    desk.work(Queue.EXECUTOR)
+    offered = [
+        each["function"]["name"]
+        for request in planner.requests
+        if "Find out what is asked" in body_of(request)
+        for each in request["tools"]
+    ]
+    with tenant_scope(tenant):
+        made = GuardedRun.objects.get(pk=run_id).tool_calls.filter(tool=tool).count()
+    assert (tool in offered, made, desk.order().data.get("note")) == (False, 0, 50)
+
+
+def test_research_says_clearly_that_a_tool_is_not_installed(
+    tenant: Any, tmp_path: Path, approver: Any, planner: FakeOpenAI
+) -> None:
+    def answer(request: dict[str, Any]) -> Reply:
+        said = body_of(request)
+        if "Find out what is asked" in said:
+            asked = Reply(calls=(("web_search", json.dumps({"query": "limit"})),))
+            return final({"summary": "none"}) if '"role": "tool"' in said else asked
+        return advice() if "# Research:" in said or '"role": "tool"' in said else asks("What is the limit?")
+
+    planner.replies = answer
+    desk = failing(tenant, tmp_path)
+    paused(desk, approver)
+    desk.work(Queue.PLANNER)
+    with tenant_scope(tenant):
+        names = {"proxy": "builtin:grounded", "planner": MODEL, "executor": MODEL}
+        Deployment.objects.filter(pk=desk.deployment.pk).update(model_names=names)
+    desk.work(Queue.EXECUTOR)
+    assert any("web_search is not installed here." in body_of(request) for request in planner.requests)

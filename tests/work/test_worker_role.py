@@ -1,0 +1,77 @@
+"""What follows work that ended is done with a worker's rights in the database; what needs more is left to a web
+process."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from apps.approvals.models import Card
+from apps.bus.enums import Queue
+from apps.work import queries
+from apps.work.models import Batch, GoalCycle, WorkItem
+from apps.work.services import cycles
+from kernel.clock import now
+from kernel.tenancy import tenant_scope
+from tests.factories.batches import again, answer, card_of, found, items, notes, route, undoable_desk
+from tests.factories.work import Hands, make_desk
+from tests.work.drained import drain_as_a_worker
+from tests.work.test_cycles import House
+from tests.work.test_projects import BOTH
+
+
+def test_worker_carries_a_project_to_its_end(tenant: Any, tmp_path: Path, approver: Any) -> None:
+    desk = make_desk(tenant, tmp_path)
+    proposal = desk.propose(plan_markdown=BOTH)
+    assert proposal.work_item_id
+    desk.decide(desk.item(proposal.work_item_id), approver)
+    drain_as_a_worker(tenant)
+    with tenant_scope(tenant):
+        tasks = queries.children_of(desk.item(proposal.work_item_id))
+    assert [desk.item(proposal.work_item_id).status, *(task.status for task in tasks)] == ["done"] * 3
+
+
+def test_worker_carries_a_batch_and_its_undo_to_their_ends(tenant: Any, tmp_path: Path, approver: Any) -> None:
+    desk = undoable_desk(tenant, tmp_path)
+    (batch,) = route(desk, found(1), found(2)).batches
+    answer(desk, card_of(desk, batch.pk), approver, "approve")
+    drain_as_a_worker(tenant)
+    done = notes(desk, 1, 2)
+    desk.work(Queue.PROXY)
+    with tenant_scope(tenant):
+        undo = Batch.objects.get(undo_of=batch.pk)
+    answer(desk, card_of(desk, undo.pk), approver, "approve")
+    drain_as_a_worker(tenant)
+    assert (done, notes(desk, 1, 2), again(desk, undo).status, len(items(desk, undo))) == (
+        [11, 12],
+        [0, 0],
+        "finished",
+        2,
+    )
+
+
+def _due(house: House) -> None:
+    with tenant_scope(house.tenant):
+        WorkItem.objects.filter(pk=house.goal_id).update(due_at=now() - timedelta(seconds=1))
+        cycles.owe_due()
+
+
+def test_worker_spends_a_standing_yes_for_a_repair(tenant: Any, tmp_path: Path, owner: Any) -> None:
+    house = House(tenant, tmp_path)
+    house.allow(owner)
+    house.feed(90)
+    _due(house)
+    drain_as_a_worker(tenant)
+    with tenant_scope(tenant):
+        assert GoalCycle.objects.get().outcome == "spawned"
+
+
+def test_worker_leaves_a_card_about_a_repair_to_a_web_process(tenant: Any, tmp_path: Path) -> None:
+    house = House(tenant, tmp_path)
+    house.feed(90)
+    _due(house)
+    drain_as_a_worker(tenant)
+    before = house.count(Card)
+    Hands(tenant).work(Queue.PROXY)
+    assert (before, house.count(Card)) == (0, 1)
