@@ -136,7 +136,7 @@ def test_message_of_a_lost_worker_is_not_delivered_while_its_lease_stands(
 
 
 def script_runs() -> bool:
-    """Whether a tool's script of this process is under way: a call is admitted a good while before its script starts."""
+    """Whether a script of this process is under way: a call is admitted a good while before its script starts."""
     return any(b"scripts/act.py" in arguments and os.getpid() in lineage for arguments, lineage in _processes())
 
 
