@@ -23,7 +23,14 @@ from kernel.tenancy import platform_scope, tenant_scope
 def try_newest(request: HttpRequest, gate_id: UUID, *, site: AdminSite, own_tenant: Any) -> HttpResponse:
     """Try the newest version of a gate on recorded messages, and show what would change."""
     tenant_id, number = _where(request, gate_id, own_tenant)
-    done = rehearse(tenant_id, gate_id, number, actor=f"user:{request.user.pk}", deployment_id=_deployment(request))
+    done = rehearse(
+        tenant_id,
+        gate_id,
+        number,
+        actor=f"user:{request.user.pk}",
+        deployment_id=_deployment(request),
+        ask_models="_trial_models" in request.POST,
+    )
     shown = {**site.each_context(request), "done": done, "title": f"{done.gate.name}, version {number}: tried"}
     response = TemplateResponse(request, "admin/gates/gate/tried.html", {**shown, "counts": _counts(done)})
     add_never_cache_headers(response)

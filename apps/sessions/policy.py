@@ -56,10 +56,10 @@ def load_and_ask(deployment: Deployment, asked: Question[A]) -> tuple[Policy, A]
     return _policy(goal, system, levels), answer
 
 
-def goal_gates(deployment: Deployment) -> tuple[GateSpec, ...]:
-    """The gates of its active goal, which come after those of rows. Inside the tenant's scope."""
-    (goal,) = ask(goal_asked(deployment))
-    return tuple(goal.gates) if goal else ()
+def load_with(deployment: Deployment, *systems: tuple[GateSpec, ...]) -> tuple[Policy, ...]:
+    """What the policy would be with each of these sets in the place of the gates of rows. Inside the tenant's scope."""
+    goal, levels = ask(goal_asked(deployment), levels_asked(deployment))
+    return tuple(_policy(goal, system, levels) for system in systems)
 
 
 def levels_asked(deployment: Deployment) -> Question[Mapping[str, AccessLevel]]:

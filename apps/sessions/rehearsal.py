@@ -1,56 +1,48 @@
 """What would change if this version of a gate were in force? A dry run over what is recorded of a deployment.
 
-Reads in a short scope, decides outside of every scope, and leaves one audit entry with counts: nobody is answered, and
-nothing is written about anybody. Bounded in messages and in time. Called by the console and the API, for owners.
-
-What there is to read: visitors' messages as they were written; answers as they went out, so that what a gate kept back
-is not among them; calls of planned work with their arguments. Look-ups and steps of work are not kept.
+Reads in short scopes, decides outside of every scope, and leaves one audit entry with counts: nobody is answered, and
+nothing is written about anybody. Bounded in messages and in time, and in money where models are asked. Called by the
+console, the administration and the API, for owners. A script sees today's records, not those of the day.
 """
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Any
+from decimal import Decimal
+from functools import partial
 from uuid import UUID
+
+from asgiref.sync import async_to_sync
 
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.gates import queries as gates
-from apps.gates.enums import GateTrigger
+from apps.gates.allowance import AskModel
+from apps.gates.enums import GateProvider, GateTrigger
 from apps.gates.models import Gate, GateVersion
 from apps.gates.schemas import GateSpec
-from apps.gates.services.trials import Outcome, can_be_tried, outcome_of
+from apps.gates.services.trials import Outcome, looks_at_records, outcome_of
 from apps.gates.soundness import require_sound
+from apps.guard import services as guard
+from apps.guard.enums import Origin, Phase, RunStatus, TerminalReason
+from apps.guard.schemas import Limits, RunRef
 from apps.sessions import policy
-from apps.sessions.enums import EntryKind, Sender
-from apps.sessions.models import ChatSession, ChronicleEntry
+from apps.sessions.recordings import Recorded, recorded
+from apps.sessions.state import Policy
 from apps.tenants.models import Deployment
-from apps.work.models import WorkItem
-from kernel.canonical import canonical_json
 from kernel.errors import NotFound, SilasError
-from kernel.tenancy import tenant_scope
+from kernel.llm.enums import Role
+from kernel.llm.models import GROUNDED
+from kernel.tenancy import in_scope, tenant_scope
 
 MOST_MESSAGES, MOST_SECONDS = 500, 20.0
-_MOST_CONVERSATIONS = 300
-_EXCERPT = 200
-_SENDERS = {GateTrigger.EVERY_USER_MESSAGE: Sender.VISITOR, GateTrigger.EVERY_AGENT_RESPONSE: Sender.BOT}
-
-
-@dataclass(frozen=True)
-class Recorded:
-    """One thing that was said or asked for: where it stands (`seq` 0 for a call of a work item), and what a gate is
-    asked about it. `excerpt` is for people who may read it."""
-
-    trigger: GateTrigger
-    place: UUID
-    seq: int
-    at: datetime
-    excerpt: str
-    context: Mapping[str, Any]
+# Where models are asked: of so many messages, for so much.
+MOST_ASKED, MOST_USD = 20, Decimal("1.00")
 
 
 @dataclass(frozen=True)
@@ -88,10 +80,11 @@ class _Case:
     gate: Gate
     version: GateVersion
     deployment: Deployment
-    active: tuple[GateSpec, ...]
-    tried: tuple[GateSpec, ...]
+    active: Policy
+    tried: Policy
     records: tuple[Recorded, ...]
     untried: str
+    ask_models: bool
 
 
 def rehearse(
@@ -102,22 +95,25 @@ def rehearse(
     actor: str,
     deployment_id: UUID | None = None,
     messages: int = MOST_MESSAGES,
+    ask_models: bool = False,
     clock: Callable[[], float] = time.monotonic,
 ) -> Rehearsal:
-    """Try version `number` on the newest `messages` of a deployment: the gate's own, or the one named.
+    """Try version `number` on the newest `messages` of a deployment: the gate's own, or the one named. `ask_models`:
+    gates that ask a model do so, about the newest `MOST_ASKED`, within the budgets of the company and the deployment.
 
-    Opens its own scopes; call it in none. Raises `NotFound`, 422 `gate_invalid`, and 400 `deployment_missing`.
+    Opens its own scopes; call it in none, and not on an event loop. Raises `NotFound`, 422 `gate_invalid`, and 400
+    `deployment_missing`.
     """
-    many = max(1, min(messages, MOST_MESSAGES))
+    many = max(1, min(messages, MOST_ASKED if ask_models else MOST_MESSAGES))
     with tenant_scope(tenant_id):
-        case = _prepared(gate_id, number, deployment_id, many)
-    done = _decided(case, clock)
+        case = _prepared(gate_id, number, deployment_id, many, ask_models=ask_models)
+    done = async_to_sync(_decided)(case, clock)
     with tenant_scope(tenant_id):
         _written_down(done, actor)
     return done
 
 
-def _prepared(gate_id: UUID, number: int, deployment_id: UUID | None, many: int) -> _Case:
+def _prepared(gate_id: UUID, number: int, deployment_id: UUID | None, many: int, *, ask_models: bool) -> _Case:
     gate = gates.gate_by_id(gate_id)
     version = gates.version_of(gate, number)
     deployment = _deployment(gate, deployment_id)
@@ -127,11 +123,11 @@ def _prepared(gate_id: UUID, number: int, deployment_id: UUID | None, many: int)
         raise SilasError("gate_invalid", "This version is no gate that could be run.", status=422) from error
     require_sound(wanted)
     active, tried = gates.sets_with(version, deployment.pk)
-    of_goal = policy.goal_gates(deployment)
     looked_at = {GateTrigger(spec.on) for spec in (wanted, *(s for s in active if s.name == gate.name))}
-    untried = "" if can_be_tried(wanted) else _why_not(wanted)
-    records = () if untried else _recorded(deployment, looked_at, many)
-    return _Case(gate, version, deployment, (*active, *of_goal), (*tried, *of_goal), records, untried)
+    untried = _why_not(wanted, ask_models=ask_models)
+    records = () if untried else recorded(deployment, looked_at, many)
+    before, after = policy.load_with(deployment, active, tried)
+    return _Case(gate, version, deployment, before, after, records, untried, ask_models)
 
 
 def _deployment(gate: Gate, deployment_id: UUID | None) -> Deployment:
@@ -146,57 +142,26 @@ def _deployment(gate: Gate, deployment_id: UUID | None) -> Deployment:
     return found
 
 
-def _why_not(wanted: GateSpec) -> str:
-    return "after_step" if wanted.on == GateTrigger.AFTER_STEP else str(wanted.provider)
+def _why_not(wanted: GateSpec, *, ask_models: bool) -> str:
+    if not looks_at_records(wanted):
+        return GateTrigger.AFTER_STEP.value
+    return "" if ask_models or wanted.provider != GateProvider.LLM else GateProvider.LLM.value
 
 
-def _recorded(deployment: Deployment, triggers: set[GateTrigger], many: int) -> tuple[Recorded, ...]:
-    found: list[Recorded] = []
-    for trigger in sorted(triggers - {GateTrigger.AFTER_STEP}):
-        said = trigger in _SENDERS
-        found += _said(deployment, trigger, many) if said else _asked_for(deployment, many)
-    return tuple(sorted(found, key=lambda each: each.at, reverse=True)[:many])
-
-
-def _said(deployment: Deployment, trigger: GateTrigger, many: int) -> list[Recorded]:
-    """The newest messages of the conversations that were last active."""
-    held = ChatSession.objects.filter(deployment=deployment).order_by("-last_active_at")
-    sessions = list(held.values_list("pk", flat=True)[:_MOST_CONVERSATIONS])
-    rows = ChronicleEntry.objects.filter(session_id__in=sessions, kind=EntryKind.MESSAGE, sender=_SENDERS[trigger])
-    return [_message(trigger, row) for row in rows.order_by("-created_at")[:many]]
-
-
-def _message(trigger: GateTrigger, row: ChronicleEntry) -> Recorded:
-    about = "message" if trigger == GateTrigger.EVERY_USER_MESSAGE else "response"
-    context = {about: row.text, "sender": row.sender}
-    return Recorded(trigger, row.session_id, row.seq, row.created_at, row.text[:_EXCERPT], context)
-
-
-def _asked_for(deployment: Deployment, many: int) -> list[Recorded]:
-    """Calls of the newest work, as they were planned."""
-    items = WorkItem.objects.filter(deployment=deployment, type="task").order_by("-created_at")[:many]
-    return [_call(item, call.tool, dict(call.args)) for item in items for call in item.spec.calls]
-
-
-def _call(item: WorkItem, tool: str, args: dict[str, Any]) -> Recorded:
-    excerpt = f"{tool} {canonical_json(args)}"[:_EXCERPT]
-    context = {"tool_name": tool, "tool_args": args}
-    return Recorded(GateTrigger.ON_TOOL_CALL, item.pk, 0, item.created_at, excerpt, context)
-
-
-def _decided(case: _Case, clock: Callable[[], float]) -> Rehearsal:
+async def _decided(case: _Case, clock: Callable[[], float]) -> Rehearsal:
     until = clock() + MOST_SECONDS
     before: Counter[str] = Counter()
     after: Counter[str] = Counter()
     changes: list[Change] = []
-    for each in case.records:
-        if clock() > until:
-            break
-        was, now = (outcome_of(specs, each.trigger, each.context) for specs in (case.active, case.tried))
-        before[was.action] += 1
-        after[now.action] += 1
-        if was != now:
-            changes.append(Change(each, was, now))
+    async with _judge(case) as ask:
+        for each in case.records:
+            if clock() > until:
+                break
+            was, now = await _outcome(case, case.active, each, ask), await _outcome(case, case.tried, each, ask)
+            before[was.action] += 1
+            after[now.action] += 1
+            if was != now:
+                changes.append(Change(each, was, now))
     return Rehearsal(
         gate=case.gate,
         version=case.version,
@@ -207,8 +172,47 @@ def _decided(case: _Case, clock: Callable[[], float]) -> Rehearsal:
         after=dict(after),
         changes=tuple(changes),
         untried=case.untried or ("" if case.records else "nothing_recorded"),
-        skipped=tuple(spec.name for spec in case.tried if not can_be_tried(spec)),
+        skipped=tuple(spec.name for spec in case.tried.gates if _is_left_out(spec, ask_models=case.ask_models)),
     )
+
+
+def _is_left_out(spec: GateSpec, *, ask_models: bool) -> bool:
+    return not looks_at_records(spec) or (spec.provider == GateProvider.LLM and not ask_models)
+
+
+async def _outcome(case: _Case, tried: Policy, each: Recorded, ask: AskModel | None) -> Outcome:
+    """In a thread, because scripts and models are waited for; a script's files are read in a scope before."""
+    scripts = policy.scripts_due(tried, each.trigger, each.context)
+    files = await in_scope(case.gate.tenant_id, policy.gate_files, tried, scripts, each.context) if scripts else None
+    levels = policy.level_gates(tried)
+    decide = partial(outcome_of, tried.gates, each.trigger, each.context, level_gates=levels, files=files, ask=ask)
+    return await asyncio.to_thread(decide)
+
+
+@asynccontextmanager
+async def _judge(case: _Case) -> AsyncIterator[AskModel | None]:
+    """Whoever asks models for this dry run: a guarded run of its own, which ends with it."""
+    if not (case.ask_models and case.records):
+        yield None
+        return
+    tenant_id, place = case.gate.tenant_id, case.deployment
+    run = await in_scope(tenant_id, _open_run, case)
+    model = str(place.model_names.get(Role.PLANNER.value) or GROUNDED)
+    here = asyncio.get_running_loop()
+    try:
+        yield guard.GateJudge(run, model, here, environment_keys=place.environment_keys)
+    finally:
+        status, reason = RunStatus.COMPLETED, TerminalReason.COMPLETED
+        await in_scope(tenant_id, guard.close_run, run.run_id, status=status, reason=reason)
+
+
+def _open_run(case: _Case) -> RunRef:
+    limits = Limits(cost_usd=MOST_USD)
+    place = case.deployment
+    run = guard.open_run(
+        Origin.WORK, case.gate.pk, deployment_id=place.pk, phase=Phase.EXECUTION, allow=(), limits=limits
+    )
+    return run.ref
 
 
 def _written_down(done: Rehearsal, actor: str) -> None:

@@ -10,7 +10,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from apps.sessions.rehearsal import MOST_MESSAGES, Change, rehearse
+from apps.sessions.rehearsal import MOST_ASKED, MOST_MESSAGES, Change, rehearse
 from apps.tenants.rest import OwnersView
 
 
@@ -18,6 +18,10 @@ class DryRunRequest(serializers.Serializer[Any]):
     version = serializers.IntegerField(min_value=1)
     deployment = serializers.UUIDField(required=False, help_text="For gates of all deployments: whose messages")
     messages = serializers.IntegerField(min_value=1, max_value=MOST_MESSAGES, default=MOST_MESSAGES)
+    ask_models = serializers.BooleanField(
+        default=False,
+        help_text=f"Ask the models of gates too, about the newest {MOST_ASKED}; it costs what models cost",
+    )
 
 
 class OutcomeAnswer(serializers.Serializer[Any]):
@@ -44,7 +48,7 @@ class DryRunAnswer(serializers.Serializer[Any]):
     before = serializers.DictField(child=serializers.IntegerField(), help_text="How many of each action, as it is")
     after = serializers.DictField(child=serializers.IntegerField(), help_text="How many, with this version in force")
     changes = ChangeAnswer(many=True)
-    untried = serializers.CharField(help_text="Why nothing was decided: script, llm, after_step, nothing_recorded")
+    untried = serializers.CharField(help_text="Why nothing was decided: llm, after_step, nothing_recorded")
     skipped = serializers.ListField(child=serializers.CharField(), help_text="Gates that were not asked")
 
 
@@ -75,6 +79,7 @@ class GateDryRun(OwnersView):
             actor=self.caller.actor,
             deployment_id=asked.get("deployment"),
             messages=asked["messages"],
+            ask_models=asked["ask_models"],
         )
         answer = {
             "version": done.version.number,

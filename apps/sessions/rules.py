@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 # A paragraph of a bot's answer is cut to this for the list of conversations.
 PREVIEW_CHARS = 140
+# How many earlier messages of the visitor an identity check may read: a name in one, the date of birth in the next.
+CLAIM_MESSAGES = 2
 
 
 def group_of(session_id: UUID) -> str:

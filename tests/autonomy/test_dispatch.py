@@ -181,6 +181,18 @@ def test_event_after_the_run_has_begun_is_owed_another(house: House) -> None:
     assert [session.status for session in house.sessions()] == [SessionStatus.COMPLETED] * 2
 
 
+def test_triggers_whose_runs_wait_starve_no_other(house: House, monkeypatch: Any) -> None:
+    monkeypatch.setattr(dispatching, "BATCH", 1)
+    for _ in range(9):
+        waits = house.trigger(house.task(), TriggerKind.EVENT, topic="work_ended")
+        house.do(services.owe, "event:work_ended", "1")
+        house.do(dispatching.dispatch_happened, waits.pk)
+    free = house.trigger(house.task(), TriggerKind.EVENT, topic="person_wanted")
+    house.do(services.owe, "event:work_ended", "2")
+    house.do(services.owe, "event:person_wanted", "3")
+    assert house.do(dispatching.happened) == [free.pk]
+
+
 def test_company_that_is_switched_off_collects_no_events(house: House) -> None:
     house.trigger(house.task(), TriggerKind.EVENT, topic="work_ended")
     house.do(services.put_settings, actor="test", enabled=False)

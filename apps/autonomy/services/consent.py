@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
-from apps.autonomy.models import AutonomySettings, MemberOptIn
+from apps.autonomy.models import AutonomySettings, MemberOptIn, Task
 from apps.autonomy.schemas import TaskLimits
 from apps.tenants.enums import Role
 from apps.tenants.models import Membership
@@ -54,6 +54,14 @@ def _take_back(user_id: UUID, *, actor: str) -> None:
     gone, _ = MemberOptIn.objects.filter(user_id=user_id).delete()
     if gone:
         record(AuditEvent.AUTONOMY_OPTED, actor=actor, data={"allowed": False})
+
+
+def require_say_over(task: Task, user: Any) -> None:
+    """A task runs under its member's yes: nobody but they and the owners changes what it does or when. Raises 403."""
+    if require_role(user, MAY_SET_UP) is not Role.OWNER and task.owner_id != user.pk:
+        raise SilasError(
+            "task_of_another", "This task runs in somebody else's name: only they or an owner change it.", status=403
+        )
 
 
 def change_settings(*, user: Any, **changes: Any) -> AutonomySettings:

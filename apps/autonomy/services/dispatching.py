@@ -49,7 +49,10 @@ _TAKE = """
     SELECT id, subject FROM gone ORDER BY created_at, id
 """
 _HAPPENED = """
-    SELECT DISTINCT trigger_id FROM autonomy_occurrence WHERE tenant_id = %s LIMIT %s
+    SELECT trigger_id FROM autonomy_occurrence happened WHERE tenant_id = %s AND NOT EXISTS (
+        SELECT FROM autonomy_autonomoussession waiting
+        WHERE waiting.trigger_id = happened.trigger_id AND status = 'queued' AND admitted_at IS NULL
+    ) GROUP BY trigger_id ORDER BY min(created_at) LIMIT %s
 """
 
 
@@ -186,7 +189,7 @@ def _iso(moment: datetime | None) -> str | None:
 
 
 def happened() -> list[UUID]:
-    """The triggers for which something has happened."""
+    """The triggers for which something has happened, longest ago first; not those of which a run still waits."""
     with connection.cursor() as cursor:
         cursor.execute(_HAPPENED, [current_tenant_id(), BATCH])
         return [trigger_id for (trigger_id,) in cursor.fetchall()]

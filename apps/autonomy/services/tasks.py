@@ -20,7 +20,7 @@ from apps.autonomy.enums import Playbook
 from apps.autonomy.locks import lock_task
 from apps.autonomy.models import Task, Trigger
 from apps.autonomy.schemas import DEFAULT_LIMITS, ROUTE, ChainNext, TaskLimits
-from apps.autonomy.services.consent import MAY_SET_UP
+from apps.autonomy.services.consent import MAY_SET_UP, require_say_over
 from apps.autonomy.services.timing import first_due
 from apps.skills import queries as skills_of
 from apps.tenants.models import Deployment
@@ -57,12 +57,13 @@ def save_task(
     """A new task of this member's, or an existing one changed as a whole; sessions under way keep what they began with.
 
     Raises `SilasError` 422: task_name, task_says_nothing, task_limits, task_route, task_loop, task_skills, task_model,
-    task_bounds, task_delegates; 403 not_opted_in; `NotFound` for foreign ids.
+    task_bounds, task_delegates; 403 not_opted_in, task_of_another; `NotFound` for foreign ids.
     """
     require_role(user, MAY_SET_UP)
     if not queries.has_opted_in(user.pk):
         raise SilasError("not_opted_in", "First allow that tasks of yours run unattended.", status=403)
     task = Task(owner_id=user.pk) if task_id is None else lock_task(task_id)
+    require_say_over(task, user)
     if not Deployment.objects.filter(pk=deployment_id).exists():
         raise NotFound("deployment")
     if escalates_to_id is not None:

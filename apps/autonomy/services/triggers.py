@@ -17,7 +17,7 @@ from apps.autonomy.enums import TriggerKind
 from apps.autonomy.locks import lock_task, lock_trigger
 from apps.autonomy.models import Trigger
 from apps.autonomy.schemas import MOST_USD, ChainSpec, GoalCheckSpec, WatchSpec
-from apps.autonomy.services.consent import MAY_SET_UP
+from apps.autonomy.services.consent import MAY_SET_UP, require_say_over
 from apps.autonomy.services.timing import first_due
 from apps.memory.models import Collection
 from apps.tenants.queries import require_role
@@ -29,10 +29,11 @@ def add_trigger(
     task_id: UUID, *, user: Any, kind: TriggerKind, spec: Mapping[str, Any], cap_usd: Decimal | None = None
 ) -> Trigger:
     """Raises `SilasError` 422: trigger_kind, trigger_spec, trigger_cap, trigger_loop, bad_schedule, and trigger_twice
-    for what the task has already; `NotFound` for a foreign task, collection or goal."""
+    for what the task has already; 403 task_of_another; `NotFound` for a foreign task, collection or goal."""
     require_role(user, MAY_SET_UP)
     _require_opt_in(user)
     trigger = Trigger(task=lock_task(task_id), kind=kind)
+    require_say_over(trigger.task, user)
     _put(trigger, spec, cap_usd)
     same = Trigger.objects.filter(task=trigger.task, kind=kind, spec=trigger.spec, deleted_at=None)
     if same.exists():
@@ -51,11 +52,13 @@ def change_trigger(
     cap_usd: Decimal | None = None,
     keep_cap: bool = True,
 ) -> Trigger:
-    """What is None stays; `keep_cap` False takes `cap_usd` as it is. Switching off needs no opt-in."""
+    """What is None stays; `keep_cap` False takes `cap_usd` as it is. Switching off needs no opt-in, and no say over the
+    task: who may set up tasks may stop any. Raises as `add_trigger`."""
     require_role(user, MAY_SET_UP)
     trigger = lock_trigger(trigger_id)
     if enabled is not False or spec is not None:
         _require_opt_in(user)
+        require_say_over(trigger.task, user)
     if spec is not None or cap_usd is not None or not keep_cap:
         cap = trigger.cap_usd if cap_usd is None and keep_cap else cap_usd
         _put(trigger, trigger.spec if spec is None else spec, cap)

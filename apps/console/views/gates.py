@@ -19,12 +19,11 @@ from apps.console.names import names_for
 from apps.console.views.pages import page
 from apps.gates import queries, services
 from apps.gates.differences import TRIGGERS, Difference, Line, differences, lines_of
-from apps.gates.enums import GateStatus, GateTrigger
+from apps.gates.enums import GateProvider, GateStatus, GateTrigger
 from apps.gates.forms import GateForm, initial_of
 from apps.gates.models import Gate, GateVersion
 from apps.gates.schemas import GateSpec
-from apps.gates.services.trials import TRIED
-from apps.sessions.rehearsal import MOST_MESSAGES, Rehearsal, rehearse
+from apps.sessions.rehearsal import MOST_ASKED, MOST_MESSAGES, Rehearsal, rehearse
 from apps.tenants.enums import Role
 from apps.tenants.models import Deployment
 from apps.work.queries import governed
@@ -46,8 +45,7 @@ GROUPS = (
 # Groups that most gates do not need: folded until something stands in them.
 FOLDED = ("Limits of a number", "Values", "Scripts and models")
 UNTRIED = {
-    "script": "A script reads today's records and is not run on old messages. Nothing was tried.",
-    "llm": "A model costs money and never answers twice the same. Nothing was tried.",
+    "llm": "It asks a model, and nobody said that it may be asked. Nothing was tried.",
     "after_step": "What steps of work returned is not kept for this. Nothing was tried.",
     "nothing_recorded": "Nothing of this kind is on record here yet.",
 }
@@ -139,6 +137,7 @@ def dry_run(request: StaffRequest, gate_id: UUID) -> HttpResponseBase:
         actor=_actor(request),
         deployment_id=_uuid(chosen) if chosen else None,
         messages=int(many) if many in map(str, TRIALS) else TRIALS[1],
+        ask_models="ask_models" in request.POST,
     )
     with tenant_scope(request.member.tenant):
         return page(request, "console/gate_tried.html", at="gates", **_told(done)).render()
@@ -182,7 +181,8 @@ def _shown(request: StaffRequest, found: Gate) -> HttpResponseBase:
         versions=[(version, called.of(version.written_by)) for version in versions],
         trials=TRIALS,
         deployments=Deployment.objects.order_by("title") if found.deployment_id is None else (),
-        can_be_tried=newest.content.get("provider", "predicate") in TRIED,
+        asks_a_model=newest.content.get("provider") == GateProvider.LLM,
+        most_asked=MOST_ASKED,
     )
 
 

@@ -1,7 +1,7 @@
-"""What would a set of gates say to something that is already on record? Decided from the text alone, writes nothing.
+"""What would a set of gates say to something that is already on record? Writes nothing.
 
-Scripts and models are not asked: a script reads today's records, a model costs money, and neither says the same twice.
-Called by the dry run (`apps.sessions.rehearsal`), outside of any scope.
+Scripts run, on the records as they are today; models are asked by whoever brings one. Called by the dry run
+(`apps.sessions.rehearsal`), outside of any scope.
 """
 
 from __future__ import annotations
@@ -10,11 +10,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from apps.gates.allowance import Allowance, AskModel
 from apps.gates.enums import GateAction, GateCode, GateProvider, GateTrigger
 from apps.gates.schemas import GateReport, GateSpec
 from apps.gates.services.running import check_gates
+from kernel.sandbox.spec import Mount
 
-TRIED = frozenset({GateProvider.PREDICATE, GateProvider.CUSTOM, GateProvider.GUARDRAILS_AI})
 _LOOKED_AT = {
     GateTrigger.EVERY_USER_MESSAGE: "message",
     GateTrigger.EVERY_AGENT_RESPONSE: "response",
@@ -33,12 +34,24 @@ class Outcome:
     rewritten: bool = False
 
 
-def can_be_tried(gate: GateSpec) -> bool:
-    return gate.provider in TRIED and gate.on in _LOOKED_AT
+def looks_at_records(gate: GateSpec) -> bool:
+    """Whether what it looks at is kept: results of steps are not."""
+    return gate.on in _LOOKED_AT
 
 
-def outcome_of(gates: Iterable[GateSpec], trigger: str, context: Mapping[str, Any]) -> Outcome:
-    report = check_gates([gate for gate in gates if gate.provider in TRIED], trigger, context)
+def outcome_of(
+    gates: Iterable[GateSpec],
+    trigger: str,
+    context: Mapping[str, Any],
+    *,
+    level_gates: Iterable[str] | None = None,
+    files: Mapping[str, Mapping[str, Mount]] | None = None,
+    ask: AskModel | None = None,
+) -> Outcome:
+    """What `check_gates` comes to; without `ask`, gates that ask a model are left out."""
+    asked = [gate for gate in gates if ask is not None or gate.provider != GateProvider.LLM]
+    allowed = Allowance(ask=ask)
+    report = check_gates(asked, trigger, context, level_gates=level_gates, files=files, allowance=allowed)
     looked_at = _LOOKED_AT[GateTrigger(trigger)]
     rewritten = report.context.get(looked_at) != context.get(looked_at)
     return _outcome(report, rewritten=rewritten)

@@ -24,12 +24,10 @@ from apps.sessions.converse import model_of
 from apps.sessions.enums import Sender
 from apps.sessions.levels import Passed, grant_of
 from apps.sessions.locks import lock_session
+from apps.sessions.rules import CLAIM_MESSAGES
 from apps.sessions.state import Stop, TurnState
 from kernel.llm.enums import Role
 from kernel.tenancy import in_scope
-
-# How many earlier messages of the visitor an identity check may read: a name in one, the date of birth in the next.
-CLAIM_MESSAGES = 2
 
 
 async def check(state: TurnState) -> Stop | None:

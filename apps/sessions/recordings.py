@@ -1,0 +1,87 @@
+"""What is on record that gates can be asked about again? Read for a dry run (`rehearsal`), inside a tenant's scope.
+
+Visitors' messages as they were written, with what the same visitor said just before; answers as they went out, so that
+what a gate kept back is not among them; calls of planned work with their arguments. Look-ups and steps of work are not
+kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.contrib.postgres.expressions import ArraySubquery
+from django.db.models import OuterRef, QuerySet
+
+from apps.gates.enums import GateTrigger
+from apps.sessions.enums import EntryKind, Sender
+from apps.sessions.models import ChatSession, ChronicleEntry
+from apps.sessions.rules import CLAIM_MESSAGES
+from apps.tenants.models import Deployment
+from apps.work.models import WorkItem
+from kernel.canonical import canonical_json
+
+_MOST_CONVERSATIONS = 300
+_EXCERPT = 200
+_SENDERS = {GateTrigger.EVERY_USER_MESSAGE: Sender.VISITOR, GateTrigger.EVERY_AGENT_RESPONSE: Sender.BOT}
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """One thing that was said or asked for: where it stands (`seq` 0 for a call of a work item), and what a gate is
+    asked about it. `excerpt` is for people who may read it."""
+
+    trigger: GateTrigger
+    place: UUID
+    seq: int
+    at: datetime
+    excerpt: str
+    context: Mapping[str, Any]
+
+
+def recorded(deployment: Deployment, triggers: set[GateTrigger], many: int) -> tuple[Recorded, ...]:
+    """The newest `many` of these triggers, newest first."""
+    found: list[Recorded] = []
+    for trigger in sorted(triggers - {GateTrigger.AFTER_STEP}):
+        said = trigger in _SENDERS
+        found += _said(deployment, trigger, many) if said else _asked_for(deployment, many)
+    return tuple(sorted(found, key=lambda each: each.at, reverse=True)[:many])
+
+
+def _said(deployment: Deployment, trigger: GateTrigger, many: int) -> list[Recorded]:
+    """The newest messages of the conversations that were last active."""
+    held = ChatSession.objects.filter(deployment=deployment).order_by("-last_active_at")
+    sessions = list(held.values_list("pk", flat=True)[:_MOST_CONVERSATIONS])
+    rows = _messages(_SENDERS[trigger]).filter(session_id__in=sessions).annotate(before=ArraySubquery(_just_before()))
+    return [_message(trigger, row) for row in rows.order_by("-created_at")[:many]]
+
+
+def _messages(sender: Sender) -> QuerySet[ChronicleEntry]:
+    rows: QuerySet[ChronicleEntry] = ChronicleEntry.objects.filter(kind=EntryKind.MESSAGE, sender=sender)
+    return rows
+
+
+def _just_before() -> QuerySet[ChronicleEntry, Any]:
+    earlier = _messages(Sender.VISITOR).filter(session_id=OuterRef("session_id"), seq__lt=OuterRef("seq"))
+    return earlier.order_by("-seq").values("text")[:CLAIM_MESSAGES]
+
+
+def _message(trigger: GateTrigger, row: Any) -> Recorded:
+    about = "message" if trigger == GateTrigger.EVERY_USER_MESSAGE else "response"
+    context = {about: row.text, "sender": row.sender, "recent": row.before[::-1]}
+    return Recorded(trigger, row.session_id, row.seq, row.created_at, row.text[:_EXCERPT], context)
+
+
+def _asked_for(deployment: Deployment, many: int) -> list[Recorded]:
+    """Calls of the newest work, as they were planned."""
+    items = WorkItem.objects.filter(deployment=deployment, type="task").order_by("-created_at")[:many]
+    return [_call(item, call.tool, dict(call.args)) for item in items for call in item.spec.calls]
+
+
+def _call(item: WorkItem, tool: str, args: dict[str, Any]) -> Recorded:
+    excerpt = f"{tool} {canonical_json(args)}"[:_EXCERPT]
+    context = {"tool_name": tool, "tool_args": args}
+    return Recorded(GateTrigger.ON_TOOL_CALL, item.pk, 0, item.created_at, excerpt, context)
