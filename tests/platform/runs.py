@@ -58,7 +58,7 @@ class Run:
             for line in said:
                 self.lines.append(line.rstrip("\n"))
 
-    def wait_for(self, start: str, *, seconds: float = 60) -> str:
+    def wait_for(self, start: str, *, seconds: float = 240) -> str:
         """The first line that begins with `start`."""
         found = eventually(lambda: next((line for line in self.lines if line.startswith(start)), ""), seconds=seconds)
         assert found, f"never said {start!r}:\n" + "\n".join(self.lines[-40:])
@@ -82,7 +82,7 @@ class Run:
         self.wait()
         return "\n".join(self.lines)
 
-    def wait(self, *, seconds: float = 45) -> int:
+    def wait(self, *, seconds: float = 120) -> int:
         code = self.process.wait(seconds)
         self._reader.join(10)
         return code
@@ -102,7 +102,7 @@ def remains(var: Path) -> list[str]:
 T = TypeVar("T")
 
 
-def eventually(ask: Callable[[], T], *, seconds: float = 20) -> T:
+def eventually(ask: Callable[[], T], *, seconds: float = 60) -> T:
     """What `ask` returns as soon as it is true, or at the end."""
     give_up = time.monotonic() + seconds
     while not (found := ask()) and time.monotonic() < give_up:

@@ -63,7 +63,7 @@ def worker_until(desk: Desk, item: WorkItem, status: WorkItemStatus) -> None:
     argv = [sys.executable, "-m", "celery", "-A", "silas_platform", "worker", "--pool", "solo", "--loglevel", "ERROR"]
     worker = subprocess.Popen(argv, env=for_program(os.environ, "worker"))
     try:
-        deadline = time.monotonic() + 90
+        deadline = time.monotonic() + 300
         while desk.item(item.pk).status != status and time.monotonic() < deadline:
             time.sleep(0.5)
             poke()
