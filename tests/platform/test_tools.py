@@ -56,7 +56,7 @@ def test_machine_without_browser_fails_when_one_is_required(checkout: Path) -> N
 
 def test_whole_run_that_passes_ends_well(checkout: Path) -> None:
     done = make_test(checkout, SILAS_CHROMIUM="/opt/browser")
-    assert [line.split()[3] for line in done.stdout.splitlines()] == [
+    assert [line.split()[6] for line in done.stdout.splitlines()] == [
         "tests/e2e",
         "tests/faults",
         "tests/platform",
@@ -68,14 +68,22 @@ def test_whole_run_that_passes_ends_well(checkout: Path) -> None:
 
 def test_whole_run_without_browser_passes_without_the_browser_tests(checkout: Path) -> None:
     done = make_test(checkout)
-    assert (done.returncode, "pytest -m not browser tests/e2e" in done.stdout) == (0, False)
+    assert (done.returncode, "not browser tests/e2e" in done.stdout) == (0, False)
+
+
+def test_whole_run_asks_a_failed_test_once_more_and_says_so(checkout: Path) -> None:
+    said = 'echo "RERUN tests/x.py::test_y of $6"'
+    _program(checkout / ".venv" / "bin" / "python", f'#!/bin/sh\n[ "$3 $4 $5" != "-raR --reruns 1" ] || {said}\n')
+    done = make_test(checkout, SILAS_CHROMIUM="/opt/browser")
+    named = done.stdout.partition("test: failed at least once, each a flaw to be mended:\n")[2].splitlines()
+    assert (done.returncode, len(named)) == (0, 5)
 
 
 @pytest.mark.parametrize("folder", ["tests/e2e", "tests/faults", "tests/platform", "tests/work", "--ignore"])
 def test_whole_run_whose_part_fails_names_it_last(checkout: Path, folder: str) -> None:
     failing = f'''#!/bin/sh
-[ "$3" != "{folder}" ] || {{ echo "FAILED of {folder}"; exit 1; }}
-echo "passed $3"
+[ "$6" != "{folder}" ] || {{ echo "FAILED of {folder}"; exit 1; }}
+echo "passed $6"
 '''
     _program(checkout / ".venv" / "bin" / "python", failing)
     done = make_test(checkout, SILAS_CHROMIUM="/opt/browser")
