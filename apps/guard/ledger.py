@@ -12,7 +12,7 @@ from decimal import Decimal
 from typing import Any
 from uuid import UUID, uuid4
 
-from django.db import connection
+from django.db import connection, transaction
 
 from apps.guard import rules
 from apps.guard.alerts import tell
@@ -20,7 +20,6 @@ from apps.guard.enums import CallState, SpendKind
 from apps.guard.rules import holder_of
 from apps.guard.schemas import ZERO, Admitted, BudgetAlert, BudgetFacts
 from kernel.tenancy.rows import Question, ask
-from kernel.tenancy.scope import in_one_trip
 
 _log = logging.getLogger(__name__)
 
@@ -87,6 +86,7 @@ _GIVE_UP = """
     UPDATE guard_toolcall SET state = 'uncertain', error_code = %(error_code)s, settled_at = statement_timestamp()
     WHERE id = %(id)s AND state = 'admitted'
 """
+_NOTHING: Question[bool] = Question("SELECT 1", [], bool)
 # How long after a call's own patience it counts as lost: time for its settlement to arrive.
 _GRACE_SECONDS = 60
 
@@ -108,16 +108,12 @@ def write_admission(admitted: Admitted) -> bool:
         "reserved": admitted.reserved,
         "patience": call.patience_seconds + _GRACE_SECONDS,
     }
-    if admitted.reserved and admitted.effect_key == str(admitted.call_id):  # new, so that nothing has to be waited for
-        with in_one_trip():
-            _ran(_ADMIT, values)
-            _move(admitted, SpendKind.RESERVE, reserved=admitted.reserved, spent=ZERO)
-        return True
-    if not _ran(_ADMIT, values):
-        return False
-    if admitted.reserved:
-        _move(admitted, SpendKind.RESERVE, reserved=admitted.reserved, spent=ZERO)
-    return True
+    if not admitted.reserved:
+        return _ran(_ADMIT, values)
+    if admitted.effect_key != str(admitted.call_id):  # may have been used: nothing moves before that is known
+        return _ran(_ADMIT, values) and _move(admitted, SpendKind.RESERVE, reserved=admitted.reserved, spent=ZERO)
+    began = Question(f"{_ADMIT} RETURNING run.id", values, bool)
+    return _move(admitted, SpendKind.RESERVE, reserved=admitted.reserved, spent=ZERO, after=began)
 
 
 def write_uncertain(call_id: UUID, *, error_code: str) -> bool:
@@ -137,7 +133,8 @@ def write_settlement(
     input_tokens: int = 0,
     output_tokens: int = 0,
 ) -> bool:
-    """Close the call and charge it; False when somebody else closed it. `effect_free` gives the effect key back."""
+    """Close the call and charge it; False when somebody else closed it, and then nothing of this transaction stays.
+    `effect_free` gives the effect key back."""
     key = f"{admitted.effect_key}#{admitted.call_id}" if effect_free else admitted.effect_key
     values = {
         "id": admitted.call_id,
@@ -149,16 +146,21 @@ def write_settlement(
         "input_tokens": input_tokens,
         "output_tokens": output_tokens,
     }
-    if not _ran(_SETTLE, values):
-        return False
-    if charged or admitted.reserved:
-        _move(admitted, SpendKind.SETTLE, reserved=-admitted.reserved, spent=charged)
-    return True
+    if not charged and not admitted.reserved:
+        return _ran(_SETTLE, values)
+    closed = Question(f"{_SETTLE} RETURNING run.id", values, bool)
+    if _move(admitted, SpendKind.SETTLE, reserved=-admitted.reserved, spent=charged, after=closed):
+        return True
+    transaction.set_rollback(True)  # the money has moved by now; this transaction cannot commit any more
+    return False
 
 
-def _move(admitted: Admitted, kind: SpendKind, *, reserved: Decimal, spent: Decimal) -> None:
+def _move(
+    admitted: Admitted, kind: SpendKind, *, reserved: Decimal, spent: Decimal, after: Question[bool] = _NOTHING
+) -> bool:
     """Enter the movement in the ledger and in its budgets' windows; a window that is over stays as it was. Tells
-    of every threshold that it passed."""
+    of every threshold that it passed. `after` travels with it and goes first; what it answers is answered, and where
+    that is no, the caller has to undo all of it."""
     values = {
         "id": uuid4(),
         "tenant": admitted.run.tenant_id,
@@ -176,13 +178,15 @@ def _move(admitted: Admitted, kind: SpendKind, *, reserved: Decimal, spent: Deci
         "spent": spent,
         "thresholds": list(rules.THRESHOLDS),
     }
-    alerts, passed = ask(
+    did, alerts, passed = ask(
+        after,
         Question(_MOVE, values, _alerts),
         Question(_MOVE_PLATFORM, [reserved, spent, admitted.platform_day, list(rules.THRESHOLDS)], list),
     )
     tell(alerts)
     for period, threshold in passed:
         _log.warning("platform_budget_alert period=%s threshold=%s", period, threshold)
+    return did
 
 
 def write_reached(budgets: Sequence[BudgetFacts]) -> None:

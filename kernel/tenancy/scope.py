@@ -154,14 +154,21 @@ def _entered(scope: Scope, outer: Scope | None) -> Iterator[None]:
         token = _current.set(scope)
         try:
             yield
-            if len(scope.gathered) + len(scope.gathered_last) > 1:
-                with in_one_trip():
-                    _flush(scope)
-            _flush(scope)
+            _flush_and_commit(scope, joined=joined)
         finally:
             _current.reset(token)
         if joined:
             _tell_database(outer or Scope())
+
+
+def _flush_and_commit(scope: Scope, *, joined: bool) -> None:
+    """COMMIT leaves with what was gathered for it. Where nothing was, or the transaction is another's, it
+    stays with whoever began it; here Django's own finds nothing left to do."""
+    ours = not joined and bool(scope.gathered or scope.gathered_last)
+    with in_one_trip():
+        _flush(scope)
+        if ours:
+            connection.connection.commit()
 
 
 def _flush(scope: Scope) -> None:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from django.db import IntegrityError, connection, transaction
+from django.db.transaction import TransactionManagementError
 
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
-from apps.tenants.models import Deployment
+from apps.tenants.models import Deployment, Membership
 from kernel.tenancy import ScopeError, current_tenant_id, gather_for_commit, tenant_scope
 from kernel.tenancy.rows import Question, ask
 from kernel.tenancy.scope import statement_scope
@@ -65,3 +67,49 @@ def test_answers_larger_than_a_sockets_buffer_come_whole(tenant: Any) -> None:
     echo = Question("SELECT %s::text", [large], lambda rows: len(rows[0][0]))
     with tenant_scope(tenant):
         assert ask(echo, echo, echo) == (len(large),) * 3
+
+
+def _audited() -> int:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT count(*) FROM audit_auditentry WHERE tenant_id = %s", [current_tenant_id()])
+        return int(cursor.fetchone()[0])
+
+
+def test_what_runs_after_commit_finds_it_done_and_a_line_of_its_own(tenant: Any) -> None:
+    """COMMIT leaves with the audit entries; what waited for it may begin a transaction at once."""
+    found: list[int] = []
+
+    def look() -> None:
+        with tenant_scope(tenant):
+            found.append(_audited())
+
+    with tenant_scope(tenant):
+        record(AuditEvent.MESSAGE_ACCEPTED)
+        transaction.on_commit(look)
+    assert found == [1]
+
+
+def test_scope_that_may_not_commit_any_more_leaves_nothing(tenant: Any) -> None:
+    def write() -> None:
+        with tenant_scope(tenant):
+            record(AuditEvent.MESSAGE_ACCEPTED)
+            transaction.set_rollback(True)
+
+    with pytest.raises(TransactionManagementError):
+        write()
+    with tenant_scope(tenant):
+        assert _audited() == 0
+
+
+def test_commit_that_the_database_refuses_is_raised_and_leaves_the_line_fit(tenant: Any) -> None:
+    """A foreign key is looked at when the transaction ends: the refusal comes with COMMIT itself."""
+
+    def write() -> None:
+        with tenant_scope(tenant):
+            record(AuditEvent.MESSAGE_ACCEPTED)
+            Membership.objects.create(user_id=uuid4(), role="owner")
+
+    with pytest.raises(IntegrityError):
+        write()
+    with tenant_scope(tenant):
+        assert (_audited(), Membership.objects.count()) == (0, 0)
