@@ -74,6 +74,7 @@ WORKERS_MAY: dict[str, str] = {
     "silas_sessions_chronicleentry": "INSERT",
     "silas_sessions_messagenonce": "",
     "silas_sessions_turn": "",
+    "silas_sessions_visitorcard": "",
     # what an approved action changes, and with which reviewed code
     "skills_record": "SELECT, INSERT, UPDATE (data, revision, updated_at)",
     "skills_skillfile": "SELECT",

@@ -17,6 +17,9 @@ class EntryKind(TextChoices):
     STATUS = "status", "Progress of work"
     ACCESS = "access", "Access level"
     OWNER = "owner", "Who answers"
+    DECISION = "decision", "Question to the visitor, and its answer"
+    SECURE_INPUT = "secure_input_request", "A secret was asked for"
+    SECURE_STORED = "secure_input_completed", "What became of that"
 
 
 class Sender(TextChoices):
@@ -31,3 +34,18 @@ class TurnStatus(TextChoices):
     DONE = "done", "Done"
     STOPPED = "stopped", "Stopped"
     FAILED = "failed", "Failed"
+
+
+class AskKind(TextChoices):
+    """What a visitor can be asked to press (spec 8.1)."""
+
+    DECISION = "decision", "Question"
+    SECURE_INPUT = "secure_input", "Secret needed"
+
+
+class AskStatus(TextChoices):
+    """Open until one of the others; whose time is up stays open and can no longer be answered."""
+
+    OPEN = "open"
+    ANSWERED = "answered"
+    WITHDRAWN = "withdrawn"

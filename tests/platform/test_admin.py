@@ -18,7 +18,7 @@ from tests.platform.administration import MODELS, PLATFORM_MODELS, TENANT_MODELS
 UNSEEN = {
     *("autonomy.Checkpoint", "autonomy.ContextProposal", "autonomy.MemberOptIn", "autonomy.Notification"),
     *("autonomy.Occurrence", "autonomy.OpenQuestion", "autonomy.Precedent", "autonomy.Webhook"),
-    "silas_sessions.MessageNonce",
+    *("silas_sessions.MessageNonce", "silas_sessions.VisitorCard"),
     *("approvals.Look", "approvals.PasskeyChallenge", "bus.Processed", "bus.QueueMessage", "guard.SpendEntry"),
     "gates.GateVersion",
     *("memory.Chunk", "memory.DocumentVersion", "skills.SkillFile", "work.Artifact", "work.Batch", "work.BatchItem"),
