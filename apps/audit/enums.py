@@ -90,6 +90,16 @@ class AuditEvent(TextChoices):
     HANDED_BACK = "handed_back", "A person gave the conversation back to the bot"
     PERSON_WANTED = "person_wanted", "A visitor asked for a person"
     STAFF_REPLIED = "staff_replied", "A person replied"
+    CONVERSATION_RESOLVED = "conversation_resolved", "A conversation was resolved"
+    CONVERSATION_REOPENED = "conversation_reopened", "A conversation was opened again"
+    CONVERSATION_SNOOZED = "conversation_snoozed", "A conversation was put off until later"
+    CONVERSATION_ASSIGNED = "conversation_assigned", "Somebody sees to a conversation, or nobody any more"
+    CONVERSATION_LABELLED = "conversation_labelled", "A label was put on a conversation or taken off"
+    NOTE_WRITTEN = "note_written", "A person wrote a note for colleagues"
+    LABEL_SAVED = "label_saved", "A label was made or changed"
+    LABEL_DELETED = "label_deleted", "A label was deleted"
+    CANNED_REPLY_SAVED = "canned_reply_saved", "A canned reply was written or changed"
+    CANNED_REPLY_DELETED = "canned_reply_deleted", "A canned reply was deleted"
 
     # approvals
     CARD_OPENED = "card_opened", "A person was asked to decide"
