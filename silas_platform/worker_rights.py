@@ -73,6 +73,12 @@ WORKERS_MAY: dict[str, str] = {
     ),
     "silas_sessions_chronicleentry": "INSERT",
     "silas_sessions_messagenonce": "",
+    # what staff keep beside a conversation, and tell each other about it
+    "silas_sessions_cannedreply": "",
+    "silas_sessions_deskstate": "",
+    "silas_sessions_label": "",
+    "silas_sessions_note": "",
+    "silas_sessions_sessionlabel": "",
     "silas_sessions_turn": "",
     "silas_sessions_visitorcard": "",
     # what an approved action changes, and with which reviewed code

@@ -95,6 +95,16 @@ class AuditEvent(TextChoices):
     VISITOR_CARD_WITHDRAWN = "visitor_card_withdrawn", "A question to a visitor was taken back"
     SECRET_STORED = "secret_stored", "A visitor gave something secret, and it was sealed"
     SECRET_TAKEN = "secret_taken", "What a visitor had given in secret was taken out"
+    CONVERSATION_RESOLVED = "conversation_resolved", "A conversation was resolved"
+    CONVERSATION_REOPENED = "conversation_reopened", "A conversation was opened again"
+    CONVERSATION_SNOOZED = "conversation_snoozed", "A conversation was put off until later"
+    CONVERSATION_ASSIGNED = "conversation_assigned", "Somebody sees to a conversation, or nobody any more"
+    CONVERSATION_LABELLED = "conversation_labelled", "A label was put on a conversation or taken off"
+    NOTE_WRITTEN = "note_written", "A person wrote a note for colleagues"
+    LABEL_SAVED = "label_saved", "A label was made or changed"
+    LABEL_DELETED = "label_deleted", "A label was deleted"
+    CANNED_REPLY_SAVED = "canned_reply_saved", "A canned reply was written or changed"
+    CANNED_REPLY_DELETED = "canned_reply_deleted", "A canned reply was deleted"
 
     # approvals
     CARD_OPENED = "card_opened", "A person was asked to decide"

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import time
 from contextlib import suppress
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 from uuid import UUID
 
@@ -26,6 +26,15 @@ from kernel import live, presence
 from kernel.tenancy import in_scope, in_thread
 
 NOT_AUTHENTICATED, FORBIDDEN, TRY_LATER = 4001, 4003, 1013
+
+
+# What a console can look at, and what changes for others when it does.
+LOOKED_AT = {"card": "card", "session": "company"}
+
+
+class Looked(NamedTuple):
+    what: str
+    pk: UUID
 
 
 class Allowance:
@@ -46,7 +55,7 @@ class Allowance:
 
 class ConsoleConsumer(AsyncJsonWebsocketConsumer):  # type: ignore[misc]
     tenant_id: UUID | None = None
-    looks_at: UUID | None = None
+    looks_at: Looked | None = None
     seq = 0
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -100,23 +109,24 @@ class ConsoleConsumer(AsyncJsonWebsocketConsumer):  # type: ignore[misc]
             await self.send_json({"type": "changed", "what": "everything"})
 
     async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None, **_: Any) -> None:
-        """Consoles say which card they look at, or that they look at none; whatever else comes is dropped."""
+        """Consoles say which card or conversation they look at, or that they look at none; whatever else comes is
+        dropped."""
         said, looked = _looked(text_data or "")
         if said and self.tenant_id and self.allowance.take():
             await self._look(looked)
 
-    async def _look(self, card_id: UUID | None) -> None:
+    async def _look(self, at: Looked | None) -> None:
         """Company changes when somebody comes or goes, not each time they say that they are still there."""
         user, tenant_id, before = self.scope["user"], self.tenant_id, self.looks_at
         assert tenant_id is not None
-        self.looks_at = card_id
+        self.looks_at = at
         with suppress(RedisError):
-            if card_id:
-                await in_thread(watching.look, tenant_id, card_id, user.pk)
-            if before and before != card_id:
-                await in_thread(watching.look_away, tenant_id, before, user.pk)
-        for changed in {before, card_id} - {None} if before != card_id else ():
-            event = {"type": "console.changed", "what": f"card:{changed}", "by": self.channel_name}
+            if at:
+                await in_thread(watching.look, tenant_id, at.pk, user.pk)
+            if before and before != at:
+                await in_thread(watching.look_away, tenant_id, before.pk, user.pk)
+        for changed in {before, at} - {None} if before != at else ():
+            event = {"type": "console.changed", "what": f"{changed.what}:{changed.pk}", "by": self.channel_name}
             await live.send(group_of(tenant_id), event)
 
     async def console_changed(self, event: dict[str, Any]) -> None:
@@ -127,12 +137,13 @@ class ConsoleConsumer(AsyncJsonWebsocketConsumer):  # type: ignore[misc]
         await self.send_json({"type": "changed", "what": event["what"], **ids})
 
 
-def _looked(text: str) -> tuple[bool, UUID | None]:
-    """Whether the frame is one about looking, and at which card."""
+def _looked(text: str) -> tuple[bool, Looked | None]:
+    """Whether the frame is one about looking, and at what."""
     try:
         frame = json.loads(text)
         said = isinstance(frame, dict) and frame.get("type") == "look"
-        return said, UUID(frame["card"]) if said and frame.get("card") else None
+        named = (Looked(what, UUID(frame[name])) for name, what in LOOKED_AT.items() if said and frame.get(name))
+        return said, next(named, None)
     except (ValueError, TypeError, AttributeError, RecursionError):
         return False, None
 

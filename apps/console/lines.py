@@ -12,7 +12,7 @@ from django.utils.dateparse import parse_datetime
 
 from apps.sessions.chronicle import SAID
 from apps.sessions.enums import EntryKind, Owner, Sender
-from apps.sessions.models import ChatSession, ChronicleEntry
+from apps.sessions.models import ChatSession, ChronicleEntry, Note
 
 # What became of what the visitor was asked, by its status; the words of an answer stand in the answer.
 _ASKED = {
@@ -27,8 +27,9 @@ _ASKED = {
 
 @dataclass(frozen=True)
 class Line:
-    """`face` is `visitor`, `bot` or `human` for something said, and empty for something that happened. `turn` is the
-    turn in which the bot said it, 0 for anything else."""
+    """`face` is `visitor`, `bot` or `human` for something said, `note` for what only staff read, and empty for what
+    happened. `turn` is the turn in which the bot said it, 0 for anything else. `key` is the line's own on its
+    page."""
 
     seq: int
     at: datetime
@@ -37,6 +38,23 @@ class Line:
     text: str
     citations: tuple[dict[str, Any], ...] = ()
     turn: int = 0
+    note: str = ""
+
+    @property
+    def key(self) -> str:
+        return f"note-{self.note}" if self.note else f"line-{self.seq}"
+
+
+def with_notes(lines: Iterable[Line], notes: Iterable[Note], *, since: int) -> list[Line]:
+    """The lines with the notes of staff where they were written; notes from before the entry `since`, with which the
+    lines begin, are left out."""
+    told = [_note(note) for note in notes if note.after + 1 >= since]
+    return sorted([*lines, *told], key=lambda line: (line.seq, bool(line.note), line.at))
+
+
+def _note(note: Note) -> Line:
+    who = note.author.display_name if note.author else "A colleague"
+    return Line(note.after, note.created_at, "note", who, note.text, note=str(note.pk))
 
 
 def lines_of(session: ChatSession, entries: Iterable[ChronicleEntry]) -> list[Line]:

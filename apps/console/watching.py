@@ -1,6 +1,7 @@
-"""Who is looking at a card right now? Told by open consoles, kept in the cache for a moment, forgotten by itself.
+"""Who is looking at a card or a conversation right now?
 
-It is company, nothing else: a cache that is away means that nobody is seen, and never that anybody is held up.
+Told by open consoles, kept in the cache for a moment, forgotten by itself. It is company, nothing else: a cache that is
+away means that nobody is seen, and never that anybody is held up.
 """
 
 from __future__ import annotations
@@ -16,17 +17,17 @@ from redis.exceptions import RedisError
 SECONDS = 45
 
 
-def look(tenant_id: UUID, card_id: UUID, user_id: UUID) -> None:
-    cache.set(_key(tenant_id, card_id, user_id), 1, SECONDS)
+def look(tenant_id: UUID, thing_id: UUID, user_id: UUID) -> None:
+    cache.set(_key(tenant_id, thing_id, user_id), 1, SECONDS)
 
 
-def look_away(tenant_id: UUID, card_id: UUID, user_id: UUID) -> None:
-    cache.delete(_key(tenant_id, card_id, user_id))
+def look_away(tenant_id: UUID, thing_id: UUID, user_id: UUID) -> None:
+    cache.delete(_key(tenant_id, thing_id, user_id))
 
 
-def lookers(tenant_id: UUID, card_id: UUID, among: Iterable[Any]) -> list[Any]:
-    """Those of the users who have this card before them."""
-    keys = {_key(tenant_id, card_id, user.pk): user for user in among}
+def lookers(tenant_id: UUID, thing_id: UUID, among: Iterable[Any]) -> list[Any]:
+    """Those of the users who have this thing before them."""
+    keys = {_key(tenant_id, thing_id, user.pk): user for user in among}
     try:
         found = cache.get_many(keys)
     except RedisError:
@@ -34,5 +35,5 @@ def lookers(tenant_id: UUID, card_id: UUID, among: Iterable[Any]) -> list[Any]:
     return [user for key, user in keys.items() if key in found]
 
 
-def _key(tenant_id: UUID, card_id: UUID, user_id: UUID) -> str:
-    return f"look:{tenant_id}:{card_id}:{user_id}"
+def _key(tenant_id: UUID, thing_id: UUID, user_id: UUID) -> str:
+    return f"look:{tenant_id}:{thing_id}:{user_id}"

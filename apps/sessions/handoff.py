@@ -16,9 +16,10 @@ from apps.approvals.services import withdraw_of_session
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.sessions import chronicle
+from apps.sessions.desk.enums import DeskStatus
 from apps.sessions.enums import EntryKind, Owner, Sender
 from apps.sessions.locks import lock_session
-from apps.sessions.models import ChatSession, ChronicleEntry
+from apps.sessions.models import ChatSession, ChronicleEntry, DeskState
 from apps.tenants.enums import Role
 from apps.tenants.hours import is_open, next_opening
 from apps.tenants.models import Deployment
@@ -53,6 +54,9 @@ def take_over(session_id: UUID, user: Any) -> ChatSession:
     _change_owner(session, Owner.HUMAN, user)
     session.wanted_person_at = None
     session.save(update_fields=["wanted_person_at"])
+    # Whoever answers has it before them again.
+    put_away = DeskState.objects.filter(session=session).exclude(status=DeskStatus.OPEN)
+    put_away.update(status=DeskStatus.OPEN, until=None, changed_at=now())
     record(AuditEvent.TAKEN_OVER, actor=f"user:{user.pk}", subject=f"session:{session.pk}")
     return session
 
@@ -71,13 +75,14 @@ def hand_back(session_id: UUID, user: Any) -> ChatSession:
     return session
 
 
-def reply(session_id: UUID, user: Any, text: str) -> ChronicleEntry:
-    """Say `text` to the visitor as a person who has taken over. Raises 409 `not_taken_over` otherwise."""
+def reply(session_id: UUID, user: Any, text: str, *, nonce: str = "") -> ChronicleEntry:
+    """Say `text` to the visitor as a person who has taken over. Raises 409 `not_taken_over` otherwise. The same `nonce`
+    twice says it once."""
     require_role(user, ANSWERING_ROLES)
-    text = text.strip()
-    if not text or len(text) > MAX_REPLY or "\0" in text:
-        raise SilasError("invalid_text", f"A reply has 1 to {MAX_REPLY} characters that can be shown.")
+    text = writable(text)
     session = lock_session(session_id)
+    if nonce and (said := _said_before(session, nonce)):
+        return said
     if session.owner == Owner.BOT:
         raise SilasError("not_taken_over", "Take the conversation over before you reply.", status=409)
     _require_mine(session, user)
@@ -89,9 +94,18 @@ def reply(session_id: UUID, user: Any, text: str) -> ChronicleEntry:
         payload={"name": user.display_name},
         taint=Taint.AUTH,
         author=user,
+        client_id=_client_id(nonce),
     )
     record(AuditEvent.STAFF_REPLIED, actor=f"user:{user.pk}", subject=f"session:{session.pk}", data={"seq": entry.seq})
     return entry
+
+
+def writable(text: str) -> str:
+    """What a person wrote, without the space around it. Raises 400 `invalid_text` where nothing could be shown."""
+    text = text.strip()
+    if not text or len(text) > MAX_REPLY or "\0" in text:
+        raise SilasError("invalid_text", f"A reply has 1 to {MAX_REPLY} characters that can be shown.")
+    return text
 
 
 def want_person(session: ChatSession, *, queue: str = "", because: str = "", language: str = "") -> None:
@@ -118,6 +132,18 @@ def after_hours(deployment: Deployment, moment: datetime, *, language: str = "")
     opens = next_opening(deployment.opening_hours, zone=zone, moment=moment)
     told = deployment.after_hours or languages.said(CLOSED, language)
     return f"{told} {_back(opens, language)}" if opens else told
+
+
+def _client_id(nonce: str) -> str:
+    """Under which id a reply is kept: none that a visitor's message could bear by chance."""
+    return f"staff:{nonce}"[:64] if nonce else ""
+
+
+def _said_before(session: ChatSession, nonce: str) -> ChronicleEntry | None:
+    found: ChronicleEntry | None = ChronicleEntry.objects.filter(
+        session=session, client_id=_client_id(nonce), sender=Sender.HUMAN
+    ).first()
+    return found
 
 
 def _back(opens: datetime, language: str) -> str:

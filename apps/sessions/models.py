@@ -87,7 +87,13 @@ class ChatSession(TenantModel):
     last_customer = models.CharField(max_length=80, blank=True)
 
     class Meta(TenantModel.Meta):
-        indexes: ClassVar = [models.Index(fields=["tenant", "-last_active_at"], name="session_by_activity")]
+        indexes: ClassVar = [
+            models.Index(fields=["tenant", "-last_active_at"], name="session_by_activity"),
+            models.Index(fields=["tenant"], condition=Q(wanted_person_at__isnull=False), name="session_waiting"),
+            models.Index(
+                fields=["tenant", "last_customer"], condition=~Q(last_customer=""), name="session_by_customer"
+            ),
+        ]
         constraints: ClassVar = [
             models.CheckConstraint(condition=Q(level=PUBLIC) | ~Q(customer=""), name="session_level_needs_customer")
         ]
@@ -164,4 +170,21 @@ class Turn(TenantModel):
         indexes: ClassVar = [models.Index(fields=["session", "message_seq"], name="turn_by_message")]
 
 
-from apps.sessions.asked import VisitorCard as VisitorCard  # noqa: E402  (a table of this room, in a file of its own)
+# Django looks for an app's models here.
+from apps.sessions.asked import VisitorCard  # noqa: E402
+from apps.sessions.desk.models import CannedReply, DeskState, Label, Note, SessionLabel  # noqa: E402
+
+__all__ = [
+    "PUBLIC",
+    "AccessLevel",
+    "CannedReply",
+    "ChatSession",
+    "ChronicleEntry",
+    "DeskState",
+    "Label",
+    "MessageNonce",
+    "Note",
+    "SessionLabel",
+    "Turn",
+    "VisitorCard",
+]

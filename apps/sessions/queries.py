@@ -6,16 +6,12 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from django.db.models import Q, QuerySet
-
-from apps.sessions.enums import Owner
 from apps.sessions.models import ChatSession, ChronicleEntry
 from apps.tenants.models import Deployment
 from kernel.errors import NotFound
 from kernel.tenancy import current_tenant_id
 from kernel.tenancy.rows import Question, Rows, ask
 
-TABS = ("mine", "bot", "unassigned", "all")
 REPLAY_LIMIT = 500
 _SESSIONS = Rows(ChatSession, alias="session")
 _DEPLOYMENTS = Rows(Deployment, alias="deployment")
@@ -121,33 +117,7 @@ def _with_deployment(rows: list[tuple[Any, ...]]) -> ChatSession | None:
     return session
 
 
-def inbox(tab: str, user: Any, *, limit: int = 100) -> QuerySet[ChatSession]:
-    """Conversations of one tab with something said in them, last active first."""
-    rows: QuerySet[ChatSession] = ChatSession.objects.filter(seq__gt=0).select_related("deployment", "owner_user")
-    return rows.filter(_in_tab(tab, user)).order_by("-last_active_at")[:limit]
-
-
-def tab_counts(user: Any) -> dict[str, int]:
-    rows = ChatSession.objects.filter(seq__gt=0)
-    return {tab: rows.filter(_in_tab(tab, user)).count() for tab in TABS}
-
-
-def unassigned_count() -> int:
-    """How many visitors wait for a person and have none."""
-    return int(ChatSession.objects.filter(_in_tab("unassigned", None), seq__gt=0).count())
-
-
 def thread(session_id: UUID, *, limit: int = 300) -> list[ChronicleEntry]:
     """The newest `limit` entries of a conversation, oldest first."""
     rows = ChronicleEntry.objects.filter(session_id=session_id).select_related("author").order_by("-seq")[:limit]
     return list(rows)[::-1]
-
-
-def _in_tab(tab: str, user: Any) -> Q:
-    if tab == "mine":
-        return Q(owner=Owner.HUMAN, owner_user=user)
-    if tab == "bot":
-        return Q(owner=Owner.BOT, wanted_person_at=None)
-    if tab == "unassigned":
-        return Q(owner=Owner.BOT, wanted_person_at__isnull=False)
-    return Q()

@@ -28,7 +28,8 @@ def frame_of(entry: ChronicleEntry) -> dict[str, Any]:
     frame = {"type": entry.kind, "seq": entry.seq, "timestamp": entry.created_at.isoformat(), **entry.payload}
     if entry.kind == "message":
         frame |= {"text": entry.text, "sender": entry.sender}
-        frame |= {"client_id": entry.client_id} if entry.client_id else {}
+        # A colleague's is the console's own business.
+        frame |= {"client_id": entry.client_id} if entry.client_id and entry.sender == "visitor" else {}
     if entry.kind == "status":
         frame |= {"text": entry.text}
     if entry.kind in ("decision", "secure_input_request", "secure_input_completed"):

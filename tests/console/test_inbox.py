@@ -89,9 +89,9 @@ def test_take_over_silences_the_bot(agent: Any, session: ChatSession) -> None:
 
 
 def test_take_over_opens_the_composer(agent: Any, session: ChatSession) -> None:
-    assert "data-composer" not in _page(agent, session)
+    assert 'data-composer="reply"' not in _page(agent, session)
     _press(agent, "console-take-over", session)
-    assert "data-composer" in _page(agent, session)
+    assert 'data-composer="reply"' in _page(agent, session)
 
 
 def test_reply_appears_under_the_persons_name(agent: Any, session: ChatSession) -> None:
@@ -135,10 +135,8 @@ def test_tabs_hold_what_their_names_say(agent: Any, deployment: Any, session: Ch
     with tenant_scope(deployment.tenant_id):
         handoff.take_over(mine.pk, agent)
         handoff.want_person(lock_session(waiting.pk))
-    found = {
-        tab: [one.pk for one in browser(agent).get(reverse("console-inbox"), {"tab": tab}).context["conversations"]]
-        for tab in ("mine", "bot", "unassigned")
-    }
+    pages = {tab: browser(agent).get(reverse("console-inbox"), {"tab": tab}) for tab in ("mine", "bot", "unassigned")}
+    found = {tab: [one.session.pk for one in page.context["listed"].rows] for tab, page in pages.items()}
     assert found == {"mine": [mine.pk], "bot": [session.pk], "unassigned": [waiting.pk]}
 
 
@@ -188,7 +186,7 @@ def test_inbox_takes_the_same_queries_for_any_number(
         client.get(reverse("console-inbox"))
 
 
-QUERIES_OF_INBOX = 19  # two of them for the rail: does money run out, what has nobody read yet
+QUERIES_OF_INBOX = 24  # two of them for the rail: does money run out, what has nobody read yet
 
 
 # --- a hand-over

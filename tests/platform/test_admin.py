@@ -19,6 +19,8 @@ UNSEEN = {
     *("autonomy.Checkpoint", "autonomy.ContextProposal", "autonomy.MemberOptIn", "autonomy.Notification"),
     *("autonomy.Occurrence", "autonomy.OpenQuestion", "autonomy.Precedent", "autonomy.Webhook"),
     *("silas_sessions.MessageNonce", "silas_sessions.VisitorCard"),
+    *("silas_sessions.CannedReply", "silas_sessions.DeskState", "silas_sessions.Label", "silas_sessions.Note"),
+    "silas_sessions.SessionLabel",
     *("approvals.Look", "approvals.PasskeyChallenge", "bus.Processed", "bus.QueueMessage", "guard.SpendEntry"),
     "gates.GateVersion",
     *("memory.Chunk", "memory.DocumentVersion", "skills.SkillFile", "work.Artifact", "work.Batch", "work.BatchItem"),

@@ -1,4 +1,4 @@
-"""Who is talking with us, and who answers? Conversations by tab, one of them open; take over, reply, hand back."""
+"""Who is talking with us, and who answers? Lists of conversations, one of them open; take over, reply, hand back."""
 
 from __future__ import annotations
 
@@ -10,16 +10,22 @@ from django.shortcuts import redirect
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
-from apps.approvals.queries import open_cards
-from apps.console.lines import lines_of
+from apps.approvals.queries import members, open_cards
+from apps.console import watching
+from apps.console.asked import address_part, asked_by, is_narrowed
+from apps.console.lines import lines_of, with_notes
 from apps.console.members import ANSWERING_ROLES, StaffRequest, staff_view
 from apps.console.views.pages import page
 from apps.sessions import forgetting, handoff, queries, summaries
+from apps.sessions.desk import queries as desk
+from apps.sessions.desk import rules
+from apps.sessions.desk.enums import Shown, Snooze
 from apps.sessions.models import ChatSession
+from apps.tenants.models import Deployment
 from apps.work.queries import work_items
 from kernel.clock import now
 
-TABS = (("mine", "Mine"), ("bot", "Bot"), ("unassigned", "Unassigned"), ("all", "All"))
+TABS = (("mine", "Mine"), ("unassigned", "Unassigned"), ("all", "All"))
 SHOWN_WORK = 10
 
 
@@ -29,51 +35,69 @@ def inbox(request: StaffRequest, session_id: UUID | None = None) -> HttpResponse
     return _inbox(request, queries.session_by_id(session_id) if session_id else None)
 
 
+@require_safe
+@staff_view()
+def company(request: StaffRequest, session_id: UUID) -> HttpResponseBase:
+    """Who else looks at this conversation: asked for when somebody comes or goes, and now and then."""
+    opened = queries.session_by_id(session_id)
+    return page(request, "console/_lookers.html", at="inbox", opened=opened, lookers=_lookers(request, opened))
+
+
 @require_POST
 @staff_view(*ANSWERING_ROLES)
 def take_over(request: StaffRequest, session_id: UUID) -> HttpResponseBase:
     handoff.take_over(session_id, request.member.user)
-    return _after(request, session_id)
+    return after(request, session_id)
 
 
 @require_POST
 @staff_view(*ANSWERING_ROLES)
 def hand_back(request: StaffRequest, session_id: UUID) -> HttpResponseBase:
     handoff.hand_back(session_id, request.member.user)
-    return _after(request, session_id)
+    return after(request, session_id)
 
 
 @require_POST
 @staff_view(*ANSWERING_ROLES)
 def reply(request: StaffRequest, session_id: UUID) -> HttpResponseBase:
-    handoff.reply(session_id, request.member.user, request.POST.get("text", ""))
-    return _after(request, session_id)
+    said = request.POST
+    handoff.reply(session_id, request.member.user, said.get("text", ""), nonce=said.get("once", ""))
+    return after(request, session_id)
 
 
 @require_POST
 @staff_view(*ANSWERING_ROLES)
 def forget(request: StaffRequest, session_id: UUID) -> HttpResponseBase:
     forgetting.forget_visitor(session_id, request.member.user)
-    return _after(request, session_id)
+    return after(request, session_id)
 
 
-def _after(request: StaffRequest, session_id: UUID) -> HttpResponseBase:
+def after(request: StaffRequest, session_id: UUID) -> HttpResponseBase:
     """Go to the conversation anew: entries are written at commit, so they cannot be shown from inside this scope."""
-    return redirect(f"{reverse('console-conversation', args=[session_id])}?tab={_tab(request)}")
-
-
-def _tab(request: StaffRequest) -> str:
-    wanted = request.GET.get("tab") or request.POST.get("tab") or "all"
-    return wanted if wanted in dict(TABS) else "all"
+    asked = asked_by(request.GET)
+    place = address_part(asked, before=asked.before)
+    return redirect(f"{reverse('console-conversation', args=[session_id])}{'?' if place else ''}{place}")
 
 
 def _inbox(request: StaffRequest, opened: ChatSession | None) -> HttpResponseBase:
-    tab, user = _tab(request), request.member.user
-    counts = queries.tab_counts(user)
+    asked, user = asked_by(request.GET), request.member.user
+    counts, listed = desk.counts(user), desk.conversations(asked, user)
     shown: dict[str, Any] = {
-        "tab": tab,
-        "tabs": [(name, title, counts[name]) for name, title in TABS],
-        "conversations": queries.inbox(tab, user),
+        "tab": asked.tab,
+        "here": request.path,
+        "asked": asked,
+        "place": address_part(asked, before=asked.before),
+        "tabs": [(name, title, counts.get(name), address_part(asked, tab=name)) for name, title in TABS],
+        "statuses": [(each, address_part(asked, shown=each)) for each in Shown],
+        "narrowed": is_narrowed(asked),
+        "widest": address_part(asked, label=None, deployment=None, assignee="", queue="", level=""),
+        "unsearched": address_part(asked, words="", shown=Shown.ACTIVE),
+        "counted": desk.COUNTED,
+        "choices": desk.choices(),
+        "deployments": list(Deployment.objects.order_by("title")),
+        "listed": listed,
+        "older": address_part(asked, before=listed.older) if listed.older else "",
+        "newest": address_part(asked) if asked.before else "",
         "opened": opened,
     }
     thread = _thread(request, opened) if opened else {}
@@ -83,8 +107,9 @@ def _inbox(request: StaffRequest, opened: ChatSession | None) -> HttpResponseBas
 def _thread(request: StaffRequest, opened: ChatSession) -> dict[str, Any]:
     level_holds = opened.level_expires_at is None or opened.level_expires_at > now()
     entries = queries.thread(opened.pk)
+    worn = desk.labels_of([opened.pk]).get(opened.pk, ())
     return {
-        "lines": lines_of(opened, entries),
+        "lines": with_notes(lines_of(opened, entries), desk.notes(opened.pk), since=entries[0].seq if entries else 0),
         "summary": summaries.hand_over(opened, entries),
         "is_mine": opened.owner_user_id == request.member.user.pk,
         "level": opened.level if level_holds else "public",
@@ -92,4 +117,17 @@ def _thread(request: StaffRequest, opened: ChatSession) -> dict[str, Any]:
         "cards": [card for card in open_cards() if card.session_id == opened.pk],
         "remembered": forgetting.remembered(opened),
         "work": work_items(session_id=opened.pk)[:SHOWN_WORK],
+        "standing": desk.standing(opened, now()),
+        "worn": worn,
+        "worn_ids": {label.pk for label in worn},
+        "snoozes": [(each.value, each.label) for each in Snooze],
+        "earlier": desk.earlier(opened),
+        "ready": [(one.name, rules.written_to(one.text, opened.visitor_name)) for one in desk.canned_replies()],
+        "lookers": _lookers(request, opened),
     }
+
+
+def _lookers(request: StaffRequest, opened: ChatSession) -> list[Any]:
+    """Colleagues who have this conversation before them."""
+    others = [user for user in members() if user != request.member.user]
+    return watching.lookers(opened.tenant_id, opened.pk, others)

@@ -17,7 +17,7 @@ from apps.audit.queries import head_of
 from apps.autonomy.services.notices import unread_count
 from apps.console.members import StaffRequest, staff_view
 from apps.guard.spending import highest_alert
-from apps.sessions.queries import unassigned_count
+from apps.sessions.desk.queries import unassigned_count
 
 
 @require_safe

@@ -1,4 +1,5 @@
-/* Who looks at the same card? Tells over the page's line which one is before this person, now and then again. */
+/* Who looks at the same card or conversation? Tells over the page's line which one is before this person, now and then
+   again. */
 
 import { tell } from "./live.js";
 
@@ -13,15 +14,18 @@ export function watchCompany() {
 }
 
 function say() {
-  if (looked() !== before) tellAgain();
+  if (looked()?.id !== before?.id) tellAgain();
 }
 
 function tellAgain() {
   const now = looked();
-  if (now || before) tell({ type: "look", card: now });
+  if (now || before) tell({ type: "look", [now?.what ?? "card"]: now?.id ?? null });
   before = now;
 }
 
 function looked() {
-  return document.hidden ? null : document.querySelector("#card[data-open]")?.dataset.card ?? null;
+  const card = document.querySelector("#card[data-open]")?.dataset.card;
+  const session = document.querySelector("#thread[data-session]")?.dataset.session;
+  if (document.hidden || !(card || session)) return null;
+  return card ? { what: "card", id: card } : { what: "session", id: session };
 }

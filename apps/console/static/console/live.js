@@ -62,8 +62,8 @@ function names(changes) {
   for (const what of changes) {
     if (what === "cards" || what === "everything") found.add("silas:cards");
     if (what.startsWith("task:") || what === "everything") found.add("silas:runs");
-    if (what !== "cards" && !what.startsWith("card:") && !what.startsWith("task:")) found.add("silas:inbox");
-    if (what.startsWith("session:") || what.startsWith("card:")) found.add(`silas:${what}`);
+    if (what !== "cards" && !/^(card|task|company):/.test(what)) found.add("silas:inbox");
+    if (/^(session|card|company):/.test(what)) found.add(`silas:${what}`);
   }
   const open = document.querySelector("[data-log]")?.getAttribute("hx-trigger")?.split(" ")[0];
   if (open && changes.has("everything")) found.add(open);

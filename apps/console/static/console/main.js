@@ -1,7 +1,10 @@
 /* What does the console's page do by itself? Keeps up with what changed, listens to keys, keeps times fresh, guards the
    slide, and says when a press did not reach us. Without this file every page and form still works. */
 
+import { watchCanned } from "./canned.js";
 import { watchCompany } from "./company.js";
+import { watchComposer } from "./composer.js";
+import { watchInbox } from "./inbox.js";
 import { forgetTheGone, listen } from "./live.js";
 import { watchKeys } from "./keys.js";
 import { watchLog } from "./log.js";
@@ -18,6 +21,9 @@ watchSecrets();
 watchCompany();
 watchStepUps();
 watchLog();
+watchComposer();
+watchCanned();
+watchInbox();
 keepTimes();
 forgetTheGone();
 listen();
