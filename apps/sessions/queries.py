@@ -122,24 +122,30 @@ def _with_deployment(rows: list[tuple[Any, ...]]) -> ChatSession | None:
 
 def inbox(tab: str, user: Any, *, limit: int = 100) -> QuerySet[ChatSession]:
     """Conversations of one tab with something said in them, last active first."""
-    rows: QuerySet[ChatSession] = ChatSession.objects.filter(seq__gt=0).select_related("deployment", "owner_user")
+    rows: QuerySet[ChatSession] = _of_visitors().select_related("deployment", "owner_user")
     return rows.filter(_in_tab(tab, user)).order_by("-last_active_at")[:limit]
 
 
 def tab_counts(user: Any) -> dict[str, int]:
-    rows = ChatSession.objects.filter(seq__gt=0)
+    rows = _of_visitors()
     return {tab: rows.filter(_in_tab(tab, user)).count() for tab in TABS}
 
 
 def unassigned_count() -> int:
     """How many visitors wait for a person and have none."""
-    return int(ChatSession.objects.filter(_in_tab("unassigned", None), seq__gt=0).count())
+    return int(_of_visitors().filter(_in_tab("unassigned", None)).count())
 
 
 def thread(session_id: UUID, *, limit: int = 300) -> list[ChronicleEntry]:
     """The newest `limit` entries of a conversation, oldest first."""
     rows = ChronicleEntry.objects.filter(session_id=session_id).select_related("author").order_by("-seq")[:limit]
     return list(rows)[::-1]
+
+
+def _of_visitors() -> QuerySet[ChatSession]:
+    """Conversations in which something was said, without those in which the house tries its own bot."""
+    rows: QuerySet[ChatSession] = ChatSession.objects.filter(seq__gt=0, is_test=False)
+    return rows
 
 
 def _in_tab(tab: str, user: Any) -> Q:

@@ -19,8 +19,10 @@ const TYPING_LASTS = 6000;
 const key = decodeURIComponent(location.pathname.split("/")[3]);
 const $ = (name) => document.querySelector(`[data-${name}]`);
 
-const memory = new Memory(key);
-const session = new Session(key, memory);
+// The console's preview: a test, remembered apart from what this browser says as a visitor.
+const ticket = new URLSearchParams(location.search).get("test") || "";
+const memory = new Memory(ticket ? `${key} test` : key);
+const session = new Session(key, memory, ticket);
 const line = new Line(session, { after: (id) => (!seen.session || seen.session === id ? seen.last : 0), onFrame: hear, onState: lineState });
 const outbox = new Outbox(memory, line);
 const log = new Log($("log"), { onCite: (citation, opener) => passage.open(citation, opener), onSay: say });
@@ -44,6 +46,7 @@ const page = new Page({
   open,
   close: () => { opened = false; },
   theme: ({ theme }) => theming.fromPage(theme),
+  preview: ({ looks: wanted }) => page.origin === location.origin && wanted instanceof Object && wear(wanted),
   locale: ({ locale }) => useLocale(locale),
   identify: ({ jwt }) => identify(jwt),
   renew,
