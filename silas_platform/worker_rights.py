@@ -64,6 +64,7 @@ WORKERS_MAY: dict[str, str] = {
     "memory_collection": "SELECT",
     "memory_document": "SELECT",
     "memory_documentversion": "SELECT",
+    "memory_intake": "",
     "memory_memoryitem": "",
     # what is said in a conversation: progress, and where it stands
     "silas_sessions_accesslevel": "",
@@ -88,9 +89,11 @@ WORKERS_MAY: dict[str, str] = {
     # who exists
     "tenants_apikey": "",
     "tenants_deployment": "SELECT",
+    "tenants_firstrun": "",
     "tenants_identitykey": "",
     "tenants_membership": "",
     "tenants_messagekey": "",
+    "tenants_sighting": "",
     "tenants_tenant": "SELECT",
     "tenants_user": "",
     "tenants_user_groups": "",

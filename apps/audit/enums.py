@@ -13,6 +13,9 @@ class AuditEvent(TextChoices):
     MEMBER_REMOVED = "member_removed", "A person is no longer a member"
     DEPLOYMENT_CREATED = "deployment_created", "A deployment was created"
     DEPLOYMENT_CHANGED = "deployment_changed", "A deployment was changed"
+    PROVIDER_KEY_STORED = "provider_key_stored", "A model provider's key was stored"
+    PROVIDER_KEY_REMOVED = "provider_key_removed", "A model provider's key was removed"
+    FIRST_RUN_WENT_ON = "first_run_went_on", "A company set up its first chatbot"
     API_KEY_CREATED = "api_key_created", "An API key was made"
     API_KEY_REVOKED = "api_key_revoked", "An API key was revoked"
     IDENTITY_KEY_ADDED = "identity_key_added", "A key was registered with which a site says who its visitors are"
@@ -62,6 +65,8 @@ class AuditEvent(TextChoices):
     COLLECTION_OPENED = "collection_opened", "A collection of documents was opened"
     COLLECTION_CHANGED = "collection_changed", "A collection of documents was changed"
     DOCUMENT_STORED = "document_stored", "A document was read into the knowledge"
+    KNOWLEDGE_HANDED_IN = "knowledge_handed_in", "Something was handed in to be read into the knowledge"
+    KNOWLEDGE_READ = "knowledge_read", "What was handed in was read, or could not be"
     DOCUMENT_FORGOTTEN = "document_forgotten", "A document was removed from the knowledge"
 
     # skills

@@ -24,7 +24,6 @@ from apps.guard.schemas import Admitted, Call, CallOutcome, Done, Failed, NeedsA
 from kernel.llm import asking
 from kernel.llm.asking import Inquiry
 from kernel.llm.failures import ProviderFailed, ShapeBroken
-from kernel.llm.models import environment_key
 from kernel.llm.runs import Usage
 from kernel.tenancy import in_scope
 
@@ -82,7 +81,7 @@ class Hand:
             raise ProviderFailed("not_admitted")
         failed = "interrupted"
         try:
-            key = environment_key(model, allowed=self.job.environment_keys)
+            key = self.job.keys.of(model)
             said = await asking.ask(model, inquiry, shape, spent=spent, key=key)
             failed = ""
         except (ProviderFailed, ShapeBroken) as failure:

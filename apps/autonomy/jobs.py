@@ -16,7 +16,7 @@ from apps.guard.schemas import RunRef
 from apps.skills import queries as skills
 from apps.skills.schemas import ToolSpec
 from kernel.llm.enums import Role
-from kernel.llm.models import GROUNDED
+from kernel.llm.keys import ProviderKeys
 
 # Knowledge that everybody may read: nobody has proved anything to a session.
 LEVELS = ("public",)
@@ -40,7 +40,7 @@ class Job:
     skills: tuple[str, ...]
     tools: tuple[ToolSpec, ...]
     model_name: str
-    environment_keys: bool
+    keys: ProviderKeys
     limits: TaskLimits
     route: Silent | Notify | MemoryUpdate | ChainNext
     escalates: bool
@@ -68,8 +68,8 @@ def job_of(session: AutonomousSession, lease: Lease) -> Job:
         run=RunRef(session.tenant_id, session.run_id, lease.ref),
         skills=tuple(task.skills),
         tools=tuple(tool for tool in skills.tools_for(task.skills) if not tool.acting),
-        model_name=task.model_name or task.deployment.model_names.get(Role.PLANNER.value) or GROUNDED,
-        environment_keys=task.deployment.environment_keys,
+        model_name=task.model_name or task.deployment.model_for(Role.PLANNER),
+        keys=task.deployment.keys,
         limits=session.frozen_limits,
         route=Silent() if is_part else task.result_route,
         escalates=task.escalates_to_id is not None,

@@ -48,7 +48,7 @@ def _document(document_id: UUID, collection_id: UUID, actor: str) -> None:
 
 @question_unanswered.connect
 def _question(session: ChatSession, text: str) -> None:
-    if questions.keep_open(session, text):
+    if not session.is_test and questions.keep_open(session, text):
         owe(f"event:{Topic.QUESTION_UNANSWERED}", str(session.pk))
 
 

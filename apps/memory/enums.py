@@ -36,3 +36,20 @@ class SourceKind(TextChoices):
     TOOL_OUTPUT_RAW = "tool_output_raw", "What a tool answered"
     MEMORY_OP = "memory_op", "A model's wish to remember"
     KEPT_PROPOSAL = "kept_proposal", "A proposal that a colleague kept"
+
+
+class IntakeKind(TextChoices):
+    """What somebody handed in."""
+
+    FILE = "file", "File"
+    TEXT = "text", "Text"
+    WEBSITE = "website", "Website"
+    PAGE = "page", "Page"
+    AGAIN = "again", "Read again"
+
+
+class IntakeState(TextChoices):
+    WAITING = "waiting", "Waiting"
+    RUNNING = "running", "Being read"
+    DONE = "done", "Read"
+    FAILED = "failed", "Not read"

@@ -163,3 +163,6 @@ class MemoryItem(TenantModel):
             models.Index(fields=["tenant", "scope", "tier", "-created_at"], name="memory_item_by_scope"),
             models.Index(fields=["tenant", "valid_until"], name="memory_item_by_end"),
         ]
+
+
+from apps.memory import intake_models  # noqa: E402, F401  (Django looks for tables here)

@@ -33,6 +33,9 @@ from kernel.tenancy import tenant_scope
 class StartRequest(serializers.Serializer[Any]):
     resume_token = serializers.CharField(max_length=128, required=False, allow_blank=True, allow_null=True)
     identity_token = serializers.CharField(max_length=MAX_TOKEN, required=False, allow_blank=True, allow_null=True)
+    test_ticket = serializers.CharField(
+        max_length=300, required=False, allow_blank=True, help_text="From the console: the house tries its own bot"
+    )
     locale = serializers.RegexField(r"^[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8}){0,3}$", max_length=20, required=False)
 
 
@@ -76,7 +79,8 @@ class WidgetSessions(APIView):
         if token:
             started, reason = start_named(deployment, token, **whom)
         else:
-            started = start_session(deployment, **whom)
+            is_test = tokens.is_test_ticket(asked.get("test_ticket") or "", deployment.public_key)
+            started = start_session(deployment, **whom, is_test=is_test)
         if started.resumed:
             flood.forget_beginning(counted)
         answer: dict[str, Any] = {

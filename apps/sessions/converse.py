@@ -40,7 +40,7 @@ MODEL_PATIENCE_SECONDS = 300.0
 
 
 def model_of(state: TurnState, role: Role) -> str:
-    return str(state.session.deployment.model_names.get(role.value) or GROUNDED)
+    return state.session.deployment.model_for(role)
 
 
 def admit_free(state: TurnState) -> None:

@@ -73,6 +73,8 @@ class ChatSession(TenantModel):
     last_sender = models.CharField(max_length=8, choices=Sender.choices, blank=True)
     created_at = models.DateTimeField()
     last_active_at = models.DateTimeField()
+    # Somebody of the house tries the bot: no visitor, so in no list of visitors and in no figure.
+    is_test = models.BooleanField(default=False, db_default=False)
     # What its windows are laid out by (`apps.sessions.focus`).
     focus: models.JSONField[dict[str, Any], dict[str, Any]] = models.JSONField(default=dict)
 

@@ -37,7 +37,6 @@ from apps.sessions.state import Policy
 from apps.tenants.models import Deployment
 from kernel.errors import NotFound, SilasError
 from kernel.llm.enums import Role
-from kernel.llm.models import GROUNDED
 from kernel.tenancy import in_scope, tenant_scope
 
 MOST_MESSAGES, MOST_SECONDS = 500, 20.0
@@ -197,10 +196,10 @@ async def _judge(case: _Case) -> AsyncIterator[AskModel | None]:
         return
     tenant_id, place = case.gate.tenant_id, case.deployment
     run = await in_scope(tenant_id, _open_run, case)
-    model = str(place.model_names.get(Role.PLANNER.value) or GROUNDED)
+    model = place.model_for(Role.PLANNER)
     here = asyncio.get_running_loop()
     try:
-        yield guard.GateJudge(run, model, here, environment_keys=place.environment_keys)
+        yield guard.GateJudge(run, model, here, keys=place.keys)
     finally:
         status, reason = RunStatus.COMPLETED, TerminalReason.COMPLETED
         await in_scope(tenant_id, guard.close_run, run.run_id, status=status, reason=reason)

@@ -21,7 +21,7 @@ from kernel.llm.context.items import Window
 from kernel.llm.context.rules import enforce_budget
 from kernel.llm.context.scorer import SECONDS, Ask, Breaker, Scorer, enforce_with_scorer, model_scorer
 from kernel.llm.enums import Role
-from kernel.llm.models import environment_key, is_builtin
+from kernel.llm.models import is_builtin
 from kernel.llm.schemas import ScorerOutput
 from kernel.tenancy import in_scope
 
@@ -31,10 +31,10 @@ SCORER = "scorer"
 async def enforced(state: TurnState) -> Window:
     """Raises `context_pinned_too_large`."""
     items, how = window.laid_out(state)
-    model = str(state.session.deployment.model_names.get(SCORER) or "")
-    if not model or is_builtin(model):
+    model = state.session.deployment.model_for(SCORER)
+    if is_builtin(model):
         return enforce_budget(items, **how)
-    key = environment_key(model, allowed=state.session.deployment.environment_keys)
+    key = state.session.deployment.keys.of(model)
     scorer = Scorer(_admitted(state, model, model_scorer(model, key=key)), breaker=_breaker(state.tenant_id, model))
     return await enforce_with_scorer(items, **how, scorer=scorer, goal=state.text)
 

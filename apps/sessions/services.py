@@ -31,19 +31,20 @@ _ACCEPT = "SELECT * FROM sessions_accept(%s, %s, %s, %s, %s, %s, %s, %s, %s, %s,
 
 
 def start_session(
-    deployment: Deployment, *, resume_token: str = "", locale: str = "", customer: str = ""
+    deployment: Deployment, *, resume_token: str = "", locale: str = "", customer: str = "", is_test: bool = False
 ) -> StartedSession:
     """Resume the conversation `resume_token` belongs to in this deployment, or begin a new one. Opens its own scope.
 
     A wrong or foreign resume token begins a new conversation: it is never an oracle for other people's. So does one of
-    a conversation that was another customer's than the `customer` whom the site now names.
+    a conversation that was another customer's than the `customer` whom the site now names. `is_test`: the house tries
+    its own bot.
     """
     with tenant_scope(deployment.tenant_id):
         session = resumable(deployment, resume_token)
         if session is not None and (not customer or session.whose in ("", customer)):
             return _started(deployment, session, resume_token, resumed=True)
         fresh = tokens.new_resume_token()
-        session = _begin(deployment, fresh, locale)
+        session = _begin(deployment, fresh, locale, is_test=is_test)
         return _started(deployment, session, fresh, resumed=False)
 
 
@@ -57,12 +58,13 @@ def resumable(deployment: Deployment, resume_token: str) -> ChatSession | None:
     return found
 
 
-def _begin(deployment: Deployment, resume_token: str, locale: str) -> ChatSession:
+def _begin(deployment: Deployment, resume_token: str, locale: str, *, is_test: bool) -> ChatSession:
     moment = now()
     session: ChatSession = ChatSession.objects.create(
         deployment=deployment,
         resume_hash=tokens.hash_resume_token(resume_token),
         locale=locale[:20],
+        is_test=is_test,
         created_at=moment,
         last_active_at=moment,
     )

@@ -14,6 +14,8 @@ from django.conf import settings
 from django.core import signing
 
 _SALT = "silas.visitor"
+_TEST_SALT = "silas.test_chat"
+_TEST_SECONDS = 12 * 3600
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,18 @@ def read(token: str) -> Visitor | None:
         return Visitor(str(value["k"]), UUID(hex=value["t"]), UUID(hex=value["s"]))
     except (signing.BadSignature, KeyError, TypeError, ValueError):
         return None
+
+
+def test_ticket(deployment_key: str) -> str:
+    """What the console gives its preview of a deployment: a conversation begun with it is a test, and nothing more."""
+    return signing.TimestampSigner(salt=_TEST_SALT).sign(deployment_key)
+
+
+def is_test_ticket(text: str, deployment_key: str) -> bool:
+    try:
+        return signing.TimestampSigner(salt=_TEST_SALT).unsign(text, max_age=_TEST_SECONDS) == deployment_key
+    except signing.BadSignature:
+        return False
 
 
 def new_resume_token() -> str:

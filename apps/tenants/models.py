@@ -16,6 +16,8 @@ from django.db import models
 from django.db.models import Q
 
 from apps.tenants.enums import IdentityAlgorithm, Role
+from kernel.llm.keys import ProviderKeys
+from kernel.llm.models import GROUNDED
 from kernel.tenancy import TenantModel
 from kernel.zones import require_zone
 
@@ -125,6 +127,10 @@ class Deployment(TenantModel):
     after_hours = models.CharField(
         max_length=500, blank=True, help_text="What a visitor reads who wants a person outside of the opening hours"
     )
+    # By provider, sealed for this deployment alone (docs/adr/0052); never shown and never read back.
+    sealed_keys: models.JSONField[dict[str, str], dict[str, str]] = models.JSONField(
+        default=dict, blank=True, editable=False
+    )
     active_goal_id: models.UUIDField[UUID | None, UUID | None] = models.UUIDField(null=True, blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
 
@@ -133,6 +139,15 @@ class Deployment(TenantModel):
 
     def __str__(self) -> str:
         return self.title
+
+    def model_for(self, role: str) -> str:
+        """The name of the model that answers in this role; the built-in one where none is named."""
+        return str(self.model_names.get(role) or GROUNDED)
+
+    @property
+    def keys(self) -> ProviderKeys:
+        """With which keys its models are asked."""
+        return ProviderKeys(self.environment_keys, self.sealed_keys, str(self.pk))
 
 
 class ApiKey(TenantModel):
@@ -225,3 +240,33 @@ class VisitorLimits(TenantModel):
 
     def __str__(self) -> str:
         return "Visitor limits"
+
+
+class FirstRun(TenantModel):
+    """How far a company has come with its first chatbot: which screens it has been through. One a tenant; what was
+    chosen stands in the deployment, not here."""
+
+    deployment = models.ForeignKey(Deployment, on_delete=models.PROTECT, related_name="+")
+    done: models.JSONField[list[str], list[str]] = models.JSONField(default=list)
+    created_at = models.DateTimeField(auto_now_add=True)
+    finished_at: models.DateTimeField[datetime | None, datetime | None] = models.DateTimeField(null=True)
+
+    class Meta(TenantModel.Meta):
+        constraints: ClassVar = [models.UniqueConstraint(fields=["tenant"], name="first_run_once")]
+
+    def __str__(self) -> str:
+        return "First run"
+
+
+class Sighting(TenantModel):
+    """When a site that may show a deployment's widget did so last, to the minute. What a browser said, no proof."""
+
+    deployment = models.ForeignKey(Deployment, on_delete=models.CASCADE, related_name="+")
+    origin = models.CharField(max_length=300)
+    last_at = models.DateTimeField()
+
+    class Meta(TenantModel.Meta):
+        constraints: ClassVar = [models.UniqueConstraint(fields=["deployment", "origin"], name="sighting_once")]
+
+    def __str__(self) -> str:
+        return self.origin

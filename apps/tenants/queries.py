@@ -13,7 +13,7 @@ from apps.tenants.enums import Role
 from apps.tenants.models import ApiKey, Deployment, IdentityKey, Membership, MessageKey, Tenant, VisitorLimits
 from apps.tenants.rules import is_api_key, only_for
 from kernel.canonical import sha256_hex
-from kernel.llm.models import environment_key, needs_key
+from kernel.llm.models import needs_key
 from kernel.seal import unseal
 from kernel.tenancy import lookup_scope
 
@@ -104,8 +104,7 @@ def role_of(user: Any) -> Role | None:
 def models_without_key(deployment: Deployment) -> list[str]:
     """Those of the deployment's models for which this process has no key that it may use."""
     named = sorted(set(deployment.model_names.values()))
-    allowed = deployment.environment_keys
-    return [name for name in named if needs_key(name) and not environment_key(name, allowed=allowed)]
+    return [name for name in named if needs_key(name) and not deployment.keys.of(name)]
 
 
 def is_last_owner(membership: Membership) -> bool:

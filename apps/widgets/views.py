@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+from base64 import b64encode
 from pathlib import Path
 
 from django.conf import settings
@@ -15,6 +16,7 @@ from django.shortcuts import render
 from django.views.decorators.clickjacking import xframe_options_exempt
 from django.views.decorators.http import condition, require_safe
 
+from apps.tenants import sightings
 from apps.widgets import queries, rules
 from kernel.errors import NotFound
 
@@ -31,6 +33,11 @@ def _loader_source() -> bytes:
 
 def _loader_etag(request: HttpRequest) -> str:
     return f'"{hashlib.sha256(_loader_source()).hexdigest()[:32]}"'
+
+
+def loader_integrity() -> str:
+    """What a page may pin the embed script to (Subresource Integrity)."""
+    return f"sha384-{b64encode(hashlib.sha384(_loader_source()).digest()).decode()}"
 
 
 @require_safe
@@ -51,6 +58,8 @@ def frame(request: HttpRequest, key: str) -> HttpResponse:
     """The iframe document; older browsers that know no frame-ancestors get X-Frame-Options where nobody may frame."""
     deployment = queries.open_deployment(key)
     listed = None if deployment is None else deployment.allowed_origins
+    if deployment is not None:
+        sightings.saw(deployment, request.headers.get("Referer", ""))
     response = render(request, "widgets/frame.html", {"modules": _MODULES})
     response["Content-Security-Policy"] = rules.frame_policy(listed, host=request.get_host())
     response["Cache-Control"] = "no-cache"

@@ -33,7 +33,6 @@ from apps.work.step_gates import StepGates, StepStopped, looks_at_values
 from apps.work.verification import run_checks
 from kernel import fault_points
 from kernel.llm.agents import AgentRun, Limits, run_executor
-from kernel.llm.models import environment_key
 from kernel.llm.pricing import forecast
 from kernel.llm.schemas import ExecutorAgentOutput
 from kernel.tenancy import in_scope
@@ -106,7 +105,7 @@ async def _asked(job: Job, ledger: Ledger, meter: Meter, steps: StepGates) -> Ag
         steps=steps,
     )
     limits = replace(_LIMITS, total_tokens=meter.tokens_left)
-    key = environment_key(job.model_name, allowed=job.environment_keys)
+    key = job.keys.of(job.model_name)
     return await run_executor(job.model_name, job.briefing, toolset=toolset.chained(), key=key, limits=limits)
 
 
@@ -156,7 +155,7 @@ async def _report(job: Job, ledger: Ledger) -> VerificationReport:
 def _allowances(job: Job) -> Callable[[], Allowance]:
     """What the gates of one step or text may ask; in work each has its own, where a turn has one for all."""
     loop = asyncio.get_running_loop()
-    return partial(Allowance, ask=guard.GateJudge(job.run, job.model_name, loop, environment_keys=job.environment_keys))
+    return partial(Allowance, ask=guard.GateJudge(job.run, job.model_name, loop, keys=job.keys))
 
 
 def _gates_say(

@@ -24,6 +24,7 @@ from apps.work.schemas import WorkItemSpec
 from apps.work.services import recording, running
 from kernel.llm.briefing import Briefing, ToolBrief
 from kernel.llm.enums import Role
+from kernel.llm.keys import ProviderKeys
 from kernel.llm.models import GROUNDED
 from kernel.tenancy import current_tenant_id
 
@@ -47,7 +48,7 @@ class Job:
     gates: tuple[GateSpec, ...]
     briefing: Briefing
     model_name: str
-    environment_keys: bool
+    keys: ProviderKeys
     used: BudgetUsed
     settled: Mapping[str, Mapping[str, Any]]
     files: Mapping[str, bytes]
@@ -85,7 +86,7 @@ def _job(lease: Lease, attempt: Attempt, item: WorkItem) -> Job:
         attempt=attempt,
         spec=spec,
         customer=item.subject,
-        environment_keys=may_use_environment_keys(item),
+        keys=keys_of(item),
         run=RunRef(tenant_id, item.run_id, lease.ref),
         tools=tools,
         gates=gates_of(item),
@@ -139,9 +140,9 @@ def _quoted(heading: str, text: str) -> str:
 
 def model_name(item: WorkItem, role: Role) -> str:
     """The model that the item's deployment uses in this role."""
-    names: Mapping[str, str] = item.deployment.model_names if item.deployment else {}
-    return names.get(role.value) or GROUNDED
+    return item.deployment.model_for(role) if item.deployment else GROUNDED
 
 
-def may_use_environment_keys(item: WorkItem) -> bool:
-    return bool(item.deployment and item.deployment.environment_keys)
+def keys_of(item: WorkItem) -> ProviderKeys:
+    """With which keys its models are asked."""
+    return item.deployment.keys if item.deployment else ProviderKeys()

@@ -25,7 +25,6 @@ from apps.work.services.following import FollowUpJob
 from apps.work.services.planning import PlanningJob
 from kernel.errors import SilasError
 from kernel.llm.agents import AgentRun, run_planner
-from kernel.llm.models import environment_key
 from kernel.llm.pricing import forecast
 from kernel.llm.schemas import AgentResponse
 from kernel.tenancy import in_scope
@@ -69,7 +68,7 @@ async def paid_run(
     admitted = await in_scope(job.run.tenant_id, guard.admit, job.run, Intent.CONVERSE, asked)
     if not isinstance(admitted, Admitted):
         return None
-    key = environment_key(job.model_name, allowed=job.environment_keys)
+    key = job.keys.of(job.model_name)
     run = await run_planner(job.model_name, job.briefing, toolset=toolset, key=key)
     await in_scope(job.run.tenant_id, guard.charge, admitted, run.usage)
     return run

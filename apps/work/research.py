@@ -24,7 +24,6 @@ from apps.work import research_rules as rules
 from apps.work.services import researching
 from apps.work.services.researching import Answer, ResearchJob
 from kernel.llm.agents import Limits, run_executor
-from kernel.llm.models import environment_key
 from kernel.llm.pricing import forecast
 from kernel.tenancy import in_scope
 
@@ -89,7 +88,7 @@ async def _answered(job: ResearchJob) -> Answer:
     context = {"levels": ("public",), "work_item": job.item_id}
     toolset = ResearchToolset(job.run, OFFERED, rules.clamped(job.tools), job.gates, context).chained()
     limits = replace(_LIMITS, max_tokens=job.max_tokens)
-    key = environment_key(job.model_name, allowed=job.environment_keys)
+    key = job.keys.of(job.model_name)
     run = await run_executor(job.model_name, job.briefing, toolset=toolset, key=key, limits=limits)
     await in_scope(job.run.tenant_id, guard.charge, admitted, run.usage)
     return Answer(error="tool_failure") if run.last_error else Answer(rules.cut(run.output.summary, job.max_tokens))

@@ -253,6 +253,9 @@ AUTONOMY_SESSIONS = env.number("SILAS_AUTONOMY_SESSIONS", 8)
 OUTBOX_SECONDS = 3
 # May a webhook lead into the house's own network? For tests and for those who host both ends.
 WEBHOOKS_PRIVATE = env.flag("SILAS_WEBHOOKS_PRIVATE", default=False)
+# The same of websites that are read into the knowledge.
+WEBSITES_PRIVATE = env.flag("SILAS_WEBSITES_PRIVATE", default=False)
+INTAKE_SECONDS = 1.0
 # The mail server for notices of tasks; without one the console is where they are.
 EMAIL_HOST = env.text("SILAS_MAIL_HOST")
 EMAIL_PORT = env.number("SILAS_MAIL_PORT", 587)

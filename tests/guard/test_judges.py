@@ -18,6 +18,7 @@ from apps.guard.models import GuardedRun, ToolCall
 from apps.guard.schemas import RunRef
 from apps.guard.services import GateJudge
 from kernel.llm.judge import Question
+from kernel.llm.keys import ProviderKeys
 from kernel.tenancy import tenant_scope
 from tests.factories.guard import make_run, reread
 from tests.fakes.openai_server import Reply, final, serving
@@ -32,7 +33,9 @@ def judged(run: Any, *replies: Reply, gate: GateSpec = GATE, model: str = MODEL)
 
     async def ask() -> GateReport:
         async with serving(list(replies)) as fake:
-            judge = GateJudge(run.ref, model, asyncio.get_running_loop(), environment_keys=True, base_url=fake.base_url)
+            judge = GateJudge(
+                run.ref, model, asyncio.get_running_loop(), keys=ProviderKeys(environment=True), base_url=fake.base_url
+            )
             allowance = Allowance(ask=judge)
             context = {"message": "hello"}
             return await asyncio.to_thread(check_gates, [gate], gate.on, context, allowance=allowance)
@@ -122,7 +125,9 @@ def test_gate_is_not_asked_where_there_were_too_many_runs(tenant: Any, run: Any)
         return False
 
     async def ask() -> GateReport:
-        judge = GateJudge(run.ref, MODEL, asyncio.get_running_loop(), environment_keys=True, may_ask=never)
+        judge = GateJudge(
+            run.ref, MODEL, asyncio.get_running_loop(), keys=ProviderKeys(environment=True), may_ask=never
+        )
         gates, context = [BINDING], {"message": "hello"}
         return await asyncio.to_thread(check_gates, gates, GATE.on, context, allowance=Allowance(ask=judge))
 

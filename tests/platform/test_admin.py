@@ -23,6 +23,7 @@ UNSEEN = {
     "silas_sessions.SessionLabel",
     *("approvals.Look", "approvals.PasskeyChallenge", "bus.Processed", "bus.QueueMessage", "guard.SpendEntry"),
     "gates.GateVersion",
+    *("memory.Intake", "tenants.FirstRun", "tenants.Sighting"),
     *("memory.Chunk", "memory.DocumentVersion", "skills.SkillFile", "work.Artifact", "work.Batch", "work.BatchItem"),
     *("work.Course", "work.GoalCycle", "work.LedgerEntry", "work.Planning", "work.PoolSlot", "work.ResearchRequest"),
     "work.UndoEntry",

@@ -14,7 +14,7 @@ from apps.guard.enums import Intent
 from apps.guard.schemas import Admitted, Call, RunRef
 from apps.guard.services.model_runs import admit, charge
 from kernel.llm.judge import Judgement, Opinion, Question, Ruling, prompt_size
-from kernel.llm.models import environment_key
+from kernel.llm.keys import ProviderKeys
 from kernel.llm.pricing import tokens_in
 from kernel.llm.runs import Usage
 from kernel.tenancy import in_scope
@@ -34,7 +34,7 @@ class GateJudge:
     run: RunRef
     model: str
     loop: asyncio.AbstractEventLoop
-    environment_keys: bool = False
+    keys: ProviderKeys = ProviderKeys()
     base_url: str | None = None
     # Whether this model may be asked just now; None: nobody counts.
     may_ask: Callable[[str], Awaitable[bool]] | None = None
@@ -62,7 +62,7 @@ class GateJudge:
             raise NotAsked
         judgement, failed = Judgement(question), ""
         try:
-            key = environment_key(model, allowed=self.environment_keys)
+            key = self.keys.of(model)
             return await judgement.ask(model, key=key, base_url=self.base_url)
         except BaseException as error:
             failed = type(error).__name__[:60]

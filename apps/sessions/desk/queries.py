@@ -122,7 +122,7 @@ def counts(user: Any) -> dict[str, int]:
 
 def unassigned_count() -> int:
     """How many visitors wait for a person and have none."""
-    return int(ChatSession.objects.filter(_WAITS & _active(now()), seq__gt=0).count())
+    return int(ChatSession.objects.filter(_WAITS & _active(now()), seq__gt=0, is_test=False).count())
 
 
 def standing(session: ChatSession, moment: datetime) -> Standing:
@@ -187,13 +187,13 @@ def earlier(session: ChatSession) -> list[ChatSession]:
     """Other conversations of the same customer, last active first."""
     if not session.whose:
         return []
-    rows = ChatSession.objects.filter(last_customer=session.whose, seq__gt=0).exclude(pk=session.pk)
+    rows = ChatSession.objects.filter(last_customer=session.whose, seq__gt=0, is_test=False).exclude(pk=session.pk)
     return list(rows.select_related("deployment", "desk").order_by("-last_active_at")[:EARLIER_SHOWN])
 
 
 def _narrowed(asked: Asked, user: Any, moment: datetime) -> QuerySet[ChatSession]:
     rows: QuerySet[ChatSession] = ChatSession.objects.filter(
-        _in_tab(asked.tab, user), _shown(asked.shown, moment), _chosen(asked), seq__gt=0
+        _in_tab(asked.tab, user), _shown(asked.shown, moment), _chosen(asked), seq__gt=0, is_test=False
     )
     if words := asked.words.strip():
         rows = rows.filter(_about(words))

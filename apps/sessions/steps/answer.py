@@ -6,7 +6,6 @@ Tools run through the guard only; pieces of the answer stream through the respon
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 
 from apps.sessions import escalations, rules
 from apps.sessions.converse import converse
@@ -19,7 +18,6 @@ from kernel.llm import agents
 from kernel.llm.briefing import Briefing
 from kernel.llm.context.budget import PROFILES
 from kernel.llm.enums import Role
-from kernel.llm.models import environment_key
 from kernel.llm.streaming import OnDelta
 
 CONSTITUTION = (
@@ -39,7 +37,7 @@ async def answer(state: TurnState, *, instruction: str, again: bool = False) -> 
     """Ask, or ask `again` when a gate held the first answer back (step 8), with its `instruction` if it has one."""
     state.refused_by = ""
     toolset, stream = toolset_for(state), _stream(state, again=again)
-    key_of = partial(environment_key, allowed=state.session.deployment.environment_keys)
+    key_of = state.session.deployment.keys.of
     briefing = briefing_of(state, instruction)
     proxy = await converse(
         state,

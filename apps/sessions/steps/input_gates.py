@@ -118,10 +118,10 @@ async def run_gates(
 def _with_a_model(state: TurnState) -> Allowance:
     """The turn's allowance; gates that ask a model ask the planner's, unless they name their own."""
     if state.allowance.ask is None:
-        model, keys = model_of(state, Role.PLANNER), state.session.deployment.environment_keys
+        model, keys = model_of(state, Role.PLANNER), state.session.deployment.keys
         counted = partial(limits.may_ask, state.tenant_id, state.session.pk)
         here = asyncio.get_running_loop()
-        state.allowance.ask = GateJudge(state.run, model, here, environment_keys=keys, may_ask=counted)
+        state.allowance.ask = GateJudge(state.run, model, here, keys=keys, may_ask=counted)
     return state.allowance
 
 

@@ -22,7 +22,7 @@ from apps.approvals.services import open_card, withdraw_about
 from apps.bus.models import QueueMessage
 from apps.guard.schemas import RunRef
 from apps.skills import queries as skills
-from apps.work.jobs import gates_of, may_use_environment_keys, model_name
+from apps.work.jobs import gates_of, keys_of, model_name
 from apps.work.locks import lock_course, lock_item
 from apps.work.models import WorkItem
 from apps.work.queries import active_goal
@@ -32,6 +32,7 @@ from kernel.errors import SilasError
 from kernel.llm.briefing import Briefing
 from kernel.llm.calls import PlannedCall, with_calls
 from kernel.llm.enums import Role
+from kernel.llm.keys import ProviderKeys
 from kernel.tenancy import current_tenant_id
 
 FOUND = "The goal found this, and is fairly sure."
@@ -125,7 +126,7 @@ class RewordingJob:
     run: RunRef
     briefing: Briefing
     model_name: str
-    environment_keys: bool
+    keys: ProviderKeys
 
 
 def open_job(message: QueueMessage) -> RewordingJob | None:
@@ -141,7 +142,7 @@ def open_job(message: QueueMessage) -> RewordingJob | None:
         run=RunRef(current_tenant_id(), planning.run_of(item, lock_course(item))),
         briefing=_briefing(item, card),
         model_name=model_name(item, Role.PLANNER),
-        environment_keys=may_use_environment_keys(item),
+        keys=keys_of(item),
     )
 
 

@@ -16,7 +16,7 @@ from apps.guard.enums import Origin, Phase, RunStatus, TerminalReason
 from apps.guard.schemas import Limits, RunRef
 from apps.skills import queries as skills
 from apps.work.enums import WorkItemStatus
-from apps.work.jobs import gates_of, may_use_environment_keys, model_name
+from apps.work.jobs import gates_of, keys_of, model_name
 from apps.work.locks import lock_item
 from apps.work.models import WorkItem
 from apps.work.queries import course_of
@@ -25,6 +25,7 @@ from apps.work.services.planning import granted_tools
 from apps.work.services.proposing import propose
 from kernel.llm.briefing import Briefing, Utterance
 from kernel.llm.enums import Role
+from kernel.llm.keys import ProviderKeys
 from kernel.tenancy import current_tenant_id
 
 _LIMITS = Limits(cost_usd="0.25", tokens=20_000, calls=4)
@@ -43,7 +44,7 @@ class FollowUpJob:
     run: RunRef
     briefing: Briefing
     model_name: str
-    environment_keys: bool
+    keys: ProviderKeys
 
 
 def open_job(item_id: UUID, wish: str, *, asked_by: UUID) -> FollowUpJob | None:
@@ -66,7 +67,7 @@ def open_job(item_id: UUID, wish: str, *, asked_by: UUID) -> FollowUpJob | None:
         run=RunRef(current_tenant_id(), run.pk),
         briefing=_briefing(item, wish),
         model_name=model_name(item, Role.PLANNER),
-        environment_keys=may_use_environment_keys(item),
+        keys=keys_of(item),
     )
 
 

@@ -25,7 +25,7 @@ from apps.work import research_rules
 from apps.work.budgets import BudgetUsed
 from apps.work.enums import PlanningState, ResearchState, Waiting
 from apps.work.execution_models import Course, LedgerEntry, Planning, ResearchRequest
-from apps.work.jobs import gates_of, may_use_environment_keys, model_name
+from apps.work.jobs import gates_of, keys_of, model_name
 from apps.work.locks import lock_course, lock_item
 from apps.work.models import WorkItem
 from apps.work.queries import active_goal_spec
@@ -34,6 +34,7 @@ from kernel.clock import now
 from kernel.errors import SilasError
 from kernel.llm.briefing import Briefing, ToolBrief
 from kernel.llm.enums import Role
+from kernel.llm.keys import ProviderKeys
 from kernel.taint import Taint
 from kernel.tenancy import current_tenant_id
 
@@ -63,7 +64,7 @@ class PlanningJob:
     run: RunRef
     briefing: Briefing
     model_name: str
-    environment_keys: bool
+    keys: ProviderKeys
     item: WorkItem
     gates: tuple[GateSpec, ...]
     room: int
@@ -95,7 +96,7 @@ def job_of(planning: Planning, item: WorkItem, course: Course) -> PlanningJob:
         run=RunRef(current_tenant_id(), run_of(item, course)),
         briefing=_briefing(planning, item, course, requests),
         model_name=model_name(item, Role.PLANNER),
-        environment_keys=may_use_environment_keys(item),
+        keys=keys_of(item),
         item=item,
         gates=gates_of(item),
         room=research_rules.room(rounds=planning.rounds, in_flight=len(open_)),

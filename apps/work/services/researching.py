@@ -27,7 +27,7 @@ from apps.guard.schemas import RunRef
 from apps.work import pool, reading, research_rules
 from apps.work.enums import PlanningState, ResearchState, SlotKind
 from apps.work.execution_models import Planning, ResearchRequest
-from apps.work.jobs import gates_of, may_use_environment_keys, model_name
+from apps.work.jobs import gates_of, keys_of, model_name
 from apps.work.locks import lock_course, lock_item
 from apps.work.models import WorkItem
 from apps.work.services import dispatching, ending, pausing, planning
@@ -35,6 +35,7 @@ from kernel.clock import now
 from kernel.llm.briefing import Briefing, ToolBrief
 from kernel.llm.calls import PlannedCall, call_block
 from kernel.llm.enums import Role
+from kernel.llm.keys import ProviderKeys
 from kernel.taint import Taint
 
 _INSTRUCTION = (
@@ -75,7 +76,7 @@ class ResearchJob:
     gates: tuple[GateSpec, ...]
     briefing: Briefing
     model_name: str
-    environment_keys: bool
+    keys: ProviderKeys
     max_tokens: int
     seconds_left: float
 
@@ -159,7 +160,7 @@ def _job(delivery: Delivery, request: ResearchRequest, tools: tuple[str, ...]) -
         gates=gates_of(item),
         briefing=_briefing(item, request, tools),
         model_name=model_name(item, Role.EXECUTOR),
-        environment_keys=may_use_environment_keys(item),
+        keys=keys_of(item),
         max_tokens=request.max_tokens,
         seconds_left=max(0.0, (request.deadline - now()).total_seconds()),
     )

@@ -42,6 +42,7 @@ export function wireLooks(chat) {
   chat.when("renewed", greet);
   chat.when("locale", useLocale);
   chat.ask("theme", ({ theme }) => theming.fromPage(theme));
+  chat.ask("preview", ({ looks }) => page.origin === location.origin && looks instanceof Object && wear(looks));
   chat.ask("locale", ({ locale }) => useLocale(locale));
   chat.when("init", ({ font, locale, theme }) => {
     useLocale(locale || navigator.language);

@@ -18,8 +18,9 @@ export async function asJson(response) {
 }
 
 export class Session {
-  constructor(key, memory) {
+  constructor(key, memory, ticket = "") {
     this.key = key;
+    this.ticket = ticket;
     this.memory = memory;
     this.locale = "";
     this.identity = null;
@@ -57,7 +58,7 @@ export class Session {
   }
 
   async request() {
-    const asked = { locale: this.locale || undefined, resume_token: this.memory.get("resume"), identity_token: this.identity || undefined };
+    const asked = { locale: this.locale || undefined, resume_token: this.memory.get("resume"), identity_token: this.identity || undefined, test_ticket: this.ticket || undefined };
     const response = await fetch(`/api/v1/widget/${encodeURIComponent(this.key)}/sessions`, {
       method: "POST",
       credentials: "omit",

@@ -13,7 +13,7 @@ from kernel.tenancy.migrations import RowSecurity
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('silas_sessions', '0013_language'),
+        ('silas_sessions', '0016_test_chats'),
         ('tenants', '0007_model_runs_a_minute'),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]

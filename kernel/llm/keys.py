@@ -1,0 +1,50 @@
+"""With which key may a model be asked? A deployment's own, sealed for its provider; else the installation's, for whom
+that is allowed.
+
+Carried by whoever runs outside of any scope. A key is opened at the moment it is used, and stands in no repr, row or
+log.
+"""
+
+from __future__ import annotations
+
+from base64 import b64decode, b64encode
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from django.conf import settings
+from pydantic_ai.models import parse_model_id
+
+from kernel.llm.models import environment_key
+from kernel.seal import seal, unseal
+
+
+@dataclass(frozen=True)
+class ProviderKeys:
+    """`environment`: the keys of this process may be used; `sealed` by provider, `owner` says whose they are."""
+
+    environment: bool = False
+    sealed: Mapping[str, str] = field(default_factory=dict, repr=False)
+    owner: str = ""
+
+    def of(self, model: str) -> str | None:
+        """The key for this model, or None. Raises `SilasError("seal_broken")` for one that was sealed elsewhere."""
+        provider = provider_of(model)
+        if sealed := self.sealed.get(provider):
+            opened = unseal(settings.SILAS_SECRETS_KEY, b64decode(sealed), belongs_to=_place(self.owner, provider))
+            return opened.decode()
+        return environment_key(model, allowed=self.environment)
+
+
+def provider_of(model: str) -> str:
+    """Whose model this is, as its key is kept: `openai-chat:x` and `openai:x` are asked with one key."""
+    provider = parse_model_id(model)[0] or ""
+    return provider.removesuffix("-chat").removesuffix("-responses")
+
+
+def sealed_key(key: str, *, provider: str, owner: str) -> str:
+    """What is stored of a key; it opens for this owner and provider only."""
+    return b64encode(seal(settings.SILAS_SECRETS_KEY, key.encode(), belongs_to=_place(owner, provider))).decode()
+
+
+def _place(owner: str, provider: str) -> str:
+    return f"provider_key:{owner}:{provider}"

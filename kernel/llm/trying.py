@@ -1,0 +1,34 @@
+"""Does this model answer with this key? One tiny request, before anybody relies on it. What it says does not matter."""
+
+from __future__ import annotations
+
+import asyncio
+
+from pydantic_ai.direct import model_request
+from pydantic_ai.exceptions import UnexpectedModelBehavior
+from pydantic_ai.messages import ModelRequest
+from pydantic_ai.settings import ModelSettings
+
+from kernel.llm.failures import ProviderFailed, failures_named
+from kernel.llm.models import opened
+
+SECONDS = 20.0
+
+
+async def try_model(name: str, *, key: str | None) -> None:
+    """Raises `ProviderFailed`. An answer that is cut short is an answer."""
+    settings = ModelSettings(max_tokens=16, max_retries=0, timeout=SECONDS)
+    try:
+        async with asyncio.timeout(SECONDS), opened(name, key=key) as model:
+            with failures_named():
+                await _asked(model, settings)
+    except TimeoutError:
+        raise ProviderFailed("request_timeout") from None
+
+
+async def _asked(model: object, settings: ModelSettings) -> None:
+    request = ModelRequest.user_text_prompt("Answer with the word yes.")
+    try:
+        await model_request(model, [request], model_settings=settings)  # type: ignore[arg-type]  # any Model
+    except UnexpectedModelBehavior:
+        return

@@ -1,0 +1,98 @@
+"""What stands at an address of the outside? One page at a time, from a host that is looked up once and then called.
+
+A name may stand for an address inside of the house, or come to a moment later: every address it stands for is looked
+at, and the one that was looked at is called (as webhooks are). Nothing is followed here: a redirect is an answer, and
+whoever wants to follow it asks again. Of an answer no more than `most` bytes are read, however it is packed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from dataclasses import dataclass
+from urllib.parse import SplitResult, urlsplit
+
+import httpx2
+
+from kernel.outside import host_of, is_outside, is_outside_url
+
+SCHEMES = ("https", "http")
+_PORTS = {"http": 80, "https": 443}
+_STEP_SECONDS = 8.0
+_AGENT = "SilasReader/1 (+robots.txt is respected)"
+
+
+class NotReached(Exception):
+    """`code`: address_refused, no_such_host, address_inside, too_slow, too_large, no_answer."""
+
+    def __init__(self, code: str) -> None:
+        super().__init__(code)
+        self.code = code
+
+
+@dataclass(frozen=True)
+class Answer:
+    """`kind` is the media type in lower case, `charset` what the header says, `location` where a redirect leads."""
+
+    url: str
+    status: int
+    kind: str
+    charset: str
+    location: str
+    body: bytes
+
+
+def visit(url: str, *, most: int, seconds: float, private: bool = False) -> Answer:
+    """One GET. `private`: may it lead into the house's own network? Raises `NotReached`."""
+    if not (bool(host_of(url, schemes=SCHEMES)) if private else is_outside_url(url, schemes=SCHEMES)):
+        raise NotReached("address_refused")
+    parts = urlsplit(url)
+    place = _place_of(parts, private=private)
+    try:
+        return asyncio.run(asyncio.wait_for(_asked(url, parts, place, most), seconds))
+    except (TimeoutError, httpx2.TimeoutException):
+        raise NotReached("too_slow") from None
+    except (httpx2.HTTPError, httpx2.InvalidURL, OSError, ValueError):
+        raise NotReached("no_answer") from None
+
+
+async def _asked(url: str, parts: SplitResult, place: str, most: int) -> Answer:
+    headers = {"Host": parts.netloc, "User-Agent": _AGENT, "Accept": "text/html, text/plain;q=0.8"}
+    client = httpx2.AsyncClient(timeout=_STEP_SECONDS, follow_redirects=False, trust_env=False)
+    asked = {"headers": {**headers, "Accept-Encoding": "gzip"}, "extensions": {"sni_hostname": parts.hostname}}
+    async with client, client.stream("GET", place, **asked) as answer:
+        told = answer.headers.get("content-type", "")
+        kind, _, rest = told.partition(";")
+        _, _, charset = rest.partition("charset=")
+        return Answer(
+            url=url,
+            status=int(answer.status_code),
+            kind=kind.strip().lower(),
+            charset=charset.split(";")[0].strip(" \"'").lower()[:40],
+            location=answer.headers.get("location", ""),
+            body=await _bounded(answer, most),
+        )
+
+
+async def _bounded(answer: httpx2.Response, most: int) -> bytes:
+    """Counted after unpacking: a small letter may hold a very large page."""
+    body = bytearray()
+    async for piece in answer.aiter_bytes(65_536):
+        body += piece
+        if len(body) > most:
+            raise NotReached("too_large")
+    return bytes(body)
+
+
+def _place_of(parts: SplitResult, *, private: bool) -> str:
+    """The URL with the address that was looked at in place of the name. Raises `NotReached`."""
+    port = parts.port or _PORTS[parts.scheme]
+    try:
+        found = socket.getaddrinfo(parts.hostname, port, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError):
+        raise NotReached("no_such_host") from None
+    addresses = [str(place[4][0]) for place in found]
+    if not private and not all(map(is_outside, addresses)):
+        raise NotReached("address_inside")
+    host = f"[{addresses[0]}]" if ":" in addresses[0] else addresses[0]
+    return parts._replace(netloc=f"{host}:{port}", fragment="").geturl()
