@@ -1,6 +1,6 @@
 """What does a web process do beside answering? It finishes turns that a dead process left, brings presences up to date
-and lets consoles look again where a live poke was lost, deletes memories that have outlived their time (no worker may
-touch memory), sends what tasks owe to the outside (no worker knows people's addresses), and signs checkpoints.
+and lets consoles look again where a live poke was lost, deletes memories and words of conversations that have outlived their time (no
+worker may read either), sends what tasks owe to the outside (no worker knows people's addresses), and signs checkpoints.
 
 Daphne has no lifespan events, so the first request or socket starts the loops; `manage.py up` asks for /health/ready,
 so that one always comes.
@@ -19,7 +19,7 @@ from apps.audit.checkpoints import write_checkpoints
 from apps.autonomy import relay
 from apps.console import consumers as consoles
 from apps.memory.memories import clear_expired
-from apps.sessions import attendance, catch_up, runner
+from apps.sessions import attendance, catch_up, retention, runner
 from kernel.seats import RENEW_SECONDS
 from kernel.tenancy import in_thread
 
@@ -47,6 +47,7 @@ def _start() -> None:
     _running.add(loop.create_task(_every(settings.CONSOLE_SWEEP_SECONDS, consoles.sweep)))
     _running.add(loop.create_task(_every(settings.OUTBOX_SECONDS, lambda: in_thread(relay.send_due))))
     _running.add(loop.create_task(_every(settings.MEMORY_SWEEP_SECONDS, lambda: in_thread(clear_expired))))
+    _running.add(loop.create_task(_every(settings.MEMORY_SWEEP_SECONDS, lambda: in_thread(retention.forget_due))))
     if settings.SILAS_SIGNING_KEY:
         _running.add(loop.create_task(_every(settings.CHECKPOINT_SECONDS, lambda: in_thread(write_checkpoints))))
 

@@ -84,6 +84,7 @@ WORKERS_MAY: dict[str, str] = {
     "tenants_identitykey": "",
     "tenants_membership": "",
     "tenants_messagekey": "",
+    "tenants_retention": "SELECT",
     "tenants_tenant": "SELECT",
     "tenants_user": "",
     "tenants_user_groups": "",

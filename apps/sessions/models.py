@@ -13,7 +13,7 @@ from uuid import UUID
 
 from django.conf import settings
 from django.db import models
-from django.db.models import Q
+from django.db.models import F, Q
 
 from apps.sessions.enums import EntryKind, Owner, Sender, TurnStatus
 from kernel.taint import Taint
@@ -73,6 +73,8 @@ class ChatSession(TenantModel):
     last_sender = models.CharField(max_length=8, choices=Sender.choices, blank=True)
     created_at = models.DateTimeField()
     last_active_at = models.DateTimeField()
+    # When its words were forgotten (`apps.sessions.retention`); what was said later is kept anew.
+    forgotten_at: models.DateTimeField[datetime | None, datetime | None] = models.DateTimeField(null=True)
     # What its windows are laid out by (`apps.sessions.focus`).
     focus: models.JSONField[dict[str, Any], dict[str, Any]] = models.JSONField(default=dict)
 
@@ -87,7 +89,14 @@ class ChatSession(TenantModel):
     last_customer = models.CharField(max_length=80, blank=True)
 
     class Meta(TenantModel.Meta):
-        indexes: ClassVar = [models.Index(fields=["tenant", "-last_active_at"], name="session_by_activity")]
+        indexes: ClassVar = [
+            models.Index(fields=["tenant", "-last_active_at"], name="session_by_activity"),
+            models.Index(
+                fields=["tenant", "last_active_at"],
+                condition=Q(forgotten_at=None) | Q(forgotten_at__lt=F("last_active_at")),
+                name="session_unforgotten",
+            ),
+        ]
         constraints: ClassVar = [
             models.CheckConstraint(condition=Q(level=PUBLIC) | ~Q(customer=""), name="session_level_needs_customer")
         ]

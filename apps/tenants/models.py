@@ -225,3 +225,6 @@ class VisitorLimits(TenantModel):
 
     def __str__(self) -> str:
         return "Visitor limits"
+
+
+from apps.tenants import retention_models  # noqa: E402, F401  (Django looks for tables here)

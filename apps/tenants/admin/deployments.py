@@ -12,6 +12,7 @@ from apps.audit.house import HouseAdmin
 from apps.tenants import queries, services
 from apps.tenants.admin.rows import TenantRowAdmin, TenantRowForm, is_superuser
 from apps.tenants.models import Deployment, Tenant, VisitorLimits
+from apps.tenants.retention_models import Retention
 from kernel.tenancy import tenant_scope
 
 KEYLESS = (
@@ -75,6 +76,14 @@ class VisitorLimitsAdmin(TenantRowAdmin):
     """One row a tenant; what is empty is as the installation has it."""
 
     list_display = ("messages_a_minute", "address_messages_a_minute", "tenant_messages_a_minute", "sockets")
+
+
+@admin.register(Retention)
+class RetentionAdmin(TenantRowAdmin):
+    """One row a tenant; a sweep forgets what is due, and the audit log is never part of it."""
+
+    list_display = ("__str__", "conversation_days", "memory_days", "message_days")
+    fields = ("conversation_days", "memory_days", "message_days")
 
 
 @admin.register(Tenant)
