@@ -96,6 +96,7 @@ class ChatSession(TenantModel):
                 condition=Q(forgotten_at=None) | Q(forgotten_at__lt=F("last_active_at")),
                 name="session_unforgotten",
             ),
+            models.Index(fields=["tenant", "created_at"], condition=Q(seq__gt=0), name="session_by_beginning"),
         ]
         constraints: ClassVar = [
             models.CheckConstraint(condition=Q(level=PUBLIC) | ~Q(customer=""), name="session_level_needs_customer")
@@ -136,6 +137,11 @@ class ChronicleEntry(TenantModel):
                 fields=["session", "client_id"], condition=~Q(client_id=""), name="chronicle_client_id_once"
             ),
         ]
+        indexes: ClassVar = [
+            models.Index(
+                fields=["tenant", "created_at"], condition=Q(payload__has_key="citations"), name="chronicle_cited"
+            )
+        ]
 
 
 class MessageNonce(TenantModel):
@@ -170,4 +176,11 @@ class Turn(TenantModel):
     finished_at: models.DateTimeField[datetime | None, datetime | None] = models.DateTimeField(null=True)
 
     class Meta(TenantModel.Meta):
-        indexes: ClassVar = [models.Index(fields=["session", "message_seq"], name="turn_by_message")]
+        indexes: ClassVar = [
+            models.Index(fields=["session", "message_seq"], name="turn_by_message"),
+            models.Index(
+                fields=["tenant", "started_at"],
+                include=["status", "reason", "finished_at", "session"],
+                name="turn_by_beginning",
+            ),
+        ]

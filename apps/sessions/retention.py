@@ -25,6 +25,11 @@ BATCH = 50
 FORGOTTEN = "[No longer kept.]"
 # What a frame says besides words: which work it is about and how that stands; who took over; which level was reached.
 _KEPT_OF_STATUS = ("work_item_id", "status")
+# That there were citations is counted; which, says what was asked.
+_REST_OF_FRAME = """(
+    SELECT coalesce(jsonb_object_agg(key, CASE WHEN key = 'citations' THEN '[]' ELSE value END), '{}')
+    FROM jsonb_each(payload) WHERE key = ANY(%s) OR key = 'citations'
+)"""
 
 
 def forget_due() -> None:
@@ -59,10 +64,7 @@ def _due(before: datetime) -> Any:
 def _forget(session: ChatSession) -> int:
     """How many entries lost their words."""
     said = ChronicleEntry.objects.filter(session_id=session.pk, kind__in=(EntryKind.MESSAGE, EntryKind.STATUS))
-    kept = RawSQL(
-        "(SELECT coalesce(jsonb_object_agg(key, value), '{}') FROM jsonb_each(payload) WHERE key = ANY(%s))",
-        [list(_KEPT_OF_STATUS)],
-    )
+    kept = RawSQL(_REST_OF_FRAME, [list(_KEPT_OF_STATUS)])  # noqa: S611  (our own words only)
     count = int(said.update(text=FORGOTTEN, payload=kept))
     Turn.objects.filter(session_id=session.pk).exclude(read_as=None).update(read_as=FORGOTTEN)
     session.preview, session.customer_name = FORGOTTEN, ""

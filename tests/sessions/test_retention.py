@@ -67,7 +67,7 @@ def test_nothing_of_a_forgotten_frame_is_left(deployment: Any) -> None:
     with tenant_scope(deployment.tenant_id):
         session.refresh_from_db()
         payloads = list(session.entries.values_list("payload", flat=True))
-    assert (payloads, session.preview, session.customer_name) == ([{}], retention.FORGOTTEN, "")
+    assert (payloads, session.preview, session.customer_name) == ([{"citations": []}], retention.FORGOTTEN, "")
 
 
 def test_what_work_a_frame_was_about_stays(deployment: Any) -> None:
