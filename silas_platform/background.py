@@ -1,7 +1,7 @@
 """What does a web process do beside answering? It finishes turns that a dead process left, brings presences up to date
-and lets consoles look again where a live poke was lost, deletes memories that have outlived their time (no worker may
-touch memory), reads what was handed in to the knowledge, sends what tasks owe to the outside (no worker knows people's
-addresses), and signs checkpoints.
+and lets consoles look again where a live poke was lost, deletes memories and words of conversations that have outlived
+their time (no worker may read either), reads what was handed in to the knowledge, sends what tasks owe to the outside
+(no worker knows people's addresses), and signs checkpoints.
 
 Daphne has no lifespan events, so the first request or socket starts the loops; `manage.py up` asks for /health/ready,
 so that one always comes.
@@ -21,7 +21,7 @@ from apps.autonomy import relay
 from apps.console import consumers as consoles
 from apps.memory import intake
 from apps.memory.memories import clear_expired
-from apps.sessions import attendance, catch_up, runner
+from apps.sessions import attendance, catch_up, retention, runner
 from kernel.seats import RENEW_SECONDS
 from kernel.tenancy import in_thread
 
@@ -51,6 +51,7 @@ def _start() -> None:
     _running.add(loop.create_task(_every(settings.MEMORY_SWEEP_SECONDS, lambda: in_thread(clear_expired))))
     # In a thread of its own: a website takes minutes, and holds no line to the database meanwhile.
     _running.add(loop.create_task(_every(settings.INTAKE_SECONDS, lambda: asyncio.to_thread(intake.work_off))))
+    _running.add(loop.create_task(_every(settings.MEMORY_SWEEP_SECONDS, lambda: in_thread(retention.forget_due))))
     if settings.SILAS_SIGNING_KEY:
         _running.add(loop.create_task(_every(settings.CHECKPOINT_SECONDS, lambda: in_thread(write_checkpoints))))
 

@@ -94,6 +94,7 @@ WORKERS_MAY: dict[str, str] = {
     "tenants_membership": "",
     "tenants_messagekey": "",
     "tenants_sighting": "",
+    "tenants_retention": "SELECT",
     "tenants_tenant": "SELECT",
     "tenants_user": "",
     "tenants_user_groups": "",

@@ -39,6 +39,7 @@ PASSKEYS_MISSING = (
 class CardAdmin(ReadOnlyAdmin):
     list_display = ("intent", "kind", "risk", "status", "created_at")
     list_filter = ("status", "risk", "kind")
+    search_fields = ("intent",)
     ordering = ("-created_at",)
 
 
@@ -46,6 +47,7 @@ class CardAdmin(ReadOnlyAdmin):
 class DecisionAdmin(ReadOnlyAdmin):
     list_display = ("card", "verdict", "user", "decided_at")
     list_filter = ("verdict",)
+    list_select_related: ClassVar = ["card", "user"]
     ordering = ("-decided_at",)
 
 
@@ -63,7 +65,9 @@ class TokenUseAdmin(ReadOnlyAdmin):
 
 @admin.register(ApproverKey)
 class ApproverKeyAdmin(ReadOnlyAdmin):
-    list_display = ("user", "key_id", "created_at")
+    list_display = ("user", "key_id", "created_at", "retired_at", "revoked_at")
+    list_select_related: ClassVar = ["user"]
+    search_fields = ("key_id", "user__email")
     exclude: ClassVar = ["sealed_private"]
 
 
@@ -112,6 +116,8 @@ class ApprovalPolicyAdmin(TenantRowAdmin):
 
     form = ApprovalPolicyForm
     list_display = ("__str__", "who", "people", "passkey", "own_requests")
+    list_filter = ("risk", "who", "passkey")
+    search_fields = ("scope",)
     fields = ("scope", "risk", "who", "people", "passkey", "own_requests")
 
     def save_model(self, request: HttpRequest, obj: ApprovalPolicy, form: Any, change: bool) -> None:
@@ -152,4 +158,6 @@ class CardTimingAdmin(TenantRowAdmin):
 
     form = CardTimingForm
     list_display = ("pace", "deployment", "seconds")
+    list_filter = ("pace",)
+    list_select_related: ClassVar = ["deployment", "tenant"]
     fields = ("deployment", "pace", "seconds")

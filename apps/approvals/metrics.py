@@ -7,7 +7,7 @@ attention; nothing is ever approved, delayed or blocked by them (spec 0.5.4). No
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -17,15 +17,18 @@ from kernel.tenancy import current_tenant_id
 
 # Median decision time below this, over so many decisions of medium risk or more, looks like habit (spec 0.5.4).
 HASTY_SECONDS, HASTY_WINDOW = 1.0, 10
+# For who asks about everything since.
+FAR = datetime(9999, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True)
 class Rung:
-    """The decisions of one risk; `median` in seconds, None while nobody was seen looking."""
+    """The decisions of one risk; `median` in seconds, None while nobody was seen looking. `approved` is a share."""
 
     risk: str
     decisions: int
     median: float | None
+    approved: float | None = None
 
 
 @dataclass(frozen=True)
@@ -78,21 +81,27 @@ _DECIDED = """
         FROM approvals_decision d
         JOIN approvals_card c ON c.id = d.card_id AND c.tenant_id = d.tenant_id
         LEFT JOIN approvals_look l ON l.card_id = c.id AND l.user_id = d.user_id
-        WHERE d.tenant_id = %(tenant)s AND d.decided_at >= %(since)s
+        WHERE d.tenant_id = %(tenant)s AND d.decided_at >= %(since)s AND d.decided_at < %(until)s
+              AND (%(deployment)s::uuid IS NULL OR c.deployment_id = %(deployment)s)
     )
 """
+_OF_DEPLOYMENT = "(%(deployment)s::uuid IS NULL OR deployment_id = %(deployment)s)"
 _MEDIAN = "percentile_cont(0.5) WITHIN GROUP (ORDER BY seconds)"
 _UNDONE = "count(*) FILTER (WHERE kind = 'post_execution' AND verdict = 'approved')"
 _DECLINED = "count(*) FILTER (WHERE kind <> 'post_execution' AND verdict = 'declined')"
 _EDITED = "count(*) FILTER (WHERE verdict = 'edit_requested')"
 _PROPER = "count(*) FILTER (WHERE kind <> 'post_execution')"
 
-_RUNGS = f"{_DECIDED} SELECT risk, count(*), {_MEDIAN} FROM decided GROUP BY risk"
+_APPROVED = "count(*) FILTER (WHERE kind <> 'post_execution' AND verdict = 'approved')"
+_RUNGS = f"""{_DECIDED}
+    SELECT risk, count(*), {_MEDIAN}, {_APPROVED}::float / nullif({_PROPER}, 0) FROM decided GROUP BY risk
+"""
 
 _DAYS = f"""{_DECIDED}
     SELECT day::date, count(decided.id), count(*) FILTER (WHERE verdict = 'declined'), {_MEDIAN}
     FROM generate_series(date_trunc('day', %(since)s AT TIME ZONE %(zone)s),
-                         date_trunc('day', %(until)s AT TIME ZONE %(zone)s), interval '1 day') AS day
+                         date_trunc('day', (%(until)s - interval '1 microsecond') AT TIME ZONE %(zone)s),
+                         interval '1 day') AS day
     LEFT JOIN decided ON date_trunc('day', decided_at AT TIME ZONE %(zone)s) = day
     GROUP BY day ORDER BY day
 """
@@ -112,13 +121,16 @@ _SPREAD = f"""{_DECIDED}
 _TOTALS = f"""{_DECIDED}
     SELECT count(*), {_MEDIAN}, {_DECLINED}::float / nullif({_PROPER}, 0),
            {_UNDONE}::float / nullif((SELECT count(*) FROM approvals_card WHERE tenant_id = %(tenant)s
-                                      AND kind = 'post_execution' AND created_at >= %(since)s), 0),
+                                      AND kind = 'post_execution' AND created_at >= %(since)s
+                                      AND created_at < %(until)s AND {_OF_DEPLOYMENT}), 0),
            ({_EDITED} + {_DECLINED} + {_UNDONE})::float / nullif({_PROPER}, 0),
            count(*) FILTER (WHERE worded)::float / nullif(count(*), 0),
            (SELECT count(*) FROM approvals_card
-            WHERE tenant_id = %(tenant)s AND status = 'expired' AND settled_at >= %(since)s),
+            WHERE tenant_id = %(tenant)s AND status = 'expired' AND settled_at >= %(since)s
+                  AND settled_at < %(until)s AND {_OF_DEPLOYMENT}),
            (SELECT count(*) FROM approvals_card
-            WHERE tenant_id = %(tenant)s AND status = 'withdrawn' AND settled_at >= %(since)s)
+            WHERE tenant_id = %(tenant)s AND status = 'withdrawn' AND settled_at >= %(since)s
+                  AND settled_at < %(until)s AND {_OF_DEPLOYMENT})
     FROM decided
 """
 
@@ -128,7 +140,8 @@ _TAPS = """
         SELECT c.id AS batch, c.id, c.supersedes_id, c.payload, CASE WHEN c.risk = 'low' THEN 1 ELSE 2 END AS taps
         FROM approvals_card c JOIN approvals_decision d ON d.card_id = c.id
         WHERE c.tenant_id = %(tenant)s AND c.kind = 'batch_review' AND d.verdict = 'approved'
-              AND d.decided_at >= %(since)s
+              AND d.decided_at >= %(since)s AND d.decided_at < %(until)s
+              AND (%(deployment)s::uuid IS NULL OR c.deployment_id = %(deployment)s)
         UNION ALL
         SELECT chain.batch, p.id, p.supersedes_id, p.payload, 1 + (
             SELECT count(*)::int FROM jsonb_array_elements(p.body -> 'items') AS item
@@ -160,13 +173,15 @@ _TRIGGERS = f"""{_PACE}, risen AS (
         SELECT decided_at, hasty AND NOT coalesce(lag(hasty) OVER (PARTITION BY user_id ORDER BY place), false) AS rose
         FROM paced
     )
-    SELECT count(*) FROM risen WHERE rose AND decided_at >= %(since)s
+    SELECT count(*) FROM risen WHERE rose AND decided_at >= %(since)s AND decided_at < %(until)s
 """
 _HASTY = f"{_PACE} SELECT hasty FROM paced WHERE user_id = %(user)s ORDER BY place DESC LIMIT 1"
 
 
-def totals(since: datetime) -> Totals:
-    decisions, median, declined, undone, corrected, freetext, expired, withdrawn = _row(_TOTALS, since=since)
+def totals(since: datetime, until: datetime = FAR, deployment: UUID | None = None) -> Totals:
+    """Signs of fatigue are a person's, and counted over all deployments."""
+    asked = {"since": since, "until": until, "deployment": deployment}
+    decisions, median, declined, undone, corrected, freetext, expired, withdrawn = _row(_TOTALS, **asked)
     return Totals(
         decisions=decisions,
         median=median,
@@ -176,36 +191,39 @@ def totals(since: datetime) -> Totals:
         freetext=freetext,
         expired=expired,
         withdrawn=withdrawn,
-        taps_per_batch=_row(_TAPS, since=since)[0],
-        fatigue_triggers=_row(_TRIGGERS, since=since, **_window(since))[0],
+        taps_per_batch=_row(_TAPS, **asked)[0],
+        fatigue_triggers=_row(_TRIGGERS, since=since, until=until, **_window(since))[0],
     )
 
 
-def by_risk(since: datetime) -> list[Rung]:
+def by_risk(since: datetime, until: datetime = FAR, deployment: UUID | None = None) -> list[Rung]:
     """Only rungs that were decided about, from the lightest."""
     order = ("low", "medium", "high", "irreversible")
-    return sorted((Rung(*row) for row in _rows(_RUNGS, since=since)), key=lambda rung: order.index(rung.risk))
+    found = _rows(_RUNGS, since=since, until=until, deployment=deployment)
+    return sorted((Rung(*row) for row in found), key=lambda rung: order.index(rung.risk))
 
 
-def by_day(since: datetime, until: datetime, *, zone: str) -> list[Day]:
+def by_day(since: datetime, until: datetime, *, zone: str, deployment: UUID | None = None) -> list[Day]:
     """Every day between, in the tenant's time zone, quiet ones too."""
-    return [Day(*row) for row in _rows(_DAYS, since=since, until=until, zone=zone)]
+    asked = {"since": since, "until": until, "zone": zone, "deployment": deployment}
+    return [Day(*row) for row in _rows(_DAYS, **asked)]
 
 
-def by_family(since: datetime) -> list[Family]:
+def by_family(since: datetime, until: datetime = FAR, deployment: UUID | None = None) -> list[Family]:
     """The dozen kinds of action that were decided most."""
-    return [Family(*row) for row in _rows(_FAMILIES, since=since)]
+    asked = {"since": since, "until": until, "deployment": deployment}
+    return [Family(*row) for row in _rows(_FAMILIES, **asked)]
 
 
-def spread(since: datetime) -> tuple[int, int, int, int, int]:
+def spread(since: datetime, until: datetime = FAR, deployment: UUID | None = None) -> tuple[int, int, int, int, int]:
     """How many decisions took under 1 s, 1 to 5, 5 to 15, 15 to 30, and longer."""
-    one, five, fifteen, thirty, longer = _row(_SPREAD, since=since)
+    one, five, fifteen, thirty, longer = _row(_SPREAD, since=since, until=until, deployment=deployment)
     return one, five, fifteen, thirty, longer
 
 
 def median_since(since: datetime) -> float | None:
     """The median decision time, in seconds."""
-    median: float | None = _row(f"{_DECIDED} SELECT {_MEDIAN} FROM decided", since=since)[0]
+    median: float | None = _row(f"{_DECIDED} SELECT {_MEDIAN} FROM decided", since=since, until=FAR, deployment=None)[0]
     return median
 
 

@@ -8,14 +8,14 @@ from django.contrib import admin
 from django.http import HttpRequest
 
 from apps.audit.enums import AuditEvent
+from apps.audit.house import HouseAdmin
 from apps.audit.models import AuditCheckpoint, AuditEntry
 
 
-class ReadOnlyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
+class ReadOnlyAdmin(HouseAdmin):
     """List and look; nothing is added, changed or deleted here."""
 
     actions = None
-    show_full_result_count = False
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False

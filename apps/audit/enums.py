@@ -22,6 +22,7 @@ class AuditEvent(TextChoices):
     MESSAGE_KEY_ADDED = "message_key_added", "A member's key for signing messages was registered"
     MESSAGE_KEY_RETIRED = "message_key_retired", "A member's key for signing messages was retired"
     IDENTITY_KEY_RETIRED = "identity_key_retired", "A site's key was retired"
+    RETENTION_SWEPT = "retention_swept", "What a company keeps for a limited time was forgotten"
     ADMIN_CHANGED = "admin_changed", "Something was changed in the administration"
     STAFF_LOGGED_IN = "staff_logged_in", "A member of staff logged in"
 

@@ -14,6 +14,8 @@ from apps.autonomy.models import AutonomousSession, AutonomySettings, Finding, M
 @admin.register(Task)
 class TaskAdmin(ReadOnlyAdmin):
     list_display = ("name", "deployment", "priority", "critical", "quarantined_at", "deleted_at", "tenant")
+    list_filter = ("priority", "critical")
+    search_fields = ("name",)
     list_select_related: ClassVar = ["tenant", "deployment"]
 
 
@@ -40,16 +42,19 @@ class AutonomySettingsAdmin(ReadOnlyAdmin):
 @admin.register(Finding)
 class FindingAdmin(ReadOnlyAdmin):
     list_display = ("created_at", "task", "severity", "phase", "tenant")
+    list_filter = ("severity",)
     list_select_related: ClassVar = ["tenant", "task"]
 
 
 @admin.register(MemoryProposal)
 class MemoryProposalAdmin(ReadOnlyAdmin):
     list_display = ("created_at", "task", "kind", "state", "tenant")
+    list_filter = ("kind", "state")
     list_select_related: ClassVar = ["tenant", "task"]
 
 
 @admin.register(Outbox)
 class OutboxAdmin(ReadOnlyAdmin):
     list_display = ("created_at", "channel", "event", "state", "attempts", "error_code", "tenant")
+    list_filter = ("channel", "state")
     list_select_related: ClassVar = ["tenant"]

@@ -9,6 +9,7 @@ from django.contrib import admin, messages
 from django.http import HttpRequest
 
 from apps.audit.admin import ReadOnlyAdmin
+from apps.audit.house import confirmed
 from apps.autonomy.calibration import Config, problems_with
 from apps.autonomy.models import FreedomProposal, InitiativeSettings, Outcome, Preference, Suggestion
 from apps.autonomy.services.calibrating import tighten_approvals
@@ -44,6 +45,7 @@ class OutcomeAdmin(ReadOnlyAdmin):
     actions = ("tighten",)  # type: ignore[assignment]  # the one thing that may be done here; it only adds cards
 
     @admin.action(description="Tighten approvals of the chosen families", permissions=["view"])
+    @confirmed("Actions of these families come before people more often from now on.")
     def tighten(self, request: HttpRequest, queryset: Any) -> None:
         families = {(row.tenant_id, row.deployment_id, row.family) for row in queryset}
         for tenant_id, deployment_id, family in sorted(families, key=str):

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from django.conf import settings
 from django.db.models.functions import Now
 
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.bus.enums import CLOSED, Queue
 from apps.bus.models import Processed, QueueMessage
+from apps.tenants.queries import retention
 
 BATCH = 1000
 
@@ -22,7 +22,7 @@ BATCH = 1000
 def clear_batch() -> bool:
     """Delete the oldest closed messages, not more than a short transaction can; inside a scope. True when there may be
     more."""
-    old = QueueMessage.objects.filter(state__in=CLOSED, finished_at__lt=Now() - timedelta(days=settings.BUS_KEEP_DAYS))
+    old = QueueMessage.objects.filter(state__in=CLOSED, finished_at__lt=Now() - timedelta(days=retention().messages))
     ids = dict(old.order_by("finished_at").values_list("pk", "message_id")[:BATCH])
     if ids:
         QueueMessage.objects.filter(pk__in=ids).delete()

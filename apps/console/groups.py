@@ -167,6 +167,7 @@ QUIET = frozenset(
     {
         "platform_scope_entered",
         "messages_cleared",
+        "retention_swept",
         "quality_gate",
         "gate_left_out",
         "memory_ops",

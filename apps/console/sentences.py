@@ -136,6 +136,7 @@ SENTENCES: dict[str, tuple[str, str, str]] = {
     "message_dead": ("bad", "Gave up on a message", "after several attempts"),
     "message_queued": ("", "Put in line", "for {queue}"),
     "message_taken": ("", "Began with a message", "of {queue}"),
+    "retention_swept": ("", "Forgot what is kept for a limited time", "{count} {kind}"),
     "messages_cleared": ("", "Cleared away old messages", "{messages} of them"),
     "message_retried": ("", "{who} put a message in line again", "that had failed"),
     "message_dropped": ("", "{who} gave up a message", "that had failed"),

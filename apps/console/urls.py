@@ -74,6 +74,7 @@ urlpatterns = [
     path("queues/<uuid:message_id>/drop/", queues.drop, name="console-queue-drop"),
     path("inbox/<uuid:session_id>/withdraw/", cards.withdraw, name="console-withdraw"),
     path("insights/", insights.insights, name="console-insights"),
+    path("insights/file/", insights.insights_file, name="console-insights-file"),
     path("spending/", spending.spending_page, name="console-spending"),
     path("spending/resume/", spending.resume, name="console-spending-resume"),
     path("work/", work.work, name="console-work"),

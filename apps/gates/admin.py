@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 from django.contrib import admin
 from django.http import HttpRequest, HttpResponse
 
+from apps.audit.house import confirmed
 from apps.gates import queries, services
 from apps.gates.forms import GateForm, initial_of
 from apps.gates.models import Gate
@@ -40,7 +41,8 @@ class GateAdmin(TenantRowAdmin):
     form = GateAdminForm
     change_form_template = "admin/gates/gate/change_form.html"
     list_display = ("name", "deployment", "status", "active", "newest")
-    list_filter = ("status",)
+    list_filter = ("status", "deployment")
+    list_select_related: ClassVar = ["deployment", "tenant"]
     search_fields = ("name",)
     ordering = ("name",)
     actions = ("put_in_force", "retire")
@@ -86,11 +88,13 @@ class GateAdmin(TenantRowAdmin):
         return super().change_view(request, object_id, form_url, {**shown, **(extra_context or {})})
 
     @admin.action(description="Put the newest version of the chosen gates in force", permissions=["change"])
+    @confirmed("The newest version of these gates decides from the next message on.")
     def put_in_force(self, request: HttpRequest, queryset: Any) -> None:
         for gate in queryset:
             self._move(request, gate, retire=False)
 
     @admin.action(description="Retire the chosen gates", permissions=["change"])
+    @confirmed("These gates decide about nothing from the next message on.")
     def retire(self, request: HttpRequest, queryset: Any) -> None:
         for gate in queryset:
             self._move(request, gate, retire=True)

@@ -11,6 +11,7 @@ from django.http import HttpRequest
 
 from apps.audit.admin import ReadOnlyAdmin
 from apps.audit.enums import AuditEvent
+from apps.audit.house import HouseAdmin
 from apps.audit.services import record
 from apps.memory import services
 from apps.memory.models import Collection, Document, MemoryItem
@@ -27,7 +28,7 @@ class CollectionAdmin(TenantRowAdmin):
     def save_model(self, request: HttpRequest, obj: Collection, form: Any, change: bool) -> None:
         event = AuditEvent.COLLECTION_CHANGED if change else AuditEvent.COLLECTION_OPENED
         with tenant_scope(obj.tenant_id):
-            super(TenantRowAdmin, self).save_model(request, obj, form, change)
+            super().save_model(request, obj, form, change)
             record(event, actor=_actor(request), subject=f"collection:{obj.id}")
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
@@ -35,7 +36,7 @@ class CollectionAdmin(TenantRowAdmin):
 
 
 @admin.register(Document)
-class DocumentAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
+class DocumentAdmin(HouseAdmin):
     list_display = ("title", "source_ref", "collection", "updated_at")
     list_filter = ("collection",)
     search_fields = ("title", "source_ref")

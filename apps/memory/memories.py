@@ -25,7 +25,7 @@ from apps.memory import embedding, recall
 from apps.memory.enums import ScopeKind, SourceKind, Tier, Trust
 from apps.memory.models import MemoryItem
 from apps.memory.schemas import Note, Scope
-from apps.tenants.queries import all_tenants
+from apps.tenants.queries import all_tenants, retention
 from kernel.canonical import sha256_hex
 from kernel.clock import now
 from kernel.tenancy import current_tenant_id, gather_for_commit, tenant_scope
@@ -135,9 +135,13 @@ def clear_expired() -> None:
 
 def _clear_batch() -> bool:
     """True while there is more."""
-    due = MemoryItem.objects.filter(valid_until__lt=now()).order_by().values_list("pk", flat=True)[:_BATCH]
-    found = list(due)
+    outlived, days = Q(valid_until__lt=now()), retention().memories
+    if days is not None:
+        outlived |= Q(created_at__lt=now() - timedelta(days=days))
+    found = list(MemoryItem.objects.filter(outlived).order_by().values_list("pk", flat=True)[:_BATCH])
     MemoryItem.objects.filter(pk__in=found).order_by()._raw_delete("default")
+    if found and days is not None:
+        record(AuditEvent.RETENTION_SWEPT, data={"kind": "memories", "count": len(found)})
     return len(found) == _BATCH
 
 

@@ -162,6 +162,7 @@ class MemoryItem(TenantModel):
         indexes: ClassVar = [
             models.Index(fields=["tenant", "scope", "tier", "-created_at"], name="memory_item_by_scope"),
             models.Index(fields=["tenant", "valid_until"], name="memory_item_by_end"),
+            models.Index(fields=["tenant", "created_at"], name="memory_item_by_age"),
         ]
 
 

@@ -52,7 +52,8 @@ class AccessLevelAdmin(TenantRowAdmin):
 @admin.register(ChatSession)
 class ChatSessionAdmin(ReadOnlyAdmin):
     list_display = ("visitor_name", "deployment", "owner", "level", "turns", "last_active_at")
-    list_filter = ("owner",)
+    list_filter = ("owner", "level", "deployment")
+    search_fields = ("customer", "customer_name")
     list_select_related: ClassVar = ["deployment"]
     exclude = ("resume_hash",)
     ordering = ("-last_active_at",)

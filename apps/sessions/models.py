@@ -13,7 +13,7 @@ from uuid import UUID
 
 from django.conf import settings
 from django.db import models
-from django.db.models import Q
+from django.db.models import F, Q
 
 from apps.sessions.enums import EntryKind, Owner, Sender, TurnStatus
 from kernel.taint import Taint
@@ -75,6 +75,8 @@ class ChatSession(TenantModel):
     last_active_at = models.DateTimeField()
     # Somebody of the house tries the bot: no visitor, so in no list of visitors and in no figure.
     is_test = models.BooleanField(default=False, db_default=False)
+    # When its words were forgotten (`apps.sessions.retention`); what was said later is kept anew.
+    forgotten_at: models.DateTimeField[datetime | None, datetime | None] = models.DateTimeField(null=True)
     # What its windows are laid out by (`apps.sessions.focus`).
     focus: models.JSONField[dict[str, Any], dict[str, Any]] = models.JSONField(default=dict)
 
@@ -95,6 +97,12 @@ class ChatSession(TenantModel):
             models.Index(
                 fields=["tenant", "last_customer"], condition=~Q(last_customer=""), name="session_by_customer"
             ),
+            models.Index(
+                fields=["tenant", "last_active_at"],
+                condition=Q(forgotten_at=None) | Q(forgotten_at__lt=F("last_active_at")),
+                name="session_unforgotten",
+            ),
+            models.Index(fields=["tenant", "created_at"], condition=Q(seq__gt=0), name="session_by_beginning"),
         ]
         constraints: ClassVar = [
             models.CheckConstraint(condition=Q(level=PUBLIC) | ~Q(customer=""), name="session_level_needs_customer")
@@ -135,6 +143,11 @@ class ChronicleEntry(TenantModel):
                 fields=["session", "client_id"], condition=~Q(client_id=""), name="chronicle_client_id_once"
             ),
         ]
+        indexes: ClassVar = [
+            models.Index(
+                fields=["tenant", "created_at"], condition=Q(payload__has_key="citations"), name="chronicle_cited"
+            )
+        ]
 
 
 class MessageNonce(TenantModel):
@@ -169,7 +182,14 @@ class Turn(TenantModel):
     finished_at: models.DateTimeField[datetime | None, datetime | None] = models.DateTimeField(null=True)
 
     class Meta(TenantModel.Meta):
-        indexes: ClassVar = [models.Index(fields=["session", "message_seq"], name="turn_by_message")]
+        indexes: ClassVar = [
+            models.Index(fields=["session", "message_seq"], name="turn_by_message"),
+            models.Index(
+                fields=["tenant", "started_at"],
+                include=["status", "reason", "finished_at", "session"],
+                name="turn_by_beginning",
+            ),
+        ]
 
 
 # Django looks for an app's models here.

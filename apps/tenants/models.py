@@ -270,3 +270,6 @@ class Sighting(TenantModel):
 
     def __str__(self) -> str:
         return self.origin
+
+
+from apps.tenants import retention_models  # noqa: E402, F401  (Django looks for tables here)

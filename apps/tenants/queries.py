@@ -11,6 +11,7 @@ from django.conf import settings
 
 from apps.tenants.enums import Role
 from apps.tenants.models import ApiKey, Deployment, IdentityKey, Membership, MessageKey, Tenant, VisitorLimits
+from apps.tenants.retention_models import Retention
 from apps.tenants.rules import is_api_key, only_for
 from kernel.canonical import sha256_hex
 from kernel.llm.models import needs_key
@@ -77,6 +78,23 @@ def visitor_limits() -> VisitorLimits | None:
     """How the scope's tenant differs from what the installation allows visitors, if it does."""
     row: VisitorLimits | None = VisitorLimits.objects.first()
     return row
+
+
+@dataclass(frozen=True)
+class Kept:
+    """For how many days something is kept; None: for ever."""
+
+    conversations: int | None
+    memories: int | None
+    messages: int
+
+
+def retention() -> Kept:
+    """What the scope's tenant keeps for how long: its own numbers, else those of the installation."""
+    row: Retention | None = Retention.objects.first()
+    if row is None:
+        return Kept(None, None, settings.BUS_KEEP_DAYS)
+    return Kept(row.conversation_days, row.memory_days, row.message_days or settings.BUS_KEEP_DAYS)
 
 
 def identity_seal(row: IdentityKey) -> str:

@@ -26,6 +26,7 @@ MOST_BYTES = 256 * 1024
 class WorkItemAdmin(ReadOnlyAdmin):
     list_display = ("title", "type", "status", "reason", "attempts_made", "created_at")
     list_filter = ("status", "type")
+    search_fields = ("title",)
     ordering = ("-created_at",)
 
 
@@ -112,6 +113,7 @@ class GoalFileAdmin(TenantRowAdmin):
 @admin.register(Attempt)
 class AttemptAdmin(ReadOnlyAdmin):
     list_display = ("work_item", "number", "status", "started_at", "ended_at")
+    list_select_related: ClassVar = ["work_item"]
     list_filter = ("status",)
     ordering = ("-started_at",)
 
@@ -119,6 +121,7 @@ class AttemptAdmin(ReadOnlyAdmin):
 @admin.register(VerificationRun)
 class VerificationRunAdmin(ReadOnlyAdmin):
     list_display = ("attempt", "all_passed", "ran_at")
+    list_select_related: ClassVar = ["attempt"]
     list_filter = ("all_passed",)
     ordering = ("-ran_at",)
 

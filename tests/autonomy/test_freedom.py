@@ -223,7 +223,9 @@ def test_owner_taps_in_the_administration(tenant: Any, deployment: Any, owner: A
     client.force_login(owner)
     with tenant_scope(tenant):
         chosen = [str(Outcome.objects.values_list("pk", flat=True)[0])]
-    client.post(reverse("admin:autonomy_outcome_changelist"), {"action": "tighten", "_selected_action": chosen})
+    client.post(
+        reverse("admin:autonomy_outcome_changelist"), {"action": "tighten", "_selected_action": chosen, "post": "yes"}
+    )
     assert holds(deployment) == USUAL
 
 

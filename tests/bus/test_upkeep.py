@@ -14,6 +14,7 @@ from apps.audit.models import AuditEntry
 from apps.bus import dead_letters, services, tasks, upkeep
 from apps.bus.enums import State
 from apps.bus.models import Processed, QueueMessage
+from apps.tenants.retention_models import Retention
 from kernel.tenancy import tenant_scope
 from tests.factories.bus import crowd, disperse, make_message
 
@@ -135,3 +136,12 @@ def age_all(tenant: Any) -> None:
     disperse(tenant)
     with tenant_scope(tenant):
         QueueMessage.objects.update(finished_at=Now() - LONG_AGO)
+
+
+@pytest.mark.parametrize(("days", "there"), [(7, (0, 0)), (9, (1, 1))])
+def test_company_says_how_long_messages_are_kept(tenant: Any, days: int, there: tuple[int, int]) -> None:
+    with tenant_scope(tenant):
+        Retention.objects.create(message_days=days)
+    close(tenant)
+    tasks.clear()
+    assert left(tenant) == there

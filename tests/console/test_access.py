@@ -29,7 +29,7 @@ READS = [
     "console-rail",
 ]
 READS += ["console-activity", "console-entry", "console-passkeys", "console-insights", "console-edit"]
-READS += ["console-work"]
+READS += ["console-work", "console-insights-file"]
 WRITES = {
     "console-decide": ({"choice": "decline"}, {"owner", "approver"}),
     "console-take-back": ({"reason": "Another call."}, {"owner", "approver"}),

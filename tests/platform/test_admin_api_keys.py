@@ -58,7 +58,7 @@ def test_api_key_cannot_be_changed(new_key: str, keeper: Client, tenant: Any) ->
 def test_chosen_api_key_is_revoked(new_key: str, keeper: Client, tenant: Any) -> None:
     with tenant_scope(tenant):
         row = ApiKey.objects.get()
-    keeper.post(page_of(ApiKey, "changelist"), {"action": "revoke", "_selected_action": [str(row.pk)]})
+    keeper.post(page_of(ApiKey, "changelist"), {"action": "revoke", "_selected_action": [str(row.pk)], "post": "yes"})
     assert api_key(new_key) is None
 
 
@@ -66,5 +66,5 @@ def test_foreign_api_key_cannot_be_revoked(new_key: str, tenant: Any, other_tena
     with tenant_scope(tenant):
         row = ApiKey.objects.get()
     stranger = browser_of(make_member(other_tenant, "owner"))
-    stranger.post(page_of(ApiKey, "changelist"), {"action": "revoke", "_selected_action": [str(row.pk)]})
+    stranger.post(page_of(ApiKey, "changelist"), {"action": "revoke", "_selected_action": [str(row.pk)], "post": "yes"})
     assert api_key(new_key) is not None

@@ -97,7 +97,7 @@ def test_chosen_gates_are_retired_and_put_in_force(keeper: Client, tenant: Any) 
         gate = save_gate(spec("words"))
     seen = []
     for action in ("retire", "put_in_force"):
-        keeper.post(page_of(Gate, "changelist"), {"action": action, "_selected_action": [str(gate.pk)]})
+        keeper.post(page_of(Gate, "changelist"), {"action": action, "_selected_action": [str(gate.pk)], "post": "yes"})
         seen.append(only_gate(tenant).status)
     assert seen == ["retired", "active"]
 

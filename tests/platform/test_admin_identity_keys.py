@@ -120,7 +120,9 @@ def test_key_cannot_be_changed(secret: str, keeper: Client, tenant: Any) -> None
 
 def test_chosen_key_is_retired(secret: str, keeper: Client, deployment: Deployment, tenant: Any) -> None:
     (row,) = _rows(tenant)
-    keeper.post(page_of(IdentityKey, "changelist"), {"action": "retire", "_selected_action": [str(row.pk)]})
+    keeper.post(
+        page_of(IdentityKey, "changelist"), {"action": "retire", "_selected_action": [str(row.pk)], "post": "yes"}
+    )
     with tenant_scope(tenant):
         assert verifying_keys(deployment.pk) == []
 
@@ -134,5 +136,7 @@ def test_others_register_no_key(tenant: Any, deployment: Deployment, role: str) 
 def test_owner_of_another_tenant_retires_nothing(secret: str, other_tenant: Any, tenant: Any) -> None:
     (row,) = _rows(tenant)
     stranger = browser_of(make_member(other_tenant, "owner"))
-    stranger.post(page_of(IdentityKey, "changelist"), {"action": "retire", "_selected_action": [str(row.pk)]})
+    stranger.post(
+        page_of(IdentityKey, "changelist"), {"action": "retire", "_selected_action": [str(row.pk)], "post": "yes"}
+    )
     assert _rows(tenant)[0].retired_at is None

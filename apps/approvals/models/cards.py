@@ -112,6 +112,9 @@ class Decision(TenantModel):
     said = models.JSONField(default=dict, help_text="The answer chosen, and what was said or ticked with it")
     decided_at = models.DateTimeField()
 
+    class Meta(TenantModel.Meta):
+        indexes: ClassVar = [models.Index(fields=["tenant", "decided_at"], name="decision_by_time")]
+
     def __str__(self) -> str:
         return self.verdict
 

@@ -1,25 +1,27 @@
-"""How well do people and cards get on? The metrics of spec 0.5.6 with their targets, drawn and as tables."""
+"""How do conversations go, and how well do people and cards get on? Figures of the first; the metrics of spec 0.5.6
+with their targets. Drawn, as tables, and as a file."""
 
 from __future__ import annotations
 
+import csv
 from dataclasses import dataclass
-from datetime import datetime, timedelta
 from typing import Any
 
+from django.http import HttpResponse
 from django.http.response import HttpResponseBase
-from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from apps.approvals import metrics
 from apps.approvals.metrics import Totals
+from apps.console import conversing
 from apps.console.charts import columns
 from apps.console.members import StaffRequest, staff_view
+from apps.console.period import SPANS, Period, period_of
 from apps.console.templatetags.console import percent, seconds
 from apps.console.views.pages import page
+from apps.tenants.models import Deployment
 from kernel.clock import now
-from kernel.zones import known
 
-SPANS = (("7", "7 days"), ("30", "30 days"), ("90", "90 days"))
 # Of fewer decisions a share says nothing yet.
 FEW = 10
 _SPREAD = ("under 1 s", "1 to 5 s", "5 to 15 s", "15 to 30 s", "30 s or more")
@@ -39,33 +41,78 @@ class Figure:
 @require_safe
 @staff_view()
 def insights(request: StaffRequest) -> HttpResponseBase:
-    span = request.GET.get("days", "7")
-    days = int(span) if span in dict(SPANS) else 7
-    until = now()
-    since = _begin(until, days)
-    zone = known(request.member.tenant.timezone)
-    found, rungs = metrics.totals(since), metrics.by_risk(since)
+    deployments = list(Deployment.objects.order_by("title"))
+    period = _period(request, deployments)
+    found = conversing.conversing(period)
+    asked = (period.since, period.until, period.deployment_id)
+    totals, rungs = metrics.totals(*asked), metrics.by_risk(*asked)
     shown = {
-        "days": str(days),
+        "period": period,
+        "days": period.days,
         "spans": SPANS,
-        "totals": found,
-        "figures": [*_times(rungs), *_figures(found, days)],
-        "families": metrics.by_family(since),
-        **_drawings(since, until, zone),
+        "deployments": deployments,
+        "found": found,
+        "tiles": conversing.tiles(found, period),
+        "talks": conversing.drawn(found),
+        "talks_daily": [(conversing.day_name(one.day), one) for one in found.daily],
+        "reasons": conversing.reasons(found),
+        "totals": totals,
+        "rungs": rungs,
+        "figures": [*_times(rungs), *_figures(totals, period.length)],
+        "families": metrics.by_family(*asked),
+        **_drawings(period),
     }
     return page(request, "console/insights.html", at="insights", **shown)
 
 
-def _begin(until: datetime, days: int) -> datetime:
-    """Midnight of the first of so many days, in the tenant's time zone."""
-    today = timezone.localtime(until).replace(hour=0, minute=0, second=0, microsecond=0)
-    return today - timedelta(days=days - 1)
+@require_safe
+@staff_view()
+def insights_file(request: StaffRequest) -> HttpResponseBase:
+    """The same numbers as a table that a spreadsheet opens."""
+    period = _period(request, list(Deployment.objects.order_by("title")))
+    response = HttpResponse(content_type="text/csv; charset=utf-8")
+    name = f"insights-{period.first.isoformat()}-{period.last.isoformat()}.csv"
+    response["Content-Disposition"] = f'attachment; filename="{name}"'
+    response["Cache-Control"] = "private, no-store"
+    lines = csv.writer(response)
+    lines.writerow(("section", "name", "value"))
+    lines.writerows([_harmless(cell) for cell in row] for row in [*_talks(period), *_decisions(period)])
+    return response
 
 
-def _drawings(since: datetime, until: datetime, zone: str) -> dict[str, Any]:
-    daily = metrics.by_day(since, until, zone=zone)
-    names = [f"{one.day.day} {one.day:%b}" for one in daily]
-    spread = metrics.spread(since)
+def _talks(period: Period) -> list[tuple[str, str, object]]:
+    return conversing.rows(conversing.conversing(period), period)
+
+
+def _decisions(period: Period) -> list[tuple[str, str, object]]:
+    asked = (period.since, period.until, period.deployment_id)
+    daily = metrics.by_day(*asked[:2], zone=period.zone, deployment=period.deployment_id)
+    names = ("decisions", "median", "declined", "undone", "corrected", "freetext", "expired", "withdrawn")
+    totals = metrics.totals(*asked)
+    return [
+        *(("Decisions", name, getattr(totals, name)) for name in names),
+        *(("Decisions a day", one.day.isoformat(), one.decided) for one in daily),
+        *(("Decisions by risk", one.risk, one.decisions) for one in metrics.by_risk(*asked)),
+        *(("Approval rate by risk", one.risk, one.approved) for one in metrics.by_risk(*asked)),
+        *(("Corrected by action", one.name, one.rate) for one in metrics.by_family(*asked)),
+    ]
+
+
+def _harmless(cell: object) -> object:
+    """What a spreadsheet would take for a formula is text."""
+    return f"'{cell}" if isinstance(cell, str) and cell.startswith(("=", "+", "-", "@", "\t", "\r")) else cell
+
+
+def _period(request: StaffRequest, deployments: list[Deployment]) -> Period:
+    zone = request.member.tenant.timezone
+    return period_of(request.GET.dict(), zone=zone, moment=now(), deployments=deployments)
+
+
+def _drawings(period: Period) -> dict[str, Any]:
+    asked = (period.since, period.until, period.deployment_id)
+    daily = metrics.by_day(*asked[:2], zone=period.zone, deployment=period.deployment_id)
+    names = [conversing.day_name(one.day) for one in daily]
+    spread = metrics.spread(*asked)
     volume = columns(names, [one.decided for one in daily], [one.declined for one in daily])
     return {
         "daily": list(zip(names, daily, strict=True)),

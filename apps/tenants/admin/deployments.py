@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from typing import Any, ClassVar
 
 from django.contrib import admin, messages
 from django.http import HttpRequest
 
+from apps.audit.house import HouseAdmin
 from apps.tenants import queries, services
-from apps.tenants.admin.rows import TenantRowAdmin, TenantRowForm, is_superuser, write_down
+from apps.tenants.admin.rows import TenantRowAdmin, TenantRowForm, is_superuser
 from apps.tenants.models import Deployment, Tenant, VisitorLimits
+from apps.tenants.retention_models import Retention
 from kernel.tenancy import tenant_scope
 
 KEYLESS = (
@@ -75,15 +78,21 @@ class VisitorLimitsAdmin(TenantRowAdmin):
     list_display = ("messages_a_minute", "address_messages_a_minute", "tenant_messages_a_minute", "sockets")
 
 
+@admin.register(Retention)
+class RetentionAdmin(TenantRowAdmin):
+    """One row a tenant; a sweep forgets what is due, and the audit log is never part of it."""
+
+    list_display = ("__str__", "conversation_days", "memory_days", "message_days")
+    fields = ("conversation_days", "memory_days", "message_days")
+
+
 @admin.register(Tenant)
-class TenantAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in its stubs only
+class TenantAdmin(HouseAdmin):
     list_display = ("name", "slug", "timezone", "created_at")
     search_fields = ("name", "slug")
 
-    def save_model(self, request: HttpRequest, obj: Tenant, form: Any, change: bool) -> None:
-        super().save_model(request, obj, form, change)
-        with tenant_scope(obj):
-            write_down(request, obj, "changed" if change else "added")
+    def scope_of(self, obj: Tenant) -> AbstractContextManager[Any]:
+        return tenant_scope(obj)
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False

@@ -9,6 +9,7 @@ from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.utils.cache import add_never_cache_headers
 
+from apps.audit.house import confirmed
 from apps.tenants import queries, rules, services
 from apps.tenants.admin.rows import TenantRowAdmin, TenantRowForm, actor_of, is_superuser
 from apps.tenants.enums import IdentityAlgorithm
@@ -39,6 +40,8 @@ class ApiKeyAdmin(KeyAdmin):
     """Made here, shown once in the answer itself (no cookie, no message store), revoked here; never changed."""
 
     list_display = ("name", "prefix", "created_at", "revoked_at")
+    list_filter = (("revoked_at", admin.EmptyFieldListFilter),)
+    search_fields = ("name", "prefix")
     fields = ("name",)
     actions = ("revoke",)
 
@@ -54,6 +57,7 @@ class ApiKeyAdmin(KeyAdmin):
         return response
 
     @admin.action(description="Revoke the chosen keys", permissions=["change"])
+    @confirmed("Whoever uses these keys is refused from now on. A revoked key does not come back.")
     def revoke(self, request: HttpRequest, queryset: Any) -> None:
         for row in queryset:
             with tenant_scope(row.tenant_id):
@@ -75,6 +79,8 @@ class IdentityKeyAdmin(KeyAdmin):
 
     form = IdentityKeyForm
     list_display = ("key_id", "deployment", "algorithm", "gate", "created_at", "retired_at")
+    list_filter = (("retired_at", admin.EmptyFieldListFilter), "algorithm")
+    search_fields = ("key_id",)
     list_select_related: ClassVar = ["deployment", "tenant"]
     fields = ("deployment", "key_id", "algorithm", "public_key", "gate")
     public = ("public_key",)
@@ -102,6 +108,7 @@ class IdentityKeyAdmin(KeyAdmin):
         return response
 
     @admin.action(description="Retire the chosen keys", permissions=["change"])
+    @confirmed("What these keys sign counts for nothing from now on. A retired key does not come back.")
     def retire(self, request: HttpRequest, queryset: Any) -> None:
         for row in queryset:
             with tenant_scope(row.tenant_id):
@@ -127,6 +134,8 @@ class MessageKeyAdmin(KeyAdmin):
 
     form = MessageKeyForm
     list_display = ("key_id", "user", "created_at", "retired_at")
+    list_filter = (("retired_at", admin.EmptyFieldListFilter),)
+    search_fields = ("key_id", "user__email")
     list_select_related: ClassVar = ["user", "tenant"]
     fields = ("user", "key_id", "public_key")
     public = ("public_key",)
@@ -146,6 +155,7 @@ class MessageKeyAdmin(KeyAdmin):
         obj.pk = made.pk
 
     @admin.action(description="Retire the chosen keys", permissions=["change"])
+    @confirmed("What these keys sign counts for nothing from now on. A retired key does not come back.")
     def retire(self, request: HttpRequest, queryset: Any) -> None:
         for row in queryset:
             with tenant_scope(row.tenant_id):

@@ -7,8 +7,10 @@ from typing import Any, ClassVar
 from django import forms
 from django.contrib import admin, messages
 from django.contrib.auth.admin import UserAdmin
+from django.contrib.auth.models import Group
 from django.http import HttpRequest
 
+from apps.audit.house import HouseAdmin, write_down
 from apps.tenants import queries, rules, services
 from apps.tenants.admin.rows import TenantRowAdmin, TenantRowForm, actor_of, is_superuser
 from apps.tenants.enums import Role
@@ -60,6 +62,7 @@ class MembershipAdmin(TenantRowAdmin):
     form = RoleForm
     list_display = ("user", "role", "created_at")
     list_filter = ("role",)
+    search_fields = ("user__email", "user__first_name", "user__last_name")
     list_select_related: ClassVar = ["user", "tenant"]
 
     def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any) -> Any:
@@ -97,8 +100,12 @@ class MembershipAdmin(TenantRowAdmin):
         return to_delete, counts, forbidden, [*protected, *last]
 
 
+# What people may do is said by memberships; groups would promise something else.
+admin.site.unregister(Group)
+
+
 @admin.register(User)
-class PersonAdmin(UserAdmin):  # type: ignore[type-arg]  # generic in its stubs only
+class PersonAdmin(HouseAdmin, UserAdmin):  # type: ignore[type-arg]  # generic in its stubs only
     """A person is switched off, not deleted: what they decided and signed stays theirs."""
 
     list_display = ("email", "first_name", "last_name", "is_active", "is_superuser", "last_login")
@@ -115,3 +122,11 @@ class PersonAdmin(UserAdmin):  # type: ignore[type-arg]  # generic in its stubs 
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
+
+    def user_change_password(self, request: HttpRequest, id: str, form_url: str = "") -> Any:
+        """That it was changed is on record, and nothing else about it."""
+        response = super().user_change_password(request, id, form_url)
+        if request.method == "POST" and response.status_code == 302:
+            person = User.objects.get(pk=id)
+            write_down(request, person, "changed", before=person, after=person, fields=["password"])
+        return response

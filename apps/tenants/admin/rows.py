@@ -1,24 +1,24 @@
 """What has every editable row of a tenant in common in the administration?
 
 A superuser says which tenant a new row belongs to; an owner's rows are their own tenant's. Each change is written down
-in the chain of the tenant it belongs to.
+in the chain of the tenant it belongs to (`apps.audit.house`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from typing import Any, ClassVar
 
 from django import forms
-from django.contrib import admin
 from django.core.exceptions import NON_FIELD_ERRORS, ValidationError
 from django.db import models
 from django.http import HttpRequest
 
-from apps.audit.enums import AuditEvent
-from apps.audit.services import record
+from apps.audit.house import HouseAdmin, actor_of, is_superuser
 from kernel.tenancy import TenantModel, tenant_scope
 from kernel.tenancy.scope import current_scope
+
+__all__ = ["TenantRowAdmin", "TenantRowForm", "actor_of", "is_superuser"]
 
 
 class TenantRowForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in its stubs only
@@ -50,7 +50,7 @@ class TenantRowForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in it
         return cleaned
 
 
-class TenantRowAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in its stubs only
+class TenantRowAdmin(HouseAdmin):
     """A row of one tenant, to be edited."""
 
     form = TenantRowForm
@@ -76,29 +76,5 @@ class TenantRowAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in 
         listed = tuple(super().get_list_display(request))
         return (*listed, "tenant") if is_superuser(request) and "tenant" not in listed else listed
 
-    def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
-        with tenant_scope(obj.tenant_id):
-            super().save_model(request, obj, form, change)
-            write_down(request, obj, "changed" if change else "added", fields=form.changed_data if change else ())
-
-    def delete_model(self, request: HttpRequest, obj: Any) -> None:
-        with tenant_scope(obj.tenant_id):
-            write_down(request, obj, "deleted")
-            super().delete_model(request, obj)
-
-    def delete_queryset(self, request: HttpRequest, queryset: Any) -> None:
-        for row in queryset:
-            self.delete_model(request, row)
-
-
-def is_superuser(request: HttpRequest) -> bool:
-    return bool(getattr(request.user, "is_superuser", False))
-
-
-def actor_of(request: HttpRequest) -> str:
-    return f"user:{request.user.pk}"
-
-
-def write_down(request: HttpRequest, row: Any, change: str, *, fields: Sequence[str] = ()) -> None:
-    data = {"model": row._meta.label_lower, "change": change} | ({"fields": list(fields)} if fields else {})
-    record(AuditEvent.ADMIN_CHANGED, actor=actor_of(request), subject=f"row:{row.pk}", data=data)
+    def scope_of(self, obj: Any) -> AbstractContextManager[Any]:
+        return tenant_scope(obj.tenant_id)

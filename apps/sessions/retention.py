@@ -1,0 +1,74 @@
+"""What becomes of conversations whose company keeps them for a limited time? Their words are forgotten, in short steps.
+
+That something was said, when and by whom, stays, as do cards, work and the audit log, which are evidence. A visitor who
+writes again afterwards is kept anew, from then on. Called by a web process's sweep: no worker may read a conversation.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db.models import F, Q
+from django.db.models.expressions import RawSQL
+
+from apps.audit.enums import AuditEvent
+from apps.audit.services import record
+from apps.sessions.enums import EntryKind
+from apps.sessions.focus import Focus
+from apps.sessions.models import ChatSession, ChronicleEntry, Turn
+from apps.tenants.queries import all_tenants, retention
+from kernel.clock import now
+from kernel.tenancy import tenant_scope
+
+BATCH = 50
+FORGOTTEN = "[No longer kept.]"
+# What a frame says besides words: which work it is about and how that stands; who took over; which level was reached.
+_KEPT_OF_STATUS = ("work_item_id", "status")
+# That there were citations is counted; which, says what was asked.
+_REST_OF_FRAME = """(
+    SELECT coalesce(jsonb_object_agg(key, CASE WHEN key = 'citations' THEN '[]' ELSE value END), '{}')
+    FROM jsonb_each(payload) WHERE key = ANY(%s) OR key = 'citations'
+)"""
+
+
+def forget_due() -> None:
+    """Of every tenant in its own scope. Safe to run twice, and beside another process that does."""
+    for tenant in all_tenants():
+        more = True
+        while more:
+            with tenant_scope(tenant):
+                more = forget_batch()
+
+
+def forget_batch() -> bool:
+    """Forget the conversations that were silent longest, not more than a short transaction can; inside a scope. True
+    when there may be more."""
+    days = retention().conversations
+    if days is None:
+        return False
+    due = list(_due(now() - timedelta(days=days)))
+    entries = sum(_forget(session) for session in due)
+    if due:
+        record(AuditEvent.RETENTION_SWEPT, data={"kind": "conversations", "count": len(due), "entries": entries})
+    return len(due) == BATCH
+
+
+def _due(before: datetime) -> Any:
+    """Locked; one that somebody else has in hand is left for the next time."""
+    unforgotten = Q(forgotten_at=None) | Q(forgotten_at__lt=F("last_active_at"))
+    rows = ChatSession.objects.select_for_update(of=("self",), no_key=True, skip_locked=True)
+    return rows.filter(unforgotten, last_active_at__lt=before).order_by("last_active_at")[:BATCH]
+
+
+def _forget(session: ChatSession) -> int:
+    """How many entries lost their words."""
+    said = ChronicleEntry.objects.filter(session_id=session.pk, kind__in=(EntryKind.MESSAGE, EntryKind.STATUS))
+    kept = RawSQL(_REST_OF_FRAME, [list(_KEPT_OF_STATUS)])  # noqa: S611  (our own words only)
+    count = int(said.update(text=FORGOTTEN, payload=kept))
+    Turn.objects.filter(session_id=session.pk).exclude(read_as=None).update(read_as=FORGOTTEN)
+    session.preview, session.customer_name = FORGOTTEN, ""
+    session.focus = Focus.of(session.focus).without_memory(session.seq).as_kept()
+    session.forgotten_at = now()
+    session.save(update_fields=["preview", "customer_name", "focus", "forgotten_at"])
+    return count

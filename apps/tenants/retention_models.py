@@ -1,0 +1,49 @@
+"""How long does a company keep what was said? One row a tenant; what is empty is as the installation has it."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from django.core.validators import MaxValueValidator, MinValueValidator
+from django.db import models
+from django.db.models import Q
+
+from kernel.tenancy import TenantModel
+
+MOST_DAYS = 3650
+_PARTS = ("conversation_days", "memory_days", "message_days")
+
+
+def _days(title: str, said: str) -> Any:
+    bounds = [MinValueValidator(1), MaxValueValidator(MOST_DAYS)]
+    return models.PositiveSmallIntegerField(title, null=True, blank=True, validators=bounds, help_text=said)
+
+
+def _within(name: str) -> Q:
+    return Q(**{f"{name}__isnull": True}) | Q(**{f"{name}__gte": 1, f"{name}__lte": MOST_DAYS})
+
+
+class Retention(TenantModel):
+    """Days after which something is forgotten. The audit log is never part of it."""
+
+    conversation_days = _days(
+        "conversations, in days",
+        "After so many days without a word the texts of a conversation are forgotten. Empty: never",
+    )
+    memory_days = _days(
+        "memory, in days", "After so many days a memory is deleted. Empty: as this installation has it for all"
+    )
+    message_days = _days(
+        "queue messages, in days", "After so many days a message that was done with is deleted. Empty: the same"
+    )
+
+    class Meta(TenantModel.Meta):
+        verbose_name = "retention"
+        verbose_name_plural = "retention"
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["tenant"], name="retention_once"),
+            *(models.CheckConstraint(condition=_within(name), name=f"retention_{name}") for name in _PARTS),
+        ]
+
+    def __str__(self) -> str:
+        return "Retention"
