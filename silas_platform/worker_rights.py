@@ -45,6 +45,8 @@ WORKERS_MAY: dict[str, str] = {
     # what is owed to whom
     "bus_processed": "SELECT, INSERT, DELETE",
     "bus_queuemessage": "SELECT, INSERT, UPDATE, DELETE",
+    # who looked at the console when
+    "console_visit": "",
     # what may be done, at what cost
     "gates_gate": "SELECT",
     "gates_gateversion": "SELECT",

@@ -9,11 +9,12 @@ import re
 from collections.abc import Callable, Collection, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Any, TypeVar
 from uuid import UUID
 
 from django.db import OperationalError, connection, transaction
-from django.db.models import TextField
+from django.db.models import Count, Q, TextField
 from django.db.models.functions import Cast
 from psycopg.errors import SerializationFailure
 
@@ -24,6 +25,8 @@ from kernel.tenancy import platform_scope, tenant_scope
 PLATFORM_NAME = "@platform"
 _BATCH = 5_000
 _ATTEMPTS = 5
+# Longer than any transaction: by so much may an entry's number and its moment stand in another order.
+_SLACK = timedelta(hours=1)
 _STAMP = re.compile(r"(\d{4}-\d\d-\d\d) (\d\d:\d\d:\d\d)(\.\d{1,6})?\+00")
 T = TypeVar("T")
 
@@ -131,14 +134,48 @@ def entries_of(chain: UUID, *, after: int | None = None, upto: int | None = None
         yield Entry(str(chain_id), seq, str(entry_id), event, actor, subject, data, _iso(stamp), prev_hash, entry_hash)
 
 
-def newest_entries(chain: UUID, *, below: int | None, limit: int, events: Collection[str] = ()) -> list[AuditEntry]:
-    """At most `limit` entries, newest first, older than `below`; of the given events only, when any are given."""
-    rows = AuditEntry.objects.filter(chain=chain).order_by("-seq")
+def newest_entries(
+    chain: UUID, *, below: int | None, limit: int, events: Collection[str] = (), where: Q | None = None
+) -> list[AuditEntry]:
+    """At most `limit` entries, newest first, older than `below`; of the given events only, when any are given, and
+    only those for which `where` holds."""
+    rows = AuditEntry.objects.filter(where or Q(), chain=chain).order_by("-seq")
     if below is not None:
         rows = rows.filter(seq__lt=below)
     if events:
         rows = rows.filter(event__in=events)
     return list(rows[:limit])
+
+
+def written_between(chain: UUID, since: datetime | None, until: datetime | None) -> Q:
+    """The condition for entries from `since` to before `until`. Their numbers bound it, so that a short span of a long
+    chain is read and no more; entries are numbered when they commit, so those bounds are an hour wider."""
+    wanted = Q()
+    if since is not None:
+        wanted &= Q(timestamp__gte=since, seq__gt=_last_before(chain, since - _SLACK))
+    if until is not None:
+        wanted &= Q(timestamp__lt=until, seq__lte=_last_before(chain, until + _SLACK))
+    return wanted
+
+
+def counted(chain: UUID, where: Q) -> tuple[int, int]:
+    """How many entries, and about how many subjects."""
+    found = AuditEntry.objects.filter(where, chain=chain).aggregate(
+        entries=Count("pk"), subjects=Count("subject", distinct=True)
+    )
+    return found["entries"], found["subjects"]
+
+
+def _last_before(chain: UUID, moment: datetime) -> int:
+    """The number of the last entry before `moment`, by halving; 0 when there is none."""
+    low, high = 0, head_of(chain).seq
+    while low < high:
+        middle = (low + high + 1) // 2
+        if AuditEntry.objects.filter(chain=chain, seq=middle, timestamp__lt=moment).exists():
+            low = middle
+        else:
+            high = middle - 1
+    return low
 
 
 def entries_about(chain: UUID, subjects: Collection[str], *, limit: int) -> list[AuditEntry]:

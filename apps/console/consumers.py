@@ -19,7 +19,8 @@ from django.db import Error as DatabaseError
 from redis.exceptions import RedisError
 
 from apps.audit.queries import head_of
-from apps.console import watching
+from apps.audit.rules import Head
+from apps.console import visits, watching
 from apps.console.members import Member, group_of, member_of
 from apps.tenants.rules import TENANT_IN_SESSION
 from kernel import live, presence
@@ -88,13 +89,15 @@ class ConsoleConsumer(AsyncJsonWebsocketConsumer):  # type: ignore[misc]
             return
         self.tenant_id = member.tenant.pk
         await self.channel_layer.group_add(group_of(self.tenant_id), self.channel_name)
-        self.seq = (await in_scope(self.tenant_id, head_of, self.tenant_id)).seq
+        self.seq = (await in_scope(self.tenant_id, _arrived, self.scope["user"], self.tenant_id)).seq
         _open.add(self)
         await self.send_json({"type": "ready", "seq": self.seq})
 
     async def disconnect(self, code: int) -> None:
         if self.tenant_id:
             await self._look(None)
+            with suppress(DatabaseError):
+                await in_scope(self.tenant_id, visits.note, self.scope["user"])
             with suppress(RedisError):
                 await self.channel_layer.group_discard(group_of(self.tenant_id), self.channel_name)
 
@@ -135,6 +138,12 @@ class ConsoleConsumer(AsyncJsonWebsocketConsumer):  # type: ignore[misc]
             return
         ids: dict[str, str] = {name: event[name] for name in ("task", "session") if name in event}
         await self.send_json({"type": "changed", "what": event["what"], **ids})
+
+
+def _arrived(user: Any, tenant_id: UUID) -> Head:
+    """Somebody is here; how far the tenant's log has come."""
+    visits.note(user)
+    return head_of(tenant_id)
 
 
 def _looked(text: str) -> tuple[bool, Looked | None]:

@@ -31,6 +31,9 @@ _VERBS = {kinds.APPROVE: "Approve", kinds.DECLINE: "Decline"}
 _KEYS = {kinds.APPROVE: ("a", "approve"), kinds.DECLINE: ("d", "decline"), "done": ("a", "done")}
 # A result comes up by itself where somebody has just pressed A: what undoes has a key of its own.
 _KEYS_OF_RESULTS = {kinds.APPROVE: ("u", "undo"), kinds.DECLINE: ("d", "keep")}
+# What stands first has the first key: the whole of a mixed batch is approved with a look and a hand.
+SELECTION = "edit_selection"
+_KEYS_OF_MIXED = {SELECTION: ("a", "approve the ticked"), kinds.DECLINE: ("d", "decline")}
 
 
 @dataclass(frozen=True)
@@ -47,12 +50,21 @@ class Button:
 
 
 def buttons_of(card: Card) -> list[Button]:
-    """The answers that this card takes, as buttons in their order."""
-    return [_button(card, place, each) for place, each in enumerate(kinds.choices_of(card.kind, card.payload))]
+    """The answers that this card takes, as buttons in their order; of a batch with unusual lines the ticked ones are
+    recommended (spec 0.5.4)."""
+    choices = list(kinds.choices_of(card.kind, card.payload))
+    if is_mixed(card):
+        choices.sort(key=lambda choice: choice.value != SELECTION)
+    return [_button(card, place, each) for place, each in enumerate(choices)]
+
+
+def is_mixed(card: Card) -> bool:
+    """Is this a batch of which some lines deviate from the pattern?"""
+    return card.kind == CardKind.BATCH_REVIEW and any(item.get("unusual") for item in card.body.get("items", ()))
 
 
 def _button(card: Card, number: int, choice: kinds.Choice) -> Button:
-    keys = _KEYS_OF_RESULTS if card.kind == CardKind.POST_EXECUTION else _KEYS
+    keys = _KEYS_OF_RESULTS if card.kind == CardKind.POST_EXECUTION else _KEYS_OF_MIXED if is_mixed(card) else _KEYS
     key, hint = keys.get(choice.value, ("", ""))
     return Button(
         choice.value,
@@ -60,7 +72,7 @@ def _button(card: Card, number: int, choice: kinds.Choice) -> Button:
         is_yes=_is_yes(card, choice),
         key=key,
         hint=hint,
-        place=_place(number, choice),
+        place="first" if choice.value == SELECTION and number == 0 else _place(number, choice),
     )
 
 

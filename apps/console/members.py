@@ -10,12 +10,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps
 from typing import Any
+from urllib.parse import urlencode, urlsplit
 from uuid import UUID
 
 from django.contrib.auth.views import redirect_to_login
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
-from django.shortcuts import render
+from django.shortcuts import redirect, render
 from django.template.response import SimpleTemplateResponse
 from django.urls import reverse
 from django.utils import timezone
@@ -128,10 +129,20 @@ def _require_role(member: Member, roles: tuple[Role, ...]) -> None:
 
 
 def _to_login(request: StaffRequest) -> HttpResponse:
-    if request.htmx:
-        address = f"{reverse('console-login')}?next={request.htmx.current_url_abs_path or reverse('console')}"
-        return HttpResponse(status=401, headers={"HX-Redirect": address})
-    return redirect_to_login(request.get_full_path(), reverse("console-login"))
+    """Whoever comes back from the login stands where they were; a press that was not answered is told there."""
+    if not request.htmx and not _pressed_on(request):
+        return redirect_to_login(request.get_full_path(), reverse("console-login"))
+    here = request.htmx.current_url_abs_path if request.htmx else _pressed_on(request)
+    unanswered = {"unanswered": "1"} if request.method == "POST" else {}
+    said = urlencode({"next": here or reverse("console"), **unanswered}, safe="/")
+    address = f"{reverse('console-login')}?{said}"
+    return HttpResponse(status=401, headers={"HX-Redirect": address}) if request.htmx else redirect(address)
+
+
+def _pressed_on(request: StaffRequest) -> str:
+    """The page of ours on which a press without scripts was made; an address for presses shows nothing by itself."""
+    came_from = urlsplit(request.META.get("HTTP_REFERER", ""))
+    return came_from.path if request.method == "POST" and came_from.netloc == request.get_host() else ""
 
 
 def refused(request: Any, refusal: SilasError) -> HttpResponse:

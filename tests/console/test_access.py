@@ -30,6 +30,7 @@ READS = [
 ]
 READS += ["console-activity", "console-entry", "console-passkeys", "console-insights", "console-edit"]
 READS += ["console-work", "console-insights-file"]
+READS += ["console-palette", "console-away"]
 WRITES = {
     "console-decide": ({"choice": "decline"}, {"owner", "approver"}),
     "console-take-back": ({"reason": "Another call."}, {"owner", "approver"}),
@@ -72,7 +73,15 @@ CARDS = {"console-card", "console-card-news", "console-edit"}
 CARDS |= {"console-decide", "console-take-back", "console-step-up", "console-assign", "console-ask-anew"}
 ABOUT_A_CONVERSATION = {"console-conversation", "console-take-over", "console-hand-back", "console-reply"}
 ABOUT_A_CONVERSATION |= {"console-withdraw", "console-forget"}
-OPEN = {"console-login", "console-welcome", "console-logout", "console", "console-tenant"}
+OPEN = {
+    "console-service-worker",
+    "console-offline",
+    "console-login",
+    "console-welcome",
+    "console-logout",
+    "console",
+    "console-tenant",
+}
 
 
 def _address(name: str, tenant: Any) -> str:
@@ -186,7 +195,7 @@ def test_refusal_for_htmx_goes_to_the_notice(tenant: Any, viewer: Any) -> None:
     assert (response.status_code, response["HX-Retarget"]) == (403, "#notice")
 
 
-@pytest.mark.parametrize("name", [*READS, "console-login"])
+@pytest.mark.parametrize("name", [*READS, "console-login", "console-offline"])
 def test_page_has_no_inline_script_or_style(tenant: Any, owner: Any, name: str) -> None:
     client = browser(None if name == "console-login" else owner)
     html = client.get(_address(name, tenant)).content.decode()

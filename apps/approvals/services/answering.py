@@ -12,7 +12,7 @@ from typing import Any
 from uuid import UUID
 
 from apps.approvals import kinds, payloads, queries
-from apps.approvals.enums import CardKind
+from apps.approvals.enums import ApprovalVerdict, CardKind
 from apps.approvals.models import Card, Decision
 from apps.approvals.schemas import Refused
 from apps.approvals.services.cards import decide_card
@@ -24,11 +24,15 @@ MOST_WORDS, MOST_DRAFT = 2000, 20_000
 
 @dataclass(frozen=True)
 class Words:
-    """What came with the press: free text, the ticked items of a batch, a draft worded anew."""
+    """What came with the press: free text, the ticked items of a batch, a draft worded anew.
+
+    `ticked`: what a face that shows boxes had ticked at a yes to the whole batch; None for one without boxes.
+    """
 
     freetext: str = ""
     selected: Sequence[str] = ()
     text: str = ""
+    ticked: Sequence[str] | None = None
 
 
 def answer_card(
@@ -38,8 +42,9 @@ def answer_card(
 
     A decision settles it and holds `said`: the choice and, where the card takes it, `freetext`. The card that took its
     place, when items were left out or words changed. None while more people have to say yes. `Refused` when the
-    person's passkey was not believed. Raises `SilasError`: `choice_unknown`, `selection_unfit`, `text_missing`,
-    `edit_unfit`, `freetext_too_long`, `freetext_not_wanted`, and what `decide_card` and `edit_card` raise.
+    person's passkey was not believed. Raises `SilasError`: `choice_unknown`, `selection_unfit`, `ticks_unfit` 409,
+    `text_missing`, `edit_unfit`, `freetext_too_long`, `freetext_not_wanted`, and what `decide_card` and `edit_card`
+    raise.
     """
     card, said = queries.card(card_id), words or Words()
     chosen = kinds.choice_of(card.kind, card.payload, choice)
@@ -47,10 +52,23 @@ def answer_card(
         return _narrow(card, user, said.selected)
     if chosen.value == "edit":
         return _reword(card, user, said.text)
+    if chosen.verdict == ApprovalVerdict.APPROVED:
+        _require_whole(card, said.ticked)
     freetext = {"freetext": _freetext(card, said.freetext.strip())} if said.freetext.strip() else {}
     return decide_card(
         card_id, user=user, verdict=chosen.verdict, said={"choice": chosen.value, **freetext}, step_up=step_up
     )
+
+
+def _require_whole(card: Card, ticked: Sequence[str] | None) -> None:
+    """Whoever sees boxes and says yes to all of a batch has ticked all of it (spec 0.5.4)."""
+    if card.kind != CardKind.BATCH_REVIEW or ticked is None:
+        return
+    left = len(set(card.payload["item_ids"]) - set(ticked))
+    if left:
+        lines = "1 line is" if left == 1 else f"{left} lines are"
+        message = f"{lines} not ticked. Approve only the ticked ones, or look at the rest and tick it too."
+        raise SilasError("ticks_unfit", message, status=409)
 
 
 def _narrow(card: Card, user: Any, selected: Sequence[str]) -> Card:

@@ -72,6 +72,7 @@ def _write_down(user: Any) -> None:
 
 def _form(request: HttpRequest, problem: str = "", *, status: int = 200) -> HttpResponse:
     shown = {"problem": problem, "username": request.POST.get("username", ""), "next": _next(request)}
+    shown["unanswered"] = request.GET.get("unanswered", "") if request.method != "POST" else ""
     return render(request, "console/login.html", shown, status=status)
 
 

@@ -15,6 +15,7 @@ from django.views.decorators.http import require_safe
 from apps.approvals.queries import open_count
 from apps.audit.queries import head_of
 from apps.autonomy.services.notices import unread_count
+from apps.console import visits
 from apps.console.members import StaffRequest, staff_view
 from apps.guard.spending import highest_alert
 from apps.sessions.desk.queries import unassigned_count
@@ -30,7 +31,11 @@ def start(request: StaffRequest) -> HttpResponseBase:
 @require_safe
 @staff_view()
 def rail(request: StaffRequest) -> HttpResponseBase:
-    return page(request, "console/_rail.html", at=request.GET.get("at", ""))
+    """The counts, and how far the log has come: what a page without its line asks for now and then."""
+    visits.note(request.member.user)
+    response = page(request, "console/_rail.html", at=request.GET.get("at", ""))
+    response["X-Console-Seen"] = (response.context_data or {})["seen"]
+    return response
 
 
 def page(request: StaffRequest, template: str, *, at: str, status: int = 200, **shown: Any) -> TemplateResponse:

@@ -70,7 +70,12 @@ def card_news(request: StaffRequest, card_id: UUID) -> HttpResponseBase:
 
 def settled(request: StaffRequest, refusal: SilasError | Refused, card_id: UUID, **_: Any) -> HttpResponseBase:
     """The card as it is now, for a press that was refused; nothing of the press is left."""
-    return show(request, queries.card(card_id), refusal=refusal, status=409)
+    return show(request, queries.card(card_id), refusal=refusal, status=409, **_as_pressed(request))
+
+
+def _as_pressed(request: StaffRequest) -> dict[str, Any]:
+    """The ticks of a press that was refused stay as they were made."""
+    return {"ticked": _ticked(request)} if "choice" in request.POST else {}
 
 
 @require_POST
@@ -79,11 +84,12 @@ def decide(request: StaffRequest, card_id: UUID) -> HttpResponseBase:
     card, choice = queries.card(card_id), request.POST.get("choice", "")
     kinds.choice_of(card.kind, card.payload, choice)
     if card.is_open and (wanted := _missing_gesture(request, card, choice)):
-        return show(request, card, confirming=wanted, pressed=choice)
+        return show(request, card, confirming=wanted, pressed=choice, ticked=_ticked(request))
     words = approvals.Words(
         freetext=request.POST.get("freetext", ""),
         selected=request.POST.getlist("selected"),
         text=request.POST.get("text", ""),
+        ticked=_ticked(request),
     )
     step_up = request.POST.get("step_up", "")
     outcome = approvals.answer_card(card_id, user=request.member.user, choice=choice, words=words, step_up=step_up)
@@ -102,6 +108,11 @@ def _after(request: StaffRequest, card: Card, outcome: Decision | Card | None) -
     if outcome is None:
         return show(request, queries.card(card.pk))
     return show(request, None, decided=queries.card(card.pk))
+
+
+def _ticked(request: StaffRequest) -> list[str]:
+    """The lines of a batch that are ticked in this press; the page shows them ticked again while it asks for more."""
+    return request.POST.getlist("selected")
 
 
 def _missing_gesture(request: StaffRequest, card: Card, choice: str) -> str:

@@ -4,9 +4,8 @@ export function watchKeys() {
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return;
     const key = event.key.toLowerCase();
-    const help = document.querySelector("#help");
-    if (help.open) return;
-    if (key === "?") help.showModal();
+    if (document.querySelector("dialog[open]")) return;
+    if (key === "?") document.querySelector("#help").showModal();
     else press(key, event);
   });
 }

@@ -1,13 +1,17 @@
 /* What changed while somebody looks? One socket that only says what to look at again; the page asks for it through HTMX.
-   While the line is down a banner says so, and everything is asked for once it is back. */
+   While the line is down the rail is asked for now and then, and everything once the log has grown; only when that does
+   not arrive either, a banner says that there is no connection. */
 
 const LONGEST_WAIT = 20000;
 const SETTLE = 250;
+const POLL = 15000;
 
 let line = null;
 let tries = 0;
 let pending = new Set();
 let timer;
+let polls;
+let seen = 0;
 
 /* A part of the page that is gone has no use for the answer it was waiting for: let it come, and drop it. */
 export function forgetTheGone() {
@@ -16,6 +20,7 @@ export function forgetTheGone() {
 }
 
 export function listen() {
+  seen ||= Number(document.body.dataset.seen);
   const socket = new WebSocket(`${location.protocol.replace("http", "ws")}//${location.host}/ws/console/`);
   line = socket;
   socket.addEventListener("message", (event) => hear(JSON.parse(event.data)));
@@ -35,16 +40,41 @@ function hear(frame) {
     if (tries > 0 || frame.seq !== Number(document.body.dataset.seen)) look("everything");
     document.dispatchEvent(new Event("silas:ready"));
     tries = 0;
+    polls = clearInterval(polls);
     document.body.dataset.line = "open";
-    document.querySelector("#offline").hidden = true;
+    arrived(true);
   } else if (frame.type === "changed") look(frame.what);
 }
 
 function again() {
   tries += 1;
   delete document.body.dataset.line;
-  if (tries > 1) document.querySelector("#offline").hidden = false;
+  if (tries > 1 && !polls) {
+    polls = setInterval(poll, POLL);
+    poll();
+  }
   setTimeout(listen, Math.min(LONGEST_WAIT, 500 * 2 ** tries) * (0.5 + Math.random() / 2));
+}
+
+/* Without a line: how far has the log come? The rail is told along with its counts. */
+export function askWithoutLine() {
+  document.addEventListener("visibilitychange", () => polls && poll());
+  document.addEventListener("htmx:afterRequest", (event) => {
+    if (event.detail.elt.id !== "rail") return;
+    const { xhr } = event.detail;
+    if (polls) arrived(xhr.status > 0 && xhr.status < 502);
+    const now = Number(xhr.getResponseHeader("X-Console-Seen"));
+    if (polls && now > seen) look("everything");
+    seen = Math.max(seen, now);
+  });
+}
+
+function poll() {
+  if (!document.hidden) htmx.trigger("#rail", "silas:poll");
+}
+
+function arrived(did) {
+  document.querySelector("#offline").hidden = did;
 }
 
 /* Several changes at once are one look. */

@@ -1,22 +1,27 @@
 /* What does the console's page do by itself? Keeps up with what changed, listens to keys, keeps times fresh, guards the
-   slide, and says when a press did not reach us. Without this file every page and form still works. */
+   slide, finds what is asked for, and says when a press did not reach us. Without this file every page and form still works. */
 
 import { watchCanned } from "./canned.js";
 import { watchCompany } from "./company.js";
 import { watchComposer } from "./composer.js";
+import { watchFit } from "./fit.js";
 import { watchInbox } from "./inbox.js";
-import { forgetTheGone, listen } from "./live.js";
 import { watchKeys } from "./keys.js";
+import { askWithoutLine, forgetTheGone, listen } from "./live.js";
 import { watchLog } from "./log.js";
+import { watchPalette } from "./palette.js";
 import { watchStepUps } from "./passkey.js";
 import { watchRefusals } from "./refusals.js";
 import { watchSecrets } from "./secret.js";
 import { watchSlides } from "./slide.js";
 import { keepTimes } from "./times.js";
+import { keepWorker } from "./worker.js";
 
 watchRefusals();
 watchKeys();
+watchPalette();
 watchSlides();
+watchFit();
 watchSecrets();
 watchCompany();
 watchStepUps();
@@ -26,4 +31,6 @@ watchCanned();
 watchInbox();
 keepTimes();
 forgetTheGone();
+askWithoutLine();
 listen();
+keepWorker();

@@ -1,0 +1,59 @@
+"""Which pages has the console, what are they called, and who may open them? One line a page, for the palette.
+
+A new page that people should find gets its line here; `roles` are those of its view.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from django.urls import reverse
+
+from apps.console.members import DECIDING_ROLES, Member
+from apps.tenants.enums import Role
+
+
+@dataclass(frozen=True)
+class Place:
+    """`words`: what else somebody may type who looks for it; `key`: the key that opens it."""
+
+    title: str
+    name: str
+    words: str = ""
+    key: str = ""
+    roles: tuple[Role, ...] = tuple(Role)
+
+    @property
+    def address(self) -> str:
+        return reverse(self.name)
+
+    def answers(self, said: str) -> bool:
+        """Does every word that was typed begin one of its own?"""
+        own = f"{self.title} {self.words}".casefold().split()
+        return all(any(word.startswith(part) for word in own) for part in said.casefold().split())
+
+
+_OWNER = (Role.OWNER,)
+PLACES = (
+    Place("Inbox", "console-inbox", "conversations visitors chat messages", "1"),
+    Place("Review", "console-review", "decisions cards approvals waiting queue", "2"),
+    Place("Activity", "console-activity", "audit log history timeline happened", "3"),
+    Place("While you were away", "console-away", "summary slept missed since last visit"),
+    Place("Insights", "console-insights", "metrics numbers charts", "4"),
+    Place("Work", "console-work", "goals projects tasks standing"),
+    Place("Runs", "console-runs", "autonomous sessions tasks schedule"),
+    Place("Set up a task", "console-task-new", "new run schedule", roles=DECIDING_ROLES),
+    Place("What may run by itself", "console-autonomy", "autonomy settings webhooks", roles=DECIDING_ROLES),
+    Place("Notices", "console-notices", "results unread"),
+    Place("Approval keys", "console-passkeys", "passkeys account signing security"),
+    Place("Spending", "console-spending", "money budget costs limits", roles=DECIDING_ROLES),
+    Place("Queues", "console-queues", "stuck failed dead letters", roles=DECIDING_ROLES),
+    Place("Gates", "console-gates", "policy rules", roles=_OWNER),
+    Place("Write a gate", "console-gate-new", "new policy rule", roles=_OWNER),
+    Place("Administration", "admin:index", "settings members deployments api keys", roles=_OWNER),
+)
+
+
+def places_for(member: Member, said: str = "") -> list[Place]:
+    """The pages that this member may open and that answer to what was typed."""
+    return [place for place in PLACES if member.role in place.roles and place.answers(said)]
