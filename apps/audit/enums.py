@@ -90,6 +90,14 @@ class AuditEvent(TextChoices):
     HANDED_BACK = "handed_back", "A person gave the conversation back to the bot"
     PERSON_WANTED = "person_wanted", "A visitor asked for a person"
     STAFF_REPLIED = "staff_replied", "A person replied"
+    OFFERS_CHANGED = "offers_changed", "What a deployment offers its visitors beside talking was changed"
+    CONSENT_GIVEN = "consent_given", "A visitor agreed before the first word"
+    FORM_ANSWERED = "form_answered", "A visitor answered the form before the first word"
+    FILE_KEPT = "file_kept", "A visitor's file was kept"
+    TRANSCRIPT_ASKED = "transcript_asked", "A visitor asked for the transcript by e-mail"
+    TRANSCRIPT_SETTLED = "transcript_settled", "A transcript was sent, or given up"
+    CONVERSATION_RATED = "conversation_rated", "A visitor rated their conversation"
+    VISITOR_LEFTOVERS_FORGOTTEN = "visitor_leftovers_forgotten", "A visitor's files and answers were deleted"
 
     # approvals
     CARD_OPENED = "card_opened", "A person was asked to decide"

@@ -17,7 +17,7 @@ from apps.sessions.models import ChatSession, ChronicleEntry
 @dataclass(frozen=True)
 class Line:
     """`face` is `visitor`, `bot` or `human` for something said, and empty for something that happened. `turn` is the
-    turn in which the bot said it, 0 for anything else."""
+    turn in which the bot said it, 0 for anything else; `file` a file that was sent, with the id it is opened by."""
 
     seq: int
     at: datetime
@@ -26,6 +26,7 @@ class Line:
     text: str
     citations: tuple[dict[str, Any], ...] = ()
     turn: int = 0
+    file: dict[str, Any] | None = None
 
 
 def lines_of(session: ChatSession, entries: Iterable[ChronicleEntry]) -> list[Line]:
@@ -37,6 +38,8 @@ def _line(session: ChatSession, entry: ChronicleEntry) -> Line:
         citations = tuple(entry.payload.get("citations", ()))
         turn = entry.turn if entry.sender == Sender.BOT else 0
         return Line(entry.seq, entry.created_at, entry.sender, _who(session, entry), entry.text, citations, turn)
+    if entry.kind == EntryKind.FILE:
+        return Line(entry.seq, entry.created_at, entry.sender, _who(session, entry), entry.text, file=entry.payload)
     return Line(entry.seq, entry.created_at, "", "", _happened(session, entry))
 
 

@@ -52,6 +52,7 @@ urlpatterns = [
     path("inbox/<uuid:session_id>/hand-back/", inbox.hand_back, name="console-hand-back"),
     path("inbox/<uuid:session_id>/reply/", inbox.reply, name="console-reply"),
     path("inbox/<uuid:session_id>/forget/", inbox.forget, name="console-forget"),
+    path("inbox/<uuid:session_id>/files/<uuid:file_id>/", inbox.open_file, name="console-file"),
     path("inbox/<uuid:session_id>/turn/<int:number>/", seen.seen, name="console-seen"),
     path("queues/", queues.queues, name="console-queues"),
     path("queues/<uuid:message_id>/retry/", queues.retry, name="console-queue-retry"),

@@ -17,6 +17,7 @@ class EntryKind(TextChoices):
     STATUS = "status", "Progress of work"
     ACCESS = "access", "Access level"
     OWNER = "owner", "Who answers"
+    FILE = "file", "File"
 
 
 class Sender(TextChoices):
@@ -31,3 +32,25 @@ class TurnStatus(TextChoices):
     DONE = "done", "Done"
     STOPPED = "stopped", "Stopped"
     FAILED = "failed", "Failed"
+
+
+class QuestionKind(TextChoices):
+    """What the form before the first word may ask."""
+
+    NAME = "name", "Name"
+    EMAIL = "email", "E-mail address"
+    TEXT = "text", "Text"
+    CHOICE = "choice", "Choice"
+
+
+class RatingScale(TextChoices):
+    """With what a visitor says how it was."""
+
+    STARS = "stars", "One to five stars"
+    THUMBS = "thumbs", "Thumb up or down"
+
+
+class TranscriptState(TextChoices):
+    OWED = "owed", "Waits to be sent"
+    SENT = "sent", "Sent"
+    GIVEN_UP = "given_up", "Could not be sent"

@@ -31,6 +31,8 @@ def frame_of(entry: ChronicleEntry) -> dict[str, Any]:
         frame |= {"client_id": entry.client_id} if entry.client_id else {}
     if entry.kind == "status":
         frame |= {"text": entry.text}
+    if entry.kind == "file":
+        frame |= {"sender": entry.sender}
     return frame
 
 

@@ -4,10 +4,22 @@ from __future__ import annotations
 
 from django.urls import path
 
-from apps.sessions import api, rehearsal_api
+from apps.sessions import api, beside_api, rehearsal_api
 
 urlpatterns = [
     path("api/v1/widget/<str:key>/sessions", api.WidgetSessions.as_view(), name="widget-sessions"),
     path("widget/v1/<str:key>/passage/<str:document_id>/", api.WidgetPassage.as_view(), name="widget-passage"),
+    path("api/v1/widget/<str:key>/offers", beside_api.WidgetOffers.as_view(), name="widget-offers"),
+    path("api/v1/widget/<str:key>/form", beside_api.WidgetForm.as_view(), name="widget-form"),
+    path("api/v1/widget/<str:key>/files", beside_api.WidgetFiles.as_view(), name="widget-files"),
+    path("api/v1/widget/<str:key>/files/<uuid:file_id>", beside_api.WidgetFile.as_view(), name="widget-file"),
+    path("api/v1/widget/<str:key>/conversations", beside_api.WidgetConversations.as_view(), name="widget-list"),
+    path("api/v1/widget/<str:key>/transcripts", beside_api.WidgetTranscripts.as_view(), name="widget-transcripts"),
+    path(
+        "api/v1/widget/<str:key>/transcripts/<uuid:request_id>",
+        beside_api.WidgetTranscript.as_view(),
+        name="widget-transcript",
+    ),
+    path("api/v1/widget/<str:key>/rating", beside_api.WidgetRating.as_view(), name="widget-rating"),
     path("api/v1/gates/<uuid:gate_id>/dry-run", rehearsal_api.GateDryRun.as_view(), name="api-gate-dry-run"),
 ]

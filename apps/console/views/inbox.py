@@ -15,6 +15,7 @@ from apps.console.lines import lines_of
 from apps.console.members import ANSWERING_ROLES, StaffRequest, staff_view
 from apps.console.views.pages import page
 from apps.sessions import forgetting, handoff, queries, summaries
+from apps.sessions.beside import consents, files, forms, ratings, serving
 from apps.sessions.models import ChatSession
 from apps.work.queries import work_items
 from kernel.clock import now
@@ -57,6 +58,12 @@ def forget(request: StaffRequest, session_id: UUID) -> HttpResponseBase:
     return _after(request, session_id)
 
 
+@require_safe
+@staff_view()
+def open_file(request: StaffRequest, session_id: UUID, file_id: UUID) -> HttpResponseBase:
+    return serving.as_download(*files.file_of(session_id, file_id))
+
+
 def _after(request: StaffRequest, session_id: UUID) -> HttpResponseBase:
     """Go to the conversation anew: entries are written at commit, so they cannot be shown from inside this scope."""
     return redirect(f"{reverse('console-conversation', args=[session_id])}?tab={_tab(request)}")
@@ -90,6 +97,17 @@ def _thread(request: StaffRequest, opened: ChatSession) -> dict[str, Any]:
         "level": opened.level if level_holds else "public",
         "level_until": opened.level_expires_at if level_holds else None,
         "cards": [card for card in open_cards() if card.session_id == opened.pk],
+        **_beside(opened),
         "remembered": forgetting.remembered(opened),
         "work": work_items(session_id=opened.pk)[:SHOWN_WORK],
+    }
+
+
+def _beside(opened: ChatSession) -> dict[str, Any]:
+    """What the visitor did beside talking."""
+    return {
+        "files": {str(each) for each in files.kept_in(opened.pk)},
+        "answers": forms.answers_of(opened.pk),
+        "consents": consents.consents_of(opened.pk)[:3],
+        "rating": ratings.rating_of(opened.pk),
     }
