@@ -1,7 +1,8 @@
 """What does a web process do beside answering? It finishes turns that a dead process left, brings presences up to date
 and lets consoles look again where a live poke was lost, deletes memories and words of conversations that have outlived
-their time (no worker may read either), reads what was handed in to the knowledge, sends what tasks owe to the outside
-(no worker knows people's addresses), and signs checkpoints.
+their time (no worker may read either) and files' bytes that nothing names, reads what was handed in to the knowledge,
+sends what tasks owe to the outside and visitors' transcripts (no worker knows people's addresses), and signs
+checkpoints.
 
 Daphne has no lifespan events, so the first request or socket starts the loops; `manage.py up` asks for /health/ready,
 so that one always comes.
@@ -22,6 +23,7 @@ from apps.console import consumers as consoles
 from apps.memory import intake
 from apps.memory.memories import clear_expired
 from apps.sessions import attendance, catch_up, retention, runner
+from apps.sessions.beside import shelf, transcripts
 from kernel.seats import RENEW_SECONDS
 from kernel.tenancy import in_thread
 
@@ -52,6 +54,8 @@ def _start() -> None:
     # In a thread of its own: a website takes minutes, and holds no line to the database meanwhile.
     _running.add(loop.create_task(_every(settings.INTAKE_SECONDS, lambda: asyncio.to_thread(intake.work_off))))
     _running.add(loop.create_task(_every(settings.MEMORY_SWEEP_SECONDS, lambda: in_thread(retention.forget_due))))
+    _running.add(loop.create_task(_every(settings.TRANSCRIPT_SECONDS, lambda: in_thread(transcripts.send_due))))
+    _running.add(loop.create_task(_every(settings.FILE_SWEEP_SECONDS, lambda: in_thread(shelf.sweep))))
     if settings.SILAS_SIGNING_KEY:
         _running.add(loop.create_task(_every(settings.CHECKPOINT_SECONDS, lambda: in_thread(write_checkpoints))))
 

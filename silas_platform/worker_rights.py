@@ -75,6 +75,9 @@ WORKERS_MAY: dict[str, str] = {
         "wanted_person_at, wanted_queue, wanted_because)"
     ),
     "silas_sessions_chronicleentry": "INSERT",
+    "silas_sessions_consent": "",
+    "silas_sessions_formanswers": "",
+    "silas_sessions_formquestion": "",
     "silas_sessions_messagenonce": "",
     # what staff keep beside a conversation, and tell each other about it
     "silas_sessions_cannedreply": "",
@@ -84,6 +87,10 @@ WORKERS_MAY: dict[str, str] = {
     "silas_sessions_sessionlabel": "",
     "silas_sessions_turn": "",
     "silas_sessions_visitorcard": "",
+    "silas_sessions_rating": "",
+    "silas_sessions_transcriptrequest": "",
+    "silas_sessions_visitorfile": "",
+    "silas_sessions_visitoroffers": "",
     # what an approved action changes, and with which reviewed code
     "skills_record": "SELECT, INSERT, UPDATE (data, revision, updated_at)",
     "skills_skillfile": "SELECT",

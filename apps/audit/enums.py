@@ -111,6 +111,14 @@ class AuditEvent(TextChoices):
     LABEL_DELETED = "label_deleted", "A label was deleted"
     CANNED_REPLY_SAVED = "canned_reply_saved", "A canned reply was written or changed"
     CANNED_REPLY_DELETED = "canned_reply_deleted", "A canned reply was deleted"
+    OFFERS_CHANGED = "offers_changed", "What a deployment offers its visitors beside talking was changed"
+    CONSENT_GIVEN = "consent_given", "A visitor agreed before the first word"
+    FORM_ANSWERED = "form_answered", "A visitor answered the form before the first word"
+    FILE_KEPT = "file_kept", "A visitor's file was kept"
+    TRANSCRIPT_ASKED = "transcript_asked", "A visitor asked for the transcript by e-mail"
+    TRANSCRIPT_SETTLED = "transcript_settled", "A transcript was sent, or given up"
+    CONVERSATION_RATED = "conversation_rated", "A visitor rated their conversation"
+    VISITOR_LEFTOVERS_FORGOTTEN = "visitor_leftovers_forgotten", "A visitor's files and answers were deleted"
 
     # approvals
     CARD_OPENED = "card_opened", "A person was asked to decide"

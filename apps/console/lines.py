@@ -28,8 +28,8 @@ _ASKED = {
 @dataclass(frozen=True)
 class Line:
     """`face` is `visitor`, `bot` or `human` for something said, `note` for what only staff read, and empty for what
-    happened. `turn` is the turn in which the bot said it, 0 for anything else. `key` is the line's own on its
-    page."""
+    happened. `turn` is the turn in which the bot said it, 0 for anything else; `file` a file that was sent, with the
+    id it is opened by. `key` is the line's own on its page."""
 
     seq: int
     at: datetime
@@ -38,6 +38,7 @@ class Line:
     text: str
     citations: tuple[dict[str, Any], ...] = ()
     turn: int = 0
+    file: dict[str, Any] | None = None
     note: str = ""
 
     @property
@@ -66,6 +67,8 @@ def _line(session: ChatSession, entry: ChronicleEntry) -> Line:
         citations = tuple(entry.payload.get("citations", ()))
         turn = entry.turn if entry.sender == Sender.BOT else 0
         return Line(entry.seq, entry.created_at, entry.sender, _who(session, entry), entry.text, citations, turn)
+    if entry.kind == EntryKind.FILE:
+        return Line(entry.seq, entry.created_at, entry.sender, _who(session, entry), entry.text, file=entry.payload)
     return Line(entry.seq, entry.created_at, "", "", _happened(session, entry))
 
 

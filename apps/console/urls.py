@@ -74,6 +74,7 @@ urlpatterns = [
     path("inbox/replies/save/", desk.save_reply, name="console-canned-new"),
     path("inbox/replies/<uuid:reply_id>/save/", desk.save_reply, name="console-canned-save"),
     path("inbox/replies/<uuid:reply_id>/delete/", desk.delete_reply, name="console-canned-delete"),
+    path("inbox/<uuid:session_id>/files/<uuid:file_id>/", inbox.open_file, name="console-file"),
     path("inbox/<uuid:session_id>/turn/<int:number>/", seen.seen, name="console-seen"),
     path("queues/", queues.queues, name="console-queues"),
     path("queues/<uuid:message_id>/retry/", queues.retry, name="console-queue-retry"),

@@ -18,6 +18,7 @@ from rest_framework.views import APIView
 from apps.memory import queries as knowledge
 from apps.sessions import flood, policy, tokens
 from apps.sessions.access import AccessController
+from apps.sessions.beside import consents, forms
 from apps.sessions.identity import MAX_TOKEN, start_named
 from apps.sessions.levels import grant_of
 from apps.sessions.queries import session_by_id
@@ -37,6 +38,9 @@ class StartRequest(serializers.Serializer[Any]):
         max_length=300, required=False, allow_blank=True, help_text="From the console: the house tries its own bot"
     )
     locale = serializers.RegexField(r"^[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8}){0,3}$", max_length=20, required=False)
+    consent = serializers.SlugField(
+        max_length=40, required=False, help_text="The version of the deployment's consent that the visitor agreed to"
+    )
 
 
 class IdentityAnswer(serializers.Serializer[Any]):
@@ -50,6 +54,7 @@ class StartAnswer(serializers.Serializer[Any]):
     resume_token = serializers.CharField(help_text="Keep it: it continues the same conversation later")
     ws_path = serializers.CharField()
     expires_in = serializers.IntegerField(help_text="Seconds the token lives")
+    form_due = serializers.BooleanField(help_text="Whether the form before the first word is to be shown")
     identity = IdentityAnswer(required=False, help_text="Only when an identity token was given")
 
 
@@ -63,24 +68,30 @@ class WidgetSessions(APIView):
         responses={
             201: StartAnswer,
             400: OpenApiResponse(description="`invalid`: a field is wrong"),
-            403: OpenApiResponse(description="`origin_not_allowed`: this site may not open the deployment"),
+            403: OpenApiResponse(description="`origin_not_allowed`: this site may not open it; `consent_required`"),
             404: OpenApiResponse(description="`not_found`: unknown or disabled deployment"),
             429: OpenApiResponse(description="`rate_limited`: too many from this address; `retry_after` seconds"),
         },
     )
     def post(self, request: Request, key: str) -> Response:
-        deployment = _deployment_for(request, key)
+        deployment = deployment_for(request, key)
         wanted = StartRequest(data=request.data)
         wanted.is_valid(raise_exception=True)
         asked = wanted.validated_data
-        counted = flood.count_beginning(deployment.pk, request.META.get("REMOTE_ADDR", ""))
         whom = {"resume_token": asked.get("resume_token") or "", "locale": asked.get("locale") or ""}
+        given = asked.get("consent", "")
+        with tenant_scope(deployment.tenant_id):
+            offers = consents.require(deployment, given=given, resume_token=whom["resume_token"])
+        counted = flood.count_beginning(deployment.pk, request.META.get("REMOTE_ADDR", ""))
         reason, token = "", asked.get("identity_token") or ""
         if token:
             started, reason = start_named(deployment, token, **whom)
         else:
             is_test = tokens.is_test_ticket(asked.get("test_ticket") or "", deployment.public_key)
             started = start_session(deployment, **whom, is_test=is_test)
+        with tenant_scope(deployment.tenant_id):
+            consents.give(started.session_id, offers, given=given)
+            form_due = forms.is_shown(session_by_id(started.session_id))
         if started.resumed:
             flood.forget_beginning(counted)
         answer: dict[str, Any] = {
@@ -89,6 +100,7 @@ class WidgetSessions(APIView):
             "resume_token": started.resume_token,
             "ws_path": f"/ws/widget/{deployment.public_key}/",
             "expires_in": started.expires_in,
+            "form_due": form_due,
         }
         if token:
             answer["identity"] = {"accepted": not reason, "reason": reason}
@@ -127,7 +139,7 @@ class WidgetPassage(APIView):
         },
     )
     def get(self, request: Request, key: str, document_id: str) -> Response:
-        visitor = _visitor(request, key)
+        visitor = visitor_of(request, key)
         asked = PassageRequest(data=request.query_params)
         asked.is_valid(raise_exception=True)
         wanted = asked.validated_data
@@ -142,7 +154,7 @@ class WidgetPassage(APIView):
         return Response(PassageAnswer(found).data, headers={"Cache-Control": "no-store"})
 
 
-def _visitor(request: Request, key: str) -> tokens.Visitor:
+def visitor_of(request: Request, key: str) -> tokens.Visitor:
     """Raises 401 `not_authenticated` without a good session token of this deployment."""
     scheme, _, token = request.headers.get("Authorization", "").partition(" ")
     visitor = tokens.read(token.strip()) if scheme.lower() == "bearer" else None
@@ -166,7 +178,7 @@ def _uuid(text: str) -> UUID:
         raise NotFound("passage") from None
 
 
-def _deployment_for(request: Request, key: str) -> Deployment:
+def deployment_for(request: Request, key: str) -> Deployment:
     """Raises `NotFound`, or 403 `origin_not_allowed` when a browser on a foreign site asks."""
     deployment = open_deployment(key)
     if deployment is None:

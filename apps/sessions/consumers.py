@@ -58,6 +58,7 @@ class VisitorConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels
     _auth_timer: asyncio.TimerHandle | None = None
     _group = ""
     _heard_too_early = False
+    _form_due = False
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -130,6 +131,7 @@ class VisitorConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels
             return
         self.bounds = arrival.bounds
         self.visitor, self.epoch, self.last_seq = visitor, arrival.epoch, arrival.after
+        self._form_due = arrival.form_due
         catch_up.entered(self)
         await self._send(arrival.ready)
         for missed in arrival.missed:
@@ -161,6 +163,7 @@ class VisitorConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels
             await self.close(NOT_AUTHENTICATED)
         elif isinstance(frame, MessageFrame):
             self._keep_pace()
+            await self._require_form(self.visitor)
             await limits.count_message(self.visitor, self.bounds, address=self._address)
             await self._message(frame, self.visitor)
         elif isinstance(frame, DecisionFrame):
@@ -176,6 +179,13 @@ class VisitorConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels
         if seconds := self._speaking.wait():
             extra = {"retry_after": math.ceil(seconds), "limit": "presence"}
             raise SilasError("rate_limited", limits.TOO_FAST, extra=extra, status=429)
+
+    async def _require_form(self, visitor: tokens.Visitor) -> None:
+        """Raises `SilasError("form_required")` where something has to be answered before the first word."""
+        if self._form_due:
+            self._form_due = await in_scope(visitor.tenant_id, presence.form_is_due, visitor.session_id)
+        if self._form_due:
+            raise SilasError("form_required", "Please answer the form first.", status=409)
 
     @property
     def _address(self) -> str:

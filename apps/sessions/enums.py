@@ -20,6 +20,7 @@ class EntryKind(TextChoices):
     DECISION = "decision", "Question to the visitor, and its answer"
     SECURE_INPUT = "secure_input_request", "A secret was asked for"
     SECURE_STORED = "secure_input_completed", "What became of that"
+    FILE = "file", "File"
 
 
 class Sender(TextChoices):
@@ -49,3 +50,25 @@ class AskStatus(TextChoices):
     OPEN = "open"
     ANSWERED = "answered"
     WITHDRAWN = "withdrawn"
+
+
+class QuestionKind(TextChoices):
+    """What the form before the first word may ask."""
+
+    NAME = "name", "Name"
+    EMAIL = "email", "E-mail address"
+    TEXT = "text", "Text"
+    CHOICE = "choice", "Choice"
+
+
+class RatingScale(TextChoices):
+    """With what a visitor says how it was."""
+
+    STARS = "stars", "One to five stars"
+    THUMBS = "thumbs", "Thumb up or down"
+
+
+class TranscriptState(TextChoices):
+    OWED = "owed", "Waits to be sent"
+    SENT = "sent", "Sent"
+    GIVEN_UP = "given_up", "Could not be sent"

@@ -1,4 +1,5 @@
-"""How is a visitor forgotten? All that memory holds of them goes, at a member's wish, and does not come back.
+"""How is a visitor forgotten? All that memory holds of them goes, at a member's wish, and does not come back; so do
+their files and what they wrote into a form (`beside.forgetting`).
 
 The record of the conversation stays (it has a retention of its own); memory begins anew behind what was said so far,
 also for a turn that is running. Called by the console.
@@ -14,6 +15,7 @@ from django.db.models import Q
 from apps.memory import memories, recall
 from apps.memory.enums import ScopeKind
 from apps.memory.schemas import Scope, said_here
+from apps.sessions.beside import forgetting as beside
 from apps.sessions.focus import Focus
 from apps.sessions.handoff import ANSWERING_ROLES
 from apps.sessions.models import ChatSession
@@ -31,12 +33,14 @@ def forget_visitor(session_id: UUID, user: Any) -> int:
         session.save(update_fields=["focus"])
     (asked,) = (session for session in theirs if session.pk == session_id)
     scopes = [scope for session in theirs for scope in _held_of(asked, session)]
+    left = [session.pk for session in theirs if session.pk == asked.pk or session.whose == asked.whose]
+    beside.forget(left, actor=f"user:{user.pk}", subject=f"session:{session_id}")
     return memories.forget(scopes, actor=f"user:{user.pk}", subject=f"session:{session_id}")
 
 
 def remembered(session: ChatSession) -> int:
-    """How many memories there are of this conversation's visitor."""
-    return recall.held_by(scopes_about(session)).count()
+    """How many memories there are of this conversation's visitor, and how many files and forms of theirs in it."""
+    return recall.held_by(scopes_about(session)).count() + beside.left_in([session.pk])
 
 
 def scopes_about(session: ChatSession) -> list[Scope]:

@@ -7,6 +7,7 @@ from typing import Any
 from uuid import UUID
 
 from apps.sessions import queries, rules
+from apps.sessions.beside import forms
 from apps.sessions.limits import Bounds, bounds
 from apps.sessions.models import PUBLIC, ChatSession
 from apps.sessions.tokens import Visitor
@@ -17,13 +18,14 @@ from kernel.errors import SilasError
 @dataclass(frozen=True)
 class Arrival:
     """The `ready` frame, the missed frames in order, after which `seq` they begin, the epoch that live deltas are
-    held against, and how much may be sent."""
+    held against, how much may be sent, and whether a form has to be answered before."""
 
     ready: dict[str, Any]
     missed: list[dict[str, Any]]
     after: int
     epoch: int
     bounds: Bounds
+    form_due: bool = False
 
 
 def arrive(visitor: Visitor, after_seq: int) -> Arrival:
@@ -33,7 +35,12 @@ def arrive(visitor: Visitor, after_seq: int) -> Arrival:
         raise SilasError("forbidden", "This conversation is not available here.", status=403)
     # Who has seen more than there is means another conversation, which this one has taken the place of.
     after = after_seq if after_seq <= session.seq else 0
-    return Arrival(_ready(session), missed(session.pk, after), after, session.owner_epoch, bounds())
+    said = missed(session.pk, after)
+    return Arrival(_ready(session), said, after, session.owner_epoch, bounds(), forms.is_due(session))
+
+
+def form_is_due(session_id: UUID) -> bool:
+    return forms.is_due(queries.session_by_id(session_id))
 
 
 def missed(session_id: UUID, after_seq: int) -> list[dict[str, Any]]:

@@ -32,7 +32,7 @@ def frame_of(entry: ChronicleEntry) -> dict[str, Any]:
         frame |= {"client_id": entry.client_id} if entry.client_id and entry.sender == "visitor" else {}
     if entry.kind == "status":
         frame |= {"text": entry.text}
-    if entry.kind in ("decision", "secure_input_request", "secure_input_completed"):
+    if entry.kind in ("decision", "secure_input_request", "secure_input_completed", "file"):
         frame |= {"sender": entry.sender}
     return frame
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from apps.sessions import api, asking_api, rehearsal_api
+from apps.sessions import api, asking_api, beside_api, rehearsal_api
 
 _CARDS = "api/v1/sessions/<uuid:session_id>/cards"
 
@@ -15,5 +15,17 @@ urlpatterns = [
     path(_CARDS, asking_api.SessionCards.as_view(), name="api-session-cards"),
     path(f"{_CARDS}/<uuid:card_id>", asking_api.OneSessionCard.as_view(), name="api-session-card"),
     path(f"{_CARDS}/<uuid:card_id>/secret", asking_api.TakeSecret.as_view(), name="api-session-card-secret"),
+    path("api/v1/widget/<str:key>/offers", beside_api.WidgetOffers.as_view(), name="widget-offers"),
+    path("api/v1/widget/<str:key>/form", beside_api.WidgetForm.as_view(), name="widget-form"),
+    path("api/v1/widget/<str:key>/files", beside_api.WidgetFiles.as_view(), name="widget-files"),
+    path("api/v1/widget/<str:key>/files/<uuid:file_id>", beside_api.WidgetFile.as_view(), name="widget-file"),
+    path("api/v1/widget/<str:key>/conversations", beside_api.WidgetConversations.as_view(), name="widget-list"),
+    path("api/v1/widget/<str:key>/transcripts", beside_api.WidgetTranscripts.as_view(), name="widget-transcripts"),
+    path(
+        "api/v1/widget/<str:key>/transcripts/<uuid:request_id>",
+        beside_api.WidgetTranscript.as_view(),
+        name="widget-transcript",
+    ),
+    path("api/v1/widget/<str:key>/rating", beside_api.WidgetRating.as_view(), name="widget-rating"),
     path("api/v1/gates/<uuid:gate_id>/dry-run", rehearsal_api.GateDryRun.as_view(), name="api-gate-dry-run"),
 ]

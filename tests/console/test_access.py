@@ -62,6 +62,7 @@ ABOUT_NOTHING |= {"console-passkey-remove", "console-passkey-rename"}
 # desk (test_work).
 TRIED_ELSEWHERE = {"console-queues", "console-spending", "console-work-item"}
 TRIED_ELSEWHERE |= {"console-seen"}  # a turn that has ended (test_seen)
+TRIED_ELSEWHERE |= {"console-file"}  # a file that a visitor sent (sessions/test_files)
 TRIED_ELSEWHERE |= {"console-gates", *(f"console-gate{word}" for word in GATE_PAGES)}
 # What runs by itself, and what it says (test_runs, test_tasks, test_autonomy).
 TRIED_ELSEWHERE |= {"console-runs", "console-run", *(f"console-run-{word}" for word in ("halt", "receipt", "retry"))}

@@ -21,6 +21,7 @@ UNSEEN = {
     *("silas_sessions.MessageNonce", "silas_sessions.VisitorCard"),
     *("silas_sessions.CannedReply", "silas_sessions.DeskState", "silas_sessions.Label", "silas_sessions.Note"),
     "silas_sessions.SessionLabel",
+    *("silas_sessions.FormAnswers", "silas_sessions.TranscriptRequest", "silas_sessions.VisitorFile"),
     *("approvals.Look", "approvals.PasskeyChallenge", "bus.Processed", "bus.QueueMessage", "guard.SpendEntry"),
     *("memory.Intake", "tenants.FirstRun", "tenants.Sighting"),
     *("console.Visit", "gates.GateVersion"),

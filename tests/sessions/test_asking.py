@@ -22,9 +22,8 @@ from apps.audit.models import AuditEntry
 from apps.bus.models import QueueMessage
 from apps.bus.services import pending_count
 from apps.sessions import asking, handoff, tokens
-from apps.sessions.asked import VisitorCard
 from apps.sessions.asking import Question, SecretWanted
-from apps.sessions.models import ChatSession, ChronicleEntry
+from apps.sessions.models import ChatSession, ChronicleEntry, VisitorCard
 from apps.sessions.queries import session_for_turn
 from apps.sessions.rules import frame_of
 from apps.tenants.services import create_api_key

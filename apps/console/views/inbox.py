@@ -17,6 +17,7 @@ from apps.console.lines import lines_of, with_notes
 from apps.console.members import ANSWERING_ROLES, StaffRequest, staff_view
 from apps.console.views.pages import page
 from apps.sessions import forgetting, handoff, queries, summaries
+from apps.sessions.beside import consents, files, forms, ratings, serving
 from apps.sessions.desk import queries as desk
 from apps.sessions.desk import rules
 from apps.sessions.desk.enums import Shown, Snooze
@@ -72,6 +73,12 @@ def forget(request: StaffRequest, session_id: UUID) -> HttpResponseBase:
     return after(request, session_id)
 
 
+@require_safe
+@staff_view()
+def open_file(request: StaffRequest, session_id: UUID, file_id: UUID) -> HttpResponseBase:
+    return serving.as_download(*files.file_of(session_id, file_id))
+
+
 def after(request: StaffRequest, session_id: UUID) -> HttpResponseBase:
     """Go to the conversation anew: entries are written at commit, so they cannot be shown from inside this scope."""
     asked = asked_by(request.GET)
@@ -115,6 +122,7 @@ def _thread(request: StaffRequest, opened: ChatSession) -> dict[str, Any]:
         "level": opened.level if level_holds else "public",
         "level_until": opened.level_expires_at if level_holds else None,
         "cards": [card for card in open_cards() if card.session_id == opened.pk],
+        **_beside(opened),
         "remembered": forgetting.remembered(opened),
         "work": work_items(session_id=opened.pk)[:SHOWN_WORK],
         "standing": desk.standing(opened, now()),
@@ -131,3 +139,13 @@ def _lookers(request: StaffRequest, opened: ChatSession) -> list[Any]:
     """Colleagues who have this conversation before them."""
     others = [user for user in members() if user != request.member.user]
     return watching.lookers(opened.tenant_id, opened.pk, others)
+
+
+def _beside(opened: ChatSession) -> dict[str, Any]:
+    """What the visitor did beside talking."""
+    return {
+        "files": {str(each) for each in files.kept_in(opened.pk)},
+        "answers": forms.answers_of(opened.pk),
+        "consents": consents.consents_of(opened.pk)[:3],
+        "rating": ratings.rating_of(opened.pk),
+    }

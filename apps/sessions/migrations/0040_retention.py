@@ -7,7 +7,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('silas_sessions', '0020_desk'),
+        ('silas_sessions', '0030_visitors_beside'),
         ('tenants', '0040_retention'),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]

@@ -190,23 +190,3 @@ class Turn(TenantModel):
                 name="turn_by_beginning",
             ),
         ]
-
-
-# Django looks for an app's models here.
-from apps.sessions.asked import VisitorCard  # noqa: E402
-from apps.sessions.desk.models import CannedReply, DeskState, Label, Note, SessionLabel  # noqa: E402
-
-__all__ = [
-    "PUBLIC",
-    "AccessLevel",
-    "CannedReply",
-    "ChatSession",
-    "ChronicleEntry",
-    "DeskState",
-    "Label",
-    "MessageNonce",
-    "Note",
-    "SessionLabel",
-    "Turn",
-    "VisitorCard",
-]

@@ -1,0 +1,157 @@
+"""What kind of file is this, by its own bytes, and what may it be called? Decided from values, and a ZIP's insides.
+
+What the sender says of a file counts for nothing: its kind is what its bytes show, its ending has to fit, and its name
+keeps no path, no control character and nothing that turns the reading direction.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+import zipfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from kernel.unseen import hides_something
+
+LONGEST_NAME = 100
+MOST_ENTRIES = 1000
+MOST_UNPACKED = 60 * 1024 * 1024
+_HEAD = 16
+_CHUNK = 64 * 1024
+# Line breaks and tabs are what a text may have of the control characters.
+_TEXT_CONTROLS = frozenset(range(32)) - frozenset(b"\t\n\r\f") | {127}
+_OFFICE = {"docx": "word/document.xml", "xlsx": "xl/workbook.xml"}
+_OFFICE_TYPE = "application/vnd.openxmlformats-officedocument."
+
+
+@dataclass(frozen=True)
+class Kind:
+    """`group` is by which a deployment takes it; `endings` the names' that fit, the first is given to one without."""
+
+    name: str
+    group: str
+    media_type: str
+    endings: tuple[str, ...]
+
+
+KINDS = {
+    kind.name: kind
+    for kind in (
+        Kind("png", "pictures", "image/png", (".png",)),
+        Kind("jpeg", "pictures", "image/jpeg", (".jpg", ".jpeg")),
+        Kind("webp", "pictures", "image/webp", (".webp",)),
+        Kind("gif", "pictures", "image/gif", (".gif",)),
+        Kind("pdf", "pdfs", "application/pdf", (".pdf",)),
+        Kind("txt", "texts", "text/plain; charset=utf-8", (".txt",)),
+        Kind("csv", "texts", "text/csv; charset=utf-8", (".csv",)),
+        Kind("docx", "office", f"{_OFFICE_TYPE}wordprocessingml.document", (".docx",)),
+        Kind("xlsx", "office", f"{_OFFICE_TYPE}spreadsheetml.sheet", (".xlsx",)),
+    )
+}
+
+
+def kind_of(path: Path, name: str) -> Kind | None:
+    """The kind that both the bytes at `path` and the ending of `name` say; None where they do not agree, or it is none
+    that is taken."""
+    ending = Path(name).suffix.lower()
+    kind = next((each for each in KINDS.values() if ending in each.endings), None)
+    return kind if kind is not None and _LOOKS[kind.name](path) else None
+
+
+def clean_name(name: str, kind: Kind) -> str:
+    """What the file is called from here on: the last part of a path, without what cannot be seen, with its ending."""
+    last = unicodedata.normalize("NFC", name).replace("\\", "/").rpartition("/")[2]
+    plain = "".join(" " if hides_something(each) or each in "\n\r\t\u200c\u200d" else each for each in last)
+    kept = "".join("_" if each in '<>:"|?*%;' else each for each in " ".join(plain.split()))
+    stem = kept[: -len(_ending(kept, kind))] if _ending(kept, kind) else kept
+    stem = stem.strip(" .")[:LONGEST_NAME].strip(" .") or "file"
+    return stem + (_ending(kept, kind).lower() or kind.endings[0])
+
+
+def _ending(name: str, kind: Kind) -> str:
+    return next((name[-len(each) :] for each in kind.endings if name.lower().endswith(each)), "")
+
+
+def _begins(*marks: bytes) -> Callable[[Path], bool]:
+    return lambda path: _head(path).startswith(marks)
+
+
+def _head(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return file.read(_HEAD)
+
+
+def _is_webp(path: Path) -> bool:
+    head = _head(path)
+    return head[:4] == b"RIFF" and head[8:12] == b"WEBP"
+
+
+def _is_text(path: Path) -> bool:
+    """UTF-8 without control characters; read as a whole, because a deployment's bound is on it."""
+    data = path.read_bytes()
+    try:
+        data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return False
+    return bool(data.strip()) and _TEXT_CONTROLS.isdisjoint(data)
+
+
+def _is_office(kind: str) -> Callable[[Path], bool]:
+    return lambda path: _head(path).startswith(b"PK\x03\x04") and _unpacks(path, _OFFICE[kind])
+
+
+def _unpacks(path: Path, core: str) -> bool:
+    """Whether it is what it says within bounds: unpacked to nowhere, because what a ZIP says of its sizes may be a
+    lie."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            entries = archive.infolist()
+            return _is_bounded(entries) and _holds(entries, core) and _reads(archive, entries)
+    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, ValueError, EOFError, OSError, zipfile.zlib.error):  # type: ignore[attr-defined]  # the module zipfile unpacks with
+        return False
+
+
+def _is_bounded(entries: list[zipfile.ZipInfo]) -> bool:
+    return len(entries) <= MOST_ENTRIES and sum(each.file_size for each in entries) <= MOST_UNPACKED
+
+
+def _holds(entries: list[zipfile.ZipInfo], core: str) -> bool:
+    """Its own parts, each once, nothing encrypted, no path that leads out, no macros."""
+    names = [each.filename for each in entries]
+    plain = all(not name.startswith("/") and ".." not in name.split("/") and "\\" not in name for name in names)
+    closed = any(each.flag_bits & 1 for each in entries)
+    macros = any(
+        name.lower().endswith((".bin", ".exe", ".dll", ".js", ".vbs")) and "vba" in name.lower() for name in names
+    )
+    return (
+        plain
+        and not closed
+        and not macros
+        and len(set(names)) == len(names)
+        and {core, "[Content_Types].xml"} <= set(names)
+    )
+
+
+def _reads(archive: zipfile.ZipFile, entries: list[zipfile.ZipInfo]) -> bool:
+    left = MOST_UNPACKED
+    for each in entries:
+        with archive.open(each) as part:
+            while chunk := part.read(_CHUNK):
+                left -= len(chunk)
+                if left < 0:
+                    return False
+    return True
+
+
+_LOOKS: dict[str, Callable[[Path], bool]] = {
+    "png": _begins(b"\x89PNG\r\n\x1a\n"),
+    "jpeg": _begins(b"\xff\xd8\xff"),
+    "gif": _begins(b"GIF87a", b"GIF89a"),
+    "webp": _is_webp,
+    "pdf": _begins(b"%PDF-"),
+    "txt": _is_text,
+    "csv": _is_text,
+    "docx": _is_office("docx"),
+    "xlsx": _is_office("xlsx"),
+}

@@ -1,0 +1,166 @@
+"""How does a visitor get what was said by e-mail? Asked for in the widget, sent by a web process after the commit.
+
+A letter says what the visitor saw and no more, as plain text and as HTML without links. Each is claimed for longer than
+its sending takes; the address is let go with the last try. Who asks too often, from one conversation, one place or for
+one address, waits: a stranger's mailbox is behind every address that is typed.
+"""
+
+from __future__ import annotations
+
+import logging
+import smtplib
+from datetime import timedelta
+from uuid import UUID
+
+from django.conf import settings
+from django.core.exceptions import ValidationError
+from django.core.mail import EmailMultiAlternatives
+from django.core.validators import validate_email
+from django.db import connection
+from django.db.models import F
+from django.db.models.functions import Now
+from django.template.loader import render_to_string
+
+from apps.audit.enums import AuditEvent
+from apps.audit.services import record
+from apps.sessions.beside import throttling
+from apps.sessions.beside.offers import offers_of
+from apps.sessions.beside.transcript_words import words_in
+from apps.sessions.enums import EntryKind, Sender, TranscriptState
+from apps.sessions.locks import lock_session
+from apps.sessions.models import ChatSession, ChronicleEntry, TranscriptRequest
+from apps.sessions.queries import session_by_id
+from kernel.canonical import sha256_hex
+from kernel.clock import now
+from kernel.errors import NotFound, SilasError
+from kernel.tenancy import tenant_scope
+from kernel.throttle import Limit
+
+MOST_ATTEMPTS = 6
+MOST_LINES = 1000
+_CLAIM_SECONDS, _BATCH = 300, 10
+_SEEN = (EntryKind.MESSAGE, EntryKind.FILE)
+_log = logging.getLogger(__name__)
+
+
+def check_pace(session_id: UUID, address: str, *, ip: str) -> None:
+    """Count one letter. Outside of a transaction; raises as `throttling.count_under`."""
+    there = Limit(f"letter:to:{sha256_hex(address.lower())[:32]}", 3, throttling.HOUR)
+    throttling.count_under([there])
+    throttling.count("letter", session_id, most=3, address=ip, most_there=10, seconds=throttling.HOUR)
+
+
+def ask(session_id: UUID, *, address: str, client_id: str) -> TranscriptRequest:
+    """Owe it; the same `client_id` once more is the same letter. Raises `NotFound` where none is offered, 400
+    `invalid_email`, 409 `nothing_said`."""
+    _check_address(address)
+    session = lock_session(session_id)
+    if before := TranscriptRequest.objects.filter(session_id=session_id, client_id=client_id).first():
+        row: TranscriptRequest = before
+        return row
+    if not settings.EMAIL_HOST or not offers_of(session.deployment_id).transcripts:
+        raise NotFound("transcript")
+    if session.seq == 0:
+        raise SilasError("nothing_said", "Nothing has been said here yet.", status=409)
+    row = TranscriptRequest(session_id=session_id, client_id=client_id, address=address, until_seq=session.seq)
+    row.due_at = row.asked_at = now()
+    row.save(force_insert=True)
+    record(AuditEvent.TRANSCRIPT_ASKED, actor="visitor", subject=f"session:{session_id}", data={"letter": str(row.pk)})
+    return row
+
+
+def _check_address(address: str) -> None:
+    try:
+        validate_email(address)
+    except ValidationError:
+        raise SilasError("invalid_email", "This is no e-mail address.", status=400) from None
+
+
+def asked(session_id: UUID, request_id: UUID) -> TranscriptRequest:
+    """Raises `NotFound`, also for another conversation's."""
+    row: TranscriptRequest | None = TranscriptRequest.objects.filter(pk=request_id, session_id=session_id).first()
+    if row is None:
+        raise NotFound("transcript")
+    return row
+
+
+def send_due() -> int:
+    """Everything that is due, of every tenant; how many were sent. In a web process, outside of any scope."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT sessions_owing_transcripts()")
+        owing = [tenant_id for (tenant_id,) in cursor.fetchall()]
+    return sum(_send_of(tenant_id) for tenant_id in owing)
+
+
+def _send_of(tenant_id: UUID) -> int:
+    with tenant_scope(tenant_id):
+        letters = [(row, _letter(row)) for row in _claim()]
+    sent = 0
+    for row, letter in letters:
+        problem = _sent(letter)
+        with tenant_scope(tenant_id):
+            sent += _settle(row, problem)
+    return sent
+
+
+def _claim() -> list[TranscriptRequest]:
+    due = TranscriptRequest.objects.filter(state=TranscriptState.OWED, due_at__lte=Now()).order_by("due_at")
+    rows = list(due.select_for_update(skip_locked=True, no_key=True)[:_BATCH])
+    mine = TranscriptRequest.objects.filter(pk__in=[row.pk for row in rows])
+    mine.update(attempts=F("attempts") + 1, due_at=Now() + timedelta(seconds=_CLAIM_SECONDS))
+    for row in rows:
+        row.attempts += 1
+    return rows
+
+
+def _letter(row: TranscriptRequest) -> EmailMultiAlternatives:
+    session = session_by_id(row.session_id)
+    words = words_in(session.locale)
+    entries = ChronicleEntry.objects.filter(session=session, kind__in=_SEEN, seq__lte=row.until_seq)
+    lines = [_line(session, entry, words) for entry in entries.order_by("-seq")[:MOST_LINES]][::-1]
+    title = " ".join(session.deployment.title.split())
+    shown = {"lines": lines, "title": title, "words": words, "about": words["about"].format(title=title)}
+    letter = EmailMultiAlternatives(
+        words["subject"].format(title=title),
+        render_to_string("sessions/transcript.txt", shown),
+        None,
+        [row.address],
+        headers={"Auto-Submitted": "auto-generated", "X-Auto-Response-Suppress": "All"},
+    )
+    letter.attach_alternative(render_to_string("sessions/transcript.html", shown), "text/html")
+    return letter
+
+
+def _line(session: ChatSession, entry: ChronicleEntry, words: dict[str, str]) -> dict[str, object]:
+    by = {Sender.VISITOR: words["you"], Sender.HUMAN: str(entry.payload.get("name", "")) or words["person"]}
+    who = by.get(Sender(entry.sender), session.deployment.title)
+    text = entry.text if entry.kind == EntryKind.MESSAGE else f"{words['file']}: {entry.text}"
+    return {"who": who, "text": text, "at": entry.created_at}
+
+
+def _sent(letter: EmailMultiAlternatives) -> str:
+    """Empty, or why it could not be sent."""
+    if not settings.EMAIL_HOST:
+        return "no_mail_server"
+    try:
+        letter.send()
+    except smtplib.SMTPRecipientsRefused:
+        return "refused"
+    except Exception as error:  # noqa: BLE001 (one letter's fault must not keep the others)
+        _log.warning("transcript_not_sent error=%s", type(error).__name__)
+        return "failed"
+    return ""
+
+
+def _settle(row: TranscriptRequest, problem: str) -> bool:
+    """Sent, given up, or again later. Whoever claimed it meanwhile sees to it."""
+    mine = TranscriptRequest.objects.filter(pk=row.pk, state=TranscriptState.OWED, attempts=row.attempts)
+    if problem == "failed" and row.attempts < MOST_ATTEMPTS:
+        mine.update(due_at=Now() + timedelta(seconds=15 * 2**row.attempts))
+        return False
+    state = TranscriptState.GIVEN_UP if problem else TranscriptState.SENT
+    if not mine.update(state=state, address="", settled_at=Now()):
+        return False
+    data = {"letter": str(row.pk), "state": state.value, "attempts": row.attempts}
+    record(AuditEvent.TRANSCRIPT_SETTLED, subject=f"session:{row.session_id}", data=data)
+    return not problem
