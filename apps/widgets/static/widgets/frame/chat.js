@@ -22,11 +22,11 @@ export class Chat {
     this.opened = false;
     this.looks = { title: "", greeting: "", suggestions: [] };
     this.unsee();
+    this.page = new Page(this.asked);
     // The console's preview: a test, remembered apart from what this browser says as a visitor.
     const ticket = new URLSearchParams(location.search).get("test") || "";
-    this.memory = new Memory(ticket ? `${key} test` : key);
+    this.memory = new Memory(ticket ? `${key} test` : key, (kept) => this.page.tell("keep", { kept }));
     this.session = new Session(key, this.memory, ticket);
-    this.page = new Page(this.asked);
     this.line = new Line(this.session, {
       after: (id) => (!this.seen.session || this.seen.session === id ? this.seen.last : 0),
       onFrame: (frame) => this.hear(frame),
