@@ -81,6 +81,7 @@ WORKERS_MAY: dict[str, str] = {
     "silas_sessions_turn": "",
     "silas_sessions_visitorfile": "",
     "silas_sessions_visitoroffers": "",
+    "silas_sessions_visitorcard": "",
     # what an approved action changes, and with which reviewed code
     "skills_record": "SELECT, INSERT, UPDATE (data, revision, updated_at)",
     "skills_skillfile": "SELECT",

@@ -98,6 +98,11 @@ class AuditEvent(TextChoices):
     TRANSCRIPT_SETTLED = "transcript_settled", "A transcript was sent, or given up"
     CONVERSATION_RATED = "conversation_rated", "A visitor rated their conversation"
     VISITOR_LEFTOVERS_FORGOTTEN = "visitor_leftovers_forgotten", "A visitor's files and answers were deleted"
+    VISITOR_ASKED = "visitor_asked", "A visitor was asked to choose, or for something secret"
+    VISITOR_DECIDED = "visitor_decided", "A visitor chose"
+    VISITOR_CARD_WITHDRAWN = "visitor_card_withdrawn", "A question to a visitor was taken back"
+    SECRET_STORED = "secret_stored", "A visitor gave something secret, and it was sealed"
+    SECRET_TAKEN = "secret_taken", "What a visitor had given in secret was taken out"
 
     # approvals
     CARD_OPENED = "card_opened", "A person was asked to decide"

@@ -59,9 +59,11 @@ class Frozen(BaseModel):
 
 
 class UserMessage(Frozen):
-    """Which entry of the scope's chronicle asks for an answer; its text stays there."""
+    """Which entry of the scope's chronicle asks for an answer; its text stays there. `overheard`: it was said to a
+    person, and is owed a look of the gates alone."""
 
     seq: int = Field(ge=1)
+    overheard: bool = False
 
 
 class StatusPayload(Frozen):

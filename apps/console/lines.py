@@ -10,8 +10,19 @@ from typing import Any
 from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 
+from apps.sessions.chronicle import SAID
 from apps.sessions.enums import EntryKind, Owner, Sender
 from apps.sessions.models import ChatSession, ChronicleEntry
+
+# What became of what the visitor was asked, by its status; the words of an answer stand in the answer.
+_ASKED = {
+    EntryKind.DECISION: {"withdrawn": "A question to the visitor was taken back"},
+    EntryKind.SECURE_INPUT: {"": "The visitor was asked for something secret"},
+    EntryKind.SECURE_STORED: {
+        "answered": "The visitor gave it, sealed",
+        "withdrawn": "The question for something secret was taken back",
+    },
+}
 
 
 @dataclass(frozen=True)
@@ -34,7 +45,7 @@ def lines_of(session: ChatSession, entries: Iterable[ChronicleEntry]) -> list[Li
 
 
 def _line(session: ChatSession, entry: ChronicleEntry) -> Line:
-    if entry.kind == EntryKind.MESSAGE and entry.sender != Sender.SYSTEM:
+    if entry.kind in SAID and entry.sender != Sender.SYSTEM:
         citations = tuple(entry.payload.get("citations", ()))
         turn = entry.turn if entry.sender == Sender.BOT else 0
         return Line(entry.seq, entry.created_at, entry.sender, _who(session, entry), entry.text, citations, turn)
@@ -58,6 +69,8 @@ def _happened(session: ChatSession, entry: ChronicleEntry) -> str:
         return f"{entry.payload.get('name', 'A colleague')} took over; the bot is silent"
     if entry.kind == EntryKind.ACCESS:
         return _access(entry.payload)
+    if entry.kind in _ASKED:
+        return _ASKED[EntryKind(entry.kind)].get(str(entry.payload.get("status", "")), "")
     return entry.text.rstrip(".")
 
 

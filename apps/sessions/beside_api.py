@@ -20,8 +20,8 @@ from rest_framework.views import APIView
 
 from apps.sessions.api import deployment_for, visitor_of
 from apps.sessions.beside import files, forms, listing, offers, ratings, serving, throttling, transcripts
+from apps.sessions.beside.rows import MOST_MEGABYTES
 from apps.sessions.models import ChatSession, VisitorFile, VisitorOffers
-from apps.sessions.models.beside import MOST_MEGABYTES
 from apps.sessions.queries import session_by_id
 from apps.sessions.schemas import MAX_CLIENT_ID
 from apps.sessions.tokens import Visitor

@@ -23,6 +23,8 @@ from kernel.taint import Taint
 from kernel.tenancy import gather_for_commit
 
 _MOVED = ("seq", "turns", "language", "preview", "last_sender", "last_active_at")
+# What reads as something that somebody said.
+SAID = (EntryKind.MESSAGE, EntryKind.DECISION)
 _COLUMNS = tuple(field.attname for field in ChronicleEntry._meta.concrete_fields)
 _WORDS = frozenset({"kind", "sender", "taint"})
 _ROW = f"({', '.join(['%s'] * len(_COLUMNS))})"
@@ -54,7 +56,7 @@ def append(
         created_at=now(),
         **fields,
     )
-    if kind == EntryKind.MESSAGE:
+    if kind in SAID and text:
         session.preview, session.last_sender = rules.preview_of(text), sender
     gather_for_commit(_write, (session, entry))
     return entry

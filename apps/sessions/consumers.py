@@ -21,7 +21,7 @@ from django.conf import settings
 from django.db import Error as DatabaseError
 from pydantic import ValidationError
 
-from apps.sessions import attendance, catch_up, limits, pace, presence, rules, runner, services, signing, tokens
+from apps.sessions import asking, attendance, catch_up, limits, pace, presence, rules, runner, services, signing, tokens
 from apps.sessions.pace import Pace
 from apps.sessions.schemas import (
     MAX_FRAME_BYTES,
@@ -30,6 +30,7 @@ from apps.sessions.schemas import (
     Accepted,
     AuthFrame,
     Busy,
+    DecisionFrame,
     MessageFrame,
     TypingFrame,
     client_id_of,
@@ -165,6 +166,10 @@ class VisitorConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels
             await self._require_form(self.visitor)
             await limits.count_message(self.visitor, self.bounds, address=self._address)
             await self._message(frame, self.visitor)
+        elif isinstance(frame, DecisionFrame):
+            self._keep_pace()
+            await limits.count_message(self.visitor, self.bounds, address=self._address)
+            await self._decide(frame, self.visitor)
         elif isinstance(frame, TypingFrame) and not self._typing.wait():
             event = {"type": "chat.typing", "sender": "visitor", "from": self.channel_name}
             await live.send(rules.group_of(self.visitor.session_id), event)
@@ -195,6 +200,12 @@ class VisitorConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels
             return
         await self._send({"type": "ack", "client_id": frame.client_id, "seq": accepted.seq})
         if not accepted.repeated:
+            runner.wake(visitor.tenant_id, visitor.session_id)
+
+    async def _decide(self, frame: DecisionFrame, visitor: tokens.Visitor) -> None:
+        """What was chosen comes back as a recorded frame, to everybody present."""
+        answer = partial(asking.answer, visitor, frame.request_id, value=frame.selected_value, words=frame.freetext)
+        if not (await in_scope(visitor.tenant_id, answer)).repeated:
             runner.wake(visitor.tenant_id, visitor.session_id)
 
     async def _stored(self, frame: MessageFrame, visitor: tokens.Visitor) -> Accepted | Busy:
@@ -286,7 +297,9 @@ def _parse(text: str) -> Any:
 
 
 def _named(frame: Any) -> dict[str, str]:
-    """Whose message an error is about, in the client's own words."""
+    """Whose message or card an error is about, in the client's own words."""
+    if isinstance(frame, DecisionFrame):
+        return {"request_id": str(frame.request_id)}
     return {"client_id": frame.client_id} if isinstance(frame, MessageFrame) else {}
 
 

@@ -18,6 +18,9 @@ class EntryKind(TextChoices):
     ACCESS = "access", "Access level"
     OWNER = "owner", "Who answers"
     FILE = "file", "File"
+    DECISION = "decision", "Question to the visitor, and its answer"
+    SECURE_INPUT = "secure_input_request", "A secret was asked for"
+    SECURE_STORED = "secure_input_completed", "What became of that"
 
 
 class Sender(TextChoices):
@@ -54,3 +57,18 @@ class TranscriptState(TextChoices):
     OWED = "owed", "Waits to be sent"
     SENT = "sent", "Sent"
     GIVEN_UP = "given_up", "Could not be sent"
+
+
+class AskKind(TextChoices):
+    """What a visitor can be asked to press (spec 8.1)."""
+
+    DECISION = "decision", "Question"
+    SECURE_INPUT = "secure_input", "Secret needed"
+
+
+class AskStatus(TextChoices):
+    """Open until one of the others; whose time is up stays open and can no longer be answered."""
+
+    OPEN = "open"
+    ANSWERED = "answered"
+    WITHDRAWN = "withdrawn"

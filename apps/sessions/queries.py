@@ -24,12 +24,13 @@ _FOR_TURN = f"""
     JOIN tenants_deployment deployment ON deployment.id = session.deployment_id
     WHERE session.id = %s AND session.tenant_id = %s
 """  # noqa: S608  (our own column names)
-# With each message what gates made of it. A visitor's message that no turn's gates have let in is kept out, whatever
-# the reason is that they have not: a block, a process that died (ADR 43).
+# What was said: messages, and what the visitor was asked and chose; with each what gates made of it. A visitor's words
+# that no turn's gates have let in are kept out, whatever the reason is that they have not: a block, a process that
+# died (ADR 43).
 _SAID = """
     WITH entry AS MATERIALIZED (
         SELECT id, seq, sender, text, taint FROM silas_sessions_chronicleentry
-        WHERE session_id = %s AND kind = 'message' AND {which}
+        WHERE session_id = %s AND kind IN ('message', 'decision') AND text <> '' AND {which}
     ), looked AS (
         SELECT message_seq, started_at, read_as, CASE
             WHEN status = 'stopped' AND step = 'input_gates' AND starts_with(reason, 'gate:') THEN false

@@ -31,7 +31,7 @@ def frame_of(entry: ChronicleEntry) -> dict[str, Any]:
         frame |= {"client_id": entry.client_id} if entry.client_id else {}
     if entry.kind == "status":
         frame |= {"text": entry.text}
-    if entry.kind == "file":
+    if entry.kind in ("file", "decision", "secure_input_request", "secure_input_completed"):
         frame |= {"sender": entry.sender}
     return frame
 

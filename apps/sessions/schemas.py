@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, TypeAdapte
 
 MAX_FRAME_BYTES = 16 * 1024
 MAX_TEXT = 4000
+MAX_WORDS = 2000
 MAX_CLIENT_ID = 64
 STORABLE = r"^[^\x00]*$"  # PostgreSQL keeps no NUL
 
@@ -79,9 +80,20 @@ class ReadFrame(_Frame):
     seq: Annotated[int, Field(ge=0)] = 0
 
 
-VisitorFrame = Annotated[AuthFrame | MessageFrame | TypingFrame | ReadFrame, Field(discriminator="type")]
+class DecisionFrame(_Frame):
+    """What the visitor chose of a card's answers, or their own words where it takes them."""
+
+    type: Literal["decision_response"]
+    request_id: UUID
+    selected_value: Annotated[str, StringConstraints(max_length=60)] = ""
+    freetext: Annotated[str, StringConstraints(strip_whitespace=True, max_length=MAX_WORDS, pattern=STORABLE)] = ""
+
+
+VisitorFrame = Annotated[
+    AuthFrame | MessageFrame | TypingFrame | ReadFrame | DecisionFrame, Field(discriminator="type")
+]
 VISITOR_FRAME: TypeAdapter[VisitorFrame] = TypeAdapter(VisitorFrame)
-VISITOR_TYPES = frozenset({"auth", "message", "typing", "read"})
+VISITOR_TYPES = frozenset({"auth", "message", "typing", "read", "decision_response"})
 
 
 def client_id_of(raw: Mapping[str, Any]) -> dict[str, str]:

@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from apps.sessions import handoff, rules
-from apps.sessions.enums import EntryKind, Owner, Sender
+from apps.sessions.chronicle import SAID
+from apps.sessions.enums import Owner, Sender
 from apps.sessions.models import ChatSession, ChronicleEntry
 from kernel.llm.grounded import intents
 
@@ -49,7 +50,7 @@ def hand_over(session: ChatSession, entries: Sequence[ChronicleEntry]) -> Summar
     waits = session.wanted_person_at is not None
     if not waits and not (session.owner == Owner.HUMAN and session.wanted_because):
         return None
-    said = [entry for entry in entries if entry.kind == EntryKind.MESSAGE]
+    said = [entry for entry in entries if entry.kind in SAID]
     asked = [entry.text for entry in said if entry.sender == Sender.VISITOR and _asks(entry.text)]
     told = [entry.text for entry in said if entry.sender == Sender.BOT]
     return Summary(

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from django.urls import path
 
-from apps.sessions import api, beside_api, rehearsal_api
+from apps.sessions import api, asking_api, beside_api, rehearsal_api
+
+_CARDS = "api/v1/sessions/<uuid:session_id>/cards"
 
 urlpatterns = [
     path("api/v1/widget/<str:key>/sessions", api.WidgetSessions.as_view(), name="widget-sessions"),
@@ -21,5 +23,9 @@ urlpatterns = [
         name="widget-transcript",
     ),
     path("api/v1/widget/<str:key>/rating", beside_api.WidgetRating.as_view(), name="widget-rating"),
+    path("secrets/<uuid:ref_id>", asking_api.Secrets.as_view(), name="secrets"),
+    path(_CARDS, asking_api.SessionCards.as_view(), name="api-session-cards"),
+    path(f"{_CARDS}/<uuid:card_id>", asking_api.OneSessionCard.as_view(), name="api-session-card"),
+    path(f"{_CARDS}/<uuid:card_id>/secret", asking_api.TakeSecret.as_view(), name="api-session-card-secret"),
     path("api/v1/gates/<uuid:gate_id>/dry-run", rehearsal_api.GateDryRun.as_view(), name="api-gate-dry-run"),
 ]

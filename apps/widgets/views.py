@@ -20,7 +20,7 @@ from kernel.errors import NotFound
 
 _STATIC = Path(__file__).parent / "static"
 _MODULES = tuple(
-    f"widgets/frame/{path.name}" for path in sorted((_STATIC / "widgets/frame").glob("*.js")) if path.stem != "main"
+    str(path.relative_to(_STATIC)) for path in sorted((_STATIC / "widgets/frame").rglob("*.js")) if path.stem != "main"
 )
 
 

@@ -18,7 +18,7 @@ from tests.platform.administration import MODELS, PLATFORM_MODELS, TENANT_MODELS
 UNSEEN = {
     *("autonomy.Checkpoint", "autonomy.ContextProposal", "autonomy.MemberOptIn", "autonomy.Notification"),
     *("autonomy.Occurrence", "autonomy.OpenQuestion", "autonomy.Precedent", "autonomy.Webhook"),
-    "silas_sessions.MessageNonce",
+    *("silas_sessions.MessageNonce", "silas_sessions.VisitorCard"),
     *("silas_sessions.FormAnswers", "silas_sessions.TranscriptRequest", "silas_sessions.VisitorFile"),
     *("approvals.Look", "approvals.PasskeyChallenge", "bus.Processed", "bus.QueueMessage", "guard.SpendEntry"),
     "gates.GateVersion",

@@ -12,6 +12,7 @@ from channels.testing import WebsocketCommunicator
 from django.core.signing import TimestampSigner
 
 from apps.sessions import catch_up, consumers, handoff, tokens
+from apps.sessions.asking import Question, ask_visitor
 from apps.sessions.models import ChatSession
 from apps.sessions.routing import websocket_urlpatterns
 from apps.sessions.schemas import MAX_FRAME_BYTES
@@ -256,3 +257,27 @@ async def test_twenty_sockets_count_in_health(deployment: Any) -> None:
     for socket in sockets:
         await socket.disconnect()
     assert open_presences() == before
+
+
+async def test_decision_over_the_socket_comes_back_recorded(deployment: Any) -> None:
+    session = await in_thread(make_session, deployment)
+    asked = Question.model_validate({"question": "Go on?", "options": [{"value": "go", "label": "Go on"}]})
+    card = await in_scope(session.tenant_id, ask_visitor, session.pk, asked, actor="api_key:test")
+    socket = await _present(deployment, session)
+    await socket.frames_until("decision")
+    await socket.send_frame(type="decision_response", request_id=str(card.pk), selected_value="go")
+    frame = (await socket.frames_until("decision"))[-1]
+    await socket.disconnect()
+    assert (frame["sender"], frame["selected_value"]) == ("visitor", "go")
+
+
+async def test_decision_over_the_socket_about_another_visitors_card_is_refused_by_its_name(deployment: Any) -> None:
+    theirs, mine = await in_thread(make_session, deployment), await in_thread(make_session, deployment)
+    asked = Question.model_validate({"question": "Go on?", "options": [{"value": "go", "label": "Go on"}]})
+    card = await in_scope(theirs.tenant_id, ask_visitor, theirs.pk, asked, actor="api_key:test")
+    socket = await _present(deployment, mine)
+    await socket.frames_until("ready")
+    await socket.send_frame(type="decision_response", request_id=str(card.pk), selected_value="go")
+    frame = await socket.frame()
+    await socket.disconnect()
+    assert (frame["type"], frame["code"], frame["request_id"]) == ("error", "not_found", str(card.pk))

@@ -12,7 +12,7 @@ from apps import widgets
 
 ROOT = Path(widgets.__file__).parent
 LOADER = ROOT / "static/widgets/loader.js"
-FRAME = sorted((ROOT / "static/widgets/frame").iterdir())
+FRAME = sorted(path for path in (ROOT / "static/widgets/frame").rglob("*") if path.is_file())
 SCRIPTS = [LOADER, *(path for path in FRAME if path.suffix == ".js")]
 PAGES = sorted((ROOT / "templates/widgets").glob("*.html"))
 

@@ -12,7 +12,7 @@ from kernel.tenancy.migrations import RowSecurity
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('silas_sessions', '0013_language'),
+        ('silas_sessions', '0014_visitor_cards'),
         ('tenants', '0007_model_runs_a_minute'),
     ]
 
@@ -20,7 +20,7 @@ class Migration(migrations.Migration):
         migrations.AlterField(
             model_name='chronicleentry',
             name='kind',
-            field=models.CharField(choices=[('message', 'Message'), ('status', 'Progress of work'), ('access', 'Access level'), ('owner', 'Who answers'), ('file', 'File')], max_length=10),
+            field=models.CharField(choices=[('message', 'Message'), ('status', 'Progress of work'), ('access', 'Access level'), ('owner', 'Who answers'), ('file', 'File'), ('decision', 'Question to the visitor, and its answer'), ('secure_input_request', 'A secret was asked for'), ('secure_input_completed', 'What became of that')], max_length=24),
         ),
         migrations.CreateModel(
             name='FormAnswers',

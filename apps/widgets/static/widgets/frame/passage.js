@@ -53,3 +53,8 @@ export class Passage {
 function headed(text) {
   return text.split(/^(#{1,6} .*)$/m).map((part) => (/^#{1,6} /.test(part) ? el("b", {}, part.replace(/^#+ /, "")) : part));
 }
+
+export function wirePassage(chat) {
+  const passage = new Passage(chat.key, chat.session);
+  chat.when("cite", ([citation, opener]) => passage.open(citation, opener));
+}

@@ -52,3 +52,13 @@ function face(title, state, text, steps) {
     el("p", { class: `line quiet step ${TONES[state]}` }, el("span", {}, text)),
     steps.length ? el("ul", { class: "quiet" }, ...steps.map((step) => el("li", {}, step))) : null);
 }
+
+export function wireWorks(chat) {
+  const works = new Works(chat.log);
+  chat.hears("status", (frame) => {
+    if (frame.work_item_id) works.show(frame);
+    else if (frame.seq) chat.log.quiet(frame.text, frame);
+    else chat.log.announce(frame.text);
+  });
+  chat.when("forgotten", () => works.clear());
+}

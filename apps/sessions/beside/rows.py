@@ -15,10 +15,19 @@ from django.db import models
 from django.db.models import Q
 
 from apps.sessions.enums import QuestionKind, RatingScale, TranscriptState
-from apps.sessions.models.conversations import ChatSession
 from kernel.tenancy import TenantModel
 
+__all__ = [
+    "Consent",
+    "FormAnswers",
+    "FormQuestion",
+    "Rating",
+    "TranscriptRequest",
+    "VisitorFile",
+    "VisitorOffers",
+]
 MOST_MEGABYTES, MOST_FILES = 25, 100
+_SESSION = "silas_sessions.ChatSession"
 
 
 class VisitorOffers(TenantModel):
@@ -109,7 +118,7 @@ class FormQuestion(TenantModel):
 class FormAnswers(TenantModel):
     """A conversation's form as it was sent: `[{question, label, kind, value}]`. Says nothing about who somebody is."""
 
-    session = models.OneToOneField(ChatSession, on_delete=models.PROTECT, related_name="+")
+    session = models.OneToOneField(_SESSION, on_delete=models.PROTECT, related_name="+")
     answers: models.JSONField[list[dict[str, str]], list[dict[str, str]]] = models.JSONField(default=list)
     created_at = models.DateTimeField()
 
@@ -117,7 +126,7 @@ class FormAnswers(TenantModel):
 class Consent(TenantModel):
     """Which version was agreed to, when; `digest` of the words that were shown."""
 
-    session = models.ForeignKey(ChatSession, on_delete=models.PROTECT, related_name="+")
+    session = models.ForeignKey(_SESSION, on_delete=models.PROTECT, related_name="+")
     version = models.SlugField(max_length=40)
     digest = models.CharField(max_length=64)
     given_at = models.DateTimeField()
@@ -130,7 +139,7 @@ class VisitorFile(TenantModel):
     """A file that a visitor sent. Its bytes lie under its tenant and `digest` (`beside.shelf`); `seq` is its place in
     the conversation."""
 
-    session = models.ForeignKey(ChatSession, on_delete=models.PROTECT, related_name="+")
+    session = models.ForeignKey(_SESSION, on_delete=models.PROTECT, related_name="+")
     seq = models.PositiveBigIntegerField()
     name = models.CharField(max_length=120)
     kind = models.CharField(max_length=8)
@@ -149,7 +158,7 @@ class VisitorFile(TenantModel):
 class TranscriptRequest(TenantModel):
     """What was said up to `until_seq` is owed to an address, which is not kept once it was sent or given up."""
 
-    session = models.ForeignKey(ChatSession, on_delete=models.PROTECT, related_name="+")
+    session = models.ForeignKey(_SESSION, on_delete=models.PROTECT, related_name="+")
     client_id = models.CharField(max_length=64)
     address = models.EmailField(max_length=254, blank=True)
     until_seq = models.PositiveBigIntegerField()
@@ -178,7 +187,7 @@ class TranscriptRequest(TenantModel):
 class Rating(TenantModel):
     """What a visitor thought of their conversation: 1 to 5; of thumbs 1 is down and 5 is up."""
 
-    session = models.OneToOneField(ChatSession, on_delete=models.PROTECT, related_name="+")
+    session = models.OneToOneField(_SESSION, on_delete=models.PROTECT, related_name="+")
     deployment = models.ForeignKey("tenants.Deployment", on_delete=models.CASCADE, related_name="+")
     scale = models.CharField(max_length=6, choices=RatingScale.choices)
     score = models.PositiveSmallIntegerField()

@@ -1,0 +1,180 @@
+"""Who asks a visitor over HTTP, and how does a visitor's secret come in? (contract interfaces; spec 8.1)
+
+A tenant's own system or a member asks, looks what came of it, takes it back; an owner or their system takes out, once,
+what was given in secret. The visitor's browser posts a secret to `/secrets/<ref_id>` with its session token, from our
+own origin. Nothing of a value is answered, logged or kept but in its sealed row.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from drf_spectacular.utils import OpenApiResponse, extend_schema
+from pydantic import ValidationError as Unfit
+from rest_framework import serializers, status
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from apps.sessions import asking, tokens
+from apps.sessions.enums import AskKind
+from apps.sessions.queries import session_by_id
+from apps.tenants.rest import MembersView, OwnersView
+from kernel.errors import NotFound, SilasError
+from kernel.tenancy import tenant_scope
+
+_KEPT_NOWHERE = {"Cache-Control": "no-store"}
+_REFUSALS: dict[int, Any] = {
+    401: OpenApiResponse(description="`not_authenticated`: no API key and no login"),
+    403: OpenApiResponse(description="`forbidden_role`: this role asks no visitors"),
+    404: OpenApiResponse(description="`not_found`: unknown or foreign"),
+}
+_SETTLED = {409: OpenApiResponse(description="`card_decided`, `card_expired`, `card_withdrawn`: settled already")}
+
+
+class AskRequest(serializers.Serializer[Any]):
+    kind = serializers.ChoiceField(choices=AskKind.choices)
+    question = serializers.CharField(max_length=500, required=False, help_text="`decision`: what is asked")
+    rationale = serializers.CharField(max_length=500, required=False, allow_blank=True)
+    options = serializers.ListField(
+        child=serializers.DictField(), required=False, help_text="`decision`: 1 to 8 of `{value, label}`"
+    )
+    allow_freetext = serializers.BooleanField(required=False)
+    risk_level = serializers.ChoiceField(choices=["low", "medium", "high"], required=False)
+    label = serializers.CharField(max_length=120, required=False, help_text="`secure_input`: what is wanted")
+    input_hint = serializers.CharField(max_length=80, required=False, allow_blank=True)
+    guidance = serializers.DictField(required=False, help_text="`secure_input`: `{instructions, help_url?}`")
+    seconds = serializers.IntegerField(required=False, help_text="How long it waits; a day without it")
+
+
+class CardAnswer(serializers.Serializer[Any]):
+    id = serializers.UUIDField()
+    kind = serializers.CharField()
+    state = serializers.CharField(help_text="`open`, `answered`, `expired` or `withdrawn`")
+    chosen = serializers.CharField(help_text="The value the visitor pressed; empty for words of their own")
+    created_at = serializers.DateTimeField()
+    expires_at = serializers.DateTimeField()
+    settled_at = serializers.DateTimeField(allow_null=True)
+
+
+class SecretAnswer(serializers.Serializer[Any]):
+    value = serializers.CharField(help_text="Given out once")
+
+
+class SessionCards(MembersView):
+    """Ask the visitor of a conversation."""
+
+    @extend_schema(
+        operation_id="session_cards_create",
+        tags=["sessions"],
+        request=AskRequest,
+        responses={
+            201: CardAnswer,
+            400: OpenApiResponse(description="`invalid`: a field is wrong"),
+            **_REFUSALS,
+            409: OpenApiResponse(description="`owned_by_other`, `too_many_questions`"),
+        },
+    )
+    def post(self, request: Request, session_id: UUID) -> Response:
+        wanted = AskRequest(data=request.data)
+        wanted.is_valid(raise_exception=True)
+        asked = _asked(dict(wanted.validated_data))
+        user = self.caller.user
+        with tenant_scope(self.caller.tenant_id):
+            name = user.display_name if user is not None else ""
+            card = asking.ask_visitor(session_id, asked, actor=self.caller.actor, user=user, name=name)
+            return Response(CardAnswer(card).data, status=status.HTTP_201_CREATED, headers=_KEPT_NOWHERE)
+
+
+class OneSessionCard(MembersView):
+    """What came of it; or take it back."""
+
+    @extend_schema(operation_id="session_card", tags=["sessions"], responses={200: CardAnswer, **_REFUSALS})
+    def get(self, request: Request, session_id: UUID, card_id: UUID) -> Response:
+        with tenant_scope(self.caller.tenant_id):
+            return Response(CardAnswer(asking.card_of(card_id, session_id)).data, headers=_KEPT_NOWHERE)
+
+    @extend_schema(
+        operation_id="session_card_withdraw", tags=["sessions"], responses={200: CardAnswer, **_REFUSALS, **_SETTLED}
+    )
+    def delete(self, request: Request, session_id: UUID, card_id: UUID) -> Response:
+        with tenant_scope(self.caller.tenant_id):
+            asking.withdraw(card_id, session_id, actor=self.caller.actor, user=self.caller.user)
+            return Response(CardAnswer(asking.card_of(card_id, session_id)).data, headers=_KEPT_NOWHERE)
+
+
+class TakeSecret(OwnersView):
+    """Take out what the visitor gave in secret; it is there once."""
+
+    @extend_schema(
+        operation_id="session_card_secret",
+        tags=["sessions"],
+        request=None,
+        responses={
+            200: SecretAnswer,
+            **_REFUSALS,
+            409: OpenApiResponse(description="`secret_not_there`: not given yet, or taken already"),
+        },
+    )
+    def post(self, request: Request, session_id: UUID, card_id: UUID) -> Response:
+        with tenant_scope(self.caller.tenant_id):
+            value = asking.take_secret(card_id, session_id, actor=self.caller.actor)
+        return Response({"value": value}, headers=_KEPT_NOWHERE)
+
+
+class SecretRequest(serializers.Serializer[Any]):
+    value = serializers.CharField(max_length=asking.MAX_SECRET, trim_whitespace=False)
+
+
+class SecretStored(serializers.Serializer[Any]):
+    stored = serializers.BooleanField()
+
+
+class Secrets(APIView):
+    """A visitor gives what was asked for in secret."""
+
+    @extend_schema(
+        operation_id="secret_store",
+        tags=["widget"],
+        request=SecretRequest,
+        responses={
+            200: SecretStored,
+            400: OpenApiResponse(description="`invalid`: no value, or too long a one"),
+            401: OpenApiResponse(description="`not_authenticated`: no session token, or one that is no longer good"),
+            404: OpenApiResponse(description="`not_found`: unknown, or asked in another conversation"),
+            409: OpenApiResponse(description="`card_decided`, `card_expired`, `card_withdrawn`, `card_not_yours`"),
+        },
+    )
+    def post(self, request: Request, ref_id: UUID) -> Response:
+        visitor = _visitor(request)
+        given = SecretRequest(data=request.data)
+        given.is_valid(raise_exception=True)
+        with tenant_scope(visitor.tenant_id):
+            _require_open(visitor)
+            asking.store_secret(visitor, ref_id, given.validated_data["value"])
+        return Response({"stored": True}, headers=_KEPT_NOWHERE)
+
+
+def _visitor(request: Request) -> tokens.Visitor:
+    scheme, _, token = request.headers.get("Authorization", "").partition(" ")
+    visitor = tokens.read(token.strip()) if scheme.lower() == "bearer" else None
+    if visitor is None:
+        raise SilasError("not_authenticated", "This conversation has to be opened again.", status=401)
+    return visitor
+
+
+def _require_open(visitor: tokens.Visitor) -> None:
+    deployment = session_by_id(visitor.session_id).deployment
+    if not deployment.enabled or deployment.public_key != visitor.deployment_key:
+        raise NotFound("question")
+
+
+def _asked(given: dict[str, Any]) -> asking.Question | asking.SecretWanted:
+    """Raises 400 `invalid` with the names of the fields that do not fit, never their values."""
+    shape = asking.SecretWanted if given.pop("kind") == AskKind.SECURE_INPUT else asking.Question
+    try:
+        return shape.model_validate(given)
+    except Unfit as error:
+        fields = sorted({str(each["loc"][0]) if each["loc"] else "all" for each in error.errors()})
+        raise SilasError("invalid", "These fields do not fit.", extra={"fields": fields}) from None

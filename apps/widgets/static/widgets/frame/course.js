@@ -1,0 +1,84 @@
+/* How does a chat begin, open, close, start anew and end? And whose is it: the page says who its visitor is. */
+
+import { part } from "./chat.js";
+import { asJson } from "./session.js";
+
+export function wireCourse(chat) {
+  const { line, log, memory, page, session } = chat;
+
+  function open() {
+    chat.opened = true;
+    line.open();
+    chat.happened("opened");
+    log.toEnd();
+  }
+
+  function close() {
+    chat.opened = false;
+    chat.happened("closed");
+  }
+
+  function forget() {
+    chat.unsee();
+    log.clear();
+    chat.happened("forgotten");
+  }
+
+  function renew() {
+    line.close();
+    session.forget();
+    forget();
+    chat.happened("renewed");
+    memory.clear();
+    if (chat.opened) line.open();
+  }
+
+  function shutdown() {
+    line.close();
+    chat.happened("renewed");
+    memory.clear();
+    page.tell("gone");
+  }
+
+  /* The next session answers whether the page's word was believed. */
+  function identify({ jwt }) {
+    session.onIdentity = ({ accepted, reason }) => accepted || page.emit("error", { code: reason });
+    session.identify(typeof jwt === "string" ? jwt : null);
+    line.reset();
+  }
+
+  chat.hears("ready", ({ session_id, seq }) => {
+    if (chat.seen.session && chat.seen.session !== session_id) forget();
+    Object.assign(chat.seen, { session: session_id, until: seq });
+  });
+  chat.ask("init", (said) => {
+    chat.happened("init", said);
+    if (said.opened) open();
+  });
+  for (const [name, fn] of Object.entries({ open, close, identify, renew, shutdown })) chat.ask(name, fn);
+  part("close").hidden = page.alone;
+  part("close").addEventListener("click", () => page.tell("close"));
+  addEventListener("keydown", (event) => {
+    if (event.key === "Escape" && !document.querySelector("dialog[open]")) page.tell("close");
+  });
+  chat.when("alone", open);
+}
+
+/* Once every part is wired: learn the looks, show the shell, listen to the page. */
+export async function begin(chat) {
+  const { line, page, session } = chat;
+  chat.hears("ready", ({ session_id }) => page.emit("ready", { session_id }));
+  chat.happened("locale", navigator.language);
+  try {
+    const address = `/widget/v1/${encodeURIComponent(chat.key)}/appearance/`;
+    chat.happened("looks", await asJson(await fetch(address, { credentials: "omit" })));
+  } catch (refusal) {
+    page.emit("error", { code: refusal.code || "unavailable" });
+    return;
+  }
+  part("shell").hidden = false;
+  page.tell("hello");
+  chat.happened("begun");
+  if (session.known) line.open();
+  if (page.alone) chat.happened("alone");
+}
