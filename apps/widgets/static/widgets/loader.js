@@ -15,11 +15,14 @@
   let shown = false;
   let opened = false;
   let ending = 0;
+  let inline = null;
 
   const css = `:host { all: initial !important }
 [hidden] { display: none !important }
 .bubble, .panel { position: fixed; inset-block-end: 24px; inset-inline-end: 24px; z-index: 2147483000 }
 .left { inset-inline: 24px auto }
+.panel.inline { position: static; width: 100%; height: 100%; min-height: 320px; border-radius: 12px; box-shadow: 0 0 0 1px rgb(20 20 15 / .1) }
+:host(.inline) { display: block !important; height: 100% }
 .bubble { width: 56px; height: 56px; padding: 0; border: 0; border-radius: 50%; cursor: pointer; display: grid; place-items: center;
   background: var(--silas-accent, #2c49d4); color: var(--silas-ink, #fff); box-shadow: 0 8px 28px rgb(20 20 15 / .22) }
 .bubble:hover { filter: brightness(1.07) }
@@ -32,12 +35,28 @@ svg { width: 26px; fill: none; stroke: currentColor; stroke-width: 1.7; stroke-l
 iframe { display: block; width: 100%; height: 100%; border: 0; color-scheme: normal }
 @media (max-width: 480px) {
   .bubble { inset-block-end: 16px; inset-inline: auto 16px } .bubble.left { inset-inline: 16px auto }
-  .panel { inset: 0 !important; width: 100%; height: 100%; border-radius: 0; box-shadow: none } }`;
+  .panel:not(.inline) { inset: 0 !important; width: 100%; height: 100%; border-radius: 0; box-shadow: none } }`;
 
   function make(tag, attributes, space = "http://www.w3.org/1999/xhtml") {
     const node = document.createElementNS(space, tag);
     for (const key in attributes) node.setAttribute(key, attributes[key]);
     return node;
+  }
+
+  const store = () => `silas:${settings.deployment}`;
+
+  // Where the browser lets the iframe remember nothing, this tab keeps who resumes its conversation, and no word of it.
+  function kept() {
+    try {
+      return JSON.parse(sessionStorage.getItem(store()));
+    } catch {
+      return null;
+    }
+  }
+
+  // `data-theme="dark"` is short for a theme with this mode.
+  function mode(theme) {
+    return typeof theme === "string" ? { mode: theme } : theme;
   }
 
   function icon() {
@@ -63,14 +82,27 @@ iframe { display: block; width: 100%; height: 100%; border: 0; color-scheme: nor
     panel.append(frame);
     root.append(panel, bubble);
     parts = { host, bubble, count, panel, frame, labels: {} };
-    document.body.append(host);
+    inline = place();
+    if (inline) {
+      host.className = "inline";
+      panel.className = "panel inline";
+      panel.setAttribute("role", "region");
+      opened = true;
+    }
+    (inline || document.body).append(host);
     setTimeout(() => parts?.host === host && !live && emit("error", { code: "unavailable" }), 15000);
+  }
+
+  // Where the chat stands in the page itself: an element, or a selector of one.
+  function place() {
+    const wanted = settings.inline;
+    return wanted instanceof Element ? wanted : wanted ? document.querySelector(wanted) : null;
   }
 
   function render() {
     const { bubble, count, panel, frame, labels } = parts;
     panel.hidden = !(opened && live);
-    bubble.hidden = !shown || !panel.hidden;
+    bubble.hidden = !shown || !panel.hidden || Boolean(inline);
     bubble.setAttribute("aria-label", count.hidden ? labels.open : `${labels.open} (${count.textContent})`);
     panel.setAttribute("aria-label", labels.title);
     frame.title = labels.title;
@@ -94,8 +126,10 @@ iframe { display: block; width: 100%; height: 100%; border: 0; color-scheme: nor
   const heard = {
     hello() {
       live = true;
+      const { language, locale = language, theme } = settings;
+      const { lang } = document.documentElement;
       const font = getComputedStyle(document.documentElement).getPropertyValue("--silas-font").trim();
-      tell("init", { font, opened, locale: settings.locale || document.documentElement.lang, theme: settings.theme });
+      tell("init", { font, opened, locale, lang, theme: mode(theme), inline: Boolean(inline), kept: kept() });
       for (const [silas, data] of waiting.splice(0)) tell(silas, data);
       render();
     },
@@ -106,11 +140,18 @@ iframe { display: block; width: 100%; height: 100%; border: 0; color-scheme: nor
       shown = true;
       render();
     },
-    unread({ count }) {
-      parts.count.textContent = count > 9 ? "9+" : count;
+    unread({ count, shown: number, text }) {
+      parts.count.textContent = number;
       parts.count.hidden = !count;
       render();
-      emit("unread", { count });
+      emit("unread", { count, text });
+    },
+    keep({ kept: fields }) {
+      try {
+        sessionStorage.setItem(store(), JSON.stringify(fields));
+      } catch {
+        // The page may remember nothing either: the conversation lasts as long as the page.
+      }
     },
     event({ event, detail }) { if (EVENTS.includes(event)) emit(event, detail); },
     close,
@@ -126,7 +167,7 @@ iframe { display: block; width: 100%; height: 100%; border: 0; color-scheme: nor
     if (!ending) return;
     clearTimeout(ending);
     parts.host.remove();
-    parts = ready = null;
+    parts = ready = inline = null;
     live = shown = false;
     ending = 0;
     settings = {};
@@ -157,7 +198,7 @@ iframe { display: block; width: 100%; height: 100%; border: 0; color-scheme: nor
   }
 
   function close() {
-    if (!opened) return;
+    if (!opened || inline) return;
     opened = false;
     tell("close");
     if (live) {
@@ -169,7 +210,7 @@ iframe { display: block; width: 100%; height: 100%; border: 0; color-scheme: nor
 
   function toggle() { if (opened) close(); else open(); }
   function newConversation() { tell("renew"); }
-  function setTheme(theme) { tell("theme", { theme }); }
+  function setTheme(theme) { tell("theme", { theme: mode(theme) }); }
   function setLocale(locale) { tell("locale", { locale }); }
   function identify(jwt) { tell("identify", { jwt }); }
   function setAttributes(attributes) { tell("attributes", { attributes }); }

@@ -22,9 +22,9 @@ export class Chat {
     this.opened = false;
     this.looks = { title: "", greeting: "", suggestions: [] };
     this.unsee();
-    this.memory = new Memory(key);
-    this.session = new Session(key, this.memory);
     this.page = new Page(this.asked);
+    this.memory = new Memory(key, (kept) => this.page.tell("keep", { kept }));
+    this.session = new Session(key, this.memory);
     this.line = new Line(this.session, {
       after: (id) => (!this.seen.session || this.seen.session === id ? this.seen.last : 0),
       onFrame: (frame) => this.hear(frame),

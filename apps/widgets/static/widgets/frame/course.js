@@ -6,10 +6,11 @@ import { asJson } from "./session.js";
 export function wireCourse(chat) {
   const { line, log, memory, page, session } = chat;
 
-  function open() {
+  /* A chat that stands in the page takes no focus by itself. */
+  function open({ quietly = false } = {}) {
     chat.opened = true;
     line.open();
-    chat.happened("opened");
+    chat.happened("opened", { quietly });
     log.toEnd();
   }
 
@@ -52,8 +53,11 @@ export function wireCourse(chat) {
     Object.assign(chat.seen, { session: session_id, until: seq });
   });
   chat.ask("init", (said) => {
+    memory.recall(said.kept);
     chat.happened("init", said);
-    if (said.opened) open();
+    part("close").hidden = Boolean(said.inline);
+    if (said.opened) open({ quietly: said.inline });
+    else if (session.known) line.open();
   });
   for (const [name, fn] of Object.entries({ open, close, identify, renew, shutdown })) chat.ask(name, fn);
   part("close").hidden = page.alone;
@@ -61,14 +65,14 @@ export function wireCourse(chat) {
   addEventListener("keydown", (event) => {
     if (event.key === "Escape" && !document.querySelector("dialog[open]")) page.tell("close");
   });
-  chat.when("alone", open);
+  chat.when("alone", () => open());
 }
 
 /* Once every part is wired: learn the looks, show the shell, listen to the page. */
 export async function begin(chat) {
   const { line, page, session } = chat;
   chat.hears("ready", ({ session_id }) => page.emit("ready", { session_id }));
-  chat.happened("locale", navigator.language);
+  chat.happened("locale");
   try {
     const address = `/widget/v1/${encodeURIComponent(chat.key)}/appearance/`;
     chat.happened("looks", await asJson(await fetch(address, { credentials: "omit" })));

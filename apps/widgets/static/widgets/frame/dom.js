@@ -11,9 +11,13 @@ export function el(tag, attributes = {}, ...children) {
   return node;
 }
 
-export function time(iso, locale) {
-  const when = new Date(iso);
-  const today = when.toDateString() === new Date().toDateString();
+/* The hour of a moment, and its day where that is not today. */
+export function clock(when, locale) {
+  const today = new Date(when).toDateString() === new Date().toDateString();
   const style = today ? { timeStyle: "short" } : { dateStyle: "medium", timeStyle: "short" };
-  return el("time", { datetime: iso }, new Intl.DateTimeFormat(locale, style).format(when));
+  return new Intl.DateTimeFormat(locale, style).format(when);
+}
+
+export function time(iso, locale) {
+  return el("time", { datetime: iso }, clock(Date.parse(iso), locale));
 }

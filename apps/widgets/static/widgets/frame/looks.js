@@ -26,8 +26,11 @@ export function wireLooks(chat) {
     if (!log.rows.children.length) log.suggest(chat.looks.suggestions);
   }
 
+  let ofPage = "";
+
+  /* What was said to us, what the page is written in, what the browser prefers; the first language we have. */
   function useLocale(locale) {
-    speak(locale);
+    speak(locale, ofPage, ...(navigator.languages || [navigator.language]));
     session.locale = dateLocale();
     part("log").setAttribute("aria-label", word("conversation"));
     part("subtitle").textContent = word("subtitle");
@@ -43,8 +46,9 @@ export function wireLooks(chat) {
   chat.when("locale", useLocale);
   chat.ask("theme", ({ theme }) => theming.fromPage(theme));
   chat.ask("locale", ({ locale }) => useLocale(locale));
-  chat.when("init", ({ font, locale, theme }) => {
-    useLocale(locale || navigator.language);
+  chat.when("init", ({ font, lang, locale, theme }) => {
+    ofPage = lang;
+    useLocale(locale);
     theming.fromPage({ ...(font ? { font } : {}), ...(theme instanceof Object ? theme : {}) });
   });
 }

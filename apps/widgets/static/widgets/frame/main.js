@@ -1,5 +1,6 @@
 /* The widget's frame, put together: one line a part. A part that hears the same frame as another comes after it. */
 
+import { wireCards } from "./cards.js";
 import { Chat } from "./chat.js";
 import { begin, wireCourse } from "./course.js";
 import { wireHearing } from "./hearing.js";
@@ -18,5 +19,6 @@ wireHearing(chat);
 wireReading(chat);
 wireSaying(chat);
 wireWorks(chat);
+wireCards(chat);
 wirePassage(chat);
 begin(chat);

@@ -1,15 +1,16 @@
-/* What does this browser remember of one deployment? A resume token and unsent messages.
-   Storage may be blocked by the browser; then it is remembered as long as the page lives. */
+/* What does this browser remember of one deployment? A resume token, unsent messages, what was read.
+   Where it lets this frame remember nothing (other sites' frames), the page around keeps the token as long as its tab
+   lives, so that the conversation goes on over its pages; what was said is never given to it. */
+
+const WITH_PAGE = ["resume", "read"];
 
 export class Memory {
-  constructor(key) {
+  constructor(key, onKept) {
     this.name = `silas:${key}`;
     this.fields = {};
-    try {
-      this.fields = JSON.parse(localStorage.getItem(this.name)) || {};
-    } catch {
-      this.fields = {};
-    }
+    this.onKept = onKept;
+    this.blocked = false;
+    this.attempt(() => { this.fields = JSON.parse(localStorage.getItem(this.name)) || {}; });
   }
 
   get(field) {
@@ -26,11 +27,23 @@ export class Memory {
     this.keep(() => localStorage.removeItem(this.name));
   }
 
-  keep(write) {
+  /* What the page kept, where nothing is remembered here. */
+  recall(kept) {
+    if (!this.blocked || !(kept instanceof Object)) return;
+    for (const field of WITH_PAGE) this.fields[field] ??= kept[field];
+  }
+
+  attempt(use) {
     try {
-      write();
-    } catch {
-      // Blocked or full: the conversation works, it only does not survive a reload.
+      use();
+      this.blocked = false;
+    } catch (error) {
+      this.blocked = error.name !== "QuotaExceededError" && !(error instanceof SyntaxError);
     }
+  }
+
+  keep(write) {
+    this.attempt(write);
+    if (this.blocked) this.onKept(Object.fromEntries(WITH_PAGE.map((field) => [field, this.fields[field]])));
   }
 }

@@ -1,6 +1,6 @@
 /* Who is on the other side, and as whom does the visitor speak? The level chip with its expiry, and the person's banner. */
 
-import { named, word } from "./words.js";
+import { lasting, named, word } from "./words.js";
 
 export class Presence {
   constructor(onExpired) {
@@ -30,7 +30,7 @@ export class Presence {
       return;
     }
     const level = named(this.level);
-    const time = left >= 60 ? word("minutes", { n: Math.ceil(left / 60) }) : word("seconds", { n: left });
+    const time = lasting(left);
     this.chip.textContent = this.until ? word("level", { level, left: time }) : level;
     this.chip.title = this.until ? word("levelHelp", { level, left: time }) : word("levelOpen", { level });
     this.chip.classList.toggle("soon", Boolean(this.until) && left < 60);

@@ -1,5 +1,7 @@
 /* What has the visitor not read yet? Counted while the chat is closed or out of sight, told to the page, kept over a reload. */
 
+import { counted, number } from "./words.js";
+
 export function wireReading(chat) {
   const { line, memory, page } = chat;
   let unread = 0;
@@ -8,7 +10,7 @@ export function wireReading(chat) {
 
   function count(number) {
     unread = number;
-    page.tell("unread", { count: unread });
+    page.tell("unread", { count: unread, shown: unread > 9 ? `${number(9)}+` : number(unread), text: counted("unread", unread) });
   }
 
   function read() {

@@ -44,7 +44,8 @@ export function wireSaying(chat) {
   }
 
   /* A refused message is not sent again; a late acknowledgement would still find its row. */
-  function complain({ code, message, retry_after: wait, client_id: refused = outbox.items[0]?.client_id }) {
+  function complain({ code, retry_after: wait, request_id: about, client_id: refused = outbox.items[0]?.client_id }) {
+    if (about) return;
     if (code === "too_many_windows") {
       chat.notice(word("windows"), 20000);
       return;
@@ -57,7 +58,7 @@ export function wireSaying(chat) {
     }
     log.typing(false);
     outbox.settle(refused);
-    chat.notice(word("failed", { message }), 12000);
+    chat.notice(word(code === "conversation_full" ? "full" : "failed"), 12000);
     page.emit("error", { code });
   }
 
@@ -80,7 +81,7 @@ export function wireSaying(chat) {
   chat.hears("error", complain);
   chat.when("say", say);
   chat.when("begun", () => outbox.items.forEach(show));
-  chat.when("opened", () => composer.focus());
+  chat.when("opened", ({ quietly }) => quietly || composer.focus());
   chat.when("forgotten", () => rows.clear());
   chat.when("renewed", () => outbox.clear());
   for (const event of ["language", "owner"]) chat.when(event, nameField);

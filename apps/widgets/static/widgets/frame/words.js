@@ -1,26 +1,29 @@
-/* In which language does the widget itself speak? Whole sentences per language; the bot's words are its own. */
+/* In which language does the widget itself speak? Whole sentences, one file a language; the bot's words are its own. */
 
+import { ar } from "./words/ar.js";
 import { de } from "./words/de.js";
 import { en } from "./words/en.js";
+import { es } from "./words/es.js";
+import { fr } from "./words/fr.js";
 
-const LANGUAGES = { en, de };
+const LANGUAGES = { en, de, fr, es, ar };
 let spoken = en;
 let locale = "en";
 
-/* Picks the nearest language we have; returns the locale dates and numbers are written in. */
-export function speak(wanted) {
-  const [language] = String(wanted || "").toLowerCase().split("-");
-  spoken = LANGUAGES[language] || en;
-  locale = canonical(LANGUAGES[language] ? wanted : "en");
+/* The first of the wanted locales whose language we have; dates and numbers are written as there. */
+export function speak(...wanted) {
+  const known = wanted.map(canonical).find((tag) => tag && LANGUAGES[tag.split("-")[0]]);
+  locale = known || "en";
+  spoken = LANGUAGES[locale.split("-")[0]];
   document.documentElement.lang = locale;
   document.documentElement.dir = spoken.dir;
 }
 
 function canonical(tag) {
   try {
-    return Intl.getCanonicalLocales(tag)[0];
+    return Intl.getCanonicalLocales(tag)[0] || "";
   } catch {
-    return "en";
+    return "";
   }
 }
 
@@ -29,10 +32,30 @@ export function dateLocale() {
 }
 
 export function word(name, values = {}) {
-  return (spoken[name] ?? name).replace(/\{(\w+)\}/g, (all, field) => values[field] ?? all);
+  return filled(spoken[name] ?? name, values);
 }
 
-/* A word for a name the server gives (an access level, a state), or the name itself. */
-export function named(name) {
-  return spoken[name] ?? name;
+/* The form of a word that goes with a number, as the language has it. */
+export function counted(name, n) {
+  const form = spoken[name][new Intl.PluralRules(locale).select(n)] ?? spoken[name].other;
+  return filled(form, { n: number(n) });
+}
+
+export function number(n) {
+  return new Intl.NumberFormat(locale).format(n);
+}
+
+/* So many seconds, in the largest unit that fits. */
+export function lasting(seconds) {
+  const [value, unit] = seconds >= 60 ? [Math.ceil(seconds / 60), "minute"] : [seconds, "second"];
+  return new Intl.NumberFormat(locale, { style: "unit", unit, unitDisplay: "short" }).format(value);
+}
+
+/* A word for a level's name, or the name itself. */
+export function named(level) {
+  return Object.hasOwn(spoken.levels, level) ? spoken.levels[level] : level;
+}
+
+function filled(text, values) {
+  return text.replace(/\{(\w+)\}/g, (all, field) => values[field] ?? all);
 }

@@ -1,0 +1,26 @@
+/* The widget in Arabic, from right to left. */
+
+export const ar = {
+  dir: "rtl", open: "فتح المحادثة", close: "إغلاق المحادثة", chat: "محادثة مع {title}", subtitle: "يردّ عادةً في الحال",
+  write: "اكتب رسالة", writeTo: "اكتب إلى {name}", send: "إرسال",
+  conversation: "المحادثة", suggestions: "اقتراحات", latest: "أحدث رسالة", typing: "{title} يكتب الآن", said: "{name}: {text}",
+  unread: { zero: "لا رسائل جديدة", one: "رسالة جديدة واحدة", two: "رسالتان جديدتان", few: "{n} رسائل جديدة", many: "{n} رسالة جديدة", other: "{n} رسالة جديدة" },
+  connecting: "جارٍ الاتصال", offline: "أنت غير متصل. ما تكتبه محفوظ ويُرسَل عند عودة الاتصال.",
+  replaced: "هذه المحادثة مفتوحة في نافذة أخرى.", resume: "المتابعة هنا", refused: "هذه المحادثة غير متاحة حاليًا.",
+  unsent: "لم تُرسَل بعد", tooLong: "هذه الرسالة طويلة جدًا. أرسلها على أجزاء.", busy: "لحظة من فضلك: تُرسَل رسالتك مجددًا بعد {seconds} ث.",
+  windows: "هذه المحادثة مفتوحة في نوافذ كثيرة. أغلق إحداها؛ ما قيل محفوظ.",
+  failed: "لم تُرسَل الرسالة. حاول مرة أخرى.", full: "هذه المحادثة طويلة جدًا. ابدأ محادثة جديدة.",
+  person: "أحد الزملاء", joined: "انضم {name} إلى المحادثة", left: "{title} يجيب من جديد", answering: "{name} يجيبك الآن",
+  level: "{level} · {left}", levels: { verified: "هوية مؤكَّدة" }, levelHelp: "وصولك: {level}. ينتهي خلال {left}.", levelOpen: "وصولك: {level}.",
+  expired: "حرصًا على سلامتك انتهى تسجيل دخولك هنا. أسئلتك ما زالت موضع ترحيب.",
+  work: "طلبك", waiting: "بانتظار موظف", running: "قيد التنفيذ", done: "تم", declined: "مرفوض", stopped: "لم يكتمل",
+  waitingText: "بانتظار تأكيد أحد الزملاء. يمكنك متابعة الكتابة.", runningText: "تم التأكيد. نعمل على ذلك.", doneText: "تم وجرى التحقق.",
+  declinedText: "رفض أحد الزملاء هذا الطلب. لم يتغير شيء.", stoppedText: "تعذّر إتمام ذلك. لم يتغير شيء آخر.",
+  answerBy: "متاح حتى {time}", ownWords: "بكلماتك", confirm: "تأكيد: {answer}", goBack: "رجوع", slide: "اسحب حتى النهاية للمتابعة: {answer}", sending: "جارٍ الإرسال",
+  ask_answered: "إجابتك: {answer}", ask_expired: "انتهى الوقت. لم يتغير شيء.", ask_withdrawn: "لم يعد هذا مطلوبًا.",
+  ask_settled: "سبقت الإجابة عن هذا.", ask_stored: "حُفظ مختومًا.",
+  notAnswered: "لم تصل إجابتك. حاول مرة أخرى.", notYours: "عرّفنا بنفسك من جديد ثم أجب.",
+  saveSecret: "حفظ مختوم", secretHelp: "لا يظهر في هذه المحادثة.", secretGuide: "أين تجده", notStored: "لم يُحفظ. تحقق من الاتصال وحاول مرة أخرى.",
+  source: "المصدر", openSource: "فتح الأصل", closeSource: "العودة إلى المحادثة", reading: "جارٍ فتح المقطع",
+  noPassage: "لم يعد هذا المقطع متاحًا لك.", noLine: "تعذّر تحميل المقطع. حاول مرة أخرى.",
+};

@@ -1,0 +1,26 @@
+/* The widget in Spanish. */
+
+export const es = {
+  dir: "ltr", open: "Abrir el chat", close: "Cerrar el chat", chat: "Chat con {title}", subtitle: "Suele responder enseguida",
+  write: "Escriba un mensaje", writeTo: "Escribir a {name}", send: "Enviar",
+  conversation: "Conversación", suggestions: "Sugerencias", latest: "Último mensaje", typing: "{title} está escribiendo", said: "{name}: {text}",
+  unread: { one: "{n} mensaje nuevo", other: "{n} mensajes nuevos" },
+  connecting: "Conectando", offline: "No tiene conexión. Lo que escriba se guarda y se enviará cuando vuelva.",
+  replaced: "Esta conversación está abierta en otra ventana.", resume: "Continuar aquí", refused: "Este chat no está disponible en este momento.",
+  unsent: "Aún no enviado", tooLong: "Este mensaje es demasiado largo. Envíelo por partes.", busy: "Un momento: su mensaje se enviará de nuevo en {seconds} s.",
+  windows: "Este chat está abierto en demasiadas ventanas. Cierre una; lo dicho se conserva.",
+  failed: "Ese mensaje no se envió. Inténtelo de nuevo.", full: "Esta conversación es muy larga. Empiece una nueva.",
+  person: "una persona del equipo", joined: "{name} se ha unido a la conversación", left: "{title} vuelve a responder", answering: "{name} le responde ahora",
+  level: "{level} · {left}", levels: { verified: "identidad verificada" }, levelHelp: "Su acceso: {level}. Termina en {left}.", levelOpen: "Su acceso: {level}.",
+  expired: "Por su seguridad, su identificación ha terminado. Puede seguir preguntando.",
+  work: "Su solicitud", waiting: "espera a una persona", running: "en curso", done: "hecho", declined: "rechazado", stopped: "sin completar",
+  waitingText: "Una persona del equipo debe confirmarlo. Puede seguir escribiendo.", runningText: "Confirmado. Estamos en ello.", doneText: "Hecho y comprobado.",
+  declinedText: "El equipo lo ha rechazado. No se ha cambiado nada.", stoppedText: "No se pudo completar. No se ha cambiado nada más.",
+  answerBy: "Abierto hasta {time}", ownWords: "Con sus propias palabras", confirm: "Confirmar: {answer}", goBack: "Volver", slide: "Deslice hasta el final para seguir: {answer}", sending: "Enviando",
+  ask_answered: "Su respuesta: {answer}", ask_expired: "El plazo ha terminado. No se ha cambiado nada.", ask_withdrawn: "Ya no hace falta.",
+  ask_settled: "Ya estaba respondido.", ask_stored: "Guardado y sellado.",
+  notAnswered: "Su respuesta no llegó. Inténtelo de nuevo.", notYours: "Díganos de nuevo quién es y después responda.",
+  saveSecret: "Guardar sellado", secretHelp: "No aparece en este chat.", secretGuide: "Dónde encontrarlo", notStored: "No se guardó. Compruebe la conexión e inténtelo de nuevo.",
+  source: "Fuente", openSource: "Abrir el original", closeSource: "Volver a la conversación", reading: "Abriendo el pasaje",
+  noPassage: "Este pasaje ya no está a su disposición.", noLine: "No se pudo cargar el pasaje. Inténtelo de nuevo.",
+};

@@ -1,0 +1,26 @@
+/* The widget in French. */
+
+export const fr = {
+  dir: "ltr", open: "Ouvrir la discussion", close: "Fermer la discussion", chat: "Discussion avec {title}", subtitle: "Répond le plus souvent aussitôt",
+  write: "Écrire un message", writeTo: "Écrire à {name}", send: "Envoyer",
+  conversation: "Conversation", suggestions: "Suggestions", latest: "Dernier message", typing: "{title} écrit", said: "{name} : {text}",
+  unread: { one: "{n} nouveau message", other: "{n} nouveaux messages" },
+  connecting: "Connexion en cours", offline: "Vous êtes hors ligne. Ce que vous écrivez est gardé et partira dès le retour de la connexion.",
+  replaced: "Cette conversation est ouverte dans une autre fenêtre.", resume: "Continuer ici", refused: "Cette discussion n’est pas disponible pour le moment.",
+  unsent: "Pas encore envoyé", tooLong: "Ce message est trop long. Envoyez-le en plusieurs fois.", busy: "Un instant : votre message repart dans {seconds} s.",
+  windows: "Cette discussion est ouverte dans trop de fenêtres. Fermez-en une ; rien n’est perdu.",
+  failed: "Ce message n’est pas parti. Réessayez.", full: "Cette conversation est très longue. Commencez-en une nouvelle.",
+  person: "un membre de l’équipe", joined: "{name} a rejoint la conversation", left: "{title} répond de nouveau", answering: "{name} vous répond maintenant",
+  level: "{level} · {left}", levels: { verified: "identité vérifiée" }, levelHelp: "Votre accès : {level}. Il prend fin dans {left}.", levelOpen: "Votre accès : {level}.",
+  expired: "Pour votre sécurité, votre identification a pris fin. Vos questions restent les bienvenues.",
+  work: "Votre demande", waiting: "attend une personne", running: "en cours", done: "terminé", declined: "refusé", stopped: "non abouti",
+  waitingText: "Une personne de l’équipe doit confirmer. Vous pouvez continuer à écrire.", runningText: "Confirmé. Nous nous en occupons.", doneText: "Fait et vérifié.",
+  declinedText: "L’équipe a refusé. Rien n’a été modifié.", stoppedText: "Cela n’a pas pu être mené à bien. Rien d’autre n’a été modifié.",
+  answerBy: "Ouvert jusqu’à {time}", ownWords: "Avec vos propres mots", confirm: "Confirmer : {answer}", goBack: "Retour", slide: "Glissez jusqu’au bout pour continuer : {answer}", sending: "Envoi en cours",
+  ask_answered: "Votre réponse : {answer}", ask_expired: "Le délai est passé. Rien n’a été modifié.", ask_withdrawn: "Ce n’est plus nécessaire.",
+  ask_settled: "Vous y avez déjà répondu.", ask_stored: "Enregistré sous scellé.",
+  notAnswered: "Votre réponse n’est pas arrivée. Réessayez.", notYours: "Dites-nous de nouveau qui vous êtes, puis répondez.",
+  saveSecret: "Enregistrer sous scellé", secretHelp: "Cela n’apparaît pas dans la discussion.", secretGuide: "Où le trouver", notStored: "Rien n’a été enregistré. Vérifiez la connexion et réessayez.",
+  source: "Source", openSource: "Ouvrir l’original", closeSource: "Retour à la conversation", reading: "Ouverture du passage",
+  noPassage: "Ce passage ne vous est plus accessible.", noLine: "Le passage n’a pas pu être chargé. Réessayez.",
+};
