@@ -1,6 +1,7 @@
 """What does a web process do beside answering? It finishes turns that a dead process left, brings presences up to date
 and lets consoles look again where a live poke was lost, deletes memories that have outlived their time (no worker may
-touch memory), sends what tasks owe to the outside (no worker knows people's addresses), and signs checkpoints.
+touch memory), sends what tasks and accounts owe to the outside (no worker knows people's addresses), and signs
+checkpoints.
 
 Daphne has no lifespan events, so the first request or socket starts the loops; `manage.py up` asks for /health/ready,
 so that one always comes.
@@ -20,6 +21,7 @@ from apps.autonomy import relay
 from apps.console import consumers as consoles
 from apps.memory.memories import clear_expired
 from apps.sessions import attendance, catch_up, runner
+from apps.tenants import letters
 from kernel.seats import RENEW_SECONDS
 from kernel.tenancy import in_thread
 
@@ -46,6 +48,8 @@ def _start() -> None:
     _running.add(loop.create_task(_every(RENEW_SECONDS, attendance.renew)))
     _running.add(loop.create_task(_every(settings.CONSOLE_SWEEP_SECONDS, consoles.sweep)))
     _running.add(loop.create_task(_every(settings.OUTBOX_SECONDS, lambda: in_thread(relay.send_due))))
+    _running.add(loop.create_task(_every(settings.OUTBOX_SECONDS, lambda: in_thread(letters.send_due))))
+    _running.add(loop.create_task(_every(settings.MEMORY_SWEEP_SECONDS, lambda: in_thread(letters.clear_old))))
     _running.add(loop.create_task(_every(settings.MEMORY_SWEEP_SECONDS, lambda: in_thread(clear_expired))))
     if settings.SILAS_SIGNING_KEY:
         _running.add(loop.create_task(_every(settings.CHECKPOINT_SECONDS, lambda: in_thread(write_checkpoints))))
