@@ -16,9 +16,9 @@ from django.urls import path, reverse
 from django.views.decorators.http import require_POST
 
 from apps.console.members import refused
-from apps.tenants.enums import Role
-from apps.tenants.queries import memberships_of
-from apps.tenants.rules import TENANT_IN_SESSION
+from apps.tenants import entering
+from apps.tenants.enums import Capability
+from apps.tenants.rules import TENANT_IN_SESSION, roles_with
 from kernel.errors import SilasError
 from kernel.tenancy import platform_scope, tenant_scope
 from silas_platform import gate_trial
@@ -88,7 +88,9 @@ def _own_tenant(request: HttpRequest) -> Any:
 
 
 def _chosen(request: HttpRequest) -> Any:
-    owned = [one.tenant_id for one in memberships_of(request.user) if one.role == Role.OWNER]
+    session, administers = request.session, roles_with(Capability.ADMINISTER)
+    mine = [one for one in entering.memberships_in(session, request.user) if one.role in administers]
+    owned = [one.tenant_id for one in mine if not entering.lacks_second_factor(session, request.user, one.tenant)]
     opened = request.session.get(TENANT_IN_SESSION, "")
     return next((one for one in owned if str(one) == opened), None) or next(iter(owned), None)
 

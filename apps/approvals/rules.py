@@ -26,10 +26,11 @@ from apps.approvals.schemas import (
     TokenClaims,
     Verdict,
 )
-from apps.tenants.enums import Role
+from apps.tenants.enums import Capability, Role
+from apps.tenants.rules import roles_with
 from kernel.canonical import canonical_bytes, canonical_json, sha256_hex
 
-APPROVING_ROLES = (Role.OWNER, Role.APPROVER)
+APPROVING_ROLES = roles_with(Capability.DECIDE)
 WHO: Mapping[Deciders, tuple[Role, ...]] = {Deciders.APPROVERS: APPROVING_ROLES, Deciders.OWNERS: (Role.OWNER,)}
 SPAWN_POLICY, ANSWERS = "spawn_policy_hash", "answers"
 # What a token may be signed with: the template of a standing yes; the answers that a yes of several people rests on.

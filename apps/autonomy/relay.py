@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import hmac
-import socket
 import time
 from urllib.parse import SplitResult, urlsplit
 from uuid import UUID
@@ -25,7 +24,7 @@ from apps.autonomy.services import sending
 from apps.autonomy.services.webhooks import secret_of
 from apps.tenants.models import User
 from kernel.canonical import canonical_bytes
-from kernel.outside import is_outside
+from kernel.knocking import NoWayThere, place_of
 from kernel.tenancy import tenant_scope
 
 SIGNATURE, EVENT, DELIVERY = "Silas-Signature", "Silas-Event", "Silas-Delivery"
@@ -102,18 +101,11 @@ def signature(secret: bytes, moment: str, body: bytes) -> str:
 
 
 def _place_of(parts: SplitResult) -> str:
-    """The URL with the address that was looked at in place of the name, which might stand for another a moment later.
-    Raises `NotSent` for an address inside of the house: its database, its cache, the machine's own metadata."""
-    port = parts.port or (443 if parts.scheme == "https" else 80)
+    """Raises `NotSent` for an address inside of the house: its database, its cache, the machine's own metadata."""
     try:
-        found = socket.getaddrinfo(parts.hostname, port, type=socket.SOCK_STREAM)
-    except (OSError, UnicodeError):
-        raise NotSent("no_such_host") from None
-    addresses = [str(place[4][0]) for place in found]
-    if not settings.WEBHOOKS_PRIVATE and not all(map(is_outside, addresses)):
-        raise NotSent("address_inside", for_good=True)
-    host = f"[{addresses[0]}]" if ":" in addresses[0] else addresses[0]
-    return parts._replace(netloc=f"{host}:{port}").geturl()
+        return place_of(parts, inside_too=settings.WEBHOOKS_PRIVATE)
+    except NoWayThere as no:
+        raise NotSent(no.code, for_good=no.for_good) from None
 
 
 def _mail(tenant_id: UUID, row: Outbox) -> None:

@@ -21,8 +21,8 @@ from redis.exceptions import RedisError
 from apps.audit.queries import head_of
 from apps.audit.rules import Head
 from apps.console import visits, watching
-from apps.console.members import Member, group_of, member_of
-from apps.tenants.rules import TENANT_IN_SESSION
+from apps.console.members import Member, group_of, group_of_member, member_of
+from apps.tenants import entering, logins
 from kernel import live, presence
 from kernel.tenancy import in_scope, in_thread
 
@@ -56,6 +56,7 @@ class Allowance:
 
 class ConsoleConsumer(AsyncJsonWebsocketConsumer):  # type: ignore[misc]
     tenant_id: UUID | None = None
+    login_id = ""
     looks_at: Looked | None = None
     seq = 0
 
@@ -87,11 +88,18 @@ class ConsoleConsumer(AsyncJsonWebsocketConsumer):  # type: ignore[misc]
         if member is None:
             await self.close(refusal)
             return
-        self.tenant_id = member.tenant.pk
-        await self.channel_layer.group_add(group_of(self.tenant_id), self.channel_name)
+        self.tenant_id, self.login_id = member.tenant.pk, self.scope["session"].get(entering.LOGIN, "")
+        for group in self._groups():
+            await self.channel_layer.group_add(group, self.channel_name)
         self.seq = (await in_scope(self.tenant_id, _arrived, self.scope["user"], self.tenant_id)).seq
         _open.add(self)
         await self.send_json({"type": "ready", "seq": self.seq})
+
+    def _groups(self) -> list[str]:
+        """Where news of the tenant comes, of this login's end, and of the membership's."""
+        assert self.tenant_id is not None
+        mine = [group_of(self.tenant_id), group_of_member(self.tenant_id, self.scope["user"].pk)]
+        return [*mine, logins.group_of_login(UUID(self.login_id))] if self.login_id else mine
 
     async def disconnect(self, code: int) -> None:
         if self.tenant_id:
@@ -99,7 +107,8 @@ class ConsoleConsumer(AsyncJsonWebsocketConsumer):  # type: ignore[misc]
             with suppress(DatabaseError):
                 await in_scope(self.tenant_id, visits.note, self.scope["user"])
             with suppress(RedisError):
-                await self.channel_layer.group_discard(group_of(self.tenant_id), self.channel_name)
+                for group in self._groups():
+                    await self.channel_layer.group_discard(group, self.channel_name)
 
     async def dispatch(self, message: dict[str, Any]) -> None:
         for event in live.heard(message, attending=False):
@@ -132,6 +141,10 @@ class ConsoleConsumer(AsyncJsonWebsocketConsumer):  # type: ignore[misc]
             event = {"type": "console.changed", "what": f"{changed.what}:{changed.pk}", "by": self.channel_name}
             await live.send(group_of(tenant_id), event)
 
+    async def console_ended(self, event: dict[str, Any]) -> None:
+        """The person was logged out here, or is no member any more."""
+        await self.close(NOT_AUTHENTICATED)
+
     async def console_changed(self, event: dict[str, Any]) -> None:
         """Nobody is told of their own coming and going."""
         if event.get("by") == self.channel_name:
@@ -162,8 +175,12 @@ _open: set[ConsoleConsumer] = set()
 
 async def sweep() -> None:
     """Let every open console look again whose tenant's log has grown since the last sweep: a poke may have been lost.
-    One query a tenant. Raises when the database is away.
+    One query a tenant. A console whose login has ended is shut. Raises when the database is away.
     """
+    mine = {console.login_id for console in _open if console.login_id}
+    ended = await in_thread(logins.ended_among, mine) if mine else set()
+    for console in [console for console in _open if console.login_id in ended]:
+        await console.close(NOT_AUTHENTICATED)
     for tenant_id in {console.tenant_id for console in _open if console.tenant_id}:
         head = await in_scope(tenant_id, head_of, tenant_id)
         for console in [console for console in _open if console.tenant_id == tenant_id]:
@@ -174,7 +191,9 @@ def _member(scope: dict[str, Any]) -> tuple[int, Member | None]:
     user = scope["user"]
     if not user.is_authenticated:
         return NOT_AUTHENTICATED, None
-    return FORBIDDEN, member_of(user, scope["session"].get(TENANT_IN_SESSION, ""))
+    member = member_of(user, scope["session"])
+    shut = member is not None and entering.lacks_second_factor(scope["session"], user, member.tenant)
+    return FORBIDDEN, None if shut else member
 
 
 def _is_own_origin(headers: list[tuple[bytes, bytes]]) -> bool:

@@ -21,17 +21,16 @@ from django.template.response import SimpleTemplateResponse
 from django.urls import reverse
 from django.utils import timezone
 
-from apps.approvals.rules import APPROVING_ROLES
-from apps.tenants.enums import Role
+from apps.tenants import entering, logins
+from apps.tenants.enums import Capability, Role
 from apps.tenants.models import Membership, Tenant
-from apps.tenants.queries import memberships_of
-from apps.tenants.rules import TENANT_IN_SESSION, only_for
+from apps.tenants.rules import TENANT_IN_SESSION, only_for, roles_with
 from kernel.errors import SilasError
 from kernel.tenancy import tenant_scope
 from kernel.zones import zone_of
 
-DECIDING_ROLES = APPROVING_ROLES
-ANSWERING_ROLES = (*DECIDING_ROLES, Role.AGENT)
+DECIDING_ROLES = roles_with(Capability.DECIDE)
+ANSWERING_ROLES = roles_with(Capability.ANSWER)
 View = Callable[..., HttpResponseBase]
 
 
@@ -54,7 +53,7 @@ class Member:
 
     @property
     def may_administer(self) -> bool:
-        return self.role == Role.OWNER
+        return self.role in roles_with(Capability.ADMINISTER)
 
 
 class StaffRequest(HttpRequest):
@@ -64,9 +63,10 @@ class StaffRequest(HttpRequest):
     htmx: Any
 
 
-def member_of(user: Any, tenant_id: str) -> Member | None:
-    """The user as a member of the tenant with this id (text), or of their oldest one; None for a stranger."""
-    memberships = memberships_of(user)
+def member_of(user: Any, session: Any) -> Member | None:
+    """The user as a member of the tenant that this login session has open, or of their oldest one that it may open;
+    None for a stranger."""
+    memberships, tenant_id = entering.memberships_in(session, user), session.get(TENANT_IN_SESSION, "")
     chosen = next((one for one in memberships if str(one.tenant_id) == tenant_id), None) or next(
         iter(memberships), None
     )
@@ -83,23 +83,36 @@ def group_of(tenant_id: UUID) -> str:
     return f"console.{tenant_id.hex}"
 
 
-def staff_view(*roles: Role, scoped: bool = True, on_conflict: View | None = None) -> Callable[[View], View]:
-    """Let members with one of `roles` (all, when none is named) in, inside their tenant's scope.
+def group_of_member(tenant_id: UUID, user_id: UUID) -> str:
+    """The channel-layer group of every console that this member has open there."""
+    return f"member.{tenant_id.hex}.{user_id.hex}"
+
+
+def staff_view(
+    *allowed: Role | Capability, scoped: bool = True, on_conflict: View | None = None, unfinished: bool = False
+) -> Callable[[View], View]:
+    """Let members with one of the `allowed` roles or capabilities (all, when none is named) in, inside their tenant's
+    scope.
 
     The page is rendered inside the scope; an exception rolls back what the view wrote. `scoped=False` is for views that
     read a whole chain in transactions of their own. `on_conflict`: what answers a refusal of status 409, in a scope of
-    its own, with the refusal before the view's other arguments.
+    its own, with the refusal before the view's other arguments. `unfinished`: also for members who have yet to set up
+    the second factor that their tenant requires; everywhere else they are led there.
     """
+    roles = roles_with(*allowed)
 
     def decorate(view: View) -> View:
         @wraps(view)
         def guarded(request: StaffRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
             if not request.user.is_authenticated:
                 return _to_login(request)
-            member = member_of(request.user, request.session.get(TENANT_IN_SESSION, ""))
+            member = member_of(request.user, request.session)
             if member is None:
                 return render(request, "console/no_tenant.html", status=403)
+            if not unfinished and entering.lacks_second_factor(request.session, request.user, member.tenant):
+                return _to(request, reverse("console-account"))
             request.member = member
+            logins.seen(request.session)
             with timezone.override(zone_of(member.tenant.timezone)):
                 try:
                     _require_role(member, roles)
@@ -143,6 +156,10 @@ def _pressed_on(request: StaffRequest) -> str:
     """The page of ours on which a press without scripts was made; an address for presses shows nothing by itself."""
     came_from = urlsplit(request.META.get("HTTP_REFERER", ""))
     return came_from.path if request.method == "POST" and came_from.netloc == request.get_host() else ""
+
+
+def _to(request: StaffRequest, address: str) -> HttpResponse:
+    return HttpResponse(status=403, headers={"HX-Redirect": address}) if request.htmx else redirect(address)
 
 
 def refused(request: Any, refusal: SilasError) -> HttpResponse:

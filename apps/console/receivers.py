@@ -12,10 +12,11 @@ from apps.approvals.signals import card_changed, token_revoked
 from apps.autonomy.enums import TaskEvent
 from apps.autonomy.models import AutonomousSession
 from apps.autonomy.signals import task_event
-from apps.console.members import group_of
+from apps.console.members import group_of, group_of_member
 from apps.guard.schemas import BudgetAlert
 from apps.guard.signals import budget_alert
 from apps.sessions.signals import session_changed
+from apps.tenants.signals import member_removed
 from apps.work.models import WorkItem
 from apps.work.signals import work_changed
 from kernel.live import publish_on_commit
@@ -49,6 +50,11 @@ def _work_changed(item: WorkItem, status: str, text: str, next_steps: list[str])
 @budget_alert.connect
 def _budget_alert(alert: BudgetAlert) -> None:
     _poke("spending")
+
+
+@member_removed.connect
+def _member_removed(user_id: UUID) -> None:
+    publish_on_commit(group_of_member(current_tenant_id(), user_id), {"type": "console.ended"})
 
 
 @task_event.connect

@@ -54,7 +54,9 @@ class StartAnswer(serializers.Serializer[Any]):
     resume_token = serializers.CharField(help_text="Keep it: it continues the same conversation later")
     ws_path = serializers.CharField()
     expires_in = serializers.IntegerField(help_text="Seconds the token lives")
-    form_due = serializers.BooleanField(help_text="Whether the form before the first word is to be shown")
+    form_due = serializers.BooleanField(
+        required=False, help_text="Only where the form before the first word is to be shown"
+    )
     identity = IdentityAnswer(required=False, help_text="Only when an identity token was given")
 
 
@@ -100,8 +102,9 @@ class WidgetSessions(APIView):
             "resume_token": started.resume_token,
             "ws_path": f"/ws/widget/{deployment.public_key}/",
             "expires_in": started.expires_in,
-            "form_due": form_due,
         }
+        if form_due:
+            answer["form_due"] = True
         if token:
             answer["identity"] = {"accepted": not reason, "reason": reason}
         return Response(answer, status=status.HTTP_201_CREATED, headers={"Cache-Control": "no-store"})

@@ -20,17 +20,18 @@ from apps.sessions.desk.enums import DeskStatus
 from apps.sessions.enums import EntryKind, Owner, Sender
 from apps.sessions.locks import lock_session
 from apps.sessions.models import ChatSession, ChronicleEntry, DeskState
-from apps.tenants.enums import Role
+from apps.tenants.enums import Capability
 from apps.tenants.hours import is_open, next_opening
 from apps.tenants.models import Deployment
 from apps.tenants.queries import require_role
+from apps.tenants.rules import roles_with
 from kernel.clock import now
 from kernel.errors import SilasError
 from kernel.llm.grounded import languages
 from kernel.taint import Taint
 from kernel.zones import known
 
-ANSWERING_ROLES = (Role.OWNER, Role.APPROVER, Role.AGENT)
+ANSWERING_ROLES = roles_with(Capability.ANSWER)
 MAX_REPLY = 4000
 CLOSED = "Nobody of our team is here at the moment. What you write is kept, and you get an answer here."
 BACK = "Somebody is back on {day} at {time} ({zone})."

@@ -5,3 +5,6 @@ class TenantsConfig(AppConfig):
     name = "apps.tenants"
     label = "tenants"
     default_auto_field = "django.db.models.BigAutoField"
+
+    def ready(self) -> None:
+        from apps.tenants import receivers  # noqa: F401  (hears who logs in and out)

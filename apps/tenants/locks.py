@@ -1,4 +1,5 @@
-"""Which rows does this room lock? A tenant's owners, before one of them may stop being one."""
+"""Which rows does this room lock? A tenant's owners, before one of them may stop being one; a member whose role
+changes, so that what it was is written down truly."""
 
 from __future__ import annotations
 
@@ -15,3 +16,9 @@ def lock_owners() -> list[UUID]:
         role=Role.OWNER, user__is_active=True
     )
     return list(owners.order_by("pk").values_list("pk", flat=True))
+
+
+def lock_role(membership_id: UUID) -> str:
+    """The member's role, locked until the scope ends; empty for somebody who is none any more."""
+    rows = Membership.objects.select_for_update(of=("self",), no_key=True).filter(pk=membership_id)
+    return rows.values_list("role", flat=True).first() or ""

@@ -29,6 +29,9 @@ class Tenant(models.Model):
     slug = models.SlugField(unique=True, max_length=60)
     name = models.CharField(max_length=120)
     timezone = models.CharField(max_length=60, default="Europe/London", validators=[require_zone])
+    second_factor_required = models.BooleanField(
+        default=False, help_text="Do members need a second factor before they see anything?"
+    )
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:
@@ -157,6 +160,7 @@ class ApiKey(TenantModel):
     prefix = models.CharField(max_length=12)
     hashed = models.CharField(max_length=64, unique=True)
     created_at = models.DateTimeField(auto_now_add=True)
+    last_used_at = models.DateTimeField(null=True, blank=True, editable=False)
     revoked_at = models.DateTimeField(null=True, blank=True)
 
     class Meta(TenantModel.Meta):
@@ -272,4 +276,4 @@ class Sighting(TenantModel):
         return self.origin
 
 
-from apps.tenants import retention_models  # noqa: E402, F401  (Django looks for tables here)
+from apps.tenants import account_models, retention_models  # noqa: E402, F401  (Django looks for tables here)

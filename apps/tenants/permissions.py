@@ -9,8 +9,9 @@ from typing import Any
 from django.apps import apps
 from django.contrib.auth.backends import BaseBackend
 
-from apps.tenants.enums import Role
+from apps.tenants.enums import Capability
 from apps.tenants.queries import role_of
+from apps.tenants.rules import roles_with
 from kernel.tenancy import ScopeError
 from kernel.tenancy.models import TenantManager
 from kernel.tenancy.scope import current_tenant_id
@@ -46,5 +47,5 @@ def _owns_open_tenant(user: Any) -> bool:
         return False
     known: dict[Any, bool] = user.__dict__.setdefault("_owned_tenants", {})
     if tenant_id not in known:
-        known[tenant_id] = user.is_active and role_of(user) == Role.OWNER
+        known[tenant_id] = user.is_active and role_of(user) in roles_with(Capability.ADMINISTER)
     return known[tenant_id]

@@ -15,10 +15,12 @@ from rest_framework.authentication import BaseAuthentication, SessionAuthenticat
 from rest_framework.request import Request
 from rest_framework.views import APIView
 
-from apps.tenants.enums import Role
+from apps.tenants import entering
+from apps.tenants.enums import Capability, Role
 from apps.tenants.models import ApiKey
-from apps.tenants.queries import api_key, memberships_of
-from apps.tenants.rules import TENANT_IN_SESSION, only_for
+from apps.tenants.queries import api_key
+from apps.tenants.rules import TENANT_IN_SESSION, only_for, roles_with
+from apps.tenants.services import note_api_key_use
 from kernel.errors import SilasError
 
 
@@ -41,6 +43,7 @@ class ApiKeyAuthentication(BaseAuthentication):
         found = api_key(key.strip())
         if found is None:
             raise SilasError("not_authenticated", "This API key is not known here.", status=401)
+        note_api_key_use(found)
         return None, found
 
     def authenticate_header(self, request: Request) -> str:
@@ -76,18 +79,20 @@ class MembersView(APIView):
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         super().initial(request, *args, **kwargs)
-        self.caller = _caller(request, roles=tuple(Role))
+        self.caller = _caller(request, roles=roles_with(Capability.LOOK))
 
 
-def _caller(request: Request, *, roles: tuple[Role, ...] = (Role.OWNER,)) -> Caller:
-    """Raises 401 `not_authenticated`, and 403 `forbidden_role` for strangers and members of other roles."""
+def _caller(request: Request, *, roles: tuple[Role, ...] = roles_with(Capability.ADMINISTER)) -> Caller:
+    """Raises 401 `not_authenticated`, 403 `forbidden_role` for strangers and members of other roles, and 403
+    `second_factor_required`."""
     if isinstance(request.auth, ApiKey):
         return Caller(request.auth.tenant_id, f"api_key:{request.auth.pk}")
     if request.user is None or not request.user.is_authenticated:
         raise SilasError("not_authenticated", "An API key or an owner's login is needed.", status=401)
     opened = request.session.get(TENANT_IN_SESSION, "")
-    mine = memberships_of(request.user)
+    mine = entering.memberships_in(request.session, request.user)
     chosen = next((one for one in mine if str(one.tenant_id) == opened), None) or next(iter(mine), None)
     if chosen is None or chosen.role not in roles:
         raise only_for(roles)
+    entering.require_second_factor(request.session, request.user, chosen.tenant)
     return Caller(chosen.tenant_id, f"user:{request.user.pk}", request.user)

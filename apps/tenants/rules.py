@@ -17,11 +17,22 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 from cryptography.hazmat.primitives.serialization import load_pem_public_key
 
-from apps.tenants.enums import IdentityAlgorithm, Role
+from apps.tenants.enums import Capability, IdentityAlgorithm, Role
 from apps.tenants.hours import hours_problem
 from kernel.errors import SilasError
 from kernel.zones import zone_problem
 
+# Who may do what: the one table that the console, the REST API, the administration and the rooms ask.
+_EVERYBODY = (Role.OWNER, Role.APPROVER, Role.AGENT, Role.VIEWER)
+ROLES_WITH: Mapping[Capability, tuple[Role, ...]] = {
+    Capability.LOOK: _EVERYBODY,
+    Capability.ANSWER: (Role.OWNER, Role.APPROVER, Role.AGENT),
+    Capability.DECIDE: (Role.OWNER, Role.APPROVER),
+    Capability.ADMINISTER: (Role.OWNER,),
+    Capability.MANAGE_MEMBERS: (Role.OWNER,),
+    Capability.MANAGE_API_KEYS: (Role.OWNER,),
+    Capability.MANAGE_LOGIN: (Role.OWNER,),
+}
 LAST_OWNER = "A tenant keeps at least one owner. Make somebody else an owner first."
 FORBIDDEN_ROLE = "forbidden_role"
 # Under which name a login session remembers which of a person's tenants is open.
@@ -49,6 +60,12 @@ _THEME_FORMS = {
     "position": "left or right",
     "font": "a list of font names",
 }
+
+
+def roles_with(*wanted: Capability | Role) -> tuple[Role, ...]:
+    """The roles that have one of these capabilities, or are named themselves; in the order of the table."""
+    found = {role for one in wanted for role in (ROLES_WITH[one] if isinstance(one, Capability) else (one,))}
+    return tuple(role for role in _EVERYBODY if role in found)
 
 
 def is_api_key(text: str) -> bool:

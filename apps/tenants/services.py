@@ -9,6 +9,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 from django.conf import settings
@@ -25,7 +26,7 @@ from apps.audit.services import record
 from apps.tenants import locks, queries, rules
 from apps.tenants.enums import IdentityAlgorithm, Role
 from apps.tenants.models import ApiKey, Deployment, IdentityKey, Membership, MessageKey, Tenant, User
-from apps.tenants.signals import role_changed
+from apps.tenants.signals import member_removed, role_changed
 from kernel import zones
 from kernel.canonical import sha256_hex
 from kernel.clock import now
@@ -35,6 +36,7 @@ from kernel.seal import seal
 from kernel.tenancy import tenant_scope
 
 _PREFIX = 9
+_USE_NOTED_EVERY = timedelta(minutes=5)
 
 
 @dataclass(frozen=True)
@@ -99,7 +101,7 @@ def add_member(
     """Make the person with this address a member of the scope's tenant. `full_name` and `password` are for an account
     that is not there yet. Raises `SilasError("invalid_email")`, and `SilasError("member_exists")` 409.
     """
-    _check_email(email)
+    check_email(email)
     user, is_new = _account(email, full_name=full_name, password=password)
     membership, joined = Membership.objects.get_or_create(user=user, defaults={"role": role})
     if not joined:
@@ -112,8 +114,9 @@ def change_role(membership: Membership, role: Role, *, actor: str = "system") ->
     """Raises `SilasError("last_owner")` 409 when nobody could administer the tenant any more."""
     if role != Role.OWNER:
         _keep_an_owner(membership)
+    before = locks.lock_role(membership.pk)
     if Membership.objects.filter(pk=membership.pk).exclude(role=role).update(role=role):
-        data = {"role": str(role)}
+        data = {"role": str(role), "before": before}
         record(AuditEvent.ROLE_CHANGED, actor=actor, subject=f"user:{membership.user_id}", data=data)
         role_changed(membership.user_id, Role(role), actor)
 
@@ -125,6 +128,7 @@ def remove_member(membership: Membership, *, actor: str = "system") -> None:
     if removed:
         data = {"role": str(membership.role)}
         record(AuditEvent.MEMBER_REMOVED, actor=actor, subject=f"user:{membership.user_id}", data=data)
+        member_removed(membership.user_id)
 
 
 def _keep_an_owner(membership: Membership) -> None:
@@ -134,7 +138,8 @@ def _keep_an_owner(membership: Membership) -> None:
         raise SilasError("last_owner", rules.LAST_OWNER, status=409)
 
 
-def _check_email(email: str) -> None:
+def check_email(email: str) -> None:
+    """Raises `SilasError("invalid_email")`."""
     try:
         validate_email(email)
     except ValidationError:
@@ -213,6 +218,14 @@ def create_api_key(name: str, *, actor: str = "system") -> NewApiKey:
     row: ApiKey = ApiKey.objects.create(name=name, prefix=key[:_PREFIX], hashed=sha256_hex(key))
     record(AuditEvent.API_KEY_CREATED, actor=actor, subject=f"api_key:{row.pk}")
     return NewApiKey(row, key)
+
+
+def note_api_key_use(row: ApiKey) -> None:
+    """The key opened something: written down every few minutes at most, in no audit log."""
+    moment = now()
+    if row.last_used_at is None or moment - row.last_used_at > _USE_NOTED_EVERY:
+        with tenant_scope(row.tenant_id):
+            ApiKey.objects.filter(pk=row.pk).update(last_used_at=moment)
 
 
 def revoke_api_key(row: ApiKey, *, actor: str = "system") -> bool:

@@ -9,3 +9,5 @@ from kernel.events import Event
 
 # (user, their role now, who changed it)
 role_changed: Event[[UUID, Role, str]] = Event("role_changed")
+# Somebody is no member any more.
+member_removed: Event[[UUID]] = Event("member_removed")

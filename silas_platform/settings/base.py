@@ -267,6 +267,8 @@ EMAIL_HOST_USER = env.text("SILAS_MAIL_USER")
 EMAIL_HOST_PASSWORD = env.secret("SILAS_MAIL_PASSWORD")
 EMAIL_USE_TLS = env.flag("SILAS_MAIL_TLS", default=True)
 EMAIL_TIMEOUT = 10
+# May a company's login provider stand in the house's own network? For those who host both.
+LOGIN_PROVIDERS_PRIVATE = env.flag("SILAS_LOGIN_PROVIDERS_PRIVATE", default=False)
 DEFAULT_FROM_EMAIL = env.text("SILAS_MAIL_FROM") or "silas@localhost"
 GUIDANCE_SECONDS = 90
 REPLAN_SECONDS = 600

@@ -7,3 +7,6 @@ DEBUG = env.flag("DEBUG", default=True)
 DEMO = env.flag("SILAS_DEMO", default=DEBUG)
 SECRET_KEY = SECRET_KEY or "development-only-until-make-run-makes-one"
 ALLOWED_HOSTS = ALLOWED_HOSTS or ["localhost", "127.0.0.1", "[::1]"]
+# Without a mail server a developer reads letters in the terminal.
+if not EMAIL_HOST:
+    EMAIL_BACKEND = "django.core.mail.backends.console.EmailBackend"

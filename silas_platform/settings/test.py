@@ -16,3 +16,4 @@ WHITENOISE_AUTOREFRESH = True
 # Tests leave sessions behind that hold their places; a test that is about the limit over all companies sets its own.
 AUTONOMY_SESSIONS = 10_000
 WEBHOOKS_PRIVATE = True
+LOGIN_PROVIDERS_PRIVATE = True

@@ -30,7 +30,8 @@ READS = [
 ]
 READS += ["console-activity", "console-entry", "console-passkeys", "console-insights", "console-edit"]
 READS += ["console-work", "console-insights-file"]
-READS += ["console-palette", "console-away"]
+READS += ["console-palette", "console-away", "console-account"]
+OWNERS_ONLY = ["console-members", "console-member-logins", "console-api-keys"]
 WRITES = {
     "console-decide": ({"choice": "decline"}, {"owner", "approver"}),
     "console-take-back": ({"reason": "Another call."}, {"owner", "approver"}),
@@ -54,10 +55,30 @@ WRITES = {
     "console-spending-resume": ({}, {"owner"}),
     "console-work-cancel": ({}, {"owner", "approver", "agent"}),
     "console-work-resume": ({}, {"owner", "approver", "agent"}),
+    **{
+        f"console-account-{word}": (PASSWORD, set(ROLES)) for word in ("name", "password", "app", "app-remove", "codes")
+    },
+    "console-account-app-confirm": ({}, set(ROLES)),
+    "console-account-passkey-begin": (PASSWORD, set(ROLES)),
+    "console-account-passkey-finish": ({}, set(ROLES)),
+    "console-account-passkey-remove": (PASSWORD, set(ROLES)),
+    "console-login-end": ({}, set(ROLES)),
+    "console-logins-end": ({}, set(ROLES)),
+    "console-invite": ({}, {"owner"}),
+    "console-invite-again": ({}, {"owner"}),
+    "console-uninvite": ({}, {"owner"}),
+    "console-member-role": ({"role": "viewer"}, {"owner"}),
+    "console-member-remove": ({}, {"owner"}),
+    "console-second-required": ({}, {"owner"}),
+    "console-provider": ({}, {"owner"}),
+    "console-api-key-make": ({}, {"owner"}),
+    "console-api-key-revoke": ({}, {"owner"}),
 }
 GATE_PAGES = ("", "-new", "-edit", "-compare", "-try", "-activate", "-roll-back", "-retire")
 ABOUT_NOTHING = {name for name in WRITES if name.startswith(("console-queue-", "console-work-"))}
 ABOUT_NOTHING |= {"console-passkey-remove", "console-passkey-rename"}
+ABOUT_NOTHING |= {"console-account-passkey-remove", "console-login-end", "console-invite-again", "console-uninvite"}
+ABOUT_NOTHING |= {"console-member-role", "console-member-remove", "console-api-key-revoke"}
 # Not every member sees the queues (test_queues), the money (test_spending) or gates (test_gates), and an item needs a
 # desk (test_work).
 TRIED_ELSEWHERE = {"console-queues", "console-spending", "console-work-item"}
@@ -74,15 +95,11 @@ CARDS = {"console-card", "console-card-news", "console-edit"}
 CARDS |= {"console-decide", "console-take-back", "console-step-up", "console-assign", "console-ask-anew"}
 ABOUT_A_CONVERSATION = {"console-conversation", "console-take-over", "console-hand-back", "console-reply"}
 ABOUT_A_CONVERSATION |= {"console-withdraw", "console-forget"}
-OPEN = {
-    "console-service-worker",
-    "console-offline",
-    "console-login",
-    "console-welcome",
-    "console-logout",
-    "console",
-    "console-tenant",
-}
+OPEN = {"console-login", "console-welcome", "console-logout", "console", "console-tenant"}
+OPEN |= {"console-service-worker", "console-offline"}
+# The steps of a login (test_accounts_*).
+OPEN |= {"console-second", "console-login-passkey-begin", "console-login-passkey-finish", "console-forgotten"}
+OPEN |= {"console-reset", "console-company", "console-company-go", "console-company-back", "console-invitation"}
 
 
 def _address(name: str, tenant: Any) -> str:
@@ -111,13 +128,20 @@ def _address(name: str, tenant: Any) -> str:
 
 
 def test_every_address_is_tried_here() -> None:
-    assert {pattern.name for pattern in urlpatterns} == {*READS, *WRITES, *OPEN, *TRIED_ELSEWHERE}
+    assert {pattern.name for pattern in urlpatterns} == {*READS, *WRITES, *OPEN, *OWNERS_ONLY, *TRIED_ELSEWHERE}
 
 
 @pytest.mark.parametrize("role", ROLES)
 @pytest.mark.parametrize("name", READS)
 def test_page_is_shown_to_every_member(tenant: Any, name: str, role: str, request: Any) -> None:
     assert browser(request.getfixturevalue(role)).get(_address(name, tenant)).status_code == 200
+
+
+@pytest.mark.parametrize("role", ROLES)
+@pytest.mark.parametrize("name", OWNERS_ONLY)
+def test_page_for_owners_is_refused_to_others(tenant: Any, name: str, role: str, request: Any) -> None:
+    status = browser(request.getfixturevalue(role)).get(_address(name, tenant)).status_code
+    assert status == (200 if role == "owner" else 403)
 
 
 @pytest.mark.parametrize("role", ROLES)
@@ -128,14 +152,14 @@ def test_press_is_allowed_to_the_right_roles_only(tenant: Any, name: str, role: 
     assert (response.status_code == 403) is (role not in allowed)
 
 
-@pytest.mark.parametrize("name", [*READS, *WRITES, "console"])
+@pytest.mark.parametrize("name", [*READS, *OWNERS_ONLY, *WRITES, "console"])
 def test_address_without_login_leads_to_the_login(tenant: Any, name: str) -> None:
     address = _address(name, tenant)
     response = browser().get(address) if name not in WRITES else browser().post(address)
     assert response.headers["Location"] == f"{reverse('console-login')}?next={address}"
 
 
-@pytest.mark.parametrize("name", [*READS, "console"])
+@pytest.mark.parametrize("name", [*READS, *OWNERS_ONLY, "console"])
 def test_page_is_refused_to_a_stranger(tenant: Any, stranger: Any, name: str) -> None:
     assert browser(stranger).get(_address(name, tenant)).status_code == 403
 
@@ -196,7 +220,7 @@ def test_refusal_for_htmx_goes_to_the_notice(tenant: Any, viewer: Any) -> None:
     assert (response.status_code, response["HX-Retarget"]) == (403, "#notice")
 
 
-@pytest.mark.parametrize("name", [*READS, "console-login", "console-offline"])
+@pytest.mark.parametrize("name", [*READS, *OWNERS_ONLY, "console-login", "console-offline"])
 def test_page_has_no_inline_script_or_style(tenant: Any, owner: Any, name: str) -> None:
     client = browser(None if name == "console-login" else owner)
     html = client.get(_address(name, tenant)).content.decode()

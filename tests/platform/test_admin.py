@@ -28,6 +28,7 @@ UNSEEN = {
     *("memory.Chunk", "memory.DocumentVersion", "skills.SkillFile", "work.Artifact", "work.Batch", "work.BatchItem"),
     *("work.Course", "work.GoalCycle", "work.LedgerEntry", "work.Planning", "work.PoolSlot", "work.ResearchRequest"),
     "work.UndoEntry",
+    *("tenants.Invitation", "tenants.LoginProvider", "tenants.ProviderAccount"),
 }
 
 

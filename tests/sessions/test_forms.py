@@ -135,7 +135,7 @@ def test_form_is_due_until_it_is_answered(visitor: Browser, asked: list[str]) ->
     visitor.token = begun["token"]
     visitor.post("form", {"answers": {asked[0]: "Ada"}})
     resumed = _begin(visitor, resume_token=begun["resume_token"])
-    assert (begun["form_due"], resumed["form_due"]) == (True, False)
+    assert (begun["form_due"], "form_due" in resumed) == (True, False)
 
 
 def test_form_is_not_due_where_something_was_said(deployment: Deployment, visitor: Browser) -> None:
@@ -149,7 +149,7 @@ def test_form_is_not_due_where_something_was_said(deployment: Deployment, visito
 
 
 def test_form_that_asks_nothing_is_not_due(deployment: Deployment) -> None:
-    assert _begin(Browser(deployment, make_session(deployment)))["form_due"] is False
+    assert _begin(Browser(deployment, make_session(deployment))).get("form_due") is None
 
 
 def test_forgetting_a_visitor_deletes_their_answers(

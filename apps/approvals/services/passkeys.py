@@ -7,7 +7,6 @@ shows who pressed; what authorizes is still the signed approval (spec 0.5.2).
 
 from __future__ import annotations
 
-import ipaddress
 import json
 from collections.abc import Callable
 from datetime import timedelta
@@ -17,7 +16,7 @@ from uuid import UUID
 
 from django.conf import settings
 
-from apps.approvals import ceremony, kinds, queries, rules
+from apps.approvals import kinds, queries, rules
 from apps.approvals.enums import ChallengePurpose, Risk
 from apps.approvals.models import Answer, Card, Passkey, PasskeyChallenge
 from apps.approvals.schemas import Policy, Refused, StepUp
@@ -25,6 +24,7 @@ from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.tenants.enums import Role
 from apps.tenants.queries import require_role
+from kernel import ceremony
 from kernel.clock import now
 from kernel.errors import NotFound, SilasError
 from kernel.tenancy import current_tenant_id
@@ -187,17 +187,8 @@ def _is_wanted(card: Card, user: Any, policy: Policy) -> bool:
     return wanted
 
 
-def is_name(rp_id: str) -> bool:
-    """Can passkeys belong to this place? To an address of numbers they cannot."""
-    try:
-        ipaddress.ip_address(rp_id.strip("[]"))
-    except ValueError:
-        return True
-    return False
-
-
 def _require_name(rp_id: str) -> None:
-    if not is_name(rp_id):
+    if not ceremony.is_name(rp_id):
         message = "Passkeys belong to a name. Open the console at localhost or at its name, not at numbers."
         raise SilasError("passkey_needs_a_name", message)
 
@@ -249,9 +240,8 @@ def _asked(answered: str, purpose: ChallengePurpose, *, user: Any, card: Card | 
 
 def _challenge_in(answered: str) -> bytes:
     try:
-        client_data = json.loads(ceremony.unwritten(json.loads(answered)["response"]["clientDataJSON"]))
-        return ceremony.unwritten(client_data["challenge"])
-    except (ValueError, KeyError, TypeError, RecursionError):
+        return ceremony.challenge_in(answered)
+    except ValueError:
         raise NotBelieved("The passkey's answer could not be read.") from None
 
 

@@ -15,12 +15,13 @@ from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.autonomy.models import AutonomySettings, MemberOptIn, Task
 from apps.autonomy.schemas import TaskLimits
-from apps.tenants.enums import Role
+from apps.tenants.enums import Capability, Role
 from apps.tenants.models import Membership
 from apps.tenants.queries import require_role
+from apps.tenants.rules import roles_with
 from kernel.errors import SilasError
 
-MAY_SET_UP = (Role.OWNER, Role.APPROVER)
+MAY_SET_UP = roles_with(Capability.DECIDE)
 _BOUNDS = {
     "max_concurrent": (0, 100),
     "heartbeat_seconds": (1, 3600),

@@ -19,11 +19,12 @@ from apps.autonomy.services.ending import LOST, Ending, end
 from apps.autonomy.services.warning import warn
 from apps.guard import services as guard
 from apps.guard.enums import TerminalReason
-from apps.tenants.enums import Role
+from apps.tenants.enums import Capability
 from apps.tenants.queries import require_role
+from apps.tenants.rules import roles_with
 from kernel.tenancy import current_tenant_id
 
-MAY_HALT = (Role.OWNER, Role.APPROVER, Role.AGENT)
+MAY_HALT = roles_with(Capability.ANSWER)
 _GRACE_SECONDS = 30
 # Running, although its message is neither waiting nor held any more: nobody will ever end it.
 _ORPHANS = """

@@ -26,14 +26,15 @@ from apps.autonomy.models import MemoryProposal
 from apps.autonomy.rules import PROPOSAL_TRANSITIONS
 from apps.autonomy.schemas import plain
 from apps.autonomy.services import recalling
-from apps.tenants.enums import Role
+from apps.tenants.enums import Capability
 from apps.tenants.queries import require_role
+from apps.tenants.rules import roles_with
 from kernel.clock import now
 from kernel.errors import SilasError
 from kernel.unseen import show_hidden
 
 PROPOSAL = "memory_proposal"
-KEEPERS = (Role.OWNER, Role.APPROVER)
+KEEPERS = roles_with(Capability.DECIDE)
 KEEP = "keep"
 _LONGEST = 8000
 _CARD_SECONDS = 14 * 86_400

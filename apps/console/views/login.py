@@ -1,15 +1,15 @@
-"""How does staff get in and out, and change between tenants?
+"""How does staff get in with a password and out, and change between tenants?
 
-A wrong password and an unknown account look the same, also in time taken; too many failures are refused for a while.
+A wrong password and an unknown account look the same, also in time taken; too many failures are refused for a while,
+which grows, and are told the account's person.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 from uuid import UUID
 
-from django.contrib.auth import authenticate, login, logout
+from django.contrib.auth import authenticate, logout
 from django.contrib.auth.password_validation import validate_password
 from django.contrib.auth.tokens import default_token_generator
 from django.core.exceptions import ValidationError
@@ -17,42 +17,44 @@ from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
 from django.urls import reverse
-from django.utils.http import url_has_allowed_host_and_scheme, urlsafe_base64_decode
+from django.utils.http import urlsafe_base64_decode
 from django.views.decorators.cache import never_cache
+from django.views.decorators.csrf import ensure_csrf_cookie
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST
 
-from apps.audit.enums import AuditEvent
-from apps.audit.services import record
 from apps.console import throttle
+from apps.console.coming_in import next_of, password_was_right
 from apps.console.members import StaffRequest, staff_view
+from apps.console.proving import place_of
+from apps.tenants import letters
+from apps.tenants.enums import LetterKind
 from apps.tenants.models import User
-from apps.tenants.queries import memberships_of
 from apps.tenants.rules import TENANT_IN_SESSION
 from apps.tenants.services import set_first_password
+from kernel import ceremony
 from kernel.errors import NotFound
-from kernel.tenancy import tenant_scope
 
 WRONG = "The e-mail address and password do not match. Nothing was changed; try again."
-TOO_MANY = "Too many attempts. Wait a quarter of an hour, then try again."
 
 
 @never_cache
+@ensure_csrf_cookie
 @sensitive_post_parameters("password")
 @require_http_methods(["GET", "HEAD", "POST"])
 def log_in(request: HttpRequest) -> HttpResponseBase:
     if request.method != "POST":
-        return redirect(_next(request)) if request.user.is_authenticated else _form(request)
+        return redirect(next_of(request)) if request.user.is_authenticated else _form(request)
     account, address = _typed(request), request.META.get("REMOTE_ADDR", "")
-    if not throttle.may_try(address, account):
-        return _form(request, TOO_MANY, status=429)
+    if wait := throttle.wait_before(address, account):
+        if wait.is_new:
+            letters.write(LetterKind.LOCKED, account, origin=place_of(request)[1])
+        return _form(request, f"Too many attempts. Wait {wait.words}, then try again.", status=429)
     user = authenticate(request, username=_registered(account), password=request.POST.get("password", ""))
-    if user is None:
+    if not isinstance(user, User):
         return _form(request, WRONG, status=400)
     throttle.succeeded(address, account)
-    login(request, user)
-    _write_down(user)
-    return redirect(_next(request))
+    return password_was_right(request, user, next_of(request))
 
 
 def _typed(request: HttpRequest) -> str:
@@ -64,42 +66,34 @@ def _registered(account: str) -> str:
     return User.objects.filter(email__iexact=account).values_list("email", flat=True).first() or account
 
 
-def _write_down(user: Any) -> None:
-    for membership in memberships_of(user):
-        with tenant_scope(membership.tenant_id):
-            record(AuditEvent.STAFF_LOGGED_IN, actor=f"user:{user.pk}", data={"role": membership.role})
-
-
 def _form(request: HttpRequest, problem: str = "", *, status: int = 200) -> HttpResponse:
-    shown = {"problem": problem, "username": request.POST.get("username", ""), "next": _next(request)}
-    shown["unanswered"] = request.GET.get("unanswered", "") if request.method != "POST" else ""
+    shown = {
+        "problem": problem,
+        "username": request.POST.get("username", ""),
+        "next": next_of(request),
+        "unanswered": request.GET.get("unanswered", "") if request.method != "POST" else "",
+        "sends_letters": letters.can_send(),
+        "has_passkeys": ceremony.is_name(place_of(request)[0]),
+    }
     return render(request, "console/login.html", shown, status=status)
-
-
-def _next(request: HttpRequest) -> str:
-    wanted = request.POST.get("next") or request.GET.get("next") or ""
-    safe = url_has_allowed_host_and_scheme(wanted, {request.get_host()}, require_https=request.is_secure())
-    return wanted if safe else reverse("console")
 
 
 @never_cache
 @sensitive_post_parameters("password")
 @require_http_methods(["GET", "HEAD", "POST"])
 def welcome(request: HttpRequest, who: str, token: str) -> HttpResponseBase:
-    """A new member sets a password by a link that works once, and is logged in. Every dead link looks the same."""
+    """A new member sets a password by a link that works once, and goes in. Every dead link looks the same."""
     user = _invited(who, token)
     if user is None:
         return _welcome(request, None, status=404)
     if request.method != "POST":
         return _welcome(request, user)
     password = request.POST.get("password", "")
-    if problems := _problems(password, user):
+    if problems := password_problems(password, user):
         return _welcome(request, user, problems, status=400)
     if not set_first_password(user, password):
         return _welcome(request, None, status=404)
-    login(request, user, backend="django.contrib.auth.backends.ModelBackend")
-    _write_down(user)
-    return redirect("console")
+    return password_was_right(request, user, reverse("console"))
 
 
 def _welcome(
@@ -116,7 +110,7 @@ def _invited(who: str, token: str) -> User | None:
     return user if user and default_token_generator.check_token(user, token) else None
 
 
-def _problems(password: str, user: User) -> list[str]:
+def password_problems(password: str, user: User | None) -> list[str]:
     try:
         validate_password(password, user)
     except ValidationError as error:

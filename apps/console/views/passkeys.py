@@ -9,10 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import wraps
 from typing import Any
-from urllib.parse import urlsplit
 from uuid import UUID
 
-from django.conf import settings
 from django.http import HttpRequest, JsonResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
@@ -22,15 +20,16 @@ from django.views.decorators.http import require_POST, require_safe
 from apps.approvals import queries
 from apps.approvals.schemas import Refused
 from apps.approvals.services import passkeys, rotate_key
-from apps.console import throttle
 from apps.console.members import DECIDING_ROLES, StaffRequest, staff_view
+from apps.console.proving import place_of, require_password
 from apps.console.views.pages import page
+from kernel import ceremony
 from kernel.errors import SilasError
 
 View = Callable[..., HttpResponseBase]
 
 
-def _in_json(view: View) -> View:
+def in_json(view: View) -> View:
     """Answer a refusal to the page's own script, which says it in words."""
 
     @wraps(view)
@@ -45,13 +44,13 @@ def _in_json(view: View) -> View:
 @require_safe
 @staff_view()
 def approval_keys(request: StaffRequest) -> HttpResponseBase:
-    user, (here, _) = request.member.user, _place(request)
+    user, (here, _) = request.member.user, place_of(request)
     return page(
         request,
         "console/passkeys.html",
         at="account",
         here=here,
-        is_named=passkeys.is_name(here),
+        is_named=ceremony.is_name(here),
         passkeys=queries.passkeys_of(user),
         key=queries.active_key(user),
     )
@@ -59,17 +58,17 @@ def approval_keys(request: StaffRequest) -> HttpResponseBase:
 
 @require_POST
 @sensitive_post_parameters("password")
-@_in_json
+@in_json
 @staff_view()
 def begin(request: StaffRequest) -> HttpResponseBase:
     """What the browser is asked to make a passkey with, for whoever knows the password."""
-    _require_password(request)
-    rp_id, origin = _place(request)
+    require_password(request)
+    rp_id, origin = place_of(request)
     return JsonResponse({"options": passkeys.begin_registration(request.member.user, rp_id=rp_id, origin=origin)})
 
 
 @require_POST
-@_in_json
+@in_json
 @staff_view()
 def finish(request: StaffRequest) -> HttpResponseBase:
     name, credential = request.POST.get("name", ""), request.POST.get("credential", "")
@@ -83,7 +82,7 @@ def finish(request: StaffRequest) -> HttpResponseBase:
 @sensitive_post_parameters("password")
 @staff_view()
 def remove(request: StaffRequest, passkey_id: UUID) -> HttpResponseBase:
-    _require_password(request)
+    require_password(request)
     user = request.member.user
     passkeys.remove_passkey(passkey_id, user=user, actor=f"user:{user.pk}")
     return redirect("console-passkeys")
@@ -101,32 +100,17 @@ def rename(request: StaffRequest, passkey_id: UUID) -> HttpResponseBase:
 @staff_view(*DECIDING_ROLES)
 def replace_key(request: StaffRequest) -> HttpResponseBase:
     """A new signing key; `compromised` voids everything that the old one signed."""
-    _require_password(request)
+    require_password(request)
     user = request.member.user
     rotate_key(user, actor=f"user:{user.pk}", compromised=request.POST.get("compromised") == "on")
     return redirect("console-passkeys")
 
 
 @require_POST
-@_in_json
+@in_json
 @staff_view(*DECIDING_ROLES)
 def step_up_options(request: StaffRequest, card_id: UUID) -> HttpResponseBase:
     """What the browser asks a passkey before this yes; `options` is null where none is needed."""
-    rp_id, origin = _place(request)
+    rp_id, origin = place_of(request)
     options = passkeys.begin_step_up(card_id, user=request.member.user, rp_id=rp_id, origin=origin)
     return JsonResponse({"options": options})
-
-
-def _place(request: HttpRequest) -> tuple[str, str]:
-    """The name that passkeys are bound to, and the whole origin; a deployment behind a proxy may say what it is."""
-    origin = settings.PASSKEY_ORIGIN or f"{request.scheme}://{request.get_host()}"
-    return urlsplit(origin).hostname or "", origin
-
-
-def _require_password(request: StaffRequest) -> None:
-    user, address = request.member.user, request.META.get("REMOTE_ADDR", "")
-    if not throttle.may_try(address, user.email):
-        raise SilasError("too_many_attempts", "Too many attempts. Wait a quarter of an hour.", status=429)
-    if not user.check_password(request.POST.get("password", "")):
-        raise SilasError("wrong_password", "That is not your password. Nothing was changed.", status=403)
-    throttle.succeeded(address, user.email)

@@ -11,7 +11,7 @@ from kernel.tenancy.migrations import RowSecurity
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('tenants', '0008_first_run'),
+        ('tenants', '0020_accounts'),
     ]
 
     operations = [

@@ -17,8 +17,9 @@ from apps.audit.services import record
 from apps.bus.deliveries import Delivery
 from apps.guard import services as guard
 from apps.guard.enums import TerminalReason
-from apps.tenants.enums import Role
+from apps.tenants.enums import Capability
 from apps.tenants.queries import require_role
+from apps.tenants.rules import roles_with
 from apps.work import rules, wording
 from apps.work.enums import WorkItemStatus, WorkItemType, WorkReason
 from apps.work.execution_models import LedgerEntry
@@ -29,7 +30,7 @@ from apps.work.services import ending
 from apps.work.services.asking import WORK_ITEM
 from kernel.errors import NotFound, SilasError
 
-OPERATORS = (Role.OWNER, Role.APPROVER, Role.AGENT)
+OPERATORS = roles_with(Capability.ANSWER)
 
 
 def cancel_for_staff(item_id: UUID, *, user: Any) -> WorkItem:

@@ -18,9 +18,10 @@ from apps.approvals.models import ApprovalToken
 from apps.approvals.payloads import approvable
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
-from apps.tenants.enums import Role
+from apps.tenants.enums import Capability
 from apps.tenants.models import Deployment
 from apps.tenants.queries import require_role
+from apps.tenants.rules import roles_with
 from apps.work.confidence import LEAST_EARNED_HIGH, MAX_BATCH, Thresholds, is_wider, stricter_of
 from apps.work.earned_models import ThresholdChange
 from apps.work.enums import Direction
@@ -28,7 +29,7 @@ from apps.work.queries import change_of, thresholds_of
 from kernel.errors import NotFound
 
 SIZE, HIGH = "batch_review.default_size", "batch_review.confidence.high_min"
-TIGHTENERS = (Role.OWNER, Role.APPROVER)
+TIGHTENERS = roles_with(Capability.DECIDE)
 _STEP_SIZE, _STEP_HIGH = 5, 0.05
 _FAMILY = "family:"
 

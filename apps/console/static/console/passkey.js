@@ -7,7 +7,11 @@ const B64 = { toBytes: (text) => Uint8Array.from(atob(text.replace(/-/g, "+").re
 /* The JSON of the passkey's answer for this card, or "" where none is asked for. Throws with words for people. */
 export async function stepUp(cardId) {
   const { options } = await post(`/console/review/${cardId}/step-up/options/`, null);
-  if (!options) return "";
+  return options ? ask(options) : "";
+}
+
+/* What a passkey answers to these options, as JSON. Throws with words for people. */
+export async function ask(options) {
   const publicKey = { ...options, challenge: B64.toBytes(options.challenge), allowCredentials: known(options.allowCredentials) };
   const found = await asked(() => navigator.credentials.get({ publicKey }));
   return answer(found, {
@@ -40,6 +44,16 @@ async function prove(form, button) {
   }
 }
 
+/* Recovery codes come with a person's first factor, and are shown this once: the page stays as it is. */
+function showOnce(form, codes) {
+  const list = form.querySelector("#passkey-codes");
+  list.replaceChildren(...codes.map((code) => Object.assign(document.createElement("li"), { textContent: code })));
+  list.hidden = false;
+  form.querySelector("#passkey-said").textContent =
+    "The passkey is added. These are your recovery codes; they are shown this once, and each lets you in once.";
+  form.reset();
+}
+
 async function register(form) {
   const said = form.querySelector("#passkey-said");
   try {
@@ -54,7 +68,8 @@ async function register(form) {
     const body = new FormData();
     body.set("name", form.elements.name.value);
     body.set("credential", answer(made, { attestationObject: B64.toText(made.response.attestationObject) }));
-    await post(form.dataset.finish, body);
+    const { codes = [] } = await post(form.dataset.finish, body);
+    if (codes.length) return showOnce(form, codes);
     window.htmx.ajax("GET", location.pathname, { target: "#main", select: "#main", swap: "outerHTML" });
   } catch (refusal) {
     said.textContent = refusal.message;
@@ -79,8 +94,8 @@ async function asked(question) {
   }
 }
 
-async function post(address, body) {
-  const headers = JSON.parse(document.body.getAttribute("hx-headers"));
+export async function post(address, body) {
+  const headers = JSON.parse(document.body.getAttribute("hx-headers") ?? "{}");
   let response;
   try {
     response = await fetch(address, { method: "POST", body, headers, credentials: "same-origin" });

@@ -1,17 +1,22 @@
 """What is asked of py_webauthn? Options for a browser, and whether its answer holds. No rows.
 
 The library brings every format of attestation there is: whoever first uses a passkey imports it, not every process.
-Called by `services.passkeys` only.
+Called by the rooms that ask passkeys: approvals before a grave yes, tenants for a login. Neither keeps its own checks.
 """
 
 from __future__ import annotations
 
+import ipaddress
+import json
 from collections.abc import Iterable
 from typing import Any
 
 
-def registration_options(*, user: Any, challenge: bytes, known: Iterable[str], **place: Any) -> dict[str, Any]:
-    """What `navigator.credentials.create` is called with. `known`: ids of the person's passkeys here."""
+def registration_options(
+    *, user: Any, challenge: bytes, known: Iterable[str], resident: bool = False, **place: Any
+) -> dict[str, Any]:
+    """What `navigator.credentials.create` is called with. `known`: ids of the person's passkeys here; `resident`:
+    whether the device keeps it, so that it is found without a name."""
     import webauthn
     from webauthn.helpers import options_to_json_dict, structs
 
@@ -21,7 +26,9 @@ def registration_options(*, user: Any, challenge: bytes, known: Iterable[str], *
         user_display_name=user.display_name,
         challenge=challenge,
         authenticator_selection=structs.AuthenticatorSelectionCriteria(
-            resident_key=structs.ResidentKeyRequirement.DISCOURAGED,
+            resident_key=structs.ResidentKeyRequirement.REQUIRED
+            if resident
+            else structs.ResidentKeyRequirement.DISCOURAGED,
             user_verification=structs.UserVerificationRequirement.REQUIRED,
         ),
         exclude_credentials=_descriptors(known),
@@ -54,6 +61,24 @@ def verified(assertion: str, **expected: Any) -> Any:
     import webauthn
 
     return webauthn.verify_authentication_response(credential=assertion, require_user_verification=True, **expected)
+
+
+def is_name(rp_id: str) -> bool:
+    """Can passkeys belong to this place? To an address of numbers they cannot."""
+    try:
+        ipaddress.ip_address(rp_id.strip("[]"))
+    except ValueError:
+        return True
+    return False
+
+
+def challenge_in(answered: str) -> bytes:
+    """What this answer of a browser was asked with. Raises `ValueError` for whatever cannot be read."""
+    try:
+        client_data = json.loads(unwritten(json.loads(answered)["response"]["clientDataJSON"]))
+        return unwritten(client_data["challenge"])
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        raise ValueError("no answer of a passkey") from None
 
 
 def written(raw: bytes) -> str:

@@ -1,0 +1,189 @@
+"""My account: name, password, second factors, and where one is logged in.
+
+Whatever would let somebody else stay in takes the password again. Whoever came by their company's login changes
+nothing here: the company speaks for its own house only. Members who lack the second factor that their tenant requires
+come here before anything else.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from django.http import JsonResponse
+from django.http.response import HttpResponseBase
+from django.shortcuts import redirect
+from django.views.decorators.debug import sensitive_post_parameters
+from django.views.decorators.http import require_POST, require_safe
+
+from apps.console import throttle
+from apps.console.members import StaffRequest, staff_view
+from apps.console.proving import place_of, require_password
+from apps.console.views.login import password_problems
+from apps.console.views.pages import page
+from apps.console.views.passkeys import in_json
+from apps.tenants import entering, login_passkeys, logins, people, resets, second_factors
+from kernel import ceremony
+from kernel.errors import SilasError
+from kernel.tenancy import tenant_scope
+
+_BY_COMPANY = SilasError(
+    "provider_login", "You came by your company's login: your password and factors are looked after there.", status=403
+)
+
+
+def _shown(request: StaffRequest, refusal: SilasError | None = None, *_: Any, **more: Any) -> HttpResponseBase:
+    user, session, (here, _origin) = request.member.user, request.session, place_of(request)
+    return page(
+        request,
+        "console/account.html",
+        at="account",
+        status=refusal.status if refusal else 200,
+        refusal=refusal,
+        here=here,
+        is_named=ceremony.is_name(here),
+        by_company=bool(session.get(entering.ONLY_TENANT)),
+        lacks=entering.lacks_second_factor(session, user, request.member.tenant),
+        has_app=second_factors.has_totp(user),
+        setup=second_factors.setup_of(user),
+        passkeys=login_passkeys.passkeys_of(user),
+        codes_left=second_factors.codes_left(user),
+        logins=logins.logins_of(user),
+        login_here=session.get(entering.LOGIN, ""),
+        fresh_codes=more.get("codes"),
+        said=more.get("said", ""),
+    )
+
+
+def _in_scope(request: StaffRequest, **more: Any) -> HttpResponseBase:
+    with tenant_scope(request.member.tenant):
+        response: Any = _shown(request, **more)
+        return response.render()  # type: ignore[no-any-return]  # a template's response
+
+
+def _require_own(request: StaffRequest, *, password: bool = True) -> None:
+    if request.session.get(entering.ONLY_TENANT):
+        raise _BY_COMPANY
+    if password:
+        require_password(request)
+
+
+@require_safe
+@staff_view(unfinished=True)
+def account(request: StaffRequest) -> HttpResponseBase:
+    return _shown(request)
+
+
+@require_POST
+@staff_view(scoped=False, unfinished=True, on_conflict=_shown)
+def change_name(request: StaffRequest) -> HttpResponseBase:
+    _require_own(request, password=False)
+    people.change_name(request.member.user, request.POST.get("name", ""))
+    return redirect("console-account")
+
+
+@require_POST
+@sensitive_post_parameters("password", "new_password")
+@staff_view(scoped=False, unfinished=True, on_conflict=_shown)
+def change_password(request: StaffRequest) -> HttpResponseBase:
+    """Every other login of the person ends with it."""
+    _require_own(request)
+    wanted = request.POST.get("new_password", "")
+    if problems := password_problems(wanted, request.member.user):
+        raise SilasError("weak_password", " ".join(problems), status=409)
+    resets.change_password(request, request.member.user, wanted)
+    return _in_scope(request, said="Your password is changed. You are logged out everywhere else.")
+
+
+@require_POST
+@sensitive_post_parameters("password")
+@staff_view(scoped=False, unfinished=True, on_conflict=_shown)
+def begin_app(request: StaffRequest) -> HttpResponseBase:
+    _require_own(request)
+    second_factors.begin_totp(request.member.user)
+    return redirect("console-account")
+
+
+@require_POST
+@staff_view(scoped=False, unfinished=True, on_conflict=_shown)
+def confirm_app(request: StaffRequest) -> HttpResponseBase:
+    """The first factor ends every other login: none of them was shown it."""
+    _require_own(request, password=False)
+    user, first = request.member.user, not entering.has_second_factor(request.member.user)
+    if wait := throttle.wait_before("", f"confirm:{user.pk}"):
+        raise SilasError("too_many_attempts", f"Too many attempts. Wait {wait.words}.", status=429)
+    codes = second_factors.confirm_totp(user, request.POST.get("code", "")[:20])
+    throttle.succeeded("", f"confirm:{user.pk}")
+    if first:
+        logins.end_others(request.session, user)
+    return _in_scope(request, codes=codes, said="Your app counts from now on.")
+
+
+@require_POST
+@sensitive_post_parameters("password")
+@staff_view(scoped=False, unfinished=True, on_conflict=_shown)
+def remove_app(request: StaffRequest) -> HttpResponseBase:
+    _require_own(request)
+    second_factors.remove_totp(request.member.user)
+    return redirect("console-account")
+
+
+@require_POST
+@sensitive_post_parameters("password")
+@staff_view(scoped=False, unfinished=True, on_conflict=_shown)
+def make_codes(request: StaffRequest) -> HttpResponseBase:
+    _require_own(request)
+    if not entering.has_second_factor(request.member.user):
+        raise SilasError("no_second_factor", "Set up an app or a passkey first.", status=409)
+    codes = second_factors.make_recovery_codes(request.member.user)
+    return _in_scope(request, codes=codes, said="The codes that you had before are void.")
+
+
+@require_POST
+@sensitive_post_parameters("password")
+@in_json
+@staff_view(scoped=False, unfinished=True)
+def begin_passkey(request: StaffRequest) -> HttpResponseBase:
+    _require_own(request)
+    rp_id, origin = place_of(request)
+    asked = login_passkeys.begin_registration(request.session, request.member.user, rp_id=rp_id, origin=origin)
+    return JsonResponse({"options": asked})
+
+
+@require_POST
+@in_json
+@staff_view(scoped=False, unfinished=True)
+def finish_passkey(request: StaffRequest) -> HttpResponseBase:
+    """Recovery codes come with a first factor, and are shown this once."""
+    _require_own(request, password=False)
+    user, first = request.member.user, not entering.has_second_factor(request.member.user)
+    name, credential = request.POST.get("name", ""), request.POST.get("credential", "")
+    codes = login_passkeys.finish_registration(request.session, user, name=name, credential=credential)
+    if first:
+        logins.end_others(request.session, user)
+    return JsonResponse({"registered": True, "codes": codes})
+
+
+@require_POST
+@sensitive_post_parameters("password")
+@staff_view(scoped=False, unfinished=True, on_conflict=_shown)
+def remove_passkey(request: StaffRequest, passkey_id: UUID) -> HttpResponseBase:
+    _require_own(request)
+    login_passkeys.remove(passkey_id, user=request.member.user)
+    return redirect("console-account")
+
+
+@require_POST
+@staff_view(scoped=False, unfinished=True, on_conflict=_shown)
+def end_login(request: StaffRequest, login_id: UUID) -> HttpResponseBase:
+    _require_own(request, password=False)
+    logins.end(login_id, user=request.member.user)
+    return redirect("console-account")
+
+
+@require_POST
+@staff_view(scoped=False, unfinished=True, on_conflict=_shown)
+def end_other_logins(request: StaffRequest) -> HttpResponseBase:
+    _require_own(request, password=False)
+    logins.end_others(request.session, request.member.user)
+    return redirect("console-account")

@@ -1,0 +1,51 @@
+"""API keys: made, shown once, revoked. For owners, because a key may what owners may."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from django.http.response import HttpResponseBase
+from django.shortcuts import redirect
+from django.views.decorators.http import require_POST, require_safe
+
+from apps.console.members import StaffRequest, staff_view
+from apps.console.views.pages import page
+from apps.tenants import people, services
+from apps.tenants.enums import Capability
+from kernel.errors import SilasError
+
+
+def _shown(request: StaffRequest, refusal: SilasError | None = None, *_: Any, **more: Any) -> HttpResponseBase:
+    return page(
+        request,
+        "console/api_keys.html",
+        at="api-keys",
+        status=refusal.status if refusal else 200,
+        refusal=refusal,
+        keys=people.api_keys_here(),
+        made=more.get("made"),
+    )
+
+
+@require_safe
+@staff_view(Capability.MANAGE_API_KEYS)
+def api_keys(request: StaffRequest) -> HttpResponseBase:
+    return _shown(request)
+
+
+@require_POST
+@staff_view(Capability.MANAGE_API_KEYS, on_conflict=_shown)
+def make(request: StaffRequest) -> HttpResponseBase:
+    name = " ".join(request.POST.get("name", "").replace("\0", "").split())[:80]
+    if not name:
+        raise SilasError("no_name", "Say what the key is for.", status=409)
+    made = services.create_api_key(name, actor=f"user:{request.member.user.pk}")
+    return _shown(request, made=made)
+
+
+@require_POST
+@staff_view(Capability.MANAGE_API_KEYS, on_conflict=_shown)
+def revoke(request: StaffRequest, key_id: UUID) -> HttpResponseBase:
+    services.revoke_api_key(people.api_key_here(key_id), actor=f"user:{request.member.user.pk}")
+    return redirect("console-api-keys")

@@ -1,0 +1,70 @@
+"""How does somebody accept an invitation? With a new account, or logged in as who they are. Every dead link looks the
+same."""
+
+from __future__ import annotations
+
+from urllib.parse import urlencode
+
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.views.decorators.cache import never_cache
+from django.views.decorators.debug import sensitive_post_parameters
+from django.views.decorators.http import require_http_methods
+
+from apps.console.coming_in import password_was_right
+from apps.console.views.login import password_problems
+from apps.tenants import invitations
+from apps.tenants.account_models import Invitation
+from apps.tenants.entering import ONLY_TENANT
+from apps.tenants.rules import TENANT_IN_SESSION
+from kernel.errors import SilasError
+from kernel.tenancy import tenant_scope
+
+
+@never_cache
+@sensitive_post_parameters("password")
+@require_http_methods(["GET", "HEAD", "POST"])
+def invitation(request: HttpRequest, token: str) -> HttpResponseBase:
+    found = invitations.invitation_of(token)
+    if found is None:
+        return render(request, "console/invitation.html", status=404)
+    if request.method != "POST":
+        return _page(request, found)
+    try:
+        return _join(request, found) if request.user.is_authenticated else _begin(request, found)
+    except SilasError as refusal:
+        return _page(request, found, [refusal.message], status=refusal.status)
+
+
+def _join(request: HttpRequest, found: Invitation) -> HttpResponseBase:
+    if request.session.get(ONLY_TENANT):
+        raise SilasError("provider_login", "Log in with your own password first.", status=409)
+    with tenant_scope(found.tenant_id):
+        invitations.accept(found, user=request.user)
+    request.session[TENANT_IN_SESSION] = str(found.tenant_id)
+    return redirect("console")
+
+
+def _begin(request: HttpRequest, found: Invitation) -> HttpResponseBase:
+    password, name = request.POST.get("password", ""), " ".join(request.POST.get("name", "").split())[:120]
+    if not invitations.has_account(found) and (problems := password_problems(password, None)):
+        return _page(request, found, problems, status=400)
+    with tenant_scope(found.tenant_id):
+        new = invitations.accept(found, name=name.replace("\0", ""), password=password)
+    return password_was_right(request, new.membership.user, reverse("console"))
+
+
+def _page(
+    request: HttpRequest, found: Invitation, problems: list[str] | None = None, *, status: int = 200
+) -> HttpResponseBase:
+    shown = {
+        "invitation": found,
+        "problems": problems or [],
+        "has_account": invitations.has_account(found),
+        "is_theirs": request.user.is_authenticated and request.user.email.lower() == found.email,
+        "login": f"{reverse('console-login')}?{urlencode({'next': request.path})}",
+        "name": request.POST.get("name", ""),
+    }
+    return render(request, "console/invitation.html", shown, status=status)

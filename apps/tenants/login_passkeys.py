@@ -1,0 +1,196 @@
+"""Which person is this passkey's? Passkeys that log people in: registering them, asking one, believing its answer.
+
+Always holds: a challenge belongs to the login session that asked and to one purpose, is good once and for a few
+minutes; the device has made sure of its person; a counter that runs backwards is refused. The checks themselves are
+py_webauthn's. The passkeys that stand behind approvals are others, of one tenant (docs/adr/0049).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable, Iterable
+from typing import Any
+from uuid import UUID
+
+from django.conf import settings
+from django.core.cache import cache
+from django.db import transaction
+
+from apps.audit.enums import AuditEvent
+from apps.tenants.account_models import LoginPasskey
+from apps.tenants.models import User
+from apps.tenants.persons import record_everywhere
+from apps.tenants.second_factors import codes_left, forget_needless_codes, make_recovery_codes
+from kernel import ceremony
+from kernel.canonical import sha256_hex
+from kernel.clock import now
+from kernel.errors import NotFound, SilasError
+
+_ASKED = "login_passkey_asked"
+_MOST_PASSKEYS = 20
+_REGISTER, _LOG_IN = "register", "log_in"
+
+
+class NotBelieved(SilasError):
+    def __init__(self, message: str, code: str = "passkey_refused") -> None:
+        super().__init__(code, message, status=409)
+
+
+def passkeys_of(user: Any) -> list[LoginPasskey]:
+    return list(LoginPasskey.objects.filter(user_id=user.pk))
+
+
+def begin_registration(session: Any, user: Any, *, rp_id: str, origin: str) -> dict[str, Any]:
+    """What `navigator.credentials.create` is called with. Raises `SilasError`: `passkey_needs_a_name`,
+    `too_many_passkeys` 409."""
+    _require_name(rp_id)
+    known = passkeys_of(user)
+    if len(known) >= _MOST_PASSKEYS:
+        raise SilasError("too_many_passkeys", "Remove a passkey that you no longer use first.", status=409)
+    return ceremony.registration_options(
+        user=user,
+        challenge=_ask(session, _REGISTER, user=user, rp_id=rp_id, origin=origin),
+        known=[one.credential_id for one in known if one.rp_id == rp_id],
+        resident=True,
+        rp_id=rp_id,
+        rp_name=settings.PASSKEY_RP_NAME,
+        timeout=settings.PASSKEY_SECONDS * 1000,
+    )
+
+
+def finish_registration(session: Any, user: Any, *, name: str, credential: str) -> list[str]:
+    """Believe a new passkey; the recovery codes that come with a person's first factor, else nothing.
+
+    Raises `NotBelieved` 409, `SilasError("passkey_known")` 409.
+    """
+    asked = _spend(session, _REGISTER, credential, user=user)
+    found = _believed(lambda: ceremony.registered(credential, **_expected(asked)))
+    credential_id = ceremony.written(found.credential_id)
+    with transaction.atomic():
+        _, is_new = LoginPasskey.objects.get_or_create(
+            credential_id=credential_id,
+            defaults={
+                "user_id": user.pk,
+                "name": name.strip()[:60] or "Passkey",
+                "public_key": found.credential_public_key,
+                "rp_id": asked["rp_id"],
+                "sign_count": found.sign_count,
+                "created_at": now(),
+            },
+        )
+        if not is_new:
+            raise SilasError("passkey_known", "This passkey is registered already.", status=409)
+        record_everywhere(user, AuditEvent.SECOND_FACTOR_ADDED, data={"factor": "passkey"})
+        return [] if codes_left(user) else make_recovery_codes(user)
+
+
+def remove(passkey_id: UUID, *, user: Any) -> None:
+    """Raises `NotFound` for a foreign one."""
+    with transaction.atomic():
+        removed, _ = LoginPasskey.objects.filter(pk=passkey_id, user_id=user.pk).delete()
+        if not removed:
+            raise NotFound("passkey")
+        forget_needless_codes(user)
+        record_everywhere(user, AuditEvent.SECOND_FACTOR_REMOVED, data={"factor": "passkey"})
+
+
+def begin_login(session: Any, *, rp_id: str, origin: str, user: Any = None) -> dict[str, Any]:
+    """What `navigator.credentials.get` is called with: of `user` after their password, of anybody without."""
+    _require_name(rp_id)
+    known: Iterable[str] = ()
+    if user is not None:
+        known = [one.credential_id for one in passkeys_of(user) if one.rp_id == rp_id]
+        if not known:
+            raise SilasError("passkey_elsewhere", "You have no passkey for this address.", status=409)
+    return ceremony.authentication_options(
+        challenge=_ask(session, _LOG_IN, user=user, rp_id=rp_id, origin=origin),
+        known=known,
+        rp_id=rp_id,
+        timeout=settings.PASSKEY_SECONDS * 1000,
+    )
+
+
+def finish_login(session: Any, *, credential: str, user: Any = None) -> User:
+    """Whose passkey answered; of `user` where one was named. Raises `NotBelieved` 409."""
+    asked = _spend(session, _LOG_IN, credential, user=user)
+    passkey = _passkey_of(credential, user)
+    found = _believed(
+        lambda: ceremony.verified(
+            credential,
+            credential_public_key=bytes(passkey.public_key),
+            credential_current_sign_count=0,  # `_count` looks at it
+            **_expected(asked),
+        )
+    )
+    _count(passkey, found.new_sign_count)
+    return passkey.user
+
+
+def _ask(session: Any, purpose: str, *, user: Any, rp_id: str, origin: str) -> bytes:
+    challenge = os.urandom(32)
+    session[_ASKED] = {
+        "purpose": purpose,
+        "user": str(user.pk) if user is not None else "",
+        "challenge": ceremony.written(challenge),
+        "rp_id": rp_id,
+        "origin": origin,
+        "until": time.time() + settings.PASSKEY_SECONDS,
+    }
+    return challenge
+
+
+def _spend(session: Any, purpose: str, answered: str, *, user: Any) -> dict[str, Any]:
+    """What this session asked last, if this answers it and nobody has answered it yet."""
+    asked: dict[str, Any] = session.pop(_ASKED, {})
+    try:
+        signed = ceremony.written(ceremony.challenge_in(answered))
+    except ValueError:
+        raise NotBelieved("The passkey's answer could not be read.") from None
+    wanted = (purpose, str(user.pk) if user is not None else "", signed)
+    if (asked.get("purpose"), asked.get("user"), asked.get("challenge")) != wanted or asked["until"] < time.time():
+        raise NotBelieved("That took too long or belongs to something else. Try again.")
+    if not cache.add(f"login_passkey:{sha256_hex(signed)}", 1, settings.PASSKEY_SECONDS + 60):
+        raise NotBelieved("This was answered already.")
+    return asked
+
+
+def _expected(asked: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "expected_challenge": ceremony.unwritten(asked["challenge"]),
+        "expected_rp_id": asked["rp_id"],
+        "expected_origin": asked["origin"],
+    }
+
+
+def _passkey_of(answered: str, user: Any) -> LoginPasskey:
+    mine = LoginPasskey.objects.select_related("user").filter(user__is_active=True)
+    mine = mine.filter(user_id=user.pk) if user is not None else mine
+    found = mine.filter(credential_id=str(json.loads(answered).get("id", ""))[:1400].replace("\0", "")).first()
+    if found is None:
+        raise NotBelieved("This passkey is not known here.")
+    return found
+
+
+def _believed(verify: Callable[[], Any]) -> Any:
+    """What the library found. It meets hostile bytes, and whatever it stumbles over is a no."""
+    try:
+        return verify()
+    except Exception as error:
+        raise NotBelieved("The passkey's answer does not hold.") from error
+
+
+def _count(passkey: LoginPasskey, counted: int) -> None:
+    """A counter that does not rise means that somebody has a copy; 0 for ever means that there is none."""
+    if (counted or passkey.sign_count) and counted <= passkey.sign_count:
+        raise NotBelieved("This passkey may have been copied. It was not believed.", "passkey_counter")
+    unchanged = LoginPasskey.objects.filter(pk=passkey.pk, sign_count=passkey.sign_count)
+    if not unchanged.update(sign_count=counted, last_used_at=now()):
+        raise NotBelieved("This passkey was used at the same time. Try again.", "passkey_counter")
+
+
+def _require_name(rp_id: str) -> None:
+    if not ceremony.is_name(rp_id):
+        message = "Passkeys belong to a name. Open the console at localhost or at its name, not at numbers."
+        raise SilasError("passkey_needs_a_name", message)

@@ -1,0 +1,157 @@
+"""Where is a person logged in, and how is one of these places shut? One row a login session, made with it.
+
+Ending one deletes Django's session too: whoever holds its cookie is nobody from then on, and a request that is under
+way cannot write it back (Django updates only). Its open sockets are told, and the sweep finds those that were not.
+Called by the console; rows are made by the receiver of Django's own signal, whoever logs in and how.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterable
+from importlib import import_module
+from typing import Any
+from uuid import UUID
+
+from django.conf import settings
+from django.contrib.auth import update_session_auth_hash
+from django.contrib.sessions.models import Session
+from django.core.cache import cache
+from django.db import transaction
+
+from apps.audit.enums import AuditEvent
+from apps.tenants.account_models import Login
+from apps.tenants.entering import LOGIN, METHOD
+from apps.tenants.enums import LoginMethod
+from apps.tenants.persons import record_everywhere
+from kernel.clock import now
+from kernel.errors import NotFound
+from kernel.live import publish_on_commit
+
+_SEEN_EVERY_SECONDS = 300
+_BROWSERS = (("Edg/", "Edge"), ("OPR/", "Opera"), ("Firefox/", "Firefox"), ("Chrome/", "Chrome"), ("Safari/", "Safari"))
+_SYSTEMS = (
+    ("Android", "Android"),
+    ("iPhone", "iPhone"),
+    ("iPad", "iPad"),
+    ("Windows", "Windows"),
+    ("Mac OS X", "Mac"),
+    ("CrOS", "ChromeOS"),
+    ("Linux", "Linux"),
+)
+
+
+def group_of_login(login_id: UUID) -> str:
+    """The channel-layer group of every socket that this login opened."""
+    return f"login.{login_id.hex}"
+
+
+def begin(request: Any, user: Any) -> None:
+    """A row for the session that Django has just opened."""
+    moment, said = now(), request.META.get("HTTP_USER_AGENT", "")
+    row = Login.objects.create(
+        user_id=user.pk,
+        session_key=request.session.session_key,
+        method=request.session.get(METHOD, LoginMethod.PASSWORD),
+        device=device_of(said),
+        address=shortened(request.META.get("REMOTE_ADDR", "")),
+        created_at=moment,
+        seen_at=moment,
+    )
+    request.session[LOGIN] = str(row.pk)
+    cache.set(_seen_key(str(row.pk)), 1, _SEEN_EVERY_SECONDS)
+
+
+def seen(session: Any) -> None:
+    """Somebody is there; written down every few minutes."""
+    login_id = session.get(LOGIN, "")
+    if login_id and cache.add(_seen_key(login_id), 1, _SEEN_EVERY_SECONDS):
+        Login.objects.filter(pk=login_id).update(seen_at=now())
+
+
+def logins_of(user: Any) -> list[Login]:
+    """Where the person is logged in, the newest use first. Those that ran out are forgotten on the way."""
+    rows = list(Login.objects.filter(user_id=user.pk))
+    living = _living(row.session_key for row in rows)
+    gone = [row.pk for row in rows if row.session_key not in living]
+    Login.objects.filter(pk__in=gone).delete()
+    return [row for row in rows if row.session_key in living]
+
+
+def ended_among(login_ids: Iterable[str]) -> set[str]:
+    """Those of these logins that are no more."""
+    wanted = set(login_ids)
+    return wanted - {str(found) for found in Login.objects.filter(pk__in=wanted).values_list("pk", flat=True)}
+
+
+def end(login_id: UUID, *, user: Any) -> None:
+    """Raises `NotFound` for a foreign one."""
+    if not _end(Login.objects.filter(pk=login_id, user_id=user.pk), user):
+        raise NotFound("login")
+
+
+def end_others(session: Any, user: Any) -> int:
+    """Every login of the person but this session's; returns how many."""
+    return _end(Login.objects.filter(user_id=user.pk).exclude(session_key=session.session_key), user)
+
+
+def end_all(user: Any) -> int:
+    return _end(Login.objects.filter(user_id=user.pk), user)
+
+
+def forget(session: Any) -> None:
+    """The person logs out here."""
+    Login.objects.filter(session_key=session.session_key or "").delete()
+
+
+def keep_after_password_change(request: Any, user: Any) -> None:
+    """This session goes on under the new password and a new key; every other one ends."""
+    update_session_auth_hash(request, user)
+    request.session.save()
+    Login.objects.filter(pk=request.session.get(LOGIN) or None).update(session_key=request.session.session_key)
+    end_others(request.session, user)
+
+
+def device_of(user_agent: str) -> str:
+    """What a person recognises: `Firefox on Linux`."""
+    browser = next((name for mark, name in _BROWSERS if mark in user_agent), "")
+    system = next((name for mark, name in _SYSTEMS if mark in user_agent), "")
+    return " on ".join(filter(None, (browser, system))) or "An unknown device"
+
+
+def shortened(address: str) -> str:
+    """`203.0.113.9` → `203.0.113.x`; of the newer kind the first three of eight parts."""
+    try:
+        found = ipaddress.ip_address(address)
+    except ValueError:
+        return ""
+    if isinstance(found, ipaddress.IPv6Address) and found.ipv4_mapped:
+        found = found.ipv4_mapped
+    if isinstance(found, ipaddress.IPv4Address):
+        return ".".join([*str(found).split(".")[:3], "x"])
+    return ":".join([*found.exploded.split(":")[:3], "x"])
+
+
+def _end(rows: Any, user: Any) -> int:
+    with transaction.atomic():
+        ended = list(rows.select_for_update())
+        for row in ended:
+            _store(row.session_key).delete(row.session_key)
+            publish_on_commit(group_of_login(row.pk), {"type": "console.ended"})
+        Login.objects.filter(pk__in=[row.pk for row in ended]).delete()
+        if ended:
+            record_everywhere(user, AuditEvent.LOGIN_ENDED, data={"logins": len(ended)})
+    return len(ended)
+
+
+def _living(keys: Iterable[str]) -> set[str]:
+    rows = Session.objects.filter(session_key__in=list(keys), expire_date__gt=now())
+    return set(rows.values_list("session_key", flat=True))
+
+
+def _store(key: str) -> Any:
+    return import_module(settings.SESSION_ENGINE).SessionStore(key)
+
+
+def _seen_key(login_id: str) -> str:
+    return f"login:seen:{login_id}"

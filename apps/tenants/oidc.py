@@ -1,0 +1,177 @@
+"""What does a company's provider say about whoever is back from it? OpenID Connect, authorization code with PKCE.
+
+Discovery, the code's exchange and the keys are fetched with a time-out, without redirects, from addresses outside of
+the house only; what comes back is cut off beyond a size. The id_token is PyJWT's to verify: its signature, issuer,
+audience, time and our nonce. No rows; no transaction is open while this waits.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import secrets
+import time
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlencode, urlsplit
+
+import httpx2
+import jwt
+from django.conf import settings
+
+from kernel.errors import SilasError
+from kernel.knocking import NoWayThere, place_of
+from kernel.outside import host_of
+
+_SECONDS, _WHOLE_SECONDS, _MOST_BYTES = 5.0, 10.0, 256 * 1024
+_ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "ES256", "ES384", "EdDSA")
+_LEEWAY_SECONDS = 60
+
+
+@dataclass(frozen=True)
+class Claims:
+    """Whom the provider vouches for."""
+
+    subject: str
+    email: str
+    email_verified: bool
+    name: str
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a browser was sent away with; kept in its session until it is back."""
+
+    state: str
+    nonce: str
+    verifier: str
+
+    @staticmethod
+    def anew() -> Asked:
+        return Asked(*(secrets.token_urlsafe(32) for _ in range(3)))
+
+
+def address_of(issuer: str, *, client_id: str, back: str, asked: Asked) -> str:
+    """Where the browser goes to log in. Raises `SilasError("provider_unreachable")` 502."""
+    endpoint = _endpoint(_discovered(issuer), "authorization_endpoint")
+    challenge = base64.urlsafe_b64encode(hashlib.sha256(asked.verifier.encode()).digest()).rstrip(b"=").decode()
+    query = urlencode(
+        {
+            "response_type": "code",
+            "scope": "openid email profile",
+            "client_id": client_id,
+            "redirect_uri": back,
+            "state": asked.state,
+            "nonce": asked.nonce,
+            "code_challenge": challenge,
+            "code_challenge_method": "S256",
+        }
+    )
+    return f"{endpoint}{'&' if '?' in endpoint else '?'}{query}"
+
+
+def claims_for(issuer: str, *, client_id: str, secret: str, code: str, back: str, asked: Asked) -> Claims:
+    """Who it is. Raises `SilasError`: `provider_unreachable` 502, `provider_refused` 403 for a bad code or token."""
+    found = _discovered(issuer)
+    answer = _fetched(
+        _endpoint(found, "token_endpoint"),
+        {
+            "grant_type": "authorization_code",
+            "code": code,
+            "redirect_uri": back,
+            "client_id": client_id,
+            "client_secret": secret,
+            "code_verifier": asked.verifier,
+        },
+    )
+    token = answer.get("id_token")
+    if not isinstance(token, str):
+        raise _refused()
+    said = _verified(token, issuer=issuer, client_id=client_id, keys=_fetched(_endpoint(found, "jwks_uri")))
+    if not secrets.compare_digest(str(said.get("nonce", "")).encode(), asked.nonce.encode()):
+        raise _refused()
+    if isinstance(said["aud"], list) and len(said["aud"]) > 1 and said.get("azp") != client_id:
+        raise _refused()
+    return Claims(
+        subject=str(said["sub"])[:255],
+        email=str(said.get("email") or "")[:254],
+        email_verified=said.get("email_verified") is True,
+        name=" ".join(str(said.get("name") or "").split()),
+    )
+
+
+def _verified(token: str, *, issuer: str, client_id: str, keys: Any) -> dict[str, Any]:
+    try:
+        header = jwt.get_unverified_header(token)
+        fitting = [key for key in jwt.PyJWKSet.from_dict(keys).keys if header.get("kid") in (None, key.key_id)]
+        if header.get("alg") not in _ALGORITHMS or len(fitting) != 1:
+            raise _refused()
+        said: dict[str, Any] = jwt.decode(
+            token,
+            fitting[0],
+            algorithms=[header["alg"]],
+            audience=client_id,
+            issuer=issuer,
+            leeway=_LEEWAY_SECONDS,
+            options={"require": ["exp", "iat", "aud", "iss", "sub"]},
+        )
+    except (jwt.PyJWTError, ValueError, TypeError, AttributeError, KeyError) as error:
+        raise _refused() from error
+    return said
+
+
+def _discovered(issuer: str) -> dict[str, Any]:
+    """The provider's own description; one that is of another issuer is none."""
+    found = _fetched(f"{issuer.rstrip('/')}/.well-known/openid-configuration")
+    if found.get("issuer") != issuer:
+        raise _unreachable()
+    return found
+
+
+def _endpoint(found: dict[str, Any], name: str) -> str:
+    url = found.get(name)
+    schemes = ("https", "http") if settings.LOGIN_PROVIDERS_PRIVATE else ("https",)
+    if not isinstance(url, str) or not host_of(url, schemes=schemes):
+        raise _unreachable()
+    return url
+
+
+def _fetched(url: str, form: dict[str, str] | None = None) -> dict[str, Any]:
+    """The JSON object at this address, posted to with `form`."""
+    parts = urlsplit(url)
+    try:
+        place = place_of(parts, inside_too=settings.LOGIN_PROVIDERS_PRIVATE)
+        status, body = _knock(place, parts.netloc, parts.hostname or "", form)
+        found = json.loads(body)
+    except (NoWayThere, httpx2.HTTPError, ValueError, RecursionError) as error:
+        raise _unreachable() from error
+    if form is not None and 400 <= status < 500:
+        raise _refused()
+    if status != 200 or not isinstance(found, dict):
+        raise _unreachable()
+    return found
+
+
+def _knock(place: str, host: str, name: str, form: dict[str, str] | None) -> tuple[int, bytes]:
+    """Status and body; whoever answers byte by byte, or without end, is cut off."""
+    deadline, body = time.monotonic() + _WHOLE_SECONDS, b""
+    headers, named = {"Host": host, "Accept": "application/json"}, {"sni_hostname": name}
+    client = httpx2.Client(timeout=_SECONDS, follow_redirects=False, trust_env=False)
+    method = "GET" if form is None else "POST"
+    with client, client.stream(method, place, data=form, headers=headers, extensions=named) as answer:
+        for piece in answer.iter_bytes():
+            body += piece
+            if len(body) > _MOST_BYTES or time.monotonic() > deadline:
+                raise ValueError("too much, or too slowly")
+        return int(answer.status_code), body
+
+
+def _unreachable() -> SilasError:
+    message = "Your company's login does not answer as it should. Try again in a moment, or tell an owner."
+    return SilasError("provider_unreachable", message, status=502)
+
+
+def _refused() -> SilasError:
+    message = "Your company's login sent something that does not hold. Nothing was changed; begin again."
+    return SilasError("provider_refused", message, status=403)

@@ -1,0 +1,170 @@
+"""Is it this person, beside the password? An authenticator app's codes (RFC 6238) and recovery codes.
+
+Always holds: a code's step is taken by one conditional update that only goes forward, so that no code is good twice,
+by rivals neither; a recovery code is good once. Secrets stand sealed with the key that workers do not have, recovery
+codes as hashes. How often somebody may guess, the console says.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterable
+from dataclasses import dataclass
+from hmac import compare_digest
+from typing import Any
+from uuid import UUID
+
+import pyotp
+import segno
+from django.conf import settings
+from django.db import transaction
+
+from apps.audit.enums import AuditEvent
+from apps.tenants.account_models import LoginPasskey, RecoveryCode, Totp
+from apps.tenants.persons import record_everywhere
+from kernel.canonical import sha256_hex
+from kernel.clock import now
+from kernel.errors import SilasError
+from kernel.seal import seal, unseal
+
+RECOVERY_CODES = 10
+_STEP_SECONDS = 30
+# A clock may be half a minute early or late.
+_STEPS_ASIDE = (0, -1, 1)
+# Without letters and digits that are read as each other. 50 bits a code: a hash of it is not guessed.
+_LETTERS = "abcdefghjkmnpqrstuvwxyz23456789"
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What an authenticator app is told: `qr` is an inline SVG of the `otpauth://` address."""
+
+    secret: str
+    qr: str
+
+
+def begin_totp(user: Any) -> None:
+    """A new secret that counts for nothing until a code of it was typed. Raises `SilasError("totp_exists")` 409."""
+    row = Totp.objects.filter(user_id=user.pk).first()
+    if row is not None and row.confirmed_at is not None:
+        raise SilasError(
+            "totp_exists", "You have an authenticator app. Remove it before you set up another.", status=409
+        )
+    sealed = seal(settings.SILAS_SECRETS_KEY, pyotp.random_base32().encode(), belongs_to=_seal_of(user))
+    Totp.objects.update_or_create(
+        user_id=user.pk, confirmed_at=None, defaults={"sealed_secret": sealed, "last_step": 0, "created_at": now()}
+    )
+
+
+def setup_of(user: Any) -> Setup | None:
+    """What is shown while an app is being set up; None before and after."""
+    row = Totp.objects.filter(user_id=user.pk, confirmed_at=None).first()
+    if row is None:
+        return None
+    secret = _secret(row)
+    address = pyotp.TOTP(secret).provisioning_uri(name=user.email, issuer_name=settings.PASSKEY_RP_NAME)
+    return Setup(secret, segno.make(address, micro=False).svg_inline(scale=5, border=4, light="#fff", dark="#000"))
+
+
+def confirm_totp(user: Any, code: str) -> list[str]:
+    """The app counts from now on; the recovery codes that come with a person's first factor, else nothing.
+
+    Raises `SilasError`: `wrong_code` 409, `no_setup` 409.
+    """
+    with transaction.atomic():
+        row = Totp.objects.select_for_update().filter(user_id=user.pk, confirmed_at=None).first()
+        if row is None:
+            raise SilasError("no_setup", "There is nothing to confirm. Begin anew.", status=409)
+        step = _step_of(row, code)
+        if step is None:
+            raise SilasError("wrong_code", "That code does not fit. Type the newest one of your app.", status=409)
+        Totp.objects.filter(pk=row.pk).update(confirmed_at=now(), last_step=step)
+        record_everywhere(user, AuditEvent.SECOND_FACTOR_ADDED, data={"factor": "totp"})
+        return [] if codes_left(user) else make_recovery_codes(user)
+
+
+def use_totp(user: Any, code: str) -> bool:
+    """Whether this is a code of the person's app that nobody has used; it is used now."""
+    row = Totp.objects.filter(user_id=user.pk, confirmed_at__isnull=False).first()
+    step = _step_of(row, code) if row else None
+    if step is None:
+        return False
+    return (
+        Totp.objects.filter(user_id=user.pk, confirmed_at__isnull=False, last_step__lt=step).update(last_step=step) == 1
+    )
+
+
+def use_recovery_code(user: Any, code: str) -> bool:
+    """Whether this is one of the person's codes that nobody has used; it is used now."""
+    hashed = _hash(user, code)
+    with transaction.atomic():
+        used = RecoveryCode.objects.filter(user_id=user.pk, hashed=hashed, used_at=None).update(used_at=now()) == 1
+        if used:
+            record_everywhere(user, AuditEvent.RECOVERY_CODE_USED, data={"left": codes_left(user)})
+        return used
+
+
+def make_recovery_codes(user: Any) -> list[str]:
+    """Ten new ones, shown this once; the old ones are void."""
+    made = [
+        "-".join("".join(secrets.choice(_LETTERS) for _ in range(5)) for _ in range(2)) for _ in range(RECOVERY_CODES)
+    ]
+    with transaction.atomic():
+        RecoveryCode.objects.filter(user_id=user.pk).delete()
+        RecoveryCode.objects.bulk_create(RecoveryCode(user_id=user.pk, hashed=_hash(user, one)) for one in made)
+        record_everywhere(user, AuditEvent.RECOVERY_CODES_MADE, data={"codes": len(made)})
+    return made
+
+
+def codes_left(user: Any) -> int:
+    return RecoveryCode.objects.filter(user_id=user.pk, used_at=None).count()
+
+
+def has_totp(user: Any) -> bool:
+    return Totp.objects.filter(user_id=user.pk, confirmed_at__isnull=False).exists()
+
+
+def has_factor_among(user_ids: Iterable[UUID]) -> set[UUID]:
+    """Those of these people who have a second factor."""
+    ids = list(user_ids)
+    apps = Totp.objects.filter(user_id__in=ids, confirmed_at__isnull=False).values_list("user_id", flat=True)
+    return {*apps, *LoginPasskey.objects.filter(user_id__in=ids).values_list("user_id", flat=True)}
+
+
+def remove_totp(user: Any) -> None:
+    """The app counts no more; without any factor left, recovery codes are nothing either."""
+    with transaction.atomic():
+        removed, _ = Totp.objects.filter(user_id=user.pk, confirmed_at__isnull=False).delete()
+        if removed:
+            forget_needless_codes(user)
+            record_everywhere(user, AuditEvent.SECOND_FACTOR_REMOVED, data={"factor": "totp"})
+
+
+def forget_needless_codes(user: Any) -> None:
+    if not has_totp(user) and not LoginPasskey.objects.filter(user_id=user.pk).exists():
+        RecoveryCode.objects.filter(user_id=user.pk).delete()
+
+
+def _letters(count: int) -> str:
+    return "".join(secrets.choice(_LETTERS) for _ in range(count))
+
+
+def _step_of(row: Totp, code: str) -> int | None:
+    """To which step of time the code belongs: this one, or one beside it."""
+    typed, totp = "".join(code.split()), pyotp.TOTP(_secret(row))
+    here = int(now().timestamp()) // _STEP_SECONDS
+    steps = [here + aside for aside in _STEPS_ASIDE]
+    return next((step for step in steps if compare_digest(totp.generate_otp(step).encode(), typed.encode())), None)
+
+
+def _secret(row: Totp) -> str:
+    return unseal(settings.SILAS_SECRETS_KEY, bytes(row.sealed_secret), belongs_to=_seal_of(row.user)).decode()
+
+
+def _seal_of(user: Any) -> str:
+    return f"totp:{user.pk}"
+
+
+def _hash(user: Any, code: str) -> str:
+    plain = "".join(letter for letter in code.lower() if letter.isalnum())
+    return sha256_hex(f"recovery:{user.pk}:{plain}")
