@@ -41,6 +41,7 @@ INSTALLED_APPS = [
     "apps.audit",
     "apps.approvals",
     "apps.bus",
+    "apps.safety",
     "apps.guard",
     "apps.gates",
     "apps.memory",
