@@ -89,3 +89,31 @@ class Hint:
     plain: str
     readings: tuple[str, ...] = ()
     disguises: tuple[str, ...] = field(default=())
+
+
+@dataclass(frozen=True)
+class Success:
+    """What an operation answers."""
+
+    data: Any
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A refusal by its code of the contract (section 4); it is committed like any answer."""
+
+    code: str
+    message: str
+    details: dict[str, Any] = field(default_factory=dict)
+
+
+Reply = Success | Failure
+
+
+@dataclass(frozen=True)
+class Principal:
+    """Who asks, as authentication found out; never a name that the caller chose. `may_confirm`: it was given the right
+    to say yes for others."""
+
+    ref: str
+    may_confirm: bool = False
