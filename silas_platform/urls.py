@@ -21,6 +21,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("", include("apps.autonomy.urls")),
     path("", include("apps.gates.urls")),
     path("", include("apps.guard.urls")),
+    path("", include("apps.safety.urls")),
     path("", include("apps.sessions.urls")),
     path("", include("apps.widgets.urls")),
 ]

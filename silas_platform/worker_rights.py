@@ -61,6 +61,14 @@ WORKERS_MAY: dict[str, str] = {
     "guard_spendingpolicy": "SELECT",
     "guard_systemcontrol": "SELECT",
     "guard_toolcall": "SELECT, INSERT, UPDATE",
+    # what may an agent do by itself: a call that acts asks, and may be stopped; who lets it go on is a person
+    "safety_challenge": "INSERT",
+    "safety_execution": "",
+    "safety_failedtries": "",
+    "safety_hold": "SELECT, INSERT",
+    "safety_policyversion": "SELECT",
+    "safety_safetyagent": "SELECT, INSERT, UPDATE (created_at)",
+    "safety_step": "",
     # what may be recalled
     "memory_chunk": "SELECT",
     "memory_collection": "SELECT",

@@ -66,6 +66,20 @@ class AuditEvent(TextChoices):
     QUALITY_GATE = "quality_gate", "A quality gate gave its opinion"
     QUALITY_LANE_VIOLATION = "quality_lane_violation", "A quality gate tried to decide"
 
+    # safety
+    SAFETY_STARTED = "safety_started", "An agent began under the safety loop"
+    SAFETY_ENDED = "safety_ended", "An agent's execution under the safety loop ended"
+    SAFETY_JUDGED = "safety_judged", "What an agent intends was judged"
+    SAFETY_BLOCKED = "safety_blocked", "An agent was stopped until a person unblocks it"
+    SAFETY_REFUSED = "safety_refused", "A stopped agent was refused"
+    SAFETY_LIFTED = "safety_lifted", "A person let a held agent go on"
+    SAFETY_CODE_SHOWN = "safety_code_shown", "A person was shown a code that lets an agent go on"
+    SAFETY_CODE_REFUSED = "safety_code_refused", "A code for an agent was wrong or too late"
+    SAFETY_CODE_LOCKED = "safety_code_locked", "Too many wrong codes: no more are taken for a while"
+    SAFETY_TOKEN_ISSUED = "safety_token_issued", "A person's yes for one action of an agent was put into a token"
+    SAFETY_TOKEN_REFUSED = "safety_token_refused", "A yes for an action of an agent did not hold"
+    SAFETY_POLICY_WRITTEN = "safety_policy_written", "What agents may do by themselves was changed"
+
     # guard
     RUN_STARTED = "run_started", "A guarded run began"
     RUN_CLOSED = "run_closed", "A guarded run ended"

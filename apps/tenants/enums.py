@@ -10,6 +10,13 @@ class Role(TextChoices):
     VIEWER = "viewer", "Viewer"
 
 
+class KeyScope(TextChoices):
+    """What a narrowed API key may do; one without any may what owners may."""
+
+    SAFETY_AGENT = "safety:agent", "Report to the safety loop"
+    SAFETY_CONFIRM = "safety:confirm", "Confirm what other agents' safety loop paused"
+
+
 class IdentityAlgorithm(TextChoices):
     """With what a site signs who its visitor is. The key decides, never the token."""
 

@@ -154,11 +154,13 @@ class Deployment(TenantModel):
 
 
 class ApiKey(TenantModel):
-    """A tenant's key for the REST API, kept as a hash; `prefix` is what people may see of it."""
+    """A tenant's key for the REST API, kept as a hash; `prefix` is what people may see of it. `scopes` (`KeyScope`)
+    narrow it to what they name; one without any may what owners may."""
 
     name = models.CharField(max_length=80)
     prefix = models.CharField(max_length=12)
     hashed = models.CharField(max_length=64, unique=True)
+    scopes: models.JSONField[list[str], list[str]] = models.JSONField(default=list, db_default=[], blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
     last_used_at = models.DateTimeField(null=True, blank=True, editable=False)
     revoked_at = models.DateTimeField(null=True, blank=True)

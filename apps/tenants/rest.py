@@ -16,7 +16,7 @@ from rest_framework.request import Request
 from rest_framework.views import APIView
 
 from apps.tenants import entering
-from apps.tenants.enums import Capability, Role
+from apps.tenants.enums import Capability, KeyScope, Role
 from apps.tenants.models import ApiKey
 from apps.tenants.queries import api_key
 from apps.tenants.rules import TENANT_IN_SESSION, only_for, roles_with
@@ -82,10 +82,25 @@ class MembersView(APIView):
         self.caller = _caller(request, roles=roles_with(Capability.LOOK))
 
 
+def key_caller(request: Request, scope: KeyScope) -> Caller:
+    """Who asks with an API key that has this scope, or none at all. Raises as `_caller`."""
+    if not isinstance(request.auth, ApiKey):
+        raise SilasError("not_authenticated", "An API key is needed.", status=401)
+    if request.auth.scopes and scope not in request.auth.scopes:
+        raise _not_in_scope()
+    return Caller(request.auth.tenant_id, f"api_key:{request.auth.pk}")
+
+
+def _not_in_scope() -> SilasError:
+    return SilasError("forbidden_scope", "This API key may not do this.", status=403)
+
+
 def _caller(request: Request, *, roles: tuple[Role, ...] = roles_with(Capability.ADMINISTER)) -> Caller:
-    """Raises 401 `not_authenticated`, 403 `forbidden_role` for strangers and members of other roles, and 403
-    `second_factor_required`."""
+    """Raises 401 `not_authenticated`, and 403 `forbidden_role` for strangers and members of other roles,
+    `forbidden_scope` for a key that was narrowed to something else, and `second_factor_required`."""
     if isinstance(request.auth, ApiKey):
+        if request.auth.scopes:
+            raise _not_in_scope()
         return Caller(request.auth.tenant_id, f"api_key:{request.auth.pk}")
     if request.user is None or not request.user.is_authenticated:
         raise SilasError("not_authenticated", "An API key or an owner's login is needed.", status=401)

@@ -7,7 +7,7 @@ an API key is shown once and kept as a hash. Called by commands, the administrat
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -24,7 +24,7 @@ from django.utils.http import urlsafe_base64_encode
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.tenants import locks, queries, rules
-from apps.tenants.enums import IdentityAlgorithm, Role
+from apps.tenants.enums import IdentityAlgorithm, KeyScope, Role
 from apps.tenants.models import ApiKey, Deployment, IdentityKey, Membership, MessageKey, Tenant, User
 from apps.tenants.signals import member_removed, role_changed
 from kernel import zones
@@ -212,10 +212,11 @@ def _apply(row: Any, changes: Mapping[str, Any]) -> list[str]:
     return changed
 
 
-def create_api_key(name: str, *, actor: str = "system") -> NewApiKey:
-    """A key for the REST API of the scope's tenant: 256 random bits, kept as a hash only."""
+def create_api_key(name: str, *, scopes: Iterable[KeyScope] = (), actor: str = "system") -> NewApiKey:
+    """A key for the REST API of the scope's tenant: 256 random bits, kept as a hash only. With `scopes` it may what
+    they name and nothing else."""
     key = f"sk_{secrets.token_urlsafe(32)}"
-    row: ApiKey = ApiKey.objects.create(name=name, prefix=key[:_PREFIX], hashed=sha256_hex(key))
+    row: ApiKey = ApiKey.objects.create(name=name, prefix=key[:_PREFIX], hashed=sha256_hex(key), scopes=sorted(scopes))
     record(AuditEvent.API_KEY_CREATED, actor=actor, subject=f"api_key:{row.pk}")
     return NewApiKey(row, key)
 

@@ -41,6 +41,7 @@ INSTALLED_APPS = [
     "apps.audit",
     "apps.approvals",
     "apps.bus",
+    "apps.safety",
     "apps.guard",
     "apps.gates",
     "apps.memory",
@@ -270,6 +271,10 @@ EMAIL_TIMEOUT = 10
 # May a company's login provider stand in the house's own network? For those who host both.
 LOGIN_PROVIDERS_PRIVATE = env.flag("SILAS_LOGIN_PROVIDERS_PRIVATE", default=False)
 DEFAULT_FROM_EMAIL = env.text("SILAS_MAIL_FROM") or "silas@localhost"
+# One mode of the execution safety loop for every policy: enforcing, monitoring, logging or disabled; empty: as each says.
+SAFETY_MODE = env.text("MCPAQL_SAFETY_LOOP")
+if SAFETY_MODE not in ("", "enforcing", "monitoring", "logging", "disabled"):
+    raise ImproperlyConfigured("E_CFG_SAFETY: MCPAQL_SAFETY_LOOP must be enforcing, monitoring, logging or disabled")
 GUIDANCE_SECONDS = 90
 REPLAN_SECONDS = 600
 RESEARCH_SECONDS = 120

@@ -1,0 +1,76 @@
+"""The seven operations over HTTP, one address for each endpoint and one for all; `apps.safety.wire` answers.
+
+An API key that was narrowed to `safety:agent` reaches nothing else; one that may confirm for others was given
+`safety:confirm` as well. The agent is its key, whatever name it goes by.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from drf_spectacular.utils import OpenApiResponse, extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from apps.safety.enums import Endpoint
+from apps.safety.schemas import Principal
+from apps.safety.wire import answer
+from apps.tenants.enums import KeyScope
+from apps.tenants.rest import ApiKeyAuthentication, key_caller
+from kernel.errors import NotFound
+
+STATUSES = {
+    "PERMISSION_DENIED": 403,
+    "NOT_FOUND_OPERATION": 404,
+    "NOT_FOUND_RESOURCE": 404,
+    "VALIDATION_PAYLOAD_TOO_LARGE": 413,
+    "RATE_LIMIT_EXCEEDED": 429,
+    "INTERNAL_ERROR": 500,
+}
+
+
+class SafetyRequest(serializers.Serializer[Any]):
+    operation = serializers.CharField(help_text="`introspect` tells which there are")
+    params = serializers.DictField(required=False, help_text="The operation's parameters")
+
+
+class SafetyAnswer(serializers.Serializer[Any]):
+    success = serializers.BooleanField()
+    data = serializers.JSONField(required=False)
+    error = serializers.DictField(required=False, help_text="`code`, `message` and perhaps `details`")
+
+
+class SafetyView(APIView):
+    """`create`, `read` and `execute` take their own operations; `all` takes each of them."""
+
+    authentication_classes = (ApiKeyAuthentication,)
+
+    @extend_schema(
+        operation_id="safety_call",
+        request=SafetyRequest,
+        responses={
+            200: SafetyAnswer,
+            400: OpenApiResponse(SafetyAnswer, description="A parameter is wrong; `error.code` says how"),
+            401: OpenApiResponse(description="`not_authenticated`: no API key"),
+            403: OpenApiResponse(description="`forbidden_scope`, or the agent is stopped"),
+            429: OpenApiResponse(SafetyAnswer, description="Too many wrong codes"),
+        },
+        summary="Report what an agent intends, and read whether it may",
+    )
+    def post(self, request: Request, surface: str) -> Response:
+        caller = key_caller(request, KeyScope.SAFETY_AGENT)
+        if surface != "all" and surface not in Endpoint.values:
+            raise NotFound("endpoint")
+        endpoint = None if surface == "all" else Endpoint(surface)
+        principal = Principal(caller.actor, may_confirm=KeyScope.SAFETY_CONFIRM in request.auth.scopes)
+        shape = "single" if endpoint is None else "semantic"
+        said = answer(caller.tenant_id, principal, request.data, endpoint=endpoint, surface=shape)
+        return Response(said, status=status_of(said))
+
+
+def status_of(said: dict[str, Any]) -> int:
+    if said["success"]:
+        return 200
+    return STATUSES.get(said["error"]["code"], 400)

@@ -1,0 +1,137 @@
+"""What holds whom, what is in force, what was reported? Reads of the scope's tenant."""
+
+from __future__ import annotations
+
+import functools
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.conf import settings
+from django.db import connection
+from django.db.models import Q, QuerySet
+
+from apps.safety.enums import ChallengeState, ExecutionStatus, HoldKind, HoldState, Mode
+from apps.safety.models import Challenge, Execution, Hold, PolicyVersion, SafetyAgent, Step
+from apps.safety.schemas import Policy
+from kernel.clock import now
+from kernel.tenancy import current_tenant_id
+
+IDLE_SECONDS = 3600
+
+
+def version_in_force(principal: str) -> PolicyVersion | None:
+    """The principal's own newest version, or everybody's."""
+    rows = PolicyVersion.objects.filter(principal__in=["", principal]).order_by("-principal", "-number")
+    found: PolicyVersion | None = rows.first()
+    return found
+
+
+def policy_of(principal: str) -> Policy:
+    """The policy in force, in the mode that the installation may have set for all (`MCPAQL_SAFETY_LOOP`)."""
+    version = version_in_force(principal)
+    return _in_mode(version.policy if version else Policy())
+
+
+def _in_mode(policy: Policy) -> Policy:
+    mode = settings.SAFETY_MODE
+    return policy.model_copy(update={"mode": Mode(mode)}) if mode else policy
+
+
+_STANDING = """
+    SELECT (SELECT reason FROM safety_hold WHERE tenant_id = %(tenant)s AND principal = %(principal)s
+            AND kind = 'block' AND state = 'open' LIMIT 1),
+           (SELECT content::text FROM safety_policyversion WHERE tenant_id = %(tenant)s
+            AND principal IN ('', %(principal)s) ORDER BY principal DESC, number DESC LIMIT 1)
+"""
+
+
+def standing(principal: str) -> tuple[str, Policy]:
+    """Why the principal is blocked, or "", and its policy; one statement, because every call that acts asks."""
+    with connection.cursor() as cursor:
+        cursor.execute(_STANDING, {"tenant": current_tenant_id(), "principal": principal})
+        reason, content = cursor.fetchone()
+    return reason or "", _in_mode(_parsed(content) if content else Policy())
+
+
+@functools.lru_cache(maxsize=256)
+def _parsed(content: str) -> Policy:
+    return Policy.model_validate_json(content)
+
+
+def versions_of(principal: str) -> QuerySet[PolicyVersion]:
+    rows: QuerySet[PolicyVersion] = PolicyVersion.objects.filter(principal=principal).order_by("-number")
+    return rows
+
+
+def open_block(principal: str) -> Hold | None:
+    found: Hold | None = Hold.objects.filter(principal=principal, kind=HoldKind.BLOCK, state=HoldState.OPEN).first()
+    return found
+
+
+def open_holds() -> QuerySet[Hold]:
+    """Everything that waits for a person, blocks first."""
+    rows: QuerySet[Hold] = (
+        Hold.objects.filter(state=HoldState.OPEN).select_related("agent", "execution").order_by("kind", "-created_at")
+    )
+    return rows
+
+
+def pending_challenge(hold: Hold) -> Challenge | None:
+    found: Challenge | None = hold.challenges.filter(state=ChallengeState.PENDING).first()
+    return found
+
+
+def running_execution(agent: SafetyAgent, execution_id: UUID | None = None) -> Execution | None:
+    """The one of that id, or the agent's newest that runs."""
+    rows = Execution.objects.filter(agent=agent, status=ExecutionStatus.RUNNING)
+    if execution_id is not None:
+        rows = rows.filter(pk=execution_id)
+    found: Execution | None = rows.order_by("-started_at").first()
+    return found
+
+
+def recent_executions(most: int = 50) -> QuerySet[Execution]:
+    rows: QuerySet[Execution] = Execution.objects.select_related("agent").order_by("-last_at")[:most]
+    return rows
+
+
+def recent_steps(most: int = 100, execution_id: UUID | None = None) -> QuerySet[Step]:
+    rows = Step.objects.select_related("execution__agent").order_by("-created_at")
+    found: QuerySet[Step] = (rows if execution_id is None else rows.filter(execution_id=execution_id))[:most]
+    return found
+
+
+def notifications(agent: SafetyAgent, execution: Execution | None) -> list[dict[str, Any]]:
+    """What an agent is told besides its directive, while it is so: its own pauses, and every block of its company.
+    They are read off what holds somebody, so whatever lifts a hold clears them (contract safety-loop 7)."""
+    mine = Q(execution=execution) if execution is not None else Q(pk=None)
+    holds = Hold.objects.filter(Q(kind=HoldKind.BLOCK) | mine, state=HoldState.OPEN).select_related("agent")
+    return [_told(hold, agent, now()) for hold in holds.order_by("created_at")]
+
+
+def _told(hold: Hold, agent: SafetyAgent, moment: datetime) -> dict[str, Any]:
+    age = _ago(int((moment - hold.created_at).total_seconds()))
+    metadata: dict[str, Any] = {"level": hold.tier}
+    challenge = pending_challenge(hold) or hold.challenges.first()
+    if challenge is not None:
+        metadata["verificationId"] = str(challenge.pk)
+    if hold.principal == agent.principal:
+        metadata |= {"reason": hold.reason, "operation": hold.hint[:200]}
+        message = f"{hold.reason} ({age})"
+    else:
+        message = f"Another agent of this company, {hold.agent.name!r}, was stopped {age}."
+    kind = "danger_zone" if hold.kind == HoldKind.BLOCK else "autonomy_pause"
+    return {"type": kind, "message": message, "timestamp": _utc(hold.created_at), "metadata": metadata}
+
+
+def _ago(seconds: int) -> str:
+    for size, word in ((86_400, "day"), (3600, "hour"), (60, "minute")):
+        if seconds >= size:
+            count = seconds // size
+            return f"{count} {word}{'s' if count > 1 else ''} ago"
+    return "just now"
+
+
+def _utc(moment: datetime) -> str:
+    return moment.isoformat().replace("+00:00", "Z")

@@ -1,0 +1,252 @@
+"""How grave is an intended action, from 0 to 100, and why? Our own scorer: words, their company, and known commands.
+
+The gravest verb gives the base, what it concerns raises it, a known command has a score of its own; of all readings of
+a hint the gravest counts. The order of words does not matter. Whatever names no act that is known is never harmless.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+from apps.safety.enums import Tier
+from apps.safety.rules.table import (
+    BASE,
+    BEFORE_A_VERB,
+    BIG_SUM,
+    COMMANDS,
+    GLUED,
+    MARKS,
+    NOUNS_TOO,
+    PATHS,
+    SECRET_PLACES,
+    UNSAID,
+    VERBS,
+    WHERE_OUT,
+    Command,
+    Mark,
+    Verb,
+)
+from apps.safety.schemas import Hint, Score
+
+_WORD = re.compile(r"[^\W_]+")
+_GRAVEST = list(Verb)
+_DISGUISED = 45
+_ADVISORY, _CONFIRM, _VERIFY = 30, 60, 85
+_VOWELS = "aeiou"
+
+
+def tier_of(score: int) -> Tier:
+    """Contract safety-loop 11."""
+    if score <= _ADVISORY:
+        return Tier.ADVISORY
+    if score <= _CONFIRM:
+        return Tier.CONFIRM
+    return Tier.VERIFY if score <= _VERIFY else Tier.DANGER_ZONE
+
+
+def scored(hint: Hint) -> Score:
+    """The gravest score of all that the hint can be read as; what was hidden is never harmless."""
+    best = _score(hint.plain)
+    for reading in hint.readings:
+        other = _score(reading)
+        if other.value > best.value and other.value != UNSAID:
+            best = other
+    if not hint.disguises:
+        return best
+    reasons = tuple(f"It hides what it says: {each}." for each in hint.disguises)
+    return Score(max(best.value, _DISGUISED), (*best.reasons, *reasons))
+
+
+def _score(text: str) -> Score:
+    words = _WORD.findall(text)
+    verbs, marks = _verbs_of(words), {mark for word in words for mark in _MARKS_OF.get(word, ())}
+    _add_what_only_the_text_shows(text, verbs, marks)
+    known = [each for each in COMMANDS if any(part in text for part in each.hints) and each.pattern.search(text)]
+    if not verbs and not known:
+        return Score(66 if Mark.SECRET in marks else UNSAID, ("It does not say what it does.",))
+    return _weighed(max(verbs, key=_GRAVEST.index, default=None), marks, known, text)
+
+
+def _verbs_of(words: list[str]) -> set[Verb]:
+    found, doubtful = set(), []
+    for at, word in enumerate(words):
+        verb = _VERB_OF.get(word)
+        if verb is None:
+            continue
+        if word in _NOUNS and at and words[at - 1] not in BEFORE_A_VERB:
+            doubtful.append(verb)
+        else:
+            found.add(verb)
+    return found or set(doubtful)
+
+
+def _add_what_only_the_text_shows(text: str, verbs: set[Verb], marks: set[Mark]) -> None:
+    if glued := GLUED.search(text):
+        verbs.add(Verb.DESTROY)
+        marks.add(Mark.BLAST if glued[2] in ("all", "every", "prod") else Mark.STORE)
+    if ("/" in text or "\\" in text or "~" in text) and PATHS.search(text):
+        marks.add(Mark.PLACE)
+    if ("//" in text or "@" in text) and WHERE_OUT.search(text):
+        marks.add(Mark.OUTSIDE)
+    if SECRET_PLACES.search(text):
+        marks.add(Mark.SECRET)
+
+
+def _weighed(verb: Verb | None, marks: set[Mark], known: list[Command], text: str) -> Score:
+    value = _in_company(verb, marks, text) if verb else 0
+    reasons = [f"It {verb}."] if verb else []
+    reasons += [f"It {mark}." for mark in Mark if mark in marks]
+    for command in sorted(known, key=lambda each: each.score):
+        reasons.insert(0, f"It {command.reason}.")
+        value = max(value, command.score)
+    if known and value > _CONFIRM and marks & {Mark.LIVE, Mark.BLAST}:
+        value = max(value, 88)
+    return Score(value, tuple(dict.fromkeys(reasons)))
+
+
+def _in_company(verb: Verb, marks: set[Mark], text: str) -> int:
+    """The verb's base, raised by what it concerns: for each verb its rows of the table, of which the gravest counts."""
+    if verb is Verb.DESTROY and Mark.SOFT in marks and not marks & _HARD:
+        return 45
+    if verb is Verb.RUN and Mark.TESTS in marks and not marks & {Mark.LIVE, Mark.FORCED, Mark.OUTSIDE}:
+        return 20
+    value = BASE[verb]
+    for wanted, raised in _RAISED[verb]:
+        if raised > value and wanted <= marks:
+            value = raised
+    if verb is Verb.MONEY and BIG_SUM.search(text):
+        value = max(value, 78)
+    return value
+
+
+_HARD = frozenset({Mark.BLAST, Mark.LIVE, Mark.FORCED, Mark.PLACE, Mark.SAFEGUARD, Mark.SECRET, Mark.STORE})
+
+
+def _rows(*rows: tuple[int, Iterable[Mark]]) -> tuple[tuple[frozenset[Mark], int], ...]:
+    return tuple((frozenset(marks), value) for value, marks in rows)
+
+
+_M = Mark
+# What each verb's score becomes where all of these marks come together (docs/safety.md has it as a table).
+_RAISED = {
+    Verb.READ: _rows(
+        (35, [_M.PLACE]),
+        (66, [_M.SECRET]),
+        (66, [_M.PEOPLE, _M.OUTSIDE]),
+        (66, [_M.RECORDS, _M.OUTSIDE, _M.BLAST]),
+        (90, [_M.SECRET, _M.OUTSIDE]),
+    ),
+    Verb.CREATE: _rows(
+        (35, [_M.STORE]),
+        (35, [_M.BLAST]),
+        (45, [_M.LIVE]),
+        (50, [_M.OUTSIDE]),
+        (64, [_M.PLACE]),
+        (64, [_M.SECRET]),
+        (66, [_M.BLAST, _M.LIVE]),
+        (88, [_M.PEOPLE, _M.OUTSIDE]),
+        (90, [_M.SECRET, _M.OUTSIDE]),
+    ),
+    Verb.CHANGE: _rows(
+        (66, [_M.BLAST]),
+        (66, [_M.FORCED]),
+        (66, [_M.SAFEGUARD]),
+        (70, [_M.LIVE]),
+        (70, [_M.SECRET]),
+        (72, [_M.PLACE]),
+        (80, [_M.BLAST, _M.LIVE]),
+        (88, [_M.FORCED, _M.LIVE]),
+    ),
+    Verb.RUN: _rows(
+        (64, [_M.BLAST]),
+        (64, [_M.FORCED]),
+        (68, [_M.PLACE]),
+        (70, [_M.LIVE]),
+        (70, [_M.SECRET]),
+        (88, [_M.SECRET, _M.OUTSIDE]),
+    ),
+    Verb.SEND: _rows(
+        (55, [_M.OUTSIDE]),
+        (62, [_M.LIVE]),
+        (66, [_M.PEOPLE]),
+        (68, [_M.BLAST]),
+        (88, [_M.SECRET]),
+        (88, [_M.PEOPLE, _M.OUTSIDE]),
+        (88, [_M.STORE, _M.OUTSIDE]),
+        (88, [_M.RECORDS, _M.OUTSIDE, _M.BLAST]),
+    ),
+    Verb.ACCESS: _rows(
+        (80, [_M.LIVE]),
+        (80, [_M.SECRET]),
+        (80, [_M.SAFEGUARD]),
+        (88, [_M.BLAST]),
+        (88, [_M.OUTSIDE]),
+        (88, [_M.PLACE]),
+    ),
+    Verb.MONEY: _rows((80, [_M.OUTSIDE]), (90, [_M.BLAST]), (90, [_M.FORCED])),
+    Verb.DESTROY: _rows(
+        (74, [_M.RECORDS]),
+        (80, [_M.STORE]),
+        (88, [_M.SECRET]),
+        (90, [_M.FORCED]),
+        (92, [_M.BLAST]),
+        (92, [_M.LIVE]),
+        (92, [_M.PLACE]),
+        (92, [_M.SAFEGUARD]),
+    ),
+}
+
+
+def _forms(word: str) -> Iterator[str]:
+    """The word as it stands in sentences: deletes, deleted, deleting."""
+    yield word
+    yield word + ("es" if word.endswith(("s", "sh", "ch", "x", "z")) else "s")
+    if word.endswith("y") and word[-2] not in _VOWELS:
+        yield from (word[:-1] + "ies", word[:-1] + "ied", word + "ing")
+        return
+    stem = word[:-1] if word.endswith("e") else word
+    yield from (stem + "ed", stem + "ing")
+    if len(word) >= 3 and word[-1] not in "aeiouwxy" and word[-2] in _VOWELS:
+        yield from (word + word[-1] + "ed", word + word[-1] + "ing")
+
+
+def _misspelt(word: str) -> Iterator[str]:
+    """Two letters the other way round, one left out, one too many; never the first."""
+    for at in range(1, len(word) - 1):
+        yield word[:at] + word[at + 1] + word[at] + word[at + 2 :]
+        yield word[:at] + word[at + 1 :]
+        yield word[:at] + word[at] + word[at:]
+
+
+_NOMINAL = {
+    Verb.DESTROY: "deletion deletions removal removals erasure destruction termination truncation overwritten gone",
+    Verb.MONEY: "payment payments purchase withdrawal reimbursement paid spent bought sold",
+    Verb.SEND: "sent told",
+    Verb.CHANGE: "hidden chosen made",
+    Verb.RUN: "ran deployment installation",
+}
+
+
+def _vocabulary() -> dict[str, Verb]:
+    """Every form of every verb, then misspellings of the grave ones, which never take another word's place."""
+    known: dict[str, Verb] = {}
+    for verb, words in VERBS.items():
+        for word in words.split():
+            for form in _forms(word):
+                known[form] = verb
+    known |= {word: verb for verb, words in _NOMINAL.items() for word in words.split()}
+    taken = known.keys() | {word for words in MARKS.values() for word in words.split()} | _NO_MISTAKES
+    for verb in (Verb.DESTROY, Verb.MONEY, Verb.ACCESS):
+        grave = [form for word in VERBS[verb].split() if len(word) >= 6 for form in _forms(word)]
+        known |= {wrong: verb for form in grave for wrong in _misspelt(form) if wrong not in taken}
+    return known
+
+
+_NO_MISTAKES = frozenset(["evoke", "evoked", "promoted", "prompt", "prompts", "expose", "witdraw", "unlock"])
+_VERB_OF = _vocabulary()
+_MARKS_OF: dict[str, tuple[Mark, ...]] = {}
+for _mark, _said in MARKS.items():
+    for _each in _said.split():
+        _MARKS_OF[_each] = (*_MARKS_OF.get(_each, ()), _mark)
+_NOUNS = NOUNS_TOO | {word + "s" for word in NOUNS_TOO}

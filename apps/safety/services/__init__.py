@@ -1,0 +1,28 @@
+"""How does an agent report, and how does a person let it go on? Every write of this room, in one transaction each.
+
+An expected no is a value (`Failure`), so that what it wrote down is committed with it. `principal` is whom
+authentication found; `actor` is a person at the console.
+"""
+
+from apps.safety.services.challenges import show_code, verify_challenge
+from apps.safety.services.confirming import allow, confirm_operation, issue_token
+from apps.safety.services.executions import abort_execution, complete_execution, execute_agent
+from apps.safety.services.inside import ask_inside
+from apps.safety.services.policies import roll_back, try_policy, write_policy
+from apps.safety.services.steps import record_step
+
+__all__ = [
+    "abort_execution",
+    "allow",
+    "ask_inside",
+    "complete_execution",
+    "confirm_operation",
+    "execute_agent",
+    "issue_token",
+    "record_step",
+    "roll_back",
+    "show_code",
+    "try_policy",
+    "verify_challenge",
+    "write_policy",
+]

@@ -1,0 +1,130 @@
+"""How does somebody come to be held, and how does it end? The rows behind pauses and blocks; this room's own."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from django.db import IntegrityError, transaction
+
+from apps.audit.enums import AuditEvent
+from apps.audit.services import record
+from apps.safety.enums import ChallengeState, HoldKind, HoldState
+from apps.safety.locks import lock_hold
+from apps.safety.models import Challenge, Execution, Hold, SafetyAgent
+from apps.safety.queries import open_block, pending_challenge
+from apps.safety.rules import is_over, subject_of
+from apps.safety.schemas import Failure, Policy, Verdict
+from kernel.canonical import sha256_hex
+from kernel.clock import now
+
+# A challenge that was burned or ran out is not replaced by the agent's own calls more often than this.
+REISSUE_SECONDS = 10
+
+
+def action_digest(agent_name: str, execution_id: UUID | None, operation: str) -> str:
+    """Which action a yes is for: the agent, its execution and the operation in its canonical spelling."""
+    return sha256_hex({"agent": agent_name, "execution": str(execution_id or ""), "operation": subject_of(operation)})
+
+
+def open_hold(
+    agent: SafetyAgent, execution: Execution | None, verdict: Verdict, policy: Policy, *, kind: HoldKind, hint: str
+) -> Hold:
+    """Hold the agent; a verify pause and a block have their challenge at once."""
+    moment = now()
+    if execution is not None:
+        close_pauses(execution)
+    hold = Hold(
+        agent=agent,
+        principal=agent.principal,
+        execution=execution,
+        kind=kind,
+        stage=verdict.stage,
+        tier=verdict.tier,
+        hint=hint,
+        digest=action_digest(agent.name, execution.pk if execution else None, hint),
+        reason=verdict.reason[:700],
+        factors=list(verdict.factors),
+        challenge_seconds=policy.challenge_seconds,
+        created_at=moment,
+    )
+    if not _is_first(hold):
+        standing = open_block(agent.principal)
+        assert standing is not None
+        return standing
+    if kind != HoldKind.CONFIRM:
+        _create_challenge(hold, moment)
+    if kind == HoldKind.BLOCK:
+        data = {"stage": str(verdict.stage), "score": verdict.score, "hold": str(hold.pk)}
+        record(AuditEvent.SAFETY_BLOCKED, actor=agent.principal, subject=f"safety_agent:{agent.pk}", data=data)
+    return hold
+
+
+def _is_first(hold: Hold) -> bool:
+    """Of two agents of one principal that are stopped at once, the second finds the block of the first."""
+    try:
+        with transaction.atomic():
+            hold.save(force_insert=True)
+    except IntegrityError:
+        if hold.kind != HoldKind.BLOCK:
+            raise
+        return False
+    return True
+
+
+def end_hold(hold: Hold, state: HoldState, *, actor: str) -> None:
+    """Ends what still holds, and its challenge with it."""
+    moment = now()
+    ended = {"state": state, "ended_at": moment, "ended_by": actor}
+    if not Hold.objects.filter(pk=hold.pk, state=HoldState.OPEN).update(**ended):
+        return
+    hold.state, hold.ended_at, hold.ended_by = state, moment, actor
+    hold.challenges.filter(state=ChallengeState.PENDING).update(state=ChallengeState.SUPERSEDED, ended_at=moment)
+    if state == HoldState.LIFTED:
+        if hold.execution_id and hold.stage == "step_limit":
+            execution = Execution.objects.get(pk=hold.execution_id)
+            Execution.objects.filter(pk=execution.pk).update(granted_at=execution.steps)
+        data = {"kind": str(hold.kind), "hold": str(hold.pk)}
+        record(AuditEvent.SAFETY_LIFTED, actor=actor, subject=f"safety_agent:{hold.agent_id}", data=data)
+
+
+def close_pauses(execution: Execution) -> None:
+    """An execution that ends, or is blocked, waits for nobody any more."""
+    for hold in execution.holds.filter(state=HoldState.OPEN).exclude(kind=HoldKind.BLOCK):
+        end_hold(hold, HoldState.CLOSED, actor="system")
+
+
+def new_challenge(hold: Hold, moment: datetime) -> Challenge:
+    """Another challenge takes the place of the one before. Its code does not exist yet."""
+    hold.challenges.filter(state=ChallengeState.PENDING).update(state=ChallengeState.SUPERSEDED, ended_at=moment)
+    return _create_challenge(hold, moment)
+
+
+def _create_challenge(hold: Hold, moment: datetime) -> Challenge:
+    expires_at = moment + timedelta(seconds=hold.challenge_seconds)
+    made: Challenge = Challenge.objects.create(hold=hold, created_at=moment, expires_at=expires_at)
+    return made
+
+
+def live_challenge(hold: Hold) -> Challenge:
+    """The challenge that stands, or a new one where it ran out or was burned (contract safety-loop G4)."""
+    moment = now()
+    standing = pending_challenge(hold)
+    if standing is not None and not is_over(standing.expires_at, moment):
+        return standing
+    if standing is not None:
+        standing.state, standing.ended_at = ChallengeState.EXPIRED, moment
+        standing.save(update_fields=["state", "ended_at"])
+    newest: Challenge | None = hold.challenges.first()
+    if newest is not None and (moment - newest.created_at).total_seconds() < REISSUE_SECONDS:
+        return newest
+    return new_challenge(hold, moment)
+
+
+def refused(hold: Hold, operation: str) -> Failure:
+    """What a stopped agent is told by every operation but its reports."""
+    data = {"operation": operation, "hold": str(hold.pk)}
+    record(AuditEvent.SAFETY_REFUSED, actor=hold.principal, subject=f"safety_agent:{hold.agent_id}", data=data)
+    locked = lock_hold(hold.pk) or hold
+    details = {"reason": "hard_blocked", "verification_id": str(live_challenge(locked).pk)}
+    return Failure("PERMISSION_DENIED", "This agent is stopped. A person has to unblock it at the console.", details)

@@ -1,0 +1,159 @@
+"""An agent says what it intends, and is told whether it may (contract safety-loop 6-8, 12).
+
+One report is one transaction under the agent's lock: judged, held if need be, written down and answered. The answer
+always carries a directive, a stopped agent's too.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from apps.audit.enums import AuditEvent
+from apps.audit.services import record
+from apps.safety.enums import Decision, HoldKind, HoldState, Mode
+from apps.safety.locks import lock_agent, lock_execution
+from apps.safety.models import Execution, Hold, SafetyAgent, Step
+from apps.safety.queries import notifications, open_block, pending_challenge, policy_of, running_execution
+from apps.safety.rules import decides, directive, evaluate, is_over
+from apps.safety.schemas import Intended, Policy, Principal, Reply, Success, Verdict
+from apps.safety.services.executions import no_execution, state_of
+from apps.safety.services.holding import action_digest, end_hold, live_challenge, open_hold, refused
+from kernel.clock import now
+
+
+def record_step(
+    principal: Principal,
+    *,
+    name: str,
+    hint: str,
+    description: str = "",
+    outcome: str = "",
+    execution_id: UUID | None = None,
+) -> Reply:
+    """Judge the intended action and answer with its directive."""
+    agent = lock_agent(principal.ref, name)
+    if (block := open_block(principal.ref)) is not None:
+        return _stopped(agent, block)
+    found = running_execution(agent, execution_id)
+    if found is None:
+        return no_execution()
+    execution = lock_execution(found.pk)
+    execution.steps, execution.last_at = execution.steps + 1, now()
+    execution.save(update_fields=["steps", "last_at"])
+    policy = policy_of(principal.ref)
+    verdict = _verdict(policy, execution, hint, outcome)
+    said = _decided(agent, execution, policy, verdict, hint)
+    _write_down(execution, policy.mode, verdict, said, hint=hint, description=description, outcome=outcome)
+    said["notifications"] = notifications(agent, execution)
+    return Success(state_of(execution) | {"autonomy": said})
+
+
+def _verdict(policy: Policy, execution: Execution, hint: str, outcome: str) -> Verdict | None:
+    if policy.mode in (Mode.LOGGING, Mode.DISABLED):
+        return None
+    return evaluate(policy, Intended(hint, outcome, execution.steps - execution.granted_at))
+
+
+def _decided(
+    agent: SafetyAgent, execution: Execution, policy: Policy, verdict: Verdict | None, hint: str
+) -> dict[str, Any]:
+    """The directive, after what holds the execution already and what a person has allowed."""
+    left = max(0, policy.max_steps - (execution.steps - execution.granted_at)) if policy.max_steps else None
+    said = directive(policy.mode, verdict, steps_remaining=left)
+    if verdict is None or not decides(policy.mode):
+        return said
+    if verdict.decision is Decision.STOP:
+        hold = open_hold(agent, execution, verdict, policy, kind=HoldKind.BLOCK, hint=hint)
+        return said | {"reason": _with_challenge(hold, hold.reason)}
+    if (held := _standing_pause(execution)) is not None:
+        return _held(held) | {"stepsRemaining": left} if left is not None else _held(held)
+    if verdict.decision is Decision.GO:
+        return said
+    if _uses_a_yes(agent, execution, hint):
+        return {**said, "continue": True, "factors": [*said["factors"], "A person allowed this action."]} | {
+            "reason": ""
+        }
+    kind = HoldKind.VERIFY if verdict.verifies else HoldKind.CONFIRM
+    hold = open_hold(agent, execution, verdict, policy, kind=kind, hint=hint)
+    return said | {"reason": _with_challenge(hold, hold.reason)}
+
+
+def _standing_pause(execution: Execution) -> Hold | None:
+    """What the execution waits for still; a verify pause whose time ran out is over (contract safety-loop 12)."""
+    held: Hold | None = execution.holds.filter(state=HoldState.OPEN).exclude(kind=HoldKind.BLOCK).first()
+    if held is None or held.kind == HoldKind.CONFIRM:
+        return held
+    challenge = pending_challenge(held)
+    if challenge is not None and is_over(challenge.expires_at, now()):
+        end_hold(held, HoldState.EXPIRED, actor="system")
+        return None
+    if challenge is None:
+        live_challenge(held)
+    return held
+
+
+def _held(hold: Hold) -> dict[str, Any]:
+    reason = _with_challenge(hold, f"Still waiting for a person: {hold.reason}")
+    return {"continue": False, "factors": [reason, *hold.factors], "reason": reason, "nextStepRisk": hold.tier}
+
+
+def _with_challenge(hold: Hold, reason: str) -> str:
+    if hold.kind == HoldKind.CONFIRM:
+        return reason
+    challenge = pending_challenge(hold) or hold.challenges.first()
+    return f"{reason} Verification: {challenge.pk}." if challenge else reason
+
+
+def _uses_a_yes(agent: SafetyAgent, execution: Execution, hint: str) -> bool:
+    """A person's yes lets the same action of the same execution pass, once."""
+    digest = action_digest(agent.name, execution.pk, hint)
+    given = execution.holds.filter(state=HoldState.LIFTED, used_at=None, digest=digest).exclude(kind=HoldKind.BLOCK)
+    first = given.values_list("pk", flat=True).first()
+    return first is not None and Hold.objects.filter(pk=first, used_at=None).update(used_at=now()) == 1
+
+
+def _stopped(agent: SafetyAgent, block: Hold) -> Reply:
+    """A stopped agent's report is refused in the shape of a directive (G3). A block outlives a change of mode; in
+    another mode than enforcing it still holds, and is not called a stop."""
+    failure = refused(block, "record_execution_step")
+    reason = f"{failure.message} Verification: {failure.details['verification_id']}."
+    autonomy: dict[str, Any] = {"continue": False, "factors": [block.reason, *block.factors], "reason": reason}
+    if decides(policy_of(agent.principal).mode):
+        autonomy["stopped"] = True
+    told = autonomy | {"nextStepRisk": "danger_zone", "notifications": notifications(agent, None)}
+    return Success({"status": "blocked", "autonomy": told})
+
+
+def _write_down(
+    execution: Execution,
+    mode: Mode,
+    verdict: Verdict | None,
+    said: dict[str, Any],
+    *,
+    hint: str,
+    description: str,
+    outcome: str,
+) -> None:
+    if said.get("reason") == "":
+        del said["reason"]
+    decision = Decision.GO if said["continue"] else Decision.STOP if said.get("stopped") else Decision.PAUSE
+    Step.objects.create(
+        execution=execution,
+        seq=execution.steps,
+        hint=hint,
+        description=description,
+        outcome=outcome,
+        mode=mode,
+        decision=decision,
+        stage=verdict.stage if verdict else "",
+        tier=verdict.tier if verdict else "",
+        score=verdict.score if verdict else None,
+        factors=said["factors"],
+        created_at=execution.last_at,
+    )
+    data: dict[str, Any] = {"seq": execution.steps, "decision": str(decision), "mode": str(mode)}
+    if verdict is not None:
+        data |= {"stage": str(verdict.stage), "tier": str(verdict.tier), "score": verdict.score}
+    subject = f"safety_execution:{execution.pk}"
+    record(AuditEvent.SAFETY_JUDGED, actor=execution.agent.principal, subject=subject, data=data)

