@@ -120,7 +120,7 @@ def _conversations(missed: Missed) -> Part:
     answered = missed.subjects(Q(event="turn_completed"))
     people, failed = missed.subjects(Q(event__in=_BY_PEOPLE)), missed.subjects(Q(event="turn_failed"))
     said = [f"Answered in {_many(answered, 'conversation')}." if answered else "Nobody was answered."]
-    said += [f"In {people:,} a person was wanted, or stepped in."] if people else []
+    said += [f"In {_many(people, 'conversation')} a person was wanted, or stepped in."] if people else []
     said += [f"{_many(failed, 'conversation')} could not be answered and went to a person."] if failed else []
     return Part(
         "talk", "Conversations", _sentences(said), missed.lines(Q(event__in=TALK)), missed.more("conversations")
@@ -130,7 +130,8 @@ def _conversations(missed: Missed) -> Part:
 def _done(missed: Missed) -> Part:
     done, runs = missed.entries(_PROVED), missed.entries(_ENDED)
     failed, undone = missed.entries(_FAILED), missed.entries(_UNDONE)
-    said = [f"{_many(done, 'piece')} of work done, each checked outside the agent."] if done else []
+    each = "and" if done == 1 else "each"
+    said = [f"{_many(done, 'piece')} of work done, {each} checked outside the agent."] if done else []
     said += [f"{_many(runs, 'task')} ended by {'itself' if runs == 1 else 'themselves'}."] if runs else []
     said += [f"{_many(failed, 'piece')} of work failed or could not be proved."] if failed else []
     said += [f"{_many(undone, 'thing')} taken back."] if undone else []
@@ -141,7 +142,8 @@ def _done(missed: Missed) -> Part:
 def _refused(missed: Missed) -> Part:
     where = Q(event__in=NO)
     times = missed.entries(where)
-    said = f"{_many(times, 'time')} something was refused, blocked or stopped." if times else "Nothing was refused."
+    were = f"{_many(times, 'thing')} {'was' if times == 1 else 'were'}"
+    said = f"{were} refused, blocked or stopped." if times else "Nothing was refused."
     return Part("refused", "Refused and blocked", _begin(said), missed.lines(where), missed.more("everything"))
 
 

@@ -68,7 +68,7 @@ def test_conversations_with_a_person_are_counted_once(tenant: Any, viewer: Any) 
     one = f"session:{uuid4()}"
     for event in (AuditEvent.PERSON_WANTED, AuditEvent.TAKEN_OVER, AuditEvent.STAFF_REPLIED):
         _note(tenant, event, subject=one)
-    assert "In 1 a person was wanted, or stepped in." in _page(viewer)
+    assert "In 1 conversation a person was wanted, or stepped in." in _page(viewer)
 
 
 def test_work_that_was_proved_is_told_with_its_entry(tenant: Any, owner: Any, tmp_path: Path) -> None:
@@ -78,7 +78,7 @@ def test_work_that_was_proved_is_told_with_its_entry(tenant: Any, owner: Any, tm
     page = _page(owner)
     with tenant_scope(tenant):
         done = AuditEntry.objects.filter(event="work_moved").latest("seq")
-    assert "1 piece of work done, each checked outside the agent." in page
+    assert "1 piece of work done, and checked outside the agent." in page
     assert f'href="{reverse("console-entry", args=[done.seq])}"' in page
 
 
@@ -111,7 +111,7 @@ def test_visitors_without_a_person_are_told(tenant: Any, deployment: Any, viewer
 def test_refusals_are_counted_and_told_once(tenant: Any, viewer: Any) -> None:
     _note(tenant, AuditEvent.GATE_BLOCKED, 3, subject=f"session:{uuid4()}", gate="words")
     page = _page(viewer)
-    assert "3 times something was refused, blocked or stopped." in page and page.count("Policy said no") == 1
+    assert "3 things were refused, blocked or stopped." in page and page.count("Policy said no") == 1
 
 
 @pytest.mark.parametrize(("role", "told"), [("owner", True), ("approver", True), ("agent", False), ("viewer", False)])

@@ -116,8 +116,9 @@ class OpenPage:
     errors: list[str] = field(default_factory=list)
 
     async def __call__(self, address: str, *, peer: Peer | None = None, **options: Any) -> Page:
-        """`peer` stands at the other end of the widget's socket; options are those of playwright's `new_context`."""
-        context = await self.browser.new_context(**options)
+        """`peer` stands at the other end of the widget's socket; options are those of playwright's `new_context`. No
+        service worker stands between a page and the test, unless it is allowed."""
+        context = await self.browser.new_context(**{"service_workers": "block", **options})
         self.contexts.append(context)
         if peer is not None:
             await context.route_web_socket("**/ws/widget/**", peer.connected)

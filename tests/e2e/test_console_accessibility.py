@@ -22,7 +22,9 @@ from playwright.async_api import Browser, Page, StorageState, ViewportSize
 from apps.approvals import services
 from apps.approvals.enums import ApprovalScope, CardKind, Risk, Withdrawal
 from apps.approvals.models import ApprovalPolicy, Look
+from apps.audit.enums import AuditEvent
 from apps.audit.models import AuditEntry
+from apps.audit.services import record
 from apps.autonomy import services as autonomy
 from apps.autonomy.enums import TriggerKind
 from apps.autonomy.models import AutonomousSession, Notification, Trigger
@@ -48,7 +50,7 @@ from tests.factories.work import Desk, make_desk
 from tests.gates.test_rows import spec as gate_spec
 
 SHOTS = os.environ.get("SILAS_SHOTS", "")
-WIDE, PHONE = ViewportSize(width=1280, height=800), ViewportSize(width=390, height=844)
+WIDE, PHONE = ViewportSize(width=1440, height=900), ViewportSize(width=320, height=700)
 DRESSES: list[tuple[Literal["light", "dark"], ViewportSize]] = [("light", WIDE), ("dark", PHONE)] + (
     [("dark", WIDE), ("light", PHONE)] if SHOTS else []
 )
@@ -88,7 +90,7 @@ class SamePage:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def same_page(browser: Browser) -> AsyncIterator[SamePage]:
-    context = await browser.new_context()
+    context = await browser.new_context(service_workers="block")
     yield SamePage(await context.new_page())
     await context.close()
 
@@ -249,6 +251,25 @@ def _entry(house: House) -> str:
         return f"/console/activity/{AuditEntry.objects.latest('seq').seq}/"
 
 
+def _proved(house: House) -> str:
+    house.desk.approved(house.owner)
+    house.desk.work()
+    with tenant_scope(house.tenant):
+        return f"/console/activity/{AuditEntry.objects.filter(event='work_moved').latest('seq').seq}/"
+
+
+def _away(house: House) -> str:
+    """Something was done, something was refused, and somebody waits."""
+    _proved(house)
+    make_card(house.tenant, risk=Risk.HIGH)
+    session = make_session(house.desk.deployment)
+    say(session, "Where is my order H-1?")
+    with tenant_scope(house.tenant):
+        for event in (AuditEvent.PERSON_WANTED, AuditEvent.GATE_BLOCKED, AuditEvent.TURN_COMPLETED):
+            record(event, subject=f"session:{session.pk}", data={"gate": "words"})
+    return "/console/activity/away/"
+
+
 def _runs(house: House) -> str:
     """One that ended well, one that was stopped, one in line, and a task that failed too often."""
     runs = make_house(house.tenant)
@@ -336,6 +357,10 @@ PAGES: dict[str, Callable[[House], str]] = {
     "inbox-empty": _at("/console/inbox/"),
     "activity": lambda house: _work(house) and "/console/activity/",
     "entry": _entry,
+    "entry-proved": _proved,
+    "activity-narrowed": lambda house: _work(house) and "/console/activity/?show=everything&who=platform",
+    "away": _away,
+    "away-empty": _at("/console/activity/away/"),
 }
 
 
@@ -367,7 +392,29 @@ async def test_opened_block_of_a_window_is_for_everybody(web: str, open_page: An
 
 
 async def test_login_is_for_everybody(web: str, open_page: Any, database: None) -> None:
-    assert await _found(await open_page(f"{web}/console/login/"), "login") == []
+    assert await _found(await open_page(f"{web}/console/login/?unanswered=1"), "login") == []
+
+
+async def test_page_for_no_connection_is_for_everybody(web: str, open_page: Any, database: None) -> None:
+    assert await _found(await open_page(f"{web}/console/offline/"), "offline") == []
+
+
+@pytest.mark.parametrize(
+    ("said", "shown"), [("", "Pages"), ("address", "Decisions"), ("zzzz", "Nothing is called “zzzz”")]
+)
+async def test_palette_is_for_everybody(web: str, open_page: Any, house: House, said: str, shown: str) -> None:
+    await in_thread(make_card, house.tenant)
+    page = await log_in(open_page, web, house.owner, "/console/activity/")
+    await page.keyboard.press("Control+k")
+    await page.get_by_role("combobox").fill(said)
+    await page.get_by_text(shown).wait_for()
+    assert await _found(page, f"palette-{said or 'open'}") == []
+
+
+async def test_keys_are_for_everybody(web: str, open_page: Any, house: House) -> None:
+    page = await log_in(open_page, web, house.owner, "/console/review/")
+    await page.keyboard.press("?")
+    assert await _found(page, "help") == []
 
 
 @pytest.mark.parametrize("opened", ["#account > summary", ".people > summary", ".raw > summary", ".details > summary"])
