@@ -1,4 +1,4 @@
-"""How does a recorded entry look on the wire, which group hears of it, and which levels make sense? Pure.
+"""How does a recorded entry look on the wire, who hears of it, who may speak, and which levels make sense? Pure.
 
 Frames are those of the contract's widget socket; a level's words are for the owner who types them.
 """
@@ -35,6 +35,12 @@ def frame_of(entry: ChronicleEntry) -> dict[str, Any]:
     if entry.kind in ("decision", "secure_input_request", "secure_input_completed", "file"):
         frame |= {"sender": entry.sender}
     return frame
+
+
+def may_speak(owner: str, epoch: int, *, began_in: int) -> bool:
+    """May what a bot's turn came to be recorded? Only while the bot answers, in the very epoch the turn began in: who
+    took over and handed back meanwhile has heard what the turn has not."""
+    return owner == "bot" and epoch == began_in
 
 
 def preview_of(text: str) -> str:

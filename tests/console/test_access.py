@@ -32,6 +32,7 @@ READS += ["console-activity", "console-entry", "console-passkeys", "console-insi
 READS += ["console-work", "console-insights-file"]
 READS += ["console-palette", "console-away", "console-account"]
 OWNERS_ONLY = ["console-members", "console-member-logins", "console-api-keys"]
+READS += ["console-lookers", "console-labels", "console-replies"]
 WRITES = {
     "console-decide": ({"choice": "decline"}, {"owner", "approver"}),
     "console-take-back": ({"reason": "Another call."}, {"owner", "approver"}),
@@ -42,6 +43,18 @@ WRITES = {
     "console-hand-back": ({}, {"owner", "approver", "agent"}),
     "console-forget": ({}, {"owner", "approver", "agent"}),
     "console-reply": ({"text": "Hello"}, {"owner", "approver", "agent"}),
+    "console-resolve": ({}, {"owner", "approver", "agent"}),
+    "console-reopen": ({}, {"owner", "approver", "agent"}),
+    "console-snooze": ({"until": "week"}, {"owner", "approver", "agent"}),
+    "console-assign-conversation": ({"to": ""}, {"owner", "approver", "agent"}),
+    "console-mark": ({"on": "x"}, {"owner", "approver", "agent"}),
+    "console-note": ({"text": "Hello"}, {"owner", "approver", "agent"}),
+    "console-label-new": ({"name": "Refunds", "colour": "red"}, {"owner", "approver", "agent"}),
+    "console-label-save": ({"name": "Refunds", "colour": "red"}, {"owner", "approver", "agent"}),
+    "console-label-delete": ({}, {"owner", "approver", "agent"}),
+    "console-canned-new": ({"name": "hi", "text": "Hello"}, {"owner", "approver", "agent"}),
+    "console-canned-save": ({"name": "hi", "text": "Hello"}, {"owner", "approver", "agent"}),
+    "console-canned-delete": ({}, {"owner", "approver", "agent"}),
     "console-verify": ({}, {"owner"}),
     "console-step-up": ({}, {"owner", "approver"}),
     "console-passkey-begin": (PASSWORD, set(ROLES)),
@@ -79,6 +92,7 @@ ABOUT_NOTHING = {name for name in WRITES if name.startswith(("console-queue-", "
 ABOUT_NOTHING |= {"console-passkey-remove", "console-passkey-rename"}
 ABOUT_NOTHING |= {"console-account-passkey-remove", "console-login-end", "console-invite-again", "console-uninvite"}
 ABOUT_NOTHING |= {"console-member-role", "console-member-remove", "console-api-key-revoke"}
+ABOUT_NOTHING |= {f"console-{what}-{verb}" for what in ("label", "canned") for verb in ("save", "delete")}
 # Not every member sees the queues (test_queues), the money (test_spending) or gates (test_gates), and an item needs a
 # desk (test_work).
 TRIED_ELSEWHERE = {"console-queues", "console-spending", "console-work-item"}
@@ -94,7 +108,9 @@ TRIED_ELSEWHERE |= {"console-notices", "console-notice-read", "console-notices-r
 CARDS = {"console-card", "console-card-news", "console-edit"}
 CARDS |= {"console-decide", "console-take-back", "console-step-up", "console-assign", "console-ask-anew"}
 ABOUT_A_CONVERSATION = {"console-conversation", "console-take-over", "console-hand-back", "console-reply"}
-ABOUT_A_CONVERSATION |= {"console-withdraw", "console-forget"}
+ABOUT_A_CONVERSATION |= {"console-withdraw", "console-forget", "console-lookers"}
+DESK = ["console-resolve", "console-reopen", "console-snooze", "console-assign-conversation", "console-note"]
+ABOUT_A_CONVERSATION |= {*DESK, "console-mark"}
 OPEN = {"console-login", "console-welcome", "console-logout", "console", "console-tenant"}
 OPEN |= {"console-service-worker", "console-offline"}
 # The steps of a login (test_accounts_*).
@@ -111,14 +127,7 @@ def _address(name: str, tenant: Any) -> str:
     if name == "console-entry":
         make_card(tenant)
         return reverse(name, args=[1])
-    if name in (
-        "console-conversation",
-        "console-take-over",
-        "console-hand-back",
-        "console-reply",
-        "console-withdraw",
-        "console-forget",
-    ):
+    if name in ABOUT_A_CONVERSATION:
         session = make_session(make_deployment(tenant))
         say(session, "Hello")
         return reverse(name, args=[session.pk])
@@ -169,13 +178,13 @@ def test_press_is_refused_to_a_stranger(tenant: Any, stranger: Any, name: str) -
     assert browser(stranger).post(_address(name, tenant)).status_code == 403
 
 
-@pytest.mark.parametrize("name", ["console-card", "console-card-news", "console-conversation"])
+@pytest.mark.parametrize("name", ["console-card", "console-card-news", "console-conversation", "console-lookers"])
 def test_page_of_another_tenants_thing_is_not_found(tenant: Any, other_tenant: Any, name: str) -> None:
     foreigner = make_member(other_tenant, "owner")
     assert browser(foreigner).get(_address(name, tenant)).status_code == 404
 
 
-@pytest.mark.parametrize("name", ["console-decide", "console-take-over", "console-hand-back", "console-reply"])
+@pytest.mark.parametrize("name", ["console-decide", "console-take-over", "console-hand-back", "console-reply", *DESK])
 def test_press_on_another_tenants_thing_is_not_found(tenant: Any, other_tenant: Any, name: str) -> None:
     foreigner = make_member(other_tenant, "owner")
     assert browser(foreigner).post(_address(name, tenant), WRITES[name][0]).status_code == 404

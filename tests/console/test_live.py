@@ -244,3 +244,36 @@ async def test_look_at_nonsense_is_dropped(owner: Any, card: Any) -> None:
     await line.send_json_to({"type": "look", "card": card})
     assert await line.receive_nothing(0.2)
     await line.disconnect()
+
+
+async def test_look_at_a_conversation_is_told_to_the_tenant_and_ends_with_the_line(
+    deployment: Any, owner: Any, approver: Any
+) -> None:
+    session = await _in_thread(make_session, deployment)
+    other, line = await _ready(approver), await _ready(owner)
+    told = {"type": "changed", "what": f"company:{session.pk}"}
+    await line.send_json_to({"type": "look", "session": str(session.pk)})
+    came = await other.receive_json_from(PATIENCE)
+    here = await _in_thread(watching.lookers, session.tenant_id, session.pk, [owner, approver])
+    await line.disconnect()
+    assert (came, here, await other.receive_json_from(PATIENCE)) == (told, [owner], told)
+    assert await _in_thread(watching.lookers, session.tenant_id, session.pk, [owner, approver]) == []
+    await other.disconnect()
+
+
+async def test_look_from_another_tenant_is_seen_by_nobody(deployment: Any, owner: Any, other_tenant: Any) -> None:
+    session = await _in_thread(make_session, deployment)
+    foreigner = await _in_thread(make_member, other_tenant, "owner")
+    here, line = await _ready(owner), await _ready(foreigner)
+    await line.send_json_to({"type": "look", "session": str(session.pk)})
+    assert await here.receive_nothing(0.3)
+    assert await _in_thread(watching.lookers, session.tenant_id, session.pk, [owner, foreigner]) == []
+    await line.disconnect()
+    await here.disconnect()
+
+
+async def test_look_at_something_that_is_no_id_is_ignored(owner: Any) -> None:
+    line = await _ready(owner)
+    await line.send_json_to({"type": "look", "session": "x"})
+    assert await line.receive_nothing(0.2)
+    await line.disconnect()

@@ -17,8 +17,8 @@ from apps.audit.services import record
 from apps.bus import services as bus
 from apps.bus.enums import Queue
 from apps.memory.enums import SourceKind
-from apps.sessions import chronicle, converse, escalations, handoff, proposals, signals, window
-from apps.sessions.enums import EntryKind, Owner, Sender, TurnStatus
+from apps.sessions import chronicle, converse, escalations, handoff, proposals, rules, signals, window
+from apps.sessions.enums import EntryKind, Sender, TurnStatus
 from apps.sessions.locks import lock_session_and_ask
 from apps.sessions.state import Stop, TurnState
 from kernel.clock import now
@@ -41,7 +41,7 @@ def still_ours(state: TurnState) -> bool:
     state.session, pending = lock_session_and_ask(state.session.pk, waiting)
     state.more = pending > 1
     state.session.deployment = deployment
-    ours = state.session.owner == Owner.BOT and state.session.owner_epoch == state.epoch
+    ours = rules.may_speak(state.session.owner, state.session.owner_epoch, began_in=state.epoch)
     if ours and not state.overheard:
         return True
     bus.ack(state.lease)
