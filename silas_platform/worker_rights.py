@@ -46,7 +46,7 @@ WORKERS_MAY: dict[str, str] = {
     "bus_processed": "SELECT, INSERT, DELETE",
     "bus_queuemessage": "SELECT, INSERT, UPDATE, DELETE",
     # who looked at the console when
-    "console_visit": "",
+    "tenants_visit": "",
     # what may be done, at what cost
     "gates_gate": "SELECT",
     "gates_gateversion": "SELECT",

@@ -20,9 +20,9 @@ from redis.exceptions import RedisError
 
 from apps.audit.queries import head_of
 from apps.audit.rules import Head
-from apps.console import visits, watching
+from apps.console import watching
 from apps.console.members import Member, group_of, group_of_member, member_of
-from apps.tenants import entering, logins
+from apps.tenants import entering, logins, visits
 from kernel import live, presence
 from kernel.tenancy import in_scope, in_thread
 

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from apps.tenants.account_models import LoginPasskey, Totp
-from apps.tenants.models import Membership, Tenant
+from apps.tenants.models import LoginPasskey, Membership, Tenant, Totp
 from apps.tenants.queries import memberships_of
 from kernel.errors import SilasError
 

@@ -18,9 +18,8 @@ from django.urls import reverse
 
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
-from apps.tenants.account_models import Invitation
 from apps.tenants.enums import Role
-from apps.tenants.models import Membership, User
+from apps.tenants.models import Invitation, Membership, User
 from apps.tenants.services import NewMember, add_member, check_email
 from kernel.canonical import sha256_hex
 from kernel.clock import now

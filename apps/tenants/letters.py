@@ -22,9 +22,8 @@ from django.template.loader import render_to_string
 
 from apps.audit.enums import AuditEvent
 from apps.tenants import invitations, resets
-from apps.tenants.account_models import Letter
 from apps.tenants.enums import LetterKind, LetterState
-from apps.tenants.models import Tenant, User
+from apps.tenants.models import Letter, Tenant, User
 from apps.tenants.persons import record_everywhere
 from kernel.clock import now
 from kernel.tenancy import tenant_scope

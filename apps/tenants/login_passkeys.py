@@ -19,8 +19,7 @@ from django.core.cache import cache
 from django.db import transaction
 
 from apps.audit.enums import AuditEvent
-from apps.tenants.account_models import LoginPasskey
-from apps.tenants.models import User
+from apps.tenants.models import LoginPasskey, User
 from apps.tenants.persons import record_everywhere
 from apps.tenants.second_factors import codes_left, forget_needless_codes, make_recovery_codes
 from kernel import ceremony

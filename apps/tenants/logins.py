@@ -20,9 +20,9 @@ from django.core.cache import cache
 from django.db import transaction
 
 from apps.audit.enums import AuditEvent
-from apps.tenants.account_models import Login
 from apps.tenants.entering import LOGIN, METHOD
 from apps.tenants.enums import LoginMethod
+from apps.tenants.models import Login
 from apps.tenants.persons import record_everywhere
 from kernel.clock import now
 from kernel.errors import NotFound

@@ -8,8 +8,7 @@ from uuid import UUID
 from django.db import transaction
 
 from apps.audit.enums import AuditEvent
-from apps.tenants.account_models import Login
-from apps.tenants.models import ApiKey, Membership
+from apps.tenants.models import ApiKey, Login, Membership
 from apps.tenants.persons import record_everywhere
 from apps.tenants.second_factors import has_factor_among
 from kernel.errors import NotFound

@@ -15,9 +15,8 @@ from django.conf import settings
 
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
-from apps.tenants.account_models import LoginProvider, ProviderAccount
 from apps.tenants.enums import Role
-from apps.tenants.models import Membership, Tenant, User
+from apps.tenants.models import LoginProvider, Membership, ProviderAccount, Tenant, User
 from apps.tenants.oidc import Claims
 from apps.tenants.services import add_member
 from kernel.errors import SilasError

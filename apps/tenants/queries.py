@@ -10,8 +10,16 @@ from uuid import UUID
 from django.conf import settings
 
 from apps.tenants.enums import Role
-from apps.tenants.models import ApiKey, Deployment, IdentityKey, Membership, MessageKey, Tenant, VisitorLimits
-from apps.tenants.retention_models import Retention
+from apps.tenants.models import (
+    ApiKey,
+    Deployment,
+    IdentityKey,
+    Membership,
+    MessageKey,
+    Retention,
+    Tenant,
+    VisitorLimits,
+)
 from apps.tenants.rules import is_api_key, only_for
 from kernel.canonical import sha256_hex
 from kernel.llm.models import needs_key

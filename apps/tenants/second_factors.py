@@ -20,7 +20,7 @@ from django.conf import settings
 from django.db import transaction
 
 from apps.audit.enums import AuditEvent
-from apps.tenants.account_models import LoginPasskey, RecoveryCode, Totp
+from apps.tenants.models import LoginPasskey, RecoveryCode, Totp
 from apps.tenants.persons import record_everywhere
 from kernel.canonical import sha256_hex
 from kernel.clock import now

@@ -14,7 +14,7 @@ from apps.audit.models import AuditEntry
 from apps.bus import dead_letters, services, tasks, upkeep
 from apps.bus.enums import State
 from apps.bus.models import Processed, QueueMessage
-from apps.tenants.retention_models import Retention
+from apps.tenants.models import Retention
 from kernel.tenancy import tenant_scope
 from tests.factories.bus import crowd, disperse, make_message
 

@@ -18,7 +18,7 @@ from apps.audit.enums import AuditEvent
 from apps.audit.models import AuditEntry
 from apps.audit.queries import written_between
 from apps.audit.services import record
-from apps.console.models import Visit
+from apps.tenants.models import Visit
 from kernel.clock import now
 from kernel.tenancy import tenant_scope
 from tests.factories.audit import make_entries

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from django.urls import reverse
 
-from apps.console import visits
-from apps.console.models import Visit
+from apps.tenants import visits
+from apps.tenants.models import Visit
 from kernel.clock import now
 from kernel.tenancy import tenant_scope
 from tests.factories.audit import make_entries

@@ -24,7 +24,7 @@ UNSEEN = {
     *("silas_sessions.FormAnswers", "silas_sessions.TranscriptRequest", "silas_sessions.VisitorFile"),
     *("approvals.Look", "approvals.PasskeyChallenge", "bus.Processed", "bus.QueueMessage", "guard.SpendEntry"),
     *("memory.Intake", "tenants.FirstRun", "tenants.Sighting"),
-    *("console.Visit", "gates.GateVersion"),
+    *("gates.GateVersion", "tenants.Visit"),
     *("memory.Chunk", "memory.DocumentVersion", "skills.SkillFile", "work.Artifact", "work.Batch", "work.BatchItem"),
     *("work.Course", "work.GoalCycle", "work.LedgerEntry", "work.Planning", "work.PoolSlot", "work.ResearchRequest"),
     "work.UndoEntry",

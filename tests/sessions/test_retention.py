@@ -17,7 +17,7 @@ from apps.memory.models import MemoryItem
 from apps.sessions import retention
 from apps.sessions.enums import EntryKind, Sender
 from apps.sessions.models import ChatSession, ChronicleEntry, Turn
-from apps.tenants.retention_models import Retention
+from apps.tenants.models import Retention
 from kernel.clock import now
 from kernel.tenancy import tenant_scope
 from tests.factories.sessions import make_session, say

@@ -12,7 +12,7 @@ from django.views.decorators.http import require_safe
 from apps.console.members import StaffRequest, staff_view
 from apps.console.missed import missed_by
 from apps.console.views.pages import page
-from apps.console.visits import last_here
+from apps.tenants.visits import last_here
 from kernel.clock import now
 
 SPANS = (("", "Last visit"), ("24h", "24 hours"), ("7d", "7 days"), ("30d", "30 days"))

@@ -25,8 +25,8 @@ from apps.console import throttle
 from apps.console.coming_in import come_in, is_own_page, next_of
 from apps.console.proving import place_of
 from apps.tenants import oidc, providers
-from apps.tenants.account_models import LoginProvider
 from apps.tenants.enums import LoginMethod
+from apps.tenants.models import LoginProvider
 from kernel.errors import SilasError
 from kernel.tenancy import tenant_scope
 

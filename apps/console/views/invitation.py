@@ -16,8 +16,8 @@ from django.views.decorators.http import require_http_methods
 from apps.console.coming_in import password_was_right
 from apps.console.views.login import password_problems
 from apps.tenants import invitations
-from apps.tenants.account_models import Invitation
 from apps.tenants.entering import ONLY_TENANT
+from apps.tenants.models import Invitation
 from apps.tenants.rules import TENANT_IN_SESSION
 from kernel.errors import SilasError
 from kernel.tenancy import tenant_scope

@@ -14,8 +14,8 @@ from apps.console.members import StaffRequest, staff_view
 from apps.console.proving import place_of
 from apps.console.views.pages import page
 from apps.tenants import invitations, letters, people, services
-from apps.tenants.account_models import Invitation
 from apps.tenants.enums import Capability, LetterKind, Role
+from apps.tenants.models import Invitation
 from apps.tenants.rules import ROLES_WITH
 from kernel.clock import now
 from kernel.errors import SilasError

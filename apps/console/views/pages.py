@@ -15,10 +15,10 @@ from django.views.decorators.http import require_safe
 from apps.approvals.queries import open_count
 from apps.audit.queries import head_of
 from apps.autonomy.services.notices import unread_count
-from apps.console import visits
 from apps.console.members import StaffRequest, staff_view
 from apps.guard.spending import highest_alert
 from apps.sessions.desk.queries import unassigned_count
+from apps.tenants import visits
 
 
 @require_safe

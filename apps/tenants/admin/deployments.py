@@ -11,8 +11,7 @@ from django.http import HttpRequest
 from apps.audit.house import HouseAdmin
 from apps.tenants import queries, services
 from apps.tenants.admin.rows import TenantRowAdmin, TenantRowForm, is_superuser
-from apps.tenants.models import Deployment, Tenant, VisitorLimits
-from apps.tenants.retention_models import Retention
+from apps.tenants.models import Deployment, Retention, Tenant, VisitorLimits
 from kernel.tenancy import tenant_scope
 
 KEYLESS = (

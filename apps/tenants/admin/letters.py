@@ -7,7 +7,7 @@ from typing import Any
 from django.contrib import admin
 from django.http import HttpRequest
 
-from apps.tenants.account_models import Letter
+from apps.tenants.models import Letter
 
 
 @admin.register(Letter)

@@ -9,11 +9,8 @@ from kernel.tenancy.migrations import RowSecurity
 
 class Migration(migrations.Migration):
 
-    initial = True
-
     dependencies = [
-        ('tenants', '0007_model_runs_a_minute'),
-        migrations.swappable_dependency(settings.AUTH_USER_MODEL),
+        ('tenants', '0050_key_scopes'),
     ]
 
     operations = [
@@ -33,5 +30,5 @@ class Migration(migrations.Migration):
                 'constraints': [models.UniqueConstraint(fields=('tenant', 'user'), name='visit_once')],
             },
         ),
-        RowSecurity('console_visit'),
+        RowSecurity('tenants_visit'),
     ]

@@ -11,7 +11,7 @@ from typing import Any
 
 from django.db.models import F
 
-from apps.console.models import Visit
+from apps.tenants.models import Visit
 from kernel.clock import now
 
 # Whoever was gone for so long comes back to a new visit.

@@ -276,6 +276,3 @@ class Sighting(TenantModel):
 
     def __str__(self) -> str:
         return self.origin
-
-
-from apps.tenants import account_models, retention_models  # noqa: E402, F401  (Django looks for tables here)

@@ -1,0 +1,50 @@
+"""Who exists and belongs (`directory`), how people come in (`accounts`) and when they were here (`visits`), and how
+long what was said is kept (`retention`)."""
+
+from apps.tenants.models.accounts import (
+    Invitation,
+    Letter,
+    Login,
+    LoginPasskey,
+    LoginProvider,
+    ProviderAccount,
+    RecoveryCode,
+    Totp,
+)
+from apps.tenants.models.directory import (
+    ApiKey,
+    Deployment,
+    FirstRun,
+    IdentityKey,
+    Membership,
+    MessageKey,
+    Sighting,
+    Tenant,
+    User,
+    VisitorLimits,
+)
+from apps.tenants.models.retention import Retention
+from apps.tenants.models.visits import Visit
+
+__all__ = [
+    "ApiKey",
+    "Deployment",
+    "FirstRun",
+    "IdentityKey",
+    "Invitation",
+    "Letter",
+    "Login",
+    "LoginPasskey",
+    "LoginProvider",
+    "Membership",
+    "MessageKey",
+    "ProviderAccount",
+    "RecoveryCode",
+    "Retention",
+    "Sighting",
+    "Tenant",
+    "Totp",
+    "User",
+    "Visit",
+    "VisitorLimits",
+]
