@@ -262,7 +262,7 @@ EMAIL_HOST_PASSWORD = env.secret("SILAS_MAIL_PASSWORD")
 EMAIL_USE_TLS = env.flag("SILAS_MAIL_TLS", default=True)
 EMAIL_TIMEOUT = 10
 DEFAULT_FROM_EMAIL = env.text("SILAS_MAIL_FROM") or "silas@localhost"
-# One mode of the execution safety loop for every policy: enforcing, monitoring, logging or disabled; empty: as each says.
+# One mode of the execution safety loop for all: enforcing, monitoring, logging or disabled; empty: as policies say.
 SAFETY_MODE = env.text("MCPAQL_SAFETY_LOOP")
 if SAFETY_MODE not in ("", "enforcing", "monitoring", "logging", "disabled"):
     raise ImproperlyConfigured("E_CFG_SAFETY: MCPAQL_SAFETY_LOOP must be enforcing, monitoring, logging or disabled")
