@@ -271,7 +271,7 @@ EMAIL_TIMEOUT = 10
 # May a company's login provider stand in the house's own network? For those who host both.
 LOGIN_PROVIDERS_PRIVATE = env.flag("SILAS_LOGIN_PROVIDERS_PRIVATE", default=False)
 DEFAULT_FROM_EMAIL = env.text("SILAS_MAIL_FROM") or "silas@localhost"
-# One mode of the execution safety loop for every policy: enforcing, monitoring, logging or disabled; empty: as each says.
+# One mode of the execution safety loop for all: enforcing, monitoring, logging or disabled; empty: as policies say.
 SAFETY_MODE = env.text("MCPAQL_SAFETY_LOOP")
 if SAFETY_MODE not in ("", "enforcing", "monitoring", "logging", "disabled"):
     raise ImproperlyConfigured("E_CFG_SAFETY: MCPAQL_SAFETY_LOOP must be enforcing, monitoring, logging or disabled")

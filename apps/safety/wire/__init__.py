@@ -1,4 +1,4 @@
-"""What does the loop look like from outside? Declarations, envelope and introspection; REST and MCP speak through here."""
+"""What is the loop from outside? Declarations, envelope and introspection; REST and MCP speak through here."""
 
 from apps.safety.wire.declarations import OPERATIONS, Operation, Param
 from apps.safety.wire.envelope import answer

@@ -11,6 +11,7 @@ from typing import Any
 from uuid import UUID
 
 from apps.safety.enums import Endpoint
+from apps.safety.queries import policy_of
 from apps.safety.schemas import Failure, Principal, Reply, Success
 from apps.safety.wire.declarations import OPERATIONS, Operation, Param
 from apps.safety.wire.introspection import LIMITS, introspect, tool_name, unknown
@@ -101,10 +102,11 @@ class _One:
         return given if isinstance(given, Failure) else self._carried_out(operation, given)
 
     def _carried_out(self, operation: Operation, given: Mapping[str, Any]) -> Reply:
-        if operation.handler is None:
-            return introspect(given, surface=self.surface, prefix=self.prefix)
         try:
             with tenant_scope(self.tenant_id):
+                if operation.handler is None:
+                    policy = policy_of(self.principal.ref)
+                    return introspect(given, policy, surface=self.surface, prefix=self.prefix)
                 return operation.handler(self.principal, given)
         except Exception as error:  # noqa: BLE001 (nothing of a fault is told outside)
             _log.error("safety_operation_failed operation=%s error=%s", operation.name, type(error).__name__)

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from django.conf import settings
-
 from apps.safety.enums import Endpoint, ExecutionStatus, Mode, StepOutcome, Tier
-from apps.safety.schemas import DEFAULT_STEPS, Failure, Reply, Success
+from apps.safety.schemas import Failure, Policy, Reply, Success
 from apps.safety.wire.declarations import OPERATIONS, Operation
 
 LIMITS = {"max_request_bytes": 1_048_576, "max_string_length": 1_048_576, "max_array_items": 10_000, "max_depth": 32}
@@ -55,7 +53,8 @@ _ENUMS: dict[str, list[str]] = {
 }
 
 
-def introspect(given: Mapping[str, Any], *, surface: str, prefix: str) -> Reply:
+def introspect(given: Mapping[str, Any], policy: Policy, *, surface: str, prefix: str) -> Reply:
+    """`policy`: the one in force for whoever asks, because its mode and its limit are told."""
     name = given.get("name")
     if given["query"] == "types":
         return Success({"type": _type(name)} if name else {"types": _types()})
@@ -71,17 +70,17 @@ def introspect(given: Mapping[str, Any], *, surface: str, prefix: str) -> Reply:
         }
         for each in OPERATIONS.values()
     ]
-    return Success({"_protocol": _protocol(surface), "operations": listed})
+    return Success({"_protocol": _protocol(surface, policy), "operations": listed})
 
 
-def _protocol(surface: str) -> dict[str, Any]:
+def _protocol(surface: str, policy: Policy) -> dict[str, Any]:
     return {
         "version": "1.0.0-draft",
         "conformance": "level-2",
         "mode": surface,
         "capabilities": {
-            "execution_safety_loop": settings.SAFETY_MODE or Mode.ENFORCING.value,
-            "max_autonomous_steps": DEFAULT_STEPS,
+            "execution_safety_loop": policy.mode.value,
+            "max_autonomous_steps": policy.max_steps,
         },
         "concurrency": "resource-locked",
         "limits": LIMITS,

@@ -1,0 +1,236 @@
+"""Codes: made for a person's eyes, good once and for a while, counted when wrong, under races."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from apps.audit.models import AuditEntry
+from apps.safety import services
+from apps.safety.models import Challenge, FailedTries, Hold, Step
+from apps.safety.rules import Tries, after_failure, is_over, wait_seconds
+from apps.safety.schemas import Success
+from kernel.clock import now
+from kernel.errors import SilasError
+from kernel.tenancy import tenant_scope
+from tests.factories.safety import DANGER, TO_CONFIRM, TO_VERIFY, Agent, challenge_of, code_of, data, started
+from tests.rivals import race
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+WRONG = "0" * 32
+
+
+class Blocked:
+    def __init__(self, tenant: Any) -> None:
+        self.agent = started(tenant)
+        self.challenge = challenge_of(self.agent.report(DANGER))
+
+
+@pytest.fixture
+def blocked(tenant: Any) -> Blocked:
+    return Blocked(tenant)
+
+
+def test_code_has_128_bits_and_is_kept_as_a_hash(blocked: Blocked) -> None:
+    code = blocked.agent.code()
+    assert re.fullmatch(r"[0-9a-f]{8}(-[0-9a-f]{8}){3}", code)
+    with tenant_scope(blocked.agent.tenant):
+        stored = Challenge.objects.get().hashed
+    assert len(stored) == 64 and code.replace("-", "") not in stored
+
+
+@pytest.mark.parametrize("given", ["{}", " {} ", "{}\n"])
+def test_code_is_taken_as_people_type_it(blocked: Blocked, given: str) -> None:
+    code = blocked.agent.code().upper().replace("-", " ")
+    assert data(blocked.agent.verify(blocked.challenge, given.format(code)))["verified"] is True
+
+
+def test_no_code_is_right_before_somebody_was_shown_one(blocked: Blocked) -> None:
+    assert code_of(blocked.agent.verify(blocked.challenge, "")) == "TOKEN_INVALID"
+
+
+def test_code_works_once(blocked: Blocked) -> None:
+    code = blocked.agent.code()
+    blocked.agent.verify(blocked.challenge, code)
+    assert code_of(blocked.agent.verify(blocked.challenge, code)) == "TOKEN_ALREADY_USED"
+
+
+def test_wrong_code_burns_the_challenge(blocked: Blocked) -> None:
+    code = blocked.agent.code()
+    assert code_of(blocked.agent.verify(blocked.challenge, WRONG)) == "TOKEN_INVALID"
+    assert code_of(blocked.agent.verify(blocked.challenge, code)) == "TOKEN_INVALID"
+    assert blocked.agent.report()["stopped"] is True
+
+
+def test_burned_challenge_is_replaced_for_the_person_at_once(blocked: Blocked) -> None:
+    blocked.agent.verify(blocked.challenge, WRONG)
+    code = blocked.agent.code()
+    again = challenge_of(blocked.agent.report())
+    assert again != blocked.challenge
+    assert data(blocked.agent.verify(again, code))["verified"] is True
+
+
+def test_agent_alone_gets_no_new_challenge_at_once(blocked: Blocked) -> None:
+    blocked.agent.verify(blocked.challenge, WRONG)
+    assert challenge_of(blocked.agent.report()) == blocked.challenge
+    with tenant_scope(blocked.agent.tenant):
+        Challenge.objects.update(created_at=now() - timedelta(seconds=11))
+    assert challenge_of(blocked.agent.report()) != blocked.challenge
+
+
+def test_code_shown_again_makes_the_first_void(blocked: Blocked) -> None:
+    first, second = blocked.agent.code(), blocked.agent.code()
+    assert first != second
+    assert data(blocked.agent.verify(blocked.challenge, second))["verified"] is True
+
+
+@pytest.mark.parametrize(("late", "over"), [(-1, False), (0, True), (1, True)])
+def test_code_expires_by_the_microsecond(late: int, over: bool) -> None:
+    assert is_over(NOON, NOON + timedelta(microseconds=late)) is over
+
+
+def test_late_code_is_refused_and_the_block_stays(blocked: Blocked) -> None:
+    code = blocked.agent.code()
+    with tenant_scope(blocked.agent.tenant):
+        Challenge.objects.update(expires_at=now())
+    assert code_of(blocked.agent.verify(blocked.challenge, code)) == "TOKEN_EXPIRED"
+    assert blocked.agent.report()["stopped"] is True
+
+
+def test_late_code_ends_a_verify_pause(tenant: Any) -> None:
+    agent = started(tenant)
+    challenge = challenge_of(agent.report(TO_VERIFY))
+    code = agent.code()
+    with tenant_scope(tenant):
+        Challenge.objects.update(expires_at=now())
+    assert code_of(agent.verify(challenge, code)) == "TOKEN_EXPIRED"
+    assert agent.report()["continue"] is True
+
+
+@pytest.mark.parametrize("challenge", ["", "nonsense", str(uuid4()), "challenge_1_ab", "💥"])
+def test_unknown_challenge_looks_like_a_wrong_code(blocked: Blocked, challenge: str) -> None:
+    known, unknown = blocked.agent.verify(blocked.challenge, WRONG), blocked.agent.verify(challenge, WRONG)
+    assert known == unknown
+
+
+def test_challenge_of_another_principal_is_unknown(blocked: Blocked) -> None:
+    thief, code = Agent(blocked.agent.tenant), blocked.agent.code()
+    assert code_of(thief.verify(blocked.challenge, code)) == "TOKEN_INVALID"
+    assert data(blocked.agent.verify(blocked.challenge, code))["verified"] is True
+
+
+def test_challenge_of_another_tenant_is_unknown(blocked: Blocked, other_tenant: Any) -> None:
+    thief = Agent(other_tenant, ref=blocked.agent.principal.ref)
+    assert code_of(thief.verify(blocked.challenge, blocked.agent.code())) == "TOKEN_INVALID"
+
+
+def test_what_waits_for_a_yes_has_no_code(tenant: Any) -> None:
+    agent = started(tenant)
+    agent.report(TO_CONFIRM)
+    with pytest.raises(SilasError, match="waits for a code"):
+        agent.code()
+
+
+def test_eleventh_wrong_code_in_a_minute_is_not_looked_at(blocked: Blocked) -> None:
+    replies = [code_of(blocked.agent.verify(str(uuid4()), WRONG)) for _ in range(11)]
+    assert replies == ["TOKEN_INVALID"] * 10 + ["RATE_LIMIT_EXCEEDED"]
+    assert code_of(blocked.agent.verify(blocked.challenge, blocked.agent.code())) == "RATE_LIMIT_EXCEEDED"
+
+
+def test_refusal_says_how_long_to_wait(blocked: Blocked) -> None:
+    for _ in range(10):
+        blocked.agent.verify(str(uuid4()), WRONG)
+    reply = blocked.agent.verify(blocked.challenge, WRONG)
+    assert 0 < reply.details["retry_after_seconds"] <= 60  # type: ignore[union-attr]
+
+
+def test_wrong_codes_count_for_the_agent_whoever_gives_them(blocked: Blocked) -> None:
+    with tenant_scope(blocked.agent.tenant):
+        agent_id = blocked.agent.hold().agent_id
+    blocked.agent.verify(blocked.challenge, WRONG)
+    with tenant_scope(blocked.agent.tenant):
+        rows = dict(FailedTries.objects.values_list("key", "failures"))
+    assert rows == {f"agent:{agent_id}": 1, f"caller:{blocked.agent.principal.ref}": 1}
+
+
+def test_after_its_time_a_lock_is_over(blocked: Blocked) -> None:
+    for _ in range(10):
+        blocked.agent.verify(str(uuid4()), WRONG)
+    with tenant_scope(blocked.agent.tenant):
+        FailedTries.objects.update(locked_until=now() - timedelta(microseconds=1))
+    assert data(blocked.agent.verify(blocked.challenge, blocked.agent.code()))["verified"] is True
+
+
+def test_each_lock_is_twice_as_long_up_to_an_hour() -> None:
+    tries, waits = Tries(0, NOON), []
+    for _ in range(9):
+        moment = tries.locked_until or NOON
+        for _ in range(10):
+            tries = after_failure(tries, moment)
+        waits.append(wait_seconds(tries, moment))
+    assert waits == [60, 120, 240, 480, 960, 1920, 3600, 3600, 3600]
+
+
+def test_slow_mistakes_never_lock() -> None:
+    tries = Tries(0, NOON)
+    for minute in range(40):
+        tries = after_failure(tries, NOON + timedelta(seconds=7 * minute))
+    assert tries.locked_until is None
+
+
+def test_wrong_and_shown_codes_are_audited(blocked: Blocked) -> None:
+    blocked.agent.code()
+    blocked.agent.verify(blocked.challenge, WRONG)
+    with tenant_scope(blocked.agent.tenant):
+        events = AuditEntry.objects.order_by("seq").values_list("event", "actor")
+        assert list(events)[-2:] == [
+            ("safety_code_shown", "user:test"),
+            ("safety_code_refused", blocked.agent.principal.ref),
+        ]
+
+
+def test_of_two_who_redeem_at_once_one_succeeds(blocked: Blocked) -> None:
+    code = blocked.agent.code()
+    replies = race(*[lambda: blocked.agent.verify(blocked.challenge, code)] * 4)
+    assert sorted(type(reply).__name__ for reply in replies) == ["Failure", "Failure", "Failure", "Success"]
+    assert {code_of(reply) for reply in replies if not isinstance(reply, Success)} == {"TOKEN_ALREADY_USED"}  # type: ignore[arg-type]
+
+
+def test_racing_reports_are_counted_one_by_one(tenant: Any) -> None:
+    agent = started(tenant)
+    directives = race(*[lambda: agent.report()] * 6)
+    assert all(each["continue"] for each in directives)  # type: ignore[index]
+    with tenant_scope(tenant):
+        assert sorted(Step.objects.values_list("seq", flat=True)) == [1, 2, 3, 4, 5, 6]
+
+
+def test_two_names_that_are_stopped_at_once_share_one_block(tenant: Any) -> None:
+    first = started(tenant, "first")
+    second = started(tenant, "second", ref=first.principal.ref)
+    directives = race(lambda: first.report(DANGER), lambda: second.report(DANGER))
+    assert all(each["stopped"] for each in directives)  # type: ignore[index]
+    with tenant_scope(tenant):
+        assert Hold.objects.filter(kind="block").count() == 1
+
+
+def test_report_that_races_a_persons_yes_ends_well(tenant: Any) -> None:
+    agent = started(tenant)
+    agent.report(TO_CONFIRM)
+    hold = agent.hold().pk
+
+    def allow() -> Any:
+        with tenant_scope(tenant):
+            return services.allow(hold, actor="user:test")
+
+    answers = race(allow, lambda: agent.report(TO_CONFIRM), lambda: agent.report(DANGER))
+    assert not [each for each in answers if isinstance(each, Exception) and not isinstance(each, SilasError)]
+
+
+def test_first_reports_of_one_agent_at_once_make_one_agent(tenant: Any) -> None:
+    agent = Agent(tenant)
+    replies = race(*[agent.begin] * 4)
+    assert [type(reply) for reply in replies] == [Success] * 4
