@@ -2,6 +2,7 @@
    slide, and says when a press did not reach us. Without this file every page and form still works. */
 
 import { watchCompany } from "./company.js";
+import { watchCopies } from "./copy.js";
 import { forgetTheGone, listen } from "./live.js";
 import { watchKeys } from "./keys.js";
 import { watchLog } from "./log.js";
@@ -9,6 +10,7 @@ import { watchStepUps } from "./passkey.js";
 import { watchRefusals } from "./refusals.js";
 import { watchSecrets } from "./secret.js";
 import { watchSlides } from "./slide.js";
+import { watchStudio } from "./studio.js";
 import { keepTimes } from "./times.js";
 
 watchRefusals();
@@ -16,6 +18,8 @@ watchKeys();
 watchSlides();
 watchSecrets();
 watchCompany();
+watchCopies();
+watchStudio();
 watchStepUps();
 watchLog();
 keepTimes();
