@@ -62,6 +62,7 @@ VARIANT = {
     "thresholds_changed": "direction",
     "outbox_sent": "state",
     "budget_alert": "percent",
+    "knowledge_read": "status",
 }
 
 # mark, bold, rest; {who} is the actor, {what} the subject, anything else a field of `data`.
@@ -72,6 +73,9 @@ SENTENCES: dict[str, tuple[str, str, str]] = {
     "member_removed": ("", "{who} removed {what}", "who was {role}"),
     "deployment_created": ("", "{who} created a deployment", "{what}"),
     "deployment_changed": ("", "{who} changed a deployment", "{what} ({fields})"),
+    "provider_key_stored": ("", "{who} stored a model provider's key", "for {what} ({provider})"),
+    "provider_key_removed": ("", "{who} removed a model provider's key", "of {what} ({provider})"),
+    "first_run_went_on": ("", "{who} set up the first chatbot", "({step})"),
     "api_key_created": ("", "{who} made an API key", "{what}"),
     "api_key_revoked": ("", "{who} revoked an API key", "{what}"),
     "message_key_added": ("", "{who} registered a key", "with which a member signs messages"),
@@ -174,6 +178,9 @@ SENTENCES: dict[str, tuple[str, str, str]] = {
     "skill_installed": ("", "A skill was installed", "{what}"),
     "record_changed": ("ok", "Changed a record", "as approved: {what}"),
     "document_stored": ("", "Read a document", "{what}"),
+    "knowledge_handed_in": ("", "{who} handed in something to read", "({kind})"),
+    "knowledge_read:done": ("ok", "Read what was handed in", ""),
+    "knowledge_read": ("bad", "Could not read what was handed in", ""),
     "document_forgotten": ("", "{who} removed a document", ""),
     "collection_opened": ("", "Opened a collection of documents", "{what}"),
     "collection_changed": ("", "{who} changed a collection of documents", "{what}"),

@@ -17,6 +17,7 @@ from django.utils.text import slugify
 
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
+from apps.tenants import locks
 from apps.tenants.models import Deployment, FirstRun, Tenant, User
 from apps.tenants.services import create_deployment, create_tenant
 from kernel.clock import now
@@ -48,7 +49,11 @@ def setup_code(secret_key: str) -> str:
 def may_set_up(code: str, *, secret_key: str) -> bool:
     """Whether this address may still make the first company. Outside of any scope."""
     right = hmac.compare_digest(code.encode("utf-8", "replace"), setup_code(secret_key).encode())
-    return right and not Tenant.objects.exists()
+    return right and not has_company()
+
+
+def has_company() -> bool:
+    return Tenant.objects.exists()
 
 
 def found_company(company: Company) -> User:
@@ -57,7 +62,7 @@ def found_company(company: Company) -> User:
     slug = slugify(company.name)[:50] or "company"
     with transaction.atomic():
         _wait_for_the_other()
-        if Tenant.objects.exists():
+        if has_company():
             raise SilasError("already_set_up", "This installation has a company already. Log in instead.", status=409)
         owner = create_tenant(
             slug,
@@ -84,6 +89,7 @@ def open_first_run(*, actor: str) -> FirstRun:
     found: FirstRun | None = FirstRun.objects.select_related("deployment", "tenant").first()
     if found is not None:
         return found
+    locks.lock_owners()  # of two who begin at once, the second finds what the first made
     place = Deployment.objects.select_related("tenant").order_by("created_at").first() or _first_deployment(actor)
     row, is_new = FirstRun.objects.get_or_create(defaults={"deployment": place})
     if is_new:

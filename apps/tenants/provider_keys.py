@@ -22,12 +22,14 @@ def key_problem(key: str) -> str:
 
 
 def store_provider_key(deployment: Deployment, *, model: str, key: str, actor: str) -> None:
-    """Keep the key of the provider of `model`, in the place of an older one. Inside a scope. Raises
-    `SilasError("bad_provider_key")` 422."""
+    """Keep the key of the provider of `model`, in the place of an older one; the same key twice is one write. Inside a
+    scope. Raises `SilasError("bad_provider_key")` 422."""
     if problem := key_problem(key):
         raise SilasError("bad_provider_key", problem, status=422)
     provider = provider_of(model)
     row = _locked(deployment)
+    if provider in row.sealed_keys and row.keys.of(model) == key:
+        return
     row.sealed_keys = {**row.sealed_keys, provider: sealed_key(key, provider=provider, owner=str(row.pk))}
     _saved(row, AuditEvent.PROVIDER_KEY_STORED, provider, actor)
     deployment.sealed_keys = row.sealed_keys

@@ -37,6 +37,8 @@ from kernel.tenancy import tenant_scope
 
 _PREFIX = 9
 _USE_NOTED_EVERY = timedelta(minutes=5)
+# Settings whose change is written down with what they said; of texts only that they changed.
+_WRITTEN_OUT = frozenset({"enabled", "allowed_origins", "theme", "model_names", "timezone", "opening_hours"})
 
 
 @dataclass(frozen=True)
@@ -181,9 +183,13 @@ def create_deployment(slug: str, *, actor: str = "system", **fields: Any) -> Dep
 def change_deployment(deployment: Deployment, *, actor: str = "system", **changes: Any) -> Deployment:
     """Write the changed ones of `changes`. Raises `SilasError("invalid_deployment")` with the problems by field."""
     _check_deployment(changes)
+    before = {name: getattr(deployment, name) for name in changes}
     if changed := _apply(deployment, changes):
         deployment.save(update_fields=changed)
-        data = {"fields": changed}
+        data: dict[str, Any] = {"fields": changed}
+        if plain := [name for name in changed if name in _WRITTEN_OUT]:
+            data["before"] = {name: before[name] for name in plain}
+            data["after"] = {name: changes[name] for name in plain}
         record(AuditEvent.DEPLOYMENT_CHANGED, actor=actor, subject=f"deployment:{deployment.pk}", data=data)
     return deployment
 

@@ -15,6 +15,7 @@ from django.core.management import call_command
 from django.core.management.base import SystemCheckError
 from django.db import connections
 
+from apps.console.setup_address import setup_path
 from apps.tenants.models import Tenant
 from silas_platform.up import processes, programs
 from silas_platform.up.address import Address, free_address, is_ready
@@ -49,11 +50,12 @@ def run(given: Mapping[str, str], *, demo: bool, work: bool, screen: Screen) -> 
         try:
             _start_servers(supervisor, env)
             fresh = _prepare()
-            logins = demo_logins(env, fresh=fresh, supervisor=supervisor) if demo and settings.DEMO else []
+            demo = demo and settings.DEMO
+            logins = demo_logins(env, fresh=fresh, supervisor=supervisor) if demo else []
             _start_programs(supervisor, env, address, work=work)
             supervisor.run_until(lambda: is_ready(address, allowed_hosts=settings.ALLOWED_HOSTS))
             if not supervisor.stopping:
-                _announce(screen, address, logins)
+                _announce(screen, address, logins, setup=fresh and not demo)
             supervisor.run_until(_parent_is_gone())
         finally:
             supervisor.stop()
@@ -87,7 +89,7 @@ def _start_programs(supervisor: Supervisor, env: Mapping[str, str], address: Add
         supervisor.keep(programs.beat(env))
 
 
-def _announce(screen: Screen, address: Address, logins: list[str]) -> None:
+def _announce(screen: Screen, address: Address, logins: list[str], *, setup: bool) -> None:
     if logins:
         screen.say(f"demo site  {address.url}/demo/meridian-insurance/")
         screen.say(f"demo site  {address.url}/demo/harbor-retail/")
@@ -95,6 +97,8 @@ def _announce(screen: Screen, address: Address, logins: list[str]) -> None:
     screen.say(f"admin      {address.url}/admin/")
     for line in logins:
         screen.say(line)
+    if setup:
+        screen.say(f"set up     {address.url}{setup_path()}")
     screen.say(f"ready {address.url}/")
 
 

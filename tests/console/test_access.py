@@ -105,13 +105,19 @@ TRIED_ELSEWHERE |= {"console-task", *(f"console-task-{word}" for word in ("new",
 TRIED_ELSEWHERE |= {"console-when", *(f"console-when-{word}" for word in ("add", "turn", "delete"))}
 TRIED_ELSEWHERE |= {"console-autonomy", "console-autonomy-opt", "console-webhook-add", "console-webhook-delete"}
 TRIED_ELSEWHERE |= {"console-notices", "console-notice-read", "console-notices-read"}
+# Chatbots, what they know and the way to the first one (test_studio_settings, test_knowledge_pages, test_first_run).
+TRIED_ELSEWHERE |= {"console-studios", "console-studio", "console-install", "console-knowledge", "console-collection"}
+TRIED_ELSEWHERE |= {f"console-studio-{word}" for word in ("new", "turn", "key", "key-drop")}
+TRIED_ELSEWHERE |= {"console-hand-in", *(f"console-knowledge-{word}" for word in ("new", "try"))}
+TRIED_ELSEWHERE |= {"console-document", *(f"console-document-{word}" for word in ("again", "delete"))}
+TRIED_ELSEWHERE |= {"console-begin", *(f"console-begin-{word}" for word in ("model", "knowledge", "sites", "ready"))}
 CARDS = {"console-card", "console-card-news", "console-edit"}
 CARDS |= {"console-decide", "console-take-back", "console-step-up", "console-assign", "console-ask-anew"}
 ABOUT_A_CONVERSATION = {"console-conversation", "console-take-over", "console-hand-back", "console-reply"}
 ABOUT_A_CONVERSATION |= {"console-withdraw", "console-forget", "console-lookers"}
 DESK = ["console-resolve", "console-reopen", "console-snooze", "console-assign-conversation", "console-note"]
 ABOUT_A_CONVERSATION |= {*DESK, "console-mark"}
-OPEN = {"console-login", "console-welcome", "console-logout", "console", "console-tenant"}
+OPEN = {"console-setup", "console-login", "console-welcome", "console-logout", "console", "console-tenant"}
 OPEN |= {"console-service-worker", "console-offline"}
 # The steps of a login (test_accounts_*).
 OPEN |= {"console-second", "console-login-passkey-begin", "console-login-passkey-finish", "console-forgotten"}

@@ -118,7 +118,9 @@ class FakeOpenAI:
             await asyncio.sleep(reply.before_first)
             return await _send(writer, reply.status, {"error": {"message": "fake failure", "type": "fake"}})
         if not request.get("stream"):
-            return await _send(writer, 200, _completion(request, reply))
+            await asyncio.sleep(reply.before_first)
+            made = _response(request, reply) if "input" in request else _completion(request, reply)
+            return await _send(writer, 200, made)
         writer.write(
             b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n"
             b"transfer-encoding: chunked\r\nconnection: close\r\n\r\n"
@@ -265,6 +267,15 @@ def _completion(request: dict[str, Any], reply: Reply) -> dict[str, Any]:
     choice = {"index": 0, "message": message, "finish_reason": "tool_calls" if calls else "stop"}
     body = {"id": "fake", "object": "chat.completion", "created": 1, "model": request.get("model", "fake")}
     return {**body, "choices": [choice], "usage": _usage(reply.usage or (0, 0))}
+
+
+def _response(request: dict[str, Any], reply: Reply) -> dict[str, Any]:
+    """The same, of the other address at which OpenAI's models are asked."""
+    text = {"type": "output_text", "text": reply.text, "annotations": []}
+    message = {"type": "message", "id": "fake", "role": "assistant", "status": "completed", "content": [text]}
+    body = {"id": "fake", "object": "response", "created_at": 1, "model": request.get("model", "fake")}
+    more = {"status": "completed", "parallel_tool_calls": True, "tool_choice": "auto", "tools": []}
+    return {**body, **more, "output": [message]}
 
 
 def _usage(tokens: tuple[int, int]) -> dict[str, int]:

@@ -18,13 +18,16 @@ from apps.autonomy.services.notices import unread_count
 from apps.console.members import StaffRequest, staff_view
 from apps.guard.spending import highest_alert
 from apps.sessions.desk.queries import unassigned_count
-from apps.tenants import visits
+from apps.tenants import first_run, visits
 
 
 @require_safe
 @staff_view()
 def start(request: StaffRequest) -> HttpResponseBase:
-    """Deciders begin where decisions wait, everybody else with the conversations."""
+    """Deciders begin where decisions wait, everybody else with the conversations; an owner whose company has begun its
+    first chatbot and not finished, there."""
+    if request.member.may_administer and first_run.unfinished():
+        return redirect("console-begin")
     return redirect("console-review" if request.member.may_decide else "console-inbox")
 
 

@@ -4,6 +4,7 @@
 import { watchCanned } from "./canned.js";
 import { watchCompany } from "./company.js";
 import { watchComposer } from "./composer.js";
+import { watchCopies } from "./copy.js";
 import { watchFit } from "./fit.js";
 import { watchInbox } from "./inbox.js";
 import { watchKeys } from "./keys.js";
@@ -14,6 +15,7 @@ import { watchStepUps } from "./passkey.js";
 import { watchRefusals } from "./refusals.js";
 import { watchSecrets } from "./secret.js";
 import { watchSlides } from "./slide.js";
+import { watchStudio } from "./studio.js";
 import { keepTimes } from "./times.js";
 import { keepWorker } from "./worker.js";
 
@@ -24,6 +26,8 @@ watchSlides();
 watchFit();
 watchSecrets();
 watchCompany();
+watchCopies();
+watchStudio();
 watchStepUps();
 watchLog();
 watchComposer();

@@ -1,0 +1,12 @@
+"""Where does the first person set this installation up? The path with the code that only this installation can make."""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.urls import reverse
+
+from apps.tenants.first_run import setup_code
+
+
+def setup_path() -> str:
+    return reverse("console-setup", args=[setup_code(settings.SECRET_KEY)])

@@ -1,0 +1,202 @@
+"""From nothing to a chatbot on a site, in five screens: who, which model, what it knows, where it may stand, and there
+it is.
+
+The first screen is open to whoever holds the installation's setup address, until there is a company; the others are
+an owner's. Each stands for itself: what it asks is kept at once, and the next visit goes on where this one ended.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import forms
+from django.conf import settings
+from django.contrib.auth import login
+from django.contrib.auth.password_validation import validate_password
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
+from django.shortcuts import redirect, render
+from django.views.decorators.cache import never_cache
+from django.views.decorators.debug import sensitive_post_parameters
+from django.views.decorators.http import require_http_methods, require_safe
+
+from apps.console.handing_in import HandIn, collection_of
+from apps.console.members import StaffRequest, staff_view
+from apps.console.model_choice import ModelForm, problem_with
+from apps.console.snippets import snippet
+from apps.console.views.pages import page
+from apps.memory import intake
+from apps.memory.intake_models import Intake
+from apps.sessions.tokens import test_ticket
+from apps.tenants import first_run
+from apps.tenants.enums import Role
+from apps.tenants.models import FirstRun
+from apps.tenants.provider_keys import store_provider_key
+from apps.tenants.rules import MODEL_ROLES, as_origin, origins_problem
+from apps.tenants.services import change_deployment
+from kernel.errors import SilasError
+from kernel.tenancy import tenant_scope
+from kernel.zones import zone_problem
+
+NAMES = {"model": "What answers", "knowledge": "What it knows", "sites": "Where it stands", "ready": "On your site"}
+
+
+class CompanyForm(forms.Form):
+    company = forms.CharField(label="Company", max_length=120)
+    person = forms.CharField(label="Your name", max_length=120, required=False)
+    email = forms.EmailField(label="E-mail address", max_length=254)
+    password = forms.CharField(label="Password", max_length=200, strip=False, widget=forms.PasswordInput)
+    timezone = forms.CharField(required=False, max_length=60, widget=forms.HiddenInput)
+
+    def clean_password(self) -> str:
+        password = str(self.cleaned_data["password"])
+        validate_password(password)
+        return password
+
+    def clean_timezone(self) -> str:
+        """What the browser says, if there is such a zone."""
+        said = str(self.cleaned_data["timezone"])
+        return "Europe/London" if not said or zone_problem(said) else said
+
+
+@never_cache
+@sensitive_post_parameters("password")
+@require_http_methods(["GET", "HEAD", "POST"])
+def set_up(request: HttpRequest, code: str) -> HttpResponseBase:
+    """The first screen. A wrong code and a closed door look the same."""
+    if not first_run.may_set_up(code, secret_key=settings.SECRET_KEY):
+        return render(request, "console/first_run_closed.html", status=404)
+    form = CompanyForm(request.POST or None)
+    if request.method != "POST" or not form.is_valid():
+        return _company(request, form, status=422 if request.method == "POST" else 200)
+    told = form.cleaned_data
+    try:
+        user = first_run.found_company(
+            first_run.Company(told["company"], told["email"], told["password"], told["person"], told["timezone"])
+        )
+    except SilasError as refusal:
+        form.add_error(None, refusal.message)
+        return _company(request, form, status=refusal.status)
+    login(request, user, backend="django.contrib.auth.backends.ModelBackend")
+    return redirect("console-begin")
+
+
+def _company(request: HttpRequest, form: CompanyForm, *, status: int) -> HttpResponseBase:
+    return render(request, "console/first_run_company.html", {"form": form}, status=status)
+
+
+@require_safe
+@staff_view(Role.OWNER)
+def begin(request: StaffRequest) -> HttpResponseBase:
+    """Where this company stopped, or the first screen."""
+    run = first_run.open_first_run(actor=request.member.user.actor)
+    return redirect(f"console-begin-{first_run.next_step(run)}")
+
+
+@sensitive_post_parameters("key")
+@require_http_methods(["GET", "HEAD", "POST"])
+@staff_view(Role.OWNER, scoped=False)
+def model(request: StaffRequest) -> HttpResponseBase:
+    """Outside of any scope: the key is tried before it is kept."""
+    form = ModelForm(request.POST or None)
+    with tenant_scope(request.member.tenant):
+        run = _run(request)
+        kept = run.deployment.keys
+        if request.method != "POST" or not form.is_valid():
+            return _screen(request, run, "model", form=form).render()
+    name, key = form.said, form.cleaned_data["key"]
+    if problem := problem_with(name, key or kept.of(name)):
+        form.add_error("key", problem)
+    with tenant_scope(request.member.tenant):
+        if form.errors:
+            return _screen(request, run, "model", form=form).render()
+        if key and form.cleaned_data["kind"] == "provider":
+            store_provider_key(run.deployment, model=name, key=key, actor=request.member.user.actor)
+        names = dict.fromkeys(MODEL_ROLES, name)
+        change_deployment(run.deployment, actor=request.member.user.actor, model_names=names)
+        return _on(request, run, "model")
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@staff_view(Role.OWNER)
+def knowledge(request: StaffRequest) -> HttpResponseBase:
+    """A website, files, a text, or nothing yet: each press hands in one, and the screen stays until somebody goes
+    on."""
+    run = _run(request)
+    if request.method != "POST":
+        return _screen(request, run, "knowledge", **_handed_in())
+    if "on" in request.POST:
+        return _on(request, run, "knowledge")
+    refusal = HandIn(request).into(collection_of("knowledge", actor=request.member.user.actor).pk)
+    if refusal is None:
+        return redirect("console-begin-knowledge")
+    return _screen(request, run, "knowledge", refusal=refusal, **_handed_in())
+
+
+def _handed_in() -> dict[str, Any]:
+    rows = list(Intake.objects.defer("content").order_by("-created_at")[:20])
+    return {"intakes": rows, "busy": any(row.ended_at is None for row in rows), "kinds": ",".join(intake.KINDS)}
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@staff_view(Role.OWNER)
+def sites(request: StaffRequest) -> HttpResponseBase:
+    run = _run(request)
+    if request.method != "POST":
+        return _screen(request, run, "sites", origins="\n".join(run.deployment.allowed_origins))
+    typed = request.POST.get("origins", "")[:8000]
+    listed = list(dict.fromkeys(_origin(line) for line in typed.splitlines() if line.strip()))
+    if problem := origins_problem(listed):
+        return _screen(request, run, "sites", origins=typed, problem=problem)
+    change_deployment(run.deployment, actor=request.member.user.actor, allowed_origins=listed)
+    return _on(request, run, "sites")
+
+
+def _origin(line: str) -> str:
+    """What somebody typed as an origin, if it is an address at all: a page's address means its site."""
+    typed = line.strip()
+    whole = typed if "://" in typed else f"https://{typed}"
+    scheme, _, rest = whole.partition("://")
+    return as_origin(f"{scheme}://{rest.partition('/')[0]}") or typed
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@staff_view(Role.OWNER)
+def ready(request: StaffRequest) -> HttpResponseBase:
+    run = _run(request)
+    if request.method == "POST":
+        first_run.went_through(run, "ready", actor=request.member.user.actor)
+        return redirect("console-studio", run.deployment_id)
+    return _screen(
+        request,
+        run,
+        "ready",
+        snippet=snippet(request.build_absolute_uri("/"), run.deployment.public_key),
+        ticket=test_ticket(run.deployment.public_key),
+    )
+
+
+def _run(request: StaffRequest) -> FirstRun:
+    return first_run.open_first_run(actor=request.member.user.actor)
+
+
+def _on(request: StaffRequest, run: FirstRun, step: str) -> HttpResponseBase:
+    first_run.went_through(run, step, actor=request.member.user.actor)
+    return redirect(f"console-begin-{first_run.STEPS[first_run.STEPS.index(step) + 1]}")
+
+
+def _screen(request: StaffRequest, run: FirstRun, step: str, **shown: Any) -> Any:
+    place = first_run.STEPS.index(step)
+    form = shown.get("form")
+    wrong = bool(shown.get("problem") or shown.get("refusal") or (form is not None and form.errors))
+    steps = [(each, NAMES[each], each in run.done, each == step) for each in first_run.STEPS]
+    told = {
+        "run": run,
+        "place": run.deployment,
+        "step": step,
+        "steps": steps,
+        "number": place + 2,
+        "back": first_run.STEPS[place - 1] if place else "",
+        **shown,
+    }
+    return page(request, f"console/first_run_{step}.html", at="studio", status=422 if wrong else 200, **told)

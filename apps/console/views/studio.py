@@ -1,0 +1,177 @@
+"""How does each chatbot look, sound and stand on its site? For owners: settings beside the chat as it would be.
+
+Nothing typed is in force until it is saved; the preview shows it before. What is said in the preview is a test: it
+stands in no list of visitors and in no figure.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from django.http.response import HttpResponseBase
+from django.shortcuts import redirect
+from django.views.decorators.debug import sensitive_post_parameters
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from apps.console.members import StaffRequest, staff_view
+from apps.console.model_choice import PROVIDERS, ModelForm, problem_with
+from apps.console.snippets import builders, policy_lines, snippet
+from apps.console.studio_forms import FOLDED, GROUPS, DeploymentForm, NewDeploymentForm, initial_of
+from apps.console.views.pages import page
+from apps.sessions.tokens import test_ticket
+from apps.tenants import first_run, sightings
+from apps.tenants.enums import Role
+from apps.tenants.models import Deployment
+from apps.tenants.provider_keys import copy_provider_keys, remove_provider_key, store_provider_key
+from apps.tenants.queries import models_without_key
+from apps.tenants.services import change_deployment, create_deployment
+from apps.widgets.views import loader_integrity
+from kernel.errors import NotFound, SilasError
+from kernel.llm.models import GROUNDED
+from kernel.tenancy import tenant_scope
+
+_COPIED = ("greeting", "suggestions", "theme", "persona", "model_names", "opening_hours", "timezone", "after_hours")
+MOST_DEPLOYMENTS = 50
+
+
+@require_safe
+@staff_view(Role.OWNER)
+def listing(request: StaffRequest) -> HttpResponseBase:
+    return _listing(request, NewDeploymentForm())
+
+
+@require_POST
+@staff_view(Role.OWNER)
+def new(request: StaffRequest) -> HttpResponseBase:
+    form = NewDeploymentForm(request.POST)
+    if not form.is_valid():
+        return _listing(request, form, status=422)
+    if Deployment.objects.count() >= MOST_DEPLOYMENTS:
+        raise SilasError("deployments_full", f"A company has {MOST_DEPLOYMENTS} chatbots at most.", status=409)
+    title, like = form.cleaned_data["title"], form.cleaned_data["like"]
+    key = first_run.new_public_key(title)
+    fields = {name: getattr(like, name) for name in _COPIED} if like else {}
+    made = create_deployment(key, actor=_actor(request), title=title, public_key=key, **fields)
+    if like:
+        copy_provider_keys(like, made, actor=_actor(request))
+    return redirect("console-studio", made.pk)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@staff_view(Role.OWNER)
+def studio(request: StaffRequest, deployment_id: UUID) -> HttpResponseBase:
+    place = _place(deployment_id)
+    if request.method != "POST":
+        form = DeploymentForm(initial=initial_of(place), theme=place.theme)
+        return _studio(request, place, form)
+    form = DeploymentForm(request.POST, theme=place.theme)
+    if not form.is_valid():
+        return _studio(request, place, form, status=422)
+    change_deployment(place, actor=_actor(request), **form.said)
+    return redirect("console-studio", place.pk)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@staff_view(Role.OWNER)
+def turn(request: StaffRequest, deployment_id: UUID) -> HttpResponseBase:
+    """On, or off after a look at what that means."""
+    place = _place(deployment_id)
+    if request.method == "POST":
+        change_deployment(place, actor=_actor(request), enabled=request.POST.get("enabled") == "1")
+        return redirect("console-studio", place.pk)
+    return page(request, "console/studio_turn.html", at="studio", place=place)
+
+
+@sensitive_post_parameters("key")
+@require_POST
+@staff_view(Role.OWNER, scoped=False)
+def keep_key(request: StaffRequest, deployment_id: UUID) -> HttpResponseBase:
+    """Outside of any scope: the key is tried before it is kept."""
+    with tenant_scope(request.member.tenant):
+        place = _place(deployment_id)
+    form = ModelForm({**request.POST.dict(), "kind": "provider"})
+    if form.is_valid() and (problem := problem_with(form.said, form.cleaned_data["key"] or None)):
+        form.add_error("key", problem)
+    with tenant_scope(request.member.tenant):
+        if form.errors:
+            settings = DeploymentForm(initial=initial_of(place), theme=place.theme)
+            return _studio(request, place, settings, status=422, keys=form).render()
+        store_provider_key(place, model=form.said, key=form.cleaned_data["key"], actor=_actor(request))
+    return redirect("console-studio", place.pk)
+
+
+@require_POST
+@staff_view(Role.OWNER)
+def drop_key(request: StaffRequest, deployment_id: UUID) -> HttpResponseBase:
+    place = _place(deployment_id)
+    remove_provider_key(place, provider=request.POST.get("provider", ""), actor=_actor(request))
+    return redirect("console-studio", place.pk)
+
+
+@require_safe
+@staff_view(Role.OWNER)
+def install(request: StaffRequest, deployment_id: UUID) -> HttpResponseBase:
+    place, address = _place(deployment_id), request.build_absolute_uri("/")
+    seen = sightings.seen_from(place)
+    code = snippet(address, place.public_key)
+    return page(
+        request,
+        "console/studio_install.html",
+        at="studio",
+        place=place,
+        snippet=code,
+        pinned=snippet(address, place.public_key, integrity=loader_integrity()),
+        integrity=loader_integrity(),
+        policy=policy_lines(address),
+        builders=builders(code),
+        origins=[(origin, seen.get(origin)) for origin in place.allowed_origins],
+    )
+
+
+def _listing(request: StaffRequest, form: NewDeploymentForm, *, status: int = 200) -> HttpResponseBase:
+    rows = list(Deployment.objects.order_by("created_at"))
+    begun = first_run.unfinished()
+    return page(request, "console/studio_list.html", at="studio", status=status, rows=rows, form=form, begun=begun)
+
+
+def _studio(
+    request: StaffRequest,
+    place: Deployment,
+    form: DeploymentForm,
+    *,
+    status: int = 200,
+    keys: ModelForm | None = None,
+) -> Any:
+    groups = [(title, [form[name] for name in names], _folded(form, title, names)) for title, names in GROUPS]
+    return page(
+        request,
+        "console/studio.html",
+        at="studio",
+        status=status,
+        place=place,
+        form=form,
+        groups=groups,
+        foldable=FOLDED,
+        keys=keys or ModelForm(),
+        kept=[(name, dict(PROVIDERS).get(name, name)) for name in sorted(place.sealed_keys)],
+        keyless=models_without_key(place),
+        builtin=GROUNDED,
+        ticket=test_ticket(place.public_key),
+    )
+
+
+def _folded(form: DeploymentForm, title: str, names: tuple[str, ...]) -> bool:
+    return title in FOLDED and not any(form[name].errors for name in names)
+
+
+def _place(deployment_id: UUID) -> Deployment:
+    """Raises `NotFound` for a foreign one."""
+    found: Deployment | None = Deployment.objects.filter(pk=deployment_id).first()
+    if found is None:
+        raise NotFound("deployment")
+    return found
+
+
+def _actor(request: StaffRequest) -> str:
+    return str(request.member.user.actor)

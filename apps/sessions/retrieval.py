@@ -1,0 +1,78 @@
+"""What would the bot find for this question, and what of it would it quote? For whoever looks after the knowledge.
+
+The search is the turn's own, at the level that is asked for; the quotes are those of the built-in model, which are the
+same every time. Another model may quote other passages of these, and none beside them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from uuid import UUID
+
+from apps.memory import queries as knowledge
+from apps.memory.embedding import embed
+from apps.sessions import policy
+from apps.sessions.access import PUBLIC, AccessController, Grant
+from apps.sessions.steps.context import PASSAGES
+from apps.tenants.models import Deployment
+from kernel.errors import NotFound
+from kernel.llm.briefing import Passage
+from kernel.llm.grounded import answers
+from kernel.tenancy import tenant_scope
+
+LONGEST_QUESTION = 500
+
+
+@dataclass(frozen=True)
+class Found:
+    """One passage, best first; `quote` is what would be cited of it, or empty."""
+
+    passage: Passage
+    quote: str = ""
+
+    @property
+    def nearness(self) -> int:
+        """How near in meaning, in percent."""
+        return round(max(0.0, self.passage.score) * 100)
+
+
+@dataclass(frozen=True)
+class Tried:
+    question: str
+    level: str
+    found: tuple[Found, ...]
+    answers: bool
+
+
+def levels_of(deployment: Deployment) -> list[str]:
+    """The access levels of its visitors, lowest first. Inside a scope."""
+    return list(policy.load(deployment).levels) or [PUBLIC]
+
+
+def try_question(tenant_id: UUID, deployment_id: UUID, question: str, *, level: str = PUBLIC) -> Tried:
+    """Outside of any scope: a question is embedded first. Raises `NotFound` for a foreign deployment or level."""
+    asked = " ".join(question.split())[:LONGEST_QUESTION]
+    vector = embed(asked)
+    with tenant_scope(tenant_id):
+        place: Deployment | None = Deployment.objects.filter(pk=deployment_id).first()
+        if place is None:
+            raise NotFound("deployment")
+        levels = policy.load(place).levels
+        if level not in (levels or [PUBLIC]):
+            raise NotFound("level")
+        reached = AccessController(levels, Grant(level=level)).reached_levels()
+        passages = knowledge.search(asked, vector=vector, levels=reached, k=PASSAGES)
+    finding = answers.find(asked, passages)
+    quoted = {(each.version_id, each.start): each.quote for each in finding.citations}
+    shown = tuple(Found(passage, _quote(passage, quoted)) for passage in passages)
+    worth = finding.is_sure or finding.is_worth_showing
+    return Tried(asked, level, shown if worth else tuple(Found(each.passage) for each in shown), worth)
+
+
+def _quote(passage: Passage, quoted: dict[tuple[str, int], str]) -> str:
+    held = (
+        quote
+        for (version, start), quote in quoted.items()
+        if version == passage.version_id and passage.start <= start < passage.end
+    )
+    return next(held, "")
