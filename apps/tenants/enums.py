@@ -1,3 +1,5 @@
+"""The words of this room: roles and what they may do, and how people log in and are written to."""
+
 from django.db.models import TextChoices
 
 

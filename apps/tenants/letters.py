@@ -86,7 +86,9 @@ def clear_old() -> int:
 def _claim() -> Letter | None:
     """One that is due, in this process's hands for a while: should it die, the letter comes back by itself."""
     with transaction.atomic():
-        due = Letter.objects.select_for_update(skip_locked=True).filter(state=LetterState.WAITING, due_at__lte=now())
+        due = Letter.objects.select_for_update(skip_locked=True, no_key=True).filter(
+            state=LetterState.WAITING, due_at__lte=now()
+        )
         letter = due.order_by("due_at").first()
         if letter is not None:
             letter.attempts += 1

@@ -134,7 +134,7 @@ def shortened(address: str) -> str:
 
 def _end(rows: Any, user: Any) -> int:
     with transaction.atomic():
-        ended = list(rows.select_for_update())
+        ended = list(rows.select_for_update(no_key=True))
         for row in ended:
             _store(row.session_key).delete(row.session_key)
             publish_on_commit(group_of_login(row.pk), {"type": "console.ended"})

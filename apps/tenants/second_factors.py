@@ -72,7 +72,7 @@ def confirm_totp(user: Any, code: str) -> list[str]:
     Raises `SilasError`: `wrong_code` 409, `no_setup` 409.
     """
     with transaction.atomic():
-        row = Totp.objects.select_for_update().filter(user_id=user.pk, confirmed_at=None).first()
+        row = Totp.objects.select_for_update(no_key=True).filter(user_id=user.pk, confirmed_at=None).first()
         if row is None:
             raise SilasError("no_setup", "There is nothing to confirm. Begin anew.", status=409)
         step = _step_of(row, code)

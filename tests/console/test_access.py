@@ -68,9 +68,11 @@ WRITES = {
     "console-spending-resume": ({}, {"owner"}),
     "console-work-cancel": ({}, {"owner", "approver", "agent"}),
     "console-work-resume": ({}, {"owner", "approver", "agent"}),
-    **{
-        f"console-account-{word}": (PASSWORD, set(ROLES)) for word in ("name", "password", "app", "app-remove", "codes")
-    },
+    "console-account-name": ({}, set(ROLES)),
+    "console-account-password": (PASSWORD, set(ROLES)),
+    "console-account-app": (PASSWORD, set(ROLES)),
+    "console-account-app-remove": (PASSWORD, set(ROLES)),
+    "console-account-codes": (PASSWORD, set(ROLES)),
     "console-account-app-confirm": ({}, set(ROLES)),
     "console-account-passkey-begin": (PASSWORD, set(ROLES)),
     "console-account-passkey-finish": ({}, set(ROLES)),

@@ -1,0 +1,271 @@
+"""My account: password, logins that can be ended, and letters for the forgetful."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import timedelta
+from typing import Any
+from uuid import uuid4
+
+import pytest
+import time_machine
+from channels.layers import get_channel_layer
+from django.core import mail
+from django.test import Client
+from django.urls import reverse
+
+from apps.console import throttle
+from apps.tenants import logins, resets
+from apps.tenants.account_models import Letter, Login
+from apps.tenants.enums import LetterKind, LetterState
+from apps.tenants.letters import MOST_ATTEMPTS, send_due, write
+from apps.tenants.models import User
+from kernel import live
+from kernel.clock import now
+from tests.factories.accounts import HOST, PASSWORD, add_app, guest, is_in, link_in, log_in, sent_to
+from tests.factories.console import browser
+from tests.rivals import race
+
+NEW = "a-new-long-password"
+FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
+
+
+# --- password
+
+
+def test_password_is_changed_with_the_old_one(owner: Any) -> None:
+    browser(owner).post(reverse("console-account-password"), {"password": PASSWORD, "new_password": NEW})
+    owner.refresh_from_db()
+    assert owner.check_password(NEW)
+
+
+@pytest.mark.parametrize(("old", "new"), [("wrong", NEW), (PASSWORD, "x")])
+def test_password_stays_when_the_old_is_wrong_or_the_new_is_weak(owner: Any, old: str, new: str) -> None:
+    browser(owner).post(reverse("console-account-password"), {"password": old, "new_password": new})
+    owner.refresh_from_db()
+    assert owner.check_password(PASSWORD)
+
+
+def test_changed_password_ends_every_other_login_and_keeps_this_one(owner: Any) -> None:
+    here, there = browser(owner), browser(owner)
+    here.post(reverse("console-account-password"), {"password": PASSWORD, "new_password": NEW})
+    assert here.get(reverse("console-inbox")).status_code == 200
+    assert there.get(reverse("console-inbox")).status_code == 302
+    assert [row.session_key for row in logins.logins_of(owner)] == [here.session.session_key]
+
+
+# --- where one is logged in
+
+
+def test_login_is_listed_with_its_device_and_a_shortened_address(owner: Any) -> None:
+    client = Client(REMOTE_ADDR="203.0.113.9", headers={"user-agent": FIREFOX})
+    log_in(client, owner)
+    page = client.get(reverse("console-account")).content.decode()
+    assert "Firefox on Linux" in page and "203.0.113.x" in page and "203.0.113.9" not in page
+
+
+@pytest.mark.parametrize(
+    ("address", "short"),
+    [("2001:db8:7:8::1", "2001:0db8:0007:x"), ("::ffff:203.0.113.9", "203.0.113.x"), ("nonsense", ""), ("", "")],
+)
+def test_address_is_shortened(address: str, short: str) -> None:
+    assert logins.shortened(address) == short
+
+
+def test_login_of_somebody_else_is_not_listed(owner: Any, agent: Any) -> None:
+    browser(agent)
+    assert logins.logins_of(owner) == []
+
+
+def test_ended_login_is_nobody_from_then_on(owner: Any) -> None:
+    here, there = browser(owner), browser(owner)
+    row = Login.objects.get(session_key=there.session.session_key)
+    here.post(reverse("console-login-end", args=[row.pk]))
+    assert there.get(reverse("console-inbox")).status_code == 302
+
+
+def test_login_of_somebody_else_cannot_be_ended(owner: Any, agent: Any) -> None:
+    theirs = browser(agent)
+    row = Login.objects.get(session_key=theirs.session.session_key)
+    assert browser(owner).post(reverse("console-login-end", args=[row.pk])).status_code == 404
+    assert theirs.get(reverse("console-inbox")).status_code == 200
+
+
+def test_all_others_end_and_this_one_stays(owner: Any) -> None:
+    here, others = browser(owner), [browser(owner), browser(owner)]
+    here.post(reverse("console-logins-end"))
+    assert [one.get(reverse("console-inbox")).status_code for one in (here, *others)] == [200, 302, 302]
+
+
+def test_log_out_takes_the_login_off_the_list(owner: Any) -> None:
+    client = browser(owner)
+    client.post(reverse("console-logout"))
+    assert not Login.objects.filter(user=owner).exists()
+
+
+def test_ended_login_is_told_to_its_sockets(owner: Any) -> None:
+    client = browser(owner)
+    row = Login.objects.get(session_key=client.session.session_key)
+
+    async def heard() -> Any:
+        layer = get_channel_layer()
+        name = await layer.new_channel()
+        await layer.group_add(logins.group_of_login(row.pk), name)
+        await asyncio.to_thread(logins.end, row.pk, user=owner)
+        return await asyncio.wait_for(layer.receive(name), 20)
+
+    events = live.heard(asyncio.run(heard()), attending=False)
+    assert [event["type"] for event in events] == ["console.ended"]
+
+
+def test_sweep_finds_logins_that_ended(owner: Any) -> None:
+    browser(owner)
+    row, gone = Login.objects.get(user=owner), str(uuid4())
+    assert logins.ended_among({str(row.pk), gone}) == {gone}
+
+
+# --- a forgotten password
+
+
+def _ask(user_or_address: Any, client: Client | None = None) -> Any:
+    address = getattr(user_or_address, "email", user_or_address)
+    return (client or guest()).post(reverse("console-forgotten"), {"username": address})
+
+
+def _link(owner: Any) -> str:
+    _ask(owner)
+    return link_in(sent_to(owner.email)[-1])
+
+
+def test_letter_brings_a_link_that_sets_the_password(owner: Any) -> None:
+    guest().post(_link(owner), {"password": NEW})
+    owner.refresh_from_db()
+    assert owner.check_password(NEW)
+
+
+def test_letter_is_text_and_html(owner: Any) -> None:
+    _ask(owner)
+    (letter,) = sent_to(owner.email)
+    assert [kind for _, kind in letter.alternatives] == ["text/html"] and link_in(letter) in letter.alternatives[0][0]
+
+
+def test_answer_for_an_unknown_address_is_the_same(owner: Any) -> None:
+    known, unknown = _ask(owner), _ask(f"{uuid4().hex}@example.test")
+    assert (known.status_code, known.content) == (unknown.status_code, unknown.content)
+
+
+def test_unknown_address_gets_no_letter(database: None) -> None:
+    address = f"{uuid4().hex}@example.test"
+    _ask(address)
+    assert sent_to(address) == []
+
+
+def test_link_is_good_once(owner: Any) -> None:
+    link = _link(owner)
+    guest().post(link, {"password": NEW})
+    assert guest().post(link, {"password": "yet-another-password"}).status_code == 404
+
+
+def test_rivals_with_one_link_do_not_both_set_it(owner: Any) -> None:
+    mine, theirs = (User.objects.get(pk=owner.pk) for _ in range(2))
+    answers = race(lambda: resets.set_new_password(mine, "one"), lambda: resets.set_new_password(theirs, "two"))
+    assert sorted(map(str, answers)) == ["False", "True"]
+
+
+def test_link_is_dead_after_an_hour(owner: Any) -> None:
+    link = _link(owner)
+    with time_machine.travel(now() + timedelta(minutes=61)):
+        assert guest().get(link).status_code == 404
+
+
+def test_link_is_dead_after_a_login(owner: Any) -> None:
+    link = _link(owner)
+    log_in(guest(), owner)
+    assert guest().get(link).status_code == 404
+
+
+def test_welcome_link_is_no_reset_link(owner: Any) -> None:
+    link = _link(owner)
+    assert guest().get(link.replace("/login/new-password/", "/welcome/")).status_code == 404
+
+
+def test_new_password_ends_every_login(owner: Any) -> None:
+    thief, link = browser(owner), _link(owner)
+    guest().post(link, {"password": NEW})
+    assert thief.get(reverse("console-inbox")).status_code == 302
+
+
+def test_reset_is_no_way_around_the_second_factor(owner: Any) -> None:
+    add_app(owner)
+    link, client = _link(owner), guest()
+    assert client.post(link, {"password": NEW})["Location"] == reverse("console-second")
+    assert not is_in(client, owner)
+
+
+def test_weak_password_leaves_the_link_alive(owner: Any) -> None:
+    link = _link(owner)
+    assert guest().post(link, {"password": "short"}).status_code == 400
+    assert guest().get(link).status_code == 200
+
+
+def test_letters_are_throttled_by_account_known_or_not(owner: Any) -> None:
+    for person in (owner, f"{uuid4().hex}@example.test"):
+        codes = [_ask(person).status_code for _ in range(throttle.MAX_LETTERS + 1)]
+        assert codes == [200] * throttle.MAX_LETTERS + [429]
+
+
+def test_account_without_a_password_gets_no_letter(owner: Any) -> None:
+    """Whoever comes by their company's login only would have a way around it."""
+    owner.set_unusable_password()
+    owner.save()
+    _ask(owner)
+    assert sent_to(owner.email) == []
+
+
+def test_link_leads_to_where_the_console_is_and_not_where_a_header_says(owner: Any, settings: Any) -> None:
+    settings.PASSKEY_ORIGIN = f"http://{HOST}"
+    _ask(owner, Client(headers={"host": "evil.test"}))
+    assert "evil.test" not in sent_to(owner.email)[0].body
+
+
+# --- letters that cannot be sent
+
+
+@pytest.fixture
+def letter(owner: Any) -> Letter:
+    return write(LetterKind.LOCKED, owner.email, origin=f"http://{HOST}")
+
+
+def test_letter_that_could_not_be_sent_waits_for_another_try(letter: Letter, settings: Any) -> None:
+    settings.EMAIL_BACKEND = "tests.fakes.mail.Broken"
+    send_due()
+    letter.refresh_from_db()
+    assert (letter.state, letter.error_code, letter.attempts) == (LetterState.WAITING, "ConnectionRefusedError", 1)
+    assert letter.due_at > now()
+
+
+def test_letter_goes_out_once_the_mail_server_is_back(letter: Letter) -> None:
+    Letter.objects.filter(pk=letter.pk).update(attempts=3)
+    assert len(sent_to(letter.address)) == 1
+    letter.refresh_from_db()
+    assert letter.state == LetterState.SENT
+
+
+def test_letter_that_fails_for_hours_is_given_up_and_shown(letter: Letter, settings: Any) -> None:
+    settings.EMAIL_BACKEND = "tests.fakes.mail.Broken"
+    Letter.objects.filter(pk=letter.pk).update(attempts=MOST_ATTEMPTS - 1)
+    send_due()
+    letter.refresh_from_db()
+    assert (letter.state, letter.error_code) == (LetterState.FAILED, "ConnectionRefusedError")
+
+
+def test_letter_without_a_mail_server_is_given_up(letter: Letter, settings: Any) -> None:
+    settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
+    send_due()
+    letter.refresh_from_db()
+    assert (letter.state, letter.error_code) == (LetterState.FAILED, "no_mail_server")
+
+
+def test_rivals_send_a_letter_once(letter: Letter) -> None:
+    race(send_due, send_due, send_due)
+    assert len([one for one in mail.outbox if one.to == [letter.address]]) == 1
