@@ -19,7 +19,7 @@ class Shown(TextChoices):
     BOT = "bot", "Bot"
     SNOOZED = "snoozed", "Snoozed"
     RESOLVED = "resolved", "Resolved"
-    ANY = "any", "All"
+    ANY = "any", "Any state"
 
 
 class Colour(TextChoices):

@@ -1,0 +1,200 @@
+"""The desk of a conversation in a real browser: what only shows there, while news comes in."""
+
+from __future__ import annotations
+
+import os
+from datetime import timedelta
+from typing import Any, Literal
+
+import pytest
+from axe_playwright_python.async_playwright import Axe
+from playwright.async_api import Page, ViewportSize, expect
+
+from apps.sessions import handoff
+from apps.sessions.desk import ready, services
+from apps.sessions.models import ChatSession
+from kernel.clock import now
+from kernel.tenancy import in_scope, in_thread, tenant_scope
+from tests.e2e.console import log_in
+from tests.factories.sessions import make_session, say
+
+SHOTS = os.environ.get("SILAS_SHOTS", "")
+WIDE, NARROW = ViewportSize(width=1280, height=800), ViewportSize(width=320, height=700)
+
+
+@pytest.fixture
+def deployment(deployment: Any) -> Any:
+    """One whose bot says nothing, so that no list moves by itself."""
+    with tenant_scope(deployment.tenant_id):
+        deployment.enabled = False
+        deployment.save(update_fields=["enabled"])
+    return deployment
+
+
+async def _said(deployment: Any, text: str) -> ChatSession:
+    session = await in_thread(make_session, deployment)
+    await in_thread(say, session, text)
+    return session
+
+
+def _at(session: ChatSession) -> str:
+    return f"/console/inbox/{session.pk}/"
+
+
+async def test_menu_survives_news_and_its_press_counts(web: str, open_page: Any, deployment: Any, agent: Any) -> None:
+    session = await _said(deployment, "Hello")
+    for name in ("Refunds", "Returns"):
+        await in_scope(deployment.tenant_id, ready.save_label, agent, name=name, colour="red")
+    page = await log_in(open_page, web, agent, _at(session))
+    await page.locator("#pick-labels > summary").click()
+    await in_thread(say, session, "Are you there?")
+    await expect(page.locator("#log")).to_contain_text("Are you there?")
+    await page.locator("#labels-form").get_by_role("button", name="Refunds").click()
+    await in_thread(say, session, "Please?")
+    await expect(page.locator("#desk-state")).to_contain_text("Refunds")
+    await expect(page.locator("#log")).to_contain_text("Please?")
+    await page.locator("#labels-form").get_by_role("button", name="Returns").click()
+    await expect(page.locator("#desk-state")).to_contain_text("Returns")
+    await page.locator("#labels-form").get_by_role("button", name="Refunds").click()
+    await expect(page.locator("#desk-state")).not_to_contain_text("Refunds")
+    await expect(page.locator("#pick-labels")).to_have_attribute("open", "")
+
+
+async def test_drafts_wait_where_they_were_written_and_notes_stay_inside(
+    web: str, open_page: Any, deployment: Any, agent: Any
+) -> None:
+    first, second = await _said(deployment, "Hello"), await _said(deployment, "Good day")
+    await in_scope(deployment.tenant_id, handoff.take_over, first.pk, agent)
+    page = await log_in(open_page, web, agent, _at(first))
+    await page.fill("#reply-text", "Half a sent")
+    await page.get_by_role("tab", name="Private note").click()
+    await expect(page.locator("#note-text")).to_be_focused()
+    await page.keyboard.type("Mind this one")
+    await page.locator(f"#c-{second.pk}").click()
+    await expect(page.locator("#log")).to_contain_text("Good day")
+    await expect(page.locator("#note-text")).to_have_value("")
+    await page.goto(f"{web}{_at(first)}")
+    await expect(page.locator("#reply-text")).to_have_value("Half a sent")
+    await page.get_by_role("tab", name="Private note").click()
+    await expect(page.locator("#note-text")).to_have_value("Mind this one")
+    await page.keyboard.press("Enter")
+    await expect(page.locator("#log .say.note")).to_contain_text("Mind this one")
+    await expect(page.locator("#note-text")).to_have_value("")
+    await page.reload()
+    await expect(page.locator("#reply-text")).to_have_value("Half a sent")
+    await expect(page.locator("#note-text")).to_have_value("")
+
+
+async def test_canned_reply_is_chosen_with_keys_and_without_a_line(
+    web: str, open_page: Any, deployment: Any, agent: Any
+) -> None:
+    session = await _said(deployment, "Hello")
+    await in_scope(deployment.tenant_id, handoff.take_over, session.pk, agent)
+    for name, text in (("bye", "Good bye."), ("hi", "Hello {visitor name}."), ("hours", "We are here until five.")):
+        await in_scope(deployment.tenant_id, ready.save_reply, agent, name=name, text=text)
+    page = await log_in(open_page, web, agent, _at(session))
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    await page.locator("#reply-text").focus()
+    await page.keyboard.type("/h")
+    await expect(page.locator("#canned").get_by_role("option")).to_have_count(2)
+    await page.keyboard.press("ArrowDown")
+    await expect(page.locator("#canned").get_by_role("option", selected=True)).to_contain_text("hours")
+    await page.keyboard.press("ArrowUp")
+    await page.keyboard.press("Enter")
+    await expect(page.locator("#reply-text")).to_have_value(f"Hello {session.visitor_name}.")
+    await expect(page.locator("#reply-text")).to_be_focused()
+    await page.fill("#reply-text", "")
+    await page.keyboard.type("/")
+    await page.keyboard.press("Escape")
+    await expect(page.locator("#reply-text")).to_have_value("/")
+    assert [url for url in asked if "repl" in url] == []
+
+
+async def test_alt_and_a_letter_do_what_the_buttons_do(web: str, open_page: Any, deployment: Any, agent: Any) -> None:
+    older, newer = await _said(deployment, "I was first"), await _said(deployment, "I was second")
+    page = await log_in(open_page, web, agent, _at(newer))
+    await page.keyboard.press("Alt+KeyJ")
+    await expect(page.locator("#log")).to_contain_text("I was first")
+    await page.wait_for_selector("[data-line=open]")
+    await page.keyboard.press("Alt+KeyA")
+    await expect(page.locator("#answering")).to_contain_text("You are answering")
+    await page.keyboard.press("Alt+KeyL")
+    await expect(page.locator("#reply-text")).to_be_focused()
+    await page.keyboard.press("Alt+KeyP")
+    await expect(page.locator("#note-text")).to_be_focused()
+    await page.keyboard.press("Alt+KeyM")
+    await expect(page.get_by_role("button", name="Tomorrow at 9:00")).to_be_visible()
+    await page.keyboard.press("Escape")
+    await expect(page.get_by_role("button", name="Tomorrow at 9:00")).to_be_hidden()
+    await page.keyboard.press("Alt+KeyE")
+    await expect(page.locator("#desk-state")).to_contain_text("Resolved")
+    await expect(page.locator(f"#c-{older.pk}")).to_have_count(0)
+    await page.keyboard.press("Alt+KeyE")
+    await expect(page.locator("#desk-state")).not_to_contain_text("Resolved")
+
+
+async def test_colleague_who_looks_is_named_and_goes_with_their_page(
+    web: str, open_page: Any, deployment: Any, agent: Any, owner: Any
+) -> None:
+    session = await _said(deployment, "Hello")
+    page = await log_in(open_page, web, agent, _at(session))
+    other = await log_in(open_page, web, owner, _at(session))
+    await expect(page.locator("#lookers")).to_contain_text(f"{owner.display_name} is looking at this too")
+    await other.goto(f"{web}/console/insights/")
+    await expect(page.locator("#lookers")).to_have_text("")
+
+
+def _busy(deployment: Any, agent: Any) -> ChatSession:
+    """A conversation with something of everything."""
+    sessions = [make_session(deployment) for _ in range(4)]
+    for number, session in enumerate(sessions):
+        say(session, f"Where is my order number {number}, and when will it be here at last?")
+    with tenant_scope(deployment.tenant_id):
+        for name, colour in (("Refunds", "red"), ("A label with quite a long name for one", "green")):
+            label = ready.save_label(agent, name=name, colour=colour)
+            services.mark(sessions[0].pk, agent, label_id=label.pk, on=True)
+        ready.save_reply(agent, name="hours", text="We are here until five.")
+        services.assign(sessions[0].pk, agent, to=agent)
+        services.note(sessions[0].pk, agent, "Mind this one: averylongwordwithoutanyspaceinit" * 3)
+        services.snooze(sessions[0].pk, agent, until=now() + timedelta(days=2))
+        handoff.take_over(sessions[0].pk, agent)
+        ChatSession.objects.filter(pk__in=[one.pk for one in sessions[:2]]).update(last_customer="C-1")
+    return sessions[0]
+
+
+async def _wrong(page: Page, name: str) -> list[str]:
+    found: list[str] = []
+    dresses: list[tuple[Literal["light", "dark"], ViewportSize]] = [("light", WIDE), ("dark", NARROW)]
+    for theme, size in dresses:
+        await page.emulate_media(color_scheme=theme, reduced_motion="reduce")
+        await page.set_viewport_size(size)
+        if SHOTS:
+            await page.screenshot(path=f"{SHOTS}/{name}-{theme}-{size['width']}.png")
+        results = await Axe().run(page)
+        for each in results.response["violations"]:
+            found += [f"{name} {theme}: {each['id']} at {node['target']}" for node in each["nodes"]]
+        if await page.evaluate("document.documentElement.scrollWidth > document.documentElement.clientWidth"):
+            found.append(f"{name} {theme}: scrolls sideways")
+    await page.set_viewport_size(WIDE)
+    return found
+
+
+async def test_desk_can_be_used_by_everybody(web: str, open_page: Any, deployment: Any, agent: Any) -> None:
+    session = await in_thread(_busy, deployment, agent)
+    page = await log_in(open_page, web, agent, _at(session))
+    wrong = await _wrong(page, "desk")
+    await page.keyboard.press("Alt+KeyP")
+    await page.keyboard.type("/")
+    wrong += await _wrong(page, "desk-canned")
+    await page.keyboard.press("Escape")
+    await page.keyboard.press("Alt+KeyM")
+    wrong += await _wrong(page, "desk-snooze")
+    await page.goto(f"{web}/console/inbox/?status=any")
+    await page.keyboard.press("Alt+KeyO")
+    wrong += await _wrong(page, "desk-filters")
+    for path in ("labels", "replies"):
+        await page.goto(f"{web}/console/inbox/{path}/")
+        await page.locator("details.more > summary").first.click()
+        wrong += await _wrong(page, path)
+    assert wrong == []
