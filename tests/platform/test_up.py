@@ -59,6 +59,13 @@ def test_console_and_admin_are_named_before_ready(run: Run) -> None:
     assert said == ["console", "admin", "ready"]
 
 
+def test_address_of_the_first_company_is_printed_while_there_is_none(run: Run) -> None:
+    run.wait_for("ready ")
+    (said,) = [line.split()[-1] for line in run.lines if line.startswith("set up ")]
+    with urllib.request.urlopen(said) as answer:
+        assert b"Who are you?" in answer.read()
+
+
 def test_only_web_is_told_signing_key(run: Run) -> None:
     assert [_told(run, word, "SILAS_SIGNING_KEY_FILE") for word in ("daphne", "worker", "beat")] == [True, False, False]
 

@@ -10,6 +10,15 @@ export function watchStudio() {
   const frame = document.createElement("iframe");
   frame.title = "The chat, as a test";
   frame.src = `${stand.dataset.src}#${encodeURIComponent(location.origin)}`;
+  const bubble = document.createElement("button");
+  Object.assign(bubble, { type: "button", className: "bubble", hidden: true });
+  bubble.setAttribute("aria-label", "Open the chat");
+  const shut = (closed) => {
+    Object.assign(frame, { hidden: closed });
+    bubble.hidden = !closed;
+    (closed ? bubble : frame).focus();
+  };
+  bubble.addEventListener("click", () => shut(false));
   const tell = (silas, data = {}) => frame.contentWindow.postMessage({ silas, ...data }, location.origin);
   const show = () => form && dress(form, tell);
   addEventListener("message", ({ source, origin, data }) => {
@@ -18,9 +27,12 @@ export function watchStudio() {
       tell("init", { locale: document.documentElement.lang });
       show();
       stand.dataset.ready = "yes";
-    } else if (data?.silas === "look") stand.dataset.side = data.side;
+    } else if (data?.silas === "look") {
+      stand.dataset.side = data.side;
+      bubble.style.setProperty("--chosen", data.colours?.accent ?? "");
+    } else if (data?.silas === "close") shut(true);
   });
-  stand.append(frame);
+  stand.append(frame, bubble);
   const renew = document.querySelector("[data-renew]");
   renew.hidden = false;
   renew.addEventListener("click", () => tell("renew"));
