@@ -1,6 +1,6 @@
 """What does a web process do beside answering? It finishes turns that a dead process left, brings presences up to date
 and lets consoles look again where a live poke was lost, deletes memories and words of conversations that have outlived their time (no
-worker may read either), sends what tasks owe to the outside (no worker knows people's addresses), and signs checkpoints.
+worker may read either), sends what tasks owe to the outside and tells members of new cards (no worker knows people's addresses), and signs checkpoints.
 
 Daphne has no lifespan events, so the first request or socket starts the loops; `manage.py up` asks for /health/ready,
 so that one always comes.
@@ -16,7 +16,7 @@ from typing import Any
 from django.conf import settings
 
 from apps.audit.checkpoints import write_checkpoints
-from apps.autonomy import relay
+from apps.autonomy import alerting, relay
 from apps.console import consumers as consoles
 from apps.memory.memories import clear_expired
 from apps.sessions import attendance, catch_up, retention, runner
@@ -46,6 +46,7 @@ def _start() -> None:
     _running.add(loop.create_task(_every(RENEW_SECONDS, attendance.renew)))
     _running.add(loop.create_task(_every(settings.CONSOLE_SWEEP_SECONDS, consoles.sweep)))
     _running.add(loop.create_task(_every(settings.OUTBOX_SECONDS, lambda: in_thread(relay.send_due))))
+    _running.add(loop.create_task(_every(settings.ALERT_SECONDS, lambda: in_thread(alerting.send_due))))
     _running.add(loop.create_task(_every(settings.MEMORY_SWEEP_SECONDS, lambda: in_thread(clear_expired))))
     _running.add(loop.create_task(_every(settings.MEMORY_SWEEP_SECONDS, lambda: in_thread(retention.forget_due))))
     if settings.SILAS_SIGNING_KEY:

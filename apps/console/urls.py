@@ -6,6 +6,7 @@ from django.urls import path
 
 from apps.console.views import (
     activity,
+    alerts,
     autonomy,
     cards,
     gates,
@@ -14,6 +15,7 @@ from apps.console.views import (
     login,
     pages,
     passkeys,
+    pwa,
     queues,
     review,
     runs,
@@ -46,6 +48,11 @@ urlpatterns = [
     path("account/keys/replace/", passkeys.replace_key, name="console-key-replace"),
     path("account/keys/<uuid:passkey_id>/remove/", passkeys.remove, name="console-passkey-remove"),
     path("account/keys/<uuid:passkey_id>/rename/", passkeys.rename, name="console-passkey-rename"),
+    path("sw.js", pwa.service_worker, name="console-service-worker"),
+    path("account/alerts/", alerts.alerts_page, name="console-alerts"),
+    path("account/alerts/choose/", alerts.choose, name="console-alerts-choose"),
+    path("account/alerts/browsers/", alerts.add_browser, name="console-push-add"),
+    path("account/alerts/browsers/<uuid:subscription_id>/remove/", alerts.remove_browser, name="console-push-remove"),
     path("inbox/", inbox.inbox, name="console-inbox"),
     path("inbox/<uuid:session_id>/", inbox.inbox, name="console-conversation"),
     path("inbox/<uuid:session_id>/take-over/", inbox.take_over, name="console-take-over"),
