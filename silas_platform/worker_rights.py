@@ -22,6 +22,7 @@ ROLE = "silas_work"
 # To decide about a new table, add a line. "" is the answer for whatever makes or shows a yes, a login, a rule or a key.
 WORKERS_MAY: dict[str, str] = {
     # who said yes: given in web processes, checked here, spent through approvals_spend
+    "approvals_alertchoice": "",
     "approvals_answer": "",
     "approvals_approvalpolicy": "SELECT",
     "approvals_approvaltoken": "SELECT",
@@ -35,6 +36,7 @@ WORKERS_MAY: dict[str, str] = {
     "approvals_look": "",
     "approvals_passkey": "",
     "approvals_passkeychallenge": "",
+    "approvals_pushsubscription": "",
     "approvals_tokenrevocation": "SELECT",
     "approvals_tokenuse": "SELECT",
     # what happened: through audit_append, forwards only

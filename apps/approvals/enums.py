@@ -141,3 +141,11 @@ class Reason(TextChoices):
     SPAWN_NOT_ALLOWED = "spawn_not_allowed"
     SPAWN_POLICY_MISMATCH = "spawn_policy_mismatch"
     SPAWN_OUTSIDE_POLICY = "spawn_outside_policy"
+
+
+class AlertWay(TextChoices):
+    """How a member is told of new cards."""
+
+    OFF = "off", "Not at all"
+    EMAIL = "email", "By letter, when I have not looked"
+    PUSH = "push", "By push, and by letter when I have not looked"

@@ -30,7 +30,7 @@ from kernel.tenancy import tenant_scope
 SIGNATURE, EVENT, DELIVERY = "Silas-Signature", "Silas-Event", "Silas-Delivery"
 # For each step, and for a whole letter: a receiver that answers byte by byte holds nobody up.
 _SECONDS, _WHOLE_SECONDS = 5.0, 10.0
-_GOOD = range(200, 300)
+GOOD = range(200, 300)
 
 
 class NotSent(Exception):
@@ -73,8 +73,6 @@ def _tried(tenant_id: UUID, row: Outbox) -> NotSent | None:
 
 def _post(row: Outbox) -> None:
     assert row.webhook is not None
-    parts = urlsplit(row.webhook.url)
-    place = _place_of(parts)
     moment, body = str(int(time.time())), canonical_bytes({"id": str(row.pk), **row.body})
     headers = {
         "Content-Type": "application/json",
@@ -82,9 +80,16 @@ def _post(row: Outbox) -> None:
         DELIVERY: str(row.pk),
         SIGNATURE: f"t={moment},v1={signature(secret_of(row.webhook), moment, body)}",
     }
-    status = asyncio.run(asyncio.wait_for(_knock(place, parts, body, headers), _WHOLE_SECONDS))
-    if status not in _GOOD:
+    status = deliver(row.webhook.url, body, headers)
+    if status not in GOOD:
         raise NotSent(f"http_{status}", for_good=status == 410)
+
+
+def deliver(url: str, body: bytes, headers: dict[str, str]) -> int:
+    """Outside of any scope; the status of the answer. Raises `NotSent` for an address inside of the house."""
+    parts = urlsplit(url)
+    place = _place_of(parts)
+    return asyncio.run(asyncio.wait_for(_knock(place, parts, body, headers), _WHOLE_SECONDS))
 
 
 async def _knock(place: str, parts: SplitResult, body: bytes, headers: dict[str, str]) -> int:

@@ -7,6 +7,7 @@ from django.urls import path
 from apps.console.views import (
     account,
     activity,
+    alerts,
     api_keys,
     autonomy,
     away,
@@ -97,6 +98,10 @@ urlpatterns = [
     path("account/keys/replace/", passkeys.replace_key, name="console-key-replace"),
     path("account/keys/<uuid:passkey_id>/remove/", passkeys.remove, name="console-passkey-remove"),
     path("account/keys/<uuid:passkey_id>/rename/", passkeys.rename, name="console-passkey-rename"),
+    path("account/alerts/", alerts.alerts_page, name="console-alerts"),
+    path("account/alerts/choose/", alerts.choose, name="console-alerts-choose"),
+    path("account/alerts/browsers/", alerts.add_browser, name="console-push-add"),
+    path("account/alerts/browsers/<uuid:subscription_id>/remove/", alerts.remove_browser, name="console-push-remove"),
     path("inbox/", inbox.inbox, name="console-inbox"),
     path("inbox/<uuid:session_id>/", inbox.inbox, name="console-conversation"),
     path("inbox/<uuid:session_id>/take-over/", inbox.take_over, name="console-take-over"),

@@ -113,6 +113,7 @@ TRIED_ELSEWHERE |= {f"console-studio-{word}" for word in ("new", "turn", "key", 
 TRIED_ELSEWHERE |= {"console-hand-in", *(f"console-knowledge-{word}" for word in ("new", "try"))}
 TRIED_ELSEWHERE |= {"console-document", *(f"console-document-{word}" for word in ("again", "delete"))}
 TRIED_ELSEWHERE |= {"console-begin", *(f"console-begin-{word}" for word in ("model", "knowledge", "sites", "ready"))}
+TRIED_ELSEWHERE |= {"console-alerts", "console-alerts-choose", "console-push-add", "console-push-remove"}  # test_push
 CARDS = {"console-card", "console-card-news", "console-edit"}
 CARDS |= {"console-decide", "console-take-back", "console-step-up", "console-assign", "console-ask-anew"}
 ABOUT_A_CONVERSATION = {"console-conversation", "console-take-over", "console-hand-back", "console-reply"}

@@ -21,7 +21,7 @@ from playwright.async_api import Browser, Page, StorageState, ViewportSize
 
 from apps.approvals import services
 from apps.approvals.enums import ApprovalScope, CardKind, Risk, Withdrawal
-from apps.approvals.models import ApprovalPolicy, Look
+from apps.approvals.models import ApprovalPolicy, Look, PushSubscription
 from apps.audit.enums import AuditEvent
 from apps.audit.models import AuditEntry
 from apps.audit.services import record
@@ -35,6 +35,7 @@ from apps.work.models import GoalCycle, WorkItem
 from kernel.clock import now
 from kernel.tenancy import in_thread, tenant_scope
 from tests.approvals.test_passkeys import register
+from tests.console.test_insights_talks import furnished
 from tests.e2e.console import log_in
 from tests.e2e.turns import all_answered
 from tests.factories.approvals import make_plan, make_token
@@ -184,7 +185,15 @@ def _insights(house: House) -> str:
         with tenant_scope(house.tenant):
             Look.objects.create(card=card, user=house.owner, first_at=now() - timedelta(seconds=4 * number))
             services.answer_card(card.pk, user=house.owner, choice="decline" if number == 3 else "approve")
+    furnished(house.desk.deployment, house.owner)
     return "/console/insights/"
+
+
+def _alerts(house: House) -> str:
+    with tenant_scope(house.tenant):
+        fields = {"endpoint": "https://push.example.com/1", "endpoint_hash": "1", "p256dh": "p", "auth": "a"}
+        PushSubscription.objects.create(user=house.owner, browser="Firefox, Linux", created_at=now(), **fields)
+    return "/console/account/alerts/"
 
 
 def _keys(house: House) -> str:
@@ -334,6 +343,7 @@ PAGES: dict[str, Callable[[House], str]] = {
     "gate-compare": lambda house: f"{_gate(house)}compare/?before=1",
     "insights": _insights,
     "insights-empty": _at("/console/insights/"),
+    "alerts": _alerts,
     "keys": _keys,
     "keys-empty": _at("/console/account/keys/"),
     "review-empty": _at("/console/review/"),

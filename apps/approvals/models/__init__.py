@@ -1,5 +1,6 @@
 """Who said yes, to exactly what: cards, answers and decisions; keys and passkeys; tokens and their uses; policies."""
 
+from apps.approvals.models.alerts import AlertChoice, PushSubscription
 from apps.approvals.models.cards import CARD_TRANSITIONS, WAITING, Answer, Card, Decision
 from apps.approvals.models.course import CardTiming, Look
 from apps.approvals.models.keys import ApproverKey, Passkey, PasskeyChallenge
@@ -9,6 +10,7 @@ from apps.approvals.models.tokens import ApprovalToken, TokenRevocation, TokenUs
 __all__ = [
     "CARD_TRANSITIONS",
     "WAITING",
+    "AlertChoice",
     "Answer",
     "ApprovalPolicy",
     "ApprovalToken",
@@ -19,6 +21,7 @@ __all__ = [
     "Look",
     "Passkey",
     "PasskeyChallenge",
+    "PushSubscription",
     "TokenRevocation",
     "TokenUse",
 ]

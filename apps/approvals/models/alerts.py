@@ -1,0 +1,64 @@
+"""How is a member told of a new card who is not at the console? By push to their browsers, by letter, or not at all."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import ClassVar
+from uuid import UUID
+
+from django.conf import settings
+from django.core.validators import MaxValueValidator, MinValueValidator
+from django.db import models
+from django.db.models import Q
+
+from apps.approvals.enums import AlertWay
+from kernel.tenancy import TenantModel
+
+LEAST_MINUTES, MOST_MINUTES = 1, 1440
+
+
+class AlertChoice(TenantModel):
+    """One member's choice, and how far they were told. `pushed` are the ids of the cards pushed last: a card that was
+    committed late is older than `pushed_until` and not among them. Letters have spoken of cards up to `mailed_until`.
+    """
+
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    way = models.CharField(max_length=8, choices=AlertWay.choices, default=AlertWay.OFF)
+    minutes = models.PositiveSmallIntegerField(
+        default=10, validators=[MinValueValidator(LEAST_MINUTES), MaxValueValidator(MOST_MINUTES)]
+    )
+    pushed_until = models.DateTimeField()
+    pushed: models.JSONField[list[str], list[str]] = models.JSONField(default=list)
+    mailed_until = models.DateTimeField()
+    mailed_at: models.DateTimeField[datetime | None, datetime | None] = models.DateTimeField(null=True)
+
+    user_id: UUID
+
+    class Meta(TenantModel.Meta):
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["tenant", "user"], name="alert_choice_once"),
+            models.CheckConstraint(
+                condition=Q(minutes__range=(LEAST_MINUTES, MOST_MINUTES)), name="alert_choice_minutes"
+            ),
+        ]
+
+
+class PushSubscription(TenantModel):
+    """A browser that wants to be pushed to: its push service's address, which is a secret of its own, and with which
+    keys only that browser can read (RFC 8291)."""
+
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    endpoint = models.CharField(max_length=500)
+    endpoint_hash = models.CharField(max_length=64)
+    p256dh = models.CharField(max_length=100)
+    auth = models.CharField(max_length=40)
+    browser = models.CharField(max_length=80, blank=True)
+    created_at = models.DateTimeField()
+
+    user_id: UUID
+
+    class Meta(TenantModel.Meta):
+        ordering: ClassVar = ["created_at"]
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["tenant", "endpoint_hash"], name="push_subscription_once")
+        ]

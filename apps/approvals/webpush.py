@@ -1,0 +1,87 @@
+"""What does a push service get? Bytes that only the one browser can read (RFC 8291), and our name on them (RFC 8292).
+
+The installation's key pair is derived from the key that seals its secrets: made with the first question, kept nowhere.
+With another secrets key browsers have to subscribe anew. Pure but for that key.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import time
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+import http_ece
+import jwt
+from cryptography.exceptions import InvalidKey
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+from django.conf import settings
+
+from kernel.errors import SilasError
+
+_ORDER = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551  # of P-256
+_VALID_SECONDS, _KEEP_SECONDS = 12 * 3600, 3600
+_POINT_BYTES, _AUTH_BYTES = 65, 16
+
+
+def public_key() -> str:
+    """What a browser subscribes with: the uncompressed point in URL-safe base64."""
+    return _text(_private_key().public_key().public_bytes(Encoding.X962, PublicFormat.UncompressedPoint))
+
+
+def keys_problem(p256dh: str, auth: str) -> str:
+    """What is wrong with a browser's keys, or empty."""
+    try:
+        point, secret = _bytes(p256dh), _bytes(auth)
+        ec.EllipticCurvePublicKey.from_encoded_point(ec.SECP256R1(), point)
+    except (ValueError, InvalidKey):
+        return "These are no keys of a browser."
+    fit = len(point) == _POINT_BYTES and len(secret) == _AUTH_BYTES
+    return "" if fit else "These are no keys of a browser."
+
+
+def sealed_for(p256dh: str, auth: str, said: Mapping[str, Any]) -> bytes:
+    """`said` as JSON, for one browser."""
+    once = ec.generate_private_key(ec.SECP256R1())
+    body = json.dumps(said, separators=(",", ":")).encode()
+    sealed: bytes = http_ece.encrypt(body, private_key=once, dh=_bytes(p256dh), auth_secret=_bytes(auth))
+    return sealed
+
+
+def headers_for(endpoint: str, *, urgent: bool) -> dict[str, str]:
+    """Who sends it, and how long the push service keeps it for a browser that is away."""
+    parts = urlsplit(endpoint)
+    claims = {
+        "aud": f"{parts.scheme}://{parts.netloc}",
+        "exp": int(time.time()) + _VALID_SECONDS,
+        "sub": f"mailto:{settings.DEFAULT_FROM_EMAIL}",
+    }
+    signed = jwt.encode(claims, _private_key(), algorithm="ES256")
+    return {
+        "Authorization": f"vapid t={signed}, k={public_key()}",
+        "Content-Type": "application/octet-stream",
+        "Content-Encoding": "aes128gcm",
+        "TTL": str(_KEEP_SECONDS),
+        "Urgency": "high" if urgent else "normal",
+    }
+
+
+def _private_key() -> ec.EllipticCurvePrivateKey:
+    """48 bytes, so that no number of the curve is likelier than another (FIPS 186-5, A.2.1)."""
+    if not settings.SILAS_SECRETS_KEY:
+        raise SilasError("push_off", "This installation has no key to sign pushes with.", status=409)
+    made = HKDF(SHA256(), 48, salt=None, info=b"silas-web-push-1").derive(settings.SILAS_SECRETS_KEY.encode())
+    return ec.derive_private_key(int.from_bytes(made) % (_ORDER - 1) + 1, ec.SECP256R1())
+
+
+def _bytes(text: str) -> bytes:
+    return base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
+
+
+def _text(data: bytes) -> str:
+    return base64.urlsafe_b64encode(data).decode().rstrip("=")

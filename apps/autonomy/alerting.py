@@ -1,0 +1,70 @@
+"""How do members hear of new cards? A web process sends what `approvals.services.alerts` has claimed, because no worker
+knows people's addresses; outside of any scope, through the same door as webhooks (`relay.deliver`).
+"""
+
+from __future__ import annotations
+
+import logging
+from uuid import UUID
+
+from django.conf import settings
+from django.core.mail import send_mail
+
+from apps.approvals import webpush
+from apps.approvals.services import alerts
+from apps.approvals.services.alerts import REVIEW, Letter, Push
+from apps.autonomy import relay
+from kernel.clock import now
+from kernel.tenancy import tenant_scope
+
+_log = logging.getLogger(__name__)
+_GONE = (404, 410)
+_GRAVE = ("high", "irreversible")
+
+
+def send_due() -> int:
+    """Whatever is due, of every tenant; returns how many messages arrived. In a web process, outside of any scope."""
+    return sum(_send_of(tenant_id) for tenant_id in alerts.waiting_tenants())
+
+
+def _send_of(tenant_id: UUID) -> int:
+    with tenant_scope(tenant_id):
+        due = alerts.claim_alerts(now())
+    gone: list[UUID] = []
+    done = sum(_pushed(alert, gone) if isinstance(alert, Push) else _mailed(alert) for alert in due)
+    if gone:
+        with tenant_scope(tenant_id):
+            alerts.drop_gone(gone)
+    return done
+
+
+def _pushed(push: Push, gone: list[UUID]) -> bool:
+    """A push service that is away costs one message: the letter follows to whoever has not looked."""
+    if push.subscription_id in gone:
+        return False
+    body = webpush.sealed_for(push.p256dh, push.auth, push.said)
+    try:
+        status = relay.deliver(
+            push.endpoint, body, webpush.headers_for(push.endpoint, urgent=push.said["risk"] in _GRAVE)
+        )
+    except Exception as error:  # noqa: BLE001 (one browser's fault must not keep the others)
+        _log.warning("push_not_sent: %s", type(error).__name__)
+        return False
+    if status in _GONE:
+        gone.append(push.subscription_id)
+    return status in relay.GOOD
+
+
+def _mailed(letter: Letter) -> bool:
+    if not settings.EMAIL_HOST:
+        return False
+    total = sum(letter.counts.values())
+    counted = "\n".join(f"{risk} risk: {count}" for risk, count in letter.counts.items())
+    where = f"{settings.PASSKEY_ORIGIN}{REVIEW}" if settings.PASSKEY_ORIGIN else "the console, under Review"
+    subject = f"{total} decision{'' if total == 1 else 's'} waiting for you"
+    try:
+        send_mail(subject, f"{counted}\n\nDecide: {where}\n", None, [letter.address])
+    except Exception as error:  # noqa: BLE001 (the same)
+        _log.warning("letter_not_sent: %s", type(error).__name__)
+        return False
+    return True

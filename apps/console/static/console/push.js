@@ -1,0 +1,49 @@
+/* May this browser be pushed to? Asks it when a person presses the button on their alerts page; the server keeps where
+   to push, and the service worker shows what comes. */
+
+export function watchPush() {
+  document.addEventListener("submit", (event) => {
+    if (event.target.id !== "push-on") return;
+    event.preventDefault();
+    subscribe(event.target);
+  });
+}
+
+async function subscribe(form) {
+  const said = form.querySelector("#push-said");
+  said.textContent = "Asking the browser…";
+  try {
+    await send(form, await asked(form.dataset.key));
+    window.htmx.ajax("GET", location.pathname, { target: "#main", select: "#main", swap: "outerHTML" });
+  } catch (refusal) {
+    said.textContent = refusal.message;
+  }
+}
+
+async function asked(key) {
+  if (!("serviceWorker" in navigator) || !("PushManager" in window)) {
+    throw new Error("This browser cannot be pushed to here. Open the console over https, or at localhost.");
+  }
+  try {
+    const worker = await navigator.serviceWorker.register("/console/sw.js", { scope: "/console/" });
+    const before = await worker.pushManager.getSubscription();
+    if (before) await before.unsubscribe();
+    return (await worker.pushManager.subscribe({ userVisibleOnly: true, applicationServerKey: key })).toJSON();
+  } catch {
+    throw new Error("The browser did not allow it. Nothing was changed; look at its settings for this site.");
+  }
+}
+
+async function send(form, { endpoint, keys }) {
+  const body = new FormData(form);
+  for (const [name, value] of Object.entries({ endpoint, p256dh: keys.p256dh, auth: keys.auth })) body.set(name, value);
+  let response;
+  try {
+    response = await fetch(form.action, { method: "POST", body, credentials: "same-origin", headers: { Accept: "application/json" } });
+  } catch {
+    throw new Error("That did not reach us. Nothing was changed; check the connection and try again.");
+  }
+  if (response.ok) return;
+  const found = await response.json().catch(() => ({}));
+  throw new Error(found.error?.message ?? "Something went wrong on our side. Nothing was changed.");
+}
