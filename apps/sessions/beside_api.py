@@ -237,20 +237,24 @@ class RatingBody(serializers.Serializer[Any]):
     comment = serializers.CharField(max_length=1000, allow_blank=True, required=False, default="")
 
 
+class RatingAnswer(serializers.Serializer[Any]):
+    score = serializers.IntegerField(allow_null=True, help_text="Null as long as nobody rated")
+    comment = serializers.CharField(allow_blank=True)
+
+
 class WidgetRating(APIView):
     """How it was: one rating a conversation, changeable for a day."""
 
-    @extend_schema(operation_id="widget_rating", tags=["widget"], responses={200: RatingBody, **_REFUSED})
+    @extend_schema(operation_id="widget_rating", tags=["widget"], responses={200: RatingAnswer, **_REFUSED})
     def get(self, request: Request, key: str) -> Response:
         visitor = _present(request, key)
         with tenant_scope(visitor.tenant_id):
             row = ratings.rating_of(visitor.session_id)
-        if row is None:
-            raise NotFound("rating")
-        return Response({"score": row.score, "comment": row.comment}, headers=_NOT_STORED)
+        shown = {"score": row.score, "comment": row.comment} if row else {"score": None, "comment": ""}
+        return Response(shown, headers=_NOT_STORED)
 
     @extend_schema(
-        operation_id="widget_rate", tags=["widget"], request=RatingBody, responses={200: RatingBody, **_REFUSED}
+        operation_id="widget_rate", tags=["widget"], request=RatingBody, responses={200: RatingAnswer, **_REFUSED}
     )
     def put(self, request: Request, key: str) -> Response:
         visitor = _present(request, key)

@@ -2,13 +2,20 @@
 
 import { wireCards } from "./cards.js";
 import { Chat } from "./chat.js";
+import { wireConsent } from "./consent.js";
+import { wireConversations } from "./conversations.js";
 import { begin, wireCourse } from "./course.js";
+import { wireFiles } from "./files.js";
+import { wireForm } from "./form.js";
 import { wireHearing } from "./hearing.js";
 import { wireLooks } from "./looks.js";
 import { wirePassage } from "./passage.js";
+import { wireRating } from "./rating.js";
 import { wireReading } from "./reading.js";
 import { wireSaying } from "./saying.js";
+import { wireSheet } from "./sheet.js";
 import { wireStanding } from "./standing.js";
+import { wireTranscript } from "./transcript.js";
 import { wireWorks } from "./works.js";
 
 const chat = new Chat(decodeURIComponent(location.pathname.split("/")[3]));
@@ -21,4 +28,11 @@ wireSaying(chat);
 wireWorks(chat);
 wireCards(chat);
 wirePassage(chat);
+wireConsent(chat);
+wireForm(chat);
+wireFiles(chat);
+wireSheet(chat);
+wireConversations(chat);
+wireTranscript(chat);
+wireRating(chat);
 begin(chat);

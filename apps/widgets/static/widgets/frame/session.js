@@ -6,6 +6,7 @@ export class Refused extends Error {
   constructor(status, { code = "unavailable", message = "", extra = {} } = {}) {
     super(message || code);
     this.code = code;
+    this.extra = extra;
     this.retryAfter = Number(extra.retry_after) || 0;
     this.final = status >= 400 && status < 500 && status !== 429 && status !== 408;
   }
@@ -25,6 +26,11 @@ export class Session {
     this.locale = "";
     this.identity = null;
     this.onIdentity = () => {};
+    // What has to be so before a session is asked for, with what else is said then (consent.js); what its answer means to
+    // others; a refusal that is dealt with returns, and it is asked for again.
+    this.before = async () => ({});
+    this.onGiven = () => {};
+    this.onRefused = (refusal) => { throw refusal; };
     this.identities = 0;
     this.conversations = 0;
     this.now = null;
@@ -46,9 +52,10 @@ export class Session {
   async ask() {
     for (;;) {
       const { identities, conversations } = this;
-      const given = await this.request();
-      if (conversations !== this.conversations) continue;
+      const given = await this.request().catch((refusal) => this.onRefused(refusal));
+      if (!given || conversations !== this.conversations) continue;
       this.memory.set("resume", given.resume_token);
+      this.onGiven(given);
       if (identities !== this.identities) continue;
       if (given.identity) this.onIdentity(given.identity);
       const until = Date.now() + Math.max(1, given.expires_in - SPARE_SECONDS) * 1000;
@@ -58,7 +65,8 @@ export class Session {
   }
 
   async request() {
-    const asked = { locale: this.locale || undefined, resume_token: this.memory.get("resume"), identity_token: this.identity || undefined, test_ticket: this.ticket || undefined };
+    const more = await this.before();
+    const asked = { ...more, locale: this.locale || undefined, resume_token: this.memory.get("resume"), identity_token: this.identity || undefined, test_ticket: this.ticket || undefined };
     const response = await fetch(`/api/v1/widget/${encodeURIComponent(this.key)}/sessions`, {
       method: "POST",
       credentials: "omit",

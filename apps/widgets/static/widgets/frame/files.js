@@ -1,0 +1,121 @@
+/* Which files does the visitor send? Picked, dropped or pasted; each is shown at once, sent once, and saved again with the
+   conversation's own token. What a file is, the server finds out. */
+
+import { part } from "./chat.js";
+import { el } from "./dom.js";
+import { asked, newId, request, whenOffered } from "./offers.js";
+import { clip } from "./sheet.js";
+import { say } from "./words_beside.js";
+import { dateLocale } from "./words.js";
+
+const AT_ONCE = 5;
+const PROBLEMS = { file_kind: "fileKind", file_too_large: "fileLarge", files_full: "filesFull", rate_limited: "often" };
+
+export function wireFiles(chat) {
+  const { log } = chat;
+  const shown = new Map();
+  let conversation = 0;
+
+  function wire({ files: offer }) {
+    if (!offer) return;
+    const input = el("input", { type: "file", multiple: true, accept: offer.endings.join(","), hidden: true, onchange: picked });
+    const button = el("button", { type: "button", class: "icon", "data-attach": true, onclick: () => input.click() }, clip());
+    part("composer").prepend(button, input);
+    const name = () => button.setAttribute("aria-label", say("attach"));
+    chat.when("language", name);
+    name();
+
+    function picked() {
+      take([...input.files]);
+      input.value = "";
+    }
+
+    function take(files) {
+      if (part("composer").inert) return;
+      files.slice(0, AT_ONCE).forEach((file) => start(file, offer));
+      if (files.length > AT_ONCE) chat.notice(say("filesMany", { n: AT_ONCE }));
+    }
+
+    part("shell").addEventListener("dragover", (event) => event.preventDefault());
+    part("shell").addEventListener("drop", (event) => {
+      event.preventDefault();
+      take([...event.dataTransfer.files]);
+    });
+    part("composer").addEventListener("paste", (event) => {
+      if (!event.clipboardData.files.length) return;
+      event.preventDefault();
+      take([...event.clipboardData.files]);
+    });
+  }
+
+  function start(file, { endings, most_bytes: most }) {
+    const row = place(file.name, file.size, { pending: true, timestamp: new Date().toISOString() });
+    const isKnown = endings.some((ending) => file.name.toLowerCase().endsWith(ending));
+    if (!isKnown || file.size > most) fail(row, say(isKnown ? "fileLarge" : "fileKind"));
+    else send(row, file, newId());
+  }
+
+  async function send(row, file, id) {
+    const here = conversation;
+    note(row, say("sending"));
+    const body = new FormData();
+    body.append("client_id", id);
+    body.append("file", file);
+    try {
+      const kept = await asked(chat, "files", { method: "POST", body });
+      row.remove();
+      if (conversation === here) show({ ...kept, timestamp: row.dataset.at });
+    } catch (refusal) {
+      const known = PROBLEMS[refusal.code];
+      if (known) fail(row, say(known));
+      else fail(row, say("failed"), () => send(row, file, id));
+    }
+  }
+
+  function place(name, size, options, action) {
+    const text = [el("span", { class: "name" }, name), el("span", { class: "size" }, sized(size))];
+    const card = action ? el("button", { type: "button", class: "file", onclick: action, "aria-label": say("save", { name }) }, ...text) : el("div", { class: "file" }, ...text);
+    return log.place(el("div", { class: "row mine" }, card), options);
+  }
+
+  function note(row, ...content) {
+    row.querySelector(".unsent")?.remove();
+    row.append(el("span", { class: "unsent", role: "status" }, ...content));
+  }
+
+  function fail(row, text, again = null) {
+    note(row, text, again && " ", again && el("button", { type: "button", class: "again", onclick: again }, say("again")));
+  }
+
+  /* From the record, or from the answer to our own request, whichever is first. */
+  function show(frame) {
+    if (shown.has(frame.file_id)) return;
+    shown.set(frame.file_id, place(frame.name, frame.size, frame, () => save(frame)));
+  }
+
+  async function save({ file_id: id, name }) {
+    const response = await request(chat, `files/${id}`).catch(() => null);
+    if (!response?.ok) {
+      chat.notice(say(response?.status === 404 ? "fileGone" : "failed"));
+      return;
+    }
+    const href = URL.createObjectURL(await response.blob());
+    const anchor = el("a", { href, download: name, hidden: true });
+    document.body.append(anchor);
+    anchor.click();
+    anchor.remove();
+    setTimeout(() => URL.revokeObjectURL(href), 60000);
+  }
+
+  chat.hears("file", show);
+  chat.when("forgotten", () => {
+    conversation += 1;
+    shown.clear();
+  });
+  whenOffered(chat, wire);
+}
+
+function sized(bytes) {
+  const [value, unit] = bytes >= 1e6 ? [bytes / 1e6, "megabyte"] : [Math.max(1, bytes / 1e3), "kilobyte"];
+  return new Intl.NumberFormat(dateLocale(), { style: "unit", unit, unitDisplay: "short", maximumFractionDigits: 1 }).format(value);
+}

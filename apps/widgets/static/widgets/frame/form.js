@@ -1,0 +1,72 @@
+/* What is asked before the first word? The deployment's form, sent once a conversation. */
+
+import { el } from "./dom.js";
+import { first } from "./first.js";
+import { asked, offered } from "./offers.js";
+import { say } from "./words_beside.js";
+
+const TYPES = { name: ["text", "name", 120], email: ["email", "email", 254], text: ["text", "off", 1000] };
+
+export function wireForm(chat) {
+  let close = null;
+
+  chat.session.onGiven = ((before) => (given) => {
+    before(given);
+    if (given.form_due && !close) show();
+  })(chat.session.onGiven);
+  chat.when("forgotten", end);
+
+  function end() {
+    close?.();
+    close = null;
+  }
+
+  async function show({ anew = false } = {}) {
+    close ||= () => {};
+    const { form: questions } = await offered(chat, { anew }).catch(() => ({ form: [] }));
+    if (!close) return;
+    if (!questions.length) return end();
+    const fields = questions.map(field);
+    const problem = el("p", { class: "problem", role: "alert" });
+    const button = el("button", { class: "choice first" }, say("begin"));
+    const form = el("form", { novalidate: true, onsubmit: (event) => send(event, fields, problem, button) }, ...fields.map(({ node }) => node), problem, button);
+    close = first(chat, say("consent"), form);
+  }
+
+  async function send(event, fields, problem, button) {
+    event.preventDefault();
+    const answers = Object.fromEntries(fields.map(({ id, input }) => [id, input.value.trim()]));
+    button.disabled = true;
+    try {
+      await asked(chat, "form", { method: "POST", json: { answers } });
+      end();
+    } catch (refusal) {
+      button.disabled = false;
+      if (refusal.code === "form_changed") {
+        end();
+        show({ anew: true });
+        return;
+      }
+      const wrong = refusal.extra?.fields || {};
+      fields.forEach(({ id, mark }) => mark(wrong[id]));
+      problem.textContent = Object.keys(wrong).length ? "" : say("failed");
+      fields.find(({ id }) => wrong[id])?.input.focus();
+    }
+  }
+}
+
+function field({ id, kind, label, required, choices = [] }) {
+  const name = `field-${id}`;
+  const note = el("span", { class: "problem", id: `${name}-note` });
+  const more = { id: name, "aria-describedby": note.id, "aria-required": required ? "true" : null };
+  const [type, autocomplete, maxlength] = TYPES[kind] || [];
+  const input = kind === "choice"
+    ? el("select", more, el("option", { value: "" }, say("choose")), ...choices.map((each) => el("option", { value: each }, each)))
+    : el("input", { type, autocomplete, maxlength, ...more });
+  const node = el("div", { class: "field" }, el("label", { for: name }, required ? label : `${label} (${say("optional")})`), input, note);
+  function mark(problem) {
+    note.textContent = problem ? say(`wrong_${problem}`) : "";
+    input.setAttribute("aria-invalid", problem ? "true" : "false");
+  }
+  return { id, node, input, mark };
+}

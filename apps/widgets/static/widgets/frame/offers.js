@@ -1,0 +1,36 @@
+/* What does the deployment offer beside talking, and how is it asked for? One look at the offers a frame; every other
+   request bears the conversation's own token. */
+
+import { asJson } from "./session.js";
+
+const at = (chat, path) => `/api/v1/widget/${encodeURIComponent(chat.key)}/${path}`;
+
+/* Resolves to the offers; a look that failed is taken again the next time. */
+export function offered(chat, { anew = false } = {}) {
+  if (anew) chat.offers = null;
+  chat.offers ??= fetch(at(chat, "offers"), { credentials: "omit" }).then(asJson).catch((refusal) => {
+    chat.offers = null;
+    throw refusal;
+  });
+  return chat.offers;
+}
+
+/* A request of this conversation: `json` or a form as its body. Resolves to the response. */
+export async function request(chat, path, { method = "GET", json, body } = {}) {
+  const { token } = await chat.session.current();
+  const headers = { Authorization: `Bearer ${token}`, ...(json ? { "Content-Type": "application/json" } : {}) };
+  return fetch(at(chat, path), { method, credentials: "omit", headers, body: json ? JSON.stringify(json) : body });
+}
+
+export async function asked(chat, path, options) {
+  return asJson(await request(chat, path, options));
+}
+
+export function newId() {
+  return crypto.randomUUID?.() || `${Date.now()}-${Math.random()}`;
+}
+
+/* Does something once the offers are known, as often as a conversation begins to be shown. */
+export function whenOffered(chat, fn) {
+  chat.when("begun", () => offered(chat).then(fn, () => {}));
+}

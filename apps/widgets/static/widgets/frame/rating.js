@@ -1,0 +1,57 @@
+/* How was it? Stars or thumbs and a few words; can be changed for a day. */
+
+import { el } from "./dom.js";
+import { asked, whenOffered } from "./offers.js";
+import { say } from "./words_beside.js";
+
+const FACES = { stars: [[1, "★"], [2, "★"], [3, "★"], [4, "★"], [5, "★"]], thumbs: [[5, "👍"], [1, "👎"]] };
+const PROBLEMS = { rating_settled: "settled", nothing_said: "nothing" };
+
+export function wireRating(chat) {
+  function section(scale) {
+    const inputs = FACES[scale].map(([score]) => el("input", { type: "radio", name: "score", value: score, "aria-label": named(scale, score), onchange: light }));
+    const marks = inputs.map((input, index) => el("label", { class: "score", title: named(scale, input.value) }, input, el("span", { "aria-hidden": "true" }, FACES[scale][index][1])));
+    const comment = el("textarea", { id: "rating-words", rows: 2, maxlength: 1000 });
+    const button = el("button", { class: "choice", disabled: true }, say("rate"));
+    const state = el("p", { class: "quiet", role: "status" });
+    const form = el("form", { class: "field", onsubmit: send },
+      el("fieldset", { class: scale }, el("legend", {}, say("rating")), ...marks),
+      el("label", { for: comment.id }, `${say("comment")} (${say("optional")})`), comment, el("div", { class: "pressed" }, button), state);
+
+    const chosen = () => Number(inputs.find((input) => input.checked)?.value || 0);
+
+    function light() {
+      marks.forEach((mark, index) => mark.classList.toggle("lit", scale === "stars" ? Number(inputs[index].value) <= chosen() : inputs[index].checked));
+      button.disabled = !chosen();
+    }
+
+    async function send(event) {
+      event.preventDefault();
+      button.disabled = true;
+      try {
+        await asked(chat, "rating", { method: "PUT", json: { score: chosen(), comment: comment.value } });
+        state.textContent = say("thanks");
+      } catch (refusal) {
+        state.textContent = say(PROBLEMS[refusal.code] || "failed");
+      }
+      button.disabled = false;
+    }
+
+    async function recall() {
+      const { score, comment: words } = await asked(chat, "rating");
+      if (!score || chosen()) return;
+      inputs.forEach((input) => { input.checked = Number(input.value) === score; });
+      comment.value = words;
+      light();
+    }
+
+    recall().catch(() => {});
+    return el("section", {}, form);
+  }
+
+  whenOffered(chat, ({ rating }) => Object.hasOwn(FACES, rating) && chat.sheet.add(() => section(rating)));
+}
+
+function named(scale, score) {
+  return scale === "stars" ? say("stars", { score }) : say(Number(score) === 5 ? "up" : "down");
+}

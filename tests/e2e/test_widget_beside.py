@@ -1,0 +1,104 @@
+"""What visitors do beside talking, in a browser: whatever only a browser can show."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.async_api import expect
+
+from apps.sessions.models import ChatSession, Rating
+from kernel.tenancy import in_scope, in_thread
+from tests.e2e.conftest import OpenPage
+from tests.e2e.widget import Widget, opened
+from tests.factories.beside import FILES, ask, offer
+
+
+@pytest.fixture
+def demo(web: str, deployment: Any) -> str:
+    return f"{web}/demo/{deployment.tenant.slug}/"
+
+
+def _begun() -> int:
+    return int(ChatSession.objects.count())
+
+
+async def _said(widget: Widget, text: str, seq: int = 1) -> None:
+    await widget.say(text)
+    await expect(widget.log.locator(f".mine[data-seq='{seq}']")).to_have_text(text)
+
+
+async def test_nothing_is_asked_for_before_the_visitor_agrees(open_page: OpenPage, demo: str, deployment: Any) -> None:
+    await in_thread(offer, deployment, consent_text="We keep what you write.", consent_version="v1")
+    page = await open_page(demo)
+    widget = Widget(page)
+    await widget.bubble.click()
+    await widget.button("No, thank you").click()
+    await expect(widget.frame.get_by_text("nothing was sent or stored")).to_be_visible()
+    assert await in_scope(deployment.tenant_id, _begun) == 0
+    await widget.button("I agree").click()
+    await _said(widget, "Hello")
+    await page.reload()
+    await widget.open()
+    await expect(widget.mine).to_have_text(["Hello"])
+
+
+async def test_form_stands_before_the_first_word(open_page: OpenPage, demo: str, deployment: Any) -> None:
+    await in_thread(ask, deployment, {"kind": "name", "label": "Your name", "required": True})
+    widget = Widget(await open_page(demo))
+    await widget.bubble.click()
+    name = widget.frame.get_by_label("Your name")
+    await widget.button("Begin").click()
+    await expect(widget.frame.get_by_text("Please fill this in.")).to_be_visible()
+    open_errors = open_page.errors
+    assert all("400" in each for each in open_errors)
+    open_errors.clear()
+    await name.fill("Ada")
+    await widget.button("Begin").click()
+    await expect(name).to_have_count(0)
+    await _said(widget, "Hello")
+
+
+async def test_file_is_sent_and_saved_again(open_page: OpenPage, demo: str, deployment: Any, tmp_path: Path) -> None:
+    await in_thread(offer, deployment, **FILES)
+    page = await open_page(demo)
+    widget = await opened(page)
+    notes = tmp_path / "notes.txt"
+    notes.write_text("Seen by nobody else")
+    async with page.expect_file_chooser() as chooser:
+        await widget.button("Send a file").click()
+    await (await chooser.value).set_files(notes)
+    saved = widget.log.get_by_role("button", name="Save notes.txt")
+    await expect(saved).to_have_count(1)
+    async with page.expect_download() as download:
+        await saved.click()
+    await (await download.value).save_as(tmp_path / "saved")
+    assert (tmp_path / "saved").read_text() == "Seen by nobody else"
+
+
+async def test_visitor_goes_back_to_an_earlier_conversation(open_page: OpenPage, demo: str, deployment: Any) -> None:
+    await in_thread(offer, deployment, conversations=True)
+    widget = await opened(await open_page(demo))
+    await _said(widget, "The first matter")
+    await widget.button("More").click()
+    await widget.button("New conversation").click()
+    await expect(widget.mine).to_have_count(0)
+    await _said(widget, "The second matter")
+    await widget.button("More").click()
+    await widget.frame.get_by_role("button", name="The first matter").click()
+    await expect(widget.mine).to_have_text(["The first matter"])
+
+
+async def test_rating_is_kept_and_shown_again(open_page: OpenPage, demo: str, deployment: Any) -> None:
+    await in_thread(offer, deployment, rating="stars")
+    widget = await opened(await open_page(demo))
+    await _said(widget, "Hello")
+    await widget.button("More").click()
+    await widget.frame.get_by_role("radio", name="4 of 5").check(force=True)
+    await widget.button("Send rating").click()
+    await expect(widget.frame.get_by_text("Thank you.")).to_be_visible()
+    assert await in_scope(deployment.tenant_id, lambda: Rating.objects.get().score) == 4
+    await widget.button("Back to the conversation").last.click()
+    await widget.button("More").click()
+    await expect(widget.frame.get_by_role("radio", name="4 of 5")).to_be_checked()
