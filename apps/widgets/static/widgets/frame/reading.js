@@ -8,8 +8,8 @@ export function wireReading(chat) {
 
   const isLooking = () => chat.opened && !document.hidden;
 
-  function count(number) {
-    unread = number;
+  function count(many) {
+    unread = many;
     page.tell("unread", { count: unread, shown: unread > 9 ? `${number(9)}+` : number(unread), text: counted("unread", unread) });
   }
 
