@@ -108,7 +108,8 @@ def keep_after_password_change(request: Any, user: Any) -> None:
     """This session goes on under the new password and a new key; every other one ends."""
     update_session_auth_hash(request, user)
     request.session.save()
-    Login.objects.filter(pk=request.session.get(LOGIN) or None).update(session_key=request.session.session_key)
+    if login_id := request.session.get(LOGIN, ""):
+        Login.objects.filter(pk=login_id).update(session_key=request.session.session_key)
     end_others(request.session, user)
 
 

@@ -35,7 +35,7 @@ class _ResetTokens(PasswordResetTokenGenerator):
 
     def _age(self, token: str) -> int:
         made = base36_to_int(token.split("-")[0])
-        return self._num_seconds(self._now()) - made  # type: ignore[attr-defined]  # Django's own, not in its stubs
+        return self._num_seconds(self._now()) - made
 
     def _now(self) -> datetime:
         return datetime.now()  # noqa: DTZ005 (Django counts in local time on both ends)

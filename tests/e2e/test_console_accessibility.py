@@ -31,6 +31,9 @@ from apps.autonomy.models import AutonomousSession, Notification, Trigger
 from apps.bus import services as bus
 from apps.gates import services as gates
 from apps.sessions.models import ChronicleEntry
+from apps.tenants import invitations, second_factors
+from apps.tenants.enums import Role
+from apps.tenants.services import create_api_key, revoke_api_key
 from apps.work.models import GoalCycle, WorkItem
 from kernel.clock import now
 from kernel.tenancy import in_thread, tenant_scope
@@ -38,6 +41,7 @@ from tests.approvals.test_passkeys import register
 from tests.console.test_insights_talks import furnished
 from tests.e2e.console import log_in
 from tests.e2e.turns import all_answered
+from tests.factories.accounts import add_passkey
 from tests.factories.approvals import make_plan, make_token
 from tests.factories.autonomy import make_house
 from tests.factories.bus import make_message
@@ -47,6 +51,7 @@ from tests.factories.memories import conversation, remember
 from tests.factories.memory import ingest_texts
 from tests.factories.passkeys import SoftPasskey
 from tests.factories.sessions import make_session, say
+from tests.factories.tenants import make_member
 from tests.factories.work import Desk, make_desk
 from tests.gates.test_rows import spec as gate_spec
 
@@ -323,6 +328,27 @@ def _notices(house: House) -> str:
     return "/console/notices/"
 
 
+def _account(house: House) -> str:
+    """Everything that an account can have, and an app that is being set up."""
+    add_passkey(house.owner, SoftPasskey())
+    second_factors.begin_totp(house.owner)
+    return "/console/account/"
+
+
+def _members(house: House) -> str:
+    make_member(house.tenant, "viewer")
+    with tenant_scope(house.tenant):
+        invitations.invite("somebody.with.a.long.name@a-company-with-a-name.example", role=Role.AGENT, by=house.owner)
+    return "/console/members/"
+
+
+def _api_keys(house: House) -> str:
+    with tenant_scope(house.tenant):
+        create_api_key("Importer")
+        revoke_api_key(create_api_key("The importer of before").row)
+    return "/console/api-keys/"
+
+
 def _at(path: str) -> Callable[[House], str]:
     return lambda house: path
 
@@ -346,6 +372,10 @@ PAGES: dict[str, Callable[[House], str]] = {
     "alerts": _alerts,
     "keys": _keys,
     "keys-empty": _at("/console/account/keys/"),
+    "account": _account,
+    "members": _members,
+    "member-logins": _at("/console/members/login/"),
+    "api-keys": _api_keys,
     "review-empty": _at("/console/review/"),
     "standing-decided": _standing,
     "taken-back": _taken_back,
@@ -401,10 +431,6 @@ async def test_opened_block_of_a_window_is_for_everybody(web: str, open_page: An
     assert await _found(page, "open-seen") == []
 
 
-async def test_login_is_for_everybody(web: str, open_page: Any, database: None) -> None:
-    assert await _found(await open_page(f"{web}/console/login/?unanswered=1"), "login") == []
-
-
 async def test_page_for_no_connection_is_for_everybody(web: str, open_page: Any, database: None) -> None:
     assert await _found(await open_page(f"{web}/console/offline/"), "offline") == []
 
@@ -425,6 +451,11 @@ async def test_keys_are_for_everybody(web: str, open_page: Any, house: House) ->
     page = await log_in(open_page, web, house.owner, "/console/review/")
     await page.keyboard.press("?")
     assert await _found(page, "help") == []
+
+
+@pytest.mark.parametrize("name", ["?unanswered=1", "forgotten/", "company/"])
+async def test_login_is_for_everybody(web: str, open_page: Any, database: None, name: str) -> None:
+    assert await _found(await open_page(f"{web}/console/login/{name}"), f"login-{name.strip('?/=1')}") == []
 
 
 @pytest.mark.parametrize("opened", ["#account > summary", ".people > summary", ".raw > summary", ".details > summary"])
