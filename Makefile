@@ -2,7 +2,7 @@
 PYTHON_IN_VENV := .venv/bin/python
 export PYTHONUNBUFFERED := 1
 
-.PHONY: run test chaos bench eval-gates eval-chat words check openapi environment environment-dev
+.PHONY: run test chaos bench eval-gates eval-chat words check openapi screenshots environment environment-dev
 
 run: environment
 	@exec $(PYTHON_IN_VENV) manage.py up
@@ -21,6 +21,9 @@ check: environment-dev
 
 openapi: environment-dev
 	@exec $(PYTHON_IN_VENV) manage.py spectacular --validate --file docs/openapi.yaml
+
+screenshots: environment-dev
+	@exec sh tools/test tests/e2e/screenshots.py -q
 
 environment:
 	@tools/bootstrap base

@@ -86,7 +86,7 @@ def people() -> list[tuple[str, str]]:
     """Whose doing one can ask for: the members by name, then the others."""
     rows = Membership.objects.select_related("user").order_by("user__first_name", "user__email")
     members = [(str(row.user_id), row.user.display_name) for row in rows]
-    return [*members, (VISITORS, "Visitors"), (PLATFORM, "The bot and the platform")]
+    return [*members, (VISITORS, "Visitors"), (PLATFORM, "Bot and platform")]
 
 
 def places() -> list[tuple[str, str]]:

@@ -34,7 +34,7 @@ def note(user: Any) -> None:
 
 def last_here(user: Any) -> datetime | None:
     """When the visit before this one ended; None for somebody who has never been here before."""
-    found = Visit.objects.filter(user=user).first()
+    found: Visit | None = Visit.objects.filter(user=user).first()
     if found is None:
         return None
     return found.last_at if found.last_at < now() - GAP else found.before

@@ -17,13 +17,15 @@ totals = {row["key"]: float(row["data"]["total"]) for row in rows_of("orders")}
 
 def found(row):
     data = row["data"]
+    worth = totals.get(data["order"], 0)
+    dear = f": worth {worth:.2f}, more than most returns" if worth >= DEAR else ""
     return {
         "tool": "remind_of_return",
         "args": {"return": row["key"], "reminder": "tonight"},
         "subject": row["subject"],
-        "reason": f"{', '.join(data['items'])}, order {data['order']}"[:500],
+        "reason": f"{', '.join(data['items'])}, order {data['order']}{dear}"[:500],
         "confidence": 0.92,
-        "unusual": totals.get(data["order"], 0) >= DEAR,
+        "unusual": bool(dear),
     }
 
 
