@@ -54,7 +54,7 @@ def delete_reply(user: Any, reply_id: UUID) -> None:
 
 
 def _found(model: Any, given: UUID, word: str) -> Any:
-    row = model.objects.select_for_update(of=("self",)).filter(pk=given).first()
+    row = model.objects.select_for_update(of=("self",), no_key=True).filter(pk=given).first()
     if row is None:
         raise NotFound(word)
     return row
