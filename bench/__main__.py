@@ -31,6 +31,7 @@ MODULES = (
     "growth",
     "gates",
     "autonomy",
+    "console",
 )
 
 

@@ -18,6 +18,7 @@ from typing import Any, ClassVar
 from uuid import UUID
 
 from django.contrib import admin
+from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.contrib.admin.utils import unquote
 from django.core.exceptions import FieldDoesNotExist, PermissionDenied
 from django.db import models
@@ -78,7 +79,9 @@ class HouseAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in its 
             raise PermissionDenied
         row: Any = self.get_object(request, unquote(object_id))
         if row is None:
-            gone: HttpResponse = self._get_obj_does_not_exist_redirect(request, self.opts, object_id)
+            gone: HttpResponse = self._get_obj_does_not_exist_redirect(  # type: ignore[attr-defined]  # Django's own, not in its stubs
+                request, self.opts, object_id
+            )
             return gone
         shown = {"title": f"History: {row}", "object": row, "opts": self.opts, "entries": self._entries(row)}
         context = {**self.admin_site.each_context(request), **shown, **(extra_context or {})}
@@ -123,7 +126,7 @@ def confirmed(question: str) -> Callable[[Callable[..., Any]], Callable[..., Any
                 "chosen": chosen,
                 "more": max(len(chosen) - MOST_NAMED, 0),
                 "action": act.__name__,
-                "checkbox": admin.helpers.ACTION_CHECKBOX_NAME,
+                "checkbox": ACTION_CHECKBOX_NAME,
             }
             context = {**self.admin_site.each_context(request), **shown}
             return TemplateResponse(request, "admin/house_confirm.html", context)

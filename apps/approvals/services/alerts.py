@@ -145,7 +145,10 @@ def claim_alerts(moment: datetime) -> list[Push | Letter]:
     waiting = Card.objects.filter(status__in=WAITING, expires_at__gt=moment, created_at__gt=since)
     cards = list(waiting.order_by("created_at")[:_MOST_CARDS])
     told = _Told(cards)
-    due = [alert for choice in choices for alert in (*_pushes(choice, told), *_letters(choice, told, moment))]
+    due: list[Push | Letter] = []
+    for choice in choices:
+        due += _pushes(choice, told)
+        due += _letters(choice, told, moment)
     if due:
         pushes = sum(isinstance(alert, Push) for alert in due)
         record(AuditEvent.ALERTS_SENT, data={"pushes": pushes, "letters": len(due) - pushes})
