@@ -68,6 +68,9 @@ TRIED_ELSEWHERE |= {"console-task", *(f"console-task-{word}" for word in ("new",
 TRIED_ELSEWHERE |= {"console-when", *(f"console-when-{word}" for word in ("add", "turn", "delete"))}
 TRIED_ELSEWHERE |= {"console-autonomy", "console-autonomy-opt", "console-webhook-add", "console-webhook-delete"}
 TRIED_ELSEWHERE |= {"console-notices", "console-notice-read", "console-notices-read"}
+# Who decides sees what agents intend, and owners say what they may (test_safety).
+TRIED_ELSEWHERE |= {f"console-safety{word}" for word in ("", "-key", "-policy", "-try", "-roll-back")}
+TRIED_ELSEWHERE |= {f"console-safety-{word}" for word in ("allow", "code", "token")}
 CARDS = {"console-card", "console-card-news", "console-edit"}
 CARDS |= {"console-decide", "console-take-back", "console-step-up", "console-assign", "console-ask-anew"}
 ABOUT_A_CONVERSATION = {"console-conversation", "console-take-over", "console-hand-back", "console-reply"}

@@ -21,6 +21,8 @@ UNSEEN = {
     "silas_sessions.MessageNonce",
     *("approvals.Look", "approvals.PasskeyChallenge", "bus.Processed", "bus.QueueMessage", "guard.SpendEntry"),
     "gates.GateVersion",
+    *("safety.Challenge", "safety.Execution", "safety.FailedTries", "safety.Hold", "safety.PolicyVersion"),
+    *("safety.SafetyAgent", "safety.Step"),
     *("memory.Chunk", "memory.DocumentVersion", "skills.SkillFile", "work.Artifact", "work.Batch", "work.BatchItem"),
     *("work.Course", "work.GoalCycle", "work.LedgerEntry", "work.Planning", "work.PoolSlot", "work.ResearchRequest"),
     "work.UndoEntry",
