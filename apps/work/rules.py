@@ -80,6 +80,7 @@ _STOPS: dict[RefusalCode, WorkReason] = {
     RefusalCode.PAUSED: WorkReason.HALTED,
     RefusalCode.NOT_RUNNING: WorkReason.HALTED,
     RefusalCode.GATE_BLOCKED: WorkReason.GATE,
+    RefusalCode.SAFETY_BLOCKED: WorkReason.GATE,
     RefusalCode.TOOL_NOT_GRANTED: WorkReason.GATE,
     RefusalCode.APPROVAL_MISSING: WorkReason.NOT_APPROVED,
     RefusalCode.APPROVAL_VOID: WorkReason.NOT_APPROVED,

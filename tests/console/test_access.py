@@ -114,6 +114,9 @@ TRIED_ELSEWHERE |= {"console-hand-in", *(f"console-knowledge-{word}" for word in
 TRIED_ELSEWHERE |= {"console-document", *(f"console-document-{word}" for word in ("again", "delete"))}
 TRIED_ELSEWHERE |= {"console-begin", *(f"console-begin-{word}" for word in ("model", "knowledge", "sites", "ready"))}
 TRIED_ELSEWHERE |= {"console-alerts", "console-alerts-choose", "console-push-add", "console-push-remove"}  # test_push
+# Who decides sees what agents intend, and owners say what they may (test_safety).
+TRIED_ELSEWHERE |= {f"console-safety{word}" for word in ("", "-key", "-policy", "-try", "-roll-back")}
+TRIED_ELSEWHERE |= {f"console-safety-{word}" for word in ("allow", "code", "token")}
 CARDS = {"console-card", "console-card-news", "console-edit"}
 CARDS |= {"console-decide", "console-take-back", "console-step-up", "console-assign", "console-ask-anew"}
 ABOUT_A_CONVERSATION = {"console-conversation", "console-take-over", "console-hand-back", "console-reply"}

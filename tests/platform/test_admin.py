@@ -26,6 +26,8 @@ UNSEEN = {
     *("approvals.Look", "approvals.PasskeyChallenge", "bus.Processed", "bus.QueueMessage", "guard.SpendEntry"),
     *("memory.Intake", "tenants.FirstRun", "tenants.Sighting"),
     *("gates.GateVersion", "tenants.Visit"),
+    *("safety.Challenge", "safety.Execution", "safety.FailedTries", "safety.Hold", "safety.PolicyVersion"),
+    *("safety.SafetyAgent", "safety.Step"),
     *("memory.Chunk", "memory.DocumentVersion", "skills.SkillFile", "work.Artifact", "work.Batch", "work.BatchItem"),
     *("work.Course", "work.GoalCycle", "work.LedgerEntry", "work.Planning", "work.PoolSlot", "work.ResearchRequest"),
     "work.UndoEntry",

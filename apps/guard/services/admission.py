@@ -1,4 +1,4 @@
-"""R5 → R6 → gates' verdict → approval → R4 → admit: one short transaction, in which a refusal is committed too.
+"""R5 → R6 → gates → safety → approval → R4 → admit: one short transaction, in which a refusal is committed too.
 
 Runs under the run's row lock inside the caller's scope. What a brake changes and writes down is in the same transaction
 as the answer, so a caller that ignores a refusal, or fails later, loses nothing (contract autonomy A4, C, D).
@@ -24,6 +24,7 @@ from apps.guard.locks import LockedRun, lock_budgets, lock_run, platform_day
 from apps.guard.models import GuardedRun, ToolCall
 from apps.guard.rules import LIMIT
 from apps.guard.schemas import ZERO, Admitted, BudgetAlert, BudgetFacts, Call, NeedsApproval, Refused, RunRef
+from apps.safety.services import ask_inside
 from kernel import fault_points
 
 _MONEY = frozenset({RefusalCode.COST_CAP_REACHED, RefusalCode.GLOBAL_DAILY, RefusalCode.GLOBAL_MONTHLY})
@@ -44,6 +45,7 @@ def admit_call(
         _stopped(run)
         or _not_granted(run, intent, call)
         or _gated(run, intent, call, report)
+        or _unsafe(run, intent, call, report)
         or _not_approved(run, intent, call, report)
         or _admitted_or_over_budget(run, ref, intent, call, acting=_needs_yes(call, report))
     )
@@ -78,6 +80,20 @@ def _gated(run: LockedRun, intent: Intent, call: Call, report: GateReport | None
     _write_no(run, intent, call, CallState.DENIED, CallOutcomeLabel.GATE_BLOCKED)
     reason = report.blocked.reason or str(RefusalCode.GATE_BLOCKED.label)
     return Refused(RefusalCode.GATE_BLOCKED, reason, report.blocked.gate_name)
+
+
+def _unsafe(run: LockedRun, intent: Intent, call: Call, report: GateReport | None) -> Refused | None:
+    """The safety loop is asked about what acts, and stops it; a pause is the approval's own business, one prompt for
+    one action. What only reads is not asked about."""
+    if not _needs_yes(call, report):
+        return None
+    chatbot = run.row.deployment_id
+    principal = f"deployment:{chatbot}" if chatbot else f"tenant:{run.row.tenant_id}"
+    why = ask_inside(principal, name=str(run.facts.origin), intent=Intent(intent).value, tool=call.tool, args=call.args)
+    if not why:
+        return None
+    _write_no(run, intent, call, CallState.DENIED, CallOutcomeLabel.SAFETY_BLOCKED)
+    return _refusal(RefusalCode.SAFETY_BLOCKED)
 
 
 def _needs_yes(call: Call, report: GateReport | None) -> bool:

@@ -48,9 +48,9 @@ async def guarded_call(
 ) -> CallOutcome:
     """Let the call happen if everything allows it, and answer with what came of it.
 
-    R5 → R6 → `on_tool_call` gates → approval → R4 → admit → dispatch → settle. `context` is handed to the handler and
-    written down nowhere; `allowance` is the turn's for its gates. Never raises for a refusal or a failing tool; a
-    cancelled caller leaves the call to the sweep.
+    R5 → R6 → `on_tool_call` gates → safety → approval → R4 → admit → dispatch → settle. `context` is handed to the
+    handler and written down nowhere; `allowance` is the turn's for its gates. Never raises for a refusal or a failing
+    tool; a cancelled caller leaves the call to the sweep.
     """
     handler = registry._handler_of(intent)
     report: GateReport | None = None

@@ -1,0 +1,48 @@
+"""The form of a policy: what `Policy` says, one pattern a line. Whether it makes sense, the service says."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import forms
+
+from apps.safety.enums import Mode, Tolerance
+from apps.safety.schemas import Policy
+
+_LISTS = ("deny", "requires_approval", "auto_approve")
+
+
+def _patterns(label: str, said: str) -> forms.CharField:
+    area = forms.Textarea(attrs={"rows": 5, "spellcheck": "false"})
+    return forms.CharField(label=label, help_text=said, required=False, widget=area, max_length=100_000)
+
+
+class PolicyForm(forms.Form):
+    """`seen` is the number of the version that the writer looks at."""
+
+    mode = forms.ChoiceField(label="Mode", choices=Mode.choices)
+    tolerance = forms.ChoiceField(
+        label="Risk tolerance", choices=Tolerance.choices, help_text="A conservative policy also pauses small risks."
+    )
+    max_steps = forms.IntegerField(
+        label="Steps before a person has to look", min_value=0, max_value=10_000, help_text="0 is no limit."
+    )
+    challenge_seconds = forms.IntegerField(label="How long a code is good, in seconds", min_value=30, max_value=3600)
+    deny = _patterns("Stop the agent at once", "One pattern a line: * is anything, ? is one character.")
+    requires_approval = _patterns("Ask a person first", "A pattern stands for the whole sentence: *git push*")
+    auto_approve = _patterns("Always let pass", "These skip the judgement of risk.")
+    note = forms.CharField(label="Why", required=False, max_length=200)
+    seen = forms.IntegerField(widget=forms.HiddenInput, min_value=0)
+
+    def content(self) -> dict[str, Any]:
+        """As `write_policy` takes it; scores by pattern have no field."""
+        given = dict(self.cleaned_data)
+        for name in ("note", "seen"):
+            given.pop(name)
+        return given | {name: [line for line in given[name].splitlines() if line.strip()] for name in _LISTS}
+
+
+def initial_of(policy: Policy, number: int) -> dict[str, Any]:
+    """What the form begins with."""
+    said = policy.stored()
+    return said | {name: "\n".join(said[name]) for name in _LISTS} | {"seen": number}

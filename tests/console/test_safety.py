@@ -1,0 +1,208 @@
+"""The page where agents wait for people: who sees it, the way out of every hold, the code, the policy."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from django.urls import reverse
+
+from apps.audit.models import AuditEntry
+from apps.safety import services
+from apps.safety.models import Challenge, Hold, PolicyVersion
+from apps.tenants.models import ApiKey
+from kernel.canonical import sha256_hex
+from kernel.tenancy import tenant_scope
+from tests.factories.console import browser
+from tests.factories.safety import DANGER, TO_CONFIRM, Agent, challenge_of, data, policy, started
+
+ROLES = ["owner", "approver", "agent", "viewer", "stranger"]
+DECIDES = {"owner", "approver"}
+FORM = {
+    "mode": "enforcing",
+    "tolerance": "moderate",
+    "max_steps": "5",
+    "challenge_seconds": "60",
+    "deny": "*drop*\n\n*wipe*\n",
+    "requires_approval": "",
+    "auto_approve": "",
+    "note": "less",
+    "seen": "0",
+}
+
+
+@pytest.fixture
+def blocked(tenant: Any) -> Agent:
+    agent = started(tenant)
+    agent.report(DANGER)
+    return agent
+
+
+def page(user: Any, name: str = "console-safety", *args: Any) -> str:
+    return str(browser(user).get(reverse(name, args=args)).content.decode())
+
+
+def press(user: Any, word: str, *args: Any, csrf: bool = False, **sent: Any) -> Any:
+    return browser(user, csrf=csrf).post(reverse(f"console-safety-{word}", args=args), sent)
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_page_is_seen_by_those_who_decide(tenant: Any, role: str, request: Any) -> None:
+    answer = browser(request.getfixturevalue(role)).get(reverse("console-safety"))
+    assert (answer.status_code == 200) is (role in DECIDES)
+
+
+@pytest.mark.parametrize("role", ROLES)
+@pytest.mark.parametrize("word", ["allow", "code", "token"])
+def test_hold_is_answered_by_those_who_decide(blocked: Agent, word: str, role: str, request: Any) -> None:
+    answer = press(request.getfixturevalue(role), word, blocked.hold().pk)
+    assert (answer.status_code == 403) is (role not in DECIDES)
+
+
+@pytest.mark.parametrize("role", ROLES)
+@pytest.mark.parametrize("word", ["policy", "try", "key"])
+def test_policy_and_keys_are_the_owners(tenant: Any, word: str, role: str, request: Any) -> None:
+    answer = press(request.getfixturevalue(role), word)
+    assert (answer.status_code == 403) is (role != "owner")
+
+
+@pytest.mark.parametrize("word", ["allow", "code", "token"])
+def test_without_a_login_nothing_is_answered(blocked: Agent, word: str) -> None:
+    assert press(None, word, blocked.hold().pk).status_code == 302
+
+
+@pytest.mark.parametrize("word", ["allow", "code", "token"])
+def test_without_the_forms_token_nothing_happens(blocked: Agent, owner: Any, word: str) -> None:
+    assert press(owner, word, blocked.hold().pk, csrf=True).status_code == 403
+    assert blocked.hold().state == "open"
+
+
+@pytest.mark.parametrize("word", ["allow", "code", "token"])
+def test_hold_of_another_tenant_is_not_found(owner: Any, other_tenant: Any, word: str) -> None:
+    foreign = started(other_tenant)
+    foreign.report(DANGER)
+    assert press(owner, word, foreign.hold().pk).status_code == 404
+    assert press(owner, word, uuid4()).status_code == 404
+
+
+def test_empty_page_says_what_to_do(owner: Any) -> None:
+    shown = page(owner)
+    assert "No agent waits" in shown and "Make a key" in shown
+
+
+def test_block_is_shown_with_its_action_and_its_reasons(blocked: Agent, owner: Any) -> None:
+    shown = page(owner)
+    assert DANGER in shown and "It drops a part of a database." in shown and "Unblock it" in shown
+
+
+def test_one_press_unblocks(blocked: Agent, approver: Any) -> None:
+    assert press(approver, "allow", blocked.hold().pk).status_code == 302
+    assert blocked.report()["continue"] is True
+
+
+def test_second_press_is_told_that_it_is_decided(blocked: Agent, owner: Any) -> None:
+    hold = blocked.hold().pk
+    press(owner, "allow", hold)
+    assert press(owner, "allow", hold).status_code == 409
+
+
+def test_code_stands_in_the_answer_alone_and_works(blocked: Agent, owner: Any) -> None:
+    answer = press(owner, "code", blocked.hold().pk)
+    code = answer.content.decode().partition('id="secret">')[2].partition("<")[0]
+    assert "no-store" in answer.headers["Cache-Control"] and code not in page(owner)
+    assert data(blocked.verify(challenge_of(blocked.report()), code))["verified"] is True
+
+
+def test_looking_at_a_code_is_audited(blocked: Agent, owner: Any) -> None:
+    press(owner, "code", blocked.hold().pk)
+    with tenant_scope(blocked.tenant):
+        newest = AuditEntry.objects.order_by("-seq").first()
+        assert (newest.event, newest.actor) == ("safety_code_shown", f"user:{owner.pk}")
+
+
+def test_looking_at_the_page_makes_no_code(blocked: Agent, owner: Any) -> None:
+    page(owner)
+    with tenant_scope(blocked.tenant):
+        assert Challenge.objects.get().hashed == ""
+
+
+def test_token_from_the_page_lifts_a_pause(tenant: Any, owner: Any) -> None:
+    agent = started(tenant)
+    agent.report(TO_CONFIRM)
+    answer = press(owner, "token", agent.hold().pk).content.decode()
+    token = answer.partition('id="secret">')[2].partition("<")[0]
+    assert data(agent.confirm(TO_CONFIRM, token))["confirmed"] is True
+
+
+def test_key_from_the_page_is_narrowed(tenant: Any, owner: Any) -> None:
+    answer = press(owner, "key").content.decode()
+    key = answer.partition('id="secret">')[2].partition("<")[0]
+    with tenant_scope(tenant):
+        assert ApiKey.objects.get(hashed=sha256_hex(key)).scopes == ["safety:agent"]
+
+
+def test_policy_is_written_as_a_version(tenant: Any, owner: Any) -> None:
+    assert press(owner, "policy", **FORM).status_code == 302
+    with tenant_scope(tenant):
+        row = PolicyVersion.objects.get()
+        assert (row.number, row.policy.max_steps, row.policy.deny) == (1, 5, ("*drop*", "*wipe*"))
+
+
+def test_policy_that_somebody_else_changed_meanwhile_is_refused(tenant: Any, owner: Any) -> None:
+    policy(tenant, max_steps=3)
+    answer = press(owner, "policy", **FORM)
+    assert answer.status_code == 409 and "Somebody changed" in answer.content.decode()
+
+
+@pytest.mark.parametrize("wrong", [{"max_steps": "-1"}, {"mode": "off"}, {"deny": "x" * 501}])
+def test_policy_that_makes_no_sense_is_not_stored(tenant: Any, owner: Any, wrong: dict[str, str]) -> None:
+    assert press(owner, "policy", **FORM | wrong).status_code == 422
+    with tenant_scope(tenant):
+        assert not PolicyVersion.objects.exists()
+
+
+def test_earlier_version_is_said_again(tenant: Any, owner: Any) -> None:
+    policy(tenant, max_steps=3)
+    policy(tenant, max_steps=9)
+    assert press(owner, "roll-back", 1).status_code == 302
+    with tenant_scope(tenant):
+        assert [row.policy.max_steps for row in PolicyVersion.objects.all()] == [3, 9, 3]
+
+
+def test_template_fills_the_form_and_is_not_in_force(tenant: Any, owner: Any) -> None:
+    shown = browser(owner).get(reverse("console-safety-policy"), {"template": "conservative"}).content.decode()
+    assert "*production*" in shown
+    with tenant_scope(tenant):
+        assert not PolicyVersion.objects.exists()
+
+
+def test_tried_hint_is_judged_and_holds_nobody(tenant: Any, owner: Any) -> None:
+    shown = press(owner, "try", hint=DANGER).content.decode()
+    assert "Stopped" in shown and "It drops a part of a database." in shown
+    with tenant_scope(tenant):
+        assert not Hold.objects.exists()
+
+
+def test_recorded_steps_are_tried_on_the_policy(tenant: Any, owner: Any) -> None:
+    agent = started(tenant)
+    agent.report()
+    policy(tenant, deny=["*manual*"])
+    assert "would answer 1 of the newest 1 recorded step otherwise" in press(owner, "try", hint="").content.decode()
+
+
+def test_page_says_when_nobody_is_held(tenant: Any, owner: Any) -> None:
+    policy(tenant, mode="monitoring")
+    assert "Nobody is held back" in page(owner)
+
+
+def test_hint_of_an_agent_is_text_and_no_markup(tenant: Any, owner: Any) -> None:
+    agent = started(tenant)
+    agent.report("<script>alert(1)</script> update it")
+    assert "<script>alert" not in page(owner)
+
+
+def test_lifted_hold_leaves_the_page(blocked: Agent, owner: Any) -> None:
+    with tenant_scope(blocked.tenant):
+        services.allow(blocked.hold().pk, actor="user:test")
+    assert "No agent waits" in page(owner)

@@ -1,0 +1,105 @@
+"""What acts passes the safety loop: stopped for danger, blocked until a person lifts it, whatever was approved."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from apps.guard.enums import RefusalCode
+from apps.guard.schemas import Done, NeedsApproval
+from apps.safety import services
+from apps.safety.models import Hold
+from apps.safety.services.inside import machine_hint
+from kernel.tenancy import tenant_scope
+from tests.factories.guard import answer, audited, change_run, make_call, make_run
+from tests.factories.safety import policy
+from tests.guard.conftest import call, never, refused
+
+Handle = Callable[..., None]
+BLOCKED = refused(RefusalCode.SAFETY_BLOCKED)
+
+
+def approved(run: Any, asked: Any) -> None:
+    change_run(run, approval={"nonce": "n" * 20, "calls": [asked.digest]})
+
+
+def test_call_that_reads_is_never_asked_about(tenant: Any, deployment: Any, handle: Handle) -> None:
+    policy(tenant, deny=["*"])
+    handle(answer())
+    assert isinstance(call(make_run(tenant, deployment_id=deployment.pk), make_call()), Done)
+
+
+def test_acting_call_of_little_danger_waits_for_its_approval_alone(tenant: Any, handle: Handle) -> None:
+    handle(never)
+    assert isinstance(call(make_run(tenant), make_call(acting=True)), NeedsApproval)
+
+
+def test_denied_acting_call_is_refused_although_it_was_approved(tenant: Any, handle: Handle) -> None:
+    policy(tenant, deny=["run_skill *"])
+    handle(never)
+    run, asked = make_run(tenant), make_call(acting=True)
+    approved(run, asked)
+    assert call(run, asked) == BLOCKED
+
+
+def test_refusal_is_written_down(tenant: Any, handle: Handle) -> None:
+    policy(tenant, deny=["run_skill *"])
+    handle(never)
+    run = make_run(tenant)
+    call(run, make_call(acting=True))
+    assert "safety_blocked" in str(audited(run))
+
+
+def test_block_holds_for_every_acting_call_of_the_chatbot_until_a_person_lifts_it(
+    tenant: Any, deployment: Any, handle: Handle
+) -> None:
+    policy(tenant, deny=["run_skill *amount=500*"])
+    handle(answer())
+    call(make_run(tenant, deployment_id=deployment.pk), make_call(acting=True, args={"amount": 500}))
+    run, asked = make_run(tenant, deployment_id=deployment.pk), make_call(acting=True, args={"amount": 5})
+    approved(run, asked)
+    assert call(run, asked) == BLOCKED
+    with tenant_scope(tenant):
+        services.allow(Hold.objects.get().pk, actor="user:test")
+    assert isinstance(call(run, asked), Done)
+
+
+def test_block_of_one_chatbot_leaves_another_alone(tenant: Any, deployment: Any, handle: Handle) -> None:
+    policy(tenant, deny=["run_skill *amount=500*"])
+    handle(answer())
+    call(make_run(tenant, deployment_id=deployment.pk), make_call(acting=True, args={"amount": 500}))
+    run, asked = make_run(tenant), make_call(acting=True)
+    approved(run, asked)
+    assert isinstance(call(run, asked), Done)
+
+
+def test_monitoring_refuses_nothing(tenant: Any, handle: Handle) -> None:
+    policy(tenant, deny=["*"], mode="monitoring")
+    handle(answer())
+    run, asked = make_run(tenant), make_call(acting=True)
+    approved(run, asked)
+    assert isinstance(call(run, asked), Done)
+
+
+@pytest.mark.parametrize("said", ["drop table users", "rm -rf /", "delete_all", "x" * 9000])
+def test_what_a_visitor_wrote_is_no_part_of_the_hint(said: str) -> None:
+    assert machine_hint("run_skill", "note", {"text": said}) == f"run_skill note text=text({len(said)})"
+
+
+def test_hint_is_canonical() -> None:
+    args = {"sum": 12.5, "order": "R-4711", "whole": True, "items": [1, 2]}
+    assert (
+        machine_hint("run_skill", "refund", args) == "run_skill refund items=list(2) order=R-4711 sum=12.5 whole=true"
+    )
+
+
+def test_question_costs_little(tenant: Any) -> None:
+    """The bound is far above what it takes (`make bench` measures): a machine that does more than this is slow."""
+    with tenant_scope(tenant):
+        began = time.perf_counter()
+        for _ in range(50):
+            services.ask_inside("tenant:x", name="chat", intent="run_skill", tool="look", args={"order": "R-4711"})
+        assert (time.perf_counter() - began) / 50 < 0.02
