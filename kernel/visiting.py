@@ -59,8 +59,8 @@ def visit(url: str, *, most: int, seconds: float, private: bool = False) -> Answ
 async def _asked(url: str, parts: SplitResult, place: str, most: int) -> Answer:
     headers = {"Host": parts.netloc, "User-Agent": _AGENT, "Accept": "text/html, text/plain;q=0.8"}
     client = httpx2.AsyncClient(timeout=_STEP_SECONDS, follow_redirects=False, trust_env=False)
-    asked = {"headers": {**headers, "Accept-Encoding": "gzip"}, "extensions": {"sni_hostname": parts.hostname}}
-    async with client, client.stream("GET", place, **asked) as answer:
+    headers, named = {**headers, "Accept-Encoding": "gzip"}, {"sni_hostname": parts.hostname}
+    async with client, client.stream("GET", place, headers=headers, extensions=named) as answer:
         told = answer.headers.get("content-type", "")
         kind, _, rest = told.partition(";")
         _, _, charset = rest.partition("charset=")

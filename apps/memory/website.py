@@ -57,12 +57,13 @@ def pages_of(start: str, *, most: int = PAGES) -> Iterator[Page]:
     while waiting and looked < most and time.monotonic() < give_up:
         url = waiting.popleft()
         looked += 1
+        links: tuple[str, ...] = ()
         if robots is not None and not robots.can_fetch("SilasReader", url):
-            parsed, links = _problem("The site's robots.txt asks not to read this page."), ()
+            parsed = _problem("The site's robots.txt asks not to read this page.")
         else:
             parsed, links = _read(url, home, first=looked == 1)
         for link in links:
-            if link not in known and len(known) < _QUEUED and urlsplit(link).netloc.lower() == home:
+            if link not in known and len(known) < _QUEUED and _is_at(link, home):
                 known.add(link)
                 waiting.append(link)
         yield Page(url, parsed, min(most, looked + len(waiting)))
@@ -105,13 +106,14 @@ def _followed(url: str, home: str) -> Answer | None:
         if answer.status not in (301, 302, 303, 307, 308) or not answer.location:
             return answer
         url = _plain(urljoin(answer.url, answer.location))
-        if _without_www(urlsplit(url).netloc.lower()) != _without_www(home):
+        if not _is_at(url, home):
             return None
     raise NotReached("no_answer")
 
 
-def _without_www(host: str) -> str:
-    return host.removeprefix("www.")
+def _is_at(url: str, home: str) -> bool:
+    """Whether it is the same site: most lead from the bare name to www, or back."""
+    return urlsplit(url).netloc.lower().removeprefix("www.") == home.removeprefix("www.")
 
 
 def _as_utf8(answer: Answer) -> bytes:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from django.conf import settings
 from pydantic_ai.models import parse_model_id
 
+from kernel.errors import SilasError
 from kernel.llm.models import environment_key
 from kernel.seal import seal, unseal
 
@@ -27,12 +28,16 @@ class ProviderKeys:
     owner: str = ""
 
     def of(self, model: str) -> str | None:
-        """The key for this model, or None. Raises `SilasError("seal_broken")` for one that was sealed elsewhere."""
+        """The key for this model, or None: there is none, or it was sealed for somebody else or with another key."""
         provider = provider_of(model)
-        if sealed := self.sealed.get(provider):
+        sealed = self.sealed.get(provider)
+        if sealed is None:
+            return environment_key(model, allowed=self.environment)
+        try:
             opened = unseal(settings.SILAS_SECRETS_KEY, b64decode(sealed), belongs_to=_place(self.owner, provider))
-            return opened.decode()
-        return environment_key(model, allowed=self.environment)
+        except (SilasError, ValueError):
+            return None
+        return opened.decode()
 
 
 def provider_of(model: str) -> str:

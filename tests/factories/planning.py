@@ -19,7 +19,6 @@ from apps.tenants.models import Deployment
 from apps.work import signals
 from apps.work.execution_models import Course
 from apps.work.models import WorkItem
-from kernel.llm.keys import ProviderKeys
 from kernel.tenancy import tenant_scope
 from tests.factories.work import NOTE, Desk, make_desk, plan
 from tests.fakes.openai_server import Reply, final
@@ -44,7 +43,7 @@ def failing(tenant: Any, folder: Path, *, planner: str = MODEL, check: str = NEV
     with tenant_scope(tenant):
         Deployment.objects.filter(pk=desk.deployment.pk).update(
             model_names={"proxy": "builtin:grounded", "planner": planner, "executor": "builtin:grounded"},
-            keys=ProviderKeys(environment=True),
+            environment_keys=True,
         )
         desk.deployment.refresh_from_db()
     return desk

@@ -17,7 +17,6 @@ from apps.work.enums import WorkItemStatus, WorkReason
 from apps.work.models import WorkItem
 from apps.work.services import cancelling, drafting
 from kernel.errors import SilasError
-from kernel.llm.keys import ProviderKeys
 from kernel.tenancy import tenant_scope
 from tests.factories.batches import answer, card_of, carry_out, found, notes, route, undoable_desk
 from tests.factories.planning import MODEL, advice, body_of, course
@@ -124,7 +123,7 @@ def helped(writer: Desk, planner: FakeOpenAI) -> Desk:
     with tenant_scope(writer.tenant):
         Deployment.objects.filter(pk=writer.deployment.pk).update(
             model_names={"proxy": "builtin:grounded", "planner": MODEL, "executor": "builtin:grounded"},
-            keys=ProviderKeys(environment=True),
+            environment_keys=True,
         )
     return writer
 

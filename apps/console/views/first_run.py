@@ -16,6 +16,7 @@ from django.contrib.auth.password_validation import validate_password
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
+from django.template.response import TemplateResponse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_safe
@@ -185,7 +186,7 @@ def _on(request: StaffRequest, run: FirstRun, step: str) -> HttpResponseBase:
     return redirect(f"console-begin-{first_run.STEPS[first_run.STEPS.index(step) + 1]}")
 
 
-def _screen(request: StaffRequest, run: FirstRun, step: str, **shown: Any) -> Any:
+def _screen(request: StaffRequest, run: FirstRun, step: str, **shown: Any) -> TemplateResponse:
     place = first_run.STEPS.index(step)
     form = shown.get("form")
     wrong = bool(shown.get("problem") or shown.get("refusal") or (form is not None and form.errors))

@@ -115,7 +115,13 @@ def tester(request: StaffRequest) -> HttpResponseBase:
         tried = try_question(request.member.tenant.pk, _uuid(chosen), question, level=level)
     with tenant_scope(request.member.tenant):
         places = list(Deployment.objects.order_by("created_at"))
-        shown = {"places": places, "chosen": chosen, "level": level, "question": question, "tried": tried}
+        shown: dict[str, Any] = {
+            "places": places,
+            "chosen": chosen,
+            "level": level,
+            "question": question,
+            "tried": tried,
+        }
         return page(request, "console/tester.html", at="knowledge", levels=_levels(), **shown).render()
 
 

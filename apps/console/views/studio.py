@@ -6,11 +6,11 @@ stands in no list of visitors and in no figure.
 
 from __future__ import annotations
 
-from typing import Any
 from uuid import UUID
 
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
+from django.template.response import TemplateResponse
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
@@ -142,7 +142,7 @@ def _studio(
     *,
     status: int = 200,
     keys: ModelForm | None = None,
-) -> Any:
+) -> TemplateResponse:
     groups = [(title, [form[name] for name in names], _folded(form, title, names)) for title, names in GROUPS]
     return page(
         request,
