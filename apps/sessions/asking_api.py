@@ -34,7 +34,7 @@ _SETTLED = {409: OpenApiResponse(description="`card_decided`, `card_expired`, `c
 
 
 class AskRequest(serializers.Serializer[Any]):
-    kind = serializers.ChoiceField(choices=AskKind.choices)
+    kind = serializers.RegexField(r"^(decision|secure_input)$", help_text="`decision` or `secure_input`")
     question = serializers.CharField(max_length=500, required=False, help_text="`decision`: what is asked")
     rationale = serializers.CharField(max_length=500, required=False, allow_blank=True)
     options = serializers.ListField(

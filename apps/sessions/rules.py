@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 if TYPE_CHECKING:
-    from apps.sessions.models import ChronicleEntry
+    from apps.sessions.models import ChatSession, ChronicleEntry
 
 # A paragraph of a bot's answer is cut to this for the list of conversations.
 PREVIEW_CHARS = 140
@@ -41,6 +41,11 @@ def may_speak(owner: str, epoch: int, *, began_in: int) -> bool:
     """May what a bot's turn came to be recorded? Only while the bot answers, in the very epoch the turn began in: who
     took over and handed back meanwhile has heard what the turn has not."""
     return owner == "bot" and epoch == began_in
+
+
+def language_of(session: ChatSession) -> str:
+    """In which language the platform speaks to this visitor: the one they wrote last, else their browser's."""
+    return session.language or session.locale[:2].lower()
 
 
 def preview_of(text: str) -> str:
