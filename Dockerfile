@@ -11,7 +11,8 @@ FROM python:3.11.11-slim-bookworm
 RUN apt-get update \
     && apt-get install -y --no-install-recommends bubblewrap \
     && rm -rf /var/lib/apt/lists/* \
-    && useradd --system --uid 10001 --create-home --home-dir /var/lib/silas silas
+    && useradd --system --uid 10001 --create-home --home-dir /var/lib/silas silas \
+    && install --directory --owner=silas --mode=0700 /var/lib/silas/files
 COPY --from=dependencies /opt/venv /opt/venv
 WORKDIR /srv/silas
 COPY manage.py ./
