@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from uuid import UUID
 
 from django.core.cache import cache
 
@@ -52,7 +53,20 @@ def may_try(address: str, account: str) -> bool:
 
 def wait_before(address: str, account: str) -> Wait | None:
     """Count one try and return None; or count nothing and say how long to wait."""
-    limits = _limits(address, account)
+    return _wait(_limits(address, account))
+
+
+def wait_before_code(what: str, person: UUID) -> Wait | None:
+    """`wait_before` for a code of somebody who has shown their password: counted by person, wherever they are."""
+    return _wait((_code_limit(what, person),))
+
+
+def code_fitted(what: str, person: UUID) -> None:
+    """The try does not count, and this person's earlier ones are forgotten."""
+    _forget(_code_limit(what, person))
+
+
+def _wait(limits: tuple[Limit, ...]) -> Wait | None:
     closed, strikes = _closing(limits[0])
     until: float | None = cache.get(closed)
     if until is not None:
@@ -73,7 +87,7 @@ def wait_before(address: str, account: str) -> Wait | None:
 def succeeded(address: str, account: str) -> None:
     """It was the right password: the try does not count, and this person's earlier ones from here are forgotten."""
     own, *others = _limits(address, account)
-    cache.delete_many([own.key, *_closing(own)])
+    _forget(own)
     throttle.take_back(others)
 
 
@@ -94,6 +108,14 @@ def may_ask(address: str, account: str) -> bool:
 def may_begin(address: str) -> bool:
     """May somebody whom we do not know yet be asked for a passkey, or be sent to their company's login?"""
     return throttle.begin((Limit(f"login:begun:{sha256_hex(address)[:32]}", MAX_BEGUN, WINDOW_SECONDS),)) is None
+
+
+def _forget(own: Limit) -> None:
+    cache.delete_many([own.key, *_closing(own)])
+
+
+def _code_limit(what: str, person: UUID) -> Limit:
+    return Limit(f"login:{what}:{person}", MAX_PER_ACCOUNT, WINDOW_SECONDS)
 
 
 def _closing(own: Limit) -> tuple[str, str]:

@@ -1,8 +1,8 @@
 """How does a letter about somebody's account get to them? Written down in one step, sent by a web process afterwards.
 
 Whoever asks for one gets the same answer in the same time whether there is such an account or not: who it is for is
-looked up when it leaves. A letter that cannot be sent is tried again for hours, with growing waits; given up, it stays
-in the administration's list of letters and in the log. No worker knows people's addresses (ADR 44).
+looked up when it leaves. A letter that cannot be sent is tried again for most of a day, with growing waits; given up,
+it stays in the administration's list of letters and in the log. No worker knows people's addresses (ADR 51).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from kernel.clock import now
 from kernel.tenancy import tenant_scope
 
 _log = logging.getLogger(__name__)
-MOST_ATTEMPTS = 8
+MOST_ATTEMPTS = 12
 _FIRST_WAIT, _LEASE = timedelta(seconds=30), timedelta(minutes=2)
 _KEPT = timedelta(days=30)
 _SMTP = "django.core.mail.backends.smtp.EmailBackend"

@@ -14,10 +14,15 @@ from kernel.tenancy import tenant_scope
 
 
 def record_everywhere(
-    user: Any, event: AuditEvent, *, data: Mapping[str, Any] | None = None, of: Iterable[Membership] | None = None
+    user: Any,
+    event: AuditEvent,
+    *,
+    data: Mapping[str, Any] | None = None,
+    of: Iterable[Membership] | None = None,
+    actor: str = "",
 ) -> None:
-    """Written by the person themselves, about themselves. `of`: only those of their memberships."""
+    """About a person, by themselves if nobody else is named. `of`: only those of their memberships."""
     mine = memberships_of(user) if of is None else of
     for membership in sorted(mine, key=lambda one: one.tenant_id):
         with tenant_scope(membership.tenant_id):
-            record(event, actor=f"user:{user.pk}", subject=f"user:{user.pk}", data=data)
+            record(event, actor=actor or f"user:{user.pk}", subject=f"user:{user.pk}", data=data)

@@ -20,6 +20,7 @@ from django.conf import settings
 from django.db import transaction
 
 from apps.audit.enums import AuditEvent
+from apps.tenants import logins
 from apps.tenants.models import LoginPasskey, RecoveryCode, Totp
 from apps.tenants.persons import record_everywhere
 from kernel.canonical import sha256_hex
@@ -138,6 +139,15 @@ def remove_totp(user: Any) -> None:
         if removed:
             forget_needless_codes(user)
             record_everywhere(user, AuditEvent.SECOND_FACTOR_REMOVED, data={"factor": "totp"})
+
+
+def remove_all(user: Any) -> None:
+    """By whoever runs the platform, for somebody who lost them all; every login ends."""
+    with transaction.atomic():
+        for model in (Totp, LoginPasskey, RecoveryCode):
+            model.objects.filter(user_id=user.pk).delete()
+        logins.end_all(user)
+        record_everywhere(user, AuditEvent.SECOND_FACTOR_REMOVED, data={"factor": "all"}, actor="system")
 
 
 def forget_needless_codes(user: Any) -> None:

@@ -108,6 +108,12 @@ def test_guessing_codes_is_throttled_from_everywhere(owner: Any) -> None:
     assert _second(client, app.now()).status_code == 429
 
 
+def test_guessing_one_persons_codes_leaves_others_alone(owner: Any, agent: Any) -> None:
+    for _ in range(throttle.MAX_PER_ADDRESS + 1):
+        throttle.wait_before_code("second", owner.pk)
+    assert throttle.wait_before_code("second", agent.pk) is None
+
+
 def test_wrong_code_is_written_down(tenant: Any, owner: Any) -> None:
     add_app(owner)
     client = guest()

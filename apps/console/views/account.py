@@ -110,10 +110,10 @@ def confirm_app(request: StaffRequest) -> HttpResponseBase:
     """The first factor ends every other login: none of them was shown it."""
     _require_own(request, password=False)
     user, first = request.member.user, not entering.has_second_factor(request.member.user)
-    if wait := throttle.wait_before("", f"confirm:{user.pk}"):
+    if wait := throttle.wait_before_code("confirm", user.pk):
         raise SilasError("too_many_attempts", f"Too many attempts. Wait {wait.words}.", status=429)
     codes = second_factors.confirm_totp(user, request.POST.get("code", "")[:20])
-    throttle.succeeded("", f"confirm:{user.pk}")
+    throttle.code_fitted("confirm", user.pk)
     if first:
         logins.end_others(request.session, user)
     return _in_scope(request, codes=codes, said="Your app counts from now on.")

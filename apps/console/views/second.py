@@ -25,7 +25,6 @@ from apps.tenants.persons import record_everywhere
 from kernel.errors import SilasError
 
 WRONG = "That code does not fit, or it was used already. Nothing was changed; try the newest one."
-_ANYWHERE = ""
 
 
 @never_cache
@@ -38,13 +37,13 @@ def second(request: HttpRequest) -> HttpResponseBase:
     user, then = turn
     if request.method != "POST":
         return _form(request, user)
-    if wait := throttle.wait_before(_ANYWHERE, f"second:{user.pk}"):
+    if wait := throttle.wait_before_code("second", user.pk):
         return _form(request, user, f"Too many attempts. Wait {wait.words}, then log in again.", status=429)
     method = _shown(user, request.POST.get("code", "")[:40])
     if method is None:
         record_everywhere(user, AuditEvent.SECOND_FACTOR_REFUSED, data={"factor": "code"})
         return _form(request, user, WRONG, status=400)
-    throttle.succeeded(_ANYWHERE, f"second:{user.pk}")
+    throttle.code_fitted("second", user.pk)
     come_in(request, user, method=method)
     return redirect(then)
 
