@@ -137,7 +137,7 @@ class ConsoleConsumer(AsyncJsonWebsocketConsumer):  # type: ignore[misc]
                 await in_thread(watching.look, tenant_id, at.pk, user.pk)
             if before and before != at:
                 await in_thread(watching.look_away, tenant_id, before.pk, user.pk)
-        for changed in {before, at} - {None} if before != at else ():
+        for changed in {one for one in (before, at) if one is not None} if before != at else ():
             event = {"type": "console.changed", "what": f"{changed.what}:{changed.pk}", "by": self.channel_name}
             await live.send(group_of(tenant_id), event)
 

@@ -14,8 +14,7 @@ from django.urls import reverse
 from apps.audit.enums import AuditEvent
 from apps.audit.models import AuditEntry
 from apps.tenants import providers
-from apps.tenants.account_models import LoginProvider, ProviderAccount
-from apps.tenants.models import Membership, Tenant, User
+from apps.tenants.models import LoginProvider, Membership, ProviderAccount, Tenant, User
 from kernel.errors import SilasError
 from kernel.tenancy import tenant_scope
 from tests.factories.accounts import guest, is_in

@@ -12,8 +12,8 @@ from django.urls import reverse
 from apps.audit.enums import AuditEvent
 from apps.audit.models import AuditEntry
 from apps.console import throttle
-from apps.tenants.account_models import Letter
 from apps.tenants.letters import send_due
+from apps.tenants.models import Letter
 from kernel.tenancy import tenant_scope
 from tests.factories.accounts import guest, log_in, sent_to
 

@@ -15,9 +15,8 @@ from django.urls import reverse
 from apps.audit.enums import AuditEvent
 from apps.audit.models import AuditEntry
 from apps.tenants import invitations, services
-from apps.tenants.account_models import Invitation
 from apps.tenants.enums import Capability, Role
-from apps.tenants.models import ApiKey, Membership, User
+from apps.tenants.models import ApiKey, Invitation, Membership, User
 from apps.tenants.rules import ROLES_WITH, roles_with
 from kernel.clock import now
 from kernel.errors import SilasError

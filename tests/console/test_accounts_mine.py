@@ -16,10 +16,9 @@ from django.urls import reverse
 
 from apps.console import throttle
 from apps.tenants import logins, resets
-from apps.tenants.account_models import Letter, Login
 from apps.tenants.enums import LetterKind, LetterState
 from apps.tenants.letters import MOST_ATTEMPTS, send_due, write
-from apps.tenants.models import User
+from apps.tenants.models import Letter, Login, User
 from kernel import live
 from kernel.clock import now
 from tests.factories.accounts import HOST, PASSWORD, add_app, guest, is_in, link_in, log_in, sent_to

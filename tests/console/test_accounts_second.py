@@ -12,8 +12,7 @@ from apps.audit.enums import AuditEvent
 from apps.audit.models import AuditEntry
 from apps.console import throttle
 from apps.tenants import second_factors
-from apps.tenants.account_models import RecoveryCode, Totp
-from apps.tenants.models import Tenant
+from apps.tenants.models import RecoveryCode, Tenant, Totp
 from kernel.clock import now
 from kernel.tenancy import tenant_scope
 from tests.factories.accounts import PASSWORD, add_app, add_passkey, app_of, guest, is_in, log_in

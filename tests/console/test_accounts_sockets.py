@@ -9,8 +9,7 @@ import pytest
 from apps.console import consumers
 from apps.console.consumers import FORBIDDEN, NOT_AUTHENTICATED
 from apps.tenants import entering, logins
-from apps.tenants.account_models import Login
-from apps.tenants.models import Membership, Tenant
+from apps.tenants.models import Login, Membership, Tenant
 from apps.tenants.services import remove_member
 from kernel.tenancy import tenant_scope
 from tests.console.test_live import PATIENCE, _close_code, _in_thread, _line, _ready

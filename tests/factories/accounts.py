@@ -12,9 +12,9 @@ from django.test import Client
 from django.urls import reverse
 
 from apps.tenants import login_passkeys, second_factors
-from apps.tenants.account_models import Letter, Totp
 from apps.tenants.enums import LetterState
 from apps.tenants.letters import send_due
+from apps.tenants.models import Letter, Totp
 from tests.factories.passkeys import ORIGIN, RP_ID, SoftPasskey
 
 PASSWORD = "a-long-password"

@@ -24,6 +24,7 @@ from kernel.errors import NotFound, SilasError
 from kernel.tenancy import tenant_scope
 from tests.factories.sessions import make_session, say
 from tests.factories.tenants import make_member
+from tests.rivals import interrupted, race
 
 LATER = timedelta(hours=3)
 
@@ -275,6 +276,47 @@ def test_label_keeps_its_own_name_with_another_colour(session: ChatSession, agen
     with tenant_scope(session.tenant_id):
         ready.save_label(agent, name="Refunds", colour="blue", label_id=label.pk)
         assert [one.colour for one in queries.labels()] == ["blue"]
+
+
+def test_label_that_is_put_on_while_a_colleague_deletes_it_is_gone(
+    session: ChatSession, agent: Any, label: Label
+) -> None:
+    def put_on(meet: Any) -> None:
+        with tenant_scope(session.tenant_id):
+            services.mark(session.pk, agent, label_id=label.pk, on=True)
+            meet()
+
+    def delete() -> None:
+        with tenant_scope(session.tenant_id):
+            ready.delete_label(agent, label.pk)
+
+    assert interrupted(put_on, delete) == [None, None]
+    with tenant_scope(session.tenant_id):
+        assert (queries.labels(), SessionLabel.objects.count()) == ([], 0)
+
+
+def test_two_who_write_the_same_name_at_once_make_one_label(session: ChatSession, agent: Any) -> None:
+    def first(meet: Any) -> str:
+        with tenant_scope(session.tenant_id):
+            made = ready.save_label(agent, name="Vip", colour="red")
+            meet()
+            return str(made.name)
+
+    def second() -> str:
+        with tenant_scope(session.tenant_id):
+            return str(ready.save_label(agent, name="VIP", colour="red").name)
+
+    kept, refused = interrupted(first, second)
+    assert kept == "Vip" and isinstance(refused, SilasError) and refused.code == "name_taken"
+
+
+def test_reply_that_two_presses_send_at_once_is_said_once(session: ChatSession, agent: Any) -> None:
+    _do(session, handoff.take_over, agent)
+
+    def say_it() -> int:
+        return int(_do(session, handoff.reply, agent, "I am here.", nonce="n1").seq)
+
+    assert len(set(race(say_it, say_it, say_it))) == 1
 
 
 # --- canned replies

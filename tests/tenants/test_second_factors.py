@@ -11,7 +11,7 @@ from django.core.management import CommandError, call_command
 from apps.audit.enums import AuditEvent
 from apps.audit.models import AuditEntry
 from apps.tenants import entering, login_passkeys, second_factors
-from apps.tenants.account_models import Login
+from apps.tenants.models import Login
 from kernel.tenancy import tenant_scope
 from tests.factories.accounts import add_app, add_passkey, guest, is_in, log_in
 from tests.factories.console import browser

@@ -97,8 +97,8 @@ def delete_label(request: StaffRequest, label_id: UUID) -> HttpResponseBase:
 @require_safe
 @staff_view()
 def replies(request: StaffRequest) -> HttpResponseBase:
-    shown = {"replies": queries.canned_replies(), "visitor_name": VISITOR_NAME}
-    return page(request, "console/replies.html", at="inbox", **shown)
+    ready_ones = queries.canned_replies()
+    return page(request, "console/replies.html", at="inbox", replies=ready_ones, visitor_name=VISITOR_NAME)
 
 
 @require_POST

@@ -139,7 +139,7 @@ def standing(session: ChatSession, moment: datetime) -> Standing:
 
 def desk_of(session: ChatSession) -> DeskState | None:
     try:
-        return session.desk  # type: ignore[attr-defined, no-any-return]
+        return session.desk
     except DeskState.DoesNotExist:
         return None
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
+from django.db import IntegrityError, transaction
+
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.sessions.desk.enums import Colour
@@ -25,7 +27,7 @@ def save_label(user: Any, *, name: str, colour: str, label_id: UUID | None = Non
         raise SilasError("bad_colour", "Choose one of the colours.")
     label = _found(Label, label_id, "label") if label_id else _new(Label, MAX_LABELS)
     label.name, label.colour = _free_name(Label, name, label.pk), colour
-    label.save()
+    _keep(label)
     record(AuditEvent.LABEL_SAVED, actor=f"user:{user.pk}", subject=f"label:{label.pk}", data={"colour": colour})
     return label  # type: ignore[no-any-return]
 
@@ -42,7 +44,7 @@ def save_reply(user: Any, *, name: str, text: str, reply_id: UUID | None = None)
     require_role(user, ANSWERING_ROLES)
     reply = _found(CannedReply, reply_id, "reply") if reply_id else _new(CannedReply, MAX_REPLIES)
     reply.name, reply.text = _free_name(CannedReply, name, reply.pk), writable(text)
-    reply.save()
+    _keep(reply)
     record(AuditEvent.CANNED_REPLY_SAVED, actor=f"user:{user.pk}", subject=f"canned_reply:{reply.pk}")
     return reply  # type: ignore[no-any-return]
 
@@ -72,5 +74,18 @@ def _free_name(model: Any, name: str, own: UUID) -> str:
     if not 1 <= len(name) <= MAX_NAME:
         raise SilasError("bad_name", f"A name has 1 to {MAX_NAME} characters.")
     if model.objects.filter(name__iexact=name).exclude(pk=own).exists():
-        raise SilasError("name_taken", "There is one with this name already.", status=409)
+        raise _taken()
     return name
+
+
+def _keep(row: Any) -> None:
+    """Of two who write the same name at once, the database lets one."""
+    try:
+        with transaction.atomic():
+            row.save()
+    except IntegrityError:
+        raise _taken() from None
+
+
+def _taken() -> SilasError:
+    return SilasError("name_taken", "There is one with this name already.", status=409)

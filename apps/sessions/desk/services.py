@@ -72,7 +72,8 @@ def mark(session_id: UUID, user: Any, *, label_id: UUID, on: bool) -> None:
     """Put a label on a conversation, or take it off."""
     require_role(user, ANSWERING_ROLES)
     session = lock_session(session_id)
-    label = Label.objects.filter(pk=label_id).first()
+    # Nobody deletes it meanwhile.
+    label = Label.objects.select_for_update(of=("self",), no_key=True).filter(pk=label_id).first()
     if label is None:
         raise NotFound("label")
     if on:
