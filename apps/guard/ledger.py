@@ -186,7 +186,7 @@ def _move(
     tell(alerts)
     for period, threshold in passed:
         _log.warning("platform_budget_alert period=%s threshold=%s", period, threshold)
-    return did
+    return bool(did)
 
 
 def write_reached(budgets: Sequence[BudgetFacts]) -> None:
