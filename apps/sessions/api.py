@@ -21,7 +21,7 @@ from apps.sessions.access import AccessController
 from apps.sessions.identity import MAX_TOKEN, start_named
 from apps.sessions.levels import grant_of
 from apps.sessions.queries import session_by_id
-from apps.sessions.services import start_session
+from apps.sessions.services import MAX_ATTRIBUTES, describe, start_session
 from apps.tenants.models import Deployment
 from apps.widgets import rules as sites
 from apps.widgets.queries import open_deployment
@@ -34,6 +34,16 @@ class StartRequest(serializers.Serializer[Any]):
     resume_token = serializers.CharField(max_length=128, required=False, allow_blank=True, allow_null=True)
     identity_token = serializers.CharField(max_length=MAX_TOKEN, required=False, allow_blank=True, allow_null=True)
     locale = serializers.RegexField(r"^[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8}){0,3}$", max_length=20, required=False)
+    attributes = serializers.DictField(
+        child=serializers.CharField(max_length=200, allow_blank=True),
+        required=False,
+        help_text="What the site says of its visitor, unproven: at most 20 names",
+    )
+
+    def validate_attributes(self, given: dict[str, str]) -> dict[str, str]:
+        if len(given) > MAX_ATTRIBUTES or any(not 0 < len(name) <= 40 or "\0" in name + given[name] for name in given):
+            raise serializers.ValidationError(f"At most {MAX_ATTRIBUTES} names of at most 40 characters.")
+        return given
 
 
 class IdentityAnswer(serializers.Serializer[Any]):
@@ -77,6 +87,9 @@ class WidgetSessions(APIView):
             started, reason = start_named(deployment, token, **whom)
         else:
             started = start_session(deployment, **whom)
+        if asked.get("attributes"):
+            with tenant_scope(deployment.tenant_id):
+                describe(started.session_id, asked["attributes"])
         if started.resumed:
             flood.forget_beginning(counted)
         answer: dict[str, Any] = {

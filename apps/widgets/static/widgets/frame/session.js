@@ -23,6 +23,7 @@ export class Session {
     this.memory = memory;
     this.locale = "";
     this.identity = null;
+    this.attributes = null;
     this.onIdentity = () => {};
     this.identities = 0;
     this.conversations = 0;
@@ -57,7 +58,7 @@ export class Session {
   }
 
   async request() {
-    const asked = { locale: this.locale || undefined, resume_token: this.memory.get("resume"), identity_token: this.identity || undefined };
+    const asked = { locale: this.locale || undefined, resume_token: this.memory.get("resume"), identity_token: this.identity || undefined, attributes: this.attributes || undefined };
     const response = await fetch(`/api/v1/widget/${encodeURIComponent(this.key)}/sessions`, {
       method: "POST",
       credentials: "omit",
@@ -71,6 +72,14 @@ export class Session {
     this.identity = identity;
     this.identities += 1;
     this.expire();
+  }
+
+  /* What the page says of its visitor goes with the next session's token; one that is there is made anew. */
+  describe(attributes) {
+    this.attributes = { ...this.attributes, ...attributes };
+    if (!this.now) return;
+    this.expire();
+    this.current().catch(() => {});
   }
 
   /* The token is no longer good; the resume token still is. */
