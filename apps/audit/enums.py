@@ -125,6 +125,7 @@ class AuditEvent(TextChoices):
     HANDED_BACK = "handed_back", "A person gave the conversation back to the bot"
     PERSON_WANTED = "person_wanted", "A visitor asked for a person"
     STAFF_REPLIED = "staff_replied", "A person replied"
+    VISITOR_DESCRIBED = "visitor_described", "A site said something of its visitor, which nobody has proved"
     VISITOR_ASKED = "visitor_asked", "A visitor was asked to choose, or for something secret"
     VISITOR_DECIDED = "visitor_decided", "A visitor chose"
     VISITOR_CARD_WITHDRAWN = "visitor_card_withdrawn", "A question to a visitor was taken back"

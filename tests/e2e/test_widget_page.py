@@ -309,6 +309,15 @@ async def test_font_variable_of_the_page_is_the_widgets_font(open_page: OpenPage
     await expect(widget.field).to_have_css("font-family", '"Courier New", monospace')
 
 
+async def test_attributes_of_the_page_go_with_the_session(open_page: OpenPage, embedded: Site, peer: Peer) -> None:
+    page = await open_page(embedded.origin, peer=peer)
+    await opened(page)
+    await peer.hears(1, "auth")
+    async with page.expect_request("**/sessions") as asked:
+        await page.evaluate("Silas.setAttributes({plan: 'gold', seats: 3, secret: {a: 1}})")
+    assert ((await asked.value).post_data_json or {})["attributes"] == {"plan": "gold", "seats": "3"}
+
+
 async def test_new_conversation_forgets_the_old_one(open_page: OpenPage, embedded: Site, peer: Peer) -> None:
     page = await open_page(embedded.origin, peer=peer)
     widget = await opened(page)

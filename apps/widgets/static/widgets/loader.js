@@ -181,9 +181,10 @@ iframe { display: block; width: 100%; height: 100%; border: 0; color-scheme: nor
     if (!settings.deployment) throw new Error("Silas.boot: a deployment key is needed");
     if (settings.attributes) setAttributes(settings.attributes);
     if (settings.identity) identify(settings.identity);
-    if (document.body) mount();
+    // A place in the page may stand further down than this script.
+    if (document.body && !(settings.inline && document.readyState === "loading")) mount();
     else addEventListener("DOMContentLoaded", mount);
-    if (settings.open) open();
+    if (![undefined, null, false, "false"].includes(settings.open)) open();
   }
 
   function open() {
