@@ -98,6 +98,7 @@ class AuditEvent(TextChoices):
     TRANSCRIPT_SETTLED = "transcript_settled", "A transcript was sent, or given up"
     CONVERSATION_RATED = "conversation_rated", "A visitor rated their conversation"
     VISITOR_LEFTOVERS_FORGOTTEN = "visitor_leftovers_forgotten", "A visitor's files and answers were deleted"
+    VISITOR_DESCRIBED = "visitor_described", "A site said something of its visitor, which nobody has proved"
     VISITOR_ASKED = "visitor_asked", "A visitor was asked to choose, or for something secret"
     VISITOR_DECIDED = "visitor_decided", "A visitor chose"
     VISITOR_CARD_WITHDRAWN = "visitor_card_withdrawn", "A question to a visitor was taken back"

@@ -22,7 +22,7 @@ from apps.sessions.beside import consents, forms
 from apps.sessions.identity import MAX_TOKEN, start_named
 from apps.sessions.levels import grant_of
 from apps.sessions.queries import session_by_id
-from apps.sessions.services import start_session
+from apps.sessions.services import MAX_ATTRIBUTES, describe, start_session
 from apps.tenants.models import Deployment
 from apps.widgets import rules as sites
 from apps.widgets.queries import open_deployment
@@ -38,6 +38,16 @@ class StartRequest(serializers.Serializer[Any]):
     consent = serializers.SlugField(
         max_length=40, required=False, help_text="The version of the deployment's consent that the visitor agreed to"
     )
+    attributes = serializers.DictField(
+        child=serializers.CharField(max_length=200, allow_blank=True),
+        required=False,
+        help_text="What the site says of its visitor, unproven: at most 20 names",
+    )
+
+    def validate_attributes(self, given: dict[str, str]) -> dict[str, str]:
+        if len(given) > MAX_ATTRIBUTES or any(not 0 < len(name) <= 40 or "\0" in name + given[name] for name in given):
+            raise serializers.ValidationError(f"At most {MAX_ATTRIBUTES} names of at most 40 characters.")
+        return given
 
 
 class IdentityAnswer(serializers.Serializer[Any]):
@@ -90,6 +100,8 @@ class WidgetSessions(APIView):
         with tenant_scope(deployment.tenant_id):
             consents.give(started.session_id, offers, given=given)
             form_due = forms.is_shown(session_by_id(started.session_id))
+            if asked.get("attributes"):
+                describe(started.session_id, asked["attributes"])
         if started.resumed:
             flood.forget_beginning(counted)
         answer: dict[str, Any] = {

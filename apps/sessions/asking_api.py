@@ -34,7 +34,7 @@ _SETTLED = {409: OpenApiResponse(description="`card_decided`, `card_expired`, `c
 
 
 class AskRequest(serializers.Serializer[Any]):
-    kind = serializers.ChoiceField(choices=AskKind.choices)
+    kind = serializers.RegexField(r"^(decision|secure_input)$", help_text="`decision` or `secure_input`")
     question = serializers.CharField(max_length=500, required=False, help_text="`decision`: what is asked")
     rationale = serializers.CharField(max_length=500, required=False, allow_blank=True)
     options = serializers.ListField(
@@ -42,7 +42,10 @@ class AskRequest(serializers.Serializer[Any]):
     )
     allow_freetext = serializers.BooleanField(required=False)
     risk_level = serializers.ChoiceField(choices=["low", "medium", "high"], required=False)
-    label = serializers.CharField(max_length=120, required=False, help_text="`secure_input`: what is wanted")
+    # A serializer has a label of its own, which is not this field.
+    label = serializers.CharField(  # type: ignore[assignment]
+        max_length=120, required=False, help_text="`secure_input`: what is wanted"
+    )
     input_hint = serializers.CharField(max_length=80, required=False, allow_blank=True)
     guidance = serializers.DictField(required=False, help_text="`secure_input`: `{instructions, help_url?}`")
     seconds = serializers.IntegerField(required=False, help_text="How long it waits; a day without it")

@@ -15,7 +15,7 @@ from apps.approvals.kinds import of_pace
 from apps.approvals.services import withdraw_of_session
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
-from apps.sessions import chronicle
+from apps.sessions import chronicle, rules
 from apps.sessions.enums import EntryKind, Owner, Sender
 from apps.sessions.locks import lock_session
 from apps.sessions.models import ChatSession, ChronicleEntry
@@ -106,7 +106,9 @@ def want_person(session: ChatSession, *, queue: str = "", because: str = "", lan
     session.save(update_fields=["wanted_person_at", "wanted_queue", "wanted_because"])
     data = {name: value for name, value in (("queue", session.wanted_queue), ("because", because)) if value}
     record(AuditEvent.PERSON_WANTED, actor="visitor", subject=f"session:{session.pk}", data=data)
-    if not waited and (closed := after_hours(session.deployment, now(), language=language or session.locale[:2])):
+    if not waited and (
+        closed := after_hours(session.deployment, now(), language=language or rules.language_of(session))
+    ):
         chronicle.append(session, kind=EntryKind.MESSAGE, sender=Sender.BOT, text=closed, taint=Taint.AUTH)
 
 

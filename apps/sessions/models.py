@@ -75,6 +75,8 @@ class ChatSession(TenantModel):
     last_active_at = models.DateTimeField()
     # What its windows are laid out by (`apps.sessions.focus`).
     focus: models.JSONField[dict[str, Any], dict[str, Any]] = models.JSONField(default=dict)
+    # What the page around the widget says of its visitor. Nobody has proved it: no gate and no model reads it.
+    attributes: models.JSONField[dict[str, str], dict[str, str]] = models.JSONField(default=dict)
 
     # The access grant (spec 5.6). `customer` is the tenant's own id of whoever was verified; the level hangs on it.
     # `verified_gates` says by gate when it counts no longer (null: with the level). `last_customer` stays when the

@@ -13,7 +13,7 @@ from apps.audit.services import record
 from apps.bus.enums import Kind, Queue
 from apps.bus.models import QueueMessage
 from apps.bus.signals import message_dead
-from apps.sessions import chronicle, handoff
+from apps.sessions import chronicle, handoff, rules
 from apps.sessions.enums import EntryKind, Owner, Sender
 from apps.sessions.locks import lock_session
 from apps.sessions.models import ChatSession
@@ -36,7 +36,7 @@ def _apologise(message: QueueMessage) -> None:
         return
     session = lock_session(UUID(message.scope_id))
     if session.owner == Owner.BOT and not (message.payload or {}).get("overheard"):
-        said = languages.said(APOLOGY, session.language)
+        said = languages.said(APOLOGY, rules.language_of(session))
         chronicle.append(session, kind=EntryKind.MESSAGE, sender=Sender.BOT, text=said, taint=Taint.AUTH)
         handoff.want_person(session, because=handoff.UNANSWERED)
     record(AuditEvent.TURN_FAILED, subject=f"session:{session.pk}", data={"reason": message.reason.split()[0][:60]})
@@ -48,14 +48,14 @@ def _tell_progress(item: WorkItem, status: str, text: str, next_steps: list[str]
     if item.session_id is None:
         return
     session = lock_session(item.session_id)
-    text = wording.spoken(text, item.title, session.language)
+    text = wording.spoken(text, item.title, rules.language_of(session))
     payload: dict[str, Any] = {"work_item_id": str(item.pk), "status": status, "title": item.title}
     payload |= {"reason": item.reason} if item.reason else {}
     payload |= {"next_steps": next_steps} if next_steps else {}
     if _somebody_else(session, item):
         # Somebody else has proved who they are here since: they read that something moved, and nothing of what it was.
-        payload |= {"title": languages.said(EARLIER_REQUEST, session.language), "next_steps": []}
-        text = languages.said(MOVED_ON, session.language)
+        payload |= {"title": languages.said(EARLIER_REQUEST, rules.language_of(session)), "next_steps": []}
+        text = languages.said(MOVED_ON, rules.language_of(session))
     chronicle.append(session, kind=EntryKind.STATUS, sender=Sender.SYSTEM, text=text, payload=payload, taint=Taint.AUTH)
 
 

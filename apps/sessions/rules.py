@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 if TYPE_CHECKING:
-    from apps.sessions.models import ChronicleEntry
+    from apps.sessions.models import ChatSession, ChronicleEntry
 
 # A paragraph of a bot's answer is cut to this for the list of conversations.
 PREVIEW_CHARS = 140
@@ -34,6 +34,11 @@ def frame_of(entry: ChronicleEntry) -> dict[str, Any]:
     if entry.kind in ("file", "decision", "secure_input_request", "secure_input_completed"):
         frame |= {"sender": entry.sender}
     return frame
+
+
+def language_of(session: ChatSession) -> str:
+    """In which language the platform speaks to this visitor: the one they wrote last, else their browser's."""
+    return session.language or session.locale[:2].lower()
 
 
 def preview_of(text: str) -> str:

@@ -6,6 +6,7 @@ A message is committed, numbered and owed an answer in one transaction before an
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -17,6 +18,7 @@ from apps.audit.services import record, told
 from apps.sessions import chronicle, rules, tokens
 from apps.sessions.enums import EntryKind, Sender
 from apps.sessions.limits import TOO_MANY_HERE, Bounds
+from apps.sessions.locks import lock_session
 from apps.sessions.models import ChatSession, ChronicleEntry
 from apps.sessions.schemas import Accepted, Busy, StartedSession
 from apps.sessions.signals import session_changed
@@ -27,6 +29,7 @@ from kernel.taint import Taint
 from kernel.tenancy import current_tenant_id, tenant_scope
 
 RETRY_AFTER_SECONDS = 5
+MAX_ATTRIBUTES = 20
 _ACCEPT = "SELECT * FROM sessions_accept(%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
 
 
@@ -45,6 +48,19 @@ def start_session(
         fresh = tokens.new_resume_token()
         session = _begin(deployment, fresh, locale)
         return _started(deployment, session, fresh, resumed=False)
+
+
+def describe(session_id: UUID, attributes: Mapping[str, str]) -> None:
+    """Keep what the page says of its visitor, over what it said before; the newest `MAX_ATTRIBUTES` stay. Inside the
+    tenant's scope. Staff may read it; it proves nothing."""
+    session = lock_session(session_id)
+    known = {name: value for name, value in session.attributes.items() if name not in attributes}
+    said = dict([*known.items(), *attributes.items()][-MAX_ATTRIBUTES:])
+    if said == session.attributes:
+        return
+    session.attributes = said
+    session.save(update_fields=["attributes"])
+    record(AuditEvent.VISITOR_DESCRIBED, actor="visitor", subject=f"session:{session_id}", data={"names": len(said)})
 
 
 def resumable(deployment: Deployment, resume_token: str) -> ChatSession | None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import re
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -77,7 +79,7 @@ async def test_site_whose_policy_blocks_all_inline_code_and_style_gets_the_whole
     assert box["width"] == 388
 
 
-async def test_site_with_third_party_storage_blocked_still_talks(
+async def test_site_with_third_party_storage_blocked_still_talks_and_goes_on_over_its_pages(
     open_page: OpenPage, embedded: Site, peer: Peer
 ) -> None:
     page = await open_page("about:blank", peer=peer)
@@ -88,6 +90,58 @@ async def test_site_with_third_party_storage_blocked_still_talks(
     widget = await opened(page)
     await widget.say("Without storage")
     assert (await peer.hears(1))[0]["text"] == "Without storage"
+    kept = await page.evaluate("Object.values(sessionStorage).join()")
+    assert "resume" in kept and "Without storage" not in kept
+    before = peer.session_id
+    await page.goto(f"{embedded.origin}/?next")
+    await expect((await opened(page)).mine).to_have_text(["Without storage"])
+    assert peer.session_id == before
+
+
+async def test_forged_messages_move_neither_the_page_nor_the_frame(
+    open_page: OpenPage, embedded: Site, web: str, peer: Peer
+) -> None:
+    """From the page to itself as if it were the frame, from the page to the frame as if by another window, and from a
+    foreign frame to both."""
+    page = await open_page(embedded.origin, peer=peer)
+    widget = await opened(page)
+    await peer.hears(1, "auth")
+    await page.evaluate(
+        """async () => {
+        const inner = document.querySelector("[data-silas]").shadowRoot.querySelector("iframe").contentWindow;
+        const foreign = document.createElement("iframe");
+        document.body.append(foreign);
+        for (const silas of ["close", "gone"]) postMessage({silas}, "*");
+        postMessage({silas: "event", event: "consent", detail: {forged: true}}, "*");
+        for (const silas of ["shutdown", "renew"]) {
+            foreign.contentWindow.eval(`parent.frames[0].postMessage({silas: "${silas}"}, "*");
+                parent.postMessage({silas: "close"}, "*")`);
+        }
+        inner.postMessage({silas: "locale", locale: "de"}, "*");
+        await new Promise((done) => setTimeout(done, 0));
+        }"""
+    )
+    # What the page itself says still counts, and comes after all that was forged.
+    await expect(widget.field).to_have_attribute("placeholder", "Nachricht schreiben")
+    await expect(widget.panel).to_be_visible()
+    assert peer.connections == 1
+    assert await page.evaluate("seen.filter(([name]) => name === 'consent' || name === 'closed').length") == 0
+
+
+async def test_chat_in_the_page_itself_has_no_bubble_and_takes_no_focus(
+    open_page: OpenPage, embedded: Site, peer: Peer
+) -> None:
+    embedded.body = embedded.body.replace("async", 'data-inline="#here" async')
+    embedded.body += "<input id=mine autofocus><div id=here style='width: 340px; height: 500px'></div>"
+    page = await open_page(embedded.origin, peer=peer)
+    widget = Widget(page)
+    await peer.hears(1, "auth")
+    await expect(widget.field).to_be_visible()
+    await expect(widget.bubble).to_be_hidden()
+    await expect(widget.button("Close chat")).to_be_hidden()
+    box = await widget.panel.bounding_box()
+    assert box is not None and (box["width"], box["height"]) == (340, 500)
+    await expect(page.locator("#mine")).to_be_focused()
 
 
 # --- window.Silas -----------------------------------------------------------------------------------------------------
@@ -183,11 +237,35 @@ async def test_takeover_tells_the_page(open_page: OpenPage, embedded: Site, peer
     assert await _events(page, "handoff") == [{"owner": "human"}]
 
 
-async def test_locale_changes_the_widgets_words(open_page: OpenPage, embedded: Site, peer: Peer) -> None:
-    page = await open_page(embedded.origin, peer=peer)
+# By what the page says: the words of the field, the button to send, and the direction.
+SPOKEN = {
+    "de-AT": ("Nachricht schreiben", "Senden", "ltr"),
+    "fr": ("Écrire un message", "Envoyer", "ltr"),
+    "es-MX": ("Escriba un mensaje", "Enviar", "ltr"),
+    "ar-EG": ("اكتب رسالة", "إرسال", "rtl"),
+    "en-GB": ("Write a message", "Send", "ltr"),
+}
+
+
+async def test_every_language_is_spoken_whole_and_fits_a_narrow_screen(
+    open_page: OpenPage, embedded: Site, peer: Peer
+) -> None:
+    """320 px wide, which is also what 200 % of a small window leaves."""
+    embedded.body = embedded.body.replace("<title>", "<meta name=viewport content='width=device-width'><title>")
+    embedded.body = embedded.body.replace("lang=en", "lang=it").replace("async", "data-language=fr async")
+    peer.ready = {"access_level": "verified", "expires_at": (datetime.now(UTC) + timedelta(minutes=11)).isoformat()}
+    page = await open_page(embedded.origin, peer=peer, viewport={"width": 320, "height": 300})
     widget = await opened(page)
-    await page.evaluate("Silas.setLocale('de-AT')")
-    await expect(widget.field).to_have_attribute("placeholder", "Nachricht schreiben")
+    await expect(widget.field).to_have_attribute("placeholder", SPOKEN["fr"][0])
+    wide = "() => Math.max(document.body.scrollWidth, document.querySelector('[data-log]').scrollWidth) - innerWidth"
+    for locale, (write, send, direction) in SPOKEN.items():
+        await page.evaluate("(locale) => Silas.setLocale(locale)", locale)
+        await expect(widget.frame.locator("html")).to_have_attribute("lang", locale)
+        await expect(widget.frame.locator("html")).to_have_attribute("dir", direction)
+        await expect(widget.field).to_have_attribute("placeholder", write)
+        await expect(widget.frame.locator(".send")).to_have_attribute("aria-label", send)
+        await expect(widget.level).to_contain_text(re.compile(r"\S · \S"))
+        assert await widget.frame.locator("body").evaluate(wide) <= 0
 
 
 async def test_locale_that_is_no_locale_is_english(open_page: OpenPage, embedded: Site, peer: Peer) -> None:
@@ -229,6 +307,15 @@ async def test_font_variable_of_the_page_is_the_widgets_font(open_page: OpenPage
     embedded.body += "<style>:root { --silas-font: 'Courier New', monospace; }</style>"
     widget = await opened(await open_page(embedded.origin, peer=peer))
     await expect(widget.field).to_have_css("font-family", '"Courier New", monospace')
+
+
+async def test_attributes_of_the_page_go_with_the_session(open_page: OpenPage, embedded: Site, peer: Peer) -> None:
+    page = await open_page(embedded.origin, peer=peer)
+    await opened(page)
+    await peer.hears(1, "auth")
+    async with page.expect_request("**/sessions") as asked:
+        await page.evaluate("Silas.setAttributes({plan: 'gold', seats: 3, secret: {a: 1}})")
+    assert ((await asked.value).post_data_json or {})["attributes"] == {"plan": "gold", "seats": "3"}
 
 
 async def test_new_conversation_forgets_the_old_one(open_page: OpenPage, embedded: Site, peer: Peer) -> None:

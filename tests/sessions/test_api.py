@@ -56,6 +56,11 @@ def test_start_at_a_disabled_deployment_is_404(client: Client, tenant: Any) -> N
         '{"resume_token": "' + "a" * 200 + '"}',
         '{"locale": "../../etc"}',
         '{"locale": ["en"]}',
+        '{"attributes": ["plan"]}',
+        '{"attributes": {"plan": {"a": 1}}}',
+        '{"attributes": {"a\\u0000b": "x"}}',
+        '{"attributes": {"plan": "' + "a" * 201 + '"}}',
+        '{"attributes": {' + ",".join(f'"{n}": "x"' for n in range(21)) + "}}",
         '{"identity_token": "' + "a" * 9000 + '"}',
         "[" * 100_000,
         '{"a":' * 50_000,
@@ -169,3 +174,16 @@ def test_start_with_an_identity_token_without_a_registered_key_says_that_it_was_
 
 def test_start_answer_is_never_cached(client: Client, deployment: Deployment) -> None:
     assert _start(client, deployment.public_key)["Cache-Control"] == "no-store"
+
+
+def test_what_a_site_says_of_its_visitor_is_kept_and_proves_nothing(client: Client, deployment: Deployment) -> None:
+    first = _start(client, deployment.public_key, {"attributes": {"plan": "gold", "level": "verified"}}).json()
+    again = {"resume_token": first["resume_token"], "attributes": {"plan": "silver"}}
+    _start(client, deployment.public_key, again)
+    with tenant_scope(deployment.tenant_id):
+        session = ChatSession.objects.get(pk=first["session_id"])
+    assert (session.attributes, session.level, session.customer) == (
+        {"level": "verified", "plan": "silver"},
+        "public",
+        "",
+    )

@@ -130,7 +130,7 @@ def asks_capabilities(text: str) -> bool:
 
 
 def looks_like_question(text: str) -> bool:
-    return bool(_QUESTION.match(text)) or text.rstrip().endswith("?")
+    return bool(_QUESTION.match(text)) or text.rstrip().endswith(("?", "؟"))
 
 
 def is_question(text: str) -> bool:
@@ -148,7 +148,7 @@ def introduces(text: str) -> bool:
 
 def says_who(text: str) -> bool:
     """Tells a name or a date of birth, or is nothing but a short name."""
-    return introduces(text) or (len(words(text)) <= 4 and not any(c.isdigit() or c == "?" for c in text))
+    return introduces(text) or (len(words(text)) <= 4 and not any(c.isdigit() or c in "?؟" for c in text))
 
 
 def has_meaning(text: str) -> bool:

@@ -54,6 +54,9 @@ SESSIONS = [
         ("Je voudrais savoir si mon assurance est valable", "fr"),
         ("¿Dónde está mi pedido?", "es"),
         ("Hola", "es"),
+        ("مرحبا", "ar"),
+        ("أين طلبي؟", "ar"),
+        ("شارع الملك فهد 12، الرياض", "en"),
         ("Where is my order?", "en"),
         ("Jürgen van der Berg, 5 December 1986", "en"),
         ("12 Rue de la Paix, 75002 Paris", "en"),
@@ -115,6 +118,8 @@ def test_quote_that_holds_a_short_word_of_ours_is_not_touched() -> None:
         ("Merci beaucoup", "Thank you"),
         ("Quiero hablar con una persona", "Talk to a person"),
         ("Muchas gracias", "Thank you"),
+        ("أريد التحدث إلى موظف", "Talk to a person"),
+        ("شكرًا جزيلًا", "Thank you"),
         ("no", "no"),
         ("The person spoke to me", "The person spoke to me"),
         ("x" * 5000, "x" * 5000),
@@ -137,6 +142,7 @@ async def answer(text: str, *history: tuple[str, str]) -> AgentResponse:
         ("Wo liegt bei Ihnen der Mond und was kann ich dort kaufen?", "Das weiß ich leider nicht"),
         ("Comment puis-je acheter la lune ?", "Désolé, je ne le sais pas"),
         ("¿Dónde puedo comprar la luna?", "Lo siento, no lo sé"),
+        ("أين يمكنني شراء القمر؟", "آسف، لا أعرف ذلك"),
     ],
 )
 async def test_what_is_not_known_is_said_in_the_visitors_language(text: str, begins: str) -> None:
@@ -144,7 +150,8 @@ async def test_what_is_not_known_is_said_in_the_visitors_language(text: str, beg
 
 
 @pytest.mark.parametrize(
-    "text", ["Ich will mit einem Menschen sprechen", "Parler à une personne", "Hablar con alguien"]
+    "text",
+    ["Ich will mit einem Menschen sprechen", "Parler à une personne", "Hablar con alguien", "أريد أن أتحدث إلى شخص"],
 )
 async def test_wish_for_a_person_is_heard_in_every_language(text: str) -> None:
     assert (await answer(text)).handoff

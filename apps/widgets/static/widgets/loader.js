@@ -22,7 +22,7 @@
 .bubble, .panel { position: fixed; inset-block-end: 24px; inset-inline-end: 24px; z-index: 2147483000 }
 .left { inset-inline: 24px auto }
 .panel.inline { position: static; width: 100%; height: 100%; min-height: 320px; border-radius: 12px; box-shadow: 0 0 0 1px rgb(20 20 15 / .1) }
-:host(.inline) { display: block !important; height: 100% }
+:host(.inline) { display: block !important; height: 100% !important }
 .bubble { width: 56px; height: 56px; padding: 0; border: 0; border-radius: 50%; cursor: pointer; display: grid; place-items: center;
   background: var(--silas-accent, #2c49d4); color: var(--silas-ink, #fff); box-shadow: 0 8px 28px rgb(20 20 15 / .22) }
 .bubble:hover { filter: brightness(1.07) }
@@ -181,9 +181,10 @@ iframe { display: block; width: 100%; height: 100%; border: 0; color-scheme: nor
     if (!settings.deployment) throw new Error("Silas.boot: a deployment key is needed");
     if (settings.attributes) setAttributes(settings.attributes);
     if (settings.identity) identify(settings.identity);
-    if (document.body) mount();
+    // A place in the page may stand further down than this script.
+    if (document.body && !(settings.inline && document.readyState === "loading")) mount();
     else addEventListener("DOMContentLoaded", mount);
-    if (settings.open) open();
+    if (![undefined, null, false, "false"].includes(settings.open)) open();
   }
 
   function open() {

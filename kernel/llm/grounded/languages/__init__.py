@@ -1,4 +1,4 @@
-"""In which language does `builtin:grounded` speak? In the visitor's, if that is English, German, French or Spanish.
+"""In which language does `builtin:grounded` speak? The visitor's, if that is English, German, French, Spanish, Arabic.
 
 It thinks in English: small talk is read as its English counterpart, and what it says of its own is put into the other
 language last, sentence by sentence (`<language>.yaml`, keyed by the English words). Documents are quoted as they are.
@@ -20,7 +20,7 @@ from kernel.llm.grounded.moves import Move, Say
 from kernel.llm.schemas import AgentResponse, RouteDecision
 
 ENGLISH = "en"
-LANGUAGES = ("de", "fr", "es")
+LANGUAGES = ("de", "fr", "es", "ar")
 _FOLDER = Path(__file__).parent
 _KNOWN_BY: Mapping[str, Mapping[str, str]] = yaml.safe_load((_FOLDER / "words.yaml").read_text(encoding="utf-8"))
 _TELL = {language: frozenset(words.split()) for language, words in _KNOWN_BY["tell"].items()}
@@ -36,6 +36,8 @@ def _whole(words: str) -> re.Pattern[str]:
 _DE_PEOPLE = r"mensch\w*|mitarbeiter\w*|person|berater\w*|kolleg\w*|jemande?[mn]?"
 _DE_TALK = r"sprechen|reden|verbinden|chatten|schreiben"
 _FR_PEOPLE = r"humaine?|personne|conseill\w+|agente?|quelqu['\u2019]un|collègue"
+_AR_PEOPLE = r"شخص\w*|موظف\w*|إنسان|بشر\w*|أحد|زميل\w*"
+_AR_TALK = r"التحدث|أتحدث|التكلم|أتكلم|الحديث|التواصل|أتواصل"
 _ES_PEOPLE = r"persona|human[oa]|agente|alguien|asesora?|compañer[oa]"
 # What a visitor says, as its English counterpart; first match wins.
 _SAYS: Mapping[str, tuple[tuple[re.Pattern[str], str], ...]] = {
@@ -68,6 +70,15 @@ _SAYS: Mapping[str, tuple[tuple[re.Pattern[str], str], ...]] = {
         (_whole(r"(?:sí|claro|vale|de acuerdo)(?:,? (?:por favor|gracias))?"), "yes"),
         (_whole(r"(?:no|ahora no),? gracias"), "no"),
         (_whole(r"olvíd[ae]lo|déj[ae]lo|cancelar"), "cancel"),
+    ),
+    "ar": (
+        (re.compile(rf"\b(?:{_AR_TALK})\b.*\b(?:{_AR_PEOPLE})\b"), "person"),
+        (_whole(r"مرحب.{1,2}|أهل.{1,2}(?: وسهل.{1,2})?|السلام عليكم|صباح الخير|مساء الخير"), "hello"),
+        (_whole(r"شكر.{1,2}(?: جزيل.{1,2}| لك)?"), "thanks"),
+        (_whole(r"مع السلامة|إلى اللقاء|وداع.{1,2}"), "bye"),
+        (_whole(r"(?:نعم|أجل|حسن.{1,2}|بالتأكيد|موافق)(?:،? (?:من فضلك|شكر.{1,2}))?"), "yes"),
+        (_whole(r"لا(?:،? شكر.{1,2})|ليس الآن"), "no"),
+        (_whole(r"إلغاء|لا يهم|انس الأمر|اترك ذلك"), "cancel"),
     ),
 }
 _ENGLISH = {

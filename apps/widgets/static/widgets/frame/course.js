@@ -48,6 +48,13 @@ export function wireCourse(chat) {
     line.reset();
   }
 
+  /* Texts and numbers, as texts; whatever else a page may say is no attribute. */
+  function describe({ attributes }) {
+    if (!(attributes instanceof Object)) return;
+    const plain = Object.entries(attributes).filter(([, value]) => ["string", "number", "boolean"].includes(typeof value));
+    if (plain.length) session.describe(Object.fromEntries(plain.slice(0, 20).map(([name, value]) => [name.slice(0, 40), String(value).slice(0, 200)])));
+  }
+
   chat.hears("ready", ({ session_id, seq }) => {
     if (chat.seen.session && chat.seen.session !== session_id) forget();
     Object.assign(chat.seen, { session: session_id, until: seq });
@@ -59,6 +66,7 @@ export function wireCourse(chat) {
     if (said.opened) open({ quietly: said.inline });
     else if (session.known) line.open();
   });
+  chat.ask("attributes", describe);
   for (const [name, fn] of Object.entries({ open, close, identify, renew, shutdown })) chat.ask(name, fn);
   part("close").hidden = page.alone;
   part("close").addEventListener("click", () => page.tell("close"));

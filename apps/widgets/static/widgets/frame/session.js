@@ -24,6 +24,7 @@ export class Session {
     this.memory = memory;
     this.locale = "";
     this.identity = null;
+    this.attributes = null;
     this.onIdentity = () => {};
     // What has to be so before a session is asked for, with what else is said then (consent.js); what its answer means to
     // others; a refusal that is dealt with returns, and it is asked for again.
@@ -65,7 +66,7 @@ export class Session {
 
   async request() {
     const more = await this.before();
-    const asked = { ...more, locale: this.locale || undefined, resume_token: this.memory.get("resume"), identity_token: this.identity || undefined };
+    const asked = { ...more, locale: this.locale || undefined, resume_token: this.memory.get("resume"), identity_token: this.identity || undefined, attributes: this.attributes || undefined };
     const response = await fetch(`/api/v1/widget/${encodeURIComponent(this.key)}/sessions`, {
       method: "POST",
       credentials: "omit",
@@ -79,6 +80,14 @@ export class Session {
     this.identity = identity;
     this.identities += 1;
     this.expire();
+  }
+
+  /* What the page says of its visitor goes with the next session's token; one that is there is made anew. */
+  describe(attributes) {
+    this.attributes = { ...this.attributes, ...attributes };
+    if (!this.now) return;
+    this.expire();
+    this.current().catch(() => {});
   }
 
   /* The token is no longer good; the resume token still is. */

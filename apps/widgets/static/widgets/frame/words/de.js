@@ -9,7 +9,7 @@ export const de = {
   replaced: "Dieses Gespräch ist in einem anderen Fenster offen.", resume: "Hier fortsetzen", refused: "Dieser Chat ist gerade nicht verfügbar.",
   unsent: "Noch nicht gesendet", tooLong: "Diese Nachricht ist zu lang. Bitte senden Sie sie in Teilen.", busy: "Einen Moment: Ihre Nachricht wird in {seconds} s erneut gesendet.",
   windows: "Dieser Chat ist in zu vielen Fenstern offen. Schließen Sie eines; was gesagt wurde, bleibt erhalten.",
-  failed: "Diese Nachricht wurde nicht gesendet. Bitte versuchen Sie es noch einmal.", full: "Dieses Gespräch ist sehr lang. Bitte beginnen Sie ein neues.",
+  failed: "Diese Nachricht konnte nicht angenommen werden. Bitte formulieren Sie sie anders.", full: "Dieses Gespräch ist sehr lang. Bitte beginnen Sie ein neues.",
   person: "eine Kollegin oder ein Kollege", joined: "{name} ist dem Gespräch beigetreten", left: "{title} antwortet wieder", answering: "{name} antwortet Ihnen jetzt",
   level: "{level} · {left}", levels: { verified: "bestätigt" }, levelHelp: "Sie sind {level}. Das endet in {left}.", levelOpen: "Sie sind {level}.",
   expired: "Zu Ihrer Sicherheit sind Sie hier nicht mehr angemeldet. Fragen können Sie weiterhin stellen.",

@@ -9,7 +9,7 @@ export const en = {
   replaced: "This conversation is open in another window.", resume: "Continue here", refused: "This chat is not available at the moment.",
   unsent: "Not sent yet", tooLong: "This message is too long. Please send it in parts.", busy: "One moment: your message is sent again in {seconds} s.",
   windows: "This chat is open in too many windows. Close one of them; what was said is kept.",
-  failed: "That message was not sent. Please try again.", full: "This conversation is very long. Please begin a new one.",
+  failed: "That message could not be taken. Please put it another way.", full: "This conversation is very long. Please begin a new one.",
   person: "a colleague", joined: "{name} joined the conversation", left: "{title} answers again", answering: "{name} is answering you now",
   level: "{level} · {left}", levels: { verified: "verified" }, levelHelp: "You are {level}. This ends in {left}.", levelOpen: "You are {level}.",
   expired: "For your safety you are no longer signed in here. Your questions are still welcome.",

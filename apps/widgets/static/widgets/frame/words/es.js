@@ -9,7 +9,7 @@ export const es = {
   replaced: "Esta conversación está abierta en otra ventana.", resume: "Continuar aquí", refused: "Este chat no está disponible en este momento.",
   unsent: "Aún no enviado", tooLong: "Este mensaje es demasiado largo. Envíelo por partes.", busy: "Un momento: su mensaje se enviará de nuevo en {seconds} s.",
   windows: "Este chat está abierto en demasiadas ventanas. Cierre una; lo dicho se conserva.",
-  failed: "Ese mensaje no se envió. Inténtelo de nuevo.", full: "Esta conversación es muy larga. Empiece una nueva.",
+  failed: "Ese mensaje no se pudo aceptar. Escríbalo de otra forma.", full: "Esta conversación es muy larga. Empiece una nueva.",
   person: "una persona del equipo", joined: "{name} se ha unido a la conversación", left: "{title} vuelve a responder", answering: "{name} le responde ahora",
   level: "{level} · {left}", levels: { verified: "identidad verificada" }, levelHelp: "Su acceso: {level}. Termina en {left}.", levelOpen: "Su acceso: {level}.",
   expired: "Por su seguridad, su identificación ha terminado. Puede seguir preguntando.",

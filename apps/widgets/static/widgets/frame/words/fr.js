@@ -9,7 +9,7 @@ export const fr = {
   replaced: "Cette conversation est ouverte dans une autre fenêtre.", resume: "Continuer ici", refused: "Cette discussion n’est pas disponible pour le moment.",
   unsent: "Pas encore envoyé", tooLong: "Ce message est trop long. Envoyez-le en plusieurs fois.", busy: "Un instant : votre message repart dans {seconds} s.",
   windows: "Cette discussion est ouverte dans trop de fenêtres. Fermez-en une ; rien n’est perdu.",
-  failed: "Ce message n’est pas parti. Réessayez.", full: "Cette conversation est très longue. Commencez-en une nouvelle.",
+  failed: "Ce message n’a pas pu être pris. Formulez-le autrement.", full: "Cette conversation est très longue. Commencez-en une nouvelle.",
   person: "un membre de l’équipe", joined: "{name} a rejoint la conversation", left: "{title} répond de nouveau", answering: "{name} vous répond maintenant",
   level: "{level} · {left}", levels: { verified: "identité vérifiée" }, levelHelp: "Votre accès : {level}. Il prend fin dans {left}.", levelOpen: "Votre accès : {level}.",
   expired: "Pour votre sécurité, votre identification a pris fin. Vos questions restent les bienvenues.",
