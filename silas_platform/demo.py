@@ -27,6 +27,8 @@ from apps.guard.enums import Period
 from apps.guard.services import set_budget
 from apps.memory.models import Collection
 from apps.memory.services import ingest
+from apps.sessions.beside import offers
+from apps.sessions.models import VisitorOffers
 from apps.skills import queries as skills
 from apps.skills.models import Record
 from apps.skills.services import install_version, save_record
@@ -83,6 +85,7 @@ def _seed_tenant(folder: Path, progress: Progress, copy: str) -> list[Login]:
         deployment = _deployment(described)
         set_budget(Period(described["budget"]["period"]), Decimal(described["budget"]["limit_usd"]), actor=ACTOR)
         _patience(described, deployment)
+        _offers(described, deployment)
     progress(f"{tenant.name}: skills and records")
     with tenant_scope(tenant):
         for goal_file in ("goal.md", "upkeep.md"):
@@ -138,6 +141,12 @@ def _patience(described: Mapping[str, Any], deployment: Deployment) -> None:
     """New rows only: an owner may have said otherwise since."""
     for pace, seconds in described["patience"].items():
         CardTiming.objects.get_or_create(deployment=deployment, pace=Pace(pace), defaults={"seconds": seconds})
+
+
+def _offers(described: Mapping[str, Any], deployment: Deployment) -> None:
+    """What visitors may do beside talking; once, for the same reason."""
+    if not VisitorOffers.objects.filter(deployment=deployment).exists():
+        offers.change(deployment, actor=ACTOR, **described["offers"])
 
 
 def load_records(folder: Path) -> None:

@@ -53,8 +53,8 @@ class ConsentAsked(serializers.Serializer[Any]):
 class Question(serializers.Serializer[Any]):
     id = serializers.UUIDField()
     kind = serializers.CharField(help_text="name, email, text or choice")
-    label = serializers.CharField()
-    required = serializers.BooleanField()
+    label = serializers.CharField()  # type: ignore[assignment]  # its name on the wire
+    required = serializers.BooleanField()  # type: ignore[assignment]  # the same
     choices = serializers.ListField(child=serializers.CharField(), required=False)
 
 
@@ -260,6 +260,7 @@ class WidgetRating(APIView):
         visitor = _present(request, key)
         wanted = RatingBody(data=request.data)
         wanted.is_valid(raise_exception=True)
+        throttling.count("rate", visitor.session_id, most=20, address=_address(request), most_there=120, seconds=600)
         with tenant_scope(visitor.tenant_id):
             row = ratings.rate(visitor.session_id, **wanted.validated_data)
         return Response({"score": row.score, "comment": row.comment}, headers=_NOT_STORED)

@@ -80,6 +80,11 @@ def test_same_rating_once_more_writes_nothing(visitor: Browser, session: ChatSes
         assert AuditEntry.objects.filter(event="conversation_rated").count() == 1
 
 
+def test_rating_changed_again_and_again_is_refused(visitor: Browser) -> None:
+    answers = [visitor.put("rating", {"score": 1 + n % 2}).status_code for n in range(21)]
+    assert answers == [200] * 20 + [429]
+
+
 def test_rating_of_yesterday_stands(visitor: Browser, session: ChatSession) -> None:
     visitor.put("rating", {"score": 2})
     with tenant_scope(session.tenant_id):
