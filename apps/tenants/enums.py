@@ -1,3 +1,5 @@
+"""The words of the tenants' room: roles, scopes of API keys, how sites sign."""
+
 from django.db.models import TextChoices
 
 
