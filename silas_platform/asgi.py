@@ -14,6 +14,7 @@ from channels.routing import ProtocolTypeRouter, URLRouter
 from django.conf import settings
 
 from apps.console.routing import websocket_urlpatterns as console_sockets
+from apps.safety.serving import with_safety
 from apps.sessions.routing import websocket_urlpatterns as visitor_sockets
 from silas_platform import wire
 from silas_platform.background import with_background
@@ -22,7 +23,7 @@ from silas_platform.proxies import behind_proxies
 wire.install()
 faces = ProtocolTypeRouter(
     {
-        "http": django_application,
+        "http": with_safety(django_application),
         "websocket": AuthMiddlewareStack(URLRouter([*visitor_sockets, *console_sockets])),
     }
 )

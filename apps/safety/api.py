@@ -37,8 +37,9 @@ class SafetyRequest(serializers.Serializer[Any]):
 
 
 class SafetyAnswer(serializers.Serializer[Any]):
+    """`data` stands beside `success` where it is true: what the operation answers, as `introspect` tells it."""
+
     success = serializers.BooleanField()
-    data = serializers.JSONField(required=False)
     error = serializers.DictField(required=False, help_text="`code`, `message` and perhaps `details`")
 
 
@@ -64,7 +65,7 @@ class SafetyView(APIView):
         if surface != "all" and surface not in Endpoint.values:
             raise NotFound("endpoint")
         endpoint = None if surface == "all" else Endpoint(surface)
-        principal = Principal(caller.actor, may_confirm=KeyScope.SAFETY_CONFIRM in request.auth.scopes)
+        principal = Principal(caller.actor, may_confirm=KeyScope.SAFETY_CONFIRM in caller.scopes)
         shape = "single" if endpoint is None else "semantic"
         said = answer(caller.tenant_id, principal, request.data, endpoint=endpoint, surface=shape)
         return Response(said, status=status_of(said))

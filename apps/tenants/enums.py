@@ -1,4 +1,4 @@
-"""The words of this room: roles and what they may do, and how people log in and are written to."""
+"""The words of the tenants' room: roles and what each may do, scopes of API keys, how sites sign, letters."""
 
 from django.db.models import TextChoices
 

@@ -31,6 +31,7 @@ class Caller:
     tenant_id: UUID
     actor: str
     user: Any = None
+    scopes: tuple[str, ...] = ()
 
 
 class ApiKeyAuthentication(BaseAuthentication):
@@ -88,7 +89,7 @@ def key_caller(request: Request, scope: KeyScope) -> Caller:
         raise SilasError("not_authenticated", "An API key is needed.", status=401)
     if request.auth.scopes and scope not in request.auth.scopes:
         raise _not_in_scope()
-    return Caller(request.auth.tenant_id, f"api_key:{request.auth.pk}")
+    return Caller(request.auth.tenant_id, f"api_key:{request.auth.pk}", scopes=tuple(request.auth.scopes))
 
 
 def _not_in_scope() -> SilasError:

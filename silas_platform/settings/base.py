@@ -274,6 +274,7 @@ LOGIN_PROVIDERS_PRIVATE = env.flag("SILAS_LOGIN_PROVIDERS_PRIVATE", default=Fals
 DEFAULT_FROM_EMAIL = env.text("SILAS_MAIL_FROM") or "silas@localhost"
 # One mode of the execution safety loop for all: enforcing, monitoring, logging or disabled; empty: as policies say.
 SAFETY_MODE = env.text("MCPAQL_SAFETY_LOOP")
+SAFETY_KEY = env.secret("SILAS_SAFETY_KEY")  # manage.py safety_server only
 if SAFETY_MODE not in ("", "enforcing", "monitoring", "logging", "disabled"):
     raise ImproperlyConfigured("E_CFG_SAFETY: MCPAQL_SAFETY_LOOP must be enforcing, monitoring, logging or disabled")
 GUIDANCE_SECONDS = 90

@@ -10,23 +10,8 @@ import re
 from collections.abc import Iterable, Iterator
 
 from apps.safety.enums import Tier
-from apps.safety.rules.table import (
-    BASE,
-    BEFORE_A_VERB,
-    BIG_SUM,
-    COMMANDS,
-    GLUED,
-    MARKS,
-    NOUNS_TOO,
-    PATHS,
-    SECRET_PLACES,
-    UNSAID,
-    VERBS,
-    WHERE_OUT,
-    Command,
-    Mark,
-    Verb,
-)
+from apps.safety.rules.commands import BIG_SUM, COMMANDS, GLUED, PATHS, SECRET_PLACES, WHERE_OUT, Command
+from apps.safety.rules.table import BASE, BEFORE_A_VERB, MARKS, NOUNS_TOO, UNSAID, VERBS, Mark, Verb
 from apps.safety.schemas import Hint, Score
 
 _WORD = re.compile(r"[^\W_]+")

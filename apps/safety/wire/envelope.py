@@ -19,7 +19,7 @@ from kernel.tenancy import tenant_scope
 
 MOST_IN_BATCH = 50
 _log = logging.getLogger(__name__)
-_TYPES: dict[str, type] = {"string": str, "object": dict, "array": list, "boolean": bool}
+_TYPES: dict[str, Any] = {"string": str, "object": dict, "array": list, "boolean": bool}
 _WORDS = {str: "string", dict: "object", list: "array", bool: "boolean", int: "number", float: "number"}
 
 
@@ -141,7 +141,8 @@ def _problem(operation: Operation, param: Param, value: Any) -> Failure | None:
             return None
         details = {"param_name": param.name, "operation": operation.name}
         return Failure("VALIDATION_MISSING_PARAM", f"'{param.name}' is missing.", details)
-    if not isinstance(value, _TYPES[param.type]):
+    wanted = _TYPES[param.type]
+    if not isinstance(value, wanted):
         return _wrong_type(param.name, param.type, value)
     if param.longest and len(value) > param.longest:
         return _too_large("string_length", param.longest, len(value), "characters")

@@ -1,0 +1,184 @@
+"""Which phrases are grave by themselves? Whole commands with a score and its reason, and places that speak for
+themselves.
+
+An expression is tried only where one of its plain hints occurs, and none of them can run long (docs/safety.md).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Command:
+    """A phrase that scores by itself. `hint`: one of these has to occur before the expression is tried at all."""
+
+    hints: tuple[str, ...]
+    pattern: re.Pattern[str]
+    score: int
+    reason: str
+
+
+def _command(hints: str, pattern: str, score: int, reason: str) -> Command:
+    return Command(tuple(hints.split("|")), re.compile(pattern), score, reason)
+
+
+_SHELL = r"(?:ba|z|da|k|fi)?sh|python3?|perl|ruby|node|php|powershell|iex"
+COMMANDS: tuple[Command, ...] = (
+    _command("rm", r"\brm\s+(?:-{1,2}[\w-]+\s+){0,4}-{1,2}(?:\w*[rf]|recursive|force)", 95, "removes recursively"),
+    _command("rm", r"\brm\s+\S", 70, "removes files"),
+    _command(
+        "rmrf|rm rf|removeitem|remove-item",
+        r"\brm ?rf\b|remove-?item\b.{0,80}-(?:recurse|force)",
+        95,
+        "removes recursively",
+    ),
+    _command("rmtree|rimraf|unlinksync", r"rmtree|rimraf|rm ?sync|unlink ?sync", 92, "removes a whole tree"),
+    _command(
+        "drop",
+        r"\bdrop\W{0,3}(?:if exists\W)?(?:table|database|schema|collection|keyspace|index|view|column|user|role|all|db)",
+        93,
+        "drops a part of a database",
+    ),
+    _command("truncate", r"\btruncate\W{1,3}(?:table\b|only\b|\w+_\w+|users|orders|customers)", 93, "empties a table"),
+    _command("delete from", r"\bdelete from\b(?!.{0,200}\bwhere\b)", 93, "deletes every row of a table"),
+    _command("where", r"\bwhere\W{1,3}(?:1\W{1,3}1\b|true\b|'?1'?\W{1,3}'?1)", 93, "a condition that is always true"),
+    _command("delete from", r"\bdelete from\b", 75, "deletes rows of a table"),
+    _command("update", r"\bupdate\W\w+\Wset\b(?!.{0,200}\bwhere\b)", 78, "changes every row of a table"),
+    _command("dropdatabase|flushall|flushdb|flush all", r"dropdatabase|flush ?all|flush ?db", 93, "empties a database"),
+    _command(
+        "push",
+        r"\bpush\b(?=.{0,80}(?:--force|\s-f\b|--mirror|\s\+\w)).{0,80}\b(?:main|master|prod\w*|release)\b",
+        90,
+        "rewrites a shared branch",
+    ),
+    _command("push", r"\bpush\b.{0,80}(?:--force|\s-f\b|--mirror|--delete|\s\+\w)", 80, "rewrites what others have"),
+    _command("force", r"\bforce[ -]?push", 80, "rewrites what others have"),
+    _command(
+        "git|reset|clean|branch",
+        r"\bgit\b.{0,40}(?:reset\W.{0,20}--hard|clean\W.{0,20}-\w*f|branch\W.{0,20}-d\b|filter-branch|stash (?:drop|clear)|reflog expire)",
+        75,
+        "throws away work",
+    ),
+    _command(
+        "curl|wget|fetch|http|base64|download|iwr",
+        rf"(?:curl|wget|fetch|iwr|https?:|base64|download).{{0,400}}(?:\||into|to|with|&&|;|<\()\s{{0,3}}(?:sudo\s|a\s|the\s)?(?:{_SHELL}|shell)\b",
+        94,
+        "runs what it downloads or decodes",
+    ),
+    _command(
+        "eval|exec|system|subprocess|popen|child_process|child process",
+        r"\b(?:eval|exec|os\.system|popen|execsync|execfile)\s?\(|child_?\s?process|subprocess\.",
+        75,
+        "runs code that is only known then",
+    ),
+    _command("process", r"\bprocess\.exit|__import__", 70, "ends or takes over its own process"),
+    _command(
+        "mkfs|fdisk|wipefs|diskpart|dd |parted|/dev/",
+        r"\b(?:mkfs|wipefs|diskpart|fdisk|parted)\b|\bdd\b.{0,80}\bof=|>\s?/dev/(?:sd|nvme|hd|disk)",
+        96,
+        "overwrites a disk",
+    ),
+    _command(
+        "format",
+        r"\bformat(?:s|ting|ted)?\b.{0,30}\b(?:disk|disks|drive|drives|volume|partition|c:|d:|usb|sd card|hard)",
+        95,
+        "formats a disk",
+    ),
+    _command(
+        "chmod|chown",
+        r"\bch(?:mod|own)\b.{0,40}(?:777|-r\b|-rf?\b|a\+rwx|\+s\b|u\+s)",
+        80,
+        "opens up files to everybody",
+    ),
+    _command("(){|fork bomb|:()", r":\(\)\s?\{|fork bomb", 96, "brings the machine down"),
+    _command(
+        "shutdown|reboot|halt|poweroff|init 0|init 6",
+        r"\b(?:shutdown|reboot|poweroff|init [06])\b",
+        75,
+        "brings a machine down",
+    ),
+    _command("kill", r"\bkill(?:all)?\b.{0,10}(?:-9|-kill|-1\b|pid)", 70, "ends a process by force"),
+    _command(
+        "iptables|ufw|setenforce|nft",
+        r"iptables\s.{0,10}-f\b|ufw disable|setenforce 0|nft flush",
+        92,
+        "takes a safeguard away",
+    ),
+    _command(
+        "disable|turn off|switch off|stop|bypass|circumvent|evade|deactivate|disabling|turning off",
+        r"\b(?:disabl\w+|turn\w* off|switch\w* off|stop\w*|bypass\w*|circumvent\w*|evad\w+|deactivat\w+|suppress\w*)\b.{0,40}\b(?:audit\w*|firewall|backup\w*|monitoring|logging|antivirus|mfa|2fa|two.factor|safety|guard\w*|alert\w*|selinux|approval\w*|security|safeguard\w*|gatekeeper)\b",
+        92,
+        "takes a safeguard away",
+    ),
+    _command("kubectl", r"\bkubectl\b.{0,40}\bdelete\b", 80, "deletes from a cluster"),
+    _command(
+        "kubectl|namespace",
+        r"\bdelete\b.{0,30}\b(?:namespace|ns|pv|pvc|--all)\b",
+        93,
+        "deletes a whole part of a cluster",
+    ),
+    _command(
+        "terraform|tofu|pulumi|cdk|helm|docker|podman",
+        r"\b(?:terraform|tofu|pulumi|cdk)\b.{0,30}\bdestroy\b|\b(?:docker|podman)\b.{0,20}\bprune\b|\bhelm\b.{0,20}\b(?:uninstall|delete)\b",
+        90,
+        "takes infrastructure down",
+    ),
+    _command(
+        "aws|s3|gsutil|gcloud|az ",
+        r"\b(?:s3|s3api|gsutil)\b.{0,30}\b(?:rb|rm|delete-bucket)\b|\bgcloud\b.{0,40}\bdelete\b|\baz\b.{0,40}\bdelete\b|terminate-instances",
+        90,
+        "deletes in a cloud account",
+    ),
+    _command("del |rd |erase ", r"\b(?:del|rd|rmdir|erase)\b.{0,20}/[sq]\b", 93, "removes recursively"),
+    _command(
+        "vssadmin|wbadmin|bcdedit|reg delete", r"vssadmin|wbadmin|bcdedit|\breg delete\b", 94, "takes a safeguard away"
+    ),
+    _command("crontab", r"\bcrontab\b.{0,10}-r\b", 75, "removes scheduled jobs"),
+    _command(
+        "nc |ncat|/dev/tcp|reverse shell|bash -i|socat",
+        r"\bn(?:c|cat)\b.{0,40}-e\b|/dev/tcp|reverse shell|bash -i\b|socat\b.{0,60}exec",
+        96,
+        "opens the machine to somebody else",
+    ),
+    _command("authorized_keys|authorized keys|sudoers", r"authorized[_ ]keys|sudoers", 88, "lets somebody in"),
+    _command(
+        "xp_cmdshell|outfile|load_file",
+        r"xp_cmdshell|into outfile|load_file",
+        92,
+        "leaves the database for the machine",
+    ),
+    _command("sudo|su -|root", r"\bsudo\b|\bsu -|\bas root\b", 68, "acts as the administrator of a machine"),
+    _command(
+        "publish|upload|docker push|twine",
+        r"\b(?:npm|cargo|poetry|gem) publish\b|\btwine upload\b|\bdocker push\b",
+        66,
+        "publishes a package",
+    ),
+    _command(
+        "ignore|disregard|override",
+        r"\b(?:ignor\w+|disregard\w*|overrid\w+)\b.{0,30}\b(?:instruction\w*|polic\w+|rule\w*|approval|safety)",
+        90,
+        "goes around its instructions",
+    ),
+    _command(
+        "without",
+        r"\bwithout\b.{0,20}\b(?:backup|backups|asking|approval|confirmation|confirming|permission|review|a copy|telling)",
+        72,
+        "goes around a check",
+    ),
+)
+PATHS = re.compile(
+    r"(?:^|[\s'\"=:(])(?:/(?:etc|usr|bin|sbin|boot|lib|dev|proc|sys|root|var/lib|windows)\b|/(?=[\s'\"*]|$)|~/?(?=\s|$)|c:\\|\\\\|%systemroot%)"
+)
+SECRET_PLACES = re.compile(
+    r"\.ssh\b|id_(?:rsa|ed25519)|(?:^|[\s/'\"=(])\.env\b|\.aws\b|\.pem\b|/etc/shadow|\.kube\b|\.netrc|\.pgpass"
+    r"|(?:private|api|secret|signing|access|encryption)[ _-]?keys?\b|seed phrase|wallet seed|card numbers?\b|\bssn\b"
+)
+WHERE_OUT = re.compile(r"https?://|ftp://|\bs3://|\bto [\w.+-]+@[\w-]+\.\w")
+GLUED = re.compile(
+    r"(delete|destroy|erase|truncate|wipe|purge|remove|overwrite|drop|nuke|rmrf|exfiltrate)"
+    r"(all|from|every|the|table|database|user|account|record|customer|backup|file|prod|data)"
+)
+BIG_SUM = re.compile(r"\b\d{2,3}[.,' ]?\d{3}(?:[.,]\d{2})?\b|\b\d+\s?(?:k|m|million|thousand)\b")

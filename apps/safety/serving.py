@@ -1,0 +1,185 @@
+"""How do agents elsewhere reach the loop by MCP? Over streamable HTTP (`/mcp/safety`) and stdio, on the official SDK.
+
+The tools are made from the declarations that route. A server lives for one request or one pipe and keeps nothing, so
+several web processes answer alike; who asks is the API key, looked up anew for every call.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from django.core.exceptions import ImproperlyConfigured
+from django.http import JsonResponse
+from mcp.server.lowlevel import Server
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from mcp.server.transport_security import TransportSecuritySettings
+from mcp.types import (
+    CallToolRequestParams,
+    CallToolResult,
+    ListToolsResult,
+    PaginatedRequestParams,
+    TextContent,
+    Tool,
+    ToolAnnotations,
+)
+
+from apps.safety.enums import Endpoint
+from apps.safety.schemas import Principal
+from apps.safety.wire import OPERATIONS, answer
+from apps.safety.wire.introspection import LIMITS, tool_name
+from apps.tenants.enums import KeyScope
+from apps.tenants.queries import api_key
+from kernel.errors import SilasError
+from kernel.tenancy import in_thread
+
+PATH = "/mcp/safety"
+MODES = ("semantic", "single", "all")
+# What an agent can mend by itself is no fault of the tool (contract safety-loop 1, G15).
+RECOVERABLE = frozenset(
+    {
+        "NOT_FOUND_RESOURCE",
+        "NOT_FOUND_OPERATION",
+        "VALIDATION_MISSING_PARAM",
+        "VALIDATION_INVALID_TYPE",
+        "VALIDATION_INVALID_VALUE",
+        "VALIDATION_UNKNOWN_PARAM",
+        "VALIDATION_WRONG_ENDPOINT",
+        "PERMISSION_DENIED",
+        "RATE_LIMIT_EXCEEDED",
+        "CONFIRMATION_REQUIRED",
+    }
+)
+_PREFIX = re.compile(r"(?:[a-z0-9_]{0,18}_)?\Z")
+Application = Callable[[dict[str, Any], Any, Any], Awaitable[None]]
+
+
+def surface_from_environment() -> tuple[str, str]:
+    """Which tools are offered, and what their names begin with. Raises `ImproperlyConfigured`."""
+    mode = os.environ.get("MCP_AQL_ENDPOINT_MODE", "semantic")
+    prefix = os.environ.get("MCP_AQL_TOOL_PREFIX", "")
+    if mode not in MODES:
+        raise ImproperlyConfigured("E_MCP_MODE: MCP_AQL_ENDPOINT_MODE must be semantic, single or all")
+    if not _PREFIX.match(prefix):
+        raise ImproperlyConfigured("E_MCP_PREFIX: lower case, digits, _, ending in _, under 20 characters")
+    return mode, prefix
+
+
+def tools(mode: str, prefix: str) -> dict[str, tuple[Endpoint | None, Tool]]:
+    """The tools by their names, each with the endpoint that its calls come through."""
+    offered: list[Endpoint | None] = [] if mode == "single" else list(Endpoint)
+    offered += [None] if mode != "semantic" else []
+    named = [(endpoint, _tool(endpoint, prefix)) for endpoint in offered]
+    return {tool.name: (endpoint, tool) for endpoint, tool in named}
+
+
+def _tool(endpoint: Endpoint | None, prefix: str) -> Tool:
+    mine = [each for each in OPERATIONS.values() if endpoint in (None, each.endpoint)]
+    listed = "\n".join(f"- {each.name}: {each.description}" for each in mine)
+    example = json.dumps(
+        {"operation": mine[0].name, "params": {each.name: "..." for each in mine[0].params if each.required}}
+    )
+    said = f"The execution safety loop. Call 'introspect' to discover everything.\n{listed}\nExample: {example}"
+    reads = endpoint is Endpoint.READ
+    destructive = endpoint in (None, Endpoint.EXECUTE)
+    return Tool(
+        name=tool_name(endpoint, prefix),
+        description=said,
+        inputSchema={
+            "type": "object",
+            "properties": {
+                "operation": {"type": "string", "enum": [each.name for each in mine]},
+                "params": {"type": "object", "additionalProperties": True},
+            },
+            "required": ["operation"],
+            "additionalProperties": True,
+        },
+        annotations=ToolAnnotations(readOnlyHint=reads, destructiveHint=destructive),
+    )
+
+
+def server_for(key: str, *, mode: str, prefix: str) -> Server[Any]:
+    """A server that answers for this API key."""
+    offered = tools(mode, prefix)
+
+    async def list_tools(_: Any, __: PaginatedRequestParams | None) -> ListToolsResult:
+        return ListToolsResult(tools=[tool for _, tool in offered.values()])
+
+    async def call_tool(_: Any, asked: CallToolRequestParams) -> CallToolResult:
+        if asked.name not in offered:
+            return _told(_failure("NOT_FOUND_OPERATION", "There is no such tool."))
+        endpoint, _tool_of = offered[asked.name]
+        return _told(await in_thread(_answered, key, asked.arguments or {}, endpoint, mode, prefix))
+
+    return Server("silas-safety", version="1", on_list_tools=list_tools, on_call_tool=call_tool)
+
+
+def _answered(key: str, request: dict[str, Any], endpoint: Endpoint | None, mode: str, prefix: str) -> dict[str, Any]:
+    row = api_key(key)
+    if row is None or (row.scopes and KeyScope.SAFETY_AGENT not in row.scopes):
+        return _failure("PERMISSION_DENIED", "This API key may not report to the safety loop.")
+    principal = Principal(f"api_key:{row.pk}", may_confirm=KeyScope.SAFETY_CONFIRM in row.scopes)
+    return answer(row.tenant_id, principal, request, endpoint=endpoint, surface=mode, prefix=prefix)
+
+
+def _failure(code: str, message: str) -> dict[str, Any]:
+    return {"success": False, "error": {"code": code, "message": message}}
+
+
+def _told(said: dict[str, Any]) -> CallToolResult:
+    failed = not said["success"] and said["error"]["code"] not in RECOVERABLE
+    return CallToolResult(content=[TextContent(type="text", text=json.dumps(said))], isError=failed)
+
+
+def with_safety(application: Application) -> Application:
+    """The ASGI application, with the loop served at its address."""
+
+    async def serve(scope: dict[str, Any], receive: Any, send: Any) -> None:
+        if scope["type"] != "http" or scope["path"].rstrip("/") != PATH:
+            await application(scope, receive, send)
+            return
+        key = _key_of(scope)
+        problem = await in_thread(_refusal, key)
+        if problem is not None:
+            await _refuse(send, problem)
+            return
+        mode, prefix = surface_from_environment()
+        # Nothing here is a browser's: no cookie counts, so a foreign page gains nothing by sending a person here.
+        manager = StreamableHTTPSessionManager(
+            app=server_for(key, mode=mode, prefix=prefix),
+            json_response=True,
+            stateless=True,
+            security_settings=TransportSecuritySettings(enable_dns_rebinding_protection=False),
+            max_request_body_size=LIMITS["max_request_bytes"],
+        )
+        async with manager.run():
+            await manager.handle_request(scope, receive, send)
+
+    return serve
+
+
+def _key_of(scope: dict[str, Any]) -> str:
+    given = next((value for name, value in scope["headers"] if name == b"authorization"), b"")
+    scheme, _, key = given.decode("latin-1").partition(" ")
+    return key.strip() if scheme.lower() == "bearer" else ""
+
+
+def _refusal(key: str) -> SilasError | None:
+    row = api_key(key)
+    if row is None:
+        return SilasError("not_authenticated", "This API key is not known here.", status=401)
+    if row.scopes and KeyScope.SAFETY_AGENT not in row.scopes:
+        return SilasError("forbidden_scope", "This API key may not do this.", status=403)
+    return None
+
+
+async def _refuse(send: Any, error: SilasError) -> None:
+    response = JsonResponse(error.as_json(), status=error.status)
+    headers = [(name.lower().encode(), value.encode()) for name, value in response.items()]
+    if error.status == 401:
+        headers.append((b"www-authenticate", b"Bearer"))
+    await send({"type": "http.response.start", "status": error.status, "headers": headers})
+    await send({"type": "http.response.body", "body": response.content})
