@@ -12,6 +12,8 @@ import psycopg
 import pytest
 from django.conf import settings
 from django.core.files.uploadedfile import SimpleUploadedFile
+from django.core.management import call_command
+from django.core.management.base import CommandError
 from django.test import Client
 from django.urls import reverse
 from pydantic_ai import models
@@ -94,6 +96,11 @@ def test_wrong_code_opens_nothing(nobody: None, code: str) -> None:
 def test_setup_is_closed_once_there_is_a_company(tenant: Any) -> None:
     assert Client().get(setup()).status_code == 404
     assert Client().post(setup(), typed()).status_code == 404
+
+
+def test_setup_link_is_not_printed_once_there_is_a_company(tenant: Any) -> None:
+    with pytest.raises(CommandError, match="has a company already"):
+        call_command("setup_link")
 
 
 def test_form_that_comes_twice_makes_one_company(nobody: None) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
+from django.db import connection
 from django.db.models.functions import Now
 from pypdf import PdfWriter
 
@@ -133,7 +134,12 @@ def test_collection_of_another_tenant_does_not_exist(other_tenant: Any, home: UU
 def test_row_is_claimed_by_one_reader(tenant: Any, home: UUID) -> None:
     hand_in(tenant, home, "a.txt", b"One text, read once.")
     counts: list[int] = []
-    rivals = [threading.Thread(target=lambda: counts.append(intake.read_next(tenant.pk))) for _ in range(3)]
+
+    def rival_reads() -> None:
+        counts.append(intake.read_next(tenant.pk))
+        connection.close()
+
+    rivals = [threading.Thread(target=rival_reads) for _ in range(3)]
     for rival in rivals:
         rival.start()
     for rival in rivals:
