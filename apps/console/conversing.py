@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +9,7 @@ from apps.console.charts import Columns, columns
 from apps.console.period import Period
 from apps.console.templatetags.console import percent, seconds
 from apps.sessions import insights
+from apps.sessions.beside.ratings import RatingFigures, rating_figures
 from apps.sessions.insights import Asked, Day, GateAction, HandOff, Turns
 
 
@@ -28,6 +28,7 @@ class Conversing:
     turns: Turns
     hand_offs: list[HandOff]
     gates: list[GateAction]
+    ratings: RatingFigures
 
     @property
     def conversations(self) -> int:
@@ -46,8 +47,6 @@ class Conversing:
         return 1 - self.with_person / self.conversations if self.conversations else None
 
 
-# Figures of answers that another part brings, such as what visitors thought of them: each gives its tiles for a time.
-MORE_TILES: list[Callable[[Period], list[Tile]]] = []
 _BECAUSE = {
     "": "No reason was noted",
     "asked": "The visitor asked for one",
@@ -59,13 +58,16 @@ _BECAUSE = {
 def conversing(period: Period) -> Conversing:
     asked = Asked(period.since, period.until, period.zone, period.deployment_id)
     return Conversing(
-        insights.by_day(asked), insights.turns(asked), insights.hand_offs(asked), insights.gate_actions(asked)
+        insights.by_day(asked),
+        insights.turns(asked),
+        insights.hand_offs(asked),
+        insights.gate_actions(asked),
+        rating_figures(period.deployment, period.since, period.until),
     )
 
 
-def tiles(found: Conversing, period: Period) -> list[Tile]:
-    turns = found.turns
-    more = [tile for brought in MORE_TILES for tile in brought(period)]
+def tiles(found: Conversing) -> list[Tile]:
+    turns, ratings = found.turns, found.ratings
     return [
         Tile("Conversations", f"{found.conversations:,}", f"{found.messages:,} messages"),
         Tile("Ended without a person", _share(found.contained), f"{found.with_person:,} had one, or wanted one"),
@@ -76,7 +78,7 @@ def tiles(found: Conversing, period: Period) -> list[Tile]:
         Tile("Failed", f"{turns.failed:,}", "messages got no answer"),
         Tile("Time to answer, median", _time(turns.p50), "half of the answers were faster"),
         Tile("Time to answer, 95 of 100", _time(turns.p95), "the slowest five of 100 took longer"),
-        *more,
+        Tile("Rating", _score(ratings.mean), f"of 5, from {ratings.count:,} visitors, {ratings.comments:,} with words"),
     ]
 
 
@@ -101,7 +103,7 @@ def day_name(day: Any) -> str:
     return f"{day.day} {day:%b}"
 
 
-def rows(found: Conversing, period: Period) -> list[tuple[str, str, object]]:
+def rows(found: Conversing) -> list[tuple[str, str, object]]:
     """Everything as section, name and number: for a file."""
     turns = found.turns
     daily = [
@@ -122,12 +124,16 @@ def rows(found: Conversing, period: Period) -> list[tuple[str, str, object]]:
     ]
     acts = ("blocked", "asked", "rewrote")
     gates = [(f"Gates, {name}", one.gate, getattr(one, name)) for one in found.gates for name in acts]
-    more = [("More", tile.title, tile.value) for brought in MORE_TILES for tile in brought(period)]
-    return [*daily, *became, *handed, *gates, *more]
+    rated = [("Ratings", f"{score} of 5", found.ratings.by_score.get(score, 0)) for score in range(1, 6)]
+    return [*daily, *became, *handed, *gates, *rated, ("Ratings", "mean", found.ratings.mean)]
 
 
 def _share(share: float | None) -> str:
     return "none yet" if share is None else percent(share)
+
+
+def _score(mean: float | None) -> str:
+    return "none yet" if mean is None else f"{mean:.1f}"
 
 
 def _time(number: float | None) -> str:

@@ -1,7 +1,8 @@
 """How do conversations go? Counted by SQL from the tenant's own rows: how many, how many ended without a person,
 why and how soon people answered, what became of each message and how long that took, and what gates stopped.
 
-A conversation belongs to the day on which it began. What was only opened and never written to is none. Every function
+A conversation belongs to the day on which it began. What was only opened and never written to is none, and what the
+house tried itself (`is_test`) is nowhere in here. Every function
 is one statement, whose cost grows with the time asked about, not with all that was ever said. `deployment`: only its
 conversations; None: all.
 """
@@ -80,15 +81,19 @@ class GateAction:
     rewrote: int
 
 
+_NO_TEST = """NOT EXISTS (
+        SELECT FROM silas_sessions_chatsession tried
+        WHERE tried.tenant_id = %(tenant)s AND tried.is_test AND {is_it})"""
 # What the audit log says of hand-offs and gates in this time; read through a small index of its own.
-_SAID = """
+_SAID = f"""
     SELECT e.event, e.subject, e.timestamp AS at, e.data FROM audit_auditentry e
     WHERE e.chain = %(tenant)s AND e.timestamp >= %(since)s AND e.timestamp < %(until)s
       AND e.event IN ('person_wanted', 'taken_over', 'staff_replied', 'gate_blocked', 'gate_asked', 'gate_mutation')
       AND (%(deployment)s::uuid IS NULL OR EXISTS (
           SELECT FROM silas_sessions_chatsession s
           WHERE s.tenant_id = %(tenant)s AND s.deployment_id = %(deployment)s AND 'session:' || s.id = e.subject))
-"""
+      AND {_NO_TEST.format(is_it="'session:' || tried.id = e.subject")}
+"""  # noqa: S608  (our own words only)
 _OF_DEPLOYMENT = "(%(deployment)s::uuid IS NULL OR s.deployment_id = %(deployment)s)"
 _DAYS = f"""
     WITH handed AS (
@@ -98,7 +103,7 @@ _DAYS = f"""
         SELECT date_trunc('day', s.created_at AT TIME ZONE %(zone)s) AS day, s.turns, handed.subject
         FROM silas_sessions_chatsession s LEFT JOIN handed ON handed.subject = 'session:' || s.id
         WHERE s.tenant_id = %(tenant)s AND s.created_at >= %(since)s AND s.created_at < %(until)s AND s.seq > 0
-              AND {_OF_DEPLOYMENT}
+              AND NOT s.is_test AND {_OF_DEPLOYMENT}
     )
     SELECT day::date, count(spoken.turns), coalesce(sum(spoken.turns), 0)::bigint, count(spoken.subject)
     FROM generate_series(date_trunc('day', %(since)s AT TIME ZONE %(zone)s),
@@ -124,7 +129,7 @@ _GATES = f"""
            count(*) FILTER (WHERE event = 'gate_asked'), count(*) FILTER (WHERE event = 'gate_mutation')
     FROM said WHERE starts_with(event, 'gate_') GROUP BY 1 ORDER BY count(*) DESC, 1 LIMIT 12
 """  # noqa: S608  (our own words only)
-_TURNS = """
+_TURNS = f"""
     WITH ended AS (
         SELECT t.status, t.reason, extract(epoch FROM t.finished_at - t.started_at)::float AS seconds
         FROM silas_sessions_turn t
@@ -132,6 +137,7 @@ _TURNS = """
               AND (%(deployment)s::uuid IS NULL OR EXISTS (
                   SELECT FROM silas_sessions_chatsession s
                   WHERE s.id = t.session_id AND s.tenant_id = %(tenant)s AND s.deployment_id = %(deployment)s))
+              AND {_NO_TEST.format(is_it="tried.id = t.session_id")}
     )
     SELECT count(*), count(*) FILTER (WHERE status = 'done'), (
         SELECT count(*) FROM silas_sessions_chronicleentry c
@@ -140,6 +146,7 @@ _TURNS = """
               AND (%(deployment)s::uuid IS NULL OR EXISTS (
                   SELECT FROM silas_sessions_chatsession s
                   WHERE s.id = c.session_id AND s.tenant_id = %(tenant)s AND s.deployment_id = %(deployment)s))
+              AND {_NO_TEST.format(is_it="tried.id = c.session_id")}
     ), count(*) FILTER (WHERE status = 'stopped' AND starts_with(reason, 'gate:')),
        count(*) FILTER (WHERE status = 'stopped' AND reason = 'taken_over'),
        count(*) FILTER (WHERE status = 'stopped' AND NOT starts_with(reason, 'gate:') AND reason <> 'taken_over'),
@@ -147,7 +154,7 @@ _TURNS = """
        percentile_cont(0.5) WITHIN GROUP (ORDER BY seconds) FILTER (WHERE status = 'done'),
        percentile_cont(0.95) WITHIN GROUP (ORDER BY seconds) FILTER (WHERE status = 'done')
     FROM ended
-"""
+"""  # noqa: S608  (our own words only)
 
 
 def by_day(asked: Asked) -> list[Day]:

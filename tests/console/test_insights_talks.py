@@ -12,15 +12,15 @@ from django.urls import reverse
 
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
-from apps.console import conversing
-from apps.console.conversing import Tile, because_of
+from apps.console.conversing import because_of
 from apps.console.period import period_of
 from apps.console.views.insights import _harmless
 from apps.sessions import handoff, insights
-from apps.sessions.enums import EntryKind, Sender
+from apps.sessions.beside.ratings import rating_figures
+from apps.sessions.enums import EntryKind, RatingScale, Sender
 from apps.sessions.insights import Asked
 from apps.sessions.locks import lock_session
-from apps.sessions.models import ChatSession, ChronicleEntry, Turn
+from apps.sessions.models import ChatSession, ChronicleEntry, Rating, Turn
 from kernel.clock import now
 from kernel.tenancy import tenant_scope
 from tests.factories.console import browser
@@ -229,7 +229,7 @@ def test_page_costs_the_same_for_any_number_of_conversations(
     for _ in range(count):
         furnished(deployment, owner)
     client = browser(owner)
-    with django_assert_num_queries(26):
+    with django_assert_num_queries(27):
         client.get(reverse("console-insights"))
 
 
@@ -247,10 +247,41 @@ def test_file_holds_no_formula(cell: str) -> None:
     assert _harmless(cell) == f"'{cell}"
 
 
-def test_tiles_of_another_part_are_shown(deployment: Any, owner: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    furnished(deployment, owner)
-    monkeypatch.setattr(conversing, "MORE_TILES", [lambda period: [Tile("Liked", "4 of 5")]])
-    assert "4 of 5" in page(owner)
+def rated(session: ChatSession, score: int) -> None:
+    with tenant_scope(session.tenant_id):
+        moment = now()
+        fields = {"scale": RatingScale.STARS, "created_at": moment, "changed_at": moment}
+        Rating.objects.create(session=session, deployment=session.deployment, score=score, **fields)
+
+
+def test_what_visitors_thought_is_a_tile(deployment: Any, owner: Any) -> None:
+    for score in (5, 4, 4):
+        rated(spoken(deployment), score)
+    assert '<p class="value num">4.3</p><p class="quiet">of 5, from 3 visitors' in page(owner)
+
+
+def tried(deployment: Any) -> ChatSession:
+    """A conversation in which the house tried its bot: everything happened in it."""
+    session = spoken(deployment)
+    ChatSession.objects.filter(pk=session.pk).update(is_test=True)
+    return session
+
+
+def test_chat_that_tries_the_bot_is_in_no_figure(tenant: Any, deployment: Any, owner: Any) -> None:
+    with tenant_scope(tenant):
+        session = tried(deployment)
+    turn(session)
+    want(session)
+    answer(session, owner)
+    rated(session, 1)
+    with tenant_scope(tenant):
+        record(AuditEvent.GATE_BLOCKED, subject=f"session:{session.pk}", data={"gate": "no_prices"})
+    with tenant_scope(tenant):
+        asked = recently()
+        days, turns = insights.by_day(asked), insights.turns(asked)
+        others = (insights.hand_offs(asked), insights.gate_actions(asked))
+        ratings = rating_figures(None, asked.since, asked.until)
+    assert (sum(day.conversations for day in days), turns.total, others, ratings.count) == (0, 0, ([], []), 0)
 
 
 @pytest.mark.parametrize(

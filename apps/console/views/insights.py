@@ -52,7 +52,7 @@ def insights(request: StaffRequest) -> HttpResponseBase:
         "spans": SPANS,
         "deployments": deployments,
         "found": found,
-        "tiles": conversing.tiles(found, period),
+        "tiles": conversing.tiles(found),
         "talks": conversing.drawn(found),
         "talks_daily": [(conversing.day_name(one.day), one) for one in found.daily],
         "reasons": conversing.reasons(found),
@@ -81,7 +81,7 @@ def insights_file(request: StaffRequest) -> HttpResponseBase:
 
 
 def _talks(period: Period) -> list[tuple[str, str, object]]:
-    return conversing.rows(conversing.conversing(period), period)
+    return conversing.rows(conversing.conversing(period))
 
 
 def _decisions(period: Period) -> list[tuple[str, str, object]]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from django.db.models import Count
+from django.db.models import Count, Q
 
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
@@ -70,10 +70,11 @@ def rating_of(session_id: UUID) -> Rating | None:
 
 def rating_figures(deployment: Deployment | None, since: datetime, until: datetime) -> RatingFigures:
     """Of what was first rated from `since` to before `until`; of all deployments of the scope's tenant for None."""
-    rows = Rating.objects.filter(created_at__gte=since, created_at__lt=until)
+    rows = Rating.objects.filter(created_at__gte=since, created_at__lt=until, session__is_test=False)
     rows = rows.filter(deployment=deployment) if deployment else rows
-    counted = rows.values("score").annotate(many=Count("pk")).order_by("score")
+    commented = Count("pk", filter=~Q(comment=""))
+    counted = list(rows.values("score").annotate(many=Count("pk"), commented=commented).order_by("score"))
     by_score: dict[int, int] = {each["score"]: each["many"] for each in counted}
     count = sum(by_score.values())
     mean = sum(score * many for score, many in by_score.items()) / count if count else None
-    return RatingFigures(count, mean, by_score, rows.exclude(comment="").count())
+    return RatingFigures(count, mean, by_score, sum(each["commented"] for each in counted))

@@ -15,4 +15,8 @@ class Migration(migrations.Migration):
             name='is_test',
             field=models.BooleanField(db_default=False, default=False),
         ),
+        migrations.AddIndex(
+            model_name='chatsession',
+            index=models.Index(condition=models.Q(('is_test', True)), fields=['tenant'], name='session_of_a_test'),
+        ),
     ]

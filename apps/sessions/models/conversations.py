@@ -105,6 +105,7 @@ class ChatSession(TenantModel):
                 name="session_unforgotten",
             ),
             models.Index(fields=["tenant", "created_at"], condition=Q(seq__gt=0), name="session_by_beginning"),
+            models.Index(fields=["tenant"], condition=Q(is_test=True), name="session_of_a_test"),
         ]
         constraints: ClassVar = [
             models.CheckConstraint(condition=Q(level=PUBLIC) | ~Q(customer=""), name="session_level_needs_customer")
