@@ -50,6 +50,7 @@ from tests.factories.console import make_card
 from tests.factories.memories import conversation, remember
 from tests.factories.memory import ingest_texts
 from tests.factories.passkeys import SoftPasskey
+from tests.factories.safety import DANGER, TO_CONFIRM, started
 from tests.factories.sessions import make_session, say
 from tests.factories.tenants import make_member
 from tests.factories.work import Desk, make_desk
@@ -163,6 +164,12 @@ def _queues(house: House) -> str:
             if message is dead and lease:
                 bus.dead_letter(lease, "tool_failure")
     return "/console/queues/"
+
+
+def _safety(house: House) -> str:
+    for name, hint in (("clerk", DANGER), ("runner", TO_CONFIRM)):
+        started(house.tenant, name).report(hint)
+    return "/console/safety/"
 
 
 def _gates(house: House) -> str:
@@ -361,6 +368,9 @@ PAGES: dict[str, Callable[[House], str]] = {
     "goal": _goal,
     "queues": _queues,
     "queues-empty": _at("/console/queues/"),
+    "safety": _safety,
+    "safety-empty": _at("/console/safety/"),
+    "safety-policy": _at("/console/safety/policy/"),
     "gates": _gates,
     "gates-empty": _at("/console/gates/"),
     "gate": _gate,

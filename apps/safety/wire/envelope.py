@@ -147,8 +147,8 @@ def _problem(operation: Operation, param: Param, value: Any) -> Failure | None:
     if param.longest and len(value) > param.longest:
         return _too_large("string_length", param.longest, len(value), "characters")
     if param.enum and value not in param.enum:
-        details = {"param_name": param.name, "allowed": list(param.enum)}
-        return Failure("VALIDATION_INVALID_VALUE", f"'{param.name}' is not one of its values.", details)
+        told = {"param_name": param.name, "allowed": list(param.enum)}
+        return Failure("VALIDATION_INVALID_VALUE", f"'{param.name}' is not one of its values.", told)
     return None
 
 
