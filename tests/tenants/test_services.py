@@ -99,8 +99,8 @@ def test_role_is_changed_and_written_down(tenant: Any, agent: Any) -> None:
     with tenant_scope(tenant):
         services.change_role(Membership.objects.get(user=agent), Role.APPROVER, actor="user:1")
     (entry,) = _entries(tenant, AuditEvent.ROLE_CHANGED)
-    said = '{"before":"agent","role":"approver"}'
-    assert (entry.actor, entry.subject, entry.data) == ("user:1", f"user:{agent.pk}", said)
+    assert (entry.actor, entry.subject) == ("user:1", f"user:{agent.pk}")
+    assert entry.data == '{"before":"agent","role":"approver"}'
 
 
 def _membership(tenant: Tenant, user: Any) -> Membership:
