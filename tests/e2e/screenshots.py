@@ -247,6 +247,7 @@ async def test_state(scene: Scene, open_page: OpenPage, database: None, state: S
         if state.act:
             await state.act(page)
         await _take(page, f"{state.name}-{look}")
+    open_page.errors.clear()  # a refusal that is shown is reported by the browser
 
 
 async def test_login(web: str, open_page: OpenPage, database: None) -> None:
