@@ -225,9 +225,9 @@ def _happened(scene: Scene) -> None:
     make_card(tenant, risk=Risk.MEDIUM, **about)
     make_card(tenant, risk=Risk.HIGH, **about, **MAILBOX)
     make_card(tenant, risk=Risk.IRREVERSIBLE, reversible=False, **about, **DELETION)
-    refunds = {"name": "refund_words", "type": "regex", "config": {"pattern": "refund"}}
+    passwords = {"name": "no_passwords", "type": "regex", "config": {"pattern": r"\A(?!.*password)"}}
     with tenant_scope(tenant):
-        save_gate(GateSpec(on="every_user_message", on_block="report", **refunds))
+        save_gate(GateSpec(on="every_user_message", on_block="report", **passwords))
     with tenant_scope(scene.shop):
         for card in open_cards():
             decide_card(card.pk, user=scene.member("owner", shop=True), verdict="declined")  # type: ignore[arg-type]
