@@ -156,7 +156,8 @@ def _back(opens: datetime, language: str) -> str:
 
 def _require_mine(session: ChatSession, user: Any) -> None:
     if session.owner_user_id != user.pk:
-        raise SilasError("owned_by_other", "A colleague is answering in this conversation.", status=409)
+        who = f"Your colleague {session.owner_user.display_name}" if session.owner_user else "A colleague"
+        raise SilasError("owned_by_other", f"{who} is answering in this conversation.", status=409)
 
 
 def _change_owner(session: ChatSession, owner: Owner, user: Any) -> None:

@@ -259,10 +259,12 @@ def test_lookers_are_named_without_oneself(agent: Any, owner: Any, session: Chat
     assert f"{owner.display_name} is looking at this too" in shown and agent.display_name not in shown
 
 
-def test_second_take_over_is_refused_by_name_of_the_reason(agent: Any, owner: Any, session: ChatSession) -> None:
+def test_second_take_over_is_refused_with_the_name_of_the_first(agent: Any, owner: Any, session: ChatSession) -> None:
     _press(agent, "take-over", session)
     response = _press(owner, "take-over", session)
-    assert response.status_code == 409 and "A colleague is answering" in response.content.decode()
+    assert (
+        response.status_code == 409 and f"Your colleague {agent.display_name} is answering" in response.content.decode()
+    )
 
 
 def test_canned_reply_is_in_the_page_with_the_visitors_name(agent: Any, session: ChatSession) -> None:
