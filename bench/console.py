@@ -150,9 +150,9 @@ def _seed(company: Company) -> None:
     }
     with connections["owner"].cursor() as cursor:
         cursor.execute("SELECT set_config('silas.platform', 'on', false)")
+        _seed_cards(cursor, values)
         for statement in (_SESSIONS, _CHRONICLE, _TURNS, _AUDIT, _HEAD):
             cursor.execute(statement, values)
-        _seed_cards(cursor, values)
         cursor.execute("SELECT set_config('silas.platform', '', false)")
         for table in ("silas_sessions_chatsession", "silas_sessions_chronicleentry", "silas_sessions_turn"):
             cursor.execute(f"VACUUM ANALYZE {table}")
@@ -161,9 +161,10 @@ def _seed(company: Company) -> None:
 
 
 def _seed_cards(cursor: Any, values: dict[str, Any]) -> None:
-    """Copies of the one card: open ones, and such as were decided over the year."""
+    """Copies of the one card: open ones, and such as were decided over the year, which no card is born as."""
     from apps.approvals.models import Card
 
+    cursor.execute("ALTER TABLE approvals_card DISABLE TRIGGER USER")
     names = [field.column for field in Card._meta.concrete_fields]
     other = {
         "id": "gen_random_uuid()",
@@ -179,6 +180,7 @@ def _seed_cards(cursor: Any, values: dict[str, Any]) -> None:
             f" CROSS JOIN generate_series(1, {count}) AS n WHERE c.id = %(card)s",
             values,
         )
+    cursor.execute("ALTER TABLE approvals_card ENABLE TRIGGER USER")
     cursor.execute(
         "INSERT INTO approvals_decision (id, tenant_id, card_id, user_id, verdict, approval_strength, conditions, said,"
         " decided_at) SELECT gen_random_uuid(), tenant_id, id, %(owner)s, 'declined', 'tap', '{}', '{}', settled_at"

@@ -5,12 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from django.core.cache import cache
+
 from apps.console.charts import Columns, columns
 from apps.console.period import Period
 from apps.console.templatetags.console import percent, seconds
 from apps.sessions import insights
 from apps.sessions.beside.ratings import RatingFigures, rating_figures
 from apps.sessions.insights import Asked, Day, GateAction, HandOff, Turns
+from kernel.tenancy import current_tenant_id
 
 
 @dataclass(frozen=True)
@@ -55,7 +58,20 @@ _BECAUSE = {
 }
 
 
+# Of a longer time than so many days the figures are counted once a minute: nobody sees a month move.
+FRESH_DAYS, KEPT_SECONDS = 7, 60
+
+
 def conversing(period: Period) -> Conversing:
+    """For the scope's tenant."""
+    if period.length <= FRESH_DAYS:
+        return _counted(period)
+    key = f"insights:{current_tenant_id()}:{period.first}:{period.last}:{period.zone}:{period.deployment_id}"
+    found: Conversing = cache.get_or_set(key, lambda: _counted(period), KEPT_SECONDS)
+    return found
+
+
+def _counted(period: Period) -> Conversing:
     asked = Asked(period.since, period.until, period.zone, period.deployment_id)
     return Conversing(
         insights.by_day(asked),

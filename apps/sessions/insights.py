@@ -151,8 +151,7 @@ _TURNS = f"""
        count(*) FILTER (WHERE status = 'stopped' AND reason = 'taken_over'),
        count(*) FILTER (WHERE status = 'stopped' AND NOT starts_with(reason, 'gate:') AND reason <> 'taken_over'),
        count(*) FILTER (WHERE status = 'failed'),
-       percentile_cont(0.5) WITHIN GROUP (ORDER BY seconds) FILTER (WHERE status = 'done'),
-       percentile_cont(0.95) WITHIN GROUP (ORDER BY seconds) FILTER (WHERE status = 'done')
+       percentile_cont(ARRAY[0.5, 0.95]) WITHIN GROUP (ORDER BY seconds) FILTER (WHERE status = 'done')
     FROM ended
 """  # noqa: S608  (our own words only)
 
@@ -168,7 +167,9 @@ def hand_offs(asked: Asked) -> list[HandOff]:
 
 
 def turns(asked: Asked) -> Turns:
-    return Turns(*_rows(_TURNS, asked)[0])
+    *counts, times = _rows(_TURNS, asked)[0]
+    p50, p95 = times or (None, None)
+    return Turns(*counts, p50, p95)
 
 
 def gate_actions(asked: Asked) -> list[GateAction]:

@@ -25,7 +25,7 @@ from kernel.clock import now
 from kernel.tenancy import tenant_scope
 from tests.factories.console import browser
 from tests.factories.sessions import make_session, say
-from tests.factories.tenants import make_deployment
+from tests.factories.tenants import make_deployment, make_member
 
 MOMENT = datetime(2026, 11, 20, 12, tzinfo=UTC)
 
@@ -231,6 +231,24 @@ def test_page_costs_the_same_for_any_number_of_conversations(
     client = browser(owner)
     with django_assert_num_queries(27):
         client.get(reverse("console-insights"))
+
+
+def test_month_is_counted_once_a_minute(
+    tenant: Any, deployment: Any, owner: Any, django_assert_num_queries: Any
+) -> None:
+    furnished(deployment, owner)
+    page(owner, days="30")
+    client = browser(owner)
+    with django_assert_num_queries(22):
+        client.get(reverse("console-insights"), {"days": "30"})
+
+
+def test_month_of_another_tenant_is_not_what_was_kept(
+    tenant: Any, other_tenant: Any, deployment: Any, owner: Any
+) -> None:
+    furnished(deployment, owner)
+    page(owner, days="30")
+    assert "Nobody wrote in this time" in page(make_member(other_tenant, "owner"), days="30")
 
 
 def test_file_holds_the_same_numbers(tenant: Any, deployment: Any, owner: Any) -> None:

@@ -241,3 +241,11 @@ def test_first_of_two_yeses_says_that_somebody_else_has_to_answer(tenant: Any, o
     card = make_card(tenant)
     page = _decide(owner, card).content.decode()
     assert "You said yes. 1 more person has to say the same" in page and 'value="approve"' not in page
+
+
+def test_long_queue_names_fifty_and_says_how_many_more(tenant: Any, approver: Any) -> None:
+    for _ in range(53):
+        make_card(tenant)
+    found = browser(approver).get(reverse("console-review")).content.decode()
+    stack = found[found.index('id="stack"') :]
+    assert (stack.count("<li>"), "and 2 more" in stack) == (50, True)
