@@ -46,7 +46,7 @@ PLACES = (
     Place("What may run by itself", "console-autonomy", "autonomy settings webhooks", roles=DECIDING_ROLES),
     Place("Notices", "console-notices", "results unread"),
     Place("My account", "console-account", "password second factor authenticator passkeys devices log out"),
-    Place("Alerts", "console-alerts", "push e-mail notifications letters"),
+    Place("Alerts", "console-alerts", "push e-mail notifications letters", roles=DECIDING_ROLES),
     Place("Labels", "console-labels", "tags colours conversations"),
     Place("Canned replies", "console-replies", "templates ready answers"),
     Place("Approval keys", "console-passkeys", "passkeys account signing security"),

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.contrib import admin
+from django.http import HttpRequest
 
 from apps.audit.admin import ReadOnlyAdmin
+from apps.audit.house import is_superuser
 from apps.tenants.models import Letter
 
 
@@ -12,3 +16,7 @@ from apps.tenants.models import Letter
 class LetterAdmin(ReadOnlyAdmin):
     list_display = ("kind", "address", "state", "attempts", "error_code", "created_at", "due_at")
     list_filter = ("state", "kind")
+
+    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """An address may be anybody's, of any company or of none."""
+        return is_superuser(request)
