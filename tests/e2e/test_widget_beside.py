@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.async_api import expect
+from axe_playwright_python.async_playwright import Axe
+from playwright.async_api import Page, expect
 
 from apps.sessions.models import ChatSession, Rating
 from kernel.tenancy import in_scope, in_thread
@@ -102,3 +103,29 @@ async def test_rating_is_kept_and_shown_again(open_page: OpenPage, demo: str, de
     await widget.button("Back to the conversation").last.click()
     await widget.button("More").click()
     await expect(widget.frame.get_by_role("radio", name="4 of 5")).to_be_checked()
+
+
+async def _wrong(page: Page) -> list[str]:
+    """The first heading is that of the page around the frame."""
+    found = [each for each in (await Axe().run(page)).response["violations"] if each["id"] != "page-has-heading-one"]
+    return [f"{each['id']} at {node['target']}: {node['html']}" for each in found for node in each["nodes"]]
+
+
+async def test_everybody_can_use_what_is_beside(open_page: OpenPage, web: str, deployment: Any) -> None:
+    """Axe looks at the frame alone, in the dark, as narrow as a phone."""
+    consent = {"consent_text": "We keep what you write.", "consent_version": "v1", "consent_link": "https://a.test"}
+    await in_thread(offer, deployment, **FILES, **consent, conversations=True, rating="stars")
+    await in_thread(ask, deployment, {"kind": "choice", "label": "About", "choices": ["Claims"], "required": True})
+    size = {"width": 320, "height": 640}
+    page = await open_page(f"{web}/widget/v1/{deployment.public_key}/", viewport=size, color_scheme="dark")
+    await expect(page.get_by_role("button", name="I agree")).to_be_visible()
+    wrong = await _wrong(page)
+    await page.get_by_role("button", name="I agree").click()
+    await expect(page.get_by_label("About")).to_be_visible()
+    wrong += await _wrong(page)
+    await page.get_by_label("About").select_option("Claims")
+    await page.get_by_role("button", name="Begin").click()
+    await page.get_by_role("button", name="More").click()
+    await expect(page.get_by_text("No earlier conversations.")).to_be_visible()
+    wrong += await _wrong(page)
+    assert wrong == []
