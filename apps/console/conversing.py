@@ -67,7 +67,10 @@ def conversing(period: Period) -> Conversing:
     if period.length <= FRESH_DAYS:
         return _counted(period)
     key = f"insights:{current_tenant_id()}:{period.first}:{period.last}:{period.zone}:{period.deployment_id}"
-    found: Conversing = cache.get_or_set(key, lambda: _counted(period), KEPT_SECONDS)
+    found: Conversing | None = cache.get(key)
+    if found is None:
+        found = _counted(period)
+        cache.set(key, found, KEPT_SECONDS)
     return found
 
 

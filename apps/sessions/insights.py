@@ -168,8 +168,7 @@ def hand_offs(asked: Asked) -> list[HandOff]:
 
 def turns(asked: Asked) -> Turns:
     *counts, times = _rows(_TURNS, asked)[0]
-    p50, p95 = times or (None, None)
-    return Turns(*counts, p50, p95)
+    return Turns(*counts, *(times or (None, None)))
 
 
 def gate_actions(asked: Asked) -> list[GateAction]:

@@ -26,7 +26,7 @@ _SYSTEMS = ("Android", "iPhone", "iPad", "Windows", "Mac OS", "Linux")
 
 
 class AlertForm(forms.Form):
-    way = forms.ChoiceField(label="Tell me", choices=AlertWay.choices, widget=forms.RadioSelect)
+    way = forms.ChoiceField(label="Tell me", choices=AlertWay.choices)
     minutes = forms.IntegerField(
         label="A letter after so many minutes",
         min_value=LEAST_MINUTES,
