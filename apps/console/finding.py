@@ -105,7 +105,11 @@ def _conversations(said: str) -> list[Hit]:
     if code := _CODE.fullmatch(said):
         low, high = (UUID(code[1].ljust(32, filler)) for filler in "0f")
         wanted |= Q(pk__gte=low, pk__lte=high, customer_name="")
-    rows = ChatSession.objects.filter(wanted, seq__gt=0).select_related("deployment").order_by("-last_active_at")
+    rows = (
+        ChatSession.objects.filter(wanted, seq__gt=0, is_test=False)
+        .select_related("deployment")
+        .order_by("-last_active_at")
+    )
     return _hits(rows, lambda one: (one.visitor_name, "console-conversation", one.deployment.title))
 
 
@@ -127,8 +131,11 @@ def _gates(said: str) -> list[Hit]:
 def _members(said: str) -> list[Hit]:
     wanted = _each(said, "user__first_name", "user__last_name", "user__email")
     rows = Membership.objects.filter(wanted).select_related("user").order_by("user__email")
-    page = "admin:tenants_membership_change"
-    return _hits(rows, lambda one: (one.user.display_name, page, str(one.get_role_display()).lower()))
+    page = reverse("console-members")
+    return [
+        Hit(show_hidden(one.user.display_name), f"{page}#member-{one.pk}", str(one.get_role_display()).lower())
+        for one in rows[:MOST]
+    ]
 
 
 def _hits(rows: QuerySet[Any], told: Callable[[Any], tuple[str, str, str]]) -> list[Hit]:

@@ -1,6 +1,7 @@
 """What becomes of conversations whose company keeps them for a limited time? Their words are forgotten, in short steps.
 
-That something was said, when and by whom, stays, as do cards, work and the audit log, which are evidence. A visitor who
+So are the words of notes, of what the visitor was asked and of what the site said of them, their files, and what they
+wrote into a form. That something was said, when and by whom, stays, as do cards, work and the audit log, which are evidence. A visitor who
 writes again afterwards is kept anew, from then on. Called by a web process's sweep: no worker may read a conversation.
 """
 
@@ -14,14 +15,16 @@ from django.db.models.expressions import RawSQL
 
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
-from apps.sessions.enums import EntryKind
+from apps.sessions.beside import forgetting as beside
+from apps.sessions.enums import EntryKind, Sender
 from apps.sessions.focus import Focus
-from apps.sessions.models import ChatSession, ChronicleEntry, Turn
+from apps.sessions.models import ChatSession, ChronicleEntry, Note, Turn, VisitorCard
 from apps.tenants.queries import all_tenants, retention
 from kernel.clock import now
 from kernel.tenancy import tenant_scope
 
 BATCH = 50
+_WITHOUT_WORDS = (EntryKind.ACCESS, EntryKind.OWNER)
 FORGOTTEN = "[No longer kept.]"
 # What a frame says besides words: which work it is about and how that stands; who took over; which level was reached.
 _KEPT_OF_STATUS = ("work_item_id", "status")
@@ -50,6 +53,7 @@ def forget_batch() -> bool:
     due = list(_due(now() - timedelta(days=days)))
     entries = sum(_forget(session) for session in due)
     if due:
+        beside.forget([session.pk for session in due], actor="system", subject="")
         record(AuditEvent.RETENTION_SWEPT, data={"kind": "conversations", "count": len(due), "entries": entries})
     return len(due) == BATCH
 
@@ -62,13 +66,17 @@ def _due(before: datetime) -> Any:
 
 
 def _forget(session: ChatSession) -> int:
-    """How many entries lost their words."""
-    said = ChronicleEntry.objects.filter(session_id=session.pk, kind__in=(EntryKind.MESSAGE, EntryKind.STATUS))
+    """How many entries lost their words. Of a file, a question or its answer only the place stays: without its words
+    nobody could show it."""
+    said = ChronicleEntry.objects.filter(session_id=session.pk).exclude(kind__in=_WITHOUT_WORDS)
     kept = RawSQL(_REST_OF_FRAME, [list(_KEPT_OF_STATUS)])  # noqa: S611  (our own words only)
     count = int(said.update(text=FORGOTTEN, payload=kept))
+    said.exclude(kind__in=(EntryKind.MESSAGE, EntryKind.STATUS)).update(kind=EntryKind.STATUS, sender=Sender.SYSTEM)
     Turn.objects.filter(session_id=session.pk).exclude(read_as=None).update(read_as=FORGOTTEN)
-    session.preview, session.customer_name = FORGOTTEN, ""
+    Note.objects.filter(session_id=session.pk).update(text=FORGOTTEN)
+    VisitorCard.objects.filter(session_id=session.pk).update(payload={}, chosen="", sealed=None)
+    session.preview, session.customer_name, session.attributes = FORGOTTEN, "", {}
     session.focus = Focus.of(session.focus).without_memory(session.seq).as_kept()
     session.forgotten_at = now()
-    session.save(update_fields=["preview", "customer_name", "focus", "forgotten_at"])
+    session.save(update_fields=["preview", "customer_name", "attributes", "focus", "forgotten_at"])
     return count

@@ -16,7 +16,7 @@ from apps.memory.memories import clear_expired
 from apps.memory.models import MemoryItem
 from apps.sessions import retention
 from apps.sessions.enums import EntryKind, Sender
-from apps.sessions.models import ChatSession, ChronicleEntry, Turn
+from apps.sessions.models import ChatSession, ChronicleEntry, Note, Turn, VisitorCard, VisitorFile
 from apps.tenants.models import Retention
 from kernel.clock import now
 from kernel.tenancy import tenant_scope
@@ -68,6 +68,52 @@ def test_nothing_of_a_forgotten_frame_is_left(deployment: Any) -> None:
         session.refresh_from_db()
         payloads = list(session.entries.values_list("payload", flat=True))
     assert (payloads, session.preview, session.customer_name) == ([{"citations": []}], retention.FORGOTTEN, "")
+
+
+def test_what_visitors_sent_and_were_asked_is_forgotten_too(deployment: Any) -> None:
+    """A file's name, a question, what the site said, a colleague's note: all words of the same conversation."""
+    keep(deployment.tenant, conversation_days=30)
+    session = silent(deployment)
+    moment = now()
+    with tenant_scope(deployment.tenant_id):
+        ChatSession.objects.filter(pk=session.pk).update(attributes={"plan": "Ada's own"})
+        Note.objects.create(session=session, text="Ada is cross", after=1, created_at=moment)
+        VisitorCard.objects.create(
+            session=session, kind="decision", payload={"question": "Is it Ada?"}, asked_by="x", created_at=moment,
+            expires_at=moment + timedelta(hours=1),
+        )  # fmt: skip
+        for seq, kind in ((91, EntryKind.FILE), (92, EntryKind.DECISION)):
+            ChronicleEntry.objects.create(
+                session=session, seq=seq, kind=kind, sender=Sender.VISITOR, text="ada.pdf", payload={"name": "ada.pdf"},
+                taint="external", created_at=moment,
+            )  # fmt: skip
+    retention.forget_due()
+    with tenant_scope(deployment.tenant_id):
+        session.refresh_from_db()
+        kept = [session.attributes, *Note.objects.values_list("text", flat=True)]
+        kept += list(VisitorCard.objects.values_list("payload", flat=True))
+        frames = list(session.entries.filter(seq__gt=90).values_list("kind", "text", "payload"))
+    assert kept == [{}, retention.FORGOTTEN, {}]
+    assert frames == [(EntryKind.STATUS, retention.FORGOTTEN, {})] * 2
+
+
+def test_file_of_a_forgotten_conversation_is_gone(deployment: Any) -> None:
+    keep(deployment.tenant, conversation_days=30)
+    session = silent(deployment)
+    with tenant_scope(deployment.tenant_id):
+        VisitorFile.objects.create(
+            session=session,
+            seq=91,
+            name="ada.pdf",
+            kind="pdf",
+            size=9,
+            digest="d" * 64,
+            client_id="c",
+            created_at=now(),
+        )
+    retention.forget_due()
+    with tenant_scope(deployment.tenant_id):
+        assert not VisitorFile.objects.exists()
 
 
 def test_what_work_a_frame_was_about_stays(deployment: Any) -> None:
