@@ -1,6 +1,7 @@
 """What does a web process do beside answering? It finishes turns that a dead process left, brings presences up to date
-and lets consoles look again where a live poke was lost, deletes memories and words of conversations that have outlived their time (no
-worker may read either), sends what tasks owe to the outside and tells members of new cards (no worker knows people's addresses), and signs checkpoints.
+and lets consoles look again where a live poke was lost, deletes memories and words of conversations that have outlived
+their time (no worker may read either), sends what tasks owe to the outside and tells members of new cards (no worker
+knows people's addresses), and signs checkpoints.
 
 Daphne has no lifespan events, so the first request or socket starts the loops; `manage.py up` asks for /health/ready,
 so that one always comes.
