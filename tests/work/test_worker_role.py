@@ -9,12 +9,14 @@ from typing import Any
 
 from apps.approvals.models import Card
 from apps.bus.enums import Queue
+from apps.safety.models import Hold
 from apps.work import queries
 from apps.work.models import Batch, GoalCycle, WorkItem
 from apps.work.services import cycles
 from kernel.clock import now
 from kernel.tenancy import tenant_scope
 from tests.factories.batches import again, answer, card_of, found, items, notes, route, undoable_desk
+from tests.factories.safety import policy
 from tests.factories.work import Hands, make_desk
 from tests.work.drained import drain_as_a_worker
 from tests.work.test_cycles import House
@@ -30,6 +32,17 @@ def test_worker_carries_a_project_to_its_end(tenant: Any, tmp_path: Path, approv
     with tenant_scope(tenant):
         tasks = queries.children_of(desk.item(proposal.work_item_id))
     assert [desk.item(proposal.work_item_id).status, *(task.status for task in tasks)] == ["done"] * 3
+
+
+def test_worker_stops_an_approved_call_that_the_safety_loop_forbids(tenant: Any, tmp_path: Path, approver: Any) -> None:
+    desk = make_desk(tenant, tmp_path)
+    policy(tenant, deny=["run_skill *"])
+    proposal = desk.propose(plan_markdown=BOTH)
+    assert proposal.work_item_id
+    desk.decide(desk.item(proposal.work_item_id), approver)
+    drain_as_a_worker(tenant)
+    with tenant_scope(tenant):
+        assert Hold.objects.get().kind == "block"
 
 
 def test_worker_carries_a_batch_and_its_undo_to_their_ends(tenant: Any, tmp_path: Path, approver: Any) -> None:
