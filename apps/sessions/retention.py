@@ -1,8 +1,9 @@
 """What becomes of conversations whose company keeps them for a limited time? Their words are forgotten, in short steps.
 
 So are the words of notes, of what the visitor was asked and of what the site said of them, their files, and what they
-wrote into a form. That something was said, when and by whom, stays, as do cards, work and the audit log, which are evidence. A visitor who
-writes again afterwards is kept anew, from then on. Called by a web process's sweep: no worker may read a conversation.
+wrote into a form. That something was said, when and by whom, stays, as do cards, work and the audit log, which are
+evidence. A visitor who writes again afterwards is kept anew, from then on. Called by a web process's sweep: no worker
+may read a conversation.
 """
 
 from __future__ import annotations
