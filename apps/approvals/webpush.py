@@ -13,14 +13,14 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
-import http_ece
 import jwt
 from cryptography.exceptions import InvalidKey
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
-from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 from django.conf import settings
+from webpush import WebPush, WebPushSubscription
 
 from kernel.errors import SilasError
 
@@ -45,16 +45,21 @@ def keys_problem(p256dh: str, auth: str) -> str:
     return "" if fit else "These are no keys of a browser."
 
 
-def sealed_for(p256dh: str, auth: str, said: Mapping[str, Any]) -> bytes:
+def sealed_for(endpoint: str, p256dh: str, auth: str, said: Mapping[str, Any]) -> bytes:
     """`said` as JSON, for one browser."""
-    once = ec.generate_private_key(ec.SECP256R1())
-    body = json.dumps(said, separators=(",", ":")).encode()
-    sealed: bytes = http_ece.encrypt(body, private_key=once, dh=_bytes(p256dh), auth_secret=_bytes(auth))
-    return sealed
+    ours = _private_key()
+    sealing = WebPush(
+        ours.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()),
+        ours.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo),
+        subscriber=settings.DEFAULT_FROM_EMAIL,
+    )
+    browser = WebPushSubscription.model_validate({"endpoint": endpoint, "keys": {"p256dh": p256dh, "auth": auth}})
+    return bytes(sealing.get(json.dumps(said, separators=(",", ":")), browser).encrypted)
 
 
 def headers_for(endpoint: str, *, urgent: bool) -> dict[str, str]:
-    """Who sends it, and how long the push service keeps it for a browser that is away."""
+    """Who sends it, and how long the push service keeps it for a browser that is away. Not the library's, which leaves
+    the port of a push service out of what it signs."""
     parts = urlsplit(endpoint)
     claims = {
         "aud": f"{parts.scheme}://{parts.netloc}",

@@ -42,7 +42,7 @@ def _pushed(push: Push, gone: list[UUID]) -> bool:
     """A push service that is away costs one message: the letter follows to whoever has not looked."""
     if push.subscription_id in gone:
         return False
-    body = webpush.sealed_for(push.p256dh, push.auth, push.said)
+    body = webpush.sealed_for(push.endpoint, push.p256dh, push.auth, push.said)
     try:
         status = relay.deliver(
             push.endpoint, body, webpush.headers_for(push.endpoint, urgent=push.said["risk"] in _GRAVE)

@@ -15,10 +15,12 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from uuid import uuid4
 
-import http_ece
 import jwt
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from django.core import mail
 from django.urls import reverse
@@ -52,9 +54,21 @@ class Device:
         return {"p256dh": _text(point), "auth": _text(self.auth)}
 
     def read(self, body: bytes) -> dict[str, Any]:
-        plain = http_ece.decrypt(body, private_key=self.key, auth_secret=self.auth)
-        read: dict[str, Any] = json.loads(plain)
+        """As a browser does (RFC 8291, 3.4; RFC 8188): salt, record size, length of the key, key, one record."""
+        salt, theirs, sealed = body[:16], body[21 : 21 + body[20]], body[21 + body[20] :]
+        shared = self.key.exchange(ec.ECDH(), ec.EllipticCurvePublicKey.from_encoded_point(ec.SECP256R1(), theirs))
+        mine = self.key.public_key().public_bytes(Encoding.X962, PublicFormat.UncompressedPoint)
+        both = _derived(self.auth, b"WebPush: info\0" + mine + theirs, 32, shared)
+        key, nonce = (
+            _derived(salt, b"Content-Encoding: " + name + b"\0", length, both)
+            for name, length in ((b"aes128gcm", 16), (b"nonce", 12))
+        )
+        read: dict[str, Any] = json.loads(AESGCM(key).decrypt(nonce, sealed, None).rstrip(b"\0")[:-1])
         return read
+
+
+def _derived(salt: bytes, info: bytes, length: int, secret: bytes) -> bytes:
+    return HKDF(SHA256(), length, salt=salt, info=info).derive(secret)
 
 
 def _text(data: bytes) -> str:
