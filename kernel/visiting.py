@@ -8,16 +8,15 @@ whoever wants to follow it asks again. Of an answer no more than `most` bytes ar
 from __future__ import annotations
 
 import asyncio
-import socket
 from dataclasses import dataclass
 from urllib.parse import SplitResult, urlsplit
 
 import httpx2
 
-from kernel.outside import host_of, is_outside, is_outside_url
+from kernel.knocking import NoWayThere, place_of
+from kernel.outside import host_of, is_outside_url
 
 SCHEMES = ("https", "http")
-_PORTS = {"http": 80, "https": 443}
 _STEP_SECONDS = 8.0
 _AGENT = "SilasReader/1 (+robots.txt is respected)"
 
@@ -85,14 +84,7 @@ async def _bounded(answer: httpx2.Response, most: int) -> bytes:
 
 
 def _place_of(parts: SplitResult, *, private: bool) -> str:
-    """The URL with the address that was looked at in place of the name. Raises `NotReached`."""
-    port = parts.port or _PORTS[parts.scheme]
     try:
-        found = socket.getaddrinfo(parts.hostname, port, type=socket.SOCK_STREAM)
-    except (OSError, UnicodeError):
-        raise NotReached("no_such_host") from None
-    addresses = [str(place[4][0]) for place in found]
-    if not private and not all(map(is_outside, addresses)):
-        raise NotReached("address_inside")
-    host = f"[{addresses[0]}]" if ":" in addresses[0] else addresses[0]
-    return parts._replace(netloc=f"{host}:{port}", fragment="").geturl()
+        return place_of(parts._replace(fragment=""), inside_too=private)
+    except NoWayThere as no:
+        raise NotReached(no.code) from None

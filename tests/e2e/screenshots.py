@@ -98,6 +98,10 @@ class Scene:
         with tenant_scope(self.shop if shop else self.tenant):
             return Membership.objects.select_related("user").filter(role=role).earliest("created_at").user
 
+    def mine(self) -> Any:
+        """The conversation that somebody has taken over."""
+        return self.find(ChatSession, owner="human")
+
     def card(self, **which: Any) -> str:
         return f"/console/review/{self.find(Card, **which).pk}/"
 
@@ -140,6 +144,19 @@ async def _verify(page: Page) -> None:
     await expect(page.locator("#verdict")).to_contain_text("Whole")
 
 
+async def _note(page: Page) -> None:
+    await page.keyboard.press("Alt+p")
+    await page.keyboard.type("She travels with it every summer; ask for the instrument rider.")
+
+
+async def _snooze(page: Page) -> None:
+    await page.keyboard.press("Alt+m")
+
+
+async def _previewed(page: Page) -> None:
+    await expect(page.frame_locator("iframe").first.get_by_text("Meridian").first).to_be_visible()
+
+
 def _proof(scene: Scene) -> str:
     with tenant_scope(scene.tenant):
         return f"/console/activity/{AuditEntry.objects.filter(event='approval_token_issued').latest('seq').seq}/"
@@ -159,6 +176,8 @@ STATES = [
     State("palette", "/console/review/", "light dark", act=_palette),
     State("keys", "/console/review/", "light", act=_keys),
     State("inbox", lambda scene: f"/console/inbox/{scene.find(ChatSession, customer_name='').pk}/", "light dark phone"),
+    State("inbox-note", lambda scene: f"/console/inbox/{scene.mine().pk}/?tab=mine", "light", role="agent", act=_note),
+    State("inbox-snooze", lambda scene: f"/console/inbox/{scene.mine().pk}/", "light", role="agent", act=_snooze),
     State("activity", "/console/activity/", "light dark phone"),
     State("activity-verified", "/console/activity/", "light", act=_verify),
     State("activity-narrowed", "/console/activity/?show=everything&who=platform", "light"),
@@ -172,6 +191,15 @@ STATES = [
     State("gate", lambda scene: f"/console/gates/{scene.find(Gate, status='active').pk}/", "light"),
     State("insights", "/console/insights/", "light"),
     State("spending", "/console/spending/", "light"),
+    State("studio", lambda scene: f"/console/studio/{scene.find(Deployment).pk}/", "light", act=_previewed),
+    State("install", lambda scene: f"/console/studio/{scene.find(Deployment).pk}/install/", "light"),
+    State("knowledge", "/console/knowledge/", "light"),
+    State("members", "/console/members/", "light"),
+    State("account", "/console/account/", "light dark"),
+    State("api-keys", "/console/api-keys/", "light"),
+    State("alerts", "/console/account/alerts/", "light"),
+    State("safety", "/console/safety/", "light"),
+    State("admin", "/admin/tenants/deployment/", "light"),
     State("offline", "/console/offline/", "phone"),
 ]
 

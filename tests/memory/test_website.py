@@ -143,9 +143,9 @@ def test_address_inside_is_refused(url: str) -> None:
 
 
 def test_name_that_stands_for_an_address_inside_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    from kernel import visiting
+    from kernel import knocking
 
     answer = [(2, 1, 6, "", ("93.184.216.34", 80)), (2, 1, 6, "", ("127.0.0.1", 80))]
-    monkeypatch.setattr(visiting.socket, "getaddrinfo", lambda *_, **__: answer)
+    monkeypatch.setattr(knocking.socket, "getaddrinfo", lambda *_, **__: answer)
     with pytest.raises(NotReached, match="address_inside"):
         visit("http://rebound.example.com/", most=1000, seconds=5)
