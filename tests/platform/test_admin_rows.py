@@ -15,7 +15,7 @@ from apps.audit.enums import AuditEvent
 from apps.audit.models import AuditEntry
 from apps.gates.models import Gate
 from apps.guard.models import Budget
-from apps.sessions.models import AccessLevel
+from apps.sessions.models import AccessLevel, FormQuestion, VisitorOffers
 from apps.tenants.models import Deployment, Membership
 from apps.work.models import GoalFile, ReviewPolicy
 from kernel.tenancy import tenant_scope
@@ -25,7 +25,7 @@ from tests.factories.tenants import make_deployment, make_member
 from tests.platform.administration import TENANT_MODELS, browser_of, changed, deployment_fields, label, page_of
 
 # A goal comes in as a file, through the service that installs goals.
-EDITABLE = [AccessLevel, ApprovalPolicy, CardTiming, GoalFile, ReviewPolicy]
+EDITABLE = [AccessLevel, ApprovalPolicy, CardTiming, FormQuestion, GoalFile, ReviewPolicy, VisitorOffers]
 READ_ONLY = ["audit", "approvals", "silas_sessions", "work", "skills"]
 FACTS = [m for m in TENANT_MODELS if m._meta.app_label in READ_ONLY and m not in EDITABLE]
 
