@@ -17,8 +17,8 @@ from pydantic_ai import models
 
 from apps.audit.enums import AuditEvent
 from apps.audit.models import AuditEntry
+from apps.sessions.desk.queries import Asked, conversations, counts, unassigned_count
 from apps.sessions.models import ChatSession
-from apps.sessions.queries import inbox, tab_counts, unassigned_count
 from apps.sessions.tokens import test_ticket as ticket_for
 from apps.tenants.models import Deployment, Sighting
 from apps.tenants.provider_keys import store_provider_key
@@ -286,8 +286,8 @@ def test_test_stands_in_no_list_and_no_count(tenant: Any, owner: Any, deployment
     say(session, "Hello")
     with tenant_scope(tenant):
         ChatSession.objects.filter(pk=session.pk).update(is_test=True, wanted_person_at=now())
-        assert (list(inbox("all", owner)), unassigned_count()) == ([], 0)
-        assert set(tab_counts(owner).values()) == {0}
+        assert (conversations(Asked(), owner).rows, unassigned_count()) == ((), 0)
+        assert set(counts(owner).values()) == {0}
 
 
 # -- on a site -------------------------------------------------------------------------------------------------------
