@@ -100,6 +100,8 @@ def test_changed_policy_is_written_down_with_what_changed(tenant: Any, owner: An
         "change": "changed",
         "fields": ["people"],
         "model": "approvals.approvalpolicy",
+        "before": {"people": 2},
+        "after": {"people": 1},
     }
 
 

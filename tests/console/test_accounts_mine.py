@@ -21,6 +21,7 @@ from apps.tenants.letters import MOST_ATTEMPTS, send_due, write
 from apps.tenants.models import Letter, Login, User
 from kernel import live
 from kernel.clock import now
+from kernel.tenancy import in_thread
 from tests.factories.accounts import HOST, PASSWORD, add_app, guest, is_in, link_in, log_in, sent_to
 from tests.factories.console import browser
 from tests.rivals import race
@@ -110,7 +111,7 @@ def test_ended_login_is_told_to_its_sockets(owner: Any) -> None:
         layer = get_channel_layer()
         name = await layer.new_channel()
         await layer.group_add(logins.group_of_login(row.pk), name)
-        await asyncio.to_thread(logins.end, row.pk, user=owner)
+        await in_thread(logins.end, row.pk, user=owner)
         return await asyncio.wait_for(layer.receive(name), 20)
 
     events = live.heard(asyncio.run(heard()), attending=False)

@@ -6,7 +6,6 @@ import asyncio
 from typing import Any
 
 import pytest
-from asgiref.sync import sync_to_async
 from channels.testing import WebsocketCommunicator
 from django.contrib.auth.models import AnonymousUser
 
@@ -16,7 +15,7 @@ from apps.console.members import TENANT_IN_SESSION
 from apps.sessions import handoff
 from kernel import live
 from kernel.presence import open_presences
-from kernel.tenancy import tenant_scope
+from kernel.tenancy import in_thread, tenant_scope
 from tests.factories.audit import make_entries
 from tests.factories.autonomy import make_house
 from tests.factories.console import make_card
@@ -41,8 +40,8 @@ async def _ready(user: Any, **scope: Any) -> WebsocketCommunicator:
     return line
 
 
-async def _in_thread(step: Any, *args: Any, **kwargs: Any) -> Any:
-    return await sync_to_async(step, thread_sensitive=False)(*args, **kwargs)
+# Gives its line to the database back: the pool of a whole run is not deep enough for tests that keep theirs.
+_in_thread = in_thread
 
 
 async def _close_code(line: WebsocketCommunicator) -> int:
