@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.core.cache import cache
+from redis.exceptions import RedisError
 
 from apps.console.charts import Columns, columns
 from apps.console.period import Period
@@ -67,10 +68,13 @@ def conversing(period: Period) -> Conversing:
     if period.length <= FRESH_DAYS:
         return _counted(period)
     key = f"insights:{current_tenant_id()}:{period.first}:{period.last}:{period.zone}:{period.deployment_id}"
-    found: Conversing | None = cache.get(key)
-    if found is None:
-        found = _counted(period)
-        cache.set(key, found, KEPT_SECONDS)
+    try:
+        found: Conversing | None = cache.get(key)
+        if found is None:
+            found = _counted(period)
+            cache.set(key, found, KEPT_SECONDS)
+    except RedisError:
+        return _counted(period)
     return found
 
 

@@ -18,6 +18,7 @@ from django.contrib.auth import update_session_auth_hash
 from django.contrib.sessions.models import Session
 from django.core.cache import cache
 from django.db import transaction
+from redis.exceptions import RedisError
 
 from apps.audit.enums import AuditEvent
 from apps.tenants.entering import LOGIN, METHOD
@@ -59,14 +60,22 @@ def begin(request: Any, user: Any) -> None:
         seen_at=moment,
     )
     request.session[LOGIN] = str(row.pk)
-    cache.set(_seen_key(str(row.pk)), 1, _SEEN_EVERY_SECONDS)
+    _is_news(str(row.pk))
 
 
 def seen(session: Any) -> None:
     """Somebody is there; written down every few minutes."""
     login_id = session.get(LOGIN, "")
-    if login_id and cache.add(_seen_key(login_id), 1, _SEEN_EVERY_SECONDS):
+    if login_id and _is_news(login_id):
         Login.objects.filter(pk=login_id).update(seen_at=now())
+
+
+def _is_news(login_id: str) -> bool:
+    """Of a cache that is away nobody learns anything, and nobody is held up."""
+    try:
+        return bool(cache.add(_seen_key(login_id), 1, _SEEN_EVERY_SECONDS))
+    except RedisError:
+        return False
 
 
 def logins_of(user: Any) -> list[Login]:
