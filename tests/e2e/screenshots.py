@@ -199,7 +199,6 @@ STATES = [
     State("api-keys", "/console/api-keys/", "light"),
     State("alerts", "/console/account/alerts/", "light"),
     State("safety", "/console/safety/", "light"),
-    State("admin", "/admin/tenants/deployment/", "light"),
     State("offline", "/console/offline/", "phone"),
 ]
 
@@ -276,6 +275,13 @@ async def test_state(scene: Scene, open_page: OpenPage, database: None, state: S
             await state.act(page)
         await _take(page, f"{state.name}-{look}")
     open_page.errors.clear()  # a refusal that is shown is reported by the browser
+
+
+async def test_administration(scene: Scene, open_page: OpenPage, database: None) -> None:
+    owner = await in_thread(lambda: scene.member("owner"))
+    page = await log_in(open_page, scene.web, owner, "/console/activity/", **LOOKS["light"])
+    await page.goto(f"{scene.web}/admin/tenants/deployment/")
+    await _take(page, "admin-light")
 
 
 async def test_login(web: str, open_page: OpenPage, database: None) -> None:
