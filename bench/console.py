@@ -45,12 +45,12 @@ PAGES = {
 _SESSIONS = """
     INSERT INTO silas_sessions_chatsession (id, tenant_id, deployment_id, resume_hash, locale, language, owner,
         owner_epoch, wanted_person_at, wanted_queue, wanted_because, seq, turns, preview, last_sender, created_at,
-        last_active_at, focus, level, verified_gates, customer, customer_name, last_customer)
+        last_active_at, focus, level, verified_gates, customer, customer_name, last_customer, attributes)
     SELECT gen_random_uuid(), %(tenant)s, (%(places)s::uuid[])[1 + n %% 3], md5(n::text) || md5((n + 1)::text),
         'en', 'en', CASE WHEN n %% 200 = 0 THEN 'human' ELSE 'bot' END, 0,
         CASE WHEN n %% 500 = 1 THEN now() - n * interval '1 second' END, '', '', 6, 3, 'Where is my parcel?', 'bot',
         now() - (n * 315 + 60) * interval '1 second', now() - n * 315 * interval '1 second', '{}', 'public',
-        '{}', '', '', ''
+        '{}', '', '', '', '{}'
     FROM generate_series(1, %(count)s) AS n
 """
 _CHRONICLE = """
