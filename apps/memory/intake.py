@@ -24,8 +24,7 @@ from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.memory import parsing, website
 from apps.memory.enums import IntakeKind, IntakeState
-from apps.memory.intake_models import Intake
-from apps.memory.models import Collection, Document, DocumentVersion
+from apps.memory.models import Collection, Document, DocumentVersion, Intake
 from apps.memory.parsing import Parsed, ParsedDocument, Problem, ProblemCode
 from apps.memory.services import INDEXED_WITH, refresh_collection, store_parsed
 from kernel.errors import NotFound, SilasError

@@ -12,8 +12,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.urls import reverse
 
 from apps.memory import intake
-from apps.memory.intake_models import Intake
-from apps.memory.models import Collection, Document
+from apps.memory.models import Collection, Document, Intake
 from kernel.tenancy import tenant_scope
 from tests.factories.console import browser
 from tests.factories.memory import ingest_texts, search

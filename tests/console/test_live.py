@@ -40,10 +40,6 @@ async def _ready(user: Any, **scope: Any) -> WebsocketCommunicator:
     return line
 
 
-# Gives its line to the database back: the pool of a whole run is not deep enough for tests that keep theirs.
-_in_thread = in_thread
-
-
 async def _close_code(line: WebsocketCommunicator) -> int:
     await line.connect(timeout=PATIENCE)
     return int((await line.receive_output(PATIENCE))["code"])
@@ -51,38 +47,38 @@ async def _close_code(line: WebsocketCommunicator) -> int:
 
 async def test_card_that_opened_is_told(tenant: Any, owner: Any) -> None:
     line = await _ready(owner)
-    await _in_thread(make_card, tenant)
+    await in_thread(make_card, tenant)
     assert await line.receive_json_from(PATIENCE) == {"type": "changed", "what": "cards"}
     await line.disconnect()
 
 
 async def test_conversation_that_changed_is_told(deployment: Any, owner: Any) -> None:
-    session = await _in_thread(make_session, deployment)
+    session = await in_thread(make_session, deployment)
     line = await _ready(owner)
-    await _in_thread(say, session, "Hello")
+    await in_thread(say, session, "Hello")
     assert await line.receive_json_from(PATIENCE) == {"type": "changed", "what": f"session:{session.pk}"}
     await line.disconnect()
 
 
 async def test_task_that_was_put_in_line_is_told_by_its_ids(tenant: Any) -> None:
-    house = await _in_thread(make_house, tenant)
-    task = await _in_thread(house.task)
+    house = await in_thread(make_house, tenant)
+    task = await in_thread(house.task)
     line = await _ready(house.owner)
-    session = await _in_thread(house.run_now, task)
+    session = await in_thread(house.run_now, task)
     told = {"type": "changed", "what": "task:scheduled", "task": str(task.pk), "session": str(session.pk)}
     assert await line.receive_json_from(3) == told
     await line.disconnect()
 
 
 async def test_change_of_another_tenant_is_not_told(tenant: Any, other_tenant: Any) -> None:
-    line = await _ready(await _in_thread(make_member, other_tenant, "owner"))
-    await _in_thread(make_card, tenant)
+    line = await _ready(await in_thread(make_member, other_tenant, "owner"))
+    await in_thread(make_card, tenant)
     assert await line.receive_nothing(0.3)
     await line.disconnect()
 
 
 async def test_change_that_was_rolled_back_is_not_told(tenant: Any, deployment: Any, owner: Any) -> None:
-    session = await _in_thread(make_session, deployment)
+    session = await in_thread(make_session, deployment)
     line = await _ready(owner)
 
     def break_off() -> None:
@@ -91,14 +87,14 @@ async def test_change_that_was_rolled_back_is_not_told(tenant: Any, deployment: 
             raise RuntimeError
 
     with pytest.raises(RuntimeError):
-        await _in_thread(break_off)
+        await in_thread(break_off)
     assert await line.receive_nothing(0.3)
     await line.disconnect()
 
 
 async def test_foreign_tenant_in_the_session_is_not_listened_to(tenant: Any, other_tenant: Any, owner: Any) -> None:
     line = await _ready(owner, session={TENANT_IN_SESSION: str(other_tenant.pk)})
-    await _in_thread(make_card, other_tenant)
+    await in_thread(make_card, other_tenant)
     assert await line.receive_nothing(0.3)
     await line.disconnect()
 
@@ -125,7 +121,7 @@ async def test_socket_ignores_what_it_is_told(owner: Any, text: str) -> None:
 
 
 async def test_ready_tells_the_last_entry(tenant: Any, owner: Any) -> None:
-    await _in_thread(make_entries, tenant, 3)
+    await in_thread(make_entries, tenant, 3)
     line = _line(owner)
     await line.connect(timeout=PATIENCE)
     assert await line.receive_json_from(PATIENCE) == {"type": "ready", "seq": 3}
@@ -138,7 +134,7 @@ async def test_card_whose_poke_was_lost_is_told_by_the_sweep_once(
     line = await _ready(owner)
     with monkeypatch.context() as redis_is_away:
         redis_is_away.setattr(live, "_quiet_until", float("inf"))
-        await _in_thread(make_card, tenant)
+        await in_thread(make_card, tenant)
     assert await line.receive_nothing(0.2)
     await consumers.sweep()
     assert await line.receive_json_from(PATIENCE) == {"type": "changed", "what": "everything"}
@@ -149,7 +145,7 @@ async def test_card_whose_poke_was_lost_is_told_by_the_sweep_once(
 
 async def test_sweep_tells_nothing_of_another_tenant(tenant: Any, other_tenant: Any, owner: Any) -> None:
     line = await _ready(owner)
-    await _in_thread(make_card, other_tenant)
+    await in_thread(make_card, other_tenant)
     await consumers.sweep()
     assert await line.receive_nothing(0.2)
     await line.disconnect()
@@ -176,34 +172,34 @@ async def _looking(user: Any, card_id: Any) -> WebsocketCommunicator:
 
 
 async def test_look_at_a_card_is_told_to_the_tenant(tenant: Any, owner: Any, approver: Any) -> None:
-    card = await _in_thread(make_card, tenant)
+    card = await in_thread(make_card, tenant)
     other = await _ready(approver)
     line = await _looking(owner, card.pk)
     assert await other.receive_json_from(PATIENCE) == {"type": "changed", "what": f"card:{card.pk}"}
-    assert await _in_thread(watching.lookers, tenant.pk, card.pk, [owner, approver]) == [owner]
+    assert await in_thread(watching.lookers, tenant.pk, card.pk, [owner, approver]) == [owner]
     await line.disconnect()
     await other.disconnect()
 
 
 async def test_looker_whose_line_ends_is_gone(tenant: Any, owner: Any, approver: Any) -> None:
-    card = await _in_thread(make_card, tenant)
+    card = await in_thread(make_card, tenant)
     other = await _ready(approver)
     line = await _looking(owner, card.pk)
     await other.receive_json_from(PATIENCE)
     await line.disconnect()
     assert await other.receive_json_from(PATIENCE) == {"type": "changed", "what": f"card:{card.pk}"}
-    assert await _in_thread(watching.lookers, tenant.pk, card.pk, [owner]) == []
+    assert await in_thread(watching.lookers, tenant.pk, card.pk, [owner]) == []
     await other.disconnect()
 
 
 async def test_looker_is_not_told_of_themselves(tenant: Any, owner: Any) -> None:
-    line = await _looking(owner, (await _in_thread(make_card, tenant)).pk)
+    line = await _looking(owner, (await in_thread(make_card, tenant)).pk)
     assert await line.receive_nothing(0.3)
     await line.disconnect()
 
 
 async def test_look_said_again_is_not_told_again(tenant: Any, owner: Any, approver: Any) -> None:
-    card = await _in_thread(make_card, tenant)
+    card = await in_thread(make_card, tenant)
     other = await _ready(approver)
     line = await _looking(owner, card.pk)
     await other.receive_json_from(PATIENCE)
@@ -214,17 +210,17 @@ async def test_look_said_again_is_not_told_again(tenant: Any, owner: Any, approv
 
 
 async def test_look_in_another_tenant_is_not_told_here(tenant: Any, other_tenant: Any, owner: Any) -> None:
-    card = await _in_thread(make_card, tenant)
+    card = await in_thread(make_card, tenant)
     line = await _ready(owner)
-    foreign = await _looking(await _in_thread(make_member, other_tenant, "owner"), card.pk)
+    foreign = await _looking(await in_thread(make_member, other_tenant, "owner"), card.pk)
     assert await line.receive_nothing(0.3)
-    assert await _in_thread(watching.lookers, tenant.pk, card.pk, [owner, foreign.scope["user"]]) == []
+    assert await in_thread(watching.lookers, tenant.pk, card.pk, [owner, foreign.scope["user"]]) == []
     await line.disconnect()
     await foreign.disconnect()
 
 
 async def test_flood_of_looks_is_told_a_few_times_only(tenant: Any, owner: Any, approver: Any) -> None:
-    cards = [await _in_thread(make_card, tenant) for _ in range(2)]
+    cards = [await in_thread(make_card, tenant) for _ in range(2)]
     other, line = await _ready(approver), await _ready(owner)
     for place in range(60):
         await line.send_json_to({"type": "look", "card": str(cards[place % 2].pk)})
@@ -248,25 +244,25 @@ async def test_look_at_nonsense_is_dropped(owner: Any, card: Any) -> None:
 async def test_look_at_a_conversation_is_told_to_the_tenant_and_ends_with_the_line(
     deployment: Any, owner: Any, approver: Any
 ) -> None:
-    session = await _in_thread(make_session, deployment)
+    session = await in_thread(make_session, deployment)
     other, line = await _ready(approver), await _ready(owner)
     told = {"type": "changed", "what": f"company:{session.pk}"}
     await line.send_json_to({"type": "look", "session": str(session.pk)})
     came = await other.receive_json_from(PATIENCE)
-    here = await _in_thread(watching.lookers, session.tenant_id, session.pk, [owner, approver])
+    here = await in_thread(watching.lookers, session.tenant_id, session.pk, [owner, approver])
     await line.disconnect()
     assert (came, here, await other.receive_json_from(PATIENCE)) == (told, [owner], told)
-    assert await _in_thread(watching.lookers, session.tenant_id, session.pk, [owner, approver]) == []
+    assert await in_thread(watching.lookers, session.tenant_id, session.pk, [owner, approver]) == []
     await other.disconnect()
 
 
 async def test_look_from_another_tenant_is_seen_by_nobody(deployment: Any, owner: Any, other_tenant: Any) -> None:
-    session = await _in_thread(make_session, deployment)
-    foreigner = await _in_thread(make_member, other_tenant, "owner")
+    session = await in_thread(make_session, deployment)
+    foreigner = await in_thread(make_member, other_tenant, "owner")
     here, line = await _ready(owner), await _ready(foreigner)
     await line.send_json_to({"type": "look", "session": str(session.pk)})
     assert await here.receive_nothing(0.3)
-    assert await _in_thread(watching.lookers, session.tenant_id, session.pk, [owner, foreigner]) == []
+    assert await in_thread(watching.lookers, session.tenant_id, session.pk, [owner, foreigner]) == []
     await line.disconnect()
     await here.disconnect()
 

@@ -16,8 +16,7 @@ from pypdf import PdfWriter
 
 from apps.memory import intake
 from apps.memory.enums import IntakeState
-from apps.memory.intake_models import Intake
-from apps.memory.models import Document, DocumentVersion
+from apps.memory.models import Document, DocumentVersion, Intake
 from apps.memory.services import forget_document, open_collection
 from kernel.errors import NotFound, SilasError
 from kernel.tenancy import tenant_scope

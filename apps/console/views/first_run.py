@@ -27,7 +27,7 @@ from apps.console.model_choice import ModelForm, problem_with
 from apps.console.snippets import snippet
 from apps.console.views.pages import page
 from apps.memory import intake
-from apps.memory.intake_models import Intake
+from apps.memory.models import Intake
 from apps.sessions.tokens import test_ticket
 from apps.tenants import first_run
 from apps.tenants.enums import Role

@@ -17,8 +17,7 @@ from apps.console.handing_in import HandIn, once_of
 from apps.console.members import DECIDING_ROLES, StaffRequest, staff_view
 from apps.console.views.pages import page
 from apps.memory import intake
-from apps.memory.intake_models import Intake
-from apps.memory.models import Chunk, Collection, Document, DocumentVersion
+from apps.memory.models import Chunk, Collection, Document, DocumentVersion, Intake
 from apps.memory.services import forget_document, open_collection, refresh_collection
 from apps.sessions.access import PUBLIC
 from apps.sessions.retrieval import LONGEST_QUESTION, levels_of, try_question

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import unicodedata
 import zipfile
+import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -108,7 +109,7 @@ def _unpacks(path: Path, core: str) -> bool:
         with zipfile.ZipFile(path) as archive:
             entries = archive.infolist()
             return _is_bounded(entries) and _holds(entries, core) and _reads(archive, entries)
-    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, ValueError, EOFError, OSError, zipfile.zlib.error):  # type: ignore[attr-defined]  # the module zipfile unpacks with
+    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, ValueError, EOFError, OSError, zlib.error):
         return False
 
 

@@ -1,6 +1,8 @@
 /* May this browser be pushed to? Asks it when a person presses the button on their alerts page; the server keeps where
    to push, and the service worker shows what comes. */
 
+import { registered } from "./worker.js";
+
 export function watchPush() {
   document.addEventListener("submit", (event) => {
     if (event.target.id !== "push-on") return;
@@ -25,7 +27,7 @@ async function asked(key) {
     throw new Error("This browser cannot be pushed to here. Open the console over https, or at localhost.");
   }
   try {
-    const worker = await navigator.serviceWorker.register("/console/sw.js", { scope: "/console/" });
+    const worker = await registered();
     const before = await worker.pushManager.getSubscription();
     if (before) await before.unsubscribe();
     return (await worker.pushManager.subscribe({ userVisibleOnly: true, applicationServerKey: key })).toJSON();
