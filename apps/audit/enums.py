@@ -101,6 +101,15 @@ class AuditEvent(TextChoices):
 
     # skills
     SKILL_INSTALLED = "skill_installed", "A version of a skill was installed"
+    TOOL_SERVER_ADDED = "tool_server_added", "An outside tool server was registered"
+    TOOL_SERVER_CHANGED = "tool_server_changed", "An outside tool server was changed"
+    TOOL_SERVER_LISTED = "tool_server_listed", "An outside tool server said which tools it has"
+    TOOL_SERVER_FAILED = "tool_server_failed", "An outside tool server could not be asked"
+    TOOL_SERVER_REMOVED = "tool_server_removed", "An outside tool server was removed"
+    OUTSIDE_TOOL_ACCEPTED = "outside_tool_accepted", "A person accepted an outside tool"
+    OUTSIDE_TOOL_SUSPENDED = "outside_tool_suspended", "An outside tool is stopped until somebody looks"
+    WEB_SEARCH_SET = "web_search_set", "Searching the web was set up"
+    WEB_SEARCH_REMOVED = "web_search_removed", "Searching the web was switched off"
     RECORD_CHANGED = "record_changed", "A record was changed by an approved action"
 
     # sessions

@@ -44,6 +44,7 @@ INSTALLED_APPS = [
     "apps.safety",
     "apps.guard",
     "apps.gates",
+    "apps.toolservers",
     "apps.memory",
     "apps.skills",
     "apps.work",
@@ -261,6 +262,8 @@ ALERT_SECONDS = 5
 WEBHOOKS_PRIVATE = env.flag("SILAS_WEBHOOKS_PRIVATE", default=False)
 # The same of websites that are read into the knowledge.
 WEBSITES_PRIVATE = env.flag("SILAS_WEBSITES_PRIVATE", default=False)
+# Which services of the house's own network outside tools and scripts may reach: `host:port` each.
+EGRESS_PRIVATE = env.words("SILAS_EGRESS_PRIVATE")
 INTAKE_SECONDS = 1.0
 # The mail server for notices of tasks; without one the console is where they are.
 EMAIL_HOST = env.text("SILAS_MAIL_HOST")
