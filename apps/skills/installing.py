@@ -58,12 +58,14 @@ def _put_up(
     if SkillVersion.objects.filter(status=SkillStatus.PROPOSED).count() >= MAX_WAITING:
         raise SilasError("skills_waiting", f"{MAX_WAITING} skills wait for an answer already.", status=409)
     lock_skill(folder.manifest.name)
-    told_of = {"origin": dict(report or {}), "notes": list(folder.notes)}
-    asked = {"source": source, "requested_by": _actor(by) if by else "", "report": told_of}
+    asked = {
+        "requested_by": _actor(by) if by else "",
+        "report": {"origin": dict(report or {}), "notes": list(folder.notes)},
+    }
     if known is None:
-        version = store_version(folder, status=SkillStatus.PROPOSED, **asked)
+        version = store_version(folder, status=SkillStatus.PROPOSED, source=source, **asked)
     else:
-        version = _move(known, SkillStatus.PROPOSED, **asked, card_id=None, approval_token=None)
+        version = _move(known, SkillStatus.PROPOSED, source=source, **asked, card_id=None, approval_token=None)
     record(AuditEvent.SKILL_PROPOSED, actor=_actor(by), subject=f"skill:{version.pk}", data=told(version))
     return version
 

@@ -161,13 +161,13 @@ class ArgSpec(Frozen):
             raise ValueError("only a string has a length")
         if self.minimum is not None and self.maximum is not None and self.minimum > self.maximum:
             raise ValueError("the range is empty")
-        validator = Draft202012Validator(self.schema)
+        validator = Draft202012Validator(self.as_schema)
         if any(value is not None and not validator.is_valid(value) for value in (self.default, self.example)):
             raise ValueError("the default or the example does not fit")
         return self
 
     @property
-    def schema(self) -> dict[str, Any]:
+    def as_schema(self) -> dict[str, Any]:
         """The same as JSON schema."""
         said = {
             "type": self.type,
