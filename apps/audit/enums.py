@@ -100,6 +100,23 @@ class AuditEvent(TextChoices):
     DOCUMENT_FORGOTTEN = "document_forgotten", "A document was removed from the knowledge"
 
     # skills
+    CONNECTION_PROPOSED = "connection_proposed", "Somebody wants an outside account connected"
+    CONNECTION_MOVED = "connection_moved", "A connection to an outside account changed its state"
+    CONNECTION_REMOVED = "connection_removed", "A connection and its credentials were removed"
+    CONNECTION_WIDENED = "connection_widened", "A connection may do more than before"
+    CONNECTION_REFUSED = "connection_refused", "A connection was not used: it lacks a permission, or does not work"
+    CONNECTION_REFRESHED = "connection_refreshed", "A connection's sign-in was renewed"
+    CONNECTION_RECOVERED = "connection_recovered", "A connection came back by itself"
+    PROACTIVE_REFRESH_DORMANT = "proactive_refresh_dormant", "An unused connection's sign-in was renewed to keep it"
+    CONNECTION_WARNED = "connection_warned", "A connection's sign-in is about to end"
+    PERMISSION_ONCE = "permission_once", "A permission was allowed for one use"
+    SETUP_BEGUN = "setup_begun", "Setting up a connection began"
+    SETUP_ASKED = "setup_asked", "Setting up a connection needs a person"
+    SETUP_ANSWERED = "setup_answered", "A person answered what setting up a connection asked"
+    SETUP_ENDED = "setup_ended", "Setting up a connection ended"
+    CREDENTIALS_KEPT = "credentials_kept", "Credentials of a connection were stored"
+    IT_REQUEST_DRAFTED = "it_request_drafted", "A message to the IT department was prepared"
+    SECRETS_RESEALED = "secrets_resealed", "What is secret was sealed anew"
     SKILL_INSTALLED = "skill_installed", "A version of a skill was installed"
     RECORD_CHANGED = "record_changed", "A record was changed by an approved action"
 
