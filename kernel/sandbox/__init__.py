@@ -7,8 +7,8 @@ thread-safe; never call it with a database transaction open.
 
 from kernel.sandbox.backends import Backend, Choice, Kind, backend, configure
 from kernel.sandbox.runner import run
-from kernel.sandbox.talking import Session, SessionOver, session
 from kernel.sandbox.spec import Reached, SandboxResult, SandboxSpec, SandboxUnavailable
+from kernel.sandbox.talking import Session, SessionOver, session
 
 __all__ = [
     "Backend",

@@ -1,8 +1,9 @@
 """How does a run reach the places on its list? An HTTP proxy in the harness, answering what knocks inside the sandbox.
 
 One for each run with `egress`, in a thread of its own, on the listening socket that the keeper made in the run's
-network (`keeper.doors`). CONNECT, and requests with a whole `http:` URL. It looks names up itself and calls the address that
-it has looked at. What it refuses it answers with 403 and `egress_refused`; over its bounds the run is stopped.
+network (`keeper.doors`). CONNECT, and requests with a whole `http:` URL. It looks names up itself and calls the
+address that it has looked at. What it refuses it answers with 403 and `egress_refused`; over its bounds the run is
+stopped.
 """
 
 from __future__ import annotations
