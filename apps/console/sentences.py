@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from apps.autonomy.enums import SpawnRefusal
+from apps.console.sentences_connections import CONNECTIONS
 from apps.guard.enums import Holder
 from apps.work.enums import CycleOutcome, WorkReason
 
@@ -16,6 +17,8 @@ UNNAMED = {
     "bot": "The bot",
     "card": "a card",
     "session": "a conversation",
+    "connection": "a connection",
+    "secret": "a secret",
     "work": "a piece of work",
     "run": "a run",
     "gate": "a gate",
@@ -218,6 +221,7 @@ SENTENCES: dict[str, tuple[str, str, str]] = {
     "budget_alert": ("ask", "Money is running out", "{percent} % of the {period}'s limit of {holder} is spent"),
     "spending_resumed": ("", "{who} let paused spending go on", ""),
     "budget_reached": ("bad", "Stopped at a limit", "in {what}: {reason}"),
+    **CONNECTIONS,
     "skill_installed": ("", "A skill was installed", "{what}"),
     "tool_server_added": ("", "{who} registered {what}", "none of its tools is in use yet"),
     "tool_server_changed": ("", "{who} changed {what}", ""),
