@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from typing import Any, TypeVar
 
 from pydantic import BaseModel
@@ -47,7 +48,9 @@ class Hand:
     refused: dict[str, int] = field(default_factory=dict)
     warned: bool = False
 
-    async def call(self, intent: Intent, tool: str, args: Mapping[str, Any], **context: Any) -> CallOutcome:
+    async def call(
+        self, intent: Intent, tool: str, args: Mapping[str, Any], *, estimate: Decimal | None = None, **context: Any
+    ) -> CallOutcome:
         """Raises `Braked`, and `LeaseLost` when somebody else has taken the session over."""
         job = self.job
         known: dict[str, Any] = {
@@ -56,7 +59,8 @@ class Hand:
             "deployment": str(job.deployment_id),
         }
         known |= {"phase": self.phase.value, "levels": LEVELS, "skills": job.skills, "customer": "", "house": True}
-        call = Call(tool=tool, args=args, access=frozenset({tool}), patience_seconds=self._patience())
+        access, patience = frozenset({tool}), self._patience()
+        call = Call(tool=tool, args=args, access=access, estimate=estimate, patience_seconds=patience)
         outcome = await guard.guarded_call(job.run, intent, call, context={**known, **context})
         await self._warned()
         return self._heard(outcome)

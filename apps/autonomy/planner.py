@@ -150,7 +150,7 @@ async def _steps(hand: Hand, notes: Notes) -> None:
         notes.decisions.append(
             {
                 "step": number,
-                "intent": _INTENTS[step.action],
+                "intent": _intent_of(hand, step),
                 "tool": step.tool or ("ask" if step.task else rules.KNOWLEDGE),
             }
         )
@@ -192,8 +192,13 @@ async def _taken(hand: Hand, notes: Notes, step: Step) -> None:
         notes.delegated.append(Delegated(task=hand.job.delegates[step.task], question=question))
         notes.seen.append((step.task, "It will be asked when you are done; its answer comes later."))
         return
-    value = await hand.value(Intent.RUN_SKILL, step.tool, step.arguments)
+    value = await _called(hand, step)
     notes.seen.append((step.tool, json.dumps(value)[:_SEEN] if value else "It failed, or was refused."))
+
+
+async def _called(hand: Hand, step: Step) -> dict[str, Any]:
+    tool = next(tool for tool in hand.job.tools if tool.name == step.tool)
+    return await hand.value(tool.via, tool.name, step.arguments, estimate=tool.estimate)
 
 
 def _remember(notes: Notes, heading: str, found: tuple[Passage, ...]) -> None:
@@ -246,6 +251,12 @@ def _quoted(hand: Hand, notes: Notes) -> Draft:
         sources=tuple(Source.model_validate(citation.model_dump()) for citation in found.citations),
     )
     return Draft(summary=plain(quotes, 8000), findings=(finding,))
+
+
+def _intent_of(hand: Hand, step: Step) -> str:
+    """What the trace says of a step."""
+    tool = next((tool for tool in hand.job.tools if step.action == "tool" and tool.name == step.tool), None)
+    return tool.via.value if tool else _INTENTS[step.action]
 
 
 def _rules(hand: Hand) -> str:

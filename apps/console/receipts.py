@@ -68,6 +68,8 @@ _INTENTS = {
     Intent.CONVERSE: "Asked the model",
     Intent.PLAN: "Asked the model what to look at next",
     Intent.READ_FILE: "Read a file",
+    Intent.CALL_MCP_TOOL: "Asked an outside tool",
+    Intent.WEB_SEARCH: "Searched the web",
 }
 _OUTCOMES = {
     CallState.ADMITTED: "under way",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import TypeVar
 
@@ -21,6 +21,7 @@ from apps.gates.schemas import AccessLevel, GateSpec
 from apps.sessions.access import PUBLIC
 from apps.sessions.state import Policy
 from apps.skills import queries as skills
+from apps.skills.schemas import OutsideToolSpec, ToolSpec
 from apps.tenants.models import Deployment
 from apps.tenants.queries import signed_gates
 from apps.work.queries import goal_asked
@@ -82,13 +83,28 @@ def _levels(rows: tuple[str, ...]) -> Mapping[str, AccessLevel]:
 
 
 def _policy(goal: WorkItemSpec | None, system: tuple[GateSpec, ...], levels: Mapping[str, AccessLevel]) -> Policy:
+    tools = skills.tools_for(goal.skills) if goal else ()
     return Policy(
         gates=(*system, *(goal.gates if goal else ())),
-        levels=(goal.access_levels if goal else {}) or levels,
+        levels=with_outside((goal.access_levels if goal else {}) or levels, tools),
         escalations=goal.escalation if goal else {},
         skills=tuple(goal.skills) if goal else (),
-        tools=skills.tools_for(goal.skills) if goal else (),
+        tools=tools,
     )
+
+
+def with_outside(levels: Mapping[str, AccessLevel], tools: Iterable[ToolSpec]) -> Mapping[str, AccessLevel]:
+    """The levels, each with the outside tools that were accepted for it or for one below it. A tool that was accepted
+    for a level that is not here is in none but those that name it."""
+    least = {tool.name: tool.level for tool in tools if isinstance(tool, OutsideToolSpec) and tool.level in levels}
+    if not least:
+        return levels
+    order = list(levels)
+    more = {name: [tool for tool, low in least.items() if order.index(low) <= order.index(name)] for name in order}
+    return {
+        name: level.model_copy(update={"tools": list(dict.fromkeys([*level.tools, *more[name]]))})
+        for name, level in levels.items()
+    }
 
 
 def known_tools(deployment: Deployment) -> frozenset[str]:

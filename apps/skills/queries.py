@@ -14,7 +14,7 @@ from typing import Any
 from django.db.models import F, QuerySet
 
 from apps.gates.schemas import GateSpec
-from apps.skills import rules, store
+from apps.skills import outside, rules, store
 from apps.skills.enums import SkillStatus
 from apps.skills.models import Record, SkillFile, SkillVersion
 from apps.skills.schemas import DIGEST_CHARS, SkillManifest, ToolSpec
@@ -26,22 +26,31 @@ Rows = dict[str, list[dict[str, Any]]]
 
 
 def versions(refs: Iterable[str]) -> tuple[SkillVersion, ...]:
-    """The installed versions, in the order of the references. Raises `SilasError("skill_missing")`."""
-    return tuple(_version(ref) for ref in refs)
+    """The installed versions, in the order of the references; what names an outside server names no version. Raises
+    `SilasError("skill_missing")`."""
+    return tuple(_version(ref) for ref in refs if not outside.is_reference(ref))
 
 
 def tools_for(refs: Iterable[str]) -> tuple[ToolSpec, ...]:
-    """Every tool of these skills; the first skill that has a name keeps it. Raises `SilasError("skill_missing")`."""
-    tools: dict[str, ToolSpec] = {}
+    """Every tool of these skills, then of these outside servers; the first that has a name keeps it. Raises
+    `SilasError("skill_missing")`."""
+    refs, tools = tuple(refs), dict[str, ToolSpec]()
     for version in versions(refs):
         for tool in _tools_of(version):
             tools.setdefault(tool.name, tool)
+    for elsewhere in outside.tools_for(refs):
+        tools.setdefault(elsewhere.name, elsewhere)
     return tuple(tools.values())
 
 
 def pinned(refs: Iterable[str]) -> tuple[str, ...]:
     """The same skills by content, so that what is approved cannot be swapped. Raises `SilasError("skill_missing")`."""
-    return tuple(rules.reference(version.name, version.digest) for version in versions(refs))
+    return tuple(outside.pinned(ref) if outside.is_reference(ref) else _pinned(ref) for ref in refs)
+
+
+def _pinned(ref: str) -> str:
+    version = _version(ref)
+    return rules.reference(version.name, version.digest)
 
 
 def instructions(refs: Iterable[str]) -> tuple[str, ...]:

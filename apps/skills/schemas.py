@@ -7,6 +7,7 @@ these very files (spec 10.3, 10.4; ADR 020).
 from __future__ import annotations
 
 import json
+from decimal import Decimal
 from typing import Annotated, Any, Literal, Self
 
 from jsonschema import Draft202012Validator
@@ -15,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_vali
 
 from apps.approvals.enums import Risk
 from apps.gates.schemas import Expectation
+from apps.guard.enums import Intent
 
 Word = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,59}$")]
 Key = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.:-]{0,79}$")]
@@ -136,6 +138,42 @@ class ToolSpec(ToolDeclaration):
     """A tool of an installed version. `skill` is the pinned reference."""
 
     skill: str
+
+    @property
+    def via(self) -> Intent:
+        """The intent under which the guard lets it pass."""
+        return Intent.RUN_SKILL
+
+    @property
+    def estimate(self) -> Decimal | None:
+        """What one call costs; None for nothing."""
+        return None
+
+
+class OutsideToolSpec(ToolSpec):
+    """A tool that somebody else carries out: an accepted one of an outside server (`skill` is `mcp:<server>@<digest>`),
+    or the search of the web. It brings no script and no check of ours: what its card says of proof, it says itself."""
+
+    script: str = ""
+    description: str = Field(min_length=0, max_length=2000)
+    intent_of: Intent = Intent.CALL_MCP_TOOL
+    price: Decimal = Decimal(0)
+    level: str = ""
+    server: str = ""
+
+    @model_validator(mode="after")
+    def _acting_is_accountable(self) -> Self:
+        if self.acting and not (self.intent and self.consequence):
+            raise ValueError("an acting tool declares intent and consequence")
+        return self
+
+    @property
+    def via(self) -> Intent:
+        return Intent(self.intent_of)
+
+    @property
+    def estimate(self) -> Decimal | None:
+        return self.price
 
 
 class ArgSpec(Frozen):

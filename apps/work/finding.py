@@ -16,9 +16,11 @@ from pydantic import ValidationError
 from apps.guard import services as guard
 from apps.guard.enums import Intent, Origin, Phase, RunStatus, TerminalReason
 from apps.guard.schemas import Call, Done, Limits, RunRef
+from apps.skills.schemas import ToolSpec
 from apps.work.models import WorkItem
 from apps.work.queries import work_item
 from apps.work.services.routing import MAX_FOUND, Found
+from apps.work.services.screening import tools_in
 from kernel.llm.calls import PlannedCall
 from kernel.tenancy import in_scope
 
@@ -27,6 +29,7 @@ from kernel.tenancy import in_scope
 class _Search:
     run: RunRef
     calls: tuple[PlannedCall, ...]
+    tools: Mapping[str, ToolSpec]
     context: Mapping[str, Any]
 
 
@@ -37,8 +40,10 @@ async def find(tenant_id: UUID, goal_id: UUID) -> list[dict[str, Any]]:
         return []
     found: list[dict[str, Any]] = []
     for call in search.calls:
-        asked = Call(tool=call.tool, args=call.args, access=frozenset({call.tool}))
-        outcome = await guard.guarded_call(search.run, Intent.RUN_SKILL, asked, context=search.context)
+        tool = search.tools.get(call.tool)
+        asked = Call(call.tool, call.args, frozenset({call.tool}), estimate=tool.estimate if tool else None)
+        intent = tool.via if tool else Intent.RUN_SKILL
+        outcome = await guard.guarded_call(search.run, intent, asked, context=search.context)
         found += _read(outcome.value) if isinstance(outcome, Done) else []
     await in_scope(
         tenant_id, guard.close_run, search.run.run_id, status=RunStatus.COMPLETED, reason=TerminalReason.COMPLETED
@@ -57,7 +62,7 @@ def _begin(goal_id: UUID) -> _Search | None:
         Origin.WORK, goal.pk, deployment_id=goal.deployment_id, phase=Phase.EXECUTION, allow=tools, limits=limits
     )
     context = {"skills": tuple(spec.skills), "customer": "", "house": True}
-    return _Search(run.ref, spec.calls, context)
+    return _Search(run.ref, spec.calls, tools_in(spec.skills), context)
 
 
 def _read(value: Any) -> list[dict[str, Any]]:

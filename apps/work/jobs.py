@@ -60,7 +60,10 @@ class Job:
 
     @property
     def offered(self) -> tuple[OfferedTool, ...]:
-        return tuple(OfferedTool(tool.name, tool.description, tool.args, acting=tool.acting) for tool in self.tools)
+        return tuple(
+            OfferedTool(tool.name, tool.description, tool.args, tool.via, acting=tool.acting, estimate=tool.estimate)
+            for tool in self.tools
+        )
 
     @property
     def context(self) -> dict[str, Any]:

@@ -99,8 +99,9 @@ def _offered(tool: ToolSpec) -> OfferedTool:
         name=tool.name,
         description=tool.description,
         parameters=tool.args,
-        intent=Intent.RUN_SKILL,
+        intent=tool.via,
         acting=tool.acting,
+        estimate=tool.estimate,
     )
 
 

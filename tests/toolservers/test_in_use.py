@@ -1,0 +1,104 @@
+"""Accepted tools beside a skill's: in a goal's list, at a level, on a card, in an approved plan."""
+
+from decimal import Decimal
+
+import pytest
+
+from apps.gates.schemas import AccessLevel
+from apps.guard.enums import Intent
+from apps.sessions.policy import with_outside
+from apps.skills import queries as skills
+from apps.toolservers import services
+from apps.work.services.asking import Wanted, words_of
+from apps.work.schemas import WorkItemSpec
+from kernel.errors import SilasError
+from kernel.llm.calls import PlannedCall
+from kernel.tenancy import tenant_scope
+from tests.factories.skills import install, make_folder, read_tool
+from tests.fakes.tool_server import LOOK
+from tests.toolservers.conftest import ACTS, READS
+
+
+def tools(desk, *refs):
+    with tenant_scope(desk.tenant):
+        return {tool.name: tool for tool in skills.tools_for(refs or ("mcp:crm",))}
+
+
+def test_only_accepted_tools_are_offered(desk):
+    desk.listed().accept("look-up")
+    assert list(tools(desk)) == ["crm_look_up"]
+
+
+def test_offered_tool_carries_its_intent_and_price(desk):
+    desk.listed().accept("look-up")
+    found = tools(desk)["crm_look_up"]
+    assert (found.via, found.estimate, found.args["additionalProperties"]) == (
+        Intent.CALL_MCP_TOOL,
+        Decimal("0.02"),
+        False,
+    )
+
+
+def test_pinned_reference_names_what_was_in_use_then(desk):
+    desk.listed().accept("look-up")
+    with tenant_scope(desk.tenant):
+        then = skills.pinned(["mcp:crm"])
+    desk.accept("refund", ACTS)
+    assert (list(tools(desk, *then)), len(tools(desk))) == (["crm_look_up"], 2)
+
+
+def test_pinned_reference_loses_what_is_suspended(desk):
+    desk.listed().accept("look-up")
+    refs = desk.refs
+    with tenant_scope(desk.tenant):
+        services.suspend_tool(desk.tool("look-up").pk, actor="user:1")
+    assert tools(desk, *refs) == {}
+
+
+def test_pinned_reference_does_not_find_a_tool_that_was_accepted_anew_with_other_words(desk):
+    desk.listed().accept("look-up")
+    refs = desk.refs
+    desk.fake.tools[0] = LOOK.model_copy(update={"description": "Something else."})
+    desk.listed().accept("look-up")
+    assert (tools(desk, *refs), list(tools(desk))) == ({}, ["crm_look_up"])
+
+
+@pytest.mark.parametrize("ref", ["mcp:crm", "mcp:nobody", "mcp:crm@0123456789abcdef"])
+def test_reference_to_nothing_in_use_cannot_be_pinned(desk, ref):
+    with tenant_scope(desk.tenant), pytest.raises(SilasError, match="no tool in use") as refused:
+        skills.pinned([ref])
+    assert refused.value.code == "skill_missing"
+
+
+def test_skills_tool_keeps_its_name_before_an_outside_one(desk, tmp_path):
+    install(desk.tenant, make_folder(tmp_path, tools=[read_tool(name="crm_look_up")]))
+    desk.listed().accept("look-up")
+    assert tools(desk, "mcp:crm", "test-desk")["crm_look_up"].via is Intent.RUN_SKILL
+
+
+def test_level_gives_a_tool_to_itself_and_to_those_above(desk):
+    desk.listed().accept("look-up", READS.__class__(acting=False, risk="low", level="known"))
+    levels = {name: AccessLevel(tools=["knowledge_search"]) for name in ("public", "known", "verified")}
+    found = with_outside(levels, tools(desk).values())
+    assert [name for name, level in found.items() if "crm_look_up" in level.tools] == ["known", "verified"]
+
+
+def test_level_that_is_not_there_gives_a_tool_to_nobody(desk):
+    desk.listed().accept("look-up", READS.__class__(acting=False, risk="low", level="vip"))
+    levels = {"public": AccessLevel(tools=[])}
+    assert with_outside(levels, tools(desk).values()) == levels
+
+
+def test_card_says_who_acts_and_that_nobody_here_can_prove_it(desk):
+    desk.listed().accept("refund", ACTS)
+    spec = WorkItemSpec(id="w", type="task", title="Refund", skills=["mcp:crm"], verify=[], body="Refund A-1.")
+    wanted = [Wanted(PlannedCall(tool="crm_refund", args={"order": "A-1"}), tools(desk)["crm_refund"])]
+    with tenant_scope(desk.tenant):
+        text = words_of(wanted, spec, "", None)
+    said = {fact.label: fact.text for fact in text.facts}
+    assert said == {
+        "Done by": "crm, an outside tool server",
+        "order": "A-1",
+        "Proved by": "nothing but the word of crm",
+        "Can be undone": "No",
+    }
