@@ -10,7 +10,6 @@ from uuid import UUID
 
 from django.db import connection
 from django.db.models import Count, Min, Q
-from django.db.models.functions import Now
 
 from apps.bus import rules
 from apps.bus.enums import LIVE, Queue, State
