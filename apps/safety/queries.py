@@ -51,7 +51,12 @@ def standing(principal: str) -> tuple[str, Policy]:
     with connection.cursor() as cursor:
         cursor.execute(_STANDING, {"tenant": current_tenant_id(), "principal": principal})
         reason, content = cursor.fetchone()
-    return reason or "", _in_mode(_parsed(content) if content else Policy())
+    return reason or "", policy_said(content)
+
+
+def policy_said(content: str | None) -> Policy:
+    """The policy that a row's text says, or the one to begin with; in the installation's mode."""
+    return _in_mode(_parsed(content) if content else Policy())
 
 
 @functools.lru_cache(maxsize=256)

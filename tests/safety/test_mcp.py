@@ -33,7 +33,7 @@ async def nobody(scope: Any, receive: Any, send: Any) -> None:
 
 def in_memory(api: Api, session: Session, *, mode: str = "semantic", prefix: str = "") -> Any:
     async def run() -> Any:
-        async with Client(server_for(api.key, mode=mode, prefix=prefix)) as client:
+        async with Client(server_for(mode, prefix, api.key)) as client:
             return await session(client)
 
     return asyncio.run(run())
