@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
 from django.db import connection
@@ -47,7 +48,7 @@ def lock_report(principal: str, name: str, execution_id: UUID | None) -> Report:
     """`lock_agent`, then its execution, one step further; one call of the database (`report_sql`)."""
     moment, name = now(), known_as(name)
     with connection.cursor() as cursor:
-        given = [current_tenant_id(), principal, name, execution_id, moment]
+        given: list[Any] = [current_tenant_id(), principal, name, execution_id, moment]
         cursor.execute("SELECT safety_report(%s, %s, %s, %s, %s)", given)
         told = cursor.fetchone()[0]
     said = json.loads(told) if isinstance(told, str) else told

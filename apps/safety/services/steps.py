@@ -53,9 +53,7 @@ def _verdict(policy: Policy, execution: Execution, hint: str, outcome: str) -> V
     return evaluate(policy, Intended(hint, outcome, execution.steps - execution.granted_at))
 
 
-def _decided(
-    begun: Report, execution: Execution, policy: Policy, verdict: Verdict | None, hint: str
-) -> dict[str, Any]:
+def _decided(begun: Report, execution: Execution, policy: Policy, verdict: Verdict | None, hint: str) -> dict[str, Any]:
     """The directive, after what holds the execution already and what a person has allowed."""
     agent = begun.agent
     left = max(0, policy.max_steps - (execution.steps - execution.granted_at)) if policy.max_steps else None
