@@ -17,8 +17,6 @@ from apps.safety.schemas import Policy
 from kernel.clock import now
 from kernel.tenancy import current_tenant_id
 
-IDLE_SECONDS = 3600
-
 
 def version_in_force(principal: str) -> PolicyVersion | None:
     """The principal's own newest version, or everybody's."""
