@@ -6,7 +6,7 @@ from apps.guard import moves_sql
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('guard', '0006_running'),
+        ('guard', '0007_outside_tools'),
     ]
 
     operations = [
