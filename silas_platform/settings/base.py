@@ -264,6 +264,8 @@ WEBHOOKS_PRIVATE = env.flag("SILAS_WEBHOOKS_PRIVATE", default=False)
 # The same of websites that are read into the knowledge.
 WEBSITES_PRIVATE = env.flag("SILAS_WEBSITES_PRIVATE", default=False)
 INTAKE_SECONDS = 1.0
+# How often a web process looks for proposed skills to try.
+SKILL_SECONDS = 1.0
 # The mail server for notices of tasks; without one the console is where they are.
 EMAIL_HOST = env.text("SILAS_MAIL_HOST")
 EMAIL_PORT = env.number("SILAS_MAIL_PORT", 587)
