@@ -1,8 +1,8 @@
 """What does a web process do beside answering? It finishes turns that a dead process left, brings presences up to date
 and lets consoles look again where a live poke was lost, deletes memories and words of conversations that have outlived
-their time (no worker may read either) and files' bytes that nothing names, reads what was handed in to the knowledge, tries
-proposed skills, sends what tasks and accounts owe to the outside and visitors' transcripts, tells members of new cards
-(no worker knows people's addresses), and signs checkpoints.
+their time (no worker may read either) and files' bytes that nothing names, reads what was handed in to the knowledge,
+tries proposed skills, sends what tasks and accounts owe to the outside and visitors' transcripts, tells members of new
+cards (no worker knows people's addresses), and signs checkpoints.
 
 Daphne has no lifespan events, so the first request or socket starts the loops; `manage.py up` asks for /health/ready,
 so that one always comes.
