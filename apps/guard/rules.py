@@ -35,7 +35,9 @@ PHASE_GRANTS: Mapping[Phase, frozenset[Intent]] = {
     Phase.ETHICS_REVIEW: frozenset({Intent.EMIT_FINDING}),
     Phase.DELIVERY: frozenset({Intent.NOTIFY}),
     Phase.INTERACTIVE: frozenset({Intent.RETRIEVE_CHUNKS, Intent.RUN_SKILL, Intent.CONVERSE}),
-    Phase.EXECUTION: frozenset({Intent.RETRIEVE_CHUNKS, Intent.RUN_SKILL, Intent.CONVERSE, Intent.READ_FILE}),
+    Phase.EXECUTION: frozenset(
+        {Intent.RETRIEVE_CHUNKS, Intent.RUN_SKILL, Intent.CONVERSE, Intent.READ_FILE, Intent.RUN_CONNECTION}
+    ),
 }
 
 # In percent of a limit: what staff are told of, once each in a window; the last is the limit itself.
