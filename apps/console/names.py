@@ -26,6 +26,7 @@ from apps.memory.models import Collection, Document
 from apps.sessions.models import ChatSession
 from apps.skills.models import SkillVersion
 from apps.tenants.models import ApiKey, Deployment, User
+from apps.toolservers.models import OutsideTool, ToolServer
 from apps.work.models import WorkItem
 
 _Called = dict[UUID, str]
@@ -135,6 +136,8 @@ _FINDERS: dict[str, Callable[[set[UUID]], _Called]] = {
     "gate": _by(Gate, "name"),
     "run": _runs,
     "skill": _by(SkillVersion, "name"),
+    "tool_server": _by(ToolServer, "name"),
+    "outside_tool": _by(OutsideTool, "alias"),
     "document": _by(Document, "title"),
     "collection": _by(Collection, "title"),
     "deployment": _by(Deployment, "title"),

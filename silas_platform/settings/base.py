@@ -46,6 +46,7 @@ INSTALLED_APPS = [
     "apps.safety",
     "apps.guard",
     "apps.gates",
+    "apps.toolservers",
     "apps.memory",
     "apps.skills",
     "apps.connections",
@@ -272,6 +273,8 @@ ALERT_SECONDS = 5
 WEBHOOKS_PRIVATE = env.flag("SILAS_WEBHOOKS_PRIVATE", default=False)
 # The same of websites that are read into the knowledge.
 WEBSITES_PRIVATE = env.flag("SILAS_WEBSITES_PRIVATE", default=False)
+# Which services of the house's own network outside tools and scripts may reach: `host:port` each.
+EGRESS_PRIVATE = env.words("SILAS_EGRESS_PRIVATE")
 INTAKE_SECONDS = 1.0
 # The mail server for notices of tasks; without one the console is where they are.
 EMAIL_HOST = env.text("SILAS_MAIL_HOST")
@@ -286,6 +289,9 @@ DEFAULT_FROM_EMAIL = env.text("SILAS_MAIL_FROM") or "silas@localhost"
 # One mode of the execution safety loop for all: enforcing, monitoring, logging or disabled; empty: as policies say.
 SAFETY_MODE = env.text("MCPAQL_SAFETY_LOOP")
 SAFETY_KEY = env.secret("SILAS_SAFETY_KEY")  # manage.py safety_server only
+# After how long a silent execution is called off, and how often that is looked at.
+SAFETY_IDLE_SECONDS = env.number("SILAS_SAFETY_IDLE_SECONDS", 3600)
+SAFETY_SWEEP_SECONDS = 30
 if SAFETY_MODE not in ("", "enforcing", "monitoring", "logging", "disabled"):
     raise ImproperlyConfigured("E_CFG_SAFETY: MCPAQL_SAFETY_LOOP must be enforcing, monitoring, logging or disabled")
 GUIDANCE_SECONDS = 90

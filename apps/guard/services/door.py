@@ -62,7 +62,7 @@ async def guarded_call(
         call = rewritten(call, report)
     policy = registry._policy_of(intent)
     asked = partial(policy, call.tool, context or {}) if policy else None
-    admitted = await in_scope(run.tenant_id, admit_call, run, intent, call, report, asked)
+    admitted = await in_scope(run.tenant_id, admit_call, run, intent, call, report, alone=True, policy=asked)
     if not isinstance(admitted, Admitted):
         return admitted
     fault_points.reach("guard.before_dispatch")
