@@ -53,6 +53,7 @@ PLACES = (
     Place("Spending", "console-spending", "money budget costs limits", roles=DECIDING_ROLES),
     Place("Queues", "console-queues", "stuck failed dead letters", roles=DECIDING_ROLES),
     Place("Safety", "console-safety", "agents executions blocks challenges codes", roles=DECIDING_ROLES),
+    Place("Connections", "console-connections", "accounts oauth link calendar mailbox outside", roles=DECIDING_ROLES),
     Place("Knowledge", "console-knowledge", "documents website upload search collections", roles=DECIDING_ROLES),
     Place("Chatbots", "console-studios", "deployments studio widget install snippet look preview", roles=_OWNER),
     Place("Gates", "console-gates", "policy rules", roles=_OWNER),
