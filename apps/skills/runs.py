@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from apps.guard.schemas import CallContext, CallFailed, HandlerResult
-from apps.skills import queries, rules
+from apps.skills import ports, queries, rules
 from apps.skills.queries import Runnable
 from apps.skills.schemas import Change
 from apps.skills.services import apply_changes
@@ -74,17 +74,23 @@ def _run(found: Runnable, ctx: CallContext, customer: str) -> SandboxResult:
         "effect_key": ctx.effect_key,
         "now": now().isoformat(),
     }
+    opened = ports.open_credentials(ctx, found.tool) if found.tool.connection else None
     spec = SandboxSpec(
         ["python3", "-I", "-S", f"/sandbox/skill/{found.tool.script}"],
         work={"call.json": canonical_bytes(call)},
         read_only={"skill": found.folder, "records": queries.as_files(found.rows), **_inputs(ctx)},
         hidden=NOT_ITS_BUSINESS,
         timeout_seconds=found.tool.timeout,
+        env=opened.env if opened else {},
+        egress=opened.egress if opened else (),
+        secret=opened.secret if opened else None,
     )
     try:
         outcome = run(spec)
     except SilasError as refusal:
         raise _failed(refusal.code, refusal.message) from refusal
+    if outcome.secret_out:
+        ports.keep_credentials(ctx, found.tool, outcome.secret_out)
     if outcome.reason:
         raise _failed(f"script_{outcome.reason}", "The tool was stopped: it went beyond its limits.")
     return outcome

@@ -1,0 +1,23 @@
+"""Take out one appointment that was made here, and look whether it is gone."""
+
+import json
+import sys
+from pathlib import Path
+
+sys.path.insert(0, "/sandbox/skill/scripts")
+import dav
+from account import Failure, answer, secrets
+
+
+def main():
+    event = json.loads(Path("/sandbox/work/call.json").read_text())["args"]["event"]
+    try:
+        calendar = dav.Calendar(secrets().get("password", ""))
+        calendar.delete(event)
+        Path("/sandbox/out/gone.json").write_text(json.dumps({event: not calendar.read(event)}))
+    except Failure as failure:
+        answer(refused=failure.told["message"])
+    answer(event=event, gone=True)
+
+
+main()
