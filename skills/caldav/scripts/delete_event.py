@@ -11,12 +11,14 @@ from account import Failure, answer, secrets
 
 def main():
     event = json.loads(Path("/sandbox/work/call.json").read_text())["args"]["event"]
+    calendar = dav.Calendar(secrets().get("password", ""))
     try:
-        calendar = dav.Calendar(secrets().get("password", ""))
-        calendar.delete(event)
-        Path("/sandbox/out/gone.json").write_text(json.dumps({event: not calendar.read(event)}))
+        calendar.open()
     except Failure as failure:
         answer(refused=failure.told["message"])
+    # What fails from here on fails the run: then nobody knows what has been done.
+    calendar.delete(event)
+    Path("/sandbox/out/gone.json").write_text(json.dumps({event: not calendar.read(event)}))
     answer(event=event, gone=True)
 
 

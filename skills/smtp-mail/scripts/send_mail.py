@@ -24,10 +24,11 @@ def message(call):
 
 def send(call):
     mail = message(call)
+    # A line that breaks while it is sent fails the run: then nobody knows whether it was taken.
     with signed_in(secrets().get("password", "")) as line:
         try:
             line.send_message(mail)
-        except smtplib.SMTPException as error:
+        except (smtplib.SMTPResponseException, smtplib.SMTPRecipientsRefused) as error:
             raise Failure(
                 "service_unavailable", f"The mail server refused the mail: {type(error).__name__}."
             ) from error
