@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from apps.autonomy.enums import SpawnRefusal
+from apps.console import skill_sentences
 from apps.guard.enums import Holder
 from apps.work.enums import CycleOutcome, WorkReason
 
@@ -32,6 +33,9 @@ UNNAMED = {
     "document": "a document",
     "collection": "a collection",
     "skill": "a skill",
+    "skill_package": "a package",
+    "skill_draft": "a draft",
+    "publisher": "a publisher",
     "batch": "a batch",
     "passkey": "a passkey",
     "label": "a label",
@@ -216,12 +220,6 @@ SENTENCES: dict[str, tuple[str, str, str]] = {
     "budget_alert": ("ask", "Money is running out", "{percent} % of the {period}'s limit of {holder} is spent"),
     "spending_resumed": ("", "{who} let paused spending go on", ""),
     "budget_reached": ("bad", "Stopped at a limit", "in {what}: {reason}"),
-    "skill_installed": ("", "A skill was installed", "{what}"),
-    "skill_proposed": ("ask", "{who} proposed a skill", "{what}; it waits for a yes"),
-    "skill_withdrawn": ("", "A proposed skill came to nothing", "{what}: {reason}"),
-    "skill_disabled": ("", "{who} switched a skill off", "{what}"),
-    "skill_rolled_back": ("", "{who} took up an earlier version of a skill", "{what}"),
-    "skill_purged": ("", "{who} let go what a skill had written", "{what}"),
     "record_changed": ("ok", "Changed a record", "as approved: {what}"),
     "document_stored": ("", "Read a document", "{what}"),
     "knowledge_handed_in": ("", "{who} handed in something to read", "({kind})"),
@@ -315,6 +313,7 @@ SENTENCES: dict[str, tuple[str, str, str]] = {
         "at {what}: the approval does not fit any more",
     ),
     "execution_blocked_no_approval": ("bad", "Did not start", "{what}, because the approval did not hold: {reason}"),
+    **skill_sentences.SENTENCES,
 }
 
 REASONS: dict[str, str] = {
