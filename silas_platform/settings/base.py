@@ -145,6 +145,8 @@ BATCH_REVIEW = {"default_size": 10, "high_min": 0.85, "medium_min": 0.5}
 SANDBOX_BACKEND = env.text("SILAS_SANDBOX", "subprocess")
 SANDBOX_IMAGE = env.text("SILAS_SANDBOX_IMAGE", "python:3.12-slim")
 SANDBOX_NETWORK = env.flag("SILAS_SANDBOX_NETWORK", default=False)
+# Which host:port inside of the house a run may reach when its skill lists them; the outside needs no entry here.
+EGRESS_PRIVATE = env.words("SILAS_EGRESS_PRIVATE")
 
 # A folder in which tests leave faults (kernel.fault_points); only their own settings read the variable.
 FAULT_POINTS = ""
