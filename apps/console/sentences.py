@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from apps.autonomy.enums import SpawnRefusal
 from apps.console import skill_sentences
+from apps.console.sentences_connections import CONNECTIONS
 from apps.guard.enums import Holder
 from apps.work.enums import CycleOutcome, WorkReason
 
@@ -17,6 +18,8 @@ UNNAMED = {
     "bot": "The bot",
     "card": "a card",
     "session": "a conversation",
+    "connection": "a connection",
+    "secret": "a secret",
     "work": "a piece of work",
     "run": "a run",
     "gate": "a gate",
@@ -36,6 +39,8 @@ UNNAMED = {
     "skill_package": "a package",
     "skill_draft": "a draft",
     "publisher": "a publisher",
+    "tool_server": "a tool server",
+    "outside_tool": "an outside tool",
     "batch": "a batch",
     "passkey": "a passkey",
     "label": "a label",
@@ -220,6 +225,7 @@ SENTENCES: dict[str, tuple[str, str, str]] = {
     "budget_alert": ("ask", "Money is running out", "{percent} % of the {period}'s limit of {holder} is spent"),
     "spending_resumed": ("", "{who} let paused spending go on", ""),
     "budget_reached": ("bad", "Stopped at a limit", "in {what}: {reason}"),
+    **CONNECTIONS,
     "record_changed": ("ok", "Changed a record", "as approved: {what}"),
     "document_stored": ("", "Read a document", "{what}"),
     "knowledge_handed_in": ("", "{who} handed in something to read", "({kind})"),
