@@ -32,6 +32,7 @@ MODULES = (
     "gates",
     "autonomy",
     "console",
+    "safety",
 )
 
 

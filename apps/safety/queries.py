@@ -17,8 +17,6 @@ from apps.safety.schemas import Policy
 from kernel.clock import now
 from kernel.tenancy import current_tenant_id
 
-IDLE_SECONDS = 3600
-
 
 def version_in_force(principal: str) -> PolicyVersion | None:
     """The principal's own newest version, or everybody's."""
@@ -51,7 +49,12 @@ def standing(principal: str) -> tuple[str, Policy]:
     with connection.cursor() as cursor:
         cursor.execute(_STANDING, {"tenant": current_tenant_id(), "principal": principal})
         reason, content = cursor.fetchone()
-    return reason or "", _in_mode(_parsed(content) if content else Policy())
+    return reason or "", policy_said(content)
+
+
+def policy_said(content: str | None) -> Policy:
+    """The policy that a row's text says, or the one to begin with; in the installation's mode."""
+    return _in_mode(_parsed(content) if content else Policy())
 
 
 @functools.lru_cache(maxsize=256)

@@ -287,6 +287,9 @@ DEFAULT_FROM_EMAIL = env.text("SILAS_MAIL_FROM") or "silas@localhost"
 # One mode of the execution safety loop for all: enforcing, monitoring, logging or disabled; empty: as policies say.
 SAFETY_MODE = env.text("MCPAQL_SAFETY_LOOP")
 SAFETY_KEY = env.secret("SILAS_SAFETY_KEY")  # manage.py safety_server only
+# After how long a silent execution is called off, and how often that is looked at.
+SAFETY_IDLE_SECONDS = env.number("SILAS_SAFETY_IDLE_SECONDS", 3600)
+SAFETY_SWEEP_SECONDS = 30
 if SAFETY_MODE not in ("", "enforcing", "monitoring", "logging", "disabled"):
     raise ImproperlyConfigured("E_CFG_SAFETY: MCPAQL_SAFETY_LOOP must be enforcing, monitoring, logging or disabled")
 GUIDANCE_SECONDS = 90

@@ -10,6 +10,7 @@ from apps.safety.services.executions import abort_execution, complete_execution,
 from apps.safety.services.inside import ask_inside
 from apps.safety.services.policies import roll_back, try_policy, write_policy
 from apps.safety.services.steps import record_step
+from apps.safety.services.upkeep import end_silent, expire_pauses
 
 __all__ = [
     "abort_execution",
@@ -17,7 +18,9 @@ __all__ = [
     "ask_inside",
     "complete_execution",
     "confirm_operation",
+    "end_silent",
     "execute_agent",
+    "expire_pauses",
     "issue_token",
     "record_step",
     "roll_back",

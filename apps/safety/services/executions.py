@@ -6,12 +6,14 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
+from django.conf import settings
+
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.safety.enums import ExecutionStatus
 from apps.safety.locks import lock_agent, lock_execution
 from apps.safety.models import Execution, SafetyAgent
-from apps.safety.queries import IDLE_SECONDS, open_block, policy_of, running_execution
+from apps.safety.queries import open_block, policy_of, running_execution
 from apps.safety.rules import directive
 from apps.safety.schemas import Failure, Principal, Reply, Success
 from apps.safety.services.holding import close_pauses, refused
@@ -65,8 +67,8 @@ def end_execution(found: Execution, status: ExecutionStatus, *, actor: str) -> E
 
 
 def _end_idle(agent: SafetyAgent) -> None:
-    """Nobody says goodbye for a client that went away: what was silent for an hour is over (G12)."""
-    before = now() - timedelta(seconds=IDLE_SECONDS)
+    """Nobody says goodbye for a client that went away: what was silent for too long is over (G12)."""
+    before = now() - timedelta(seconds=settings.SAFETY_IDLE_SECONDS)
     for each in agent.executions.filter(status=ExecutionStatus.RUNNING, last_at__lt=before):
         end_execution(each, ExecutionStatus.CANCELLED, actor="system")
 
