@@ -11,7 +11,7 @@ from kernel.tenancy.migrations import RowSecurity
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('skills', '0002_versions_have_a_course'),
+        ('skills', '0003_waiting_trials'),
         ('tenants', '0051_visits'),
     ]
 
