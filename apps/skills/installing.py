@@ -17,8 +17,8 @@ from apps.skills import signals
 from apps.skills.enums import SkillSource, SkillStatus
 from apps.skills.loader import Folder, load_files
 from apps.skills.locks import lock_skill
-from apps.skills.models import TRANSITIONS, SkillVersion
-from apps.skills.services import store_version, told, version_of
+from apps.skills.models import SkillVersion
+from apps.skills.services import move, store_version, told, version_of
 from apps.tenants.enums import Capability
 from apps.tenants.queries import require_role
 from apps.tenants.rules import roles_with
@@ -65,7 +65,7 @@ def _put_up(
     if known is None:
         version = store_version(folder, status=SkillStatus.PROPOSED, source=source, **asked)
     else:
-        version = _move(known, SkillStatus.PROPOSED, source=source, **asked, card_id=None, approval_token=None)
+        version = move(known, SkillStatus.PROPOSED, source=source, **asked, card_id=None, approval_token=None)
     record(AuditEvent.SKILL_PROPOSED, actor=_actor(by), subject=f"skill:{version.pk}", data=told(version))
     return version
 
@@ -95,7 +95,7 @@ def roll_back(name: str, *, to: SkillVersion, by: Any = None) -> SkillVersion:
         raise SilasError("skill_not_approved", "This version was never in use: it needs a yes first.", status=409)
     _switch_off([each for each in versions if each.status == SkillStatus.ACTIVE and each.pk != wanted.pk], by)
     if wanted.status == SkillStatus.DISABLED:
-        _move(wanted, SkillStatus.ACTIVE, activated_at=now())
+        move(wanted, SkillStatus.ACTIVE, activated_at=now())
     record(AuditEvent.SKILL_ROLLED_BACK, actor=_actor(by), subject=f"skill:{wanted.pk}", data=told(wanted))
     return wanted
 
@@ -118,21 +118,9 @@ def purge(name: str, *, by: Any = None) -> int:
 
 def _switch_off(versions: list[SkillVersion], by: Any) -> int:
     for version in versions:
-        _move(version, SkillStatus.DISABLED)
+        move(version, SkillStatus.DISABLED)
         record(AuditEvent.SKILL_DISABLED, actor=_actor(by), subject=f"skill:{version.pk}", data=told(version))
     return len(versions)
-
-
-def _move(version: SkillVersion, status: SkillStatus, **fields: Any) -> SkillVersion:
-    """One step of its course, only from where the caller saw it."""
-    before = SkillStatus(version.status)
-    if status not in TRANSITIONS[before]:
-        raise SilasError("skill_moved", f"A skill does not go from {before} to {status}.", status=409)
-    found = SkillVersion.objects.filter(pk=version.pk, status=before).update(status=status, **fields)
-    if not found:
-        raise SilasError("skill_moved", "Somebody else changed this skill meanwhile.", status=409)
-    version.refresh_from_db()
-    return version
 
 
 def _require_keeper(by: Any) -> None:

@@ -15,7 +15,7 @@ import frontmatter
 import yaml
 from pydantic import ValidationError
 
-from apps.skills import rules
+from apps.skills import inspecting, rules
 from apps.skills.schemas import SkillManifest
 from kernel.errors import SilasError
 from kernel.sandbox.spec import is_safe_relative
@@ -54,12 +54,12 @@ def load_files(files: Mapping[str, bytes], *, called: str = "") -> Folder:
     if found:
         raise invalid(found)
     manifest, body = _parse(files.get(MANIFEST))
-    found = rules.problems(manifest, files)
+    found = inspecting.problems(manifest, files)
     if called and manifest.name != called:
         found.append(f"the folder is called {called}, the skill {manifest.name}")
     if found:
         raise invalid(found)
-    return Folder(manifest, body, dict(files))
+    return Folder(manifest, body, dict(files), tuple(inspecting.notes(manifest, files)))
 
 
 def read_folder(path: Path) -> dict[str, bytes]:

@@ -276,6 +276,8 @@ WEBSITES_PRIVATE = env.flag("SILAS_WEBSITES_PRIVATE", default=False)
 # Which services of the house's own network outside tools and scripts may reach: `host:port` each.
 EGRESS_PRIVATE = env.words("SILAS_EGRESS_PRIVATE")
 INTAKE_SECONDS = 1.0
+# How often a web process looks for proposed skills to try.
+SKILL_SECONDS = 1.0
 # The mail server for notices of tasks; without one the console is where they are.
 EMAIL_HOST = env.text("SILAS_MAIL_HOST")
 EMAIL_PORT = env.number("SILAS_MAIL_PORT", 587)
