@@ -278,6 +278,8 @@ EGRESS_PRIVATE = env.words("SILAS_EGRESS_PRIVATE")
 INTAKE_SECONDS = 1.0
 # How often a web process looks for proposed skills to try.
 SKILL_SECONDS = 1.0
+# How repositories of skills may be addressed. Tests add `file`.
+SKILL_GIT_SCHEMES = ("https",)
 # The mail server for notices of tasks; without one the console is where they are.
 EMAIL_HOST = env.text("SILAS_MAIL_HOST")
 EMAIL_PORT = env.number("SILAS_MAIL_PORT", 587)
