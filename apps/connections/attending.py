@@ -1,5 +1,6 @@
-"""What do workers leave to a web process? To put a broken connection, one that ends soon, and a wish for more access
-before people: only here a card can be opened. The consumer of `connection_owed` on the proxy queue; safe to run twice.
+"""What do workers leave to a web process? To put a connection that is wanted, one that is broken, one that ends soon,
+and a wish for more access before people: only here a card can be opened. The consumer of `connection_owed` on the proxy
+queue; safe to run twice.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ def attend(event: str, connection_id: UUID, permissions: Sequence[str]) -> None:
     if row is None:
         return
     match event:
+        case "discovered":
+            requesting.ask(row)
         case "failed":
             recovering.tell(row)
         case "ends_soon":

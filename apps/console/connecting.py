@@ -68,11 +68,11 @@ def wanted(manifest: SkillManifest, sent: QueryDict) -> Wanted:
     """What somebody wrote into the form. Raises `SilasError("connection_unfit")` 422 with the field it is about."""
     found: dict[str, Any] = {}
     for setting in settings_of(manifest):
-        given = sent.get(f"setting-{setting.name}", "").replace("\0", "").strip()
+        given = sent.get(f"setting-{setting.name}", "").replace("\0", "")
         if setting.kind == "tick":
             found[setting.name] = bool(given)
-        elif given:
-            found[setting.name] = given
+        elif given.strip():
+            found[setting.name] = given.strip() if setting.kind == "url" else given
         elif setting.required:
             raise SilasError("connection_unfit", f"{setting.title} is missing.", status=422)
     name = " ".join(sent.get("name", "").replace("\0", "").split())

@@ -151,7 +151,8 @@ BATCH_REVIEW = {"default_size": 10, "high_min": 0.85, "medium_min": 0.5}
 SANDBOX_BACKEND = env.text("SILAS_SANDBOX", "subprocess")
 SANDBOX_IMAGE = env.text("SILAS_SANDBOX_IMAGE", "python:3.12-slim")
 SANDBOX_NETWORK = env.flag("SILAS_SANDBOX_NETWORK", default=False)
-# Which host:port inside of the house a run may reach when its skill lists them; the outside needs no entry here.
+# Which host:port inside of the house outside tools may reach, and a run whose skill lists them; the outside needs no
+# entry here.
 EGRESS_PRIVATE = env.words("SILAS_EGRESS_PRIVATE")
 
 # Where credentials of outside accounts are kept, sealed in any case: database, keyring, or the dotted path of a class
@@ -273,8 +274,6 @@ ALERT_SECONDS = 5
 WEBHOOKS_PRIVATE = env.flag("SILAS_WEBHOOKS_PRIVATE", default=False)
 # The same of websites that are read into the knowledge.
 WEBSITES_PRIVATE = env.flag("SILAS_WEBSITES_PRIVATE", default=False)
-# Which services of the house's own network outside tools and scripts may reach: `host:port` each.
-EGRESS_PRIVATE = env.words("SILAS_EGRESS_PRIVATE")
 INTAKE_SECONDS = 1.0
 # How often a web process looks for proposed skills to try.
 SKILL_SECONDS = 1.0

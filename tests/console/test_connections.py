@@ -115,7 +115,10 @@ def test_code_to_enter_is_shown_and_the_page_reads_itself_anew(tenant: Any, row:
 def test_page_with_a_field_for_a_secret_is_left_alone(tenant: Any, row: Connection, owner: Any) -> None:
     """Reading it anew would take away what somebody is typing."""
     guidance = {"instructions": "Make a key in the settings.", "help_url": None}
-    step = {"type": "secure_input", "request": {"name": "value", "label": "Key", "input_hint": "", "guidance": guidance}}
+    step = {
+        "type": "secure_input",
+        "request": {"name": "value", "label": "Key", "input_hint": "", "guidance": guidance},
+    }
     setup = asking(tenant, row, owner, step)
     with tenant_scope(tenant):
         ref = str(setup.pending.get().pk)

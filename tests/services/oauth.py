@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qs, parse_qsl, urlencode, urlsplit
 
 os.environ.setdefault("AUTHLIB_INSECURE_TRANSPORT", "1")
 
@@ -48,7 +48,7 @@ class Row(SimpleNamespace):
         return CALLBACK
 
     def check_redirect_uri(self, uri: str) -> bool:
-        return bool(uri == CALLBACK)
+        return uri.endswith("/connections/callback")
 
     def check_client_secret(self, secret: str) -> bool:
         return secret == CLIENT_SECRET
@@ -222,6 +222,9 @@ class _Handler(http.server.BaseHTTPRequestHandler):
     service: Service
 
     def do_GET(self) -> None:
+        if self.path.startswith("/authorize"):
+            self._send_back()
+            return
         token = self.headers.get("Authorization", "").removeprefix("Bearer ")
         known = [row for row in self.service.tokens if row.access_token == token]
         self._send(200 if known else 401, {"sub": "1", "email": "anna@example.org"} if known else {})
@@ -239,6 +242,14 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             status, told, _ = self.service.create_token_response(request)
         self._send(status, told)
 
+    def _send_back(self) -> None:
+        """Whoever comes with a browser says yes, or no, at once."""
+        came = self.service.sign_in(self.service.url + self.path)
+        self.send_response(302)
+        self.send_header("Location", f"{parse_qs(urlsplit(self.path).query)['redirect_uri'][0]}?{urlencode(came)}")
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
     def _send(self, status: int, told: dict[str, Any]) -> None:
         body = json.dumps(told).encode()
         self.send_response_only(status)
@@ -252,10 +263,10 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
 
 @contextmanager
-def serving() -> Iterator[Service]:
+def serving(port: int = 0) -> Iterator[Service]:
     service = Service()
     handler = type("Handler", (_Handler,), {"service": service})
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+    with http.server.ThreadingHTTPServer(("127.0.0.1", port), handler) as server:
         service.url = f"http://127.0.0.1:{server.server_port}"
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield service

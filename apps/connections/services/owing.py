@@ -9,7 +9,7 @@ from apps.bus import services as bus
 from apps.bus.enums import Kind, Queue, Sender
 from kernel.taint import Taint
 
-FAILED, ENDS_SOON, WIDEN = "failed", "ends_soon", "widen"
+DISCOVERED, FAILED, ENDS_SOON, WIDEN = "discovered", "failed", "ends_soon", "widen"
 
 
 def owe(event: str, connection_id: UUID, *, message_id: str, permissions: Sequence[str] = ()) -> None:

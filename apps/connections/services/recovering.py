@@ -108,12 +108,14 @@ def _recover(row: Connection, chosen: str, actor: str) -> None:
 
 
 def _begin_again(row: Connection, actor: str, *, fewer: bool = False) -> None:
+    if row.status == ConnectionStatus.FAILED and not SetupRun.objects.filter(connection=row).exists():
+        return requesting.look_again(row)  # nobody was asked yet
     approved = list(row.permissions_granted) or list(row.initial_permissions)
     permissions = [name for name in approved if rules.only_reads(name)] if fewer else None
     try:
         requesting.reconnect(row.pk, actor=actor, permissions=permissions)
     except SilasError:
-        return  # it is being set up already, or is no more: there is nothing to begin
+        return None  # it is being set up already, or is no more: there is nothing to begin
 
 
 def _later(row: Connection, actor: str) -> None:

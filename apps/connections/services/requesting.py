@@ -21,10 +21,11 @@ from apps.approvals.services import open_card, verify
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.connections import jobs, rules
-from apps.connections.enums import ConnectionStatus, Purpose, SetupState
+from apps.connections.enums import ConnectionStatus, Purpose, Script, SetupState
 from apps.connections.locks import lock_connection
 from apps.connections.models import Connection, OnceGrant, SetupRun
 from apps.connections.schemas import Wanted
+from apps.connections.scripts import scripts_of
 from apps.connections.services.moving import move
 from apps.skills import queries as skills
 from apps.skills import rules as skill_rules
@@ -44,8 +45,9 @@ _ONCE = timedelta(hours=1)
 _NO = "Nothing is connected"
 
 
-def request(wanted: Wanted, *, user: Any = None, actor: str, callback: str = "") -> tuple[Connection, Card]:
-    """A proposed connection and the card that asks for it. Raises `SilasError`: `skill_missing` 409,
+def request(wanted: Wanted, *, user: Any = None, actor: str, callback: str = "") -> tuple[Connection, Card | None]:
+    """A proposed connection and the card that asks for it; no card yet where the skill's `discover.py` is to be heard
+    first. Raises `SilasError`: `skill_missing` 409,
     `not_a_connection`, `permission_unknown`, `bad_schedule`, 403 for who may not decide."""
     if user is not None:
         require_role(user, roles_with(Capability.DECIDE))
@@ -67,7 +69,17 @@ def request(wanted: Wanted, *, user: Any = None, actor: str, callback: str = "")
         callback=callback,
     )
     record(AuditEvent.CONNECTION_PROPOSED, actor=actor, subject=f"connection:{row.pk}", data={"skill": row.skill_name})
-    return row, _ask(row, permissions, actor)
+    if Script.DISCOVER.value not in scripts_of(version):
+        return row, ask(row)
+    look_again(row)
+    return row, None
+
+
+def look_again(row: Connection) -> None:
+    """A worker finds out how it would sign in; then somebody is asked."""
+    row.discovering, row.failure = True, None
+    move(row, ConnectionStatus.PROPOSED, "discovering", "failure")
+    jobs.poke(row)
 
 
 def _connection_skill(ref: str) -> tuple[SkillVersion, SkillManifest]:
@@ -87,11 +99,15 @@ def _wanted_permissions(wanted: Wanted, manifest: SkillManifest) -> list[str]:
     return list(dict.fromkeys(chosen))
 
 
-def _ask(row: Connection, permissions: Sequence[str], actor: str) -> Card:
+def ask(row: Connection) -> Card | None:
+    """The card about a proposed connection; None where nobody wants it any more, or it is there."""
+    if row.status != ConnectionStatus.PROPOSED or row.discovering or is_asked(row, CardKind.CONNECTION):
+        return None
+    permissions: list[str] = list(row.initial_permissions)
     payload = payload_of(row, Purpose.SETUP, permissions)
     return open_card(
         CardKind.CONNECTION,
-        about=About(CONNECTION, row.pk, requested_by=actor),
+        about=About(CONNECTION, row.pk, requested_by=row.requested_by),
         binding=Binding(ApprovalScope.CONNECTION_MANAGE, payload, reversible=True),
         text=CardText(
             intent=f"Connect {row.name}",
@@ -106,6 +122,12 @@ def _ask(row: Connection, permissions: Sequence[str], actor: str) -> Card:
             "auth_strategy": row.auth_strategy,
         },
     )
+
+
+def is_asked(row: Connection, kind: CardKind) -> bool:
+    """Does a card of this kind wait?"""
+    cards = Card.objects.filter(subject_kind=CONNECTION, subject_id=row.pk, kind=kind)
+    return bool(cards.filter(status__in=("open", "assigned")).exists())
 
 
 def _setting_facts(row: Connection) -> list[Fact]:
@@ -207,13 +229,7 @@ def escalate(row: Connection, wanted: Sequence[str], reason: str, *, actor: str 
     if set(wanted) - {*row.permissions_available, *row.permissions_granted, *row.initial_permissions}:
         raise SilasError("permission_unknown", "The skill does not know this permission.", status=422)
     more = rules.missing(wanted, row.permissions_granted)
-    waiting = Card.objects.filter(
-        subject_kind=CONNECTION,
-        subject_id=row.pk,
-        kind=CardKind.PERMISSION_ESCALATION,
-        status__in=("open", "assigned"),
-    )
-    if not more or waiting.exists():
+    if not more or is_asked(row, CardKind.PERMISSION_ESCALATION):
         return None
     after = [*row.permissions_granted, *more]
     return open_card(

@@ -16,14 +16,14 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from apps.approvals.models import Card
 from apps.connections import queries, rules
-from apps.connections.enums import ConnectionStatus, SetupState
+from apps.connections.enums import SetupState
 from apps.connections.models import Connection, PendingSecret, SetupRun
 from apps.connections.services import lifecycle, requesting
 from apps.connections.services.course import failure_of
 from apps.console import connecting
 from apps.console.members import DECIDING_ROLES, StaffRequest, staff_view
 from apps.console.views.pages import page
-from kernel.errors import NotFound, SilasError
+from kernel.errors import SilasError
 
 SHOWN = 200
 
