@@ -49,6 +49,7 @@ async def say_yes(page: Page) -> None:
     await page.get_by_role("link", name="See the card").click()
     await page.get_by_role("slider").focus()
     await page.keyboard.press("End")
+    await page.locator("[data-approve]").click()
     await expect(page.locator("#decided, #settled").first).to_contain_text("Approved")
 
 
