@@ -35,7 +35,8 @@ def run_skill(ctx: CallContext) -> HandlerResult:
     `inputs` (files of earlier work, by name). `house`: a goal of the tenant's own looks for something to do; a reading
     tool then sees every row of its books, an acting one does not run.
 
-    Every failure is coded and effect-free: whatever a script does, rows change only in the settlement.
+    Every failure is coded and effect-free: whatever a script does, rows change only in the settlement. But for one that
+    acts on an account outside: what it has done there before it failed nobody knows, unless it says that it refused.
     """
     customer = str(ctx.context.get("customer") or "")
     found = _load(ctx, customer)
@@ -47,8 +48,10 @@ def run_skill(ctx: CallContext) -> HandlerResult:
     outcome = _run(found, ctx, customer, args, opened)
     if opened and outcome.secret_out:
         keep_credentials(ctx, found.tool, outcome.secret_out)
-    value = _read_value(outcome, plain=found.is_plain)
-    changes = _read_changes(found, outcome, customer)
+    try:
+        value, changes = _read(found, outcome, customer)
+    except CallFailed as failure:
+        raise _as_it_was(failure, found) from failure
     left = {name: content for name, content in outcome.artifacts.items() if name != CHANGES}
     if left and found.tool.acting:
         value["_artifacts"] = {name: base64.b64encode(content).decode() for name, content in left.items()}
@@ -95,9 +98,18 @@ def _run(
         outcome = run(spec)
     except SilasError as refusal:
         raise _failed(refusal.code, refusal.message) from refusal
+    return outcome
+
+
+def _read(found: Runnable, outcome: SandboxResult, customer: str) -> tuple[dict[str, Any], tuple[Change, ...]]:
     if outcome.reason:
         raise _failed(f"script_{outcome.reason}", "The tool was stopped: it went beyond its limits.")
-    return outcome
+    return _read_value(outcome, plain=found.is_plain), _read_changes(found, outcome, customer)
+
+
+def _as_it_was(failure: CallFailed, found: Runnable) -> CallFailed:
+    reached_out = found.tool.acting and found.tool.connection and failure.code != "refused_by_tool"
+    return CallFailed(failure.code, failure.reason, effect_free=not reached_out)
 
 
 def _inputs(ctx: CallContext) -> dict[str, Mapping[str, bytes]]:

@@ -126,6 +126,8 @@ CELERY_BEAT_SCHEDULE: dict[str, dict[str, object]] = {
     "bus.clear": {"task": "bus.clear", "schedule": 3600.0},
     "guard.settle_lost_calls": {"task": "guard.settle_lost_calls", "schedule": 60.0},
     "approvals.expire_cards": {"task": "approvals.expire_cards", "schedule": 15.0},
+    "connections.sweep": {"task": "connections.sweep", "schedule": 10.0},
+    "connections.check_due": {"task": "connections.check_due", "schedule": 20.0},
     "work.end_waits": {"task": "work.end_waits", "schedule": 5.0},
     "work.owe_cycles": {"task": "work.owe_cycles", "schedule": 10.0},
     "autonomy.tick": {"task": "autonomy.tick", "schedule": 5.0},
@@ -276,6 +278,8 @@ EGRESS_PRIVATE = env.words("SILAS_EGRESS_PRIVATE")
 INTAKE_SECONDS = 1.0
 # How often a web process looks for proposed skills to try.
 SKILL_SECONDS = 1.0
+# How repositories of skills may be addressed. Tests add `file`.
+SKILL_GIT_SCHEMES = ("https",)
 # The mail server for notices of tasks; without one the console is where they are.
 EMAIL_HOST = env.text("SILAS_MAIL_HOST")
 EMAIL_PORT = env.number("SILAS_MAIL_PORT", 587)
