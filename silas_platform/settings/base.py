@@ -292,6 +292,8 @@ DEFAULT_FROM_EMAIL = env.text("SILAS_MAIL_FROM") or "silas@localhost"
 # One mode of the execution safety loop for all: enforcing, monitoring, logging or disabled; empty: as policies say.
 SAFETY_MODE = env.text("MCPAQL_SAFETY_LOOP")
 SAFETY_KEY = env.secret("SILAS_SAFETY_KEY")  # manage.py safety_server only
+# May codes leave by letter to whoever may decide, beside the console? (needs SILAS_MAIL_HOST)
+SAFETY_MAIL_CODES = env.flag("SILAS_SAFETY_MAIL_CODES", default=False)
 # After how long a silent execution is called off, and how often that is looked at.
 SAFETY_IDLE_SECONDS = env.number("SILAS_SAFETY_IDLE_SECONDS", 3600)
 SAFETY_SWEEP_SECONDS = 30

@@ -4,7 +4,7 @@ An expected no is a value (`Failure`), so that what it wrote down is committed w
 authentication found; `actor` is a person at the console.
 """
 
-from apps.safety.services.challenges import show_code, verify_challenge
+from apps.safety.services.challenges import claim_letters, show_code, verify_challenge
 from apps.safety.services.confirming import allow, confirm_operation, issue_token
 from apps.safety.services.executions import abort_execution, complete_execution, execute_agent
 from apps.safety.services.inside import ask_inside
@@ -16,6 +16,7 @@ __all__ = [
     "abort_execution",
     "allow",
     "ask_inside",
+    "claim_letters",
     "complete_execution",
     "confirm_operation",
     "end_silent",
