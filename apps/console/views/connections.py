@@ -170,7 +170,7 @@ def _wants_secret(setup: SetupRun | None) -> bool:
     step = (setup.step if setup else None) or {}
     if step.get("type") != "secure_input":
         return False
-    return PendingSecret.objects.filter(pk=step["request"]["ref_id"], stored_at=None).exists()
+    return bool(PendingSecret.objects.filter(pk=step["request"]["ref_id"], stored_at=None).exists())
 
 
 def _what_is_wrong(row: Connection) -> str:
