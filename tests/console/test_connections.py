@@ -17,6 +17,7 @@ from apps.skills.schemas import SkillManifest
 from kernel.tenancy import tenant_scope
 from tests.connections.links import FRONT, link, make_skill, said_yes
 from tests.factories.console import browser
+from tests.factories.tenants import make_member
 
 DEVICE = {
     "type": "device_code",
@@ -26,6 +27,11 @@ DEVICE = {
 }
 REDIRECT = {"type": "browser_redirect", "auth_url": "https://login.example.test/authorize?state=x"}
 DEEDS = ["cancel", "sign-in", "reconnect", "pause", "resume", "remove", "widen"]
+
+
+@pytest.fixture
+def other_owner(other_tenant: Any) -> Any:
+    return make_member(other_tenant, "owner")
 
 
 @pytest.fixture
@@ -160,6 +166,7 @@ def test_what_is_wrong_is_said_in_our_words(tenant: Any, row: Connection, owner:
 
 
 def test_more_access_becomes_a_card(tenant: Any, row: Connection, owner: Any) -> None:
+    said_yes(tenant, row, owner)
     standing(tenant, row, ConnectionStatus.ACTIVE, permissions_granted=["Mail.Read"])
     press(owner, "widen", row, permission=["Mail.Send"])
     with tenant_scope(tenant):
