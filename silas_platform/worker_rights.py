@@ -113,9 +113,9 @@ WORKERS_MAY: dict[str, str] = {
     # on whose outside account: what a person wants connected, and with which rights, stays as it was said in web
     # processes; a worker keeps what a script brought, and says how the account is
     "connections_connection": (
-        "SELECT, UPDATE (status, identity, provider, permissions, permissions_granted, failure, token_expires_at,"
-        " refresh_token_expires_at, last_health_check, last_refresh, last_used, next_check_at, warned_at, recovered,"
-        " leased_by, leased_until)"
+        "SELECT, UPDATE (status, auth_strategy, discovering, identity, provider, permissions, permissions_granted,"
+        " failure, token_expires_at, refresh_token_expires_at, last_health_check, last_refresh, last_used,"
+        " next_check_at, warned_at, recovered, leased_by, leased_until)"
     ),
     "connections_credential": "SELECT, INSERT, UPDATE, DELETE",
     "connections_oncegrant": "SELECT, UPDATE (used_at)",

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import pytest_asyncio
 from playwright.async_api import Page, expect
 
 from apps.connections.models import Connection, OnceGrant
@@ -29,7 +30,7 @@ def service() -> Iterator[Service]:
         yield found
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="session")
 async def page(web: str, worker: None, open_page: Any, tenant: Any, owner: Any, service: Service) -> Page:
     """The page of connections, where one skill offers itself."""
     await in_scope(tenant.pk, install_version, SKILL)
@@ -45,10 +46,7 @@ async def ask_for(page: Page, name: str, settings: dict[str, str]) -> None:
 
 
 async def say_yes(page: Page) -> None:
-    """The card of a connection wants the slide."""
     await page.get_by_role("link", name="See the card").click()
-    await page.get_by_role("slider").focus()
-    await page.keyboard.press("End")
     await page.locator("[data-approve]").click()
     await expect(page.locator("#decided, #settled").first).to_contain_text("Approved")
 
