@@ -32,6 +32,8 @@ MODULES = (
     "gates",
     "autonomy",
     "console",
+    "takeover",
+    "paint",
 )
 
 
