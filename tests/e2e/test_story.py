@@ -66,6 +66,12 @@ class Story:
 
         return await in_scope(await self.tenant(tenant), read)
 
+    async def changed(self, key: str, field: str, value: str) -> None:
+        """Wait until a record holds this."""
+        async with asyncio.timeout(30):
+            while (await self.record(key))[field] != value:
+                await asyncio.sleep(0.05)
+
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def story(
@@ -182,6 +188,18 @@ async def test_approved_change_is_carried_out_and_proved_without_a_reload(story:
     await _decide(console, "Approve")
     await expect(widget.work).to_contain_text("Done")
     assert (await story.record("HM-20418"))["address"] == NEW_ADDRESS
+
+
+async def test_visitor_who_left_before_the_yes_finds_it_done(story: Story) -> None:
+    site, console = await story.open_page(f"{story.web}/demo/meridian-insurance/"), await story.staff("approver")
+    address = "12 Harbour Row, Hull HU1 1AA"
+    await _asked_for_new_address(await opened(site), address)
+    await site.close()
+    await _decide(console, "Approve")
+    await story.changed("HM-20418", "address", address)
+    back = await site.context.new_page()
+    await back.goto(f"{story.web}/demo/meridian-insurance/")
+    await expect((await opened(back)).work).to_contain_text("Done")
 
 
 async def test_declined_change_tells_the_visitor_and_changes_nothing(story: Story) -> None:
