@@ -101,6 +101,11 @@ class AuditEvent(TextChoices):
 
     # skills
     SKILL_INSTALLED = "skill_installed", "A version of a skill was installed"
+    SKILL_PROPOSED = "skill_proposed", "A version of a skill was put up for approval"
+    SKILL_WITHDRAWN = "skill_withdrawn", "A proposed version of a skill came to nothing"
+    SKILL_DISABLED = "skill_disabled", "A version of a skill was switched off"
+    SKILL_ROLLED_BACK = "skill_rolled_back", "An earlier version of a skill was taken up again"
+    SKILL_PURGED = "skill_purged", "A skill was switched off, and what was written with it let go"
     RECORD_CHANGED = "record_changed", "A record was changed by an approved action"
 
     # sessions

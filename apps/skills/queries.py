@@ -1,7 +1,7 @@
 """Which tools are there, and which rows may one of them see? Reads inside the caller's scope.
 
-`refs` are a goal's or work item's `skills`: `name@digest`, or a bare name for the newest version. Rows are exported for
-one customer: theirs, and those that are about nobody.
+`refs` are a goal's or work item's `skills`: `name@digest`, or a bare name for the current version. Only versions in use
+are found, whatever names them. Rows are exported for one customer: theirs, and those that are about nobody.
 """
 
 from __future__ import annotations
@@ -11,8 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from django.db.models import F, QuerySet
+
 from apps.gates.schemas import GateSpec
 from apps.skills import rules, store
+from apps.skills.enums import SkillStatus
 from apps.skills.models import Record, SkillFile, SkillVersion
 from apps.skills.schemas import DIGEST_CHARS, SkillManifest, ToolSpec
 from kernel.canonical import canonical_bytes
@@ -144,12 +147,21 @@ def gate_mounts(gate: GateSpec, refs: Iterable[str], *, claimed: Mapping[str, st
 
 def _version(ref: str) -> SkillVersion:
     name, digest = rules.split_reference(ref)
-    found: SkillVersion | None = (
-        SkillVersion.objects.filter(name=name, digest__startswith=digest).order_by("-number").first()
-    )
+    found = in_use().filter(name=name, digest__startswith=digest).first()
     if found is None or (digest and len(digest) < DIGEST_CHARS):
         raise SilasError("skill_missing", f"The skill {name} is not installed in this version.", status=409)
     return found
+
+
+def in_use() -> QuerySet[SkillVersion]:
+    """Every active version, of each skill the current one first."""
+    rows: QuerySet[SkillVersion] = SkillVersion.objects.filter(status=SkillStatus.ACTIVE)
+    return rows.order_by("name", F("activated_at").desc(nulls_last=True), "-number")
+
+
+def current(name: str) -> SkillVersion | None:
+    """The version of this skill that whoever names no version gets."""
+    return in_use().filter(name=name).first()
 
 
 # By digest: the manifest is part of the content that the digest names, so what is kept here can never be out of date.
@@ -160,7 +172,8 @@ def _tools_of(version: SkillVersion) -> tuple[ToolSpec, ...]:
     if version.digest not in _parsed:
         manifest = SkillManifest.model_validate(version.manifest)
         pinned_ref = rules.reference(version.name, version.digest)
-        _parsed[version.digest] = tuple(ToolSpec(**tool.model_dump(), skill=pinned_ref) for tool in manifest.tools)
+        tools = () if manifest.activation == "background" else manifest.tools
+        _parsed[version.digest] = tuple(ToolSpec(**tool.model_dump(), skill=pinned_ref) for tool in tools)
     return _parsed[version.digest]
 
 
