@@ -1,5 +1,5 @@
-"""Which answers travel compressed? Pages and scripts that a browser got, and nothing else: on a phone's line most of the
-wait for a page is its size.
+"""Which answers travel compressed? Pages and scripts that a browser got, and nothing else: most of the wait of a phone
+is for a page's size.
 
 A secret that is shown once is the answer to a press, so no such answer is compressed; nor is the API's. What a page
 repeats of what somebody typed could tell a listener by its length what stands beside it (BREACH): the token of a form

@@ -1,4 +1,4 @@
-"""Somebody starts an empty installation and has a chatbot on their own site: five screens, and nothing to read before."""
+"""Somebody starts an empty installation and has a chatbot on their site: five screens, and nothing to read."""
 
 from __future__ import annotations
 

@@ -25,6 +25,7 @@ from kernel.tenancy import in_scope, in_thread
 from silas_platform import demo as demo_content
 from tests.e2e.conftest import OpenPage
 from tests.e2e.widget import Widget, opened
+from tests.platform.runs import eventually
 
 ROOT = Path(__file__).resolve().parents[2]
 MARIA = "Maria Ortega, 12 March 1984"
@@ -66,11 +67,13 @@ class Story:
 
         return await in_scope(await self.tenant(tenant), read)
 
-    async def changed(self, key: str, field: str, value: str) -> None:
-        """Wait until a record holds this."""
-        async with asyncio.timeout(30):
-            while (await self.record(key))[field] != value:
-                await asyncio.sleep(0.05)
+    async def changed(self, key: str, field: str, value: str) -> bool:
+        """Whether a record comes to hold this."""
+
+        def holds() -> bool:
+            return bool(Record.objects.get(key=key).data[field] == value)
+
+        return await in_scope(await self.tenant(), eventually, holds)
 
 
 @pytest_asyncio.fixture(loop_scope="session")
@@ -196,7 +199,7 @@ async def test_visitor_who_left_before_the_yes_finds_it_done(story: Story) -> No
     await _asked_for_new_address(await opened(site), address)
     await site.close()
     await _decide(console, "Approve")
-    await story.changed("HM-20418", "address", address)
+    assert await story.changed("HM-20418", "address", address)
     back = await site.context.new_page()
     await back.goto(f"{story.web}/demo/meridian-insurance/")
     await expect((await opened(back)).work).to_contain_text("Done")
