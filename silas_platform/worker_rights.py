@@ -105,8 +105,23 @@ WORKERS_MAY: dict[str, str] = {
     "skills_record": "SELECT, INSERT, UPDATE (data, revision, updated_at)",
     "skills_skillfile": "SELECT",
     "skills_skillversion": "SELECT",
+    # on whose outside account: what a person wants connected, and with which rights, stays as it was said in web
+    # processes; a worker keeps what a script brought, and says how the account is
+    "connections_connection": (
+        "SELECT, UPDATE (status, identity, provider, permissions, permissions_granted, failure, token_expires_at,"
+        " refresh_token_expires_at, last_health_check, last_refresh, last_used, next_check_at, warned_at, recovered,"
+        " leased_by, leased_until)"
+    ),
+    "connections_credential": "SELECT, INSERT, UPDATE, DELETE",
+    "connections_oncegrant": "SELECT, UPDATE (used_at)",
+    "connections_pendingsecret": "SELECT, INSERT",
+    "connections_setupanswer": "SELECT, DELETE",
+    "connections_setuprun": (
+        "SELECT, UPDATE (state, step_id, step, failure, summary, ignored, leased_by, leased_until, deadline, ended_at)"
+    ),
     # who exists
     "tenants_apikey": "",
+    "tenants_datakey": "SELECT",
     "tenants_deployment": "SELECT",
     "tenants_firstrun": "",
     "tenants_identitykey": "",

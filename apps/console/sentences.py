@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from apps.autonomy.enums import SpawnRefusal
+from apps.console.sentences_connections import CONNECTIONS
 from apps.guard.enums import Holder
 from apps.work.enums import CycleOutcome, WorkReason
 
@@ -16,6 +17,8 @@ UNNAMED = {
     "bot": "The bot",
     "card": "a card",
     "session": "a conversation",
+    "connection": "a connection",
+    "secret": "a secret",
     "work": "a piece of work",
     "run": "a run",
     "gate": "a gate",
@@ -32,6 +35,8 @@ UNNAMED = {
     "document": "a document",
     "collection": "a collection",
     "skill": "a skill",
+    "tool_server": "a tool server",
+    "outside_tool": "an outside tool",
     "batch": "a batch",
     "passkey": "a passkey",
     "label": "a label",
@@ -216,7 +221,17 @@ SENTENCES: dict[str, tuple[str, str, str]] = {
     "budget_alert": ("ask", "Money is running out", "{percent} % of the {period}'s limit of {holder} is spent"),
     "spending_resumed": ("", "{who} let paused spending go on", ""),
     "budget_reached": ("bad", "Stopped at a limit", "in {what}: {reason}"),
+    **CONNECTIONS,
     "skill_installed": ("", "A skill was installed", "{what}"),
+    "tool_server_added": ("", "{who} registered {what}", "none of its tools is in use yet"),
+    "tool_server_changed": ("", "{who} changed {what}", ""),
+    "tool_server_listed": ("", "{what} said which tools it has", "{listed} in all, {new} new, {suspended} stopped"),
+    "tool_server_failed": ("bad", "{what} could not be asked", ""),
+    "tool_server_removed": ("bad", "{who} removed {what}", "none of its tools is in use any more"),
+    "outside_tool_accepted": ("", "{who} took {what} into use", "as it is described now"),
+    "outside_tool_suspended": ("bad", "{what} was stopped", "until somebody looks at it"),
+    "web_search_set": ("", "{who} set up searching the web", ""),
+    "web_search_removed": ("", "{who} switched searching the web off", ""),
     "skill_proposed": ("ask", "{who} proposed a skill", "{what}; it waits for a yes"),
     "skill_withdrawn": ("", "A proposed skill came to nothing", "{what}: {reason}"),
     "skill_disabled": ("", "{who} switched a skill off", "{what}"),

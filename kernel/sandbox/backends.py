@@ -116,11 +116,13 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True)
 class Choice:
-    """What the operator wants (spec 9.1). `network`: whether a run that asks for the network may have the host's."""
+    """What the operator wants (spec 9.1). `network`: whether a run that asks for the network may have the host's.
+    `egress_private`: which "host:port" places may be reached though they are inside of the house."""
 
     kind: Kind = Kind.SUBPROCESS
     image: str = "python:3.12-slim"
     network: bool = False
+    egress_private: tuple[str, ...] = ()
 
 
 _choice = Choice()
@@ -129,12 +131,18 @@ _choice = Choice()
 def configure(choice: Choice) -> None:
     """Once, when the process starts, before anything runs."""
     global _choice
+    same = (_choice.kind, _choice.image) == (choice.kind, choice.image)
     _choice = choice
-    backend.cache_clear()
+    if not same:
+        backend.cache_clear()
 
 
 def may_use_network() -> bool:
     return _choice.network
+
+
+def egress_private() -> tuple[str, ...]:
+    return _choice.egress_private
 
 
 def candidates() -> Iterator[Backend]:

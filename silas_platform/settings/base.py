@@ -19,6 +19,8 @@ SECRET_KEY = env.secret("SECRET_KEY")
 SILAS_SIGNING_KEY = env.secret("SILAS_SIGNING_KEY")
 SILAS_SIGNING_KEY_OLD = env.secret("SILAS_SIGNING_KEY_OLD")  # manage.py reseal_keys only
 SILAS_SECRETS_KEY = env.secret("SILAS_SECRETS_KEY")
+# While the key above is being changed: what was sealed under this one still opens (docs/connections.md).
+SILAS_SECRETS_KEY_OLD = env.secret("SILAS_SECRETS_KEY_OLD")
 ALLOWED_HOSTS = env.words("ALLOWED_HOSTS")
 
 INSTALLED_APPS = [
@@ -44,8 +46,10 @@ INSTALLED_APPS = [
     "apps.safety",
     "apps.guard",
     "apps.gates",
+    "apps.toolservers",
     "apps.memory",
     "apps.skills",
+    "apps.connections",
     "apps.work",
     "apps.sessions",
     "apps.autonomy",
@@ -146,6 +150,12 @@ BATCH_REVIEW = {"default_size": 10, "high_min": 0.85, "medium_min": 0.5}
 SANDBOX_BACKEND = env.text("SILAS_SANDBOX", "subprocess")
 SANDBOX_IMAGE = env.text("SILAS_SANDBOX_IMAGE", "python:3.12-slim")
 SANDBOX_NETWORK = env.flag("SILAS_SANDBOX_NETWORK", default=False)
+# Which host:port inside of the house a run may reach when its skill lists them; the outside needs no entry here.
+EGRESS_PRIVATE = env.words("SILAS_EGRESS_PRIVATE")
+
+# Where credentials of outside accounts are kept, sealed in any case: database, keyring, or the dotted path of a class
+# with the methods of apps.connections.backends.Keeper.
+CREDENTIAL_BACKEND = env.text("SILAS_CREDENTIAL_BACKEND", "database")
 
 # A folder in which tests leave faults (kernel.fault_points); only their own settings read the variable.
 FAULT_POINTS = ""
@@ -266,6 +276,8 @@ ALERT_SECONDS = 5
 WEBHOOKS_PRIVATE = env.flag("SILAS_WEBHOOKS_PRIVATE", default=False)
 # The same of websites that are read into the knowledge.
 WEBSITES_PRIVATE = env.flag("SILAS_WEBSITES_PRIVATE", default=False)
+# Which services of the house's own network outside tools and scripts may reach: `host:port` each.
+EGRESS_PRIVATE = env.words("SILAS_EGRESS_PRIVATE")
 INTAKE_SECONDS = 1.0
 # The mail server for notices of tasks; without one the console is where they are.
 EMAIL_HOST = env.text("SILAS_MAIL_HOST")
