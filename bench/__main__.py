@@ -32,6 +32,8 @@ MODULES = (
     "gates",
     "autonomy",
     "console",
+    "safety",
+    "skills",
     "takeover",
     "paint",
 )
