@@ -1,0 +1,136 @@
+"""Both demo tenants act on a connected calendar: what a customer sees of it, what is proved, and that it is undone."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from apps.guard.schemas import CallContext, CallFailed, Done, Failed
+from apps.skills import ports
+from apps.skills.ports import Opened
+from apps.skills.schemas import ToolSpec
+from kernel.sandbox import Choice, configure
+from silas_platform import demo
+from tests.services import calendar
+from tests.services.calendar import PASSWORD, CalendarServer
+from tests.skills.test_demo_desks import Desk
+
+
+class Story(NamedTuple):
+    skill: str
+    folder: Path
+    customer: str
+    what: str
+    about: dict[str, str]
+
+
+HARBOR = Story("harbor-pickups", demo.FOLDER / "harbor-retail", "K-2001", "pickup", {"order": "H-90340"})
+MERIDIAN = Story("meridian-callbacks", demo.FOLDER / "meridian-insurance", "C-1001", "callback", {"claim": "CL-3071"})
+START = "2099-12-01T10:30"
+
+
+@pytest.fixture(scope="module")
+def diary() -> Iterator[CalendarServer]:
+    with calendar.serving() as server:
+        configure(Choice(egress_private=(server.place,)))
+        yield server
+        configure(Choice())
+
+
+@pytest.fixture
+def opened(diary: CalendarServer, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Who asked for the calendar's credentials; it is connected."""
+    asked: list[str] = []
+
+    def opener(_: CallContext, tool: ToolSpec) -> Opened:
+        asked.append(f"{tool.name} {tool.connection} {tool.permissions}")
+        settings = {"SILAS_SETTINGS": json.dumps(diary.settings)}
+        return Opened(json.dumps({"password": PASSWORD}).encode(), (diary.place,), settings)
+
+    monkeypatch.setattr(ports, "_openers", [opener])
+    return asked
+
+
+@pytest.fixture(params=[HARBOR, MERIDIAN], ids=lambda story: story.skill)
+def story(request: pytest.FixtureRequest) -> Story:
+    return request.param  # type: ignore[no-any-return]
+
+
+@pytest.fixture
+def desk(tenant: Any, story: Story) -> Any:
+    return Desk(tenant, story.folder, story.skill)
+
+
+def booked(desk: Any, story: Story) -> Any:
+    return desk.call(f"book_{story.what}", story.customer, **story.about, start=START)
+
+
+def events(diary: CalendarServer) -> list[bytes]:
+    return re.findall(rb"UID:silas-([0-9a-f]{32})", diary.ask("GET"))
+
+
+def test_booking_stands_in_the_calendar_and_in_the_books(
+    desk: Any, story: Story, opened: list[str], diary: Any
+) -> None:
+    before = len(set(events(diary)))
+    outcome = booked(desk, story)
+    assert isinstance(outcome, Done) and "Tuesday 1 December at 10:30" in outcome.value["say"]
+    assert desk.row(outcome.value[story.what])["status"] == "booked"
+    assert len(set(events(diary))) == before + 1
+
+
+def test_customer_sees_the_booking_and_sees_it_go(desk: Any, story: Story, opened: list[str], diary: Any) -> None:
+    number = booked(desk, story).value[story.what]
+    seen = desk.call(f"my_{story.what}s", story.customer).value["say"]
+    desk.call(f"cancel_{story.what}", story.customer, **{story.what: number})
+    gone = desk.call(f"my_{story.what}s", story.customer).value["say"]
+    assert (number in seen, number in gone, desk.row(number)["status"]) == (True, False, "cancelled")
+    assert desk.row(number)["event"].encode() not in events(diary)
+
+
+def test_undo_is_the_cancelling_of_the_very_booking(desk: Any, story: Story) -> None:
+    undo = desk.tools[f"book_{story.what}"].undo
+    assert (undo.tool, undo.args) == (f"cancel_{story.what}", {story.what: f"$answer.{story.what}"})
+
+
+def test_only_tools_that_need_the_calendar_get_its_credentials(desk: Any, story: Story, opened: list[str]) -> None:
+    desk.call(f"my_{story.what}s", story.customer)
+    booked(desk, story)
+    assert opened == [f"book_{story.what} caldav ['calendar.write']"]
+
+
+def test_without_a_connection_nothing_is_booked(desk: Any, story: Story, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ports, "_openers", [])
+    outcome = booked(desk, story)
+    assert isinstance(outcome, Failed) and (outcome.code, outcome.uncertain) == ("connection_missing", False)
+
+
+def test_calendar_that_is_away_is_a_refusal_and_nothing_is_uncertain(
+    desk: Any, story: Story, opened: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = {"SILAS_SETTINGS": json.dumps({"url": "http://127.0.0.1:1/x/", "username": "x"})}
+    away = Opened(b'{"password": "some-word"}', ("127.0.0.1:1",), settings)
+    monkeypatch.setattr(ports, "_openers", [lambda *_: away])
+    outcome = booked(desk, story)
+    assert (outcome.code, "nothing is booked" in outcome.reason, outcome.uncertain) == ("refused_by_tool", True, False)
+
+
+def test_somebody_elses_cannot_be_booked_for(desk: Any, story: Story, opened: list[str]) -> None:
+    about = {name: value[:-1] + "9" for name, value in story.about.items()}
+    outcome = desk.call(f"book_{story.what}", story.customer, **about, start=START)
+    assert outcome.code == "refused_by_tool"
+
+
+def test_run_that_fails_after_it_reached_out_is_uncertain() -> None:
+    from types import SimpleNamespace
+
+    from apps.skills.runs import _as_it_was
+
+    found: Any = SimpleNamespace(tool=SimpleNamespace(acting=True, connection="caldav"))
+    assert not _as_it_was(CallFailed("script_failed", "It ended.", effect_free=True), found).effect_free
+    assert _as_it_was(CallFailed("refused_by_tool", "No.", effect_free=True), found).effect_free
