@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 from collections.abc import Iterator
@@ -11,10 +12,13 @@ from typing import Any, NamedTuple
 import pytest
 
 from apps.guard.schemas import CallContext, CallFailed, Done, Failed
-from apps.skills import ports
+from apps.skills import ports, queries
 from apps.skills.ports import Opened
 from apps.skills.schemas import ToolSpec
+from apps.work.checks import checks_of
+from apps.work.verification import run_checks
 from kernel.sandbox import Choice, configure
+from kernel.tenancy import tenant_scope
 from silas_platform import demo
 from tests.services import calendar
 from tests.services.calendar import PASSWORD, CalendarServer
@@ -91,6 +95,23 @@ def test_customer_sees_the_booking_and_sees_it_go(desk: Any, story: Story, opene
     gone = desk.call(f"my_{story.what}s", story.customer).value["say"]
     assert (number in seen, number in gone, desk.row(number)["status"]) == (True, False, "cancelled")
     assert desk.row(number)["event"].encode() not in events(diary)
+
+
+def test_booking_is_proved_from_what_the_calendar_gave_back(desk: Any, story: Story, opened: list[str]) -> None:
+    outcome = booked(desk, story)
+    left = {name: base64.b64decode(content) for name, content in outcome.value["_artifacts"].items()}
+    assert proofs(desk, story, left) == [True]
+    moved = {name: content.replace(b"T103000", b"T113000") for name, content in left.items()}
+    assert (proofs(desk, story, moved), proofs(desk, story, {})) == ([False], [False])
+
+
+def proofs(desk: Any, story: Story, artifacts: dict[str, bytes]) -> list[bool]:
+    tool = desk.tools[f"book_{story.what}"]
+    with tenant_scope(desk.tenant):
+        mounts = queries.verification_mounts([tool], story.customer, desk.calls)
+    return [
+        result.passed for result in run_checks(checks_of([tool]), mounts={**mounts, "artifacts": artifacts}).results
+    ]
 
 
 def test_undo_is_the_cancelling_of_the_very_booking(desk: Any, story: Story) -> None:
