@@ -33,6 +33,7 @@ MODULES = (
     "autonomy",
     "console",
     "safety",
+    "skills",
 )
 
 

@@ -23,5 +23,6 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("", include("apps.guard.urls")),
     path("", include("apps.safety.urls")),
     path("", include("apps.sessions.urls")),
+    path("", include("apps.skills.urls")),
     path("", include("apps.widgets.urls")),
 ]

@@ -102,9 +102,14 @@ WORKERS_MAY: dict[str, str] = {
     "silas_sessions_note": "",
     "silas_sessions_sessionlabel": "",
     # what an approved action changes, and with which reviewed code
+    "skills_draftrevision": "",
+    "skills_packagekey": "",
     "skills_record": "SELECT, INSERT, UPDATE (data, revision, updated_at)",
+    "skills_skilldraft": "",
     "skills_skillfile": "SELECT",
+    "skills_skillpackage": "",
     "skills_skillversion": "SELECT",
+    "skills_trustedpublisher": "",
     # on whose outside account: what a person wants connected, and with which rights, stays as it was said in web
     # processes; a worker keeps what a script brought, and says how the account is
     "connections_connection": (

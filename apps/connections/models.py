@@ -53,6 +53,7 @@ class Connection(TenantModel):
     leased_by = models.UUIDField(null=True, blank=True)
     leased_until = models.DateTimeField(null=True, blank=True)
     requested_by = models.CharField(max_length=60, blank=True)
+    callback = models.CharField(max_length=300, blank=True)
     created_at = models.DateTimeField(db_default=Now())
 
     class Meta(TenantModel.Meta):

@@ -1,5 +1,5 @@
-"""Which news reaches open consoles? Cards, conversations, work, what runs by itself, and money that runs out: pokes
-after commit, no content."""
+"""Which news reaches open consoles? Cards, conversations, work, what runs by itself, agents under the safety loop,
+and money that runs out: pokes after commit, no content."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from apps.autonomy.signals import task_event
 from apps.console.members import group_of, group_of_member
 from apps.guard.schemas import BudgetAlert
 from apps.guard.signals import budget_alert
+from apps.safety.signals import loop_changed
 from apps.sessions.signals import session_changed
 from apps.tenants.signals import member_removed
 from apps.work.models import WorkItem
@@ -50,6 +51,11 @@ def _work_changed(item: WorkItem, status: str, text: str, next_steps: list[str])
 @budget_alert.connect
 def _budget_alert(alert: BudgetAlert) -> None:
     _poke("spending")
+
+
+@loop_changed.connect
+def _loop_changed() -> None:
+    _poke("safety")
 
 
 @member_removed.connect

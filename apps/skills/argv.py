@@ -39,7 +39,7 @@ def schema_of(spec: Mapping[str, ArgSpec]) -> dict[str, Any]:
     return {
         "type": "object",
         "properties": {name: one.as_schema for name, one in spec.items()},
-        "required": [name for name, one in spec.items() if one.default is None],
+        "required": [name for name, one in spec.items() if one.default is None and not one.optional],
         "additionalProperties": False,
     }
 

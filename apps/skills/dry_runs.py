@@ -55,9 +55,10 @@ def _declared(manifest: SkillManifest) -> dict[str, Mapping[str, Any]]:
     listed = given.items() if isinstance(given, dict) else ()
     found: dict[str, Mapping[str, Any]] = {path: one for path, one in listed if isinstance(one, dict)}
     for script, spec in manifest.script_args.items():
-        values = {name: arg.example if arg.example is not None else arg.default for name, arg in spec.items()}
-        if script not in found and all(value is not None for value in values.values()):
-            found[script] = {"args": values}
+        values = {name: arg.default if arg.example is None else arg.example for name, arg in spec.items()}
+        known = {name: value for name, value in values.items() if value is not None}
+        if script not in found and all(name in known or arg.optional for name, arg in spec.items()):
+            found[script] = {"args": known}
     return found
 
 

@@ -8,7 +8,7 @@ here; what ships with the installation does not (`services.install_version`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from apps.audit.enums import AuditEvent
@@ -19,7 +19,7 @@ from apps.skills.loader import Folder, load_files
 from apps.skills.locks import lock_skill
 from apps.skills.models import SkillVersion
 from apps.skills.services import move, store_version, told, version_of
-from apps.tenants.enums import Capability
+from apps.tenants.enums import Capability, Role
 from apps.tenants.queries import require_role
 from apps.tenants.rules import roles_with
 from kernel.clock import now
@@ -36,13 +36,13 @@ def propose(
     """Check these contents of a skill's folder (paths from its root, `SKILL.md` among them) and put them up for a yes.
 
     Gives the version, `proposed`; a web process tries its scripts and asks (`trials`). The version as it stands when
-    exactly this content waits or is in use already. `by`: the member who wants it; None when nobody in particular does.
+    exactly this content waits or is in use already. `by`: the member who wants it, or an actor by
+    name; None when nobody in particular does.
     `report`: what whoever made the files has to say (an import's transformation report), kept under `origin`.
     Raises `SilasError`: `skill_invalid` with every problem in `extra`, `skill_disabled` 409 when this content was
     switched off (`roll_back` takes it up again), `skills_waiting` 409, `forbidden_role` 403.
     """
-    if by is not None:
-        require_role(by, PROPOSERS)
+    _require(by, PROPOSERS)
     folder = load_files(files)
     known = version_of(folder)
     if known is None or known.status == SkillStatus.WITHDRAWN:
@@ -73,7 +73,7 @@ def _put_up(
 def disable(skill: SkillVersion | str, *, by: Any = None) -> int:
     """Switch a version off, or by its name every version in use; work that was approved with it stops finding it.
     Returns how many were switched off. Raises `SilasError` `forbidden_role` 403."""
-    _require_keeper(by)
+    _require(by, KEEPERS)
     if isinstance(skill, str):
         meant = lock_skill(skill)
     else:
@@ -86,7 +86,7 @@ def roll_back(name: str, *, to: SkillVersion, by: Any = None) -> SkillVersion:
 
     Raises `SilasError`: `skill_not_approved` 409 for one that never was in use, `NotFound`, `forbidden_role` 403.
     """
-    _require_keeper(by)
+    _require(by, KEEPERS)
     versions = lock_skill(name)
     wanted = next((each for each in versions if each.pk == to.pk), None)
     if wanted is None:
@@ -106,7 +106,7 @@ def purge(name: str, *, by: Any = None) -> int:
 
     Raises `SilasError` `forbidden_role` 403, `NotFound`.
     """
-    _require_keeper(by)
+    _require(by, KEEPERS)
     versions = lock_skill(name)
     if not versions:
         raise NotFound("skill")
@@ -123,10 +123,13 @@ def _switch_off(versions: list[SkillVersion], by: Any) -> int:
     return len(versions)
 
 
-def _require_keeper(by: Any) -> None:
-    if by is not None:
-        require_role(by, KEEPERS)
+def _require(by: Any, roles: Collection[Role]) -> None:
+    """A member needs the role; an actor by name was let in by whoever passes it on (an API key, the command line)."""
+    if by is not None and not isinstance(by, str):
+        require_role(by, roles)
 
 
 def _actor(by: Any) -> str:
+    if isinstance(by, str):
+        return by
     return f"user:{by.pk}" if by is not None else "system"

@@ -95,3 +95,6 @@ class Record(TenantModel):
 
     def __str__(self) -> str:
         return f"{self.book}/{self.key}"
+
+
+from apps.skills import draft_models, package_models  # noqa: E402, F401  (Django looks for tables here)

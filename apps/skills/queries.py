@@ -179,6 +179,20 @@ def current(name: str) -> SkillVersion | None:
     return in_use().filter(name=name).first()
 
 
+def newest_of_each() -> list[SkillVersion]:
+    """Of every skill the newest version, whatever its status, by name."""
+    return list(SkillVersion.objects.order_by("name", "-number").distinct("name"))
+
+
+def all_versions(name: str) -> list[SkillVersion]:
+    """Every version of this skill that ever was, the newest first; none for a skill that is not there."""
+    return list(SkillVersion.objects.filter(name=name).order_by("-number"))
+
+
+def pinned_ref(version: SkillVersion) -> str:
+    return rules.reference(version.name, version.digest)
+
+
 # By digest: the manifest is part of the content that the digest names, so what is kept here can never be out of date.
 _manifests: dict[str, SkillManifest] = {}
 _parsed: dict[str, tuple[ToolSpec, ...]] = {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -73,6 +74,26 @@ def problems(text: str, known: Known, *, has_env: bool) -> list[str]:
         found |= {f"reads {name}, which requirements.env does not name" for name in undeclared}
     found |= {f"imports {name}, which requirements.packages does not name" for name in _undeclared(tree, known)}
     return sorted(found)
+
+
+def undeclared_imports(files: Mapping[str, bytes], requirements: Requirements) -> set[str]:
+    """What the scripts of a folder import that neither comes with Python nor is declared."""
+    known = Known.of(files, requirements)
+    return {name for tree in _trees(files, "") for name in _undeclared(tree, known)}
+
+
+def undeclared_variables(files: Mapping[str, bytes], requirements: Requirements) -> set[str]:
+    """The variables that scripts read by a plain name and nobody declared."""
+    known = Known.of(files, requirements)
+    found = {name for tree in _trees(files, "scripts/") for name in _undeclared_env(tree, _aliases(tree), known)}
+    return {name for name in found if name.isidentifier() and name.isupper()}
+
+
+def _trees(files: Mapping[str, bytes], below: str) -> Iterator[ast.AST]:
+    for path, content in sorted(files.items()):
+        if path.endswith(".py") and path.startswith(below):
+            with contextlib.suppress(SyntaxError, ValueError, RecursionError, MemoryError):
+                yield ast.parse(content)
 
 
 def opens_network(content: bytes) -> bool:

@@ -20,6 +20,10 @@ _CHANGES: TypeAdapter[list[Change]] = TypeAdapter(list[Change])
 _SLOT = re.compile(r"\{(\w+)\}")
 
 
+def is_skill_name(name: str) -> bool:
+    return len(name) <= 64 and re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", name) is not None
+
+
 def content_digest(files: Mapping[str, bytes]) -> str:
     """The hash of a folder's contents: of every path with the hash of its bytes."""
     return sha256_hex({path: sha256_hex(content) for path, content in files.items()})

@@ -126,6 +126,8 @@ CELERY_BEAT_SCHEDULE: dict[str, dict[str, object]] = {
     "bus.clear": {"task": "bus.clear", "schedule": 3600.0},
     "guard.settle_lost_calls": {"task": "guard.settle_lost_calls", "schedule": 60.0},
     "approvals.expire_cards": {"task": "approvals.expire_cards", "schedule": 15.0},
+    "connections.sweep": {"task": "connections.sweep", "schedule": 10.0},
+    "connections.check_due": {"task": "connections.check_due", "schedule": 20.0},
     "work.end_waits": {"task": "work.end_waits", "schedule": 5.0},
     "work.owe_cycles": {"task": "work.owe_cycles", "schedule": 10.0},
     "autonomy.tick": {"task": "autonomy.tick", "schedule": 5.0},
@@ -276,6 +278,8 @@ EGRESS_PRIVATE = env.words("SILAS_EGRESS_PRIVATE")
 INTAKE_SECONDS = 1.0
 # How often a web process looks for proposed skills to try.
 SKILL_SECONDS = 1.0
+# How repositories of skills may be addressed. Tests add `file`.
+SKILL_GIT_SCHEMES = ("https",)
 # The mail server for notices of tasks; without one the console is where they are.
 EMAIL_HOST = env.text("SILAS_MAIL_HOST")
 EMAIL_PORT = env.number("SILAS_MAIL_PORT", 587)
@@ -289,6 +293,8 @@ DEFAULT_FROM_EMAIL = env.text("SILAS_MAIL_FROM") or "silas@localhost"
 # One mode of the execution safety loop for all: enforcing, monitoring, logging or disabled; empty: as policies say.
 SAFETY_MODE = env.text("MCPAQL_SAFETY_LOOP")
 SAFETY_KEY = env.secret("SILAS_SAFETY_KEY")  # manage.py safety_server only
+# May codes leave by letter to whoever may decide, beside the console? (needs SILAS_MAIL_HOST)
+SAFETY_MAIL_CODES = env.flag("SILAS_SAFETY_MAIL_CODES", default=False)
 # After how long a silent execution is called off, and how often that is looked at.
 SAFETY_IDLE_SECONDS = env.number("SILAS_SAFETY_IDLE_SECONDS", 3600)
 SAFETY_SWEEP_SECONDS = 30

@@ -6,7 +6,7 @@ as the answer, so a caller that ignores a refusal, or fails later, loses nothing
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from decimal import Decimal
 from uuid import uuid4
@@ -27,6 +27,8 @@ from apps.guard.schemas import ZERO, Admitted, BudgetAlert, BudgetFacts, Call, N
 from apps.safety.services import ask_inside
 from kernel import fault_points
 
+# In a code and a sentence, or None.
+Policy = Callable[[], tuple[str, str] | None]
 _MONEY = frozenset({RefusalCode.COST_CAP_REACHED, RefusalCode.GLOBAL_DAILY, RefusalCode.GLOBAL_MONTHLY})
 
 
@@ -37,16 +39,24 @@ def knock(ref: RunRef, intent: Intent, call: Call) -> Refused | None:
 
 
 def admit_call(
-    ref: RunRef, intent: Intent, call: Call, report: GateReport | None = None, *, alone: bool = False
+    ref: RunRef,
+    intent: Intent,
+    call: Call,
+    report: GateReport | None = None,
+    *,
+    alone: bool = False,
+    policy: Policy | None = None,
 ) -> Admitted | Refused | NeedsApproval:
     """Decide in the contract's order, and reserve. `report` is what the call's gates said, if it has any; `alone`: the
-    scope ends with this, so that what is written may leave with its COMMIT."""
+    scope ends with this, so that what is written may leave with its COMMIT; `policy`: what the room that carries the
+    intent out may have against it."""
     acting, quoted = _needs_yes(call, report), _quoted(intent, call)
     # What acts is looked at for longer before anything is reserved for it: its budgets are not locked meanwhile.
     run = lock_run(ref, spending=ZERO if acting or quoted.estimate is None else rounded(quoted.estimate))
     return (
         _stopped(run)
         or _not_granted(run, intent, call)
+        or _forbidden(run, intent, call, policy)
         or _gated(run, intent, call, report)
         or _unsafe(run, intent, call, report)
         or _not_approved(run, intent, call, report)
@@ -83,6 +93,15 @@ def _gated(run: LockedRun, intent: Intent, call: Call, report: GateReport | None
     _write_no(run, intent, call, CallState.DENIED, CallOutcomeLabel.GATE_BLOCKED)
     reason = report.blocked.reason or str(RefusalCode.GATE_BLOCKED.label)
     return Refused(RefusalCode.GATE_BLOCKED, reason, report.blocked.gate_name)
+
+
+def _forbidden(run: LockedRun, intent: Intent, call: Call, policy: Policy | None) -> Refused | None:
+    """Written down as a gate's no; nothing is reserved for it."""
+    said = policy() if policy else None
+    if said is None:
+        return None
+    _write_no(run, intent, call, CallState.DENIED, CallOutcomeLabel.GATE_BLOCKED)
+    return Refused(RefusalCode.GATE_BLOCKED, said[1], said[0])
 
 
 def _unsafe(run: LockedRun, intent: Intent, call: Call, report: GateReport | None) -> Refused | None:

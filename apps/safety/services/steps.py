@@ -19,6 +19,7 @@ from apps.safety.rules import decides, directive, evaluate, is_over
 from apps.safety.schemas import Intended, Policy, Principal, Reply, Success, Verdict
 from apps.safety.services.executions import no_execution, state_of
 from apps.safety.services.holding import action_digest, end_hold, live_challenge, open_hold, refused
+from apps.safety.signals import loop_changed
 from kernel.clock import now
 from kernel.tenancy import gather_for_commit
 
@@ -151,6 +152,7 @@ def _write_down(
         created_at=execution.last_at,
     )
     gather_for_commit(_written, step)
+    loop_changed()
     data: dict[str, Any] = {"seq": execution.steps, "decision": str(decision), "mode": str(mode)}
     if verdict is not None:
         data |= {"stage": str(verdict.stage), "tier": str(verdict.tier), "score": verdict.score}
