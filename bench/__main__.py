@@ -34,6 +34,8 @@ MODULES = (
     "console",
     "safety",
     "skills",
+    "takeover",
+    "paint",
 )
 
 

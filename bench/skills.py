@@ -12,6 +12,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -99,7 +100,12 @@ def _check_row() -> Row:
     script = ("import json\n" + "def f(x):\n    return json.dumps({'x': x})\n" * 40).encode()
     files = {f"scripts/part_{number}.py": script for number in range(49)} | {"SKILL.md": _FRONT.encode()}
     files[_SCRIPT] = files.pop("scripts/part_0.py")
-    value = statistics.median(_timed(lambda: load_files(files)) for _ in range(ROUNDS))
+
+    def fresh(number: int) -> dict[str, bytes]:
+        """Another byte in each file, so that nothing is remembered from the round before."""
+        return {path: content + f"\n# {number}".encode() for path, content in files.items()}
+
+    value = statistics.median(_timed(partial(load_files, fresh(number))) for number in range(ROUNDS))
     baseline = statistics.median(
         _timed(lambda: [compile(each, "x", "exec") for each in files.values() if each[:1] == b"i"])
         for _ in range(ROUNDS)
@@ -122,7 +128,8 @@ def _metadata_row() -> Row:
 
     every = [Metadata(f"skill-{number}", "Use when somebody asks for it. " * 8) for number in range(500)]
     budget = 2_000
-    value = statistics.median(_timed(lambda: within_budget(every, budget)) for _ in range(ROUNDS))
+    fresh = [[Metadata(one.name, one.description) for one in every] for _ in range(ROUNDS)]
+    value = statistics.median(_timed(partial(within_budget, each, budget)) for each in fresh)
     baseline = statistics.median(
         _timed(lambda: "\n".join(f"{one.name}: {one.description}" for one in every)) for _ in range(ROUNDS)
     )

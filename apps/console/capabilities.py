@@ -15,7 +15,9 @@ from django.db.models import Count, Max, Q, Sum
 
 from apps.guard.enums import CallState, Intent
 from apps.guard.models import ToolCall
+from apps.skills import argv
 from apps.skills.models import SkillVersion
+from apps.skills.schemas import SkillManifest
 
 _FAILED = (CallState.ERROR, CallState.UNCERTAIN)
 _RUNS = [intent for name in ("RUN_SKILL", "RUN_CONNECTION") if (intent := getattr(Intent, name, None))]
@@ -38,6 +40,7 @@ class Usage:
 def may(manifest: Mapping[str, Any]) -> list[tuple[str, str]]:
     """(about, in words), most far-reaching first; always says whether it reaches a network."""
     tools = manifest.get("tools") or []
+    acting = {tool["name"] for tool in tools if tool.get("acting")}
     needs = manifest.get("requirements") or {}
     told = [
         ("Acts", _listed(_humane(tool["name"]) for tool in tools if tool.get("acting"))),
@@ -47,13 +50,17 @@ def may(manifest: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("Reads", _listed(_humane(book) for tool in tools for book in tool.get("records") or ())),
         ("Settings", _listed(needs.get("env") or ())),
         ("Libraries", _listed(needs.get("packages") or ())),
-        ("Looks things up", _listed(_humane(tool["name"]) for tool in tools if not tool.get("acting"))),
+        ("Looks things up", _listed(_humane(name) for name in tools_of(manifest) if name not in acting)),
     ]
     return [(about, words) for about, words in told if words]
 
 
 def tools_of(manifest: Mapping[str, Any]) -> list[str]:
-    return [str(tool["name"]) for tool in manifest.get("tools") or []]
+    """By name; of a skill in the plain form, those that come of its scripts."""
+    declared = [str(tool["name"]) for tool in manifest.get("tools") or []]
+    if declared or not manifest.get("script_args"):
+        return declared
+    return [tool.name for tool in argv.derived_tools(SkillManifest.model_validate(manifest))]
 
 
 def title_of(version: SkillVersion) -> str:

@@ -3,6 +3,7 @@ and money that runs out: pokes after commit, no content."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
@@ -22,6 +23,8 @@ from apps.work.models import WorkItem
 from apps.work.signals import work_changed
 from kernel.live import publish_on_commit
 from kernel.tenancy import current_tenant_id
+
+_went_on: dict[UUID, float] = {}
 
 
 def _poke(what: str, **ids: str) -> None:
@@ -54,8 +57,12 @@ def _budget_alert(alert: BudgetAlert) -> None:
 
 
 @loop_changed.connect
-def _loop_changed() -> None:
-    _poke("safety")
+def _loop_changed(at_once: bool) -> None:
+    """Agents that go on are told of once a second for each company: what that leaves out, the consoles' sweep finds."""
+    tenant_id, moment = current_tenant_id(), time.monotonic()
+    if at_once or moment - _went_on.get(tenant_id, 0.0) >= 1:
+        _went_on[tenant_id] = moment
+        _poke("safety")
 
 
 @member_removed.connect

@@ -11,7 +11,7 @@ import zipfile
 from typing import Any
 
 from apps.console.members import StaffRequest
-from apps.skills import installing
+from apps.skills import importing
 from apps.skills.enums import SkillSource
 from apps.skills.package_models import PackageState
 from apps.skills.packages import archive
@@ -28,6 +28,8 @@ def coming_in(request: StaffRequest) -> Place:
     match request.POST.get("what", ""):
         case "archive":
             return _file(request)
+        case "git":
+            return _repository(request)
         case "paste":
             return _text(request)
         case _:
@@ -43,7 +45,20 @@ def _file(request: StaffRequest) -> Place:
         raise SilasError("too_large", "At most 12 MB at once.", status=413)
     if is_package(raw):
         return _package(request, raw)
-    raise SilasError("nothing_in_it", "This is no signed package.", status=422)
+    return _imported(request, importing.from_archive(raw, name=str(sent.name or "")))
+
+
+def _repository(request: StaffRequest) -> Place:
+    address, folder = request.POST.get("address", "")[:500].strip(), request.POST.get("path", "")[:200].strip()
+    return _imported(request, importing.from_git(address, folder=folder))
+
+
+def _imported(request: StaffRequest, fetched: importing.Fetched) -> Place:
+    """Adapted with its report, then proposed."""
+    with tenant_scope(request.member.tenant):
+        hint = request.POST.get("format", "")
+        version = importing.import_skill(fetched, by=request.member.user, format_hint=hint)
+    return ("console-skill", version.name)
 
 
 def is_package(raw: bytes) -> bool:
@@ -64,6 +79,4 @@ def _package(request: StaffRequest, raw: bytes) -> Place:
 
 def _text(request: StaffRequest) -> Place:
     text = request.POST.get("text", "").replace("\r\n", "\n")
-    with tenant_scope(request.member.tenant):
-        version = installing.propose({"SKILL.md": text.encode()}, source=SkillSource.FOLDER, by=request.member.user)
-    return ("console-skill", version.name)
+    return _imported(request, importing.Fetched({"SKILL.md": text.encode()}, SkillSource.FOLDER, uri="pasted"))

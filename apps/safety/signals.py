@@ -4,5 +4,6 @@ from __future__ import annotations
 
 from kernel.events import Event
 
-# An execution began, went on or ended, or somebody is held or let go: for open consoles.
-loop_changed: Event[[]] = Event("loop_changed")
+# (at once): an execution began or ended, or somebody is held or let go; or, not at once, an agent went on. For open
+# consoles.
+loop_changed: Event[[bool]] = Event("loop_changed")

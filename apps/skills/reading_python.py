@@ -7,6 +7,7 @@ import contextlib
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import PurePosixPath
 
 from apps.skills.schemas import Requirements
@@ -64,7 +65,7 @@ def problems(text: str, known: Known, *, has_env: bool) -> list[str]:
     """What is wrong with one script; a script that cannot be parsed has no other problem. `has_env`: it reads only
     variables that are declared."""
     try:
-        tree = ast.parse(text)
+        tree = _parsed(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         return [error.__class__.__name__]
     names = _aliases(tree)
@@ -93,7 +94,7 @@ def _trees(files: Mapping[str, bytes], below: str) -> Iterator[ast.AST]:
     for path, content in sorted(files.items()):
         if path.endswith(".py") and path.startswith(below):
             with contextlib.suppress(SyntaxError, ValueError, RecursionError, MemoryError):
-                yield ast.parse(content)
+                yield _parsed(content.decode("utf-8"))
 
 
 def opens_network(content: bytes) -> bool:
@@ -103,16 +104,27 @@ def opens_network(content: bytes) -> bool:
 def imports(content: bytes) -> set[str]:
     """The modules that a script names, by the first part; none when it cannot be parsed."""
     try:
-        tree = ast.parse(content)
+        tree = _parsed(content.decode("utf-8"))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return set()
-    return {name.partition(".")[0] for node in ast.walk(tree) for name in _imported_by(node)}
+    return {name.partition(".")[0] for node in _nodes(tree) for name in _imported_by(node)}
+
+
+# A folder's scripts are looked at from several sides, and often again a moment later.
+@lru_cache(maxsize=128)
+def _parsed(text: str) -> ast.Module:
+    return ast.parse(text)
+
+
+@lru_cache(maxsize=128)
+def _nodes(tree: ast.AST) -> tuple[ast.AST, ...]:
+    return tuple(ast.walk(tree))
 
 
 def _aliases(tree: ast.AST) -> dict[str, str]:
     """What each imported name of the script stands for: `from os import system as s` gives `s: os.system`."""
     found: dict[str, str] = {}
-    for node in ast.walk(tree):
+    for node in _nodes(tree):
         if isinstance(node, ast.Import):
             found |= {name.asname: name.name for name in node.names if name.asname}
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
@@ -131,7 +143,7 @@ def _full_name(node: ast.expr, names: Mapping[str, str]) -> str:
 
 
 def _forbidden_calls(tree: ast.AST, names: Mapping[str, str]) -> Iterator[str]:
-    for node in ast.walk(tree):
+    for node in _nodes(tree):
         if not isinstance(node, ast.Call):
             continue
         name = _full_name(node.func, names)
@@ -164,14 +176,14 @@ def _is_command_flag(node: ast.expr) -> bool:
 def _undeclared_env(tree: ast.AST, names: Mapping[str, str], known: Known) -> Iterator[str]:
     """Variables by name; the whole environment, taken as such or by a name that is computed, is never declared."""
     named: set[int] = set()
-    for node in ast.walk(tree):
+    for node in _nodes(tree):
         key = _env_key(node, names)
         if key is not None:
             named |= {id(each) for each in ast.walk(node)}
             variable = key.value if isinstance(key, ast.Constant) and isinstance(key.value, str) else ""
             if not _is_declared(variable, known):
                 yield variable or "a variable that is computed"
-    for node in ast.walk(tree):
+    for node in _nodes(tree):
         is_whole = isinstance(node, ast.Attribute | ast.Name) and _full_name(node, names) == "os.environ"
         if is_whole and id(node) not in named:
             yield "the whole environment"
@@ -194,8 +206,8 @@ def _is_declared(variable: str, known: Known) -> bool:
 
 def _undeclared(tree: ast.AST, known: Known) -> Iterator[str]:
     """Modules that neither come with Python nor lie in the folder; what a script can do without is its own business."""
-    optional = {id(each) for node in ast.walk(tree) if _is_attempt(node) for each in ast.walk(node)}
-    for node in ast.walk(tree):
+    optional = {id(each) for node in _nodes(tree) if _is_attempt(node) for each in ast.walk(node)}
+    for node in _nodes(tree):
         if id(node) in optional:
             continue
         for name in _imported_by(node):

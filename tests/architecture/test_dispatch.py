@@ -19,7 +19,7 @@ RUNS_SANDBOXES = {
 }
 
 # What the composition says once, when a process starts; it runs nothing.
-CHOOSES_A_SANDBOX = {"kernel.sandbox.Choice", "kernel.sandbox.Kind", "kernel.sandbox.configure"}
+CHOOSES_A_SANDBOX = {f"kernel.sandbox.{name}" for name in ("Choice", "Kind", "configure", "egress.listed")}
 
 
 def outside(room: str) -> list[Module]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import base64
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,11 +10,16 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from apps.guard.schemas import CallContext, CallFailed, Done, Failed
-from apps.skills import ports
-from apps.skills.ports import Opened
-from apps.skills.schemas import ToolSpec
+from apps.connections import credentials
+from apps.connections.enums import ConnectionStatus
+from apps.connections.models import Connection
+from apps.guard.schemas import CallFailed, Done
+from apps.skills import queries, rules
+from apps.skills.services import install_version
+from apps.work.checks import checks_of
+from apps.work.verification import run_checks
 from kernel.sandbox import Choice, configure
+from kernel.tenancy import tenant_scope
 from silas_platform import demo
 from tests.services import calendar
 from tests.services.calendar import PASSWORD, CalendarServer
@@ -43,17 +48,21 @@ def diary() -> Iterator[CalendarServer]:
 
 
 @pytest.fixture
-def opened(diary: CalendarServer, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Who asked for the calendar's credentials; it is connected."""
-    asked: list[str] = []
-
-    def opener(_: CallContext, tool: ToolSpec) -> Opened:
-        asked.append(f"{tool.name} {tool.connection} {tool.permissions}")
-        settings = {"SILAS_SETTINGS": json.dumps(diary.settings)}
-        return Opened(json.dumps({"password": PASSWORD}).encode(), (diary.place,), settings)
-
-    monkeypatch.setattr(ports, "_openers", [opener])
-    return asked
+def opened(diary: CalendarServer, tenant: Any) -> Connection:
+    """The calendar is connected, as set-up leaves it."""
+    with tenant_scope(tenant):
+        version = install_version(demo.SKILLS / "caldav")
+        row: Connection = Connection.objects.create(
+            name="Appointments",
+            skill=rules.reference(version.name, version.digest),
+            skill_name="caldav",
+            auth_strategy="secure_input",
+            permissions_granted=["calendar.read", "calendar.write"],
+            settings=diary.settings,
+            status=ConnectionStatus.ACTIVE,
+        )
+        credentials.keep(row.pk, {"password": PASSWORD})
+    return row
 
 
 @pytest.fixture(params=[HARBOR, MERIDIAN], ids=lambda story: story.skill)
@@ -75,7 +84,7 @@ def events(diary: CalendarServer) -> list[bytes]:
 
 
 def test_booking_stands_in_the_calendar_and_in_the_books(
-    desk: Any, story: Story, opened: list[str], diary: Any
+    desk: Any, story: Story, opened: Connection, diary: Any
 ) -> None:
     before = len(set(events(diary)))
     outcome = booked(desk, story)
@@ -84,7 +93,7 @@ def test_booking_stands_in_the_calendar_and_in_the_books(
     assert len(set(events(diary))) == before + 1
 
 
-def test_customer_sees_the_booking_and_sees_it_go(desk: Any, story: Story, opened: list[str], diary: Any) -> None:
+def test_customer_sees_the_booking_and_sees_it_go(desk: Any, story: Story, opened: Connection, diary: Any) -> None:
     number = booked(desk, story).value[story.what]
     seen = desk.call(f"my_{story.what}s", story.customer).value["say"]
     desk.call(f"cancel_{story.what}", story.customer, **{story.what: number})
@@ -93,34 +102,55 @@ def test_customer_sees_the_booking_and_sees_it_go(desk: Any, story: Story, opene
     assert desk.row(number)["event"].encode() not in events(diary)
 
 
+def test_booking_is_proved_from_what_the_calendar_gave_back(desk: Any, story: Story, opened: Connection) -> None:
+    outcome = booked(desk, story)
+    left = {name: base64.b64decode(content) for name, content in outcome.value["_artifacts"].items()}
+    assert proofs(desk, story, left) == [True]
+    moved = {name: content.replace(b"T103000", b"T113000") for name, content in left.items()}
+    assert (proofs(desk, story, moved), proofs(desk, story, {})) == ([False], [False])
+
+
+def proofs(desk: Any, story: Story, artifacts: dict[str, bytes]) -> list[bool]:
+    tool = desk.tools[f"book_{story.what}"]
+    with tenant_scope(desk.tenant):
+        mounts = queries.verification_mounts([tool], story.customer, desk.calls)
+    return [
+        result.passed for result in run_checks(checks_of([tool]), mounts={**mounts, "artifacts": artifacts}).results
+    ]
+
+
 def test_undo_is_the_cancelling_of_the_very_booking(desk: Any, story: Story) -> None:
     undo = desk.tools[f"book_{story.what}"].undo
     assert (undo.tool, undo.args) == (f"cancel_{story.what}", {story.what: f"$answer.{story.what}"})
 
 
-def test_only_tools_that_need_the_calendar_get_its_credentials(desk: Any, story: Story, opened: list[str]) -> None:
+def test_only_tools_that_need_the_calendar_get_its_credentials(desk: Any, story: Story, opened: Connection) -> None:
     desk.call(f"my_{story.what}s", story.customer)
+    before = last_used(desk, opened)
     booked(desk, story)
-    assert opened == [f"book_{story.what} caldav ['calendar.write']"]
+    assert (before, last_used(desk, opened) is not None) == (None, True)
 
 
-def test_without_a_connection_nothing_is_booked(desk: Any, story: Story, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ports, "_openers", [])
-    outcome = booked(desk, story)
-    assert isinstance(outcome, Failed) and (outcome.code, outcome.uncertain) == ("connection_missing", False)
+def last_used(desk: Any, row: Connection) -> Any:
+    with tenant_scope(desk.tenant):
+        return Connection.objects.get(pk=row.pk).last_used
+
+
+def test_without_a_connection_nothing_is_booked(desk: Any, story: Story) -> None:
+    assert booked(desk, story).gate == "connection_missing"
 
 
 def test_calendar_that_is_away_is_a_refusal_and_nothing_is_uncertain(
-    desk: Any, story: Story, opened: list[str], monkeypatch: pytest.MonkeyPatch
+    desk: Any, story: Story, opened: Connection
 ) -> None:
-    settings = {"SILAS_SETTINGS": json.dumps({"url": "http://127.0.0.1:1/x/", "username": "x"})}
-    away = Opened(b'{"password": "some-word"}', ("127.0.0.1:1",), settings)
-    monkeypatch.setattr(ports, "_openers", [lambda *_: away])
+    with tenant_scope(desk.tenant):
+        away = {"url": "http://127.0.0.1:1/x/", "username": "x"}
+        Connection.objects.filter(pk=opened.pk).update(settings=away)
     outcome = booked(desk, story)
     assert (outcome.code, "nothing is booked" in outcome.reason, outcome.uncertain) == ("refused_by_tool", True, False)
 
 
-def test_somebody_elses_cannot_be_booked_for(desk: Any, story: Story, opened: list[str]) -> None:
+def test_somebody_elses_cannot_be_booked_for(desk: Any, story: Story, opened: Connection) -> None:
     about = {name: value[:-1] + "9" for name, value in story.about.items()}
     outcome = desk.call(f"book_{story.what}", story.customer, **about, start=START)
     assert outcome.code == "refused_by_tool"

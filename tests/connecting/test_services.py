@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import http.server
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -10,7 +12,7 @@ from typing import Any
 import pytest
 
 from kernel.sandbox import Choice, configure
-from tests.connecting.driving import Driven
+from tests.connecting.driving import SKILLS, Driven
 from tests.services import calendar, mail
 from tests.services.calendar import CalendarServer
 from tests.services.mail import MailServer
@@ -18,6 +20,15 @@ from tests.services.mail import MailServer
 KEY = "key-of-the-service"
 MAIL = {"to": "customer@example.org", "subject": "Your pickup", "text": "See you at ten."}
 EVENT = {"title": "Pickup, order H-90187", "start": "2026-12-01T10:30", "minutes": 30}
+
+
+_places: list[str] = []
+
+
+def allow(place: str) -> None:
+    """Beside those that are allowed already."""
+    _places.append(place)
+    configure(Choice(egress_private=tuple(_places)))
 
 
 class Keyed(http.server.BaseHTTPRequestHandler):
@@ -45,7 +56,7 @@ def connected(
 def keyed() -> Iterator[str]:
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Keyed) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        configure(Choice(egress_private=(place := f"127.0.0.1:{server.server_port}",)))
+        allow(place := f"127.0.0.1:{server.server_port}")
         yield place
         configure(Choice())
         server.shutdown()
@@ -54,7 +65,7 @@ def keyed() -> Iterator[str]:
 @pytest.fixture(scope="module")
 def post() -> Iterator[MailServer]:
     with mail.serving() as server:
-        configure(Choice(egress_private=(server.place,)))
+        allow(server.place)
         yield server
         configure(Choice())
 
@@ -62,7 +73,7 @@ def post() -> Iterator[MailServer]:
 @pytest.fixture(scope="module")
 def diary() -> Iterator[CalendarServer]:
     with calendar.serving() as server:
-        configure(Choice(egress_private=(server.place,)))
+        allow(server.place)
         yield server
         configure(Choice())
 
@@ -149,6 +160,24 @@ def test_calendar_with_a_wrong_password_is_not_taken(diary: CalendarServer) -> N
 
 def test_calendars_are_listed(book: Driven) -> None:
     assert [row["name"] for row in book.tool("list_calendars")[0]["calendars"]] == ["Pickups"]
+
+
+def test_demo_calendar_holds_an_event_as_a_real_one_does() -> None:
+    """What a new user tries connections with; run as they run it."""
+    program = [sys.executable, str(SKILLS.parent / "demo/diary.py"), "0"]
+    with subprocess.Popen(program, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout
+        told = dict(process.stdout.readline().split() for _ in range(3))
+        place = told["url"].split("/")[2]
+        allow(place)
+        book, last = connected("caldav", told, place, {"password": told.pop("password")})
+        made, result = book.tool("create_event", **EVENT)
+        listed = book.tool("list_events", day="2026-12-01")[0]["events"]
+        book.tool("delete_event", event=made["event"])
+        left = book.tool("list_events", day="2026-12-01")[0]["events"]
+        process.kill()
+    assert (last["type"], len(listed), left) == ("completion", 1, [])
+    assert book.check("create_event", EVENT, result.artifacts) == "there"
 
 
 def test_event_is_made_once_read_back_and_taken_out_again(book: Driven, diary: CalendarServer) -> None:

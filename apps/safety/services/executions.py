@@ -30,7 +30,7 @@ def execute_agent(principal: Principal, *, name: str) -> Reply:
     moment = now()
     execution: Execution = Execution.objects.create(agent=agent, started_at=moment, last_at=moment)
     record(AuditEvent.SAFETY_STARTED, actor=principal.ref, subject=f"safety_execution:{execution.pk}")
-    loop_changed()
+    loop_changed(True)
     policy = policy_of(principal.ref)
     told = {"max_steps": policy.max_steps, "mode": policy.mode.value, "autonomy": directive(policy.mode, None)}
     return Success(state_of(execution) | told)
@@ -63,7 +63,7 @@ def end_execution(found: Execution, status: ExecutionStatus, *, actor: str) -> E
     execution.status, execution.finished_at, execution.last_at = status, moment, moment
     execution.save(update_fields=["status", "finished_at", "last_at"])
     close_pauses(execution)
-    loop_changed()
+    loop_changed(True)
     data = {"status": str(status), "steps": execution.steps}
     record(AuditEvent.SAFETY_ENDED, actor=actor, subject=f"safety_execution:{execution.pk}", data=data)
     return execution

@@ -55,7 +55,7 @@ def open_hold(
         return standing
     if kind != HoldKind.CONFIRM:
         _create_challenge(hold, moment)
-    loop_changed()
+    loop_changed(True)
     if kind == HoldKind.BLOCK:
         data = {"stage": str(verdict.stage), "score": verdict.score, "hold": str(hold.pk)}
         record(AuditEvent.SAFETY_BLOCKED, actor=agent.principal, subject=f"safety_agent:{agent.pk}", data=data)
@@ -81,7 +81,7 @@ def end_hold(hold: Hold, state: HoldState, *, actor: str) -> None:
     if not Hold.objects.filter(pk=hold.pk, state=HoldState.OPEN).update(**ended):
         return
     hold.state, hold.ended_at, hold.ended_by = state, moment, actor
-    loop_changed()
+    loop_changed(True)
     hold.challenges.filter(state=ChallengeState.PENDING).update(state=ChallengeState.SUPERSEDED, ended_at=moment)
     if state == HoldState.LIFTED:
         if hold.execution_id and hold.stage == "step_limit":

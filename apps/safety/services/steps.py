@@ -152,7 +152,7 @@ def _write_down(
         created_at=execution.last_at,
     )
     gather_for_commit(_written, step)
-    loop_changed()
+    loop_changed(decision is not Decision.GO)
     data: dict[str, Any] = {"seq": execution.steps, "decision": str(decision), "mode": str(mode)}
     if verdict is not None:
         data |= {"stage": str(verdict.stage), "tier": str(verdict.tier), "score": verdict.score}
