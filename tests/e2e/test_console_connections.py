@@ -46,7 +46,10 @@ async def ask_for(page: Page, name: str, settings: dict[str, str]) -> None:
 
 
 async def say_yes(page: Page) -> None:
+    """The card of a connection wants the slide."""
     await page.get_by_role("link", name="See the card").click()
+    await page.get_by_role("slider").focus()
+    await page.keyboard.press("End")
     await page.locator("[data-approve]").click()
     await expect(page.locator("#decided, #settled").first).to_contain_text("Approved")
 

@@ -107,7 +107,7 @@ def ask(row: Connection) -> Card | None:
     payload = payload_of(row, Purpose.SETUP, permissions)
     return open_card(
         CardKind.CONNECTION,
-        about=About(CONNECTION, row.pk, requested_by=row.requested_by),
+        about=About(CONNECTION, row.pk),
         binding=Binding(ApprovalScope.CONNECTION_MANAGE, payload, reversible=True),
         text=CardText(
             intent=f"Connect {row.name}",
@@ -223,7 +223,7 @@ def reconnect(
     return begin(row, Purpose.RECONNECT, chosen, actor=actor)
 
 
-def escalate(row: Connection, wanted: Sequence[str], reason: str, *, actor: str = "system") -> Card | None:
+def escalate(row: Connection, wanted: Sequence[str], reason: str) -> Card | None:
     """Ask for more access: yes, just this once, or no (spec 5.10.2). None where nothing is missing or somebody is
     asked already. Raises `permission_unknown`."""
     if set(wanted) - {*row.permissions_available, *row.permissions_granted, *row.initial_permissions}:
@@ -234,7 +234,7 @@ def escalate(row: Connection, wanted: Sequence[str], reason: str, *, actor: str 
     after = [*row.permissions_granted, *more]
     return open_card(
         CardKind.PERMISSION_ESCALATION,
-        about=About(CONNECTION, row.pk, requested_by=actor),
+        about=About(CONNECTION, row.pk),
         binding=Binding(
             ApprovalScope.CONNECTION_MANAGE, payload_of(row, Purpose.WIDEN, after), reversible=True, max_executions=1
         ),

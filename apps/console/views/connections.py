@@ -127,7 +127,7 @@ def widen(request: StaffRequest, connection_id: UUID) -> HttpResponseBase:
     row = queries.connection(connection_id)
     try:
         wanted = [*row.permissions_granted, *request.POST.getlist("permission")]
-        card = requesting.escalate(row, wanted, "Somebody asked for it on the page.", actor=_actor(request))
+        card = requesting.escalate(row, wanted, "Somebody asked for it on the page.")
     except SilasError as refusal:
         return _shown(request, row, refusal)
     return redirect("console-card", card.pk) if card else redirect("console-connection", row.pk)
