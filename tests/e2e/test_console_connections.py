@@ -46,12 +46,16 @@ async def ask_for(page: Page, name: str, settings: dict[str, str]) -> None:
 
 
 async def say_yes(page: Page) -> None:
-    """The card of a connection wants the slide."""
     await page.get_by_role("link", name="See the card").click()
+    await decide(page, "approve")
+
+
+async def decide(page: Page, choice: str) -> None:
+    """Cards about connections want the slide first."""
     await page.get_by_role("slider").focus()
     await page.keyboard.press("End")
-    await page.locator("[data-approve]").click()
-    await expect(page.locator("#decided, #settled").first).to_contain_text("Approved")
+    await page.locator(f"button[name=choice][value={choice}]").click()
+    await expect(page.locator("#decided, #settled").first).to_be_visible()
 
 
 async def open_connection(page: Page, name: str) -> None:
@@ -79,7 +83,8 @@ async def test_account_is_connected_in_the_browser_breaks_and_is_connected_again
     await expect(page.get_by_text("You declined the authorization")).to_be_visible()
     service.deny = False
     await page.get_by_role("link", name="See the card").click()
-    await page.get_by_role("button", name="Retry", exact=True).click()
+    await page.locator("button[name=choice][value=retry]").click()
+    await expect(page.locator("#decided, #settled").first).to_be_visible()
     await open_connection(page, "Shop mail")
     await page.get_by_role("link", name="Sign in at 127.0.0.1").click()
     await expect(page.get_by_text("The first call worked")).to_be_visible()
@@ -92,8 +97,7 @@ async def test_account_may_do_more_for_once(page: Page, tenant: Any, service: Se
     await page.get_by_role("link", name="Sign in at 127.0.0.1").click()
     await page.get_by_label("email").check()
     await page.get_by_role("button", name="Ask for it").click()
-    await page.get_by_role("button", name="Just this once").click()
-    await expect(page.locator("#decided, #settled").first).to_contain_text("Approved")
+    await decide(page, "just_this_once")
     once, row = await in_scope(tenant.pk, _standing)
     assert (once.permissions, row.permissions_granted) == (["email"], ["openid"])
 
