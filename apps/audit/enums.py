@@ -132,6 +132,14 @@ class AuditEvent(TextChoices):
     SKILL_DISABLED = "skill_disabled", "A version of a skill was switched off"
     SKILL_ROLLED_BACK = "skill_rolled_back", "An earlier version of a skill was taken up again"
     SKILL_PURGED = "skill_purged", "A skill was switched off, and what was written with it let go"
+    SKILL_EXPORTED = "skill_exported", "A version of a skill was handed on as a signed package"
+    SKILL_PACKAGE_CAME = "skill_package_came", "A package of a skill came"
+    SKILL_PACKAGE_REFUSED = "skill_package_refused", "A package of a skill was thrown away"
+    PUBLISHER_TRUSTED = "publisher_trusted", "The key of a publisher of skills was pinned"
+    PUBLISHER_DISTRUSTED = "publisher_distrusted", "The key of a publisher of skills is pinned no longer"
+    SKILL_DRAFT_WRITTEN = "skill_draft_written", "A draft of a skill was written or changed"
+    SKILL_DRAFT_TRIED = "skill_draft_tried", "The tests of a draft of a skill ran"
+    SKILL_DRAFT_DELETED = "skill_draft_deleted", "A draft of a skill was deleted"
     RECORD_CHANGED = "record_changed", "A record was changed by an approved action"
 
     # sessions

@@ -25,7 +25,8 @@ def new_ref() -> UUID:
 
 class Connection(TenantModel):
     """`skill` is the pinned reference; `permissions` are tiers of ours, `permissions_granted` words of the service.
-    `recovered`: the one automatic recovery since it was last healthy was made."""
+    `recovered`: the one automatic recovery since it was last healthy was made; `discovering`: its skill has still to
+    say how it would sign in."""
 
     name = models.CharField(max_length=120)
     domain = models.CharField(max_length=120, blank=True)
@@ -50,9 +51,11 @@ class Connection(TenantModel):
     next_check_at = models.DateTimeField(null=True, blank=True)
     warned_at = models.DateTimeField(null=True, blank=True)
     recovered = models.BooleanField(default=False)
+    discovering = models.BooleanField(default=False, db_default=False)
     leased_by = models.UUIDField(null=True, blank=True)
     leased_until = models.DateTimeField(null=True, blank=True)
     requested_by = models.CharField(max_length=60, blank=True)
+    callback = models.CharField(max_length=300, blank=True)
     created_at = models.DateTimeField(db_default=Now())
 
     class Meta(TenantModel.Meta):

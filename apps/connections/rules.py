@@ -13,11 +13,11 @@ from apps.connections.schemas import ConnectionFailure
 from kernel.canonical import sha256_hex
 
 TRANSITIONS: Mapping[Status, frozenset[Status]] = {
-    Status.PROPOSED: frozenset({Status.CONNECTING, Status.REMOVED}),
+    Status.PROPOSED: frozenset({Status.CONNECTING, Status.FAILED, Status.REMOVED}),
     Status.CONNECTING: frozenset({Status.PROPOSED, Status.ACTIVE, Status.PAUSED, Status.FAILED, Status.REMOVED}),
     Status.ACTIVE: frozenset({Status.PAUSED, Status.FAILED, Status.REMOVED}),
     Status.PAUSED: frozenset({Status.ACTIVE, Status.FAILED, Status.REMOVED}),
-    Status.FAILED: frozenset({Status.CONNECTING, Status.ACTIVE, Status.REMOVED}),
+    Status.FAILED: frozenset({Status.PROPOSED, Status.CONNECTING, Status.ACTIVE, Status.REMOVED}),
     Status.REMOVED: frozenset(),
 }
 SETUP_TRANSITIONS: Mapping[SetupState, frozenset[SetupState]] = {

@@ -5,8 +5,7 @@ All frozen. What a script says is external: lengths are bounded, what is not kno
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
-from uuid import UUID
+from typing import Annotated, Literal
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints, TypeAdapter
 
@@ -164,14 +163,3 @@ class Wanted(BaseModel):
     )
     permissions: Permissions | None = None
     health_check: str = Field(default="*/30 * * * *", max_length=100)
-
-
-class ConnectionCardOwed(BaseModel):
-    """A card that only a web process can open: about which connection, and what has happened to it."""
-
-    model_config = ConfigDict(frozen=True)
-
-    event: str
-    subject: UUID
-    permissions: list[str] = Field(default_factory=list)
-    reason: Any = ""

@@ -218,6 +218,14 @@ GROUPS: dict[str, frozenset[str]] = {
             "skill_disabled",
             "skill_rolled_back",
             "skill_purged",
+            "skill_exported",
+            "skill_package_came",
+            "skill_package_refused",
+            "publisher_trusted",
+            "publisher_distrusted",
+            "skill_draft_written",
+            "skill_draft_tried",
+            "skill_draft_deleted",
             "collection_opened",
             "collection_changed",
             "document_stored",
@@ -237,24 +245,6 @@ GROUPS: dict[str, frozenset[str]] = {
         }
     ),
 }
-# What only "Everything" shows: the platform's own looks and upkeep, opinions that decide nothing, what a bot noted for
-# itself.
-QUIET = frozenset(
-    {
-        "platform_scope_entered",
-        "messages_cleared",
-        "retention_swept",
-        "alerts_sent",
-        "quality_gate",
-        "safety_started",
-        "safety_ended",
-        "safety_judged",
-        "safety_refused",
-        "gate_left_out",
-        "memory_ops",
-        "context_profile_changed",
-    }
-)
 # What somebody who was away wants to know first: what was asked, decided, done, changed hands or went wrong.
 HIGHLIGHTS = frozenset(
     {
@@ -315,6 +305,10 @@ HIGHLIGHTS = frozenset(
         "skill_disabled",
         "skill_rolled_back",
         "skill_purged",
+        "skill_exported",
+        "skill_package_came",
+        "publisher_trusted",
+        "publisher_distrusted",
         "halted",
         "cost_cap_reached",
         "budget_alert",

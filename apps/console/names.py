@@ -24,7 +24,9 @@ from apps.guard.enums import Intent
 from apps.guard.models import GuardedRun, ToolCall
 from apps.memory.models import Collection, Document
 from apps.sessions.models import ChatSession
+from apps.skills.draft_models import SkillDraft
 from apps.skills.models import SkillVersion
+from apps.skills.package_models import SkillPackage
 from apps.tenants.models import ApiKey, Deployment, User
 from apps.toolservers.models import OutsideTool, ToolServer
 from apps.work.models import WorkItem
@@ -136,6 +138,8 @@ _FINDERS: dict[str, Callable[[set[UUID]], _Called]] = {
     "gate": _by(Gate, "name"),
     "run": _runs,
     "skill": _by(SkillVersion, "name"),
+    "skill_package": _by(SkillPackage, "name"),
+    "skill_draft": _by(SkillDraft, "name"),
     "tool_server": _by(ToolServer, "name"),
     "outside_tool": _by(OutsideTool, "alias"),
     "document": _by(Document, "title"),

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from apps.autonomy.enums import SpawnRefusal
+from apps.console import skill_sentences
 from apps.console.sentences_connections import CONNECTIONS
-from apps.guard.enums import Holder
-from apps.work.enums import CycleOutcome, WorkReason
 
 UNNAMED = {
     "": "The platform",
@@ -35,6 +33,9 @@ UNNAMED = {
     "document": "a document",
     "collection": "a collection",
     "skill": "a skill",
+    "skill_package": "a package",
+    "skill_draft": "a draft",
+    "publisher": "a publisher",
     "tool_server": "a tool server",
     "outside_tool": "an outside tool",
     "batch": "a batch",
@@ -222,21 +223,6 @@ SENTENCES: dict[str, tuple[str, str, str]] = {
     "spending_resumed": ("", "{who} let paused spending go on", ""),
     "budget_reached": ("bad", "Stopped at a limit", "in {what}: {reason}"),
     **CONNECTIONS,
-    "skill_installed": ("", "A skill was installed", "{what}"),
-    "tool_server_added": ("", "{who} registered {what}", "none of its tools is in use yet"),
-    "tool_server_changed": ("", "{who} changed {what}", ""),
-    "tool_server_listed": ("", "{what} said which tools it has", "{listed} in all, {new} new, {suspended} stopped"),
-    "tool_server_failed": ("bad", "{what} could not be asked", ""),
-    "tool_server_removed": ("bad", "{who} removed {what}", "none of its tools is in use any more"),
-    "outside_tool_accepted": ("", "{who} took {what} into use", "as it is described now"),
-    "outside_tool_suspended": ("bad", "{what} was stopped", "until somebody looks at it"),
-    "web_search_set": ("", "{who} set up searching the web", ""),
-    "web_search_removed": ("", "{who} switched searching the web off", ""),
-    "skill_proposed": ("ask", "{who} proposed a skill", "{what}; it waits for a yes"),
-    "skill_withdrawn": ("", "A proposed skill came to nothing", "{what}: {reason}"),
-    "skill_disabled": ("", "{who} switched a skill off", "{what}"),
-    "skill_rolled_back": ("", "{who} took up an earlier version of a skill", "{what}"),
-    "skill_purged": ("", "{who} let go what a skill had written", "{what}"),
     "record_changed": ("ok", "Changed a record", "as approved: {what}"),
     "document_stored": ("", "Read a document", "{what}"),
     "knowledge_handed_in": ("", "{who} handed in something to read", "({kind})"),
@@ -330,33 +316,9 @@ SENTENCES: dict[str, tuple[str, str, str]] = {
         "at {what}: the approval does not fit any more",
     ),
     "execution_blocked_no_approval": ("bad", "Did not start", "{what}, because the approval did not hold: {reason}"),
+    **skill_sentences.SENTENCES,
 }
 
-REASONS: dict[str, str] = {
-    **{code: str(label) for code, label in (*WorkReason.choices, *CycleOutcome.choices, *Holder.choices)},
-    "": "no reason was given",
-    "passkey_refused": "its answer did not hold",
-    "passkey_counter": "it may have been copied",
-    "cost_cap_reached": "the next call would have cost more than is left",
-    "global_daily": "the day's limit is reached",
-    "global_monthly": "the month's limit is reached",
-    "external_halt": "a person asked for it",
-    **{code: str(label).rstrip(".").lower() for code, label in SpawnRefusal.choices},
-    "intake": "collecting",
-    "analysis": "thinking",
-    "drafting": "writing down",
-    "ethics_review": "looking it over",
-    "delivery": "handing over",
-    "idle_timeout": "it did nothing for too long",
-    "budget_tokens": "its model tokens are used up",
-    "budget_tool_calls": "its calls are used up",
-    "budget_wall_clock": "its time is used up",
-    "worker_lost": "the process that ran it is gone",
-    "tool_not_granted": "it is not allowed here",
-    "approval_required": "it needs a person's approval",
-    "approval_missing": "nobody has approved exactly this",
-    "approval_spent": "it was carried out before and is not done twice",
-}
 # Columns of a deployment, as people call them.
 FIELDS: dict[str, str] = {
     "active_goal_id": "its goal",

@@ -38,7 +38,9 @@ PHASE_GRANTS: Mapping[Phase, frozenset[Intent]] = {
     Phase.ETHICS_REVIEW: frozenset({Intent.EMIT_FINDING}),
     Phase.DELIVERY: frozenset({Intent.NOTIFY}),
     Phase.INTERACTIVE: frozenset({Intent.RETRIEVE_CHUNKS, Intent.RUN_SKILL, Intent.CONVERSE}) | _OUTSIDE,
-    Phase.EXECUTION: frozenset({Intent.RETRIEVE_CHUNKS, Intent.RUN_SKILL, Intent.CONVERSE, Intent.READ_FILE})
+    Phase.EXECUTION: frozenset(
+        {Intent.RETRIEVE_CHUNKS, Intent.RUN_SKILL, Intent.CONVERSE, Intent.READ_FILE, Intent.RUN_CONNECTION}
+    )
     | _OUTSIDE,
 }
 

@@ -8,7 +8,7 @@ here; what ships with the installation does not (`services.install_version`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from apps.audit.enums import AuditEvent
@@ -17,9 +17,9 @@ from apps.skills import signals
 from apps.skills.enums import SkillSource, SkillStatus
 from apps.skills.loader import Folder, load_files
 from apps.skills.locks import lock_skill
-from apps.skills.models import TRANSITIONS, SkillVersion
-from apps.skills.services import store_version, told, version_of
-from apps.tenants.enums import Capability
+from apps.skills.models import SkillVersion
+from apps.skills.services import move, store_version, told, version_of
+from apps.tenants.enums import Capability, Role
 from apps.tenants.queries import require_role
 from apps.tenants.rules import roles_with
 from kernel.clock import now
@@ -36,13 +36,13 @@ def propose(
     """Check these contents of a skill's folder (paths from its root, `SKILL.md` among them) and put them up for a yes.
 
     Gives the version, `proposed`; a web process tries its scripts and asks (`trials`). The version as it stands when
-    exactly this content waits or is in use already. `by`: the member who wants it; None when nobody in particular does.
+    exactly this content waits or is in use already. `by`: the member who wants it, or an actor by
+    name; None when nobody in particular does.
     `report`: what whoever made the files has to say (an import's transformation report), kept under `origin`.
     Raises `SilasError`: `skill_invalid` with every problem in `extra`, `skill_disabled` 409 when this content was
     switched off (`roll_back` takes it up again), `skills_waiting` 409, `forbidden_role` 403.
     """
-    if by is not None:
-        require_role(by, PROPOSERS)
+    _require(by, PROPOSERS)
     folder = load_files(files)
     known = version_of(folder)
     if known is None or known.status == SkillStatus.WITHDRAWN:
@@ -65,7 +65,7 @@ def _put_up(
     if known is None:
         version = store_version(folder, status=SkillStatus.PROPOSED, source=source, **asked)
     else:
-        version = _move(known, SkillStatus.PROPOSED, source=source, **asked, card_id=None, approval_token=None)
+        version = move(known, SkillStatus.PROPOSED, source=source, **asked, card_id=None, approval_token=None)
     record(AuditEvent.SKILL_PROPOSED, actor=_actor(by), subject=f"skill:{version.pk}", data=told(version))
     return version
 
@@ -73,7 +73,7 @@ def _put_up(
 def disable(skill: SkillVersion | str, *, by: Any = None) -> int:
     """Switch a version off, or by its name every version in use; work that was approved with it stops finding it.
     Returns how many were switched off. Raises `SilasError` `forbidden_role` 403."""
-    _require_keeper(by)
+    _require(by, KEEPERS)
     if isinstance(skill, str):
         meant = lock_skill(skill)
     else:
@@ -86,7 +86,7 @@ def roll_back(name: str, *, to: SkillVersion, by: Any = None) -> SkillVersion:
 
     Raises `SilasError`: `skill_not_approved` 409 for one that never was in use, `NotFound`, `forbidden_role` 403.
     """
-    _require_keeper(by)
+    _require(by, KEEPERS)
     versions = lock_skill(name)
     wanted = next((each for each in versions if each.pk == to.pk), None)
     if wanted is None:
@@ -95,7 +95,7 @@ def roll_back(name: str, *, to: SkillVersion, by: Any = None) -> SkillVersion:
         raise SilasError("skill_not_approved", "This version was never in use: it needs a yes first.", status=409)
     _switch_off([each for each in versions if each.status == SkillStatus.ACTIVE and each.pk != wanted.pk], by)
     if wanted.status == SkillStatus.DISABLED:
-        _move(wanted, SkillStatus.ACTIVE, activated_at=now())
+        move(wanted, SkillStatus.ACTIVE, activated_at=now())
     record(AuditEvent.SKILL_ROLLED_BACK, actor=_actor(by), subject=f"skill:{wanted.pk}", data=told(wanted))
     return wanted
 
@@ -106,7 +106,7 @@ def purge(name: str, *, by: Any = None) -> int:
 
     Raises `SilasError` `forbidden_role` 403, `NotFound`.
     """
-    _require_keeper(by)
+    _require(by, KEEPERS)
     versions = lock_skill(name)
     if not versions:
         raise NotFound("skill")
@@ -118,27 +118,18 @@ def purge(name: str, *, by: Any = None) -> int:
 
 def _switch_off(versions: list[SkillVersion], by: Any) -> int:
     for version in versions:
-        _move(version, SkillStatus.DISABLED)
+        move(version, SkillStatus.DISABLED)
         record(AuditEvent.SKILL_DISABLED, actor=_actor(by), subject=f"skill:{version.pk}", data=told(version))
     return len(versions)
 
 
-def _move(version: SkillVersion, status: SkillStatus, **fields: Any) -> SkillVersion:
-    """One step of its course, only from where the caller saw it."""
-    before = SkillStatus(version.status)
-    if status not in TRANSITIONS[before]:
-        raise SilasError("skill_moved", f"A skill does not go from {before} to {status}.", status=409)
-    found = SkillVersion.objects.filter(pk=version.pk, status=before).update(status=status, **fields)
-    if not found:
-        raise SilasError("skill_moved", "Somebody else changed this skill meanwhile.", status=409)
-    version.refresh_from_db()
-    return version
-
-
-def _require_keeper(by: Any) -> None:
-    if by is not None:
-        require_role(by, KEEPERS)
+def _require(by: Any, roles: Collection[Role]) -> None:
+    """A member needs the role; an actor by name was let in by whoever passes it on (an API key, the command line)."""
+    if by is not None and not isinstance(by, str):
+        require_role(by, roles)
 
 
 def _actor(by: Any) -> str:
+    if isinstance(by, str):
+        return by
     return f"user:{by.pk}" if by is not None else "system"

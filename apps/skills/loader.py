@@ -15,7 +15,7 @@ import frontmatter
 import yaml
 from pydantic import ValidationError
 
-from apps.skills import rules
+from apps.skills import inspecting, rules
 from apps.skills.schemas import SkillManifest
 from kernel.errors import SilasError
 from kernel.sandbox.spec import is_safe_relative
@@ -54,12 +54,12 @@ def load_files(files: Mapping[str, bytes], *, called: str = "") -> Folder:
     if found:
         raise invalid(found)
     manifest, body = _parse(files.get(MANIFEST))
-    found = rules.problems(manifest, files)
+    found = inspecting.problems(manifest, files)
     if called and manifest.name != called:
         found.append(f"the folder is called {called}, the skill {manifest.name}")
     if found:
         raise invalid(found)
-    return Folder(manifest, body, dict(files))
+    return Folder(manifest, body, dict(files), tuple(inspecting.notes(manifest, files)))
 
 
 def read_folder(path: Path) -> dict[str, bytes]:
@@ -95,19 +95,21 @@ def _is_inside(name: str) -> bool:
 def _parse(raw: bytes | None) -> tuple[SkillManifest, str]:
     if raw is None:
         raise invalid(["there is no SKILL.md"])
-    post = _read_front(raw)
+    front, body = read_front(raw)
     try:
-        return manifest_of(post.metadata), post.content
+        return manifest_of(front), body
     except (ValidationError, TypeError, ValueError) as error:
         problems = error.errors() if isinstance(error, ValidationError) else [{"loc": (), "msg": str(error)}]
         raise invalid([f"{'.'.join(map(str, item['loc']))}: {item['msg']}" for item in problems]) from error
 
 
-def _read_front(raw: bytes) -> frontmatter.Post:
+def read_front(raw: bytes) -> tuple[dict[str, Any], str]:
+    """The front matter of a SKILL.md as it stands, and what stands below it. Raises `SilasError("skill_invalid")`."""
     try:
         text = raw.decode("utf-8")
         _require_no_aliases(text)
-        return frontmatter.loads(text)
+        post = frontmatter.loads(text)
+        return dict(post.metadata), post.content
     except (yaml.YAMLError, UnicodeDecodeError, ValueError, RecursionError) as error:
         raise invalid([f"SKILL.md cannot be read: {' '.join(str(error).split())[:300]}"]) from error
 

@@ -55,6 +55,9 @@ class SkillVersion(TenantModel):
             models.UniqueConstraint(fields=["tenant", "name", "digest"], name="skill_version_once"),
             models.UniqueConstraint(fields=["tenant", "name", "number"], name="skill_number_once"),
         ]
+        indexes: ClassVar = [
+            models.Index(fields=["tenant", "created_at"], condition=Q(status="proposed"), name="skill_proposed")
+        ]
 
     def __str__(self) -> str:
         return f"{self.name} v{self.number}"
@@ -92,3 +95,6 @@ class Record(TenantModel):
 
     def __str__(self) -> str:
         return f"{self.book}/{self.key}"
+
+
+from apps.skills import draft_models, package_models  # noqa: E402, F401  (Django looks for tables here)

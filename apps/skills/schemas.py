@@ -177,11 +177,12 @@ class OutsideToolSpec(ToolSpec):
 
 
 class ArgSpec(Frozen):
-    """One argument of a script (spec 10.1 `script_args`). Without a default it has to be given. `example`: what a dry
-    run gives it. `passed`: as an option `--name value`, or by its place in the order of declaration."""
+    """One argument of a script (spec 10.1 `script_args`). Without a default it has to be given, unless it is
+    `optional`. `example`: what a dry run gives it. `passed`: as `--name value`, or by its place in the declaration."""
 
     type: Literal["string", "integer", "number", "boolean"]
     description: str = Field(default="", max_length=300)
+    optional: bool = False
     default: str | int | float | bool | None = None
     example: str | int | float | bool | None = None
     max_length: int | None = Field(default=None, ge=1, le=20_000)

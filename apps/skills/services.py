@@ -18,7 +18,7 @@ from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.skills.enums import SkillSource, SkillStatus
 from apps.skills.loader import Folder, load_folder
-from apps.skills.models import Record, SkillFile, SkillVersion
+from apps.skills.models import TRANSITIONS, Record, SkillFile, SkillVersion
 from apps.skills.schemas import Change, CreateChange, SetChange
 from kernel.clock import now
 from kernel.errors import SilasError
@@ -64,6 +64,18 @@ def store_version(folder: Folder, *, status: SkillStatus, source: SkillSource, *
     SkillFile.objects.bulk_create(
         [SkillFile(version=version, path=path, content=content) for path, content in folder.files.items()]
     )
+    return version
+
+
+def move(version: SkillVersion, status: SkillStatus, **fields: Any) -> SkillVersion:
+    """One step of its course, only from where the caller saw it."""
+    before = SkillStatus(version.status)
+    if status not in TRANSITIONS[before]:
+        raise SilasError("skill_moved", f"A skill does not go from {before} to {status}.", status=409)
+    found = SkillVersion.objects.filter(pk=version.pk, status=before).update(status=status, **fields)
+    if not found:
+        raise SilasError("skill_moved", "Somebody else changed this skill meanwhile.", status=409)
+    version.refresh_from_db()
     return version
 
 

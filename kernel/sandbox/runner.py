@@ -66,7 +66,13 @@ def require_possible(backend: Backend, spec: SandboxSpec) -> None:
 def planned(spec: SandboxSpec) -> Iterator[Plan]:
     """The file system of the run; what is written out for it is there for as long."""
     with _mounts(spec) as mounts:
-        yield make_plan(mounts=mounts, disk_bytes=spec.disk_mb << 20, network=spec.network, hidden=spec.hidden)
+        yield make_plan(
+            mounts=mounts,
+            disk_bytes=spec.disk_mb << 20,
+            network=spec.network,
+            trust=bool(spec.egress),
+            hidden=spec.hidden,
+        )
 
 
 def _followed(backend: Backend, plan: Plan, spec: SandboxSpec) -> Run:

@@ -5,16 +5,10 @@ from django.db import DatabaseError
 
 from apps.skills import installing, queries, signals
 from apps.skills.enums import SkillSource, SkillStatus
-from apps.skills.loader import read_folder
 from apps.skills.models import TRANSITIONS, SkillVersion
 from kernel.errors import SilasError
 from kernel.tenancy import tenant_scope
-from tests.factories.skills import install, make_folder
-
-
-def propose(tenant, folder, **how):
-    with tenant_scope(tenant):
-        return installing.propose(read_folder(folder), source=how.pop("source", "folder"), **how)
+from tests.factories.skills import install, make_folder, propose
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.server
+import os
 import socket
 import threading
 from collections.abc import Callable, Iterator
@@ -187,6 +188,12 @@ def test_grandchild_that_outlives_the_command_reaches_nothing(python: Any) -> No
         result = python(source, egress=(place,))
         configure(Choice())
     assert (result.exit_code, heard) == (0, [b""])
+
+
+def test_run_that_may_reach_places_knows_whom_to_trust_and_no_key(python: Any, allowed: str) -> None:
+    look = "import os; print(os.path.isdir('/etc/ssl/certs'), os.path.exists('/etc/ssl/private'))"
+    known = os.path.isdir("/etc/ssl/certs")
+    assert python(look, egress=(allowed,)).stdout == f"{known} False\n"
 
 
 def test_own_network_has_no_other_interface(python: Any, allowed: str) -> None:
