@@ -20,7 +20,7 @@ pinned = queries.pinned
 
 
 def tools_for(refs: Iterable[str]) -> tuple[OutsideToolSpec, ...]:
-    """Of those among the references that name an outside server; a tool whose name is no tool's is left out."""
+    """Of those among the references that name an outside server; without one, no row is read."""
     elsewhere = [ref for ref in refs if is_reference(ref)]
     return tuple(_spec(tool) for tool in queries.tools_for(elsewhere)) if elsewhere else ()
 

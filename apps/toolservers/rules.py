@@ -38,12 +38,19 @@ _SAID_ONLY = frozenset({"$schema", "$id", "$comment", "$anchor", "$defs", "defin
 _REFUSED = frozenset({"$dynamicRef", "$dynamicAnchor", "$recursiveRef", "$vocabulary"})
 
 
+# What the house's own tools begin with (`knowledge_search`, `goal_state`): no alias becomes the name of one and gets
+# what a level or a list of tools lets pass.
+_OURS = frozenset({"knowledge", "memory", "web", "read", "open", "new", "goal", "emit", "propose", "deliver"})
+
+
 class BadSchema(ValueError):
     """The sentence says what is wrong with it."""
 
 
 def name_problem(name: str) -> str:
     """What is wrong with what somebody calls a server, or empty."""
+    if name.split("-")[0] in _OURS:
+        return "Tools of the house begin with this word: use another one."
     if _SERVER_NAME.fullmatch(name) and len(name) <= 24:
         return ""
     return "A name has small letters, digits and single hyphens, begins with a letter and has 24 characters at most."

@@ -1,16 +1,22 @@
 """Accepted tools beside a skill's: in a goal's list, at a level, on a card, in an approved plan."""
 
+from dataclasses import replace
 from decimal import Decimal
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
+from apps.connections.services.requesting import _connection_skill as connection_skill
 from apps.gates.schemas import AccessLevel
 from apps.guard.enums import Intent
+from apps.guard.schemas import Done, Refused
 from apps.sessions.policy import with_outside
 from apps.skills import queries as skills
 from apps.toolservers import services
-from apps.work.services.asking import Wanted, words_of
+from apps.toolservers.models import OutsideTool, ToolServer, ToolSet
 from apps.work.schemas import WorkItemSpec
+from apps.work.services.asking import Wanted, words_of
 from kernel.errors import SilasError
 from kernel.llm.calls import PlannedCall
 from kernel.tenancy import tenant_scope
@@ -77,16 +83,48 @@ def test_skills_tool_keeps_its_name_before_an_outside_one(desk, tmp_path):
 
 
 def test_level_gives_a_tool_to_itself_and_to_those_above(desk):
-    desk.listed().accept("look-up", READS.__class__(acting=False, risk="low", level="known"))
+    desk.listed().accept("look-up", replace(READS, level="known"))
     levels = {name: AccessLevel(tools=["knowledge_search"]) for name in ("public", "known", "verified")}
     found = with_outside(levels, tools(desk).values())
     assert [name for name, level in found.items() if "crm_look_up" in level.tools] == ["known", "verified"]
 
 
 def test_level_that_is_not_there_gives_a_tool_to_nobody(desk):
-    desk.listed().accept("look-up", READS.__class__(acting=False, risk="low", level="vip"))
+    desk.listed().accept("look-up", replace(READS, level="vip"))
     levels = {"public": AccessLevel(tools=[])}
     assert with_outside(levels, tools(desk).values()) == levels
+
+
+@pytest.mark.parametrize(("level", "expected"), [("public", Refused), ("known", Done), ("verified", Done)])
+def test_guard_refuses_a_tool_above_the_level(desk, level, expected):
+    desk.listed().accept("look-up", replace(READS, level="known"))
+    bare = {name: AccessLevel(tools=["knowledge_search"]) for name in ("public", "known", "verified")}
+    levels = with_outside(bare, tools(desk).values())
+    assert isinstance(desk.call("crm_look_up", access=frozenset(levels[level].tools)), expected)
+
+
+@pytest.mark.parametrize(("ref", "reads"), [("test-desk", False), ("mcp:crm", True)])
+def test_skills_alone_read_nothing_of_outside_servers(desk, tmp_path, ref, reads):
+    install(desk.tenant, make_folder(tmp_path, tools=[read_tool()]))
+    desk.listed().accept("look-up")
+    with tenant_scope(desk.tenant), CaptureQueriesContext(connection) as asked:
+        assert len(skills.tools_for([ref])) == 1
+    tables = [model._meta.db_table for model in (ToolServer, OutsideTool, ToolSet)]
+    assert any(table in query["sql"] for query in asked for table in tables) is reads
+
+
+@pytest.mark.parametrize("name", ["knowledge", "deliver-chain", "goal"])
+def test_no_server_is_called_as_tools_of_the_house_begin(desk, name):
+    with tenant_scope(desk.tenant), pytest.raises(SilasError) as refused:
+        services.add_server(name, url=desk.fake.url, actor="user:1")
+    assert refused.value.code == "tool_server_name"
+
+
+def test_outside_server_connects_no_account(desk):
+    desk.listed().accept("look-up")
+    with tenant_scope(desk.tenant), pytest.raises(SilasError) as refused:
+        connection_skill("mcp:crm")
+    assert refused.value.code == "not_a_connection"
 
 
 def test_card_says_who_acts_and_that_nobody_here_can_prove_it(desk):

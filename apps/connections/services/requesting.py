@@ -83,11 +83,12 @@ def look_again(row: Connection) -> None:
 
 
 def _connection_skill(ref: str) -> tuple[SkillVersion, SkillManifest]:
-    (version,) = skills.versions([ref])
-    manifest = SkillManifest.model_validate(version.manifest)
-    if manifest.type != "connection":
-        raise SilasError("not_a_connection", "This skill connects no account.", status=409)
-    return version, manifest
+    """What names an outside tool server names no skill."""
+    for version in skills.versions([ref]):
+        manifest = SkillManifest.model_validate(version.manifest)
+        if manifest.type == "connection":
+            return version, manifest
+    raise SilasError("not_a_connection", "This skill connects no account.", status=409)
 
 
 def _wanted_permissions(wanted: Wanted, manifest: SkillManifest) -> list[str]:
