@@ -22,7 +22,7 @@ export function watchInbox() {
 function onKey(event) {
   if (event.key === "Escape") return leaveMenu(event.target);
   if (!event.altKey || event.ctrlKey || event.metaKey || !event.code?.startsWith("Key")) return;
-  if (document.querySelector("#help").open || !document.querySelector(".inbox")) return;
+  if (document.querySelector("dialog[open]") || !document.querySelector(".inbox")) return;
   const letter = event.code.slice(3).toLowerCase();
   if (letter === "j" || letter === "k") go(letter === "j" ? 1 : -1);
   else if (!press(letter)) return;

@@ -1,6 +1,7 @@
 /* What does the console's page do by itself? Keeps up with what changed, listens to keys, keeps times fresh, guards the
    slide, finds what is asked for, and says when a press did not reach us. Without this file every page and form still works. */
 
+import { watchAsking } from "./ask.js";
 import { watchCanned } from "./canned.js";
 import { watchCompany } from "./company.js";
 import { watchComposer } from "./composer.js";
@@ -33,6 +34,7 @@ watchStepUps();
 watchLog();
 watchComposer();
 watchCanned();
+watchAsking();
 watchInbox();
 watchPush();
 keepTimes();
