@@ -74,11 +74,10 @@ class AskForm(forms.Form):
     def preview(self) -> Preview:
         """Of what was typed so far, right or not."""
         kind = self._typed("kind")
-        waits = dict((str(value), words) for value, words in WAITS).get(self._typed("seconds"), "a day")
+        waits = {str(value): words for value, words in WAITS}.get(self._typed("seconds"), "a day")
         if kind == "secret":
-            return Preview(
-                self._typed("label"), self._typed("instructions"), field=self._typed("hint") or " ", waits=waits
-            )
+            hint = self._typed("hint") or "What they give"
+            return Preview(self._typed("label"), self._typed("instructions"), field=hint, waits=waits)
         answers = tuple(_lines(self._typed("answers"))) if kind == "choice" else (self._typed("yes"), self._typed("no"))
         risk = self._typed("risk")
         return Preview(
