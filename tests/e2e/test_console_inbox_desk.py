@@ -111,6 +111,23 @@ async def test_canned_reply_is_chosen_with_keys_and_without_a_line(
     assert [url for url in asked if "repl" in url] == []
 
 
+async def test_several_are_chosen_with_keys_while_news_come_in(
+    web: str, open_page: Any, deployment: Any, agent: Any
+) -> None:
+    first, second = await _said(deployment, "Hello"), await _said(deployment, "Good day")
+    page = await log_in(open_page, web, agent, "/console/inbox/")
+    await page.get_by_label(f"Choose {second.visitor_name}").focus()
+    await page.keyboard.press("Space")
+    await in_thread(say, first, "Are you there?")
+    await expect(page.locator("#conversations")).to_contain_text("Are you there?")
+    await expect(page.locator("[data-picked]")).to_have_text("1 chosen")
+    await page.get_by_role("button", name="All here").click()
+    await page.locator("#several").get_by_role("button", name="Resolve").click()
+    await expect(page.locator("#told")).to_have_text("2 resolved.")
+    await expect(page.locator("#conversations")).to_contain_text("No conversations yet")
+    await expect(page.locator("#several")).to_be_hidden()
+
+
 async def test_visitor_is_asked_in_a_dialog_that_shows_what_they_would_see(
     web: str, open_page: Any, deployment: Any, agent: Any
 ) -> None:
@@ -212,6 +229,10 @@ async def test_desk_can_be_used_by_everybody(web: str, open_page: Any, deploymen
     await page.goto(f"{web}/console/inbox/?status=any")
     await page.keyboard.press("Alt+KeyO")
     wrong += await _wrong(page, "desk-filters")
+    await page.keyboard.press("Escape")
+    await page.locator("[name=pick]").first.check()
+    await page.locator("#several summary").first.click()
+    wrong += await _wrong(page, "desk-several")
     for path in ("labels", "replies"):
         await page.goto(f"{web}/console/inbox/{path}/")
         await page.locator("details.more > summary").first.click()

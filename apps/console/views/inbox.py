@@ -86,9 +86,15 @@ def after(request: StaffRequest, session_id: UUID) -> HttpResponseBase:
 
 def conversation_address(request: StaffRequest, session_id: UUID) -> str:
     """With the place in the list that somebody came from."""
+    return list_address(request, session_id)
+
+
+def list_address(request: StaffRequest, session_id: UUID | None) -> str:
+    """The list that somebody has before them, with the conversation that is open beside it."""
     asked = asked_by(request.GET)
     place = address_part(asked, before=asked.before)
-    return f"{reverse('console-conversation', args=[session_id])}{'?' if place else ''}{place}"
+    here = reverse("console-conversation", args=[session_id]) if session_id else reverse("console-inbox")
+    return f"{here}{'?' if place else ''}{place}"
 
 
 def _inbox(request: StaffRequest, opened: ChatSession | None) -> HttpResponseBase:
@@ -106,6 +112,7 @@ def _inbox(request: StaffRequest, opened: ChatSession | None) -> HttpResponseBas
         "unsearched": address_part(asked, words="", shown=Shown.ACTIVE),
         "counted": desk.COUNTED,
         "choices": desk.choices(),
+        "snoozes": [(each.value, each.label) for each in Snooze],
         "deployments": list(Deployment.objects.order_by("title")),
         "listed": listed,
         "older": address_part(asked, before=listed.older) if listed.older else "",
@@ -134,7 +141,6 @@ def _thread(request: StaffRequest, opened: ChatSession) -> dict[str, Any]:
         "standing": desk.standing(opened, moment),
         "worn": worn,
         "worn_ids": {label.pk for label in worn},
-        "snoozes": [(each.value, each.label) for each in Snooze],
         "earlier": desk.earlier(opened),
         "ready": [(one.name, rules.written_to(one.text, opened.visitor_name)) for one in desk.canned_replies()],
         "lookers": _lookers(request, opened),

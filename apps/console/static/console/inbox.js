@@ -9,7 +9,7 @@ export function watchInbox() {
   document.addEventListener("keydown", onKey);
   document.addEventListener("click", (event) => closeMenus(event.target.closest?.(".pick")));
   document.addEventListener("htmx:afterRequest", (event) => {
-    if (event.detail.successful && event.target.matches("#assign-form, #snooze-form")) closeMenus(null);
+    if (event.detail.successful && event.target.matches("#assign-form, #snooze-form, #several")) closeMenus(null);
   });
   document.addEventListener("htmx:oobBeforeSwap", (event) => {
     if (event.detail.target.id === "contact" && isInUse(event.detail.target)) event.detail.shouldSwap = false;
