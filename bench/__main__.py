@@ -32,6 +32,10 @@ MODULES = (
     "gates",
     "autonomy",
     "console",
+    "safety",
+    "skills",
+    "takeover",
+    "paint",
 )
 
 

@@ -47,8 +47,13 @@ class Stage:
 
 
 @contextlib.contextmanager
-def stage(extra_env: dict[str, str] | None = None, model: str = "builtin:grounded") -> Iterator[Stage]:
+def stage(
+    extra_env: dict[str, str] | None = None, model: str = "builtin:grounded", *, files: bool = False
+) -> Iterator[Stage]:
+    """`files`: whether the pages' static files are served too."""
     with servers(extra_env) as env, contextlib.ExitStack() as stack:
+        if files:
+            _collect_files()
         with _echo_table() as cursor:
             cursor.execute(_ECHO_TABLE)
         yield Stage(_web(env, stack), env, _deployment(model))
@@ -91,6 +96,12 @@ def _set_up() -> None:
     call_command("migrate", database="owner", verbosity=0)
 
 
+def _collect_files() -> None:
+    from django.core.management import call_command
+
+    call_command("collectstatic", verbosity=0, interactive=False)
+
+
 def _echo_table() -> Any:
     from django.db import connections
 
@@ -106,7 +117,7 @@ def _deployment(model: str) -> Any:
     key = f"bench-{uuid4().hex[:8]}"
     with tenant_scope(tenant):
         return Deployment.objects.create(
-            slug="bench", title="Bench", public_key=key, model_names=names, environment_keys=True
+            tenant=tenant, slug="bench", title="Bench", public_key=key, model_names=names, environment_keys=True
         )
 
 

@@ -1,6 +1,7 @@
 """The web process that is measured: the platform, and beside it a bare consumer: one committed INSERT and an echo.
 
-`STOCK_PATH` is Channels as it comes; on `TUNED_PATH` the same work goes by our threads and our pool.
+`STOCK_PATH` is Channels as it comes; on `TUNED_PATH` the same work goes by our threads and our pool. On `BARE_MCP_PATH`
+stands an MCP server whose one tool does nothing.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from channels.routing import URLRouter
 from django.urls import path
 
 from bench.bare import insert, tuned_insert
+from bench.bare_mcp import BARE_MCP_PATH, mounted
 from bench.stage import STOCK_PATH, TUNED_PATH
 from silas_platform.asgi import application as platform
 
@@ -44,10 +46,16 @@ _echo = URLRouter(
 )
 
 
+_bare_mcp = mounted()
+
+
 class Application:
     """The platform, with the bare consumers beside it."""
 
     async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
+        if scope.get("path") == BARE_MCP_PATH:
+            await _bare_mcp(scope, receive, send)
+            return
         await (_echo if scope.get("path") in (STOCK_PATH, TUNED_PATH) else platform)(scope, receive, send)
 
 

@@ -18,6 +18,7 @@ from django.db import connections
 
 from kernel import fault_points
 from kernel.sandbox import Choice, Kind, configure
+from kernel.sandbox.egress import listed
 from silas_platform import worker_rights
 from silas_platform.settings import env
 from silas_platform.up.environment import is_loopback, open_host_faults
@@ -54,7 +55,11 @@ def choose_sandbox() -> None:
         kind = Kind(settings.SANDBOX_BACKEND)
     except ValueError:
         raise ImproperlyConfigured("E_CFG_SANDBOX: SILAS_SANDBOX must be subprocess or docker") from None
-    configure(Choice(kind=kind, image=settings.SANDBOX_IMAGE, network=settings.SANDBOX_NETWORK))
+    private = tuple(settings.EGRESS_PRIVATE)
+    if len(listed(private)) != len(set(private)):
+        raise ImproperlyConfigured("E_CFG_EGRESS: SILAS_EGRESS_PRIVATE is a list of host:port")
+    image, network = settings.SANDBOX_IMAGE, settings.SANDBOX_NETWORK
+    configure(Choice(kind=kind, image=image, network=network, egress_private=private))
 
 
 @register(Tags.security)

@@ -19,9 +19,11 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/v1/schema/", SpectacularAPIView.as_view(), name="schema"),
     path("api/v1/docs/", SpectacularSwaggerView.as_view(url_name="schema"), name="docs"),
     path("", include("apps.autonomy.urls")),
+    path("", include("apps.connections.urls")),
     path("", include("apps.gates.urls")),
     path("", include("apps.guard.urls")),
     path("", include("apps.safety.urls")),
     path("", include("apps.sessions.urls")),
+    path("", include("apps.skills.urls")),
     path("", include("apps.widgets.urls")),
 ]

@@ -102,11 +102,31 @@ WORKERS_MAY: dict[str, str] = {
     "silas_sessions_note": "",
     "silas_sessions_sessionlabel": "",
     # what an approved action changes, and with which reviewed code
+    "skills_draftrevision": "",
+    "skills_packagekey": "",
     "skills_record": "SELECT, INSERT, UPDATE (data, revision, updated_at)",
+    "skills_skilldraft": "",
     "skills_skillfile": "SELECT",
+    "skills_skillpackage": "",
     "skills_skillversion": "SELECT",
+    "skills_trustedpublisher": "",
+    # on whose outside account: what a person wants connected, and with which rights, stays as it was said in web
+    # processes; a worker keeps what a script brought, and says how the account is
+    "connections_connection": (
+        "SELECT, UPDATE (status, auth_strategy, discovering, identity, provider, permissions, permissions_granted,"
+        " failure, token_expires_at, refresh_token_expires_at, last_health_check, last_refresh, last_used,"
+        " next_check_at, warned_at, recovered, leased_by, leased_until)"
+    ),
+    "connections_credential": "SELECT, INSERT, UPDATE, DELETE",
+    "connections_oncegrant": "SELECT, UPDATE (used_at)",
+    "connections_pendingsecret": "SELECT, INSERT",
+    "connections_setupanswer": "SELECT, DELETE",
+    "connections_setuprun": (
+        "SELECT, UPDATE (state, step_id, step, failure, summary, ignored, leased_by, leased_until, deadline, ended_at)"
+    ),
     # who exists
     "tenants_apikey": "",
+    "tenants_datakey": "SELECT",
     "tenants_deployment": "SELECT",
     "tenants_firstrun": "",
     "tenants_identitykey": "",

@@ -242,13 +242,23 @@ class SkillPayload(Bound):
     content_hash: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
 
+class SourceFile(Frozen):
+    path: Annotated[str, Field(min_length=1, max_length=200)]
+    text: Prose
+
+
 class SkillBody(Frozen):
+    """What a person reads of a version: its instructions, its scripts, and what differs from the one in use."""
+
     version: Annotated[str, Field(max_length=40)] = ""
     description: Annotated[str, Field(max_length=1024)] = ""
     source: Annotated[str, Field(max_length=300)] = ""
     scripts: list[Key] = Field(default_factory=list)
     tools: list[Key] = Field(default_factory=list)
     report: Annotated[list[Line], Field(max_length=100)] = Field(default_factory=list)
+    instructions: Prose = ""
+    files: Annotated[list[SourceFile], Field(max_length=20)] = Field(default_factory=list)
+    diff: Annotated[str, Field(max_length=60_000)] = ""
 
 
 class BudgetPayload(Bound):

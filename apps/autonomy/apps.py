@@ -8,5 +8,8 @@ class AutonomyConfig(AppConfig):
 
     def ready(self) -> None:
         from apps.autonomy import handlers, listening, receivers  # noqa: F401  (connects to the rooms below)
+        from apps.autonomy.models import Webhook
+        from apps.tenants import resealing
 
         handlers.register()
+        resealing.direct(Webhook, "sealed_secret", "webhook")

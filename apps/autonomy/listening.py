@@ -6,10 +6,11 @@ from __future__ import annotations
 from apps.approvals.models import ApprovalToken, Card, Decision
 from apps.approvals.signals import card_decided, card_edited
 from apps.autonomy import attending, heartbeat, queries  # noqa: F401  (the heartbeat is a task)
-from apps.autonomy.services import calibrating, owing, precedents, preferring, proposals, suggesting
+from apps.autonomy.services import calibrating, owing, precedents, preferring, proposals, provenance, suggesting
 from apps.autonomy.signals import session_ended
 from apps.bus.enums import Kind, Queue
 from apps.bus.registry import register
+from apps.skills.signals import skill_purged
 from apps.work.enums import WorkItemStatus
 from apps.work.models import WorkItem
 from apps.work.signals import work_changed
@@ -42,6 +43,11 @@ def _worked(item: WorkItem, status: str, text: str, next_steps: list[str]) -> No
     """Done, and it says what could follow: only where unattended work is on, which suggestions need (spec 11)."""
     if item.status == WorkItemStatus.DONE and next_steps and queries.settings_of().enabled:
         owing.owe(owing.AFTER_WORK, item.pk)
+
+
+@skill_purged.connect
+def _purged(name: str, actor: str) -> None:
+    provenance.purge(provenance.Origin("skill", name), actor=actor)
 
 
 session_ended.connect(attending.owe_cards)

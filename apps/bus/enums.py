@@ -12,8 +12,8 @@ class Queue(TextChoices):
 
 class Kind(TextChoices):
     """`execution_request` is ours: without it nothing dispatches an approved item (contract silas 15, gap), and so are
-    `autonomous_session` (ADR 40) and `review_owed` (ADR 42). Nobody sends `plan_request`: a web process plans inside
-    the turn (ADR 16)."""
+    `autonomous_session` (ADR 40), `review_owed` (ADR 42) and `connection_owed` (ADR 77). Nobody sends `plan_request`: a
+    web process plans inside the turn (ADR 16)."""
 
     USER_MESSAGE = "user_message"
     PLAN_REQUEST = "plan_request"
@@ -28,6 +28,7 @@ class Kind(TextChoices):
     EXECUTION_REQUEST = "execution_request"
     AUTONOMOUS_SESSION = "autonomous_session"
     REVIEW_OWED = "review_owed"
+    CONNECTION_OWED = "connection_owed"
 
 
 class Sender(TextChoices):

@@ -10,7 +10,6 @@ from uuid import UUID
 
 from django.db import connection
 from django.db.models import Count, Min, Q
-from django.db.models.functions import Now
 
 from apps.bus import rules
 from apps.bus.enums import LIVE, Queue, State
@@ -23,6 +22,10 @@ _SCOPES_A_SWEEP = 200
 _PENDING = """
     SELECT count(*) FROM bus_queuemessage
     WHERE tenant_id = %s AND queue = %s AND scope_id = %s AND state IN ('queued', 'leased')
+"""
+_LEASE_HELD = """
+    SELECT FROM bus_queuemessage
+    WHERE tenant_id = %s AND id = %s AND fence = %s AND leased_until > statement_timestamp()
 """
 _PROCESSED = "SELECT FROM bus_processed WHERE tenant_id = %s AND consumer = %s AND message_id = %s"
 _WAITING_SCOPES = "SELECT * FROM bus_waiting_scopes(%s, %s, %s, %s)"
@@ -48,8 +51,13 @@ def has_processed(consumer: str, message_id: str) -> bool:
 
 def lease_held(ref: LeaseRef) -> bool:
     """Is the lease still its holder's? True until its time has run out."""
-    held = QueueMessage.objects.filter(pk=ref.message_pk, fence=ref.fence, leased_until__gt=Now())
-    return bool(held.exists())
+    (held,) = ask(lease(ref))
+    return held
+
+
+def lease(ref: LeaseRef) -> Question[bool]:
+    """`lease_held` for whoever asks more in the same round trip."""
+    return Question(_LEASE_HELD, [current_tenant_id(), ref.message_pk, ref.fence], bool)
 
 
 def waiting_scopes(queue: str) -> list[str]:

@@ -11,6 +11,7 @@ from pydantic import BaseModel, ValidationError
 from apps.bus.enums import FAILING, ExecutionStatus, Kind, Queue, Sender, State
 from apps.bus.schemas import (
     AutonomousRun,
+    ConnectionOwed,
     ErrorPayload,
     ExecutionRequest,
     Guidance,
@@ -75,6 +76,7 @@ ROUTES: Mapping[Kind, Route] = {
     ),
     Kind.AUTONOMOUS_SESSION: _route({Queue.EXECUTOR}, {Sender.RUNTIME}, AutonomousRun),
     Kind.REVIEW_OWED: _route({Queue.PROXY}, {Sender.RUNTIME}, ReviewOwed),
+    Kind.CONNECTION_OWED: _route({Queue.PROXY}, {Sender.RUNTIME}, ConnectionOwed),
     Kind.SYSTEM_EVENT: _route(set(Queue), {Sender.RUNTIME}, optional=True, errors=True),
 }
 

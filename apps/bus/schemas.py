@@ -152,6 +152,14 @@ class ReviewOwed(Frozen):
     subject: UUID | None = None
 
 
+class ConnectionOwed(Frozen):
+    """A card about a connection that only a web process can open."""
+
+    event: str
+    subject: UUID
+    permissions: list[str] = Field(default_factory=list, max_length=40)
+
+
 class Message(Frozen):
     """One message as its sender means it. `payload` is checked against its kind's schema by `rules`."""
 

@@ -17,14 +17,18 @@ from django.urls import reverse
 from apps.approvals.models import ApprovalToken, Card
 from apps.audit.models import AuditEntry
 from apps.autonomy.models import AutonomousSession, MemoryProposal, Task, Trigger
+from apps.connections.models import Connection
 from apps.console.narrative import Names
 from apps.gates.models import Gate
 from apps.guard.enums import Intent
 from apps.guard.models import GuardedRun, ToolCall
 from apps.memory.models import Collection, Document
 from apps.sessions.models import ChatSession
+from apps.skills.draft_models import SkillDraft
 from apps.skills.models import SkillVersion
+from apps.skills.package_models import SkillPackage
 from apps.tenants.models import ApiKey, Deployment, User
+from apps.toolservers.models import OutsideTool, ToolServer
 from apps.work.models import WorkItem
 
 _Called = dict[UUID, str]
@@ -101,6 +105,7 @@ def _by(model: type[Model], column: str) -> Callable[[set[UUID]], _Called]:
 
 
 _works = _by(WorkItem, "title")
+_connections = _by(Connection, "name")
 # What runs unattended, and when, is called after its task.
 _unattended = _by(AutonomousSession, "task__name")
 
@@ -109,7 +114,7 @@ def _runs(wanted: set[UUID]) -> _Called:
     """A run is called after whatever it was opened for."""
     owners = dict(GuardedRun.objects.filter(pk__in=wanted).values_list("pk", "owner_ref"))
     wanted = set(owners.values())
-    called = {**_sessions(wanted), **_works(wanted), **_unattended(wanted)}
+    called = {**_sessions(wanted), **_works(wanted), **_unattended(wanted), **_connections(wanted)}
     return {run: called[owner] for run, owner in owners.items() if owner in called}
 
 
@@ -127,11 +132,16 @@ _FINDERS: dict[str, Callable[[set[UUID]], _Called]] = {
     "card": _by(Card, "intent"),
     "batch": _batches,
     "session": _sessions,
+    "connection": _connections,
     "work": _works,
     "token": _by(ApprovalToken, "decision__card__intent"),
     "gate": _by(Gate, "name"),
     "run": _runs,
     "skill": _by(SkillVersion, "name"),
+    "skill_package": _by(SkillPackage, "name"),
+    "skill_draft": _by(SkillDraft, "name"),
+    "tool_server": _by(ToolServer, "name"),
+    "outside_tool": _by(OutsideTool, "alias"),
     "document": _by(Document, "title"),
     "collection": _by(Collection, "title"),
     "deployment": _by(Deployment, "title"),

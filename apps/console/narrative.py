@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from apps.audit.enums import AuditEvent
-from apps.console.sentences import CODES, FIELDS, REASONS, SENTENCES, UNNAMED, VARIANT
+from apps.console.reasons import REASONS
+from apps.console.sentences import CODES, FIELDS, SENTENCES, UNNAMED, VARIANT
 
 
 @dataclass(frozen=True)

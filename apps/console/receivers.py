@@ -1,8 +1,9 @@
-"""Which news reaches open consoles? Cards, conversations, work, what runs by itself, and money that runs out: pokes
-after commit, no content."""
+"""Which news reaches open consoles? Cards, conversations, work, what runs by itself, agents under the safety loop,
+and money that runs out: pokes after commit, no content."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
@@ -15,12 +16,15 @@ from apps.autonomy.signals import task_event
 from apps.console.members import group_of, group_of_member
 from apps.guard.schemas import BudgetAlert
 from apps.guard.signals import budget_alert
+from apps.safety.signals import loop_changed
 from apps.sessions.signals import session_changed
 from apps.tenants.signals import member_removed
 from apps.work.models import WorkItem
 from apps.work.signals import work_changed
 from kernel.live import publish_on_commit
 from kernel.tenancy import current_tenant_id
+
+_went_on: dict[UUID, float] = {}
 
 
 def _poke(what: str, **ids: str) -> None:
@@ -50,6 +54,15 @@ def _work_changed(item: WorkItem, status: str, text: str, next_steps: list[str])
 @budget_alert.connect
 def _budget_alert(alert: BudgetAlert) -> None:
     _poke("spending")
+
+
+@loop_changed.connect
+def _loop_changed(at_once: bool) -> None:
+    """Agents that go on are told of once a second for each company: what that leaves out, the consoles' sweep finds."""
+    tenant_id, moment = current_tenant_id(), time.monotonic()
+    if at_once or moment - _went_on.get(tenant_id, 0.0) >= 1:
+        _went_on[tenant_id] = moment
+        _poke("safety")
 
 
 @member_removed.connect

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from apps.autonomy.enums import SpawnRefusal
-from apps.guard.enums import Holder
-from apps.work.enums import CycleOutcome, WorkReason
+from apps.console import skill_sentences
+from apps.console.sentences_connections import CONNECTIONS
 
 UNNAMED = {
     "": "The platform",
@@ -16,6 +15,8 @@ UNNAMED = {
     "bot": "The bot",
     "card": "a card",
     "session": "a conversation",
+    "connection": "a connection",
+    "secret": "a secret",
     "work": "a piece of work",
     "run": "a run",
     "gate": "a gate",
@@ -32,6 +33,11 @@ UNNAMED = {
     "document": "a document",
     "collection": "a collection",
     "skill": "a skill",
+    "skill_package": "a package",
+    "skill_draft": "a draft",
+    "publisher": "a publisher",
+    "tool_server": "a tool server",
+    "outside_tool": "an outside tool",
     "batch": "a batch",
     "passkey": "a passkey",
     "label": "a label",
@@ -216,7 +222,7 @@ SENTENCES: dict[str, tuple[str, str, str]] = {
     "budget_alert": ("ask", "Money is running out", "{percent} % of the {period}'s limit of {holder} is spent"),
     "spending_resumed": ("", "{who} let paused spending go on", ""),
     "budget_reached": ("bad", "Stopped at a limit", "in {what}: {reason}"),
-    "skill_installed": ("", "A skill was installed", "{what}"),
+    **CONNECTIONS,
     "record_changed": ("ok", "Changed a record", "as approved: {what}"),
     "document_stored": ("", "Read a document", "{what}"),
     "knowledge_handed_in": ("", "{who} handed in something to read", "({kind})"),
@@ -310,33 +316,9 @@ SENTENCES: dict[str, tuple[str, str, str]] = {
         "at {what}: the approval does not fit any more",
     ),
     "execution_blocked_no_approval": ("bad", "Did not start", "{what}, because the approval did not hold: {reason}"),
+    **skill_sentences.SENTENCES,
 }
 
-REASONS: dict[str, str] = {
-    **{code: str(label) for code, label in (*WorkReason.choices, *CycleOutcome.choices, *Holder.choices)},
-    "": "no reason was given",
-    "passkey_refused": "its answer did not hold",
-    "passkey_counter": "it may have been copied",
-    "cost_cap_reached": "the next call would have cost more than is left",
-    "global_daily": "the day's limit is reached",
-    "global_monthly": "the month's limit is reached",
-    "external_halt": "a person asked for it",
-    **{code: str(label).rstrip(".").lower() for code, label in SpawnRefusal.choices},
-    "intake": "collecting",
-    "analysis": "thinking",
-    "drafting": "writing down",
-    "ethics_review": "looking it over",
-    "delivery": "handing over",
-    "idle_timeout": "it did nothing for too long",
-    "budget_tokens": "its model tokens are used up",
-    "budget_tool_calls": "its calls are used up",
-    "budget_wall_clock": "its time is used up",
-    "worker_lost": "the process that ran it is gone",
-    "tool_not_granted": "it is not allowed here",
-    "approval_required": "it needs a person's approval",
-    "approval_missing": "nobody has approved exactly this",
-    "approval_spent": "it was carried out before and is not done twice",
-}
 # Columns of a deployment, as people call them.
 FIELDS: dict[str, str] = {
     "active_goal_id": "its goal",

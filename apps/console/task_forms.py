@@ -14,7 +14,7 @@ from apps.autonomy.enums import Playbook, RouteKind, Topic, TriggerKind
 from apps.autonomy.models import Task
 from apps.autonomy.schemas import DEFAULT_LIMITS, MOST_CALLS, MOST_SECONDS, MOST_TOKENS, MOST_USD, MOST_WRITES
 from apps.memory.models import Collection
-from apps.skills.models import SkillVersion
+from apps.skills import queries as skill_rows
 from apps.tenants.models import Deployment
 from apps.work.queries import goals
 
@@ -256,7 +256,7 @@ def settings_as_they_are() -> dict[str, Any]:
 
 def _skills(task: Task | None) -> list[tuple[str, str]]:
     """The newest version of each installed skill, and the ones the task is pinned to."""
-    names = sorted(set(SkillVersion.objects.values_list("name", flat=True)))
+    names = sorted(set(skill_rows.in_use().values_list("name", flat=True)))
     pinned = {ref.split("@")[0]: ref for ref in (task.skills if task else ())}
     return [(pinned.get(name, name), name) for name in names]
 

@@ -23,7 +23,9 @@ class Phase(TextChoices):
 
 class Intent(TextChoices):
     """The seven first intents of contract A2; `converse` and `plan` (the next step of an analysis), each one model run
-    that its caller makes itself; `read_file`, a file of the very work that is looked into."""
+    that its caller makes itself; `read_file`, a file of the very work that is looked into; `call_mcp_tool`, a tool of
+    an outside server; `web_search`, a search with the tenant's own provider; `run_connection`, a script of an outside
+    account's own skill."""
 
     RETRIEVE_CHUNKS = "retrieve_chunks"
     RUN_SKILL = "run_skill"
@@ -35,6 +37,9 @@ class Intent(TextChoices):
     CONVERSE = "converse"
     READ_FILE = "read_file"
     PLAN = "plan"
+    CALL_MCP_TOOL = "call_mcp_tool"
+    WEB_SEARCH = "web_search"
+    RUN_CONNECTION = "run_connection"
 
 
 class HaltState(TextChoices):

@@ -1,79 +1,40 @@
 """The statements that move calls and money. Only the guard's services run them, under the run's lock.
 
-A call and its run change in one statement, so that counters and calls cannot part; money that moves adds a second,
-which touches every budget in the order of their ids. Every ending claims by a condition and answers whether it did.
+A call, its run's counters and its money change in one statement (`moves_sql`), so that they cannot part. Every ending
+claims by a condition and answers whether it did.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from datetime import date
 from decimal import Decimal
 from typing import Any
 from uuid import UUID, uuid4
 
-from django.db import connection, transaction
+from django.db import connection
 
 from apps.guard import rules
 from apps.guard.alerts import tell
-from apps.guard.enums import CallState, SpendKind
+from apps.guard.enums import CallState
 from apps.guard.rules import holder_of
-from apps.guard.schemas import ZERO, Admitted, BudgetAlert, BudgetFacts
-from kernel.tenancy.rows import Question, ask
+from apps.guard.schemas import Admitted, BudgetAlert, BudgetFacts
+from kernel.tenancy.scope import gather_for_commit
 
 _log = logging.getLogger(__name__)
 
-_ADMIT = """
-    WITH call AS (
-        INSERT INTO guard_toolcall (id, tenant_id, run_id, seq, effect_key, intent, tool, model, args_digest, state,
-                                    reserved, charged, error_code, deadline)
-        VALUES (%(id)s, %(tenant)s, %(run)s, %(seq)s, %(effect_key)s, %(intent)s, %(tool)s, %(model)s, %(digest)s,
-                'admitted', %(reserved)s, 0, '', statement_timestamp() + make_interval(secs => %(patience)s))
-        ON CONFLICT (tenant_id, effect_key) DO NOTHING
-        RETURNING run_id
-    )
-    UPDATE guard_guardedrun AS run
-    SET seq = run.seq + 1, calls = run.calls + 1, cost_reserved = run.cost_reserved + %(reserved)s
-    FROM call WHERE run.id = call.run_id
+_MONEY = (
+    "%(entry)s, %(day)s::date, %(budgets)s::uuid[], %(starts)s::date[], %(platform_day)s::date, %(thresholds)s::int[]"
+)
+_ADMIT = f"""
+    SELECT guard_admit(%(id)s, %(run)s, %(seq)s, %(effect_key)s, %(intent)s, %(tool)s, %(model)s, %(digest)s,
+                       %(reserved)s, %(patience)s, {_MONEY})
 """
-_SETTLE = """
-    WITH call AS (
-        UPDATE guard_toolcall
-        SET state = %(state)s, charged = %(charged)s, error_code = %(error_code)s, effect_key = %(effect_key)s,
-            measured = %(measured)s, settled_at = statement_timestamp()
-        WHERE id = %(id)s AND state = 'admitted'
-        RETURNING run_id, reserved
-    )
-    UPDATE guard_guardedrun AS run
-    SET cost_total = run.cost_total + %(charged)s, cost_reserved = run.cost_reserved - call.reserved,
-        input_tokens = run.input_tokens + %(input_tokens)s, output_tokens = run.output_tokens + %(output_tokens)s
-    FROM call WHERE run.id = call.run_id
+_SETTLE = f"""
+    SELECT guard_settle(%(id)s, %(state)s, %(effect_key)s, %(error_code)s, %(measured)s, %(charged)s, %(reserved)s,
+                        %(input_tokens)s, %(output_tokens)s, {_MONEY})
 """
-_MOVE = """
-    WITH entry AS (
-        INSERT INTO guard_spendentry (id, tenant_id, call_id, deployment_id, kind, intent, model, purpose, day,
-                                      amount)
-        VALUES (%(id)s, %(tenant)s, %(call)s, %(deployment)s, %(kind)s, %(intent)s, %(model)s, %(purpose)s, %(day)s,
-                %(amount)s)
-    ), held AS MATERIALIZED (
-        SELECT b.id, w.start, b.limit_usd, CASE WHEN b.window_start = w.start THEN b.alerted ELSE 0 END AS told,
-               %(spent)s + CASE WHEN b.window_start = w.start THEN b.spent ELSE 0 END AS now_spent
-        FROM guard_budget b JOIN unnest(%(budgets)s::uuid[], %(starts)s::date[]) AS w(id, start)
-          ON w.id = b.id ORDER BY b.id FOR NO KEY UPDATE OF b
-    )
-    UPDATE guard_budget AS b
-    SET reserved = %(reserved)s + CASE WHEN b.window_start = held.start THEN b.reserved ELSE 0 END,
-        spent = held.now_spent,
-        alerted = greatest(held.told, held.level),
-        paused_in = CASE WHEN held.level = 100 AND held.told < 100 THEN held.start ELSE b.paused_in END,
-        window_start = held.start
-    FROM (
-        SELECT id, start, told, now_spent, guard_level(now_spent, limit_usd, %(thresholds)s) AS level FROM held
-    ) AS held WHERE b.id = held.id AND (b.window_start IS NULL OR b.window_start <= held.start)
-    RETURNING b.id, b.ref, b.deployment_id, b.visitor_ref, b.task_ref, b.period, b.window_start, b.spent, b.limit_usd,
-              held.told, b.alerted
-"""
-_MOVE_PLATFORM = "SELECT of_period, passed FROM guard_platform_move(%s, %s, %s, %s)"
 _REACHED = """
     UPDATE guard_budget AS b
     SET reserved = CASE WHEN b.window_start = held.start THEN b.reserved ELSE 0 END,
@@ -86,18 +47,17 @@ _GIVE_UP = """
     UPDATE guard_toolcall SET state = 'uncertain', error_code = %(error_code)s, settled_at = statement_timestamp()
     WHERE id = %(id)s AND state = 'admitted'
 """
-_NOTHING: Question[bool] = Question("SELECT 1", [], bool)
 # How long after a call's own patience it counts as lost: time for its settlement to arrive.
 _GRACE_SECONDS = 60
 
 
-def write_admission(admitted: Admitted) -> bool:
+def write_admission(admitted: Admitted, *, alone: bool = False) -> bool:
     """Insert the call, count it and reserve; False when its effect key has been used before. The budgets that it
-    reserves from are locked by then (`locks.lock_budgets`)."""
+    reserves from are locked by then (`locks.lock_budgets`). `alone`: the scope ends with this, and what cannot have
+    been used before leaves with COMMIT."""
     call = admitted.call
     values = {
         "id": admitted.call_id,
-        "tenant": admitted.run.tenant_id,
         "run": admitted.run.run_id,
         "seq": admitted.seq,
         "effect_key": admitted.effect_key,
@@ -107,19 +67,23 @@ def write_admission(admitted: Admitted) -> bool:
         "digest": call.digest,
         "reserved": admitted.reserved,
         "patience": call.patience_seconds + _GRACE_SECONDS,
+        **_money(admitted),
     }
-    if not admitted.reserved:
-        return _ran(_ADMIT, values)
-    if admitted.effect_key != str(admitted.call_id):  # may have been used: nothing moves before that is known
-        return _ran(_ADMIT, values) and _move(admitted, SpendKind.RESERVE, reserved=admitted.reserved, spent=ZERO)
-    began = Question(f"{_ADMIT} RETURNING run.id", values, bool)
-    return _move(admitted, SpendKind.RESERVE, reserved=admitted.reserved, spent=ZERO, after=began)
+    if alone and admitted.effect_key == str(admitted.call_id):
+        gather_for_commit(_admit_all, values)
+        return True
+    return bool(_answer(_ADMIT, values))
+
+
+def _admit_all(found: list[dict[str, Any]]) -> None:
+    for values in found:
+        _execute(_ADMIT, values)
 
 
 def write_uncertain(call_id: UUID, *, error_code: str) -> bool:
     """Give the call up: its reservation stays where it is. False when somebody else closed it."""
     values = {"id": call_id, "error_code": error_code[:60]}
-    return _ran(_GIVE_UP, values)
+    return bool(_execute(_GIVE_UP, values).rowcount)
 
 
 def write_settlement(
@@ -133,79 +97,72 @@ def write_settlement(
     input_tokens: int = 0,
     output_tokens: int = 0,
 ) -> bool:
-    """Close the call and charge it; False when somebody else closed it, and then nothing of this transaction stays.
-    `effect_free` gives the effect key back."""
+    """Close the call and charge it; False when somebody else closed it, and then nothing moves. `effect_free` gives
+    the effect key back. Tells of every threshold that the charge has passed."""
     key = f"{admitted.effect_key}#{admitted.call_id}" if effect_free else admitted.effect_key
     values = {
         "id": admitted.call_id,
         "state": state.value,
-        "charged": charged,
-        "measured": measured,
-        "error_code": error_code[:60],
         "effect_key": key,
+        "error_code": error_code[:60],
+        "measured": measured,
+        "charged": charged,
+        "reserved": admitted.reserved,
         "input_tokens": input_tokens,
         "output_tokens": output_tokens,
+        **_money(admitted),
     }
-    if not charged and not admitted.reserved:
-        return _ran(_SETTLE, values)
-    closed = Question(f"{_SETTLE} RETURNING run.id", values, bool)
-    if _move(admitted, SpendKind.SETTLE, reserved=-admitted.reserved, spent=charged, after=closed):
-        return True
-    transaction.set_rollback(True)  # the money has moved by now; this transaction cannot commit any more
-    return False
+    passed = _answer(_SETTLE, values)
+    if passed is None:
+        return False
+    tell(alert for row in passed["budgets"] for alert in _alerts(row))
+    for period, threshold in passed["platform"]:
+        _log.warning("platform_budget_alert period=%s threshold=%s", period, threshold)
+    return True
 
 
-def _move(
-    admitted: Admitted, kind: SpendKind, *, reserved: Decimal, spent: Decimal, after: Question[bool] = _NOTHING
-) -> bool:
-    """Enter the movement in the ledger and in its budgets' windows; a window that is over stays as it was. Tells
-    of every threshold that it passed. `after` travels with it and goes first; what it answers is answered, and where
-    that is no, the caller has to undo all of it."""
-    values = {
-        "id": uuid4(),
-        "tenant": admitted.run.tenant_id,
-        "call": admitted.call_id,
-        "deployment": admitted.deployment_id,
-        "kind": kind.value,
-        "intent": admitted.intent.value,
-        "model": admitted.call.model[:120],
-        "purpose": admitted.call.tool[:120],
+def _money(admitted: Admitted) -> dict[str, Any]:
+    """Which windows of which budgets the call's money moves in."""
+    return {
+        "entry": uuid4(),
         "day": admitted.day,
-        "amount": reserved + spent,
         "budgets": [budget_id for budget_id, _ in admitted.windows],
         "starts": [start for _, start in admitted.windows],
-        "reserved": reserved,
-        "spent": spent,
+        "platform_day": admitted.platform_day,
         "thresholds": list(rules.THRESHOLDS),
     }
-    did, alerts, passed = ask(
-        after,
-        Question(_MOVE, values, _alerts),
-        Question(_MOVE_PLATFORM, [reserved, spent, admitted.platform_day, list(rules.THRESHOLDS)], list),
-    )
-    tell(alerts)
-    for period, threshold in passed:
-        _log.warning("platform_budget_alert period=%s threshold=%s", period, threshold)
-    return bool(did)
 
 
 def write_reached(budgets: Sequence[BudgetFacts]) -> None:
     """Note that the limits are reached in their windows, which pauses what the tenant wants paused. Locked by then."""
     values = {"budgets": [each.budget_id for each in budgets], "starts": [each.window for each in budgets]}
-    _ran(_REACHED, values)
+    _execute(_REACHED, values)
 
 
-def _alerts(rows: list[tuple[Any, ...]]) -> list[BudgetAlert]:
-    """One for each threshold that this movement passed."""
-    found = []
-    for budget_id, ref, deployment, visitor, task, period, window, spent, limit, told, level in rows:
-        holder = holder_of(deployment, visitor, task)
-        new = (each for each in rules.THRESHOLDS if told < each <= level)
-        found += [BudgetAlert(budget_id, holder, ref, period, window, each, spent, limit) for each in new]
-    return found
+def _alerts(row: dict[str, Any]) -> list[BudgetAlert]:
+    """One for each threshold that the movement passed in this budget."""
+    ids = {name: row[name] and UUID(row[name]) for name in ("deployment_id", "visitor_ref", "task_ref")}
+    new = (each for each in rules.THRESHOLDS if row["told"] < each <= row["alerted"])
+    return [
+        BudgetAlert(
+            budget_id=UUID(row["id"]),
+            holder=holder_of(ids["deployment_id"], ids["visitor_ref"], ids["task_ref"]),
+            ref=UUID(row["ref"]),
+            period=row["period"],
+            window=date.fromisoformat(row["window_start"]),
+            threshold=each,
+            spent=Decimal(row["spent"]),
+            limit=row["limit_usd"] and Decimal(row["limit_usd"]),
+        )
+        for each in new
+    ]
 
 
-def _ran(statement: str, values: dict[str, Any]) -> bool:
-    with connection.cursor() as cursor:
-        cursor.execute(statement, values)
-        return bool(cursor.rowcount)
+def _answer(statement: str, values: dict[str, Any]) -> Any:
+    return _execute(statement, values).fetchone()[0]
+
+
+def _execute(statement: str, values: dict[str, Any]) -> Any:
+    cursor = connection.cursor()
+    cursor.execute(statement, values)
+    return cursor

@@ -6,14 +6,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.conf import settings
-from django.db import connection
 from django.db.models.functions import Now
 
-from apps.bus.queries import lease_held
+from apps.bus.queries import lease
 from apps.guard import rules
 from apps.guard.enums import OnLimit, Period
 from apps.guard.models import Budget, GuardedRun
@@ -38,43 +37,83 @@ _LOCK = f"""
          LEFT JOIN guard_spendingpolicy policy ON policy.tenant_id = run.tenant_id
     WHERE run.tenant_id = %s AND run.id = %s FOR NO KEY UPDATE OF run
 """  # noqa: S608  (our own column names)
-_BUDGETS = Rows(Budget, alias="budget")
 # Found by the ids of whoever the run spends from alone, and locked in the order of their own.
-_LOCK_BUDGETS = f"""
-    SELECT {_BUDGETS.columns} FROM guard_budget budget
-    WHERE budget.tenant_id = %s AND budget.ref = ANY(%s::uuid[]) ORDER BY budget.id FOR NO KEY UPDATE
-"""  # noqa: S608  (our own column names)
-_ROOM = "SELECT guard_platform_room(%s, %s)"
+_LOCK_BUDGETS = """
+    SELECT budget.id, budget.ref, budget.deployment_id, budget.visitor_ref, budget.task_ref, budget.period,
+           budget.window_start, budget.spent, budget.reserved, budget.limit_usd, budget.alerted, budget.paused_in
+    FROM guard_budget budget
+    WHERE budget.tenant_id = %(tenant)s AND budget.ref = ANY(ARRAY(
+        SELECT unnest(ARRAY[run.tenant_id, run.deployment_id, run.task_ref, %(visitor)s::uuid])
+        FROM guard_guardedrun run WHERE run.tenant_id = %(tenant)s AND run.id = %(run)s
+    ))
+    ORDER BY budget.id FOR NO KEY UPDATE
+"""
+_ROOM = "SELECT guard_platform_room(%s, (statement_timestamp() AT TIME ZONE %s)::date)"
+
+
+class _BudgetRow(NamedTuple):
+    budget_id: UUID
+    ref: UUID
+    deployment_id: UUID | None
+    visitor_ref: UUID | None
+    task_ref: UUID | None
+    period: str
+    window_start: date | None
+    spent: Decimal
+    reserved: Decimal
+    limit_usd: Decimal | None
+    alerted: int
+    paused_in: date | None
+
+
+# What a reservation needs to know of money: the run's budgets, and the period of the installation's own that is full.
+_Purse = tuple[list[_BudgetRow], str]
 
 
 @dataclass(frozen=True)
 class LockedRun:
     """A run under its row lock, and what the rules need to know of it. `spends_from`: the ids by which its budgets are
-    found; `visitor_limit`: what each visitor may cost a day."""
+    found; `visitor_limit`: what each visitor may cost a day; `purse`: its budgets, where they came along."""
 
     row: GuardedRun
     facts: RunFacts
     spends_from: tuple[UUID, ...]
     visitor_limit: Decimal | None = None
+    purse: _Purse | None = None
 
 
-def lock_run(ref: RunRef) -> LockedRun:
-    """One statement, and one more where a lease has to hold. Raises `NotFound` for a run that is not this tenant's."""
-    with connection.cursor() as cursor:
-        cursor.execute(_LOCK, [current_tenant_id(), ref.run_id])
-        found = cursor.fetchone()
+def lock_run(ref: RunRef, *, spending: Decimal = ZERO) -> LockedRun:
+    """The run, whether its lease holds, and, locked after it, the budgets that something of this price would be
+    reserved from: one round trip. Raises `NotFound` for a run that is not this tenant's."""
+    run = Question(_LOCK, [current_tenant_id(), ref.run_id], _only)
+    money = _money_of(ref, spending) if spending else ()
+    leases = (lease(ref.lease),) if ref.lease else ()
+    found, *rest = ask(run, *money, *leases)
+    purse = (rest[0], rest[1]) if money else None
     if found is None:
         raise NotFound("run")
     now, zone, on_limit, visitor_limit, pauses, reached, *values = found
     row, day = _RUNS.make(values), rules.day_in(zone, now)
-    money: dict[str, Any] = {
+    of_money: dict[str, Any] = {
         "limit_paused": rules.present(map(_reached, reached), day),
         "on_limit": on_limit or OnLimit.PAUSE_ALL,
         "day": day,
     }
-    held = ref.lease is None or lease_held(ref.lease)
-    facts = _facts(row, now, frozenset(pauses), held=held, money=money)
-    return LockedRun(row, facts, _spends_from(row, ref), visitor_limit)
+    facts = _facts(row, now, frozenset(pauses), held=bool(rest[-1]) if leases else True, money=of_money)
+    return LockedRun(row, facts, _spends_from(row, ref), visitor_limit, purse)
+
+
+def _only(rows: list[tuple[Any, ...]]) -> tuple[Any, ...] | None:
+    return rows[0] if rows else None
+
+
+def _money_of(ref: RunRef, estimate: Decimal) -> tuple[Question[list[_BudgetRow]], Question[str]]:
+    """The budgets in the order of their ids, then the installation's own."""
+    values = {"tenant": current_tenant_id(), "run": ref.run_id, "visitor": ref.visitor}
+    return (
+        Question(_LOCK_BUDGETS, values, lambda rows: [_BudgetRow(*row) for row in rows]),
+        Question(_ROOM, [estimate, settings.TIME_ZONE], first),
+    )
 
 
 def _spends_from(row: GuardedRun, ref: RunRef) -> tuple[UUID, ...]:
@@ -119,16 +158,14 @@ def platform_day(now: datetime) -> date:
     return rules.day_in(settings.TIME_ZONE, now)
 
 
-def lock_budgets(run: LockedRun, visitor: UUID | None, estimate: Decimal) -> tuple[tuple[BudgetFacts, ...], str]:
+def lock_budgets(run: LockedRun, ref: RunRef, estimate: Decimal) -> tuple[tuple[BudgetFacts, ...], str]:
     """Every budget that the run spends from, in the present window, and the period of the installation's own that has
-    no room for the estimate (or ""). One round trip, in the order of ids, the installation's last; two more when a
-    visitor costs something for the first time where each has a limit."""
-    held = Question(_LOCK_BUDGETS, [run.row.tenant_id, list(run.spends_from)], _budget_rows)
-    room = Question(_ROOM, [estimate, platform_day(run.facts.now)], first)
-    rows, platform = ask(held, room)
-    if visitor and run.visitor_limit is not None and not any(row.visitor_ref == visitor for row in rows):
-        Budget.objects.bulk_create([Budget(visitor_ref=visitor, period=Period.DAY)], ignore_conflicts=True)
-        rows, platform = ask(held, room)
+    no room for the estimate (or ""). No round trip where they came along with the run; two more when a visitor costs
+    something for the first time where each has a limit."""
+    rows, platform = run.purse or ask(*_money_of(ref, estimate))
+    if ref.visitor and run.visitor_limit is not None and not any(row.visitor_ref == ref.visitor for row in rows):
+        Budget.objects.bulk_create([Budget(visitor_ref=ref.visitor, period=Period.DAY)], ignore_conflicts=True)
+        rows, platform = ask(*_money_of(ref, estimate))
     return tuple(_budget(row, run.facts.day, run.visitor_limit) for row in rows), platform
 
 
@@ -138,24 +175,18 @@ def windows_of(spends_from: Iterable[UUID], day: date) -> tuple[tuple[UUID, date
     return tuple((pk, rules.present_window(period, day, begun)) for pk, period, begun in rows)
 
 
-def _budget_rows(rows: Iterable[tuple[Any, ...]]) -> list[Budget]:
-    return [_BUDGETS.make(values) for values in rows]
-
-
-def _budget(row: Budget, day: date, visitor_limit: Decimal | None) -> BudgetFacts:
+def _budget(row: _BudgetRow, day: date, visitor_limit: Decimal | None) -> BudgetFacts:
     window = rules.present_window(row.period, day, row.window_start)
     spent, reserved = (row.spent, row.reserved) if row.window_start == window else (ZERO, ZERO)
-    limit = visitor_limit if row.limit_usd is None else row.limit_usd
-    told = row.alerted if row.window_start == window else 0
     return BudgetFacts(
-        budget_id=row.pk,
-        holder=row.holder,
+        budget_id=row.budget_id,
+        holder=rules.holder_of(row.deployment_id, row.visitor_ref, row.task_ref),
         ref=row.ref,
         window=window,
         period=row.period,
-        limit=limit,
+        limit=visitor_limit if row.limit_usd is None else row.limit_usd,
         spent=spent,
         committed=spent + reserved,
         paused=row.paused_in == window,
-        told=told,
+        told=row.alerted if row.window_start == window else 0,
     )

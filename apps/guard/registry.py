@@ -6,7 +6,8 @@ A handler is called with a `CallContext`, outside of any transaction, and answer
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured
 
@@ -26,6 +27,21 @@ def register(intent: Intent, handler: Handler) -> None:
     if intent in _handlers and _handlers[intent] is not handler:
         raise ImproperlyConfigured(f"E_GUARD_HANDLER: {intent} has a handler already")
     _handlers[intent] = handler
+
+
+# Why a call of a tool may not happen, in a code and a sentence, from its name and its context; None: it may.
+Policy = Callable[[str, Mapping[str, Any]], tuple[str, str] | None]
+_policies: dict[Intent, Policy] = {}
+
+
+def register_policy(intent: Intent, policy: Policy) -> None:
+    """What is asked about every call of `intent` before it is admitted; in a scope of the tenant, and short."""
+    _policies[intent] = policy
+
+
+def _policy_of(intent: Intent) -> Policy | None:
+    """For the guard's own door."""
+    return _policies.get(intent)
 
 
 def _handler_of(intent: Intent) -> Handler:

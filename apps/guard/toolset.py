@@ -11,6 +11,7 @@ import json
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from decimal import Decimal
 from functools import cached_property
 from typing import Any, assert_never
 
@@ -35,13 +36,15 @@ Observer = Callable[[str, Mapping[str, Any], CallOutcome], None]
 
 @dataclass(frozen=True)
 class OfferedTool:
-    """A tool as a model sees it, and the intent under which the guard lets it pass. `parameters` is a JSON schema."""
+    """A tool as a model sees it, and the intent under which the guard lets it pass. `parameters` is a JSON schema,
+    `estimate` what one call costs, None for nothing."""
 
     name: str
     description: str
     parameters: dict[str, Any]
     intent: Intent = Intent.RUN_SKILL
     acting: bool = False
+    estimate: Decimal | None = None
 
 
 @dataclass
@@ -92,6 +95,7 @@ class GuardedToolset(AbstractToolset[Any]):
             access_until=self.access_until,
             acting=offered.acting,
             gates=self.gates,
+            estimate=offered.estimate,
         )
         outcome = await guarded_call(self.run, offered.intent, call, context=self.context, allowance=self.allowance())
         if self.observe is not None:

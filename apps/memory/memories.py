@@ -127,10 +127,14 @@ def withdraw(scope: Scope, reference: str) -> bool:
 def clear_expired() -> None:
     """Delete what has outlived its time, of every tenant in its own scope, in short transactions. Safe to run twice."""
     for tenant in all_tenants():
-        more = True
-        while more:
-            with tenant_scope(tenant):
-                more = _clear_batch()
+        clear_expired_of(tenant.pk)
+
+
+def clear_expired_of(tenant_id: UUID) -> None:
+    more = True
+    while more:
+        with tenant_scope(tenant_id):
+            more = _clear_batch()
 
 
 def _clear_batch() -> bool:

@@ -1,4 +1,5 @@
-"""The form of a policy: what `Policy` says, one pattern a line. Whether it makes sense, the service says."""
+"""The form of a policy: what `Policy` says, one pattern a line, a score in front of it where it has one. Whether it
+makes sense, the service says."""
 
 from __future__ import annotations
 
@@ -31,11 +32,23 @@ class PolicyForm(forms.Form):
     deny = _patterns("Stop the agent at once", "One pattern a line: * is anything, ? is one character.")
     requires_approval = _patterns("Ask a person first", "A pattern stands for the whole sentence: *git push*")
     auto_approve = _patterns("Always let pass", "These skip the judgement of risk.")
+    scores = _patterns(
+        "Scores of your own", "A score from 0 to 100, then its pattern: 70 *invoice*. The highest counts."
+    )
     note = forms.CharField(label="Why", required=False, max_length=200)
     seen = forms.IntegerField(widget=forms.HiddenInput, min_value=0)
 
+    def clean_scores(self) -> list[dict[str, Any]]:
+        return [self._scored(line.strip()) for line in self.cleaned_data["scores"].splitlines() if line.strip()]
+
+    def _scored(self, line: str) -> dict[str, Any]:
+        score, _, pattern = line.partition(" ")
+        if not (score.isascii() and score.isdecimal() and int(score) <= 100 and pattern.strip()):
+            raise forms.ValidationError(f"No score and pattern: {line[:80]}")
+        return {"pattern": pattern.strip(), "score": int(score)}
+
     def content(self) -> dict[str, Any]:
-        """As `write_policy` takes it; scores by pattern have no field."""
+        """As `write_policy` takes it."""
         given = dict(self.cleaned_data)
         for name in ("note", "seen"):
             given.pop(name)
@@ -45,4 +58,6 @@ class PolicyForm(forms.Form):
 def initial_of(policy: Policy, number: int) -> dict[str, Any]:
     """What the form begins with."""
     said = policy.stored()
-    return said | {name: "\n".join(said[name]) for name in _LISTS} | {"seen": number}
+    lists = {name: "\n".join(said[name]) for name in _LISTS}
+    scores = "\n".join(f"{each.score} {each.pattern}" for each in policy.scores)
+    return said | lists | {"scores": scores, "seen": number}

@@ -122,7 +122,8 @@ class Step(TenantModel):
 
 class Hold(TenantModel):
     """What holds an agent: a pause of one execution, or a block of its principal. `digest`: which action it is about,
-    so that a person's yes is for that one; `used_at`: when that yes let it pass. Our chatbots have no executions."""
+    so that a person's yes is for that one; `used_at`: when that yes let it pass; `mailed_at`: when a code
+    left by letter. Our chatbots have no executions."""
 
     agent = models.ForeignKey(SafetyAgent, on_delete=models.PROTECT, related_name="holds")
     principal = models.CharField(max_length=80)
@@ -140,6 +141,7 @@ class Hold(TenantModel):
     ended_at: models.DateTimeField[datetime | None, datetime | None] = models.DateTimeField(null=True)
     ended_by = models.CharField(max_length=80, blank=True)
     used_at: models.DateTimeField[datetime | None, datetime | None] = models.DateTimeField(null=True)
+    mailed_at: models.DateTimeField[datetime | None, datetime | None] = models.DateTimeField(null=True)
     token_hashed = models.CharField(max_length=64, blank=True)
     token_expires_at: models.DateTimeField[datetime | None, datetime | None] = models.DateTimeField(null=True)
     token_used_at: models.DateTimeField[datetime | None, datetime | None] = models.DateTimeField(null=True)

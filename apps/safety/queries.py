@@ -14,10 +14,10 @@ from django.db.models import Q, QuerySet
 from apps.safety.enums import ChallengeState, ExecutionStatus, HoldKind, HoldState, Mode
 from apps.safety.models import Challenge, Execution, Hold, PolicyVersion, SafetyAgent, Step
 from apps.safety.schemas import Policy
+from apps.tenants.enums import KeyScope
+from apps.tenants.models import ApiKey
 from kernel.clock import now
 from kernel.tenancy import current_tenant_id
-
-IDLE_SECONDS = 3600
 
 
 def version_in_force(principal: str) -> PolicyVersion | None:
@@ -29,8 +29,13 @@ def version_in_force(principal: str) -> PolicyVersion | None:
 
 def policy_of(principal: str) -> Policy:
     """The policy in force, in the mode that the installation may have set for all (`MCPAQL_SAFETY_LOOP`)."""
+    return _in_mode(policy_written(principal))
+
+
+def policy_written(principal: str) -> Policy:
+    """What the newest version says, whatever mode the installation is in."""
     version = version_in_force(principal)
-    return _in_mode(version.policy if version else Policy())
+    return version.policy if version else Policy()
 
 
 def _in_mode(policy: Policy) -> Policy:
@@ -51,7 +56,12 @@ def standing(principal: str) -> tuple[str, Policy]:
     with connection.cursor() as cursor:
         cursor.execute(_STANDING, {"tenant": current_tenant_id(), "principal": principal})
         reason, content = cursor.fetchone()
-    return reason or "", _in_mode(_parsed(content) if content else Policy())
+    return reason or "", policy_said(content)
+
+
+def policy_said(content: str | None) -> Policy:
+    """The policy that a row's text says, or the one to begin with; in the installation's mode."""
+    return _in_mode(_parsed(content) if content else Policy())
 
 
 @functools.lru_cache(maxsize=256)
@@ -96,10 +106,19 @@ def recent_executions(most: int = 50) -> QuerySet[Execution]:
     return rows
 
 
-def recent_steps(most: int = 100, execution_id: UUID | None = None) -> QuerySet[Step]:
+def recent_steps(most: int = 100, *, principal: str = "") -> QuerySet[Step]:
     rows = Step.objects.select_related("execution__agent").order_by("-created_at")
-    found: QuerySet[Step] = (rows if execution_id is None else rows.filter(execution_id=execution_id))[:most]
+    found: QuerySet[Step] = (rows.filter(execution__agent__principal=principal) if principal else rows)[:most]
     return found
+
+
+def principals() -> list[str]:
+    """Everybody who may have a policy of their own: whoever reported once, the chatbots that were asked about, the keys
+    that may report, and those that have a policy."""
+    seen = {*SafetyAgent.objects.values_list("principal", flat=True)}
+    own = {*PolicyVersion.objects.exclude(principal="").values_list("principal", flat=True)}
+    keys = ApiKey.objects.filter(revoked_at=None).values_list("pk", "scopes")
+    return sorted(seen | own | {f"api_key:{pk}" for pk, scopes in keys if KeyScope.SAFETY_AGENT in scopes})
 
 
 def notifications(agent: SafetyAgent, execution: Execution | None) -> list[dict[str, Any]]:

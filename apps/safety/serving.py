@@ -1,16 +1,21 @@
 """How do agents elsewhere reach the loop by MCP? Over streamable HTTP (`/mcp/safety`) and stdio, on the official SDK.
 
-The tools are made from the declarations that route. A server lives for one request or one pipe and keeps nothing, so
-several web processes answer alike; who asks is the API key, looked up anew for every call.
+The tools are made from the declarations that route. A server keeps nothing of its callers, so several web processes
+answer alike; who asks is the API key, looked up once for every request.
 """
 
 from __future__ import annotations
 
+import asyncio
+import contextvars
 import json
 import os
 import re
+import weakref
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from typing import Any
+from uuid import UUID
 
 from django.core.exceptions import ImproperlyConfigured
 from django.http import JsonResponse
@@ -54,7 +59,18 @@ RECOVERABLE = frozenset(
     }
 )
 _PREFIX = re.compile(r"(?:[a-z0-9_]{0,18}_)?\Z")
+CALLER = "silas.safety.caller"
 Application = Callable[[dict[str, Any], Any, Any], Awaitable[None]]
+Managers = dict[tuple[str, str], tuple[asyncio.Future[StreamableHTTPSessionManager], asyncio.Task[None]]]
+_running: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Managers] = weakref.WeakKeyDictionary()
+
+
+@dataclass(frozen=True)
+class Caller:
+    """Who asks, as the API key says."""
+
+    tenant_id: UUID
+    principal: Principal
 
 
 def surface_from_environment() -> tuple[str, str]:
@@ -101,28 +117,32 @@ def _tool(endpoint: Endpoint | None, prefix: str) -> Tool:
     )
 
 
-def server_for(key: str, *, mode: str, prefix: str) -> Server[Any]:
-    """A server that answers for this API key."""
+def server_for(mode: str, prefix: str, key: str = "") -> Server[Any]:
+    """A server of these tools. Over a pipe all calls come with `key`; over HTTP the door has said who asks."""
     offered = tools(mode, prefix)
 
     async def list_tools(_: Any, __: PaginatedRequestParams | None) -> ListToolsResult:
         return ListToolsResult(tools=[tool for _, tool in offered.values()])
 
-    async def call_tool(_: Any, asked: CallToolRequestParams) -> CallToolResult:
+    async def call_tool(context: Any, asked: CallToolRequestParams) -> CallToolResult:
         if asked.name not in offered:
             return _told(_failure("NOT_FOUND_OPERATION", "There is no such tool."))
         endpoint, _tool_of = offered[asked.name]
-        return _told(await in_thread(_answered, key, asked.arguments or {}, endpoint, mode, prefix))
+        who = None if key or context.request is None else context.request.scope.get(CALLER)
+        given = asked.arguments or {}
+        return _told(await in_thread(_answered, who or key, given, endpoint, mode, prefix))
 
     return Server("silas-safety", version="1", on_list_tools=list_tools, on_call_tool=call_tool)
 
 
-def _answered(key: str, request: dict[str, Any], endpoint: Endpoint | None, mode: str, prefix: str) -> dict[str, Any]:
-    row = api_key(key)
-    if row is None or (row.scopes and KeyScope.SAFETY_AGENT not in row.scopes):
+def _answered(
+    who: Caller | str, request: dict[str, Any], endpoint: Endpoint | None, mode: str, prefix: str
+) -> dict[str, Any]:
+    try:
+        caller = _caller(who) if isinstance(who, str) else who
+    except SilasError:
         return _failure("PERMISSION_DENIED", "This API key may not report to the safety loop.")
-    principal = Principal(f"api_key:{row.pk}", may_confirm=KeyScope.SAFETY_CONFIRM in row.scopes)
-    return answer(row.tenant_id, principal, request, endpoint=endpoint, surface=mode, prefix=prefix)
+    return answer(caller.tenant_id, caller.principal, request, endpoint=endpoint, surface=mode, prefix=prefix)
 
 
 def _failure(code: str, message: str) -> dict[str, Any]:
@@ -141,24 +161,40 @@ def with_safety(application: Application) -> Application:
         if scope["type"] != "http" or scope["path"].rstrip("/") != PATH:
             await application(scope, receive, send)
             return
-        key = _key_of(scope)
-        problem = await in_thread(_refusal, key)
-        if problem is not None:
+        try:
+            caller = await in_thread(_caller, _key_of(scope))
+        except SilasError as problem:
             await _refuse(send, problem)
             return
-        mode, prefix = surface_from_environment()
-        # Nothing here is a browser's: no cookie counts, so a foreign page gains nothing by sending a person here.
-        manager = StreamableHTTPSessionManager(
-            app=server_for(key, mode=mode, prefix=prefix),
-            json_response=True,
-            stateless=True,
-            security_settings=TransportSecuritySettings(enable_dns_rebinding_protection=False),
-            max_request_body_size=LIMITS["max_request_bytes"],
-        )
-        async with manager.run():
-            await manager.handle_request(scope, receive, send)
+        manager = await _manager(*surface_from_environment())
+        await manager.handle_request({**scope, CALLER: caller}, receive, send)
 
     return serve
+
+
+async def _manager(mode: str, prefix: str) -> StreamableHTTPSessionManager:
+    """The one of this event loop and surface: it runs until the loop ends, and another begins should it ever fail."""
+    running = _running.setdefault(asyncio.get_running_loop(), {})
+    if (mode, prefix) not in running:
+        ready: asyncio.Future[StreamableHTTPSessionManager] = asyncio.get_running_loop().create_future()
+        task = asyncio.create_task(_run_manager(server_for(mode, prefix), ready), context=contextvars.Context())
+        running[mode, prefix] = (ready, task)
+        task.add_done_callback(lambda _: (running.pop((mode, prefix), None), ready.cancel()))
+    return await asyncio.shield(running[mode, prefix][0])
+
+
+async def _run_manager(server: Server[Any], ready: asyncio.Future[StreamableHTTPSessionManager]) -> None:
+    # Nothing here is a browser's: no cookie counts, so a foreign page gains nothing by sending a person here.
+    manager = StreamableHTTPSessionManager(
+        app=server,
+        json_response=True,
+        stateless=True,
+        security_settings=TransportSecuritySettings(enable_dns_rebinding_protection=False),
+        max_request_body_size=LIMITS["max_request_bytes"],
+    )
+    async with manager.run():
+        ready.set_result(manager)
+        await asyncio.Event().wait()
 
 
 def _key_of(scope: dict[str, Any]) -> str:
@@ -167,13 +203,14 @@ def _key_of(scope: dict[str, Any]) -> str:
     return key.strip() if scheme.lower() == "bearer" else ""
 
 
-def _refusal(key: str) -> SilasError | None:
+def _caller(key: str) -> Caller:
+    """Raises 401 `not_authenticated`, 403 `forbidden_scope`."""
     row = api_key(key)
     if row is None:
-        return SilasError("not_authenticated", "This API key is not known here.", status=401)
+        raise SilasError("not_authenticated", "This API key is not known here.", status=401)
     if row.scopes and KeyScope.SAFETY_AGENT not in row.scopes:
-        return SilasError("forbidden_scope", "This API key may not do this.", status=403)
-    return None
+        raise SilasError("forbidden_scope", "This API key may not do this.", status=403)
+    return Caller(row.tenant_id, Principal(f"api_key:{row.pk}", may_confirm=KeyScope.SAFETY_CONFIRM in row.scopes))
 
 
 async def _refuse(send: Any, error: SilasError) -> None:

@@ -9,3 +9,7 @@ class SessionsConfig(AppConfig):
 
     def ready(self) -> None:
         from apps.sessions import receivers  # noqa: F401  (news from work reaches the conversation)
+        from apps.sessions.models import VisitorCard
+        from apps.tenants import resealing
+
+        resealing.direct(VisitorCard, "sealed", "visitor_secret")

@@ -12,7 +12,6 @@ from datetime import timedelta
 from typing import Annotated, Any, Literal
 from uuid import UUID, uuid4, uuid5
 
-from django.conf import settings
 from pydantic import Field, model_validator
 
 from apps.approvals.asks import Guidance, Option, Options
@@ -33,7 +32,7 @@ from apps.tenants.enums import Role
 from apps.tenants.queries import require_role
 from kernel.clock import now
 from kernel.errors import NotFound, SilasError
-from kernel.seal import seal, unseal
+from kernel.secrets_key import open_secret, seal_secret
 from kernel.taint import Taint
 from kernel.unseen import hides_something
 
@@ -148,7 +147,7 @@ def store_secret(visitor: Visitor, ref_id: UUID, value: str) -> None:
     session = lock_session(visitor.session_id)
     card = _card_of(session, ref_id, AskKind.SECURE_INPUT)
     _require_same_person(session, card)
-    _claim(card, sealed=seal(settings.SILAS_SECRETS_KEY, value.encode(), belongs_to=_belongs_to(card)))
+    _claim(card, sealed=seal_secret(value.encode(), belongs_to=_belongs_to(card)))
     _tell_stored(session, card, AskStatus.ANSWERED)
     _note(AuditEvent.SECRET_STORED, card, actor="visitor")
 
@@ -159,7 +158,7 @@ def take_secret(card_id: UUID, session_id: UUID, *, actor: str) -> str:
     card = card_of(card_id, session_id)
     if card.sealed is None:
         raise SilasError("secret_not_there", "Nothing was given yet, or it was taken already.", status=409)
-    value = unseal(settings.SILAS_SECRETS_KEY, bytes(card.sealed), belongs_to=_belongs_to(card)).decode()
+    value = open_secret(bytes(card.sealed), belongs_to=_belongs_to(card)).decode()
     VisitorCard.objects.filter(pk=card.pk).update(sealed=None)
     _note(AuditEvent.SECRET_TAKEN, card, actor=actor)
     return value

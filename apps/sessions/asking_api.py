@@ -13,10 +13,12 @@ from uuid import UUID
 from drf_spectacular.utils import OpenApiResponse, extend_schema
 from pydantic import ValidationError as Unfit
 from rest_framework import serializers, status
+from rest_framework.authentication import BaseAuthentication, SessionAuthentication
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from apps.connections.api import store_for_connection
 from apps.sessions import asking, tokens
 from apps.sessions.enums import AskKind
 from apps.sessions.queries import session_by_id
@@ -135,7 +137,12 @@ class SecretStored(serializers.Serializer[Any]):
 
 
 class Secrets(APIView):
-    """A visitor gives what was asked for in secret."""
+    """A visitor gives what was asked for in secret, with their session token; or a member of staff, logged in, what a
+    connection that is being set up asks for (apps.connections)."""
+
+    def get_authenticators(self) -> list[BaseAuthentication]:
+        """A login counts, with Django's CSRF token, where no token of a conversation is sent."""
+        return [] if self.request and self.request.headers.get("Authorization") else [SessionAuthentication()]
 
     @extend_schema(
         operation_id="secret_store",
@@ -143,13 +150,20 @@ class Secrets(APIView):
         request=SecretRequest,
         responses={
             200: SecretStored,
-            400: OpenApiResponse(description="`invalid`: no value, or too long a one"),
-            401: OpenApiResponse(description="`not_authenticated`: no session token, or one that is no longer good"),
-            404: OpenApiResponse(description="`not_found`: unknown, or asked in another conversation"),
-            409: OpenApiResponse(description="`card_decided`, `card_expired`, `card_withdrawn`, `card_not_yours`"),
+            400: OpenApiResponse(description="`invalid`, `secret_unfit`: no value, or too long a one"),
+            401: OpenApiResponse(description="`not_authenticated`: no login, no session token, or one no longer good"),
+            403: OpenApiResponse(description="`forbidden_role`: this role stores no secrets of connections"),
+            404: OpenApiResponse(description="`not_found`: unknown, foreign, or asked in another conversation"),
+            409: OpenApiResponse(
+                description="`card_decided`, `card_expired`, `card_withdrawn`, `card_not_yours`,"
+                " `secret_stored_already`, `secret_expired`"
+            ),
         },
     )
     def post(self, request: Request, ref_id: UUID) -> Response:
+        if not request.headers.get("Authorization") and request.user and request.user.is_authenticated:
+            store_for_connection(request, ref_id)
+            return Response({"stored": True}, headers=_KEPT_NOWHERE)
         visitor = _visitor(request)
         given = SecretRequest(data=request.data)
         given.is_valid(raise_exception=True)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 from typing import Any
+from uuid import UUID
 
 from django.db.models import F, Q
 from django.db.models.expressions import RawSQL
@@ -39,10 +40,14 @@ _REST_OF_FRAME = """(
 def forget_due() -> None:
     """Of every tenant in its own scope. Safe to run twice, and beside another process that does."""
     for tenant in all_tenants():
-        more = True
-        while more:
-            with tenant_scope(tenant):
-                more = forget_batch()
+        forget_due_of(tenant.pk)
+
+
+def forget_due_of(tenant_id: UUID) -> None:
+    more = True
+    while more:
+        with tenant_scope(tenant_id):
+            more = forget_batch()
 
 
 def forget_batch() -> bool:

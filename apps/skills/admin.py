@@ -10,8 +10,32 @@ from apps.skills.models import Record, SkillVersion
 
 @admin.register(SkillVersion)
 class SkillVersionAdmin(ReadOnlyAdmin):
-    list_display = ("name", "number", "digest", "created_at")
-    list_filter = ("name",)
+    """Evidence: what each version is, where it came from, what was found, which yes was spent for it."""
+
+    list_display = ("name", "number", "status", "source", "digest", "activated_at", "created_at")
+    list_filter = ("status", "source", "name")
+    search_fields = ("name", "digest")
+    fields = (
+        "name",
+        "number",
+        "status",
+        "source",
+        "digest",
+        "requested_by",
+        "card_id",
+        "approval_token",
+        "activated_at",
+        "created_at",
+        "report",
+        "manifest",
+        "body",
+        "contents",
+    )
+    readonly_fields = ("contents",)
+
+    @admin.display(description="Files")
+    def contents(self, version: SkillVersion) -> str:
+        return "\n".join(f"{file.path} ({len(file.content)} bytes)" for file in version.files.order_by("path"))
 
 
 @admin.register(Record)

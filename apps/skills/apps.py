@@ -8,6 +8,7 @@ class SkillsConfig(AppConfig):
     def ready(self) -> None:
         from apps.guard.enums import Intent
         from apps.guard.registry import register
+        from apps.skills import receivers  # noqa: F401  (connects to the rooms below)
         from apps.skills.runs import run_skill
 
         register(Intent.RUN_SKILL, run_skill)

@@ -6,6 +6,7 @@ Pure reading: no database, nothing is executed (spec 10.4). `services.install_ve
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,21 +15,25 @@ import frontmatter
 import yaml
 from pydantic import ValidationError
 
-from apps.skills import rules
+from apps.skills import inspecting, rules
 from apps.skills.schemas import SkillManifest
 from kernel.errors import SilasError
+from kernel.sandbox.spec import is_safe_relative
 
-MAX_FILES, MAX_FILE_BYTES, MAX_TOTAL_BYTES = 200, 1_000_000, 5_000_000
-_KNOWN = ("name", "description", "license", "activation")
+MAX_FILES, MAX_FILE_BYTES, MAX_TOTAL_BYTES, MAX_PATH_CHARS = 200, 1_000_000, 5_000_000, 200
+MAX_FRONT_CHARS = 100_000
+MANIFEST = "SKILL.md"
 
 
 @dataclass(frozen=True)
 class Folder:
-    """A validated folder. `body` are the instructions below the front matter."""
+    """A validated folder. `body` are the instructions below the front matter, `notes` what whoever is asked about it
+    should know."""
 
     manifest: SkillManifest
     body: str
     files: dict[str, bytes]
+    notes: tuple[str, ...] = ()
 
     @property
     def digest(self) -> str:
@@ -37,50 +42,97 @@ class Folder:
 
 def load_folder(path: Path) -> Folder:
     """Raises `SilasError("skill_invalid")` with every problem in `extra`."""
-    files = _read(path)
-    manifest, body = _parse(files.get("SKILL.md"))
-    found = rules.problems(manifest, files)
-    if manifest.name != path.name:
-        found.append(f"the folder is called {path.name}, the skill {manifest.name}")
+    return load_files(read_folder(path), called=path.name)
+
+
+def load_files(files: Mapping[str, bytes], *, called: str = "") -> Folder:
+    """The same for contents that lie nowhere yet. `called`: the folder's name, where it has one.
+
+    Raises `SilasError("skill_invalid")` with every problem in `extra`.
+    """
+    found = _beyond_limits(files)
     if found:
-        raise _invalid(found)
-    return Folder(manifest, body, files)
+        raise invalid(found)
+    manifest, body = _parse(files.get(MANIFEST))
+    found = inspecting.problems(manifest, files)
+    if called and manifest.name != called:
+        found.append(f"the folder is called {called}, the skill {manifest.name}")
+    if found:
+        raise invalid(found)
+    return Folder(manifest, body, dict(files), tuple(inspecting.notes(manifest, files)))
 
 
-def _read(path: Path) -> dict[str, bytes]:
+def read_folder(path: Path) -> dict[str, bytes]:
+    """Every file of the folder by its path in it; nothing is believed yet. Raises `SilasError("skill_invalid")`."""
     files: dict[str, bytes] = {}
     for root, directories, names in os.walk(path):
         directories[:] = sorted(name for name in directories if name != "__pycache__")
         for name in sorted(names):
             file = Path(root) / name
             if file.is_symlink() or not file.is_file():
-                raise _invalid([f"{name} is not a plain file"])
+                raise invalid([f"{name} is not a plain file"])
             if file.stat().st_size > MAX_FILE_BYTES:
-                raise _invalid([f"{name} is too large"])
+                raise invalid([f"{name} is too large"])
             files[file.relative_to(path).as_posix()] = file.read_bytes()
+            if len(files) > MAX_FILES:
+                raise invalid(["the folder is too large"])
         if any((Path(root) / name).is_symlink() for name in directories):
-            raise _invalid(["a directory is a link"])
-    if len(files) > MAX_FILES or sum(map(len, files.values())) > MAX_TOTAL_BYTES:
-        raise _invalid(["the folder is too large"])
+            raise invalid(["a directory is a link"])
     return files
+
+
+def _beyond_limits(files: Mapping[str, bytes]) -> list[str]:
+    if len(files) > MAX_FILES or sum(map(len, files.values())) > MAX_TOTAL_BYTES:
+        return ["the folder is too large"]
+    large = [f"{name} is too large" for name, content in files.items() if len(content) > MAX_FILE_BYTES]
+    return large + [f"{name!r} is no path in the folder" for name in files if not _is_inside(name)]
+
+
+def _is_inside(name: str) -> bool:
+    return is_safe_relative(name) and len(name) <= MAX_PATH_CHARS and name.isprintable() and "\\" not in name
 
 
 def _parse(raw: bytes | None) -> tuple[SkillManifest, str]:
     if raw is None:
-        raise _invalid(["there is no SKILL.md"])
+        raise invalid(["there is no SKILL.md"])
+    front, body = read_front(raw)
     try:
-        post = frontmatter.loads(raw.decode("utf-8"))
-    except (yaml.YAMLError, UnicodeDecodeError, ValueError) as error:
-        raise _invalid([f"SKILL.md cannot be read: {error}"]) from error
-    known: dict[str, Any] = {name: post.metadata[name] for name in _KNOWN if name in post.metadata}
-    extra = post.metadata.get("metadata")
-    tools = extra.get("tools") if isinstance(extra, dict) else None
-    try:
-        return SkillManifest(**known, tools=tools or []), post.content
-    except (ValidationError, TypeError) as error:
+        return manifest_of(front), body
+    except (ValidationError, TypeError, ValueError) as error:
         problems = error.errors() if isinstance(error, ValidationError) else [{"loc": (), "msg": str(error)}]
-        raise _invalid([f"{'.'.join(map(str, item['loc']))}: {item['msg']}" for item in problems]) from error
+        raise invalid([f"{'.'.join(map(str, item['loc']))}: {item['msg']}" for item in problems]) from error
 
 
-def _invalid(found: list[str]) -> SilasError:
+def read_front(raw: bytes) -> tuple[dict[str, Any], str]:
+    """The front matter of a SKILL.md as it stands, and what stands below it. Raises `SilasError("skill_invalid")`."""
+    try:
+        text = raw.decode("utf-8")
+        _require_no_aliases(text)
+        post = frontmatter.loads(text)
+        return dict(post.metadata), post.content
+    except (yaml.YAMLError, UnicodeDecodeError, ValueError, RecursionError) as error:
+        raise invalid([f"SKILL.md cannot be read: {' '.join(str(error).split())[:300]}"]) from error
+
+
+def _require_no_aliases(text: str) -> None:
+    """A few aliases of aliases are a gigabyte once they are written out."""
+    _, front, _ = [*text.split("---", 2), "", ""][:3]
+    if len(front) > MAX_FRONT_CHARS:
+        raise ValueError("the front matter is too long")
+    if "*" in front and any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(front)):
+        raise ValueError("aliases are not read")
+
+
+def manifest_of(front: Mapping[str, Any]) -> SkillManifest:
+    """What the front matter declares; a key that is not known is refused. Raises ValueError, pydantic's included."""
+    metadata = front.get("metadata")
+    if "tools" in front:
+        raise ValueError("tools stand under metadata")
+    if not isinstance(metadata, dict) or "tools" not in metadata:
+        return SkillManifest(**front)
+    rest = {name: value for name, value in metadata.items() if name != "tools"}
+    return SkillManifest(**{**front, "metadata": rest, "tools": metadata["tools"] or []})
+
+
+def invalid(found: list[str]) -> SilasError:
     return SilasError("skill_invalid", f"The skill cannot be installed: {found[0]}", extra={"problems": found})

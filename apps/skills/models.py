@@ -1,7 +1,8 @@
 """What can it do, and about whom? Installed skill versions, and the tenant's own small records.
 
-A version and its files are written once and never changed (database triggers); a record's `revision` rises with every
-change, and a change names the revision it was decided on.
+What a version says, and its files, are written once and never changed; its status goes its course, and becomes active
+only for what ships with the installation or by a spent approval of exactly this content (database triggers). A record's
+`revision` rises with every change, and a change names the revision it was decided on.
 """
 
 from __future__ import annotations
@@ -12,17 +13,40 @@ from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
 
+from apps.approvals.models import ApprovalToken
+from apps.skills.enums import SkillSource, SkillStatus
 from kernel.tenancy import TenantModel
+
+# The database keeps the same table (`append_only.COURSE`). Declined or failed content may be proposed anew.
+TRANSITIONS: dict[SkillStatus, frozenset[SkillStatus]] = {
+    SkillStatus.PROPOSED: frozenset({SkillStatus.ACTIVE, SkillStatus.WITHDRAWN}),
+    SkillStatus.ACTIVE: frozenset({SkillStatus.DISABLED}),
+    SkillStatus.DISABLED: frozenset({SkillStatus.ACTIVE}),
+    SkillStatus.WITHDRAWN: frozenset({SkillStatus.PROPOSED}),
+}
 
 
 class SkillVersion(TenantModel):
-    """One content of one skill folder. `manifest` is its validated front matter, `body` its instructions."""
+    """One content of one skill folder. `manifest` is its validated front matter, `body` its instructions.
+
+    `report`: what the checks, the import and the trials found. `card_id`: where a person is or was asked.
+    `approval_token`: the yes that was spent for it. The current version of a name is the active one that was activated
+    last. `claimed_until`: a web process is trying it.
+    """
 
     name = models.CharField(max_length=64)
     digest = models.CharField(max_length=64)
     manifest = models.JSONField()
     body = models.TextField()
     number = models.PositiveIntegerField()
+    status = models.CharField(max_length=12, choices=SkillStatus.choices)
+    source = models.CharField(max_length=12, choices=SkillSource.choices)
+    report = models.JSONField(default=dict)
+    requested_by = models.CharField(max_length=120, blank=True)
+    card_id = models.UUIDField(null=True)
+    approval_token = models.ForeignKey(ApprovalToken, on_delete=models.PROTECT, null=True, related_name="+")
+    activated_at = models.DateTimeField(null=True)
+    claimed_until = models.DateTimeField(null=True)
     created_at = models.DateTimeField(db_default=Now())
 
     class Meta(TenantModel.Meta):
@@ -30,6 +54,9 @@ class SkillVersion(TenantModel):
         constraints: ClassVar = [
             models.UniqueConstraint(fields=["tenant", "name", "digest"], name="skill_version_once"),
             models.UniqueConstraint(fields=["tenant", "name", "number"], name="skill_number_once"),
+        ]
+        indexes: ClassVar = [
+            models.Index(fields=["tenant", "created_at"], condition=Q(status="proposed"), name="skill_proposed")
         ]
 
     def __str__(self) -> str:
@@ -68,3 +95,6 @@ class Record(TenantModel):
 
     def __str__(self) -> str:
         return f"{self.book}/{self.key}"
+
+
+from apps.skills import draft_models, package_models  # noqa: E402, F401  (Django looks for tables here)

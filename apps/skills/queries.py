@@ -1,7 +1,7 @@
 """Which tools are there, and which rows may one of them see? Reads inside the caller's scope.
 
-`refs` are a goal's or work item's `skills`: `name@digest`, or a bare name for the newest version. Rows are exported for
-one customer: theirs, and those that are about nobody.
+`refs` are a goal's or work item's `skills`: `name@digest`, or a bare name for the current version. Only versions in use
+are found, whatever names them. Rows are exported for one customer: theirs, and those that are about nobody.
 """
 
 from __future__ import annotations
@@ -11,10 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from django.db.models import F, QuerySet
+
 from apps.gates.schemas import GateSpec
-from apps.skills import rules, store
+from apps.skills import argv, rules, store
+from apps.skills.enums import SkillStatus
 from apps.skills.models import Record, SkillFile, SkillVersion
-from apps.skills.schemas import DIGEST_CHARS, SkillManifest, ToolSpec
+from apps.skills.schemas import DIGEST_CHARS, ArgSpec, SkillManifest, ToolSpec
 from kernel.canonical import canonical_bytes
 from kernel.errors import SilasError
 from kernel.sandbox.spec import Mount
@@ -79,11 +82,15 @@ def as_files(rows: Mapping[str, Sequence[Mapping[str, Any]]]) -> dict[str, bytes
 
 @dataclass(frozen=True)
 class Runnable:
-    """All that one run of a tool needs, read at once."""
+    """All that one run of a tool needs, read at once. `script_args`: what its script declares, if it does. `is_plain`:
+    the tool was derived from a script of the plain Agent Skills form. `egress`: the places its skill may reach."""
 
     tool: ToolSpec
     folder: Path
     rows: Rows
+    script_args: Mapping[str, ArgSpec] | None = None
+    is_plain: bool = False
+    egress: tuple[str, ...] = ()
 
 
 def runnable(name: str, refs: Iterable[str], customer: str, *, house: bool = False) -> Runnable | None:
@@ -91,9 +98,20 @@ def runnable(name: str, refs: Iterable[str], customer: str, *, house: bool = Fal
     for version in versions(refs):
         for tool in _tools_of(version):
             if tool.name == name:
-                books = [*tool.records, *tool.writes]
-                return Runnable(tool, folder_of(version), _rows(books) if house else rows_of(customer, books))
+                return _runnable(version, tool, customer, house=house)
     return None
+
+
+def _runnable(version: SkillVersion, tool: ToolSpec, customer: str, *, house: bool) -> Runnable:
+    manifest, books = manifest_of(version), [*tool.records, *tool.writes]
+    return Runnable(
+        tool,
+        folder_of(version),
+        _rows(books) if house else rows_of(customer, books),
+        script_args=manifest.script_args.get(tool.script),
+        is_plain=not manifest.tools,
+        egress=rules.egress_of(manifest.requirements.network if tool.network is None else tool.network),
+    )
 
 
 def card_facts(tool: ToolSpec, args: Mapping[str, Any], customer: str) -> list[dict[str, str]]:
@@ -144,23 +162,55 @@ def gate_mounts(gate: GateSpec, refs: Iterable[str], *, claimed: Mapping[str, st
 
 def _version(ref: str) -> SkillVersion:
     name, digest = rules.split_reference(ref)
-    found: SkillVersion | None = (
-        SkillVersion.objects.filter(name=name, digest__startswith=digest).order_by("-number").first()
-    )
+    found = in_use().filter(name=name, digest__startswith=digest).first()
     if found is None or (digest and len(digest) < DIGEST_CHARS):
         raise SilasError("skill_missing", f"The skill {name} is not installed in this version.", status=409)
     return found
 
 
+def in_use() -> QuerySet[SkillVersion]:
+    """Every active version, of each skill the current one first."""
+    rows: QuerySet[SkillVersion] = SkillVersion.objects.filter(status=SkillStatus.ACTIVE)
+    return rows.order_by("name", F("activated_at").desc(nulls_last=True), "-number")
+
+
+def current(name: str) -> SkillVersion | None:
+    """The version of this skill that whoever names no version gets."""
+    return in_use().filter(name=name).first()
+
+
+def newest_of_each() -> list[SkillVersion]:
+    """Of every skill the newest version, whatever its status, by name."""
+    return list(SkillVersion.objects.order_by("name", "-number").distinct("name"))
+
+
+def all_versions(name: str) -> list[SkillVersion]:
+    """Every version of this skill that ever was, the newest first; none for a skill that is not there."""
+    return list(SkillVersion.objects.filter(name=name).order_by("-number"))
+
+
+def pinned_ref(version: SkillVersion) -> str:
+    return rules.reference(version.name, version.digest)
+
+
 # By digest: the manifest is part of the content that the digest names, so what is kept here can never be out of date.
+_manifests: dict[str, SkillManifest] = {}
 _parsed: dict[str, tuple[ToolSpec, ...]] = {}
 
 
+def manifest_of(version: SkillVersion) -> SkillManifest:
+    if version.digest not in _manifests:
+        _manifests[version.digest] = SkillManifest.model_validate(version.manifest)
+    return _manifests[version.digest]
+
+
 def _tools_of(version: SkillVersion) -> tuple[ToolSpec, ...]:
+    """What is only there for its instructions has no tools (spec 10.1 `activation`)."""
     if version.digest not in _parsed:
-        manifest = SkillManifest.model_validate(version.manifest)
+        manifest = manifest_of(version)
         pinned_ref = rules.reference(version.name, version.digest)
-        _parsed[version.digest] = tuple(ToolSpec(**tool.model_dump(), skill=pinned_ref) for tool in manifest.tools)
+        tools = [] if manifest.activation == "background" else [*manifest.tools, *argv.derived_tools(manifest)]
+        _parsed[version.digest] = tuple(ToolSpec(**tool.model_dump(), skill=pinned_ref) for tool in tools)
     return _parsed[version.digest]
 
 

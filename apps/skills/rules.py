@@ -1,32 +1,27 @@
-"""What is a skill allowed to be, to ask and to change? Decided from texts and values alone (spec 10.4).
+"""What is a tool allowed to ask and to change? Decided from values alone.
 
-References, content hashes, forbidden patterns, argument checks, a card's facts, and which changes of rows are this
-tool's to make.
+References, content hashes, argument checks, a card's facts, and which changes of rows are this tool's to make.
 """
 
 from __future__ import annotations
 
-import ast
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from jsonschema import Draft202012Validator, FormatChecker
 from pydantic import TypeAdapter, ValidationError
 
-from apps.skills.schemas import DIGEST_CHARS, Change, CreateChange, SetChange, SkillManifest, ToolSpec
+from apps.skills.schemas import DIGEST_CHARS, Change, CreateChange, SetChange, ToolSpec
 from kernel.canonical import canonical_json, sha256_hex
 
 MAX_CHANGES, MAX_CHANGE_BYTES = 20, 100_000
 _CHANGES: TypeAdapter[list[Change]] = TypeAdapter(list[Change])
 _SLOT = re.compile(r"\{(\w+)\}")
-_CREDENTIAL = re.compile(
-    r"""(?ix) -----BEGIN [ A-Z]* PRIVATE\ KEY-----
-        | \b(?:sk|pk|rk)[-_](?:live|test|proj)?[-_]?[a-z0-9]{20,}
-        | \bAKIA[0-9A-Z]{16}\b | \bgh[pousr]_[A-Za-z0-9]{30,}
-        | (?:password|passwd|api_?key|secret|token)\s*[:=]\s*["'][^"'\s]{8,}["']"""
-)
-_SHELLS = frozenset({"os.system", "os.popen", "subprocess.getoutput", "subprocess.getstatusoutput", "eval", "exec"})
+
+
+def is_skill_name(name: str) -> bool:
+    return len(name) <= 64 and re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", name) is not None
 
 
 def content_digest(files: Mapping[str, bytes]) -> str:
@@ -44,13 +39,10 @@ def split_reference(ref: str) -> tuple[str, str]:
     return name, digest
 
 
-def problems(manifest: SkillManifest, files: Mapping[str, bytes]) -> list[str]:
-    """What keeps a folder from being installed; empty when nothing does."""
-    found = [problem for path, content in sorted(files.items()) for problem in _file_problems(path, content)]
-    for tool in manifest.tools:
-        found += [f"{tool.name}: {path} is missing" for path in _paths_of(tool) if path not in files]
-        found += [f"{tool.name}: asks for {name}, which it does not take" for name in _unknown_questions(tool)]
-    return found
+def egress_of(hosts: Sequence[str]) -> tuple[str, ...]:
+    """The declared hosts as places with a port, 443 where none is said. A slot that only a connection fills in leads
+    nowhere without one."""
+    return tuple(host if ":" in host else f"{host}:443" for host in hosts if not host.startswith("{"))
 
 
 def argument_problem(tool: ToolSpec, args: Mapping[str, Any]) -> str:
@@ -178,43 +170,3 @@ def _is_storable(value: Any) -> bool:
     if isinstance(value, list):
         return all(_is_storable(item) for item in value)
     return value is None or isinstance(value, bool | int | float)
-
-
-def _file_problems(path: str, content: bytes) -> Iterable[str]:
-    try:
-        text = content.decode("utf-8")
-    except UnicodeDecodeError:
-        return [f"{path}: not text"] if path.endswith((".py", ".md")) else []
-    found = [f"{path}: looks like it holds a credential"] if _CREDENTIAL.search(text) else []
-    return [*found, *_python_problems(path, text)] if path.endswith(".py") else found
-
-
-def _python_problems(path: str, text: str) -> list[str]:
-    try:
-        tree = ast.parse(text)
-    except (SyntaxError, ValueError) as error:
-        return [f"{path}: {error.__class__.__name__}"]
-    return [f"{path}: {name} is not allowed" for name in sorted(_forbidden_in(tree))]
-
-
-def _forbidden_in(tree: ast.AST) -> set[str]:
-    found = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Call):
-            name = ast.unparse(node.func)
-            uses_shell = any(
-                word.arg == "shell" and not (isinstance(word.value, ast.Constant) and word.value.value is False)
-                for word in node.keywords
-            )
-            found |= {name} & _SHELLS | ({"shell=True"} if uses_shell else set())
-    return found
-
-
-def _paths_of(tool: Any) -> list[str]:
-    """The tool's script, and what its checks run inside `/sandbox/skill/`."""
-    checks = [part for check in tool.verify for part in check.run.split() if part.startswith("/sandbox/skill/")]
-    return [tool.script, *(part.removeprefix("/sandbox/skill/") for part in checks)]
-
-
-def _unknown_questions(tool: Any) -> list[str]:
-    return sorted(set(tool.ask) - set(tool.args.get("properties") or {}))

@@ -13,7 +13,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from apps.guard.schemas import CallContext, CallFailed, HandlerResult
-from apps.skills import queries, rules
+from apps.skills import argv, queries, rules
+from apps.skills.ports import Opened, keep_credentials, open_credentials
 from apps.skills.queries import Runnable
 from apps.skills.schemas import Change
 from apps.skills.services import apply_changes
@@ -34,16 +35,23 @@ def run_skill(ctx: CallContext) -> HandlerResult:
     `inputs` (files of earlier work, by name). `house`: a goal of the tenant's own looks for something to do; a reading
     tool then sees every row of its books, an acting one does not run.
 
-    Every failure is coded and effect-free: whatever a script does, rows change only in the settlement.
+    Every failure is coded and effect-free: whatever a script does, rows change only in the settlement. But for one that
+    acts on an account outside: what it has done there before it failed nobody knows, unless it says that it refused.
     """
     customer = str(ctx.context.get("customer") or "")
     found = _load(ctx, customer)
-    problem = rules.argument_problem(found.tool, ctx.args)
+    args = argv.with_defaults(ctx.args, found.script_args)
+    problem = rules.argument_problem(found.tool, args) or argv.problem(args, found.script_args)
     if problem:
         raise _failed("bad_arguments", problem)
-    outcome = _run(found, ctx, customer)
-    value = _read_value(outcome)
-    changes = _read_changes(found, outcome, customer)
+    opened = open_credentials(ctx, found.tool) if found.tool.connection else None
+    outcome = _run(found, ctx, customer, args, opened)
+    if opened and outcome.secret_out:
+        keep_credentials(ctx, found.tool, outcome.secret_out)
+    try:
+        value, changes = _read(found, outcome, customer)
+    except CallFailed as failure:
+        raise _as_it_was(failure, found) from failure
     left = {name: content for name, content in outcome.artifacts.items() if name != CHANGES}
     if left and found.tool.acting:
         value["_artifacts"] = {name: base64.b64encode(content).decode() for name, content in left.items()}
@@ -66,28 +74,42 @@ def _load(ctx: CallContext, customer: str) -> Runnable:
     return found
 
 
-def _run(found: Runnable, ctx: CallContext, customer: str) -> SandboxResult:
+def _run(
+    found: Runnable, ctx: CallContext, customer: str, args: Mapping[str, Any], opened: Opened | None
+) -> SandboxResult:
     call = {
         "tool": ctx.tool,
-        "args": dict(ctx.args),
+        "args": dict(args),
         "customer": customer,
         "effect_key": ctx.effect_key,
         "now": now().isoformat(),
     }
     spec = SandboxSpec(
-        ["python3", "-I", "-S", f"/sandbox/skill/{found.tool.script}"],
+        argv.command(found.tool.script, args, found.script_args if found.is_plain else None),
         work={"call.json": canonical_bytes(call)},
         read_only={"skill": found.folder, "records": queries.as_files(found.rows), **_inputs(ctx)},
+        env=opened.env if opened else {},
         hidden=NOT_ITS_BUSINESS,
         timeout_seconds=found.tool.timeout,
+        egress=opened.egress if opened else found.egress,
+        secret=opened.secret if opened else None,
     )
     try:
         outcome = run(spec)
     except SilasError as refusal:
         raise _failed(refusal.code, refusal.message) from refusal
+    return outcome
+
+
+def _read(found: Runnable, outcome: SandboxResult, customer: str) -> tuple[dict[str, Any], tuple[Change, ...]]:
     if outcome.reason:
         raise _failed(f"script_{outcome.reason}", "The tool was stopped: it went beyond its limits.")
-    return outcome
+    return _read_value(outcome, plain=found.is_plain), _read_changes(found, outcome, customer)
+
+
+def _as_it_was(failure: CallFailed, found: Runnable) -> CallFailed:
+    reached_out = found.tool.acting and found.tool.connection and failure.code != "refused_by_tool"
+    return CallFailed(failure.code, failure.reason, effect_free=not reached_out)
 
 
 def _inputs(ctx: CallContext) -> dict[str, Mapping[str, bytes]]:
@@ -96,8 +118,9 @@ def _inputs(ctx: CallContext) -> dict[str, Mapping[str, bytes]]:
     return {"inputs": inputs} if inputs else {}
 
 
-def _read_value(outcome: SandboxResult) -> dict[str, Any]:
-    """A script prints one JSON object; `{"refused": "a sentence"}` is its way to say no."""
+def _read_value(outcome: SandboxResult, *, plain: bool = False) -> dict[str, Any]:
+    """A script prints one JSON object; `{"refused": "a sentence"}` is its way to say no. A `plain` one prints what it
+    likes."""
     try:
         value = json.loads(outcome.stdout)
     except (ValueError, RecursionError):
@@ -106,6 +129,8 @@ def _read_value(outcome: SandboxResult) -> dict[str, Any]:
         raise _failed("refused_by_tool", value["refused"][:300])
     if outcome.exit_code != 0:
         raise _failed("script_failed", "The tool ended with an error.")
+    if plain and not isinstance(value, dict):
+        value = {"output": outcome.stdout.strip()}
     if not isinstance(value, dict) or len(outcome.stdout) > MAX_RESULT_CHARS:
         raise _failed("garbage_output", "The tool answered with something that cannot be read.")
     return {str(name): item for name, item in value.items() if not str(name).startswith("_")}

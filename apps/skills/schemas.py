@@ -6,6 +6,7 @@ these very files (spec 10.3, 10.4; ADR 020).
 
 from __future__ import annotations
 
+import json
 from typing import Annotated, Any, Literal, Self
 
 from jsonschema import Draft202012Validator
@@ -17,7 +18,18 @@ from apps.gates.schemas import Expectation
 
 Word = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,59}$")]
 Key = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.:-]{0,79}$")]
-ScriptPath = Annotated[str, StringConstraints(pattern=r"^(scripts|checks|guards)/[a-z0-9_]+\.py$")]
+ScriptPath = Annotated[str, StringConstraints(pattern=r"^(scripts|checks|guards)/([\w-]+/)*[\w-]+\.py$")]
+Slug = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$", max_length=64)]
+# `host`, `host:port`, or a slot that a connection's settings fill in: `{endpoint}`.
+Host = Annotated[
+    str,
+    StringConstraints(pattern=r"^(\{[a-z][a-z0-9_]*\}|[a-z0-9]([a-z0-9.-]*[a-z0-9])?(:[0-9]{1,5})?)$", max_length=260),
+]
+EnvName = Annotated[str, StringConstraints(pattern=r"^[A-Z][A-Z0-9_]{0,63}$")]
+Package = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$", max_length=80)]
+Permission = Annotated[str, StringConstraints(pattern=r"^\S+$", max_length=200)]
+# A connection skill by its name, or any of one provider: `type:mail`.
+ConnectionRef = Annotated[str, StringConstraints(pattern=r"^(type:)?[a-z0-9]+(-[a-z0-9]+)*$", max_length=70)]
 DIGEST_CHARS = 16
 
 
@@ -92,6 +104,9 @@ class ToolDeclaration(Frozen):
     verify: list[CheckSpec] = Field(default_factory=list)
     facts: list[FactSpec] = Field(default_factory=list)
     timeout: int = Field(default=20, gt=0, le=120)
+    connection: ConnectionRef | None = None
+    permissions: list[Permission] = Field(default_factory=list)
+    network: list[Host] | None = None
 
     @field_validator("args")
     @classmethod
@@ -112,6 +127,8 @@ class ToolDeclaration(Frozen):
             raise ValueError("an acting tool declares intent, consequence and verify")
         if self.undo and not (self.acting and self.reversible):
             raise ValueError("only what acts and is reversible declares how to undo it")
+        if self.permissions and not self.connection:
+            raise ValueError("permissions are those of a connection")
         return self
 
 
@@ -121,14 +138,109 @@ class ToolSpec(ToolDeclaration):
     skill: str
 
 
-class SkillManifest(Frozen):
-    """The front matter of SKILL.md (spec 10.1); what other platforms put there is ignored by the loader."""
+class ArgSpec(Frozen):
+    """One argument of a script (spec 10.1 `script_args`). Without a default it has to be given, unless it is
+    `optional`. `example`: what a dry run gives it. `passed`: as `--name value`, or by its place in the declaration."""
 
-    name: Annotated[str, StringConstraints(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$", max_length=64)]
+    type: Literal["string", "integer", "number", "boolean"]
+    description: str = Field(default="", max_length=300)
+    optional: bool = False
+    default: str | int | float | bool | None = None
+    example: str | int | float | bool | None = None
+    max_length: int | None = Field(default=None, ge=1, le=20_000)
+    minimum: float | None = None
+    maximum: float | None = None
+    choices: list[str | int | float] | None = Field(default=None, min_length=1, max_length=50)
+    passed: Literal["option", "position"] = "option"
+
+    @model_validator(mode="after")
+    def _bounds_fit(self) -> Self:
+        is_number = self.type in ("integer", "number")
+        if (self.minimum is not None or self.maximum is not None) and not is_number:
+            raise ValueError("only a number has a range")
+        if self.max_length is not None and self.type != "string":
+            raise ValueError("only a string has a length")
+        if self.minimum is not None and self.maximum is not None and self.minimum > self.maximum:
+            raise ValueError("the range is empty")
+        validator = Draft202012Validator(self.as_schema)
+        if any(value is not None and not validator.is_valid(value) for value in (self.default, self.example)):
+            raise ValueError("the default or the example does not fit")
+        return self
+
+    @property
+    def as_schema(self) -> dict[str, Any]:
+        """The same as JSON schema."""
+        said = {
+            "type": self.type,
+            "description": self.description or None,
+            "maxLength": (self.max_length or 2000) if self.type == "string" else None,
+            "minimum": self.minimum,
+            "maximum": self.maximum,
+            "enum": self.choices,
+            "default": self.default,
+        }
+        return {name: value for name, value in said.items() if value is not None}
+
+
+class Requirements(Frozen):
+    """What the scripts need. `network`: the hosts they may reach, no other; none, no network. `env`: the variables they
+    read beside the harness' own. `packages`: what they import beside the standard library."""
+
+    network: list[Host] = Field(default_factory=list)
+    packages: list[Package] = Field(default_factory=list)
+    env: list[EnvName] = Field(default_factory=list)
+
+
+class Face(Frozen):
+    """How people see the skill."""
+
+    display_name: str = Field(default="", max_length=64)
+    icon: str = Field(default="", max_length=200)
+    short_description: str = Field(default="", max_length=200)
+
+
+class SkillManifest(Frozen):
+    """The front matter of SKILL.md (spec 10.1, 10.6). `tools` stands in it under `metadata`; the rest of `metadata` is
+    kept as it is. `type` and the three below are those of a connection skill."""
+
+    name: Slug
     description: str = Field(min_length=24, max_length=1024)
-    license: str = ""
+    license: str = Field(default="", max_length=300)
+    requirements: Requirements = Field(default_factory=Requirements)
+    ui: Face = Field(default_factory=Face)
     activation: Literal["auto", "manual", "background"] = "auto"
+    composes_with: list[Slug] = Field(default_factory=list, max_length=20)
+    script_args: dict[ScriptPath, dict[Word, ArgSpec]] = Field(default_factory=dict)
+    metadata: dict[str, Any] = Field(default_factory=dict)
     tools: list[ToolDeclaration] = Field(default_factory=list)
+    type: Literal["skill", "connection"] = "skill"
+    auth_strategy: Literal["device_code", "browser_redirect", "secure_input"] | None = None
+    initial_permissions: list[Permission] = Field(default_factory=list)
+    available_permissions: list[Permission] = Field(default_factory=list)
+
+    @field_validator("metadata")
+    @classmethod
+    def _is_plain_json(cls, metadata: dict[str, Any]) -> dict[str, Any]:
+        plain: dict[str, Any] = json.loads(json.dumps(metadata, default=str, allow_nan=False))
+        if "\\u0000" in json.dumps(plain):
+            raise ValueError("metadata holds what cannot be stored")
+        return plain
+
+    @model_validator(mode="after")
+    def _connection_is_whole(self) -> Self:
+        if (self.type == "connection") != (self.auth_strategy is not None):
+            raise ValueError("a connection skill, and no other, says its auth_strategy")
+        if self.type == "skill" and (self.initial_permissions or self.available_permissions):
+            raise ValueError("permissions are those of a connection skill")
+        return self
+
+    @model_validator(mode="after")
+    def _tools_stay_within(self) -> Self:
+        allowed = set(self.requirements.network)
+        beyond = [host for tool in self.tools for host in tool.network or () if host not in allowed]
+        if beyond:
+            raise ValueError(f"{beyond[0]} is not among the skill's requirements")
+        return self
 
     @model_validator(mode="after")
     def _each_tool_once(self) -> Self:

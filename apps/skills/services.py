@@ -16,33 +16,72 @@ from django.db.models.functions import Now
 
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
-from apps.skills.loader import load_folder
-from apps.skills.models import Record, SkillFile, SkillVersion
+from apps.skills.enums import SkillSource, SkillStatus
+from apps.skills.loader import Folder, load_folder
+from apps.skills.models import TRANSITIONS, Record, SkillFile, SkillVersion
 from apps.skills.schemas import Change, CreateChange, SetChange
+from kernel.clock import now
 from kernel.errors import SilasError
 
 
 def install_version(path: Path) -> SkillVersion:
-    """Store the folder as a version of its skill, or find the version with exactly this content.
+    """Store the folder as a version of its skill that is in use at once, or find the version with exactly this content.
 
-    Raises `SilasError("skill_invalid")`.
+    Only for what ships with the installation or with a demo, which the operator who starts it trusts; everything else
+    goes through `installing.propose`. Raises `SilasError("skill_invalid")`.
     """
     folder = load_folder(path)
-    name, digest = folder.manifest.name, folder.digest
-    known: SkillVersion | None = SkillVersion.objects.filter(name=name, digest=digest).first()
+    known = version_of(folder)
     if known:
         return known
+    version = store_version(folder, status=SkillStatus.ACTIVE, source=SkillSource.BUNDLED)
+    record(AuditEvent.SKILL_INSTALLED, subject=f"skill:{version.pk}", data=told(version))
+    return version
+
+
+def version_of(folder: Folder) -> SkillVersion | None:
+    """The version with exactly this content, whatever became of it."""
+    found: SkillVersion | None = SkillVersion.objects.filter(name=folder.manifest.name, digest=folder.digest).first()
+    return found
+
+
+def store_version(folder: Folder, *, status: SkillStatus, source: SkillSource, **fields: Any) -> SkillVersion:
+    """The next version of its skill, with its files."""
+    name = folder.manifest.name
     number = (SkillVersion.objects.filter(name=name).aggregate(last=Max("number"))["last"] or 0) + 1
-    manifest = folder.manifest.model_dump(mode="json")
+    if status == SkillStatus.ACTIVE:
+        fields["activated_at"] = now()
     version: SkillVersion = SkillVersion.objects.create(
-        name=name, digest=digest, manifest=manifest, body=folder.body, number=number
+        name=name,
+        digest=folder.digest,
+        manifest=folder.manifest.model_dump(mode="json"),
+        body=folder.body,
+        number=number,
+        status=status,
+        source=source,
+        **fields,
     )
     SkillFile.objects.bulk_create(
         [SkillFile(version=version, path=path, content=content) for path, content in folder.files.items()]
     )
-    data = {"skill": name, "digest": digest, "number": number, "files": len(folder.files)}
-    record(AuditEvent.SKILL_INSTALLED, subject=f"skill:{version.pk}", data=data)
     return version
+
+
+def move(version: SkillVersion, status: SkillStatus, **fields: Any) -> SkillVersion:
+    """One step of its course, only from where the caller saw it."""
+    before = SkillStatus(version.status)
+    if status not in TRANSITIONS[before]:
+        raise SilasError("skill_moved", f"A skill does not go from {before} to {status}.", status=409)
+    found = SkillVersion.objects.filter(pk=version.pk, status=before).update(status=status, **fields)
+    if not found:
+        raise SilasError("skill_moved", "Somebody else changed this skill meanwhile.", status=409)
+    version.refresh_from_db()
+    return version
+
+
+def told(version: SkillVersion) -> dict[str, Any]:
+    """What the audit says of a version."""
+    return {"skill": version.name, "digest": version.digest, "number": version.number}
 
 
 def save_record(book: str, key: str, *, subject: str, data: Mapping[str, Any]) -> Record:

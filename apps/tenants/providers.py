@@ -21,7 +21,7 @@ from apps.tenants.oidc import Claims
 from apps.tenants.services import add_member
 from kernel.errors import SilasError
 from kernel.outside import host_of, is_outside_url
-from kernel.seal import seal, unseal
+from kernel.secrets_key import open_secret, seal_secret
 from kernel.tenancy import tenant_scope
 
 _DOMAIN = re.compile(r"(?=.{1,253}\Z)([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z]{2,63}")
@@ -46,7 +46,7 @@ def provider_of(slug: str) -> LoginProvider | None:
 
 def secret_of(provider: LoginProvider) -> str:
     sealed = bytes(provider.sealed_secret)
-    return unseal(settings.SILAS_SECRETS_KEY, sealed, belongs_to=_seal_of(provider)).decode()
+    return open_secret(sealed, belongs_to=_seal_of(provider)).decode()
 
 
 def save_provider(
@@ -65,7 +65,7 @@ def save_provider(
         setattr(row, name, value)
     row.enabled = enabled
     if secret:
-        row.sealed_secret = seal(settings.SILAS_SECRETS_KEY, secret.encode(), belongs_to=_seal_of(row))
+        row.sealed_secret = seal_secret(secret.encode(), belongs_to=_seal_of(row))
     row.save()
     data = {"enabled": enabled, "role": default_role, "domains": len(wanted["domains"]), "secret": bool(secret)}
     record(AuditEvent.LOGIN_PROVIDER_CHANGED, actor=actor, subject=f"login_provider:{row.pk}", data=data)

@@ -23,7 +23,7 @@ from apps.tenants.models import (
 from apps.tenants.rules import is_api_key, only_for
 from kernel.canonical import sha256_hex
 from kernel.llm.models import needs_key
-from kernel.seal import unseal
+from kernel.secrets_key import open_secret
 from kernel.tenancy import lookup_scope
 
 
@@ -113,7 +113,7 @@ def identity_seal(row: IdentityKey) -> str:
 def _key_of(row: IdentityKey) -> str:
     if row.sealed_secret is None:
         return row.public_key
-    return unseal(settings.SILAS_SECRETS_KEY, bytes(row.sealed_secret), belongs_to=identity_seal(row)).decode()
+    return open_secret(bytes(row.sealed_secret), belongs_to=identity_seal(row)).decode()
 
 
 def all_tenants() -> list[Tenant]:

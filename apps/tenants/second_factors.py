@@ -26,7 +26,7 @@ from apps.tenants.persons import record_everywhere
 from kernel.canonical import sha256_hex
 from kernel.clock import now
 from kernel.errors import SilasError
-from kernel.seal import seal, unseal
+from kernel.secrets_key import open_secret, seal_secret
 
 RECOVERY_CODES = 10
 _STEP_SECONDS = 30
@@ -51,7 +51,7 @@ def begin_totp(user: Any) -> None:
         raise SilasError(
             "totp_exists", "You have an authenticator app. Remove it before you set up another.", status=409
         )
-    sealed = seal(settings.SILAS_SECRETS_KEY, pyotp.random_base32().encode(), belongs_to=_seal_of(user))
+    sealed = seal_secret(pyotp.random_base32().encode(), belongs_to=_seal_of(user))
     Totp.objects.update_or_create(
         user_id=user.pk, confirmed_at=None, defaults={"sealed_secret": sealed, "last_step": 0, "created_at": now()}
     )
@@ -168,7 +168,7 @@ def _step_of(row: Totp, code: str) -> int | None:
 
 
 def _secret(row: Totp) -> str:
-    return unseal(settings.SILAS_SECRETS_KEY, bytes(row.sealed_secret), belongs_to=_seal_of(row.user)).decode()
+    return open_secret(bytes(row.sealed_secret), belongs_to=_seal_of(row.user)).decode()
 
 
 def _seal_of(user: Any) -> str:

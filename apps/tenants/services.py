@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from django.conf import settings
 from django.contrib.auth.tokens import default_token_generator
 from django.core.exceptions import ValidationError
 from django.core.validators import validate_email
@@ -32,7 +31,7 @@ from kernel.canonical import sha256_hex
 from kernel.clock import now
 from kernel.errors import NotFound, SilasError
 from kernel.llm.models import is_known
-from kernel.seal import seal
+from kernel.secrets_key import seal_secret
 from kernel.tenancy import tenant_scope
 
 _PREFIX = 9
@@ -268,7 +267,7 @@ def add_identity_key(
     )
     secret = secrets.token_urlsafe(32) if algorithm == IdentityAlgorithm.HS256 else ""
     if secret:
-        row.sealed_secret = seal(settings.SILAS_SECRETS_KEY, secret.encode(), belongs_to=queries.identity_seal(row))
+        row.sealed_secret = seal_secret(secret.encode(), belongs_to=queries.identity_seal(row))
     row.save(force_insert=True)
     data = {"algorithm": str(algorithm)}
     record(AuditEvent.IDENTITY_KEY_ADDED, actor=actor, subject=f"identity_key:{row.pk}", data=data)

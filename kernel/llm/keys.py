@@ -11,12 +11,11 @@ from base64 import b64decode, b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from django.conf import settings
 from pydantic_ai.models import parse_model_id
 
 from kernel.errors import SilasError
 from kernel.llm.models import environment_key
-from kernel.seal import seal, unseal
+from kernel.secrets_key import open_secret, seal_secret
 
 
 @dataclass(frozen=True)
@@ -34,7 +33,7 @@ class ProviderKeys:
         if sealed is None:
             return environment_key(model, allowed=self.environment)
         try:
-            opened = unseal(settings.SILAS_SECRETS_KEY, b64decode(sealed), belongs_to=_place(self.owner, provider))
+            opened = open_secret(b64decode(sealed), belongs_to=place_of_key(self.owner, provider))
         except (SilasError, ValueError):
             return None
         return opened.decode()
@@ -48,8 +47,9 @@ def provider_of(model: str) -> str:
 
 def sealed_key(key: str, *, provider: str, owner: str) -> str:
     """What is stored of a key; it opens for this owner and provider only."""
-    return b64encode(seal(settings.SILAS_SECRETS_KEY, key.encode(), belongs_to=_place(owner, provider))).decode()
+    return b64encode(seal_secret(key.encode(), belongs_to=place_of_key(owner, provider))).decode()
 
 
-def _place(owner: str, provider: str) -> str:
+def place_of_key(owner: str, provider: str) -> str:
+    """What a sealed key is bound to."""
     return f"provider_key:{owner}:{provider}"

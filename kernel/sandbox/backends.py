@@ -22,6 +22,8 @@ DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
 # Whoever is root outside could write there even without a capability, and these are the whole machine's.
 COVERED = ("/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus")
 _ETC = ("/etc/ld.so.cache", "/etc/alternatives")
+# Whom to trust, and nothing private that may lie beside it.
+_ETC_TRUST = ("/etc/ssl/certs", "/etc/ssl/openssl.cnf", "/etc/pki/tls/certs", "/etc/pki/ca-trust/extracted/pem")
 _ETC_NETWORK = ("/etc/resolv.conf", "/etc/hosts", "/etc/nsswitch.conf", "/etc/ssl", "/etc/services")
 
 
@@ -116,11 +118,13 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True)
 class Choice:
-    """What the operator wants (spec 9.1). `network`: whether a run that asks for the network may have the host's."""
+    """What the operator wants (spec 9.1). `network`: whether a run that asks for the network may have the host's.
+    `egress_private`: which "host:port" places may be reached though they are inside of the house."""
 
     kind: Kind = Kind.SUBPROCESS
     image: str = "python:3.12-slim"
     network: bool = False
+    egress_private: tuple[str, ...] = ()
 
 
 _choice = Choice()
@@ -129,12 +133,18 @@ _choice = Choice()
 def configure(choice: Choice) -> None:
     """Once, when the process starts, before anything runs."""
     global _choice
+    same = (_choice.kind, _choice.image) == (choice.kind, choice.image)
     _choice = choice
-    backend.cache_clear()
+    if not same:
+        backend.cache_clear()
 
 
 def may_use_network() -> bool:
     return _choice.network
+
+
+def egress_private() -> tuple[str, ...]:
+    return _choice.egress_private
 
 
 def candidates() -> Iterator[Backend]:
@@ -186,10 +196,18 @@ def system_binds() -> tuple[tuple[tuple[str, str], ...], tuple[tuple[str, str], 
     return tuple(binds + _existing(_ETC)), tuple(links)
 
 
-def make_plan(*, mounts: dict[str, str], disk_bytes: int, network: bool = False, hidden: Collection[str] = ()) -> Plan:
-    """`mounts`: host directory by name. What is hidden and is not there needs no cover."""
+def make_plan(
+    *,
+    mounts: dict[str, str],
+    disk_bytes: int,
+    network: bool = False,
+    trust: bool = False,
+    hidden: Collection[str] = (),
+) -> Plan:
+    """`mounts`: host directory by name. `trust`: the machine's certificate authorities are there. What is hidden and is
+    not there needs no cover."""
     binds, links = system_binds()
-    extra = _existing(_ETC_NETWORK) if network else []
+    extra = _existing(_ETC_NETWORK) if network else _existing(_ETC_TRUST) if trust else []
     targets = tuple((source, f"/sandbox/{name}") for name, source in mounts.items())
     there = [path for path in hidden if os.path.isdir(os.path.join(mounts[path.split("/")[0]], *path.split("/")[1:]))]
     return Plan((*binds, *extra), links, targets, tuple(f"/sandbox/{path}" for path in there), disk_bytes, network)

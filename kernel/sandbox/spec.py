@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
 from kernel.errors import SilasError
+from kernel.sandbox.egress import place_of_entry
+from kernel.sandbox.leaks import values_of
 
 Mount = Path | Mapping[str, bytes]
 
@@ -17,7 +19,11 @@ SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "ash"})
 _MOUNT_NAME = re.compile(r"[a-z][a-z0-9_-]{0,31}")
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 # These steer the loader or the interpreter instead of informing the script.
-_FORBIDDEN_ENV = re.compile(r"(LD_|PYTHON|GCONV_|GLIBC_).*|PATH|HOME|TMPDIR|IFS|ENV|BASH_ENV")
+_FORBIDDEN_ENV = re.compile(r"(LD_|PYTHON|GCONV_|GLIBC_).*|PATH|HOME|TMPDIR|IFS|ENV|BASH_ENV|SILAS_SECRET_(OUT_)?FD")
+# What a pipe holds at once.
+SECRET_BYTES = 65_536
+_LIMITS = ("timeout_seconds", "memory_mb", "cpu_seconds", "output_bytes", "disk_mb", "processes", "artifact_files")
+_OUTWARD_LIMITS = ("egress_bytes", "egress_connections", "line_bytes")
 
 
 class SandboxUnavailable(SilasError):
@@ -35,6 +41,10 @@ class SandboxSpec:
     contents; `hidden` directories of them (`skill/checks`) are empty there. Memory is the sum over all processes,
     `output_bytes` the sum of stdout and stderr, `disk_mb` everything written, `artifact_files` how many files may be
     left under `out/`.
+
+    `egress`: the "host:port" places that may be reached, through the harness's proxy alone. `secret`: a JSON object
+    that the command reads once, from the descriptor whose number is in `SILAS_SECRET_FD`; what it writes to the one in
+    `SILAS_SECRET_OUT_FD` comes back as `secret_out`. No text of these values may come back in any other way.
     """
 
     argv: list[str]
@@ -43,6 +53,8 @@ class SandboxSpec:
     hidden: Collection[str] = ()
     env: Mapping[str, str] = field(default_factory=dict)
     network: bool = False
+    egress: tuple[str, ...] = ()
+    secret: bytes | None = field(default=None, repr=False)
     timeout_seconds: float = 30.0
     memory_mb: int = 512
     cpu_seconds: int = 60
@@ -50,6 +62,9 @@ class SandboxSpec:
     disk_mb: int = 64
     processes: int = 64
     artifact_files: int = 100
+    egress_bytes: int = 16 << 20
+    egress_connections: int = 64
+    line_bytes: int = 65_536
 
     def __post_init__(self) -> None:
         problem = _problem(self)
@@ -58,11 +73,22 @@ class SandboxSpec:
 
 
 @dataclass(frozen=True, slots=True)
+class Reached:
+    """What went to and came from one listed place in a run."""
+
+    place: str
+    connections: int = 0
+    bytes_out: int = 0
+    bytes_in: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class SandboxResult:
     """How a run ended. `reason` is "" when the command ended by itself; then `exit_code` tells (negative: a signal).
 
     Other reasons: `timeout` `output_limit` `memory_limit` `cpu_limit` `disk_limit` `process_limit` `artifact_limit`
-    `sandbox_failed`. After any of them the artifacts are empty.
+    `egress_limit` `line_limit` `secret_leaked` `secret_malformed` `stopped` `sandbox_failed`. After any of
+    them the artifacts are empty, and after `secret_leaked` the output is withheld too.
     """
 
     exit_code: int | None
@@ -71,6 +97,9 @@ class SandboxResult:
     artifacts: dict[str, bytes] = field(default_factory=dict)
     reason: str = ""
     duration_seconds: float = 0.0
+    secret_out: bytes | None = field(default=None, repr=False)
+    egress: tuple[Reached, ...] = ()
+    egress_refused: int = 0
 
     @property
     def ok(self) -> bool:
@@ -84,7 +113,8 @@ def is_safe_relative(name: str) -> bool:
 
 
 def _problem(spec: SandboxSpec) -> str:
-    return _argv_problem(spec.argv) or _file_problem(spec) or _env_problem(spec.env) or _limit_problem(spec)
+    parts = (_argv_problem(spec.argv), _file_problem(spec), _env_problem(spec.env), _outward_problem(spec))
+    return next((part for part in parts if part), "") or _limit_problem(spec)
 
 
 def _argv_problem(argv: list[str]) -> str:
@@ -121,7 +151,19 @@ def _env_problem(env: Mapping[str, str]) -> str:
     return ""
 
 
+def _outward_problem(spec: SandboxSpec) -> str:
+    if spec.egress and spec.network:
+        return "a run has the network or a list of places, not both"
+    for entry in spec.egress:
+        if place_of_entry(entry) is None:
+            return f"egress {entry!r} is not host:port"
+    if spec.secret is None:
+        return ""
+    if len(spec.secret) > SECRET_BYTES:
+        return f"a secret has at most {SECRET_BYTES} bytes"
+    return "" if values_of(spec.secret) is not None else "a secret is a JSON object"
+
+
 def _limit_problem(spec: SandboxSpec) -> str:
-    limits = ("timeout_seconds", "memory_mb", "cpu_seconds", "output_bytes", "disk_mb", "processes", "artifact_files")
-    wrong = [name for name in limits if not getattr(spec, name) > 0]
+    wrong = [name for name in (*_LIMITS, *_OUTWARD_LIMITS) if not getattr(spec, name) > 0]
     return f"limit {wrong[0]} must be positive" if wrong else ""

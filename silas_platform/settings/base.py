@@ -19,6 +19,8 @@ SECRET_KEY = env.secret("SECRET_KEY")
 SILAS_SIGNING_KEY = env.secret("SILAS_SIGNING_KEY")
 SILAS_SIGNING_KEY_OLD = env.secret("SILAS_SIGNING_KEY_OLD")  # manage.py reseal_keys only
 SILAS_SECRETS_KEY = env.secret("SILAS_SECRETS_KEY")
+# While the key above is being changed: what was sealed under this one still opens (docs/connections.md).
+SILAS_SECRETS_KEY_OLD = env.secret("SILAS_SECRETS_KEY_OLD")
 ALLOWED_HOSTS = env.words("ALLOWED_HOSTS")
 
 INSTALLED_APPS = [
@@ -44,8 +46,10 @@ INSTALLED_APPS = [
     "apps.safety",
     "apps.guard",
     "apps.gates",
+    "apps.toolservers",
     "apps.memory",
     "apps.skills",
+    "apps.connections",
     "apps.work",
     "apps.sessions",
     "apps.autonomy",
@@ -56,6 +60,7 @@ INSTALLED_APPS = [
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
+    "silas_platform.compression.CompressionMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
@@ -122,6 +127,8 @@ CELERY_BEAT_SCHEDULE: dict[str, dict[str, object]] = {
     "bus.clear": {"task": "bus.clear", "schedule": 3600.0},
     "guard.settle_lost_calls": {"task": "guard.settle_lost_calls", "schedule": 60.0},
     "approvals.expire_cards": {"task": "approvals.expire_cards", "schedule": 15.0},
+    "connections.sweep": {"task": "connections.sweep", "schedule": 10.0},
+    "connections.check_due": {"task": "connections.check_due", "schedule": 20.0},
     "work.end_waits": {"task": "work.end_waits", "schedule": 5.0},
     "work.owe_cycles": {"task": "work.owe_cycles", "schedule": 10.0},
     "autonomy.tick": {"task": "autonomy.tick", "schedule": 5.0},
@@ -145,6 +152,13 @@ BATCH_REVIEW = {"default_size": 10, "high_min": 0.85, "medium_min": 0.5}
 SANDBOX_BACKEND = env.text("SILAS_SANDBOX", "subprocess")
 SANDBOX_IMAGE = env.text("SILAS_SANDBOX_IMAGE", "python:3.12-slim")
 SANDBOX_NETWORK = env.flag("SILAS_SANDBOX_NETWORK", default=False)
+# Which host:port inside of the house outside tools may reach, and a run whose skill lists them; the outside needs no
+# entry here.
+EGRESS_PRIVATE = env.words("SILAS_EGRESS_PRIVATE")
+
+# Where credentials of outside accounts are kept, sealed in any case: database, keyring, or the dotted path of a class
+# with the methods of apps.connections.backends.Keeper.
+CREDENTIAL_BACKEND = env.text("SILAS_CREDENTIAL_BACKEND", "database")
 
 # A folder in which tests leave faults (kernel.fault_points); only their own settings read the variable.
 FAULT_POINTS = ""
@@ -164,6 +178,10 @@ TIME_ZONE = "UTC"
 USE_TZ = True
 STATIC_URL = "static/"
 STATIC_ROOT = VAR_DIR / "static"
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
+}
 
 SESSION_COOKIE_SAMESITE = "Lax"
 SESSION_COOKIE_HTTPONLY = True
@@ -262,6 +280,10 @@ WEBHOOKS_PRIVATE = env.flag("SILAS_WEBHOOKS_PRIVATE", default=False)
 # The same of websites that are read into the knowledge.
 WEBSITES_PRIVATE = env.flag("SILAS_WEBSITES_PRIVATE", default=False)
 INTAKE_SECONDS = 1.0
+# How often a web process looks for proposed skills to try.
+SKILL_SECONDS = 1.0
+# How repositories of skills may be addressed. Tests add `file`.
+SKILL_GIT_SCHEMES = ("https",)
 # The mail server for notices of tasks; without one the console is where they are.
 EMAIL_HOST = env.text("SILAS_MAIL_HOST")
 EMAIL_PORT = env.number("SILAS_MAIL_PORT", 587)
@@ -275,6 +297,11 @@ DEFAULT_FROM_EMAIL = env.text("SILAS_MAIL_FROM") or "silas@localhost"
 # One mode of the execution safety loop for all: enforcing, monitoring, logging or disabled; empty: as policies say.
 SAFETY_MODE = env.text("MCPAQL_SAFETY_LOOP")
 SAFETY_KEY = env.secret("SILAS_SAFETY_KEY")  # manage.py safety_server only
+# May codes leave by letter to whoever may decide, beside the console? (needs SILAS_MAIL_HOST)
+SAFETY_MAIL_CODES = env.flag("SILAS_SAFETY_MAIL_CODES", default=False)
+# After how long a silent execution is called off, and how often that is looked at.
+SAFETY_IDLE_SECONDS = env.number("SILAS_SAFETY_IDLE_SECONDS", 3600)
+SAFETY_SWEEP_SECONDS = 30
 if SAFETY_MODE not in ("", "enforcing", "monitoring", "logging", "disabled"):
     raise ImproperlyConfigured("E_CFG_SAFETY: MCPAQL_SAFETY_LOOP must be enforcing, monitoring, logging or disabled")
 GUIDANCE_SECONDS = 90

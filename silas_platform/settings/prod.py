@@ -5,6 +5,7 @@ from django.core.exceptions import ImproperlyConfigured
 from silas_platform.settings import env
 from silas_platform.settings.base import *
 
+STORAGES = {**STORAGES, "staticfiles": {"BACKEND": "whitenoise.storage.CompressedStaticFilesStorage"}}
 DEMO = env.flag("SILAS_DEMO", default=False)
 SESSION_COOKIE_SECURE = True
 CSRF_COOKIE_SECURE = True

@@ -15,10 +15,12 @@ from silas_platform.up.embedded import postgres_dsns, redis_url
 
 ROOT = Path(__file__).resolve().parents[2]
 KEYS = ("SECRET_KEY", "SILAS_SIGNING_KEY", "SILAS_SECRETS_KEY")
+# The key before a present one, while an installation changes it; nobody makes it.
+OLD_KEYS = ("SILAS_SECRETS_KEY_OLD",)
 # Whoever is not named here is told none of these.
 _TOLD: dict[str, set[str]] = {
-    "web": {"SECRET_KEY", "SILAS_SIGNING_KEY", "SILAS_SECRETS_KEY"},
-    "worker": {"SILAS_SECRETS_KEY"},
+    "web": {"SECRET_KEY", "SILAS_SIGNING_KEY", "SILAS_SECRETS_KEY", *OLD_KEYS},
+    "worker": {"SILAS_SECRETS_KEY", *OLD_KEYS},
     "beat": set(),
 }
 _ADDRESSES = ("DATABASE_URL", "DATABASE_OWNER_URL", "DATABASE_WORK_URL", "REDIS_URL")
@@ -81,7 +83,7 @@ def for_program(env: Mapping[str, str], program: str) -> dict[str, str]:
 
     Who serves no request gets a `SECRET_KEY` that nobody else has: it can forge neither logins nor visitors' tokens.
     """
-    withheld = set(KEYS) - _TOLD[program]
+    withheld = {*KEYS, *OLD_KEYS} - _TOLD[program]
     hidden = {"DATABASE_OWNER_URL", "DATABASE_WORK_URL", *withheld, *(f"{name}_FILE" for name in withheld)}
     told = {name: value for name, value in env.items() if name not in hidden}
     return told if program == "web" else told | _of_workers(env)

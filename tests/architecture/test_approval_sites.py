@@ -12,8 +12,16 @@ from tests.architecture.source import Module, modules
 SERVICES = "apps.approvals.services"
 ROOM = "apps.approvals"
 # Who authorizes: a plan's decision, a goal's child under its standing approval (5.1.2 step 6, 5.2.3 step 4), and the
-# decision of a reviewed batch (5.2.4 step 4), and what earned autonomy changes (5.1.6).
-VERIFIES = {"apps.work.services.authorization", "apps.work.services.batches", "apps.work.services.freedom"}
+# decision of a reviewed batch (5.2.4 step 4), what earned autonomy changes (5.1.6), and a change of a connection or one
+# use of a permission (5.10.2); and the activation of a skill (10.4 step 4).
+VERIFIES = {
+    "apps.connections.permits",
+    "apps.connections.services.requesting",
+    "apps.skills.trials",
+    "apps.work.services.authorization",
+    "apps.work.services.batches",
+    "apps.work.services.freedom",
+}
 # Where work begins, for every kind of work (5.2.1 step 0).
 CHECKS = {"apps.work.services.authority"}
 

@@ -9,10 +9,17 @@ from tests.architecture.source import Module, modules
 
 GUARD = "apps.guard"
 # Who may run a process at all: the handlers that the guard calls, gates' scripts, and the checks of finished work.
-RUNS_SANDBOXES = {"apps.skills", "apps.gates", "apps.work.verification", "kernel.sandbox"}
+RUNS_SANDBOXES = {
+    "apps.connections.scripts",
+    "apps.connections.conversing",
+    "apps.skills",
+    "apps.gates",
+    "apps.work.verification",
+    "kernel.sandbox",
+}
 
 # What the composition says once, when a process starts; it runs nothing.
-CHOOSES_A_SANDBOX = {"kernel.sandbox.Choice", "kernel.sandbox.Kind", "kernel.sandbox.configure"}
+CHOOSES_A_SANDBOX = {f"kernel.sandbox.{name}" for name in ("Choice", "Kind", "configure", "egress.listed")}
 
 
 def outside(room: str) -> list[Module]:

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from django.db import ProgrammingError, connection, connections
 
-from apps.audit.checkpoints import write_checkpoints
+from apps.audit.checkpoints import write_checkpoint
+from apps.audit.queries import Chain
 from kernel.tenancy import tenant_scope
 from tests.factories.audit import make_entries
 
@@ -29,7 +30,7 @@ TABLES = ["audit_auditentry", "audit_auditcheckpoint", "audit_audithead", "audit
 @pytest.fixture
 def chain(tenant: Any) -> Any:
     make_entries(tenant, 2)
-    write_checkpoints()
+    write_checkpoint(Chain(tenant.slug, tenant.pk))
     return tenant
 
 

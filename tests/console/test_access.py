@@ -117,6 +117,11 @@ TRIED_ELSEWHERE |= {"console-alerts", "console-alerts-choose", "console-push-add
 # Who decides sees what agents intend, and owners say what they may (test_safety).
 TRIED_ELSEWHERE |= {f"console-safety{word}" for word in ("", "-key", "-policy", "-try", "-roll-back")}
 TRIED_ELSEWHERE |= {f"console-safety-{word}" for word in ("allow", "code", "token")}
+# Who decides sees what the bots can do and has it written, and owners say what stays (test_skills).
+TRIED_ELSEWHERE |= {"console-skills", *(f"console-skill{word}" for word in ("", "-compare", "-add", "-export"))}
+TRIED_ELSEWHERE |= {f"console-skill-{word}" for word in ("disable", "roll-back", "purge", "shipped", "package")}
+TRIED_ELSEWHERE |= {"console-skill-package-trust", "console-skill-package-refuse", "console-draft"}
+TRIED_ELSEWHERE |= {f"console-draft-{word}" for word in ("new", "revise", "rewrite", "try", "propose", "delete")}
 CARDS = {"console-card", "console-card-news", "console-edit"}
 CARDS |= {"console-decide", "console-take-back", "console-step-up", "console-assign", "console-ask-anew"}
 ABOUT_A_CONVERSATION = {"console-conversation", "console-take-over", "console-hand-back", "console-reply"}

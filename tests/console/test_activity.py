@@ -13,8 +13,9 @@ from apps.approvals.enums import CardKind
 from apps.approvals.services import decide_card
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
-from apps.console.groups import GROUPS, HIGHLIGHTS, QUIET
+from apps.console.groups import GROUPS, HIGHLIGHTS
 from apps.console.narrative import Names, Story, tell
+from apps.console.quiet import QUIET
 from apps.console.sentences import SENTENCES
 from apps.sessions import handoff
 from apps.tenants.services import change_deployment

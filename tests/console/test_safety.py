@@ -162,6 +162,49 @@ def test_policy_that_makes_no_sense_is_not_stored(tenant: Any, owner: Any, wrong
         assert not PolicyVersion.objects.exists()
 
 
+def test_score_of_ones_own_is_written_and_shown_again(tenant: Any, owner: Any) -> None:
+    press(owner, "policy", **FORM | {"scores": "90 *invoice*\n\n5 reading *"})
+    assert "90 *invoice*" in page(owner, "console-safety-policy")
+    agent = started(tenant)
+    assert agent.report("show the invoice")["stopped"] is True
+
+
+@pytest.mark.parametrize("line", ["x *a*", "101 *a*", "50", "-1 *a*", "\u0665 *a*"])
+def test_score_that_is_none_is_not_stored(tenant: Any, owner: Any, line: str) -> None:
+    assert press(owner, "policy", **FORM | {"scores": line}).status_code == 422
+    with tenant_scope(tenant):
+        assert not PolicyVersion.objects.exists()
+
+
+def test_policy_of_one_key_holds_for_that_key_alone(tenant: Any, owner: Any) -> None:
+    mine, other = started(tenant), started(tenant, "other")
+    address = f"{reverse('console-safety-policy')}?of={mine.principal.ref}"
+    assert browser(owner).post(address, FORM | {"deny": "*manual*"}).status_code == 302
+    assert mine.report()["stopped"] is True and other.report()["continue"] is True
+
+
+def test_policy_of_a_foreign_or_made_up_principal_is_not_found(owner: Any, other_tenant: Any) -> None:
+    for ref in (started(other_tenant).principal.ref, "user:1"):
+        address = f"{reverse('console-safety-policy')}?of={ref}"
+        assert browser(owner).get(address).status_code == 404 == browser(owner).post(address, FORM).status_code
+
+
+def test_policy_is_tried_without_being_written(tenant: Any, owner: Any) -> None:
+    started(tenant).report()
+    shown = press(owner, "policy", **FORM | {"deny": "*manual*", "dry": "1"}).content.decode()
+    assert "would answer 1 of the newest 1 recorded step otherwise" in shown
+    with tenant_scope(tenant):
+        assert not PolicyVersion.objects.exists()
+
+
+def test_trends_count_directives_blocks_and_prompts(tenant: Any, owner: Any) -> None:
+    agent = started(tenant)
+    for hint in ("reading the manual", TO_CONFIRM, TO_CONFIRM, DANGER):
+        agent.report(hint)
+    shown = page(owner)
+    assert "<td>4</td><td>3</td><td>1</td>" in shown and "had to wait: 1." in shown
+
+
 def test_earlier_version_is_said_again(tenant: Any, owner: Any) -> None:
     policy(tenant, max_steps=3)
     policy(tenant, max_steps=9)

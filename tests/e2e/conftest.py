@@ -58,6 +58,8 @@ FLAGS = [
     f"--disable-features={','.join(TURNED_OFF)}",
 ]
 START_SECONDS = 60
+# Where a test may run an outside service that scripts can reach.
+OUTSIDE_PORT = free_port()
 # A machine that runs more than these tests is slow, not wrong.
 expect.set_options(timeout=30_000)
 
@@ -91,7 +93,7 @@ def web(migrated: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[st
 @pytest.fixture(scope="package")
 def worker(migrated: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """A Celery worker, told what workers are told: its own database role, and no key that signs."""
-    env = for_program(os.environ, "worker")
+    env = {**for_program(os.environ, "worker"), "SILAS_EGRESS_PRIVATE": f"127.0.0.1:{OUTSIDE_PORT}"}
     log = tmp_path_factory.mktemp("worker") / "log"
     size = ["--loglevel=INFO", "--concurrency", "1", "--without-gossip", "--without-mingle"]
     with _running([sys.executable, "-m", "celery", "-A", "silas_platform", "worker", *size], log, env) as process:

@@ -25,6 +25,7 @@ from kernel.tenancy import in_scope, in_thread
 from silas_platform import demo as demo_content
 from tests.e2e.conftest import OpenPage
 from tests.e2e.widget import Widget, opened
+from tests.platform.runs import eventually
 
 ROOT = Path(__file__).resolve().parents[2]
 MARIA = "Maria Ortega, 12 March 1984"
@@ -65,6 +66,14 @@ class Story:
             return dict(Record.objects.get(key=key).data)
 
         return await in_scope(await self.tenant(tenant), read)
+
+    async def changed(self, key: str, field: str, value: str) -> bool:
+        """Whether a record comes to hold this."""
+
+        def holds() -> bool:
+            return bool(Record.objects.get(key=key).data[field] == value)
+
+        return await in_scope(await self.tenant(), eventually, holds)
 
 
 @pytest_asyncio.fixture(loop_scope="session")
@@ -182,6 +191,18 @@ async def test_approved_change_is_carried_out_and_proved_without_a_reload(story:
     await _decide(console, "Approve")
     await expect(widget.work).to_contain_text("Done")
     assert (await story.record("HM-20418"))["address"] == NEW_ADDRESS
+
+
+async def test_visitor_who_left_before_the_yes_finds_it_done(story: Story) -> None:
+    site, console = await story.open_page(f"{story.web}/demo/meridian-insurance/"), await story.staff("approver")
+    address = "12 Harbour Row, Hull HU1 1AA"
+    await _asked_for_new_address(await opened(site), address)
+    await site.close()
+    await _decide(console, "Approve")
+    assert await story.changed("HM-20418", "address", address)
+    back = await site.context.new_page()
+    await back.goto(f"{story.web}/demo/meridian-insurance/")
+    await expect((await opened(back)).work).to_contain_text("Done")
 
 
 async def test_declined_change_tells_the_visitor_and_changes_nothing(story: Story) -> None:

@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from axe_playwright_python.async_playwright import Axe
 from playwright.async_api import expect
 
 from tests.e2e.conftest import OpenPage
@@ -270,6 +271,33 @@ async def test_reduced_motion_is_respected(open_page: OpenPage, demo: str, peer:
     peer.send({"type": "typing", "sender": "human"})
     dot = widget.log.locator(".typing i").first
     assert await dot.evaluate("(node) => getComputedStyle(node).animationName") == "none"
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+async def test_conversation_is_for_everybody(
+    open_page: OpenPage, web: str, deployment: Any, peer: Peer, scheme: Any
+) -> None:
+    """Axe looks at the frame alone, as narrow as a phone, with something of everything in it."""
+    size = {"width": 320, "height": 640}
+    address = f"{web}/widget/v1/{deployment.public_key}/"
+    page = await open_page(address, peer=peer, viewport=size, color_scheme=scheme)
+    await peer.hears(1, "auth")
+    soon = (datetime.now(UTC) + timedelta(minutes=9)).isoformat()
+    source = {"title": "4.2", "document_id": "d", "start": 0, "end": 1, "quote": "x"}
+    options = [{"value": "send", "label": "Send it to me"}, {"value": "keep", "label": "Keep it here"}]
+    question = {"request_id": "q", "sender": "bot", "question": "Where?", "options": options, "expires_at": soon}
+    peer.say("access", level="verified", expires_at=soon)
+    peer.say(sender="visitor", text="Is a **burst pipe** covered?", client_id="c")
+    peer.say(text="Yes, see [our terms](https://a.test) [1].", citations=[source], suggestions=["Claim status"])
+    peer.say("status", work_item_id="w", status="pending", title="Change your address", text="")
+    peer.say("decision", **question, risk_level="high")
+    peer.say("owner", owner="human", name="Ana Ruiz")
+    peer.say(sender="human", text="Hello, this is Ana.")
+    await expect(page.get_by_text("Hello, this is Ana.")).to_be_visible()
+    found = (await Axe().run(page)).response["violations"]
+    # the first heading is that of the page around the frame
+    assert [(each["id"], each["nodes"]) for each in found if each["id"] != "page-has-heading-one"] == []
+    assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
 def _contrast(one: str, other: str) -> float:

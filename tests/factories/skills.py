@@ -8,7 +8,10 @@ from typing import Any
 
 import yaml
 
-from apps.skills import services
+from apps.approvals.enums import ApprovalVerdict
+from apps.approvals.services import decide_card
+from apps.skills import installing, services, trials
+from apps.skills.loader import read_folder
 from apps.skills.models import SkillVersion
 from kernel.tenancy import tenant_scope
 
@@ -75,3 +78,34 @@ def install(tenant: Any, folder: Path) -> SkillVersion:
 def save_record(tenant: Any, book: str, key: str, *, subject: str = "C-1", **data: Any) -> None:
     with tenant_scope(tenant):
         services.save_record(book, key, subject=subject, data=data)
+
+
+def propose(tenant: Any, folder: Path, *, source: str = "folder", **how: Any) -> SkillVersion:
+    with tenant_scope(tenant):
+        return installing.propose(read_folder(folder), source=source, **how)
+
+
+def answer(tenant: Any, version: SkillVersion, user: Any, verdict: ApprovalVerdict = ApprovalVerdict.APPROVED) -> None:
+    """Have the web process try the version and ask, answer its card, and have it go on."""
+    trials.try_next(tenant.pk)
+    with tenant_scope(tenant):
+        version.refresh_from_db()
+        decide_card(version.card_id, user=user, verdict=verdict)
+    trials.try_next(tenant.pk)
+    with tenant_scope(tenant):
+        version.refresh_from_db()
+
+
+def plain_folder(root: Path, script: str, *, args: dict[str, Any], name: str = "word-count", **front: Any) -> Path:
+    """A skill of the plain Agent Skills form: instructions, one script, what the script takes."""
+    folder = root / name
+    meta = {
+        "name": name,
+        "description": "Use when somebody wants to know how many words a text has.",
+        "script_args": {"scripts/count.py": args},
+        **front,
+    }
+    (folder / "scripts").mkdir(parents=True)
+    (folder / "SKILL.md").write_text(f"---\n{yaml.safe_dump(meta)}---\n\n# Count\n\nRun `scripts/count.py`.\n")
+    (folder / "scripts/count.py").write_text(textwrap.dedent(script))
+    return folder

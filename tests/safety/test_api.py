@@ -168,6 +168,13 @@ def test_batch_goes_in_order_and_halts_at_a_no(api: Api) -> None:
     assert said["summary"] == {"total": 3, "succeeded": 2, "failed": 0}
 
 
+def test_answer_names_its_request_and_a_refusal_has_no_meta(api: Api) -> None:
+    asked = {"operation": "introspect", "params": {"query": "types"}, "_request_id": "mine-1"}
+    said = api.post(asked).json()["_meta"]
+    assert said["request_id"] == "mine-1" and said["duration_ms"] >= 0
+    assert set(api.call("nothing").json()) == {"success", "error"}
+
+
 def test_introspection_lists_what_routes(api: Api) -> None:
     listed = api.call("introspect", "read", query="operations").json()["data"]["operations"]
     assert [(each["name"], each["endpoint"]) for each in listed] == [
@@ -197,6 +204,20 @@ def test_each_operation_tells_its_parameters(api: Api, name: str) -> None:
     told = api.call("introspect", query="operations", name=name).json()["data"]["operation"]
     assert [each["name"] for each in told["parameters"]] == [each.name for each in OPERATIONS[name].params]
     assert all(each["name"] == each["name"].lower() for each in told["parameters"])
+
+
+def test_introspection_tells_what_can_be_set_and_what_holds_otherwise(api: Api) -> None:
+    told = api.call("introspect", query="types", name=protocol(api)["capabilities"]["configuration"]).json()
+    options = {each["name"]: each for each in told["data"]["type"]["fields"]}
+    assert options["maxAutonomousSteps"] == {
+        "name": "maxAutonomousSteps",
+        "type": "number",
+        "required": False,
+        "default": 20,
+        "minimum": 0,
+        "maximum": 10_000,
+    }
+    assert {"mode", "riskTolerance", "deny", "requiresApproval", "autoApprove", "scores"} < set(options)
 
 
 def test_unknown_names_are_null_and_no_error(api: Api) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 import httpx2
 import pytest
 
+from apps.safety import services
 from kernel.tenancy import tenant_scope
 from tests.factories.safety import DANGER, HARMLESS, TO_CONFIRM, Agent, Api
 
@@ -143,6 +144,24 @@ def test_execution_ends_with_the_block(api: Api, tenant: Any) -> None:
     under_the_loop(api, lambda loop: loop.step(HARMLESS))
     with tenant_scope(tenant):
         assert Execution.objects.get().status == "completed"
+
+
+def test_held_call_of_a_program_that_ended_passes_once_a_person_allowed_it(api: Api, tenant: Any) -> None:
+    def again() -> Any:
+        async def run() -> Any:
+            stays = Loop("http://silas.test", key=api.key, agent="hook", stays=True, transport=OurRest(api))
+            async with stays as loop:
+                return await loop.step(TO_CONFIRM)
+
+        return asyncio.run(run())
+
+    with pytest.raises(Held):
+        again()
+    with tenant_scope(tenant):
+        services.allow(Agent(tenant, ref=f"api_key:{api.row.pk}").hold().pk, actor="user:test")
+    assert again()["continue"] is True
+    with pytest.raises(Held):
+        again()
 
 
 def test_hook_says_no_when_nobody_can_be_asked(

@@ -11,6 +11,7 @@ import pytest
 from apps.audit.models import AuditEntry
 from apps.safety import services
 from apps.safety.models import Challenge, Execution, Hold, Step
+from apps.safety.upkeep import sweep
 from kernel.clock import now
 from kernel.errors import NotFound, SilasError
 from kernel.tenancy import tenant_scope
@@ -82,6 +83,27 @@ def test_idle_execution_is_over_when_the_next_begins(clerk: Agent) -> None:
     clerk.begin()
     with tenant_scope(clerk.tenant):
         assert sorted(Execution.objects.values_list("status", flat=True)) == ["cancelled", "running"]
+
+
+def test_silent_execution_ends_by_itself_and_another_does_not(clerk: Agent) -> None:
+    started(clerk.tenant, "busy")
+    with tenant_scope(clerk.tenant):
+        Execution.objects.filter(agent__name="clerk").update(last_at=now() - timedelta(seconds=3601))
+    sweep()
+    with tenant_scope(clerk.tenant):
+        told = Execution.objects.order_by("agent__name").values_list("agent__name", "status")
+        assert list(told) == [("busy", "running"), ("clerk", "cancelled")]
+
+
+def test_verify_pause_that_nobody_answered_leaves_the_page_and_a_block_stays(clerk: Agent) -> None:
+    clerk.report(TO_VERIFY)
+    other = started(clerk.tenant, "other", ref="api_key:other")
+    other.report(DANGER)
+    with tenant_scope(clerk.tenant):
+        Challenge.objects.update(expires_at=now())
+    sweep()
+    with tenant_scope(clerk.tenant):
+        assert sorted(Hold.objects.values_list("kind", "state")) == [("block", "open"), ("verify", "expired")]
 
 
 def test_step_after_the_limit_pauses_and_a_yes_gives_a_new_budget(tenant: Any) -> None:

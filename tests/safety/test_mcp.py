@@ -4,23 +4,27 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import os
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from unittest.mock import MagicMock
 
 import httpx2
 import pytest
 from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
+from opentelemetry.trace import NonRecordingSpan, NoOpTracer
 
 from apps.safety.serving import PATH, server_for, surface_from_environment, tools, with_safety
 from apps.safety.wire import OPERATIONS
 from apps.tenants.enums import KeyScope
 from apps.tenants.services import revoke_api_key
 from kernel.tenancy import tenant_scope
-from tests.factories.safety import DANGER, HARMLESS, Api
+from tests.factories.safety import DANGER, HARMLESS, Agent, Api
 
 ROOT = Path(__file__).parents[2]
 STEP = {"element_name": "clerk", "next_action_hint": HARMLESS}
@@ -33,7 +37,7 @@ async def nobody(scope: Any, receive: Any, send: Any) -> None:
 
 def in_memory(api: Api, session: Session, *, mode: str = "semantic", prefix: str = "") -> Any:
     async def run() -> Any:
-        async with Client(server_for(api.key, mode=mode, prefix=prefix)) as client:
+        async with Client(server_for(mode, prefix, api.key)) as client:
             return await session(client)
 
     return asyncio.run(run())
@@ -148,6 +152,56 @@ def test_block_over_rest_holds_over_mcp(api: Api) -> None:
     api.call("record_execution_step", **STEP | {"next_action_hint": DANGER})
     begun, step = over_http(api.key, loop)
     assert begun["error"]["code"] == "PERMISSION_DENIED" and step["data"]["autonomy"]["stopped"] is True
+
+
+class Spans(NoOpTracer):
+    """Keeps what the SDK tells a tracer of every message."""
+
+    def __init__(self) -> None:
+        self.told: list[str] = []
+
+    @contextmanager
+    def start_as_current_span(self, name: str, *args: Any, **given: Any) -> Iterator[Any]:  # type: ignore[override]
+        span = MagicMock(spec=NonRecordingSpan)
+        try:
+            yield span
+        finally:
+            self.told.append(f"{name} {args} {given} {span.mock_calls}")
+
+
+def test_code_is_in_no_span_frame_or_log_line(
+    api: Api, tenant: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Right codes and wrong ones over both eras; what the SDK puts into spans is looked at too."""
+    caplog.set_level(logging.DEBUG)
+    spans, frames, shown = Spans(), [], []
+    monkeypatch.setattr("mcp.shared._otel._tracer", spans)
+    person = Agent(tenant, ref=f"api_key:{api.row.pk}")
+
+    async def session(client: Client) -> None:
+        async def ask(tool: str, operation: str, **params: str) -> Any:
+            result = await client.call_tool(f"mcp_aql_{tool}", {"operation": operation, "params": params})
+            frames.append(result.model_dump_json())
+            return said(result)
+
+        await ask("execute", "execute_agent", element_name="clerk")
+        stop = await ask("create", "record_execution_step", **STEP | {"next_action_hint": DANGER})
+        challenge = stop["data"]["autonomy"]["notifications"][0]["metadata"]["verificationId"]
+        shown.extend([await asyncio.to_thread(person.code), await asyncio.to_thread(person.code)])
+        await ask("create", "verify_challenge", challenge_id="x", code=shown[-2])
+        await ask("execute", "verify_challenge", challenge_id=challenge, code=shown[-1])
+        good = await ask("create", "verify_challenge", challenge_id=challenge, code=shown[-1])
+        assert good["data"]["verified"] is True
+
+    for era in ("auto", "legacy"):
+        over_http(api.key, session, era)
+    assert len(spans.told) > 10 and len(shown) == 4
+    looked_at = [
+        *spans.told,
+        *frames,
+        *(each.getMessage() for each in caplog.records if not each.name.startswith("mcp.client")),
+    ]
+    assert not [text for text in looked_at for code in shown if code in text or code.replace("-", "") in text]
 
 
 def status(key: str) -> int:

@@ -4,6 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import json
+import shutil
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -16,6 +22,7 @@ from apps.skills import queries
 from apps.skills.services import install_version
 from apps.work.checks import checks_of
 from apps.work.verification import run_checks
+from kernel.sandbox import Choice, configure
 from kernel.tenancy import tenant_scope
 from silas_platform import demo
 
@@ -137,3 +144,105 @@ def test_skill_maker_lints_what_would_be_refused(maker: Shelf) -> None:
     }
     told = " ".join(maker.call("lint_skill", files=files).value["problems"])
     assert all(word in told for word in ("the name is", "24 to 1024", "eval", "credential", "no Python", "no tests"))
+
+
+class Shop(BaseHTTPRequestHandler):
+    """A company's own interface, and an address beside it that nobody declared."""
+
+    def do_GET(self) -> None:
+        self.server.seen.append(self.path)  # type: ignore[attr-defined]
+        if self.path == "/away":
+            self.send_response(302)
+            self.send_header("Location", "/secret")
+            self.end_headers()
+            return
+        self._answer(json.dumps({"path": self.path}).encode())
+
+    def do_POST(self) -> None:
+        self.server.seen.append(self.rfile.read(int(self.headers["Content-Length"])).decode())  # type: ignore[attr-defined]
+        self._answer(b'{"ok": true}')
+
+    def _answer(self, body: bytes) -> None:
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *args: Any) -> None:
+        """Quiet."""
+
+
+class Api(Shelf):
+    """http-api as a company declares endpoints in it, and the server that they lead to."""
+
+    def __init__(self, tenant: Any, tmp_path: Path, server: ThreadingHTTPServer) -> None:
+        self.tenant, self.server = tenant, server
+        place = f"127.0.0.1:{server.server_port}"
+        folder = tmp_path / "http-api"
+        shutil.copytree(demo.SKILLS / "http-api", folder)
+        manifest = folder / "SKILL.md"
+        manifest.write_text(manifest.read_text().replace("network: []", f'network: ["{place}"]'))
+        endpoints = {
+            "order": {"method": "GET", "url": f"http://{place}/orders/{{order}}", "query": ["lang"]},
+            "away": {"method": "GET", "url": f"http://{place}/away"},
+            "outside": {"method": "GET", "url": "http://127.0.0.1:9/x"},
+            "note": {"method": "POST", "url": f"http://{place}/notes"},
+        }
+        (folder / "assets/endpoints.json").write_text(json.dumps(endpoints))
+        with tenant_scope(tenant):
+            install_version(folder)
+            self.refs = queries.pinned(["http-api"])
+            self.tools = {tool.name: tool for tool in queries.tools_for(self.refs)}
+
+    @property
+    def seen(self) -> list[str]:
+        return list(self.server.seen)  # type: ignore[attr-defined]
+
+
+@pytest.fixture
+def api(tenant: Any, tmp_path: Path) -> Iterator[Api]:
+    with ThreadingHTTPServer(("127.0.0.1", 0), Shop) as server:
+        server.seen = []  # type: ignore[attr-defined]
+        configure(Choice(egress_private=(f"127.0.0.1:{server.server_port}",)))
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield Api(tenant, tmp_path, server)
+        server.shutdown()
+        configure(Choice())
+
+
+def test_http_api_reads_a_declared_endpoint_with_quoted_values(api: Api) -> None:
+    outcome = api.call("read_endpoint", endpoint="order", values={"order": "../a b", "lang": "en"})
+    assert outcome.value["value"] == {"path": "/orders/..%2Fa%20b?lang=en"}
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        {"endpoint": "secret"},
+        {"endpoint": "note"},
+        {"endpoint": "order"},
+        {"endpoint": "order", "values": {"order": ".."}},
+        {"endpoint": "order", "values": {"order": "1", "admin": "1"}},
+        {"endpoint": "outside"},
+    ],
+    ids=["undeclared", "writes", "value missing", "path", "value extra", "other host"],
+)
+def test_http_api_calls_nothing_that_is_not_declared(api: Api, args: dict[str, Any]) -> None:
+    outcome = api.call("read_endpoint", **args)
+    assert (isinstance(outcome, Failed), api.seen) == (True, [])
+
+
+def test_http_api_follows_no_redirect(api: Api) -> None:
+    assert (isinstance(api.call("read_endpoint", endpoint="away"), Failed), api.seen) == (True, ["/away"])
+
+
+def test_http_api_sends_once_and_proves_it_was_taken(api: Api) -> None:
+    args = {"endpoint": "note", "body": '{"text": "hi"}'}
+    left = left_by(api.call("send_endpoint", **args))
+    assert (api.seen, api.proved("send_endpoint", left, **args)) == (['{"text": "hi"}'], True)
+    refused = {"response.json": b'{"endpoint": "note", "status": 500}'}
+    assert not api.proved("send_endpoint", refused, **args)
+
+
+def test_http_api_as_it_ships_reaches_nothing(tenant: Any) -> None:
+    assert isinstance(Shelf(tenant, "http-api").call("read_endpoint", endpoint="order"), Failed)

@@ -17,7 +17,7 @@ from apps.tenants.enums import Role
 from apps.tenants.queries import require_role
 from kernel.errors import NotFound, SilasError
 from kernel.outside import host_of, is_outside_url
-from kernel.seal import seal, unseal
+from kernel.secrets_key import open_secret, seal_secret
 
 _MOST = 10
 
@@ -34,7 +34,7 @@ def save_webhook(url: str, *, user: Any, events: Collection[str] = ()) -> tuple[
         raise SilasError("webhooks_full", f"There are {_MOST} webhooks at most.", status=422)
     secret = secrets.token_urlsafe(32)
     hook = Webhook(url=url, events=sorted(events))
-    hook.sealed_secret = seal(settings.SILAS_SECRETS_KEY, secret.encode(), belongs_to=f"webhook:{hook.pk}")
+    hook.sealed_secret = seal_secret(secret.encode(), belongs_to=f"webhook:{hook.pk}")
     hook.save()
     data = {"model": "autonomy.webhook", "change": "added"}
     record(AuditEvent.ADMIN_CHANGED, actor=user.actor, subject=f"row:{hook.pk}", data=data)
@@ -52,7 +52,7 @@ def delete_webhook(webhook_id: UUID, *, user: Any) -> None:
 
 def secret_of(hook: Webhook) -> bytes:
     """In memory for one letter; written nowhere."""
-    return unseal(settings.SILAS_SECRETS_KEY, bytes(hook.sealed_secret), belongs_to=f"webhook:{hook.pk}")
+    return open_secret(bytes(hook.sealed_secret), belongs_to=f"webhook:{hook.pk}")
 
 
 def _may_be_called(url: str) -> bool:

@@ -24,7 +24,7 @@ from apps.approvals.enums import CardStatus, Standing
 from apps.approvals.models import ApprovalToken, Card, Decision
 from apps.approvals.risk import Friction
 from apps.approvals.schemas import Refused
-from apps.console import faces, watching
+from apps.console import faces, skill_faces, watching
 from apps.console.members import DECIDING_ROLES, StaffRequest, staff_view
 from apps.console.views.pages import page
 from apps.sessions.models import ChatSession
@@ -151,6 +151,7 @@ def _about(request: StaffRequest, card: Card) -> dict[str, Any]:
         "editable": may and is_editable(card),
         "conversation": _conversation(card),
         "work": _work(card),
+        "asked": skill_faces.asked_about(card),
         **_yes(request, card),
         "successor": queries.successor_of(card),
         **_company(request, card),

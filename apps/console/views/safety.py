@@ -5,12 +5,16 @@ A code is shown to whoever asked for it, once, in the answer itself; it is kept 
 
 from __future__ import annotations
 
+from typing import Any
+from urllib.parse import urlencode
 from uuid import UUID
 
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
+from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
+from apps.console.charts import columns
 from apps.console.members import DECIDING_ROLES, StaffRequest, staff_view
 from apps.console.names import names_for
 from apps.console.views.pages import page
@@ -18,7 +22,9 @@ from apps.safety import queries, services
 from apps.safety.forms import PolicyForm, initial_of
 from apps.safety.models import Hold
 from apps.safety.rules import TEMPLATES, evaluate
-from apps.safety.schemas import LONGEST_HINT, Intended, Policy
+from apps.safety.schemas import LONGEST_HINT, Intended
+from apps.safety.services.policies import Trial
+from apps.safety.trends import trends
 from apps.tenants.enums import KeyScope, Role
 from apps.tenants.services import create_api_key
 from kernel.errors import NotFound, SilasError
@@ -39,7 +45,16 @@ def safety(request: StaffRequest) -> HttpResponseBase:
         executions=[(each, names.of(each.agent.principal)) for each in executions],
         steps=steps,
         policy=queries.policy_of(""),
+        **({} if request.htmx else _drawn()),
     )
+
+
+def _drawn() -> dict[str, Any]:
+    """The last days; what an open page looks at again has nothing of it."""
+    found = trends()
+    names = [f"{each.date.day} {each.date:%b}" for each in found.days]
+    told, held = [each.told for each in found.days], [each.held for each in found.days]
+    return {"trends": found, "drawn": columns(names, told, held), "daily": zip(names, found.days, strict=True)}
 
 
 @require_POST
@@ -82,47 +97,79 @@ def _hold(hold_id: UUID) -> Hold:
 @require_http_methods(["GET", "HEAD", "POST"])
 @staff_view(Role.OWNER)
 def policy(request: StaffRequest) -> HttpResponseBase:
-    """What agents may do by themselves: written as the next version, in force at once."""
-    newest = queries.versions_of("").first()
-    number, said = (newest.number, newest.policy) if newest else (0, Policy())
+    """What agents may do by themselves: everybody, or one principal (`?of=`); written as the next version, in force at
+    once, or tried on what was recorded."""
+    whose = _whose(request)
+    newest = queries.versions_of(whose).first()
+    number, said = (newest.number, newest.policy) if newest else (0, queries.policy_written(whose))
     if request.method != "POST":
         begun = TEMPLATES.get(request.GET.get("template", ""), said)
-        return _policy_page(request, PolicyForm(initial=initial_of(begun, number)))
+        return _policy_page(request, whose, PolicyForm(initial=initial_of(begun, number)))
     form = PolicyForm(request.POST)
     if not form.is_valid():
-        return _policy_page(request, form, status=422)
-    content = form.content() | {"scores": [each.model_dump() for each in said.scores]}
+        return _policy_page(request, whose, form, status=422)
     try:
-        services.write_policy(
-            content, actor=request.member.user.actor, note=form.cleaned_data["note"], seen=form.cleaned_data["seen"]
-        )
+        if "dry" in request.POST:
+            trial = services.try_policy(services.policy_from(form.content()), principal=whose)
+            return _policy_page(request, whose, form, trial=trial)
+        note, seen = form.cleaned_data["note"], form.cleaned_data["seen"]
+        services.write_policy(form.content(), principal=whose, actor=request.member.user.actor, note=note, seen=seen)
     except SilasError as refusal:
-        return _policy_page(request, form, status=refusal.status, refusal=refusal)
-    return redirect("console-safety-policy")
+        return _policy_page(request, whose, form, status=refusal.status, refusal=refusal)
+    return redirect(_policy_address(whose))
+
+
+def _whose(request: StaffRequest) -> str:
+    """The principal whose policy it is, "" for everybody's. Raises `NotFound`: nobody else's, and no made-up one."""
+    whose = request.GET.get("of", "")
+    if whose and whose not in queries.principals():
+        raise NotFound("principal")
+    return whose
+
+
+def _policy_address(whose: str) -> str:
+    return reverse("console-safety-policy") + (f"?{urlencode({'of': whose})}" if whose else "")
 
 
 def _policy_page(
-    request: StaffRequest, form: PolicyForm, *, status: int = 200, refusal: SilasError | None = None
+    request: StaffRequest,
+    whose: str,
+    form: PolicyForm,
+    *,
+    status: int = 200,
+    refusal: SilasError | None = None,
+    trial: Trial | None = None,
 ) -> HttpResponseBase:
-    rows = queries.versions_of("")[:SHOWN]
-    names = names_for(row.written_by for row in rows)
-    versions = [(row, names.of(row.written_by)) for row in rows]
-    shown = {"form": form, "refusal": refusal, "versions": versions, "templates": TEMPLATES, "longest": LONGEST_HINT}
+    rows, others = queries.versions_of(whose)[:SHOWN], queries.principals()
+    names = names_for([*others, *(row.written_by for row in rows)])
+    shown = {
+        "form": form,
+        "refusal": refusal,
+        "trial": trial,
+        "versions": [(row, names.of(row.written_by)) for row in rows],
+        "templates": TEMPLATES,
+        "longest": LONGEST_HINT,
+        "whose": whose,
+        "whom": names.of(whose) if whose else "",
+        "others": [(each, names.of(each)) for each in others],
+    }
     return page(request, "console/safety_policy.html", at="safety", status=status, **shown)
 
 
 @require_POST
 @staff_view(Role.OWNER)
 def roll_back(request: StaffRequest, number: int) -> HttpResponseBase:
-    services.roll_back(number, actor=request.member.user.actor)
-    return redirect("console-safety-policy")
+    whose = _whose(request)
+    services.roll_back(number, principal=whose, actor=request.member.user.actor)
+    return redirect(_policy_address(whose))
 
 
 @require_POST
 @staff_view(Role.OWNER)
 def try_hint(request: StaffRequest) -> HttpResponseBase:
     """What the policy in force would say to a hint, and which recorded steps it would answer otherwise now."""
-    hint, in_force = request.POST.get("hint", "")[:LONGEST_HINT], queries.policy_of("")
+    whose = _whose(request)
+    hint, in_force = request.POST.get("hint", "")[:LONGEST_HINT], queries.policy_of(whose)
     verdict = evaluate(in_force, Intended(hint)) if hint.strip() else None
-    trial = services.try_policy(in_force)
+    trial = services.try_policy(in_force, principal=whose)
     return page(request, "console/safety_tried.html", at="safety", hint=hint, verdict=verdict, trial=trial)

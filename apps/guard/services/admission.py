@@ -6,7 +6,7 @@ as the answer, so a caller that ignores a refusal, or fails later, loses nothing
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from decimal import Decimal
 from uuid import uuid4
@@ -27,6 +27,8 @@ from apps.guard.schemas import ZERO, Admitted, BudgetAlert, BudgetFacts, Call, N
 from apps.safety.services import ask_inside
 from kernel import fault_points
 
+# In a code and a sentence, or None.
+Policy = Callable[[], tuple[str, str] | None]
 _MONEY = frozenset({RefusalCode.COST_CAP_REACHED, RefusalCode.GLOBAL_DAILY, RefusalCode.GLOBAL_MONTHLY})
 
 
@@ -37,17 +39,28 @@ def knock(ref: RunRef, intent: Intent, call: Call) -> Refused | None:
 
 
 def admit_call(
-    ref: RunRef, intent: Intent, call: Call, report: GateReport | None = None
+    ref: RunRef,
+    intent: Intent,
+    call: Call,
+    report: GateReport | None = None,
+    *,
+    alone: bool = False,
+    policy: Policy | None = None,
 ) -> Admitted | Refused | NeedsApproval:
-    """Decide in the contract's order, and reserve. `report` is what the call's gates said, if it has any."""
-    run = lock_run(ref)
+    """Decide in the contract's order, and reserve. `report` is what the call's gates said, if it has any; `alone`: the
+    scope ends with this, so that what is written may leave with its COMMIT; `policy`: what the room that carries the
+    intent out may have against it."""
+    acting, quoted = _needs_yes(call, report), _quoted(intent, call)
+    # What acts is looked at for longer before anything is reserved for it: its budgets are not locked meanwhile.
+    run = lock_run(ref, spending=ZERO if acting or quoted.estimate is None else rounded(quoted.estimate))
     return (
         _stopped(run)
         or _not_granted(run, intent, call)
+        or _forbidden(run, intent, call, policy)
         or _gated(run, intent, call, report)
         or _unsafe(run, intent, call, report)
         or _not_approved(run, intent, call, report)
-        or _admitted_or_over_budget(run, ref, intent, call, acting=_needs_yes(call, report))
+        or _admitted_or_over_budget(run, ref, intent, call, quoted, acting=acting, alone=alone)
     )
 
 
@@ -80,6 +93,15 @@ def _gated(run: LockedRun, intent: Intent, call: Call, report: GateReport | None
     _write_no(run, intent, call, CallState.DENIED, CallOutcomeLabel.GATE_BLOCKED)
     reason = report.blocked.reason or str(RefusalCode.GATE_BLOCKED.label)
     return Refused(RefusalCode.GATE_BLOCKED, reason, report.blocked.gate_name)
+
+
+def _forbidden(run: LockedRun, intent: Intent, call: Call, policy: Policy | None) -> Refused | None:
+    """Written down as a gate's no; nothing is reserved for it."""
+    said = policy() if policy else None
+    if said is None:
+        return None
+    _write_no(run, intent, call, CallState.DENIED, CallOutcomeLabel.GATE_BLOCKED)
+    return Refused(RefusalCode.GATE_BLOCKED, said[1], said[0])
 
 
 def _unsafe(run: LockedRun, intent: Intent, call: Call, report: GateReport | None) -> Refused | None:
@@ -126,9 +148,8 @@ def _approval_lacks(run: LockedRun, call: Call) -> RefusalCode | None:
 
 
 def _admitted_or_over_budget(
-    run: LockedRun, ref: RunRef, intent: Intent, call: Call, *, acting: bool
+    run: LockedRun, ref: RunRef, intent: Intent, call: Call, quoted: Quote, *, acting: bool, alone: bool
 ) -> Admitted | Refused:
-    quoted = _quoted(intent, call)
     estimate = None if quoted.estimate is None else rounded(quoted.estimate)
     code = rules.r4_run(run.facts, estimate)
     if code is not None or estimate is None:
@@ -136,7 +157,7 @@ def _admitted_or_over_budget(
     admitted = _admission(run, ref, intent, call, estimate, acting=acting)
     admitted = replace(admitted, rates=quoted.rates)
     if estimate:
-        budgets, platform = lock_budgets(run, ref.visitor, estimate)
+        budgets, platform = lock_budgets(run, ref, estimate)
         refusing = rules.breached(run.facts, budgets, estimate)
         code = rules.r4_budgets(refusing, platform)
         if code is not None:
@@ -145,7 +166,7 @@ def _admitted_or_over_budget(
         windows = tuple((budget.budget_id, budget.window) for budget in budgets)
         installations = platform_day(run.facts.now)
         admitted = replace(admitted, day=run.facts.day, platform_day=installations, windows=windows)
-    return _admit(run, admitted)
+    return _admit(run, admitted, alone=alone)
 
 
 def _tell_reached(refusing: Iterable[BudgetFacts]) -> None:
@@ -212,8 +233,8 @@ def _admission(
     )
 
 
-def _admit(run: LockedRun, admitted: Admitted) -> Admitted | Refused:
-    if write_admission(admitted):
+def _admit(run: LockedRun, admitted: Admitted, *, alone: bool) -> Admitted | Refused:
+    if write_admission(admitted, alone=alone):
         record_call(admitted, CallOutcomeLabel.STARTED)
         fault_points.reach("guard.admitted")
         return admitted

@@ -60,7 +60,9 @@ async def guarded_call(
             return refused
         report = await _gates_say(call, allowance)
         call = rewritten(call, report)
-    admitted = await in_scope(run.tenant_id, admit_call, run, intent, call, report)
+    policy = registry._policy_of(intent)
+    asked = partial(policy, call.tool, context or {}) if policy else None
+    admitted = await in_scope(run.tenant_id, admit_call, run, intent, call, report, alone=True, policy=asked)
     if not isinstance(admitted, Admitted):
         return admitted
     fault_points.reach("guard.before_dispatch")

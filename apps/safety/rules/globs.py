@@ -1,7 +1,8 @@
 """Does a hint match a pattern? `*` is any run, `?` one character; everything else stands for itself.
 
 The whole text has to match; case does not matter; `*` crosses lines. The pieces between the stars are looked for from
-left to right, each once, so that no pattern makes the comparison explode. No regular expression is ever built.
+left to right, each once; a piece with question marks is looked for with one bit for each of its places, so that no
+pattern makes the comparison explode. No regular expression is ever built.
 """
 
 from __future__ import annotations
@@ -67,6 +68,21 @@ def _fits(piece: str, text: str, at: int) -> bool:
 
 
 def _find(piece: str, text: str, start: int, end: int) -> int:
+    """Where the piece begins, or -1. Bit n of `alive` says that its first n + 1 places fit what was read last."""
     if "?" not in piece:
         return text.find(piece, start, end)
-    return next((at for at in range(start, end - len(piece) + 1) if _fits(piece, text, at)), -1)
+    places, anything = _places(piece)
+    alive, whole = 0, 1 << (len(piece) - 1)
+    for at in range(start, end):
+        alive = ((alive << 1) | 1) & places.get(text[at], anything)
+        if alive & whole:
+            return at - len(piece) + 1
+    return -1
+
+
+@functools.lru_cache(maxsize=2048)
+def _places(piece: str) -> tuple[dict[str, int], int]:
+    """For each of its characters the places where it fits, and the places where anything does."""
+    anything = sum(1 << at for at, want in enumerate(piece) if want == "?")
+    wanted = set(piece) - {"?"}
+    return {each: anything | sum(1 << at for at, want in enumerate(piece) if want == each) for each in wanted}, anything

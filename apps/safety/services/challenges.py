@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hmac
 import secrets
+from dataclasses import dataclass
 from datetime import timedelta
 from uuid import UUID
 
@@ -19,6 +20,9 @@ from apps.safety.models import Challenge, FailedTries, Hold
 from apps.safety.rules import Tries, after_failure, is_over, wait_seconds
 from apps.safety.schemas import Failure, Principal, Reply, Success
 from apps.safety.services.holding import end_hold, live_challenge, new_challenge
+from apps.tenants.enums import Capability
+from apps.tenants.models import Membership
+from apps.tenants.rules import roles_with
 from kernel.canonical import sha256_hex
 from kernel.clock import now
 from kernel.errors import NotFound, SilasError
@@ -46,6 +50,40 @@ def show_code(hold_id: UUID, *, actor: str) -> str:
         AuditEvent.SAFETY_CODE_SHOWN, actor=actor, subject=f"safety_agent:{hold.agent_id}", data={"hold": str(hold_id)}
     )
     return "-".join(code[at : at + 8] for at in range(0, len(code), 8))
+
+
+@dataclass(frozen=True, repr=False)
+class CodeLetter:
+    """A code on its way to these addresses; it stands here and nowhere else."""
+
+    hold: Hold
+    code: str
+    addresses: tuple[str, ...]
+
+
+def claim_letters(*, most: int = 20) -> list[CodeLetter]:
+    """A code for each hold that waits for one, that nobody has looked at and no letter has told of, for everybody who
+    may decide. Claimed by its row: of two web processes one sends."""
+    addresses = _deciding()
+    waiting = Hold.objects.filter(state=HoldState.OPEN, mailed_at=None).exclude(kind=HoldKind.CONFIRM)
+    unseen = waiting.exclude(challenges__state=ChallengeState.PENDING, challenges__shown_at__isnull=False)
+    ids = list(unseen.order_by("created_at").values_list("pk", flat=True)[:most]) if addresses else []
+    return [letter for hold_id in ids if (letter := _lettered(hold_id, addresses)) is not None]
+
+
+def _lettered(hold_id: UUID, addresses: tuple[str, ...]) -> CodeLetter | None:
+    hold = lock_hold(hold_id)
+    if hold is None or hold.state != HoldState.OPEN or hold.mailed_at is not None:
+        return None
+    hold.mailed_at = now()
+    hold.save(update_fields=["mailed_at"])
+    return CodeLetter(hold, show_code(hold_id, actor="system"), addresses)
+
+
+def _deciding() -> tuple[str, ...]:
+    """Whoever may press *Show the code*, and can log in."""
+    rows = Membership.objects.filter(role__in=roles_with(Capability.DECIDE), user__is_active=True)
+    return tuple(address for address in rows.order_by("pk").values_list("user__email", flat=True) if address)
 
 
 def verify_challenge(principal: Principal, *, challenge_id: str, code: str) -> Reply:

@@ -6,15 +6,18 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
+from django.conf import settings
+
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.safety.enums import ExecutionStatus
 from apps.safety.locks import lock_agent, lock_execution
 from apps.safety.models import Execution, SafetyAgent
-from apps.safety.queries import IDLE_SECONDS, open_block, policy_of, running_execution
+from apps.safety.queries import open_block, policy_of, running_execution
 from apps.safety.rules import directive
 from apps.safety.schemas import Failure, Principal, Reply, Success
 from apps.safety.services.holding import close_pauses, refused
+from apps.safety.signals import loop_changed
 from kernel.clock import now
 
 
@@ -27,6 +30,7 @@ def execute_agent(principal: Principal, *, name: str) -> Reply:
     moment = now()
     execution: Execution = Execution.objects.create(agent=agent, started_at=moment, last_at=moment)
     record(AuditEvent.SAFETY_STARTED, actor=principal.ref, subject=f"safety_execution:{execution.pk}")
+    loop_changed(True)
     policy = policy_of(principal.ref)
     told = {"max_steps": policy.max_steps, "mode": policy.mode.value, "autonomy": directive(policy.mode, None)}
     return Success(state_of(execution) | told)
@@ -59,14 +63,15 @@ def end_execution(found: Execution, status: ExecutionStatus, *, actor: str) -> E
     execution.status, execution.finished_at, execution.last_at = status, moment, moment
     execution.save(update_fields=["status", "finished_at", "last_at"])
     close_pauses(execution)
+    loop_changed(True)
     data = {"status": str(status), "steps": execution.steps}
     record(AuditEvent.SAFETY_ENDED, actor=actor, subject=f"safety_execution:{execution.pk}", data=data)
     return execution
 
 
 def _end_idle(agent: SafetyAgent) -> None:
-    """Nobody says goodbye for a client that went away: what was silent for an hour is over (G12)."""
-    before = now() - timedelta(seconds=IDLE_SECONDS)
+    """Nobody says goodbye for a client that went away: what was silent for too long is over (G12)."""
+    before = now() - timedelta(seconds=settings.SAFETY_IDLE_SECONDS)
     for each in agent.executions.filter(status=ExecutionStatus.RUNNING, last_at__lt=before):
         end_execution(each, ExecutionStatus.CANCELLED, actor="system")
 

@@ -15,6 +15,7 @@ from apps.safety.models import Challenge, Execution, Hold, SafetyAgent
 from apps.safety.queries import open_block, pending_challenge
 from apps.safety.rules import is_over, subject_of
 from apps.safety.schemas import Failure, Policy, Verdict
+from apps.safety.signals import loop_changed
 from kernel.canonical import sha256_hex
 from kernel.clock import now
 
@@ -54,6 +55,7 @@ def open_hold(
         return standing
     if kind != HoldKind.CONFIRM:
         _create_challenge(hold, moment)
+    loop_changed(True)
     if kind == HoldKind.BLOCK:
         data = {"stage": str(verdict.stage), "score": verdict.score, "hold": str(hold.pk)}
         record(AuditEvent.SAFETY_BLOCKED, actor=agent.principal, subject=f"safety_agent:{agent.pk}", data=data)
@@ -79,6 +81,7 @@ def end_hold(hold: Hold, state: HoldState, *, actor: str) -> None:
     if not Hold.objects.filter(pk=hold.pk, state=HoldState.OPEN).update(**ended):
         return
     hold.state, hold.ended_at, hold.ended_by = state, moment, actor
+    loop_changed(True)
     hold.challenges.filter(state=ChallengeState.PENDING).update(state=ChallengeState.SUPERSEDED, ended_at=moment)
     if state == HoldState.LIFTED:
         if hold.execution_id and hold.stage == "step_limit":

@@ -73,9 +73,10 @@ def policy_from(content: dict[str, Any]) -> Policy:
         raise SilasError("policy_invalid", f"{place}: {first['msg']}", status=422) from None
 
 
-def try_policy(policy: Policy, *, most: int = MOST_TRIED) -> Trial:
-    """What the policy would have said of the newest recorded steps, by their hint and outcome; nothing is written."""
-    steps = list(recent_steps(most))
+def try_policy(policy: Policy, *, principal: str = "", most: int = MOST_TRIED) -> Trial:
+    """What the policy would have said of the newest recorded steps, of one principal or of all, by their hint and
+    outcome; nothing is written."""
+    steps = list(recent_steps(most, principal=principal))
     judged = [(step, evaluate(policy, Intended(step.hint, step.outcome)).decision) for step in steps]
     return Trial(len(steps), tuple(Differs(step, now) for step, now in judged if now != step.decision))
 

@@ -12,14 +12,16 @@ from uuid import UUID
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.safety.enums import Decision, HoldKind, HoldState, Mode
-from apps.safety.locks import lock_agent, lock_execution
+from apps.safety.locks import Report, lock_report
 from apps.safety.models import Execution, Hold, SafetyAgent, Step
-from apps.safety.queries import notifications, open_block, pending_challenge, policy_of, running_execution
+from apps.safety.queries import notifications, pending_challenge, policy_of
 from apps.safety.rules import decides, directive, evaluate, is_over
 from apps.safety.schemas import Intended, Policy, Principal, Reply, Success, Verdict
 from apps.safety.services.executions import no_execution, state_of
 from apps.safety.services.holding import action_digest, end_hold, live_challenge, open_hold, refused
+from apps.safety.signals import loop_changed
 from kernel.clock import now
+from kernel.tenancy import gather_for_commit
 
 
 def record_step(
@@ -32,20 +34,17 @@ def record_step(
     execution_id: UUID | None = None,
 ) -> Reply:
     """Judge the intended action and answer with its directive."""
-    agent = lock_agent(principal.ref, name)
-    if (block := open_block(principal.ref)) is not None:
-        return _stopped(agent, block)
-    found = running_execution(agent, execution_id)
-    if found is None:
+    begun = lock_report(principal.ref, name, execution_id)
+    if begun.block is not None:
+        return _stopped(begun.agent, Hold.objects.select_related("agent").get(pk=begun.block))
+    execution, policy = begun.execution, begun.policy
+    if execution is None or policy is None:
         return no_execution()
-    execution = lock_execution(found.pk)
-    execution.steps, execution.last_at = execution.steps + 1, now()
-    execution.save(update_fields=["steps", "last_at"])
-    policy = policy_of(principal.ref)
     verdict = _verdict(policy, execution, hint, outcome)
-    said = _decided(agent, execution, policy, verdict, hint)
+    said = _decided(begun, execution, policy, verdict, hint)
     _write_down(execution, policy.mode, verdict, said, hint=hint, description=description, outcome=outcome)
-    said["notifications"] = notifications(agent, execution)
+    quiet = begun.quiet and said["continue"]
+    said["notifications"] = [] if quiet else notifications(begun.agent, execution)
     return Success(state_of(execution) | {"autonomy": said})
 
 
@@ -55,10 +54,9 @@ def _verdict(policy: Policy, execution: Execution, hint: str, outcome: str) -> V
     return evaluate(policy, Intended(hint, outcome, execution.steps - execution.granted_at))
 
 
-def _decided(
-    agent: SafetyAgent, execution: Execution, policy: Policy, verdict: Verdict | None, hint: str
-) -> dict[str, Any]:
+def _decided(begun: Report, execution: Execution, policy: Policy, verdict: Verdict | None, hint: str) -> dict[str, Any]:
     """The directive, after what holds the execution already and what a person has allowed."""
+    agent = begun.agent
     left = max(0, policy.max_steps - (execution.steps - execution.granted_at)) if policy.max_steps else None
     said = directive(policy.mode, verdict, steps_remaining=left)
     if verdict is None or not decides(policy.mode):
@@ -66,7 +64,7 @@ def _decided(
     if verdict.decision is Decision.STOP:
         hold = open_hold(agent, execution, verdict, policy, kind=HoldKind.BLOCK, hint=hint)
         return said | {"reason": _with_challenge(hold, hold.reason)}
-    if (held := _standing_pause(execution)) is not None:
+    if not begun.quiet and (held := _standing_pause(execution)) is not None:
         return _held(held) | {"stepsRemaining": left} if left is not None else _held(held)
     if verdict.decision is Decision.GO:
         return said
@@ -138,7 +136,8 @@ def _write_down(
     if said.get("reason") == "":
         del said["reason"]
     decision = Decision.GO if said["continue"] else Decision.STOP if said.get("stopped") else Decision.PAUSE
-    Step.objects.create(
+    step = Step(
+        tenant_id=execution.tenant_id,
         execution=execution,
         seq=execution.steps,
         hint=hint,
@@ -152,8 +151,15 @@ def _write_down(
         factors=said["factors"],
         created_at=execution.last_at,
     )
+    gather_for_commit(_written, step)
+    loop_changed(decision is not Decision.GO)
     data: dict[str, Any] = {"seq": execution.steps, "decision": str(decision), "mode": str(mode)}
     if verdict is not None:
         data |= {"stage": str(verdict.stage), "tier": str(verdict.tier), "score": verdict.score}
     subject = f"safety_execution:{execution.pk}"
     record(AuditEvent.SAFETY_JUDGED, actor=execution.agent.principal, subject=subject, data=data)
+
+
+def _written(steps: list[Step]) -> None:
+    """With the audit log's entry and COMMIT: one round trip."""
+    Step.objects.bulk_create(steps)

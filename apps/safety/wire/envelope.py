@@ -6,9 +6,10 @@ A domain failure is an answer. Whatever goes wrong unforeseen is INTERNAL_ERROR,
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Mapping
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid4
 
 from apps.safety.enums import Endpoint
 from apps.safety.queries import policy_of
@@ -18,6 +19,7 @@ from apps.safety.wire.introspection import LIMITS, introspect, tool_name, unknow
 from kernel.tenancy import tenant_scope
 
 MOST_IN_BATCH = 50
+LONGEST_REQUEST_ID = 120
 _log = logging.getLogger(__name__)
 _TYPES: dict[str, Any] = {"string": str, "object": dict, "array": list, "boolean": bool}
 _WORDS = {str: "string", dict: "object", list: "array", bool: "boolean", int: "number", float: "number"}
@@ -33,14 +35,22 @@ def answer(
     prefix: str = "",
 ) -> dict[str, Any]:
     """The envelope for one request or a batch. `endpoint`: through which one it came; None takes them all."""
+    begun = time.perf_counter()
     if not isinstance(request, Mapping):
         return _enveloped(_wrong_type("request", "object", request))
     if (problem := _limits(request)) is not None:
         return _enveloped(problem)
     one = _One(tenant_id, principal, endpoint, surface, prefix)
-    if "operations" in request and "operation" not in request:
-        return _batch(one, request["operations"])
-    return _enveloped(one.reply(request))
+    whole = "operations" in request and "operation" not in request
+    said = _batch(one, request["operations"]) if whole else _enveloped(one.reply(request))
+    return said | {"_meta": _meta(request, begun)} if said["success"] else said
+
+
+def _meta(request: Mapping[str, Any], begun: float) -> dict[str, Any]:
+    """About the request, for logs: its own id where it came with one. A refusal has none of it (contract 2)."""
+    named = request.get("_request_id")
+    request_id = named if isinstance(named, str) and 0 < len(named) <= LONGEST_REQUEST_ID else str(uuid4())
+    return {"request_id": request_id, "duration_ms": round((time.perf_counter() - begun) * 1000, 2)}
 
 
 def _enveloped(reply: Reply) -> dict[str, Any]:

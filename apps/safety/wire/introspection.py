@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from apps.safety.enums import Endpoint, ExecutionStatus, Mode, StepOutcome, Tier
+from apps.safety.enums import Endpoint, ExecutionStatus, Mode, StepOutcome, Tier, Tolerance
 from apps.safety.schemas import Failure, Policy, Reply, Success
 from apps.safety.wire.declarations import OPERATIONS, Operation
 
@@ -45,7 +45,33 @@ _OBJECTS: dict[str, list[dict[str, Any]]] = {
     "Verification": [_field("verified", "boolean", required=True), _field("unblocked_agent", "string")],
     "Introspection": [_field("operations", "array"), _field("operation", "object"), _field("types", "array")],
 }
+# Under which names the contract knows what a policy says (contract safety-loop 9).
+_TOLD = {
+    "max_steps": "maxAutonomousSteps",
+    "tolerance": "riskTolerance",
+    "requires_approval": "requiresApproval",
+    "auto_approve": "autoApprove",
+    "challenge_seconds": "challengeTimeoutSeconds",
+}
+_NAMED = {"mode": "SafetyMode", "tolerance": "RiskTolerance"}
+
+
+def _options() -> list[dict[str, Any]]:
+    """What a company may set, with what holds while it sets nothing; read off the policy itself."""
+    plain = Policy().stored()
+    drawn = Policy.model_json_schema()["properties"]
+    return [_option(name, drawn[name], plain[name]) for name in drawn]
+
+
+def _option(name: str, drawn: Mapping[str, Any], plain: Any) -> dict[str, Any]:
+    kind = {"integer": "number"}.get(drawn.get("type", ""), drawn.get("type", "object"))
+    said = {**_field(_TOLD.get(name, name), _NAMED.get(name, kind)), "default": plain}
+    return said | {key: drawn[key] for key in ("minimum", "maximum") if key in drawn}
+
+
+_OBJECTS["SafetyPolicy"] = _options()
 _ENUMS: dict[str, list[str]] = {
+    "RiskTolerance": list(Tolerance.values),
     "SafetyTier": list(Tier.values),
     "StepOutcome": list(StepOutcome.values),
     "SafetyMode": list(Mode.values),
@@ -81,6 +107,7 @@ def _protocol(surface: str, policy: Policy) -> dict[str, Any]:
         "capabilities": {
             "execution_safety_loop": policy.mode.value,
             "max_autonomous_steps": policy.max_steps,
+            "configuration": "SafetyPolicy",
         },
         "concurrency": "resource-locked",
         "limits": LIMITS,

@@ -1,5 +1,5 @@
 """Who exists and belongs (`directory`), how people come in (`accounts`) and when they were here (`visits`), and how
-long what was said is kept (`retention`)."""
+long what was said is kept (`retention`), and under which key what is secret is sealed (`vault`)."""
 
 from apps.tenants.models.accounts import (
     Invitation,
@@ -24,10 +24,12 @@ from apps.tenants.models.directory import (
     VisitorLimits,
 )
 from apps.tenants.models.retention import Retention
+from apps.tenants.models.vault import DataKey
 from apps.tenants.models.visits import Visit
 
 __all__ = [
     "ApiKey",
+    "DataKey",
     "Deployment",
     "FirstRun",
     "IdentityKey",

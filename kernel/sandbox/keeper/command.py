@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import fcntl
 import os
 import resource
 import signal
@@ -31,6 +32,11 @@ _OURS = 4
 # Whoever watches a crowd of processes must get the processor before the crowd does; so must those who wait for pages.
 _BEHIND = 10
 _HIGHEST_DESCRIPTOR = 65_536
+# Where the command finds what it was given beside its output.
+SECRET, SECRET_OUT = 3, 4
+_PLACES = {"stdin": 0, "stdout": 1, "stderr": 2, "secret": SECRET, "secret_out": SECRET_OUT}
+# A limit of 0 still lets a machine hand the core to a program; 1 is what the kernel takes for "none at all".
+_NO_CORE = 1
 
 
 def stage(config: Config) -> int:
@@ -56,15 +62,15 @@ def _make_parents(path: str, owner: int) -> None:
         os.chown(parent, owner, owner)
 
 
-def start(config: Config, stdout: int, stderr: int) -> int:
+def start(config: Config, stdout: int, stderr: int, extras: dict[str, int]) -> int:
     """Fork it into the sandbox; the process id, as it is seen from here."""
     child = os.fork()
     if child == 0:
-        _execute(config, stdout, stderr)
+        _execute(config, {**extras, "stdout": stdout, "stderr": stderr})
     return child
 
 
-def _execute(config: Config, stdout: int, stderr: int) -> NoReturn:
+def _execute(config: Config, given: dict[str, int]) -> NoReturn:
     """In the forked child: never returns."""
     try:
         os.setsid()
@@ -74,9 +80,7 @@ def _execute(config: Config, stdout: int, stderr: int) -> NoReturn:
         # The kernel shall take this one first when the machine is out of memory.
         with open("/proc/self/oom_score_adj", "w") as handle:
             handle.write("1000")
-        for descriptor, number in ((os.open("/dev/null", os.O_RDONLY), 0), (stdout, 1), (stderr, 2)):
-            os.dup2(descriptor, number)
-        os.closerange(3, _HIGHEST_DESCRIPTOR)
+        _place(given)
         os.chdir(f"{BASE}/work")
         os.umask(0o022)
         for signal_ in (signal.SIGPIPE, signal.SIGINT, signal.SIGXFSZ):
@@ -87,6 +91,16 @@ def _execute(config: Config, stdout: int, stderr: int) -> NoReturn:
         os.write(2, f"cannot start {config['argv'][0]}: {error}\n".encode())
     finally:
         os._exit(127)
+
+
+def _place(given: dict[str, int]) -> None:
+    """Each descriptor at its number, and no other one open. First out of the way of the numbers they shall have."""
+    sources = {"stdin": os.open("/dev/null", os.O_RDONLY), **given}
+    moved = {name: fcntl.fcntl(descriptor, fcntl.F_DUPFD, 64) for name, descriptor in sources.items()}
+    os.closerange(0, 64)
+    for name, descriptor in moved.items():
+        os.dup2(descriptor, _PLACES[name])
+    os.closerange(SECRET_OUT + 1, _HIGHEST_DESCRIPTOR)
 
 
 def _become_nobody(config: Config) -> None:
@@ -119,5 +133,5 @@ def _limits(config: Config) -> tuple[tuple[int, int, int], ...]:
         (resource.RLIMIT_NPROC, processes, processes),
         (resource.RLIMIT_MEMLOCK, 0, 0),
         (resource.RLIMIT_MSGQUEUE, 0, 0),
-        (resource.RLIMIT_CORE, 0, 0),
+        (resource.RLIMIT_CORE, _NO_CORE, _NO_CORE),
     )

@@ -47,7 +47,7 @@ def main() -> None:
 def _run(config: Config) -> list[bytes]:
     out = command.stage(config)
     pipes = {b"o": os.pipe(), b"e": os.pipe()}
-    started = command.start(config, pipes[b"o"][1], pipes[b"e"][1])
+    started = command.start(config, pipes[b"o"][1], pipes[b"e"][1], {})
     for _, write in pipes.values():
         os.close(write)
     pumps = [threading.Thread(target=_pump, args=(kind, read)) for kind, (read, _) in pipes.items()]

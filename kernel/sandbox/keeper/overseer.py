@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import signal
 
-from . import command
+from . import command, doors
 from .collect import collect
 from .hold import open_hold
 from .report import broken, packed, write_all
@@ -21,25 +21,27 @@ if TYPE_CHECKING:
     Config = dict[str, Any]
 
 
-def oversee(config: Config, *, stdout: int, stderr: int, report: int, control: int) -> None:
+def oversee(config: Config, *, stdout: int, stderr: int, report: int, control: int, extras: dict[str, int]) -> None:
     """Send the report, who we are before anything else."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     write_all(report, packed(str(os.getpid()).encode()))
     try:
-        chunks = _run(config, stdout, stderr, control)
+        chunks = _run(config, stdout, stderr, control, extras)
     except Exception as error:  # noqa: BLE001 - the report says what it was
         chunks = broken(error)
     write_all(report, packed(*chunks))
 
 
-def _run(config: Config, stdout: int, stderr: int, control: int) -> list[bytes]:
+def _run(config: Config, stdout: int, stderr: int, control: int, extras: dict[str, int]) -> list[bytes]:
     hold = open_hold(config, command.BASE)
     started: int | None = None
     reason, code = "", None
     try:
         out = command.stage(config)
-        started = command.start(config, stdout, stderr)
-        for descriptor in (stdout, stderr):  # from here on the output belongs to the command alone
+        if "door" in extras:
+            doors.hand_out(extras.pop("door"))
+        started = command.start(config, stdout, stderr, extras)
+        for descriptor in (stdout, stderr, *extras.values()):  # from here on they belong to the command alone
             os.close(descriptor)
         reason, ended = Watch(config, hold.own).until_it_ends(started, control)
         if ended is not None:

@@ -1,7 +1,8 @@
 """Who oversees the next run? A copy of this process that stands ready and takes the next request; then one more copy.
 
-A request is one message of the socket on fd 0, with five descriptors: configuration, output, error output, report,
-control. Only copies read it, so this process never holds anything of a run. It ends when whoever started it is gone.
+A request is one message of the socket on fd 0, with descriptors: configuration, output, error output, report, control,
+and what the configuration names as `extras`. Only copies read it, so this process never holds anything of a run. It
+ends when whoever started it is gone.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import NoReturn
 
-_DESCRIPTORS = 5
+_DESCRIPTORS = 9
 _TAKEN = b"."
 
 
@@ -56,7 +57,7 @@ def _serve(requests: socket.socket, word: int) -> NoReturn:
     """In the copy: never returns."""
     try:
         prctl(PR_SET_PDEATHSIG, signal.SIGKILL)  # who stands ready goes with the keeper, who has a run does not
-        message, descriptors, _, _ = socket.recv_fds(requests, 16, _DESCRIPTORS)
+        message, descriptors, _, _ = socket.recv_fds(requests, 16, _DESCRIPTORS, socket.MSG_CMSG_CLOEXEC)
         prctl(PR_SET_PDEATHSIG, 0)
         os.write(word, _TAKEN)
         os.close(word)
@@ -67,7 +68,8 @@ def _serve(requests: socket.socket, word: int) -> NoReturn:
         os._exit(0)
 
 
-def _oversee(config: int, stdout: int, stderr: int, report: int, control: int) -> None:
+def _oversee(config: int, stdout: int, stderr: int, report: int, control: int, *extras: int) -> None:
     with open(config, "rb") as handle:
         asked = marshal.load(handle)  # noqa: S302 - written by our own runner
-    oversee(asked, stdout=stdout, stderr=stderr, report=report, control=control)
+    named = dict(zip(asked["extras"], extras, strict=True))
+    oversee(asked, stdout=stdout, stderr=stderr, report=report, control=control, extras=named)

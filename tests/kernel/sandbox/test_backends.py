@@ -75,7 +75,7 @@ def open_copy() -> Iterator[Path]:
     """The kernel's code where everybody can read it."""
     with tempfile.TemporaryDirectory() as folder:
         shutil.copytree(REPOSITORY / "kernel/sandbox", Path(folder) / "kernel/sandbox")
-        for name in ("__init__.py", "errors.py"):
+        for name in ("__init__.py", "errors.py", "outside.py"):
             shutil.copy(REPOSITORY / "kernel" / name, Path(folder) / "kernel" / name)
         os.chmod(folder, 0o755)
         yield Path(folder)

@@ -61,7 +61,7 @@ def line(**fields: object) -> str:
 @pytest.mark.parametrize(
     "words",
     ["--network none", "--read-only", "--cap-drop ALL", "--security-opt no-new-privileges", "--user 65534:65534"]
-    + ["--ipc none", "--pull never", "--log-driver none", "--rm", "--pids-limit 72", "--ulimit core=0"]
+    + ["--ipc none", "--pull never", "--log-driver none", "--rm", "--pids-limit 72", "--ulimit core=1"]
     + ["type=bind,source=/srv/skill,target=/sandbox/skill,readonly", "size=67108864"],
 )
 def test_arguments_hold_the_wall(words: str) -> None:

@@ -92,7 +92,8 @@ function names(changes) {
   for (const what of changes) {
     if (what === "cards" || what === "everything") found.add("silas:cards");
     if (what.startsWith("task:") || what === "everything") found.add("silas:runs");
-    if (what !== "cards" && !/^(card|task|company):/.test(what)) found.add("silas:inbox");
+    if (what === "safety" || what === "everything") found.add("silas:safety");
+    if (what !== "cards" && what !== "safety" && !/^(card|task|company):/.test(what)) found.add("silas:inbox");
     if (/^(session|card|company):/.test(what)) found.add(`silas:${what}`);
   }
   const open = document.querySelector("[data-log]")?.getAttribute("hx-trigger")?.split(" ")[0];

@@ -5,6 +5,8 @@ const SOON = 120;
 
 let asked = 0;
 let timer;
+/* What was typed when the list came that is shown. */
+let answers;
 
 export function watchPalette() {
   const palette = document.querySelector("#palette");
@@ -37,20 +39,32 @@ function toggle(event) {
 function open() {
   document.querySelector("#palette").showModal();
   field().value = "";
+  answers = undefined;
   ask();
 }
 
 /* Only the answer to the last question is shown. */
 async function ask() {
   const number = ++asked;
-  const answer = await fetch(`${list().dataset.from}?q=${encodeURIComponent(field().value)}`, {
+  const said = field().value;
+  const answer = await fetch(`${list().dataset.from}?q=${encodeURIComponent(said)}`, {
     credentials: "same-origin", headers: { "HX-Request": "true", "HX-Current-URL": location.href },
   }).catch(() => null);
   if (number !== asked) return;
   if (answer?.status === 401) location.assign(answer.headers.get("HX-Redirect"));
   else if (!answer?.ok) list().replaceChildren(document.querySelector("#palette-lost").content.cloneNode(true));
   else list().innerHTML = await answer.text();
+  answers = answer?.ok ? said : undefined;
   choose(lines()[0]);
+}
+
+/* Who types faster than the list comes does not go where the list before would have led. */
+async function go() {
+  if (answers !== field().value) {
+    clearTimeout(timer);
+    await ask();
+  }
+  if (answers === field().value) lines().find((line) => line.getAttribute("aria-selected") === "true")?.click();
 }
 
 function move(event) {
@@ -60,7 +74,7 @@ function move(event) {
   const to = { ArrowDown: (at + 1) % all.length, ArrowUp: (at - 1 + all.length) % all.length, Enter: at }[event.key];
   if (to === undefined) return;
   event.preventDefault();
-  if (event.key === "Enter") all[at]?.click();
+  if (event.key === "Enter") go();
   else choose(all[to]);
 }
 

@@ -29,6 +29,6 @@ class Command(BaseCommand):
 
 
 async def _serve(key: str, mode: str, prefix: str) -> None:
-    server = server_for(key, mode=mode, prefix=prefix)
+    server = server_for(mode, prefix, key)
     async with stdio_server() as (reads, writes):
         await server.run(reads, writes, server.create_initialization_options())

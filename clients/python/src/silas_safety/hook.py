@@ -1,6 +1,6 @@
 """A program that agent clients run before each tool call: 0 is go, 2 is no, with the reason on stderr.
 
-Each call is an execution of its own, because the program ends with it.
+The program ends with each call and the agent's execution goes on: what a person allowed passes at the next try.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ async def ask(call: dict[str, Any]) -> str:
     """Empty for a go, else why not."""
     url, key = os.environ.get("SILAS_URL", ""), os.environ.get("SILAS_SAFETY_KEY", "")
     try:
-        async with Loop(url, key=key, agent=os.environ.get("SILAS_AGENT", "hook")) as loop:
+        async with Loop(url, key=key, agent=os.environ.get("SILAS_AGENT", "hook"), stays=True) as loop:
             await loop.step(hint_of(call))
     except (Held, Refused) as no:
         return str(no)

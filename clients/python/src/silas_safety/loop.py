@@ -56,31 +56,45 @@ class Unreachable(Held):
 
 
 class Loop:
-    """`async with Loop(url, key=..., agent=...) as loop`: an execution from its start to its end."""
+    """`async with Loop(url, key=..., agent=...) as loop`: an execution from its start to its end.
 
-    def __init__(self, url: str, *, key: str, agent: str, transport: httpx2.AsyncBaseTransport | None = None) -> None:
+    `stays`: for programs that end between two actions. It goes on with the execution that the agent has, begins one
+    where there is none, and leaves it open: a person's yes to a held action is for the next program that tries it. The
+    platform ends what stays silent.
+    """
+
+    def __init__(
+        self, url: str, *, key: str, agent: str, stays: bool = False, transport: httpx2.AsyncBaseTransport | None = None
+    ) -> None:
         headers = {"Authorization": f"Bearer {key}"}
         self._http = httpx2.AsyncClient(base_url=url, headers=headers, timeout=_SECONDS, transport=transport)
         self._agent = agent
+        self._stays = stays
         self._outcome = ""
         self._asking = asyncio.Lock()
         self.execution_id = ""
 
     async def __aenter__(self) -> Self:
+        if self._stays:
+            return self
         try:
-            begun = await self._call("execute", "execute_agent", element_name=self._agent)
+            await self._begin()
         except BaseException:
             await self._http.aclose()
             raise
-        self.execution_id = begun["execution_id"]
         return self
+
+    async def _begin(self) -> None:
+        begun = await self._call("execute", "execute_agent", element_name=self._agent)
+        self.execution_id = begun["execution_id"]
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         outcome = "success" if kind is None else "failure"
         try:
-            await self._call("execute", "complete_execution", **self._mine(), outcome=outcome)
+            if not self._stays:
+                await self._call("execute", "complete_execution", **self._mine(), outcome=outcome)
         except (Refused, Unreachable):
             pass  # a stopped agent ends nothing; the platform ends what stays silent
         finally:
@@ -93,7 +107,7 @@ class Loop:
             given = {"next_action_hint": hint[:_LONGEST], **({"outcome": said} if said else {})}
             if len(hint) > _LONGEST:
                 raise Held({"continue": False, "factors": [], "reason": "The hint is too long to be judged."})
-            answer = await self._call("create", "record_execution_step", **self._mine(), **given)
+            answer = await self._reported(given)
             self._outcome = ""
         directive: dict[str, Any] = answer.get("autonomy") or {}
         if directive.get("stopped"):
@@ -101,6 +115,15 @@ class Loop:
         if directive.get("continue") is not True:
             raise Held(directive)
         return directive
+
+    async def _reported(self, given: dict[str, str]) -> dict[str, Any]:
+        try:
+            return await self._call("create", "record_execution_step", **self._mine(), **given)
+        except Refused as no:
+            if not self._stays or no.code != "NOT_FOUND_RESOURCE":
+                raise
+        await self._begin()
+        return await self._call("create", "record_execution_step", **self._mine(), **given)
 
     def guarded(self, hint: str) -> Callable[[Callable[P, Any]], Callable[P, Awaitable[Any]]]:
         """A function that asks first. `hint` is filled with the arguments of each call."""
@@ -136,7 +159,7 @@ class Loop:
         return await self._call("execute", "confirm_operation", **given)
 
     def _mine(self) -> dict[str, str]:
-        return {"element_name": self._agent, "execution_id": self.execution_id}
+        return {"element_name": self._agent, **({"execution_id": self.execution_id} if self.execution_id else {})}
 
     async def _call(self, endpoint: str, operation: str, /, **params: Any) -> dict[str, Any]:
         try:

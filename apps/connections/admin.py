@@ -1,0 +1,23 @@
+"""Connections and their set-ups in Django admin, to look at. Credentials are not shown anywhere."""
+
+from __future__ import annotations
+
+from django.contrib import admin
+
+from apps.audit.admin import ReadOnlyAdmin
+from apps.connections.models import Connection, SetupRun
+
+
+@admin.register(Connection)
+class ConnectionAdmin(ReadOnlyAdmin):
+    list_display = ("name", "skill_name", "status", "identity", "last_health_check", "tenant")
+    list_filter = ("status", "skill_name")
+    list_select_related = ("tenant",)
+
+
+@admin.register(SetupRun)
+class SetupRunAdmin(ReadOnlyAdmin):
+    list_display = ("created_at", "purpose", "state", "ignored", "tenant")
+    list_filter = ("state", "purpose")
+    list_select_related = ("tenant",)
+    exclude = ("state_token", "browser")

@@ -1,0 +1,299 @@
+"""Connections over HTTP; how a member's secret and a service's answer come in (contract interfaces; spec 5.10.1)."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.views.decorators.http import require_GET
+from drf_spectacular.utils import OpenApiResponse, extend_schema
+from pydantic import ValidationError as Unfit
+from rest_framework import serializers, status
+from rest_framework.authentication import SessionAuthentication
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from apps.connections import pending, queries
+from apps.connections.models import Connection
+from apps.connections.schemas import Wanted
+from apps.connections.services import lifecycle, requesting
+from apps.tenants.rest import MembersView, staff_caller
+from kernel.errors import NotFound, SilasError
+from kernel.tenancy import tenant_scope
+
+_KEPT_NOWHERE = {"Cache-Control": "no-store"}
+_REFUSALS: dict[int, Any] = {
+    401: OpenApiResponse(description="`not_authenticated`: no API key and no login"),
+    403: OpenApiResponse(description="`forbidden_role`: this role changes no connections"),
+    404: OpenApiResponse(description="`not_found`: unknown, removed or foreign"),
+}
+_SETTLED = {409: OpenApiResponse(description="`connection_settled`, `setup_under_way`, `setup_over`: not as it is now")}
+
+
+class StaffSecretRequest(serializers.Serializer[Any]):
+    """How long it may be is said in bytes, by the room."""
+
+    value = serializers.CharField(trim_whitespace=False)
+
+
+def store_for_connection(request: Request, ref_id: UUID) -> None:
+    """The member whose login this request carries gives what a set-up asked for."""
+    caller = staff_caller(request)
+    given = StaffSecretRequest(data=request.data)
+    given.is_valid(raise_exception=True)
+    with tenant_scope(caller.tenant_id):
+        pending.store(ref_id, given.validated_data["value"], user=caller.user)
+
+
+class ConnectionsRequest(serializers.Serializer[Any]):
+    limit = serializers.IntegerField(default=50, help_text="Kept between 1 and 200")
+    offset = serializers.IntegerField(default=0, help_text="Below 0 is 0")
+    domain = serializers.CharField(default="", max_length=120, allow_blank=True)
+
+
+class ConnectionRequest(serializers.Serializer[Any]):
+    skill = serializers.CharField(max_length=100, help_text="A connection skill: its name, or `name@digest`")
+    name = serializers.CharField(max_length=120)
+    domain = serializers.CharField(max_length=120, required=False, allow_blank=True)
+    settings = serializers.DictField(required=False, help_text="What the skill has to know and is no secret")
+    permissions = serializers.ListField(child=serializers.CharField(max_length=120), required=False)
+    health_check = serializers.CharField(max_length=100, required=False, help_text="Five fields of cron")
+
+
+class ConnectionAnswer(serializers.Serializer[Any]):
+    id = serializers.UUIDField()
+    name = serializers.CharField()
+    domain = serializers.CharField()
+    skill = serializers.CharField()
+    provider = serializers.CharField()
+    identity = serializers.CharField()
+    auth_strategy = serializers.CharField()
+    status = serializers.CharField()
+    tiers = serializers.ListField(child=serializers.CharField(), source="permissions")
+    permissions_granted = serializers.ListField(child=serializers.CharField())
+    permissions_available = serializers.ListField(child=serializers.CharField())
+    settings = serializers.DictField()
+    failure_type = serializers.SerializerMethodField()
+    token_expires_at = serializers.DateTimeField(allow_null=True)
+    refresh_token_expires_at = serializers.DateTimeField(allow_null=True)
+    last_health_check = serializers.DateTimeField(allow_null=True)
+    last_refresh = serializers.DateTimeField(allow_null=True)
+    last_used = serializers.DateTimeField(allow_null=True)
+    created_at = serializers.DateTimeField()
+
+    def get_failure_type(self, row: Connection) -> str:
+        return str((row.failure or {}).get("failure_type") or (row.failure or {}).get("code") or "")
+
+
+class SetupAnswerShape(serializers.Serializer[Any]):
+    id = serializers.UUIDField()
+    purpose = serializers.CharField()
+    state = serializers.CharField()
+    step_id = serializers.CharField()
+    step = serializers.DictField(allow_null=True, help_text="What is asked now; a secret goes to `/secrets/{ref_id}`")
+    failure = serializers.DictField(allow_null=True)
+    summary = serializers.DictField(allow_null=True)
+    deadline = serializers.DateTimeField()
+    ended_at = serializers.DateTimeField(allow_null=True)
+
+
+class StepRequest(serializers.Serializer[Any]):
+    step_id = serializers.CharField(max_length=60)
+    action = serializers.CharField(max_length=20, help_text="`done` or `trouble`")
+
+
+class ReconnectRequest(serializers.Serializer[Any]):
+    permissions = serializers.ListField(child=serializers.CharField(max_length=120), required=False)
+
+
+class Connections(MembersView):
+    """Every connection, and asking for a new one: a card is opened, and a person says yes."""
+
+    @extend_schema(
+        operation_id="connections_list",
+        tags=["connections"],
+        parameters=[ConnectionsRequest],
+        responses={200: ConnectionAnswer(many=True), **_REFUSALS},
+    )
+    def get(self, request: Request) -> Response:
+        asked = ConnectionsRequest(data=request.query_params)
+        asked.is_valid(raise_exception=True)
+        given = asked.validated_data
+        begin, many = min(max(given["offset"], 0), 10_000_000), min(max(given["limit"], 1), 200)
+        with tenant_scope(self.caller.tenant_id):
+            rows = queries.connections(domain=given["domain"])[begin : begin + many]
+            return Response(ConnectionAnswer(rows, many=True).data, headers=_KEPT_NOWHERE)
+
+    @extend_schema(
+        operation_id="connections_create",
+        tags=["connections"],
+        request=ConnectionRequest,
+        responses={
+            201: ConnectionAnswer,
+            400: OpenApiResponse(description="`invalid`: a field is wrong"),
+            **_REFUSALS,
+            409: OpenApiResponse(description="`skill_missing`, `not_a_connection`"),
+            422: OpenApiResponse(description="`permission_unknown`"),
+        },
+    )
+    def post(self, request: Request) -> Response:
+        form = ConnectionRequest(data=request.data)
+        form.is_valid(raise_exception=True)
+        callback = request.build_absolute_uri(reverse("connections-callback"))
+        with tenant_scope(self.caller.tenant_id):
+            wanted = _wanted(form.validated_data)
+            row, _ = requesting.request(wanted, user=self.caller.user, actor=self.caller.actor, callback=callback)
+            data = ConnectionAnswer(queries.connection(row.pk)).data
+        return Response(data, status=status.HTTP_201_CREATED, headers=_KEPT_NOWHERE)
+
+
+class OneConnection(MembersView):
+    """How it is; or remove it and its credentials."""
+
+    @extend_schema(operation_id="connection", tags=["connections"], responses={200: ConnectionAnswer, **_REFUSALS})
+    def get(self, request: Request, connection_id: UUID) -> Response:
+        with tenant_scope(self.caller.tenant_id):
+            return _told(connection_id)
+
+    @extend_schema(operation_id="connection_remove", tags=["connections"], responses={204: None, **_REFUSALS})
+    def delete(self, request: Request, connection_id: UUID) -> Response:
+        with tenant_scope(self.caller.tenant_id):
+            lifecycle.remove(connection_id, actor=self.caller.actor, user=self.caller.user)
+        return Response(status=status.HTTP_204_NO_CONTENT)
+
+
+class PauseConnection(MembersView):
+    """No tool uses it until it is resumed."""
+
+    @extend_schema(
+        operation_id="connection_pause",
+        tags=["connections"],
+        request=None,
+        responses={200: ConnectionAnswer, **_REFUSALS, **_SETTLED},
+    )
+    def post(self, request: Request, connection_id: UUID) -> Response:
+        with tenant_scope(self.caller.tenant_id):
+            lifecycle.pause(connection_id, actor=self.caller.actor, user=self.caller.user)
+            return _told(connection_id)
+
+
+class ResumeConnection(MembersView):
+    """It is used and checked again."""
+
+    @extend_schema(
+        operation_id="connection_resume",
+        tags=["connections"],
+        request=None,
+        responses={200: ConnectionAnswer, **_REFUSALS, **_SETTLED},
+    )
+    def post(self, request: Request, connection_id: UUID) -> Response:
+        with tenant_scope(self.caller.tenant_id):
+            lifecycle.resume(connection_id, actor=self.caller.actor, user=self.caller.user)
+            return _told(connection_id)
+
+
+class ReconnectConnection(MembersView):
+    """Sign in again, with what was approved, or less of it."""
+
+    @extend_schema(
+        operation_id="connection_reconnect",
+        tags=["connections"],
+        request=ReconnectRequest,
+        responses={202: SetupAnswerShape, **_REFUSALS, **_SETTLED},
+    )
+    def post(self, request: Request, connection_id: UUID) -> Response:
+        form = ReconnectRequest(data=request.data)
+        form.is_valid(raise_exception=True)
+        with tenant_scope(self.caller.tenant_id):
+            queries.connection(connection_id)
+            setup = requesting.reconnect(
+                connection_id,
+                actor=self.caller.actor,
+                user=self.caller.user,
+                permissions=form.validated_data.get("permissions"),
+            )
+            data = SetupAnswerShape(setup).data
+        return Response(data, status=status.HTTP_202_ACCEPTED, headers=_KEPT_NOWHERE)
+
+
+class ConnectionSetup(MembersView):
+    """What is asked while it is set up; answer the step that is shown, or call it off."""
+
+    @extend_schema(
+        operation_id="connection_setup", tags=["connections"], responses={200: SetupAnswerShape, **_REFUSALS}
+    )
+    def get(self, request: Request, connection_id: UUID) -> Response:
+        with tenant_scope(self.caller.tenant_id):
+            setup = queries.setup_under_way(connection_id) or queries.setups(connection_id).first()
+            if setup is None:
+                raise NotFound("set-up")
+            return Response(SetupAnswerShape(setup).data, headers=_KEPT_NOWHERE)
+
+    @extend_schema(
+        operation_id="connection_setup_answer",
+        tags=["connections"],
+        request=StepRequest,
+        responses={
+            200: SetupAnswerShape,
+            **_REFUSALS,
+            409: OpenApiResponse(description="`setup_not_asking`, `answered_already`"),
+            422: OpenApiResponse(description="`answer_unknown`"),
+        },
+    )
+    def post(self, request: Request, connection_id: UUID) -> Response:
+        form = StepRequest(data=request.data)
+        form.is_valid(raise_exception=True)
+        with tenant_scope(self.caller.tenant_id):
+            setup = lifecycle.answer(
+                connection_id, **form.validated_data, actor=self.caller.actor, user=self.caller.user
+            )
+            return Response(SetupAnswerShape(setup).data, headers=_KEPT_NOWHERE)
+
+    @extend_schema(
+        operation_id="connection_setup_cancel",
+        tags=["connections"],
+        responses={200: SetupAnswerShape, **_REFUSALS, **_SETTLED},
+    )
+    def delete(self, request: Request, connection_id: UUID) -> Response:
+        with tenant_scope(self.caller.tenant_id):
+            setup = lifecycle.cancel(connection_id, actor=self.caller.actor, user=self.caller.user)
+            return Response(SetupAnswerShape(setup).data, headers=_KEPT_NOWHERE)
+
+
+@require_GET
+def callback(request: HttpRequest) -> HttpResponse:
+    """Where a service sends the browser of the member who signed in there. Whatever it says is for the set-up alone."""
+    asked = Request(request, authenticators=[SessionAuthentication()])
+    caller = staff_caller(asked) if request.user.is_authenticated else None
+    if caller is None:
+        raise SilasError("not_authenticated", "Log in, and begin anew.", status=401)
+    said = {name: str(value) for name, value in request.GET.items()}
+    with tenant_scope(caller.tenant_id):
+        browser = request.session.session_key or ""
+        setup = lifecycle.come_back(_state(said.get("state", "")), said, user=request.user, browser=browser)
+    response = redirect(reverse("console-connection", args=[setup.connection_id]))
+    response["Referrer-Policy"] = "no-referrer"
+    return response
+
+
+def _state(given: str) -> UUID:
+    try:
+        return UUID(given)
+    except ValueError:
+        raise NotFound("set-up") from None
+
+
+def _told(connection_id: UUID) -> Response:
+    return Response(ConnectionAnswer(queries.connection(connection_id)).data, headers=_KEPT_NOWHERE)
+
+
+def _wanted(given: dict[str, Any]) -> Wanted:
+    """Raises 400 `invalid` with the names of the fields that do not fit, never their values."""
+    try:
+        return Wanted.model_validate(given)
+    except Unfit as error:
+        fields = sorted({str(each["loc"][0]) if each["loc"] else "all" for each in error.errors()})
+        raise SilasError("invalid", "These fields do not fit.", extra={"fields": fields}) from None

@@ -1,0 +1,19 @@
+from django.apps import AppConfig
+
+
+class ConnectionsConfig(AppConfig):
+    name = "apps.connections"
+    label = "connections"
+
+    def ready(self) -> None:
+        from apps.connections import credentials, permits, receivers  # noqa: F401  (connects to the rooms below)
+        from apps.connections.scripts import run_connection
+        from apps.guard.enums import Intent
+        from apps.guard.registry import register, register_policy
+        from apps.skills.ports import register_credentials
+        from apps.tenants import vault
+
+        register(Intent.RUN_CONNECTION, run_connection)
+        register_policy(Intent.RUN_SKILL, permits.policy)
+        register_credentials(permits.open_for_tool, permits.keep_for_tool)
+        vault.reseals("credentials", credentials.reseal)

@@ -1,0 +1,174 @@
+"""How is a set-up conversation held? The work of one guarded call: the script in a sandbox, a person at the other end.
+
+What the script says goes into the row, what a person answers comes from rows, so that any page of any process can show
+and answer it. Ends with a completion that was probed, a failure, a cancel, silence or the deadline; in every end but
+the first what the script brought is gone (spec 5.10.1).
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+from uuid import UUID
+
+from apps.connections import scripts
+from apps.connections.enums import Script
+from apps.connections.models import SetupRun
+from apps.connections.protocol import Awaited, Conversation, ProtocolBroken, Shown
+from apps.connections.schemas import Completed, ConnectionFailure, DeviceCodeStep, RedirectStep, SecureInputStep
+from apps.connections.scripts import Job, failed
+from apps.connections.services import course
+from apps.guard.schemas import CallContext, CallFailed, HandlerResult
+from kernel.errors import SilasError
+from kernel.sandbox import SandboxUnavailable, Session, SessionOver, session
+from kernel.tenancy import tenant_scope
+
+LOOK_SECONDS = 1.0
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How long a script may say nothing while nobody is asked, and how long the whole may take."""
+
+    silence: float = 60.0
+    whole: float = 1800.0
+
+
+@dataclass
+class Held:
+    """One conversation as it is held. `lease` is this process's own."""
+
+    tenant_id: UUID
+    setup_id: UUID
+    lease: UUID
+    limits: Limits = Limits()
+    talk: Conversation = field(default_factory=Conversation)
+    waits: bool = False
+    quiet_until: float = 0.0
+    said: list[str] = field(default_factory=list)
+    failure: ConnectionFailure | None = None
+
+    def __call__(self, ctx: CallContext) -> HandlerResult:
+        """The guarded call's work. Whatever ends it otherwise than well is a `CallFailed` with its code."""
+        setup = self._in_scope(course.setup_of)
+        job = scripts.job_of(self.tenant_id, setup.connection_id, setup=setup)
+        done, handed = self._talk_through(job, setup)
+        with tenant_scope(self.tenant_id):
+            course.keep_partial(setup, handed)
+        facts = self._probed(setup, done)
+        return HandlerResult({}, on_settle=partial(course.complete, self.setup_id, self.lease, done, facts))
+
+    def _talk_through(self, job: Job, setup: SetupRun) -> tuple[Completed, dict[str, str]]:
+        spec = job.spec(Script.SETUP, seconds=self.limits.whole)
+        try:
+            with session(spec) as line:
+                done = self._converse(line, setup)
+                outcome = line.close()
+        except (SandboxUnavailable, SessionOver) as over:
+            raise failed(over.code, "The script does not run any more.") from over
+        if outcome.reason or outcome.exit_code != 0:
+            raise failed(f"script_{outcome.reason or 'failed'}", "The script did not end as it should.")
+        return done, scripts.handed_back(outcome.secret_out, "\n".join(self.said))
+
+    def _converse(self, line: Session, setup: SetupRun) -> Completed:
+        self._send(line, course.start_message(setup))
+        ends, self.quiet_until = time.monotonic() + self.limits.whole, time.monotonic() + self.limits.silence
+        while True:
+            text = line.read_line(LOOK_SECONDS)
+            if text is None and line.is_over:
+                raise self._died(line)
+            done = self._hear(line, text) if text is not None else None
+            if done is not None:
+                return done
+            if text is None:
+                self._look(line)
+            if time.monotonic() > ends or (not self.waits and time.monotonic() > self.quiet_until):
+                raise failed("setup_silent", "The script said nothing for too long.")
+
+    def _died(self, line: Session) -> CallFailed:
+        """It ended before it said how: its limits, an exit code, or nothing at all."""
+        outcome = line.close()
+        reason = outcome.reason or ("incomplete" if outcome.exit_code == 0 else "failed")
+        return failed(f"script_{reason}", "The script ended before it was done.")
+
+    def _hear(self, line: Session, text: str) -> Completed | None:
+        self.quiet_until = time.monotonic() + self.limits.silence
+        before = self.talk.ignored
+        try:
+            move = self.talk.hear(text)
+        except ProtocolBroken as broken:
+            raise failed(f"setup_{broken.code}", "The script does not keep the protocol.") from broken
+        if move is None:
+            if self.talk.ignored != before:
+                self._in_scope(course.count_ignored, self.talk.ignored)
+            return None
+        self.said.append(text)
+        match move:
+            case Shown():
+                self._show(move)
+            case Awaited():
+                self.waits = True
+            case Completed():
+                return move
+            case ConnectionFailure():
+                raise self._refused(move)
+        return None
+
+    def _refused(self, failure: ConnectionFailure) -> CallFailed:
+        """What the service, or the script, says itself is wrong: kept for the card that tells of it."""
+        self.failure = failure
+        return failed(f"connection_{failure.failure_type.value}", "The service did not let us in.")
+
+    def _show(self, shown: Shown) -> None:
+        """A script that polls at the service is not silent meanwhile."""
+        if isinstance(shown.step, DeviceCodeStep):
+            self.quiet_until = time.monotonic() + shown.step.expires_in + self.limits.silence
+        if isinstance(shown.step, RedirectStep | SecureInputStep):
+            self.waits = True
+        self._in_scope(course.show, self.lease, shown.step_id, shown.step)
+
+    def _look(self, line: Session) -> None:
+        """Is the lease still ours, has somebody cancelled, has somebody answered?"""
+        heard = self._in_scope(course.look, self.lease, self.talk.current)
+        if heard.cancelled:
+            self._cancel(line)
+        if heard.answer is None:
+            return
+        if heard.secret:
+            line.send_secret(json.dumps(heard.secret).encode())
+        self.waits, self.quiet_until = False, time.monotonic() + self.limits.silence
+        self._send(line, {"type": "step_result", "step_id": self.talk.current, "payload": heard.answer})
+
+    def _cancel(self, line: Session) -> None:
+        with suppress(SessionOver):
+            self._send(line, {"type": "cancel", "reason": "user_cancelled"})
+        line.close()
+        raise failed("cancelled", "Somebody cancelled it.")
+
+    def _probed(self, setup: SetupRun, done: Completed) -> dict[str, Any]:
+        """A real call with the new credentials; without one that works nothing becomes active (spec 5.10.1, step 4)."""
+        job = scripts.job_of(self.tenant_id, setup.connection_id, setup=setup)
+        script = Script.PROBE if Script.PROBE.value in job.scripts else Script.HEALTH_CHECK
+        asked = {"connection_id": str(setup.connection_id), "capability": "", "permissions": done.permissions_granted}
+        answer, handed = scripts.ask(job, script, asked)
+        if "failure" in answer:
+            raise self._refused(course.failure_of(answer["failure"]))
+        if answer.get("success", answer.get("healthy", True)) is not True:
+            raise failed("probe_failed", "The connection was set up, and a first call did not work.")
+        with tenant_scope(self.tenant_id):
+            course.keep_partial(setup, handed)
+        return {name: value for name, value in answer.items() if isinstance(value, int | str | bool)}
+
+    def _send(self, line: Session, message: dict[str, Any]) -> None:
+        line.send_line(json.dumps(message))
+
+    def _in_scope(self, step: Any, *args: Any) -> Any:
+        try:
+            with tenant_scope(self.tenant_id):
+                return step(self.setup_id, *args)
+        except SilasError as refusal:
+            raise failed(refusal.code, refusal.message) from refusal

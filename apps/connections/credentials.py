@@ -1,0 +1,118 @@
+"""How does a secret come to a connection, and when does it leave its seal? Inside the caller's tenant scope.
+
+`opened` is for the handlers of guarded calls alone (tests/architecture). What a conversation of set-up brings is
+partial until it is completed and probed: then it takes the place of what was there, in one transaction (spec 5.10.1).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from uuid import UUID
+
+from django.db.models.functions import Now
+
+from apps.audit.enums import AuditEvent
+from apps.audit.services import record
+from apps.connections.backends import chosen, keeper
+from apps.connections.enums import Backend
+from apps.connections.models import Credential, SetupRun
+from apps.tenants import vault
+from kernel.errors import SilasError
+
+MAX_BYTES = 64 * 1024
+MAX_NAMES = 20
+
+
+def keep(connection_id: UUID, values: Mapping[str, str], *, setup: SetupRun | None = None) -> None:
+    """Seal these values under their names, in the place of older ones; what is not named stays."""
+    for name, value in values.items():
+        _keep_one(connection_id, name, value, setup)
+    data = {"count": len(values), "partial": setup is not None}
+    record(AuditEvent.CREDENTIALS_KEPT, subject=f"connection:{connection_id}", data=data)
+
+
+def _keep_one(connection_id: UUID, name: str, value: str, setup: SetupRun | None) -> None:
+    row: Credential | None = Credential.objects.filter(connection_id=connection_id, name=name, setup=setup).first()
+    row = row or Credential(connection_id=connection_id, name=name, setup=setup)
+    row.backend = chosen()
+    sealed = vault.seal(value.encode(), belongs_to=place(connection_id, name))
+    row.sealed = keeper(row.backend).keep(str(row.pk), sealed)
+    row.changed_at = Now()
+    row.save()
+
+
+def opened(connection_id: UUID, *, setup: SetupRun | None = None) -> dict[str, str]:
+    """The values by their names. With `setup`, those of a connection that is being set up: what it brought so far over
+    what is there."""
+    rows = Credential.objects.filter(connection_id=connection_id, setup=None)
+    found = {row.name: _open(row) for row in rows}
+    if setup is not None:
+        found |= {row.name: _open(row) for row in Credential.objects.filter(setup=setup)}
+    return found
+
+
+def promote(setup: SetupRun) -> None:
+    """What the conversation brought counts from now on."""
+    for row in Credential.objects.filter(setup=setup):
+        drop(Credential.objects.filter(connection_id=setup.connection_id, name=row.name, setup=None))
+        row.setup = None
+        row.save(update_fields=["setup"])
+
+
+def drop_partial(setup: SetupRun) -> None:
+    drop(Credential.objects.filter(setup=setup))
+
+
+def drop_all(connection_id: UUID) -> None:
+    drop(Credential.objects.filter(connection_id=connection_id))
+
+
+def drop(rows: object) -> None:
+    for row in list(rows):  # type: ignore[call-overload]
+        keeper(Backend(row.backend)).drop(str(row.pk), bytes(row.sealed))
+        row.delete()
+
+
+def read(handed: bytes | None) -> dict[str, str]:
+    """What a script handed back: one JSON object of texts. Raises `SilasError("credentials_unreadable")`, without a
+    word of what it was."""
+    if not handed:
+        return {}
+    try:
+        found = json.loads(handed)
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict) or len(found) > MAX_NAMES or not all(map(_is_fit, found.items())):
+        raise SilasError("credentials_unreadable", "The script handed back credentials that cannot be read.")
+    return found
+
+
+def _is_fit(item: tuple[object, object]) -> bool:
+    name, value = item
+    named = isinstance(name, str) and 0 < len(name) <= 60
+    return named and isinstance(value, str) and 0 < len(value.encode(errors="replace")) <= MAX_BYTES
+
+
+def place(connection_id: UUID, name: str) -> str:
+    return f"credential:{connection_id}:{name}"
+
+
+def _open(row: Credential) -> str:
+    sealed = keeper(Backend(row.backend)).fetch(str(row.pk), bytes(row.sealed))
+    return vault.unseal(sealed, belongs_to=place(row.connection_id, row.name)).decode()
+
+
+def reseal() -> int:
+    """Every credential of the tenant under its newest data key."""
+    done = 0
+    for row in Credential.objects.select_for_update(no_key=True):
+        keeping = keeper(Backend(row.backend))
+        fresh = vault.sealed_anew(
+            keeping.fetch(str(row.pk), bytes(row.sealed)), belongs_to=place(row.connection_id, row.name)
+        )
+        if fresh is not None:
+            row.sealed = keeping.keep(str(row.pk), fresh)
+            row.save(update_fields=["sealed"])
+            done += 1
+    return done

@@ -1,0 +1,161 @@
+"""On whose outside account? A connection, its sealed credentials, and the conversation in which it is set up.
+
+No row but `Credential` and `SetupAnswer` holds anything secret, and those hold it sealed, bound to the tenant, the
+connection and the name. A status moves as `rules.TRANSITIONS` says.
+"""
+
+from __future__ import annotations
+
+import secrets
+from typing import ClassVar
+from uuid import UUID
+
+from django.db import models
+from django.db.models import Q
+from django.db.models.functions import Now
+
+from apps.connections.enums import AuthStrategy, Backend, ConnectionStatus, Purpose, SetupState
+from kernel.tenancy import TenantModel
+
+
+def new_ref() -> UUID:
+    """128 random bits."""
+    return UUID(bytes=secrets.token_bytes(16))
+
+
+class Connection(TenantModel):
+    """`skill` is the pinned reference; `permissions` are tiers of ours, `permissions_granted` words of the service.
+    `recovered`: the one automatic recovery since it was last healthy was made; `discovering`: its skill has still to
+    say how it would sign in."""
+
+    name = models.CharField(max_length=120)
+    domain = models.CharField(max_length=120, blank=True)
+    skill = models.CharField(max_length=100)
+    skill_name = models.CharField(max_length=64)
+    provider = models.CharField(max_length=120, blank=True)
+    identity = models.CharField(max_length=200, blank=True)
+    auth_strategy = models.CharField(max_length=20, choices=AuthStrategy.choices)
+    permissions = models.JSONField(default=list)
+    permissions_granted = models.JSONField(default=list)
+    permissions_available = models.JSONField(default=list)
+    initial_permissions = models.JSONField(default=list)
+    settings = models.JSONField(default=dict)
+    status = models.CharField(max_length=12, choices=ConnectionStatus.choices, default=ConnectionStatus.PROPOSED)
+    failure = models.JSONField(null=True, blank=True)
+    health_check = models.CharField(max_length=100, default="*/30 * * * *")
+    token_expires_at = models.DateTimeField(null=True, blank=True)
+    refresh_token_expires_at = models.DateTimeField(null=True, blank=True)
+    last_health_check = models.DateTimeField(null=True, blank=True)
+    last_refresh = models.DateTimeField(null=True, blank=True)
+    last_used = models.DateTimeField(null=True, blank=True)
+    next_check_at = models.DateTimeField(null=True, blank=True)
+    warned_at = models.DateTimeField(null=True, blank=True)
+    recovered = models.BooleanField(default=False)
+    discovering = models.BooleanField(default=False, db_default=False)
+    leased_by = models.UUIDField(null=True, blank=True)
+    leased_until = models.DateTimeField(null=True, blank=True)
+    requested_by = models.CharField(max_length=60, blank=True)
+    callback = models.CharField(max_length=300, blank=True)
+    created_at = models.DateTimeField(db_default=Now())
+
+    class Meta(TenantModel.Meta):
+        ordering: ClassVar = ["-created_at", "-id"]
+        indexes: ClassVar = [
+            models.Index(fields=["next_check_at"], condition=Q(status=ConnectionStatus.ACTIVE), name="connection_due"),
+            models.Index(fields=["tenant", "skill_name"], name="connection_by_skill"),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class SetupRun(TenantModel):
+    """One conversation. `step` is what is put before the person now, `state_token` what a browser must bring back from
+    the service, `browser` the hash of the browser session it was put before. `wanted`: the permissions it asks for."""
+
+    connection = models.ForeignKey(Connection, on_delete=models.PROTECT, related_name="setups")
+    purpose = models.CharField(max_length=12, choices=Purpose.choices)
+    state = models.CharField(max_length=12, choices=SetupState.choices, default=SetupState.WAITING)
+    wanted = models.JSONField(default=list)
+    identity_hint = models.JSONField(default=dict)
+    step_id = models.CharField(max_length=60, blank=True)
+    step = models.JSONField(null=True, blank=True)
+    failure = models.JSONField(null=True, blank=True)
+    summary = models.JSONField(null=True, blank=True)
+    ignored = models.PositiveIntegerField(default=0)
+    state_token = models.UUIDField(default=new_ref, unique=True)
+    browser = models.CharField(max_length=64, blank=True)
+    card_id = models.UUIDField(null=True, blank=True)
+    started_by = models.CharField(max_length=60, blank=True)
+    leased_by = models.UUIDField(null=True, blank=True)
+    leased_until = models.DateTimeField(null=True, blank=True)
+    deadline = models.DateTimeField()
+    created_at = models.DateTimeField(db_default=Now())
+    ended_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta(TenantModel.Meta):
+        ordering: ClassVar = ["-created_at", "-id"]
+        constraints: ClassVar = [
+            models.UniqueConstraint(
+                fields=["connection"],
+                condition=Q(state__in=[SetupState.WAITING, SetupState.RUNNING, SetupState.ASKING]),
+                name="setup_one_at_a_time",
+            )
+        ]
+
+
+class SetupAnswer(TenantModel):
+    """What a person, or the service through their browser, answered to a step; sealed, and gone once it is taken."""
+
+    setup = models.ForeignKey(SetupRun, on_delete=models.CASCADE, related_name="answers")
+    step_id = models.CharField(max_length=60)
+    sealed = models.BinaryField()
+    created_at = models.DateTimeField(db_default=Now())
+
+    class Meta(TenantModel.Meta):
+        constraints: ClassVar = [models.UniqueConstraint(fields=["setup", "step_id"], name="setup_answer_once")]
+
+
+class PendingSecret(TenantModel):
+    """Something secret is wanted, under an opaque reference of 128 random bits; stored once, in time."""
+
+    id = models.UUIDField(primary_key=True, default=new_ref, editable=False)
+    setup = models.ForeignKey(SetupRun, on_delete=models.CASCADE, related_name="pending")
+    name = models.CharField(max_length=60)
+    expires_at = models.DateTimeField()
+    stored_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta(TenantModel.Meta):
+        constraints: ClassVar = [models.UniqueConstraint(fields=["setup", "name"], name="pending_secret_once")]
+
+
+class Credential(TenantModel):
+    """One sealed value. With `setup` it is still partial: it counts once that conversation is completed and probed, and
+    goes with it when it is cancelled. `sealed` is a reference where another `backend` keeps the value."""
+
+    connection = models.ForeignKey(Connection, on_delete=models.CASCADE, related_name="credentials")
+    setup = models.ForeignKey(SetupRun, on_delete=models.CASCADE, null=True, blank=True, related_name="+")
+    name = models.CharField(max_length=60)
+    backend = models.CharField(max_length=12, choices=Backend.choices, default=Backend.DATABASE)
+    sealed = models.BinaryField()
+    changed_at = models.DateTimeField(db_default=Now())
+
+    class Meta(TenantModel.Meta):
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["connection", "name"], condition=Q(setup=None), name="credential_once"),
+            models.UniqueConstraint(
+                fields=["setup", "name"], condition=Q(setup__isnull=False), name="credential_partial_once"
+            ),
+        ]
+
+
+class OnceGrant(TenantModel):
+    """A yes to permissions for one execution only (`just this once`): the approval token it is spent by."""
+
+    connection = models.ForeignKey(Connection, on_delete=models.CASCADE, related_name="once")
+    permissions = models.JSONField()
+    payload = models.JSONField()
+    token_id = models.UUIDField(unique=True)
+    expires_at = models.DateTimeField()
+    used_at = models.DateTimeField(null=True, blank=True)
+    created_at = models.DateTimeField(db_default=Now())

@@ -1,0 +1,123 @@
+"""May this call use an account, with these permissions, now? The `connection_permission` policy, and the port by which
+a tool's run gets the account's secrets.
+
+The policy is asked before a call is admitted: nothing is spent for a call that it refuses. Whatever lacks a permission
+puts the question to a person (spec 5.10.2). A yes to one use is spent here, and the connection stays as it was.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from apps.approvals import payloads
+from apps.approvals.enums import ApprovalScope
+from apps.approvals.models import ApprovalToken
+from apps.approvals.services import verify
+from apps.audit.enums import AuditEvent
+from apps.audit.services import record
+from apps.connections import credentials, rules, scripts
+from apps.connections.enums import ConnectionStatus
+from apps.connections.models import Connection, OnceGrant
+from apps.connections.services.owing import WIDEN, owe
+from apps.guard.schemas import CallContext, CallFailed
+from apps.skills import queries as skills
+from apps.skills.ports import Opened
+from apps.skills.schemas import SkillManifest, ToolSpec
+from kernel.clock import now
+from kernel.errors import SilasError
+from kernel.tenancy import tenant_scope
+
+_ANY = "type:"
+
+
+def connection_for(wanted: str) -> Connection | None:
+    """The active connection that a tool means: by its skill's name, or any of one provider."""
+    rows = Connection.objects.filter(status=ConnectionStatus.ACTIVE).order_by("created_at", "id")
+    if wanted.startswith(_ANY):
+        found: Connection | None = rows.filter(provider=wanted.removeprefix(_ANY)).first()
+    else:
+        found = rows.filter(skill_name=wanted).first()
+    return found
+
+
+def refusal(tool: ToolSpec) -> tuple[str, str] | None:
+    """Why a call of this tool may not use its connection, in a code and a sentence; None when it may. What is missing
+    is put before a person. Inside the caller's scope."""
+    if not tool.connection:
+        return None
+    row = connection_for(tool.connection)
+    if row is None:
+        return "connection_missing", "No account is connected for this."
+    more = rules.missing(tool.permissions, row.permissions_granted)
+    if not more or _grant_for(row, more) is not None:
+        return None
+    record(AuditEvent.CONNECTION_REFUSED, subject=f"connection:{row.pk}", data={"reason": "connection_permission"})
+    asked = f"widen:{row.pk}:{':'.join(sorted(more))}:{now():%Y%m%d%H}"[:128]
+    owe(WIDEN, row.pk, message_id=asked, permissions=tool.permissions)
+    return "connection_permission", "The connected account may not do this. Somebody was asked to allow it."
+
+
+def policy(tool_name: str, context: Any) -> tuple[str, str] | None:
+    """For the guard, before anything is admitted: the tool as the caller's skills have it."""
+    refs = [str(ref) for ref in (context or {}).get("skills") or ()]
+    try:
+        tool = next((each for each in skills.tools_for(refs) if each.name == tool_name), None)
+    except SilasError:
+        return None  # the call itself says what is wrong with its skills
+    return refusal(tool) if tool is not None else None
+
+
+def open_for_tool(ctx: CallContext, tool: ToolSpec) -> Opened:
+    """The secrets of the tool's account, for this one guarded call. Raises `CallFailed`, effect-free."""
+    assert tool.connection is not None
+    try:
+        with tenant_scope(ctx.tenant_id):
+            row = _allowed(tool)
+            Connection.objects.filter(pk=row.pk).update(last_used=now())
+            (version,) = skills.versions([row.skill])
+            network = SkillManifest.model_validate(version.manifest).requirements.network
+            return Opened(
+                json.dumps(credentials.opened(row.pk)).encode(),
+                scripts.places(list(network if tool.network is None else tool.network), row.settings),
+                {"SILAS_SETTINGS": json.dumps(row.settings), "SILAS_CONNECTION": str(row.pk)},
+            )
+    except SilasError as refused:
+        raise CallFailed(refused.code, refused.message, effect_free=True) from refused
+
+
+def _allowed(tool: ToolSpec) -> Connection:
+    row = connection_for(tool.connection or "")
+    if row is None:
+        raise SilasError("connection_missing", "No account is connected for this.", status=409)
+    more = rules.missing(tool.permissions, row.permissions_granted)
+    if more and not _spend_once(row, more):
+        raise SilasError("connection_permission", "The connected account may not do this.", status=409)
+    return row
+
+
+def _grant_for(row: Connection, more: Sequence[str]) -> OnceGrant | None:
+    waiting = OnceGrant.objects.filter(connection=row, used_at=None, expires_at__gt=now())
+    return next((grant for grant in waiting.order_by("created_at") if set(more) <= set(grant.permissions)), None)
+
+
+def _spend_once(row: Connection, more: Sequence[str]) -> bool:
+    """One execution, one use of the approval token; rivals take turns at the row."""
+    grant = _grant_for(row, more)
+    if grant is None or not OnceGrant.objects.filter(pk=grant.pk, used_at=None).update(used_at=now()):
+        return False
+    token = ApprovalToken.objects.get(pk=grant.token_id)
+    spent = verify(token, payloads.approvable(ApprovalScope.CONNECTION_MANAGE, grant.payload))
+    if spent.ok:
+        record(AuditEvent.PERMISSION_ONCE, subject=f"connection:{row.pk}", data={"count": len(more)})
+    return spent.ok
+
+
+def keep_for_tool(ctx: CallContext, tool: ToolSpec, handed: bytes) -> None:
+    """What the tool's run handed back takes the place of what it was given."""
+    values = credentials.read(handed)
+    with tenant_scope(ctx.tenant_id):
+        row = connection_for(tool.connection or "")
+        if row is not None and values:
+            credentials.keep(row.pk, values)

@@ -1,0 +1,131 @@
+"""What may follow what, and when is something due? Decided from values alone (spec 2.5, 5.10)."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from apps.connections.enums import ConnectionStatus as Status
+from apps.connections.enums import FailureType, Recovery, SetupState, Tier
+from apps.connections.schemas import ConnectionFailure
+from kernel.canonical import sha256_hex
+
+TRANSITIONS: Mapping[Status, frozenset[Status]] = {
+    Status.PROPOSED: frozenset({Status.CONNECTING, Status.FAILED, Status.REMOVED}),
+    Status.CONNECTING: frozenset({Status.PROPOSED, Status.ACTIVE, Status.PAUSED, Status.FAILED, Status.REMOVED}),
+    Status.ACTIVE: frozenset({Status.PAUSED, Status.FAILED, Status.REMOVED}),
+    Status.PAUSED: frozenset({Status.ACTIVE, Status.FAILED, Status.REMOVED}),
+    Status.FAILED: frozenset({Status.PROPOSED, Status.CONNECTING, Status.ACTIVE, Status.REMOVED}),
+    Status.REMOVED: frozenset(),
+}
+SETUP_TRANSITIONS: Mapping[SetupState, frozenset[SetupState]] = {
+    SetupState.WAITING: frozenset({SetupState.RUNNING, SetupState.FAILED, SetupState.CANCELLED}),
+    SetupState.RUNNING: frozenset({SetupState.ASKING, SetupState.DONE, SetupState.FAILED, SetupState.CANCELLED}),
+    SetupState.ASKING: frozenset(
+        {SetupState.RUNNING, SetupState.WAITING, SetupState.DONE, SetupState.FAILED, SetupState.CANCELLED}
+    ),
+    SetupState.DONE: frozenset(),
+    SetupState.FAILED: frozenset(),
+    SetupState.CANCELLED: frozenset(),
+}
+OVER = frozenset({SetupState.DONE, SetupState.FAILED, SetupState.CANCELLED})
+UNDER_WAY = frozenset(set(SetupState) - OVER)
+
+REFRESH_AHEAD = timedelta(minutes=10)
+WARN_AHEAD = timedelta(days=7)
+USED_LATELY = timedelta(days=30)
+JITTER = 0.1
+_READS = ("read", "observe", "list", "search", "view", "openid", "profile", "email", "offline_access")
+
+
+def tiers_of(permissions: Iterable[str]) -> list[str]:
+    """The tiers these permissions amount to: reading observes, anything else acts too."""
+    wanted = list(permissions)
+    acts = any(not only_reads(name) for name in wanted)
+    return [Tier.OBSERVE.value, *([Tier.ACT.value] if acts else [])] if wanted else []
+
+
+def only_reads(permission: str) -> bool:
+    verb = permission.replace(":", ".").replace("/", ".").rpartition(".")[2].casefold()
+    return verb.startswith(_READS) and "write" not in verb
+
+
+def missing(wanted: Iterable[str], granted: Iterable[str]) -> list[str]:
+    """What is wanted and not granted, in order, each once."""
+    have = set(granted)
+    return [name for name in dict.fromkeys(wanted) if name not in have]
+
+
+def operation(purpose: str, *, skill: str, strategy: str, settings: Mapping[str, Any]) -> str:
+    """What a yes binds beside the rights: the very files, the way of signing in, and where to."""
+    return f"{purpose} {skill} {strategy} {sha256_hex(dict(settings))}"
+
+
+def needs_refresh(expires: datetime | None, now: datetime) -> bool:
+    return expires is not None and expires - REFRESH_AHEAD <= now
+
+
+def refresh_token_ends(expires: datetime | None, now: datetime) -> bool:
+    return expires is not None and expires - WARN_AHEAD <= now
+
+
+def is_dormant(last_used: datetime | None, now: datetime) -> bool:
+    return last_used is None or last_used < now - USED_LATELY
+
+
+def next_check(due: datetime, expires: datetime | None, *, now: datetime, dice: random.Random) -> datetime:
+    """The schedule's next moment, a little later for each, but in time to refresh what runs out."""
+    spread = due + (due - now) * JITTER * dice.random()
+    if expires is None or expires <= now:
+        return spread
+    return max(min(spread, expires - REFRESH_AHEAD), now + timedelta(seconds=5))
+
+
+_OPTIONS: Mapping[FailureType, tuple[Recovery, ...]] = {
+    FailureType.ENTERPRISE_POLICY_BLOCK: (Recovery.DRAFT_IT_REQUEST, Recovery.PERSONAL_ACCOUNT),
+    FailureType.CONSENT_DENIED: (Recovery.RETRY, Recovery.FEWER),
+    FailureType.MFA_REQUIRED: (Recovery.RETRY,),
+    FailureType.TOKEN_REVOKED: (Recovery.RECONNECT,),
+    FailureType.RATE_LIMITED: (Recovery.LATER,),
+    FailureType.SERVICE_UNAVAILABLE: (Recovery.LATER,),
+    FailureType.UNKNOWN: (Recovery.RETRY, Recovery.RECONNECT),
+}
+_MESSAGES: Mapping[FailureType, str] = {
+    FailureType.ENTERPRISE_POLICY_BLOCK: "Your organization's IT policy prevents personal apps from accessing {it}.",
+    FailureType.CONSENT_DENIED: "You declined the authorization. {it} wasn't connected.",
+    FailureType.MFA_REQUIRED: "{it} requires multi-factor authentication to complete setup.",
+    FailureType.TOKEN_REVOKED: "Your {it} access was revoked (changed password, admin action, or expired).",
+    FailureType.RATE_LIMITED: "{it} is temporarily limiting requests. Try again in {minutes} minutes.",
+    FailureType.SERVICE_UNAVAILABLE: "{it} is not responding.",
+    FailureType.UNKNOWN: "The connection to {it} does not work, and its script did not say why.",
+}
+_DOES: Mapping[Recovery, str] = {
+    Recovery.DRAFT_IT_REQUEST: "Prepare a message to your IT department, to look at before it is sent",
+    Recovery.PERSONAL_ACCOUNT: "Set it up again with another account",
+    Recovery.RETRY: "Set it up again",
+    Recovery.FEWER: "Set it up again and ask for less",
+    Recovery.RECONNECT: "Sign in again",
+    Recovery.LATER: "Try again in {minutes} minutes",
+    Recovery.SKIP: "Leave it broken for now",
+}
+USUAL_MINUTES = 15
+
+
+def failure_payload(failure: ConnectionFailure, service: str) -> dict[str, Any]:
+    """What a failure card carries: the platform's own words and ways out for the type (spec 5.10.4), never a script's:
+    what a script says of itself could say anything."""
+    kind, minutes = FailureType(failure.failure_type), failure.retry_minutes or USUAL_MINUTES
+    ways: Sequence[Recovery] = (*_OPTIONS[kind], Recovery.SKIP)
+    return {
+        "failure_type": kind.value,
+        "service": service,
+        "message": _MESSAGES[kind].format(it=service, minutes=minutes),
+        "recovery_options": [_option(way, minutes) for way in ways],
+    }
+
+
+def _option(way: Recovery, minutes: int) -> dict[str, str]:
+    label = f"Retry in {minutes} minutes" if way is Recovery.LATER else str(way.label)
+    return {"action": way.value, "label": label, "description": _DOES[way].format(minutes=minutes)}

@@ -1,0 +1,165 @@
+"""What do a connection skill's scripts say? Shapes of the NDJSON protocol and of their answers (contract silas 13).
+
+All frozen. What a script says is external: lengths are bounded, what is not known is left out.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints, TypeAdapter
+
+from apps.approvals.asks import Address, Guidance
+from apps.connections.enums import AuthStrategy, FailureType
+
+Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z][A-Za-z0-9_.-]{0,59}$")]
+StepId = Annotated[str, StringConstraints(pattern=r"^[\w.:-]{1,60}$")]
+Permission = Annotated[str, StringConstraints(min_length=1, max_length=120, pattern=r"^\S+$")]
+Permissions = Annotated[list[Permission], Field(max_length=40)]
+
+
+class Said(BaseModel):
+    """Something a script said; more than we know of is left out."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+class RecoveryOption(Said):
+    action: Annotated[str, StringConstraints(pattern=r"^[\w.:-]{1,60}$")]
+    label: str = Field(min_length=1, max_length=80)
+    description: str = Field(default="", max_length=300)
+    risk_level: Literal["low", "medium", "high"] = "low"
+
+
+class ConnectionFailure(Said):
+    failure_type: FailureType = FailureType.UNKNOWN
+    service: str = Field(default="", max_length=120)
+    message: str = Field(default="", max_length=500)
+    retry_minutes: int | None = Field(default=None, ge=1, le=10_080)
+    recovery_options: list[RecoveryOption] = Field(default_factory=list, max_length=6)
+
+
+class SecureInputRequest(Said):
+    """`name`: under which name the script finds the value among its secrets. The platform gives the reference."""
+
+    name: Name = "value"
+    label: str = Field(min_length=1, max_length=120)
+    input_hint: str = Field(default="", max_length=80)
+    guidance: Guidance
+
+
+class DeviceCodeStep(Said):
+    type: Literal["device_code"]
+    verification_url: Address
+    user_code: str = Field(min_length=1, max_length=40)
+    expires_in: int = Field(ge=1, le=3600)
+    poll_interval: int = Field(default=5, ge=1, le=600)
+
+
+class RedirectStep(Said):
+    """`auth_url` holds the platform's own callback address and state, which the script was started with (ADR 78)."""
+
+    type: Literal["browser_redirect"]
+    auth_url: Address
+
+
+class SecureInputStep(Said):
+    type: Literal["secure_input"]
+    request: SecureInputRequest
+
+
+class ProgressStep(Said):
+    type: Literal["progress"]
+    message: str = Field(min_length=1, max_length=300)
+    progress_pct: float | None = Field(default=None, ge=0, le=100)
+
+
+Step = Annotated[DeviceCodeStep | RedirectStep | SecureInputStep | ProgressStep, Field(discriminator="type")]
+
+
+class Completed(Said):
+    """Facts that are no secrets; the credentials come over the descriptor of `SILAS_SECRET_OUT_FD`."""
+
+    permissions_granted: Permissions = Field(default_factory=list)
+    identity: str = Field(default="", max_length=200)
+    provider: str = Field(default="", max_length=120)
+    token_expires_at: AwareDatetime | None = None
+    refresh_token_expires_at: AwareDatetime | None = None
+    summary: str = Field(default="", max_length=500)
+
+
+class SetupStepEvent(Said):
+    type: Literal["setup_step"]
+    step_id: StepId
+    step: Step
+
+
+class AwaitInputEvent(Said):
+    type: Literal["await_input"]
+    step_id: StepId
+
+
+class CompletionEvent(Said):
+    type: Literal["completion"]
+    connection_payload: Completed
+
+
+class FailureEvent(Said):
+    type: Literal["failure"]
+    failure: ConnectionFailure
+
+
+class LogEvent(Said):
+    type: Literal["log"]
+    level: Literal["info", "warning"] = "info"
+    message: str = Field(default="", max_length=2000)
+
+
+Event = SetupStepEvent | AwaitInputEvent | CompletionEvent | FailureEvent | LogEvent
+EVENT: TypeAdapter[Event] = TypeAdapter(Annotated[Event, Field(discriminator="type")])
+
+
+class Discovery(Said):
+    auth_strategy: AuthStrategy
+    provider: str = Field(default="", max_length=120)
+    identity_match: bool = False
+    tenant_type: str = Field(default="", max_length=60)
+    initial_permissions: Permissions = Field(default_factory=list)
+    setup_requirements: dict[str, bool] = Field(default_factory=dict)
+
+
+class HealthResult(Said):
+    healthy: bool
+    token_expires_at: AwareDatetime | None = None
+    refresh_token_expires_at: AwareDatetime | None = None
+    latency_ms: int = Field(default=0, ge=0, le=10_000_000)
+    error: str = Field(default="", max_length=500)
+    warnings: list[str] = Field(default_factory=list, max_length=20)
+    failure: ConnectionFailure | None = None
+
+
+class RefreshResult(Said):
+    success: bool
+    new_expires_at: AwareDatetime | None = None
+    refresh_token_expires_at: AwareDatetime | None = None
+    failure: ConnectionFailure | None = None
+
+
+class RecoverResult(Said):
+    success: bool = False
+    failure: ConnectionFailure | None = None
+
+
+class Wanted(BaseModel):
+    """What somebody wants to connect. `settings` hold no secrets: an endpoint, a client's id, scopes' address."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    skill: str = Field(min_length=1, max_length=100)
+    name: str = Field(min_length=1, max_length=120)
+    domain: str = Field(default="", max_length=120)
+    settings: dict[Name, Annotated[str, Field(max_length=2000)] | int | bool] = Field(
+        default_factory=dict, max_length=40
+    )
+    permissions: Permissions | None = None
+    health_check: str = Field(default="*/30 * * * *", max_length=100)

@@ -1,0 +1,153 @@
+"""What is a person told of a connection that does not work or is about to end, and what can they do about it? In web
+processes, inside the caller's tenant scope (spec 5.10.3, 5.10.4)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any
+from uuid import uuid4
+
+from apps.approvals.asks import About, Binding, CardText
+from apps.approvals.enums import ApprovalScope, CardKind
+from apps.approvals.models import Card, Decision
+from apps.approvals.services import open_card
+from apps.audit.enums import AuditEvent
+from apps.audit.services import record
+from apps.connections import rules, signals
+from apps.connections.enums import ConnectionStatus, Recovery
+from apps.connections.locks import lock_connection
+from apps.connections.models import Connection, SetupRun
+from apps.connections.services import requesting
+from apps.connections.services.course import failure_of
+from apps.connections.services.moving import move
+from kernel.clock import now
+from kernel.errors import SilasError
+
+BROKEN = "connection_failure"
+_RECONNECT, _LATER = "reconnect", "remind_later"
+_AGAIN = (Recovery.RETRY, Recovery.RECONNECT, Recovery.PERSONAL_ACCOUNT)
+
+
+def tell(row: Connection) -> Card | None:
+    """The failure card of what went wrong last; None where one waits already, or nothing is wrong any more."""
+    said = row.failure or _last_failure(row)
+    if said is None or _waits(row, CardKind.CONNECTION_FAILURE):
+        return None
+    payload = rules.failure_payload(failure_of(said), row.name)
+    options = {each["action"]: each["description"] for each in payload["recovery_options"]}
+    skip = options.pop(Recovery.SKIP.value)
+    return open_card(
+        CardKind.CONNECTION_FAILURE,
+        about=About(BROKEN, row.pk),
+        binding=Binding(ApprovalScope.SINGLE_STEP, payload, reversible=True),
+        text=CardText(
+            intent=f"{row.name} does not work",
+            rationale=payload["message"],
+            consequence={**options, "decline": skip},
+        ),
+    )
+
+
+def suggest_reconnect(row: Connection) -> Card | None:
+    """Low friction: its sign-in ends soon, and somebody uses it."""
+    ends = row.refresh_token_expires_at
+    if ends is None or row.status != ConnectionStatus.ACTIVE or _waits(row, CardKind.SUGGESTION):
+        return None
+    days = max((ends - now()).days, 0)
+    return open_card(
+        CardKind.SUGGESTION,
+        about=About(BROKEN, row.pk),
+        binding=Binding(
+            ApprovalScope.SINGLE_STEP,
+            {
+                "suggestion_id": str(uuid4()),
+                "scope_id": f"connection:{row.pk}",
+                "source": "goal_monitor",
+                "cooldown_key": f"ends_soon:{row.pk}",
+                "options": [{"label": "Remind me later", "value": _LATER}],
+            },
+            reversible=True,
+        ),
+        text=CardText(
+            intent=f"Your {row.name} refresh token expires in {days} days",
+            rationale="After that nothing can use it until somebody signs in again.",
+            consequence={"approve": "Reconnect now", _LATER: "Remind me later", "decline": "Let it end"},
+        ),
+    )
+
+
+def decided(card: Card, decision: Decision) -> None:
+    """What a person chose; receivers call it in that transaction. What can no longer be done is left."""
+    row, chosen = lock_connection(card.subject_id), decision.said.get("choice", "")
+    actor = f"user:{decision.user_id}"
+    if card.kind == CardKind.SUGGESTION:
+        return _suggested(row, chosen, actor)
+    return _recover(row, chosen, actor)
+
+
+def _suggested(row: Connection, chosen: str, actor: str) -> None:
+    if chosen == _LATER:
+        Connection.objects.filter(pk=row.pk).update(warned_at=None)
+    elif chosen == "approve":
+        _begin_again(row, actor)
+
+
+def _recover(row: Connection, chosen: str, actor: str) -> None:
+    if chosen in _AGAIN:
+        _begin_again(row, actor)
+    elif chosen == Recovery.FEWER:
+        _begin_again(row, actor, fewer=True)
+    elif chosen == Recovery.LATER and row.status == ConnectionStatus.FAILED and row.permissions_granted:
+        _later(row, actor)
+    elif chosen == Recovery.LATER:
+        _begin_again(row, actor)
+    elif chosen == Recovery.DRAFT_IT_REQUEST:
+        record(AuditEvent.IT_REQUEST_DRAFTED, actor=actor, subject=f"connection:{row.pk}")
+        signals.it_request_wanted(row, it_request(row), actor)
+
+
+def _begin_again(row: Connection, actor: str, *, fewer: bool = False) -> None:
+    if row.status == ConnectionStatus.FAILED and not SetupRun.objects.filter(connection=row).exists():
+        return requesting.look_again(row)  # nobody was asked yet
+    approved = list(row.permissions_granted) or list(row.initial_permissions)
+    permissions = [name for name in approved if rules.only_reads(name)] if fewer else None
+    try:
+        requesting.reconnect(row.pk, actor=actor, permissions=permissions)
+    except SilasError:
+        return None  # it is being set up already, or is no more: there is nothing to begin
+
+
+def _later(row: Connection, actor: str) -> None:
+    """It is looked at again after a while, and is broken again if it still does not work."""
+    minutes = failure_of(row.failure or {}).retry_minutes or rules.USUAL_MINUTES
+    row.next_check_at, row.recovered, row.failure = now() + timedelta(minutes=minutes), True, None
+    move(row, ConnectionStatus.ACTIVE, "next_check_at", "recovered", "failure", actor=actor, reason="retry_later")
+
+
+def it_request(row: Connection) -> str:
+    """The message to an IT department, made of the rows alone (spec 5.10.4): for a person to look at first."""
+    settings: Mapping[str, Any] = row.settings
+    why = {name: "to read" if rules.only_reads(name) else "to change or send" for name in row.initial_permissions}
+    lines = [
+        f"Subject: Please allow {row.provider or row.skill_name} for our assistant",
+        "",
+        f"We would like to connect {row.name} to our assistant, and your policy does not let us.",
+        "",
+        f"Application (client) ID: {settings.get('client_id', 'see the settings of the connection')}",
+        f"Redirect address: {row.callback or 'none'}",
+        "Permissions that are asked for, and why:",
+        *[f"- {name}: {reason}" for name, reason in why.items()],
+    ]
+    consent = settings.get("admin_consent_url")
+    return "\n".join([*lines, *([f"Consent for the organisation: {consent}"] if consent else [])])
+
+
+def _waits(row: Connection, kind: CardKind) -> bool:
+    waiting = Card.objects.filter(subject_kind=BROKEN, subject_id=row.pk, kind=kind, status__in=("open", "assigned"))
+    return bool(waiting.exists())
+
+
+def _last_failure(row: Connection) -> Any:
+    last = SetupRun.objects.filter(connection=row).first()
+    return last.failure if last is not None else None

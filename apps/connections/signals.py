@@ -1,0 +1,13 @@
+"""News about connections, within the room and for the rooms above. Receivers run inside the announcing transaction."""
+
+from __future__ import annotations
+
+from apps.connections.models import Connection, SetupRun
+from kernel.events import Event
+
+# Something that a set-up waited for is there.
+secret_stored: Event[[SetupRun]] = Event("connection_secret_stored")
+# A connection changed: for pages that show it.
+connection_changed: Event[[Connection]] = Event("connection_changed")
+# A person wants a message to their IT department prepared: the connection, its words, who asked.
+it_request_wanted: Event[[Connection, str, str]] = Event("it_request_wanted")

@@ -1,0 +1,184 @@
+"""Which outside accounts are connected, how are they, and how is one connected? A conversation held by a worker, shown
+here step by step; it is read anew every two seconds while it is under way, so it needs no line.
+
+Deciders connect and look; nothing secret is ever part of these pages (secret.js takes it straight to `/secrets/`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from uuid import UUID
+
+from django.http.response import HttpResponseBase
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from apps.approvals.models import Card
+from apps.connections import queries, rules
+from apps.connections.enums import SetupState
+from apps.connections.models import Connection, PendingSecret, SetupRun
+from apps.connections.services import lifecycle, requesting
+from apps.connections.services.course import failure_of
+from apps.console import connecting
+from apps.console.members import DECIDING_ROLES, StaffRequest, staff_view
+from apps.console.views.pages import page
+from kernel.errors import SilasError
+
+SHOWN = 200
+
+
+@require_safe
+@staff_view(*DECIDING_ROLES)
+def listing(request: StaffRequest) -> HttpResponseBase:
+    rows = queries.connections()[:SHOWN]
+    skills = [{"row": each, "title": connecting.title_of(each.manifest)} for each in connecting.connection_skills()]
+    return page(request, "console/connections.html", at="connections", rows=rows, skills=skills)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@staff_view(*DECIDING_ROLES)
+def new(request: StaffRequest, name: str) -> HttpResponseBase:
+    """What the skill wants to know; sent, it becomes a card that somebody has to say yes to."""
+    _, manifest = connecting.connection_skill(name)
+    refusal = None
+    if request.method == "POST":
+        try:
+            row, _ = requesting.request(
+                connecting.wanted(manifest, request.POST),
+                user=request.member.user,
+                actor=_actor(request),
+                callback=request.build_absolute_uri(reverse("connections-callback")),
+            )
+            return redirect("console-connection", row.pk)
+        except SilasError as error:
+            refusal = error
+    asked = [*manifest.initial_permissions, *manifest.available_permissions]
+    return page(
+        request,
+        "console/connection_new.html",
+        at="connections",
+        status=422 if refusal else 200,
+        manifest=manifest,
+        title=connecting.title_of(manifest.model_dump()),
+        settings=[(each, request.POST.get(f"setting-{each.name}", "")) for each in connecting.settings_of(manifest)],
+        permissions=list(dict.fromkeys(asked)),
+        chosen=request.POST.getlist("permission") or manifest.initial_permissions,
+        given=request.POST.get("name", ""),
+        refusal=refusal,
+    )
+
+
+@require_safe
+@staff_view(*DECIDING_ROLES)
+def connection(request: StaffRequest, connection_id: UUID) -> HttpResponseBase:
+    return _shown(request, queries.connection(connection_id))
+
+
+@require_POST
+@staff_view(*DECIDING_ROLES)
+def cancel(request: StaffRequest, connection_id: UUID) -> HttpResponseBase:
+    return _done(request, connection_id, lifecycle.cancel)
+
+
+@require_safe
+@staff_view(*DECIDING_ROLES)
+def sign_in(request: StaffRequest, connection_id: UUID) -> HttpResponseBase:
+    """To the service, in this browser: only the one that went may come back."""
+    browser = request.session.session_key or ""
+    try:
+        address = lifecycle.open_redirect(connection_id, user=request.member.user, browser=browser)
+    except SilasError as refusal:
+        return _shown(request, queries.connection(connection_id), refusal)
+    response = redirect(address)
+    response["Referrer-Policy"] = "no-referrer"
+    return response
+
+
+@require_POST
+@staff_view(*DECIDING_ROLES)
+def reconnect(request: StaffRequest, connection_id: UUID) -> HttpResponseBase:
+    return _done(request, connection_id, requesting.reconnect)
+
+
+@require_POST
+@staff_view(*DECIDING_ROLES)
+def pause(request: StaffRequest, connection_id: UUID) -> HttpResponseBase:
+    return _done(request, connection_id, lifecycle.pause)
+
+
+@require_POST
+@staff_view(*DECIDING_ROLES)
+def resume(request: StaffRequest, connection_id: UUID) -> HttpResponseBase:
+    return _done(request, connection_id, lifecycle.resume)
+
+
+@require_POST
+@staff_view(*DECIDING_ROLES)
+def remove(request: StaffRequest, connection_id: UUID) -> HttpResponseBase:
+    lifecycle.remove(connection_id, user=request.member.user, actor=_actor(request))
+    return redirect("console-connections")
+
+
+@require_POST
+@staff_view(*DECIDING_ROLES)
+def widen(request: StaffRequest, connection_id: UUID) -> HttpResponseBase:
+    """Asking is one thing, the yes another: it becomes a card."""
+    row = queries.connection(connection_id)
+    try:
+        wanted = [*row.permissions_granted, *request.POST.getlist("permission")]
+        card = requesting.escalate(row, wanted, "Somebody asked for it on the page.")
+    except SilasError as refusal:
+        return _shown(request, row, refusal)
+    return redirect("console-card", card.pk) if card else redirect("console-connection", row.pk)
+
+
+def _done(request: StaffRequest, connection_id: UUID, deed: Callable[..., object]) -> HttpResponseBase:
+    row = queries.connection(connection_id)
+    try:
+        deed(row.pk, user=request.member.user, actor=_actor(request))
+    except SilasError as refusal:
+        return _shown(request, row, refusal)
+    return redirect("console-connection", row.pk)
+
+
+def _shown(request: StaffRequest, row: Connection, refusal: SilasError | None = None) -> HttpResponseBase:
+    setup = queries.setups(row.pk).first()
+    busy = setup is not None and SetupState(setup.state) in rules.UNDER_WAY
+    waiting = Card.objects.filter(subject_id=row.pk, subject_kind__startswith="connection", status__in=_WAITS).first()
+    return page(
+        request,
+        "console/connection.html",
+        at="connections",
+        status=refusal.status if refusal else 200,
+        row=row,
+        setup=setup,
+        busy=busy,
+        typing=busy and _wants_secret(setup),
+        broken=_what_is_wrong(row),
+        card=waiting,
+        more=rules.missing([*row.initial_permissions, *row.permissions_available], row.permissions_granted),
+        refusal=refusal,
+    )
+
+
+_WAITS = ("open", "assigned")
+
+
+def _wants_secret(setup: SetupRun | None) -> bool:
+    """Is a field shown in which somebody may be typing? What was stored already is being tried."""
+    step = (setup.step if setup else None) or {}
+    if step.get("type") != "secure_input":
+        return False
+    return bool(PendingSecret.objects.filter(pk=step["request"]["ref_id"], stored_at=None).exists())
+
+
+def _what_is_wrong(row: Connection) -> str:
+    """In the platform's own words: what a script says of itself could say anything."""
+    if not row.failure:
+        return ""
+    return str(rules.failure_payload(failure_of(row.failure), row.name)["message"])
+
+
+def _actor(request: StaffRequest) -> str:
+    return f"user:{request.member.user.pk}"

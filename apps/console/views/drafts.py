@@ -1,0 +1,164 @@
+"""How does somebody get a skill that nobody has written yet? Described in words, drafted, tried, put up for a yes.
+
+Models and sandboxes run outside of any scope; each answer is a page of the draft as it is then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+from uuid import UUID
+
+from django.http.response import HttpResponseBase
+from django.shortcuts import redirect
+from django.template.response import TemplateResponse
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from apps.console import skill_faces
+from apps.console.members import DECIDING_ROLES, StaffRequest, staff_view
+from apps.console.names import names_for
+from apps.console.views.pages import page
+from apps.skills import differences
+from apps.skills.draft_models import DraftRevision, SkillDraft
+from apps.skills.maker import services, writing
+from kernel.errors import NotFound, SilasError
+from kernel.tenancy import tenant_scope
+
+_TOLD = (400, 409, 422, 503)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@staff_view(*DECIDING_ROLES, scoped=False)
+def new(request: StaffRequest) -> HttpResponseBase:
+    """Outside of any scope: writing takes its time."""
+    name, wish, refusal = request.POST.get("name", "").strip(), request.POST.get("wish", ""), None
+    if request.method == "POST":
+        try:
+            draft = services.begin(request.member.tenant.pk, name=name, wish=wish, by=request.member.user)
+            return redirect("console-draft", draft.pk)
+        except SilasError as caught:
+            refusal = _or_raise(caught)
+    with tenant_scope(request.member.tenant):
+        shown = {"name": name, "wish": wish, "refusal": refusal, "has_model": writing.has_model()}
+        status = 422 if refusal else 200
+        return page(request, "console/skill_draft_new.html", at="skills", status=status, **shown).render()
+
+
+@require_safe
+@staff_view(*DECIDING_ROLES)
+def draft(request: StaffRequest, draft_id: UUID) -> HttpResponseBase:
+    return _draft(request, draft_id)
+
+
+@require_POST
+@staff_view(*DECIDING_ROLES, scoped=False)
+def revise(request: StaffRequest, draft_id: UUID) -> HttpResponseBase:
+    words, seen = request.POST.get("words", ""), _seen(request)
+    return _pressed(
+        request,
+        draft_id,
+        lambda: services.revise(request.member.tenant.pk, draft_id, words=words, seen=seen, by=request.member.user),
+        words=words,
+    )
+
+
+@require_POST
+@staff_view(*DECIDING_ROLES, scoped=False)
+def rewrite(request: StaffRequest, draft_id: UUID) -> HttpResponseBase:
+    path, text, seen = request.POST.get("path", "").strip(), request.POST.get("text", ""), _seen(request)
+    by, tenant_id = request.member.user, request.member.tenant.pk
+    return _pressed(
+        request, draft_id, lambda: services.rewrite(tenant_id, draft_id, path=path, text=text, seen=seen, by=by)
+    )
+
+
+@require_POST
+@staff_view(*DECIDING_ROLES, scoped=False)
+def try_out(request: StaffRequest, draft_id: UUID) -> HttpResponseBase:
+    seen = _seen(request)
+    return _pressed(
+        request,
+        draft_id,
+        lambda: services.try_out(request.member.tenant.pk, draft_id, seen=seen, by=request.member.user),
+    )
+
+
+@require_POST
+@staff_view(*DECIDING_ROLES, scoped=False)
+def propose(request: StaffRequest, draft_id: UUID) -> HttpResponseBase:
+    """On to the skill, where its question will be."""
+    try:
+        with tenant_scope(request.member.tenant):
+            version = services.propose(draft_id, seen=_seen(request), by=request.member.user)
+    except SilasError as caught:
+        return _again(request, draft_id, _or_raise(caught))
+    return redirect("console-skill", version.name)
+
+
+@require_POST
+@staff_view(*DECIDING_ROLES)
+def delete(request: StaffRequest, draft_id: UUID) -> HttpResponseBase:
+    services.delete(draft_id, by=request.member.user)
+    return redirect("console-skills")
+
+
+def _pressed(request: StaffRequest, draft_id: UUID, press: Callable[[], Any], **typed: Any) -> HttpResponseBase:
+    try:
+        press()
+    except SilasError as caught:
+        return _again(request, draft_id, _or_raise(caught), **typed)
+    return redirect("console-draft", draft_id)
+
+
+def _again(request: StaffRequest, draft_id: UUID, refusal: SilasError, **typed: Any) -> HttpResponseBase:
+    with tenant_scope(request.member.tenant):
+        return _draft(request, draft_id, refusal=refusal, **typed).render()
+
+
+def _draft(
+    request: StaffRequest, draft_id: UUID, *, refusal: SilasError | None = None, words: str = ""
+) -> TemplateResponse:
+    found = SkillDraft.objects.select_related("version").filter(pk=draft_id).first()
+    if found is None:
+        raise NotFound("draft")
+    revisions = list(DraftRevision.objects.filter(draft=found).order_by("-number"))
+    newest, before = next(iter(revisions), None), revisions[1] if len(revisions) > 1 else None
+    return page(
+        request,
+        "console/skill_draft.html",
+        at="skills",
+        status=422 if refusal else 200,
+        draft=found,
+        who=names_for([found.by]).of(found.by),
+        newest=newest,
+        texts=sorted(newest.files.items()) if newest else (),
+        before=before,
+        changes=_between(before, newest) if before and newest else (),
+        revisions=revisions,
+        is_template=bool(newest and newest.written_by == services.LAID_OUT),
+        has_model=writing.has_model(),
+        by_hand=services.BY_HAND,
+        words=words,
+        refusal=refusal,
+        problems=skill_faces.problems_in(refusal),
+    )
+
+
+def _between(before: DraftRevision, after: DraftRevision) -> tuple[differences.FileChange, ...]:
+    return differences.between(_encoded(before), _encoded(after))
+
+
+def _encoded(revision: DraftRevision) -> dict[str, bytes]:
+    return {path: text.encode() for path, text in revision.files.items()}
+
+
+def _seen(request: StaffRequest) -> int:
+    text = request.POST.get("seen", "")
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 9 else 0
+
+
+def _or_raise(refusal: SilasError) -> SilasError:
+    """What somebody can mend is told on the page."""
+    if refusal.status not in _TOLD:
+        raise refusal
+    return refusal

@@ -1,0 +1,117 @@
+"""How a call is admitted and settled in the database: the call, its run's counters and its money in one statement.
+
+Whoever calls them holds the run's row lock, and for an admission its budgets'. They run with their caller's rights,
+behind the tenant's wall. `p_starts` are the windows of `p_budgets`; a window that is over stays as it was.
+"""
+
+# Enters a movement in the ledger and in its budgets, in the order of their ids, the installation's own last. Only what
+# is spent passes a threshold. Answers with the budgets that passed one, amounts as text.
+MOVE = """
+CREATE FUNCTION guard_move(
+    p_call guard_toolcall, p_kind text, p_reserved numeric, p_spent numeric, p_deployment uuid,
+    p_entry uuid, p_day date, p_budgets uuid[], p_starts date[], p_platform_day date, p_thresholds int[]
+) RETURNS json LANGUAGE plpgsql AS $$
+DECLARE
+    v_budgets json;
+    v_platform json;
+BEGIN
+    INSERT INTO guard_spendentry (id, tenant_id, call_id, deployment_id, kind, intent, model, purpose, day, amount)
+    VALUES (p_entry, p_call.tenant_id, p_call.id, p_deployment, p_kind, p_call.intent, p_call.model, p_call.tool,
+            p_day, p_reserved + p_spent);
+    WITH held AS MATERIALIZED (
+        SELECT b.id, w.start, b.limit_usd, CASE WHEN b.window_start = w.start THEN b.alerted ELSE 0 END AS told,
+               p_spent + CASE WHEN b.window_start = w.start THEN b.spent ELSE 0 END AS now_spent
+        FROM guard_budget b JOIN unnest(p_budgets, p_starts) AS w(id, start) ON w.id = b.id
+        ORDER BY b.id FOR NO KEY UPDATE OF b
+    ), moved AS (
+        UPDATE guard_budget AS b
+        SET reserved = p_reserved + CASE WHEN b.window_start = held.start THEN b.reserved ELSE 0 END,
+            spent = held.now_spent,
+            alerted = greatest(held.told, held.level),
+            paused_in = CASE WHEN held.level = 100 AND held.told < 100 THEN held.start ELSE b.paused_in END,
+            window_start = held.start
+        FROM (
+            SELECT id, start, told, now_spent,
+                   CASE WHEN p_spent = 0 THEN 0 ELSE guard_level(now_spent, limit_usd, p_thresholds) END AS level
+            FROM held
+        ) AS held
+        WHERE b.id = held.id AND (b.window_start IS NULL OR b.window_start <= held.start)
+        RETURNING b.*, held.told
+    )
+    SELECT json_agg(json_build_object(
+        'id', id, 'ref', ref, 'deployment_id', deployment_id, 'visitor_ref', visitor_ref, 'task_ref', task_ref,
+        'period', period, 'window_start', window_start, 'spent', spent::text, 'limit_usd', limit_usd::text,
+        'told', told, 'alerted', alerted
+    )) INTO v_budgets FROM moved WHERE alerted > told;
+    SELECT json_agg(json_build_array(of_period, passed)) INTO v_platform
+        FROM guard_platform_move(p_reserved, p_spent, p_platform_day, p_thresholds);
+    RETURN json_build_object('budgets', coalesce(v_budgets, '[]'), 'platform', coalesce(v_platform, '[]'));
+END $$;
+"""
+# False when the effect key has been used before; then nothing has changed.
+ADMIT = """
+CREATE FUNCTION guard_admit(
+    p_id uuid, p_run uuid, p_seq int, p_effect_key text, p_intent text, p_tool text, p_model text, p_digest text,
+    p_reserved numeric, p_patience double precision,
+    p_entry uuid, p_day date, p_budgets uuid[], p_starts date[], p_platform_day date, p_thresholds int[]
+) RETURNS boolean LANGUAGE plpgsql AS $$
+DECLARE
+    v_run record;
+    v_call guard_toolcall;
+BEGIN
+    SELECT tenant_id, deployment_id INTO STRICT v_run FROM guard_guardedrun WHERE id = p_run;
+    INSERT INTO guard_toolcall (id, tenant_id, run_id, seq, effect_key, intent, tool, model, args_digest, state,
+                                reserved, charged, error_code, deadline)
+    VALUES (p_id, v_run.tenant_id, p_run, p_seq, p_effect_key, p_intent, p_tool, p_model, p_digest, 'admitted',
+            p_reserved, 0, '', statement_timestamp() + make_interval(secs => p_patience))
+    ON CONFLICT (tenant_id, effect_key) DO NOTHING
+    RETURNING * INTO v_call;
+    IF NOT FOUND THEN
+        RETURN false;
+    END IF;
+    UPDATE guard_guardedrun SET seq = seq + 1, calls = calls + 1, cost_reserved = cost_reserved + p_reserved
+    WHERE id = p_run;
+    IF p_reserved <> 0 THEN
+        PERFORM guard_move(v_call, 'reserve', p_reserved, 0, v_run.deployment_id,
+                           p_entry, p_day, p_budgets, p_starts, p_platform_day, p_thresholds);
+    END IF;
+    RETURN true;
+END $$;
+"""
+# NULL when somebody else has closed the call; then nothing has changed.
+SETTLE = """
+CREATE FUNCTION guard_settle(
+    p_id uuid, p_state text, p_effect_key text, p_error_code text, p_measured boolean, p_charged numeric,
+    p_reserved numeric, p_input_tokens int, p_output_tokens int,
+    p_entry uuid, p_day date, p_budgets uuid[], p_starts date[], p_platform_day date, p_thresholds int[]
+) RETURNS json LANGUAGE plpgsql AS $$
+DECLARE
+    v_deployment uuid;
+    v_call guard_toolcall;
+BEGIN
+    UPDATE guard_toolcall
+    SET state = p_state, charged = p_charged, error_code = p_error_code, effect_key = p_effect_key,
+        measured = p_measured, settled_at = statement_timestamp()
+    WHERE id = p_id AND state = 'admitted'
+    RETURNING * INTO v_call;
+    IF NOT FOUND THEN
+        RETURN NULL;
+    END IF;
+    UPDATE guard_guardedrun
+    SET cost_total = cost_total + p_charged, cost_reserved = cost_reserved - v_call.reserved,
+        input_tokens = input_tokens + p_input_tokens, output_tokens = output_tokens + p_output_tokens
+    WHERE id = v_call.run_id
+    RETURNING deployment_id INTO v_deployment;
+    IF p_charged = 0 AND p_reserved = 0 THEN
+        RETURN '{"budgets": [], "platform": []}';
+    END IF;
+    RETURN guard_move(v_call, 'settle', -p_reserved, p_charged, v_deployment,
+                      p_entry, p_day, p_budgets, p_starts, p_platform_day, p_thresholds);
+END $$;
+"""
+FORWARD = MOVE + ADMIT + SETTLE
+REVERSE = """
+DROP FUNCTION guard_settle;
+DROP FUNCTION guard_admit;
+DROP FUNCTION guard_move;
+"""

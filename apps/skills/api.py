@@ -1,0 +1,158 @@
+"""What may an owner ask about skills over HTTP? To see them with all their versions, to import one, and to take one out
+of use again. Nothing here brings one into use: that is a person's answer to a card.
+
+Fetching a repository waits on the network, so it happens outside of every scope.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from drf_spectacular.utils import OpenApiResponse, extend_schema
+from rest_framework import serializers, status
+from rest_framework.parsers import JSONParser, MultiPartParser
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from apps.skills import importing, installing, queries
+from apps.skills.importing import Fetched
+from apps.skills.importing.adapting import FORMATS
+from apps.skills.models import SkillVersion
+from apps.tenants.rest import OwnersView
+from kernel.errors import NotFound, SilasError
+from kernel.tenancy import tenant_scope
+
+_REFUSALS: dict[int, Any] = {
+    401: OpenApiResponse(description="`not_authenticated`: no API key and no login"),
+    403: OpenApiResponse(description="`forbidden_role`: not an owner"),
+    404: OpenApiResponse(description="`not_found`: unknown or foreign"),
+}
+_IMPORT_REFUSALS: dict[int, Any] = {
+    400: OpenApiResponse(description="`invalid`: a field is wrong; `skill_invalid`: `extra.problems` says why"),
+    409: OpenApiResponse(description="`skill_disabled`, `skills_waiting`"),
+    422: OpenApiResponse(description="`import_refused`, `format_unknown`: what was sent cannot be taken in"),
+}
+
+
+class SkillAnswer(serializers.Serializer[Any]):
+    name = serializers.CharField()
+    number = serializers.IntegerField()
+    digest = serializers.CharField(help_text="SHA-256 of every path and content")
+    status = serializers.CharField(help_text="proposed, active, disabled or withdrawn")
+    came_from = serializers.CharField(source="source", help_text="bundled, folder, archive, git, maker or package")
+    description = serializers.CharField(source="manifest.description")
+    card = serializers.UUIDField(source="card_id", allow_null=True, help_text="Where a person is or was asked")
+    report = serializers.DictField(help_text="What the checks, the import and the dry runs found")
+    created_at = serializers.DateTimeField()
+
+
+class ImportRequest(serializers.Serializer[Any]):
+    archive = serializers.FileField(required=False, help_text="A zip or tar.gz; or `url`")
+    url = serializers.URLField(required=False, help_text="An https address of a git repository; or `archive`")
+    folder = serializers.CharField(required=False, max_length=200, help_text="Which skill, where there are several")
+    ref = serializers.CharField(required=False, max_length=100, help_text="A branch or tag of the repository")
+    format_hint = serializers.ChoiceField(choices=FORMATS, required=False)
+
+
+class RollBackRequest(serializers.Serializer[Any]):
+    version = serializers.IntegerField(min_value=1)
+
+
+class CountAnswer(serializers.Serializer[Any]):
+    switched_off = serializers.IntegerField()
+
+
+class Skills(OwnersView):
+    """All skills of the tenant, the newest version of each, and new ones."""
+
+    parser_classes = (JSONParser, MultiPartParser)
+
+    @extend_schema(operation_id="skills_list", tags=["skills"], responses={200: SkillAnswer(many=True), **_REFUSALS})
+    def get(self, request: Request) -> Response:
+        with tenant_scope(self.caller.tenant_id):
+            return Response(SkillAnswer(queries.newest_of_each(), many=True).data)
+
+    @extend_schema(
+        operation_id="skills_import",
+        tags=["skills"],
+        request=ImportRequest,
+        responses={201: SkillAnswer, **_REFUSALS, **_IMPORT_REFUSALS},
+    )
+    def post(self, request: Request) -> Response:
+        """Import a skill. It is proposed: it is not in use before a person says yes to its card."""
+        asked = ImportRequest(data=request.data)
+        asked.is_valid(raise_exception=True)
+        given = asked.validated_data
+        fetched = _fetched(given)
+        with tenant_scope(self.caller.tenant_id):
+            version = importing.import_skill(fetched, by=self.caller.actor, format_hint=given.get("format_hint", ""))
+            return Response(SkillAnswer(version).data, status.HTTP_201_CREATED)
+
+
+class OneSkill(OwnersView):
+    """One skill with every version that ever was; newest first."""
+
+    @extend_schema(operation_id="skills_get", tags=["skills"], responses={200: SkillAnswer(many=True), **_REFUSALS})
+    def get(self, request: Request, name: str) -> Response:
+        with tenant_scope(self.caller.tenant_id):
+            return Response(SkillAnswer(_versions(name), many=True).data)
+
+
+class Disabling(OwnersView):
+    @extend_schema(
+        operation_id="skills_disable", tags=["skills"], request=None, responses={200: CountAnswer, **_REFUSALS}
+    )
+    def post(self, request: Request, name: str) -> Response:
+        """Switch every version of the skill off."""
+        with tenant_scope(self.caller.tenant_id):
+            _versions(name)
+            return Response({"switched_off": installing.disable(name, by=self.caller.actor)})
+
+
+class RollingBack(OwnersView):
+    @extend_schema(
+        operation_id="skills_roll_back",
+        tags=["skills"],
+        request=RollBackRequest,
+        responses={
+            200: SkillAnswer,
+            409: OpenApiResponse(description="`skill_not_approved`: never in use"),
+            **_REFUSALS,
+        },
+    )
+    def post(self, request: Request, name: str) -> Response:
+        """Make an earlier version the only one in use."""
+        asked = RollBackRequest(data=request.data)
+        asked.is_valid(raise_exception=True)
+        with tenant_scope(self.caller.tenant_id):
+            wanted = next((one for one in _versions(name) if one.number == asked.validated_data["version"]), None)
+            if wanted is None:
+                raise NotFound("skill")
+            return Response(SkillAnswer(installing.roll_back(name, to=wanted, by=self.caller.actor)).data)
+
+
+class Purging(OwnersView):
+    @extend_schema(
+        operation_id="skills_purge", tags=["skills"], request=None, responses={200: CountAnswer, **_REFUSALS}
+    )
+    def post(self, request: Request, name: str) -> Response:
+        """Switch the skill off and delete what was written with it. Cannot be undone."""
+        with tenant_scope(self.caller.tenant_id):
+            return Response({"switched_off": installing.purge(name, by=self.caller.actor)})
+
+
+def _fetched(given: dict[str, Any]) -> Fetched:
+    archive, url, folder = given.get("archive"), given.get("url"), given.get("folder", "")
+    if bool(archive) == bool(url):
+        raise SilasError("invalid", "Send an archive or an address, and one of them only.")
+    if url:
+        return importing.from_git(url, folder=folder, ref=given.get("ref", ""))
+    raw = given["archive"].read(importing.MAX_ARCHIVE_BYTES + 1)
+    return importing.from_archive(raw, name=given["archive"].name, folder=folder)
+
+
+def _versions(name: str) -> list[SkillVersion]:
+    found = queries.all_versions(name)
+    if not found:
+        raise NotFound("skill")
+    return found

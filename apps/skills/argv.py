@@ -1,0 +1,83 @@
+"""How is a script of the plain Agent Skills form called, and which tools are its scripts? Pure.
+
+Such a skill declares `script_args` and no `metadata.tools`. Each declared script is a tool that reads: its arguments
+are checked before the sandbox starts (undeclared ones refused, defaults applied), and given as the script's author
+expects them, on the command line; they stand in `call.json` as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import PurePosixPath
+from typing import Any
+
+from jsonschema import Draft202012Validator
+
+from apps.skills.schemas import ArgSpec, SkillManifest, ToolDeclaration
+
+_INTERPRETER = ("python3", "-I", "-S")
+
+
+def command(script: str, args: Mapping[str, Any], spec: Mapping[str, ArgSpec] | None) -> list[str]:
+    """The command line. Without a `spec` the script reads `call.json`."""
+    base = [*_INTERPRETER, f"/sandbox/skill/{script}"]
+    if spec is None:
+        return base
+    placed = [str(args[name]) for name, one in spec.items() if one.passed == "position" and name in args]
+    options = [word for name, one in spec.items() if one.passed == "option" for word in _option(name, args.get(name))]
+    return [*base, *options, *(["--", *placed] if placed and _looks_like_option(placed) else placed)]
+
+
+def with_defaults(args: Mapping[str, Any], spec: Mapping[str, ArgSpec] | None) -> dict[str, Any]:
+    """The arguments with what the declaration says for those that were left out."""
+    defaults = {name: one.default for name, one in (spec or {}).items() if one.default is not None}
+    return {**defaults, **args}
+
+
+def schema_of(spec: Mapping[str, ArgSpec]) -> dict[str, Any]:
+    """The arguments as a closed JSON schema."""
+    return {
+        "type": "object",
+        "properties": {name: one.as_schema for name, one in spec.items()},
+        "required": [name for name, one in spec.items() if one.default is None and not one.optional],
+        "additionalProperties": False,
+    }
+
+
+def problem(args: Mapping[str, Any], spec: Mapping[str, ArgSpec] | None) -> str:
+    """ "" when the arguments fit what the script declares, else what is wrong; an undeclared one is."""
+    if spec is None:
+        return ""
+    errors = Draft202012Validator(schema_of(spec)).iter_errors(dict(args))
+    first = next(iter(sorted(errors, key=lambda each: list(each.absolute_path))), None)
+    return str(first.message)[:200] if first else ""
+
+
+def derived_tools(manifest: SkillManifest) -> list[ToolDeclaration]:
+    """What a skill without `metadata.tools` can be called for: its declared scripts, none of which acts."""
+    if manifest.tools or manifest.type == "connection":
+        return []
+    return [_derived(manifest, script, spec) for script, spec in manifest.script_args.items()]
+
+
+def _derived(manifest: SkillManifest, script: str, spec: Mapping[str, ArgSpec]) -> ToolDeclaration:
+    stem = PurePosixPath(script).stem.replace("-", "_").lower()
+    name = "".join(char for char in f"{manifest.name.replace('-', '_')}_{stem}" if char.isalnum() or char == "_")
+    return ToolDeclaration(
+        name=name[:60] if name[0].isalpha() else f"t_{name}"[:60],
+        script=script,
+        description=f"{stem.replace('_', ' ').capitalize()}: {manifest.description}"[:300],
+        args=schema_of(spec),
+        timeout=60,
+    )
+
+
+def _option(name: str, value: Any) -> list[str]:
+    flag = f"--{name.replace('_', '-')}"
+    if value is None or value is False:
+        return []
+    return [flag] if value is True else [f"{flag}={value}"]
+
+
+def _looks_like_option(placed: list[str]) -> bool:
+    return any(value.startswith("-") for value in placed)

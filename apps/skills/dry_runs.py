@@ -1,0 +1,104 @@
+"""Do a version's scripts run at all? Each with what its author declares for a dry run, in a sandbox that has nothing.
+
+No network, no credentials, no records but the declared ones, and nothing of what it answers goes anywhere: a person
+reads how it ended. A script without declared inputs is not run, and the report says so (spec 10.4 step 5).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from apps.skills import argv
+from apps.skills.schemas import SkillManifest
+from kernel.canonical import canonical_bytes
+from kernel.errors import SilasError
+from kernel.sandbox import SandboxResult, SandboxSpec, run
+
+MAX_SCRIPTS, SECONDS = 20, 10
+_NOW = "2026-01-05T09:00:00+00:00"
+
+
+@dataclass(frozen=True)
+class Trial:
+    """How one script's dry run ended. `ok` None: nothing was declared, so it was not run."""
+
+    script: str
+    ok: bool | None
+    said: str
+
+    @property
+    def line(self) -> str:
+        return f"{self.script}: {self.said}"[:300]
+
+
+def dry_run(manifest: SkillManifest, folder: Path) -> list[Trial]:
+    """Every script that something calls. Blocking; never inside a transaction."""
+    scripts = list(dict.fromkeys([*(tool.script for tool in manifest.tools), *manifest.script_args]))
+    declared = _declared(manifest)
+    return [_try(script, declared.get(script), manifest, folder) for script in scripts[:MAX_SCRIPTS]]
+
+
+def as_report(trials: list[Trial]) -> list[dict[str, Any]]:
+    return [asdict(trial) for trial in trials]
+
+
+def stood(trials: list[Trial]) -> bool:
+    return all(trial.ok is not False for trial in trials)
+
+
+def _declared(manifest: SkillManifest) -> dict[str, Mapping[str, Any]]:
+    """`metadata.dry_run` by script, else what the arguments' examples and defaults make."""
+    given = manifest.metadata.get("dry_run")
+    listed = given.items() if isinstance(given, dict) else ()
+    found: dict[str, Mapping[str, Any]] = {path: one for path, one in listed if isinstance(one, dict)}
+    for script, spec in manifest.script_args.items():
+        values = {name: arg.default if arg.example is None else arg.example for name, arg in spec.items()}
+        known = {name: value for name, value in values.items() if value is not None}
+        if script not in found and all(name in known or arg.optional for name, arg in spec.items()):
+            found[script] = {"args": known}
+    return found
+
+
+def _try(script: str, inputs: Mapping[str, Any] | None, manifest: SkillManifest, folder: Path) -> Trial:
+    if inputs is None:
+        return Trial(script, None, "no dry-run input declared, so it was not run")
+    try:
+        outcome = run(_spec(script, inputs, manifest, folder))
+    except (SilasError, ValueError, TypeError) as error:
+        return Trial(script, False, f"could not be run ({str(error)[:160]})")
+    return Trial(script, outcome.ok, _said(outcome))
+
+
+def _spec(script: str, inputs: Mapping[str, Any], manifest: SkillManifest, folder: Path) -> SandboxSpec:
+    args = dict(inputs.get("args") or {})
+    tool = next((tool.name for tool in manifest.tools if tool.script == script), Path(script).stem)
+    call = {
+        "tool": tool,
+        "args": args,
+        "customer": str(inputs.get("customer") or ""),
+        "effect_key": "dry-run",
+        "now": _NOW,
+        "dry_run": True,
+    }
+    records = inputs.get("records") or {}
+    return SandboxSpec(
+        argv.command(script, args, manifest.script_args.get(script)),
+        work={"call.json": canonical_bytes(call)},
+        read_only={
+            "skill": folder,
+            "records": {f"{book}.json": canonical_bytes(list(rows)) for book, rows in records.items()},
+        },
+        timeout_seconds=SECONDS,
+    )
+
+
+def _said(outcome: SandboxResult) -> str:
+    if outcome.ok:
+        return "ran to its end"
+    if outcome.reason:
+        return f"was stopped ({outcome.reason})"
+    last = (outcome.stderr.strip().splitlines() or [""])[-1]
+    return f"ended with an error (exit {outcome.exit_code}{f'; {last}' if last else ''})"[:240]

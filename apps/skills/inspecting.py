@@ -1,0 +1,129 @@
+"""What speaks against a folder's contents? Decided from texts alone; nothing is executed (spec 10.4). Pure.
+
+`problems` keep it out; `notes` are what whoever is asked about it should know. Neither is the security boundary: that
+is the sandbox. What these rules catch is what an author did not mean, or hoped nobody would read.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import PurePosixPath
+from typing import Any
+
+from apps.skills import reading_python
+from apps.skills.schemas import SkillManifest
+
+_CREDENTIAL = re.compile(
+    r"""(?ix) -----BEGIN [ A-Z]* PRIVATE\ KEY-----
+        | \b(?:sk|pk|rk)[-_](?:live|test|proj)?[-_]?[a-z0-9]{20,}
+        | \bAKIA[0-9A-Z]{16}\b | \bgh[pousr]_[A-Za-z0-9]{30,} | \bxox[abprs]-[A-Za-z0-9-]{20,}
+        | (?:password|passwd|api_?key|secret|token)\s*[:=]\s*["'][^"'\s]{8,}["']"""
+)
+_COMPILED_NAMES = frozenset({".so", ".pyc", ".pyd", ".pyo", ".dll", ".exe", ".dylib", ".whl", ".egg"})
+_COMPILED_BYTES = (b"\x7fELF", b"MZ", b"\xcf\xfa\xed\xfe", b"\xca\xfe\xba\xbe", b"PK\x03\x04", b"\x1f\x8b")
+_TEXTS = frozenset({".py", ".md", ".sh", ".yaml", ".yml", ".toml", ".json", ".txt", ".csv"})
+_UNSAFE_SHELL = re.compile(r"(curl|wget)\b[^\n|]*\|\s*(sudo\s+)?(ba|z|da)?sh\b|\beval\s+[\"']?\$", re.I)
+_NAMED = re.compile(r"(?<![\w/.:-])(?:\./)?((?:scripts|references|assets|checks|guards)/[\w./-]*\.\w+)")
+_LINKED = re.compile(r"\]\((?!\w+:|#|/)([^)\s#]+)")
+# Words of a description that tell steps instead of when to use the skill (spec 10.1, description quality).
+_SEQUENCE = re.compile(r"\b(first(?:ly)?|second(?:ly)?|then|next|after that|afterwards|finally|lastly)\b[ ,:]", re.I)
+_STEP = re.compile(r"(?:^|\n)\s*\d+[.)]\s|\bstep \d+\b", re.I)
+_COMMAND = re.compile(r"\b(?:scripts|checks)/\S+\.(?:py|sh)\b|```|(?:^|\s)--[a-z][\w-]+=", re.I)
+
+
+def problems(manifest: SkillManifest, files: Mapping[str, bytes]) -> list[str]:
+    """What keeps a folder from being installed; empty when nothing does."""
+    found = [f"description: {problem}" for problem in description_problems(manifest.description)]
+    known = reading_python.Known.of(files, manifest.requirements)
+    for path, content in sorted(files.items()):
+        found += [f"{path}: {problem}" for problem in _file_problems(path, content, known)]
+    for tool in manifest.tools:
+        found += [f"{tool.name}: {path} is missing" for path in _paths_of(tool) if path not in files]
+        found += [f"{tool.name}: asks for {name}, which it does not take" for name in _unknown_questions(tool)]
+    return [*found, *_missing_paths(manifest, files)]
+
+
+def notes(manifest: SkillManifest, files: Mapping[str, bytes]) -> list[str]:
+    """What a person should know before they say yes."""
+    found = [f"Needs the package {name}; a sandbox has the standard library only." for name in _packages(manifest)]
+    networked = sorted(path for path, content in files.items() if _opens_network(path, content))
+    if networked and not manifest.requirements.network:
+        found.append(f"{networked[0]} opens the network, which this skill is not given.")
+    if manifest.requirements.network:
+        found.append(f"May reach {', '.join(manifest.requirements.network)} and nothing else.")
+    return [*found, *_uncalled(manifest, files)]
+
+
+def _uncalled(manifest: SkillManifest, files: Mapping[str, bytes]) -> list[str]:
+    scripts = {path: content for path, content in files.items() if path.startswith("scripts/") and path.endswith(".py")}
+    imported = {name for content in scripts.values() for name in reading_python.imports(content)}
+    called = {tool.script for tool in manifest.tools} | set(manifest.script_args)
+    mute = sorted(path for path in scripts if path not in called and PurePosixPath(path).stem not in imported)
+    if not mute or manifest.type == "connection":
+        return []
+    return [f"Nothing calls {', '.join(mute[:5])}: no tool or script_args names it."]
+
+
+def description_problems(text: str) -> list[str]:
+    """A description says when to use the skill; how it is done stands in the instructions."""
+    if len(_SEQUENCE.findall(text)) >= 3 or len(_STEP.findall(text)) >= 2:
+        return ["tells steps; say when to use the skill, and put the steps into the instructions"]
+    if _COMMAND.search(text):
+        return ["tells what to run; say when to use the skill, and put that into the instructions"]
+    return []
+
+
+def _file_problems(path: str, content: bytes, known: reading_python.Known) -> Iterable[str]:
+    suffix = PurePosixPath(path).suffix.lower()
+    if suffix in _COMPILED_NAMES or (content.startswith(_COMPILED_BYTES) and not path.startswith("assets/")):
+        return ["is compiled or packed; only what can be read is installed"]
+    try:
+        text = content.decode("utf-8")
+    except UnicodeDecodeError:
+        return ["not text"] if suffix in _TEXTS else []
+    found = ["looks like it holds a credential"] if _CREDENTIAL.search(text) else []
+    if suffix == ".sh" and _UNSAFE_SHELL.search(text):
+        found.append("runs in a shell what it fetched or was told")
+    if suffix == ".py":
+        # What decides about a visitor is told by the gate that runs it, through variables of the gate's own.
+        found += reading_python.problems(text, known, has_env=path.startswith("scripts/"))
+    return found
+
+
+def _missing_paths(manifest: SkillManifest, files: Mapping[str, bytes]) -> list[str]:
+    """Every file that the front matter or the instructions name is there, and inside."""
+    named = [*manifest.script_args, *_dry_run_paths(manifest)]
+    if manifest.ui.icon:
+        named.append(manifest.ui.icon.removeprefix("./"))
+    body = files.get("SKILL.md", b"").decode("utf-8", "replace")
+    named += [path.rstrip(".") for path in _NAMED.findall(body)]
+    named += [path.removeprefix("./") for path in _LINKED.findall(body)]
+    return [f"{path} is missing" for path in dict.fromkeys(named) if path not in files and not _is_folder(path, files)]
+
+
+def _is_folder(path: str, files: Mapping[str, bytes]) -> bool:
+    return any(each.startswith(f"{path.rstrip('/')}/") for each in files)
+
+
+def _dry_run_paths(manifest: SkillManifest) -> list[str]:
+    declared = manifest.metadata.get("dry_run")
+    return list(declared) if isinstance(declared, dict) else []
+
+
+def _paths_of(tool: Any) -> list[str]:
+    """The tool's script, and what its checks run inside `/sandbox/skill/`."""
+    checks = [part for check in tool.verify for part in check.run.split() if part.startswith("/sandbox/skill/")]
+    return [tool.script, *(part.removeprefix("/sandbox/skill/") for part in checks)]
+
+
+def _unknown_questions(tool: Any) -> list[str]:
+    return sorted(set(tool.ask) - set(tool.args.get("properties") or {}))
+
+
+def _packages(manifest: SkillManifest) -> list[str]:
+    return list(manifest.requirements.packages)
+
+
+def _opens_network(path: str, content: bytes) -> bool:
+    return path.startswith("scripts/") and path.endswith(".py") and reading_python.opens_network(content)

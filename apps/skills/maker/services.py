@@ -1,0 +1,183 @@
+"""How does a draft begin, change, get tried and get proposed? Verbs that enter their own scopes, in a web process.
+
+A change names the revision it was made on; each is a row, and none is ever rewritten. What is proposed is exactly one
+revision, and passes the same gate as whatever comes from outside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+from uuid import UUID
+
+from asgiref.sync import async_to_sync
+from django.db.models.functions import Now
+
+from apps.audit.enums import AuditEvent
+from apps.audit.services import record
+from apps.skills import installing
+from apps.skills.draft_models import DraftRevision, SkillDraft
+from apps.skills.enums import SkillSource
+from apps.skills.loader import load_files
+from apps.skills.maker import trying, writing
+from apps.skills.models import SkillVersion
+from apps.skills.rules import is_skill_name
+from kernel.errors import NotFound, SilasError
+from kernel.llm.models import GROUNDED
+from kernel.tenancy import tenant_scope
+
+LONGEST_WISH, MOST_DRAFTS, MOST_REVISIONS = 4000, 200, 100
+BY_HAND, LAID_OUT = "person", GROUNDED
+
+
+def begin(tenant_id: UUID, *, name: str, wish: str, by: Any) -> SkillDraft:
+    """A draft of what was wished for, written by a model or laid out. Raises `SilasError` 422 `draft_name`,
+    `draft_wish`; 409 `too_many_drafts`."""
+    wish = _words(wish)
+    if not is_skill_name(name):
+        raise SilasError("draft_name", "A name has lower case letters, digits and single hyphens.", status=422)
+    if len(wish) < 12:
+        raise SilasError("draft_wish", "Say in a sentence or two what the skill should do.", status=422)
+    with tenant_scope(tenant_id):
+        if SkillDraft.objects.count() >= MOST_DRAFTS:
+            raise SilasError("too_many_drafts", "Delete a draft before you begin another.", status=409)
+        draft: SkillDraft = SkillDraft.objects.create(name=name, wish=wish, by=by.actor, revision=0)
+        job = writing.job_of(tenant_id, draft.pk, name, wish)
+    written = async_to_sync(writing.write)(job)
+    with tenant_scope(tenant_id):
+        return _kept(draft.pk, written.files, by=by, written_by=written.by, seen=0)
+
+
+def revise(tenant_id: UUID, draft_id: UUID, *, words: str, seen: int, by: Any) -> SkillDraft:
+    """Have it changed in words. Raises `draft_changed` 409, `no_model` 409, `draft_wish` 422."""
+    words = _words(words)
+    if not words:
+        raise SilasError("draft_wish", "Say what should be different.", status=422)
+    with tenant_scope(tenant_id):
+        before = _at(draft_id, seen)
+        draft = before.draft
+        job = writing.job_of(tenant_id, draft.pk, draft.name, draft.wish, before=before.files, words=words)
+    written = async_to_sync(writing.write)(job)
+    with tenant_scope(tenant_id):
+        return _kept(draft_id, written.files, by=by, written_by=written.by, seen=seen, words=words)
+
+
+def rewrite(tenant_id: UUID, draft_id: UUID, *, path: str, text: str, seen: int, by: Any) -> SkillDraft:
+    """One file as a person wrote it; an empty text takes the file away. Raises `draft_changed` 409, `draft_file`
+    422."""
+    text = text.replace("\r\n", "\n")
+    with tenant_scope(tenant_id):
+        before = _at(draft_id, seen)
+        files = {**before.files, path: text}
+        if not text.strip():
+            files.pop(path)
+        _require_shape(files)
+        return _kept(draft_id, files, by=by, written_by=BY_HAND, seen=seen)
+
+
+def try_out(tenant_id: UUID, draft_id: UUID, *, seen: int, by: Any) -> dict[str, Any]:
+    """Run the revision's tests and keep what came of it. Raises `draft_changed` 409, `sandbox_unavailable` 503."""
+    with tenant_scope(tenant_id):
+        files = dict(_at(draft_id, seen).files)
+    tested = trying.try_out(files)
+    with tenant_scope(tenant_id):
+        DraftRevision.objects.filter(draft_id=draft_id, number=seen).update(tested=tested)
+        told = {"revision": seen, "passed": tested["passed"], "tests": tested["count"]}
+        record(AuditEvent.SKILL_DRAFT_TRIED, actor=by.actor, subject=_subject(draft_id), data=told)
+    return tested
+
+
+def propose(draft_id: UUID, *, seen: int, by: Any) -> SkillVersion:
+    """Inside a scope: put this revision up for a yes. Raises `draft_changed` 409 and what `installing.propose`
+    raises."""
+    revision = _at(draft_id, seen)
+    files = {path: text.encode() for path, text in revision.files.items()}
+    tested = revision.tested or {}
+    told = {
+        "revision": seen,
+        "written_by": revision.written_by,
+        "tests": tested.get("count"),
+        "passed": tested.get("passed"),
+    }
+    version = installing.propose(files, source=SkillSource.MAKER, by=by, report={"draft": told})
+    SkillDraft.objects.filter(pk=draft_id).update(version=version)
+    return version
+
+
+def delete(draft_id: UUID, *, by: Any) -> None:
+    """The draft and all its revisions; what was proposed of it stays."""
+    rows = SkillDraft.objects.filter(pk=draft_id)
+    if not rows.exists():
+        raise NotFound("draft")
+    rows.delete()
+    record(AuditEvent.SKILL_DRAFT_DELETED, actor=by.actor, subject=_subject(draft_id), data={})
+
+
+def _kept(
+    draft_id: UUID, files: Mapping[str, str], *, by: Any, written_by: str, seen: int, words: str = ""
+) -> SkillDraft:
+    rows = SkillDraft.objects.select_for_update(no_key=True)
+    draft: SkillDraft | None = rows.filter(pk=draft_id).first()
+    if draft is None:
+        raise NotFound("draft")
+    if draft.revision != seen:
+        raise _changed(draft)
+    if seen >= MOST_REVISIONS:
+        raise SilasError("too_many_revisions", "This draft was changed too often; begin another.", status=409)
+    number = seen + 1
+    DraftRevision.objects.create(
+        draft=draft,
+        number=number,
+        words=words,
+        files={path: text.replace("\0", "") for path, text in files.items()},
+        written_by=written_by,
+        problems=problems_of(draft.name, files),
+    )
+    draft.revision = number
+    SkillDraft.objects.filter(pk=draft.pk).update(revision=number, updated_at=Now())
+    told = {"revision": number, "files": len(files), "by_model": written_by != BY_HAND}
+    record(AuditEvent.SKILL_DRAFT_WRITTEN, actor=by.actor, subject=_subject(draft.pk), data=told)
+    return draft
+
+
+def problems_of(name: str, files: Mapping[str, str]) -> list[str]:
+    """What an installation would refuse, at most twenty."""
+    try:
+        folder = load_files({path: text.encode() for path, text in files.items()})
+    except SilasError as refusal:
+        return [str(problem)[:300] for problem in refusal.extra.get("problems", [refusal.message])][:20]
+    return [] if folder.manifest.name == name else [f"SKILL.md: the name is {folder.manifest.name}, not {name}"]
+
+
+def _at(draft_id: UUID, seen: int) -> DraftRevision:
+    draft = SkillDraft.objects.filter(pk=draft_id).first()
+    if draft is None:
+        raise NotFound("draft")
+    if draft.revision != seen or seen == 0:
+        raise _changed(draft)
+    found: DraftRevision = DraftRevision.objects.select_related("draft").get(draft=draft, number=seen)
+    return found
+
+
+def _require_shape(files: Mapping[str, str]) -> None:
+    try:
+        writing.WrittenSkill.model_validate(
+            {"files": [{"path": path, "content": text} for path, text in files.items()]}
+        )
+    except ValueError as error:
+        raise SilasError(
+            "draft_file", "A draft has SKILL.md and at most 24 texts in its folders.", status=422
+        ) from error
+
+
+def _changed(draft: SkillDraft) -> SilasError:
+    extra = {"revision": draft.revision}
+    return SilasError("draft_changed", "Somebody changed this draft meanwhile.", status=409, extra=extra)
+
+
+def _words(text: str) -> str:
+    return text.replace("\0", " ").replace("\r\n", "\n").strip()[:LONGEST_WISH]
+
+
+def _subject(draft_id: UUID) -> str:
+    return f"skill_draft:{draft_id}"

@@ -1,0 +1,181 @@
+"""What does a package hold? A stored zip: `package.json`, its signature, and the skill's files under `skill/`.
+
+The same version signed by the same key is the same bytes. Nothing is unpacked before everything was checked: shape,
+signature, the hash of each file, and that there is neither one too few nor one too many. Pure.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import io
+import stat
+import zipfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from apps.skills import rules
+from kernel.canonical import canonical_bytes, sha256_hex
+from kernel.errors import SilasError
+from kernel.sandbox.spec import is_safe_relative
+
+FORMAT = "silas-skill-package/1"
+MANIFEST, SIGNATURE, FOLDER = "package.json", "package.sig", "skill/"
+MAX_BYTES, MAX_FILES, MAX_NAME = 6_000_000, 400, 300
+_NEVER = (1980, 1, 1, 0, 0, 0)
+
+
+class PackageManifest(BaseModel):
+    """What the signature covers. `number` is the version's number where it was made: an older one is not taken after a
+    newer one."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    format: str = Field(pattern=f"^{FORMAT}$")
+    name: str = Field(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$", max_length=64)
+    number: int = Field(ge=1, le=2**31 - 1)
+    digest: str = Field(pattern=r"^[0-9a-f]{64}$")
+    files: dict[str, str] = Field(min_length=1, max_length=MAX_FILES)
+    public_key: str = Field(pattern=r"^[0-9a-f]{64}$")
+    publisher: str = Field(max_length=120)
+
+    @property
+    def fingerprint(self) -> str:
+        return fingerprint(self.public_key)
+
+
+@dataclass(frozen=True)
+class Package:
+    """A package that was checked whole."""
+
+    manifest: PackageManifest
+    files: dict[str, bytes]
+
+
+def fingerprint(public_key: str) -> str:
+    """What a person compares: eight groups of four."""
+    digest = sha256_hex(bytes.fromhex(public_key))
+    return " ".join(digest[start : start + 4] for start in range(0, 32, 4))
+
+
+def pack(
+    name: str,
+    number: int,
+    files: Mapping[str, bytes],
+    *,
+    publisher: str,
+    public_key: bytes,
+    sign: Callable[[bytes], bytes],
+) -> bytes:
+    manifest = PackageManifest(
+        format=FORMAT,
+        name=name,
+        number=number,
+        digest=rules.content_digest(files),
+        files={path: sha256_hex(content) for path, content in files.items()},
+        public_key=public_key.hex(),
+        publisher=publisher,
+    )
+    told = _told(manifest)
+    contents = {MANIFEST: told, SIGNATURE: base64.b64encode(sign(_signed(told)))}
+    contents |= {FOLDER + path: content for path, content in files.items()}
+    return _zipped(contents)
+
+
+def unpack(raw: bytes) -> Package:
+    """Raises `SilasError` 422: `package_unreadable`, `package_signature`, `package_incomplete`, `package_extra_file`,
+    `package_tampered`."""
+    contents = _contents(raw)
+    told = contents.pop(MANIFEST, b"")
+    signature = contents.pop(SIGNATURE, b"")
+    manifest = _manifest(told)
+    _require_signed(manifest, told, signature)
+    files = {path.removeprefix(FOLDER): content for path, content in contents.items() if path.startswith(FOLDER)}
+    _require_whole(manifest, files, others=len(contents) - len(files))
+    return Package(manifest, files)
+
+
+def _zipped(contents: Mapping[str, bytes]) -> bytes:
+    """Stored, in order, without a clock: compressed bytes differ from one zlib to the next."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_STORED) as archive:
+        for path in sorted(contents):
+            entry = zipfile.ZipInfo(path, _NEVER)
+            entry.create_system, entry.external_attr = 3, (stat.S_IFREG | 0o644) << 16
+            archive.writestr(entry, contents[path])
+    return out.getvalue()
+
+
+def _contents(raw: bytes) -> dict[str, bytes]:
+    if len(raw) > MAX_BYTES:
+        raise _unreadable("is too large")
+    try:
+        with zipfile.ZipFile(io.BytesIO(raw)) as archive:
+            entries = archive.infolist()
+            _require_plain(entries, len(raw))
+            return {entry.filename: archive.read(entry) for entry in entries}
+    except (zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError, ValueError) as error:
+        raise _unreadable("cannot be read") from error
+
+
+def _require_plain(entries: list[zipfile.ZipInfo], size: int) -> None:
+    """What is stored cannot grow: no bomb. One name once, plain files only."""
+    names = [entry.filename for entry in entries]
+    if len(names) > MAX_FILES + 2 or len(set(names)) != len(names):
+        raise _unreadable("holds too many files, or one twice")
+    for entry in entries:
+        kind = stat.S_IFMT(entry.external_attr >> 16)
+        if entry.compress_type != zipfile.ZIP_STORED or entry.file_size != entry.compress_size:
+            raise _unreadable("is compressed")
+        if kind not in (0, stat.S_IFREG) or len(entry.filename) > MAX_NAME or not is_safe_relative(entry.filename):
+            raise _unreadable("holds something that is no plain file")
+    if sum(entry.file_size for entry in entries) > size:
+        raise _unreadable("says that it holds more than it does")
+
+
+def _manifest(told: bytes) -> PackageManifest:
+    try:
+        manifest = PackageManifest.model_validate_json(told)
+    except ValidationError as error:
+        raise _unreadable("does not say what it is") from error
+    if _told(manifest) != told:
+        raise _unreadable("is not written as packages are")
+    return manifest
+
+
+def _require_signed(manifest: PackageManifest, told: bytes, signature: bytes) -> None:
+    try:
+        key = Ed25519PublicKey.from_public_bytes(bytes.fromhex(manifest.public_key))
+        key.verify(base64.b64decode(signature, validate=True), _signed(told))
+    except (InvalidSignature, ValueError, binascii.Error):
+        raise SilasError(
+            "package_signature", "The package is not signed by the key that it names.", status=422
+        ) from None
+
+
+def _require_whole(manifest: PackageManifest, files: Mapping[str, bytes], *, others: int) -> None:
+    missing, extra = set(manifest.files) - set(files), set(files) - set(manifest.files)
+    if missing:
+        raise SilasError("package_incomplete", f"The package lacks {sorted(missing)[0]}.", status=422)
+    if extra or others:
+        raise SilasError("package_extra_file", "The package holds a file that its maker did not sign.", status=422)
+    changed = [path for path, content in files.items() if sha256_hex(content) != manifest.files[path]]
+    if changed or rules.content_digest(files) != manifest.digest:
+        raise SilasError("package_tampered", "A file of the package was changed after it was signed.", status=422)
+
+
+def _told(manifest: PackageManifest) -> bytes:
+    return canonical_bytes(manifest.model_dump(mode="json"))
+
+
+def _signed(told: bytes) -> bytes:
+    """With the name of the format before it: this signature can never be taken for one of something else."""
+    return FORMAT.encode() + b"\n" + told
+
+
+def _unreadable(why: str) -> SilasError:
+    return SilasError("package_unreadable", f"This is no skill package: it {why}.", status=422)

@@ -1,0 +1,158 @@
+"""How does a package leave, and what becomes of one that comes? Inside the caller's scope, in a web process.
+
+A package is taken when it is whole, signed by a key that a person of the company pinned, and no older than what came
+from that key before. Then it is proposed like anything else: nothing of it runs before a yes.
+"""
+
+from __future__ import annotations
+
+import hmac
+from typing import Any
+from uuid import UUID
+
+from django.db import connection
+from django.db.models.functions import Now
+
+from apps.audit.enums import AuditEvent
+from apps.audit.services import record
+from apps.skills import installing
+from apps.skills.enums import SkillSource, SkillStatus
+from apps.skills.models import SkillFile, SkillVersion
+from apps.skills.package_models import PackageState, SkillPackage, TrustedPublisher
+from apps.skills.packages import archive, keys
+from apps.skills.packages.archive import Package, PackageManifest
+from apps.tenants.models import Tenant
+from kernel.errors import NotFound, SilasError
+from kernel.tenancy import current_tenant_id
+
+
+def export(version_id: UUID, *, actor: str) -> bytes:
+    """The version as one signed file; the same bytes each time. Raises `SilasError("skill_not_active")` 409."""
+    version: SkillVersion | None = SkillVersion.objects.filter(pk=version_id).first()
+    if version is None:
+        raise NotFound("version of a skill")
+    if version.status != SkillStatus.ACTIVE:
+        raise SilasError("skill_not_active", "Only a version that is in use is handed on.", status=409)
+    key = keys.signer()
+    files = dict(SkillFile.objects.filter(version=version).values_list("path", "content"))
+    raw = archive.pack(
+        version.name,
+        version.number,
+        {path: bytes(content) for path, content in files.items()},
+        publisher=Tenant.objects.get(pk=current_tenant_id()).name[:120],
+        public_key=key.public_key().public_bytes_raw(),
+        sign=key.sign,
+    )
+    record(AuditEvent.SKILL_EXPORTED, actor=actor, subject=_skill(version), data={"number": version.number})
+    return raw
+
+
+def take_in(raw: bytes, *, by: Any) -> SkillPackage:
+    """A package that came: proposed, or waiting for somebody to look at whose it is.
+
+    Raises what `archive.unpack` does, `package_replayed` 409 and what `installing.propose` raises.
+    """
+    package = archive.unpack(raw)
+    manifest = package.manifest
+    _require_newer(manifest)
+    row: SkillPackage = SkillPackage.objects.create(
+        name=manifest.name,
+        number=manifest.number,
+        digest=manifest.digest,
+        public_key=manifest.public_key,
+        publisher=manifest.publisher,
+        content=raw,
+        by=_actor(by),
+    )
+    record(AuditEvent.SKILL_PACKAGE_CAME, actor=row.by, subject=_package(row), data={"number": row.number})
+    return _proposed(row, package, by) if is_trusted(manifest.public_key) else row
+
+
+def trust(package_id: UUID, fingerprint: str, *, by: Any) -> SkillPackage:
+    """Pin the key of a waiting package by the fingerprint that this person saw, and propose the package.
+
+    Raises `SilasError`: `fingerprint_differs` 409, `package_replayed` 409, and what `installing.propose` raises.
+    """
+    row = _waiting(package_id)
+    package = archive.unpack(bytes(row.content or b""))
+    told = "".join(package.manifest.fingerprint.split())
+    if not hmac.compare_digest(told, "".join(fingerprint.split()).lower().encode("ascii", "replace").decode()):
+        raise SilasError("fingerprint_differs", "This is not the fingerprint of the key that signed it.", status=409)
+    TrustedPublisher.objects.get_or_create(
+        public_key=row.public_key, defaults={"name": row.publisher, "trusted_by": _actor(by)}
+    )
+    record(AuditEvent.PUBLISHER_TRUSTED, actor=_actor(by), subject=_package(row), data={"key": told[:16]})
+    _require_newer(package.manifest, other_than=row)
+    return _proposed(row, package, by)
+
+
+def refuse(package_id: UUID, *, actor: str) -> None:
+    """A waiting package goes, its bytes with it."""
+    row = _waiting(package_id)
+    _ended(row, PackageState.REFUSED)
+    record(AuditEvent.SKILL_PACKAGE_REFUSED, actor=actor, subject=_package(row), data={})
+
+
+def distrust(publisher_id: UUID, *, actor: str) -> None:
+    """What comes from this key from now on waits again; what was installed stays."""
+    row = TrustedPublisher.objects.filter(pk=publisher_id).first()
+    if row is None:
+        raise NotFound("publisher")
+    data = {"key": "".join(archive.fingerprint(row.public_key).split())[:16]}
+    row.delete()
+    record(AuditEvent.PUBLISHER_DISTRUSTED, actor=actor, subject=f"publisher:{publisher_id}", data=data)
+
+
+def is_trusted(public_key: str) -> bool:
+    return keys.is_ours(public_key) or bool(TrustedPublisher.objects.filter(public_key=public_key).exists())
+
+
+def _require_newer(manifest: PackageManifest, *, other_than: SkillPackage | None = None) -> None:
+    """Whoever holds an old package cannot bring back what was mended since. One package of a skill at a time."""
+    with connection.cursor() as cursor:
+        place = f"skill_package:{current_tenant_id()}:{manifest.name}"
+        cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [place])
+    taken = SkillPackage.objects.filter(
+        name=manifest.name, public_key=manifest.public_key, state=PackageState.TAKEN, number__gte=manifest.number
+    )
+    newest = taken.exclude(pk=other_than.pk if other_than else None).order_by("-number", "-created_at").first()
+    if newest and (newest.number > manifest.number or newest.digest != manifest.digest):
+        raise SilasError(
+            "package_replayed",
+            "A newer package of this skill came from this publisher before.",
+            status=409,
+            extra={"number": manifest.number, "newest": newest.number},
+        )
+
+
+def _proposed(row: SkillPackage, package: Package, by: Any) -> SkillPackage:
+    manifest = package.manifest
+    told = {"publisher": manifest.publisher, "fingerprint": manifest.fingerprint, "number": manifest.number}
+    row.version = installing.propose(package.files, source=SkillSource.PACKAGE, by=by, report={"package": told})
+    _ended(row, PackageState.TAKEN)
+    return row
+
+
+def _ended(row: SkillPackage, state: PackageState) -> None:
+    row.state, row.content = state, None
+    SkillPackage.objects.filter(pk=row.pk).update(state=state, content=None, version_id=row.version_id, ended_at=Now())
+
+
+def _waiting(package_id: UUID) -> SkillPackage:
+    rows = SkillPackage.objects.select_for_update(no_key=True)
+    row: SkillPackage | None = rows.filter(pk=package_id, state=PackageState.WAITING).first()
+    if row is None:
+        raise NotFound("package that waits")
+    return row
+
+
+def _actor(by: Any) -> str:
+    return str(by.actor) if by is not None else "system"
+
+
+def _skill(version: SkillVersion) -> str:
+    return f"skill:{version.pk}"
+
+
+def _package(row: SkillPackage) -> str:
+    return f"skill_package:{row.pk}"

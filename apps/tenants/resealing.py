@@ -1,0 +1,75 @@
+"""What is sealed by `SILAS_SECRETS_KEY` itself, and how does it come under the next one? Rooms name their columns.
+
+Inside the caller's tenant scope, but for `reseal_people`, whose rows belong to persons. A value that neither the
+present nor the old key opens is left as it is and counted by nobody. Called by the command `rotate_secrets`.
+"""
+
+from __future__ import annotations
+
+from base64 import b64decode, b64encode
+from typing import Any
+
+from django.db.models import Model
+
+from apps.tenants.models import Deployment, IdentityKey, LoginProvider, Totp
+from kernel.errors import SilasError
+from kernel.llm.keys import place_of_key
+from kernel.secrets_key import is_current, open_secret, seal_secret
+
+_columns: list[tuple[type[Model], str, str]] = [
+    (IdentityKey, "sealed_secret", "identity_key"),
+    (LoginProvider, "sealed_secret", "login_provider"),
+]
+
+
+def direct(model: type[Model], column: str, prefix: str) -> None:
+    """A column whose values are bound to `prefix:id` of their row."""
+    _columns.append((model, column, prefix))
+
+
+def reseal_direct() -> int:
+    """Whatever of the scope's tenant is sealed by the installation's key, by its present one; returns how many were
+    not."""
+    done = sum(_reseal_rows(model, column, prefix) for model, column, prefix in _columns)
+    return done + sum(_reseal_keys(row) for row in Deployment.objects.select_for_update(of=("self",), no_key=True))
+
+
+def reseal_people() -> int:
+    """The authenticators' secrets, of everybody."""
+    return sum(_reseal(row, "sealed_secret", f"totp:{row.user_id}") for row in Totp.objects.all())
+
+
+def _reseal_rows(model: type[Model], column: str, prefix: str) -> int:
+    rows: Any = model._default_manager.exclude(**{column: None}).select_for_update(of=("self",), no_key=True)
+    return sum(_reseal(row, column, f"{prefix}:{row.pk}") for row in rows)
+
+
+def _reseal(row: Any, column: str, belongs_to: str) -> int:
+    fresh = _fresh(bytes(getattr(row, column)), belongs_to)
+    if fresh is None:
+        return 0
+    setattr(row, column, fresh)
+    row.save(update_fields=[column])
+    return 1
+
+
+def _reseal_keys(row: Deployment) -> int:
+    fresh = {
+        provider: _fresh(b64decode(sealed), place_of_key(str(row.pk), provider))
+        for provider, sealed in row.sealed_keys.items()
+    }
+    anew = {provider: b64encode(sealed).decode() for provider, sealed in fresh.items() if sealed is not None}
+    if anew:
+        row.sealed_keys = {**row.sealed_keys, **anew}
+        row.save(update_fields=["sealed_keys"])
+    return len(anew)
+
+
+def _fresh(sealed: bytes, belongs_to: str) -> bytes | None:
+    """None where the present key seals it already, and where nothing opens it."""
+    if is_current(sealed, belongs_to=belongs_to):
+        return None
+    try:
+        return seal_secret(open_secret(sealed, belongs_to=belongs_to), belongs_to=belongs_to)
+    except SilasError:
+        return None

@@ -1,0 +1,91 @@
+"""How is an outside tool called? The handler of `call_mcp_tool`: looked up, held against its schema, asked, cleaned.
+
+Only the guard calls it, with no transaction open. The tool is asked only as it was accepted: in use, on its present
+terms, and still described by its server as a person read it. What comes back is somebody else's words: cleaned, cut,
+without our own secret, and marked `external`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from jsonschema import Draft202012Validator
+
+from apps.guard.schemas import ZERO, CallContext, CallFailed, HandlerResult
+from apps.toolservers import client, queries, rules, services
+from apps.toolservers.client import NotServed
+from apps.toolservers.refreshing import sentence
+from apps.toolservers.schemas import Address, RemoteTool, Reply
+from kernel.errors import SilasError
+from kernel.taint import Taint
+from kernel.tenancy import in_scope
+
+_SUSPENDS = frozenset({"tool_changed", "tool_gone"})
+
+
+async def call_tool(ctx: CallContext) -> HandlerResult:
+    """`ctx.context`: `skills` (the references the caller works under), `levels` where a visitor's level narrows,
+    `house` where nobody is there to answer for an act. A failure before the server was asked is effect-free and costs
+    nothing; after it, the estimate is charged and an act counts as possibly done."""
+    tool, address = await in_scope(ctx.tenant_id, _load, ctx)
+    _require_arguments(tool, ctx.args)
+    try:
+        reply = await client.call_tool(address, tool.name, ctx.args, digest=tool.digest, seconds=tool.timeout)
+    except NotServed as no:
+        await in_scope(ctx.tenant_id, _note, tool, no)
+        raise _failed(no.code, sentence(no.code), asked=no.asked) from None
+    value = told(reply, tool.server, address.secret)
+    if reply.is_error:
+        said = str(value.get("text") or "It did not say why.")[:300]
+        raise _failed("tool_error", f"The tool server answered with an error: {said}", asked=True)
+    return HandlerResult(value, cost=None)
+
+
+def told(reply: Reply, server: str, secret: str) -> dict[str, Any]:
+    """The answer as models and people get it."""
+    text = rules.without(secret, rules.cleaned("\n\n".join(reply.texts)))
+    value: dict[str, Any] = {"from": server, "taint": Taint.EXTERNAL.value, "text": text[: rules.MOST_ANSWER_CHARS]}
+    if len(text) > rules.MOST_ANSWER_CHARS:
+        value["cut"] = True
+    if reply.data is not None and not text:
+        value["data"] = _data(reply.data, secret)
+    if reply.left_out:
+        value["left_out"] = reply.left_out
+    return value
+
+
+def _data(data: Any, secret: str) -> Any:
+    """Structured content stands for the text where there is none; too large, it is left out."""
+    clean = rules.without_in(secret, rules.cleaned_value(data))
+    return clean if len(str(clean)) <= rules.MOST_ANSWER_CHARS else None
+
+
+def _load(ctx: CallContext) -> tuple[RemoteTool, Address]:
+    refs = [str(ref) for ref in ctx.context.get("skills") or () if rules.is_reference(str(ref))]
+    try:
+        tool = queries.tool_of(ctx.tool, refs)
+        if tool is None:
+            raise _failed("tool_missing", "There is no such tool here, or it is stopped until somebody looks at it.")
+        if tool.acting and (ctx.context.get("house") or tool.ref not in refs):
+            raise _failed("tool_missing", "An acting tool runs only as it was approved.")
+        return tool, queries.address_of(tool.server_id)
+    except SilasError as refusal:
+        raise _failed(refusal.code, refusal.message) from refusal
+
+
+def _require_arguments(tool: RemoteTool, args: Mapping[str, Any]) -> None:
+    error = next(iter(Draft202012Validator(tool.schema).iter_errors(dict(args))), None)
+    if error is not None:
+        raise _failed("bad_arguments", error.message[:200])
+
+
+def _note(tool: RemoteTool, no: NotServed) -> None:
+    if no.code in _SUSPENDS:
+        services.note_seen(tool.tool_id, no.seen)
+    else:
+        services.note_failure(tool.server_id, no.code)
+
+
+def _failed(code: str, reason: str, *, asked: bool = False) -> CallFailed:
+    return CallFailed(code, reason, effect_free=not asked, cost=None if asked else ZERO)

@@ -1,0 +1,158 @@
+"""What does an outside server list, and what does one of its tools answer? The official client, of either era.
+
+Each question opens a connection of its own and closes it; nothing is kept between two. No sampling, no elicitation, no
+roots: a server gets answers from nobody here. Called outside of every transaction; what goes wrong is `NotServed` with
+a code, never a server's own words.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from typing import Any, TypeVar
+
+import mcp_types as types
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared.exceptions import MCPError
+
+from apps.toolservers import rules
+from apps.toolservers.enums import Transport
+from apps.toolservers.knocks import Refused, client_for
+from apps.toolservers.schemas import Address, Descriptor, Reply
+from kernel.errors import SilasError
+
+LIST_SECONDS, CONNECT_SECONDS = 20.0, 20.0
+_MOST_PAGES = 20
+_MOST_EVENT_BYTES = 1_000_000
+T = TypeVar("T")
+
+
+class NotServed(Exception):
+    """`asked`: the tool's call may have reached the server, so its effect is unknown. `code` is ours: no_answer,
+    too_slow, too_many_tools, tool_gone, tool_changed, answer_too_large, answer_packed, address_inside, …"""
+
+    def __init__(self, code: str, *, asked: bool = False, seen: Descriptor | None = None) -> None:
+        super().__init__(code)
+        self.code = code
+        self.asked = asked
+        self.seen = seen
+
+
+async def list_tools(address: Address) -> tuple[Descriptor, ...]:
+    """Everything the server lists, within our limits. Raises `NotServed`."""
+    return await _within(LIST_SECONDS, _listed, address)
+
+
+async def call_tool(address: Address, name: str, args: Mapping[str, Any], *, digest: str, seconds: float) -> Reply:
+    """Ask the tool, if it is still described as it was accepted (`digest`); otherwise nothing is asked. Raises
+    `NotServed`; from `asked` on nobody knows what it did."""
+    begun = _Begun()
+
+    async def ask(address: Address) -> Reply:
+        async with _connected(address) as client:
+            _require_same(await _all_of(client), name, digest)
+            begun.asked = True
+            answered = await client.call_tool(name, dict(args))
+            return _reply(answered)
+
+    return await _within(seconds, ask, address, begun)
+
+
+class _Begun:
+    asked = False
+
+
+async def _listed(address: Address) -> tuple[Descriptor, ...]:
+    async with _connected(address) as client:
+        return await _all_of(client)
+
+
+async def _within(
+    seconds: float, ask: Callable[[Address], Awaitable[T]], address: Address, begun: _Begun | None = None
+) -> T:
+    """Whatever goes wrong on the way, as one code."""
+    begun = begun or _Begun()
+    try:
+        async with asyncio.timeout(seconds):
+            return await ask(address)
+    except TimeoutError:
+        raise NotServed("too_slow", asked=begun.asked) from None
+    except NotServed:
+        raise
+    except Exception as error:  # noqa: BLE001 (a server's fault, of whatever kind, is this call's alone)
+        found = _refusal_in(error)
+        if isinstance(found, NotServed):
+            raise found from None
+        raise NotServed(found, asked=begun.asked) from None
+
+
+def _refusal_in(error: BaseException) -> str | NotServed:
+    """The code of what lies at the bottom of a group of errors."""
+    if isinstance(error, NotServed):
+        return error
+    if isinstance(error, Refused | SilasError):
+        return error.code
+    if isinstance(error, BaseExceptionGroup):
+        found = [_refusal_in(each) for each in error.exceptions]
+        return next((each for each in found if each != "no_answer"), "no_answer")
+    if isinstance(error, MCPError):
+        return "server_error"
+    cause = error.__cause__ or error.__context__
+    return _refusal_in(cause) if cause is not None else "no_answer"
+
+
+@asynccontextmanager
+async def _connected(address: Address) -> AsyncIterator[Client]:
+    if address.transport != Transport.HTTP:
+        raise NotServed("no_transport")
+    headers = {"Authorization": f"Bearer {address.secret}"} if address.secret else {}
+    async with client_for(address.url, headers) as http:
+        transport = streamable_http_client(address.url, http_client=http, max_sse_event_size=_MOST_EVENT_BYTES)
+        async with Client(transport, read_timeout_seconds=CONNECT_SECONDS, cache=None) as client:
+            yield client
+
+
+async def _all_of(client: Client) -> tuple[Descriptor, ...]:
+    """Every page of the list. A name that comes twice is one tool too many: nobody could say which is meant."""
+    found: dict[str, Descriptor] = {}
+    cursor: str | None = None
+    for _ in range(_MOST_PAGES):
+        page = await client.list_tools(cursor=cursor)
+        for tool in page.tools:
+            said = described(tool)
+            if said.name in found:
+                raise NotServed("name_twice")
+            found[said.name] = said
+        if len(found) > rules.MOST_TOOLS:
+            raise NotServed("too_many_tools")
+        cursor = page.next_cursor
+        if not cursor:
+            return tuple(found.values())
+    raise NotServed("too_many_tools")
+
+
+def described(tool: types.Tool) -> Descriptor:
+    said: dict[str, Any] = tool.model_dump(mode="json", by_alias=True, exclude_none=True)
+    annotations = said.get("annotations") or {}
+    description, schema = str(said.get("description", "")), said.get("inputSchema") or {}
+    try:
+        digest, problem = rules.descriptor_digest(said), rules.problem_of(tool.name, description, schema)
+    except (ValueError, RecursionError, TypeError):
+        digest, problem = rules.descriptor_digest({"name": tool.name}), "it cannot be read"
+    title = str(said.get("title") or annotations.get("title") or "")[:200]
+    return Descriptor(tool.name[:128], title, description, schema, annotations, digest, problem)
+
+
+def _require_same(listed: tuple[Descriptor, ...], name: str, digest: str) -> None:
+    found = next((each for each in listed if each.name == name), None)
+    if found is None:
+        raise NotServed("tool_gone")
+    if found.digest != digest:
+        raise NotServed("tool_changed", seen=found)
+
+
+def _reply(answered: types.CallToolResult) -> Reply:
+    texts = tuple(block.text for block in answered.content if isinstance(block, types.TextContent))
+    return Reply(texts, len(answered.content) - len(texts), answered.structured_content, bool(answered.is_error))

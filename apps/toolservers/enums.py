@@ -1,0 +1,25 @@
+"""Closed word lists of tool servers and of searching the web. Values are stored for ever; new ones are added."""
+
+from django.db.models import TextChoices
+
+
+class Transport(TextChoices):
+    """How an outside MCP server is reached."""
+
+    HTTP = "http", "Over the network"
+    STDIO = "stdio", "A program in the sandbox"
+
+
+class ToolState(TextChoices):
+    """new → accepted ⇄ suspended. A tool that its server lists no longer, or differently, is suspended at once; only a
+    person accepts."""
+
+    NEW = "new", "Nobody has looked at it"
+    ACCEPTED = "accepted", "In use"
+    SUSPENDED = "suspended", "Stopped until somebody looks"
+
+
+class SearchProvider(TextChoices):
+    BRAVE = "brave", "Brave Search"
+    TAVILY = "tavily", "Tavily"
+    SEARXNG = "searxng", "SearXNG (your own)"

@@ -1,0 +1,120 @@
+"""Which outside tools are in use, and where are their servers? Reads inside the caller's scope.
+
+`refs` are `mcp:<server>@<digest>`, or `mcp:<server>` for what is in use now. A pinned reference names which tools with
+which descriptions are meant; whether each is still in use, and on which terms, its row says at this moment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from uuid import UUID
+
+from django.conf import settings
+from django.db.models import QuerySet
+
+from apps.toolservers import rules
+from apps.toolservers.enums import ToolState
+from apps.toolservers.models import OutsideTool, ToolServer, ToolSet
+from apps.toolservers.schemas import Address, RemoteTool
+from kernel.errors import NotFound, SilasError
+from kernel.seal import unseal
+
+
+def tools_for(refs: Iterable[str]) -> tuple[RemoteTool, ...]:
+    """Every tool of these references that is in use as it was pinned. A server that is gone, switched off or has none
+    gives none: a conversation goes on without it."""
+    return tuple(tool for ref in refs for tool in _tools_of(ref))
+
+
+def pinned(ref: str) -> str:
+    """The same tools by content. Raises `SilasError("skill_missing")` for a server that has nothing in use."""
+    name, digest = rules.split_reference(ref)
+    found = _set_of(name, digest) if digest else _set_now(name)
+    if found is None:
+        raise SilasError("skill_missing", f"The tool server {name} has no tool in use under this name.", status=409)
+    return rules.reference(name, found.digest)
+
+
+def tool_of(alias: str, refs: Iterable[str]) -> RemoteTool | None:
+    """The tool of this name among these references."""
+    return next((tool for tool in tools_for(refs) if tool.alias == alias), None)
+
+
+def address_of(server_id: UUID) -> Address:
+    """Where the server is, with its secret opened: for a moment, outside of rows and logs. Raises `NotFound` for one
+    that is switched off, `SilasError("seal_broken")`."""
+    row = ToolServer.objects.filter(pk=server_id, removed=False).first()
+    if row is None:
+        raise NotFound("tool server")
+    sealed = bytes(row.secret)
+    key = settings.SILAS_SECRETS_KEY
+    secret = unseal(key, sealed, belongs_to=rules.belongs(row.pk)).decode() if sealed else ""
+    return Address(row.transport, row.url, tuple(row.argv), row.program, tuple(row.egress), secret)
+
+
+def servers() -> QuerySet[ToolServer]:
+    rows: QuerySet[ToolServer] = ToolServer.objects.filter(removed=False)
+    return rows
+
+
+def server(server_id: UUID) -> ToolServer:
+    """Raises `NotFound`."""
+    row = servers().filter(pk=server_id).first()
+    if row is None:
+        raise NotFound("tool server")
+    return row
+
+
+def tools(server_id: UUID) -> QuerySet[OutsideTool]:
+    rows: QuerySet[OutsideTool] = OutsideTool.objects.filter(server_id=server_id)
+    return rows
+
+
+def _tools_of(ref: str) -> tuple[RemoteTool, ...]:
+    name, digest = rules.split_reference(ref)
+    found = _set_of(name, digest) if digest else _set_now(name)
+    if found is None or not found.server.enabled or found.server.removed:
+        return ()
+    rows = OutsideTool.objects.filter(server=found.server, state=ToolState.ACCEPTED).order_by("alias")
+    pin = rules.reference(name, found.digest)
+    return tuple(_offered(row, found.server, pin) for row in rows if found.tools.get(row.alias) == row.digest)
+
+
+def _set_of(name: str, digest: str) -> ToolSet | None:
+    if len(digest) < rules.DIGEST_CHARS:
+        return None
+    sets = _sets_of(name).filter(digest__startswith=digest)
+    return sets.first()
+
+
+def _set_now(name: str) -> ToolSet | None:
+    rows = OutsideTool.objects.filter(server__name=name, server__removed=False, state=ToolState.ACCEPTED)
+    now = rules.set_digest(dict(rows.values_list("alias", "digest")))
+    return _sets_of(name).filter(digest=now).first()
+
+
+def _sets_of(name: str) -> QuerySet[ToolSet]:
+    sets = ToolSet.objects.select_related("server")
+    found: QuerySet[ToolSet] = sets.filter(server__name=name, server__removed=False)
+    return found
+
+
+def _offered(row: OutsideTool, server: ToolServer, ref: str) -> RemoteTool:
+    return RemoteTool(
+        alias=row.alias,
+        name=row.name,
+        description=row.said["description"],
+        schema=rules.closed(row.said["schema"]),
+        acting=row.acting,
+        risk=row.risk,
+        level=row.level,
+        price=row.price,
+        timeout=row.timeout,
+        digest=row.digest,
+        server_id=server.pk,
+        tool_id=row.pk,
+        server=server.name,
+        title=row.said["title"] or row.name,
+        ref=ref,
+        proof=row.proof,
+    )

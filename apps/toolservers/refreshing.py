@@ -1,0 +1,47 @@
+"""What does a server list now? Asked outside of every scope, between two short ones. By a person's wish, and by nobody
+else: a call looks at its own tool again by itself."""
+
+from __future__ import annotations
+
+import asyncio
+from uuid import UUID
+
+from apps.toolservers import queries, services
+from apps.toolservers.client import NotServed, list_tools
+from kernel.errors import SilasError
+from kernel.tenancy import tenant_scope
+
+_WORDS = {
+    "no_answer": "The server did not answer.",
+    "too_slow": "The server took too long.",
+    "server_error": "The server answered with an error, or is no MCP server.",
+    "too_many_tools": "The server lists more tools than can be looked at.",
+    "name_twice": "The server lists two tools of one name.",
+    "answer_too_large": "The server's answer is too large.",
+    "answer_packed": "The server packs its answer, which is not read here.",
+    "address_inside": "This address leads into a private network.",
+    "address_refused": "This address leads to no server outside.",
+    "no_such_host": "Nobody knows a server of this name.",
+    "tool_gone": "The server lists this tool no longer.",
+    "tool_changed": "The server describes this tool differently now.",
+}
+_UNKNOWN = "The server could not be asked."
+
+
+def sentence(code: str) -> str:
+    return _WORDS.get(code, _UNKNOWN) if code else ""
+
+
+def refresh(tenant_id: UUID, server_id: UUID, *, actor: str) -> None:
+    """List the server's tools and write down what it says. Raises `NotFound`; `SilasError("tool_server_unreachable")`
+    502 with our sentence when it cannot be asked."""
+    with tenant_scope(tenant_id):
+        address = queries.address_of(server_id)
+    try:
+        listed = asyncio.run(list_tools(address))
+    except NotServed as no:
+        with tenant_scope(tenant_id):
+            services.note_failure(server_id, no.code, actor=actor)
+        raise SilasError("tool_server_unreachable", sentence(no.code), extra={"code": no.code}, status=502) from None
+    with tenant_scope(tenant_id):
+        services.take_list(server_id, listed, actor=actor)

@@ -1,0 +1,234 @@
+"""What may an outside tool be called, ask for and answer? Decided from texts and values alone.
+
+Whatever a server says is hostile: a description that hides something, a schema that refers, recurs or never ends, a
+pattern that takes for ever, an answer that dresses up as markup or as a terminal's commands.
+"""
+
+from __future__ import annotations
+
+import base64
+import html
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+from urllib.parse import quote
+
+import nh3
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import SchemaError
+
+from kernel.canonical import canonical_bytes, sha256_hex
+from kernel.unseen import hides_something
+
+PREFIX = "mcp:"
+MOST_TOOLS = 200
+DIGEST_CHARS = 16
+LONGEST_DESCRIPTION, LONGEST_ALIAS = 2000, 60
+MOST_SCHEMA_BYTES, MOST_NODES, DEEPEST = 20_000, 1000, 12
+MOST_ANSWER_CHARS = 20_000
+REDACTED = "[removed]"
+_SERVER_NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
+_TOOL_NAME = re.compile(r"[A-Za-z0-9_./:-]{1,128}")
+_MARKUP = re.compile(r"<[A-Za-z/!?]")
+# ANSI sequences first, so that no half of one is left when the escape character goes.
+_TERMINAL = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?|\x1b[@-Z\\-_]")
+# Expressions run over what a model wrote, in our process: the server checks its own.
+_NOT_OURS = frozenset({"pattern", "patternProperties", "format", "contentEncoding", "contentMediaType"})
+_SAID_ONLY = frozenset({"$schema", "$id", "$comment", "$anchor", "$defs", "definitions", "examples"})
+_REFUSED = frozenset({"$dynamicRef", "$dynamicAnchor", "$recursiveRef", "$vocabulary"})
+
+
+class BadSchema(ValueError):
+    """The sentence says what is wrong with it."""
+
+
+def name_problem(name: str) -> str:
+    """What is wrong with what somebody calls a server, or empty."""
+    if _SERVER_NAME.fullmatch(name) and len(name) <= 24:
+        return ""
+    return "A name has small letters, digits and single hyphens, begins with a letter and has 24 characters at most."
+
+
+def belongs(server_id: object) -> str:
+    """What a server's secret is sealed for."""
+    return f"tool_server:{server_id}"
+
+
+def descriptor_digest(said: Mapping[str, Any]) -> str:
+    """Of everything a server says about a tool that a model or a person could be misled by."""
+    return sha256_hex(dict(said))
+
+
+def set_digest(tools: Mapping[str, str]) -> str:
+    """Of which tools are in use, by alias, each with the digest of what it said."""
+    return sha256_hex(dict(tools))
+
+
+def reference(server: str, digest: str) -> str:
+    return f"{PREFIX}{server}@{digest[:DIGEST_CHARS]}"
+
+
+def split_reference(ref: str) -> tuple[str, str]:
+    """(server, start of the digest); the digest is "" when what is in use now is meant."""
+    name, _, digest = ref.removeprefix(PREFIX).partition("@")
+    return name, digest
+
+
+def is_reference(ref: str) -> bool:
+    return ref.startswith(PREFIX)
+
+
+def alias_of(server: str, tool: str, taken: Iterable[str] = ()) -> str:
+    """Under which name models ask for it: the server's name before the tool's, so that no server can take the name of a
+    skill's tool or of another server's."""
+    plain = re.sub(r"[^a-z0-9]+", "_", tool.lower()).strip("_") or "tool"
+    alias = f"{server.replace('-', '_')}_{plain}"[:LONGEST_ALIAS].rstrip("_")
+    if alias not in set(taken):
+        return alias
+    mark = sha256_hex(f"{server}/{tool}")[:6]
+    return f"{alias[: LONGEST_ALIAS - 7].rstrip('_')}_{mark}"
+
+
+def problem_of(name: str, description: str, schema: Any) -> str:
+    """Why a tool cannot be accepted as its server describes it; empty when nothing keeps it."""
+    if not _TOOL_NAME.fullmatch(name):
+        return "its name is no tool's name"
+    if len(description) > LONGEST_DESCRIPTION:
+        return "its description is too long"
+    if hides_something(description) or hides_something(schema):
+        return "it holds characters that cannot be seen"
+    try:
+        closed(schema)
+    except BadSchema as problem:
+        return str(problem)
+    return ""
+
+
+def closed(schema: Any) -> dict[str, Any]:
+    """The schema that arguments are held against: its own references written out, patterns left to the server, nothing
+    beside what it names. Raises `BadSchema`."""
+    if not isinstance(schema, Mapping) or schema.get("type") != "object":
+        raise BadSchema("its arguments are no object")
+    if len(_written(schema)) > MOST_SCHEMA_BYTES:
+        raise BadSchema("its arguments are described at too great a length")
+    plain: dict[str, Any] = _Expansion(schema).of(schema, 0, ())
+    plain["additionalProperties"] = False
+    plain.setdefault("properties", {})
+    try:
+        Draft202012Validator.check_schema(plain)
+    except SchemaError:
+        raise BadSchema("its arguments are described by no JSON schema") from None
+    return plain
+
+
+def _written(schema: Any) -> bytes:
+    try:
+        return canonical_bytes(schema)
+    except (ValueError, RecursionError, TypeError):
+        raise BadSchema("its arguments are described by no JSON schema") from None
+
+
+class _Expansion:
+    """Writes local references out, within a number of nodes and a depth: one that grows or turns in a circle ends."""
+
+    def __init__(self, root: Mapping[str, Any]) -> None:
+        self.root, self.nodes = root, 0
+
+    def of(self, node: Any, depth: int, through: tuple[str, ...]) -> Any:
+        self.nodes += 1
+        if self.nodes > MOST_NODES or depth > DEEPEST:
+            raise BadSchema("its arguments are described with too many turns")
+        if isinstance(node, list):
+            return [self.of(each, depth + 1, through) for each in node]
+        return self._mapping(node, depth, through) if isinstance(node, Mapping) else node
+
+    def _mapping(self, node: Mapping[str, Any], depth: int, through: tuple[str, ...]) -> dict[str, Any]:
+        if _REFUSED & node.keys():
+            raise BadSchema("its arguments refer to a schema in a way that is not followed")
+        is_names = bool(through) and through[-1] == "properties"
+        kept = {
+            str(key): self.of(
+                value, depth + 1, (*through, "properties" if key == "properties" and not is_names else "")
+            )
+            for key, value in node.items()
+            if is_names or key not in _NOT_OURS | _SAID_ONLY | {"$ref"}
+        }
+        if is_names or "$ref" not in node:
+            return kept
+        ref = node["$ref"]
+        if ref in through:
+            raise BadSchema("its arguments refer to themselves")
+        return {**self._mapping(self._target(ref), depth + 1, (*through, ref, "")), **kept}
+
+    def _target(self, ref: Any) -> Mapping[str, Any]:
+        if not isinstance(ref, str) or not re.fullmatch(r"#/(\$defs|definitions)/[A-Za-z0-9_.-]{1,100}", ref):
+            raise BadSchema("its arguments refer to a schema elsewhere")
+        _, where, name = ref.split("/")
+        found = (self.root.get(where) or {}).get(name)
+        if not isinstance(found, Mapping):
+            raise BadSchema("its arguments refer to a schema that is not there")
+        return found
+
+
+def cleaned(text: str) -> str:
+    """Text of the outside without a terminal's commands, without markup and without what cannot be seen."""
+    plain = _TERMINAL.sub("", text)
+    for _ in range(3):
+        if not _MARKUP.search(plain):
+            break
+        plain = html.unescape(nh3.clean(plain, tags=set()))
+    plain = _MARKUP.sub("", plain)
+    return "".join(each for each in plain if each in "\n\t" or not hides_something(each))
+
+
+def shown(text: str, most: int) -> str:
+    """A server's words on one line, for a page, a card or a log's reader."""
+    plain = " ".join(cleaned(text).split())
+    return plain if len(plain) <= most else f"{plain[:most]}…"
+
+
+def cleaned_value(value: Any, depth: int = 0) -> Any:
+    """The same for every text in a value; what is nested too deep is left out."""
+    if depth > DEEPEST:
+        return None
+    if isinstance(value, str):
+        return cleaned(value)
+    if isinstance(value, Mapping):
+        return {cleaned(str(key)): cleaned_value(item, depth + 1) for key, item in value.items()}
+    if isinstance(value, list):
+        return [cleaned_value(item, depth + 1) for item in value]
+    return value if value is None or isinstance(value, bool | int | float) else None
+
+
+def without(secret: str, text: str) -> str:
+    """The text without the secret, however it was turned: plain, backwards, base64 or as an address has it."""
+    if len(secret) < 6:
+        return text
+    for form in _forms(secret):
+        text = text.replace(form, REDACTED)
+    return text
+
+
+def _forms(secret: str) -> tuple[str, ...]:
+    raw = secret.encode()
+    packed = (base64.b64encode(raw).decode(), base64.urlsafe_b64encode(raw).decode())
+    return (secret, secret[::-1], quote(secret, safe=""), *packed, *(each.rstrip("=") for each in packed), raw.hex())
+
+
+def without_in(secret: str, value: Any) -> Any:
+    if isinstance(value, str):
+        return without(secret, value)
+    if isinstance(value, Mapping):
+        return {without(secret, str(key)): without_in(secret, item) for key, item in value.items()}
+    return [without_in(secret, item) for item in value] if isinstance(value, list) else value
+
+
+def difference(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[dict[str, str]]:
+    """What changed between two descriptions of a tool, one line a part: `{part, before, after}`."""
+    parts = ("title", "description", "schema", "annotations")
+    pairs = ((part, before.get(part), after.get(part)) for part in parts)
+    return [{"part": part, "before": _said(old), "after": _said(new)} for part, old, new in pairs if old != new]
+
+
+def _said(part: Any) -> str:
+    return part if isinstance(part, str) else "" if part is None else canonical_bytes(part).decode()

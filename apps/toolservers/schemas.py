@@ -1,0 +1,79 @@
+"""Shapes of outside tools: what a server says of one, what a person accepted of it, where a server is. All frozen."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+
+@dataclass(frozen=True)
+class Descriptor:
+    """One tool as its server describes it: hostile text until a person has read it. `digest` is of all of it, `problem`
+    why it cannot be accepted as it stands."""
+
+    name: str
+    title: str
+    description: str
+    schema: Mapping[str, Any]
+    annotations: Mapping[str, Any]
+    digest: str
+    problem: str = ""
+
+
+@dataclass(frozen=True)
+class Address:
+    """Where a server is and with what it is asked. `secret` stands in no repr, row or log."""
+
+    transport: str
+    url: str = ""
+    argv: tuple[str, ...] = ()
+    program: str = ""
+    egress: tuple[str, ...] = ()
+    secret: str = field(default="", repr=False)
+
+
+@dataclass(frozen=True)
+class RemoteTool:
+    """An accepted tool, ready to be offered. `schema` is closed and holds no reference; `ref` is the pinned set."""
+
+    alias: str
+    name: str
+    description: str
+    schema: Mapping[str, Any]
+    acting: bool
+    risk: str
+    level: str
+    price: Decimal
+    timeout: int
+    digest: str
+    server_id: UUID
+    tool_id: UUID
+    server: str
+    title: str
+    ref: str
+    proof: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Terms:
+    """On which terms a person takes a tool: what it may do, who may ask for it, what one call costs, how long it may
+    take."""
+
+    acting: bool
+    risk: str
+    level: str = ""
+    price: Decimal = Decimal(0)
+    timeout: int = 30
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What came back of one call, before it is cleaned."""
+
+    texts: tuple[str, ...]
+    left_out: int = 0
+    data: Any = None
+    is_error: bool = False

@@ -1,0 +1,246 @@
+"""How does an outside tool come into use, and out of it again? Verbs that write, inside the caller's scope.
+
+A tool is in use only after a person accepted exactly the description that is stored (`digest`), on terms of their own;
+whatever its server changes afterwards suspends it. Nothing here asks a server: `refreshing` does, between two of these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from decimal import Decimal
+from typing import Any
+from uuid import UUID, uuid4
+
+from django.conf import settings
+from django.db.models.functions import Now
+
+from apps.approvals.enums import Risk
+from apps.audit.enums import AuditEvent
+from apps.audit.services import record
+from apps.toolservers import rules
+from apps.toolservers.enums import ToolState, Transport
+from apps.toolservers.knocks import address_problem
+from apps.toolservers.models import OutsideTool, ToolServer, ToolSet
+from apps.toolservers.schemas import Descriptor, Terms
+from kernel.errors import NotFound, SilasError
+from kernel.seal import seal
+
+MOST_SERVERS = 50
+LONGEST_SECRET = 4000
+MOST_PRICE = Decimal(1000)
+SECONDS = range(1, 121)
+
+
+def add_server(name: str, *, url: str, secret: str = "", actor: str) -> ToolServer:
+    """Register an HTTP server; nothing of it is in use. Raises `SilasError` 422: tool_server_name, address_refused,
+    tool_server_secret, tool_server_exists, too_many_servers."""
+    _require_name(name)
+    if problem := address_problem(url):
+        raise SilasError("address_refused", problem, status=422)
+    return _added(ToolServer(name=name, transport=Transport.HTTP, url=url), secret, actor)
+
+
+def change_secret(server_id: UUID, secret: str, *, actor: str) -> None:
+    """Another bearer token from now on, or none. Raises `NotFound`, `SilasError("tool_server_secret")`."""
+    row = _locked(server_id)
+    row.secret = _sealed(row, secret)
+    row.save(update_fields=["secret"])
+    _changed(row, actor)
+
+
+def set_enabled(server_id: UUID, enabled: bool, *, actor: str) -> None:
+    """Let the server be asked, or not: its tools are in no run from this commit on. Raises `NotFound`."""
+    row = _locked(server_id)
+    if row.enabled != enabled:
+        row.enabled = enabled
+        row.save(update_fields=["enabled"])
+        _changed(row, actor)
+
+
+def take_list(server_id: UUID, listed: Iterable[Descriptor], *, actor: str = "system") -> ToolServer:
+    """What the server lists now: new tools wait for a person, changed and missing ones are suspended, none comes into
+    use by itself. Raises `NotFound`."""
+    server = _locked(server_id)
+    known = {tool.name: tool for tool in OutsideTool.objects.select_for_update(no_key=True).filter(server=server)}
+    found = {said.name: said for said in listed}
+    added = [_new(server, said) for name, said in found.items() if name not in known]
+    suspended = sum(_seen(tool, found.get(name), actor) for name, tool in known.items())
+    ToolServer.objects.filter(pk=server.pk).update(listed_at=Now(), failure="", failed_at=None)
+    _pin(server)
+    data = {"listed": len(found), "new": len(added), "suspended": suspended}
+    record(AuditEvent.TOOL_SERVER_LISTED, actor=actor, subject=f"tool_server:{server.pk}", data=data)
+    return server
+
+
+def note_failure(server_id: UUID, code: str, *, actor: str = "system") -> None:
+    """The server could not be asked. Its tools stay as they are: a call of one fails by itself."""
+    if ToolServer.objects.filter(pk=server_id).update(failure=code[:60], failed_at=Now()):
+        record(AuditEvent.TOOL_SERVER_FAILED, actor=actor, subject=f"tool_server:{server_id}", data={"code": code[:60]})
+
+
+def note_seen(tool_id: UUID, said: Descriptor | None) -> None:
+    """A call found the tool described differently, or gone: suspended at once."""
+    tool = _tool(tool_id)
+    if _seen(tool, said, "system"):
+        _pin(tool.server)
+
+
+def accept_tool(tool_id: UUID, terms: Terms, *, digest: str, by: UUID | None, actor: str) -> OutsideTool:
+    """Take the tool into use as it is described under `digest`, which is what the person had before them.
+
+    Raises `SilasError` 409 `tool_changed` when its server says something else by now, 422 `tool_terms` for terms that
+    make no sense, `tool_unusable` for a tool that cannot be used as it is described; `NotFound`.
+    """
+    tool = _tool(tool_id)
+    _require_terms(terms)
+    if not tool.seen_digest or tool.seen_digest != digest:
+        raise SilasError("tool_changed", "The server describes this tool differently by now. Look again.", status=409)
+    if tool.problem:
+        raise SilasError("tool_unusable", f"This tool cannot be used: {tool.problem}.", status=422)
+    tool.said, tool.digest, tool.state = tool.seen, tool.seen_digest, ToolState.ACCEPTED
+    tool.acting, tool.risk, tool.level = terms.acting, Risk(terms.risk), terms.level
+    tool.price, tool.timeout = terms.price, terms.timeout
+    tool.accepted_by, tool.accepted_at = by, Now()
+    tool.save()
+    _pin(tool.server)
+    data = {"server": str(tool.server_id), "digest": digest, "acting": tool.acting, "risk": str(tool.risk)}
+    record(AuditEvent.OUTSIDE_TOOL_ACCEPTED, actor=actor, subject=f"outside_tool:{tool.pk}", data=data)
+    return tool
+
+
+def suspend_tool(tool_id: UUID, *, actor: str) -> None:
+    """Out of use until somebody accepts it again. Raises `NotFound`."""
+    tool = _tool(tool_id)
+    if tool.state == ToolState.ACCEPTED:
+        _suspend(tool, "by_person", actor)
+        _pin(tool.server)
+
+
+def remove_server(server_id: UUID, *, actor: str) -> None:
+    """Gone with its secret: its tools are in no run any more. Rows that runs and approvals name stay, suspended.
+    Raises `NotFound`."""
+    row = _locked(server_id)
+    for tool in OutsideTool.objects.select_for_update(no_key=True).filter(server=row, state=ToolState.ACCEPTED):
+        _suspend(tool, "server_removed", actor)
+    row.enabled, row.secret, row.removed = False, b"", True
+    row.save(update_fields=["enabled", "secret", "removed"])
+    record(AuditEvent.TOOL_SERVER_REMOVED, actor=actor, subject=f"tool_server:{row.pk}")
+
+
+def _added(row: ToolServer, secret: str, actor: str) -> ToolServer:
+    if ToolServer.objects.filter(name=row.name, removed=False).exists():
+        raise SilasError("tool_server_exists", "There is a server of this name already.", status=422)
+    if ToolServer.objects.filter(removed=False).count() >= MOST_SERVERS:
+        raise SilasError("too_many_servers", f"{MOST_SERVERS} tool servers are the most.", status=422)
+    row.pk = uuid4()
+    row.secret = _sealed(row, secret)
+    row.save(force_insert=True)
+    data = {"transport": str(row.transport)}
+    record(AuditEvent.TOOL_SERVER_ADDED, actor=actor, subject=f"tool_server:{row.pk}", data=data)
+    return row
+
+
+def _require_name(name: str) -> None:
+    if problem := rules.name_problem(name):
+        raise SilasError("tool_server_name", problem, status=422)
+
+
+def _sealed(row: ToolServer, secret: str) -> bytes:
+    if not secret:
+        return b""
+    if len(secret) > LONGEST_SECRET or not (secret.isascii() and secret.isprintable()) or " " in secret:
+        raise SilasError("tool_server_secret", "This is no token: it has characters that no token has.", status=422)
+    return seal(settings.SILAS_SECRETS_KEY, secret.encode(), belongs_to=rules.belongs(row.pk))
+
+
+def _require_terms(terms: Terms) -> None:
+    sensible = terms.risk in Risk.values and terms.timeout in SECONDS and len(terms.level) <= 60
+    if not sensible or not terms.price.is_finite() or not 0 <= terms.price <= MOST_PRICE:
+        raise SilasError("tool_terms", "Say its risk, a price from 0 to 1000 dollars and 1 to 120 seconds.", status=422)
+
+
+def _new(server: ToolServer, said: Descriptor) -> OutsideTool:
+    taken = OutsideTool.objects.values_list("alias", flat=True)
+    values = _as_stored(said)
+    row: OutsideTool = OutsideTool.objects.create(
+        server=server,
+        alias=rules.alias_of(server.name, said.name, taken),
+        name=said.name,
+        said=values,
+        seen=values,
+        seen_digest=said.digest,
+        problem=said.problem[:120],
+    )
+    return row
+
+
+def _seen(tool: OutsideTool, said: Descriptor | None, actor: str) -> bool:
+    """Write down what the server says of it now; True when that took it out of use."""
+    digest = said.digest if said else ""
+    if digest == tool.seen_digest and (said is None or said.problem[:120] == tool.problem):
+        return False
+    tool.seen, tool.seen_digest = (_as_stored(said), digest) if said else ({}, "")
+    tool.problem = said.problem[:120] if said else ""
+    if tool.state == ToolState.NEW:
+        tool.said = tool.seen
+    if tool.state == ToolState.ACCEPTED:
+        _suspend(tool, "changed" if said else "gone", actor)
+        return True
+    tool.save()
+    return False
+
+
+def _suspend(tool: OutsideTool, reason: str, actor: str) -> None:
+    tool.state = ToolState.SUSPENDED
+    tool.save()
+    data = {"server": str(tool.server_id), "reason": reason}
+    record(AuditEvent.OUTSIDE_TOOL_SUSPENDED, actor=actor, subject=f"outside_tool:{tool.pk}", data=data)
+
+
+def _as_stored(said: Descriptor) -> dict[str, Any]:
+    """What is kept of a description: all that a person has to see. Of an unusable one, only that it is there."""
+    if said.problem:
+        return {"title": "", "description": "", "schema": {}, "annotations": {}}
+    annotations = {str(key): value for key, value in said.annotations.items() if isinstance(value, bool | str)}
+    return {
+        "title": rules.shown(said.title, 200),
+        "description": said.description,
+        "schema": dict(said.schema),
+        "annotations": rules.cleaned_value(annotations),
+    }
+
+
+def _pin(server: ToolServer) -> None:
+    """Write the set of what is in use now, if it is a new one."""
+    tools = _in_use(server)
+    if tools:
+        ToolSet.objects.get_or_create(server=server, digest=rules.set_digest(tools), defaults={"tools": tools})
+
+
+def _in_use(server: ToolServer) -> Mapping[str, str]:
+    rows = OutsideTool.objects.filter(server=server, state=ToolState.ACCEPTED).order_by("alias")
+    return dict(rows.values_list("alias", "digest"))
+
+
+def _locked(server_id: UUID) -> ToolServer:
+    row: ToolServer | None = (
+        ToolServer.objects.select_for_update(no_key=True).filter(pk=server_id, removed=False).first()
+    )
+    if row is None:
+        raise NotFound("tool server")
+    return row
+
+
+def _tool(tool_id: UUID) -> OutsideTool:
+    """The tool under its lock, the server's first: the order that every writer keeps."""
+    row: OutsideTool | None = OutsideTool.objects.filter(pk=tool_id).first()
+    if row is None:
+        raise NotFound("tool")
+    _locked(row.server_id)
+    locked: OutsideTool = OutsideTool.objects.select_for_update(of=("self",), no_key=True).get(pk=tool_id)
+    return locked
+
+
+def _changed(row: ToolServer, actor: str) -> None:
+    data = {"enabled": row.enabled, "with_secret": bool(row.secret)}
+    record(AuditEvent.TOOL_SERVER_CHANGED, actor=actor, subject=f"tool_server:{row.pk}", data=data)

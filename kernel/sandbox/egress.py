@@ -1,0 +1,42 @@
+"""May a run reach this place? Questions of its proxy: is it on the run's list, and is the address outside of the house.
+
+A place is "host:port", written in one way: lower case, no dot at the end, IPv6 in brackets. A listed name is no licence
+for what it stands for: every address behind it must be of the public internet, unless the operator named the very place
+in `SILAS_EGRESS_PRIVATE`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable
+
+from kernel.outside import is_outside
+
+_HOST = re.compile(r"(?=.{1,253}\Z)[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?(\.[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?)*\Z")
+_BRACKETED = re.compile(r"\[([0-9a-f:.]+)\]\Z")
+
+
+def place_of_entry(entry: str) -> tuple[str, int] | None:
+    """(host, port) of "host:port", or None where it is not one."""
+    host, _, port = entry.rpartition(":")
+    host = host.lower().removesuffix(".")
+    bracketed = _BRACKETED.match(host)
+    if not (bracketed or _HOST.match(host)) or not port.isascii() or not port.isdigit() or not 0 < int(port) < 65_536:
+        return None
+    return (bracketed[1] if bracketed else host), int(port)
+
+
+def spelled(host: str, port: int) -> str:
+    """The one way to write it."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def listed(entries: Iterable[str]) -> frozenset[str]:
+    """Entries in their one spelling; what is no place is not in it."""
+    return frozenset(spelled(*place) for entry in entries if (place := place_of_entry(entry)))
+
+
+def address_to_call(place: str, addresses: Collection[str], *, private: Collection[str]) -> str:
+    """The address to call, or "" when one of those behind the name leads into the house."""
+    allowed = bool(addresses) and (place in private or all(map(is_outside, addresses)))
+    return next(iter(addresses)) if allowed else ""

@@ -1,0 +1,41 @@
+"""Under which key is a secret sealed, and which keys still open one? `SILAS_SECRETS_KEY` seals; while the installation
+changes it, `SILAS_SECRETS_KEY_OLD` opens what was sealed before, so that nothing stops meanwhile (ADR 77).
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+from django.conf import settings
+
+from kernel.errors import SilasError
+from kernel.seal import seal, unseal
+
+
+def seal_secret(secret: bytes, *, belongs_to: str) -> bytes:
+    """Under the present key, bound to `belongs_to`."""
+    return seal(settings.SILAS_SECRETS_KEY, secret, belongs_to=belongs_to)
+
+
+def open_secret(sealed: bytes, *, belongs_to: str) -> bytes:
+    """Raises `SilasError("seal_broken")` when neither the present nor the old key opens it."""
+    try:
+        return unseal(settings.SILAS_SECRETS_KEY, sealed, belongs_to=belongs_to)
+    except SilasError:
+        if not settings.SILAS_SECRETS_KEY_OLD:
+            raise
+        return unseal(settings.SILAS_SECRETS_KEY_OLD, sealed, belongs_to=belongs_to)
+
+
+def is_current(sealed: bytes, *, belongs_to: str) -> bool:
+    """Does the present key open it by itself?"""
+    try:
+        unseal(settings.SILAS_SECRETS_KEY, sealed, belongs_to=belongs_to)
+    except SilasError:
+        return False
+    return True
+
+
+def fingerprint() -> str:
+    """Names the present key; nothing of it can be told from the name."""
+    return hashlib.sha256(b"silas-key-name-1:" + settings.SILAS_SECRETS_KEY.encode()).hexdigest()[:16]

@@ -1,0 +1,9 @@
+"""Does the key still work?"""
+
+import sys
+
+sys.path.insert(0, "/sandbox/skill/scripts")
+from account import answering, secrets
+from calling import look
+
+answering(lambda: {"healthy": True, "latency_ms": look(secrets().get("api_key", ""))})

@@ -1,0 +1,9 @@
+"""Something is wrong: does the key work after all? Else a person has to enter a new one."""
+
+import sys
+
+sys.path.insert(0, "/sandbox/skill/scripts")
+from account import answering, secrets
+from calling import look
+
+answering(lambda: {"success": True, "latency_ms": look(secrets().get("api_key", ""))})

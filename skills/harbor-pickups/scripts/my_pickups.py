@@ -1,0 +1,11 @@
+"""When are the customer's pickups?"""
+
+import sys
+
+sys.path.insert(0, "/sandbox/skill/scripts")
+from account import answer
+from desk import read_book, spoken
+
+booked = {key: row["data"] for key, row in read_book("pickups").items() if row["data"]["status"] == "booked"}
+lines = [f"{key}: order {data['order']}, {spoken(data['start'])}" for key, data in sorted(booked.items())]
+answer(say="; ".join(lines) + "." if lines else "There is no pickup booked.", pickups=sorted(booked))

@@ -1,0 +1,54 @@
+"""Book one callback: in the calendar, read back from there, and in the books.
+
+Its number and the event's come from the call, so that a call repeated books nothing twice.
+"""
+
+import hashlib
+import sys
+from datetime import datetime
+
+sys.path.insert(0, "/sandbox/skill/scripts")
+import dav
+from account import answer
+from desk import ask_for, leave, opened, read_book, read_call, refuse, spoken
+
+MINUTES = 15
+
+
+def main():
+    call = read_call()
+    args = call["args"]
+    if args["claim"] not in read_book("claims"):
+        refuse(f"I cannot find {args['claim']} among your claims.")
+    if any(is_for(row["data"], args["claim"]) for row in read_book("callbacks").values()):
+        refuse(f"There is a callback for {args['claim']} already.")
+    if not is_ahead(args["start"], call["now"]):
+        refuse("That is no time that is still to come.")
+    event = dav.name_of(call["effect_key"])
+    book(event, args, call["now"])
+    number = f"CB-{int(hashlib.sha256(call['effect_key'].encode()).hexdigest(), 16) % 10**10:010d}"
+    row = {"claim": args["claim"], "start": args["start"], "event": event, "status": "booked"}
+    ask_for({"book": "callbacks", "key": number, "subject": call["customer"], "create": row})
+    said = "We call you about claim {about} at {when}.".format(about=args["claim"], when=spoken(args["start"]))
+    answer(say=said, callback=number)
+
+
+def book(event, args, now):
+    held = opened("booked")
+    title = "Call back about {about}".format(about=args["claim"])
+    held.put(event, dav.written(event, title, args["start"], MINUTES, now))
+    leave("event.ics", held.read(event))
+
+
+def is_for(data, about):
+    return (data["claim"], data["status"]) == (about, "booked")
+
+
+def is_ahead(start, now):
+    try:
+        return datetime.fromisoformat(start) > datetime.fromisoformat(now).replace(tzinfo=None)
+    except ValueError:
+        return False
+
+
+main()

@@ -1,0 +1,11 @@
+"""When are the customer's callbacks?"""
+
+import sys
+
+sys.path.insert(0, "/sandbox/skill/scripts")
+from account import answer
+from desk import read_book, spoken
+
+booked = {key: row["data"] for key, row in read_book("callbacks").items() if row["data"]["status"] == "booked"}
+lines = [f"{key}: claim {data['claim']}, {spoken(data['start'])}" for key, data in sorted(booked.items())]
+answer(say="; ".join(lines) + "." if lines else "There is no callback booked.", callbacks=sorted(booked))

@@ -1,0 +1,9 @@
+"""Something is wrong: does it work after all? Else a person has to enter a new password."""
+
+import sys
+
+sys.path.insert(0, "/sandbox/skill/scripts")
+from account import answering, secrets
+from mailing import look
+
+answering(lambda: {"success": True, "latency_ms": look(secrets().get("password", ""))})

@@ -1,0 +1,8 @@
+"""A password has nothing to refresh: it holds until somebody changes it."""
+
+import sys
+
+sys.path.insert(0, "/sandbox/skill/scripts")
+from account import answer
+
+answer(success=True, new_expires_at=None)

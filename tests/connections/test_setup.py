@@ -1,0 +1,275 @@
+"""Does a set-up end well only when everything was in order, and leave nothing behind otherwise? In the real sandbox."""
+
+from __future__ import annotations
+
+import time
+from threading import Thread
+from typing import Any
+from uuid import UUID
+
+import pytest
+from django.db import connection as database
+
+from apps.approvals.models import Card
+from apps.audit.models import AuditEntry
+from apps.bus.models import QueueMessage
+from apps.connections import credentials, holding
+from apps.connections.attending import attend
+from apps.connections.conversing import Limits
+from apps.connections.enums import ConnectionStatus, SetupState
+from apps.connections.models import Connection, Credential, PendingSecret, SetupRun
+from apps.connections.services import course
+from kernel.clock import now
+from kernel.errors import SilasError
+from kernel.tenancy import tenant_scope
+from tests.connections.links import ASKS_SECRET, link, said_yes
+from tests.connections.test_secrets import CANARY, send
+from tests.factories.connections import reread
+
+SHORT = Limits(silence=3, whole=60)
+
+
+def held(tenant: Any, owner: Any, **scripts: str | None) -> tuple[Connection, SetupRun]:
+    """Approved and held to its end, in this thread."""
+    row = link(tenant, **scripts)
+    setup = said_yes(tenant, row, owner)
+    assert setup is not None
+    holding.hold(tenant.pk, setup.pk, limits=SHORT)
+    return reread(row), reread(setup)
+
+
+def credentials_of(tenant: Any, row: Connection) -> dict[str, str]:
+    with tenant_scope(tenant):
+        return credentials.opened(row.pk)
+
+
+def attend_owed(tenant: Any) -> None:
+    """As a web process would: every card that is owed is opened."""
+    with tenant_scope(tenant):
+        for message in QueueMessage.objects.filter(kind="connection_owed"):
+            attend(message.payload["event"], UUID(message.payload["subject"]), message.payload["permissions"])
+
+
+def until(condition: Any) -> None:
+    ends = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < ends
+        time.sleep(0.05)
+
+
+class Beside:
+    """The conversation held in a thread, while the test does what a person would."""
+
+    def __init__(self, tenant: Any, setup: SetupRun) -> None:
+        self.tenant, self.setup = tenant, setup
+        self.thread = Thread(target=self._hold)
+        self.thread.start()
+
+    def _hold(self) -> None:
+        try:
+            holding.hold(self.tenant.pk, self.setup.pk, limits=Limits(silence=30, whole=120))
+        finally:
+            database.close()
+
+    def asks(self) -> SetupRun:
+        until(lambda: reread(self.setup).state == SetupState.ASKING)
+        found: SetupRun = reread(self.setup)
+        return found
+
+    def ends(self) -> SetupRun:
+        self.thread.join(90)
+        found: SetupRun = reread(self.setup)
+        return found
+
+
+def test_approved_setup_with_a_probe_is_active_with_its_credentials(tenant: Any, owner: Any) -> None:
+    row, setup = held(tenant, owner)
+    assert (row.status, setup.state, setup.failure) == (ConnectionStatus.ACTIVE, SetupState.DONE, None)
+    assert (row.identity, row.permissions_granted) == ("ana@example.test", ["Mail.Read"])
+    assert credentials_of(tenant, row) == {"token": "t-" + "x" * 20}
+    assert setup.summary["probe"] == {"success": True, "count": 3}
+
+
+def test_declined_connection_begins_nothing(tenant: Any, owner: Any) -> None:
+    row = link(tenant)
+    assert said_yes(tenant, row, owner, "decline") is None
+    assert reread(row).status == ConnectionStatus.REMOVED
+
+
+def test_yes_to_other_settings_begins_nothing(tenant: Any, owner: Any) -> None:
+    row = link(tenant)
+    with tenant_scope(tenant):
+        Connection.objects.update(settings={"endpoint": "https://elsewhere.test"})
+    assert said_yes(tenant, row, owner) is None
+
+
+BAD = {
+    "exit_0_without_completion": ("hear()", "script_incomplete"),
+    "exit_1": ("hear(); sys.exit(1)", "script_failed"),
+    "exit_1_after_completion": ("hear(); complete(); sys.exit(1)", "script_failed"),
+    "silence": ("hear()\nimport time; time.sleep(50)", "setup_silent"),
+    "wrong_step": (
+        'hear(); say({"type":"setup_step","step_id":"a","step":{"type":"progress","message":"m"}})\n'
+        'say({"type":"await_input","step_id":"b"}); hear()',
+        "setup_wrong_step",
+    ),
+    "ten_megabytes_in_a_line": ('hear(); print("x" * 10_000_000, flush=True); complete()', "script_output_limit"),
+    "half_a_line": ('hear(); sys.stdout.write(\'{"type":"comple\'); sys.stdout.flush()', "script_incomplete"),
+    "secret_in_completion": (
+        'hear(); new = "-".join(["tok", "123456789"]); hand_over(**{"token": new}); complete(identity=new)',
+        "script_secret_leaked",
+    ),
+    "unreadable_credentials": (
+        'hear(); os.write(int(os.environ["SILAS_SECRET_OUT_FD"]), b"[]"); complete()',
+        "script_secret_malformed",
+    ),
+    "failure": (
+        'hear(); say({"type":"failure","failure":{"failure_type":"consent_denied","service":"S","message":"m"}})',
+        "connection_consent_denied",
+    ),
+    "unknown_failure": ('hear(); say({"type":"failure","failure":{"failure_type":"odd"}})', "script_incomplete"),
+    "redirect_without_state": (
+        'hear(); ask("go", type="browser_redirect", auth_url="https://login.example.test/?state=mine")',
+        "state_missing",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_script_fails_the_setup_and_leaves_nothing(tenant: Any, owner: Any, name: str) -> None:
+    code, wanted = BAD[name]
+    row, setup = held(tenant, owner, setup=code)
+    assert (setup.state, setup.failure["code"]) == (SetupState.FAILED, wanted)
+    assert row.status == ConnectionStatus.FAILED
+    with tenant_scope(tenant):
+        assert Credential.objects.count() == 0
+
+
+def test_noise_is_counted_and_left_out(tenant: Any, owner: Any) -> None:
+    noise = """
+    start = hear()
+    print("garbage"); print("[]"); print('{"type":"dance"}'); print('"text"'); print("{" * 300); print("", flush=True)
+    sys.stderr.write('{"type":"failure","failure":{}}')
+    say({"type": "log", "level": "info", "message": "fine"})
+    complete(permissions_granted=start["initial_permissions"])
+    """
+    row, setup = held(tenant, owner, setup=noise)
+    assert (row.status, setup.ignored) == (ConnectionStatus.ACTIVE, 6)
+
+
+@pytest.mark.parametrize(
+    ("probe", "health", "code"),
+    [
+        ('say({"success": False})', 'say({"healthy": True})', "probe_failed"),
+        ("sys.exit(1)", 'say({"healthy": True})', "script_failed"),
+        (None, None, "script_missing"),
+        (None, 'say({"healthy": False})', "probe_failed"),
+        ('say({"failure": {"failure_type": "mfa_required"}})', None, "connection_mfa_required"),
+    ],
+)
+def test_completion_without_a_probe_that_works_is_not_active(
+    tenant: Any, owner: Any, probe: str | None, health: str | None, code: str
+) -> None:
+    row, setup = held(tenant, owner, probe=probe, health_check=health)
+    assert (row.status, setup.failure["code"]) == (ConnectionStatus.FAILED, code)
+    assert credentials_of(tenant, row) == {}
+
+
+def test_script_cannot_grant_itself_more_than_was_approved(tenant: Any, owner: Any) -> None:
+    row, _ = held(tenant, owner, setup='hear(); complete(permissions_granted=["Mail.Read", "Mail.Send", "Admin"])')
+    assert row.permissions_granted == ["Mail.Read"]
+
+
+def test_typed_secret_reaches_the_script_and_nothing_else(tenant: Any, owner: Any) -> None:
+    row = link(tenant, setup=ASKS_SECRET)
+    setup = said_yes(tenant, row, owner)
+    assert setup is not None
+    beside = Beside(tenant, setup)
+    step = beside.asks().step
+    answer = send(owner, step["request"]["ref_id"], {"value": CANARY})
+    assert (answer.status_code, beside.ends().state) == (200, SetupState.DONE)
+    assert credentials_of(tenant, row) == {"api_key": CANARY}
+    assert reread(row).identity == str(len(CANARY))
+    assert written_anywhere(tenant, CANARY) == []
+
+
+def test_script_that_says_the_typed_secret_aloud_fails(tenant: Any, owner: Any) -> None:
+    row = link(tenant, setup=ASKS_SECRET.replace("str(len(key))", "key"))
+    setup = said_yes(tenant, row, owner)
+    assert setup is not None
+    beside = Beside(tenant, setup)
+    send(owner, beside.asks().step["request"]["ref_id"], {"value": CANARY})
+    assert beside.ends().failure["code"] == "script_secret_leaked"
+    assert written_anywhere(tenant, CANARY) == [] and credentials_of(tenant, row) == {}
+
+
+def test_cancel_ends_the_script_and_clears_what_it_brought(tenant: Any, owner: Any) -> None:
+    row = link(tenant, setup=ASKS_SECRET)
+    setup = said_yes(tenant, row, owner)
+    assert setup is not None
+    beside = Beside(tenant, setup)
+    beside.asks()
+    with tenant_scope(tenant):
+        course.cancel(setup.pk, actor="system")
+    assert (beside.ends().state, reread(row).status) == (SetupState.CANCELLED, ConnectionStatus.PROPOSED)
+    with tenant_scope(tenant):
+        assert Credential.objects.count() == 0
+
+
+def test_second_process_does_not_hold_what_the_first_holds(tenant: Any, owner: Any) -> None:
+    setup = said_yes(tenant, link(tenant), owner)
+    assert setup is not None
+    with tenant_scope(tenant):
+        assert course.claim(setup.pk) is not None
+    assert holding.hold(tenant.pk, setup.pk) is False
+
+
+def test_conversation_of_a_lost_worker_fails_and_completes_nothing(tenant: Any, owner: Any) -> None:
+    row = link(tenant)
+    setup = said_yes(tenant, row, owner)
+    assert setup is not None
+    with tenant_scope(tenant):
+        lease = course.claim(setup.pk)
+        assert lease is not None
+        credentials.keep(row.pk, {"token": "partial"}, setup=setup)
+        SetupRun.objects.update(leased_until=now())
+        course.lost()
+        with pytest.raises(SilasError):
+            course.complete(setup.pk, lease, course.Completed(), {})
+        assert Credential.objects.count() == 0
+    assert (reread(setup).failure["code"], reread(row).status) == ("worker_lost", ConnectionStatus.FAILED)
+
+
+def test_failed_setup_is_told_with_its_ways_out_and_begins_again_at_a_press(tenant: Any, owner: Any) -> None:
+    row, _ = held(tenant, owner, setup=BAD["failure"][0])
+    attend_owed(tenant)
+    with tenant_scope(tenant):
+        card = Card.objects.get(kind="connection_failure")
+    assert [each["action"] for each in card.payload["recovery_options"]] == ["retry", "retry_fewer_permissions", "skip"]
+    again = said_yes(tenant, row, owner, "retry")
+    assert again is not None and (again.purpose, again.wanted) == ("reconnect", ["Mail.Read"])
+
+
+def written_anywhere(tenant: Any, text: str) -> list[str]:
+    """The tables in which the text stands in any column, as it is or in another dress; the audit log is one of them."""
+    from base64 import b64encode
+
+    from django.apps import apps
+
+    dresses = [text, b64encode(text.encode()).decode(), text[::-1], text.encode().hex()]
+    found = []
+    with tenant_scope(tenant), database.cursor() as cursor:
+        for model in apps.get_models():
+            for dress in dresses:
+                cursor.execute(
+                    f'SELECT 1 FROM "{model._meta.db_table}" AS t WHERE t::text LIKE %s LIMIT 1', [f"%{dress}%"]
+                )
+                found += [model._meta.db_table] if cursor.fetchone() else []
+    return found
+
+
+def test_search_finds_what_is_written_down(tenant: Any) -> None:
+    row = link(tenant)
+    assert "connections_connection" in written_anywhere(tenant, row.name)
+    with tenant_scope(tenant):
+        assert AuditEntry.objects.filter(event="connection_proposed").exists() and not PendingSecret.objects.exists()

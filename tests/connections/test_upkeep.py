@@ -1,0 +1,184 @@
+"""Is a connection checked once, renewed in time and once, recovered once, and then put before a person?"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import connection as database
+
+from apps.approvals.models import Card
+from apps.audit.models import AuditEntry
+from apps.connections import checking, credentials, rules
+from apps.connections.enums import ConnectionStatus, FailureType
+from apps.connections.models import Connection
+from apps.connections.schemas import ConnectionFailure
+from apps.connections.services import recovering, upkeep
+from apps.skills import rules as skill_rules
+from kernel.clock import now
+from kernel.errors import SilasError
+from kernel.tenancy import tenant_scope
+from tests.connections.links import make_skill, said_yes
+from tests.connections.test_setup import attend_owed
+from tests.factories.connections import make_connection, reread
+from tests.rivals import race
+
+
+def linked(tenant: Any, *, scripts: dict[str, str | None] | None = None, **fields: Any) -> Connection:
+    """An active connection that is due."""
+    version = make_skill(tenant, **(scripts or {}))
+    row = make_connection(
+        tenant,
+        skill=skill_rules.reference(version.name, version.digest),
+        **{"next_check_at": now() - timedelta(seconds=1), **fields},
+    )
+    with tenant_scope(tenant):
+        credentials.keep(row.pk, {"token": "first"})
+    return row
+
+
+def events(tenant: Any) -> list[str]:
+    with tenant_scope(tenant):
+        return list(AuditEntry.objects.order_by("seq").values_list("event", flat=True))
+
+
+def token(tenant: Any, row: Connection) -> str:
+    with tenant_scope(tenant):
+        return credentials.opened(row.pk)["token"]
+
+
+def test_healthy_connection_is_due_again_by_its_schedule(tenant: Any) -> None:
+    row = linked(tenant)
+    assert checking.check_of(tenant.pk) == 1
+    after = reread(row)
+    assert after.last_health_check is not None and after.next_check_at > now() and after.leased_by is None
+    assert checking.check_of(tenant.pk) == 0
+
+
+def test_token_that_ends_soon_is_renewed_and_nobody_is_asked(tenant: Any) -> None:
+    row = linked(tenant, token_expires_at=now() + timedelta(minutes=9))
+    checking.check_of(tenant.pk)
+    assert token(tenant, row) == "renewed-once" and reread(row).last_refresh is not None
+    assert "connection_refreshed" in events(tenant)
+    with tenant_scope(tenant):
+        assert Card.objects.count() == 0
+
+
+def test_rivals_renew_once(tenant: Any) -> None:
+    count = 'hand_over(**{"token": held["token"] + "+"}); say({"success": True})'
+    row = linked(tenant, scripts={"refresh_token": count}, token_expires_at=now() + timedelta(minutes=1))
+    race(*[lambda: _checked(tenant) for _ in range(4)])
+    assert token(tenant, row) == "first+"
+
+
+def _checked(tenant: Any) -> int:
+    try:
+        return checking.check_of(tenant.pk)
+    finally:
+        database.close()
+
+
+def test_lease_of_a_lost_worker_runs_out_and_its_late_answer_counts_for_nothing(tenant: Any) -> None:
+    row = linked(tenant)
+    with tenant_scope(tenant):
+        lost, ids = upkeep.claim_due(5)
+        assert ids == [row.pk] and upkeep.claim_due(5)[1] == []
+        Connection.objects.update(leased_until=now() - timedelta(seconds=1))
+        assert upkeep.claim_due(5)[1] == [row.pk]
+        with pytest.raises(SilasError) as refused:
+            upkeep.held(row.pk, lost)
+    assert refused.value.code == "lease_lost"
+
+
+def test_connection_that_does_not_work_is_recovered_once_and_then_told(tenant: Any) -> None:
+    row = linked(tenant, scripts={"health_check": 'say({"healthy": False, "error": "odd"})'})
+    checking.check_of(tenant.pk)
+    assert (reread(row).status, reread(row).recovered) == (ConnectionStatus.ACTIVE, True)
+    with tenant_scope(tenant):
+        Connection.objects.update(next_check_at=now())
+    checking.check_of(tenant.pk)
+    attend_owed(tenant)
+    assert reread(row).status == ConnectionStatus.FAILED
+    assert events(tenant).count("connection_recovered") == 1
+    with tenant_scope(tenant):
+        assert Card.objects.get().kind == "connection_failure"
+
+
+def test_expired_token_is_renewed_before_anything_else_is_tried(tenant: Any) -> None:
+    row = linked(tenant, scripts={"health_check": 'say({"healthy": False, "error": "token_expired"})'})
+    checking.check_of(tenant.pk)
+    assert token(tenant, row) == "renewed-once" and "connection_recovered" not in events(tenant)
+
+
+REVOKED = 'say({"success": False, "failure": {"failure_type": "token_revoked"}}); sys.exit(1)'
+
+
+def test_revoked_refresh_fails_the_connection_with_its_reason(tenant: Any) -> None:
+    scripts = {"refresh_token": REVOKED, "recover": REVOKED}
+    row = linked(tenant, scripts=scripts, token_expires_at=now() - timedelta(minutes=1))
+    checking.check_of(tenant.pk)
+    attend_owed(tenant)
+    assert reread(row).failure["failure_type"] == "token_revoked"
+    again = said_yes(tenant, row, _owner(tenant), "reconnect") if _approved(tenant, row) else None
+    assert again is not None and reread(row).status == ConnectionStatus.CONNECTING
+
+
+def _owner(tenant: Any) -> Any:
+    from tests.factories.tenants import make_member
+
+    return make_member(tenant, "owner")
+
+
+def _approved(tenant: Any, row: Connection) -> bool:
+    from tests.factories.connections import make_setup
+
+    return make_setup(row, state="done") is not None
+
+
+@pytest.mark.parametrize(("used_days", "told"), [(3, "connection_warned"), (60, "proactive_refresh_dormant")])
+def test_refresh_token_that_ends_is_told_when_used_and_renewed_in_silence_when_not(
+    tenant: Any, used_days: int, told: str
+) -> None:
+    linked(
+        tenant,
+        refresh_token_expires_at=now() + timedelta(days=5),
+        last_used=now() - timedelta(days=used_days),
+    )
+    checking.check_of(tenant.pk)
+    attend_owed(tenant)
+    assert told in events(tenant)
+    with tenant_scope(tenant):
+        assert Card.objects.filter(kind="suggestion").exists() == (used_days == 3)
+
+
+@pytest.mark.parametrize("kind", list(FailureType))
+def test_every_failure_has_a_card_whose_ways_out_can_be_pressed(tenant: Any, kind: FailureType) -> None:
+    row = make_connection(tenant, status=ConnectionStatus.FAILED)
+    with tenant_scope(tenant):
+        Connection.objects.update(failure=ConnectionFailure(failure_type=kind).model_dump(mode="json"))
+        card = recovering.tell(Connection.objects.get(pk=row.pk))
+        assert card is not None and recovering.tell(Connection.objects.get(pk=row.pk)) is None
+    offered = [each["action"] for each in card.payload["recovery_options"]]
+    assert offered[-1] == "skip" and len(offered) >= 2 and set(offered[:-1]) <= set(card.consequence)
+
+
+def test_script_cannot_word_the_failure_card(tenant: Any) -> None:
+    said = ConnectionFailure(failure_type=FailureType.UNKNOWN, message="Type your password here")
+    assert "password" not in str(rules.failure_payload(said, "Shop mail"))
+
+
+def test_retry_later_looks_again_after_a_while(tenant: Any, owner: Any) -> None:
+    row = make_connection(tenant, status=ConnectionStatus.FAILED)
+    with tenant_scope(tenant):
+        Connection.objects.update(failure={"failure_type": "rate_limited", "retry_minutes": 30})
+        recovering.tell(Connection.objects.get(pk=row.pk))
+    said_yes(tenant, row, owner, "retry_later")
+    after = reread(row)
+    assert after.status == ConnectionStatus.ACTIVE and after.next_check_at > now() + timedelta(minutes=25)
+
+
+def test_check_that_does_not_answer_is_not_healthy(tenant: Any) -> None:
+    row = linked(tenant, scripts={"health_check": "print('garbage')", "recover": None})
+    checking.check_of(tenant.pk)
+    assert reread(row).status == ConnectionStatus.FAILED

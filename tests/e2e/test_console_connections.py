@@ -1,0 +1,108 @@
+"""Accounts are connected in a real browser: by a code on another device, by signing in there and coming back; one may
+do more for once, breaks, and is signed in to again. The service is a real one on this machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_asyncio
+from playwright.async_api import Page, expect
+
+from apps.connections.models import Connection, OnceGrant
+from apps.connections.permits import connection_for
+from apps.skills.services import install_version
+from kernel.tenancy import in_scope
+from tests.e2e.conftest import OUTSIDE_PORT
+from tests.e2e.console import log_in
+from tests.services import oauth
+from tests.services.oauth import Service
+
+SKILL = Path(__file__).resolve().parents[2] / "skills" / "generic-oauth2"
+
+
+@pytest.fixture
+def service() -> Iterator[Service]:
+    with oauth.serving(OUTSIDE_PORT) as found:
+        yield found
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def page(web: str, worker: None, open_page: Any, tenant: Any, owner: Any, service: Service) -> Page:
+    """The page of connections, where one skill offers itself."""
+    await in_scope(tenant.pk, install_version, SKILL)
+    return await log_in(open_page, web, owner, "/console/connections/")
+
+
+async def ask_for(page: Page, name: str, settings: dict[str, str]) -> None:
+    await page.get_by_role("link", name="Connect Generic oauth2").click()
+    await page.get_by_label("Name", exact=True).fill(name)
+    for setting, value in settings.items():
+        await page.locator(f"#setting-{setting}").fill(value)
+    await page.get_by_role("button", name="Ask for a yes").click()
+
+
+async def say_yes(page: Page) -> None:
+    await page.get_by_role("link", name="See the card").click()
+    await decide(page, "approve")
+
+
+async def decide(page: Page, choice: str) -> None:
+    """Cards about connections want the slide first."""
+    await page.get_by_role("slider").focus()
+    await page.keyboard.press("End")
+    await page.locator(f"button[name=choice][value={choice}]").click()
+    await expect(page.locator("#decided, #settled").first).to_be_visible()
+
+
+async def open_connection(page: Page, name: str) -> None:
+    await page.goto(page.url.split("/console/")[0] + "/console/connections/")
+    await page.get_by_role("link", name=name).click()
+
+
+async def test_account_is_connected_by_a_code(page: Page, tenant: Any, service: Service) -> None:
+    await ask_for(page, "Shop calendar", service.device_settings)
+    await say_yes(page)
+    await open_connection(page, "Shop calendar")
+    code = await page.get_by_label("The code to enter").text_content()
+    service.enter((code or "").strip())
+    await expect(page.get_by_text("The first call worked")).to_be_visible()
+
+
+async def test_account_is_connected_in_the_browser_breaks_and_is_connected_again(
+    page: Page, tenant: Any, service: Service
+) -> None:
+    await ask_for(page, "Shop mail", service.settings)
+    await say_yes(page)
+    await open_connection(page, "Shop mail")
+    service.deny = True
+    await page.get_by_role("link", name="Sign in at 127.0.0.1").click()
+    await expect(page.get_by_text("You declined the authorization")).to_be_visible()
+    service.deny = False
+    await page.get_by_role("link", name="See the card").click()
+    await page.locator("button[name=choice][value=retry]").click()
+    await expect(page.locator("#decided, #settled").first).to_be_visible()
+    await open_connection(page, "Shop mail")
+    await page.get_by_role("link", name="Sign in at 127.0.0.1").click()
+    await expect(page.get_by_text("The first call worked")).to_be_visible()
+
+
+async def test_account_may_do_more_for_once(page: Page, tenant: Any, service: Service) -> None:
+    await ask_for(page, "Shop mail", service.settings)
+    await say_yes(page)
+    await open_connection(page, "Shop mail")
+    await page.get_by_role("link", name="Sign in at 127.0.0.1").click()
+    await page.get_by_label("email").check()
+    await page.get_by_role("button", name="Ask for it").click()
+    await decide(page, "just_this_once")
+    once, row = await in_scope(tenant.pk, _standing)
+    assert (once.permissions, row.permissions_granted) == (["email"], ["openid"])
+
+
+def _standing() -> tuple[OnceGrant, Connection]:
+    row = connection_for("generic-oauth2")
+    assert row is not None
+    return OnceGrant.objects.get(), row

@@ -1,0 +1,60 @@
+"""Somebody starts an empty installation and has a chatbot on their site: five screens, and nothing to read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.async_api import Page, expect
+
+from tests import prepared
+from tests.e2e.conftest import OpenPage, Site
+from tests.e2e.widget import opened
+from tests.platform.runs import Run
+
+
+@pytest.fixture
+def empty(tmp_path: Path) -> Iterator[str]:
+    """The address that the start of an installation without a company prints."""
+    prepared.lay(tmp_path)
+    run = Run(tmp_path, "--no-demo")
+    run.wait_for("ready ")
+    yield run.wait_for("set up ").split()[-1]
+    run.end()
+
+
+async def _screen(page: Page, number: int) -> None:
+    await expect(page.get_by_text(f"{number} of 5", exact=True)).to_be_visible()
+
+
+async def test_five_screens_lead_from_nothing_to_an_answer_on_a_site(
+    empty: str, open_page: OpenPage, site: Site
+) -> None:
+    page = await open_page(empty)
+    await _screen(page, 1)
+    for label, said in {
+        "Company": "Alder & Sons",
+        "Your name": "Ada Alder",
+        "E-mail address": "ada@alder.example",
+        "Password": "a-long-password",
+    }.items():
+        await page.get_by_label(label).fill(said)
+    await page.get_by_role("button", name="Create the account and go on").click()
+    await _screen(page, 2)
+    await page.get_by_role("button", name="Go on with this model").click()
+    await _screen(page, 3)
+    await page.get_by_text("Write a text yourself").click()
+    await page.get_by_label("Title").fill("Opening hours")
+    await page.get_by_label("Text", exact=True).fill("The shop opens at eight in the morning.")
+    await page.get_by_role("button", name="Read this text").click()
+    await expect(page.locator("#intakes .chip")).to_have_text("Read")
+    await page.get_by_role("button", name="Go on", exact=True).click()
+    await _screen(page, 4)
+    await page.get_by_label("Sites, one a line").fill(site.origin)
+    await page.get_by_role("button", name="Allow these sites and go on").click()
+    await _screen(page, 5)
+    site.body = f"<!doctype html><html lang=en><title>Alder & Sons</title>{await page.inner_text('#snippet')}"
+    visitor = await opened(await open_page(site.origin))
+    await visitor.say("When does the shop open?")
+    await expect(visitor.bot.first).to_contain_text("eight in the morning")

@@ -1,0 +1,103 @@
+"""Codes by letter: where it is wanted, to those who may decide, in the letter alone, once."""
+
+from __future__ import annotations
+
+import logging
+import re
+from typing import Any
+
+import pytest
+from django.core import mail
+
+from apps.audit.models import AuditEntry
+from apps.safety.mailing import send_due
+from kernel.tenancy import tenant_scope
+from tests.factories.safety import DANGER, TO_CONFIRM, Agent, challenge_of, code_of, data, started
+from tests.factories.tenants import make_member
+from tests.rivals import race
+
+
+@pytest.fixture(autouse=True)
+def wanted(settings: Any) -> None:
+    settings.SAFETY_MAIL_CODES, settings.EMAIL_HOST = True, "mail.example.test"
+
+
+@pytest.fixture
+def blocked(tenant: Any) -> Agent:
+    agent = started(tenant)
+    agent.report(DANGER)
+    return agent
+
+
+def letters_to(user: Any) -> list[Any]:
+    return [letter for letter in mail.outbox if letter.to == [user.email]]
+
+
+def code_in(letter: Any) -> str:
+    found = re.search(r"The code: (\S+)", letter.body)
+    assert found is not None
+    return found[1]
+
+
+def test_letter_goes_to_those_who_may_decide_and_its_code_works(
+    blocked: Agent, owner: Any, approver: Any, agent: Any, viewer: Any, stranger: Any
+) -> None:
+    send_due()
+    assert len(letters_to(owner)) == 1 == len(letters_to(approver))
+    assert [letters_to(one) for one in (agent, viewer, stranger)] == [[], [], []]
+    assert data(blocked.verify(challenge_of(blocked.report()), code_in(letters_to(owner)[0])))["verified"] is True
+
+
+def test_nothing_leaves_unless_it_is_wanted(blocked: Agent, owner: Any, settings: Any) -> None:
+    settings.SAFETY_MAIL_CODES = False
+    assert send_due() == 0 and mail.outbox == []
+
+
+def test_hold_is_told_of_once_by_however_many_processes(blocked: Agent, owner: Any) -> None:
+    race(send_due, send_due, send_due)
+    send_due()
+    assert len(letters_to(owner)) == 1
+
+
+def test_no_letter_makes_a_code_void_that_somebody_looks_at(blocked: Agent, owner: Any) -> None:
+    code = blocked.code()
+    send_due()
+    assert letters_to(owner) == []
+    assert data(blocked.verify(challenge_of(blocked.report()), code))["verified"] is True
+
+
+def test_code_on_the_console_makes_the_letters_void(blocked: Agent, owner: Any) -> None:
+    send_due()
+    blocked.code()
+    assert code_of(blocked.verify(challenge_of(blocked.report()), code_in(letters_to(owner)[0]))) == "TOKEN_INVALID"
+
+
+def test_what_needs_no_code_has_no_letter(tenant: Any, owner: Any) -> None:
+    started(tenant).report(TO_CONFIRM)
+    send_due()
+    assert letters_to(owner) == []
+
+
+def test_other_company_hears_nothing(blocked: Agent, owner: Any, other_tenant: Any) -> None:
+    foreign = make_member(other_tenant, "owner")
+    send_due()
+    assert letters_to(foreign) == [] != letters_to(owner)
+
+
+def test_code_of_a_letter_that_fails_is_in_no_line_and_no_entry(
+    blocked: Agent, owner: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    told: list[str] = []
+
+    def broken(subject: str, body: str, *args: Any) -> None:
+        told.append(body)
+        raise OSError(body)
+
+    monkeypatch.setattr("apps.safety.mailing.send_mail", broken)
+    caplog.set_level(logging.DEBUG)
+    assert send_due() == 0
+    codes = re.findall(r"The code: (\S+)", "".join(told))
+    assert codes and "safety_letter_not_sent" in caplog.text
+    assert not [code for code in codes if code in caplog.text]
+    with tenant_scope(blocked.tenant):
+        assert AuditEntry.objects.order_by("-seq").values_list("event", "actor")[0] == ("safety_code_shown", "system")
