@@ -86,7 +86,7 @@ def mark(session_id: UUID, user: Any, *, label_id: UUID, on: bool) -> bool:
         changed = bool(SessionLabel.objects.filter(session=session, label=label).delete()[0])
     if changed:
         _told(AuditEvent.CONVERSATION_LABELLED, session.pk, user, label=str(label.pk), on=on)
-    return changed
+    return bool(changed)
 
 
 def note(session_id: UUID, user: Any, text: str, *, nonce: str = "") -> Note:
