@@ -21,6 +21,7 @@ from apps.work.models import WorkItem
 from apps.work.queries import work_item
 from apps.work.services.routing import MAX_FOUND, Found
 from apps.work.services.screening import tools_in
+from kernel.errors import SilasError
 from kernel.llm.calls import PlannedCall
 from kernel.tenancy import in_scope
 
@@ -62,7 +63,15 @@ def _begin(goal_id: UUID) -> _Search | None:
         Origin.WORK, goal.pk, deployment_id=goal.deployment_id, phase=Phase.EXECUTION, allow=tools, limits=limits
     )
     context = {"skills": tuple(spec.skills), "customer": "", "house": True}
-    return _Search(run.ref, spec.calls, tools_in(spec.skills), context)
+    return _Search(run.ref, spec.calls, _tools(spec.skills), context)
+
+
+def _tools(refs: Sequence[str]) -> Mapping[str, ToolSpec]:
+    """None where a skill is gone: then its calls fail by themselves."""
+    try:
+        return tools_in(refs)
+    except SilasError:
+        return {}
 
 
 def _read(value: Any) -> list[dict[str, Any]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import textwrap
 from pathlib import Path
 from typing import Any
@@ -57,7 +58,7 @@ def make_folder(
         **front,
     }
     contents = {
-        "SKILL.md": f"---\n{yaml.safe_dump(meta)}---\n\n# Test desk\n\nDo it.\n",
+        "SKILL.md": f"---\n{yaml.safe_dump(json.loads(json.dumps(meta)))}---\n\n# Test desk\n\nDo it.\n",
         "scripts/look.py": SAY_OK,
         "scripts/act.py": SAY_OK,
         "checks/done.py": "print('done')",
