@@ -18,11 +18,11 @@ from rest_framework.views import APIView
 from apps.memory import queries as knowledge
 from apps.sessions import flood, policy, tokens
 from apps.sessions.access import AccessController
-from apps.sessions.beside import consents, forms
-from apps.sessions.identity import MAX_TOKEN, start_named
+from apps.sessions.beginning import Wish, begin
+from apps.sessions.identity import MAX_TOKEN
 from apps.sessions.levels import grant_of
 from apps.sessions.queries import session_by_id
-from apps.sessions.services import MAX_ATTRIBUTES, describe, start_session
+from apps.sessions.services import MAX_ATTRIBUTES
 from apps.tenants.models import Deployment
 from apps.widgets import rules as sites
 from apps.widgets.queries import open_deployment
@@ -90,22 +90,13 @@ class WidgetSessions(APIView):
         wanted = StartRequest(data=request.data)
         wanted.is_valid(raise_exception=True)
         asked = wanted.validated_data
-        whom = {"resume_token": asked.get("resume_token") or "", "locale": asked.get("locale") or ""}
-        given = asked.get("consent", "")
-        with tenant_scope(deployment.tenant_id):
-            offers = consents.require(deployment, given=given, resume_token=whom["resume_token"])
         counted = flood.count_beginning(deployment.pk, request.META.get("REMOTE_ADDR", ""))
-        reason, token = "", asked.get("identity_token") or ""
-        if token:
-            started, reason = start_named(deployment, token, **whom)
-        else:
-            is_test = tokens.is_test_ticket(asked.get("test_ticket") or "", deployment.public_key)
-            started = start_session(deployment, **whom, is_test=is_test)
-        with tenant_scope(deployment.tenant_id):
-            consents.give(started.session_id, offers, given=given)
-            form_due = forms.is_shown(session_by_id(started.session_id))
-            if asked.get("attributes"):
-                describe(started.session_id, asked["attributes"])
+        try:
+            begun = begin(deployment, _wish(asked, deployment))
+        except SilasError:
+            flood.forget_beginning(counted)
+            raise
+        started = begun.started
         if started.resumed:
             flood.forget_beginning(counted)
         answer: dict[str, Any] = {
@@ -115,11 +106,23 @@ class WidgetSessions(APIView):
             "ws_path": f"/ws/widget/{deployment.public_key}/",
             "expires_in": started.expires_in,
         }
-        if form_due:
+        if begun.form_due:
             answer["form_due"] = True
-        if token:
-            answer["identity"] = {"accepted": not reason, "reason": reason}
+        if asked.get("identity_token"):
+            answer["identity"] = {"accepted": not begun.reason, "reason": begun.reason}
         return Response(answer, status=status.HTTP_201_CREATED, headers={"Cache-Control": "no-store"})
+
+
+def _wish(asked: dict[str, Any], deployment: Deployment) -> Wish:
+    token = asked.get("identity_token") or ""
+    return Wish(
+        resume_token=asked.get("resume_token") or "",
+        locale=asked.get("locale") or "",
+        consent=asked.get("consent", ""),
+        token=token,
+        is_test=not token and tokens.is_test_ticket(asked.get("test_ticket") or "", deployment.public_key),
+        attributes=asked.get("attributes", {}),
+    )
 
 
 class PassageRequest(serializers.Serializer[Any]):

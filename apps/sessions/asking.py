@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 from typing import Annotated, Any, Literal
-from uuid import UUID, uuid4
+from uuid import UUID, uuid4, uuid5
 
 from pydantic import Field, model_validator
 
@@ -70,18 +70,21 @@ class SecretWanted(Frozen):
 
 
 def ask_visitor(
-    session_id: UUID, asked: Question | SecretWanted, *, actor: str, user: Any = None, name: str = ""
+    session_id: UUID, asked: Question | SecretWanted, *, actor: str, user: Any = None, name: str = "", nonce: str = ""
 ) -> VisitorCard:
-    """Put it before the visitor. `user`: the member who asks; None for an API key. Raises 409 `owned_by_other` while a
-    colleague answers, and `too_many_questions` while `OPEN_AT_MOST` wait."""
+    """Put it before the visitor. `user`: the member who asks; None for an API key. The same `nonce` twice asks once.
+    Raises 409 `owned_by_other` while a colleague answers, and `too_many_questions` while `OPEN_AT_MOST` wait."""
     if user is not None:
         require_role(user, ASKING_ROLES)
     session = lock_session(session_id)
+    card_id = uuid5(session_id, nonce) if nonce else uuid4()
+    if nonce and (before := VisitorCard.objects.filter(pk=card_id, session=session).first()):
+        return before  # type: ignore[no-any-return]
     if session.owner == Owner.HUMAN and session.owner_user_id != getattr(user, "pk", None):
         raise SilasError("owned_by_other", "A colleague is answering in this conversation.", status=409)
     if _waiting(session).count() >= OPEN_AT_MOST:
         raise SilasError("too_many_questions", "Several questions still wait for this visitor.", status=409)
-    card = _card(session, asked, actor)
+    card = _card(session, asked, actor, card_id)
     sender = Sender.HUMAN if session.owner == Owner.HUMAN else Sender.BOT
     signed = {"name": name} if sender == Sender.HUMAN and name else {}
     secret = isinstance(asked, SecretWanted)
@@ -195,9 +198,10 @@ def _waiting(session: ChatSession) -> Any:
     return VisitorCard.objects.filter(session=session, status=AskStatus.OPEN, expires_at__gt=now())
 
 
-def _card(session: ChatSession, asked: Question | SecretWanted, actor: str) -> VisitorCard:
+def _card(session: ChatSession, asked: Question | SecretWanted, actor: str, card_id: UUID) -> VisitorCard:
     moment = now()
     card: VisitorCard = VisitorCard.objects.create(
+        pk=card_id,
         session=session,
         kind=AskKind.SECURE_INPUT if isinstance(asked, SecretWanted) else AskKind.DECISION,
         risk=Risk.LOW if isinstance(asked, SecretWanted) else asked.risk_level,

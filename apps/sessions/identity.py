@@ -27,7 +27,7 @@ from apps.tenants.enums import IdentityAlgorithm
 from apps.tenants.models import Deployment
 from apps.tenants.queries import VerifyingKey, verifying_keys
 from kernel.clock import now
-from kernel.tenancy import tenant_scope
+from kernel.throttle import Limit
 from kernel.unseen import hides_something
 
 if TYPE_CHECKING:
@@ -70,26 +70,53 @@ class Unproven:
     code: str
 
 
-def start_named(
-    deployment: Deployment, token: str, *, resume_token: str = "", locale: str = ""
+@dataclass(frozen=True)
+class Known:
+    """What a token is judged by: the conversation that is resumed, and the deployment's keys."""
+
+    session_id: UUID | None
+    keys: Sequence[VerifyingKey]
+
+
+@dataclass(frozen=True)
+class Named:
+    """What a token came to; `counted` is what to give back when it is believed."""
+
+    found: Identity | Unproven
+    counted: tuple[Limit, ...] = ()
+
+
+def known(deployment: Deployment, *, resume_token: str) -> Known:
+    """Inside the tenant's scope."""
+    before = resumable(deployment, resume_token)
+    return Known(before.pk if before else None, verifying_keys(deployment.pk))
+
+
+def look(deployment: Deployment, token: str, known: Known) -> Named:
+    """Count the try, and check the token. Outside of any scope: tries are counted in Redis."""
+    counted = guessing.count_signed(deployment.tenant_id, known.session_id) if known.keys else ()
+    if isinstance(counted, str):
+        return Named(Unproven(counted))
+    return Named(read(token, known.keys, audience=deployment.public_key), counted)
+
+
+def start(
+    deployment: Deployment, named: Named, *, resume_token: str = "", locale: str = ""
 ) -> tuple[StartedSession, str]:
-    """Begin or resume a conversation for whom the token names; the answer's second half is why it was not believed, or
-    empty. Somebody else's conversation is not resumed: theirs begins anew."""
-    with tenant_scope(deployment.tenant_id):
-        before = resumable(deployment, resume_token)
-        keys = verifying_keys(deployment.pk)
-    counted = guessing.count_signed(deployment.tenant_id, before.pk if before else None) if keys else ()
-    found = Unproven(counted) if isinstance(counted, str) else read(token, keys, audience=deployment.public_key)
-    customer = found.customer if isinstance(found, Identity) else ""
-    with tenant_scope(deployment.tenant_id):
-        if before is not None:
-            # Of two customers who are named for it at once, the second finds the first one's.
-            lock_session(before.pk)
-        started = start_session(deployment, resume_token=resume_token, locale=locale, customer=customer)
-        problem = _settle(started.session_id, deployment, found)
-    if isinstance(found, Identity) and not problem and not isinstance(counted, str):
-        guessing.take_back(counted)
-    return started, problem
+    """Begin or resume a conversation for whom the token names, inside the tenant's scope; the answer's second half is
+    why it was not believed, or empty. Somebody else's conversation is not resumed: theirs begins anew."""
+    before = resumable(deployment, resume_token)
+    if before is not None:
+        # Of two customers who are named for it at once, the second finds the first one's.
+        lock_session(before.pk)
+    customer = named.found.customer if isinstance(named.found, Identity) else ""
+    started = start_session(deployment, resume_token=resume_token, locale=locale, customer=customer)
+    return started, _settle(started.session_id, deployment, named.found)
+
+
+def believed(named: Named) -> None:
+    """A token that passed its gate, committed, was no try at guessing."""
+    guessing.take_back(named.counted)
 
 
 def read(token: str, keys: Sequence[VerifyingKey], *, audience: str) -> Identity | Unproven:

@@ -41,7 +41,7 @@ def _page(user: Any, session: ChatSession, **asked: str) -> str:
 
 def _list(user: Any, **asked: str) -> str:
     page = browser(user).get(reverse("console-inbox"), asked).content.decode()
-    return str(page.partition('id="conversations"')[2].partition("</section>")[0])
+    return str(page.partition('id="conversations"')[2].partition('id="told"')[0])
 
 
 def _state(session: ChatSession) -> DeskState:

@@ -111,6 +111,39 @@ async def test_canned_reply_is_chosen_with_keys_and_without_a_line(
     assert [url for url in asked if "repl" in url] == []
 
 
+async def test_several_are_chosen_with_keys_while_news_come_in(
+    web: str, open_page: Any, deployment: Any, agent: Any
+) -> None:
+    first, second = await _said(deployment, "Hello"), await _said(deployment, "Good day")
+    page = await log_in(open_page, web, agent, "/console/inbox/")
+    await page.get_by_label(f"Choose {second.visitor_name}").focus()
+    await page.keyboard.press("Space")
+    await in_thread(say, first, "Are you there?")
+    await expect(page.locator("#conversations")).to_contain_text("Are you there?")
+    await expect(page.locator("[data-picked]")).to_have_text("1 chosen")
+    await page.get_by_role("button", name="All here").click()
+    await page.locator("#several").get_by_role("button", name="Resolve").click()
+    await expect(page.locator("#told")).to_have_text("2 resolved.")
+    await expect(page.locator("#conversations")).to_contain_text("No conversations yet")
+    await expect(page.locator("#several")).to_be_hidden()
+
+
+async def test_visitor_is_asked_in_a_dialog_that_shows_what_they_would_see(
+    web: str, open_page: Any, deployment: Any, agent: Any
+) -> None:
+    session = await _said(deployment, "Hello")
+    page = await log_in(open_page, web, agent, _at(session))
+    await page.keyboard.press("Alt+KeyQ")
+    await page.fill("#id_question", "Which day suits you?")
+    await page.fill("#id_answers", "Monday\nTuesday")
+    await expect(page.locator("#ask-preview li")).to_have_text(["Monday", "Tuesday"])
+    await page.get_by_role("button", name="Send it").click()
+    await expect(page.locator(".asked-of .chip")).to_have_text(["Monday", "Tuesday"])
+    await expect(page.locator("dialog.asking")).to_be_hidden()
+    await page.get_by_role("button", name="Take it back").click()
+    await expect(page.locator("#log")).to_contain_text("Taken back, not answered")
+
+
 async def test_alt_and_a_letter_do_what_the_buttons_do(web: str, open_page: Any, deployment: Any, agent: Any) -> None:
     older, newer = await _said(deployment, "I was first"), await _said(deployment, "I was second")
     page = await log_in(open_page, web, agent, _at(newer))
@@ -190,9 +223,16 @@ async def test_desk_can_be_used_by_everybody(web: str, open_page: Any, deploymen
     await page.keyboard.press("Escape")
     await page.keyboard.press("Alt+KeyM")
     wrong += await _wrong(page, "desk-snooze")
+    await page.keyboard.press("Alt+KeyQ")
+    await expect(page.get_by_label("A choice")).to_be_focused()
+    wrong += await _wrong(page, "desk-ask")
     await page.goto(f"{web}/console/inbox/?status=any")
     await page.keyboard.press("Alt+KeyO")
     wrong += await _wrong(page, "desk-filters")
+    await page.keyboard.press("Escape")
+    await page.locator("[name=pick]").first.check()
+    await page.locator("#several summary").first.click()
+    wrong += await _wrong(page, "desk-several")
     for path in ("labels", "replies"):
         await page.goto(f"{web}/console/inbox/{path}/")
         await page.locator("details.more > summary").first.click()

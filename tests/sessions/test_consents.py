@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 
 from apps.audit.models import AuditEntry
 from apps.sessions.models import ChatSession, Consent
@@ -71,3 +73,29 @@ def test_consent_where_none_is_asked_is_no_row(deployment: Deployment) -> None:
     begun = _start(deployment, consent="v1").json()
     with tenant_scope(deployment.tenant_id):
         assert not Consent.objects.filter(session_id=begun["session_id"]).exists()
+
+
+def _statements(deployment: Deployment, **body: Any) -> list[str]:
+    with CaptureQueriesContext(connection) as seen:
+        assert _start(deployment, **body).status_code == 201
+    return [each["sql"] for each in seen.captured_queries]
+
+
+@pytest.mark.parametrize("token", [{}, {"identity_token": "not.a.token"}])
+def test_conversation_and_consent_are_stored_at_once(asking: Deployment, token: dict[str, str]) -> None:
+    """Whatever dies in between leaves no conversation without its consent."""
+    told = _statements(asking, consent="v1", attributes={"plan": "gold"}, **token)
+    begun, agreed, described = (
+        next(at for at, sql in enumerate(told) if sql.startswith(first))
+        for first in (
+            'INSERT INTO "silas_sessions_chatsession"',
+            'INSERT INTO "silas_sessions_consent"',
+            'UPDATE "silas_sessions_chatsession"',
+        )
+    )
+    assert "COMMIT" not in told[begun : max(agreed, described)]
+
+
+def test_beginning_takes_one_transaction_where_nothing_is_asked_first(deployment: Deployment) -> None:
+    """Beside the one that finds the deployment."""
+    assert _statements(deployment).count("COMMIT") == 2

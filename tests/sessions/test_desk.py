@@ -13,7 +13,8 @@ import time_machine
 from django.db import IntegrityError, connection
 
 from apps.audit.models import AuditEntry
-from apps.sessions import handoff, presence
+from apps.sessions import asking, handoff, presence
+from apps.sessions.asking import Question
 from apps.sessions.desk import queries, ready, rules, services
 from apps.sessions.desk.enums import DeskStatus, Shown, Snooze
 from apps.sessions.desk.queries import Asked
@@ -22,7 +23,7 @@ from apps.sessions.models import ChatSession, DeskState, Label, Note, SessionLab
 from kernel.clock import now
 from kernel.errors import NotFound, SilasError
 from kernel.tenancy import tenant_scope
-from tests.factories.sessions import make_session, say
+from tests.factories.sessions import make_session, say, visitor_of
 from tests.factories.tenants import make_member
 from tests.rivals import interrupted, race
 
@@ -92,6 +93,23 @@ def test_snoozed_conversation_is_back_by_itself_when_it_is_due(session: ChatSess
     _do(session, services.snooze, agent, until=now() + LATER)
     with time_machine.travel(now() + LATER + timedelta(seconds=1), tick=False):
         assert (_stands(session), _listed(session, agent)) == (DeskStatus.OPEN, [session.pk])
+
+
+def test_conversation_rests_until_its_visitor_answers(session: ChatSession, agent: Any) -> None:
+    _do(session, services.snooze, agent, until=None)
+    with time_machine.travel(now() + timedelta(days=400), tick=False):
+        resting = (_stands(session), _listed(session, agent), _listed(session, agent, shown=Shown.SNOOZED))
+        say(session, "Here I am again")
+        assert (*resting, _stands(session)) == (DeskStatus.SNOOZED, [], [session.pk], DeskStatus.OPEN)
+
+
+def test_press_of_an_answer_brings_a_resting_conversation_back(session: ChatSession, agent: Any) -> None:
+    asked = Question.model_validate({"question": "Well?", "options": [{"value": "yes", "label": "Yes"}]})
+    card = _do(session, asking.ask_visitor, asked, actor="api_key:test")
+    _do(session, services.snooze, agent, until=None)
+    with tenant_scope(session.tenant_id):
+        asking.answer(visitor_of(session.deployment, session.pk), card.pk, value="yes")
+    assert _stands(session) == DeskStatus.OPEN
 
 
 def test_list_says_when_the_next_snoozed_one_is_due(session: ChatSession, agent: Any) -> None:
@@ -175,9 +193,9 @@ def test_visitor_who_writes_while_somebody_resolves_is_not_overlooked(session: C
     assert _stands(session) == DeskStatus.OPEN
 
 
-def test_snoozed_row_without_a_time_is_refused_by_the_database(session: ChatSession) -> None:
+def test_time_on_what_does_not_rest_is_refused_by_the_database(session: ChatSession) -> None:
     with pytest.raises(IntegrityError, match="desk_snoozed_until"), tenant_scope(session.tenant_id):
-        DeskState.objects.create(session=session, status=DeskStatus.SNOOZED, changed_at=now())
+        DeskState.objects.create(session=session, status=DeskStatus.RESOLVED, until=now(), changed_at=now())
 
 
 # --- whose
@@ -425,9 +443,10 @@ MONDAY = datetime(2026, 11, 23, 10, 0, tzinfo=UTC)
         (Snooze.TOMORROW, datetime(2026, 11, 24, 9, 0, tzinfo=UTC)),
         (Snooze.MONDAY, datetime(2026, 11, 30, 9, 0, tzinfo=UTC)),
         (Snooze.WEEK, datetime(2026, 11, 30, 10, 0, tzinfo=UTC)),
+        (Snooze.REPLY, None),
     ],
 )
-def test_snooze_choice_ends_when_its_words_say(choice: Snooze, until: datetime) -> None:
+def test_snooze_choice_ends_when_its_words_say(choice: Snooze, until: datetime | None) -> None:
     assert rules.snoozed_until(choice, moment=MONDAY) == until
 
 

@@ -5,19 +5,22 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from uuid import UUID
 
+from django.contrib import messages
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
 from django.utils import timezone
 from django.views.decorators.http import require_POST, require_safe
 
+from apps.console.bulk import chosen, deed_of, told
 from apps.console.members import ANSWERING_ROLES, StaffRequest, staff_view
-from apps.console.views.inbox import after
+from apps.console.views.inbox import after, list_address
 from apps.console.views.pages import page
-from apps.sessions.desk import queries, ready, rules, services
+from apps.sessions.desk import many, queries, ready, rules, services
 from apps.sessions.desk.enums import Colour, Snooze
 from apps.sessions.desk.rules import VISITOR_NAME
 from kernel.clock import now
 from kernel.errors import NotFound, SilasError
+from kernel.tenancy import tenant_scope
 
 
 @require_POST
@@ -43,7 +46,7 @@ def snooze(request: StaffRequest, session_id: UUID) -> HttpResponseBase:
         until = rules.snoozed_until(Snooze(choice), moment=timezone.localtime(now()))
     else:
         until = _typed(request.POST.get("at", ""))
-    services.snooze(session_id, request.member.user, until=until.astimezone(UTC))
+    services.snooze(session_id, request.member.user, until=until.astimezone(UTC) if until else None)
     return after(request, session_id)
 
 
@@ -71,6 +74,17 @@ def note(request: StaffRequest, session_id: UUID) -> HttpResponseBase:
     said = request.POST
     services.note(session_id, request.member.user, said.get("text", ""), nonce=said.get("once", ""))
     return after(request, session_id)
+
+
+@require_POST
+@staff_view(*ANSWERING_ROLES, scoped=False)
+def several(request: StaffRequest, session_id: UUID | None = None) -> HttpResponseBase:
+    """One deed in each of the conversations that are ticked; `session_id` is the one that is open beside the list."""
+    said, tenant = request.POST, request.member.tenant
+    with tenant_scope(tenant):
+        deed = deed_of(said, request.member.user, member=_member, moment=timezone.localtime(now()))
+    messages.info(request, told(deed, many.in_each(tenant.pk, chosen(said.getlist("pick")), deed.do)))
+    return redirect(list_address(request, session_id))
 
 
 @require_safe

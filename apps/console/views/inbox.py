@@ -81,9 +81,20 @@ def open_file(request: StaffRequest, session_id: UUID, file_id: UUID) -> HttpRes
 
 def after(request: StaffRequest, session_id: UUID) -> HttpResponseBase:
     """Go to the conversation anew: entries are written at commit, so they cannot be shown from inside this scope."""
+    return redirect(conversation_address(request, session_id))
+
+
+def conversation_address(request: StaffRequest, session_id: UUID) -> str:
+    """With the place in the list that somebody came from."""
+    return list_address(request, session_id)
+
+
+def list_address(request: StaffRequest, session_id: UUID | None) -> str:
+    """The list that somebody has before them, with the conversation that is open beside it."""
     asked = asked_by(request.GET)
     place = address_part(asked, before=asked.before)
-    return redirect(f"{reverse('console-conversation', args=[session_id])}{'?' if place else ''}{place}")
+    here = reverse("console-conversation", args=[session_id]) if session_id else reverse("console-inbox")
+    return f"{here}{'?' if place else ''}{place}"
 
 
 def _inbox(request: StaffRequest, opened: ChatSession | None) -> HttpResponseBase:
@@ -101,6 +112,7 @@ def _inbox(request: StaffRequest, opened: ChatSession | None) -> HttpResponseBas
         "unsearched": address_part(asked, words="", shown=Shown.ACTIVE),
         "counted": desk.COUNTED,
         "choices": desk.choices(),
+        "snoozes": [(each.value, each.label) for each in Snooze],
         "deployments": list(Deployment.objects.order_by("title")),
         "listed": listed,
         "older": address_part(asked, before=listed.older) if listed.older else "",
@@ -113,10 +125,11 @@ def _inbox(request: StaffRequest, opened: ChatSession | None) -> HttpResponseBas
 
 def _thread(request: StaffRequest, opened: ChatSession) -> dict[str, Any]:
     level_holds = opened.level_expires_at is None or opened.level_expires_at > now()
-    entries = queries.thread(opened.pk)
+    entries, moment = queries.thread(opened.pk), now()
     worn = desk.labels_of([opened.pk]).get(opened.pk, ())
+    since = entries[0].seq if entries else 0
     return {
-        "lines": with_notes(lines_of(opened, entries), desk.notes(opened.pk), since=entries[0].seq if entries else 0),
+        "lines": with_notes(lines_of(opened, entries, moment=moment), desk.notes(opened.pk), since=since),
         "summary": summaries.hand_over(opened, entries),
         "is_mine": opened.owner_user_id == request.member.user.pk,
         "level": opened.level if level_holds else "public",
@@ -125,10 +138,9 @@ def _thread(request: StaffRequest, opened: ChatSession) -> dict[str, Any]:
         **_beside(opened),
         "remembered": forgetting.remembered(opened),
         "work": work_items(session_id=opened.pk)[:SHOWN_WORK],
-        "standing": desk.standing(opened, now()),
+        "standing": desk.standing(opened, moment),
         "worn": worn,
         "worn_ids": {label.pk for label in worn},
-        "snoozes": [(each.value, each.label) for each in Snooze],
         "earlier": desk.earlier(opened),
         "ready": [(one.name, rules.written_to(one.text, opened.visitor_name)) for one in desk.canned_replies()],
         "lookers": _lookers(request, opened),

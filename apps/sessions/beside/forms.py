@@ -26,9 +26,10 @@ LONGEST = {QuestionKind.NAME: 120, QuestionKind.EMAIL: 254, QuestionKind.TEXT: 1
 _TOGETHER = {QuestionKind.NAME, QuestionKind.CHOICE, QuestionKind.EMAIL}
 
 
-def is_shown(session: ChatSession) -> bool:
+def is_shown(deployment_id: UUID, session_id: UUID) -> bool:
     """Whether there is a form that this visitor has not seen off yet. Who has said something already is let be."""
-    return bool(questions_of(session.deployment_id)) and not _is_past(session.pk)
+    asked = FormQuestion.objects.filter(deployment_id=deployment_id)
+    return bool(asked.exists()) and not _is_past(session_id)
 
 
 def is_due(session: ChatSession) -> bool:

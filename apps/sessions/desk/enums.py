@@ -40,3 +40,4 @@ class Snooze(TextChoices):
     TOMORROW = "tomorrow", "Tomorrow at 9:00"
     MONDAY = "monday", "Monday at 9:00"
     WEEK = "week", "In a week"
+    REPLY = "reply", "When the visitor answers"

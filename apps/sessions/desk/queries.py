@@ -237,7 +237,8 @@ def _active(moment: datetime) -> Q:
 
 def _at_rest(moment: datetime) -> Q:
     """The others."""
-    resting = Q(desk__status=DeskStatus.RESOLVED) | Q(desk__status=DeskStatus.SNOOZED, desk__until__gt=moment)
+    later = Q(desk__until__gt=moment) | Q(desk__until=None)
+    resting = Q(desk__status=DeskStatus.RESOLVED) | Q(later, desk__status=DeskStatus.SNOOZED)
     return resting & (Q(wanted_person_at=None) | Q(wanted_person_at__lte=F("desk__changed_at")))
 
 

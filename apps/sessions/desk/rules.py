@@ -11,8 +11,9 @@ MAX_SNOOZE = timedelta(days=366)
 VISITOR_NAME = "{visitor name}"
 
 
-def snoozed_until(choice: Snooze, *, moment: datetime) -> datetime:
-    """When a conversation is open again; `moment` is now in the zone whose mornings are meant."""
+def snoozed_until(choice: Snooze, *, moment: datetime) -> datetime | None:
+    """When a conversation is open again, None for not before its visitor answers; `moment` is now in the zone whose
+    mornings are meant."""
     match choice:
         case Snooze.LATER:
             return moment + timedelta(hours=3)
@@ -22,6 +23,8 @@ def snoozed_until(choice: Snooze, *, moment: datetime) -> datetime:
             return _morning(moment, days=7 - moment.weekday())
         case Snooze.WEEK:
             return moment + timedelta(days=7)
+        case Snooze.REPLY:
+            return None
 
 
 def may_rest_until(until: datetime, *, moment: datetime) -> bool:

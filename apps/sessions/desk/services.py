@@ -26,49 +26,53 @@ from kernel.clock import now
 from kernel.errors import NotFound, SilasError
 
 
-def resolve(session_id: UUID, user: Any) -> DeskState:
+def resolve(session_id: UUID, user: Any) -> bool:
     """Nothing is left to do here until the visitor writes again. Whoever waits for a person does no longer; who answers
-    stays the same."""
+    stays the same. False where it was so already, as with all of these."""
     session, state = _begin(session_id, user)
     if state.status == DeskStatus.RESOLVED and session.wanted_person_at is None:
-        return state
+        return False
     if session.owner == Owner.BOT and session.wanted_person_at is not None:
         session.wanted_person_at, session.wanted_queue, session.wanted_because = None, "", ""
         session.save(update_fields=["wanted_person_at", "wanted_queue", "wanted_because"])
     return _move(state, DeskStatus.RESOLVED, None, AuditEvent.CONVERSATION_RESOLVED, user)
 
 
-def reopen(session_id: UUID, user: Any) -> DeskState:
+def reopen(session_id: UUID, user: Any) -> bool:
     """Open again what was snoozed or resolved."""
     _, state = _begin(session_id, user)
     if state.status == DeskStatus.OPEN:
-        return state
+        return False
     return _move(state, DeskStatus.OPEN, None, AuditEvent.CONVERSATION_REOPENED, user)
 
 
-def snooze(session_id: UUID, user: Any, *, until: datetime) -> DeskState:
-    """Out of sight until then, or until the visitor writes. Raises 400 `bad_time` for the past and for years ahead."""
-    _, state = _begin(session_id, user)
-    if not rules.may_rest_until(until, moment=now()):
+def snooze(session_id: UUID, user: Any, *, until: datetime | None) -> bool:
+    """Out of sight until then, or until the visitor answers, whichever is first; None for the latter alone. Raises 400
+    `bad_time` for the past and for years ahead."""
+    session, state = _begin(session_id, user)
+    if until is not None and not rules.may_rest_until(until, moment=now()):
         raise SilasError("bad_time", "Choose a time that is ahead of us, and within a year.")
+    wanted = session.wanted_person_at is not None and session.wanted_person_at > state.changed_at
+    if (state.status, state.until) == (DeskStatus.SNOOZED, until) and not wanted:
+        return False
     return _move(state, DeskStatus.SNOOZED, until, AuditEvent.CONVERSATION_SNOOZED, user)
 
 
-def assign(session_id: UUID, user: Any, *, to: Any) -> DeskState:
+def assign(session_id: UUID, user: Any, *, to: Any) -> bool:
     """Say who sees to a conversation; None for nobody. It tells, and locks nothing: whoever may answer still can take
     over. Raises 409 `assignee_unfit` for somebody who could not answer."""
     session, state = _begin(session_id, user)
     if to is not None and role_of(to) not in ANSWERING_ROLES:
         raise SilasError("assignee_unfit", "That person could not answer here.", status=409)
     if state.assignee_id == (to.pk if to else None):
-        return state
+        return False
     state.assignee = to
     state.save()
     _told(AuditEvent.CONVERSATION_ASSIGNED, session.pk, user, to=str(to.pk) if to else "")
-    return state
+    return True
 
 
-def mark(session_id: UUID, user: Any, *, label_id: UUID, on: bool) -> None:
+def mark(session_id: UUID, user: Any, *, label_id: UUID, on: bool) -> bool:
     """Put a label on a conversation, or take it off."""
     require_role(user, ANSWERING_ROLES)
     session = lock_session(session_id)
@@ -82,6 +86,7 @@ def mark(session_id: UUID, user: Any, *, label_id: UUID, on: bool) -> None:
         changed = bool(SessionLabel.objects.filter(session=session, label=label).delete()[0])
     if changed:
         _told(AuditEvent.CONVERSATION_LABELLED, session.pk, user, label=str(label.pk), on=on)
+    return bool(changed)
 
 
 def note(session_id: UUID, user: Any, text: str, *, nonce: str = "") -> Note:
@@ -106,11 +111,11 @@ def _begin(session_id: UUID, user: Any) -> tuple[ChatSession, DeskState]:
     return session, state
 
 
-def _move(state: DeskState, to: DeskStatus, until: datetime | None, event: AuditEvent, user: Any) -> DeskState:
+def _move(state: DeskState, to: DeskStatus, until: datetime | None, event: AuditEvent, user: Any) -> bool:
     state.status, state.until, state.changed_at = to, until, now()
     state.save()
     _told(event, state.session_id, user, **({"until": until.isoformat()} if until else {}))
-    return state
+    return True
 
 
 def _told(event: AuditEvent, session_id: UUID, user: Any, **data: Any) -> None:

@@ -19,7 +19,8 @@ from kernel.tenancy import TenantModel
 
 
 class DeskState(TenantModel):
-    """What staff have said about one conversation. `until`: when a snoozed one is open again, by itself."""
+    """What staff have said about one conversation. `until`: when a snoozed one is open again, by itself;
+    None: not before its visitor answers."""
 
     session = models.OneToOneField("silas_sessions.ChatSession", on_delete=models.PROTECT, related_name="desk")
     status = models.CharField(max_length=8, choices=DeskStatus.choices, default=DeskStatus.OPEN)
@@ -30,11 +31,7 @@ class DeskState(TenantModel):
     class Meta(TenantModel.Meta):
         indexes: ClassVar = [models.Index(fields=["tenant", "status"], name="desk_by_status")]
         constraints: ClassVar = [
-            models.CheckConstraint(
-                condition=Q(status=DeskStatus.SNOOZED, until__isnull=False)
-                | (~Q(status=DeskStatus.SNOOZED) & Q(until=None)),
-                name="desk_snoozed_until",
-            )
+            models.CheckConstraint(condition=Q(status=DeskStatus.SNOOZED) | Q(until=None), name="desk_snoozed_until")
         ]
 
 

@@ -9,7 +9,7 @@ export function watchInbox() {
   document.addEventListener("keydown", onKey);
   document.addEventListener("click", (event) => closeMenus(event.target.closest?.(".pick")));
   document.addEventListener("htmx:afterRequest", (event) => {
-    if (event.detail.successful && event.target.matches("#assign-form, #snooze-form")) closeMenus(null);
+    if (event.detail.successful && event.target.matches("#assign-form, #snooze-form, #several")) closeMenus(null);
   });
   document.addEventListener("htmx:oobBeforeSwap", (event) => {
     if (event.detail.target.id === "contact" && isInUse(event.detail.target)) event.detail.shouldSwap = false;
@@ -22,7 +22,7 @@ export function watchInbox() {
 function onKey(event) {
   if (event.key === "Escape") return leaveMenu(event.target);
   if (!event.altKey || event.ctrlKey || event.metaKey || !event.code?.startsWith("Key")) return;
-  if (document.querySelector("#help").open || !document.querySelector(".inbox")) return;
+  if (document.querySelector("dialog[open]") || !document.querySelector(".inbox")) return;
   const letter = event.code.slice(3).toLowerCase();
   if (letter === "j" || letter === "k") go(letter === "j" ? 1 : -1);
   else if (!press(letter)) return;

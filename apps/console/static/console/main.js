@@ -1,6 +1,7 @@
 /* What does the console's page do by itself? Keeps up with what changed, listens to keys, keeps times fresh, guards the
    slide, finds what is asked for, and says when a press did not reach us. Without this file every page and form still works. */
 
+import { watchAsking } from "./ask.js";
 import { watchCanned } from "./canned.js";
 import { watchCompany } from "./company.js";
 import { watchComposer } from "./composer.js";
@@ -15,6 +16,7 @@ import { watchStepUps } from "./passkey.js";
 import { watchPush } from "./push.js";
 import { watchRefusals } from "./refusals.js";
 import { watchSecrets } from "./secret.js";
+import { watchSeveral } from "./several.js";
 import { watchSlides } from "./slide.js";
 import { watchStudio } from "./studio.js";
 import { keepTimes } from "./times.js";
@@ -33,7 +35,9 @@ watchStepUps();
 watchLog();
 watchComposer();
 watchCanned();
+watchAsking();
 watchInbox();
+watchSeveral();
 watchPush();
 keepTimes();
 forgetTheGone();

@@ -1,0 +1,46 @@
+/* Which conversations are chosen? Ticks outlive the list being brought up to date; the bar says how many there are. After a
+   deed nothing is chosen any more. The bar itself stands there by style alone. */
+
+const ticks = () => [...document.querySelectorAll("#conversations [name=pick]")];
+let picked = new Set();
+
+export function watchSeveral() {
+  document.addEventListener("change", (event) => {
+    if (!event.target.matches("[name=pick]")) return;
+    if (event.target.checked) picked.add(event.target.value);
+    else picked.delete(event.target.value);
+    count();
+  });
+  document.addEventListener("reset", (event) => event.target.id === "several" && choose([]));
+  document.addEventListener("click", (event) => {
+    if (event.target.closest?.("[data-pick-all]")) choose(ticks().map((each) => each.value));
+  });
+  document.addEventListener("keydown", (event) => {
+    if (event.key === "Escape" && event.target.matches?.("[name=pick]") && picked.size) choose([]);
+  });
+  document.addEventListener("htmx:afterRequest", (event) => {
+    if (event.detail.successful && event.target.id === "several") choose([]);
+  });
+  document.addEventListener("htmx:afterSettle", again);
+  again();
+}
+
+function choose(values) {
+  picked = new Set(values);
+  again();
+}
+
+/* Only what stands in the list counts as chosen. */
+function again() {
+  const there = ticks();
+  for (const each of there) each.checked = picked.has(each.value);
+  picked = new Set(there.filter((each) => each.checked).map((each) => each.value));
+  count();
+}
+
+function count() {
+  const bar = document.querySelector("#several");
+  if (!bar) return;
+  bar.querySelector("[data-picked]").textContent = `${picked.size} chosen`;
+  bar.querySelector("[data-pick-all]").hidden = picked.size === ticks().length;
+}
