@@ -34,6 +34,7 @@ MODULES = (
     "console",
     "safety",
     "skills",
+    "connections",
     "takeover",
     "paint",
 )

@@ -31,6 +31,7 @@ from apps.sessions.beside import offers
 from apps.sessions.models import VisitorOffers
 from apps.skills import queries as skills
 from apps.skills.models import Record
+from apps.skills.schemas import SkillManifest
 from apps.skills.services import install_version, save_record
 from apps.tenants import services as tenants
 from apps.tenants.enums import Role
@@ -90,7 +91,7 @@ def _seed_tenant(folder: Path, progress: Progress, copy: str) -> list[Login]:
     with tenant_scope(tenant):
         for goal_file in ("goal.md", "upkeep.md"):
             for skill in parse((folder / goal_file).read_text(encoding="utf-8")).skills:
-                install_version(SKILLS / skill)
+                _install(skill)
         load_records(folder)
     with tenant_scope(tenant):
         goal = _goal(folder, deployment)
@@ -102,6 +103,13 @@ def _seed_tenant(folder: Path, progress: Progress, copy: str) -> list[Login]:
         _unattended(described, deployment)
     progress(f"{tenant.name}: what runs unattended")
     return staff
+
+
+def _install(skill: str) -> None:
+    """The skill, and those that connect the accounts which its tools use."""
+    manifest = SkillManifest.model_validate(install_version(SKILLS / skill).manifest)
+    for name in {tool.connection for tool in manifest.tools if tool.connection} - {skill}:
+        install_version(SKILLS / name)
 
 
 def _tenant(described: Mapping[str, Any]) -> Tenant:

@@ -10,6 +10,19 @@ from apps.connections import rules
 from apps.connections.enums import ConnectionStatus
 from apps.connections.models import Connection, SetupRun
 from kernel.errors import NotFound
+from kernel.tenancy import current_tenant_id
+from kernel.tenancy.rows import Question
+
+_LINKED = "SELECT skill_name, provider FROM connections_connection WHERE tenant_id = %s AND status = 'active'"
+
+
+def linked_asked() -> Question[frozenset[str]]:
+    """What a tool may name as its `connection` and find connected: skills, and providers as `type:<provider>`."""
+    return Question(_LINKED, [current_tenant_id()], _names)
+
+
+def _names(rows: list[tuple[str, str]]) -> frozenset[str]:
+    return frozenset(name for skill, provider in rows for name in (skill, f"type:{provider}"))
 
 
 def connections(*, domain: str = "") -> QuerySet[Connection]:

@@ -10,10 +10,12 @@ import functools
 import json
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from typing import TypeVar
 
 from pydantic import ValidationError
 
+from apps.connections.queries import linked_asked
 from apps.gates.enums import GateProvider, GateTrigger
 from apps.gates.providers import claim_for, needs_claim
 from apps.gates.queries import gates_asked
@@ -50,11 +52,14 @@ def load(deployment: Deployment) -> Policy:
 
 
 def load_and_ask(deployment: Deployment, asked: Question[A]) -> tuple[Policy, A]:
-    """`load`, and the answer to what else is `asked` in the same round trip."""
-    goal, system, levels, answer = ask(
-        goal_asked(deployment), gates_asked(deployment.pk), levels_asked(deployment), asked
+    """`load` without the tools whose outside account is not connected just now, and the answer to what else is `asked`
+    in the same round trip."""
+    goal, system, levels, linked, answer = ask(
+        goal_asked(deployment), gates_asked(deployment.pk), levels_asked(deployment), linked_asked(), asked
     )
-    return _policy(goal, system, levels), answer
+    whole = _policy(goal, system, levels)
+    usable = tuple(tool for tool in whole.tools if not tool.connection or tool.connection in linked)
+    return replace(whole, tools=usable), answer
 
 
 def load_with(deployment: Deployment, *systems: tuple[GateSpec, ...]) -> tuple[Policy, ...]:

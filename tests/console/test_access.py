@@ -49,6 +49,8 @@ WRITES = {
     "console-assign-conversation": ({"to": ""}, {"owner", "approver", "agent"}),
     "console-mark": ({"on": "x"}, {"owner", "approver", "agent"}),
     "console-note": ({"text": "Hello"}, {"owner", "approver", "agent"}),
+    "console-several": ({}, {"owner", "approver", "agent"}),
+    "console-several-beside": ({}, {"owner", "approver", "agent"}),
     "console-label-new": ({"name": "Refunds", "colour": "red"}, {"owner", "approver", "agent"}),
     "console-label-save": ({"name": "Refunds", "colour": "red"}, {"owner", "approver", "agent"}),
     "console-label-delete": ({}, {"owner", "approver", "agent"}),
@@ -122,12 +124,17 @@ TRIED_ELSEWHERE |= {"console-skills", *(f"console-skill{word}" for word in ("", 
 TRIED_ELSEWHERE |= {f"console-skill-{word}" for word in ("disable", "roll-back", "purge", "shipped", "package")}
 TRIED_ELSEWHERE |= {"console-skill-package-trust", "console-skill-package-refuse", "console-draft"}
 TRIED_ELSEWHERE |= {f"console-draft-{word}" for word in ("new", "revise", "rewrite", "try", "propose", "delete")}
+# What a visitor is asked (test_ask), and on whose outside accounts the bots act (test_connections).
+TRIED_ELSEWHERE |= {"console-ask", "console-ask-back"}
+TRIED_ELSEWHERE |= {"console-connections", *(f"console-connection{word}" for word in ("", "-new", "-cancel"))}
+TRIED_ELSEWHERE |= {f"console-connection-{word}" for word in ("sign-in", "reconnect", "pause", "resume", "remove")}
+TRIED_ELSEWHERE |= {"console-connection-widen"}
 CARDS = {"console-card", "console-card-news", "console-edit"}
 CARDS |= {"console-decide", "console-take-back", "console-step-up", "console-assign", "console-ask-anew"}
 ABOUT_A_CONVERSATION = {"console-conversation", "console-take-over", "console-hand-back", "console-reply"}
 ABOUT_A_CONVERSATION |= {"console-withdraw", "console-forget", "console-lookers"}
 DESK = ["console-resolve", "console-reopen", "console-snooze", "console-assign-conversation", "console-note"]
-ABOUT_A_CONVERSATION |= {*DESK, "console-mark"}
+ABOUT_A_CONVERSATION |= {*DESK, "console-mark", "console-several-beside"}
 OPEN = {"console-setup", "console-login", "console-welcome", "console-logout", "console", "console-tenant"}
 OPEN |= {"console-service-worker", "console-offline"}
 # The steps of a login (test_accounts_*).

@@ -165,6 +165,11 @@ def test_what_is_wrong_is_said_in_our_words(tenant: Any, row: Connection, owner:
     assert "SCAM" not in page
 
 
+def test_message_to_the_it_department_is_shown(tenant: Any, row: Connection, owner: Any) -> None:
+    standing(tenant, row, ConnectionStatus.FAILED, failure={"failure_type": "enterprise_policy_block"})
+    assert "your policy does not let us" in page_of(owner, row)
+
+
 def test_more_access_becomes_a_card(tenant: Any, row: Connection, owner: Any) -> None:
     said_yes(tenant, row, owner)
     standing(tenant, row, ConnectionStatus.ACTIVE, permissions_granted=["Mail.Read"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import textwrap
 from pathlib import Path
 from typing import Any
@@ -45,6 +44,17 @@ def acting_tool(**fields: Any) -> dict[str, Any]:
     }
 
 
+class _Plain(yaml.SafeDumper):
+    """Writes what stands twice twice: front matter has no aliases."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
+def written(meta: dict[str, Any]) -> str:
+    return yaml.dump(meta, Dumper=_Plain)
+
+
 def make_folder(
     root: Path, *, tools: list[dict[str, Any]] | None = None, files: dict[str, str] | None = None, **front: Any
 ) -> Path:
@@ -58,7 +68,7 @@ def make_folder(
         **front,
     }
     contents = {
-        "SKILL.md": f"---\n{yaml.safe_dump(json.loads(json.dumps(meta)))}---\n\n# Test desk\n\nDo it.\n",
+        "SKILL.md": f"---\n{written(meta)}---\n\n# Test desk\n\nDo it.\n",
         "scripts/look.py": SAY_OK,
         "scripts/act.py": SAY_OK,
         "checks/done.py": "print('done')",
@@ -107,6 +117,6 @@ def plain_folder(root: Path, script: str, *, args: dict[str, Any], name: str = "
         **front,
     }
     (folder / "scripts").mkdir(parents=True)
-    (folder / "SKILL.md").write_text(f"---\n{yaml.safe_dump(meta)}---\n\n# Count\n\nRun `scripts/count.py`.\n")
+    (folder / "SKILL.md").write_text(f"---\n{written(meta)}---\n\n# Count\n\nRun `scripts/count.py`.\n")
     (folder / "scripts/count.py").write_text(textwrap.dedent(script))
     return folder

@@ -11,9 +11,11 @@ from apps.approvals.queries import open_cards, patience
 from apps.autonomy.models import AutonomousSession, MemoryProposal
 from apps.autonomy.tasks import look_at
 from apps.bus.enums import Queue
+from apps.connections.models import Connection
 from apps.gates.queries import active_gates
 from apps.gates.services import check_gates
 from apps.memory.models import Document, DocumentVersion
+from apps.sessions import policy
 from apps.skills.models import Record
 from apps.skills.queries import tools_for
 from apps.skills.services import save_record
@@ -24,7 +26,9 @@ from apps.work.queries import active_goal, goals
 from apps.work.services.proposing import propose
 from kernel.clock import now
 from kernel.tenancy import tenant_scope
+from kernel.tenancy.rows import Question, first
 from silas_platform import demo
+from tests.factories.connections import make_connection
 from tests.factories.work import Hands
 
 LEVEL = frozenset({"order_status", "return_status", "refund"})
@@ -215,6 +219,23 @@ def test_refund_large_is_refused_with_a_reason(harbor):
     proposal = ask_refund(harbor, 300, order="H-90305")
     assert (proposal.outcome, proposal.code) == ("refused", "gate_blocked")
     assert proposal.reason.startswith("I cannot prepare a refund of more than £250 here.")
+
+
+def offered(deployment: Deployment) -> set[str]:
+    """What a turn may call or name, whatever the level."""
+    with tenant_scope(deployment.tenant_id):
+        frozen, _ = policy.load_and_ask(deployment, Question("SELECT 1", [], first))
+    return {tool.name for tool in frozen.tools}
+
+
+def test_appointments_are_offered_while_a_calendar_is_connected(either):
+    books = {"book_pickup", "book_callback"}
+    before = offered(either) & books
+    row = make_connection(either.tenant, skill_name="caldav")
+    during = offered(either) & books
+    with tenant_scope(either.tenant_id):
+        Connection.objects.filter(pk=row.pk).update(status="paused")
+    assert (before, len(during), offered(either) & books) == (set(), 1, set())
 
 
 def test_knowledge_is_there_for_everybody(meridian):

@@ -16,9 +16,9 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from apps.approvals.models import Card
 from apps.connections import queries, rules
-from apps.connections.enums import SetupState
+from apps.connections.enums import FailureType, SetupState
 from apps.connections.models import Connection, PendingSecret, SetupRun
-from apps.connections.services import lifecycle, requesting
+from apps.connections.services import lifecycle, recovering, requesting
 from apps.connections.services.course import failure_of
 from apps.console import connecting
 from apps.console.members import DECIDING_ROLES, StaffRequest, staff_view
@@ -156,6 +156,7 @@ def _shown(request: StaffRequest, row: Connection, refusal: SilasError | None = 
         busy=busy,
         typing=busy and _wants_secret(setup),
         broken=_what_is_wrong(row),
+        it_request=recovering.it_request(row) if _is_policy(row) else "",
         card=waiting,
         more=rules.missing([*row.initial_permissions, *row.permissions_available], row.permissions_granted),
         refusal=refusal,
@@ -178,6 +179,10 @@ def _what_is_wrong(row: Connection) -> str:
     if not row.failure:
         return ""
     return str(rules.failure_payload(failure_of(row.failure), row.name)["message"])
+
+
+def _is_policy(row: Connection) -> bool:
+    return (row.failure or {}).get("failure_type") == FailureType.ENTERPRISE_POLICY_BLOCK
 
 
 def _actor(request: StaffRequest) -> str:
