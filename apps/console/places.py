@@ -59,6 +59,7 @@ PLACES = (
     Place("Add a skill", "console-skill-add", "import upload archive git package", roles=DECIDING_ROLES),
     Place("Make a skill", "console-draft-new", "write draft skill-maker", roles=DECIDING_ROLES),
     Place("Chatbots", "console-studios", "deployments studio widget install snippet look preview", roles=_OWNER),
+    Place("Tool servers", "console-tool-servers", "mcp outside tools", roles=_OWNER),
     Place("Gates", "console-gates", "policy rules", roles=_OWNER),
     Place("Write a gate", "console-gate-new", "new policy rule", roles=_OWNER),
     Place("Members and roles", "console-members", "people invite colleagues staff", roles=_OWNER),

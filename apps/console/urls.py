@@ -41,6 +41,7 @@ from apps.console.views import (
     spending,
     studio,
     tasks,
+    toolservers,
     work,
 )
 
@@ -205,6 +206,14 @@ urlpatterns = [
     path("skills/of/<slug:name>/disable/", skills.disable, name="console-skill-disable"),
     path("skills/of/<slug:name>/roll-back/", skills.roll_back, name="console-skill-roll-back"),
     path("skills/of/<slug:name>/purge/", skills.purge, name="console-skill-purge"),
+    path("tool-servers/", toolservers.listing, name="console-tool-servers"),
+    path("tool-servers/new/", toolservers.new, name="console-tool-server-new"),
+    path("tool-servers/<uuid:server_id>/", toolservers.server, name="console-tool-server"),
+    path("tool-servers/<uuid:server_id>/refresh/", toolservers.refresh, name="console-tool-server-refresh"),
+    path("tool-servers/<uuid:server_id>/switch/", toolservers.switch, name="console-tool-server-switch"),
+    path("tool-servers/<uuid:server_id>/remove/", toolservers.remove, name="console-tool-server-remove"),
+    path("tool-servers/<uuid:server_id>/<uuid:tool_id>/accept/", toolservers.accept, name="console-tool-accept"),
+    path("tool-servers/<uuid:server_id>/<uuid:tool_id>/suspend/", toolservers.suspend, name="console-tool-suspend"),
     path("safety/", safety.safety, name="console-safety"),
     path("safety/keys/new/", safety.key, name="console-safety-key"),
     path("safety/policy/", safety.policy, name="console-safety-policy"),

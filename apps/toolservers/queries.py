@@ -70,6 +70,14 @@ def tools(server_id: UUID) -> QuerySet[OutsideTool]:
     return rows
 
 
+def tool_at(server_id: UUID, tool_id: UUID) -> OutsideTool:
+    """The tool of this very server. Raises `NotFound`."""
+    row = tools(server_id).filter(pk=tool_id).first()
+    if row is None:
+        raise NotFound("tool")
+    return row
+
+
 def _tools_of(ref: str) -> tuple[RemoteTool, ...]:
     name, digest = rules.split_reference(ref)
     found = _set_of(name, digest) if digest else _set_now(name)

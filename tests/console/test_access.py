@@ -129,6 +129,9 @@ TRIED_ELSEWHERE |= {"console-ask", "console-ask-back"}
 TRIED_ELSEWHERE |= {"console-connections", *(f"console-connection{word}" for word in ("", "-new", "-cancel"))}
 TRIED_ELSEWHERE |= {f"console-connection-{word}" for word in ("sign-in", "reconnect", "pause", "resume", "remove")}
 TRIED_ELSEWHERE |= {"console-connection-widen"}
+# Somebody else's tools, for owners (test_tool_servers).
+TRIED_ELSEWHERE |= {"console-tool-servers", "console-tool-accept", "console-tool-suspend"}
+TRIED_ELSEWHERE |= {f"console-tool-server{word}" for word in ("", "-new", "-refresh", "-switch", "-remove")}
 CARDS = {"console-card", "console-card-news", "console-edit"}
 CARDS |= {"console-decide", "console-take-back", "console-step-up", "console-assign", "console-ask-anew"}
 ABOUT_A_CONVERSATION = {"console-conversation", "console-take-over", "console-hand-back", "console-reply"}

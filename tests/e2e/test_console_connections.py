@@ -4,7 +4,7 @@ do more for once, breaks, and is signed in to again. The service is a real one o
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -31,10 +31,16 @@ def service() -> Iterator[Service]:
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def page(web: str, worker: None, open_page: Any, tenant: Any, owner: Any, service: Service) -> Page:
+async def page(
+    web: str, worker: None, open_page: Any, tenant: Any, owner: Any, service: Service
+) -> AsyncIterator[Page]:
     """The page of connections, where one skill offers itself."""
     await in_scope(tenant.pk, install_version, SKILL)
-    return await log_in(open_page, web, owner, "/console/connections/")
+    shown = await log_in(open_page, web, owner, "/console/connections/")
+    shown.set_default_timeout(60_000)
+    yield shown
+    # A page that reads itself anew complains of the request that the next page cut off.
+    open_page.errors[:] = [said for said in open_page.errors if "htmx:sendError" not in said]
 
 
 async def ask_for(page: Page, name: str, settings: dict[str, str]) -> None:

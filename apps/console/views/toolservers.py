@@ -1,0 +1,169 @@
+"""Which outside tool servers are there, what does each list, and on which terms is a tool taken into use? For owners.
+
+What a server says of itself is somebody else's text: it is shown escaped and bound, and a person accepts exactly the
+description that they had before them, by its digest.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal, InvalidOperation
+from typing import Any
+from uuid import UUID
+
+from django.http.response import HttpResponseBase
+from django.shortcuts import redirect
+from django.template.response import TemplateResponse
+from django.views.decorators.http import require_POST, require_safe
+
+from apps.approvals.enums import Risk
+from apps.console.members import StaffRequest, staff_view
+from apps.console.views.pages import page
+from apps.tenants.enums import Capability
+from apps.toolservers import queries, refreshing, services
+from apps.toolservers.enums import ToolState
+from apps.toolservers.models import OutsideTool, ToolServer
+from apps.toolservers.schemas import Terms
+from kernel.errors import SilasError
+from kernel.tenancy import tenant_scope
+
+_LONGEST = 600
+
+
+@require_safe
+@staff_view(Capability.ADMINISTER)
+def listing(request: StaffRequest) -> HttpResponseBase:
+    return _listing(request)
+
+
+@require_POST
+@staff_view(Capability.ADMINISTER)
+def new(request: StaffRequest) -> HttpResponseBase:
+    name, url = request.POST.get("name", "").strip(), request.POST.get("url", "").strip()
+    try:
+        made = services.add_server(name, url=url, secret=request.POST.get("secret", "").strip(), actor=_actor(request))
+    except SilasError as refusal:
+        return _listing(request, refusal=refusal, given={"name": name, "url": url})
+    return redirect("console-tool-server", made.pk)
+
+
+@require_safe
+@staff_view(Capability.ADMINISTER)
+def server(request: StaffRequest, server_id: UUID) -> HttpResponseBase:
+    return _shown(request, queries.server(server_id))
+
+
+@require_POST
+@staff_view(Capability.ADMINISTER, scoped=False)
+def refresh(request: StaffRequest, server_id: UUID) -> HttpResponseBase:
+    """Outside of any scope: somebody else's server is asked."""
+    refusal = None
+    try:
+        refreshing.refresh(request.member.tenant.pk, server_id, actor=_actor(request))
+    except SilasError as error:
+        refusal = error
+    with tenant_scope(request.member.tenant):
+        row = queries.server(server_id)
+        if refusal is not None:
+            return _shown(request, row, refusal).render()
+    return redirect("console-tool-server", row.pk)
+
+
+@require_POST
+@staff_view(Capability.ADMINISTER)
+def accept(request: StaffRequest, server_id: UUID, tool_id: UUID) -> HttpResponseBase:
+    row, sent = queries.server(server_id), request.POST
+    try:
+        tool, by = queries.tool_at(row.pk, tool_id), request.member.user.pk
+        services.accept_tool(tool.pk, _terms(sent), digest=sent.get("digest", ""), by=by, actor=_actor(request))
+    except SilasError as refusal:
+        return _shown(request, row, refusal)
+    return redirect("console-tool-server", row.pk)
+
+
+@require_POST
+@staff_view(Capability.ADMINISTER)
+def suspend(request: StaffRequest, server_id: UUID, tool_id: UUID) -> HttpResponseBase:
+    row = queries.server(server_id)
+    services.suspend_tool(queries.tool_at(row.pk, tool_id).pk, actor=_actor(request))
+    return redirect("console-tool-server", row.pk)
+
+
+@require_POST
+@staff_view(Capability.ADMINISTER)
+def switch(request: StaffRequest, server_id: UUID) -> HttpResponseBase:
+    services.set_enabled(server_id, request.POST.get("on") == "yes", actor=_actor(request))
+    return redirect("console-tool-server", server_id)
+
+
+@require_POST
+@staff_view(Capability.ADMINISTER)
+def remove(request: StaffRequest, server_id: UUID) -> HttpResponseBase:
+    services.remove_server(server_id, actor=_actor(request))
+    return redirect("console-tool-servers")
+
+
+def _listing(
+    request: StaffRequest, *, refusal: SilasError | None = None, given: dict[str, str] | None = None
+) -> HttpResponseBase:
+    return page(
+        request,
+        "console/tool_servers.html",
+        at="tool-servers",
+        status=refusal.status if refusal else 200,
+        rows=queries.servers(),
+        refusal=refusal,
+        given=given or {},
+    )
+
+
+def _shown(request: StaffRequest, row: ToolServer, refusal: SilasError | None = None) -> TemplateResponse:
+    return page(
+        request,
+        "console/tool_server.html",
+        at="tool-servers",
+        status=refusal.status if refusal else 200,
+        row=row,
+        problem=refreshing.sentence(row.failure),
+        tools=[_as_seen(tool) for tool in queries.tools(row.pk)],
+        risks=Risk.choices,
+        refusal=refusal,
+    )
+
+
+def _as_seen(tool: OutsideTool) -> dict[str, Any]:
+    """The tool, what it says now, and what it said when it was accepted, where that is something else."""
+    now, before = tool.seen or {}, tool.said or {}
+    changed = tool.state == ToolState.SUSPENDED and bool(tool.digest) and tool.digest != tool.seen_digest
+    return {
+        "row": tool,
+        "says": str(now.get("description", ""))[:_LONGEST],
+        "said": str(before.get("description", ""))[:_LONGEST] if changed else "",
+        "takes": _arguments(now),
+        "took": _arguments(before) if changed else "",
+        "changed": changed,
+        "gone": not tool.seen_digest,
+    }
+
+
+def _arguments(said: dict[str, Any]) -> str:
+    names = (said.get("schema") or {}).get("properties") or {}
+    return ", ".join(str(name) for name in names)[:_LONGEST]
+
+
+def _terms(sent: Any) -> Terms:
+    """Raises `SilasError("tool_terms")` 422 for what is no number."""
+    try:
+        price, seconds = Decimal(sent.get("price") or "0"), int(sent.get("timeout") or "30")
+    except (InvalidOperation, ValueError):
+        raise SilasError("tool_terms", "The price and the seconds are numbers.", status=422) from None
+    return Terms(
+        acting=bool(sent.get("acting")),
+        risk=sent.get("risk", ""),
+        level=sent.get("level", "").strip(),
+        price=price,
+        timeout=seconds,
+    )
+
+
+def _actor(request: StaffRequest) -> str:
+    return f"user:{request.member.user.pk}"

@@ -1,0 +1,153 @@
+"""An owner's pages of outside tool servers: what each says, on which terms a tool is taken, and who may not."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from django.urls import reverse
+
+from apps.toolservers import services
+from apps.toolservers.enums import ToolState
+from apps.toolservers.models import OutsideTool, ToolServer
+from apps.toolservers.schemas import Descriptor
+from kernel.tenancy import tenant_scope
+from tests.factories.console import browser
+from tests.factories.tenants import make_member
+
+SCRIPT = "<script>alert(1)</script>"
+SCHEMA = {"type": "object", "properties": {"order": {"type": "string"}}}
+PAGES = ["console-tool-servers", "console-tool-server"]
+DEEDS = ["refresh", "switch", "remove"]
+
+
+def said(description: str, digest: str = "a" * 64) -> Descriptor:
+    return Descriptor(
+        name="find", title="Find", description=description, schema=SCHEMA, annotations={}, digest=digest, problem=""
+    )
+
+
+@pytest.fixture
+def server(tenant: Any) -> ToolServer:
+    """It was asked once, and listed one tool."""
+    with tenant_scope(tenant):
+        row = services.add_server("crm", url="https://crm.example.org/mcp", secret="b3arer", actor="system")
+        return services.take_list(row.pk, [said(f"Finds an order. {SCRIPT}")])
+
+
+def tool_of(server: ToolServer) -> OutsideTool:
+    with tenant_scope(server.tenant_id):
+        return OutsideTool.objects.get(server=server)
+
+
+def page_of(user: Any, server: ToolServer) -> str:
+    return str(browser(user).get(reverse("console-tool-server", args=[server.pk])).content.decode())
+
+
+def accept(user: Any, server: ToolServer, **sent: Any) -> Any:
+    tool = tool_of(server)
+    terms = {"digest": tool.seen_digest, "risk": "low", "price": "0.02", "timeout": "20", **sent}
+    return browser(user).post(reverse("console-tool-accept", args=[server.pk, tool.pk]), terms)
+
+
+def address(name: str, server: ToolServer) -> str:
+    return reverse(name, args=[] if name == "console-tool-servers" else [server.pk])
+
+
+@pytest.mark.parametrize(("role", "status"), [("owner", 200), ("approver", 403), ("viewer", 403), ("stranger", 403)])
+@pytest.mark.parametrize("name", PAGES)
+def test_page_is_for_owners(
+    server: ToolServer, name: str, role: str, status: int, request: pytest.FixtureRequest
+) -> None:
+    assert browser(request.getfixturevalue(role)).get(address(name, server)).status_code == status
+
+
+@pytest.mark.parametrize("deed", DEEDS)
+def test_deed_at_anothers_server_is_not_found(server: ToolServer, other_tenant: Any, deed: str) -> None:
+    foreigner = browser(make_member(other_tenant, "owner"))
+    assert foreigner.post(reverse(f"console-tool-server-{deed}", args=[server.pk])).status_code == 404
+
+
+@pytest.mark.parametrize("deed", DEEDS)
+def test_deed_of_an_approver_is_refused(server: ToolServer, approver: Any, deed: str) -> None:
+    assert browser(approver).post(reverse(f"console-tool-server-{deed}", args=[server.pk])).status_code == 403
+
+
+def test_tool_of_another_server_is_not_found(server: ToolServer, owner: Any) -> None:
+    gone = reverse("console-tool-suspend", args=[server.pk, uuid4()])
+    assert browser(owner).post(gone).status_code == 404
+
+
+def test_server_is_added_and_its_token_shown_nowhere(tenant: Any, owner: Any) -> None:
+    sent = {"name": "shop", "url": "https://shop.example.org/mcp", "secret": "t0ken-of-the-shop"}
+    browser(owner).post(reverse("console-tool-server-new"), sent)
+    with tenant_scope(tenant):
+        made = ToolServer.objects.get(name="shop")
+    assert bool(made.secret)
+    assert "t0ken-of-the-shop" not in page_of(owner, made)
+
+
+@pytest.mark.parametrize("url", ["http://127.0.0.1:9/mcp", "ftp://example.org", "https://10.0.0.1/mcp"])
+def test_address_that_is_refused_is_said_and_kept(owner: Any, url: str) -> None:
+    answer = browser(owner).post(reverse("console-tool-server-new"), {"name": "shop", "url": url})
+    assert (answer.status_code, f'value="{url}"' in answer.content.decode()) == (422, True)
+
+
+def test_what_a_server_says_is_shown_as_text(server: ToolServer, owner: Any) -> None:
+    page = page_of(owner, server)
+    assert "Finds an order." in page
+    assert SCRIPT not in page
+
+
+def test_tool_is_taken_on_the_owners_terms(server: ToolServer, owner: Any) -> None:
+    accept(owner, server, level="verified")
+    tool = tool_of(server)
+    assert (tool.state, tool.acting, tool.risk, tool.level, str(tool.price.normalize())) == (
+        ToolState.ACCEPTED,
+        False,
+        "low",
+        "verified",
+        "0.02",
+    )
+
+
+def test_tool_that_changed_meanwhile_is_not_taken(server: ToolServer, owner: Any) -> None:
+    """What the owner had before them was another description."""
+    before = tool_of(server).seen_digest
+    with tenant_scope(server.tenant_id):
+        services.take_list(server.pk, [said("Deletes an order.", "b" * 64)])
+    assert accept(owner, server, digest=before).status_code == 409
+
+
+@pytest.mark.parametrize("wrong", [{"price": "much"}, {"timeout": "soon"}, {"risk": "none"}, {"price": "-1"}])
+def test_terms_that_make_no_sense_are_refused(server: ToolServer, owner: Any, wrong: dict[str, str]) -> None:
+    assert accept(owner, server, **wrong).status_code == 422
+
+
+def test_changed_tool_shows_what_it_said_before(server: ToolServer, owner: Any) -> None:
+    accept(owner, server)
+    with tenant_scope(server.tenant_id):
+        services.take_list(server.pk, [said("Deletes an order.", "b" * 64)])
+    page = page_of(owner, server)
+    assert "<del>Finds an order." in page
+    assert "Deletes an order." in page
+
+
+def test_accepted_tool_is_stopped(server: ToolServer, owner: Any) -> None:
+    accept(owner, server)
+    browser(owner).post(reverse("console-tool-suspend", args=[server.pk, tool_of(server).pk]))
+    assert tool_of(server).state == ToolState.SUSPENDED
+
+
+def test_server_that_does_not_answer_says_so(server: ToolServer, owner: Any, settings: Any) -> None:
+    settings.EGRESS_PRIVATE = ["127.0.0.1:9"]
+    with tenant_scope(server.tenant_id):
+        ToolServer.objects.filter(pk=server.pk).update(url="http://127.0.0.1:9/mcp")
+    answer = browser(owner).post(reverse("console-tool-server-refresh", args=[server.pk]))
+    assert (answer.status_code, 'role="alert"' in answer.content.decode()) == (502, True)
+
+
+def test_removed_server_is_gone(server: ToolServer, owner: Any) -> None:
+    browser(owner).post(reverse("console-tool-server-remove", args=[server.pk]))
+    assert browser(owner).get(reverse("console-tool-server", args=[server.pk])).status_code == 404
