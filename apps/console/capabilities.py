@@ -48,7 +48,7 @@ def may(manifest: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("Network", _listed(needs.get("network") or ()) or "None"),
         ("Changes", _listed(_humane(book) for tool in tools for book in tool.get("writes") or ())),
         ("Reads", _listed(_humane(book) for tool in tools for book in tool.get("records") or ())),
-        ("Settings", _listed(needs.get("env") or ())),
+        ("Settings", _listed(name for name in needs.get("env") or () if not name.startswith("SILAS_"))),
         ("Libraries", _listed(needs.get("packages") or ())),
         ("Looks things up", _listed(_humane(name) for name in tools_of(manifest) if name not in acting)),
     ]

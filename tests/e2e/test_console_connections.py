@@ -44,7 +44,7 @@ async def page(
 
 
 async def ask_for(page: Page, name: str, settings: dict[str, str]) -> None:
-    await page.get_by_role("link", name="Connect Generic oauth2").click()
+    await page.get_by_role("link", name="Connect Service with OAuth 2").click()
     await page.get_by_label("Name", exact=True).fill(name)
     for setting, value in settings.items():
         await page.locator(f"#setting-{setting}").fill(value)
