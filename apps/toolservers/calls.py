@@ -25,9 +25,9 @@ _SUSPENDS = frozenset({"tool_changed", "tool_gone"})
 
 
 async def call_tool(ctx: CallContext) -> HandlerResult:
-    """`ctx.context`: `skills` (the references the caller works under), `levels` where a visitor's level narrows,
-    `house` where nobody is there to answer for an act. A failure before the server was asked is effect-free and costs
-    nothing; after it, the estimate is charged and an act counts as possibly done."""
+    """`ctx.context`: `skills` (the references the caller works under), `house` where nobody is there to answer for an
+    act. A failure before the server was asked is effect-free and costs nothing; after it, the estimate is charged and
+    an act counts as possibly done."""
     tool, address = await in_scope(ctx.tenant_id, _load, ctx)
     _require_arguments(tool, ctx.args)
     try:
@@ -69,6 +69,8 @@ def _load(ctx: CallContext) -> tuple[RemoteTool, Address]:
             raise _failed("tool_missing", "There is no such tool here, or it is stopped until somebody looks at it.")
         if tool.acting and (ctx.context.get("house") or tool.ref not in refs):
             raise _failed("tool_missing", "An acting tool runs only as it was approved.")
+        if tool.acting and ctx.effect_key == str(ctx.call_id):  # admitted when it was still said to read only
+            raise _failed("approval_required", "This tool acts now: somebody has to say yes first.")
         return tool, queries.address_of(tool.server_id)
     except SilasError as refusal:
         raise _failed(refusal.code, refusal.message) from refusal

@@ -181,18 +181,22 @@ def _seen(tool: OutsideTool, said: Descriptor | None, actor: str) -> bool:
         return False
     tool.seen, tool.seen_digest = (_as_stored(said), digest) if said else ({}, "")
     tool.problem = said.problem[:120] if said else ""
-    if tool.state == ToolState.NEW:
-        tool.said = tool.seen
     if tool.state == ToolState.ACCEPTED:
         _suspend(tool, "changed" if said else "gone", actor)
         return True
-    tool.save()
+    if tool.state == ToolState.NEW:
+        tool.said = tool.seen
+    tool.save(update_fields=["said", *_SEEN])
     return False
+
+
+# What a worker may write of a tool (silas_platform.worker_rights): what it saw, and that it is stopped.
+_SEEN = ("state", "seen", "seen_digest", "problem")
 
 
 def _suspend(tool: OutsideTool, reason: str, actor: str) -> None:
     tool.state = ToolState.SUSPENDED
-    tool.save()
+    tool.save(update_fields=_SEEN)
     data = {"server": str(tool.server_id), "reason": reason}
     record(AuditEvent.OUTSIDE_TOOL_SUSPENDED, actor=actor, subject=f"outside_tool:{tool.pk}", data=data)
 

@@ -51,6 +51,13 @@ def test_acting_tool_without_a_yes_is_not_asked(ready):
     assert (type(outcome), ready.fake.calls) == (NeedsApproval, [])
 
 
+def test_tool_that_acts_since_it_was_offered_is_not_asked(ready):
+    """A turn that began before goes by what it was told."""
+    ready.accept("look-up", ACTS)
+    outcome = ready.call("crm_look_up")
+    assert (outcome.code, ready.fake.calls) == ("approval_required", [])
+
+
 def test_acting_tool_with_a_yes_acts(ready):
     assert isinstance(ready.call("crm_refund", acting=True), Done)
     assert ready.fake.calls == [("refund", {"order": "A-1"})]
