@@ -8,6 +8,7 @@ from datetime import timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from django.conf import settings
@@ -22,6 +23,10 @@ from apps.autonomy.tasks import tick
 from apps.bus.models import Processed, QueueMessage
 from apps.bus.services import mark_processed
 from apps.bus.tasks import clear, sweep
+from apps.connections import checking
+from apps.connections.enums import ConnectionStatus, SetupState
+from apps.connections.models import Connection
+from apps.connections.services import course
 from apps.guard.enums import Intent
 from apps.guard.models import ToolCall
 from apps.guard.services import admit, settle_lost_calls
@@ -33,8 +38,10 @@ from apps.work.models import WorkItem
 from apps.work.tasks import end_waits, owe_cycles
 from kernel.clock import now
 from kernel.tenancy import tenant_scope
+from tests.connections.links import link
 from tests.factories.autonomy import make_house as make_runs
 from tests.factories.bus import make_message
+from tests.factories.connections import make_connection, make_setup, reread
 from tests.factories.guard import make_call, make_run
 from tests.factories.sessions import make_session, say
 from tests.factories.work import Desk, make_desk
@@ -50,6 +57,8 @@ TRIED = {
     "autonomy.tick",
     "work.end_waits",
     "work.owe_cycles",
+    "connections.sweep",
+    "connections.check_due",
 }
 
 
@@ -77,6 +86,23 @@ def test_card_that_nobody_decided_is_closed_and_its_work_and_visitor_told(desk: 
     with tenant_scope(desk.tenant):
         told = ChronicleEntry.objects.filter(session_id=item.session_id, payload__reason=WorkReason.EXPIRED).count()
     assert (desk.card(item).status, desk.item(item.pk).reason, told) == ("expired", WorkReason.EXPIRED, 1)
+
+
+def test_setup_whose_worker_died_has_failed(tenant: Any, as_worker: Any) -> None:
+    row = make_connection(tenant, status=ConnectionStatus.CONNECTING)
+    setup = make_setup(row, state=SetupState.RUNNING, leased_by=uuid4(), leased_until=now() - timedelta(seconds=1))
+    with as_worker(), tenant_scope(tenant):
+        course.lost()
+    assert (reread(setup).state, reread(row).status) == (SetupState.FAILED, ConnectionStatus.FAILED)
+
+
+def test_connection_that_is_due_is_looked_at(tenant: Any, as_worker: Any) -> None:
+    row = link(tenant)
+    with tenant_scope(tenant):
+        Connection.objects.filter(pk=row.pk).update(status=ConnectionStatus.ACTIVE, next_check_at=now())
+    with as_worker():
+        checking.check_of(tenant.pk)
+    assert reread(row).last_health_check is not None
 
 
 def test_work_whose_workers_all_died_is_ended(desk: Desk, approver: Any, as_worker: Any) -> None:
