@@ -8,6 +8,7 @@ shows another code at any time.
 from __future__ import annotations
 
 import logging
+from uuid import UUID
 
 from django.conf import settings
 from django.core.mail import send_mail
@@ -33,12 +34,13 @@ console makes it void. To let the agent go on without a code, or to leave it sto
 
 def send_due() -> int:
     """Returns how many letters left. In a web process, outside of any scope: no worker knows people's addresses."""
-    if not settings.SAFETY_MAIL_CODES or not can_send():
+    return sum(send_due_of(tenant.pk) for tenant in all_tenants()) if _may_send() else 0
+
+
+def send_due_of(tenant_id: UUID) -> int:
+    """Those of one company."""
+    if not _may_send():
         return 0
-    return sum(_send_of(tenant.pk) for tenant in all_tenants())
-
-
-def _send_of(tenant_id: object) -> int:
     try:
         with tenant_scope(tenant_id):
             due = claim_letters()
@@ -46,6 +48,10 @@ def _send_of(tenant_id: object) -> int:
         _log.error("safety_letters_failed tenant=%s error=%s", tenant_id, type(error).__name__)
         return 0
     return sum(_sent(letter, address) for letter in due for address in letter.addresses)
+
+
+def _may_send() -> bool:
+    return bool(settings.SAFETY_MAIL_CODES) and can_send()
 
 
 def _sent(letter: CodeLetter, address: str) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from uuid import UUID
 
 from apps.safety.services import end_silent, expire_pauses
 from apps.tenants.queries import all_tenants
@@ -14,9 +15,13 @@ _log = logging.getLogger(__name__)
 def sweep() -> None:
     """Each company in a scope of its own; one company's trouble does not stop the others'."""
     for tenant in all_tenants():
-        for step in (end_silent, expire_pauses):
-            try:
-                with tenant_scope(tenant):
-                    step()
-            except Exception:  # noqa: BLE001 (the next round tries again)
-                _log.exception("safety_upkeep_failed tenant=%s", tenant.pk)
+        sweep_of(tenant.pk)
+
+
+def sweep_of(tenant_id: UUID) -> None:
+    for step in (end_silent, expire_pauses):
+        try:
+            with tenant_scope(tenant_id):
+                step()
+        except Exception:  # noqa: BLE001 (the next round tries again)
+            _log.exception("safety_upkeep_failed tenant=%s", tenant_id)

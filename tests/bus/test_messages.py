@@ -39,6 +39,7 @@ GOOD: dict[str, tuple[str, str, dict[str, Any]]] = {
     "execution_request": ("executor", "runtime", {"task_id": TASK}),
     "autonomous_session": ("executor", "runtime", {"payload": {"session": str(TASK)}}),
     "review_owed": ("proxy", "runtime", {"payload": {"event": "ask", "subject": str(TASK)}}),
+    "connection_owed": ("proxy", "runtime", {"payload": {"event": "failed", "subject": str(TASK), "permissions": []}}),
 }
 
 

@@ -11,7 +11,7 @@ import pytest
 from apps.audit.models import AuditEntry
 from apps.safety import services
 from apps.safety.models import Challenge, Execution, Hold, Step
-from apps.safety.upkeep import sweep
+from apps.safety.upkeep import sweep_of
 from kernel.clock import now
 from kernel.errors import NotFound, SilasError
 from kernel.tenancy import tenant_scope
@@ -89,7 +89,7 @@ def test_silent_execution_ends_by_itself_and_another_does_not(clerk: Agent) -> N
     started(clerk.tenant, "busy")
     with tenant_scope(clerk.tenant):
         Execution.objects.filter(agent__name="clerk").update(last_at=now() - timedelta(seconds=3601))
-    sweep()
+    sweep_of(clerk.tenant.pk)
     with tenant_scope(clerk.tenant):
         told = Execution.objects.order_by("agent__name").values_list("agent__name", "status")
         assert list(told) == [("busy", "running"), ("clerk", "cancelled")]
@@ -101,7 +101,7 @@ def test_verify_pause_that_nobody_answered_leaves_the_page_and_a_block_stays(cle
     other.report(DANGER)
     with tenant_scope(clerk.tenant):
         Challenge.objects.update(expires_at=now())
-    sweep()
+    sweep_of(clerk.tenant.pk)
     with tenant_scope(clerk.tenant):
         assert sorted(Hold.objects.values_list("kind", "state")) == [("block", "open"), ("verify", "expired")]
 

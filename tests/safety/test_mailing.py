@@ -10,7 +10,7 @@ import pytest
 from django.core import mail
 
 from apps.audit.models import AuditEntry
-from apps.safety.mailing import send_due
+from apps.safety.mailing import send_due, send_due_of
 from kernel.tenancy import tenant_scope
 from tests.factories.safety import DANGER, TO_CONFIRM, Agent, challenge_of, code_of, data, started
 from tests.factories.tenants import make_member
@@ -42,7 +42,7 @@ def code_in(letter: Any) -> str:
 def test_letter_goes_to_those_who_may_decide_and_its_code_works(
     blocked: Agent, owner: Any, approver: Any, agent: Any, viewer: Any, stranger: Any
 ) -> None:
-    send_due()
+    send_due_of(blocked.tenant.pk)
     assert len(letters_to(owner)) == 1 == len(letters_to(approver))
     assert [letters_to(one) for one in (agent, viewer, stranger)] == [[], [], []]
     assert data(blocked.verify(challenge_of(blocked.report()), code_in(letters_to(owner)[0])))["verified"] is True
@@ -50,31 +50,31 @@ def test_letter_goes_to_those_who_may_decide_and_its_code_works(
 
 def test_nothing_leaves_unless_it_is_wanted(blocked: Agent, owner: Any, settings: Any) -> None:
     settings.SAFETY_MAIL_CODES = False
-    assert send_due() == 0 and mail.outbox == []
+    assert send_due_of(blocked.tenant.pk) == 0 and mail.outbox == []
 
 
 def test_hold_is_told_of_once_by_however_many_processes(blocked: Agent, owner: Any) -> None:
-    race(send_due, send_due, send_due)
-    send_due()
+    race(*[lambda: send_due_of(blocked.tenant.pk)] * 3)
+    send_due_of(blocked.tenant.pk)
     assert len(letters_to(owner)) == 1
 
 
 def test_no_letter_makes_a_code_void_that_somebody_looks_at(blocked: Agent, owner: Any) -> None:
     code = blocked.code()
-    send_due()
+    send_due_of(blocked.tenant.pk)
     assert letters_to(owner) == []
     assert data(blocked.verify(challenge_of(blocked.report()), code))["verified"] is True
 
 
 def test_code_on_the_console_makes_the_letters_void(blocked: Agent, owner: Any) -> None:
-    send_due()
+    send_due_of(blocked.tenant.pk)
     blocked.code()
     assert code_of(blocked.verify(challenge_of(blocked.report()), code_in(letters_to(owner)[0]))) == "TOKEN_INVALID"
 
 
 def test_what_needs_no_code_has_no_letter(tenant: Any, owner: Any) -> None:
     started(tenant).report(TO_CONFIRM)
-    send_due()
+    send_due_of(tenant.pk)
     assert letters_to(owner) == []
 
 
@@ -95,7 +95,7 @@ def test_code_of_a_letter_that_fails_is_in_no_line_and_no_entry(
 
     monkeypatch.setattr("apps.safety.mailing.send_mail", broken)
     caplog.set_level(logging.DEBUG)
-    assert send_due() == 0
+    assert send_due_of(blocked.tenant.pk) == 0
     codes = re.findall(r"The code: (\S+)", "".join(told))
     assert codes and "safety_letter_not_sent" in caplog.text
     assert not [code for code in codes if code in caplog.text]
