@@ -13,7 +13,7 @@ from apps.guard import services as guard
 from apps.guard.enums import Intent, Origin, Phase, RunStatus, TerminalReason
 from apps.guard.schemas import Call, CallOutcome, Done, RunRef
 from apps.tenants.queries import all_tenants
-from kernel.tenancy import tenant_scope
+from kernel.tenancy import in_scope, tenant_scope
 
 _log = logging.getLogger(__name__)
 TOOL = "connection:health_check"
@@ -67,10 +67,5 @@ async def _one(run: RunRef, connection_id: UUID, lease: UUID) -> CallOutcome:
     work = upkeep.Check(run.tenant_id, connection_id, lease)
     outcome = await guard.guarded_call(run, Intent.RUN_CONNECTION, call, context={"work": work})
     if not isinstance(outcome, Done):
-        await asyncio.to_thread(_give_back, run.tenant_id, connection_id, lease)
+        await in_scope(run.tenant_id, upkeep.give_back, connection_id, lease)
     return outcome
-
-
-def _give_back(tenant_id: UUID, connection_id: UUID, lease: UUID) -> None:
-    with tenant_scope(tenant_id):
-        upkeep.give_back(connection_id, lease)

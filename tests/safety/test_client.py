@@ -14,7 +14,7 @@ import httpx2
 import pytest
 
 from apps.safety import services
-from kernel.tenancy import tenant_scope
+from kernel.tenancy import in_thread, tenant_scope
 from tests.factories.safety import DANGER, HARMLESS, TO_CONFIRM, Agent, Api
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "clients" / "python" / "src"))
@@ -38,7 +38,7 @@ class OurRest(httpx2.AsyncBaseTransport):
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         if self.broken:
             raise httpx2.ConnectError("away")
-        said = await asyncio.to_thread(self._asked, request)
+        said = await in_thread(self._asked, request)
         return httpx2.Response(said.status_code, content=said.content)
 
     def _asked(self, request: httpx2.Request) -> Any:
@@ -111,7 +111,7 @@ def test_unblocked_agent_goes_on(api: Api, tenant: Any) -> None:
     async def session(loop: Loop) -> Any:
         with pytest.raises(Stopped) as stop:
             await loop.step(DANGER)
-        code = await asyncio.to_thread(person.code)
+        code = await in_thread(person.code)
         await loop.verify(stop.value.verification_id, code)
         return await loop.step(HARMLESS)
 

@@ -22,7 +22,7 @@ from apps.safety.serving import PATH, server_for, surface_from_environment, tool
 from apps.safety.wire import OPERATIONS
 from apps.tenants.enums import KeyScope
 from apps.tenants.services import revoke_api_key
-from kernel.tenancy import tenant_scope
+from kernel.tenancy import in_thread, tenant_scope
 from tests.factories.safety import DANGER, HARMLESS, Agent, Api
 
 ROOT = Path(__file__).parents[2]
@@ -209,7 +209,7 @@ def test_code_is_in_no_span_frame_or_log_line(
         await ask("execute", "execute_agent", element_name="clerk")
         stop = await ask("create", "record_execution_step", **STEP | {"next_action_hint": DANGER})
         challenge = stop["data"]["autonomy"]["notifications"][0]["metadata"]["verificationId"]
-        shown.extend([await asyncio.to_thread(person.code), await asyncio.to_thread(person.code)])
+        shown.extend([await in_thread(person.code), await in_thread(person.code)])
         await ask("create", "verify_challenge", challenge_id="x", code=shown[-2])
         await ask("execute", "verify_challenge", challenge_id=challenge, code=shown[-1])
         good = await ask("create", "verify_challenge", challenge_id=challenge, code=shown[-1])
@@ -252,7 +252,7 @@ def test_key_that_is_revoked_in_the_middle_reaches_nothing_more(api: Api, tenant
 
     async def ask(client: Client) -> Any:
         await loop(client)
-        await asyncio.to_thread(revoke)
+        await in_thread(revoke)
         return (await loop(client))[1]
 
     assert in_memory(api, ask)["error"]["code"] == "PERMISSION_DENIED"
