@@ -4,6 +4,7 @@ do more for once, breaks, and is signed in to again. The service is a real one o
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from apps.connections.models import Connection, OnceGrant
 from apps.connections.permits import connection_for
 from apps.skills.services import install_version
 from kernel.tenancy import in_scope
+from silas_platform.celery import app
 from tests.e2e.conftest import OUTSIDE_PORT
 from tests.e2e.console import log_in
 from tests.services import oauth
@@ -38,9 +40,18 @@ async def page(
     await in_scope(tenant.pk, install_version, SKILL)
     shown = await log_in(open_page, web, owner, "/console/connections/")
     shown.set_default_timeout(60_000)
+    beat = asyncio.create_task(_beat())
     yield shown
+    beat.cancel()
     # A page that reads itself anew complains of the request that the next page cut off.
     open_page.errors[:] = [said for said in open_page.errors if "htmx:sendError" not in said]
+
+
+async def _beat() -> None:
+    """What beat does in a house: whoever was poked in vain is found by the sweep."""
+    while True:
+        await asyncio.sleep(2)
+        await asyncio.to_thread(app.send_task, "connections.sweep")
 
 
 async def ask_for(page: Page, name: str, settings: dict[str, str]) -> None:
