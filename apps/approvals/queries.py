@@ -43,6 +43,12 @@ def open_cards(*, deployment_id: UUID | None = None) -> QuerySet[Card]:
     return cards.filter(deployment_id=deployment_id) if deployment_id else cards
 
 
+def waiting_about(subject_id: UUID, *subject_kinds: str) -> QuerySet[Card]:
+    """Cards about this subject that nobody has settled yet, those whose time has just run out included."""
+    cards: QuerySet[Card] = Card.objects.filter(subject_id=subject_id, subject_kind__in=subject_kinds)
+    return cards.filter(status__in=WAITING)
+
+
 def open_count() -> int:
     return open_cards().count()
 

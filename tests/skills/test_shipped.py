@@ -246,3 +246,10 @@ def test_http_api_sends_once_and_proves_it_was_taken(api: Api) -> None:
 
 def test_http_api_as_it_ships_reaches_nothing(tenant: Any) -> None:
     assert isinstance(Shelf(tenant, "http-api").call("read_endpoint", endpoint="order"), Failed)
+
+
+@pytest.mark.parametrize("shared", ["account.py", "dav.py"])
+def test_script_that_every_folder_has_to_hold_is_the_same_in_all(shared: str) -> None:
+    """A skill's folder stands by itself, is hashed and handed on by itself: what several need, each holds."""
+    copies = {path.read_bytes() for path in demo.SKILLS.glob(f"*/scripts/{shared}")}
+    assert len(copies) == 1

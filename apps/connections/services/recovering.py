@@ -11,6 +11,7 @@ from uuid import uuid4
 from apps.approvals.asks import About, Binding, CardText
 from apps.approvals.enums import ApprovalScope, CardKind
 from apps.approvals.models import Card, Decision
+from apps.approvals.queries import waiting_about
 from apps.approvals.services import open_card
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
@@ -32,7 +33,7 @@ _AGAIN = (Recovery.RETRY, Recovery.RECONNECT, Recovery.PERSONAL_ACCOUNT)
 def tell(row: Connection) -> Card | None:
     """The failure card of what went wrong last; None where one waits already, or nothing is wrong any more."""
     said = row.failure or _last_failure(row)
-    if said is None or _waits(row, CardKind.CONNECTION_FAILURE):
+    if said is None or waiting_about(row.pk, BROKEN).filter(kind=CardKind.CONNECTION_FAILURE).exists():
         return None
     payload = rules.failure_payload(failure_of(said), row.name)
     options = {each["action"]: each["description"] for each in payload["recovery_options"]}
@@ -52,7 +53,8 @@ def tell(row: Connection) -> Card | None:
 def suggest_reconnect(row: Connection) -> Card | None:
     """Low friction: its sign-in ends soon, and somebody uses it."""
     ends = row.refresh_token_expires_at
-    if ends is None or row.status != ConnectionStatus.ACTIVE or _waits(row, CardKind.SUGGESTION):
+    asked = waiting_about(row.pk, BROKEN).filter(kind=CardKind.SUGGESTION)
+    if ends is None or row.status != ConnectionStatus.ACTIVE or asked.exists():
         return None
     days = max((ends - now()).days, 0)
     return open_card(
@@ -141,11 +143,6 @@ def it_request(row: Connection) -> str:
     ]
     consent = settings.get("admin_consent_url")
     return "\n".join([*lines, *([f"Consent for the organisation: {consent}"] if consent else [])])
-
-
-def _waits(row: Connection, kind: CardKind) -> bool:
-    waiting = Card.objects.filter(subject_kind=BROKEN, subject_id=row.pk, kind=kind, status__in=("open", "assigned"))
-    return bool(waiting.exists())
 
 
 def _last_failure(row: Connection) -> Any:

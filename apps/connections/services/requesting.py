@@ -16,6 +16,7 @@ from apps.approvals import payloads
 from apps.approvals.asks import About, Binding, CardText
 from apps.approvals.enums import ApprovalScope, CardKind
 from apps.approvals.models import ApprovalToken, Card
+from apps.approvals.queries import waiting_about
 from apps.approvals.schemas import Fact
 from apps.approvals.services import open_card, verify
 from apps.audit.enums import AuditEvent
@@ -102,7 +103,8 @@ def _wanted_permissions(wanted: Wanted, manifest: SkillManifest) -> list[str]:
 
 def ask(row: Connection) -> Card | None:
     """The card about a proposed connection; None where nobody wants it any more, or it is there."""
-    if row.status != ConnectionStatus.PROPOSED or row.discovering or is_asked(row, CardKind.CONNECTION):
+    asked = waiting_about(row.pk, CONNECTION).filter(kind=CardKind.CONNECTION)
+    if row.status != ConnectionStatus.PROPOSED or row.discovering or asked.exists():
         return None
     permissions: list[str] = list(row.initial_permissions)
     payload = payload_of(row, Purpose.SETUP, permissions)
@@ -123,12 +125,6 @@ def ask(row: Connection) -> Card | None:
             "auth_strategy": row.auth_strategy,
         },
     )
-
-
-def is_asked(row: Connection, kind: CardKind) -> bool:
-    """Does a card of this kind wait?"""
-    cards = Card.objects.filter(subject_kind=CONNECTION, subject_id=row.pk, kind=kind)
-    return bool(cards.filter(status__in=("open", "assigned")).exists())
 
 
 def _setting_facts(row: Connection) -> list[Fact]:
@@ -230,7 +226,8 @@ def escalate(row: Connection, wanted: Sequence[str], reason: str) -> Card | None
     if set(wanted) - {*row.permissions_available, *row.permissions_granted, *row.initial_permissions}:
         raise SilasError("permission_unknown", "The skill does not know this permission.", status=422)
     more = rules.missing(wanted, row.permissions_granted)
-    if not more or is_asked(row, CardKind.PERMISSION_ESCALATION):
+    asked = waiting_about(row.pk, CONNECTION).filter(kind=CardKind.PERMISSION_ESCALATION)
+    if not more or asked.exists():
         return None
     after = [*row.permissions_granted, *more]
     return open_card(

@@ -14,7 +14,7 @@ from django.shortcuts import redirect
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from apps.approvals.models import Card
+from apps.approvals.queries import waiting_about
 from apps.connections import queries, rules
 from apps.connections.enums import FailureType, SetupState
 from apps.connections.models import Connection, PendingSecret, SetupRun
@@ -145,7 +145,7 @@ def _done(request: StaffRequest, connection_id: UUID, deed: Callable[..., object
 def _shown(request: StaffRequest, row: Connection, refusal: SilasError | None = None) -> HttpResponseBase:
     setup = queries.setups(row.pk).first()
     busy = setup is not None and SetupState(setup.state) in rules.UNDER_WAY
-    waiting = Card.objects.filter(subject_id=row.pk, subject_kind__startswith="connection", status__in=_WAITS).first()
+    waiting = waiting_about(row.pk, requesting.CONNECTION, recovering.BROKEN).first()
     return page(
         request,
         "console/connection.html",
@@ -161,9 +161,6 @@ def _shown(request: StaffRequest, row: Connection, refusal: SilasError | None = 
         more=rules.missing([*row.initial_permissions, *row.permissions_available], row.permissions_granted),
         refusal=refusal,
     )
-
-
-_WAITS = ("open", "assigned")
 
 
 def _wants_secret(setup: SetupRun | None) -> bool:
