@@ -152,7 +152,7 @@ def edit(ctx: CallContext) -> dict[str, Any]:
 
 def _asked(item_id: UUID, digest: str) -> KnowledgeEffect:
     """The row of this call; what came to nothing before is asked for anew, what is done stays done."""
-    effect, _ = KnowledgeEffect.objects.get_or_create(work_item_id=item_id, call_digest=digest)
+    effect: KnowledgeEffect = KnowledgeEffect.objects.get_or_create(work_item_id=item_id, call_digest=digest)[0]
     again = KnowledgeEffect.objects.filter(pk=effect.pk, state__in=(EffectState.REFUSED, EffectState.WITHDRAWN))
     again.update(state=EffectState.ASKED)
     effect.refresh_from_db()
