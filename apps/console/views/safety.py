@@ -102,7 +102,12 @@ def _pressed(request: StaffRequest, hold_id: UUID, what: Press) -> HttpResponseB
     if what is Press.ALLOW:
         return redirect("console-safety")
     hold = _hold(hold_id)
-    about = {"secret": shown, "hold": hold, "kind": what.value, "step_up": services.needs_passkey(hold.kind, user)}
+    about: dict[str, Any] = {
+        "secret": shown,
+        "hold": hold,
+        "kind": what.value,
+        "step_up": services.needs_passkey(hold.kind, user),
+    }
     return page(request, "console/safety_secret.html", at="safety", **about)
 
 
