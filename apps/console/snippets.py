@@ -38,7 +38,7 @@ def snippet(address: str, place: Deployment, *, integrity: str = "") -> str:
 
 
 def is_inline(place: Deployment) -> bool:
-    return place.theme.get("placement") == "inline"
+    return bool(place.theme.get("placement") == "inline")
 
 
 def policy_lines(address: str) -> list[str]:
