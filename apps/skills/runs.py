@@ -47,7 +47,7 @@ def run_skill(ctx: CallContext) -> HandlerResult:
     opened = open_credentials(ctx, found.tool) if found.tool.connection else None
     outcome = _run(found, ctx, customer, args, opened)
     if opened and outcome.secret_out:
-        keep_credentials(ctx, found.tool, outcome.secret_out)
+        keep_credentials(ctx, opened.account, outcome.secret_out)
     try:
         value, changes = _read(found, outcome, customer)
     except CallFailed as failure:
