@@ -43,7 +43,7 @@ def change(connection_id: UUID, *, to: str, subject: str, text: str, user: Any, 
     decide."""
     require_role(user, roles_with(Capability.DECIDE))
     lock_connection(connection_id)
-    row = ItRequest.objects.filter(connection_id=connection_id).first()
+    row: ItRequest | None = ItRequest.objects.filter(connection_id=connection_id).first()
     if row is None:
         raise SilasError("it_request_missing", "No message to an IT department was prepared here.", status=409)
     to, subject, text = to.strip(), " ".join(subject.split()), text.replace("\r\n", "\n").strip()
