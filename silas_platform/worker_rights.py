@@ -115,7 +115,7 @@ WORKERS_MAY: dict[str, str] = {
     "toolservers_outsidetool": "SELECT, UPDATE (state, seen, seen_digest, problem)",
     "toolservers_toolserver": "SELECT, UPDATE (failure, failed_at)",
     "toolservers_toolset": "SELECT, INSERT",
-    "toolservers_websearch": "",
+    "toolservers_websearch": "SELECT, UPDATE (failure)",
     # on whose outside account: what a person wants connected, and with which rights, stays as it was said in web
     # processes; a worker keeps what a script brought, and says how the account is
     "connections_connection": (

@@ -11,19 +11,18 @@ from decimal import Decimal
 from typing import Any
 from uuid import UUID, uuid4
 
-from django.conf import settings
 from django.db.models.functions import Now
 
 from apps.approvals.enums import Risk
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
+from apps.tenants import vault
 from apps.toolservers import rules
 from apps.toolservers.enums import ToolState, Transport
 from apps.toolservers.knocks import address_problem
 from apps.toolservers.models import OutsideTool, ToolServer, ToolSet
 from apps.toolservers.schemas import Descriptor, Terms
 from kernel.errors import NotFound, SilasError
-from kernel.seal import seal
 
 MOST_SERVERS = 50
 LONGEST_SECRET = 4000
@@ -127,6 +126,18 @@ def remove_server(server_id: UUID, *, actor: str) -> None:
     record(AuditEvent.TOOL_SERVER_REMOVED, actor=actor, subject=f"tool_server:{row.pk}")
 
 
+def reseal() -> int:
+    """The tokens of all servers under the company's newest data key."""
+    done = 0
+    for row in ToolServer.objects.exclude(secret=b"").select_for_update(no_key=True):
+        fresh = vault.sealed_anew(bytes(row.secret), belongs_to=rules.belongs(row.pk))
+        if fresh is not None:
+            row.secret = fresh
+            row.save(update_fields=["secret"])
+            done += 1
+    return done
+
+
 def _added(row: ToolServer, secret: str, actor: str) -> ToolServer:
     if ToolServer.objects.filter(name=row.name, removed=False).exists():
         raise SilasError("tool_server_exists", "There is a server of this name already.", status=422)
@@ -150,7 +161,7 @@ def _sealed(row: ToolServer, secret: str) -> bytes:
         return b""
     if len(secret) > LONGEST_SECRET or not (secret.isascii() and secret.isprintable()) or " " in secret:
         raise SilasError("tool_server_secret", "This is no token: it has characters that no token has.", status=422)
-    return seal(settings.SILAS_SECRETS_KEY, secret.encode(), belongs_to=rules.belongs(row.pk))
+    return vault.seal(secret.encode(), belongs_to=rules.belongs(row.pk))
 
 
 def _require_terms(terms: Terms) -> None:

@@ -256,6 +256,12 @@ VISITOR_LIMITS = {
     "pending_turns": env.number("SILAS_PENDING_TURNS", 20),
     "tenant_pending_turns": env.number("SILAS_TENANT_PENDING_TURNS", 500),
 }
+# How often the web may be searched (spec 9.2): in one turn, in one run's minute, in one tenant's day.
+SEARCH_LIMITS = {
+    "a_turn": env.number("SILAS_SEARCHES_A_TURN", 5),
+    "a_minute": env.number("SILAS_SEARCHES_A_MINUTE", 20),
+    "tenant_a_day": env.number("SILAS_TENANT_SEARCHES_A_DAY", 1000),
+}
 # How many bytes of visitors' files one tenant may keep (under SILAS_VAR/files).
 VISITOR_FILES_BYTES = env.number("SILAS_VISITOR_FILES_MEGABYTES", 2048) * 1024 * 1024
 TRANSCRIPT_SECONDS = 3

@@ -20,9 +20,11 @@ from apps.console.members import StaffRequest, staff_view
 from apps.console.views.pages import page
 from apps.tenants.enums import Capability
 from apps.toolservers import queries, refreshing, services
-from apps.toolservers.enums import ToolState
+from apps.toolservers.enums import SearchProvider, ToolState
 from apps.toolservers.models import OutsideTool, ToolServer
 from apps.toolservers.schemas import Terms
+from apps.toolservers.web.calls import sentence as search_sentence
+from apps.toolservers.web.queries import setting as search_setting
 from kernel.errors import SilasError
 from kernel.tenancy import tenant_scope
 
@@ -32,7 +34,7 @@ _LONGEST = 600
 @require_safe
 @staff_view(Capability.ADMINISTER)
 def listing(request: StaffRequest) -> HttpResponseBase:
-    return _listing(request)
+    return show_listing(request)
 
 
 @require_POST
@@ -42,7 +44,7 @@ def new(request: StaffRequest) -> HttpResponseBase:
     try:
         made = services.add_server(name, url=url, secret=request.POST.get("secret", "").strip(), actor=_actor(request))
     except SilasError as refusal:
-        return _listing(request, refusal=refusal, given={"name": name, "url": url})
+        return show_listing(request, refusal=refusal, given={"name": name, "url": url})
     return redirect("console-tool-server", made.pk)
 
 
@@ -102,17 +104,27 @@ def remove(request: StaffRequest, server_id: UUID) -> HttpResponseBase:
     return redirect("console-tool-servers")
 
 
-def _listing(
-    request: StaffRequest, *, refusal: SilasError | None = None, given: dict[str, str] | None = None
+def show_listing(
+    request: StaffRequest,
+    *,
+    refusal: SilasError | None = None,
+    search_refusal: SilasError | None = None,
+    given: dict[str, str] | None = None,
 ) -> HttpResponseBase:
+    """Every server, and with whom the web is searched."""
+    said, search = refusal or search_refusal, search_setting()
     return page(
         request,
         "console/tool_servers.html",
         at="tool-servers",
-        status=refusal.status if refusal else 200,
+        status=said.status if said else 200,
         rows=queries.servers(),
         refusal=refusal,
         given=given or {},
+        search=search,
+        search_problem=search_sentence(search.failure) if search else "",
+        search_refusal=search_refusal,
+        providers=SearchProvider.choices,
     )
 
 
