@@ -12,10 +12,12 @@ from typing import Any
 from uuid import UUID, uuid4
 
 from django.db.models.functions import Now
+from pydantic import ValidationError
 
 from apps.approvals.enums import Risk
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
+from apps.gates.schemas import Expectation
 from apps.tenants import vault
 from apps.toolservers import rules
 from apps.toolservers.enums import ToolState, Transport
@@ -88,21 +90,24 @@ def accept_tool(tool_id: UUID, terms: Terms, *, digest: str, by: UUID | None, ac
     """Take the tool into use as it is described under `digest`, which is what the person had before them.
 
     Raises `SilasError` 409 `tool_changed` when its server says something else by now, 422 `tool_terms` for terms that
-    make no sense, `tool_unusable` for a tool that cannot be used as it is described; `NotFound`.
+    make no sense, `tool_proof` for a proof that proves nothing, `tool_unusable` for a tool that cannot be used as it is
+    described; `NotFound`.
     """
     tool = _tool(tool_id)
     _require_terms(terms)
+    proof = _proof(tool, terms)
     if not tool.seen_digest or tool.seen_digest != digest:
         raise SilasError("tool_changed", "The server describes this tool differently by now. Look again.", status=409)
     if tool.problem:
         raise SilasError("tool_unusable", f"This tool cannot be used: {tool.problem}.", status=422)
     tool.said, tool.digest, tool.state = tool.seen, tool.seen_digest, ToolState.ACCEPTED
     tool.acting, tool.risk, tool.level = terms.acting, Risk(terms.risk), terms.level
-    tool.price, tool.timeout = terms.price, terms.timeout
+    tool.price, tool.timeout, tool.proof = terms.price, terms.timeout, proof
     tool.accepted_by, tool.accepted_at = by, Now()
     tool.save()
     _pin(tool.server)
     data = {"server": str(tool.server_id), "digest": digest, "acting": tool.acting, "risk": str(tool.risk)}
+    data |= {"proved": bool(proof)}
     record(AuditEvent.OUTSIDE_TOOL_ACCEPTED, actor=actor, subject=f"outside_tool:{tool.pk}", data=data)
     return tool
 
@@ -168,6 +173,32 @@ def _require_terms(terms: Terms) -> None:
     sensible = terms.risk in Risk.values and terms.timeout in SECONDS and len(terms.level) <= 60
     if not sensible or not terms.price.is_finite() or not 0 <= terms.price <= MOST_PRICE:
         raise SilasError("tool_terms", "Say its risk, a price from 0 to 1000 dollars and 1 to 120 seconds.", status=422)
+
+
+def _proof(tool: OutsideTool, terms: Terms) -> dict[str, Any]:
+    """How the tool's acts are proved: by a tool of the same server that only reads and is in use (ADR 76)."""
+    if not terms.proof:
+        return {}
+    named = OutsideTool.objects.filter(server=tool.server_id, alias=str(terms.proof.get("tool")), acting=False)
+    reading = named.filter(state=ToolState.ACCEPTED).first()
+    if not terms.acting or reading is None:
+        problem = "An act is proved by a tool of the same server that only reads and is in use."
+    elif tool.problem:
+        problem = "A tool that cannot be used proves nothing."
+    else:
+        acts, reads = rules.closed(tool.seen["schema"]), rules.closed(reading.said["schema"])
+        problem = rules.proof_problem(terms.proof, acting=acts, reading=reads) or _expectation_problem(terms.proof)
+    if problem:
+        raise SilasError("tool_proof", problem, status=422)
+    return dict(terms.proof)
+
+
+def _expectation_problem(proof: Mapping[str, Any]) -> str:
+    try:
+        Expectation.model_validate(proof["expect"])
+    except ValidationError:
+        return "What the answer has to say cannot be read."
+    return ""
 
 
 def _new(server: ToolServer, said: Descriptor) -> OutsideTool:

@@ -15,7 +15,7 @@ from apps.guard.schemas import RunRef
 from apps.guard.toolset import OfferedTool
 from apps.skills import outside
 from apps.skills import queries as skills
-from apps.skills.schemas import ToolSpec
+from apps.skills.schemas import OutsideToolSpec, ToolSpec
 from apps.work import artifacts, follow_ups
 from apps.work.budgets import BudgetUsed
 from apps.work.enums import WorkItemType
@@ -38,7 +38,8 @@ CONSTITUTION = (
 
 @dataclass(frozen=True)
 class Job:
-    """One attempt, ready to run outside of any scope."""
+    """One attempt, ready to run outside of any scope. `readers`: outside tools that only read, which may prove what
+    others did."""
 
     tenant_id: UUID
     attempt: Attempt
@@ -54,6 +55,7 @@ class Job:
     settled: Mapping[str, Mapping[str, Any]]
     files: Mapping[str, bytes]
     inputs: Mapping[str, bytes]
+    readers: tuple[OutsideToolSpec, ...] = ()
 
     @property
     def access(self) -> frozenset[str]:
@@ -103,6 +105,7 @@ def _job(lease: Lease, attempt: Attempt, item: WorkItem) -> Job:
         settled=recording.settled_calls(item, [tool.name for tool in tools if tool.acting]) if again else {},
         files=artifacts.files_of(item) if again else {},
         inputs=follow_ups.inputs_of(item),
+        readers=tuple(tool for tool in known if isinstance(tool, OutsideToolSpec) and not tool.acting),
     )
 
 

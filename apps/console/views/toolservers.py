@@ -29,6 +29,7 @@ from kernel.errors import SilasError
 from kernel.tenancy import tenant_scope
 
 _LONGEST = 600
+_EXPECTATIONS = [("contains", "holds"), ("equals", "is exactly"), ("regex", "matches"), ("output_gt", "is more than")]
 
 
 @require_safe
@@ -138,6 +139,8 @@ def _shown(request: StaffRequest, row: ToolServer, refusal: SilasError | None = 
         problem=refreshing.sentence(row.failure),
         tools=[_as_seen(tool) for tool in queries.tools(row.pk)],
         risks=Risk.choices,
+        readers=queries.tools(row.pk).filter(state=ToolState.ACCEPTED, acting=False),
+        expectations=_EXPECTATIONS,
         refusal=refusal,
     )
 
@@ -174,7 +177,21 @@ def _terms(sent: Any) -> Terms:
         level=sent.get("level", "").strip(),
         price=price,
         timeout=seconds,
+        proof=_proof(sent),
     )
+
+
+def _proof(sent: Any) -> dict[str, Any]:
+    """Empty without a reading tool. Arguments stand as `order=$order, view=short`."""
+    if not sent.get("proof_tool"):
+        return {}
+    pairs = [part.partition("=") for part in sent.get("proof_args", "").split(",") if part.strip()]
+    kind, value = sent.get("proof_expect", ""), sent.get("proof_value", "").strip()
+    return {
+        "tool": sent["proof_tool"],
+        "args": {name.strip(): value.strip() for name, _, value in pairs},
+        "expect": {kind: value},
+    }
 
 
 def _actor(request: StaffRequest) -> str:
