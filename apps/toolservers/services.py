@@ -7,7 +7,9 @@ whatever its server changes afterwards suspends it. Nothing here asks a server: 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from datetime import timedelta
 from decimal import Decimal
+from random import SystemRandom
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -30,6 +32,8 @@ MOST_SERVERS = 50
 LONGEST_SECRET = 4000
 MOST_PRICE = Decimal(1000)
 SECONDS = range(1, 121)
+LOOK_EVERY = timedelta(hours=1)
+_dice = SystemRandom()
 
 
 def add_server(name: str, *, url: str, secret: str = "", actor: str) -> ToolServer:
@@ -71,6 +75,31 @@ def take_list(server_id: UUID, listed: Iterable[Descriptor], *, actor: str = "sy
     data = {"listed": len(found), "new": len(added), "suspended": suspended}
     record(AuditEvent.TOOL_SERVER_LISTED, actor=actor, subject=f"tool_server:{server.pk}", data=data)
     return server
+
+
+def claim_looks(most: int) -> list[UUID]:
+    """Servers with tools in use that are due, each claimed for whoever asks; nobody else gets them for an hour, more or
+    less, so that not all of them are asked in one moment."""
+    due = ToolServer.objects.filter(enabled=True, removed=False, next_look_at__lte=Now())
+    ids = due.filter(tools__state=ToolState.ACCEPTED).order_by("next_look_at").values_list("pk", flat=True).distinct()
+    return [pk for pk in ids[:most] if due.filter(pk=pk).update(next_look_at=Now() + _until_next_look())]
+
+
+def _until_next_look() -> timedelta:
+    return LOOK_EVERY + _dice.random() * LOOK_EVERY / 4
+
+
+def note_list(server_id: UUID, listed: Iterable[Descriptor]) -> int:
+    """What a worker saw: of the tools in use, those that are described differently or gone are stopped; how many. New
+    ones wait for a person to ask. Raises `NotFound`."""
+    server = _locked(server_id)
+    found = {said.name: said for said in listed}
+    rows = OutsideTool.objects.select_for_update(no_key=True).filter(server=server, state=ToolState.ACCEPTED)
+    stopped = sum(_seen(tool, found.get(tool.name), "system") for tool in rows)
+    ToolServer.objects.filter(pk=server.pk).exclude(failure="").update(failure="", failed_at=None)
+    if stopped:
+        _pin(server)
+    return stopped
 
 
 def note_failure(server_id: UUID, code: str, *, actor: str = "system") -> None:
