@@ -160,6 +160,7 @@ WORKERS_MAY: dict[str, str] = {
     "work_batchitem": "SELECT",
     "work_course": "SELECT, INSERT, UPDATE",
     "work_goalcycle": "SELECT, INSERT, UPDATE",
+    "work_knowledgeeffect": "SELECT, INSERT, UPDATE (state)",
     "work_ledgerentry": "SELECT, INSERT",
     "work_planning": "SELECT, INSERT, UPDATE",
     "work_poolslot": "SELECT, INSERT, UPDATE, DELETE",

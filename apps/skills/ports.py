@@ -1,13 +1,14 @@
-"""Who opens the credentials that a tool needs? The rooms above register themselves; this one only knows the shape.
+"""Who opens the credentials that a tool needs, and who may touch the company's documents? The rooms above register
+themselves; this one only knows the shapes.
 
-`connections` registers an opener when Django is ready. Until then, and without it, a tool that names a connection does
-not run.
+`connections` registers an opener and `work` a library when Django is ready. Until then, and without them, a tool that
+needs one does not run.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
 
 from apps.guard.schemas import CallContext, CallFailed
 from apps.skills.schemas import ToolSpec
@@ -49,3 +50,30 @@ def keep_credentials(ctx: CallContext, tool: ToolSpec, secret: bytes) -> None:
     """What the run handed back is kept by whoever opened; without a keeper it is dropped."""
     for keeper in _keepers:
         keeper(ctx, tool, secret)
+
+
+# Files of `/sandbox/knowledge` for one call: which documents there are, and the text of the one that it names.
+Shelf = Callable[[CallContext], Mapping[str, bytes]]
+# Has the change that this very call was approved for carried out, and says what became of it. Blocking, outside of any
+# transaction. Raises `CallFailed`.
+Editor = Callable[[CallContext], dict[str, Any]]
+
+
+class Library(NamedTuple):
+    shelf: Shelf
+    editor: Editor
+
+
+_libraries: list[Library] = []
+
+
+def register_library(library: Library) -> None:
+    """Called once, by `work`, in `ready()`."""
+    _libraries[:] = [library]
+
+
+def library() -> Library:
+    """Raises `CallFailed` `knowledge_missing` when nobody has registered."""
+    if not _libraries:
+        raise CallFailed("knowledge_missing", "There are no documents for this tool.", effect_free=True)
+    return _libraries[0]

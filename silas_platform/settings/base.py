@@ -289,6 +289,8 @@ WEBSITES_PRIVATE = env.flag("SILAS_WEBSITES_PRIVATE", default=False)
 INTAKE_SECONDS = 1.0
 # How often a web process looks for proposed skills to try.
 SKILL_SECONDS = 1.0
+# How often a web process looks for approved changes of documents, and how long their call waits for it.
+KNOWLEDGE_SECONDS, KNOWLEDGE_WAIT_SECONDS = 1.0, 60
 # How repositories of skills may be addressed. Tests add `file`.
 SKILL_GIT_SCHEMES = ("https",)
 # The mail server for notices of tasks; without one the console is where they are.

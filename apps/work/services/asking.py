@@ -22,6 +22,7 @@ from apps.gates.schemas import GateResult
 from apps.skills import queries as skills
 from apps.skills import rules as skill_rules
 from apps.skills.schemas import ToolSpec
+from apps.work import library
 from apps.work.checks import checks_of
 from apps.work.enums import WorkItemStatus, WorkItemType
 from apps.work.models import WorkItem
@@ -140,6 +141,7 @@ def _facts(wanted: Sequence[Wanted], spec: WorkItemSpec, subject: str) -> list[F
 def _facts_of(each: Wanted, subject: str, place: int, of: int) -> list[Fact]:
     """The lines of one call; among several it says first which one it is."""
     said = [Fact(**fact) for fact in skills.card_facts(each.tool, each.call.args, subject)]
+    said += library.facts(each.tool, each.call.args)
     return said if of == 1 else [Fact(f"{place} of {of}", text=each.intent), *said]
 
 

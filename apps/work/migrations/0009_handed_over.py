@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('work', '0007_earned_thresholds'),
+        ('work', '0008_changes_of_documents'),
     ]
 
     operations = [
