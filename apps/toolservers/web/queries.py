@@ -50,7 +50,8 @@ def house_key(provider: str, base_url: str, *, allowed: bool) -> str:
 
 
 def is_set_up() -> bool:
-    return WebSearch.objects.exists()
+    found: bool = WebSearch.objects.exists()
+    return found
 
 
 def source_of(run_id: UUID) -> Source | None:
