@@ -124,6 +124,7 @@ WORKERS_MAY: dict[str, str] = {
         " next_check_at, warned_at, recovered, leased_by, leased_until)"
     ),
     "connections_credential": "SELECT, INSERT, UPDATE, DELETE",
+    "connections_itrequest": "",
     "connections_oncegrant": "SELECT, UPDATE (used_at)",
     "connections_pendingsecret": "SELECT, INSERT",
     "connections_setupanswer": "SELECT, DELETE",
