@@ -43,6 +43,7 @@ from apps.console.views import (
     studio,
     tasks,
     toolservers,
+    websearch,
     work,
 )
 
@@ -213,6 +214,8 @@ urlpatterns = [
     path("skills/of/<slug:name>/roll-back/", skills.roll_back, name="console-skill-roll-back"),
     path("skills/of/<slug:name>/purge/", skills.purge, name="console-skill-purge"),
     path("tool-servers/", toolservers.listing, name="console-tool-servers"),
+    path("tool-servers/web/", websearch.save, name="console-web-search"),
+    path("tool-servers/web/remove/", websearch.remove, name="console-web-search-remove"),
     path("tool-servers/new/", toolservers.new, name="console-tool-server-new"),
     path("tool-servers/<uuid:server_id>/", toolservers.server, name="console-tool-server"),
     path("tool-servers/<uuid:server_id>/refresh/", toolservers.refresh, name="console-tool-server-refresh"),

@@ -131,7 +131,13 @@ TRIED_ELSEWHERE |= {"console-connections", *(f"console-connection{word}" for wor
 TRIED_ELSEWHERE |= {f"console-connection-{word}" for word in ("sign-in", "reconnect", "pause", "resume", "remove")}
 TRIED_ELSEWHERE |= {f"console-connection-{word}" for word in ("widen", "choose", "it-request")}
 # Somebody else's tools, for owners (test_tool_servers).
-TRIED_ELSEWHERE |= {"console-tool-servers", "console-tool-accept", "console-tool-suspend"}
+TRIED_ELSEWHERE |= {
+    "console-web-search",
+    "console-web-search-remove",
+    "console-tool-servers",
+    "console-tool-accept",
+    "console-tool-suspend",
+}
 TRIED_ELSEWHERE |= {f"console-tool-server{word}" for word in ("", "-new", "-refresh", "-switch", "-remove")}
 CARDS = {"console-card", "console-card-news", "console-edit"}
 CARDS |= {"console-decide", "console-take-back", "console-step-up", "console-assign", "console-ask-anew"}
