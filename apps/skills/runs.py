@@ -48,7 +48,7 @@ def run_skill(ctx: CallContext) -> HandlerResult:
     documents = library().shelf(ctx) if found.tool.knowledge else {}
     outcome = _run(found, ctx, customer, args, opened, documents)
     if opened and outcome.secret_out:
-        keep_credentials(ctx, found.tool, outcome.secret_out)
+        keep_credentials(ctx, opened.account, outcome.secret_out)
     try:
         value, changes = _read(found, outcome, customer)
     except CallFailed as failure:
