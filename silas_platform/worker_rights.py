@@ -124,6 +124,7 @@ WORKERS_MAY: dict[str, str] = {
         " next_check_at, warned_at, recovered, leased_by, leased_until)"
     ),
     "connections_credential": "SELECT, INSERT, UPDATE, DELETE",
+    "connections_itrequest": "",
     "connections_oncegrant": "SELECT, UPDATE (used_at)",
     "connections_pendingsecret": "SELECT, INSERT",
     "connections_setupanswer": "SELECT, DELETE",
@@ -160,6 +161,7 @@ WORKERS_MAY: dict[str, str] = {
     "work_batchitem": "SELECT",
     "work_course": "SELECT, INSERT, UPDATE",
     "work_goalcycle": "SELECT, INSERT, UPDATE",
+    "work_knowledgeeffect": "SELECT, INSERT, UPDATE (state)",
     "work_ledgerentry": "SELECT, INSERT",
     "work_planning": "SELECT, INSERT, UPDATE",
     "work_poolslot": "SELECT, INSERT, UPDATE, DELETE",

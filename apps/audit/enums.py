@@ -103,6 +103,7 @@ class AuditEvent(TextChoices):
     CONNECTION_PROPOSED = "connection_proposed", "Somebody wants an outside account connected"
     CONNECTION_MOVED = "connection_moved", "A connection to an outside account changed its state"
     CONNECTION_REMOVED = "connection_removed", "A connection and its credentials were removed"
+    CONNECTION_CHOSEN = "connection_chosen", "Of several accounts, this is the one that tools use"
     CONNECTION_WIDENED = "connection_widened", "A connection may do more than before"
     CONNECTION_REFUSED = "connection_refused", "A connection was not used: it lacks a permission, or does not work"
     CONNECTION_REFRESHED = "connection_refreshed", "A connection's sign-in was renewed"

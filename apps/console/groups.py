@@ -189,6 +189,7 @@ GROUPS: dict[str, frozenset[str]] = {
             "connection_proposed",
             "connection_moved",
             "connection_removed",
+            "connection_chosen",
             "connection_widened",
             "connection_refused",
             "connection_refreshed",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from typing import TypeVar
@@ -20,9 +20,10 @@ from apps.gates.enums import GateProvider, GateTrigger
 from apps.gates.providers import claim_for, needs_claim
 from apps.gates.queries import gates_asked
 from apps.gates.schemas import AccessLevel, GateSpec
-from apps.sessions.access import PUBLIC
+from apps.sessions.access import PUBLIC, Level
 from apps.sessions.state import Policy
 from apps.skills import queries as skills
+from apps.skills import roles
 from apps.skills.schemas import OutsideToolSpec, ToolSpec
 from apps.tenants.models import Deployment
 from apps.tenants.queries import signed_gates
@@ -88,13 +89,38 @@ def _levels(rows: tuple[str, ...]) -> Mapping[str, AccessLevel]:
 
 
 def _policy(goal: WorkItemSpec | None, system: tuple[GateSpec, ...], levels: Mapping[str, AccessLevel]) -> Policy:
-    tools = skills.tools_for(goal.skills) if goal else ()
+    installed = skills.found(goal.skills) if goal else ()
+    tools = skills.tools_from(installed, goal.skills) if goal else ()
     return Policy(
         gates=(*system, *(goal.gates if goal else ())),
         levels=with_outside((goal.access_levels if goal else {}) or levels, tools),
         escalations=goal.escalation if goal else {},
         skills=tuple(goal.skills) if goal else (),
         tools=tools,
+        known=roles.known_of(installed),
+    )
+
+
+def as_named(policy: Policy, said: Iterable[str]) -> Policy:
+    """The policy of a conversation in which a visitor `said` this: a skill that only a person's word brings in is not
+    there, in no level, before somebody named it (spec 10.1 `activation`)."""
+    unnamed = roles.unnamed(policy.known, said)
+    if not unnamed:
+        return policy
+    held = {tool.name for tool in policy.tools if tool.skill in unnamed}
+    return replace(
+        policy,
+        levels={name: _without(level, held) for name, level in policy.levels.items()},
+        tools=tuple(tool for tool in policy.tools if tool.name not in held),
+        known=tuple(skill for skill in policy.known if skill.ref not in unnamed),
+    )
+
+
+def _without(level: Level, held: Collection[str]) -> Level:
+    return AccessLevel(
+        tools=[tool for tool in level.tools if tool not in held],
+        requires=list(level.requires),
+        expires_after=level.expires_after,
     )
 
 

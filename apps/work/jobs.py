@@ -14,6 +14,7 @@ from apps.gates.schemas import GateSpec
 from apps.guard.schemas import RunRef
 from apps.guard.toolset import OfferedTool
 from apps.skills import queries as skills
+from apps.skills import roles
 from apps.skills.schemas import ToolSpec
 from apps.work import artifacts, follow_ups
 from apps.work.budgets import BudgetUsed
@@ -121,7 +122,8 @@ def _briefing(item: WorkItem, spec: WorkItemSpec, tools: Sequence[ToolSpec]) -> 
         role=Role.EXECUTOR,
         text=item.title,
         title=item.deployment.title if item.deployment else "",
-        constitution=(*CONSTITUTION, *skills.instructions(spec.skills)),
+        constitution=CONSTITUTION,
+        skills=roles.executor_view(spec.skills),
         tools=tuple(ToolBrief(tool.name, tool.description, tool.args, acting=tool.acting) for tool in tools),
         work_body=_body(item, spec),
         reference=str(item.pk),

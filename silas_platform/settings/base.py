@@ -148,13 +148,14 @@ UNDO_SECONDS = env.number("SILAS_UNDO_SECONDS", 300)
 # Reviewed batches: how many actions one card holds, and from which confidence on (spec 5.9); a deployment may differ.
 BATCH_REVIEW = {"default_size": 10, "high_min": 0.85, "medium_min": 0.5}
 
-# What isolates scripts and checks (kernel.sandbox): subprocess or docker; whether one may have the host's network.
+# What isolates scripts and checks (kernel.sandbox): subprocess or docker.
 SANDBOX_BACKEND = env.text("SILAS_SANDBOX", "subprocess")
 SANDBOX_IMAGE = env.text("SILAS_SANDBOX_IMAGE", "python:3.12-slim")
-SANDBOX_NETWORK = env.flag("SILAS_SANDBOX_NETWORK", default=False)
 # Which host:port inside of the house outside tools may reach, and a run whose skill lists them; the outside needs no
 # entry here.
 EGRESS_PRIVATE = env.words("SILAS_EGRESS_PRIVATE")
+# Which host:port a check may reach that asks for the network; without one it is refused.
+CHECK_PLACES = env.words("SILAS_CHECK_PLACES")
 
 # Where credentials of outside accounts are kept, sealed in any case: database, keyring, or the dotted path of a class
 # with the methods of apps.connections.backends.Keeper.
@@ -282,7 +283,9 @@ WEBSITES_PRIVATE = env.flag("SILAS_WEBSITES_PRIVATE", default=False)
 INTAKE_SECONDS = 1.0
 # How often a web process looks for proposed skills to try.
 SKILL_SECONDS = 1.0
-# How repositories of skills may be addressed. Tests add `file`.
+# How often a web process looks for approved changes of documents, and how long their call waits for it.
+KNOWLEDGE_SECONDS, KNOWLEDGE_WAIT_SECONDS = 1.0, 60
+# How repositories of skills may be addressed. Tests add `http`.
 SKILL_GIT_SCHEMES = ("https",)
 # The mail server for notices of tasks; without one the console is where they are.
 EMAIL_HOST = env.text("SILAS_MAIL_HOST")

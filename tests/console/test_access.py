@@ -128,7 +128,7 @@ TRIED_ELSEWHERE |= {f"console-draft-{word}" for word in ("new", "revise", "rewri
 TRIED_ELSEWHERE |= {"console-ask", "console-ask-back"}
 TRIED_ELSEWHERE |= {"console-connections", *(f"console-connection{word}" for word in ("", "-new", "-cancel"))}
 TRIED_ELSEWHERE |= {f"console-connection-{word}" for word in ("sign-in", "reconnect", "pause", "resume", "remove")}
-TRIED_ELSEWHERE |= {"console-connection-widen"}
+TRIED_ELSEWHERE |= {f"console-connection-{word}" for word in ("widen", "choose", "it-request")}
 # Somebody else's tools, for owners (test_tool_servers).
 TRIED_ELSEWHERE |= {"console-tool-servers", "console-tool-accept", "console-tool-suspend"}
 TRIED_ELSEWHERE |= {f"console-tool-server{word}" for word in ("", "-new", "-refresh", "-switch", "-remove")}
