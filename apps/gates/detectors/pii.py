@@ -148,8 +148,10 @@ def _longest_iban(run: str) -> int:
 
 
 def _addresses(text: str) -> Iterator[Span]:
-    long = _IP6.finditer(text) if _TWO_COLONS.search(text) else ()
-    for match in (*_matches(_IP4, _FIGURE, text), *long):
+    found = list(_matches(_IP4, _FIGURE, text))
+    if _TWO_COLONS.search(text):
+        found += _IP6.finditer(text)
+    for match in found:
         if _is_address(match[0]) and not _says(text, match.start(), frozenset({"version", "v"})):
             yield Span(*match.span(), "IP_ADDRESS")
 
