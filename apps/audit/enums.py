@@ -78,6 +78,7 @@ class AuditEvent(TextChoices):
     SAFETY_CODE_LOCKED = "safety_code_locked", "Too many wrong codes: no more are taken for a while"
     SAFETY_TOKEN_ISSUED = "safety_token_issued", "A person's yes for one action of an agent was put into a token"
     SAFETY_TOKEN_REFUSED = "safety_token_refused", "A yes for an action of an agent did not hold"
+    SAFETY_POLICY_TAKEN_BACK = "safety_policy_taken_back", "An agent follows everybody's policy again"
     SAFETY_POLICY_WRITTEN = "safety_policy_written", "What agents may do by themselves was changed"
 
     # guard

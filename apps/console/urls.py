@@ -42,6 +42,7 @@ from apps.console.views import (
     studio,
     tasks,
     toolservers,
+    websearch,
     work,
 )
 
@@ -209,6 +210,8 @@ urlpatterns = [
     path("skills/of/<slug:name>/roll-back/", skills.roll_back, name="console-skill-roll-back"),
     path("skills/of/<slug:name>/purge/", skills.purge, name="console-skill-purge"),
     path("tool-servers/", toolservers.listing, name="console-tool-servers"),
+    path("tool-servers/web/", websearch.save, name="console-web-search"),
+    path("tool-servers/web/remove/", websearch.remove, name="console-web-search-remove"),
     path("tool-servers/new/", toolservers.new, name="console-tool-server-new"),
     path("tool-servers/<uuid:server_id>/", toolservers.server, name="console-tool-server"),
     path("tool-servers/<uuid:server_id>/refresh/", toolservers.refresh, name="console-tool-server-refresh"),
@@ -220,7 +223,9 @@ urlpatterns = [
     path("safety/keys/new/", safety.key, name="console-safety-key"),
     path("safety/policy/", safety.policy, name="console-safety-policy"),
     path("safety/policy/try/", safety.try_hint, name="console-safety-try"),
+    path("safety/policy/take-back/", safety.take_back, name="console-safety-take-back"),
     path("safety/policy/<int:number>/again/", safety.roll_back, name="console-safety-roll-back"),
+    path("safety/<uuid:hold_id>/step-up/<slug:what>/", safety.step_up, name="console-safety-step-up"),
     path("safety/<uuid:hold_id>/allow/", safety.allow, name="console-safety-allow"),
     path("safety/<uuid:hold_id>/code/", safety.code, name="console-safety-code"),
     path("safety/<uuid:hold_id>/token/", safety.token, name="console-safety-token"),
