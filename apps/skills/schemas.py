@@ -175,7 +175,7 @@ class ToolSpec(ToolDeclaration):
 
 class OutsideToolSpec(ToolSpec):
     """A tool that somebody else carries out: an accepted one of an outside server (`skill` is `mcp:<server>@<digest>`),
-    or the search of the web. It brings no script and no check of ours: what its card says of proof, it says itself."""
+    or the search of the web. It brings no script and no check of ours; `proof` is what an owner named instead."""
 
     script: str = ""
     description: str = Field(min_length=0, max_length=2000)
@@ -183,6 +183,7 @@ class OutsideToolSpec(ToolSpec):
     price: Decimal = Decimal(0)
     level: str = ""
     server: str = ""
+    proof: dict[str, Any] = Field(default_factory=dict)
 
     @model_validator(mode="after")
     def _acting_is_accountable(self) -> Self:

@@ -129,6 +129,7 @@ CELERY_BEAT_SCHEDULE: dict[str, dict[str, object]] = {
     "approvals.expire_cards": {"task": "approvals.expire_cards", "schedule": 15.0},
     "connections.sweep": {"task": "connections.sweep", "schedule": 10.0},
     "connections.check_due": {"task": "connections.check_due", "schedule": 20.0},
+    "toolservers.watch": {"task": "toolservers.watch", "schedule": 60.0},
     "work.end_waits": {"task": "work.end_waits", "schedule": 5.0},
     "work.owe_cycles": {"task": "work.owe_cycles", "schedule": 10.0},
     "autonomy.tick": {"task": "autonomy.tick", "schedule": 5.0},
@@ -256,6 +257,12 @@ VISITOR_LIMITS = {
     "tenant_model_runs_a_minute": env.number("SILAS_TENANT_MODEL_RUNS_A_MINUTE", 3000),
     "pending_turns": env.number("SILAS_PENDING_TURNS", 20),
     "tenant_pending_turns": env.number("SILAS_TENANT_PENDING_TURNS", 500),
+}
+# How often the web may be searched (spec 9.2): in one turn, in one run's minute, in one tenant's day.
+SEARCH_LIMITS = {
+    "a_turn": env.number("SILAS_SEARCHES_A_TURN", 5),
+    "a_minute": env.number("SILAS_SEARCHES_A_MINUTE", 20),
+    "tenant_a_day": env.number("SILAS_TENANT_SEARCHES_A_DAY", 1000),
 }
 # How many bytes of visitors' files one tenant may keep (under SILAS_VAR/files).
 VISITOR_FILES_BYTES = env.number("SILAS_VISITOR_FILES_MEGABYTES", 2048) * 1024 * 1024

@@ -68,6 +68,7 @@ def toolset_for(state: TurnState) -> AbstractToolset[Any]:
         "customer": state.access.subject,
         "levels": state.access.reached_levels(),
         "skills": state.policy.skills,
+        "turn": state.number,
     }
     catalogue = GuardedToolset(
         state.run,
