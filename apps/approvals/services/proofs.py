@@ -1,4 +1,4 @@
-"""Does a stored answer of a passkey still prove what it stood behind? Checked again from what was kept; spends nothing."""
+"""Does a stored answer of a passkey still prove what it stood behind? Checked again from what was kept."""
 
 from __future__ import annotations
 
