@@ -6,6 +6,7 @@ what a person read (ADR 75). A server is asked outside of every scope.
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
@@ -52,7 +53,7 @@ class TermsRequest(serializers.Serializer[Any]):
     acting = serializers.BooleanField(help_text="It changes something: every call needs a person's yes")
     risk = serializers.ChoiceField(choices=Risk.choices)
     level = serializers.CharField(max_length=60, required=False, default="", allow_blank=True)
-    price = serializers.DecimalField(18, 9, required=False, default=0, help_text="US dollars a call")
+    price = serializers.DecimalField(18, 9, required=False, default=Decimal(0), help_text="US dollars a call")
     timeout = serializers.IntegerField(required=False, default=30, help_text="Seconds, 1 to 120")
     proof = serializers.DictField(required=False, default=dict, help_text="`{tool, args, expect}` of an acting tool")
 
