@@ -4,6 +4,7 @@ An expected no is a value (`Failure`), so that what it wrote down is committed w
 authentication found; `actor` is a person at the console.
 """
 
+from apps.safety.services.at_once import record_step_at_once
 from apps.safety.services.challenges import claim_letters, show_code, verify_challenge
 from apps.safety.services.confirming import allow, confirm_operation, issue_token
 from apps.safety.services.executions import abort_execution, complete_execution, execute_agent
@@ -25,6 +26,7 @@ __all__ = [
     "issue_token",
     "policy_from",
     "record_step",
+    "record_step_at_once",
     "roll_back",
     "show_code",
     "try_policy",
