@@ -1,12 +1,14 @@
 """Where does a test's PostgreSQL come from? From a cluster that was made and migrated once, by our own start-up code,
 and is copied from then on: initdb and all migrations take ten times as long as the copy.
 
-It is kept beside other temporary files under a name that says what it was made of: another byte of the application or
-of its requirements, and another one is made. Starting from nothing is tested by tests/platform/test_up.py.
+It is kept beside other temporary files under a name that says what it was made of: another byte of a migration, of what
+migrations import, of the rights of workers, of settings or requirements, and another one is made. Starting from nothing
+is tested by tests/platform/test_up.py.
 """
 
 from __future__ import annotations
 
+import ast
 import fcntl
 import hashlib
 import os
@@ -23,7 +25,15 @@ from tests.leftovers import sweep
 ROOT = Path(__file__).resolve().parents[1]
 PREFIX = "silas-prepared-"
 UNUSED_SECONDS = 86_400.0
-_MADE_OF = ("apps", "kernel", "silas_platform", "requirements/base.txt", "tests/prepared.py")
+_MADE_BY = (
+    "apps/**/migrations/*.py",
+    "kernel/**/migrations/*.py",
+    "silas_platform/apps.py",
+    "silas_platform/settings/test.py",
+    "silas_platform/up/embedded.py",
+    "tests/prepared.py",
+)
+_OURS = ("apps", "kernel", "silas_platform")
 
 
 def lay(var: Path) -> None:
@@ -56,17 +66,38 @@ def _locked(place: Path) -> Iterator[Path]:
 
 def name_of_code() -> str:
     digest = hashlib.sha256(sys.version.encode())
-    for path in sorted(path for part in _MADE_OF for path in _files(ROOT / part)):
+    for path in (ROOT / "requirements/base.txt", *sorted(_made_of())):
         digest.update(f"{path.relative_to(ROOT)}\n".encode() + path.read_bytes())
     return digest.hexdigest()[:16]
 
 
-def _files(part: Path) -> Iterator[Path]:
-    """What can change a schema: no pages, scripts or pictures."""
-    if part.is_file():
-        yield part
-    for suffix in ("py", "sql"):
-        yield from part.rglob(f"*.{suffix}")
+def _made_of() -> set[Path]:
+    """Everything that makes a schema and all that it imports, but no models: a migration holds what they were."""
+    found: set[Path] = set()
+    ahead = [path for pattern in _MADE_BY for path in ROOT.glob(pattern)]
+    while ahead:
+        path = ahead.pop()
+        if path not in found:
+            found.add(path)
+            ahead += [file for name in _imported(path) for file in _files(name)]
+    return found
+
+
+def _imported(path: Path) -> Iterator[str]:
+    package = path.relative_to(ROOT).parts
+    for node in ast.walk(ast.parse(path.read_bytes())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            above = package[: -node.level] if node.level else ()
+            whole = ".".join([*above, *filter(None, [node.module])])
+            yield from (whole, *(f"{whole}.{alias.name}" for alias in node.names))
+
+
+def _files(module: str) -> Iterator[Path]:
+    if module.split(".")[0] in _OURS and "models" not in module:
+        place = ROOT.joinpath(*module.split("."))
+        yield from (path for path in (place.with_suffix(".py"), place / "__init__.py") if path.is_file())
 
 
 def _make(place: Path) -> None:

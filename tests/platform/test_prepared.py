@@ -17,14 +17,31 @@ def test_copy_has_had_every_migration(database: None) -> None:
     assert executor.migration_plan(executor.loader.graph.leaf_nodes()) == []
 
 
-def test_changed_byte_asks_for_another_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "apps").mkdir()
+def test_changed_byte_of_what_makes_it_asks_for_another_cluster(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A migration, what it imports and what that imports; a page's code makes no schema."""
+    app = tmp_path / "apps" / "rooms"
+    (app / "migrations").mkdir(parents=True)
+    (tmp_path / "requirements").mkdir()
+    texts = {
+        app / "migrations" / "0001_initial.py": "from apps.rooms import walls_sql",
+        app / "walls_sql.py": "from .plaster import COLOUR",
+        app / "plaster.py": "COLOUR = 1",
+        app / "models.py": "",
+        app / "views.py": "",
+        tmp_path / "requirements" / "base.txt": "",
+    }
+    for path, text in texts.items():
+        path.write_text(text)
     monkeypatch.setattr(prepared, "ROOT", tmp_path)
-    names = set()
-    for text in ("one", "other"):
-        (tmp_path / "apps" / "models.py").write_text(text)
-        names.add(prepared.name_of_code())
-    assert len(names) == 2
+    before = prepared.name_of_code()
+    changed = set()
+    for path, text in texts.items():
+        path.write_text(f"{text}\n")
+        changed |= {path.name} if prepared.name_of_code() != before else set()
+        path.write_text(text)
+    assert changed == {"0001_initial.py", "walls_sql.py", "plaster.py", "base.txt"}
 
 
 def test_place_that_is_a_link_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
