@@ -62,8 +62,10 @@ def record_step_at_once(
                 return None
             agent = (key, principal.ref, known_as(name), execution_id)
             found = _found(agent, version, policy, verdict, said)
-            if found is None or "steps" in found:
-                return found and _answer(found, policy, verdict)
+            if found is None:
+                return None
+            if "steps" in found:
+                return _answer(found, policy, verdict)
             _remember(tenant_id, principal.ref, found)
     return None
 
