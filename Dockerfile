@@ -9,7 +9,7 @@ RUN python -m venv /opt/venv \
 FROM python:3.11.11-slim-bookworm
 # bubblewrap makes the sandboxes in which skills' scripts and gates run.
 RUN apt-get update \
-    && apt-get install -y --no-install-recommends bubblewrap \
+    && apt-get install -y --no-install-recommends bubblewrap git \
     && rm -rf /var/lib/apt/lists/* \
     && useradd --system --uid 10001 --create-home --home-dir /var/lib/silas silas \
     && install --directory --owner=silas --mode=0700 /var/lib/silas/files

@@ -36,7 +36,7 @@ def _row(backend: Backend, bare: Callable[[], None]) -> Row:
 
 def _bare(backend: Bubblewrap) -> Callable[[], object]:
     """The same namespaces, the same parts of the host, the same sized tmpfs; nothing of ours."""
-    plan = make_plan(mounts={}, disk_bytes=64 << 20, network=False)
+    plan = make_plan(mounts={}, disk_bytes=64 << 20)
     argv = ["bwrap", *backend.arguments(plan), "--", COMMAND]
     return lambda: subprocess.run(argv, check=True, stdin=subprocess.DEVNULL, capture_output=True)
 

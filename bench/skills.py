@@ -87,7 +87,7 @@ def _bare(place: Path, root: Path) -> Callable[[], object]:
     work = root / "work"
     work.mkdir()
     (work / "call.json").write_text('{"tool": "look"}')
-    plan = make_plan(mounts={}, disk_bytes=64 << 20, network=False)
+    plan = make_plan(mounts={}, disk_bytes=64 << 20)
     mounts = ["--ro-bind", str(place), "/sandbox/skill", "--ro-bind", str(work), "/sandbox/call"]
     script = ["python3", "-I", "-S", f"/sandbox/skill/{_SCRIPT}"]
     argv = ["bwrap", *backend.arguments(plan), *mounts, "--chdir", "/sandbox/call", "--", *script]

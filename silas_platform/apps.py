@@ -24,6 +24,7 @@ class PlatformConfig(AppConfig):
 
         checks.arm_fault_points()
         checks.choose_sandbox()
+        checks.leave_no_core()
         # Django tells only apps with tables of their own; which one is the same, the migrations are all done by then.
         post_migrate.connect(_grant_to_workers, sender=apps.get_app_config("tenants"))
 

@@ -7,6 +7,7 @@ row-level security does not bind · silas.E004 demo logins behind an open HOST.
 from __future__ import annotations
 
 import os
+import resource
 from collections.abc import Sequence
 from typing import Any
 
@@ -55,11 +56,18 @@ def choose_sandbox() -> None:
         kind = Kind(settings.SANDBOX_BACKEND)
     except ValueError:
         raise ImproperlyConfigured("E_CFG_SANDBOX: SILAS_SANDBOX must be subprocess or docker") from None
-    private = tuple(settings.EGRESS_PRIVATE)
-    if len(listed(private)) != len(set(private)):
-        raise ImproperlyConfigured("E_CFG_EGRESS: SILAS_EGRESS_PRIVATE is a list of host:port")
-    image, network = settings.SANDBOX_IMAGE, settings.SANDBOX_NETWORK
-    configure(Choice(kind=kind, image=image, network=network, egress_private=private))
+    for name, places in (("EGRESS_PRIVATE", settings.EGRESS_PRIVATE), ("CHECK_PLACES", settings.CHECK_PLACES)):
+        if len(listed(places)) != len(set(places)):
+            raise ImproperlyConfigured(f"E_CFG_EGRESS: SILAS_{name} is a list of host:port")
+    configure(Choice(kind=kind, image=settings.SANDBOX_IMAGE, egress_private=tuple(settings.EGRESS_PRIVATE)))
+
+
+def leave_no_core() -> None:
+    """A process that crashes must not leave what it held unsealed on a disk. 1 is what the kernel takes for "none at
+    all"; a limit of 0 still lets a machine hand the core to a program."""
+    _, hard = resource.getrlimit(resource.RLIMIT_CORE)
+    most = 0 if hard == 0 else 1
+    resource.setrlimit(resource.RLIMIT_CORE, (most, most))
 
 
 @register(Tags.security)

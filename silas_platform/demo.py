@@ -45,6 +45,7 @@ from apps.work.services.items import move
 from kernel.canonical import sha256_hex
 from kernel.llm.grounded.words import content
 from kernel.tenancy import tenant_scope
+from silas_platform import demo_inbox
 
 FOLDER = settings.BASE_DIR / "demo"
 SKILLS = settings.BASE_DIR / "skills"
@@ -87,6 +88,8 @@ def _seed_tenant(folder: Path, progress: Progress, copy: str) -> list[Login]:
         set_budget(Period(described["budget"]["period"]), Decimal(described["budget"]["limit_usd"]), actor=ACTOR)
         _patience(described, deployment)
         _offers(described, deployment)
+        agent = User.objects.get(email=_login(described["slug"], Role.AGENT).email)
+        demo_inbox.words(described, agent)
     progress(f"{tenant.name}: skills and records")
     with tenant_scope(tenant):
         for goal_file in ("goal.md", "upkeep.md"):
@@ -99,6 +102,8 @@ def _seed_tenant(folder: Path, progress: Progress, copy: str) -> list[Login]:
     _upkeep(folder, deployment)
     progress(f"{tenant.name}: knowledge")
     _knowledge(folder, described, tenant, progress)
+    demo_inbox.conversations(described, deployment, agent)
+    progress(f"{tenant.name}: inbox")
     with tenant_scope(tenant):
         _unattended(described, deployment)
     progress(f"{tenant.name}: what runs unattended")

@@ -113,9 +113,9 @@ WORKERS_MAY: dict[str, str] = {
     # which outside tools a person accepted, and on which terms, is said in web processes; a worker that calls one notes
     # what its server says now, and stops it
     "toolservers_outsidetool": "SELECT, UPDATE (state, seen, seen_digest, problem)",
-    "toolservers_toolserver": "SELECT, UPDATE (failure, failed_at)",
+    "toolservers_toolserver": "SELECT, UPDATE (failure, failed_at, next_look_at)",
     "toolservers_toolset": "SELECT, INSERT",
-    "toolservers_websearch": "",
+    "toolservers_websearch": "SELECT, UPDATE (failure)",
     # on whose outside account: what a person wants connected, and with which rights, stays as it was said in web
     # processes; a worker keeps what a script brought, and says how the account is
     "connections_connection": (
@@ -124,6 +124,7 @@ WORKERS_MAY: dict[str, str] = {
         " next_check_at, warned_at, recovered, leased_by, leased_until)"
     ),
     "connections_credential": "SELECT, INSERT, UPDATE, DELETE",
+    "connections_itrequest": "",
     "connections_oncegrant": "SELECT, UPDATE (used_at)",
     "connections_pendingsecret": "SELECT, INSERT",
     "connections_setupanswer": "SELECT, DELETE",
@@ -160,6 +161,7 @@ WORKERS_MAY: dict[str, str] = {
     "work_batchitem": "SELECT",
     "work_course": "SELECT, INSERT, UPDATE",
     "work_goalcycle": "SELECT, INSERT, UPDATE",
+    "work_knowledgeeffect": "SELECT, INSERT, UPDATE (state)",
     "work_ledgerentry": "SELECT, INSERT",
     "work_planning": "SELECT, INSERT, UPDATE",
     "work_poolslot": "SELECT, INSERT, UPDATE, DELETE",

@@ -87,8 +87,17 @@ class PasskeyRule(TextChoices):
 
 
 class ChallengePurpose(TextChoices):
+    """What a passkey is asked for: to join an account, to stand behind an answer to a card, or behind one press that
+    lets an agent of the safety loop go on."""
+
     REGISTER = "register"
     STEP_UP = "step_up"
+    HOLD_ALLOW = "hold_allow"
+    HOLD_CODE = "hold_code"
+    HOLD_TOKEN = "hold_token"
+
+
+PRESSES = (ChallengePurpose.HOLD_ALLOW, ChallengePurpose.HOLD_CODE, ChallengePurpose.HOLD_TOKEN)
 
 
 class Pace(TextChoices):

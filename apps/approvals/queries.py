@@ -72,7 +72,22 @@ def patience(pace: Pace, deployment_id: UUID | None) -> int:
 
 def policy_for(card: Card) -> Policy:
     """What the tenant asks of a yes to this card: the row that fits it best, or what holds without any."""
-    rows = ApprovalPolicy.objects.filter(scope__in=["", card.scope], risk__in=["", card.risk])
+    return _policy_at(card.scope, card.risk)
+
+
+def passkey_wanted(risk: Risk, user: Any) -> bool:
+    """Does this person's press about something that is no card, of this risk, need a passkey? By the rows of policy
+    that name no kind of approval."""
+    return rules.wants_passkey(_policy_at("", risk), risk, has_one=has_passkey(user))
+
+
+def passkey_required(risk: Risk) -> bool:
+    """Does nobody's press of this risk count without a passkey?"""
+    return rules.wants_passkey(_policy_at("", risk), risk, has_one=False)
+
+
+def _policy_at(scope: str, risk: str) -> Policy:
+    rows = ApprovalPolicy.objects.filter(scope__in=["", scope], risk__in=["", risk])
     fitting = [Policy(**{name: getattr(row, name) for name in Policy.model_fields}) for row in rows]
     return rules.best_policy(fitting)
 

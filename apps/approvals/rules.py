@@ -112,11 +112,13 @@ def answer_bytes(claims: AnswerClaims) -> bytes:
 
 
 def challenge_bytes(
-    *, purpose: str, tenant_id: str, user_id: str, card_id: str, payload_hash: str, nonce: str
+    *, purpose: str, tenant_id: str, user_id: str, card_id: str, payload_hash: str, nonce: str, subject: str = ""
 ) -> bytes:
-    """What a passkey is asked to sign: it names the person and, for a card, the card and exactly what the yes binds."""
+    """What a passkey is asked to sign: it names the purpose, the person and, for a card or another subject, which one
+    and exactly what the yes binds."""
     named = {"purpose": purpose, "tenant": tenant_id, "user": user_id, "card": card_id, "payload": payload_hash}
-    return bytes.fromhex(sha256_hex({**named, "nonce": nonce}))
+    about = {"subject": subject} if subject else {}
+    return bytes.fromhex(sha256_hex({**named, **about, "nonce": nonce}))
 
 
 def best_policy(fitting: Iterable[Policy]) -> Policy:

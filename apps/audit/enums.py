@@ -78,6 +78,7 @@ class AuditEvent(TextChoices):
     SAFETY_CODE_LOCKED = "safety_code_locked", "Too many wrong codes: no more are taken for a while"
     SAFETY_TOKEN_ISSUED = "safety_token_issued", "A person's yes for one action of an agent was put into a token"
     SAFETY_TOKEN_REFUSED = "safety_token_refused", "A yes for an action of an agent did not hold"
+    SAFETY_POLICY_TAKEN_BACK = "safety_policy_taken_back", "An agent follows everybody's policy again"
     SAFETY_POLICY_WRITTEN = "safety_policy_written", "What agents may do by themselves was changed"
 
     # guard
@@ -103,6 +104,7 @@ class AuditEvent(TextChoices):
     CONNECTION_PROPOSED = "connection_proposed", "Somebody wants an outside account connected"
     CONNECTION_MOVED = "connection_moved", "A connection to an outside account changed its state"
     CONNECTION_REMOVED = "connection_removed", "A connection and its credentials were removed"
+    CONNECTION_CHOSEN = "connection_chosen", "Of several accounts, this is the one that tools use"
     CONNECTION_WIDENED = "connection_widened", "A connection may do more than before"
     CONNECTION_REFUSED = "connection_refused", "A connection was not used: it lacks a permission, or does not work"
     CONNECTION_REFRESHED = "connection_refreshed", "A connection's sign-in was renewed"

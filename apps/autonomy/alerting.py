@@ -1,10 +1,13 @@
-"""How do members hear of new cards? A web process sends what `approvals.services.alerts` has claimed, because no worker
-knows people's addresses; outside of any scope, through the same door as webhooks (`relay.deliver`).
+"""How do members hear of new cards, and of agents that wait for them? A web process sends what `approvals` and `safety`
+have claimed, because no worker knows people's addresses; outside of any scope, through the same door as webhooks
+(`relay.deliver`).
 """
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable, Sequence
+from datetime import datetime
 from uuid import UUID
 
 from django.conf import settings
@@ -14,6 +17,7 @@ from apps.approvals import webpush
 from apps.approvals.services import alerts
 from apps.approvals.services.alerts import REVIEW, Letter, Push
 from apps.autonomy import relay
+from apps.safety.services import notices
 from kernel.clock import now
 from kernel.tenancy import tenant_scope
 
@@ -24,12 +28,18 @@ _GRAVE = ("high", "irreversible")
 
 def send_due() -> int:
     """Whatever is due, of every tenant; returns how many messages arrived. In a web process, outside of any scope."""
-    return sum(_send_of(tenant_id) for tenant_id in alerts.waiting_tenants())
+    cards = sum(_send_of(tenant_id, alerts.claim_alerts) for tenant_id in alerts.waiting_tenants())
+    return cards + sum(_send_of(tenant_id, notices.claim_notices) for tenant_id in notices.waiting_tenants())
 
 
-def _send_of(tenant_id: UUID) -> int:
+def send_due_of(tenant_id: UUID) -> int:
+    """Those of one company."""
+    return _send_of(tenant_id, alerts.claim_alerts) + _send_of(tenant_id, notices.claim_notices)
+
+
+def _send_of(tenant_id: UUID, claim: Callable[[datetime], Sequence[Push | Letter]]) -> int:
     with tenant_scope(tenant_id):
-        due = alerts.claim_alerts(now())
+        due = claim(now())
     gone: list[UUID] = []
     done = sum(_pushed(alert, gone) if isinstance(alert, Push) else _mailed(alert) for alert in due)
     if gone:

@@ -13,6 +13,7 @@ from apps.autonomy.schemas import ChainNext, MemoryUpdate, Notify, Silent, TaskL
 from apps.bus.schemas import Lease
 from apps.guard.enums import Phase
 from apps.guard.schemas import RunRef
+from apps.skills import outside
 from apps.skills import queries as skills
 from apps.skills.schemas import ToolSpec
 from kernel.llm.enums import Role
@@ -67,7 +68,7 @@ def job_of(session: AutonomousSession, lease: Lease) -> Job:
         params=session.params,
         run=RunRef(session.tenant_id, session.run_id, lease.ref),
         skills=tuple(task.skills),
-        tools=tuple(tool for tool in skills.tools_for(task.skills) if not tool.acting),
+        tools=_tools(task),
         model_name=task.model_name or task.deployment.model_for(Role.PLANNER),
         keys=task.deployment.keys,
         limits=session.frozen_limits,
@@ -77,6 +78,12 @@ def job_of(session: AutonomousSession, lease: Lease) -> Job:
         deployment_id=task.deployment_id,
         done=_done_before(session),
     )
+
+
+def _tools(task: Task) -> tuple[ToolSpec, ...]:
+    """What only looks, of its skills and of the house."""
+    core = outside.web_search(task.deployment_id)
+    return outside.beside((tool for tool in skills.tools_for(task.skills) if not tool.acting), core)
 
 
 def _delegates(session: AutonomousSession) -> dict[str, UUID]:

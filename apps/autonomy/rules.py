@@ -34,6 +34,7 @@ PHASES = (Phase.INTAKE, Phase.ANALYSIS, Phase.DRAFTING, Phase.ETHICS_REVIEW, Pha
 MAX_DEPTH = 5
 MAX_STEPS = 6
 KNOWLEDGE = "knowledge_search"
+WEB = "web_search"
 MAX_CHILDREN = 3
 _NANO = Decimal(10) ** -9
 _COUNTED = ("calls", "tokens", "memory_writes")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.contrib import admin
 
 from apps.audit.admin import ReadOnlyAdmin
-from apps.connections.models import Connection, SetupRun
+from apps.connections.models import Connection, ItRequest, SetupRun
 
 
 @admin.register(Connection)
@@ -13,6 +13,12 @@ class ConnectionAdmin(ReadOnlyAdmin):
     list_display = ("name", "skill_name", "status", "identity", "last_health_check", "tenant")
     list_filter = ("status", "skill_name")
     list_select_related = ("tenant",)
+
+
+@admin.register(ItRequest)
+class ItRequestAdmin(ReadOnlyAdmin):
+    list_display = ("subject", "to", "connection", "changed_at", "tenant")
+    list_select_related = ("connection", "tenant")
 
 
 @admin.register(SetupRun)

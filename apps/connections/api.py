@@ -72,6 +72,7 @@ class ConnectionAnswer(serializers.Serializer[Any]):
     identity = serializers.CharField()
     auth_strategy = serializers.CharField()
     status = serializers.CharField()
+    is_usual = serializers.BooleanField(help_text="Of several accounts of its skill, tools use this one")
     tiers = serializers.ListField(child=serializers.CharField(), source="permissions")
     permissions_granted = serializers.ListField(child=serializers.CharField())
     permissions_available = serializers.ListField(child=serializers.CharField())
@@ -192,6 +193,21 @@ class ResumeConnection(MembersView):
     def post(self, request: Request, connection_id: UUID) -> Response:
         with tenant_scope(self.caller.tenant_id):
             lifecycle.resume(connection_id, actor=self.caller.actor, user=self.caller.user)
+            return _told(connection_id)
+
+
+class ChooseConnection(MembersView):
+    """Of several accounts of its skill, tools use this one from now on."""
+
+    @extend_schema(
+        operation_id="connection_choose",
+        tags=["connections"],
+        request=None,
+        responses={200: ConnectionAnswer, **_REFUSALS, **_SETTLED},
+    )
+    def post(self, request: Request, connection_id: UUID) -> Response:
+        with tenant_scope(self.caller.tenant_id):
+            lifecycle.choose(connection_id, actor=self.caller.actor, user=self.caller.user)
             return _told(connection_id)
 
 

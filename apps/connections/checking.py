@@ -5,18 +5,15 @@ guarded call; a company's calls of one look share a guarded run.
 from __future__ import annotations
 
 import asyncio
-import logging
-from uuid import UUID, uuid4
+from uuid import UUID
 
+from apps.connections import running
+from apps.connections.enums import Script
 from apps.connections.services import upkeep
-from apps.guard import services as guard
-from apps.guard.enums import Intent, Origin, Phase, RunStatus, TerminalReason
-from apps.guard.schemas import Call, CallOutcome, Done, RunRef
+from apps.guard.schemas import CallOutcome, Done, RunRef
 from apps.tenants.queries import all_tenants
 from kernel.tenancy import in_scope, tenant_scope
 
-_log = logging.getLogger(__name__)
-TOOL = "connection:health_check"
 AT_ONCE = 8
 
 
@@ -30,12 +27,10 @@ def check_of(tenant_id: UUID) -> int:
     while True:
         with tenant_scope(tenant_id):
             lease, ids = upkeep.claim_due(AT_ONCE)
-            run = _run() if ids else None
-        if run is None:
+            run = running.open_run(Script.HEALTH_CHECK) if lease else None
+        if lease is None or run is None:
             return done
-        asyncio.run(_all(RunRef(tenant_id, run), ids, lease))
-        with tenant_scope(tenant_id):
-            guard.close_run(run, status=RunStatus.COMPLETED, reason=TerminalReason.COMPLETED)
+        _look_at(run, ids, lease)
         done += len(ids)
 
 
@@ -43,19 +38,17 @@ def check_now(tenant_id: UUID, connection_id: UUID) -> bool:
     """One, whether it is due or not; False while another process sees to it."""
     with tenant_scope(tenant_id):
         lease = upkeep.claim_one(connection_id)
-        run = _run() if lease else None
+        run = running.open_run(Script.HEALTH_CHECK) if lease else None
     if lease is None or run is None:
         return False
-    asyncio.run(_all(RunRef(tenant_id, run), [connection_id], lease))
-    with tenant_scope(tenant_id):
-        guard.close_run(run, status=RunStatus.COMPLETED, reason=TerminalReason.COMPLETED)
+    _look_at(run, [connection_id], lease)
     return True
 
 
-def _run() -> UUID:
-    run = guard.open_run(Origin.WORK, uuid4(), deployment_id=None, phase=Phase.EXECUTION, allow=[TOOL], critical=False)
-    found: UUID = run.pk
-    return found
+def _look_at(run: RunRef, ids: list[UUID], lease: UUID) -> None:
+    asyncio.run(_all(run, ids, lease))
+    with tenant_scope(run.tenant_id):
+        running.close_run(run)
 
 
 async def _all(run: RunRef, ids: list[UUID], lease: UUID) -> None:
@@ -63,9 +56,8 @@ async def _all(run: RunRef, ids: list[UUID], lease: UUID) -> None:
 
 
 async def _one(run: RunRef, connection_id: UUID, lease: UUID) -> CallOutcome:
-    call = Call(tool=TOOL, args={"connection": str(connection_id)}, access=frozenset({TOOL}), patience_seconds=120)
     work = upkeep.Check(run.tenant_id, connection_id, lease)
-    outcome = await guard.guarded_call(run, Intent.RUN_CONNECTION, call, context={"work": work})
+    outcome = await running.call(run, Script.HEALTH_CHECK, work, connection=connection_id)
     if not isinstance(outcome, Done):
         await in_scope(run.tenant_id, upkeep.give_back, connection_id, lease)
     return outcome

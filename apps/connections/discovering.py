@@ -6,21 +6,17 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
-from uuid import UUID, uuid4
+from uuid import UUID
 
 from pydantic import ValidationError
 
-from apps.connections import scripts
+from apps.connections import running, scripts
 from apps.connections.enums import Script
 from apps.connections.schemas import ConnectionFailure, Discovery
 from apps.connections.services import finding_out
 from apps.connections.services.course import failure_of
-from apps.guard import services as guard
-from apps.guard.enums import Intent, Origin, Phase, RunStatus, TerminalReason
-from apps.guard.schemas import Call, CallContext, CallOutcome, Done, HandlerResult, RunRef
+from apps.guard.schemas import CallContext, Done, HandlerResult
 from kernel.tenancy import tenant_scope
-
-TOOL = "connection:discover"
 
 
 def discover(tenant_id: UUID, connection_id: UUID) -> bool:
@@ -29,22 +25,14 @@ def discover(tenant_id: UUID, connection_id: UUID) -> bool:
         lease = finding_out.claim(connection_id)
         if lease is None:
             return False
-        run = guard.open_run(
-            Origin.WORK, uuid4(), deployment_id=None, phase=Phase.EXECUTION, allow=[TOOL], critical=False
-        )
+        run = running.open_run(Script.DISCOVER)
     looked = _Look(tenant_id, connection_id, lease)
-    outcome = asyncio.run(_call(RunRef(tenant_id, run.pk), looked))
+    outcome = asyncio.run(running.call(run, Script.DISCOVER, looked, connection=connection_id))
     with tenant_scope(tenant_id):
         if not isinstance(outcome, Done):
             finding_out.failed(connection_id, lease, looked.failure)
-        guard.close_run(run.pk, status=RunStatus.COMPLETED, reason=TerminalReason.COMPLETED)
+        running.close_run(run)
     return True
-
-
-async def _call(run: RunRef, looked: _Look) -> CallOutcome:
-    args = {"connection": str(looked.connection_id)}
-    call = Call(tool=TOOL, args=args, access=frozenset({TOOL}), patience_seconds=120)
-    return await guard.guarded_call(run, Intent.RUN_CONNECTION, call, context={"work": looked})
 
 
 @dataclass

@@ -13,16 +13,15 @@ from uuid import UUID
 
 from django.db import connection as database
 
+from apps.connections import running
 from apps.connections.conversing import Held, Limits
+from apps.connections.enums import Script
 from apps.connections.services import course
-from apps.guard import services as guard
-from apps.guard.enums import Intent, Origin, Phase, RunStatus, TerminalReason
-from apps.guard.schemas import Call, CallOutcome, Done, Failed, RunRef
+from apps.guard.schemas import CallOutcome, Done, Failed
 from kernel.tenancy import tenant_scope
 
 _log = logging.getLogger(__name__)
 AT_ONCE = 8
-TOOL = "connection:setup"
 _slots = threading.BoundedSemaphore(AT_ONCE)
 
 
@@ -51,25 +50,15 @@ def hold(tenant_id: UUID, setup_id: UUID, *, limits: Limits | None = None) -> bo
         if lease is None:
             return False
         row = course.setup_of(setup_id)
-        run = guard.open_run(
-            Origin.WORK, row.connection_id, deployment_id=None, phase=Phase.EXECUTION, allow=[TOOL], critical=False
-        )
+        run = running.open_run(Script.SETUP, origin=row.connection_id)
     held = Held(tenant_id, setup_id, lease, limits or Limits())
-    outcome = asyncio.run(_call(RunRef(tenant_id, run.pk), held, row.connection_id))
+    patience = held.limits.whole + running.PATIENCE_SECONDS
+    said = running.call(run, Script.SETUP, held, seconds=patience, connection=row.connection_id, setup=setup_id)
+    outcome = asyncio.run(said)
     with tenant_scope(tenant_id):
         _settle(setup_id, lease, held, outcome)
-        guard.close_run(run.pk, status=RunStatus.COMPLETED, reason=TerminalReason.COMPLETED)
+        running.close_run(run)
     return True
-
-
-async def _call(run: RunRef, held: Held, connection_id: UUID) -> CallOutcome:
-    call = Call(
-        tool=TOOL,
-        args={"connection": str(connection_id), "setup": str(held.setup_id)},
-        access=frozenset({TOOL}),
-        patience_seconds=held.limits.whole + 120,
-    )
-    return await guard.guarded_call(run, Intent.RUN_CONNECTION, call, context={"work": held})
 
 
 def _settle(setup_id: UUID, lease: UUID, held: Held, outcome: CallOutcome) -> None:

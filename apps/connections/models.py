@@ -26,7 +26,7 @@ def new_ref() -> UUID:
 class Connection(TenantModel):
     """`skill` is the pinned reference; `permissions` are tiers of ours, `permissions_granted` words of the service.
     `recovered`: the one automatic recovery since it was last healthy was made; `discovering`: its skill has still to
-    say how it would sign in."""
+    say how it would sign in; `is_usual`: of several accounts of its skill, a person chose this one for tools."""
 
     name = models.CharField(max_length=120)
     domain = models.CharField(max_length=120, blank=True)
@@ -52,6 +52,7 @@ class Connection(TenantModel):
     warned_at = models.DateTimeField(null=True, blank=True)
     recovered = models.BooleanField(default=False)
     discovering = models.BooleanField(default=False, db_default=False)
+    is_usual = models.BooleanField(default=False, db_default=False)
     leased_by = models.UUIDField(null=True, blank=True)
     leased_until = models.DateTimeField(null=True, blank=True)
     requested_by = models.CharField(max_length=60, blank=True)
@@ -63,6 +64,11 @@ class Connection(TenantModel):
         indexes: ClassVar = [
             models.Index(fields=["next_check_at"], condition=Q(status=ConnectionStatus.ACTIVE), name="connection_due"),
             models.Index(fields=["tenant", "skill_name"], name="connection_by_skill"),
+        ]
+        constraints: ClassVar = [
+            models.UniqueConstraint(
+                fields=["tenant", "skill_name"], condition=Q(is_usual=True), name="connection_usual_once"
+            )
         ]
 
     def __str__(self) -> str:
@@ -159,3 +165,19 @@ class OnceGrant(TenantModel):
     expires_at = models.DateTimeField()
     used_at = models.DateTimeField(null=True, blank=True)
     created_at = models.DateTimeField(db_default=Now())
+
+
+class ItRequest(TenantModel):
+    """The message that asks a company's IT department to allow an account (spec 5.10.4): a draft that staff read,
+    change, and send themselves or by work of ours. `work_item_id`: that work, once somebody asked for it."""
+
+    connection = models.OneToOneField(Connection, on_delete=models.CASCADE, related_name="it_request")
+    to = models.CharField(max_length=254, blank=True)
+    subject = models.CharField(max_length=200)
+    text = models.TextField()
+    work_item_id = models.UUIDField(null=True, blank=True)
+    changed_by = models.CharField(max_length=60)
+    changed_at = models.DateTimeField(db_default=Now())
+
+    def __str__(self) -> str:
+        return self.subject

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from typing import Any
+from uuid import UUID
 
 from apps.approvals import payloads
 from apps.approvals.enums import ApprovalScope
@@ -19,7 +20,9 @@ from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.connections import credentials, rules, scripts
 from apps.connections.enums import ConnectionStatus
+from apps.connections.locks import lock_connection
 from apps.connections.models import Connection, OnceGrant
+from apps.connections.queries import account_for
 from apps.connections.services.owing import WIDEN, owe
 from apps.guard.schemas import CallContext, CallFailed
 from apps.skills import queries as skills
@@ -29,27 +32,16 @@ from kernel.clock import now
 from kernel.errors import SilasError
 from kernel.tenancy import tenant_scope
 
-_ANY = "type:"
-
-
-def connection_for(wanted: str) -> Connection | None:
-    """The active connection that a tool means: by its skill's name, or any of one provider."""
-    rows = Connection.objects.filter(status=ConnectionStatus.ACTIVE).order_by("created_at", "id")
-    if wanted.startswith(_ANY):
-        found: Connection | None = rows.filter(provider=wanted.removeprefix(_ANY)).first()
-    else:
-        found = rows.filter(skill_name=wanted).first()
-    return found
-
 
 def refusal(tool: ToolSpec) -> tuple[str, str] | None:
     """Why a call of this tool may not use its connection, in a code and a sentence; None when it may. What is missing
     is put before a person. Inside the caller's scope."""
     if not tool.connection:
         return None
-    row = connection_for(tool.connection)
-    if row is None:
-        return "connection_missing", "No account is connected for this."
+    try:
+        row = account_for(tool.connection)
+    except SilasError as none:
+        return none.code, none.message
     more = rules.missing(tool.permissions, row.permissions_granted)
     if not more or _grant_for(row, more) is not None:
         return None
@@ -82,15 +74,14 @@ def open_for_tool(ctx: CallContext, tool: ToolSpec) -> Opened:
                 json.dumps(credentials.opened(row.pk)).encode(),
                 scripts.places(list(network if tool.network is None else tool.network), row.settings),
                 {"SILAS_SETTINGS": json.dumps(row.settings), "SILAS_CONNECTION": str(row.pk)},
+                row.pk,
             )
     except SilasError as refused:
         raise CallFailed(refused.code, refused.message, effect_free=True) from refused
 
 
 def _allowed(tool: ToolSpec) -> Connection:
-    row = connection_for(tool.connection or "")
-    if row is None:
-        raise SilasError("connection_missing", "No account is connected for this.", status=409)
+    row = account_for(tool.connection or "")
     more = rules.missing(tool.permissions, row.permissions_granted)
     if more and not _spend_once(row, more):
         raise SilasError("connection_permission", "The connected account may not do this.", status=409)
@@ -114,10 +105,11 @@ def _spend_once(row: Connection, more: Sequence[str]) -> bool:
     return spent.ok
 
 
-def keep_for_tool(ctx: CallContext, tool: ToolSpec, handed: bytes) -> None:
-    """What the tool's run handed back takes the place of what it was given."""
+def keep_for_tool(ctx: CallContext, account: UUID, handed: bytes) -> None:
+    """What the tool's run handed back takes the place of what it was given: in the very account it ran with, however
+    many there are by now, and in none that was removed meanwhile."""
     values = credentials.read(handed)
     with tenant_scope(ctx.tenant_id):
-        row = connection_for(tool.connection or "")
-        if row is not None and values:
+        row = lock_connection(account)
+        if values and row.status != ConnectionStatus.REMOVED:
             credentials.keep(row.pk, values)

@@ -2,27 +2,61 @@
 
 from __future__ import annotations
 
+from typing import Any
 from uuid import UUID
 
 from django.db.models import QuerySet
 
 from apps.connections import rules
 from apps.connections.enums import ConnectionStatus
-from apps.connections.models import Connection, SetupRun
-from kernel.errors import NotFound
+from apps.connections.models import Connection, ItRequest, SetupRun
+from kernel.errors import NotFound, SilasError
 from kernel.tenancy import current_tenant_id
-from kernel.tenancy.rows import Question
+from kernel.tenancy.rows import Question, ask
 
-_LINKED = "SELECT skill_name, provider FROM connections_connection WHERE tenant_id = %s AND status = 'active'"
+_ACCOUNTS = """
+    SELECT id, skill_name, provider, status, is_usual FROM connections_connection
+     WHERE tenant_id = %s AND (status IN ('active', 'paused')
+        OR (status IN ('failed', 'connecting') AND next_check_at IS NOT NULL))
+"""
 
 
 def linked_asked() -> Question[frozenset[str]]:
-    """What a tool may name as its `connection` and find connected: skills, and providers as `type:<provider>`."""
-    return Question(_LINKED, [current_tenant_id()], _names)
+    """What a tool may name as its `connection` and find an account: skills, and providers as `type:<provider>`."""
+    return Question(_ACCOUNTS, [current_tenant_id()], lambda rows: rules.usable(map(_account, rows)))
 
 
-def _names(rows: list[tuple[str, str]]) -> frozenset[str]:
-    return frozenset(name for skill, provider in rows for name in (skill, f"type:{provider}"))
+def accounts() -> list[rules.Account]:
+    """Those that were connected once and were not removed, whether or not they work now."""
+    (found,) = ask(Question(_ACCOUNTS, [current_tenant_id()], lambda rows: list(map(_account, rows))))
+    return found
+
+
+def _account(row: tuple[Any, ...]) -> rules.Account:
+    which, skill, provider, status, is_usual = row
+    return rules.Account(which, skill, provider, ConnectionStatus(status), is_usual)
+
+
+def account_for(wanted: str) -> Connection:
+    """The connection that a tool means by its skill's name, or by `type:<provider>`. Raises 409 `connection_missing`,
+    `connection_ambiguous`."""
+    found = rules.account_for(wanted, accounts())
+    if isinstance(found, str):
+        raise SilasError(found, _NO_ACCOUNT[found], status=409)
+    row: Connection = Connection.objects.get(pk=found.id)
+    return row
+
+
+def account_name(wanted: str) -> str:
+    """What people call the account that a tool means; "" where it would find none."""
+    found = rules.account_for(wanted, accounts())
+    return "" if isinstance(found, str) else str(Connection.objects.get(pk=found.id))
+
+
+_NO_ACCOUNT = {
+    "connection_missing": "No account is connected for this.",
+    "connection_ambiguous": "Several accounts are connected for this, and nobody has said which one to use.",
+}
 
 
 def connections(*, domain: str = "") -> QuerySet[Connection]:
@@ -36,6 +70,12 @@ def connection(connection_id: UUID) -> Connection:
     row = connections().filter(pk=connection_id).first()
     if row is None:
         raise NotFound("connection")
+    return row
+
+
+def it_request(connection_id: UUID) -> ItRequest | None:
+    """The message to an IT department that was prepared about it."""
+    row: ItRequest | None = ItRequest.objects.filter(connection_id=connection_id).first()
     return row
 
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import random
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
+from uuid import UUID
 
 from apps.connections.enums import ConnectionStatus as Status
 from apps.connections.enums import FailureType, Recovery, SetupState, Tier
@@ -81,6 +84,52 @@ def next_check(due: datetime, expires: datetime | None, *, now: datetime, dice: 
     if expires is None or expires <= now:
         return spread
     return max(min(spread, expires - REFRESH_AHEAD), now + timedelta(seconds=5))
+
+
+ANY = "type:"  # a tool may name a provider instead of a skill
+
+
+@dataclass(frozen=True)
+class Account:
+    """What of a connection decides whether a tool that means it, or one like it, uses it."""
+
+    id: UUID
+    skill: str
+    provider: str
+    status: Status
+    is_usual: bool = False
+
+    def fits(self, wanted: str) -> bool:
+        return self.provider == wanted.removeprefix(ANY) if wanted.startswith(ANY) else self.skill == wanted
+
+
+def account_for(wanted: str, accounts: Iterable[Account]) -> Account | str:
+    """The account that a tool means, or why there is none, in a code. `accounts`: those that were connected once and
+    were not removed.
+
+    The one that a person chose, or the only one; of several the tool uses none until somebody chooses. A chosen one
+    that does not work now has no stand-in: what is sent must not leave from another address than usual."""
+    fitting = [account for account in accounts if account.fits(wanted)]
+    meant = [account for account in fitting if account.is_usual] or fitting
+    if len(meant) > 1:
+        return "connection_ambiguous"
+    return meant[0] if meant and meant[0].status is Status.ACTIVE else "connection_missing"
+
+
+def usable(accounts: Iterable[Account]) -> frozenset[str]:
+    """What a tool may name and find an account: skills, and providers as `type:<provider>`."""
+    found = list(accounts)
+    names = {name for account in found for name in (account.skill, f"{ANY}{account.provider}")}
+    return frozenset(name for name in names if isinstance(account_for(name, found), Account))
+
+
+def rivals(accounts: Iterable[Account]) -> frozenset[UUID]:
+    """Accounts of skills that have several and none of them chosen: tools use none of them."""
+    by_skill: Mapping[str, list[Account]] = defaultdict(list)
+    for account in accounts:
+        by_skill[account.skill].append(account)
+    undecided = (each for each in by_skill.values() if len(each) > 1 and not any(one.is_usual for one in each))
+    return frozenset(account.id for each in undecided for account in each)
 
 
 _OPTIONS: Mapping[FailureType, tuple[Recovery, ...]] = {

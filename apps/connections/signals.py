@@ -9,5 +9,3 @@ from kernel.events import Event
 secret_stored: Event[[SetupRun]] = Event("connection_secret_stored")
 # A connection changed: for pages that show it.
 connection_changed: Event[[Connection]] = Event("connection_changed")
-# A person wants a message to their IT department prepared: the connection, its words, who asked.
-it_request_wanted: Event[[Connection, str, str]] = Event("it_request_wanted")

@@ -198,6 +198,7 @@ SENTENCES: dict[str, tuple[str, str, str]] = {
     "safety_code_locked": ("bad", "Takes no more codes", "from {who} for {seconds} seconds"),
     "safety_token_issued": ("", "{who} made a token", "that lets {what} do one thing"),
     "safety_token_refused": ("bad", "Did not take a yes", "from {who}, for {what}"),
+    "safety_policy_taken_back": ("", "{who} took an agent's own safety policy back", "everybody's holds for it again"),
     "safety_policy_written": ("", "{who} changed the safety policy", "version {number}"),
     "gate_saved": ("", "{who} wrote a gate", "{what}, version {version}"),
     "gate_activated": ("", "Policy changed", "{what}, version {version} is in force"),

@@ -9,6 +9,7 @@ CONNECTIONS: dict[str, tuple[str, str, str]] = {
     "connection_moved:paused": ("", "{who} paused a connection", "{what}"),
     "connection_moved": ("", "A connection moved on", "{what} is now {status}"),
     "connection_removed": ("", "{who} removed a connection", "{what}, and its credentials"),
+    "connection_chosen": ("", "{who} chose the account that tools use", "{what}"),
     "connection_widened": ("ok", "A connection may do more", "{what}: {count} permissions"),
     "connection_refused": ("bad", "Did not use a connection", "{what}: {reason}"),
     "connection_refreshed": ("", "Renewed a sign-in", "{what}"),

@@ -6,8 +6,6 @@ publisher somebody has to look at first.
 
 from __future__ import annotations
 
-import io
-import zipfile
 from typing import Any
 
 from apps.console.members import StaffRequest
@@ -43,7 +41,7 @@ def _file(request: StaffRequest) -> Place:
     raw = sent.read(LARGEST + 1)
     if len(raw) > LARGEST:
         raise SilasError("too_large", "At most 12 MB at once.", status=413)
-    if is_package(raw):
+    if archive.is_package(raw):
         return _package(request, raw)
     return _imported(request, importing.from_archive(raw, name=str(sent.name or "")))
 
@@ -59,14 +57,6 @@ def _imported(request: StaffRequest, fetched: importing.Fetched) -> Place:
         hint = request.POST.get("format", "")
         version = importing.import_skill(fetched, by=request.member.user, format_hint=hint)
     return ("console-skill", version.name)
-
-
-def is_package(raw: bytes) -> bool:
-    try:
-        with zipfile.ZipFile(io.BytesIO(raw)) as opened:
-            return archive.MANIFEST in opened.namelist()
-    except (zipfile.BadZipFile, ValueError, NotImplementedError):
-        return False
 
 
 def _package(request: StaffRequest, raw: bytes) -> Place:

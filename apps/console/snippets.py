@@ -11,6 +11,8 @@ from urllib.parse import urlsplit
 from django.urls import reverse
 from django.utils.html import escape
 
+from apps.tenants.models import Deployment
+
 
 @dataclass(frozen=True)
 class Builder:
@@ -22,11 +24,21 @@ class Builder:
     code: str
 
 
-def snippet(address: str, key: str, *, integrity: str = "") -> str:
-    """`address` is where this installation is reached, with a closing slash."""
+# Where an inline chat stands, by the code that is pasted; a site gives it another height as it likes.
+PLACE = "silas-chat"
+
+
+def snippet(address: str, place: Deployment, *, integrity: str = "") -> str:
+    """`address` is where this installation is reached, with a closing slash. An inline chat brings its place along."""
     src = f"{address.rstrip('/')}{reverse('widget-loader')}"
     pinned = f' integrity="{integrity}" crossorigin="anonymous"' if integrity else ""
-    return f'<script src="{escape(src)}" data-deployment="{escape(key)}"{pinned} async></script>'
+    inline = f' data-inline="#{PLACE}"' if is_inline(place) else ""
+    script = f'<script src="{escape(src)}" data-deployment="{escape(place.public_key)}"{inline}{pinned} async></script>'
+    return f'<div id="{PLACE}" style="height: 600px"></div>\n{script}' if inline else script
+
+
+def is_inline(place: Deployment) -> bool:
+    return bool(place.theme.get("placement") == "inline")
 
 
 def policy_lines(address: str) -> list[str]:
@@ -36,8 +48,10 @@ def policy_lines(address: str) -> list[str]:
     return [f"script-src {origin}", f"frame-src {origin}"]
 
 
-def builders(code: str) -> list[Builder]:
-    return [Builder(slug, name, where, _wrapped(slug, code)) for slug, name, where in _PLACES]
+def builders(code: str, *, inline: bool = False) -> list[Builder]:
+    """An inline chat has no builder that can put a script on every page only, or that frames what is pasted."""
+    places = _INLINE if inline else _PLACES
+    return [Builder(slug, name, where, _wrapped(slug, code)) for slug, name, where in places]
 
 
 def _wrapped(slug: str, code: str) -> str:
@@ -70,4 +84,15 @@ _PLACES = (
     ("wix", "Wix", "Settings, Custom Code, Add Custom Code: all pages, at the end of the body."),
     ("webflow", "Webflow", "Site settings, Custom code: the footer box. Publish the site afterwards."),
     ("tag-manager", "Google Tag Manager", "A new tag of the kind Custom HTML, fired on all pages."),
+)
+_INLINE = (
+    ("html", "Plain HTML", "Where the chat should stand on the page."),
+    ("wordpress", "WordPress", "In the page's editor, a block of the kind Custom HTML."),
+    (
+        "shopify",
+        "Shopify",
+        "Online Store, Customize: a section of the kind Custom Liquid, where the chat should stand.",
+    ),
+    ("squarespace", "Squarespace", "In the page's editor, a block of the kind Code."),
+    ("webflow", "Webflow", "In the designer, an element of the kind Code Embed. Publish the site afterwards."),
 )

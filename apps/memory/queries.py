@@ -13,8 +13,11 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
+from django.db.models import OuterRef, Subquery
+
 from apps.memory import embedding
-from apps.memory.models import DocumentVersion
+from apps.memory.models import Collection, Document, DocumentVersion
+from kernel.canonical import sha256_hex
 from kernel.errors import NotFound
 from kernel.llm.briefing import Passage
 from kernel.tenancy import current_tenant_id, in_thread, tenant_scope
@@ -118,3 +121,56 @@ def passage(
         after=after[:_AROUND],
         newest=not versions.filter(number__gt=version.number).exists(),
     )
+
+
+@dataclass(frozen=True)
+class Page:
+    """A document as it reads now. `version` is its newest version's number."""
+
+    collection_id: UUID
+    collection: str
+    level: str
+    reference: str
+    title: str
+    url: str
+    version: int
+    text: str
+
+
+def pages(*, levels: Words[str] | None = None) -> list[dict[str, Any]]:
+    """Every document of the collections that these levels reach (None: of all): `collection`, `document`, `title`,
+    `version`, without its text; what was taken out is not there. In a scope."""
+    newest = DocumentVersion.objects.filter(document=OuterRef("pk")).order_by("-number")
+    rows = Document.objects.annotate(
+        version=Subquery(newest.values("number")[:1]), digest=Subquery(newest.values("sha256")[:1])
+    )
+    rows = rows.exclude(version=None).exclude(digest=sha256_hex(""))
+    rows = rows if levels is None else rows.filter(collection__min_level__in=list(levels))
+    found = rows.order_by("collection__name", "source_ref").values_list(
+        "collection__name", "source_ref", "title", "version"
+    )
+    return [dict(zip(("collection", "document", "title", "version"), row, strict=True)) for row in found]
+
+
+def page(collection: str, reference: str) -> Page | None:
+    """In a scope; None for a document that is not there."""
+    rows = DocumentVersion.objects.select_related("document__collection").order_by("-number")
+    newest = rows.filter(document__collection__name=collection, document__source_ref=reference).first()
+    if newest is None:
+        return None
+    document = newest.document
+    home = document.collection
+    return Page(home.pk, home.name, home.min_level, reference, document.title, document.url, newest.number, newest.text)
+
+
+def text_of(collection: str, reference: str, number: int) -> str | None:
+    """What one version of a document said; None for one that never was. In a scope."""
+    found = DocumentVersion.objects.filter(document__collection__name=collection, document__source_ref=reference)
+    said: str | None = found.filter(number=number).values_list("text", flat=True).first()
+    return said
+
+
+def collection_id(name: str) -> UUID | None:
+    """In a scope."""
+    found: UUID | None = Collection.objects.filter(name=name).values_list("pk", flat=True).first()
+    return found

@@ -8,7 +8,7 @@ for the citations that point at them. Callers: the ingest command, the demo seed
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -41,6 +41,15 @@ class _Fingerprint:
     title: str
     url: str
     indexed_with: str = INDEXED_WITH
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a document stands: in which collection, under which reference; `url`: what is linked for it."""
+
+    collection_id: UUID
+    reference: str
+    url: str = ""
 
 
 def ingest(
@@ -112,6 +121,39 @@ def store_parsed(
     )
 
 
+def revise(
+    tenant: Any,
+    place: Place,
+    *,
+    seen: int,
+    title: str,
+    text: str,
+    on_stored: Callable[[int], None],
+    actor: str = "system",
+) -> None:
+    """Put another text in the place of the document's newest version, which is `seen` (0: there is none). An empty text
+    takes it out of what is found; the versions before stay. Opens its own scope.
+
+    `on_stored` is told the new version's number, in the same transaction: what it raises undoes the change. Raises
+    `SilasError("knowledge_changed")` 409 when the newest version is another one by now.
+    """
+    document = ParsedDocument(title=title, text=text, url=place.url)
+    pieces = chunks.split(text, title=title) if text else []
+    vectors = embedding.embed_all([f"{piece.context}\n{piece.text}" for piece in pieces])
+    with tenant_scope(tenant):
+        row, _ = _locked(place.collection_id, place.reference, document)
+        newest = row.versions.defer("text").order_by("-number").first()
+        if (newest.number if newest else 0) != seen:
+            raise SilasError("knowledge_changed", "This document was changed by somebody else meanwhile.", status=409)
+        version = _add_version(row, seen + 1, document)
+        _index(row, version, document, pieces, vectors)
+        data = {"collection": str(place.collection_id), "version": version.number, "chunks": len(pieces)}
+        record(AuditEvent.DOCUMENT_STORED, actor=actor, subject=f"document:{row.id}", data=data)
+        document_stored(row.id, place.collection_id, actor)
+        refresh_collection(place.collection_id)
+        on_stored(version.number)
+
+
 def refresh_collection(collection_id: UUID) -> None:
     """Count a collection's chunks and find the words too common in it to tell them apart. Inside a scope.
 
@@ -162,10 +204,15 @@ def _version_of(row: Document, document: ParsedDocument, *, created: bool) -> tu
     if newest is not None and newest.sha256 == wanted.sha256:
         same = _Fingerprint(newest.sha256, row.title, row.url, row.indexed_with) == wanted
         return newest, Outcome.UNCHANGED if same else Outcome.REINDEXED
-    version: DocumentVersion = DocumentVersion.objects.create(
-        document=row, number=newest.number + 1 if newest else 1, sha256=wanted.sha256, text=document.text
-    )
+    version = _add_version(row, newest.number + 1 if newest else 1, document)
     return version, Outcome.UPDATED if newest else Outcome.ADDED
+
+
+def _add_version(row: Document, number: int, document: ParsedDocument) -> DocumentVersion:
+    version: DocumentVersion = DocumentVersion.objects.create(
+        document=row, number=number, sha256=_fingerprint(document).sha256, text=document.text
+    )
+    return version
 
 
 def _index(

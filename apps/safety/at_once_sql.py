@@ -48,8 +48,10 @@ BEGIN
         RETURN NULL;
     END IF;
     SELECT id, content::text AS content INTO v_policy FROM safety_policyversion
-        WHERE tenant_id = p_tenant AND principal IN ('', p_principal)
-        ORDER BY principal DESC, number DESC LIMIT 1;
+        WHERE tenant_id = p_tenant AND principal = coalesce(
+            (SELECT CASE WHEN taken_back THEN '' ELSE principal END FROM safety_policyversion
+             WHERE tenant_id = p_tenant AND principal = p_principal ORDER BY number DESC LIMIT 1), '')
+        ORDER BY number DESC LIMIT 1;
     IF v_policy.id IS DISTINCT FROM p_version THEN
         RETURN jsonb_build_object('version', v_policy.id, 'content', v_policy.content);
     END IF;

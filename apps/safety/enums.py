@@ -72,6 +72,14 @@ class HoldState(TextChoices):
     CLOSED = "closed", "Its execution ended"
 
 
+class Press(TextChoices):
+    """What a person can do at the console about what holds an agent. Each lets it go on, there or by its own hand."""
+
+    ALLOW = "allow", "Let it go on"
+    CODE = "code", "Show the code"
+    TOKEN = "token", "Make a token"
+
+
 class ChallengeState(TextChoices):
     PENDING = "pending", "Waits for its code"
     VERIFIED = "verified", "The right code came"

@@ -47,11 +47,12 @@ class SafetyAgent(TenantModel):
 
 class PolicyVersion(TenantModel):
     """One policy of one principal, or of all that have none of their own (""). The highest number is in force; none is
-    ever rewritten."""
+    ever rewritten. `taken_back`: from here on the principal follows everybody's again."""
 
     principal = models.CharField(max_length=80, blank=True)
     number = models.PositiveIntegerField()
     content: models.JSONField[dict[str, Any], dict[str, Any]] = models.JSONField()
+    taken_back = models.BooleanField(default=False)
     written_by = models.CharField(max_length=80)
     note = models.CharField(max_length=200, blank=True)
     created_at: models.DateTimeField[datetime, datetime] = models.DateTimeField(db_default=Now())
@@ -61,6 +62,9 @@ class PolicyVersion(TenantModel):
         constraints: ClassVar = [
             models.UniqueConstraint(fields=["tenant", "principal", "number"], name="safety_policy_once"),
             models.CheckConstraint(condition=Q(number__gte=1), name="safety_policy_counts"),
+            models.CheckConstraint(
+                condition=Q(taken_back=False) | (~Q(principal="") & Q(content={})), name="safety_policy_own_taken_back"
+            ),
         ]
 
     @property
@@ -122,8 +126,9 @@ class Step(TenantModel):
 
 class Hold(TenantModel):
     """What holds an agent: a pause of one execution, or a block of its principal. `digest`: which action it is about,
-    so that a person's yes is for that one; `used_at`: when that yes let it pass; `mailed_at`: when a code
-    left by letter. Our chatbots have no executions."""
+    so that a person's yes is for that one; `used_at`: when that yes let it pass; `mailed_at`: when a code left by
+    letter; `pushed_at`: when members were pushed to about it; `proofs`: the newest passkey's assertion behind each kind
+    of press. Our chatbots have no executions."""
 
     agent = models.ForeignKey(SafetyAgent, on_delete=models.PROTECT, related_name="holds")
     principal = models.CharField(max_length=80)
@@ -142,6 +147,8 @@ class Hold(TenantModel):
     ended_by = models.CharField(max_length=80, blank=True)
     used_at: models.DateTimeField[datetime | None, datetime | None] = models.DateTimeField(null=True)
     mailed_at: models.DateTimeField[datetime | None, datetime | None] = models.DateTimeField(null=True)
+    pushed_at: models.DateTimeField[datetime | None, datetime | None] = models.DateTimeField(null=True)
+    proofs: models.JSONField[dict[str, Any], dict[str, Any]] = models.JSONField(default=dict)
     token_hashed = models.CharField(max_length=64, blank=True)
     token_expires_at: models.DateTimeField[datetime | None, datetime | None] = models.DateTimeField(null=True)
     token_used_at: models.DateTimeField[datetime | None, datetime | None] = models.DateTimeField(null=True)

@@ -21,10 +21,9 @@ from kernel.tenancy import current_tenant_id
 
 
 def version_in_force(principal: str) -> PolicyVersion | None:
-    """The principal's own newest version, or everybody's."""
-    rows = PolicyVersion.objects.filter(principal__in=["", principal]).order_by("-principal", "-number")
-    found: PolicyVersion | None = rows.first()
-    return found
+    """The principal's own newest version, or everybody's where it has none or its own was taken back."""
+    own = versions_of(principal).first()
+    return versions_of("").first() if own is None or own.taken_back else own
 
 
 def policy_of(principal: str) -> Policy:
@@ -46,8 +45,10 @@ def _in_mode(policy: Policy) -> Policy:
 _STANDING = """
     SELECT (SELECT reason FROM safety_hold WHERE tenant_id = %(tenant)s AND principal = %(principal)s
             AND kind = 'block' AND state = 'open' LIMIT 1),
-           (SELECT content::text FROM safety_policyversion WHERE tenant_id = %(tenant)s
-            AND principal IN ('', %(principal)s) ORDER BY principal DESC, number DESC LIMIT 1)
+           coalesce((SELECT CASE WHEN NOT taken_back THEN content::text END FROM safety_policyversion
+                     WHERE tenant_id = %(tenant)s AND principal = %(principal)s ORDER BY number DESC LIMIT 1),
+                    (SELECT content::text FROM safety_policyversion
+                     WHERE tenant_id = %(tenant)s AND principal = '' ORDER BY number DESC LIMIT 1))
 """
 
 

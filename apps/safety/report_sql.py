@@ -52,3 +52,17 @@ BEGIN
 END $$;
 """
 REPORT_REVERSE = "DROP FUNCTION safety_report(uuid, text, text, uuid, timestamptz);"
+
+# An own policy that was taken back is as none: everybody's is in force again.
+_OWN_OR_ALL = """        'policy', (SELECT content::text FROM safety_policyversion
+                   WHERE tenant_id = p_tenant AND principal IN ('', p_principal)
+                   ORDER BY principal DESC, number DESC LIMIT 1),
+"""
+_OWN_UNLESS_TAKEN_BACK = """        'policy', coalesce(
+            (SELECT CASE WHEN NOT taken_back THEN content::text END FROM safety_policyversion
+             WHERE tenant_id = p_tenant AND principal = p_principal ORDER BY number DESC LIMIT 1),
+            (SELECT content::text FROM safety_policyversion
+             WHERE tenant_id = p_tenant AND principal = '' ORDER BY number DESC LIMIT 1)),
+"""
+REPORT_AGAIN = REPORT.replace("CREATE FUNCTION", "CREATE OR REPLACE FUNCTION")
+REPORT_TAKEN_BACK = REPORT_AGAIN.replace(_OWN_OR_ALL, _OWN_UNLESS_TAKEN_BACK)

@@ -70,7 +70,7 @@ class Score:
 
 @dataclass(frozen=True)
 class Verdict:
-    """`verifies`: only a code that a person was shown lifts it."""
+    """`verifies`: only a code that a person was shown lifts it, or the person themselves."""
 
     decision: Decision
     stage: Stage

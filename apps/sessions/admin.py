@@ -8,7 +8,7 @@ from django.contrib import admin
 
 from apps.audit.admin import ReadOnlyAdmin
 from apps.sessions import policy, rules
-from apps.sessions.beside.offers import problems_of, question_problem
+from apps.sessions.beside.offers import problems_of, question_problems
 from apps.sessions.models import (
     PUBLIC,
     AccessLevel,
@@ -85,8 +85,9 @@ class VisitorOffersAdmin(TenantRowAdmin):
 class FormQuestionForm(TenantRowForm):
     def _post_clean(self) -> None:
         super()._post_clean()
-        if not self.errors and (problem := question_problem(self.instance)):
-            self.add_error(None, problem)
+        problems = {} if self.errors else question_problems(self.instance)
+        for field, problem in problems.items():
+            self.add_error(field if field in self.fields else None, problem)
 
 
 @admin.register(FormQuestion)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from typing import TypeVar
@@ -20,12 +20,15 @@ from apps.gates.enums import GateProvider, GateTrigger
 from apps.gates.providers import claim_for, needs_claim
 from apps.gates.queries import gates_asked
 from apps.gates.schemas import AccessLevel, GateSpec
-from apps.sessions.access import PUBLIC
+from apps.sessions.access import PUBLIC, Level
 from apps.sessions.state import Policy
+from apps.skills import outside, roles
 from apps.skills import queries as skills
 from apps.skills.schemas import OutsideToolSpec, ToolSpec
 from apps.tenants.models import Deployment
 from apps.tenants.queries import signed_gates
+from apps.toolservers.web.queries import terms_asked
+from apps.toolservers.web.schemas import SearchTerms
 from apps.work.queries import goal_asked
 from apps.work.schemas import WorkItemSpec
 from kernel.sandbox.spec import Mount
@@ -48,24 +51,30 @@ _LEVELS = """
 
 def load(deployment: Deployment) -> Policy:
     """Inside the tenant's scope."""
-    return _policy(*ask(goal_asked(deployment), gates_asked(deployment.pk), levels_asked(deployment)))
+    asked = goal_asked(deployment), gates_asked(deployment.pk), levels_asked(deployment), terms_asked(deployment.pk)
+    return _policy(*ask(*asked))
 
 
 def load_and_ask(deployment: Deployment, asked: Question[A]) -> tuple[Policy, A]:
     """`load` without the tools whose outside account is not connected just now, and the answer to what else is `asked`
     in the same round trip."""
-    goal, system, levels, linked, answer = ask(
-        goal_asked(deployment), gates_asked(deployment.pk), levels_asked(deployment), linked_asked(), asked
+    goal, system, levels, web, linked, answer = ask(
+        goal_asked(deployment),
+        gates_asked(deployment.pk),
+        levels_asked(deployment),
+        terms_asked(deployment.pk),
+        linked_asked(),
+        asked,
     )
-    whole = _policy(goal, system, levels)
+    whole = _policy(goal, system, levels, web)
     usable = tuple(tool for tool in whole.tools if not tool.connection or tool.connection in linked)
     return replace(whole, tools=usable), answer
 
 
 def load_with(deployment: Deployment, *systems: tuple[GateSpec, ...]) -> tuple[Policy, ...]:
     """What the policy would be with each of these sets in the place of the gates of rows. Inside the tenant's scope."""
-    goal, levels = ask(goal_asked(deployment), levels_asked(deployment))
-    return tuple(_policy(goal, system, levels) for system in systems)
+    goal, levels, web = ask(goal_asked(deployment), levels_asked(deployment), terms_asked(deployment.pk))
+    return tuple(_policy(goal, system, levels, web) for system in systems)
 
 
 def levels_asked(deployment: Deployment) -> Question[Mapping[str, AccessLevel]]:
@@ -87,14 +96,45 @@ def _levels(rows: tuple[str, ...]) -> Mapping[str, AccessLevel]:
     return levels
 
 
-def _policy(goal: WorkItemSpec | None, system: tuple[GateSpec, ...], levels: Mapping[str, AccessLevel]) -> Policy:
-    tools = skills.tools_for(goal.skills) if goal else ()
+def _policy(
+    goal: WorkItemSpec | None,
+    system: tuple[GateSpec, ...],
+    levels: Mapping[str, AccessLevel],
+    web: SearchTerms | None,
+) -> Policy:
+    installed = skills.found(goal.skills) if goal else ()
+    own = skills.tools_from(installed, goal.skills) if goal else ()
+    tools = outside.beside(own, outside.web_search_of(web))
     return Policy(
         gates=(*system, *(goal.gates if goal else ())),
         levels=with_outside((goal.access_levels if goal else {}) or levels, tools),
         escalations=goal.escalation if goal else {},
         skills=tuple(goal.skills) if goal else (),
         tools=tools,
+        known=roles.known_of(installed),
+    )
+
+
+def as_named(policy: Policy, said: Iterable[str]) -> Policy:
+    """The policy of a conversation in which a visitor `said` this: a skill that only a person's word brings in is not
+    there, in no level, before somebody named it (spec 10.1 `activation`)."""
+    unnamed = roles.unnamed(policy.known, said)
+    if not unnamed:
+        return policy
+    held = {tool.name for tool in policy.tools if tool.skill in unnamed}
+    return replace(
+        policy,
+        levels={name: _without(level, held) for name, level in policy.levels.items()},
+        tools=tuple(tool for tool in policy.tools if tool.name not in held),
+        known=tuple(skill for skill in policy.known if skill.ref not in unnamed),
+    )
+
+
+def _without(level: Level, held: Collection[str]) -> Level:
+    return AccessLevel(
+        tools=[tool for tool in level.tools if tool not in held],
+        requires=list(level.requires),
+        expires_after=level.expires_after,
     )
 
 

@@ -70,6 +70,7 @@ def _ready(session: ChatSession) -> dict[str, Any]:
             "theme": deployment.theme,
             "greeting": deployment.greeting,
             "suggestions": deployment.suggestions,
+            "languages": deployment.languages,
         },
         **expiry,
     }

@@ -22,10 +22,11 @@ from apps.sessions.forgetting import scopes_about
 from apps.sessions.models import ChatSession, Turn
 from apps.sessions.queries import messages_at
 from apps.sessions.steps.tools import KNOWLEDGE_BRIEF
+from apps.skills import roles
 from apps.skills.schemas import ToolSpec
 from apps.work.queries import work_items
 from kernel.errors import NotFound
-from kernel.llm.briefing import ToolBrief
+from kernel.llm.briefing import SkillBrief, ToolBrief
 from kernel.llm.context.enums import Zone
 
 
@@ -207,6 +208,14 @@ def _tools(session: ChatSession, ids: list[str]) -> dict[str, Kept]:
     return {window.id_of_tool(kind, tool): Kept(tool.name, window.words_of(tool)) for tool in tools for kind in kinds}
 
 
+def _skills(session: ChatSession, ids: list[str]) -> dict[str, Kept]:
+    """Told by description to the proxy, and by its instructions, as they are today, to the planner."""
+    known = policy.load(session.deployment).known
+    told = [SkillBrief(skill.name, skill.metadata.description) for skill in known]
+    told += roles.planner_view(known)
+    return {window.id_of_skill(each): Kept(each.name, each.instructions or each.description) for each in told}
+
+
 _PLACES: Mapping[str, Callable[[ChatSession, list[str]], dict[str, Kept]]] = {
     "seq": _messages,
     "passage": _passages,
@@ -215,6 +224,7 @@ _PLACES: Mapping[str, Callable[[ChatSession, list[str]], dict[str, Kept]]] = {
     "work": _work,
     "tool": _tools,
     "withheld": _tools,
+    "skill": _skills,
 }
 
 

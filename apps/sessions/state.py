@@ -17,9 +17,10 @@ from apps.sessions.access import AccessController, Level
 from apps.sessions.focus import Focus
 from apps.sessions.models import ChatSession
 from apps.sessions.queries import Said
+from apps.skills.roles import Known
 from apps.skills.schemas import ToolSpec
 from apps.work.services.proposing import Screened
-from kernel.llm.briefing import Passage, Recollection, ToolBrief, Utterance, Withheld
+from kernel.llm.briefing import Passage, Recollection, SkillBrief, ToolBrief, Utterance, Withheld
 from kernel.llm.context.items import Window
 from kernel.llm.runs import Usage
 from kernel.llm.schemas import AgentResponse, MemoryOp
@@ -28,13 +29,15 @@ from kernel.taint import Taint
 
 @dataclass(frozen=True)
 class Policy:
-    """What the rows said when the turn began; frozen for its whole length (spec 5.1 step 0)."""
+    """What the rows said when the turn began; frozen for its whole length (spec 5.1 step 0). `skills`: what gates and
+    tools run under; `known`: those of them that models may be told of."""
 
     gates: tuple[GateSpec, ...]
     levels: Mapping[str, Level]
     escalations: Mapping[str, EscalationSpec]
     skills: tuple[str, ...]
     tools: tuple[ToolSpec, ...]
+    known: tuple[Known, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -120,6 +123,9 @@ class TurnState:
     tools: tuple[ToolBrief, ...] = ()
     withheld: tuple[Withheld, ...] = ()
     untold: int = 0
+    # What the proxy was told of the skills, and of which of them the planner read the instructions.
+    skills: tuple[SkillBrief, ...] = ()
+    taught: tuple[SkillBrief, ...] = ()
     verified: tuple[GateResult, ...] = ()
     # Who answered: "direct" (the proxy itself) or "planner"; "" while nobody has.
     route: str = ""

@@ -16,9 +16,11 @@ from django.conf import settings
 
 from apps.sessions.queries import Said
 from apps.sessions.state import TurnState
+from apps.skills import roles
+from apps.skills.roles import Metadata
 from apps.skills.schemas import ToolSpec
 from kernel.canonical import sha256_hex
-from kernel.llm.briefing import Passage, Recollection, ToolBrief
+from kernel.llm.briefing import Passage, Recollection, SkillBrief, ToolBrief
 from kernel.llm.context.budget import TokenBudget, count_tokens
 from kernel.llm.context.enums import Kind, Reason, Zone
 from kernel.llm.context.items import FRAME_TOKENS, RECORDED_EVICTIONS, ContextItem
@@ -26,6 +28,8 @@ from kernel.taint import Taint
 
 # A tenth for the tools: of this smaller window it is about what 2 % are of the specification's (ADR 32).
 BUDGET = TokenBudget(total_tokens=settings.CONTEXT_TOKENS, skill_metadata_budget_pct=0.10)
+# Of names and descriptions of skills, what the specification says: 2 %.
+SKILLS = TokenBudget(total_tokens=settings.CONTEXT_TOKENS)
 # What the role itself is told in front of everything (`kernel.llm.render`), rounded up.
 ROLE_TOKENS = 500
 
@@ -36,8 +40,15 @@ def laid_out(state: TurnState) -> tuple[tuple[ContextItem, ...], dict[str, Any]]
         "budget": BUDGET,
         "profile": state.focus.profile,
         "turn": state.message.seq,
-        "reserved": ROLE_TOKENS + min(BUDGET.metadata_tokens, sum(map(weight, state.policy.tools))),
+        "reserved": ROLE_TOKENS
+        + min(BUDGET.metadata_tokens, sum(map(weight, state.policy.tools)))
+        + sum(skill.tokens for skill in skills_for_proxy(state)),
     }
+
+
+def skills_for_proxy(state: TurnState) -> tuple[Metadata, ...]:
+    """Name and description of the skills of this turn, within their part of the window (spec 10.3)."""
+    return roles.proxy_view(state.policy.known, budget=SKILLS.metadata_tokens)
 
 
 def id_of_entry(entry: Said) -> str:
@@ -77,6 +88,7 @@ def record_of(state: TurnState) -> dict[str, Any] | None:
         return None
     record = state.window.record()
     told, left = _tools(state)
+    told += _skills(state)
     record["zones"][Zone.SYSTEM.value]["items"] += told
     record["evicted"] += left
     record["evicted_count"] += len(left)
@@ -95,6 +107,24 @@ def _tools(state: TurnState) -> tuple[list[dict[str, Any]], list[dict[str, Any]]
     full = {"zone": Zone.SYSTEM.value, "reason": Reason.METADATA_FULL.value}
     reach = (tool for tool in state.policy.tools if tool.name not in named | held and _in_reach(state, tool.name))
     return told, [_tool("tool", tool) | full for tool in islice(reach, RECORDED_EVICTIONS)]
+
+
+def _skills(state: TurnState) -> list[dict[str, Any]]:
+    """What the proxy was told of the skills, and whose instructions the planner read."""
+    return [
+        {
+            "id": id_of_skill(skill),
+            "kind": Kind.SYSTEM.value,
+            "tokens": count_tokens(skill.instructions or skill.description),
+            "taint": Taint.AUTH.value,
+            "pinned": True,
+        }
+        for skill in (*state.skills, *state.taught)
+    ]
+
+
+def id_of_skill(skill: SkillBrief) -> str:
+    return id_of_words(f"skill:{skill.name}", skill.instructions or skill.description)
 
 
 def _in_reach(state: TurnState, name: str) -> bool:

@@ -28,15 +28,53 @@ Rows = dict[str, list[dict[str, Any]]]
 def versions(refs: Iterable[str]) -> tuple[SkillVersion, ...]:
     """The installed versions, in the order of the references; what names an outside server names no version. Raises
     `SilasError("skill_missing")`."""
-    return tuple(_version(ref) for ref in refs if not outside.is_reference(ref))
+    return tuple(_required(ref, version) for ref, version in _looked_up(refs))
+
+
+def found(refs: Iterable[str]) -> tuple[SkillVersion, ...]:
+    """The same without those that are not in use."""
+    return tuple(version for _, version in _looked_up(refs) if version is not None)
+
+
+def _looked_up(refs: Iterable[str]) -> list[tuple[str, SkillVersion | None]]:
+    """One statement for all of them."""
+    wanted = [ref for ref in refs if not outside.is_reference(ref)]
+    names = {rules.split_reference(ref)[0] for ref in wanted}
+    rows = list(in_use().filter(name__in=names)) if names else []
+    return [(ref, next((row for row in rows if _is_meant(row, ref)), None)) for ref in wanted]
+
+
+def _is_meant(version: SkillVersion, ref: str) -> bool:
+    name, digest = rules.split_reference(ref)
+    is_whole = not digest or len(digest) >= DIGEST_CHARS
+    return version.name == name and is_whole and version.digest.startswith(digest)
+
+
+def _required(ref: str, version: SkillVersion | None) -> SkillVersion:
+    if version is None:
+        name = rules.split_reference(ref)[0]
+        raise SilasError("skill_missing", f"The skill {name} is not installed in this version.", status=409)
+    return version
 
 
 def tools_for(refs: Iterable[str]) -> tuple[ToolSpec, ...]:
     """Every tool of these skills, then of these outside servers; the first that has a name keeps it. Raises
     `SilasError("skill_missing")`."""
-    refs, tools = tuple(refs), dict[str, ToolSpec]()
-    for version in versions(refs):
-        for tool in _tools_of(version):
+    refs = tuple(refs)
+    return tools_from(versions(refs), refs)
+
+
+def tools_in_use(refs: Iterable[str]) -> tuple[ToolSpec, ...]:
+    """The same without the skills that were switched off: what governs conversations goes on with what is left."""
+    refs = tuple(refs)
+    return tools_from(found(refs), refs)
+
+
+def tools_from(installed: Iterable[SkillVersion], refs: Iterable[str]) -> tuple[ToolSpec, ...]:
+    """Those of these versions, then of the outside servers among the references."""
+    tools = dict[str, ToolSpec]()
+    for version in installed:
+        for tool in tools_of(version):
             tools.setdefault(tool.name, tool)
     for elsewhere in outside.tools_for(refs):
         tools.setdefault(elsewhere.name, elsewhere)
@@ -49,13 +87,8 @@ def pinned(refs: Iterable[str]) -> tuple[str, ...]:
 
 
 def _pinned(ref: str) -> str:
-    version = _version(ref)
-    return rules.reference(version.name, version.digest)
-
-
-def instructions(refs: Iterable[str]) -> tuple[str, ...]:
-    """The SKILL.md bodies, for a planner or executor (spec 10.3)."""
-    return tuple(version.body for version in versions(refs))
+    (version,) = versions([ref])
+    return pinned_ref(version)
 
 
 def folder_of(version: SkillVersion) -> Path:
@@ -103,9 +136,10 @@ class Runnable:
 
 
 def runnable(name: str, refs: Iterable[str], customer: str, *, house: bool = False) -> Runnable | None:
-    """The tool of this name among these skills, its files and its rows; None when there is none. `house`: all rows."""
-    for version in versions(refs):
-        for tool in _tools_of(version):
+    """The tool of this name among those of these skills that are in use, its files and its rows; None when there is
+    none. `house`: all rows."""
+    for version in found(refs):
+        for tool in tools_of(version):
             if tool.name == name:
                 return _runnable(version, tool, customer, house=house)
     return None
@@ -147,18 +181,19 @@ def verification_mounts(
 def house_mounts(refs: Iterable[str]) -> dict[str, Mount]:
     """For the checks of a goal that looks after the whole house: its first skill, and every row of the books that its
     skills declare, whoever they are about. For sandboxes that act on nothing and answer to nobody but the harness."""
-    found = versions(refs)
-    books = [book for version in found for tool in _tools_of(version) for book in (*tool.records, *tool.writes)]
+    here = versions(refs)
+    books = [book for version in here for tool in tools_of(version) for book in (*tool.records, *tool.writes)]
     mounts: dict[str, Mount] = {"records": as_files(_rows(books))}
-    return {**mounts, "skill": folder_of(found[0])} if found else mounts
+    return {**mounts, "skill": folder_of(here[0])} if here else mounts
 
 
 def gate_mounts(gate: GateSpec, refs: Iterable[str], *, claimed: Mapping[str, str] | None = None) -> dict[str, Mount]:
     """What a script gate may see: its skill's folder (`config.skill`, else the only or first one) and the books it
-    declares (`config.records`). With `claimed` and `config.match` (`{field: claim value}`) only rows that fit."""
+    declares (`config.records`). A skill that was switched off brings no folder, and its gate no pass. With `claimed`
+    and `config.match` (`{field: claim value}`) only rows that fit."""
     wanted = gate.config.get("skill")
-    found = [version for version in versions(refs) if wanted in (None, version.name)]
-    mounts: dict[str, Mount] = {"skill": folder_of(found[0])} if found else {}
+    named = [version for ref, version in _looked_up(refs) if wanted in (None, rules.split_reference(ref)[0])]
+    mounts: dict[str, Mount] = {"skill": folder_of(named[0])} if named and named[0] else {}
     rows = Record.objects.filter(book__in=list(gate.config.get("records") or ()))
     for field, value in (gate.config.get("match") or {}).items():
         if claimed and value in claimed:
@@ -167,14 +202,6 @@ def gate_mounts(gate: GateSpec, refs: Iterable[str], *, claimed: Mapping[str, st
     for row in rows.order_by("key"):
         books[row.book].append(_exported(row))
     return {**mounts, "records": as_files(books)}
-
-
-def _version(ref: str) -> SkillVersion:
-    name, digest = rules.split_reference(ref)
-    found = in_use().filter(name=name, digest__startswith=digest).first()
-    if found is None or (digest and len(digest) < DIGEST_CHARS):
-        raise SilasError("skill_missing", f"The skill {name} is not installed in this version.", status=409)
-    return found
 
 
 def in_use() -> QuerySet[SkillVersion]:
@@ -213,13 +240,13 @@ def manifest_of(version: SkillVersion) -> SkillManifest:
     return _manifests[version.digest]
 
 
-def _tools_of(version: SkillVersion) -> tuple[ToolSpec, ...]:
+def tools_of(version: SkillVersion) -> tuple[ToolSpec, ...]:
     """What is only there for its instructions has no tools (spec 10.1 `activation`)."""
     if version.digest not in _parsed:
         manifest = manifest_of(version)
-        pinned_ref = rules.reference(version.name, version.digest)
+        ref = pinned_ref(version)
         tools = [] if manifest.activation == "background" else [*manifest.tools, *argv.derived_tools(manifest)]
-        _parsed[version.digest] = tuple(ToolSpec(**tool.model_dump(), skill=pinned_ref) for tool in tools)
+        _parsed[version.digest] = tuple(ToolSpec(**tool.model_dump(), skill=ref) for tool in tools)
     return _parsed[version.digest]
 
 

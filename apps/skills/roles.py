@@ -1,17 +1,25 @@
 """What does each agent see of a skill? The proxy name and description of what it may route to, within a budget; the
-planner the instructions; the executor the scripts that may run (spec 10.3, progressive disclosure). Reads inside the
-caller's scope; verification sees nothing.
+planner the instructions; the executor these and the scripts that may run (spec 10.3, progressive disclosure).
+
+Verification sees nothing. What reads rows runs inside the caller's scope; the rest is decided from values.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from apps.skills import queries
+from apps.skills import queries, rules
 from apps.skills.models import SkillVersion
+from kernel.errors import SilasError
+from kernel.llm.briefing import SkillBrief
 from kernel.llm.context.budget import count_tokens
+
+# Of a planner's window: as much as the house's own part of one may take (contract silas 7, `system_max`).
+INSTRUCTION_TOKENS = 8_000
+_WORDS = re.compile(r"[^\W_]+")
 
 
 @dataclass(frozen=True)
@@ -30,26 +38,70 @@ class Metadata:
         return count_tokens(self.line) + 1
 
 
-def proxy_view(refs: Iterable[str], *, budget: int, named: Collection[str] = ()) -> tuple[Metadata, ...]:
-    """Name and description of the skills that may be routed to, the first the most wanted; at most `budget` model
-    tokens (2 % of the context, `TokenBudget.metadata_tokens`). `named`: skills that a person asked for by name; what
-    says `activation: manual` is there only then. Raises `SilasError("skill_missing")`.
-    """
-    found = [version for version in queries.versions(refs) if may_be_routed_to(version, named)]
-    return within_budget(
-        [Metadata(version.name, queries.manifest_of(version).description) for version in found], budget
+@dataclass(frozen=True)
+class Known:
+    """One skill in use, as a whole turn knows it. `ref` is pinned; `called` are the names a person may know it by."""
+
+    ref: str
+    metadata: Metadata
+    activation: str
+    called: tuple[str, ...]
+    companions: tuple[str, ...]
+    body: str
+
+    @property
+    def name(self) -> str:
+        return self.metadata.name
+
+
+def known(refs: Iterable[str]) -> tuple[Known, ...]:
+    """Those of the skills that are in use, in this order; one statement. What was switched off is left out."""
+    return known_of(queries.found(refs))
+
+
+def known_of(versions: Iterable[SkillVersion]) -> tuple[Known, ...]:
+    return tuple(_known(version) for version in versions)
+
+
+def _known(version: SkillVersion) -> Known:
+    manifest = queries.manifest_of(version)
+    return Known(
+        ref=queries.pinned_ref(version),
+        metadata=Metadata(version.name, manifest.description),
+        activation=manifest.activation,
+        called=tuple(filter(None, (version.name, manifest.ui.display_name))),
+        companions=tuple(manifest.composes_with),
+        body=version.body,
     )
 
 
-def may_be_routed_to(version: SkillVersion, named: Collection[str]) -> bool:
-    """`auto` always, `manual` when a person named it, `background` never: it is there for its instructions."""
-    match queries.manifest_of(version).activation:
-        case "auto":
-            return True
-        case "manual":
-            return version.name in named
-        case _:
-            return False
+# --- activation
+
+
+def unnamed(skills: Iterable[Known], said: Iterable[str]) -> frozenset[str]:
+    """The references of skills that only a person's word brings in (`activation: manual`), and whom nobody named in
+    what was `said`. By name or display name, in whatever case, with hyphens or without."""
+    waiting = [skill for skill in skills if skill.activation == "manual"]
+    heard = [_as_words(text) for text in said] if waiting else []
+    return frozenset(skill.ref for skill in waiting if not any(_is_named(skill, text) for text in heard))
+
+
+def _is_named(skill: Known, heard: str) -> bool:
+    return any(words.strip() and words in heard for words in map(_as_words, skill.called))
+
+
+def _as_words(text: str) -> str:
+    """Between single spaces, so that no name is found inside of a longer word."""
+    return f" {' '.join(_WORDS.findall(text.casefold()))} "
+
+
+# --- the three views
+
+
+def proxy_view(skills: Iterable[Known], *, budget: int) -> tuple[Metadata, ...]:
+    """Name and description of what may be routed to, the first the most wanted; at most `budget` model tokens (2 % of
+    the context, `TokenBudget.metadata_tokens`). What says `activation: background` is there for its instructions."""
+    return within_budget([skill.metadata for skill in skills if skill.activation != "background"], budget)
 
 
 def within_budget(skills: Sequence[Metadata], budget: int) -> tuple[Metadata, ...]:
@@ -64,25 +116,79 @@ def within_budget(skills: Sequence[Metadata], budget: int) -> tuple[Metadata, ..
     return tuple(kept)
 
 
-def planner_view(refs: Iterable[str]) -> tuple[str, ...]:
-    """The whole instructions of each skill, with the skills it says it goes together with among these."""
+def planner_view(
+    skills: Sequence[Known], *, wanted: Collection[str] = (), budget: int = INSTRUCTION_TOKENS
+) -> tuple[SkillBrief, ...]:
+    """The whole instructions of each skill, with the skills it says it goes together with among these.
+
+    `wanted`: references whose tools were asked for; they come first, then their companions, so that of more than
+    `budget` model tokens those go that nobody asked for. What does not fit is left out whole.
+    """
+    names, left, kept = {skill.name for skill in skills}, budget, []
+    for skill in sorted(skills, key=lambda each: _rank(each, skills, wanted)):
+        told = SkillBrief(skill.name, skill.metadata.description, _with_companions(skill, names))
+        left -= count_tokens(told.instructions)
+        if left < 0:
+            break
+        kept.append(told)
+    return tuple(kept)
+
+
+def _rank(skill: Known, skills: Sequence[Known], wanted: Collection[str]) -> int:
+    if skill.ref in wanted:
+        return 0
+    return 1 if any(skill.name in each.companions for each in skills if each.ref in wanted) else 2
+
+
+def _with_companions(skill: Known, names: Collection[str]) -> str:
+    companions = [name for name in skill.companions if name in names]
+    return f"{skill.body}\n\nGoes together with: {', '.join(companions)}.".strip() if companions else skill.body
+
+
+def instructions(refs: Iterable[str]) -> tuple[SkillBrief, ...]:
+    """For whoever plans about work: all of its skills, as they were approved. Raises `SilasError("skill_missing")`."""
     versions = queries.versions(refs)
-    names = {version.name for version in versions}
-    return tuple(_with_companions(version, names) for version in versions)
+    return planner_view(known_of(versions), budget=INSTRUCTION_TOKENS * max(1, len(versions)))
 
 
-def _with_companions(version: SkillVersion, names: Collection[str]) -> str:
-    companions = [name for name in queries.manifest_of(version).composes_with if name in names]
-    return f"{version.body}\n\nGoes together with: {', '.join(companions)}.".strip() if companions else version.body
+def executor_view(refs: Iterable[str]) -> tuple[SkillBrief, ...]:
+    """The same for whoever carries out, with the scripts that a call may start; nothing else in the folder ever is.
+    Raises `SilasError("skill_missing")`."""
+    found = queries.versions(refs)
+    names = {version.name for version in found}
+    return tuple(_carried_out(version, names) for version in found)
 
 
-def executor_view(refs: Iterable[str]) -> dict[str, tuple[str, ...]]:
-    """By skill, the scripts that a call may run; nothing else in the folder is ever started."""
-    return {
-        version.name: tuple(dict.fromkeys(tool.script for tool in queries.tools_for([_exactly(version)])))
-        for version in queries.versions(refs)
-    }
+def _carried_out(version: SkillVersion, names: Collection[str]) -> SkillBrief:
+    scripts = [f"- {tool.name}: {tool.script}" for tool in queries.tools_of(version)]
+    ours = "\n".join(["Its tools and the scripts they start:", *scripts]) if scripts else ""
+    skill = _known(version)
+    return SkillBrief(skill.name, skill.metadata.description, f"{_with_companions(skill, names)}\n\n{ours}".strip())
 
 
-def _exactly(version: SkillVersion) -> str:
-    return queries.pinned_ref(version)
+# --- what a child item has
+
+
+@dataclass(frozen=True)
+class HandedDown:
+    """The skills of a parent (a goal, a project, the work that is taken back). `background`: those of them that are
+    there for their instructions only."""
+
+    refs: tuple[str, ...] = ()
+    background: tuple[str, ...] = ()
+
+    def to(self, used: Iterable[str]) -> list[str]:
+        """What a child has: of its parent's skills those whose tools it calls, and what there is to know beside them
+        (docs/adr 0084). Raises `SilasError("skill_not_inherited")`: a child never has what its parent has not."""
+        wanted = list(dict.fromkeys(used))
+        parents = {*self.refs, *(rules.split_reference(ref)[0] for ref in self.refs if "@" not in ref)}
+        for ref in wanted:
+            if ref not in parents and rules.split_reference(ref)[0] not in parents:
+                raise SilasError("skill_not_inherited", "That is not something I can do here.", extra={"skill": ref})
+        return list(dict.fromkeys([*wanted, *self.background]))
+
+
+def handed_down(refs: Sequence[str]) -> HandedDown:
+    """Of these references of a parent."""
+    aside = [skill.ref for skill in known(refs) if skill.activation == "background"]
+    return HandedDown(tuple(refs), tuple(aside))

@@ -14,7 +14,7 @@ from typing import Any
 
 from apps.guard.schemas import CallContext, CallFailed, HandlerResult
 from apps.skills import argv, queries, rules
-from apps.skills.ports import Opened, keep_credentials, open_credentials
+from apps.skills.ports import Opened, keep_credentials, library, open_credentials
 from apps.skills.queries import Runnable
 from apps.skills.schemas import Change
 from apps.skills.services import apply_changes
@@ -45,13 +45,16 @@ def run_skill(ctx: CallContext) -> HandlerResult:
     if problem:
         raise _failed("bad_arguments", problem)
     opened = open_credentials(ctx, found.tool) if found.tool.connection else None
-    outcome = _run(found, ctx, customer, args, opened)
+    documents = library().shelf(ctx) if found.tool.knowledge else {}
+    outcome = _run(found, ctx, customer, args, opened, documents)
     if opened and outcome.secret_out:
-        keep_credentials(ctx, found.tool, outcome.secret_out)
+        keep_credentials(ctx, opened.account, outcome.secret_out)
     try:
         value, changes = _read(found, outcome, customer)
     except CallFailed as failure:
         raise _as_it_was(failure, found) from failure
+    if found.tool.acting and found.tool.knowledge:
+        value |= library().editor(ctx)
     left = {name: content for name, content in outcome.artifacts.items() if name != CHANGES}
     if left and found.tool.acting:
         value["_artifacts"] = {name: base64.b64encode(content).decode() for name, content in left.items()}
@@ -75,7 +78,12 @@ def _load(ctx: CallContext, customer: str) -> Runnable:
 
 
 def _run(
-    found: Runnable, ctx: CallContext, customer: str, args: Mapping[str, Any], opened: Opened | None
+    found: Runnable,
+    ctx: CallContext,
+    customer: str,
+    args: Mapping[str, Any],
+    opened: Opened | None,
+    documents: Mapping[str, bytes],
 ) -> SandboxResult:
     call = {
         "tool": ctx.tool,
@@ -87,7 +95,12 @@ def _run(
     spec = SandboxSpec(
         argv.command(found.tool.script, args, found.script_args if found.is_plain else None),
         work={"call.json": canonical_bytes(call)},
-        read_only={"skill": found.folder, "records": queries.as_files(found.rows), **_inputs(ctx)},
+        read_only={
+            "skill": found.folder,
+            "records": queries.as_files(found.rows),
+            **({"knowledge": documents} if documents else {}),
+            **_inputs(ctx),
+        },
         env=opened.env if opened else {},
         hidden=NOT_ITS_BUSINESS,
         timeout_seconds=found.tool.timeout,

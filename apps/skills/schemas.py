@@ -33,6 +33,15 @@ Permission = Annotated[str, StringConstraints(pattern=r"^\S+$", max_length=200)]
 # A connection skill by its name, or any of one provider: `type:mail`.
 ConnectionRef = Annotated[str, StringConstraints(pattern=r"^(type:)?[a-z0-9]+(-[a-z0-9]+)*$", max_length=70)]
 DIGEST_CHARS = 16
+# What a tool does with the company's documents: looks, or changes one as its arguments say (docs/adr 0085).
+KnowledgeUse = Literal["read", "add", "change", "take_out", "put_back"]
+KNOWLEDGE_ARGS: dict[str, set[str]] = {
+    "read": set(),
+    "add": {"collection", "title", "text"},
+    "change": {"collection", "document", "version", "text"},
+    "take_out": {"collection", "document", "version"},
+    "put_back": {"collection", "document", "version", "to"},
+}
 
 
 class Frozen(BaseModel):
@@ -109,6 +118,7 @@ class ToolDeclaration(Frozen):
     connection: ConnectionRef | None = None
     permissions: list[Permission] = Field(default_factory=list)
     network: list[Host] | None = None
+    knowledge: KnowledgeUse | None = None
 
     @field_validator("args")
     @classmethod
@@ -133,6 +143,19 @@ class ToolDeclaration(Frozen):
             raise ValueError("permissions are those of a connection")
         return self
 
+    @model_validator(mode="after")
+    def _knowledge_is_changed_alone(self) -> Self:
+        if self.knowledge is None:
+            return self
+        if self.acting != (self.knowledge != "read"):
+            raise ValueError("only an acting tool changes documents, and it says how")
+        if self.writes or self.connection:
+            raise ValueError("a tool that uses documents writes no records and uses no connection")
+        missing = KNOWLEDGE_ARGS[self.knowledge] - (self.args.get("properties") or {}).keys()
+        if missing:
+            raise ValueError(f"{self.knowledge} takes the argument {min(missing)}")
+        return self
+
 
 class ToolSpec(ToolDeclaration):
     """A tool of an installed version. `skill` is the pinned reference."""
@@ -152,7 +175,7 @@ class ToolSpec(ToolDeclaration):
 
 class OutsideToolSpec(ToolSpec):
     """A tool that somebody else carries out: an accepted one of an outside server (`skill` is `mcp:<server>@<digest>`),
-    or the search of the web. It brings no script and no check of ours: what its card says of proof, it says itself."""
+    or the search of the web. It brings no script and no check of ours; `proof` is what an owner named instead."""
 
     script: str = ""
     description: str = Field(min_length=0, max_length=2000)
@@ -160,6 +183,7 @@ class OutsideToolSpec(ToolSpec):
     price: Decimal = Decimal(0)
     level: str = ""
     server: str = ""
+    proof: dict[str, Any] = Field(default_factory=dict)
 
     @model_validator(mode="after")
     def _acting_is_accountable(self) -> Self:

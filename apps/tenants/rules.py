@@ -42,6 +42,8 @@ MODEL_ROLES = ("proxy", "planner", "executor")
 OPTIONAL_ROLES = ("scorer",)
 MOST_SUGGESTIONS = 6
 LONGEST_SUGGESTION = 80
+# What the widget itself speaks, each by its own name; its words are files of the same codes.
+LANGUAGES = {"en": "English", "de": "Deutsch", "fr": "Français", "es": "Español", "ar": "العربية"}
 SHORTEST_RSA = 2048
 _HOST = re.compile(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?|\[[0-9a-f:.]+\]")
 _DEFAULT_PORTS = {"http": 80, "https": 443}
@@ -53,12 +55,16 @@ _THEME = {
     "mode": re.compile(r"light|dark|auto"),
     "position": re.compile(r"left|right"),
     "font": re.compile(r"[\w\s\"',.-]{1,200}"),
+    "launcher": re.compile(r"(?!\s)[^\x00-\x1f\x7f\u2028-\u202e\u2066-\u2069<>]{1,40}(?<!\s)"),
+    "placement": re.compile(r"bubble|inline"),
 }
 _THEME_FORMS = {
     "accent": "a colour such as #1f5f8b",
     "mode": "light, dark or auto",
     "position": "left or right",
     "font": "a list of font names",
+    "launcher": "one line of at most 40 characters, without < and >",
+    "placement": "bubble or inline",
 }
 
 
@@ -98,6 +104,7 @@ def deployment_problems(fields: Mapping[str, Any], *, knows_model: Callable[[str
         "allowed_origins": origins_problem,
         "theme": theme_problem,
         "suggestions": suggestions_problem,
+        "languages": languages_problem,
         "opening_hours": hours_problem,
         "timezone": zone_problem,
         "model_names": lambda names: models_problem(names, knows_model=knows_model),
@@ -124,12 +131,18 @@ def _is_exact_origin(text: Any) -> bool:
 def theme_problem(theme: Any) -> str:
     if not isinstance(theme, dict):
         return 'Give an object, such as {"accent": "#1f5f8b"}.'
+    return next(iter(theme_problems(theme).values()), "")
+
+
+def theme_problems(theme: Mapping[str, Any]) -> dict[str, str]:
+    """What is wrong with a theme, by the name of its part."""
+    problems = {}
     for name, value in theme.items():
         if name not in _THEME:
-            return f"{_shown(name)} is not part of a theme; {', '.join(_THEME)} are."
-        if not isinstance(value, str) or not _THEME[name].fullmatch(value):
-            return f"{name} must be {_THEME_FORMS[name]}."
-    return ""
+            problems[name] = f"{_shown(name)} is not part of a theme; {', '.join(_THEME)} are."
+        elif not isinstance(value, str) or not _THEME[name].fullmatch(value):
+            problems[name] = f"{name} must be {_THEME_FORMS[name]}."
+    return problems
 
 
 def suggestions_problem(listed: Any) -> str:
@@ -138,6 +151,13 @@ def suggestions_problem(listed: Any) -> str:
     if len(listed) > MOST_SUGGESTIONS or any(len(one) > LONGEST_SUGGESTION for one in listed):
         return f"At most {MOST_SUGGESTIONS} suggestions of {LONGEST_SUGGESTION} characters each."
     return ""
+
+
+def languages_problem(listed: Any) -> str:
+    """Some of `LANGUAGES`, each once; none for all of them."""
+    if not isinstance(listed, list) or not all(isinstance(one, str) and one in LANGUAGES for one in listed):
+        return f"Give a list of what the widget speaks: {', '.join(LANGUAGES)}."
+    return "" if len(set(listed)) == len(listed) else 'Give each language once, such as ["en", "de"].'
 
 
 def models_problem(names: Any, *, knows_model: Callable[[str], bool]) -> str:

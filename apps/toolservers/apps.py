@@ -7,7 +7,15 @@ class ToolServersConfig(AppConfig):
 
     def ready(self) -> None:
         from apps.guard.enums import Intent
-        from apps.guard.registry import register
+        from apps.guard.registry import register, register_policy
+        from apps.tenants import vault
+        from apps.toolservers import services
         from apps.toolservers.calls import call_tool
+        from apps.toolservers.web import calls as web
+        from apps.toolservers.web import services as searching
 
         register(Intent.CALL_MCP_TOOL, call_tool)
+        register(Intent.WEB_SEARCH, web.search_web)
+        register_policy(Intent.WEB_SEARCH, web.policy)
+        vault.reseals("tool_servers", services.reseal)
+        vault.reseals("web_search", searching.reseal)

@@ -19,7 +19,8 @@ from kernel.tenancy import TenantModel
 
 class ToolServer(TenantModel):
     """An outside MCP server. `secret` is its bearer token, sealed for this row; `egress` the hosts that a program in
-    the sandbox may reach. A server that is not `enabled` is asked nothing, and its tools are in no run."""
+    the sandbox may reach. A server that is not `enabled` is asked nothing, and its tools are in no run.
+    `next_look_at`: when a worker looks whether it still says what was accepted."""
 
     name = models.CharField(max_length=24)
     transport = models.CharField(max_length=8, choices=Transport.choices)
@@ -33,6 +34,7 @@ class ToolServer(TenantModel):
     listed_at = models.DateTimeField(null=True, blank=True)
     failure = models.CharField(max_length=60, blank=True)
     failed_at = models.DateTimeField(null=True, blank=True)
+    next_look_at = models.DateTimeField(db_default=Now())
     created_at = models.DateTimeField(db_default=Now())
 
     class Meta(TenantModel.Meta):

@@ -9,15 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from uuid import UUID
 
-from django.conf import settings
 from django.db.models import QuerySet
 
+from apps.tenants import vault
 from apps.toolservers import rules
 from apps.toolservers.enums import ToolState
 from apps.toolservers.models import OutsideTool, ToolServer, ToolSet
 from apps.toolservers.schemas import Address, RemoteTool
 from kernel.errors import NotFound, SilasError
-from kernel.seal import unseal
 
 
 def tools_for(refs: Iterable[str]) -> tuple[RemoteTool, ...]:
@@ -47,8 +46,7 @@ def address_of(server_id: UUID) -> Address:
     if row is None:
         raise NotFound("tool server")
     sealed = bytes(row.secret)
-    key = settings.SILAS_SECRETS_KEY
-    secret = unseal(key, sealed, belongs_to=rules.belongs(row.pk)).decode() if sealed else ""
+    secret = vault.unseal(sealed, belongs_to=rules.belongs(row.pk)).decode() if sealed else ""
     return Address(row.transport, row.url, tuple(row.argv), row.program, tuple(row.egress), secret)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import html
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 from urllib.parse import quote
 
@@ -239,3 +239,47 @@ def difference(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[dict
 
 def _said(part: Any) -> str:
     return part if isinstance(part, str) else "" if part is None else canonical_bytes(part).decode()
+
+
+_EXPECTED = frozenset({"equals", "contains", "regex", "output_lt", "output_gt"})
+
+
+def proof_problem(proof: Mapping[str, Any], *, acting: Mapping[str, Any], reading: Mapping[str, Any]) -> str:
+    """Why this proves nothing of a tool with the closed schema `acting`, asked of one with `reading`; empty when it
+    may. `{tool, args, expect}`: a value `"$name"` of `args` stands for an argument of the acting call."""
+    args, expect = proof.get("args"), proof.get("expect")
+    if set(proof) != {"tool", "args", "expect"} or not isinstance(args, Mapping) or not isinstance(expect, Mapping):
+        return "A proof names a tool, its arguments and what it has to say."
+    if len(expect) != 1 or not expect.keys() <= _EXPECTED or next(iter(expect.values())) in ("", None):
+        return "Say one thing that the answer has to be or to hold."
+    known, asked = acting["properties"], reading["properties"]
+    if not asked.keys() >= args.keys() or not args.keys() >= set(reading.get("required") or ()):
+        return "The reading tool is asked with its own arguments, and with all that it needs."
+    if any(isinstance(value, str) and value.startswith("$") and value[1:] not in known for value in args.values()):
+        return "A value after $ is the name of an argument of the acting tool."
+    return ""
+
+
+def proof_args(args: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """With what the reading tool is asked after a call with `given`; what was not given is not asked for."""
+    meant = {
+        name: given.get(value[1:]) if isinstance(value, str) and value.startswith("$") else value
+        for name, value in args.items()
+    }
+    return {name: value for name, value in meant.items() if value is not None}
+
+
+def without_echo(text: str, given: Mapping[str, Any]) -> str:
+    """An answer without the words of the question: a server that says them back has proved nothing."""
+    for words in sorted(set(_texts_in(given)), key=len, reverse=True):
+        text = re.sub(re.escape(words), " ", text, flags=re.IGNORECASE)
+    return text.strip()
+
+
+def _texts_in(value: Any) -> Iterator[str]:
+    if isinstance(value, str) and value.strip():
+        yield value.strip()
+    elif isinstance(value, Mapping):
+        yield from (text for item in value.values() for text in _texts_in(item))
+    elif isinstance(value, list):
+        yield from (text for item in value for text in _texts_in(item))

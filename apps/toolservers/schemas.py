@@ -60,13 +60,15 @@ class RemoteTool:
 @dataclass(frozen=True)
 class Terms:
     """On which terms a person takes a tool: what it may do, who may ask for it, what one call costs, how long it may
-    take."""
+    take. `proof`, of an acting tool: `{tool, args, expect}`, which reading tool of the same server says whether it was
+    done, asked with what, and what it has to say (`rules.proof_problem`)."""
 
     acting: bool
     risk: str
     level: str = ""
     price: Decimal = Decimal(0)
     timeout: int = 30
+    proof: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -7,28 +7,33 @@ whatever its server changes afterwards suspends it. Nothing here asks a server: 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from datetime import timedelta
 from decimal import Decimal
+from random import SystemRandom
 from typing import Any
 from uuid import UUID, uuid4
 
-from django.conf import settings
 from django.db.models.functions import Now
+from pydantic import ValidationError
 
 from apps.approvals.enums import Risk
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
+from apps.gates.schemas import Expectation
+from apps.tenants import vault
 from apps.toolservers import rules
 from apps.toolservers.enums import ToolState, Transport
 from apps.toolservers.knocks import address_problem
 from apps.toolservers.models import OutsideTool, ToolServer, ToolSet
 from apps.toolservers.schemas import Descriptor, Terms
 from kernel.errors import NotFound, SilasError
-from kernel.seal import seal
 
 MOST_SERVERS = 50
 LONGEST_SECRET = 4000
 MOST_PRICE = Decimal(1000)
 SECONDS = range(1, 121)
+LOOK_EVERY = timedelta(hours=1)
+_dice = SystemRandom()
 
 
 def add_server(name: str, *, url: str, secret: str = "", actor: str) -> ToolServer:
@@ -72,6 +77,31 @@ def take_list(server_id: UUID, listed: Iterable[Descriptor], *, actor: str = "sy
     return server
 
 
+def claim_looks(most: int) -> list[UUID]:
+    """Servers with tools in use that are due, each claimed for whoever asks; nobody else gets them for an hour, more or
+    less, so that not all of them are asked in one moment."""
+    due = ToolServer.objects.filter(enabled=True, removed=False, next_look_at__lte=Now())
+    ids = due.filter(tools__state=ToolState.ACCEPTED).order_by("next_look_at").values_list("pk", flat=True).distinct()
+    return [pk for pk in ids[:most] if due.filter(pk=pk).update(next_look_at=Now() + _until_next_look())]
+
+
+def _until_next_look() -> timedelta:
+    return LOOK_EVERY + _dice.random() * LOOK_EVERY / 4
+
+
+def note_list(server_id: UUID, listed: Iterable[Descriptor]) -> int:
+    """What a worker saw: of the tools in use, those that are described differently or gone are stopped; how many. New
+    ones wait for a person to ask. Raises `NotFound`."""
+    server = _locked(server_id)
+    found = {said.name: said for said in listed}
+    rows = OutsideTool.objects.select_for_update(no_key=True).filter(server=server, state=ToolState.ACCEPTED)
+    stopped = sum(_seen(tool, found.get(tool.name), "system") for tool in rows)
+    ToolServer.objects.filter(pk=server.pk).exclude(failure="").update(failure="", failed_at=None)
+    if stopped:
+        _pin(server)
+    return stopped
+
+
 def note_failure(server_id: UUID, code: str, *, actor: str = "system") -> None:
     """The server could not be asked. Its tools stay as they are: a call of one fails by itself."""
     if ToolServer.objects.filter(pk=server_id).update(failure=code[:60], failed_at=Now()):
@@ -89,21 +119,24 @@ def accept_tool(tool_id: UUID, terms: Terms, *, digest: str, by: UUID | None, ac
     """Take the tool into use as it is described under `digest`, which is what the person had before them.
 
     Raises `SilasError` 409 `tool_changed` when its server says something else by now, 422 `tool_terms` for terms that
-    make no sense, `tool_unusable` for a tool that cannot be used as it is described; `NotFound`.
+    make no sense, `tool_proof` for a proof that proves nothing, `tool_unusable` for a tool that cannot be used as it is
+    described; `NotFound`.
     """
     tool = _tool(tool_id)
     _require_terms(terms)
+    proof = _proof(tool, terms)
     if not tool.seen_digest or tool.seen_digest != digest:
         raise SilasError("tool_changed", "The server describes this tool differently by now. Look again.", status=409)
     if tool.problem:
         raise SilasError("tool_unusable", f"This tool cannot be used: {tool.problem}.", status=422)
     tool.said, tool.digest, tool.state = tool.seen, tool.seen_digest, ToolState.ACCEPTED
     tool.acting, tool.risk, tool.level = terms.acting, Risk(terms.risk), terms.level
-    tool.price, tool.timeout = terms.price, terms.timeout
+    tool.price, tool.timeout, tool.proof = terms.price, terms.timeout, proof
     tool.accepted_by, tool.accepted_at = by, Now()
     tool.save()
     _pin(tool.server)
     data = {"server": str(tool.server_id), "digest": digest, "acting": tool.acting, "risk": str(tool.risk)}
+    data |= {"proved": bool(proof)}
     record(AuditEvent.OUTSIDE_TOOL_ACCEPTED, actor=actor, subject=f"outside_tool:{tool.pk}", data=data)
     return tool
 
@@ -125,6 +158,18 @@ def remove_server(server_id: UUID, *, actor: str) -> None:
     row.enabled, row.secret, row.removed = False, b"", True
     row.save(update_fields=["enabled", "secret", "removed"])
     record(AuditEvent.TOOL_SERVER_REMOVED, actor=actor, subject=f"tool_server:{row.pk}")
+
+
+def reseal() -> int:
+    """The tokens of all servers under the company's newest data key."""
+    done = 0
+    for row in ToolServer.objects.exclude(secret=b"").select_for_update(no_key=True):
+        fresh = vault.sealed_anew(bytes(row.secret), belongs_to=rules.belongs(row.pk))
+        if fresh is not None:
+            row.secret = fresh
+            row.save(update_fields=["secret"])
+            done += 1
+    return done
 
 
 def _added(row: ToolServer, secret: str, actor: str) -> ToolServer:
@@ -150,13 +195,39 @@ def _sealed(row: ToolServer, secret: str) -> bytes:
         return b""
     if len(secret) > LONGEST_SECRET or not (secret.isascii() and secret.isprintable()) or " " in secret:
         raise SilasError("tool_server_secret", "This is no token: it has characters that no token has.", status=422)
-    return seal(settings.SILAS_SECRETS_KEY, secret.encode(), belongs_to=rules.belongs(row.pk))
+    return vault.seal(secret.encode(), belongs_to=rules.belongs(row.pk))
 
 
 def _require_terms(terms: Terms) -> None:
     sensible = terms.risk in Risk.values and terms.timeout in SECONDS and len(terms.level) <= 60
     if not sensible or not terms.price.is_finite() or not 0 <= terms.price <= MOST_PRICE:
         raise SilasError("tool_terms", "Say its risk, a price from 0 to 1000 dollars and 1 to 120 seconds.", status=422)
+
+
+def _proof(tool: OutsideTool, terms: Terms) -> dict[str, Any]:
+    """How the tool's acts are proved: by a tool of the same server that only reads and is in use (ADR 76)."""
+    if not terms.proof:
+        return {}
+    named = OutsideTool.objects.filter(server=tool.server_id, alias=str(terms.proof.get("tool")), acting=False)
+    reading = named.filter(state=ToolState.ACCEPTED).first()
+    if not terms.acting or reading is None:
+        problem = "An act is proved by a tool of the same server that only reads and is in use."
+    elif tool.problem:
+        problem = "A tool that cannot be used proves nothing."
+    else:
+        acts, reads = rules.closed(tool.seen["schema"]), rules.closed(reading.said["schema"])
+        problem = rules.proof_problem(terms.proof, acting=acts, reading=reads) or _expectation_problem(terms.proof)
+    if problem:
+        raise SilasError("tool_proof", problem, status=422)
+    return dict(terms.proof)
+
+
+def _expectation_problem(proof: Mapping[str, Any]) -> str:
+    try:
+        Expectation.model_validate(proof["expect"])
+    except ValidationError:
+        return "What the answer has to say cannot be read."
+    return ""
 
 
 def _new(server: ToolServer, said: Descriptor) -> OutsideTool:

@@ -71,7 +71,7 @@ def frame(request: HttpRequest, key: str) -> HttpResponse:
 
 @require_safe
 def appearance(request: HttpRequest, key: str) -> JsonResponse:
-    """Title, theme, greeting and suggestions: what the widget shows before there is a session."""
+    """Title, theme, greeting, suggestions and languages: what the widget shows before there is a session."""
     deployment = queries.open_deployment(key)
     if deployment is None:
         return JsonResponse(NotFound("deployment").as_json(), status=404)
@@ -80,6 +80,7 @@ def appearance(request: HttpRequest, key: str) -> JsonResponse:
         "theme": deployment.theme,
         "greeting": deployment.greeting,
         "suggestions": deployment.suggestions,
+        "languages": deployment.languages,
     }
     return JsonResponse(shown, headers={"Cache-Control": "no-cache"})
 

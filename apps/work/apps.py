@@ -8,7 +8,9 @@ class WorkConfig(AppConfig):
     def ready(self) -> None:
         from apps.guard.enums import Intent
         from apps.guard.registry import register
-        from apps.work import receivers  # noqa: F401  (connects to cards and the bus)
+        from apps.skills.ports import Library, register_library
+        from apps.work import library, receivers  # noqa: F401  (connects to cards and the bus)
         from apps.work.reading import read_file
 
         register(Intent.READ_FILE, read_file)
+        register_library(Library(library.shelf, library.edit))

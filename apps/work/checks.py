@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from apps.skills import queries as skills
 from apps.skills.schemas import ToolSpec
+from apps.work import library
 from apps.work.schemas import VerificationCheck, WorkItemSpec
 from kernel.sandbox.spec import Mount
 
@@ -37,6 +38,7 @@ def rounds(
         own = [check for check in left if last or check in checks_of(own_tools)]
         left = [check for check in left if check not in own]
         mounts = {**skills.verification_mounts(own_tools, customer, calls), "artifacts": dict(artifacts)}
+        mounts |= library.mounts(own_tools, spec.calls)
         found.append(Round(tuple(own), mounts))
     return tuple(reversed(found))
 

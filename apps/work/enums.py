@@ -49,6 +49,7 @@ class WorkReason(TextChoices):
     HALTED = "halted", "a person stopped it"
     TOOL = "tool_failure", "a tool failed"
     UNCERTAIN = "effect_uncertain", "it cannot be known whether the action took effect"
+    HANDED_OVER = "handed_over", "it was handed over, and nobody here can verify it"
     LINKAGE = "linkage_missing", "what this builds on is missing"
     CHILD = "child_failed", "one of its tasks did not get done"
     DEPENDENCY = "dependency_not_done", "what had to come first did not get done"

@@ -19,7 +19,7 @@ from apps.gates.services import check_gates
 from apps.guard import services as guard
 from apps.guard.enums import Intent, RefusalCode
 from apps.guard.schemas import Admitted, Call, Refused
-from apps.work import jobs, rules
+from apps.work import jobs, outside_proofs, rules
 from apps.work.budgets import BudgetUsed
 from apps.work.checks import rounds
 from apps.work.enums import WorkReason
@@ -131,17 +131,24 @@ async def _settled(job: Job, admitted: Admitted, run: AgentRun[ExecutorAgentOutp
 
 async def _verified(job: Job, ledger: Ledger, outcome: AttemptOutcome) -> AttemptOutcome:
     """Steps d to f. Passing checks outrank everything the agent or its tools said; without checks one attempt in which
-    every call went well counts."""
+    every call went well counts, but for what somebody else was asked to do: that is handed over (ADR 76)."""
     blocked, notes = await asyncio.to_thread(_gates_say, job, ledger, outcome, _allowances(job))
     outcome = replace(outcome, notes=(*outcome.notes, *notes))
     if blocked is not None:
         return replace(outcome, error=f"gate {blocked.gate_name}", stop=WorkReason.GATE)
-    report = await _report(job, ledger)
+    looked = await outside_proofs.look(job, ledger)
+    report = VerificationReport((*(await _report(job, ledger)).results, *looked.results))
     failure = ledger.last_failure
-    if report.all_passed and (report.results or not (failure or outcome.error)):
+    if report.all_passed and looked.unproved and outcome.stop is WorkReason.NONE and not failure:
+        return replace(outcome, report=report, error=_unproved(looked.unproved), stop=WorkReason.HANDED_OVER)
+    if report.all_passed and not looked.unproved and (report.results or not (failure or outcome.error)):
         return replace(outcome, report=report, error="", stop=WorkReason.NONE)
     stop = outcome.stop or (rules.stop_for(failure.refusal) if failure else WorkReason.NONE)
     return replace(outcome, report=report, error=failure.error if failure else outcome.error, stop=stop)
+
+
+def _unproved(tools: tuple[str, ...]) -> str:
+    return f"Nobody here can check what was done by {', '.join(tools)}."
 
 
 async def _report(job: Job, ledger: Ledger) -> VerificationReport:

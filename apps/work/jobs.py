@@ -13,8 +13,9 @@ from apps.gates.queries import active_gates
 from apps.gates.schemas import GateSpec
 from apps.guard.schemas import RunRef
 from apps.guard.toolset import OfferedTool
+from apps.skills import outside, roles
 from apps.skills import queries as skills
-from apps.skills.schemas import ToolSpec
+from apps.skills.schemas import OutsideToolSpec, ToolSpec
 from apps.work import artifacts, follow_ups
 from apps.work.budgets import BudgetUsed
 from apps.work.enums import WorkItemType
@@ -37,7 +38,8 @@ CONSTITUTION = (
 
 @dataclass(frozen=True)
 class Job:
-    """One attempt, ready to run outside of any scope."""
+    """One attempt, ready to run outside of any scope. `readers`: outside tools that only read, which may prove what
+    others did."""
 
     tenant_id: UUID
     attempt: Attempt
@@ -53,6 +55,7 @@ class Job:
     settled: Mapping[str, Mapping[str, Any]]
     files: Mapping[str, bytes]
     inputs: Mapping[str, bytes]
+    readers: tuple[OutsideToolSpec, ...] = ()
 
     @property
     def access(self) -> frozenset[str]:
@@ -60,15 +63,17 @@ class Job:
 
     @property
     def offered(self) -> tuple[OfferedTool, ...]:
-        return tuple(
-            OfferedTool(tool.name, tool.description, tool.args, tool.via, acting=tool.acting, estimate=tool.estimate)
-            for tool in self.tools
-        )
+        return tuple(map(offered_of, self.tools))
 
     @property
     def context(self) -> dict[str, Any]:
         known = {"customer": self.customer, "skills": tuple(self.spec.skills), "attempt": self.attempt.pk}
         return {**known, "inputs": self.inputs}
+
+
+def offered_of(tool: ToolSpec) -> OfferedTool:
+    """The tool as a model sees it."""
+    return OfferedTool(tool.name, tool.description, tool.args, tool.via, acting=tool.acting, estimate=tool.estimate)
 
 
 def next_job(delivery: Delivery) -> Job | None:
@@ -81,7 +86,8 @@ def _job(lease: Lease, attempt: Attempt, item: WorkItem) -> Job:
     """A fresh attempt from stored state: what earlier ones got done, and what they left, comes from rows."""
     spec, tenant_id = item.spec, current_tenant_id()
     wanted = {call.tool for call in spec.calls}
-    tools = tuple(tool for tool in skills.tools_for(spec.skills) if tool.name in wanted)
+    known = outside.beside(skills.tools_for(spec.skills), outside.web_search(item.deployment_id))
+    tools = tuple(tool for tool in known if tool.name in wanted)
     again = attempt.number > 1
     assert item.run_id is not None
     return Job(
@@ -99,6 +105,7 @@ def _job(lease: Lease, attempt: Attempt, item: WorkItem) -> Job:
         settled=recording.settled_calls(item, [tool.name for tool in tools if tool.acting]) if again else {},
         files=artifacts.files_of(item) if again else {},
         inputs=follow_ups.inputs_of(item),
+        readers=tuple(tool for tool in known if isinstance(tool, OutsideToolSpec) and not tool.acting),
     )
 
 
@@ -121,7 +128,8 @@ def _briefing(item: WorkItem, spec: WorkItemSpec, tools: Sequence[ToolSpec]) -> 
         role=Role.EXECUTOR,
         text=item.title,
         title=item.deployment.title if item.deployment else "",
-        constitution=(*CONSTITUTION, *skills.instructions(spec.skills)),
+        constitution=CONSTITUTION,
+        skills=roles.executor_view(spec.skills),
         tools=tuple(ToolBrief(tool.name, tool.description, tool.args, acting=tool.acting) for tool in tools),
         work_body=_body(item, spec),
         reference=str(item.pk),

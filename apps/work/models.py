@@ -249,4 +249,4 @@ class ReviewPolicy(TenantModel):
         return f"review of {self.deployment_id}"
 
 
-from apps.work import earned_models, execution_models  # noqa: E402, F401  (Django looks for tables here)
+from apps.work import earned_models, execution_models, knowledge_models  # noqa: E402, F401  (Django looks for tables here)

@@ -8,12 +8,7 @@ approval, so no acting call can pass the guard either. Tool-call gates apply. Th
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, replace
-from typing import Any
-
-from pydantic_ai.exceptions import ToolFailed
-from pydantic_ai.tools import RunContext
-from pydantic_ai.toolsets.abstract import ToolsetTool
+from dataclasses import replace
 
 from apps.bus.deliveries import Delivery
 from apps.guard import services as guard
@@ -21,23 +16,19 @@ from apps.guard.enums import Intent
 from apps.guard.schemas import Admitted, Call
 from apps.guard.toolset import GuardedToolset, OfferedTool
 from apps.work import research_rules as rules
+from apps.work.jobs import offered_of
 from apps.work.services import researching
 from apps.work.services.researching import Answer, ResearchJob
 from kernel.llm.agents import Limits, run_executor
 from kernel.llm.pricing import forecast
 from kernel.tenancy import in_scope
 
-# What a research run may be given at all; what is not installed is named, and a call of it fails clearly.
+# What a research run may be given at all, beside the search of the web where that is set up.
 READS_KNOWLEDGE = OfferedTool(
     "memory_search",
     "Search the company's knowledge. Returns passages with their documents.",
     {"type": "object", "properties": {"query": {"type": "string", "maxLength": 1000}}, "required": ["query"]},
     intent=Intent.RETRIEVE_CHUNKS,
-)
-_WEB = OfferedTool(
-    "web_search",
-    "Search the web.",
-    {"type": "object", "properties": {"query": {"type": "string"}}, "required": ["query"]},
 )
 _READS_FILES = OfferedTool(
     "read_file",
@@ -45,21 +36,8 @@ _READS_FILES = OfferedTool(
     {"type": "object", "properties": {"path": {"type": "string", "maxLength": 400}}, "required": ["path"]},
     intent=Intent.READ_FILE,
 )
-OFFERED = (READS_KNOWLEDGE, _WEB, _READS_FILES)
-INSTALLED = frozenset({READS_KNOWLEDGE.name, _READS_FILES.name})
+OFFERED = (READS_KNOWLEDGE, _READS_FILES)
 _LIMITS = Limits(requests=8, tool_calls=8)
-
-
-@dataclass
-class ResearchToolset(GuardedToolset):
-    """Only what the allow-list names exists here."""
-
-    async def call_tool(
-        self, name: str, tool_args: dict[str, Any], ctx: RunContext[Any], tool: ToolsetTool[Any]
-    ) -> Any:
-        if name not in INSTALLED:
-            raise ToolFailed(f"{name} is not installed here.")
-        return await super().call_tool(name, tool_args, ctx, tool)
 
 
 async def look_into(delivery: Delivery) -> None:
@@ -85,8 +63,9 @@ async def _answered(job: ResearchJob) -> Answer:
     admitted = await in_scope(job.run.tenant_id, guard.admit, job.run, Intent.CONVERSE, asked)
     if not isinstance(admitted, Admitted):
         return Answer(error="budget_exceeded")
-    context = {"levels": ("public",), "work_item": job.item_id}
-    toolset = ResearchToolset(job.run, OFFERED, rules.clamped(job.tools), job.gates, context).chained()
+    context = {"levels": ("public",), "work_item": job.item_id, "turn": job.request_id}
+    offered = (*OFFERED, *map(offered_of, job.web))
+    toolset = GuardedToolset(job.run, offered, rules.clamped(job.tools), job.gates, context).chained()
     limits = replace(_LIMITS, max_tokens=job.max_tokens)
     key = job.keys.of(job.model_name)
     run = await run_executor(job.model_name, job.briefing, toolset=toolset, key=key, limits=limits)

@@ -1,8 +1,8 @@
 """Is it done? Decided by commands in a sandbox of their own, which the agent can neither see nor reach (spec 5.3).
 
 Each check gets a fresh sandbox with the task's artifacts and freshly exported records read-only, an empty environment
-and no network unless it asks. What it prints to stdout and its exit code are compared with its expectation. Blocking;
-no database; never called inside a scope.
+and no network; one that asks for it reaches the places that the operator lists. What it prints to stdout and its exit
+code are compared with its expectation. Blocking; no database; never called inside a scope.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Mapping
 from pathlib import PurePosixPath
+
+from django.conf import settings
 
 from apps.gates.rules import is_permitted_path, meets
 from apps.work.schemas import CheckResult, VerificationCheck, VerificationReport
@@ -39,8 +41,11 @@ def run_check(check: VerificationCheck, *, mounts: Mapping[str, Mount]) -> Check
 
 
 def _sandbox(check: VerificationCheck, mounts: Mapping[str, Mount]) -> SandboxSpec:
+    places = tuple(settings.CHECK_PLACES) if check.network else ()
+    if check.network and not places:
+        raise SilasError("no_places", "No place of the network is open to checks here (SILAS_CHECK_PLACES).")
     return SandboxSpec(
-        shlex.split(check.run), read_only=mounts, network=check.network, timeout_seconds=check.timeout, disk_mb=16
+        shlex.split(check.run), read_only=mounts, egress=places, timeout_seconds=check.timeout, disk_mb=16
     )
 
 

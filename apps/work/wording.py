@@ -19,6 +19,7 @@ _STOPPED: dict[Reason, str] = {
     Reason.EXPIRED: "Nobody could look at this in time, so nothing was changed: {title}. You are welcome to ask again.",
     Reason.CANCELLED: "Called off: {title}.",
     Reason.REPLANNED: "This did not work out: {title}. I have prepared another way.",
+    Reason.HANDED_OVER: "Handed over, not verified: {title}. Nobody here can check whether it was done.",
     Reason.UNCERTAIN: "I could not confirm that this went through: {title}. A colleague will look at it first.",
 }
 

@@ -59,6 +59,15 @@ class Withheld:
 
 
 @dataclass(frozen=True)
+class SkillBrief:
+    """What a model may know of a skill: when to use it, and its whole `instructions` where they are its business."""
+
+    name: str
+    description: str
+    instructions: str = ""
+
+
+@dataclass(frozen=True)
 class Recollection:
     """A memory that was recalled. `kind` is its memory type, `trust` its trust level, `said_at` its day, ISO;
     `score` how alike question and memory are, 0 to 1."""
@@ -103,6 +112,7 @@ class Briefing:
     memories: tuple[Recollection, ...] = ()
     tools: tuple[ToolBrief, ...] = ()
     withheld: tuple[Withheld, ...] = ()
+    skills: tuple[SkillBrief, ...] = ()
     instruction: str = ""
     work_body: str = ""
     suggestions: tuple[str, ...] = ()

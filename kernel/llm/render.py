@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator
 
 from kernel.llm import prompts
-from kernel.llm.briefing import Briefing, Passage, Recollection, ToolBrief, Utterance
+from kernel.llm.briefing import Briefing, Passage, Recollection, SkillBrief, ToolBrief, Utterance
 from kernel.llm.calls import PlannedCall, call_block
 from kernel.llm.enums import Role
 from kernel.taint import Taint
@@ -70,6 +70,7 @@ def _system_zone(briefing: Briefing) -> Iterator[str]:
     yield f"Access level of the visitor: {label(briefing.level)}." + (
         f" Today is {briefing.today}." if briefing.today else ""
     )
+    yield from _skills(briefing.skills)
     yield from (_tool(tool) for tool in briefing.tools)
     yield from (
         block(
@@ -77,6 +78,16 @@ def _system_zone(briefing: Briefing) -> Iterator[str]:
             f"{held.tool.description}\nFirst ask: {held.ask}",
         )
         for held in briefing.withheld
+    )
+
+
+def _skills(skills: tuple[SkillBrief, ...]) -> Iterator[str]:
+    """When to use what, in one block; whole instructions in one of their own."""
+    named = [f"- {label(each.name)}: {' '.join(each.description.split())}" for each in skills if not each.instructions]
+    if named:
+        yield block("skills | when to use them", "\n".join(named))
+    yield from (
+        block(f"skill | {label(each.name)} | instructions", each.instructions) for each in skills if each.instructions
     )
 
 

@@ -33,7 +33,7 @@ def ask(
 
 
 def _config(backend: Backend, plan: Plan, spec: SandboxSpec, extras: Sequence[str]) -> bytes:
-    filter_ = build_filter(network=spec.network)
+    filter_ = build_filter()
     if not filter_:
         raise SandboxUnavailable("no system call filter for this architecture")
     return marshal.dumps(
@@ -41,7 +41,6 @@ def _config(backend: Backend, plan: Plan, spec: SandboxSpec, extras: Sequence[st
             **backend.building(plan),
             "path": os.environ.get("PATH", backends.PATH),
             "user_namespace": backend.user_namespace,
-            "network": spec.network,
             "argv": list(spec.argv),
             "env": _environment(backend, spec),
             "extras": list(extras),

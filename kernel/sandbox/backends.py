@@ -24,7 +24,6 @@ COVERED = ("/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus")
 _ETC = ("/etc/ld.so.cache", "/etc/alternatives")
 # Whom to trust, and nothing private that may lie beside it.
 _ETC_TRUST = ("/etc/ssl/certs", "/etc/ssl/openssl.cnf", "/etc/pki/tls/certs", "/etc/pki/ca-trust/extracted/pem")
-_ETC_NETWORK = ("/etc/resolv.conf", "/etc/hosts", "/etc/nsswitch.conf", "/etc/ssl", "/etc/services")
 
 
 @dataclass(frozen=True)
@@ -36,7 +35,6 @@ class Plan:
     mounts: tuple[tuple[str, str], ...]
     hidden: tuple[str, ...]
     disk_bytes: int
-    network: bool
 
 
 class Backend(Protocol):
@@ -65,8 +63,7 @@ class Bubblewrap:
 
     def arguments(self, plan: Plan) -> list[str]:
         """All of bwrap's, but for the command."""
-        flags = ["--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"]
-        flags += [] if plan.network else ["--unshare-net"]
+        flags = ["--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try", "--unshare-net"]
         flags += ["--unshare-user"] if self.user_namespace else ["--cap-drop", "ALL"]
         flags += ["--die-with-parent", "--new-session", "--clearenv"]
         for source, target in plan.binds:
@@ -118,12 +115,11 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True)
 class Choice:
-    """What the operator wants (spec 9.1). `network`: whether a run that asks for the network may have the host's.
-    `egress_private`: which "host:port" places may be reached though they are inside of the house."""
+    """What the operator wants (spec 9.1). `egress_private`: which "host:port" places may be reached though they are
+    inside of the house."""
 
     kind: Kind = Kind.SUBPROCESS
     image: str = "python:3.12-slim"
-    network: bool = False
     egress_private: tuple[str, ...] = ()
 
 
@@ -137,10 +133,6 @@ def configure(choice: Choice) -> None:
     _choice = choice
     if not same:
         backend.cache_clear()
-
-
-def may_use_network() -> bool:
-    return _choice.network
 
 
 def egress_private() -> tuple[str, ...]:
@@ -200,17 +192,16 @@ def make_plan(
     *,
     mounts: dict[str, str],
     disk_bytes: int,
-    network: bool = False,
     trust: bool = False,
     hidden: Collection[str] = (),
 ) -> Plan:
     """`mounts`: host directory by name. `trust`: the machine's certificate authorities are there. What is hidden and is
     not there needs no cover."""
     binds, links = system_binds()
-    extra = _existing(_ETC_NETWORK) if network else _existing(_ETC_TRUST) if trust else []
+    extra = _existing(_ETC_TRUST) if trust else []
     targets = tuple((source, f"/sandbox/{name}") for name, source in mounts.items())
     there = [path for path in hidden if os.path.isdir(os.path.join(mounts[path.split("/")[0]], *path.split("/")[1:]))]
-    return Plan((*binds, *extra), links, targets, tuple(f"/sandbox/{path}" for path in there), disk_bytes, network)
+    return Plan((*binds, *extra), links, targets, tuple(f"/sandbox/{path}" for path in there), disk_bytes)
 
 
 def search_path(backend: Backend) -> str:

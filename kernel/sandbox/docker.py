@@ -47,7 +47,7 @@ def arguments(backend: Docker, plan: Plan, spec: SandboxSpec, *, name: str) -> l
     """The whole command line; nothing in it is read by a shell."""
     memory = str((spec.memory_mb << 20) + plan.disk_bytes + _SPARE_MEMORY)
     limits = ["--memory", memory, "--memory-swap", memory, "--pids-limit", str(spec.processes + _SPARE_PROCESSES)]
-    walls = ["--network", "bridge" if plan.network else "none", "--ipc", "none", "--read-only", "--cap-drop", "ALL"]
+    walls = ["--network", "none", "--ipc", "none", "--read-only", "--cap-drop", "ALL"]
     walls += ["--security-opt", "no-new-privileges", "--user", "65534:65534", "--ulimit", "core=1"]
     options = f"rw,nosuid,nodev,exec,size={plan.disk_bytes},nr_inodes=20000,mode=1777"
     mounts = ["--tmpfs", f"/sandbox:{options}", "--mount", _mount(_KEEPER, "/opt/keeper")]

@@ -2,7 +2,7 @@
 
 Denied are the calls that make new namespaces or mounts, look into other processes, set the machine's clock, reach
 kernel subsystems a script has no use for, or take memory that no limit could see (memfd, System V, shared maps).
-Sockets are made of the families that the run's network is about, and of no other: not every family knows namespaces.
+Sockets are made of three families, and of no other: not every family knows namespaces.
 """
 
 import platform
@@ -20,9 +20,7 @@ _X32_BIT = 0x40000000
 _CLONE_NEW = 0x00020000 | 0x02000000 | 0x04000000 | 0x08000000 | 0x10000000 | 0x20000000 | 0x40000000
 _MAP_SHARED, _MAP_ANONYMOUS = 0x01, 0x20
 _TIOCSTI, _TIOCLINUX = 0x5412, 0x541C
-_AF_UNIX, _AF_INET, _AF_INET6, _AF_NETLINK = 1, 2, 10, 16
-# In the host's network an abstract unix socket would reach the host's own services: there, only the internet.
-_FAMILIES = {False: (_AF_UNIX, _AF_INET, _AF_INET6), True: (_AF_INET, _AF_INET6, _AF_NETLINK)}
+_AF_UNIX, _AF_INET, _AF_INET6 = 1, 2, 10
 
 _Step = tuple[int, int, int, int]
 
@@ -77,13 +75,13 @@ MACHINES = {
 }
 
 
-def build_filter(machine_name: str | None = None, *, network: bool = False) -> bytes:
+def build_filter(machine_name: str | None = None) -> bytes:
     """The filter as an array of `struct sock_filter`, or b"" on an architecture whose numbers we do not know."""
     machine = MACHINES.get(machine_name or platform.machine())
-    return b"".join(struct.pack("HBBI", *step) for step in _program(machine, network)) if machine else b""
+    return b"".join(struct.pack("HBBI", *step) for step in _program(machine)) if machine else b""
 
 
-def _program(machine: Machine, network: bool) -> list[_Step]:
+def _program(machine: Machine) -> list[_Step]:
     """Straight-line tests of the number, then one block a call whose arguments count; each hit returns at once."""
     steps = [(_LOAD, 0, 0, _ARCH), (_JUMP_EQ, 1, 0, machine.audit_arch), (_RETURN, 0, 0, _KILL), _load_number()]
     steps += _refuse_if(_JUMP_GE, _X32_BIT, _EPERM)
@@ -93,7 +91,7 @@ def _program(machine: Machine, network: bool) -> list[_Step]:
     steps += _for_call(machine.clone, [_load_argument(0), *_refuse_if(_JUMP_SET, _CLONE_NEW, _EPERM)])
     steps += _for_call(machine.mmap, _no_hidden_memory())
     steps += _for_call(machine.ioctl, [_load_argument(1), *_refuse_each((_TIOCSTI, _TIOCLINUX))])
-    steps += _for_call(machine.socket, _only_families(_FAMILIES[network]))
+    steps += _for_call(machine.socket, _only_families((_AF_UNIX, _AF_INET, _AF_INET6)))
     steps += _for_call(machine.socketpair, _only_families((_AF_UNIX,)))
     return [*steps, (_RETURN, 0, 0, _ALLOW)]
 

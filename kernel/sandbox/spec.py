@@ -52,7 +52,6 @@ class SandboxSpec:
     read_only: Mapping[str, Mount] = field(default_factory=dict)
     hidden: Collection[str] = ()
     env: Mapping[str, str] = field(default_factory=dict)
-    network: bool = False
     egress: tuple[str, ...] = ()
     secret: bytes | None = field(default=None, repr=False)
     timeout_seconds: float = 30.0
@@ -152,8 +151,6 @@ def _env_problem(env: Mapping[str, str]) -> str:
 
 
 def _outward_problem(spec: SandboxSpec) -> str:
-    if spec.egress and spec.network:
-        return "a run has the network or a list of places, not both"
     for entry in spec.egress:
         if place_of_entry(entry) is None:
             return f"egress {entry!r} is not host:port"

@@ -129,6 +129,7 @@ CELERY_BEAT_SCHEDULE: dict[str, dict[str, object]] = {
     "approvals.expire_cards": {"task": "approvals.expire_cards", "schedule": 15.0},
     "connections.sweep": {"task": "connections.sweep", "schedule": 10.0},
     "connections.check_due": {"task": "connections.check_due", "schedule": 20.0},
+    "toolservers.watch": {"task": "toolservers.watch", "schedule": 60.0},
     "work.end_waits": {"task": "work.end_waits", "schedule": 5.0},
     "work.owe_cycles": {"task": "work.owe_cycles", "schedule": 10.0},
     "autonomy.tick": {"task": "autonomy.tick", "schedule": 5.0},
@@ -148,13 +149,14 @@ UNDO_SECONDS = env.number("SILAS_UNDO_SECONDS", 300)
 # Reviewed batches: how many actions one card holds, and from which confidence on (spec 5.9); a deployment may differ.
 BATCH_REVIEW = {"default_size": 10, "high_min": 0.85, "medium_min": 0.5}
 
-# What isolates scripts and checks (kernel.sandbox): subprocess or docker; whether one may have the host's network.
+# What isolates scripts and checks (kernel.sandbox): subprocess or docker.
 SANDBOX_BACKEND = env.text("SILAS_SANDBOX", "subprocess")
 SANDBOX_IMAGE = env.text("SILAS_SANDBOX_IMAGE", "python:3.12-slim")
-SANDBOX_NETWORK = env.flag("SILAS_SANDBOX_NETWORK", default=False)
 # Which host:port inside of the house outside tools may reach, and a run whose skill lists them; the outside needs no
 # entry here.
 EGRESS_PRIVATE = env.words("SILAS_EGRESS_PRIVATE")
+# Which host:port a check may reach that asks for the network; without one it is refused.
+CHECK_PLACES = env.words("SILAS_CHECK_PLACES")
 
 # Where credentials of outside accounts are kept, sealed in any case: database, keyring, or the dotted path of a class
 # with the methods of apps.connections.backends.Keeper.
@@ -256,6 +258,12 @@ VISITOR_LIMITS = {
     "pending_turns": env.number("SILAS_PENDING_TURNS", 20),
     "tenant_pending_turns": env.number("SILAS_TENANT_PENDING_TURNS", 500),
 }
+# How often the web may be searched (spec 9.2): in one turn, in one run's minute, in one tenant's day.
+SEARCH_LIMITS = {
+    "a_turn": env.number("SILAS_SEARCHES_A_TURN", 5),
+    "a_minute": env.number("SILAS_SEARCHES_A_MINUTE", 20),
+    "tenant_a_day": env.number("SILAS_TENANT_SEARCHES_A_DAY", 1000),
+}
 # How many bytes of visitors' files one tenant may keep (under SILAS_VAR/files).
 VISITOR_FILES_BYTES = env.number("SILAS_VISITOR_FILES_MEGABYTES", 2048) * 1024 * 1024
 TRANSCRIPT_SECONDS = 3
@@ -282,7 +290,9 @@ WEBSITES_PRIVATE = env.flag("SILAS_WEBSITES_PRIVATE", default=False)
 INTAKE_SECONDS = 1.0
 # How often a web process looks for proposed skills to try.
 SKILL_SECONDS = 1.0
-# How repositories of skills may be addressed. Tests add `file`.
+# How often a web process looks for approved changes of documents, and how long their call waits for it.
+KNOWLEDGE_SECONDS, KNOWLEDGE_WAIT_SECONDS = 1.0, 60
+# How repositories of skills may be addressed. Tests add `http`.
 SKILL_GIT_SCHEMES = ("https",)
 # The mail server for notices of tasks; without one the console is where they are.
 EMAIL_HOST = env.text("SILAS_MAIL_HOST")

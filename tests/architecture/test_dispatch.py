@@ -59,5 +59,5 @@ def test_only_known_rooms_run_sandboxes() -> None:
 @pytest.mark.parametrize("starter", ["subprocess.", "os.exec", "os.spawn", "os.system", "os.fork", "pty."])
 def test_only_sandbox_and_start_up_start_processes(starter: str) -> None:
     users = {module.name for module in modules() for name in module.calls() if name.startswith(starter)}
-    allowed = ("kernel.sandbox", "silas_platform.up", "apps.skills.importing.sources")  # git, for what is imported
+    allowed = ("kernel.sandbox", "silas_platform.up")
     assert {user for user in users if not user.startswith(allowed)} == set()

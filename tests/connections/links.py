@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -76,11 +77,11 @@ FRONT = {
 }
 
 
-def make_skill(tenant: Any, **scripts: str | None) -> SkillVersion:
-    """`setup=None` leaves a script out."""
+def make_skill(tenant: Any, front: Mapping[str, Any] = {}, **scripts: str | None) -> SkillVersion:
+    """`setup=None` leaves a script out; `front` goes over what stands in its SKILL.md."""
     chosen = {name: code for name, code in {**SCRIPTS, **scripts}.items() if code is not None}
     files = {f"scripts/{name}.py": HEAD + textwrap.dedent(code) for name, code in chosen.items()}
-    files["SKILL.md"] = f"---\n{yaml.safe_dump(FRONT)}---\n\n# Test link\n\nNothing to do.\n"
+    files["SKILL.md"] = f"---\n{yaml.safe_dump({**FRONT, **front})}---\n\n# Test link\n\nNothing to do.\n"
     with TemporaryDirectory() as root, tenant_scope(tenant):
         folder = Path(root) / "test-link"
         for name, text in files.items():
@@ -89,11 +90,13 @@ def make_skill(tenant: Any, **scripts: str | None) -> SkillVersion:
         return install_version(folder)
 
 
-def link(tenant: Any, **scripts: str | None) -> Connection:
+def link(
+    tenant: Any, front: Mapping[str, Any] = {}, settings: Mapping[str, Any] = {}, **scripts: str | None
+) -> Connection:
     """A proposed connection of that skill, whose card waits."""
-    version = make_skill(tenant, **scripts)
+    version = make_skill(tenant, front, **scripts)
     with tenant_scope(tenant):
-        wanted = Wanted(skill=rules.reference(version.name, version.digest), name="Shop mail")
+        wanted = Wanted(skill=rules.reference(version.name, version.digest), name="Shop mail", settings=dict(settings))
         return requesting.request(wanted, actor="system")[0]
 
 
@@ -105,5 +108,5 @@ def said_yes(tenant: Any, row: Connection, user: Any, choice: str = "approve") -
     with tenant_scope(tenant):
         card = Card.objects.filter(subject_id=row.pk).order_by("-created_at").first()
         answer_card(card.pk, user=user, choice=choice)
-        found: SetupRun | None = SetupRun.objects.filter(connection=row, ended_at=None).first()
+        found: SetupRun | None = SetupRun.objects.filter(connection_id=row.pk, ended_at=None).first()
     return found

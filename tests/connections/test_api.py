@@ -37,7 +37,7 @@ def requests_about(row: Any) -> list[tuple[str, str, dict[str, Any]]]:
     one = f"{PATH}/{row}"
     return [
         ("get", one, {}),
-        *[("post", f"{one}/{verb}", {}) for verb in ("pause", "resume", "reconnect")],
+        *[("post", f"{one}/{verb}", {}) for verb in ("pause", "resume", "reconnect", "choose")],
         ("get", f"{one}/setup", {}),
         ("post", f"{one}/setup", {"step_id": "a", "action": "done"}),
         ("delete", f"{one}/setup", {}),

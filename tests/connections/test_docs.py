@@ -1,52 +1,99 @@
-"""Can a stranger do what docs/connections.md says? Its skill is taken from its text, installed and set up."""
+"""Can a stranger do what docs/connections.md says? Its skills are taken from its text, installed and set up: one with a
+secure field, one in the browser and one with a code, these two at a real OAuth 2 server."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from apps.connections import checking, holding
+from apps.connections import checking
 from apps.connections.enums import ConnectionStatus, SetupState
-from apps.connections.models import Connection
+from apps.connections.models import Connection, SetupRun
 from apps.connections.schemas import Wanted
-from apps.connections.services import requesting
+from apps.connections.services import lifecycle, requesting
 from apps.skills.services import install_version
 from kernel.clock import now
+from kernel.sandbox import Choice, configure
 from kernel.tenancy import tenant_scope
 from tests.connections.links import said_yes
 from tests.connections.test_secrets import send
-from tests.connections.test_setup import Beside
+from tests.connections.test_setup import Beside, credentials_of
 from tests.factories.connections import reread
+from tests.services import oauth
+from tests.services.oauth import CALLBACK, Service
 
 TEXT = Path(__file__).resolve().parents[2] / "docs" / "connections.md"
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folders(tmp_path: Path) -> Path:
+    """The skills of the page; what is the same in the other two stands there once."""
     found = re.findall(r"```\w+ file=(\S+)\n(.*?)```", TEXT.read_text(), re.DOTALL)
-    for name, text in found:
-        path = tmp_path / "badge-desk" / name
+    texts = dict(found)
+    assert len(texts) == len(found) == 8
+    for name in ("badge-browser", "badge-code"):
+        for script in ("scripts/probe.py", "scripts/health_check.py"):
+            texts[f"{name}/{script}"] = texts[f"badge-desk/{script}"]
+    for name, text in texts.items():
+        path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
-    assert len(found) == 4
-    return tmp_path / "badge-desk"
+    return tmp_path
+
+
+def begun(tenant: Any, owner: Any, folder: Path, **settings: Any) -> tuple[Connection, Beside]:
+    with tenant_scope(tenant):
+        install_version(folder)
+        wanted = Wanted(skill=folder.name, name="Badges", settings=settings)
+        row, _ = requesting.request(wanted, actor="system", callback=CALLBACK)
+    setup = said_yes(tenant, row, owner)
+    assert setup is not None
+    return row, Beside(tenant, setup)
+
+
+def is_up(tenant: Any, row: Connection, ended: SetupRun) -> None:
+    assert (ended.state, ended.failure) == (SetupState.DONE, None)
+    with tenant_scope(tenant):
+        Connection.objects.update(next_check_at=now())
+    assert checking.check_of(tenant.pk) == 1 and reread(row).status == ConnectionStatus.ACTIVE
 
 
 @pytest.mark.parametrize(("given", "state"), [("desk-4711-key", SetupState.DONE), ("something", SetupState.FAILED)])
-def test_skill_of_the_page_is_set_up(tenant: Any, owner: Any, folder: Path, given: str, state: SetupState) -> None:
-    with tenant_scope(tenant):
-        install_version(folder)
-        row, _ = requesting.request(Wanted(skill="badge-desk", name="Badges"), actor="system")
-    setup = said_yes(tenant, row, owner)
-    assert setup is not None
-    beside = Beside(tenant, setup)
+def test_skill_with_a_secure_field_is_set_up(
+    tenant: Any, owner: Any, folders: Path, given: str, state: SetupState
+) -> None:
+    row, beside = begun(tenant, owner, folders / "badge-desk")
     send(owner, beside.asks().step["request"]["ref_id"], {"value": given})
-    assert beside.ends().state == state
+    ended = beside.ends()
+    assert ended.state == state
     if state == SetupState.DONE:
-        with tenant_scope(tenant):
-            Connection.objects.update(next_check_at=now())
-        assert checking.check_of(tenant.pk) == 1 and reread(row).status == ConnectionStatus.ACTIVE
-    assert holding.hold(tenant.pk, setup.pk) is False
+        is_up(tenant, row, ended)
+
+
+@pytest.fixture
+def service() -> Iterator[Service]:
+    with oauth.serving() as found:
+        configure(Choice(egress_private=(found.place,)))
+        yield found
+        configure(Choice())
+
+
+def test_skill_in_the_browser_is_set_up(tenant: Any, owner: Any, folders: Path, service: Service) -> None:
+    row, beside = begun(tenant, owner, folders / "badge-browser", **service.settings)
+    setup = beside.asks()
+    with tenant_scope(tenant):
+        address = lifecycle.open_redirect(row.pk, user=owner, browser="b")
+        lifecycle.come_back(setup.state_token, service.sign_in(address), user=owner, browser="b")
+    is_up(tenant, row, beside.ends())
+    assert credentials_of(tenant, row)["access"] == service.tokens[0].access_token
+
+
+def test_skill_with_a_code_is_set_up(tenant: Any, owner: Any, folders: Path, service: Service) -> None:
+    row, beside = begun(tenant, owner, folders / "badge-code", **service.device_settings)
+    service.enter(beside.asks().step["user_code"])
+    is_up(tenant, row, beside.ends())
+    assert credentials_of(tenant, row)["access"] == service.tokens[0].access_token

@@ -76,6 +76,9 @@ class Beside:
         found: SetupRun = reread(self.setup)
         return found
 
+    def asks_for(self, step_id: str) -> None:
+        until(lambda: (reread(self.setup).state, reread(self.setup).step_id) == (SetupState.ASKING, step_id))
+
     def ends(self) -> SetupRun:
         self.thread.join(90)
         found: SetupRun = reread(self.setup)

@@ -117,8 +117,8 @@ TRIED_ELSEWHERE |= {"console-document", *(f"console-document-{word}" for word in
 TRIED_ELSEWHERE |= {"console-begin", *(f"console-begin-{word}" for word in ("model", "knowledge", "sites", "ready"))}
 TRIED_ELSEWHERE |= {"console-alerts", "console-alerts-choose", "console-push-add", "console-push-remove"}  # test_push
 # Who decides sees what agents intend, and owners say what they may (test_safety).
-TRIED_ELSEWHERE |= {f"console-safety{word}" for word in ("", "-key", "-policy", "-try", "-roll-back")}
-TRIED_ELSEWHERE |= {f"console-safety-{word}" for word in ("allow", "code", "token")}
+TRIED_ELSEWHERE |= {f"console-safety{word}" for word in ("", "-key", "-policy", "-try", "-roll-back", "-take-back")}
+TRIED_ELSEWHERE |= {f"console-safety-{word}" for word in ("allow", "code", "token", "step-up")}
 # Who decides sees what the bots can do and has it written, and owners say what stays (test_skills).
 TRIED_ELSEWHERE |= {"console-skills", *(f"console-skill{word}" for word in ("", "-compare", "-add", "-export"))}
 TRIED_ELSEWHERE |= {f"console-skill-{word}" for word in ("disable", "roll-back", "purge", "shipped", "package")}
@@ -128,9 +128,15 @@ TRIED_ELSEWHERE |= {f"console-draft-{word}" for word in ("new", "revise", "rewri
 TRIED_ELSEWHERE |= {"console-ask", "console-ask-back"}
 TRIED_ELSEWHERE |= {"console-connections", *(f"console-connection{word}" for word in ("", "-new", "-cancel"))}
 TRIED_ELSEWHERE |= {f"console-connection-{word}" for word in ("sign-in", "reconnect", "pause", "resume", "remove")}
-TRIED_ELSEWHERE |= {"console-connection-widen"}
+TRIED_ELSEWHERE |= {f"console-connection-{word}" for word in ("widen", "choose", "it-request")}
 # Somebody else's tools, for owners (test_tool_servers).
-TRIED_ELSEWHERE |= {"console-tool-servers", "console-tool-accept", "console-tool-suspend"}
+TRIED_ELSEWHERE |= {
+    "console-web-search",
+    "console-web-search-remove",
+    "console-tool-servers",
+    "console-tool-accept",
+    "console-tool-suspend",
+}
 TRIED_ELSEWHERE |= {f"console-tool-server{word}" for word in ("", "-new", "-refresh", "-switch", "-remove")}
 CARDS = {"console-card", "console-card-news", "console-edit"}
 CARDS |= {"console-decide", "console-take-back", "console-step-up", "console-assign", "console-ask-anew"}

@@ -26,7 +26,7 @@ DEVICE = {
     "expires_in": 600,
 }
 REDIRECT = {"type": "browser_redirect", "auth_url": "https://login.example.test/authorize?state=x"}
-DEEDS = ["cancel", "sign-in", "reconnect", "pause", "resume", "remove", "widen"]
+DEEDS = ["cancel", "sign-in", "reconnect", "pause", "resume", "remove", "widen", "choose", "it-request"]
 
 
 @pytest.fixture
@@ -163,11 +163,6 @@ def test_what_is_wrong_is_said_in_our_words(tenant: Any, row: Connection, owner:
     page = page_of(owner, row)
     assert "access was revoked" in page
     assert "SCAM" not in page
-
-
-def test_message_to_the_it_department_is_shown(tenant: Any, row: Connection, owner: Any) -> None:
-    standing(tenant, row, ConnectionStatus.FAILED, failure={"failure_type": "enterprise_policy_block"})
-    assert "your policy does not let us" in page_of(owner, row)
 
 
 def test_more_access_becomes_a_card(tenant: Any, row: Connection, owner: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 from uuid import uuid4
 
@@ -9,13 +10,16 @@ import pytest
 from django.urls import reverse
 
 from apps.audit.models import AuditEntry
-from apps.safety import services
+from apps.safety import queries, services
 from apps.safety.models import Challenge, Hold, PolicyVersion
+from apps.safety.services.confirming import allow
 from apps.tenants.models import ApiKey
 from kernel.canonical import sha256_hex
+from kernel.clock import now
 from kernel.tenancy import tenant_scope
 from tests.factories.console import browser
-from tests.factories.safety import DANGER, TO_CONFIRM, Agent, challenge_of, data, policy, started
+from tests.factories.passkeys import ORIGIN, enrolled
+from tests.factories.safety import DANGER, TO_CONFIRM, TO_VERIFY, Agent, challenge_of, data, policy, started
 
 ROLES = ["owner", "approver", "agent", "viewer", "stranger"]
 DECIDES = {"owner", "approver"}
@@ -183,6 +187,43 @@ def test_policy_of_one_key_holds_for_that_key_alone(tenant: Any, owner: Any) -> 
     assert mine.report()["stopped"] is True and other.report()["continue"] is True
 
 
+def own_policy(user: Any, agent: Agent, word: str = "policy", **sent: Any) -> Any:
+    return browser(user).post(f"{reverse(f'console-safety-{word}')}?of={agent.principal.ref}", sent)
+
+
+def test_policy_of_ones_own_is_taken_back(tenant: Any, owner: Any) -> None:
+    mine = started(tenant)
+    own_policy(owner, mine, **FORM | {"deny": "*manual*"})
+    assert own_policy(owner, mine, "take-back").status_code == 302
+    assert mine.report()["continue"] is True
+    with tenant_scope(tenant):
+        newest = AuditEntry.objects.filter(event__startswith="safety_policy").order_by("-seq")[0]
+        assert (newest.event, newest.actor) == ("safety_policy_taken_back", f"user:{owner.pk}")
+        assert queries.policy_of(mine.principal.ref) == queries.policy_of("") == queries.standing(mine.principal.ref)[1]
+
+
+def test_policy_that_was_taken_back_is_said_again(tenant: Any, owner: Any) -> None:
+    mine = started(tenant)
+    own_policy(owner, mine, **FORM | {"deny": "*manual*"})
+    own_policy(owner, mine, "take-back")
+    browser(owner).post(f"{reverse('console-safety-roll-back', args=[1])}?of={mine.principal.ref}")
+    assert mine.report()["stopped"] is True
+
+
+def test_what_is_no_own_policy_is_not_taken_back(tenant: Any, owner: Any) -> None:
+    mine = started(tenant)
+    assert own_policy(owner, mine, "take-back").status_code == 409
+    own_policy(owner, mine, **FORM)
+    own_policy(owner, mine, "take-back")
+    assert own_policy(owner, mine, "take-back").status_code == 409 == press(owner, "take-back").status_code
+
+
+def test_policy_taken_back_by_a_member_who_is_no_owner_stays(tenant: Any, owner: Any, approver: Any) -> None:
+    mine = started(tenant)
+    own_policy(owner, mine, **FORM | {"deny": "*manual*"})
+    assert own_policy(approver, mine, "take-back").status_code == 403 and mine.report()["stopped"] is True
+
+
 def test_policy_of_a_foreign_or_made_up_principal_is_not_found(owner: Any, other_tenant: Any) -> None:
     for ref in (started(other_tenant).principal.ref, "user:1"):
         address = f"{reverse('console-safety-policy')}?of={ref}"
@@ -245,7 +286,71 @@ def test_hint_of_an_agent_is_text_and_no_markup(tenant: Any, owner: Any) -> None
     assert "<script>alert" not in page(owner)
 
 
+HOLDS = {"confirm": TO_CONFIRM, "verify": TO_VERIFY, "block": DANGER}
+
+
+@pytest.mark.parametrize("hint", HOLDS.values(), ids=HOLDS)
+def test_every_hold_has_its_way_out_on_one_screen(tenant: Any, approver: Any, hint: str) -> None:
+    agent = started(tenant)
+    agent.report(hint)
+    way_out = reverse("console-safety-allow", args=[agent.hold().pk])
+    assert f'action="{way_out}"' in page(approver)
+    assert browser(approver).post(way_out).status_code == 302 and "No agent waits" in page(approver)
+
+
+def test_block_of_our_own_chatbot_has_its_way_out_there_too(tenant: Any, owner: Any) -> None:
+    policy(tenant, deny=["*"])
+    with tenant_scope(tenant):
+        services.ask_inside("tenant:x", name="chat", intent="run_skill", tool="look", args={})
+        hold = Hold.objects.get()
+    assert reverse("console-safety-allow", args=[hold.pk]) in page(owner)
+    press(owner, "allow", hold.pk)
+    assert "No agent waits" in page(owner)
+
+
+def test_hold_says_how_old_it_is(blocked: Agent, owner: Any) -> None:
+    with tenant_scope(blocked.tenant):
+        Hold.objects.update(created_at=now() - timedelta(hours=3))
+    assert "3 h ago" in page(owner)
+
+
+@pytest.fixture
+def named(settings: Any) -> None:
+    settings.PASSKEY_ORIGIN = ORIGIN
+
+
+def test_page_asks_whoever_has_a_passkey_for_it(blocked: Agent, tenant: Any, owner: Any, approver: Any) -> None:
+    enrolled(tenant, owner)
+    asks = reverse("console-safety-step-up", args=[blocked.hold().pk, "allow"])
+    assert f'data-step-up-at="{asks}"' in page(owner) and asks not in page(approver)
+    assert browser(approver).post(asks).json() == {"options": None}
+
+
+def test_passkeys_answer_unblocks_from_the_page(blocked: Agent, tenant: Any, owner: Any, named: None) -> None:
+    device, hold = enrolled(tenant, owner), blocked.hold().pk
+    assert press(owner, "allow", hold).status_code == 403
+    asks = reverse("console-safety-step-up", args=[hold, "allow"])
+    assert press(owner, "code", hold, step_up=device.get(again(owner, asks))).status_code == 409
+    assert "No agent waits" not in page(owner)
+    assert press(owner, "allow", hold, step_up=device.get(again(owner, asks))).status_code == 302
+
+
+def again(user: Any, asks: str) -> Any:
+    return browser(user).post(asks).json()["options"]
+
+
+@pytest.mark.parametrize("what", ["approve", "register", "step_up"])
+def test_passkey_is_asked_for_no_other_press(blocked: Agent, owner: Any, what: str) -> None:
+    assert press(owner, "step-up", blocked.hold().pk, what).status_code == 404
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_question_for_a_passkey_is_asked_by_those_who_decide(blocked: Agent, role: str, request: Any) -> None:
+    answer = press(request.getfixturevalue(role), "step-up", blocked.hold().pk, "allow")
+    assert (answer.status_code == 403) is (role not in DECIDES)
+
+
 def test_lifted_hold_leaves_the_page(blocked: Agent, owner: Any) -> None:
     with tenant_scope(blocked.tenant):
-        services.allow(blocked.hold().pk, actor="user:test")
+        allow(blocked.hold().pk, actor="user:test")
     assert "No agent waits" in page(owner)

@@ -53,6 +53,8 @@ FILLED = {
     "hours_mon": "08:00-18:00",
     "timezone": "Europe/Berlin",
     "after_hours": "Tomorrow again.",
+    "file_megabytes": "5",
+    "files_each": "10",
 }
 
 

@@ -10,7 +10,7 @@ from django.urls import reverse
 
 from apps.toolservers import services
 from apps.toolservers.enums import ToolState
-from apps.toolservers.models import OutsideTool, ToolServer
+from apps.toolservers.models import OutsideTool, ToolServer, WebSearch
 from apps.toolservers.schemas import Descriptor
 from kernel.tenancy import tenant_scope
 from tests.factories.console import browser
@@ -151,3 +151,37 @@ def test_server_that_does_not_answer_says_so(server: ToolServer, owner: Any, set
 def test_removed_server_is_gone(server: ToolServer, owner: Any) -> None:
     browser(owner).post(reverse("console-tool-server-remove", args=[server.pk]))
     assert browser(owner).get(reverse("console-tool-server", args=[server.pk])).status_code == 404
+
+
+def search_as(user: Any, **sent: str) -> Any:
+    said = {"provider": "brave", "key": "k3y-of-the-search", "domains": "example.org, example.com", "level": "public"}
+    return browser(user).post(reverse("console-web-search"), {**said, **sent})
+
+
+def test_search_of_the_web_is_set_up_and_its_key_shown_nowhere(tenant: Any, owner: Any) -> None:
+    search_as(owner, price="0.01")
+    with tenant_scope(tenant):
+        row = WebSearch.objects.get()
+    page = browser(owner).get(reverse("console-tool-servers")).content.decode()
+    assert (row.provider, row.domains, bool(row.key)) == ("brave", ["example.org", "example.com"], True)
+    assert ("Brave Search." in page, "k3y-of-the-search" in page) == (True, False)
+
+
+@pytest.mark.parametrize("wrong", [{"price": "much"}, {"provider": "x"}, {"base_url": "https://10.0.0.1"}])
+def test_search_that_cannot_be_set_up_says_why(tenant: Any, owner: Any, wrong: dict[str, str]) -> None:
+    answer = search_as(owner, **wrong)
+    assert (answer.status_code, 'role="alert"' in answer.content.decode()) == (422, True)
+    with tenant_scope(tenant):
+        assert not WebSearch.objects.exists()
+
+
+@pytest.mark.parametrize("name", ["console-web-search", "console-web-search-remove"])
+def test_search_of_the_web_is_for_owners(server: ToolServer, approver: Any, other_tenant: Any, name: str) -> None:
+    search_as(browser_owner := make_member(server.tenant, "owner"))
+    assert browser(approver).post(reverse(name), {"provider": "brave"}).status_code == 403
+    browser(make_member(other_tenant, "owner")).post(reverse(name), {"provider": "tavily", "key": "x1y2z3"})
+    with tenant_scope(server.tenant_id):
+        assert WebSearch.objects.get().provider == "brave"
+    browser(browser_owner).post(reverse("console-web-search-remove"))
+    with tenant_scope(server.tenant_id):
+        assert not WebSearch.objects.exists()

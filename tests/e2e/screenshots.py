@@ -23,18 +23,21 @@ from apps.approvals.schemas import Fact
 from apps.approvals.services import decide_card
 from apps.audit.models import AuditEntry
 from apps.autonomy.models import Task
+from apps.connections.models import Connection
 from apps.gates.models import Gate
 from apps.gates.schemas import GateSpec
 from apps.gates.services import save_gate
 from apps.sessions import handoff
 from apps.sessions.models import ChatSession
 from apps.tenants.models import Deployment, Membership, Tenant
+from apps.toolservers.models import ToolServer
 from apps.work.models import WorkItem
 from kernel.tenancy import in_thread, tenant_scope
 from silas_platform import demo
 from tests.e2e.conftest import OpenPage
 from tests.e2e.console import log_in
 from tests.e2e.pictures import in_few_colours
+from tests.e2e.scenery import CALLS, DIARY, asked, furnish
 from tests.e2e.turns import all_answered
 from tests.e2e.widget import opened
 from tests.factories.autonomy import House
@@ -101,6 +104,9 @@ class Scene:
     def mine(self) -> Any:
         """The conversation that somebody has taken over."""
         return self.find(ChatSession, owner="human")
+
+    def connection(self, name: str) -> str:
+        return f"/console/connections/{self.find(Connection, name=name).pk}/"
 
     def card(self, **which: Any) -> str:
         return f"/console/review/{self.find(Card, **which).pk}/"
@@ -194,6 +200,16 @@ STATES = [
     State("studio", lambda scene: f"/console/studio/{scene.find(Deployment).pk}/", "light", act=_previewed),
     State("install", lambda scene: f"/console/studio/{scene.find(Deployment).pk}/install/", "light"),
     State("knowledge", "/console/knowledge/", "light"),
+    State("skills", "/console/skills/", "light phone"),
+    State("skill", "/console/skills/of/meridian-callbacks/", "light"),
+    State("skill-import", "/console/skills/of/word-count/", "light dark"),
+    State("skill-card", lambda scene: scene.card(kind="skill_install", status="open"), "light"),
+    State("connections", "/console/connections/", "light phone"),
+    State("connection", lambda scene: scene.connection(CALLS), "light"),
+    State("connection-setup", lambda scene: scene.connection(DIARY), "light"),
+    State("connection-failed", lambda scene: scene.card(kind="connection_failure", status="open"), "light"),
+    State("tool-servers", "/console/tool-servers/", "light"),
+    State("tool-server", lambda scene: f"/console/tool-servers/{scene.find(ToolServer).pk}/", "light"),
     State("members", "/console/members/", "light"),
     State("account", "/console/account/", "light dark"),
     State("api-keys", "/console/api-keys/", "light"),
@@ -217,6 +233,7 @@ async def scene(web: str, demo_tenants: None, django_db_blocker: Any) -> Scene:
         for session, turns in await in_thread(_said, made):
             await all_answered(session, turns=turns)
         await in_thread(_happened, made)
+        await asked(tenant)
         return made
 
 
@@ -260,6 +277,7 @@ def _happened(scene: Scene) -> None:
             decide_card(card.pk, user=scene.member("owner", shop=True), verdict="declined")  # type: ignore[arg-type]
     house = House(tenant, owner=owner, deployment=deployment)
     house.through(scene.find(Task, playbook="unanswered"))
+    furnish(tenant, owner)
 
 
 @pytest.mark.parametrize("state", STATES, ids=lambda state: state.name)

@@ -9,9 +9,11 @@ from playwright.async_api import CDPSession, Page, expect
 from apps.approvals.enums import Risk
 from apps.approvals.models import Answer, Card
 from apps.approvals.services import answers
+from apps.safety.models import Hold
 from kernel.tenancy import in_scope, in_thread
 from tests.e2e.console import log_in
 from tests.factories.console import make_card
+from tests.factories.safety import DANGER, started
 
 
 async def _authenticator(page: Page) -> tuple[CDPSession, str]:
@@ -58,6 +60,21 @@ async def test_grave_card_is_approved_with_a_passkey(web: str, open_page: Any, t
         return answer.step_up is not None, answers.still_holds(answer)
 
     assert await in_scope(tenant.pk, holds) == (True, True)
+
+
+async def test_blocked_agent_is_unblocked_with_a_passkey(web: str, open_page: Any, tenant: Any, owner: Any) -> None:
+    agent = await in_thread(started, tenant)
+    page, _, _ = await _with_passkey(open_page, web, owner)
+    await in_thread(agent.report, DANGER)
+    await page.wait_for_load_state("networkidle")
+    await page.goto(f"{web.replace('127.0.0.1', 'localhost')}/console/safety/")
+    await page.get_by_role("button", name="Unblock it").click()
+    await expect(page.get_by_text("No agent waits")).to_be_visible()
+
+    def proofs() -> Any:
+        return Hold.objects.get().proofs
+
+    assert list(await in_scope(tenant.pk, proofs)) == ["allow"]
 
 
 async def test_grave_card_stays_open_when_the_finger_is_not_theirs(

@@ -8,7 +8,7 @@ import pytest
 from axe_playwright_python.async_playwright import Axe
 from playwright.async_api import FrameLocator, Page, expect
 
-from apps.sessions.models import ChatSession
+from apps.sessions.models import ChatSession, VisitorOffers
 from apps.tenants.models import Deployment
 from kernel.tenancy import in_scope
 from tests.e2e.console import log_in
@@ -73,6 +73,30 @@ async def test_preview_follows_the_form_before_it_is_saved(
     await expect(page.locator("[data-preview][data-side=left]")).to_be_visible()
     await expect(page.locator("[data-unsaved]")).to_be_visible()
     assert (await in_scope(tenant, _place)).title == "Desk"
+
+
+async def test_preview_shows_what_is_beside_talking_before_it_is_saved(
+    web: str, open_page: Any, tenant: Any, deployment: Any, owner: Any
+) -> None:
+    page = await log_in(open_page, web, owner, f"/console/studio/{deployment.pk}/")
+    frame = await _ready(page)
+    for name in ("Pictures", "Several conversations"):
+        await page.get_by_label(name, exact=True).check()
+    await expect(frame.get_by_role("button", name="Send a file")).to_be_visible()
+    await expect(frame.get_by_role("button", name="More")).to_be_visible()
+    await page.get_by_text("Consent before the first word").click()
+    await page.get_by_label("Text", exact=True).fill("We keep this chat for a year.")
+    await frame.get_by_role("button", name="I agree").click()
+    await expect(frame.get_by_text("We keep this chat")).to_have_count(0)
+    await page.get_by_text("Questions before the first word").click()
+    await page.get_by_role("group", name="Question 1").get_by_label("Asks for").select_option("email")
+    await page.get_by_role("group", name="Question 1").get_by_label("Question").fill("Your address")
+    await expect(frame.get_by_label("Your address (optional)")).to_be_visible()
+    await page.get_by_label("Text on the bubble").fill("Ask us")
+    await expect(page.get_by_role("button", name="Ask us")).to_be_visible()
+    await page.get_by_label("See it in").select_option("ar")
+    await expect(frame.locator("html")).to_have_attribute("dir", "rtl")
+    assert not await in_scope(tenant, VisitorOffers.objects.exists)
 
 
 async def test_knowledge_is_handed_in_tried_and_deleted(

@@ -14,7 +14,7 @@ import pytest_asyncio
 from playwright.async_api import Page, expect
 
 from apps.connections.models import Connection, OnceGrant
-from apps.connections.permits import connection_for
+from apps.connections.queries import account_for
 from apps.skills.services import install_version
 from kernel.tenancy import in_scope
 from silas_platform.celery import app
@@ -120,6 +120,4 @@ async def test_account_may_do_more_for_once(page: Page, tenant: Any, service: Se
 
 
 def _standing() -> tuple[OnceGrant, Connection]:
-    row = connection_for("generic-oauth2")
-    assert row is not None
-    return OnceGrant.objects.get(), row
+    return OnceGrant.objects.get(), account_for("generic-oauth2")

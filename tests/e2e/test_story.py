@@ -18,7 +18,7 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Locator, Page, expect
 
-from apps.sessions.models import ChronicleEntry
+from apps.sessions.models import ChatSession, ChronicleEntry
 from apps.skills.models import Record
 from apps.tenants.models import Tenant
 from kernel.tenancy import in_scope, in_thread
@@ -230,8 +230,9 @@ async def test_viewer_can_look_at_a_card_but_not_decide(story: Story) -> None:
 async def test_operator_takes_over_replies_and_hands_back(story: Story) -> None:
     widget, console = await story.visitor(), await story.staff("agent")
     await _answer(widget, "Which sports are covered when I travel?", re.compile("."))
+    newest = await in_scope(await story.tenant(), lambda: ChatSession.objects.latest("created_at").pk)
     await console.goto(f"{story.web}/console/inbox/?tab=all")
-    await console.locator(".list li a").first.click()
+    await console.locator(f'.list li a[href*="{newest}"]').first.click()
     await console.get_by_role("button", name="Take over").click()
     await expect(widget.owner).to_contain_text("is answering you now")
     await widget.say("Are you a person?")

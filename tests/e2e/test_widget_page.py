@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 from playwright.async_api import Page, expect
 
+from apps.tenants.models import Deployment
+from kernel.tenancy import in_scope
 from tests.e2e.conftest import OpenPage, Site
 from tests.e2e.peer import Peer
 from tests.e2e.widget import Widget, opened
@@ -273,6 +275,29 @@ async def test_locale_that_is_no_locale_is_english(open_page: OpenPage, embedded
     widget = await opened(page)
     await page.evaluate("Silas.setLocale('de-!!'); Silas.setLocale({}); Silas.setLocale('<b>')")
     await expect(widget.field).to_have_attribute("placeholder", "Write a message")
+
+
+async def test_languages_of_the_deployment_bound_what_is_asked_for(
+    open_page: OpenPage, embedded: Site, peer: Peer, tenant: Any
+) -> None:
+    await in_scope(tenant, lambda: Deployment.objects.update(languages=["fr", "ar"]))
+    widget = await opened(await open_page(embedded.origin, peer=peer, locale="en-GB"))
+    await expect(widget.field).to_have_attribute("placeholder", SPOKEN["fr"][0])
+    await widget.page.evaluate("Silas.setLocale('ar')")
+    await expect(widget.frame.locator("html")).to_have_attribute("dir", "rtl")
+    await widget.page.evaluate("Silas.setLocale('es')")
+    await expect(widget.field).to_have_attribute("placeholder", SPOKEN["fr"][0])
+
+
+async def test_launcher_has_its_words_and_fits_a_narrow_screen(
+    open_page: OpenPage, embedded: Site, peer: Peer, tenant: Any
+) -> None:
+    theme = {"launcher": "W" * 40, "position": "left"}
+    await in_scope(tenant, lambda: Deployment.objects.update(theme=theme))
+    page = await open_page(embedded.origin, peer=peer, viewport={"width": 320, "height": 500})
+    bubble = page.get_by_role("button", name="W" * 40)
+    box = await bubble.bounding_box()
+    assert box and (box["x"], box["height"], box["x"] + box["width"] <= 320) == (16, 56, True)
 
 
 async def test_theme_of_the_page_reaches_bubble_and_frame(open_page: OpenPage, embedded: Site, peer: Peer) -> None:

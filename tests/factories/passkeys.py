@@ -12,6 +12,9 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from webauthn.helpers import bytes_to_base64url, encode_cbor
 
+from apps.approvals.services import passkeys
+from kernel.tenancy import tenant_scope
+
 PRESENT, VERIFIED, ATTESTED = 0x01, 0x04, 0x40
 RP_ID, ORIGIN = "localhost", "http://localhost:8420"
 
@@ -64,3 +67,12 @@ class SoftPasskey:
     def _credential(self, **response: str) -> str:
         name = bytes_to_base64url(self.credential_id)
         return json.dumps({"id": name, "rawId": name, "type": "public-key", "response": response})
+
+
+def enrolled(tenant: Any, user: Any, device: SoftPasskey | None = None) -> SoftPasskey:
+    """A passkey that the person has registered for their approvals there."""
+    device = device or SoftPasskey()
+    with tenant_scope(tenant):
+        options = passkeys.begin_registration(user, rp_id=RP_ID, origin=ORIGIN)
+        passkeys.finish_registration(user, name="Laptop", credential=device.create(options))
+    return device

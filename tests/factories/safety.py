@@ -8,6 +8,7 @@ from uuid import uuid4
 from apps.safety import services
 from apps.safety.models import Hold
 from apps.safety.schemas import Failure, Principal, Reply, Success
+from apps.safety.services.challenges import show_code
 from apps.tenants.enums import KeyScope
 from apps.tenants.services import create_api_key
 from kernel.tenancy import tenant_scope
@@ -53,7 +54,7 @@ class Agent:
     def code(self) -> str:
         """What a person reads at the console."""
         with tenant_scope(self.tenant):
-            return services.show_code(self.hold().pk, actor="user:test")
+            return show_code(self.hold().pk, actor="user:test")
 
 
 def started(tenant: Any, name: str = "clerk", **given: Any) -> Agent:

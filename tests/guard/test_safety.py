@@ -12,6 +12,7 @@ from apps.guard.enums import RefusalCode
 from apps.guard.schemas import Done, NeedsApproval
 from apps.safety import services
 from apps.safety.models import Hold
+from apps.safety.services.confirming import allow
 from apps.safety.services.inside import machine_hint
 from kernel.tenancy import tenant_scope
 from tests.factories.guard import answer, audited, change_run, make_call, make_run
@@ -35,6 +36,26 @@ def test_call_that_reads_is_never_asked_about(tenant: Any, deployment: Any, hand
 def test_acting_call_of_little_danger_waits_for_its_approval_alone(tenant: Any, handle: Handle) -> None:
     handle(never)
     assert isinstance(call(make_run(tenant), make_call(acting=True)), NeedsApproval)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"tolerance": "conservative"},
+        {"requires_approval": ["*"]},
+        {"max_steps": 1},
+        *({"scores": [{"pattern": "*", "score": score}]} for score in (10, 50, 80)),
+    ],
+)
+def test_approved_call_is_asked_about_no_more(tenant: Any, handle: Handle, said: dict[str, Any]) -> None:
+    policy(tenant, **said)
+    handle(answer())
+    run, asked = make_run(tenant), make_call(acting=True)
+    assert isinstance(call(run, asked), NeedsApproval)
+    approved(run, asked)
+    assert isinstance(call(run, asked), Done)
+    with tenant_scope(tenant):
+        assert not Hold.objects.exists()
 
 
 def test_denied_acting_call_is_refused_although_it_was_approved(tenant: Any, handle: Handle) -> None:
@@ -63,7 +84,7 @@ def test_block_holds_for_every_acting_call_of_the_chatbot_until_a_person_lifts_i
     approved(run, asked)
     assert call(run, asked) == BLOCKED
     with tenant_scope(tenant):
-        services.allow(Hold.objects.get().pk, actor="user:test")
+        allow(Hold.objects.get().pk, actor="user:test")
     assert isinstance(call(run, asked), Done)
 
 

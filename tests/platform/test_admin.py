@@ -30,7 +30,7 @@ UNSEEN = {
     *("safety.SafetyAgent", "safety.Step"),
     *("memory.Chunk", "memory.DocumentVersion", "skills.SkillFile", "work.Artifact", "work.Batch", "work.BatchItem"),
     *("work.Course", "work.GoalCycle", "work.LedgerEntry", "work.Planning", "work.PoolSlot", "work.ResearchRequest"),
-    "work.UndoEntry",
+    *("work.KnowledgeEffect", "work.UndoEntry"),
     *("tenants.Invitation", "tenants.LoginProvider", "tenants.ProviderAccount"),
     # Seen and set on pages of the console that say what they mean: skills, drafts and packages, and outside tools.
     "skills.DraftRevision",

@@ -8,6 +8,7 @@ from django.core.management import CommandError, call_command
 from apps.approvals.enums import Pace
 from apps.approvals.models import Card, CardTiming
 from apps.approvals.queries import open_cards, patience
+from apps.audit.models import AuditEntry
 from apps.autonomy.models import AutonomousSession, MemoryProposal
 from apps.autonomy.tasks import look_at
 from apps.bus.enums import Queue
@@ -16,6 +17,8 @@ from apps.gates.queries import active_gates
 from apps.gates.services import check_gates
 from apps.memory.models import Document, DocumentVersion
 from apps.sessions import policy
+from apps.sessions.desk import ready
+from apps.sessions.models import CannedReply, ChatSession, ChronicleEntry, Label, Note, SessionLabel
 from apps.skills.models import Record
 from apps.skills.queries import tools_for
 from apps.skills.services import save_record
@@ -87,16 +90,39 @@ def gates_of(deployment: Deployment):
 
 def counts(deployment: Deployment) -> list[int]:
     with tenant_scope(deployment.tenant):
-        return [
-            model.objects.count()
-            for model in (Record, WorkItem, Card, Membership, Deployment, CardTiming, GoalCycle, Batch)
-        ]
+        rows = (Record, WorkItem, Card, Membership, Deployment, CardTiming, GoalCycle, Batch)
+        inbox = (Label, CannedReply, ChatSession, ChronicleEntry, SessionLabel, Note, AuditEntry)
+        return [model.objects.count() for model in (*rows, *inbox)]
 
 
 def test_seed_again_changes_nothing(meridian, harbor):
     before = [counts(meridian), counts(harbor)]
     demo.seed(progress=lambda line: None)
     assert [counts(meridian), counts(harbor)] == before
+
+
+def test_inbox_is_one_that_people_work_in(either):
+    with tenant_scope(either.tenant):
+        agent = Membership.objects.select_related("user").get(role="agent").user
+        assert (Label.objects.count(), CannedReply.objects.count()) == (6, 7)
+        taken = ChatSession.objects.get(owner="human")
+        assert (taken.owner_user, taken.notes.count(), taken.session_labels.count()) == (agent, 1, 2)
+        assert ChatSession.objects.filter(wanted_person_at__isnull=False).count() == 1
+        assert ChatSession.objects.filter(desk__status="resolved").count() == 1
+        assert ChronicleEntry.objects.filter(sender="bot").exclude(payload__citations=[]).exists()
+
+
+def test_seed_again_brings_no_deleted_label_or_reply_back(harbor):
+    with tenant_scope(harbor.tenant):
+        owner = Membership.objects.select_related("user").get(role="owner").user
+        ready.delete_label(owner, Label.objects.get(name="praise").pk)
+        ready.delete_reply(owner, CannedReply.objects.get(name="late").pk)
+    demo.seed(progress=lambda line: None)
+    with tenant_scope(harbor.tenant):
+        assert not Label.objects.filter(name="praise").exists()
+        assert not CannedReply.objects.filter(name="late").exists()
+        ready.save_label(owner, name="praise", colour="green")
+        ready.save_reply(owner, name="late", text="It is late.")
 
 
 def test_seed_again_keeps_what_an_action_changed(meridian):

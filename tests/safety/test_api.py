@@ -129,6 +129,11 @@ def test_half_a_surrogate_is_no_text(api: Api) -> None:
     assert error(api.post(body)) == (400, "VALIDATION_INVALID_ENCODING")
 
 
+def test_bytes_that_are_no_text_are_refused(api: Api) -> None:
+    answer = api.post(b'{"operation": "execute_agent", "params": {"element_name": "a\xff"}}')
+    assert error(answer) == (400, "VALIDATION_INVALID_ENCODING")
+
+
 def test_mebibyte_of_hint_is_too_large(api: Api) -> None:
     answer = api.call("record_execution_step", **STEP | {"next_action_hint": "read " * 210_000})
     assert error(answer) == (413, "VALIDATION_PAYLOAD_TOO_LARGE")

@@ -167,6 +167,15 @@ def test_policy_that_was_written_since_holds_at_once(clerk: Quick) -> None:
     assert data(clerk.at_once())["progress"] == {"current": 2}
 
 
+def test_policy_of_all_holds_again_when_the_own_is_taken_back(clerk: Quick) -> None:
+    policy(clerk.tenant, deny=["reading*"])
+    policy(clerk.tenant, clerk.principal.ref)
+    assert clerk.at_once() is not None
+    with tenant_scope(clerk.tenant):
+        services.take_back(clerk.principal.ref, actor="user:test")
+    assert clerk.at_once() is None and len(steps(clerk)) == 1
+
+
 def test_execution_that_has_ended_takes_no_step(clerk: Quick) -> None:
     clerk.at_once()
     clerk.do(services.abort_execution, name="clerk")

@@ -10,10 +10,10 @@ from uuid import uuid4
 import pytest
 
 from apps.audit.models import AuditEntry
-from apps.safety import services
 from apps.safety.models import Challenge, FailedTries, Hold, Step
 from apps.safety.rules import Tries, after_failure, is_over, wait_seconds
 from apps.safety.schemas import Success
+from apps.safety.services.confirming import allow
 from kernel.clock import now
 from kernel.errors import SilasError
 from kernel.tenancy import tenant_scope
@@ -222,11 +222,11 @@ def test_report_that_races_a_persons_yes_ends_well(tenant: Any) -> None:
     agent.report(TO_CONFIRM)
     hold = agent.hold().pk
 
-    def allow() -> Any:
+    def a_person() -> Any:
         with tenant_scope(tenant):
-            return services.allow(hold, actor="user:test")
+            return allow(hold, actor="user:test")
 
-    answers = race(allow, lambda: agent.report(TO_CONFIRM), lambda: agent.report(DANGER))
+    answers = race(a_person, lambda: agent.report(TO_CONFIRM), lambda: agent.report(DANGER))
     assert not [each for each in answers if isinstance(each, Exception) and not isinstance(each, SilasError)]
 
 

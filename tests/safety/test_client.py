@@ -13,7 +13,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from apps.safety import services
+from apps.safety.services.confirming import allow
 from kernel.tenancy import in_thread, tenant_scope
 from tests.factories.safety import DANGER, HARMLESS, TO_CONFIRM, Agent, Api
 
@@ -158,7 +158,7 @@ def test_held_call_of_a_program_that_ended_passes_once_a_person_allowed_it(api: 
     with pytest.raises(Held):
         again()
     with tenant_scope(tenant):
-        services.allow(Agent(tenant, ref=f"api_key:{api.row.pk}").hold().pk, actor="user:test")
+        allow(Agent(tenant, ref=f"api_key:{api.row.pk}").hold().pk, actor="user:test")
     assert again()["continue"] is True
     with pytest.raises(Held):
         again()
@@ -180,4 +180,4 @@ def test_hook_says_no_to_what_is_no_call(monkeypatch: pytest.MonkeyPatch, said: 
 
 
 def test_hook_tells_commands_as_they_are() -> None:
-    assert hook.hint_of({"tool_name": "bash", "tool_input": {"command": "rm -rf /"}}) == "calling bash: rm -rf /"
+    assert hook.hint_of({"tool_name": "bash", "tool_input": {"command": "rm -rf /"}}) == "bash: rm -rf /"

@@ -11,6 +11,8 @@ import pytest
 from apps.audit.models import AuditEntry
 from apps.safety import services
 from apps.safety.models import Challenge, Execution, Hold, Step
+from apps.safety.services.challenges import show_code
+from apps.safety.services.confirming import allow, issue_token
 from apps.safety.upkeep import sweep_of
 from kernel.clock import now
 from kernel.errors import NotFound, SilasError
@@ -111,7 +113,7 @@ def test_step_after_the_limit_pauses_and_a_yes_gives_a_new_budget(tenant: Any) -
     clerk = started(tenant)
     assert [clerk.report()["continue"] for _ in range(3)] == [True, True, False]
     with tenant_scope(tenant):
-        services.allow(clerk.hold().pk, actor="user:test")
+        allow(clerk.hold().pk, actor="user:test")
     assert [clerk.report("listing files")["continue"] for _ in range(3)] == [True, True, False]
 
 
@@ -133,7 +135,7 @@ def test_confirm_tier_pauses_and_is_told_as_a_pause(clerk: Agent) -> None:
 def test_allowed_action_passes_once(clerk: Agent) -> None:
     clerk.report(TO_CONFIRM)
     with tenant_scope(clerk.tenant):
-        services.allow(clerk.hold().pk, actor="user:test")
+        allow(clerk.hold().pk, actor="user:test")
     assert clerk.report(TO_CONFIRM)["continue"] is True
     assert clerk.report(TO_CONFIRM)["continue"] is False
 
@@ -141,7 +143,7 @@ def test_allowed_action_passes_once(clerk: Agent) -> None:
 def test_yes_is_for_its_own_action(clerk: Agent) -> None:
     clerk.report(TO_CONFIRM)
     with tenant_scope(clerk.tenant):
-        services.allow(clerk.hold().pk, actor="user:test")
+        allow(clerk.hold().pk, actor="user:test")
     assert clerk.report("update the price of article 5")["continue"] is False
 
 
@@ -165,7 +167,7 @@ def test_paused_agent_that_reports_danger_is_stopped(clerk: Agent) -> None:
 def test_notification_is_cleared_with_its_hold(clerk: Agent) -> None:
     clerk.report(TO_CONFIRM)
     with tenant_scope(clerk.tenant):
-        services.allow(clerk.hold().pk, actor="user:test")
+        allow(clerk.hold().pk, actor="user:test")
     assert clerk.report(HARMLESS)["notifications"] == []
 
 
@@ -270,7 +272,7 @@ def test_unblocking_does_not_allow_the_denied_action(clerk: Agent) -> None:
 def test_person_unblocks_in_one_step(clerk: Agent) -> None:
     clerk.report(DANGER)
     with tenant_scope(clerk.tenant):
-        services.allow(clerk.hold().pk, actor="user:test")
+        allow(clerk.hold().pk, actor="user:test")
     assert clerk.report()["continue"] is True
 
 
@@ -278,16 +280,16 @@ def test_hold_is_lifted_once(clerk: Agent) -> None:
     clerk.report(DANGER)
     hold = clerk.hold().pk
     with tenant_scope(clerk.tenant):
-        services.allow(hold, actor="user:test")
+        allow(hold, actor="user:test")
         with pytest.raises(SilasError, match="already"):
-            services.allow(hold, actor="user:test")
+            allow(hold, actor="user:test")
 
 
 def test_hold_of_another_tenant_is_not_found(clerk: Agent, other_tenant: Any) -> None:
     clerk.report(DANGER)
     hold = clerk.hold().pk
     with tenant_scope(other_tenant):
-        for step in (services.allow, services.show_code, services.issue_token):
+        for step in (allow, show_code, issue_token):
             with pytest.raises(NotFound):
                 step(hold, actor="user:test")
 
@@ -342,7 +344,7 @@ def test_token_lifts_a_pause_once(clerk: Agent) -> None:
 
 def issued(clerk: Agent) -> str:
     with tenant_scope(clerk.tenant):
-        return services.issue_token(clerk.hold().pk, actor="user:test")
+        return issue_token(clerk.hold().pk, actor="user:test")
 
 
 def test_token_is_bound_to_its_operation(clerk: Agent) -> None:
@@ -408,3 +410,53 @@ def test_what_needs_a_code_is_not_confirmed(clerk: Agent, hint: str) -> None:
 def test_unknown_execution_is_not_found(clerk: Agent) -> None:
     reply = clerk.do(services.record_step, name="clerk", hint=HARMLESS, execution_id=uuid4())
     assert code_of(reply) == "NOT_FOUND_RESOURCE"
+
+
+# --- prompts: one action asks a person once
+
+
+@pytest.mark.parametrize("hint", [HARMLESS, TO_CONFIRM, TO_VERIFY])
+@pytest.mark.parametrize("outcome", ["", "failure"])
+@pytest.mark.parametrize("asks", [{}, {"requires_approval": ["*"]}, {"max_steps": 1}, {"tolerance": "conservative"}])
+def test_action_asks_a_person_once_at_most(tenant: Any, hint: str, outcome: str, asks: dict[str, Any]) -> None:
+    clerk = started(tenant)
+    clerk.report("listing files")
+    policy(tenant, **asks)
+    for _ in range(5):
+        if clerk.report(hint, outcome=outcome)["continue"]:
+            break
+        with tenant_scope(tenant):
+            allow(clerk.hold().pk, actor="user:test")
+    else:
+        pytest.fail("no yes was ever enough")
+    with tenant_scope(tenant):
+        assert Hold.objects.count() <= 1
+
+
+@pytest.mark.parametrize("mode", ["monitoring", "logging", "disabled"])
+def test_other_modes_ask_nobody(tenant: Any, mode: str) -> None:
+    policy(tenant, mode=mode, max_steps=1, requires_approval=["*"])
+    clerk = started(tenant)
+    for hint in (TO_CONFIRM, TO_VERIFY, DANGER):
+        clerk.report(hint, outcome="failure")
+    with tenant_scope(tenant):
+        assert not Hold.objects.exists()
+
+
+@pytest.mark.parametrize("asks", [{"max_steps": 1}, {"requires_approval": ["*"]}])
+def test_grave_action_is_never_let_go_by_a_lighter_yes(tenant: Any, asks: dict[str, Any]) -> None:
+    """A step limit or a pattern that comes first makes no mere confirmation of what takes a code."""
+    clerk, other = started(tenant), Agent(tenant, may_confirm=True)
+    clerk.report("listing files")
+    policy(tenant, **asks)
+    assert challenge_of(clerk.report(TO_VERIFY))
+    assert code_of(other.confirm(TO_VERIFY, execution_id=clerk.hold().execution_id)) == "PERMISSION_DENIED"
+
+
+def test_yes_from_before_the_policy_was_stricter_is_not_enough(tenant: Any) -> None:
+    clerk = started(tenant)
+    clerk.report(TO_CONFIRM)
+    with tenant_scope(tenant):
+        allow(clerk.hold().pk, actor="user:test")
+    policy(tenant, scores=[{"pattern": "*", "score": 70}])
+    assert challenge_of(clerk.report(TO_CONFIRM))

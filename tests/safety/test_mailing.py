@@ -9,9 +9,12 @@ from typing import Any
 import pytest
 from django.core import mail
 
+from apps.approvals.enums import PasskeyRule
+from apps.approvals.models import ApprovalPolicy
 from apps.audit.models import AuditEntry
 from apps.safety.mailing import send_due, send_due_of
 from kernel.tenancy import tenant_scope
+from tests.factories.passkeys import enrolled
 from tests.factories.safety import DANGER, TO_CONFIRM, Agent, challenge_of, code_of, data, started
 from tests.factories.tenants import make_member
 from tests.rivals import race
@@ -46,6 +49,18 @@ def test_letter_goes_to_those_who_may_decide_and_its_code_works(
     assert len(letters_to(owner)) == 1 == len(letters_to(approver))
     assert [letters_to(one) for one in (agent, viewer, stranger)] == [[], [], []]
     assert data(blocked.verify(challenge_of(blocked.report()), code_in(letters_to(owner)[0])))["verified"] is True
+
+
+def test_letter_is_no_way_round_a_passkey(blocked: Agent, tenant: Any, owner: Any, approver: Any) -> None:
+    enrolled(tenant, owner)
+    send_due_of(tenant.pk)
+    assert letters_to(owner) == [] and len(letters_to(approver)) == 1
+
+
+def test_no_code_leaves_where_every_yes_takes_a_passkey(blocked: Agent, tenant: Any, owner: Any) -> None:
+    with tenant_scope(tenant):
+        ApprovalPolicy.objects.create(passkey=PasskeyRule.REQUIRED)
+    assert send_due_of(tenant.pk) == 0
 
 
 def test_nothing_leaves_unless_it_is_wanted(blocked: Agent, owner: Any, settings: Any) -> None:

@@ -62,12 +62,6 @@ def test_text_that_looks_like_an_option_is_a_text(tenant, installed):
 
 def test_each_agent_sees_its_part(tenant, installed):
     with tenant_scope(tenant):
-        seen = roles.proxy_view(["word-count"], budget=100)
-        assert [one.name for one in seen] == ["word-count"]
-        assert "Tell the number" in roles.planner_view(["word-count"])[0]
-        assert roles.executor_view(["word-count"]) == {"word-count": ("scripts/count.py",)}
-
-
-def test_metadata_stays_within_its_budget_whole_and_in_order():
-    every = [roles.Metadata(f"skill-{number}", "x" * size) for number, size in enumerate((100, 100, 5000, 10))]
-    assert [one.name for one in roles.within_budget(every, 100)] == ["skill-0", "skill-1"]
+        assert [one.name for one in roles.proxy_view(roles.known(["word-count"]), budget=100)] == ["word-count"]
+        assert "Tell the number" in roles.instructions(["word-count"])[0].instructions
+        assert "- word_count_count: scripts/count.py" in roles.executor_view(["word-count"])[0].instructions

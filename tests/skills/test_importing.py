@@ -2,7 +2,6 @@
 
 import io
 import stat
-import subprocess
 import tarfile
 import zipfile
 
@@ -116,65 +115,6 @@ def test_archive_of_a_folder_is_read_below_it():
 def test_archive_of_several_skills_gives_the_one_that_is_named():
     raw = zipped({"skills/a/SKILL.md": "x", "skills/b/SKILL.md": "y"})
     assert importing.from_archive(raw, folder="b").files == {"SKILL.md": b"y"}
-
-
-@pytest.mark.parametrize(
-    "url",
-    [
-        "http://example.com/a.git",
-        "file:///etc",
-        "ssh://git@example.com/a",
-        "https://user:word@example.com/a",
-        "https://127.0.0.1/a",
-        "https://localhost/a",
-        "https://169.254.169.254/a",
-        "ext::sh -c id",
-        "--upload-pack=id",
-    ],
-)
-def test_address_that_is_not_public_https_is_refused(url):
-    with pytest.raises(SilasError) as refused:
-        importing.from_git(url)
-    assert refused.value.code == "import_refused"
-
-
-def test_branch_that_is_an_option_is_refused():
-    with pytest.raises(SilasError, match="branch"):
-        importing.from_git("https://example.com/a", ref="--upload-pack=id")
-
-
-@pytest.fixture
-def repository(tmp_path, settings):
-    settings.SKILL_GIT_SCHEMES = ("https", "file")
-    place = tmp_path / "text-tools"
-    for path, text in skill().items():
-        (place / path).parent.mkdir(parents=True, exist_ok=True)
-        (place / path).write_text(text)
-    (place / ".gitattributes").write_text("*.py filter=evil\n")
-    _git(place, "init", "-q")
-    commit(place)
-    return place
-
-
-def commit(place):
-    _git(place, "add", "-A")
-    _git(place, "-c", "user.name=a", "-c", "user.email=a@b.example", "commit", "-qm", "x")
-
-
-def _git(place, *words):
-    subprocess.run(["git", "-C", str(place), *words], check=True, capture_output=True)
-
-
-def test_repository_is_read_with_its_commit(repository):
-    fetched = importing.from_git(f"file://{repository}")
-    assert (fetched.files["scripts/count.py"].decode(), len(fetched.commit)) == (COUNT, 40)
-
-
-def test_repository_with_a_link_is_refused(repository):
-    (repository / "scripts/link.py").symlink_to("/etc/passwd")
-    commit(repository)
-    with pytest.raises(SilasError, match="link"):
-        importing.from_git(f"file://{repository}")
 
 
 def test_foreign_skill_is_valid_once_adapted():

@@ -69,6 +69,8 @@ def test_origins_that_are_no_list_are_refused(listed: Any) -> None:
         {},
         {"accent": "#1f5f8b"},
         {"accent": "#ABCDEF", "mode": "dark", "position": "left", "font": "Inter, 'Open Sans'"},
+        {"launcher": "Fragen? Wir helfen \u2013 t\u00e4glich", "placement": "inline"},
+        {"launcher": "\u0627\u0633\u0623\u0644\u0646\u0627"},
     ],
 )
 def test_theme_that_the_widget_understands_is_accepted(theme: Any) -> None:
@@ -84,6 +86,12 @@ def test_theme_that_the_widget_understands_is_accepted(theme: Any) -> None:
         ({"accent": 7}, "accent must be a colour"),
         ({"mode": "sepia"}, "mode must be"),
         ({"position": "top"}, "position must be"),
+        ({"placement": "above"}, "placement must be"),
+        ({"launcher": ""}, "launcher must be"),
+        ({"launcher": " Ask us"}, "launcher must be"),
+        ({"launcher": "Ask\nus"}, "launcher must be"),
+        ({"launcher": "<b>Ask us</b>"}, "launcher must be"),
+        ({"launcher": "Ask \u202esu"}, "launcher must be"),
         ({"font": "x; } body { display: none"}, "font must be"),
         ({"colour": "#1f5f8b"}, "colour is not part of a theme"),
         ([], "Give an object"),
@@ -92,6 +100,16 @@ def test_theme_that_the_widget_understands_is_accepted(theme: Any) -> None:
 )
 def test_theme_that_means_nothing_is_refused(theme: Any, problem: str) -> None:
     assert problem in rules.theme_problem(theme)
+
+
+@pytest.mark.parametrize("listed", [[], ["ar"], ["de", "en"]])
+def test_languages_of_the_widget_are_accepted(listed: list[str]) -> None:
+    assert rules.languages_problem(listed) == ""
+
+
+@pytest.mark.parametrize("listed", ["de", {"de": 1}, None, [7], [["de"]], ["tlh"], ["de", "de"], ["DE"]])
+def test_languages_that_the_widget_does_not_speak_are_refused(listed: Any) -> None:
+    assert rules.languages_problem(listed)
 
 
 @pytest.mark.parametrize("listed", ["text", [7], [""], [" "], None, ["x" * 81], ["x"] * 7])

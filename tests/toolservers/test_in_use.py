@@ -137,6 +137,6 @@ def test_card_says_who_acts_and_that_nobody_here_can_prove_it(desk):
     assert said == {
         "Done by": "crm, an outside tool server",
         "order": "A-1",
-        "Proved by": "nothing but the word of crm",
+        "Proved by": "nothing but the word of crm: it will be handed over, not verified",
         "Can be undone": "No",
     }

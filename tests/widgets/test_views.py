@@ -74,13 +74,14 @@ def test_appearance_of_a_disabled_deployment_is_404(client: Client, disabled: De
 
 def test_appearance_says_how_it_looks_and_nothing_else(client: Client, tenant: Any) -> None:
     made = make_deployment(
-        tenant, greeting="Hello.", suggestions=["One"], theme={"accent": "#0f7b6c"}, persona="secret"
+        tenant, greeting="Hello.", suggestions=["One"], theme={"accent": "#0f7b6c"}, languages=["de"], persona="secret"
     )
     assert client.get(f"/widget/v1/{made.public_key}/appearance/").json() == {
         "title": "Desk",
         "theme": {"accent": "#0f7b6c"},
         "greeting": "Hello.",
         "suggestions": ["One"],
+        "languages": ["de"],
     }
 
 

@@ -14,6 +14,7 @@ from apps.bus.enums import Queue
 from apps.bus.models import QueueMessage
 from apps.guard.models import GuardedRun
 from apps.tenants.models import Deployment
+from apps.toolservers.web.services import set_search
 from apps.work.execution_models import Course, Planning, ResearchRequest
 from apps.work.tasks import end_waits
 from kernel.clock import now
@@ -29,6 +30,7 @@ from tests.factories.planning import (
 )
 from tests.factories.work import Desk, note
 from tests.fakes.openai_server import FakeOpenAI, Reply, final
+from tests.fakes.search_provider import SearchFake, searching
 
 
 def asks(*tasks: str) -> Reply:
@@ -217,14 +219,16 @@ def test_research_reaches_no_tool_beyond_its_list(
     assert (tool in offered, made, desk.order().data.get("note")) == (False, 0, 50)
 
 
-def test_research_says_clearly_that_a_tool_is_not_installed(
+def test_research_is_not_told_of_a_search_that_is_not_set_up(
     tenant: Any, tmp_path: Path, approver: Any, planner: FakeOpenAI
 ) -> None:
     def answer(request: dict[str, Any]) -> Reply:
         said = body_of(request)
         if "Find out what is asked" in said:
-            asked = Reply(calls=(("web_search", json.dumps({"query": "limit"})),))
-            return final({"summary": "none"}) if '"role": "tool"' in said else asked
+            done = "Unknown tool" in said or '"role": "tool"' in said
+            return (
+                final({"summary": "none"}) if done else Reply(calls=(("web_search", json.dumps({"query": "limit"})),))
+            )
         return advice() if "# Research:" in said or '"role": "tool"' in said else asks("What is the limit?")
 
     planner.replies = answer
@@ -235,4 +239,33 @@ def test_research_says_clearly_that_a_tool_is_not_installed(
         names = {"proxy": "builtin:grounded", "planner": MODEL, "executor": MODEL}
         Deployment.objects.filter(pk=desk.deployment.pk).update(model_names=names)
     desk.work(Queue.EXECUTOR)
-    assert any("web_search is not installed here." in body_of(request) for request in planner.requests)
+    asked = [each for each in planner.requests if "Find out what is asked" in body_of(each)]
+    assert {tool["function"]["name"] for each in asked for tool in each["tools"]}.isdisjoint({"web_search"})
+    assert "Unknown tool" in body_of(asked[-1])
+
+
+def test_research_searches_the_web_where_that_is_set_up(
+    tenant: Any, tmp_path: Path, approver: Any, planner: FakeOpenAI, settings: Any
+) -> None:
+    def answer(request: dict[str, Any]) -> Reply:
+        said = body_of(request)
+        if "Find out what is asked" in said:
+            done = "Unknown tool" in said or '"role": "tool"' in said
+            return (
+                final({"summary": "none"}) if done else Reply(calls=(("web_search", json.dumps({"query": "limit"})),))
+            )
+        return advice() if "# Research:" in said or '"role": "tool"' in said else asks("What is the limit?")
+
+    planner.replies = answer
+    desk = failing(tenant, tmp_path)
+    paused(desk, approver)
+    desk.work(Queue.PLANNER)
+    with searching(SearchFake()) as fake:
+        settings.EGRESS_PRIVATE = [fake.place]
+        with tenant_scope(tenant):
+            set_search("brave", key="search-key", base_url=fake.url, actor="user:1")
+            names = {"proxy": "builtin:grounded", "planner": MODEL, "executor": MODEL}
+            Deployment.objects.filter(pk=desk.deployment.pk).update(model_names=names)
+        desk.work(Queue.EXECUTOR)
+    asked = [each for each in planner.requests if "Find out what is asked" in body_of(each)]
+    assert (len(fake.asked), fake.pages[0][1] in body_of(asked[-1])) == (1, True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+import socket
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -16,7 +18,7 @@ from apps.skills.models import SkillVersion
 from apps.skills.runs import run_skill
 from apps.work.schemas import CheckResult, VerificationCheck
 from apps.work.verification import run_check
-from kernel.sandbox import SandboxResult, SandboxSpec, run
+from kernel.sandbox import Choice, SandboxResult, SandboxSpec, configure, run
 from kernel.tenancy import tenant_scope
 from tests.factories.work import make_desk
 
@@ -158,6 +160,27 @@ def test_network_that_nobody_allowed_fails_closed() -> None:
     wanted = VerificationCheck(name="c", run="true", expect={"exit_code": 0}, network=True)
     result = run_check(wanted, mounts={})
     assert (result.passed, "network" in result.reason) == (False, True)
+
+
+def test_check_that_asks_for_the_network_reaches_listed_places_alone(settings: Any) -> None:
+    """Another door of the very machine that the list names is shut."""
+    with socket.create_server(("127.0.0.1", 0)) as listed, socket.create_server(("127.0.0.1", 0)) as other:
+        places = [f"127.0.0.1:{each.getsockname()[1]}" for each in (listed, other)]
+        settings.CHECK_PLACES = places[:1]
+        configure(Choice(egress_private=tuple(places)))
+        said = [run_check(_knocks(place, network=True), mounts={}).output.strip() for place in places]
+        configure(Choice())
+    assert said == ["200", "403"]
+
+
+def _knocks(place: str, *, network: bool) -> VerificationCheck:
+    """Prints what the proxy says to a tunnel."""
+    source = (
+        "import socket; line = socket.create_connection(('127.0.0.1', 3128), 5);"
+        f" line.sendall(b'CONNECT {place} HTTP/1.1\\r\\n\\r\\n'); print(line.recv(99).split()[1].decode())"
+    )
+    run = shlex.join(["python3", "-I", "-S", "-c", source])
+    return VerificationCheck(name="c", run=run, expect={"not_empty": True}, network=network)
 
 
 @pytest.mark.parametrize("expect", [{}, {"exit_code": 0, "equals": "x"}, {"not_empty": False}, {"unknown": 1}])

@@ -12,7 +12,7 @@ from django.conf import settings
 from django.db import models
 from django.db.models import F, Q
 
-from apps.approvals.enums import ChallengePurpose
+from apps.approvals.enums import PRESSES, ChallengePurpose
 from kernel.tenancy import TenantModel
 
 
@@ -74,7 +74,8 @@ class Passkey(TenantModel):
 
 
 class PasskeyChallenge(TenantModel):
-    """What a passkey is asked to sign, once and soon: to join an account, or to stand behind one answer to one card.
+    """What a passkey is asked to sign, once and soon: to join an account, or to stand behind one answer to one card, or
+    one press about one `subject` that is no card. `payload_hash`: of what the card, or the subject, says.
 
     The challenge itself is not stored: it is the hash of this row's values (`rules.challenge_bytes`).
     """
@@ -82,6 +83,7 @@ class PasskeyChallenge(TenantModel):
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
     purpose = models.CharField(max_length=16, choices=ChallengePurpose.choices)
     card = models.ForeignKey("approvals.Card", on_delete=models.PROTECT, null=True, related_name="+")
+    subject = models.CharField(max_length=80, blank=True)
     payload_hash = models.CharField(max_length=64, blank=True)
     nonce = models.CharField(max_length=64)
     rp_id = models.CharField(max_length=253)
@@ -94,8 +96,9 @@ class PasskeyChallenge(TenantModel):
         constraints: ClassVar = [
             models.CheckConstraint(condition=Q(expires_at__gt=F("created_at")), name="challenge_ends_after_it_begins"),
             models.CheckConstraint(
-                condition=Q(purpose=ChallengePurpose.REGISTER, card=None)
-                | Q(purpose=ChallengePurpose.STEP_UP, card__isnull=False),
+                condition=Q(purpose=ChallengePurpose.REGISTER, card=None, subject="")
+                | Q(purpose=ChallengePurpose.STEP_UP, card__isnull=False, subject="")
+                | (Q(purpose__in=PRESSES, card=None) & ~Q(subject="") & ~Q(payload_hash="")),
                 name="challenge_fits_its_purpose",
             ),
         ]

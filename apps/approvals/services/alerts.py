@@ -7,7 +7,7 @@ looked. Neither says a word of what a card is about: its risk, and where to look
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -153,6 +153,14 @@ def claim_alerts(moment: datetime) -> list[Push | Letter]:
         pushes = sum(isinstance(alert, Push) for alert in due)
         record(AuditEvent.ALERTS_SENT, data={"pushes": pushes, "letters": len(due) - pushes})
     return due
+
+
+def pushes_to(user_ids: Collection[UUID], said: Sequence[dict[str, Any]]) -> list[Push]:
+    """The same words for each browser of those of them who chose pushes; for rooms above, whose subjects are no
+    cards."""
+    chosen = AlertChoice.objects.filter(way=AlertWay.PUSH, user__is_active=True, user_id__in=user_ids)
+    browsers = PushSubscription.objects.filter(user_id__in=chosen.values("user_id"))
+    return [Push(one.pk, one.endpoint, one.p256dh, one.auth, words) for one in browsers for words in said]
 
 
 class _Told:

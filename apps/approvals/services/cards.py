@@ -18,7 +18,7 @@ from django.db import transaction
 
 from apps.approvals import contract, kinds, locks, payloads, queries, risk, signals
 from apps.approvals.asks import About, Binding, CardText
-from apps.approvals.enums import ApprovalScope, ApprovalVerdict, CardKind, CardStatus, ChallengePurpose, Risk
+from apps.approvals.enums import ApprovalScope, ApprovalVerdict, CardKind, CardStatus, Risk
 from apps.approvals.models import Answer, ApprovalToken, Card, Decision
 from apps.approvals.schemas import Fact, Refused
 from apps.approvals.services import answers, passkeys
@@ -131,7 +131,7 @@ def decide_card(
             card, user=user, verdict=verdict, conditions=conditions or {}, said=said or {}, step_up=step_up
         )
     except passkeys.NotBelieved as no:
-        return passkeys.refused(no, user=user, purpose=ChallengePurpose.STEP_UP, card=card)
+        return passkeys.refused(no, user=user, about=passkeys.About.of(card))
     if not answers.is_enough(answer):
         note(AuditEvent.CARD_ANSWERED, card, actor=f"user:{user.pk}", answer=str(answer.pk))
         signals.card_changed(card)

@@ -1,14 +1,16 @@
 """Was it really this person? Passkeys (WebAuthn): registering them, asking one, and believing its answer.
 
-Always holds: a challenge names the person and, for a card, the card and the hash of what the yes binds; it is good once
-and for a few minutes; a counter that runs backwards is refused. The checks themselves are py_webauthn's. A passkey
-shows who pressed; what authorizes is still the signed approval (spec 0.5.2).
+Always holds: a challenge names its purpose, the person and, for a card or another subject, which one and the hash of
+what the yes binds; it is good once and for a few minutes; a counter that runs backwards is refused. The checks
+themselves are py_webauthn's. A passkey shows who pressed; what authorizes a card is still the signed approval (spec
+0.5.2). `begin_press` and `prove_press` are for rooms above, whose subjects are no cards (ADR 65).
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import timedelta
 from secrets import token_hex
 from typing import Any
@@ -39,10 +41,27 @@ class NotBelieved(SilasError):
         super().__init__(code, message, status=409)
 
 
-def refused(no: NotBelieved, *, user: Any, purpose: ChallengePurpose, card: Card | None = None) -> Refused:
+@dataclass(frozen=True)
+class About:
+    """What an answer stands behind: its purpose, a card or other subject (`kind:id`), and a hash of what that says."""
+
+    purpose: ChallengePurpose
+    card: Card | None = None
+    subject: str = ""
+    content: str = ""
+
+    @classmethod
+    def of(cls, card: Card) -> About:
+        return cls(ChallengePurpose.STEP_UP, card, content=card.payload_hash)
+
+
+_REGISTERING = About(ChallengePurpose.REGISTER)
+
+
+def refused(no: NotBelieved, *, user: Any, about: About) -> Refused:
     """Write down that a passkey's answer did not hold. Nothing else was written; its challenge stays spent."""
-    data = {"purpose": purpose.value, "reason": no.code}
-    subject = f"card:{card.pk}" if card else ""
+    data = {"purpose": about.purpose.value, "reason": no.code}
+    subject = f"card:{about.card.pk}" if about.card else about.subject
     record(AuditEvent.PASSKEY_REFUSED, actor=f"user:{user.pk}", subject=subject, data=data)
     return Refused(no.code, no.message)
 
@@ -57,7 +76,7 @@ def begin_registration(user: Any, *, rp_id: str, origin: str) -> dict[str, Any]:
     known = queries.passkeys_of(user)
     if len(known) >= _MOST_PASSKEYS:
         raise SilasError("too_many_passkeys", "Remove a passkey that you no longer use first.", status=409)
-    challenge = _challenge(ChallengePurpose.REGISTER, user=user, rp_id=rp_id, origin=origin)
+    challenge = _challenge(_REGISTERING, user=user, rp_id=rp_id, origin=origin)
     return ceremony.registration_options(
         user=user,
         challenge=_bytes_of(challenge),
@@ -74,10 +93,10 @@ def finish_registration(user: Any, *, name: str, credential: str) -> Passkey | R
     Raises `SilasError`: `passkey_known` 409.
     """
     try:
-        challenge = _spend(_asked(credential, ChallengePurpose.REGISTER, user=user))
+        challenge = _spend(_asked(credential, _REGISTERING, user=user))
         found = _believed(lambda: _registered(credential, challenge))
     except NotBelieved as no:
-        return refused(no, user=user, purpose=ChallengePurpose.REGISTER)
+        return refused(no, user=user, about=_REGISTERING)
     credential_id = ceremony.written(found.credential_id)
     if Passkey.objects.filter(credential_id=credential_id).exists():
         raise SilasError("passkey_known", "This passkey is registered already.", status=409)
@@ -126,11 +145,22 @@ def begin_step_up(card_id: UUID, *, user: Any, rp_id: str, origin: str) -> dict[
     card = queries.card(card_id)
     if not _is_wanted(card, user, queries.policy_for(card)):
         return None
+    return _question(About.of(card), user=user, rp_id=rp_id, origin=origin)
+
+
+def begin_press(about: About, *, risk: Risk, user: Any, rp_id: str, origin: str) -> dict[str, Any] | None:
+    """`begin_step_up` for a press about something that is no card. Raises the same."""
+    if not _press_is_wanted(risk, user):
+        return None
+    return _question(about, user=user, rp_id=rp_id, origin=origin)
+
+
+def _question(about: About, *, user: Any, rp_id: str, origin: str) -> dict[str, Any]:
     here = queries.passkeys_of(user, rp_id=rp_id)
     if not here:
         known = ", ".join(sorted({one.rp_id for one in queries.passkeys_of(user)}))
         raise SilasError("passkey_elsewhere", f"Your passkey works at {known}; open the console there.", status=409)
-    challenge = _challenge(ChallengePurpose.STEP_UP, user=user, rp_id=rp_id, origin=origin, card=card)
+    challenge = _challenge(about, user=user, rp_id=rp_id, origin=origin)
     return ceremony.authentication_options(
         challenge=_bytes_of(challenge),
         known=[one.credential_id for one in here],
@@ -146,9 +176,24 @@ def prove(card: Card, *, user: Any, policy: Policy, assertion: str) -> StepUp | 
     """
     if not _is_wanted(card, user, policy):
         return None
+    return _proved(About.of(card), user=user, assertion=assertion)
+
+
+def prove_press(about: About, *, risk: Risk, user: Any, assertion: str) -> StepUp | Refused | None:
+    """`prove` for a press about something that is no card; what is not believed is written down and answered with
+    `Refused`, which the caller commits."""
+    if not _press_is_wanted(risk, user):
+        return None
+    try:
+        return _proved(about, user=user, assertion=assertion)
+    except NotBelieved as no:
+        return refused(no, user=user, about=about)
+
+
+def _proved(about: About, *, user: Any, assertion: str) -> StepUp:
     if not assertion:
         raise SilasError("step_up_required", "Confirm this with your passkey.", status=403)
-    challenge = _spend(_asked(assertion, ChallengePurpose.STEP_UP, user=user, card=card))
+    challenge = _spend(_asked(assertion, about, user=user))
     passkey = _passkey_of(assertion, user)
     found = _believed(lambda: _verify(assertion, passkey.public_key, challenge))
     _count(passkey, found.new_sign_count)
@@ -157,15 +202,21 @@ def prove(card: Card, *, user: Any, policy: Policy, assertion: str) -> StepUp | 
 
 def is_proof(answer: Answer, proof: StepUp) -> bool:
     """Does the stored assertion still prove that this person's passkey stood behind exactly this answer?"""
-    passkey = Passkey.objects.filter(pk=proof.passkey_id, user_id=answer.user_id).first()
+    return still_proves(About.of(answer.card), proof, user_id=answer.user_id, tenant_id=answer.tenant_id)
+
+
+def still_proves(about: About, proof: StepUp, *, user_id: UUID, tenant_id: UUID) -> bool:
+    """Does the stored assertion still prove that this person's passkey stood behind exactly this?"""
+    passkey = Passkey.objects.filter(pk=proof.passkey_id, user_id=user_id).first()
     if passkey is None or ceremony.written(bytes(passkey.public_key)) != proof.public_key:
         return False
     asked = PasskeyChallenge(
-        tenant_id=answer.tenant_id,
-        user_id=answer.user_id,
-        purpose=ChallengePurpose.STEP_UP,
-        card_id=answer.card_id,
-        payload_hash=answer.card.payload_hash,
+        tenant_id=tenant_id,
+        user_id=user_id,
+        purpose=about.purpose,
+        card=about.card,
+        subject=about.subject,
+        payload_hash=about.content,
         nonce=proof.nonce,
         rp_id=proof.rp_id,
         origin=proof.origin,
@@ -181,7 +232,14 @@ def _is_wanted(card: Card, user: Any, policy: Policy) -> bool:
     if not kinds.kind_of(card.kind).binds:
         return False
     has_one = queries.has_passkey(user)
-    wanted = rules.wants_passkey(policy, Risk(card.risk), has_one=has_one)
+    return _possible(rules.wants_passkey(policy, Risk(card.risk), has_one=has_one), has_one=has_one)
+
+
+def _press_is_wanted(risk: Risk, user: Any) -> bool:
+    return _possible(queries.passkey_wanted(risk, user), has_one=queries.has_passkey(user))
+
+
+def _possible(wanted: bool, *, has_one: bool) -> bool:
     if wanted and not has_one:
         raise SilasError("passkey_missing", "This needs a passkey, and you have none. Add one first.", status=403)
     return wanted
@@ -193,16 +251,15 @@ def _require_name(rp_id: str) -> None:
         raise SilasError("passkey_needs_a_name", message)
 
 
-def _challenge(
-    purpose: ChallengePurpose, *, user: Any, rp_id: str, origin: str, card: Card | None = None
-) -> PasskeyChallenge:
+def _challenge(about: About, *, user: Any, rp_id: str, origin: str) -> PasskeyChallenge:
     moment = now()
     PasskeyChallenge.objects.filter(user=user, expires_at__lt=moment).delete()
     made: PasskeyChallenge = PasskeyChallenge.objects.create(
         user=user,
-        purpose=purpose,
-        card=card,
-        payload_hash=card.payload_hash if card else "",
+        purpose=about.purpose,
+        card=about.card,
+        subject=about.subject,
+        payload_hash=about.content,
         nonce=token_hex(32),
         rp_id=rp_id,
         origin=origin,
@@ -218,21 +275,25 @@ def _bytes_of(challenge: PasskeyChallenge) -> bytes:
         tenant_id=str(challenge.tenant_id or current_tenant_id()),
         user_id=str(challenge.user_id),
         card_id=str(challenge.card_id or ""),
+        subject=challenge.subject,
         payload_hash=challenge.payload_hash,
         nonce=challenge.nonce,
     )
 
 
-def _asked(answered: str, purpose: ChallengePurpose, *, user: Any, card: Card | None = None) -> PasskeyChallenge:
-    """The open challenge of ours that this answers: made for this person, and for this card as it is."""
+def _asked(answered: str, about: About, *, user: Any) -> PasskeyChallenge:
+    """The open challenge of ours that this answers: made for this person, this purpose, and this subject as it is."""
     signed = _challenge_in(answered)
     open_ones = PasskeyChallenge.objects.filter(
-        user=user, purpose=purpose, card=card, spent_at=None, expires_at__gt=now()
+        user=user,
+        purpose=about.purpose,
+        card=about.card,
+        subject=about.subject,
+        payload_hash=about.content,
+        spent_at=None,
+        expires_at__gt=now(),
     )
-    payload_hash = card.payload_hash if card else ""
-    found: PasskeyChallenge | None = next(
-        (one for one in open_ones.filter(payload_hash=payload_hash) if _bytes_of(one) == signed), None
-    )
+    found: PasskeyChallenge | None = next((one for one in open_ones if _bytes_of(one) == signed), None)
     if found is None:
         raise NotBelieved("That took too long or belongs to something else. Try again.")
     return found

@@ -109,7 +109,7 @@ def _reach(parent: AutonomousSession) -> tuple[set[str], set[str]]:
         tools = {tool.name for tool in skills.tools_for(parent.task.skills)}
     except SilasError:
         tools = set()
-    reach = {*tools, *INTERNAL, rules.KNOWLEDGE}
+    reach = {*tools, *INTERNAL, rules.KNOWLEDGE, rules.WEB}
     run = parent.run
     return (reach if run is None or run.allow is None else reach & set(run.allow)), set(run.deny if run else ())
 

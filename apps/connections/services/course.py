@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
-from uuid import UUID, uuid4
+from uuid import UUID
 
 from pydantic import ValidationError
 
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
-from apps.connections import credentials, pending, rules
+from apps.connections import credentials, leases, pending, rules
 from apps.connections.enums import ConnectionStatus, FailureType, Purpose, SetupState
 from apps.connections.locks import lock_connection, lock_setup
 from apps.connections.models import Connection, PendingSecret, SetupAnswer, SetupRun
@@ -45,9 +45,9 @@ class Heard:
 
 def claim(setup_id: UUID) -> UUID | None:
     """The lease of a conversation that nobody holds, for this process; None when somebody else was first."""
-    lease = uuid4()
     waiting = SetupRun.objects.filter(pk=setup_id, state=SetupState.WAITING, deadline__gt=now())
-    if not waiting.update(state=SetupState.RUNNING, leased_by=lease, leased_until=now() + LEASE):
+    lease = leases.claim(waiting, time=LEASE, state=SetupState.RUNNING)
+    if lease is None:
         return None
     record(AuditEvent.SETUP_BEGUN, subject=f"connection:{setup_of(setup_id).connection_id}")
     return lease

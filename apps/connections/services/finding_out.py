@@ -7,26 +7,24 @@ found is part of what the yes binds.
 from __future__ import annotations
 
 from datetime import timedelta
-from uuid import UUID, uuid4
+from uuid import UUID
 
-from django.db.models import Q, QuerySet
+from django.db.models import QuerySet
 
+from apps.connections import leases
 from apps.connections.enums import ConnectionStatus
 from apps.connections.locks import lock_connection
 from apps.connections.models import Connection
 from apps.connections.schemas import ConnectionFailure, Discovery
 from apps.connections.services.moving import move
 from apps.connections.services.owing import DISCOVERED, FAILED, owe
-from kernel.clock import now
 
 LEASE = timedelta(minutes=3)
 
 
 def claim(connection_id: UUID) -> UUID | None:
     """For this process alone; None when somebody else was first."""
-    lease = uuid4()
-    rows = _outstanding().filter(pk=connection_id)
-    return lease if rows.update(leased_by=lease, leased_until=now() + LEASE) else None
+    return leases.claim(_outstanding().filter(pk=connection_id), time=LEASE)
 
 
 def outstanding() -> list[UUID]:
@@ -68,6 +66,5 @@ def _held(connection_id: UUID, lease: UUID) -> Connection | None:
 
 
 def _outstanding() -> QuerySet[Connection]:
-    free = Q(leased_until=None) | Q(leased_until__lte=now())
-    rows: QuerySet[Connection] = Connection.objects.filter(free, discovering=True, status=ConnectionStatus.PROPOSED)
-    return rows
+    proposed: QuerySet[Connection] = Connection.objects.filter(discovering=True, status=ConnectionStatus.PROPOSED)
+    return proposed.filter(leases.free())

@@ -64,8 +64,26 @@ def remove(connection_id: UUID, *, actor: str, user: Any = None) -> None:
     for kind in (CONNECTION, BROKEN):
         withdraw_about(kind, row.pk, reason=Withdrawal.CANCELLED, actor=actor)
     row.refresh_from_db()
-    move(row, ConnectionStatus.REMOVED, actor=actor)
+    row.is_usual = False
+    move(row, ConnectionStatus.REMOVED, "is_usual", actor=actor)
     record(AuditEvent.CONNECTION_REMOVED, actor=actor, subject=f"connection:{row.pk}")
+
+
+def choose(connection_id: UUID, *, actor: str, user: Any = None) -> Connection:
+    """Of several accounts of its skill, tools use this one from now on, and no other, whether or not it works. Raises
+    `NotFound`, and 409 `connection_settled` for one that was never connected."""
+    _require(user)
+    row = lock_connection(connection_id)
+    if row.status == ConnectionStatus.REMOVED:
+        raise NotFound("connection")
+    if row.pk not in {account.id for account in queries.accounts()}:
+        raise SilasError("connection_settled", "This account was never connected.", status=409)
+    others = Connection.objects.filter(skill_name=row.skill_name, is_usual=True).exclude(pk=row.pk)
+    others.update(is_usual=False)
+    Connection.objects.filter(pk=row.pk).update(is_usual=True)
+    record(AuditEvent.CONNECTION_CHOSEN, actor=actor, subject=f"connection:{row.pk}")
+    row.refresh_from_db()
+    return row
 
 
 def answer(connection_id: UUID, *, step_id: str, action: str, actor: str, user: Any = None) -> SetupRun:

@@ -3,7 +3,6 @@ processes, inside the caller's tenant scope (spec 5.10.3, 5.10.4)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 from uuid import uuid4
@@ -13,13 +12,11 @@ from apps.approvals.enums import ApprovalScope, CardKind
 from apps.approvals.models import Card, Decision
 from apps.approvals.queries import waiting_about
 from apps.approvals.services import open_card
-from apps.audit.enums import AuditEvent
-from apps.audit.services import record
-from apps.connections import rules, signals
+from apps.connections import rules
 from apps.connections.enums import ConnectionStatus, Recovery
 from apps.connections.locks import lock_connection
 from apps.connections.models import Connection, SetupRun
-from apps.connections.services import requesting
+from apps.connections.services import it_requests, requesting
 from apps.connections.services.course import failure_of
 from apps.connections.services.moving import move
 from kernel.clock import now
@@ -105,8 +102,7 @@ def _recover(row: Connection, chosen: str, actor: str) -> None:
     elif chosen == Recovery.LATER:
         _begin_again(row, actor)
     elif chosen == Recovery.DRAFT_IT_REQUEST:
-        record(AuditEvent.IT_REQUEST_DRAFTED, actor=actor, subject=f"connection:{row.pk}")
-        signals.it_request_wanted(row, it_request(row), actor)
+        it_requests.draft(row, actor=actor)
 
 
 def _begin_again(row: Connection, actor: str, *, fewer: bool = False) -> None:
@@ -125,24 +121,6 @@ def _later(row: Connection, actor: str) -> None:
     minutes = failure_of(row.failure or {}).retry_minutes or rules.USUAL_MINUTES
     row.next_check_at, row.recovered, row.failure = now() + timedelta(minutes=minutes), True, None
     move(row, ConnectionStatus.ACTIVE, "next_check_at", "recovered", "failure", actor=actor, reason="retry_later")
-
-
-def it_request(row: Connection) -> str:
-    """The message to an IT department, made of the rows alone (spec 5.10.4): for a person to look at first."""
-    settings: Mapping[str, Any] = row.settings
-    why = {name: "to read" if rules.only_reads(name) else "to change or send" for name in row.initial_permissions}
-    lines = [
-        f"Subject: Please allow {row.provider or row.skill_name} for our assistant",
-        "",
-        f"We would like to connect {row.name} to our assistant, and your policy does not let us.",
-        "",
-        f"Application (client) ID: {settings.get('client_id', 'see the settings of the connection')}",
-        f"Redirect address: {row.callback or 'none'}",
-        "Permissions that are asked for, and why:",
-        *[f"- {name}: {reason}" for name, reason in why.items()],
-    ]
-    consent = settings.get("admin_consent_url")
-    return "\n".join([*lines, *([f"Consent for the organisation: {consent}"] if consent else [])])
 
 
 def _last_failure(row: Connection) -> Any:

@@ -11,14 +11,13 @@ from collections.abc import Mapping
 from datetime import timedelta
 from functools import partial
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import UUID
 
-from django.db.models import Q
 from pydantic import ValidationError
 
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
-from apps.connections import credentials, rules, scripts, signals
+from apps.connections import credentials, leases, rules, scripts, signals
 from apps.connections.enums import ConnectionStatus, FailureType, Script
 from apps.connections.locks import lock_connection
 from apps.connections.models import Connection
@@ -37,22 +36,17 @@ AGAIN = timedelta(minutes=5)
 _dice = random.Random()  # noqa: S311 (spreads load, keeps no secret)
 
 
-def claim_due(many: int) -> tuple[UUID, list[UUID]]:
+def claim_due(many: int) -> tuple[UUID | None, list[UUID]]:
     """The connections that are due and that nobody checks, for this process: a lease and their ids."""
-    moment, lease = now(), uuid4()
-    free = Q(leased_until=None) | Q(leased_until__lte=moment)
-    due = Connection.objects.filter(free, status=ConnectionStatus.ACTIVE, next_check_at__lte=moment)
+    due = Connection.objects.filter(leases.free(), status=ConnectionStatus.ACTIVE, next_check_at__lte=now())
     rows = due.order_by("next_check_at").select_for_update(skip_locked=True, no_key=True)[:many]
     ids = list(rows.values_list("pk", flat=True))
-    Connection.objects.filter(pk__in=ids).update(leased_by=lease, leased_until=moment + LEASE)
-    return lease, ids
+    return leases.claim(Connection.objects.filter(pk__in=ids), time=LEASE), ids
 
 
 def claim_one(connection_id: UUID) -> UUID | None:
     """The lease of one, for somebody who wants it checked now; None while another process has it."""
-    moment, lease = now(), uuid4()
-    free = Connection.objects.filter(Q(leased_until=None) | Q(leased_until__lte=moment), pk=connection_id)
-    return lease if free.update(leased_by=lease, leased_until=moment + LEASE) else None
+    return leases.claim(Connection.objects.filter(leases.free(), pk=connection_id), time=LEASE)
 
 
 class Check:

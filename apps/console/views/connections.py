@@ -7,6 +7,7 @@ Deciders connect and look; nothing secret is ever part of these pages (secret.js
 from __future__ import annotations
 
 from collections.abc import Callable
+from urllib.parse import quote, urlencode
 from uuid import UUID
 
 from django.http.response import HttpResponseBase
@@ -16,13 +17,14 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from apps.approvals.queries import waiting_about
 from apps.connections import queries, rules
-from apps.connections.enums import FailureType, SetupState
-from apps.connections.models import Connection, PendingSecret, SetupRun
-from apps.connections.services import lifecycle, recovering, requesting
+from apps.connections.enums import SetupState
+from apps.connections.models import Connection, ItRequest, PendingSecret, SetupRun
+from apps.connections.services import it_requests, lifecycle, recovering, requesting
 from apps.connections.services.course import failure_of
 from apps.console import connecting
 from apps.console.members import DECIDING_ROLES, StaffRequest, staff_view
 from apps.console.views.pages import page
+from apps.work.services import letters
 from kernel.errors import SilasError
 
 SHOWN = 200
@@ -33,7 +35,8 @@ SHOWN = 200
 def listing(request: StaffRequest) -> HttpResponseBase:
     rows = queries.connections()[:SHOWN]
     skills = [{"row": each, "title": connecting.title_of(each.manifest)} for each in connecting.connection_skills()]
-    return page(request, "console/connections.html", at="connections", rows=rows, skills=skills)
+    undecided = rules.rivals(queries.accounts())
+    return page(request, "console/connections.html", at="connections", rows=rows, skills=skills, undecided=undecided)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -115,6 +118,12 @@ def resume(request: StaffRequest, connection_id: UUID) -> HttpResponseBase:
 
 @require_POST
 @staff_view(*DECIDING_ROLES)
+def choose(request: StaffRequest, connection_id: UUID) -> HttpResponseBase:
+    return _done(request, connection_id, lifecycle.choose)
+
+
+@require_POST
+@staff_view(*DECIDING_ROLES)
 def remove(request: StaffRequest, connection_id: UUID) -> HttpResponseBase:
     lifecycle.remove(connection_id, user=request.member.user, actor=_actor(request))
     return redirect("console-connections")
@@ -133,6 +142,31 @@ def widen(request: StaffRequest, connection_id: UUID) -> HttpResponseBase:
     return redirect("console-card", card.pk) if card else redirect("console-connection", row.pk)
 
 
+@require_POST
+@staff_view(*DECIDING_ROLES)
+def it_request(request: StaffRequest, connection_id: UUID) -> HttpResponseBase:
+    """Kept as it was written; sent only by work that somebody says yes to."""
+    row = queries.connection(connection_id)
+    written = {name: request.POST.get(name, "") for name in ("to", "subject", "text")}
+    try:
+        kept = it_requests.change(row.pk, **written, user=request.member.user, actor=_actor(request))
+        if request.POST.get("act") != "send":
+            return redirect("console-connection", row.pk)
+        item = letters.propose_letter(
+            to=kept.to, subject=kept.subject, text=kept.text, why=f"{row.name} needs it.", requested_by=_actor(request)
+        )
+    except SilasError as refusal:
+        return _shown(request, row, refusal)
+    it_requests.is_sent_by(kept, item.pk)
+    return redirect("console-work-item", item.pk)
+
+
+def _mail_address(written: ItRequest) -> str:
+    """What opens the person's own mail program with the message in it."""
+    said = urlencode({"subject": written.subject, "body": written.text}, quote_via=quote)
+    return f"mailto:{quote(written.to)}?{said}"
+
+
 def _done(request: StaffRequest, connection_id: UUID, deed: Callable[..., object]) -> HttpResponseBase:
     row = queries.connection(connection_id)
     try:
@@ -145,6 +179,7 @@ def _done(request: StaffRequest, connection_id: UUID, deed: Callable[..., object
 def _shown(request: StaffRequest, row: Connection, refusal: SilasError | None = None) -> HttpResponseBase:
     setup = queries.setups(row.pk).first()
     busy = setup is not None and SetupState(setup.state) in rules.UNDER_WAY
+    accounts, letter = queries.accounts(), queries.it_request(row.pk)
     waiting = waiting_about(row.pk, requesting.CONNECTION, recovering.BROKEN).first()
     return page(
         request,
@@ -154,10 +189,15 @@ def _shown(request: StaffRequest, row: Connection, refusal: SilasError | None = 
         row=row,
         setup=setup,
         busy=busy,
-        typing=busy and _wants_secret(setup),
+        typing=_wants_secret(setup) if busy else letter is not None,
         broken=_what_is_wrong(row),
-        it_request=recovering.it_request(row) if _is_policy(row) else "",
+        it_request=letter,
+        mail_address=_mail_address(letter) if letter else "",
+        can_send=bool(letter) and letters.can_send(),
         card=waiting,
+        undecided=row.pk in rules.rivals(accounts),
+        has_rivals=sum(account.skill == row.skill_name for account in accounts) > 1,
+        was_connected=any(account.id == row.pk for account in accounts),
         more=rules.missing([*row.initial_permissions, *row.permissions_available], row.permissions_granted),
         refusal=refusal,
     )
@@ -176,10 +216,6 @@ def _what_is_wrong(row: Connection) -> str:
     if not row.failure:
         return ""
     return str(rules.failure_payload(failure_of(row.failure), row.name)["message"])
-
-
-def _is_policy(row: Connection) -> bool:
-    return (row.failure or {}).get("failure_type") == FailureType.ENTERPRISE_POLICY_BLOCK
 
 
 def _actor(request: StaffRequest) -> str:

@@ -172,7 +172,7 @@ def ready(request: StaffRequest) -> HttpResponseBase:
         request,
         run,
         "ready",
-        snippet=snippet(request.build_absolute_uri("/"), run.deployment.public_key),
+        snippet=snippet(request.build_absolute_uri("/"), run.deployment),
         ticket=test_ticket(run.deployment.public_key),
     )
 

@@ -9,16 +9,21 @@ from typing import Any
 from urllib.parse import urlencode
 from uuid import UUID
 
+from django.http import JsonResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
+from apps.approvals.schemas import Refused
 from apps.console.charts import columns
-from apps.console.members import DECIDING_ROLES, StaffRequest, staff_view
+from apps.console.members import DECIDING_ROLES, StaffRequest, refused, staff_view
 from apps.console.names import names_for
+from apps.console.proving import place_of
 from apps.console.views.pages import page
+from apps.console.views.passkeys import in_json
 from apps.safety import queries, services
+from apps.safety.enums import Press
 from apps.safety.forms import PolicyForm, initial_of
 from apps.safety.models import Hold
 from apps.safety.rules import TEMPLATES, evaluate
@@ -36,12 +41,13 @@ SHOWN = 50
 @staff_view(*DECIDING_ROLES)
 def safety(request: StaffRequest) -> HttpResponseBase:
     holds, executions, steps = queries.open_holds(), queries.recent_executions(SHOWN), queries.recent_steps(SHOWN)
+    proved = {kind: services.needs_passkey(kind, request.member.user) for kind in {hold.kind for hold in holds}}
     names = names_for({*(hold.principal for hold in holds), *(each.agent.principal for each in executions)})
     return page(
         request,
         "console/safety.html",
         at="safety",
-        holds=[(hold, names.of(hold.principal)) for hold in holds],
+        holds=[(hold, names.of(hold.principal), proved[hold.kind]) for hold in holds],
         executions=[(each, names.of(each.agent.principal)) for each in executions],
         steps=steps,
         policy=queries.policy_of(""),
@@ -58,25 +64,51 @@ def _drawn() -> dict[str, Any]:
 
 
 @require_POST
+@in_json
+@staff_view(*DECIDING_ROLES)
+def step_up(request: StaffRequest, hold_id: UUID, what: str) -> HttpResponseBase:
+    """What the browser asks a passkey before this press; `options` is null where none is needed."""
+    if what not in Press:
+        raise NotFound("press")
+    user, (rp_id, origin) = request.member.user, place_of(request)
+    options = services.begin_press(hold_id, Press(what), user=user, rp_id=rp_id, origin=origin)
+    return JsonResponse({"options": options})
+
+
+@require_POST
 @staff_view(*DECIDING_ROLES)
 def allow(request: StaffRequest, hold_id: UUID) -> HttpResponseBase:
-    services.allow(hold_id, actor=request.member.user.actor)
-    return redirect("console-safety")
+    return _pressed(request, hold_id, Press.ALLOW)
 
 
 @require_POST
 @staff_view(*DECIDING_ROLES)
 def code(request: StaffRequest, hold_id: UUID) -> HttpResponseBase:
     """The answer to the press is the only place where the code stands."""
-    shown = services.show_code(hold_id, actor=request.member.user.actor)
-    return page(request, "console/safety_secret.html", at="safety", secret=shown, hold=_hold(hold_id), kind="code")
+    return _pressed(request, hold_id, Press.CODE)
 
 
 @require_POST
 @staff_view(*DECIDING_ROLES)
 def token(request: StaffRequest, hold_id: UUID) -> HttpResponseBase:
-    shown = services.issue_token(hold_id, actor=request.member.user.actor)
-    return page(request, "console/safety_secret.html", at="safety", secret=shown, hold=_hold(hold_id), kind="token")
+    return _pressed(request, hold_id, Press.TOKEN)
+
+
+def _pressed(request: StaffRequest, hold_id: UUID, what: Press) -> HttpResponseBase:
+    user = request.member.user
+    shown = services.press(hold_id, what, user=user, step_up=request.POST.get("step_up", ""))
+    if isinstance(shown, Refused):
+        return refused(request, SilasError(shown.code, shown.message, status=409))
+    if what is Press.ALLOW:
+        return redirect("console-safety")
+    hold = _hold(hold_id)
+    about: dict[str, Any] = {
+        "secret": shown,
+        "hold": hold,
+        "kind": what.value,
+        "step_up": services.needs_passkey(hold.kind, user),
+    }
+    return page(request, "console/safety_secret.html", at="safety", **about)
 
 
 @require_POST
@@ -101,7 +133,7 @@ def policy(request: StaffRequest) -> HttpResponseBase:
     once, or tried on what was recorded."""
     whose = _whose(request)
     newest = queries.versions_of(whose).first()
-    number, said = (newest.number, newest.policy) if newest else (0, queries.policy_written(whose))
+    number, said = newest.number if newest else 0, queries.policy_written(whose)
     if request.method != "POST":
         begun = TEMPLATES.get(request.GET.get("template", ""), said)
         return _policy_page(request, whose, PolicyForm(initial=initial_of(begun, number)))
@@ -161,6 +193,15 @@ def _policy_page(
 def roll_back(request: StaffRequest, number: int) -> HttpResponseBase:
     whose = _whose(request)
     services.roll_back(number, principal=whose, actor=request.member.user.actor)
+    return redirect(_policy_address(whose))
+
+
+@require_POST
+@staff_view(Role.OWNER)
+def take_back(request: StaffRequest) -> HttpResponseBase:
+    """The one principal (`?of=`) follows everybody's policy again."""
+    whose = _whose(request)
+    services.take_back(whose, actor=request.member.user.actor)
     return redirect(_policy_address(whose))
 
 

@@ -6,33 +6,52 @@ stands in no list of visitors and in no figure.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Any
 from uuid import UUID
 
+from django.forms import Form
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
+from apps.console import beside_forms
+from apps.console.beside_forms import BesideForm
 from apps.console.members import StaffRequest, staff_view
 from apps.console.model_choice import PROVIDERS, ModelForm, problem_with
-from apps.console.snippets import builders, policy_lines, snippet
+from apps.console.snippets import builders, is_inline, policy_lines, snippet
 from apps.console.studio_forms import FOLDED, GROUPS, DeploymentForm, NewDeploymentForm, initial_of
 from apps.console.views.pages import page
+from apps.sessions.beside import offers
 from apps.sessions.tokens import test_ticket
 from apps.tenants import first_run, sightings
 from apps.tenants.enums import Role
 from apps.tenants.models import Deployment
 from apps.tenants.provider_keys import copy_provider_keys, remove_provider_key, store_provider_key
 from apps.tenants.queries import models_without_key
+from apps.tenants.rules import LANGUAGES
 from apps.tenants.services import change_deployment, create_deployment
 from apps.widgets.views import loader_integrity
 from kernel.errors import NotFound, SilasError
 from kernel.llm.models import GROUNDED
 from kernel.tenancy import tenant_scope
 
-_COPIED = ("greeting", "suggestions", "theme", "persona", "model_names", "opening_hours", "timezone", "after_hours")
+_COPIED = (
+    "greeting",
+    "suggestions",
+    "theme",
+    "languages",
+    "persona",
+    "model_names",
+    "opening_hours",
+    "timezone",
+    "after_hours",
+)
 MOST_DEPLOYMENTS = 50
+# How many groups of settings stand before what is offered beside talking.
+_LOOKS = 3
 
 
 @require_safe
@@ -55,6 +74,7 @@ def new(request: StaffRequest) -> HttpResponseBase:
     made = create_deployment(key, actor=_actor(request), title=title, public_key=key, **fields)
     if like:
         copy_provider_keys(like, made, actor=_actor(request))
+        offers.copy(like, made, actor=_actor(request))
     return redirect("console-studio", made.pk)
 
 
@@ -63,12 +83,13 @@ def new(request: StaffRequest) -> HttpResponseBase:
 def studio(request: StaffRequest, deployment_id: UUID) -> HttpResponseBase:
     place = _place(deployment_id)
     if request.method != "POST":
-        form = DeploymentForm(initial=initial_of(place), theme=place.theme)
-        return _studio(request, place, form)
-    form = DeploymentForm(request.POST, theme=place.theme)
-    if not form.is_valid():
-        return _studio(request, place, form, status=422)
+        return _studio(request, place)
+    form, beside = DeploymentForm(request.POST, theme=place.theme), BesideForm(request.POST, place=place)
+    if not all([form.is_valid(), beside.is_valid()]):
+        return _studio(request, place, form, beside, status=422)
     change_deployment(place, actor=_actor(request), **form.said)
+    offers.change(place, actor=_actor(request), **beside.offered)
+    offers.change_form(place, beside.asked, actor=_actor(request))
     return redirect("console-studio", place.pk)
 
 
@@ -95,8 +116,7 @@ def keep_key(request: StaffRequest, deployment_id: UUID) -> HttpResponseBase:
         form.add_error("key", problem)
     with tenant_scope(request.member.tenant):
         if form.errors:
-            settings = DeploymentForm(initial=initial_of(place), theme=place.theme)
-            return _studio(request, place, settings, status=422, keys=form).render()
+            return _studio(request, place, status=422, keys=form).render()
         store_provider_key(place, model=form.said, key=form.cleaned_data["key"], actor=_actor(request))
     return redirect("console-studio", place.pk)
 
@@ -114,17 +134,18 @@ def drop_key(request: StaffRequest, deployment_id: UUID) -> HttpResponseBase:
 def install(request: StaffRequest, deployment_id: UUID) -> HttpResponseBase:
     place, address = _place(deployment_id), request.build_absolute_uri("/")
     seen = sightings.seen_from(place)
-    code = snippet(address, place.public_key)
+    code = snippet(address, place)
     return page(
         request,
         "console/studio_install.html",
         at="studio",
         place=place,
         snippet=code,
-        pinned=snippet(address, place.public_key, integrity=loader_integrity()),
+        pinned=snippet(address, place, integrity=loader_integrity()),
         integrity=loader_integrity(),
         policy=policy_lines(address),
-        builders=builders(code),
+        builders=builders(code, inline=is_inline(place)),
+        inline=is_inline(place),
         origins=[(origin, seen.get(origin)) for origin in place.allowed_origins],
     )
 
@@ -138,21 +159,27 @@ def _listing(request: StaffRequest, form: NewDeploymentForm, *, status: int = 20
 def _studio(
     request: StaffRequest,
     place: Deployment,
-    form: DeploymentForm,
+    form: DeploymentForm | None = None,
+    beside: BesideForm | None = None,
     *,
     status: int = 200,
     keys: ModelForm | None = None,
 ) -> TemplateResponse:
-    groups = [(title, [form[name] for name in names], _folded(form, title, names)) for title, names in GROUPS]
+    form, beside = form or DeploymentForm(initial=initial_of(place), theme=place.theme), beside or _beside(place)
     return page(
         request,
         "console/studio.html",
         at="studio",
         status=status,
         place=place,
-        form=form,
-        groups=groups,
-        foldable=FOLDED,
+        wrong=bool(form.errors or beside.errors),
+        looks=_groups(form, GROUPS[:_LOOKS]),
+        beside=_groups(beside, beside_forms.GROUPS),
+        questions=beside.questions(),
+        asks=beside.asks,
+        rest=_groups(form, GROUPS[_LOOKS:]),
+        languages=LANGUAGES,
+        speaks=next(iter(place.languages), "en"),
         keys=keys or ModelForm(),
         kept=[(name, dict(PROVIDERS).get(name, name)) for name in sorted(place.sealed_keys)],
         keyless=models_without_key(place),
@@ -161,8 +188,23 @@ def _studio(
     )
 
 
-def _folded(form: DeploymentForm, title: str, names: tuple[str, ...]) -> bool:
-    return title in FOLDED and not any(form[name].errors for name in names)
+def _beside(place: Deployment) -> BesideForm:
+    initial = beside_forms.initial_of(offers.offers_of(place.pk), offers.questions_of(place.pk))
+    return BesideForm(place=place, initial=initial)
+
+
+def _groups(form: Form, groups: Iterable[tuple[str, tuple[str, ...]]]) -> list[dict[str, Any]]:
+    """For the template: what of a form stands under one heading, and whether that can be folded away."""
+    found = [(title, [form[name] for name in names]) for title, names in groups]
+    return [
+        {
+            "title": title,
+            "fields": fields,
+            "folds": title in FOLDED,
+            "open": any(field.errors for field in fields),
+        }
+        for title, fields in found
+    ]
 
 
 def _place(deployment_id: UUID) -> Deployment:

@@ -20,19 +20,22 @@ from apps.console.members import StaffRequest, staff_view
 from apps.console.views.pages import page
 from apps.tenants.enums import Capability
 from apps.toolservers import queries, refreshing, services
-from apps.toolservers.enums import ToolState
+from apps.toolservers.enums import SearchProvider, ToolState
 from apps.toolservers.models import OutsideTool, ToolServer
 from apps.toolservers.schemas import Terms
+from apps.toolservers.web.calls import sentence as search_sentence
+from apps.toolservers.web.queries import setting as search_setting
 from kernel.errors import SilasError
 from kernel.tenancy import tenant_scope
 
 _LONGEST = 600
+_EXPECTATIONS = [("contains", "holds"), ("equals", "is exactly"), ("regex", "matches"), ("output_gt", "is more than")]
 
 
 @require_safe
 @staff_view(Capability.ADMINISTER)
 def listing(request: StaffRequest) -> HttpResponseBase:
-    return _listing(request)
+    return show_listing(request)
 
 
 @require_POST
@@ -42,7 +45,7 @@ def new(request: StaffRequest) -> HttpResponseBase:
     try:
         made = services.add_server(name, url=url, secret=request.POST.get("secret", "").strip(), actor=_actor(request))
     except SilasError as refusal:
-        return _listing(request, refusal=refusal, given={"name": name, "url": url})
+        return show_listing(request, refusal=refusal, given={"name": name, "url": url})
     return redirect("console-tool-server", made.pk)
 
 
@@ -102,17 +105,27 @@ def remove(request: StaffRequest, server_id: UUID) -> HttpResponseBase:
     return redirect("console-tool-servers")
 
 
-def _listing(
-    request: StaffRequest, *, refusal: SilasError | None = None, given: dict[str, str] | None = None
+def show_listing(
+    request: StaffRequest,
+    *,
+    refusal: SilasError | None = None,
+    search_refusal: SilasError | None = None,
+    given: dict[str, str] | None = None,
 ) -> HttpResponseBase:
+    """Every server, and with whom the web is searched."""
+    said, search = refusal or search_refusal, search_setting()
     return page(
         request,
         "console/tool_servers.html",
         at="tool-servers",
-        status=refusal.status if refusal else 200,
+        status=said.status if said else 200,
         rows=queries.servers(),
         refusal=refusal,
         given=given or {},
+        search=search,
+        search_problem=search_sentence(search.failure) if search else "",
+        search_refusal=search_refusal,
+        providers=SearchProvider.choices,
     )
 
 
@@ -126,6 +139,8 @@ def _shown(request: StaffRequest, row: ToolServer, refusal: SilasError | None = 
         problem=refreshing.sentence(row.failure),
         tools=[_as_seen(tool) for tool in queries.tools(row.pk)],
         risks=Risk.choices,
+        readers=queries.tools(row.pk).filter(state=ToolState.ACCEPTED, acting=False),
+        expectations=_EXPECTATIONS,
         refusal=refusal,
     )
 
@@ -162,7 +177,21 @@ def _terms(sent: Any) -> Terms:
         level=sent.get("level", "").strip(),
         price=price,
         timeout=seconds,
+        proof=_proof(sent),
     )
+
+
+def _proof(sent: Any) -> dict[str, Any]:
+    """Empty without a reading tool. Arguments stand as `order=$order, view=short`."""
+    if not sent.get("proof_tool"):
+        return {}
+    pairs = [part.partition("=") for part in sent.get("proof_args", "").split(",") if part.strip()]
+    kind, value = sent.get("proof_expect", ""), sent.get("proof_value", "").strip()
+    return {
+        "tool": sent["proof_tool"],
+        "args": {name.strip(): value.strip() for name, _, value in pairs},
+        "expect": {kind: value},
+    }
 
 
 def _actor(request: StaffRequest) -> str:

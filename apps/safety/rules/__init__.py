@@ -8,6 +8,7 @@ from apps.safety.rules.directives import decides, directive
 from apps.safety.rules.globs import first_match
 from apps.safety.rules.lives import Tries, after_failure, is_over, wait_seconds
 from apps.safety.rules.normalising import read, subject_of
+from apps.safety.rules.presses import press_risk
 from apps.safety.rules.scoring import scored, tier_of
 from apps.safety.rules.stages import evaluate
 from apps.safety.rules.templates import TEMPLATES
@@ -21,6 +22,7 @@ __all__ = [
     "evaluate",
     "first_match",
     "is_over",
+    "press_risk",
     "read",
     "scored",
     "subject_of",

@@ -8,6 +8,8 @@ from apps.safety.rules.normalising import read, subject_of
 from apps.safety.rules.scoring import scored, tier_of
 from apps.safety.schemas import LONGEST_HINT, Hint, Intended, Policy, Score, Verdict
 
+# What waits for a person for any reason and is as grave as this waits for a code: one prompt, and never a lighter one.
+_GRAVE = (Tier.VERIFY, Tier.DANGER_ZONE)
 # Above which score an action of the lightest tier pauses too: the tolerance adds pauses and never takes one away.
 THRESHOLDS = {Tolerance.CONSERVATIVE: 25, Tolerance.MODERATE: 50, Tolerance.AGGRESSIVE: 75}
 
@@ -52,14 +54,19 @@ def _step_limit(policy: Policy, intended: Intended, tier: Tier, score: Score) ->
     if not policy.max_steps or intended.steps <= policy.max_steps:
         return None
     reason = f"The step limit of {policy.max_steps} is reached. A person has to let it go on."
-    return Verdict(Decision.PAUSE, Stage.STEP_LIMIT, tier, score.value, (reason,), reason)
+    return _waits(Stage.STEP_LIMIT, tier, score, reason)
 
 
 def _outcome(intended: Intended, tier: Tier, score: Score) -> Verdict | None:
     if intended.outcome != StepOutcome.FAILURE:
         return None
     reason = "The step before failed. A person has to look at it."
-    return Verdict(Decision.PAUSE, Stage.OUTCOME, tier, score.value, (reason,), reason)
+    return _waits(Stage.OUTCOME, tier, score, reason)
+
+
+def _waits(stage: Stage, tier: Tier, score: Score, reason: str) -> Verdict:
+    verifies = tier in _GRAVE
+    return Verdict(Decision.PAUSE, stage, tier, score.value, (reason,), reason, verifies=verifies)
 
 
 def _patterns(policy: Policy, text: str, hint: Hint, tier: Tier, score: Score) -> Verdict | None:
@@ -71,7 +78,7 @@ def _patterns(policy: Policy, text: str, hint: Hint, tier: Tier, score: Score) -
         return Verdict(Decision.STOP, Stage.PATTERN, Tier.DANGER_ZONE, score.value, (reason,), reason, verifies=True)
     if (asked := first_match(policy.requires_approval, texts)) is not None:
         reason = f"The policy wants a person's yes for {asked!r}."
-        return Verdict(Decision.PAUSE, Stage.PATTERN, tier, score.value, (reason,), reason)
+        return _waits(Stage.PATTERN, tier, score, reason)
     allowed = None if hint.disguises else first_match(policy.auto_approve, texts[:1])
     if allowed is None:
         return None

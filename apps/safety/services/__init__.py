@@ -5,30 +5,32 @@ authentication found; `actor` is a person at the console.
 """
 
 from apps.safety.services.at_once import record_step_at_once
-from apps.safety.services.challenges import claim_letters, show_code, verify_challenge
-from apps.safety.services.confirming import allow, confirm_operation, issue_token
+from apps.safety.services.challenges import claim_letters, verify_challenge
+from apps.safety.services.confirming import confirm_operation
 from apps.safety.services.executions import abort_execution, complete_execution, execute_agent
 from apps.safety.services.inside import ask_inside
-from apps.safety.services.policies import policy_from, roll_back, try_policy, write_policy
+from apps.safety.services.policies import policy_from, roll_back, take_back, try_policy, write_policy
+from apps.safety.services.pressing import begin_press, needs_passkey, press
 from apps.safety.services.steps import record_step
 from apps.safety.services.upkeep import end_silent, expire_pauses
 
 __all__ = [
     "abort_execution",
-    "allow",
     "ask_inside",
+    "begin_press",
     "claim_letters",
     "complete_execution",
     "confirm_operation",
     "end_silent",
     "execute_agent",
     "expire_pauses",
-    "issue_token",
+    "needs_passkey",
     "policy_from",
+    "press",
     "record_step",
     "record_step_at_once",
     "roll_back",
-    "show_code",
+    "take_back",
     "try_policy",
     "verify_challenge",
     "write_policy",

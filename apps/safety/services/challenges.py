@@ -10,16 +10,18 @@ import hmac
 import secrets
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Any
 from uuid import UUID
 
+from apps.approvals.queries import passkey_wanted
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.safety.enums import ChallengeState, HoldKind, HoldState
 from apps.safety.locks import lock_challenge, lock_hold, lock_tries
 from apps.safety.models import Challenge, FailedTries, Hold
-from apps.safety.rules import Tries, after_failure, is_over, wait_seconds
+from apps.safety.rules import Tries, after_failure, is_over, press_risk, wait_seconds
 from apps.safety.schemas import Failure, Principal, Reply, Success
-from apps.safety.services.holding import end_hold, live_challenge, new_challenge
+from apps.safety.services.holding import end_hold, live_challenge, new_challenge, with_proof
 from apps.tenants.enums import Capability
 from apps.tenants.models import Membership
 from apps.tenants.rules import roles_with
@@ -30,9 +32,10 @@ from kernel.errors import NotFound, SilasError
 _BYTES = 16
 
 
-def show_code(hold_id: UUID, *, actor: str) -> str:
+def show_code(hold_id: UUID, *, actor: str, proof: str = "") -> str:
     """A new code for what holds this agent, for the eyes of `actor` alone; the one shown before is void. The answer is
-    never written anywhere. Raises `NotFound`, 409 `not_held`."""
+    never written anywhere. Raises `NotFound`, 409 `not_held`. Called by `pressing`, which has asked for their passkey,
+    and for letters."""
     hold = lock_hold(hold_id)
     if hold is None:
         raise NotFound("hold")
@@ -46,9 +49,8 @@ def show_code(hold_id: UUID, *, actor: str) -> str:
     challenge.hashed, challenge.shown_at = _hashed(challenge, code), moment
     challenge.expires_at = moment + timedelta(seconds=hold.challenge_seconds)
     challenge.save(update_fields=["hashed", "shown_at", "expires_at"])
-    record(
-        AuditEvent.SAFETY_CODE_SHOWN, actor=actor, subject=f"safety_agent:{hold.agent_id}", data={"hold": str(hold_id)}
-    )
+    data = with_proof({"hold": str(hold_id)}, proof)
+    record(AuditEvent.SAFETY_CODE_SHOWN, actor=actor, subject=f"safety_agent:{hold.agent_id}", data=data)
     return "-".join(code[at : at + 8] for at in range(0, len(code), 8))
 
 
@@ -63,27 +65,30 @@ class CodeLetter:
 
 def claim_letters(*, most: int = 20) -> list[CodeLetter]:
     """A code for each hold that waits for one, that nobody has looked at and no letter has told of, for everybody who
-    may decide. Claimed by its row: of two web processes one sends."""
-    addresses = _deciding()
+    may decide and of whom no passkey is asked for it. Claimed by its row: of two web processes one sends."""
     waiting = Hold.objects.filter(state=HoldState.OPEN, mailed_at=None).exclude(kind=HoldKind.CONFIRM)
     unseen = waiting.exclude(challenges__state=ChallengeState.PENDING, challenges__shown_at__isnull=False)
-    ids = list(unseen.order_by("created_at").values_list("pk", flat=True)[:most]) if addresses else []
-    return [letter for hold_id in ids if (letter := _lettered(hold_id, addresses)) is not None]
+    ids = list(unseen.order_by("created_at").values_list("pk", flat=True)[:most])
+    people = _deciding() if ids else []
+    return [letter for hold_id in ids if (letter := _lettered(hold_id, people)) is not None]
 
 
-def _lettered(hold_id: UUID, addresses: tuple[str, ...]) -> CodeLetter | None:
+def _lettered(hold_id: UUID, people: list[Any]) -> CodeLetter | None:
     hold = lock_hold(hold_id)
     if hold is None or hold.state != HoldState.OPEN or hold.mailed_at is not None:
+        return None
+    addresses = tuple(one.email for one in people if not passkey_wanted(press_risk(hold.kind), one))
+    if not addresses:
         return None
     hold.mailed_at = now()
     hold.save(update_fields=["mailed_at"])
     return CodeLetter(hold, show_code(hold_id, actor="system"), addresses)
 
 
-def _deciding() -> tuple[str, ...]:
-    """Whoever may press *Show the code*, and can log in."""
+def _deciding() -> list[Any]:
+    """Whoever may press *Show the code*, can log in and has an address."""
     rows = Membership.objects.filter(role__in=roles_with(Capability.DECIDE), user__is_active=True)
-    return tuple(address for address in rows.order_by("pk").values_list("user__email", flat=True) if address)
+    return [row.user for row in rows.select_related("user").order_by("pk") if row.user.email]
 
 
 def verify_challenge(principal: Principal, *, challenge_id: str, code: str) -> Reply:

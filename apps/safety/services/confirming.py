@@ -10,15 +10,16 @@ import secrets
 from datetime import timedelta
 from uuid import UUID
 
+from apps.approvals.queries import passkey_required
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.safety.enums import HoldKind, HoldState
 from apps.safety.locks import lock_hold
 from apps.safety.models import Hold
 from apps.safety.queries import open_block, pending_challenge
-from apps.safety.rules import is_over
+from apps.safety.rules import is_over, press_risk
 from apps.safety.schemas import Failure, Principal, Reply, Success
-from apps.safety.services.holding import action_digest, end_hold, refused
+from apps.safety.services.holding import action_digest, end_hold, refused, with_proof
 from kernel.canonical import sha256_hex
 from kernel.clock import now
 from kernel.errors import NotFound, SilasError
@@ -26,15 +27,15 @@ from kernel.errors import NotFound, SilasError
 TOKEN_SECONDS = 300
 
 
-def allow(hold_id: UUID, *, actor: str) -> Hold:
+def allow(hold_id: UUID, *, actor: str, proof: str = "") -> Hold:
     """A person at the console lets the agent go on: the one step out of every hold. Raises `NotFound`, 409
-    `not_held`."""
+    `not_held`. Called by `pressing`, which has asked for their passkey."""
     hold = _standing(hold_id)
-    end_hold(hold, HoldState.LIFTED, actor=actor)
+    end_hold(hold, HoldState.LIFTED, actor=actor, proof=proof)
     return hold
 
 
-def issue_token(hold_id: UUID, *, actor: str) -> str:
+def issue_token(hold_id: UUID, *, actor: str, proof: str = "") -> str:
     """A person's yes as a token that they hand to the agent; one before it is void. Raises as `allow`, and 409
     `needs_code` where only a code will do."""
     hold = _standing(hold_id)
@@ -44,8 +45,8 @@ def issue_token(hold_id: UUID, *, actor: str) -> str:
     hold.token_hashed, hold.token_used_at = sha256_hex(token), None
     hold.token_expires_at = now() + timedelta(seconds=TOKEN_SECONDS)
     hold.save(update_fields=["token_hashed", "token_used_at", "token_expires_at"])
-    subject = f"safety_agent:{hold.agent_id}"
-    record(AuditEvent.SAFETY_TOKEN_ISSUED, actor=actor, subject=subject, data={"hold": str(hold_id)})
+    subject, data = f"safety_agent:{hold.agent_id}", with_proof({"hold": str(hold_id)}, proof)
+    record(AuditEvent.SAFETY_TOKEN_ISSUED, actor=actor, subject=subject, data=data)
     return token
 
 
@@ -117,8 +118,18 @@ def _by_another(principal: Principal, operation: str, execution_id: UUID | None)
         return _not_yourself(hold, operation)
     if hold.kind != HoldKind.CONFIRM:
         return _needs_code(hold)
+    if passkey_required(press_risk(hold.kind)):
+        return _needs_passkey(hold, principal)
     end_hold(hold, HoldState.LIFTED, actor=principal.ref)
     return _confirmed(hold)
+
+
+def _needs_passkey(hold: Hold, principal: Principal) -> Failure:
+    """A key has no passkey: where policy wants one behind every yes, a person says it."""
+    why, subject = "passkey_required", f"safety_agent:{hold.agent_id}"
+    record(AuditEvent.SAFETY_TOKEN_REFUSED, actor=principal.ref, subject=subject, data={"why": why})
+    message = "Here every yes takes a passkey. A person allows it at the console, or hands out a token."
+    return Failure("PERMISSION_DENIED", message, {"reason": why})
 
 
 def _is_about(hold: Hold, operation: str) -> bool:

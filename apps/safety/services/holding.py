@@ -74,7 +74,12 @@ def _is_first(hold: Hold) -> bool:
     return True
 
 
-def end_hold(hold: Hold, state: HoldState, *, actor: str) -> None:
+def with_proof(data: dict[str, str], proof: str) -> dict[str, str]:
+    """What is audited of a press. `proof`: the hash of the passkey's assertion behind it, which is with the hold."""
+    return {**data, "proof": proof} if proof else data
+
+
+def end_hold(hold: Hold, state: HoldState, *, actor: str, proof: str = "") -> None:
     """Ends what still holds, and its challenge with it."""
     moment = now()
     ended = {"state": state, "ended_at": moment, "ended_by": actor}
@@ -87,7 +92,7 @@ def end_hold(hold: Hold, state: HoldState, *, actor: str) -> None:
         if hold.execution_id and hold.stage == "step_limit":
             execution = Execution.objects.get(pk=hold.execution_id)
             Execution.objects.filter(pk=execution.pk).update(granted_at=execution.steps)
-        data = {"kind": str(hold.kind), "hold": str(hold.pk)}
+        data = with_proof({"kind": str(hold.kind), "hold": str(hold.pk)}, proof)
         record(AuditEvent.SAFETY_LIFTED, actor=actor, subject=f"safety_agent:{hold.agent_id}", data=data)
 
 

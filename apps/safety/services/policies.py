@@ -40,19 +40,38 @@ def write_policy(
     """The next version, in force at once. `seen`: the newest number the writer knew. Raises 422 `policy_invalid`, 409
     `policy_changed`."""
     policy = policy_from(content)
-    newest = versions_of(principal).first()
-    number = newest.number if newest else 0
+    number = _newest_number(principal)
     if seen is not None and seen != number:
         raise _changed(number)
+    row = PolicyVersion(
+        principal=principal, number=number + 1, content=policy.stored(), written_by=actor, note=note[:200]
+    )
+    return _written(row, AuditEvent.SAFETY_POLICY_WRITTEN)
+
+
+def take_back(principal: str, *, actor: str) -> PolicyVersion:
+    """A principal's own policy ends: everybody's holds for it again, at once. A version too, so that what was said
+    before can be said again. Raises 409 `policy_not_own`."""
+    own = versions_of(principal).first() if principal else None
+    if own is None or own.taken_back:
+        raise SilasError("policy_not_own", "It has no policy of its own that could be taken back.", status=409)
+    row = PolicyVersion(principal=principal, number=own.number + 1, content={}, taken_back=True, written_by=actor)
+    return _written(row, AuditEvent.SAFETY_POLICY_TAKEN_BACK)
+
+
+def _newest_number(principal: str) -> int:
+    newest = versions_of(principal).first()
+    return newest.number if newest else 0
+
+
+def _written(row: PolicyVersion, event: AuditEvent) -> PolicyVersion:
     try:
         with transaction.atomic():
-            row: PolicyVersion = PolicyVersion.objects.create(
-                principal=principal, number=number + 1, content=policy.stored(), written_by=actor, note=note[:200]
-            )
+            row.save(force_insert=True)
     except IntegrityError:
-        raise _changed(number + 1) from None
-    data = {"number": row.number, "principal": principal}
-    record(AuditEvent.SAFETY_POLICY_WRITTEN, actor=actor, subject=f"safety_policy:{row.pk}", data=data)
+        raise _changed(row.number) from None
+    data = {"number": row.number, "principal": row.principal}
+    record(event, actor=row.written_by, subject=f"safety_policy:{row.pk}", data=data)
     return row
 
 
@@ -61,6 +80,8 @@ def roll_back(number: int, *, principal: str = "", actor: str) -> PolicyVersion:
     old = versions_of(principal).filter(number=number).first()
     if old is None:
         raise NotFound("version")
+    if old.taken_back:
+        return take_back(principal, actor=actor)
     return write_policy(old.content, principal=principal, actor=actor)
 
 

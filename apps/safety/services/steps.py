@@ -69,7 +69,7 @@ def _decided(begun: Report, execution: Execution, policy: Policy, verdict: Verdi
         return _held(held) | {"stepsRemaining": left} if left is not None else _held(held)
     if verdict.decision is Decision.GO:
         return said
-    if _uses_a_yes(agent, execution, hint):
+    if _uses_a_yes(agent, execution, verdict, hint):
         return {**said, "continue": True, "factors": [*said["factors"], "A person allowed this action."]} | {
             "reason": ""
         }
@@ -104,10 +104,12 @@ def _with_challenge(hold: Hold, reason: str) -> str:
     return f"{reason} Verification: {challenge.pk}." if challenge else reason
 
 
-def _uses_a_yes(agent: SafetyAgent, execution: Execution, hint: str) -> bool:
-    """A person's yes lets the same action of the same execution pass, once."""
+def _uses_a_yes(agent: SafetyAgent, execution: Execution, verdict: Verdict, hint: str) -> bool:
+    """A person's yes lets the same action of the same execution pass, once; a yes to less than what it is judged now
+    does not."""
     digest = action_digest(agent.name, execution.pk, hint)
     given = execution.holds.filter(state=HoldState.LIFTED, used_at=None, digest=digest).exclude(kind=HoldKind.BLOCK)
+    given = given.filter(kind=HoldKind.VERIFY) if verdict.verifies else given
     first = given.values_list("pk", flat=True).first()
     return first is not None and Hold.objects.filter(pk=first, used_at=None).update(used_at=now()) == 1
 

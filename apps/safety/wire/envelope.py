@@ -38,12 +38,12 @@ def answer(
     """The envelope for one request or a batch. `endpoint`: through which one it came; None takes them all."""
     begun = time.perf_counter()
     if not isinstance(request, Mapping):
-        return _enveloped(_wrong_type("request", "object", request))
+        return enveloped(_wrong_type("request", "object", request))
     if (problem := _limits(request)) is not None:
-        return _enveloped(problem)
+        return enveloped(problem)
     one = _One(tenant_id, principal, endpoint, surface, prefix)
     whole = "operations" in request and "operation" not in request
-    said = _batch(one, request["operations"]) if whole else _enveloped(one.reply(request))
+    said = _batch(one, request["operations"]) if whole else enveloped(one.reply(request))
     return said | {"_meta": _meta(request, begun)} if said["success"] else said
 
 
@@ -64,7 +64,7 @@ def answer_at_once(
     reply = _One(tenant_id, principal, endpoint, "", prefix).reply_at_once(request, key)
     if reply is None:
         return None
-    said = _enveloped(reply)
+    said = enveloped(reply)
     return said | {"_meta": _meta(request, begun)} if said["success"] else said
 
 
@@ -75,7 +75,8 @@ def _meta(request: Mapping[str, Any], begun: float) -> dict[str, Any]:
     return {"request_id": request_id, "duration_ms": round((time.perf_counter() - begun) * 1000, 2)}
 
 
-def _enveloped(reply: Reply) -> dict[str, Any]:
+def enveloped(reply: Reply) -> dict[str, Any]:
+    """As it goes over the wire (contract 2)."""
     if isinstance(reply, Success):
         return {"success": True, "data": reply.data}
     error: dict[str, Any] = {"code": reply.code, "message": reply.message}
@@ -87,13 +88,13 @@ def _enveloped(reply: Reply) -> dict[str, Any]:
 def _batch(one: _One, operations: Any) -> dict[str, Any]:
     """In order; what needs a person's confirmation halts the rest."""
     if not isinstance(operations, list):
-        return _enveloped(_wrong_type("operations", "array", operations))
+        return enveloped(_wrong_type("operations", "array", operations))
     if len(operations) > MOST_IN_BATCH:
-        return _enveloped(_too_large("array_items", MOST_IN_BATCH, len(operations), "items"))
+        return enveloped(_too_large("array_items", MOST_IN_BATCH, len(operations), "items"))
     results: list[dict[str, Any]] = []
     for item in operations:
         reply = one.reply(item) if isinstance(item, Mapping) else _wrong_type("operations", "object", item)
-        results.append(_enveloped(reply))
+        results.append(enveloped(reply))
         if _halts(results[-1]):
             break
     done = sum(each["success"] for each in results)
@@ -241,5 +242,10 @@ def _bad_text(value: str) -> Failure | None:
             at = error.start
     if at < 0:
         return None
+    return not_text(at)
+
+
+def not_text(at: int) -> Failure:
+    """`at`: where the first byte stands that is none of a text."""
     details = {"location": "request", "byte_offset": at}
     return Failure("VALIDATION_INVALID_ENCODING", "The request holds text that is not UTF-8, or a NUL.", details)

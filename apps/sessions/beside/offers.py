@@ -36,6 +36,8 @@ FIELDS = (
     "transcripts",
     "rating",
 )
+# Of which endings files are, by the group that takes them.
+ENDINGS = {group: [end for kind in KINDS.values() if kind.group == group for end in kind.endings] for group in GROUPS}
 _TEXTS = {"consent_text", "consent_link"}
 
 
@@ -121,9 +123,9 @@ def change_form(deployment: Deployment, questions: Sequence[Mapping[str, Any]], 
         raise SilasError("invalid_form", f"At most {MOST_QUESTIONS} questions.")
     _locked(deployment)
     before = questions_of(deployment.pk)
-    rows = [_made(deployment, order, each) for order, each in enumerate(questions)]
-    for problem in filter(None, map(question_problem, rows)):
-        raise SilasError("invalid_form", problem)
+    rows = [question_of(deployment, order, each) for order, each in enumerate(questions)]
+    for problems in filter(None, map(question_problems, rows)):
+        raise SilasError("invalid_form", " ".join(problems.values()), extra={"fields": problems})
     if [_question(each) | {"id": ""} for each in before] == [_question(each) | {"id": ""} for each in rows]:
         return before
     FormQuestion.objects.filter(deployment=deployment).delete()
@@ -134,17 +136,36 @@ def change_form(deployment: Deployment, questions: Sequence[Mapping[str, Any]], 
     return rows
 
 
-def question_problem(row: FormQuestion) -> str:
-    if row.kind not in QuestionKind.values or not row.label.strip() or len(row.label) > 120:
-        return "A question has a kind and a label of at most 120 characters."
+def question_problems(row: FormQuestion) -> dict[str, str]:
+    """What is wrong with a question, by field."""
+    problems = {}
+    if row.kind not in QuestionKind.values:
+        problems["kind"] = "A question has a kind."
+    if not row.label.strip() or len(row.label) > 120:
+        problems["label"] = "A question has a label of at most 120 characters."
     if (row.kind == QuestionKind.CHOICE) != bool(row.options):
-        return "A choice, and nothing else, has what to choose from."
-    if len(row.options) > MOST_CHOICES or any(len(each) > 80 for each in row.options):
-        return f"At most {MOST_CHOICES} choices of 80 characters."
-    return ""
+        problems["choices"] = "A choice, and nothing else, has what to choose from."
+    elif len(row.options) > MOST_CHOICES or any(len(each) > 80 for each in row.options):
+        problems["choices"] = f"At most {MOST_CHOICES} choices of 80 characters."
+    elif len(row.choices) > 1000:
+        problems["choices"] = "At most 1000 characters in all."
+    return problems
 
 
-def _made(deployment: Deployment, order: int, asked: Mapping[str, Any]) -> FormQuestion:
+def copy(source: Deployment, target: Deployment, *, actor: str) -> None:
+    """Offer at `target` what is offered at `source`, and ask the same before the first word."""
+    offered = offers_of(source.pk)
+    change(target, actor=actor, **{name: getattr(offered, name) for name in FIELDS})
+    change_form(target, [asked_as(row) for row in questions_of(source.pk)], actor=actor)
+
+
+def asked_as(row: FormQuestion) -> dict[str, Any]:
+    """A question as `change_form` takes it."""
+    return {"kind": row.kind, "label": row.label, "required": row.required, "choices": row.options}
+
+
+def question_of(deployment: Deployment, order: int, asked: Mapping[str, Any]) -> FormQuestion:
+    """The row that `change_form` makes of it, not stored."""
     choices = "\n".join(" ".join(str(each).split()) for each in asked.get("choices", ()))
     label, kind = " ".join(str(asked.get("label", "")).split()), str(asked.get("kind", ""))
     required = bool(asked.get("required"))

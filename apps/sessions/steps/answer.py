@@ -12,6 +12,7 @@ from apps.sessions.converse import converse
 from apps.sessions.state import Stop, TurnState
 from apps.sessions.steps.tools import toolset_for
 from apps.sessions.streaming import GatedStream
+from apps.skills import roles
 from kernel.clock import now
 from kernel.live import send
 from kernel.llm import agents
@@ -52,7 +53,11 @@ async def answer(state: TurnState, *, instruction: str, again: bool = False) -> 
     if proxy.output.route == "direct":
         state.response = proxy.output.response
         return escalations.after_refusal(state)
-    asked = replace(briefing, role=Role.PLANNER, requested=proxy.requested)
+    wanted = {call.tool for call in proxy.requested}
+    state.taught = roles.planner_view(
+        state.policy.known, wanted={tool.skill for tool in state.policy.tools if tool.name in wanted}
+    )
+    asked = replace(briefing, role=Role.PLANNER, requested=proxy.requested, skills=state.taught)
     planner = await converse(
         state,
         Role.PLANNER,
@@ -81,6 +86,7 @@ def briefing_of(state: TurnState, instruction: str) -> Briefing:
         memories=(*state.memories, *state.subscribed),
         tools=state.tools,
         withheld=state.withheld,
+        skills=state.skills,
         instruction=instruction,
         suggestions=tuple(deployment.suggestions),
         context_profiles=tuple(dict.fromkeys((state.focus.profile, *PROFILES))),

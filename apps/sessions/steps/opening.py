@@ -23,7 +23,7 @@ from apps.guard.services import open_run
 from apps.sessions import policy, queries
 from apps.sessions.access import AccessController
 from apps.sessions.converse import admit_free
-from apps.sessions.enums import Owner, TurnStatus
+from apps.sessions.enums import Owner, Sender, TurnStatus
 from apps.sessions.focus import Focus
 from apps.sessions.levels import grant_of
 from apps.sessions.models import ChatSession, Turn
@@ -63,6 +63,8 @@ def _state(
     lease: Lease, session: ChatSession, message: Said, recent: tuple[Said, ...], *, overheard: bool
 ) -> TurnState:
     frozen, waiting = policy.load_and_ask(session.deployment, open_titles_asked(session.pk, subject=session.customer))
+    spoken = (said.text for said in (*recent, message) if said.sender == Sender.VISITOR)
+    frozen = policy.as_named(frozen, spoken)
     if lease.message.attempts:
         _close_lost(session, message)
     turn_id, access = _begin(session, message), AccessController(frozen.levels, grant_of(session)).at(now())

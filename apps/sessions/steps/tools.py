@@ -1,4 +1,4 @@
-"""Steps 6 and 6.5: which tools may be asked for, and what is withheld at this level?
+"""Steps 6 and 6.5: which tools may be asked for, what is withheld at this level, which skills is the proxy told of?
 
 Two views of the same frozen list: what the level allows becomes a guarded toolset, the rest is named with what it
 takes to get there. The guard checks the level again at every call.
@@ -17,7 +17,7 @@ from apps.sessions.access import Level
 from apps.sessions.policy import KNOWLEDGE_TOOL
 from apps.sessions.state import Stop, TurnState
 from apps.skills.schemas import ToolSpec
-from kernel.llm.briefing import ToolBrief, Withheld
+from kernel.llm.briefing import SkillBrief, ToolBrief, Withheld
 from kernel.llm.context.budget import count_tokens
 from kernel.llm.context.metadata import within_metadata
 
@@ -51,6 +51,7 @@ async def build(state: TurnState) -> Stop | None:
         if (level := state.access.withholding_level(tool.name)) is not None
     )
     room -= sum(map(window.weight, own))
+    state.skills = tuple(SkillBrief(skill.name, skill.description) for skill in window.skills_for_proxy(state))
     state.withheld, unnamed = within_metadata(held, tokens=room, weigh=_weight)
     state.tools, state.untold = (*own, *documents), len(untold) + len(unnamed)
     return None
@@ -67,6 +68,7 @@ def toolset_for(state: TurnState) -> AbstractToolset[Any]:
         "customer": state.access.subject,
         "levels": state.access.reached_levels(),
         "skills": state.policy.skills,
+        "turn": state.number,
     }
     catalogue = GuardedToolset(
         state.run,

@@ -18,7 +18,7 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from apps.skills import rules
+from apps.skills import rules, zips
 from kernel.canonical import canonical_bytes, sha256_hex
 from kernel.errors import SilasError
 from kernel.sandbox.spec import is_safe_relative
@@ -86,6 +86,15 @@ def pack(
     return _zipped(contents)
 
 
+def is_package(raw: bytes) -> bool:
+    """Does it say of itself that it is one? Nothing of it was checked."""
+    try:
+        with zips.opened(raw, _unreadable("cannot be read")) as archive:
+            return MANIFEST in archive.namelist()
+    except SilasError:
+        return False
+
+
 def unpack(raw: bytes) -> Package:
     """Raises `SilasError` 422: `package_unreadable`, `package_signature`, `package_incomplete`, `package_extra_file`,
     `package_tampered`."""
@@ -113,13 +122,10 @@ def _zipped(contents: Mapping[str, bytes]) -> bytes:
 def _contents(raw: bytes) -> dict[str, bytes]:
     if len(raw) > MAX_BYTES:
         raise _unreadable("is too large")
-    try:
-        with zipfile.ZipFile(io.BytesIO(raw)) as archive:
-            entries = archive.infolist()
-            _require_plain(entries, len(raw))
-            return {entry.filename: archive.read(entry) for entry in entries}
-    except (zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError, ValueError) as error:
-        raise _unreadable("cannot be read") from error
+    with zips.opened(raw, _unreadable("cannot be read")) as archive:
+        entries = archive.infolist()
+        _require_plain(entries, len(raw))
+        return {entry.filename: archive.read(entry) for entry in entries}
 
 
 def _require_plain(entries: list[zipfile.ZipInfo], size: int) -> None:
@@ -128,10 +134,9 @@ def _require_plain(entries: list[zipfile.ZipInfo], size: int) -> None:
     if len(names) > MAX_FILES + 2 or len(set(names)) != len(names):
         raise _unreadable("holds too many files, or one twice")
     for entry in entries:
-        kind = stat.S_IFMT(entry.external_attr >> 16)
         if entry.compress_type != zipfile.ZIP_STORED or entry.file_size != entry.compress_size:
             raise _unreadable("is compressed")
-        if kind not in (0, stat.S_IFREG) or len(entry.filename) > MAX_NAME or not is_safe_relative(entry.filename):
+        if not zips.is_plain(entry) or len(entry.filename) > MAX_NAME or not is_safe_relative(entry.filename):
             raise _unreadable("holds something that is no plain file")
     if sum(entry.file_size for entry in entries) > size:
         raise _unreadable("says that it holds more than it does")

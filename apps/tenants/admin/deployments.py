@@ -24,7 +24,8 @@ class DeploymentForm(TenantRowForm):
     class Meta:
         help_texts: ClassVar = {
             "allowed_origins": 'Sites that may show the widget, exactly: ["https://www.example.com"]',
-            "theme": 'Accent, mode, position and font: {"accent": "#1f5f8b", "mode": "auto"}',
+            "theme": 'Accent, mode, position, font, launcher, placement: {"accent": "#1f5f8b", "mode": "auto"}',
+            "languages": 'What the widget itself may speak, the first by itself: ["en", "de"]; empty: all it can',
             "suggestions": 'What a visitor may press instead of typing: ["Where is my order?"]',
             "opening_hours": 'By day, in its time zone: {"mon": "08:00-18:00", "sat": "09:00-12:00"}',
             "active_goal_id": "The id of the goal whose levels and rules govern the conversations",
@@ -33,6 +34,10 @@ class DeploymentForm(TenantRowForm):
     def clean_opening_hours(self) -> Any:
         """An empty field means that somebody is always there."""
         return self.cleaned_data["opening_hours"] or {}
+
+    def clean_languages(self) -> Any:
+        """An empty field means every language."""
+        return self.cleaned_data["languages"] or []
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean()
@@ -51,7 +56,7 @@ class DeploymentAdmin(TenantRowAdmin):
     search_fields = ("title", "slug", "public_key")
     fieldsets: ClassVar = [
         (None, {"fields": ("title", "slug", "enabled", "public_key", "allowed_origins")}),
-        ("How it looks and sounds", {"fields": ("greeting", "suggestions", "theme", "persona")}),
+        ("How it looks and sounds", {"fields": ("greeting", "suggestions", "theme", "languages", "persona")}),
         ("When people answer", {"fields": ("opening_hours", "timezone", "after_hours")}),
         ("What answers", {"fields": ("model_names", "environment_keys", "active_goal_id")}),
     ]

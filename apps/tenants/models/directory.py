@@ -111,6 +111,8 @@ class Deployment(TenantModel):
     theme = models.JSONField(default=dict, blank=True)
     greeting = models.CharField(max_length=300, blank=True)
     suggestions = models.JSONField(default=list, blank=True)
+    # Codes of `rules.LANGUAGES`: the widget speaks these only, the first where a visitor wants none; empty: all.
+    languages: models.JSONField[list[str], list[str]] = models.JSONField(default=list, db_default=[], blank=True)
     persona = models.TextField(blank=True, help_text="How it sounds, in plain sentences; never policy")
     model_names = models.JSONField(default=_default_models, help_text="Model name per role: proxy, planner, executor")
     environment_keys = models.BooleanField(

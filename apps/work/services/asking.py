@@ -18,10 +18,12 @@ from apps.approvals.queries import patience
 from apps.approvals.risk import highest
 from apps.approvals.schemas import Fact
 from apps.approvals.services import open_card
+from apps.connections import queries as connections
 from apps.gates.schemas import GateResult
 from apps.skills import queries as skills
 from apps.skills import rules as skill_rules
 from apps.skills.schemas import ToolSpec
+from apps.work import library
 from apps.work.checks import checks_of
 from apps.work.enums import WorkItemStatus, WorkItemType
 from apps.work.models import WorkItem
@@ -133,14 +135,22 @@ def _facts(wanted: Sequence[Wanted], spec: WorkItemSpec, subject: str) -> list[F
     """What the skill says about its calls, then what it left unsaid of undo and proof."""
     said = [fact for place, each in enumerate(wanted, start=1) for fact in _facts_of(each, subject, place, len(wanted))]
     labels = {fact.label for fact in said}
-    ours = _assurances([each.tool for each in wanted], _checks(wanted, spec))
+    ours = [*_accounts(wanted), *_assurances([each.tool for each in wanted], _checks(wanted, spec))]
     return [*said, *(fact for fact in ours if fact.label not in labels)]
 
 
 def _facts_of(each: Wanted, subject: str, place: int, of: int) -> list[Fact]:
     """The lines of one call; among several it says first which one it is."""
     said = [Fact(**fact) for fact in skills.card_facts(each.tool, each.call.args, subject)]
+    said += library.facts(each.tool, each.call.args)
     return said if of == 1 else [Fact(f"{place} of {of}", text=each.intent), *said]
+
+
+def _accounts(wanted: Sequence[Wanted]) -> list[Fact]:
+    """On whose outside account it would be done."""
+    meant = dict.fromkeys(each.tool.connection for each in wanted if each.tool.connection)
+    names = [name for one in meant if (name := connections.account_name(one))]
+    return [Fact("Account", text=", ".join(names))] if names else []
 
 
 def _checks(wanted: Sequence[Wanted], spec: WorkItemSpec) -> list[VerificationCheck]:

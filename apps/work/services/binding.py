@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID, uuid4
 
+from apps.skills.roles import HandedDown
 from apps.work import plans, projects, rules
 from apps.work.budgets import Budget
 from apps.work.checks import checks_of
@@ -27,12 +28,14 @@ _KEPT = ("budget", "gates", "escalation", "on_failure", "on_stuck")
 
 @dataclass(frozen=True)
 class Terms:
-    """Under which a plan is bound: for whom, as what follow-up, how forward, and whether staff wrote it."""
+    """Under which a plan is bound: for whom, as what follow-up, how forward, whether staff wrote it, and which skills
+    its parent has to hand down."""
 
     subject: str = ""
     follow_up_of: UUID | None = None
     wish: Wish = USUAL_WISH
     by_staff: bool = False
+    inherits: HandedDown = HandedDown()
 
 
 def bound_task(plan: WorkItemSpec, wanted: Sequence[Wanted], terms: Terms, **fields: Any) -> WorkItemSpec:
@@ -49,7 +52,7 @@ def bound_task(plan: WorkItemSpec, wanted: Sequence[Wanted], terms: Terms, **fie
             "body": plan.body,
             "interaction_mode": mode_for(terms.wish, confirm=True),
             "verify": [*(check for check in plan.verify if terms.by_staff and check not in own), *own],
-            "skills": list(dict.fromkeys(each.tool.skill for each in wanted)),
+            "skills": terms.inherits.to(each.tool.skill for each in wanted),
             **_linked(plan, terms),
             **kept,
             **fields,
@@ -123,7 +126,8 @@ def standing_task(policy: WorkItemSpec, wanted: Wanted, terms: Terms) -> WorkIte
 def spawned_task(
     policy: WorkItemSpec, body: str, wanted: Sequence[Wanted], terms: Terms, **fields: Any
 ) -> WorkItemSpec:
-    """A child of the goal `policy`, within what its standing approval binds."""
+    """A child of the goal `policy`, within what its standing approval binds. Raises `SilasError("skill_not_inherited")`
+    for the tool of a skill that the goal has not."""
     own = [check for check in checks_of([each.tool for each in wanted]) if check not in policy.verify]
     return WorkItemSpec(
         **{
@@ -138,7 +142,7 @@ def spawned_task(
             "interaction_mode": InteractionMode.CONFIRM_ONLY_WHEN_REQUIRED,
             "verify": [*policy.verify, *own],
             "gates": policy.gates,
-            "skills": list(dict.fromkeys(each.tool.skill for each in wanted)),
+            "skills": terms.inherits.to(each.tool.skill for each in wanted),
             "escalation": policy.escalation,
             "on_failure": policy.on_failure,
             **fields,

@@ -15,6 +15,7 @@ from apps.audit.services import record
 from apps.bus import services as bus
 from apps.bus.enums import Kind, Queue, Sender
 from apps.gates.enums import EscalationKind
+from apps.skills.roles import handed_down
 from apps.tenants.models import Tenant
 from apps.tenants.queries import require_role
 from apps.work import plans, rules
@@ -173,7 +174,7 @@ def _repair(policy: WorkItemSpec, report: VerificationReport) -> WorkItemSpec:
     body = (policy.failure_context or "").replace(FAILED_CHECKS, _told(report))
     tools = screening.tools_in(policy.skills)
     wanted = screening.wanted_of(plans.calls_in(body), tools)
-    return spawned_task(policy, body, wanted, Terms())
+    return spawned_task(policy, body, wanted, Terms(inherits=handed_down(policy.skills)))
 
 
 def _told(report: VerificationReport) -> str:

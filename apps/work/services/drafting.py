@@ -21,7 +21,7 @@ from apps.approvals.risk import highest
 from apps.approvals.services import open_card, withdraw_about
 from apps.bus.models import QueueMessage
 from apps.guard.schemas import RunRef
-from apps.skills import queries as skills
+from apps.skills import roles
 from apps.work.jobs import gates_of, keys_of, model_name
 from apps.work.locks import lock_course, lock_item
 from apps.work.models import WorkItem
@@ -159,7 +159,7 @@ def _briefing(item: WorkItem, card: Card) -> Briefing:
         text=_wish(card) or _ANYHOW,
         title=item.deployment.title if item.deployment else "",
         persona=item.deployment.persona if item.deployment else "",
-        constitution=skills.instructions(item.spec.skills),
+        skills=roles.instructions(item.spec.skills),
         work_body=f"# {item.title}\n\n{quoted}",
         instruction=_INSTRUCTION,
         reference=str(item.pk),

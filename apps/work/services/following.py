@@ -14,7 +14,7 @@ from apps.bus.schemas import RESEARCH_TOOLS
 from apps.guard import services as guard
 from apps.guard.enums import Origin, Phase, RunStatus, TerminalReason
 from apps.guard.schemas import Limits, RunRef
-from apps.skills import queries as skills
+from apps.skills import roles
 from apps.work.enums import WorkItemStatus
 from apps.work.jobs import gates_of, keys_of, model_name
 from apps.work.locks import lock_item
@@ -96,7 +96,7 @@ def _briefing(item: WorkItem, wish: str) -> Briefing:
         role=Role.PLANNER,
         text=wish,
         title=item.deployment.title if item.deployment else "",
-        constitution=skills.instructions(item.spec.skills),
+        skills=roles.instructions(item.spec.skills),
         tools=tuple(granted_tools(item, course_of(item))),
         history=(Utterance("bot", f"Done: {item.title}. {item.summary}".strip()),),
         instruction=_INSTRUCTION,

@@ -21,6 +21,7 @@ from apps.guard import services as guard
 from apps.guard.enums import Origin, Phase
 from apps.guard.schemas import Limits, RunRef
 from apps.skills import queries as skills
+from apps.skills import roles
 from apps.work import research_rules
 from apps.work.budgets import BudgetUsed
 from apps.work.enums import PlanningState, ResearchState, Waiting
@@ -129,7 +130,7 @@ def _briefing(planning: Planning, item: WorkItem, course: Course, requests: list
         role=Role.PLANNER,
         text=_failure(item),
         title=item.deployment.title if item.deployment else "",
-        constitution=skills.instructions(item.spec.skills),
+        skills=roles.instructions(item.spec.skills),
         tools=(*PLANNERS_OWN, *(granted_tools(item, course) if replan else ())),
         work_body=item.spec.body + "".join(_finding(request) for request in requests),
         instruction=_REPLAN if replan else _ADVISE,

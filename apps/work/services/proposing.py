@@ -16,6 +16,7 @@ from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.gates.schemas import GateResult, GateSpec
 from apps.skills import queries as skills
+from apps.skills.roles import handed_down
 from apps.tenants.models import Deployment
 from apps.work.execution_models import Course
 from apps.work.interaction import USUAL_WISH, Wish
@@ -110,7 +111,7 @@ def screen(
     """
     goal = active_goal(deployment)
     source = _Source(deployment, session_id, trace_id, requested_by, access, replaces)
-    terms = Terms(subject, continuation_of, wish, by_staff)
+    terms = Terms(subject, continuation_of, wish, by_staff, handed_down(goal.spec.skills if goal else ()))
     try:
         plan = screening.read(plan_markdown)
         wanted = screening.wanted_by(plan, screening.tools_of(goal), access)

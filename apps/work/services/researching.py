@@ -24,6 +24,8 @@ from apps.bus.schemas import ResearchRequest as Request
 from apps.bus.schemas import ResearchResult as Result
 from apps.gates.schemas import GateSpec
 from apps.guard.schemas import RunRef
+from apps.skills import outside
+from apps.skills.schemas import ToolSpec
 from apps.work import pool, reading, research_rules
 from apps.work.enums import PlanningState, ResearchState, SlotKind
 from apps.work.execution_models import Planning, ResearchRequest
@@ -79,6 +81,7 @@ class ResearchJob:
     keys: ProviderKeys
     max_tokens: int
     seconds_left: float
+    web: tuple[ToolSpec, ...] = ()
 
 
 def ask(delivery: Delivery, job: planning.PlanningJob, questions: Sequence[Question]) -> None:
@@ -152,21 +155,28 @@ def _tools_allowed(message: QueueMessage) -> tuple[str, ...]:
 def _job(delivery: Delivery, request: ResearchRequest, tools: tuple[str, ...]) -> ResearchJob:
     item = request.planning.work_item
     run_id = planning.run_of(item, lock_course(item))
+    web = outside.web_search(item.deployment_id)
     return ResearchJob(
         request_id=request.pk,
         item_id=item.pk,
         run=RunRef(delivery.tenant_id, run_id, delivery.lease.ref),
         tools=tools,
         gates=gates_of(item),
-        briefing=_briefing(item, request, tools),
+        briefing=_briefing(item, request, _installed(tools, web)),
         model_name=model_name(item, Role.EXECUTOR),
         keys=keys_of(item),
         max_tokens=request.max_tokens,
         seconds_left=max(0.0, (request.deadline - now()).total_seconds()),
+        web=web,
     )
 
 
-def _briefing(item: WorkItem, request: ResearchRequest, tools: tuple[str, ...]) -> Briefing:
+def _installed(tools: tuple[str, ...], web: tuple[ToolSpec, ...]) -> frozenset[str]:
+    """Nobody is told of a search of the web that is not set up."""
+    return research_rules.clamped(tools) - (frozenset() if web else {outside.WEB_SEARCH})
+
+
+def _briefing(item: WorkItem, request: ResearchRequest, tools: frozenset[str]) -> Briefing:
     """The question is quoted, so that it names no call; the search that the house begins with does."""
     quoted = "\n".join(f"> {line}" for line in request.task.splitlines())
     search = call_block(PlannedCall("memory_search", {"query": " ".join(request.task.split())[:500]}))
@@ -176,7 +186,7 @@ def _briefing(item: WorkItem, request: ResearchRequest, tools: tuple[str, ...]) 
         text=item.title,
         title=item.deployment.title if item.deployment else "",
         constitution=(_INSTRUCTION,),
-        tools=tuple(ToolBrief(name, f"Research: {name}", {}) for name in sorted(research_rules.clamped(tools))),
+        tools=tuple(ToolBrief(name, f"Research: {name}", {}) for name in sorted(tools)),
         work_body=f"# Question\n\n{quoted}\n\n{wanted}\n\n{_files(item)}Begin with this search.\n\n{search}",
         reference=str(request.pk),
     )

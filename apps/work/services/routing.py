@@ -20,6 +20,7 @@ from apps.approvals.services import open_card
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.gates.queries import active_gates
+from apps.skills.roles import handed_down
 from apps.work.confidence import Thresholds, band_of, chunks, may_earn
 from apps.work.enums import Band, WorkReason
 from apps.work.locks import lock_customer, lock_item
@@ -136,7 +137,13 @@ def _case(goal: WorkItem, found: Found, trace_id: str) -> _Case:
     screening.gates_ask(wanted, gates, goal)
     screening.require_room(wanted, subject=found.subject, session_id=None, many=True)
     plan = WorkItemSpec(id=str(uuid4()), type="task", title="x", body=f"{goal.title}.\n\n{call_block(call)}")
-    spec = bound_task(plan, wanted, Terms(found.subject), parent=str(goal.pk), spawned_by=str(goal.pk))
+    spec = bound_task(
+        plan,
+        wanted,
+        Terms(found.subject, inherits=handed_down(goal.spec.skills)),
+        parent=str(goal.pk),
+        spawned_by=str(goal.pk),
+    )
     item = create_item(
         spec,
         deployment_id=goal.deployment_id,

@@ -20,6 +20,7 @@ from apps.guard import services as guard
 from apps.guard.enums import Origin, Phase
 from apps.guard.queries import was_opened_for
 from apps.guard.schemas import ApprovedCalls, Limits, call_digest
+from apps.skills import outside
 from apps.work import follow_ups, pool, rules
 from apps.work.budgets import BudgetUsed
 from apps.work.enums import AttemptStatus, WorkItemStatus, WorkReason
@@ -140,11 +141,17 @@ def _open_run_once(item: WorkItem, authority: Authority) -> None:
         item.pk,
         deployment_id=item.deployment_id,
         phase=Phase.EXECUTION,
-        allow={call.tool for call in spec.calls},
+        allow=_asked(spec),
         limits=_limits(spec),
         approval=_approved_calls(spec, authority),
     )
     item.run_id = run.pk
+
+
+def _asked(spec: WorkItemSpec) -> set[str]:
+    """What the run may call at all: what was approved, and outside tools that say whether it was done."""
+    called = {call.tool for call in spec.calls}
+    return called | outside.provers(spec.skills, called)
 
 
 def _approved_calls(spec: WorkItemSpec, authority: Authority) -> ApprovedCalls:

@@ -61,8 +61,8 @@ def tasks_of(plan: WorkItemSpec | ProjectPlan) -> tuple[WorkItemSpec, ...]:
 
 
 def tools_of(goal: WorkItem | None) -> Mapping[str, ToolSpec]:
-    """What can be asked for under a goal."""
-    return tools_in(goal.spec.skills) if goal else {}
+    """What can be asked for under a goal; without the skills of it that were switched off."""
+    return {tool.name: tool for tool in skills.tools_in_use(goal.spec.skills)} if goal else {}
 
 
 def tools_in(refs: Sequence[str]) -> Mapping[str, ToolSpec]:

@@ -17,6 +17,7 @@ from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.guard.schemas import call_digest
 from apps.skills import rules as skill_rules
+from apps.skills.roles import handed_down
 from apps.work.enums import WorkItemStatus
 from apps.work.execution_models import LedgerEntry
 from apps.work.models import Batch, BatchItem, UndoEntry, WorkItem
@@ -139,7 +140,13 @@ def _spec(entry: UndoEntry) -> WorkItemSpec:
     plan = WorkItemSpec(id=str(uuid4()), type="task", title=ACTION, body=body)
     wanted = [Wanted(call, tools[call.tool]) for call in calls]
     title = f"Undo: {done.title}"[:_TITLE_CHARS]
-    return bound_task(plan, wanted, Terms(done.subject), title=title, follow_up_of=str(done.pk))
+    return bound_task(
+        plan,
+        wanted,
+        Terms(done.subject, inherits=handed_down(done.spec.skills)),
+        title=title,
+        follow_up_of=str(done.pk),
+    )
 
 
 def heard(item: WorkItem) -> None:

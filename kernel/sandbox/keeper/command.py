@@ -105,7 +105,7 @@ def _place(given: dict[str, int]) -> None:
 
 def _become_nobody(config: Config) -> None:
     """Limits, no capabilities, no way to gain any, then the system call filter. The order matters."""
-    os.nice(_BEHIND)
+    os.setpriority(os.PRIO_PROCESS, 0, _BEHIND)
     for what, soft, hard in _limits(config):
         resource.setrlimit(what, (soft, hard))
     capability = 0

@@ -61,8 +61,7 @@ class Hold:
 
 def open_hold(config: Config, base: str) -> Hold:
     """Raises OSError, with what the tool said, where this machine does not allow it."""
-    namespaces = CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP
-    namespaces |= 0 if config["network"] else CLONE_NEWNET
+    namespaces = CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP | CLONE_NEWNET
     namespaces |= CLONE_NEWUSER if config["user_namespace"] else 0
     if config["bwrap"]:
         return _bubblewrap(config, namespaces)

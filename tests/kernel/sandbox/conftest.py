@@ -1,10 +1,10 @@
 """Every fact about the sandbox is tested on every backend that works on this machine."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 
-from kernel.sandbox import Backend, Choice, SandboxResult, SandboxSpec, configure
+from kernel.sandbox import Backend, SandboxResult, SandboxSpec
 from kernel.sandbox.backends import candidates
 from kernel.sandbox.runner import run_on, trial
 
@@ -26,10 +26,3 @@ def python(isolation: Backend) -> Callable[..., SandboxResult]:
         return run_on(isolation, SandboxSpec([*PYTHON, source], **{"timeout_seconds": 10, **limits}))
 
     return run_source
-
-
-@pytest.fixture
-def network_allowed() -> Iterator[None]:
-    configure(Choice(network=True))
-    yield
-    configure(Choice())

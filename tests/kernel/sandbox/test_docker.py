@@ -54,7 +54,7 @@ def python(chosen: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cal
 
 def line(**fields: object) -> str:
     spec = SandboxSpec(["true"], **fields)
-    plan = make_plan(mounts={"skill": "/srv/skill"}, disk_bytes=spec.disk_mb << 20, network=spec.network)
+    plan = make_plan(mounts={"skill": "/srv/skill"}, disk_bytes=spec.disk_mb << 20)
     return " ".join(arguments(Docker("image:1"), plan, spec, name="silas-1"))
 
 
@@ -77,10 +77,6 @@ def test_arguments_bound_memory_and_swap_together() -> None:
     assert f"--memory {(512 + 64 + 64) << 20} --memory-swap {(512 + 64 + 64) << 20}" in line()
 
 
-def test_arguments_give_the_network_only_to_who_asks() -> None:
-    assert "--network bridge" in line(network=True)
-
-
 def test_arguments_hold_nothing_of_the_command() -> None:
     """What runs, its environment and its files go over standard input."""
     assert "secret" not in line(env={"WORD": "secret"}, work={"secret": b"secret"})
@@ -88,7 +84,7 @@ def test_arguments_hold_nothing_of_the_command() -> None:
 
 def test_mount_that_would_read_as_another_option_is_refused() -> None:
     spec = SandboxSpec(["true"])
-    plan = make_plan(mounts={"skill": "/srv/a,target=/"}, disk_bytes=1, network=False)
+    plan = make_plan(mounts={"skill": "/srv/a,target=/"}, disk_bytes=1)
     with pytest.raises(SandboxUnavailable, match="comma"):
         arguments(Docker("image:1"), plan, spec, name="silas-1")
 

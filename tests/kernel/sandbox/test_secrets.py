@@ -148,6 +148,17 @@ def test_core_is_never_written_not_even_by_a_program_of_the_machine(python: Any)
     assert result.stdout == "(1, 1)\n"
 
 
+def test_process_that_crashes_with_a_secret_leaves_no_core(python: Any) -> None:
+    crash = """
+child = os.fork()
+if child == 0:
+    os.abort()
+_, status = os.waitpid(child, 0)
+print(os.WTERMSIG(status), os.WCOREDUMP(status), os.listdir("."))
+"""
+    assert python(READ + crash, secret=SECRET).stdout == "6 False []\n"
+
+
 def test_run_without_a_secret_has_no_such_descriptor(python: Any) -> None:
     assert python("import os; print(os.listdir('/proc/self/fd'), 'SILAS_SECRET_FD' in os.environ)").stdout.endswith(
         "['0', '1', '2', '3'] False\n"  # 3 is the listing's own

@@ -20,13 +20,19 @@ export async function ask(options) {
   });
 }
 
-/* Forms marked data-step-up="<card>" are sent with the passkey's answer, once the yes is pressed. */
+/* Forms marked data-step-up="<card>" are sent with the passkey's answer, once the yes is pressed; so are plain forms
+   marked data-step-up-at="<where the question is>". */
 export function watchStepUps() {
   document.addEventListener("htmx:confirm", (event) => {
     const form = event.target.closest?.("form[data-step-up]");
     if (!form || !event.detail.triggeringEvent?.submitter?.matches("[data-approve]") || form.elements.step_up.value) return;
     event.preventDefault();
     prove(form, event.detail.triggeringEvent.submitter);
+  });
+  document.addEventListener("submit", (event) => {
+    if (!event.target.dataset.stepUpAt) return;
+    event.preventDefault();
+    proveThere(event.target);
   });
   document.addEventListener("submit", (event) => {
     if (event.target.id !== "add-passkey") return;
@@ -39,6 +45,22 @@ async function prove(form, button) {
   try {
     form.elements.step_up.value = await stepUp(form.dataset.stepUp);
     form.requestSubmit(button);
+  } catch (refusal) {
+    say(document.querySelector("#notice"), refusal.message);
+  }
+}
+
+/* Meanwhile the page may have been drawn anew: the form that stands there now is sent. */
+async function proveThere(form) {
+  const action = form.getAttribute("action");
+  try {
+    const { options } = await post(form.dataset.stepUpAt, null);
+    const said = options ? await ask(options) : "";
+    const standing = form.isConnected ? form : document.querySelector(`form[action="${action}"]`);
+    if (!standing) throw new Error("This was decided meanwhile.");
+    standing.elements.step_up.value = said;
+    standing.submit();
+    standing.elements.step_up.value = "";
   } catch (refusal) {
     say(document.querySelector("#notice"), refusal.message);
   }

@@ -1,70 +1,94 @@
 /* How would the chat look? The real frame beside the form, told of what stands in the form and is not saved. The console
    is its page here: one parent, one origin, messages by name. */
 
+import { contrastOf } from "./contrast.js";
+import { offersIn } from "./studio_offers.js";
+
 const HEX = /^#[0-9a-f]{6}$/i;
+const LOOKS = ["accent", "mode", "position", "font", "launcher", "placement"];
 
 export function watchStudio() {
   const stand = document.querySelector("[data-preview]");
   if (!stand) return;
   const form = document.querySelector("[data-looks]");
+  const speaks = document.querySelector("[data-speaks]");
   const frame = document.createElement("iframe");
   frame.title = "The chat, as a test";
   frame.src = `${stand.dataset.src}#${encodeURIComponent(location.origin)}`;
-  const bubble = document.createElement("button");
-  Object.assign(bubble, { type: "button", className: "bubble", hidden: true });
-  bubble.setAttribute("aria-label", "Open the chat");
+  const bubble = launcher();
+  const tell = (silas, data = {}) => frame.contentWindow.postMessage({ silas, ...data }, location.origin);
   const shut = (closed) => {
     Object.assign(frame, { hidden: closed });
     bubble.hidden = !closed;
-    (closed ? bubble : frame).focus();
   };
-  bubble.addEventListener("click", () => shut(false));
-  const tell = (silas, data = {}) => frame.contentWindow.postMessage({ silas, ...data }, location.origin);
-  const show = () => form && dress(form, tell);
+  const show = () => form && dress(form, tell, bubble, speaks);
   addEventListener("message", ({ source, origin, data }) => {
     if (source !== frame.contentWindow || origin !== location.origin) return;
     if (data?.silas === "hello") {
-      tell("init", { locale: document.documentElement.lang });
+      tell("init", { locale: speaks?.value || document.documentElement.lang });
       show();
       stand.dataset.ready = "yes";
     } else if (data?.silas === "look") {
       stand.dataset.side = data.side;
       bubble.style.setProperty("--chosen", data.colours?.accent ?? "");
-    } else if (data?.silas === "close") shut(true);
+      bubble.style.setProperty("--chosen-ink", data.colours?.ink ?? "");
+    } else if (data?.silas === "close" && stand.dataset.placement !== "inline") {
+      shut(true);
+      bubble.focus();
+    }
+  });
+  bubble.addEventListener("click", () => {
+    shut(false);
+    frame.focus();
   });
   stand.append(frame, bubble);
   const renew = document.querySelector("[data-renew]");
   renew.hidden = false;
   renew.addEventListener("click", () => tell("renew"));
-  form?.addEventListener("input", () => {
+  speaks?.addEventListener("change", () => tell("locale", { locale: speaks.value }));
+  form?.addEventListener("input", ({ target }) => {
     document.querySelector("[data-unsaved]").hidden = false;
+    shut(target.name === "launcher");
+    stand.dataset.placement = form.elements.placement.value;
     show();
   });
 }
 
-function dress(form, tell) {
+/* The bubble as it stands on a site, seen while its text is typed and while the chat is closed. */
+function launcher() {
+  const bubble = document.createElement("button");
+  Object.assign(bubble, { type: "button", className: "bubble", hidden: true });
+  const sign = document.createElementNS("http://www.w3.org/2000/svg", "svg");
+  const path = document.createElementNS("http://www.w3.org/2000/svg", "path");
+  path.setAttribute("d", "M5 5h14a2 2 0 0 1 2 2v8a2 2 0 0 1-2 2h-7l-5 4v-4H5a2 2 0 0 1-2-2V7a2 2 0 0 1 2-2Z");
+  for (const [name, value] of [["viewBox", "0 0 24 24"], ["aria-hidden", "true"]]) sign.setAttribute(name, value);
+  sign.append(path);
+  bubble.append(sign, document.createElement("span"));
+  return bubble;
+}
+
+function dress(form, tell, bubble, speaks) {
   const said = new FormData(form);
   const text = (name) => String(said.get(name) ?? "").trim();
-  const theme = Object.fromEntries(["accent", "mode", "position", "font"].map((name) => [name, text(name)]).filter(([, value]) => value));
+  const theme = Object.fromEntries(LOOKS.map((name) => [name, text(name)]).filter(([, value]) => value));
   const suggestions = text("suggestions").split("\n").map((line) => line.trim()).filter(Boolean).slice(0, 6);
-  tell("preview", { looks: { title: text("title") || "Chat", greeting: text("greeting"), suggestions, theme } });
+  const looks = { title: text("title") || "Chat", greeting: text("greeting"), suggestions, theme, languages: spoken(said) };
+  tell("preview", { looks, offers: offersIn(form, text) });
+  bubble.lastElementChild.textContent = theme.launcher ?? "";
+  bubble.setAttribute("aria-label", theme.launcher ?? "Open the chat");
+  for (const option of speaks.options) option.hidden = option.disabled = looks.languages.length > 0 && !looks.languages.includes(option.value);
   document.querySelector("[data-contrast]").textContent = HEX.test(theme.accent ?? "") ? judged(theme.accent) : "";
+}
+
+/* The languages that are ticked, the one that is spoken by itself in front. */
+function spoken(said) {
+  const first = said.get("first_language");
+  return said.getAll("languages").sort((one, other) => (other === first) - (one === first));
 }
 
 /* What the widget makes of a colour that is hard to read, it makes by itself; the owner is told that it does. */
 function judged(accent) {
-  const white = contrast(luminance(accent), 1);
+  const white = contrastOf(accent);
   const figure = `Contrast on white: ${white.toFixed(1)}.`;
   return white >= 4.5 ? `${figure} Easy to read.` : `${figure} Hard to read: the chat darkens it until it is not.`;
-}
-
-function contrast(one, other) {
-  const [low, high] = [one, other].sort((a, b) => a - b);
-  return (high + 0.05) / (low + 0.05);
-}
-
-function luminance(hex) {
-  const [red, green, blue] = [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16) / 255)
-    .map((part) => (part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4));
-  return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
 }

@@ -1,4 +1,4 @@
-{% load static %}/* What does the browser do for the console without a page? It shows that there is no connection, and says that decisions wait. Pages with somebody's
+{% load static %}/* What does the browser do for the console without a page? It shows that there is no connection, and says that decisions and agents wait. Pages with somebody's
    data are never kept; only the page that says so is, with what it is drawn with. */
 
 const KEPT = "silas-console-1";
@@ -38,7 +38,7 @@ async function kept(request) {
   return (await caches.match(request)) ?? Response.error();
 }
 
-/* Alerts: a push holds a risk, a count and an address of the console, and no word of what a card is about. */
+/* Alerts: a push holds a risk, a count, an address of the console and a time, and no word of what a card is about or an agent intends. */
 self.addEventListener("push", (event) => {
   event.waitUntil(tell(event.data ? event.data.json() : {}));
 });
@@ -48,9 +48,11 @@ self.addEventListener("notificationclick", (event) => {
   event.waitUntil(open(event.notification.data.url));
 });
 
-async function tell({ count = 1, risk = "", url = "/console/review/" }) {
-  const title = count === 1 ? "A decision is waiting for you" : `${count} decisions are waiting for you`;
-  await self.registration.showNotification(title, { body: risk ? `${risk} risk` : "", tag: url, data: { url } });
+async function tell({ about = "decision", count = 1, risk = "", url = "/console/review/", since = 0 }) {
+  const what = about === "agent" ? "agent" : "decision";
+  const title = count === 1 ? `${what === "agent" ? "An agent" : "A decision"} is waiting for you` : `${count} ${what}s are waiting for you`;
+  const time = since ? `, since ${new Date(since * 1000).toLocaleString()}` : "";
+  await self.registration.showNotification(title, { body: risk ? `${risk} risk${time}` : "", tag: url, data: { url } });
 }
 
 async function open(address) {

@@ -27,6 +27,9 @@
   background: var(--silas-accent, #2c49d4); color: var(--silas-ink, #fff); box-shadow: 0 8px 28px rgb(20 20 15 / .22) }
 .bubble:hover { filter: brightness(1.07) }
 .bubble:focus-visible { outline: 3px solid var(--silas-accent, #2c49d4); outline-offset: 3px }
+.worded { width: auto; max-width: calc(100vw - 32px); padding: 0 22px 0 18px; border-radius: 28px; grid: auto / auto minmax(0, 1fr); gap: 10px;
+  font: 600 15px/1.3 var(--silas-font, system-ui), sans-serif }
+.words { overflow: hidden; text-overflow: ellipsis; white-space: nowrap; max-width: 100% }
 svg { width: 26px; fill: none; stroke: currentColor; stroke-width: 1.7; stroke-linejoin: round }
 .count { position: absolute; inset-block-start: -3px; inset-inline-end: -3px; min-width: 21px; padding: 0 5px; box-sizing: border-box;
   border-radius: 11px; background: #b3123d; color: #fff; font: 600 12px/21px system-ui, sans-serif }
@@ -73,15 +76,16 @@ iframe { display: block; width: 100%; height: 100%; border: 0; color-scheme: nor
     sheet.replaceSync(css);
     root.adoptedStyleSheets = [sheet];
     const bubble = make("button", { class: "bubble", type: "button", hidden: "", "aria-haspopup": "dialog" });
+    const words = make("span", { class: "words", dir: "auto", hidden: "" });
     const count = make("span", { class: "count", hidden: "" });
     const panel = make("div", { class: "panel", role: "dialog", hidden: "" });
     const src = `${origin}/widget/v1/${encodeURIComponent(settings.deployment)}/#${encodeURIComponent(location.origin)}`;
     const frame = make("iframe", { src });
-    bubble.append(icon(), count);
+    bubble.append(icon(), words, count);
     bubble.onclick = toggle;
     panel.append(frame);
     root.append(panel, bubble);
-    parts = { host, bubble, count, panel, frame, labels: {} };
+    parts = { host, bubble, words, count, panel, frame, labels: {} };
     inline = place();
     if (inline) {
       host.className = "inline";
@@ -100,10 +104,11 @@ iframe { display: block; width: 100%; height: 100%; border: 0; color-scheme: nor
   }
 
   function render() {
-    const { bubble, count, panel, frame, labels } = parts;
+    const { bubble, words, count, panel, frame, labels } = parts;
+    const open = words.textContent || labels.open;
     panel.hidden = !(opened && live);
     bubble.hidden = !shown || !panel.hidden || Boolean(inline);
-    bubble.setAttribute("aria-label", count.hidden ? labels.open : `${labels.open} (${count.textContent})`);
+    bubble.setAttribute("aria-label", count.hidden ? open : `${open} (${count.textContent})`);
     panel.setAttribute("aria-label", labels.title);
     frame.title = labels.title;
   }
@@ -133,9 +138,12 @@ iframe { display: block; width: 100%; height: 100%; border: 0; color-scheme: nor
       for (const [silas, data] of waiting.splice(0)) tell(silas, data);
       render();
     },
-    look({ colours, side, labels }) {
+    look({ colours, side, launcher, labels }) {
       for (const key in colours) parts.host.style.setProperty(`--silas-${key}`, colours[key]);
       for (const part of [parts.bubble, parts.panel]) part.classList.toggle("left", side === "left");
+      parts.words.textContent = launcher || "";
+      parts.words.hidden = !launcher;
+      parts.bubble.classList.toggle("worded", Boolean(launcher));
       parts.labels = labels;
       shown = true;
       render();

@@ -17,10 +17,10 @@ GO, NO = 0, 2
 
 
 def hint_of(call: dict[str, Any]) -> str:
-    """The call as a sentence; cut nowhere, because what is cut away is not judged."""
+    """The call as words of its own, its tool's name first; cut nowhere, because what is cut away is not judged."""
     given = call.get("tool_input")
     said = given.get("command") if isinstance(given, dict) and isinstance(given.get("command"), str) else None
-    return f"calling {call.get('tool_name', 'a tool')}: {said or json.dumps(given, ensure_ascii=False)}"
+    return f"{call.get('tool_name', 'a tool')}: {said or json.dumps(given, ensure_ascii=False)}"
 
 
 async def ask(call: dict[str, Any]) -> str:

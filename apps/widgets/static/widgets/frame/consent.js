@@ -2,7 +2,7 @@
    thought over. */
 
 import { el } from "./dom.js";
-import { first } from "./first.js";
+import { first, look } from "./first.js";
 import { link } from "./markdown.js";
 import { offered } from "./offers.js";
 import { say } from "./words_beside.js";
@@ -25,14 +25,20 @@ export function wireConsent(chat) {
     isRefused = true;
   };
 
+  function ask(consent, accept, decline, said) {
+    const href = link(consent.link);
+    const more = href ? el("a", { href, target: "_blank", rel: "noopener noreferrer" }, say("more")) : null;
+    const yes = el("button", { type: "button", class: "choice first", onclick: accept }, say("agree"));
+    const no = el("button", { type: "button", class: "choice", onclick: decline }, say("decline"));
+    return first(chat, say("consent"), el("p", { class: "words" }, consent.text), more, el("div", { class: "pressed" }, yes, no), said);
+  }
+
+  look(chat, "consent", (consent, done) => ask(consent, done, done));
+
   function agreement(consent) {
     return new Promise((agreed) => {
       const said = el("p", { class: "quiet", role: "status" });
-      const href = link(consent.link);
-      const more = href ? el("a", { href, target: "_blank", rel: "noopener noreferrer" }, say("more")) : null;
-      const yes = el("button", { type: "button", class: "choice first", onclick: accept }, say("agree"));
-      const no = el("button", { type: "button", class: "choice", onclick: decline }, say("decline"));
-      const close = first(chat, say("consent"), el("p", { class: "words" }, consent.text), more, el("div", { class: "pressed" }, yes, no), said);
+      const close = ask(consent, accept, decline, said);
 
       function accept() {
         memory.set("consent", consent.version);

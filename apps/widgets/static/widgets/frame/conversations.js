@@ -57,9 +57,8 @@ export function wireConversations(chat) {
     keep(given.resume_token);
   })(session.onGiven);
   whenOffered(chat, ({ conversations }) => {
-    if (!conversations) return;
-    isOffered = true;
+    isOffered = conversations;
     keep(memory.get("resume"));
-    chat.sheet.add(section);
+    chat.sheet.put("conversations", conversations && section);
   });
 }

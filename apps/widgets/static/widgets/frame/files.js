@@ -15,40 +15,44 @@ export function wireFiles(chat) {
   const { log } = chat;
   const shown = new Map();
   let conversation = 0;
+  let offer = null;
+  const input = el("input", { type: "file", multiple: true, hidden: true, onchange: picked });
+  const button = el("button", { type: "button", class: "icon", "data-attach": true, hidden: true, onclick: () => input.click() }, clip());
+  part("composer").prepend(button, input);
+  part("shell").addEventListener("dragover", (event) => offer && event.preventDefault());
+  part("shell").addEventListener("drop", (event) => given(event, event.dataTransfer.files));
+  part("composer").addEventListener("paste", (event) => event.clipboardData.files.length && given(event, event.clipboardData.files));
 
-  function wire({ files: offer }) {
-    if (!offer) return;
-    const input = el("input", { type: "file", multiple: true, accept: offer.endings.join(","), hidden: true, onchange: picked });
-    const button = el("button", { type: "button", class: "icon", "data-attach": true, onclick: () => input.click() }, clip());
-    part("composer").prepend(button, input);
-    const name = () => button.setAttribute("aria-label", say("attach"));
-    chat.when("language", name);
+  function wire({ files }) {
+    offer = files;
+    input.accept = files ? files.endings.join(",") : "";
+    button.hidden = !files;
     name();
-
-    function picked() {
-      take([...input.files]);
-      input.value = "";
-    }
-
-    function take(files) {
-      if (part("composer").inert) return;
-      files.slice(0, AT_ONCE).forEach((file) => start(file, offer));
-      if (files.length > AT_ONCE) chat.notice(say("filesMany", { n: AT_ONCE }));
-    }
-
-    part("shell").addEventListener("dragover", (event) => event.preventDefault());
-    part("shell").addEventListener("drop", (event) => {
-      event.preventDefault();
-      take([...event.dataTransfer.files]);
-    });
-    part("composer").addEventListener("paste", (event) => {
-      if (!event.clipboardData.files.length) return;
-      event.preventDefault();
-      take([...event.clipboardData.files]);
-    });
   }
 
-  function start(file, { endings, most_bytes: most }) {
+  function name() {
+    button.setAttribute("aria-label", say("attach"));
+  }
+
+  function picked() {
+    take([...input.files]);
+    input.value = "";
+  }
+
+  function given(event, files) {
+    if (!offer) return;
+    event.preventDefault();
+    take([...files]);
+  }
+
+  function take(files) {
+    if (part("composer").inert) return;
+    files.slice(0, AT_ONCE).forEach(start);
+    if (files.length > AT_ONCE) chat.notice(say("filesMany", { n: AT_ONCE }));
+  }
+
+  function start(file) {
+    const { endings, most_bytes: most } = offer;
     const row = place(file.name, file.size, { pending: true, timestamp: new Date().toISOString() });
     const isKnown = endings.some((ending) => file.name.toLowerCase().endsWith(ending));
     if (!isKnown || file.size > most) fail(row, say(isKnown ? "fileLarge" : "fileKind"));
@@ -108,6 +112,7 @@ export function wireFiles(chat) {
   }
 
   chat.hears("file", show);
+  chat.when("language", name);
   chat.when("forgotten", () => {
     conversation += 1;
     shown.clear();

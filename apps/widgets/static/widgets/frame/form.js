@@ -1,7 +1,7 @@
 /* What is asked before the first word? The deployment's form, sent once a conversation. */
 
 import { el } from "./dom.js";
-import { first } from "./first.js";
+import { first, look } from "./first.js";
 import { asked, offered } from "./offers.js";
 import { say } from "./words_beside.js";
 
@@ -28,10 +28,19 @@ export function wireForm(chat) {
     if (!questions.length) return end();
     const fields = questions.map(field);
     const problem = el("p", { class: "problem", role: "alert" });
-    const button = el("button", { class: "choice first" }, say("begin"));
-    const form = el("form", { novalidate: true, onsubmit: (event) => send(event, fields, problem, button) }, ...fields.map(({ node }) => node), problem, button);
-    close = first(chat, say("consent"), form);
+    close = ask(fields, (event, button) => send(event, fields, problem, button), problem);
   }
+
+  function ask(fields, onsubmit, ...below) {
+    const button = el("button", { class: "choice first" }, say("begin"));
+    const form = el("form", { novalidate: true, onsubmit: (event) => onsubmit(event, button) }, ...fields.map(({ node }) => node), ...below, button);
+    return first(chat, say("consent"), form);
+  }
+
+  look(chat, "form", (questions, done) => ask(questions.map(field), (event) => {
+    event.preventDefault();
+    done();
+  }));
 
   async function send(event, fields, problem, button) {
     event.preventDefault();

@@ -30,7 +30,8 @@ export function newId() {
   return crypto.randomUUID?.() || `${Date.now()}-${Math.random()}`;
 }
 
-/* Does something once the offers are known, as often as a conversation begins to be shown. */
+/* Does something once the offers are known, and again whenever they are others in the console's preview. */
 export function whenOffered(chat, fn) {
-  chat.when("begun", () => offered(chat).then(fn, () => {}));
+  chat.when("begun", () => offered(chat).then(() => chat.offers).then(fn).catch(() => {}));
+  chat.when("previewed", fn);
 }

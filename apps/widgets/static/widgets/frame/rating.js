@@ -49,7 +49,7 @@ export function wireRating(chat) {
     return el("section", {}, form);
   }
 
-  whenOffered(chat, ({ rating }) => Object.hasOwn(FACES, rating) && chat.sheet.add(() => section(rating)));
+  whenOffered(chat, ({ rating }) => chat.sheet.put("rating", Object.hasOwn(FACES, rating) && (() => section(rating))));
 }
 
 function named(scale, score) {

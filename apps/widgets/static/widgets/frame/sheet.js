@@ -1,4 +1,4 @@
-/* What else can be done here? One sheet behind one button in the header; each part adds what it has, made anew whenever
+/* What else can be done here? One sheet behind one button in the header; each part puts what it has, made anew whenever
    the sheet is opened. Without anything in it there is no button. */
 
 import { part } from "./chat.js";
@@ -6,7 +6,7 @@ import { el } from "./dom.js";
 import { say } from "./words_beside.js";
 
 export function wireSheet(chat) {
-  const sections = [];
+  const sections = new Map();
   const body = el("div", { class: "beside", tabindex: "0" });
   const title = el("h2", { id: "beside-title" });
   const shut = el("button", { type: "button", class: "icon", onclick: () => sheet.close() }, cross());
@@ -18,7 +18,7 @@ export function wireSheet(chat) {
   part("close").before(button);
 
   function open() {
-    body.replaceChildren(...sections.map((make) => make()));
+    body.replaceChildren(...[...sections.values()].filter(Boolean).map((make) => make()));
     sheet.showModal();
   }
 
@@ -31,10 +31,11 @@ export function wireSheet(chat) {
   chat.when("language", name);
   chat.when("renewed", () => sheet.close());
   chat.sheet = {
-    add(make) {
-      sections.push(make);
+    /* `make`: what makes the section, or nothing to take it out. */
+    put(key, make) {
+      sections.set(key, make);
       name();
-      button.hidden = false;
+      button.hidden = ![...sections.values()].some(Boolean);
     },
     close: () => sheet.close(),
   };

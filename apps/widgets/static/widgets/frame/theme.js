@@ -61,7 +61,7 @@ export class Theme {
     if (HEX.test(theme.accent || "")) this.tint(root, readable(theme.accent, mode), mode);
     const style = getComputedStyle(root);
     const colours = Object.fromEntries(["accent", "ink", "surface"].map((name) => [name, style.getPropertyValue(`--${name}`).trim()]));
-    this.onLook({ colours, side: theme.position === "left" ? "left" : "right" });
+    this.onLook({ colours, side: theme.position === "left" ? "left" : "right", launcher: theme.launcher });
   }
 
   tint(root, accent, mode) {

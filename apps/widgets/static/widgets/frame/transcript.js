@@ -45,5 +45,5 @@ export function wireTranscript(chat) {
     return el("section", {}, el("h3", {}, say("transcript")), form);
   }
 
-  whenOffered(chat, ({ transcripts }) => transcripts && chat.sheet.add(section));
+  whenOffered(chat, ({ transcripts }) => chat.sheet.put("transcript", transcripts && section));
 }

@@ -7,13 +7,22 @@ import { es } from "./words/es.js";
 import { fr } from "./words/fr.js";
 
 const LANGUAGES = { en, de, fr, es, ar };
+let allowed = Object.keys(LANGUAGES);
 let spoken = en;
 let locale = "en";
 
-/* The first of the wanted locales whose language we have; dates and numbers are written as there. */
+/* The deployment's own choice; the first is spoken where none is wanted. Whether it is another one than before. */
+export function allow(languages) {
+  const known = (Array.isArray(languages) ? languages : []).filter((one) => Object.hasOwn(LANGUAGES, one));
+  const now = known.length ? known : Object.keys(LANGUAGES);
+  const isOther = now.join() !== allowed.join();
+  allowed = now;
+  return isOther;
+}
+
+/* The first of the wanted locales whose language may be spoken; dates and numbers are written as there. */
 export function speak(...wanted) {
-  const known = wanted.map(canonical).find((tag) => tag && LANGUAGES[tag.split("-")[0]]);
-  locale = known || "en";
+  locale = wanted.map(canonical).find((tag) => allowed.includes(tag.split("-")[0])) || allowed[0];
   spoken = LANGUAGES[locale.split("-")[0]];
   document.documentElement.lang = locale;
   document.documentElement.dir = spoken.dir;

@@ -8,15 +8,17 @@ const PHASES = {
   running: ["running", "approved", "dispatched", "queued", "healthy"],
   done: ["done"],
   declined: ["declined", "cancelled", "expired", "withdrawn"],
+  handed: ["handed_over"],
   stopped: ["failed", "stuck", "blocked", "paused", "refused"],
 };
-const TONES = { waiting: "warn", running: "busy", done: "ok", declined: "flat", stopped: "bad" };
+const TONES = { waiting: "warn", running: "busy", done: "ok", declined: "flat", handed: "warn", stopped: "bad" };
 
-/* A "no" by a person, or by time, is not a failure. */
+/* A "no" by a person, or by time, is not a failure; nor is what somebody else was asked to do and nobody can check. */
 const DECLINES = ["approval_denied", "approval_expired"];
 
 function phase({ status, reason }) {
   if (DECLINES.includes(reason)) return "declined";
+  if (PHASES.handed.includes(reason)) return "handed";
   return Object.keys(PHASES).find((name) => PHASES[name].includes(status)) || "running";
 }
 

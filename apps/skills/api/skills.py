@@ -18,11 +18,11 @@ from apps.skills import importing, installing, queries
 from apps.skills.importing import Fetched
 from apps.skills.importing.adapting import FORMATS
 from apps.skills.models import SkillVersion
-from apps.tenants.rest import OwnersView
+from apps.tenants.rest import Caller, OwnersView
 from kernel.errors import NotFound, SilasError
 from kernel.tenancy import tenant_scope
 
-_REFUSALS: dict[int, Any] = {
+REFUSALS: dict[int, Any] = {
     401: OpenApiResponse(description="`not_authenticated`: no API key and no login"),
     403: OpenApiResponse(description="`forbidden_role`: not an owner"),
     404: OpenApiResponse(description="`not_found`: unknown or foreign"),
@@ -32,6 +32,19 @@ _IMPORT_REFUSALS: dict[int, Any] = {
     409: OpenApiResponse(description="`skill_disabled`, `skills_waiting`"),
     422: OpenApiResponse(description="`import_refused`, `format_unknown`: what was sent cannot be taken in"),
 }
+
+
+class ByKey(str):
+    """Who did it, when it was an API key: its name in the audit log, in the place of a member."""
+
+    @property
+    def actor(self) -> str:
+        return str(self)
+
+
+def doer(caller: Caller) -> Any:
+    """The member who asks, or the API key."""
+    return caller.user or ByKey(caller.actor)
 
 
 class SkillAnswer(serializers.Serializer[Any]):
@@ -67,7 +80,7 @@ class Skills(OwnersView):
 
     parser_classes = (JSONParser, MultiPartParser)
 
-    @extend_schema(operation_id="skills_list", tags=["skills"], responses={200: SkillAnswer(many=True), **_REFUSALS})
+    @extend_schema(operation_id="skills_list", tags=["skills"], responses={200: SkillAnswer(many=True), **REFUSALS})
     def get(self, request: Request) -> Response:
         with tenant_scope(self.caller.tenant_id):
             return Response(SkillAnswer(queries.newest_of_each(), many=True).data)
@@ -76,7 +89,7 @@ class Skills(OwnersView):
         operation_id="skills_import",
         tags=["skills"],
         request=ImportRequest,
-        responses={201: SkillAnswer, **_REFUSALS, **_IMPORT_REFUSALS},
+        responses={201: SkillAnswer, **REFUSALS, **_IMPORT_REFUSALS},
     )
     def post(self, request: Request) -> Response:
         """Import a skill. It is proposed: it is not in use before a person says yes to its card."""
@@ -92,7 +105,7 @@ class Skills(OwnersView):
 class OneSkill(OwnersView):
     """One skill with every version that ever was; newest first."""
 
-    @extend_schema(operation_id="skills_get", tags=["skills"], responses={200: SkillAnswer(many=True), **_REFUSALS})
+    @extend_schema(operation_id="skills_get", tags=["skills"], responses={200: SkillAnswer(many=True), **REFUSALS})
     def get(self, request: Request, name: str) -> Response:
         with tenant_scope(self.caller.tenant_id):
             return Response(SkillAnswer(_versions(name), many=True).data)
@@ -100,7 +113,7 @@ class OneSkill(OwnersView):
 
 class Disabling(OwnersView):
     @extend_schema(
-        operation_id="skills_disable", tags=["skills"], request=None, responses={200: CountAnswer, **_REFUSALS}
+        operation_id="skills_disable", tags=["skills"], request=None, responses={200: CountAnswer, **REFUSALS}
     )
     def post(self, request: Request, name: str) -> Response:
         """Switch every version of the skill off."""
@@ -117,7 +130,7 @@ class RollingBack(OwnersView):
         responses={
             200: SkillAnswer,
             409: OpenApiResponse(description="`skill_not_approved`: never in use"),
-            **_REFUSALS,
+            **REFUSALS,
         },
     )
     def post(self, request: Request, name: str) -> Response:
@@ -132,9 +145,7 @@ class RollingBack(OwnersView):
 
 
 class Purging(OwnersView):
-    @extend_schema(
-        operation_id="skills_purge", tags=["skills"], request=None, responses={200: CountAnswer, **_REFUSALS}
-    )
+    @extend_schema(operation_id="skills_purge", tags=["skills"], request=None, responses={200: CountAnswer, **REFUSALS})
     def post(self, request: Request, name: str) -> Response:
         """Switch the skill off and delete what was written with it. Cannot be undone."""
         with tenant_scope(self.caller.tenant_id):

@@ -6,7 +6,7 @@ from apps.safety import at_once_sql
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('safety', '0003_hold_mailed_at'),
+        ('safety', '0004_presses_pushes_take_back'),
         ('tenants', '0050_key_scopes'),
         ('audit', '0004_append_told'),
     ]

@@ -1,0 +1,78 @@
+"""What is an IT department asked? A draft made of the rows alone, which staff read, change, copy, or have sent by work
+that waits for a yes like any other (spec 5.10.4). In web processes, inside the caller's tenant scope.
+
+Always holds: nothing leaves from here; a script's words are not in it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+from uuid import UUID
+
+from apps.audit.enums import AuditEvent
+from apps.audit.services import record
+from apps.connections import rules
+from apps.connections.locks import lock_connection
+from apps.connections.models import Connection, ItRequest
+from apps.tenants.enums import Capability
+from apps.tenants.queries import require_role
+from apps.tenants.rules import roles_with
+from kernel.clock import now
+from kernel.errors import SilasError
+
+_ADDRESS = re.compile(r"[^@\s,;<>]{1,64}@[A-Za-z0-9.-]{1,180}\Z")
+MOST_TEXT, MOST_SUBJECT = 10_000, 200
+
+
+def draft(row: Connection, *, actor: str) -> ItRequest:
+    """The draft about this connection; the one there is, if somebody has begun to change it."""
+    subject, text = words(row)
+    made: ItRequest
+    made, created = ItRequest.objects.get_or_create(
+        connection=row, defaults={"subject": subject, "text": text, "changed_by": actor}
+    )
+    if created:
+        record(AuditEvent.IT_REQUEST_DRAFTED, actor=actor, subject=f"connection:{row.pk}")
+    return made
+
+
+def change(connection_id: UUID, *, to: str, subject: str, text: str, user: Any, actor: str) -> ItRequest:
+    """Keep other words. Raises `SilasError`: `it_request_missing` 409, `it_request_unfit` 422, 403 for who may not
+    decide."""
+    require_role(user, roles_with(Capability.DECIDE))
+    lock_connection(connection_id)
+    row: ItRequest | None = ItRequest.objects.filter(connection_id=connection_id).first()
+    if row is None:
+        raise SilasError("it_request_missing", "No message to an IT department was prepared here.", status=409)
+    to, subject, text = to.strip(), " ".join(subject.split()), text.replace("\r\n", "\n").strip()
+    if to and not _ADDRESS.match(to):
+        raise SilasError("it_request_unfit", "That is not one mail address.", status=422)
+    if not 0 < len(subject) <= MOST_SUBJECT or not 0 < len(text) <= MOST_TEXT:
+        raise SilasError("it_request_unfit", "A message has a subject and a text, neither too long.", status=422)
+    row.to, row.subject, row.text, row.changed_by, row.changed_at = to, subject, text, actor, now()
+    row.save(update_fields=["to", "subject", "text", "changed_by", "changed_at"])
+    return row
+
+
+def is_sent_by(row: ItRequest, work_item_id: UUID) -> None:
+    """Work was asked for that sends it as it stands now."""
+    ItRequest.objects.filter(pk=row.pk).update(work_item_id=work_item_id)
+
+
+def words(row: Connection) -> tuple[str, str]:
+    """Subject and text: which application asks, for what and why, and where somebody consents for everybody."""
+    settings: Mapping[str, Any] = row.settings
+    why = {name: "to read" if rules.only_reads(name) else "to change or send" for name in row.initial_permissions}
+    lines = [
+        f"We would like to connect {row.name} to our assistant, and your policy does not let us.",
+        "",
+        f"Application (client) ID: {settings.get('client_id', 'see the settings of the connection')}",
+        f"Redirect address: {row.callback or 'none'}",
+        "Permissions that are asked for, and why:",
+        *[f"- {name}: {reason}" for name, reason in why.items()],
+    ]
+    consent = settings.get("admin_consent_url")
+    text = "\n".join([*lines, *([f"Consent for the organisation: {consent}"] if consent else [])])
+    return f"Please allow {row.provider or row.skill_name} for our assistant"[:MOST_SUBJECT], text[:MOST_TEXT]

@@ -1,0 +1,176 @@
+"""How is a skill written over HTTP? A draft begins with a wish, changes in words or file by file, is tried, and is put
+up for a yes. Each change names the revision that it was made on. Writing and trying happen outside of every scope.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from drf_spectacular.utils import OpenApiResponse, extend_schema, extend_schema_field
+from rest_framework import serializers, status
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from apps.skills.api.skills import REFUSALS, SkillAnswer, doer
+from apps.skills.draft_models import DraftRevision, SkillDraft
+from apps.skills.maker import services
+from apps.tenants.rest import Caller, OwnersView
+from kernel.errors import NotFound, SilasError
+from kernel.tenancy import tenant_scope
+
+_CHANGE_REFUSALS: dict[int, Any] = {
+    409: OpenApiResponse(description="`draft_changed`: `extra.revision` is the newest; `too_many_drafts`, `no_model`"),
+    422: OpenApiResponse(description="`draft_name`, `draft_wish`, `draft_file`"),
+}
+
+
+class DraftLine(serializers.Serializer[Any]):
+    id = serializers.UUIDField()
+    name = serializers.CharField()
+    wish = serializers.CharField()
+    revision = serializers.IntegerField(help_text="The newest; a change names it as `seen`")
+    skill_version = serializers.UUIDField(
+        source="version_id", allow_null=True, help_text="What was proposed of it last"
+    )
+    updated_at = serializers.DateTimeField()
+
+
+class RevisionAnswer(serializers.Serializer[Any]):
+    number = serializers.IntegerField()
+    words = serializers.CharField(help_text="What was asked for")
+    files = serializers.DictField(child=serializers.CharField(), help_text="Texts by path")
+    written_by = serializers.CharField(help_text="A model's name, or `person`")
+    problems = serializers.ListField(child=serializers.CharField(), help_text="What an installation would refuse")
+    tested = serializers.DictField(allow_null=True)
+    created_at = serializers.DateTimeField()
+
+
+class DraftAnswer(DraftLine):
+    newest = serializers.SerializerMethodField()
+
+    @extend_schema_field(RevisionAnswer(allow_null=True))
+    def get_newest(self, draft: SkillDraft) -> dict[str, Any] | None:
+        row = DraftRevision.objects.filter(draft=draft).order_by("-number").first()
+        return dict(RevisionAnswer(row).data) if row else None
+
+
+class DraftRequest(serializers.Serializer[Any]):
+    name = serializers.CharField(max_length=64)
+    wish = serializers.CharField(max_length=services.LONGEST_WISH)
+
+
+class SeenRequest(serializers.Serializer[Any]):
+    seen = serializers.IntegerField(min_value=0, help_text="The revision that this is about")
+
+
+class ChangeRequest(SeenRequest):
+    words = serializers.CharField(
+        required=False, max_length=services.LONGEST_WISH, help_text="What should be different; or `path` and `text`"
+    )
+    path = serializers.CharField(required=False, max_length=200)
+    text = serializers.CharField(
+        required=False, allow_blank=True, trim_whitespace=False, help_text="An empty one takes the file away"
+    )
+
+
+class Drafts(OwnersView):
+    """The skills that are being written here."""
+
+    @extend_schema(operation_id="skill_drafts_list", tags=["skills"], responses={200: DraftLine(many=True), **REFUSALS})
+    def get(self, request: Request) -> Response:
+        with tenant_scope(self.caller.tenant_id):
+            return Response(DraftLine(SkillDraft.objects.all()[: services.MOST_DRAFTS], many=True).data)
+
+    @extend_schema(
+        operation_id="skill_drafts_begin",
+        tags=["skills"],
+        request=DraftRequest,
+        responses={201: DraftAnswer, **REFUSALS, **_CHANGE_REFUSALS},
+    )
+    def post(self, request: Request) -> Response:
+        """Say what a skill should do. A model writes it, or a template is laid out where none can be asked."""
+        asked = DraftRequest(data=request.data)
+        asked.is_valid(raise_exception=True)
+        given = asked.validated_data
+        draft = services.begin(self.caller.tenant_id, name=given["name"], wish=given["wish"], by=doer(self.caller))
+        return Response(_told(self.caller, draft.pk), status.HTTP_201_CREATED)
+
+
+class OneDraft(OwnersView):
+    """One draft with its newest revision."""
+
+    @extend_schema(operation_id="skill_drafts_get", tags=["skills"], responses={200: DraftAnswer, **REFUSALS})
+    def get(self, request: Request, draft_id: UUID) -> Response:
+        return Response(_told(self.caller, draft_id))
+
+    @extend_schema(operation_id="skill_drafts_delete", tags=["skills"], responses={204: None, **REFUSALS})
+    def delete(self, request: Request, draft_id: UUID) -> Response:
+        """The draft and all its revisions; what was proposed of it stays."""
+        with tenant_scope(self.caller.tenant_id):
+            services.delete(draft_id, by=doer(self.caller))
+        return Response(status=status.HTTP_204_NO_CONTENT)
+
+
+class Revising(OwnersView):
+    @extend_schema(
+        operation_id="skill_drafts_revise",
+        tags=["skills"],
+        request=ChangeRequest,
+        responses={200: DraftAnswer, **REFUSALS, **_CHANGE_REFUSALS},
+    )
+    def post(self, request: Request, draft_id: UUID) -> Response:
+        """Have the draft changed in words, or write one of its files."""
+        asked = ChangeRequest(data=request.data)
+        asked.is_valid(raise_exception=True)
+        given, about = asked.validated_data, {"seen": asked.validated_data["seen"], "by": doer(self.caller)}
+        if ("words" in given) == ("path" in given):
+            raise SilasError("invalid", "Send words, or a path and its text, and one of them only.")
+        if "words" in given:
+            services.revise(self.caller.tenant_id, draft_id, words=given["words"], **about)
+        else:
+            text = given.get("text", "")
+            services.rewrite(self.caller.tenant_id, draft_id, path=given["path"], text=text, **about)
+        return Response(_told(self.caller, draft_id))
+
+
+class Trying(OwnersView):
+    @extend_schema(
+        operation_id="skill_drafts_try",
+        tags=["skills"],
+        request=SeenRequest,
+        responses={200: DraftAnswer, **REFUSALS, **_CHANGE_REFUSALS},
+    )
+    def post(self, request: Request, draft_id: UUID) -> Response:
+        """Run the revision's tests in a sandbox that has nothing."""
+        services.try_out(self.caller.tenant_id, draft_id, seen=_seen(request), by=doer(self.caller))
+        return Response(_told(self.caller, draft_id))
+
+
+class Submitting(OwnersView):
+    @extend_schema(
+        operation_id="skill_drafts_submit",
+        tags=["skills"],
+        request=SeenRequest,
+        responses={201: SkillAnswer, **REFUSALS, **_CHANGE_REFUSALS},
+    )
+    def post(self, request: Request, draft_id: UUID) -> Response:
+        """Put exactly this revision up for a yes; nothing of it runs before."""
+        seen = _seen(request)
+        with tenant_scope(self.caller.tenant_id):
+            version = services.propose(draft_id, seen=seen, by=doer(self.caller))
+            return Response(SkillAnswer(version).data, status.HTTP_201_CREATED)
+
+
+def _seen(request: Request) -> int:
+    asked = SeenRequest(data=request.data)
+    asked.is_valid(raise_exception=True)
+    return int(asked.validated_data["seen"])
+
+
+def _told(caller: Caller, draft_id: UUID) -> Any:
+    with tenant_scope(caller.tenant_id):
+        draft = SkillDraft.objects.filter(pk=draft_id).first()
+        if draft is None:
+            raise NotFound("draft")
+        return DraftAnswer(draft).data

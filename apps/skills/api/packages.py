@@ -1,0 +1,141 @@
+"""What may an owner ask about signed packages over HTTP? To hand a version on, to hand a package in, to look at what
+waits and at whose packages are taken, to refuse the one and to take the other away.
+
+Pinning a key is not here: a person compares its fingerprint, in the console (docs/adr 0073).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from django.http import HttpResponse
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiResponse, extend_schema
+from rest_framework import serializers, status
+from rest_framework.parsers import MultiPartParser
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from apps.skills import queries
+from apps.skills.api.skills import REFUSALS, doer
+from apps.skills.package_models import SkillPackage, TrustedPublisher
+from apps.skills.packages import archive, services
+from apps.tenants.rest import OwnersView
+from kernel.errors import NotFound
+from kernel.tenancy import tenant_scope
+
+SHOWN = 200
+
+
+class PackageAnswer(serializers.Serializer[Any]):
+    id = serializers.UUIDField()
+    name = serializers.CharField()
+    number = serializers.IntegerField(help_text="The version's number where it was made")
+    digest = serializers.CharField(help_text="SHA-256 of every path and content")
+    publisher = serializers.CharField(help_text="What its publisher calls itself; the key is what counts")
+    fingerprint = serializers.SerializerMethodField(help_text="Of the key that signed it")
+    state = serializers.CharField(help_text="waiting (for a look at whose it is), taken (proposed) or refused")
+    skill_version = serializers.UUIDField(source="version_id", allow_null=True)
+    created_at = serializers.DateTimeField()
+
+    def get_fingerprint(self, row: SkillPackage) -> str:
+        return archive.fingerprint(row.public_key)
+
+
+class PublisherAnswer(serializers.Serializer[Any]):
+    id = serializers.UUIDField()
+    name = serializers.CharField()
+    fingerprint = serializers.SerializerMethodField()
+    trusted_by = serializers.CharField()
+    created_at = serializers.DateTimeField()
+
+    def get_fingerprint(self, row: TrustedPublisher) -> str:
+        return archive.fingerprint(row.public_key)
+
+
+class PackageRequest(serializers.Serializer[Any]):
+    package = serializers.FileField(help_text="A signed package, as an installation hands it on")
+
+
+class Packages(OwnersView):
+    """Packages that came, and new ones."""
+
+    parser_classes = (MultiPartParser,)
+
+    @extend_schema(
+        operation_id="skill_packages_list", tags=["skills"], responses={200: PackageAnswer(many=True), **REFUSALS}
+    )
+    def get(self, request: Request) -> Response:
+        with tenant_scope(self.caller.tenant_id):
+            return Response(PackageAnswer(SkillPackage.objects.defer("content")[:SHOWN], many=True).data)
+
+    @extend_schema(
+        operation_id="skill_packages_import",
+        tags=["skills"],
+        request=PackageRequest,
+        responses={
+            201: PackageAnswer,
+            **REFUSALS,
+            409: OpenApiResponse(description="`package_replayed`, `skill_disabled`, `skills_waiting`"),
+            422: OpenApiResponse(description="`package_broken` and its like: it is not whole or not as it was signed"),
+        },
+    )
+    def post(self, request: Request) -> Response:
+        """Hand a package in. From a publisher who is known it is proposed; else a person looks at whose it is."""
+        asked = PackageRequest(data=request.data)
+        asked.is_valid(raise_exception=True)
+        raw = asked.validated_data["package"].read(archive.MAX_BYTES + 1)
+        with tenant_scope(self.caller.tenant_id):
+            row = services.take_in(raw, by=doer(self.caller))
+            return Response(PackageAnswer(row).data, status.HTTP_201_CREATED)
+
+
+class RefusingPackage(OwnersView):
+    @extend_schema(
+        operation_id="skill_packages_refuse", tags=["skills"], request=None, responses={204: None, **REFUSALS}
+    )
+    def post(self, request: Request, package_id: UUID) -> Response:
+        """A waiting package goes, its bytes with it."""
+        with tenant_scope(self.caller.tenant_id):
+            services.refuse(package_id, actor=self.caller.actor)
+        return Response(status=status.HTTP_204_NO_CONTENT)
+
+
+class Exporting(OwnersView):
+    @extend_schema(
+        operation_id="skills_export",
+        tags=["skills"],
+        responses={
+            (200, "application/zip"): OpenApiTypes.BINARY,
+            **REFUSALS,
+            409: OpenApiResponse(description="`skill_not_active`: only what is in use is handed on"),
+        },
+    )
+    def get(self, request: Request, name: str, number: int) -> HttpResponse:
+        """The version as one signed file; the same bytes each time."""
+        with tenant_scope(self.caller.tenant_id):
+            version = next((one for one in queries.all_versions(name) if one.number == number), None)
+            if version is None:
+                raise NotFound("version of this skill")
+            raw = services.export(version.pk, actor=self.caller.actor)
+        return HttpResponse(raw, content_type="application/zip", headers={"X-Content-Type-Options": "nosniff"})
+
+
+class Publishers(OwnersView):
+    @extend_schema(
+        operation_id="skill_publishers_list", tags=["skills"], responses={200: PublisherAnswer(many=True), **REFUSALS}
+    )
+    def get(self, request: Request) -> Response:
+        """Whose packages are taken."""
+        with tenant_scope(self.caller.tenant_id):
+            return Response(PublisherAnswer(TrustedPublisher.objects.all()[:SHOWN], many=True).data)
+
+
+class OnePublisher(OwnersView):
+    @extend_schema(operation_id="skill_publishers_remove", tags=["skills"], responses={204: None, **REFUSALS})
+    def delete(self, request: Request, publisher_id: UUID) -> Response:
+        """What comes from this key from now on waits again; what was installed stays."""
+        with tenant_scope(self.caller.tenant_id):
+            services.distrust(publisher_id, actor=self.caller.actor)
+        return Response(status=status.HTTP_204_NO_CONTENT)

@@ -1,0 +1,134 @@
+"""How is each provider of searches asked, and what of its answer counts? One request, one bounded answer.
+
+Only the provider's own host is called (`knocks`): no redirect is followed, nothing packed is read, and after
+`SECONDS` nobody waits. An answer is hostile until it was read here: what is no page of the outside is left out,
+markup and hidden characters go, the key never comes back. Called outside of every transaction.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import httpx2
+
+from apps.toolservers import rules
+from apps.toolservers.enums import SearchProvider
+from apps.toolservers.knocks import Refused, client_for
+from apps.toolservers.web.schemas import LONGEST_QUERY, SECONDS, Found, Source
+from kernel.errors import SilasError
+from kernel.outside import host_of, is_outside_url
+
+MOST_BYTES = 1_000_000
+_LONGEST_TITLE, _LONGEST_TEXT, _LONGEST_URL = 200, 1200, 500
+_LONGEST_WITH_SITES = 400
+_STATUS = {401: "key_refused", 403: "key_refused", 402: "search_used_up", 429: "search_used_up", 432: "search_used_up"}
+
+
+class NotSearched(Exception):
+    """No search. `code` is ours: key_refused, search_used_up, no_answer, too_slow, unreadable, answer_too_large,
+    answer_packed, address_inside, …; `asked`: the provider may want its money all the same."""
+
+    def __init__(self, code: str, *, asked: bool) -> None:
+        super().__init__(code)
+        self.code = code
+        self.asked = asked
+
+
+@dataclass(frozen=True)
+class Provider:
+    """`home`: the only address with which a key of the installation is used; empty for one's own server. `pages` finds
+    the list in an answer, `text` is what a page's words are called in it."""
+
+    home: str
+    needs_key: bool
+    request: Callable[[Source, str, int], dict[str, Any]]
+    pages: Callable[[Mapping[str, Any]], Any]
+    text: str
+
+
+def _brave(source: Source, query: str, most: int) -> dict[str, Any]:
+    """https://api-dashboard.search.brave.com/app/documentation/web-search/get-started"""
+    params = {"q": _with_sites(query, source.domains), "count": str(most), "text_decorations": "false"}
+    headers = {"X-Subscription-Token": source.key, "Accept": "application/json"}
+    return {"method": "GET", "url": f"{source.base_url}/res/v1/web/search", "params": params, "headers": headers}
+
+
+def _tavily(source: Source, query: str, most: int) -> dict[str, Any]:
+    """https://docs.tavily.com/documentation/api-reference/endpoint/search"""
+    wanted = {"query": query, "max_results": most, "search_depth": "basic", "include_domains": list(source.domains)}
+    headers = {"Authorization": f"Bearer {source.key}"}
+    return {"method": "POST", "url": f"{source.base_url}/search", "json": wanted, "headers": headers}
+
+
+def _searxng(source: Source, query: str, most: int) -> dict[str, Any]:
+    """https://docs.searxng.org/dev/search_api.html"""
+    params = {"q": _with_sites(query, source.domains), "format": "json"}
+    headers = {"Authorization": f"Bearer {source.key}"} if source.key else {}
+    return {"method": "GET", "url": f"{source.base_url}/search", "params": params, "headers": headers}
+
+
+PROVIDERS: Mapping[str, Provider] = {
+    SearchProvider.BRAVE: Provider(
+        "https://api.search.brave.com", True, _brave, lambda said: (said.get("web") or {}).get("results"), "description"
+    ),
+    SearchProvider.TAVILY: Provider("https://api.tavily.com", True, _tavily, lambda said: said["results"], "content"),
+    SearchProvider.SEARXNG: Provider("", False, _searxng, lambda said: said["results"], "content"),
+}
+
+
+async def search(source: Source, query: str, *, most: int) -> tuple[Found, ...]:
+    """At most `most` pages, in the provider's order. `query` has been looked at. Raises `NotSearched`."""
+    provider = PROVIDERS[source.provider]
+    asked = provider.request(source, query[:LONGEST_QUERY], most)
+    try:
+        async with asyncio.timeout(SECONDS), client_for(source.base_url, {}, most=MOST_BYTES) as client:
+            answer = await client.request(**asked)
+    except TimeoutError:
+        raise NotSearched("too_slow", asked=True) from None
+    except (Refused, SilasError) as refused:
+        raise NotSearched(refused.code, asked=refused.code in ("answer_too_large", "answer_packed")) from None
+    except httpx2.HTTPError:
+        raise NotSearched("no_answer", asked=True) from None
+    if answer.status_code != 200:
+        raise NotSearched(_STATUS.get(answer.status_code, "no_answer"), asked=False)
+    return _read(provider, source, answer.content)[:most]
+
+
+def _read(provider: Provider, source: Source, body: bytes) -> tuple[Found, ...]:
+    try:
+        pages = provider.pages(json.loads(body))
+        if pages is None:
+            return ()
+        found = [_page(each, provider.text, source.key) for each in pages[:50] if isinstance(each, Mapping)]
+    except (ValueError, RecursionError, KeyError, TypeError, AttributeError):
+        raise NotSearched("unreadable", asked=True) from None
+    return tuple(page for page in found if page is not None and is_within(page.url, source.domains))
+
+
+def _page(said: Mapping[str, Any], text: str, key: str) -> Found | None:
+    """None for what is no page of the outside."""
+    url = said.get("url")
+    if not isinstance(url, str) or len(url) > _LONGEST_URL or not is_outside_url(url, schemes=("https", "http")):
+        return None
+    title, words = (
+        rules.without(key, rules.shown(str(part or ""), most))
+        for part, most in ((said.get("title"), _LONGEST_TITLE), (said.get(text), _LONGEST_TEXT))
+    )
+    return Found(title, rules.without(key, url), words)
+
+
+def is_within(url: str, domains: tuple[str, ...]) -> bool:
+    """Whether the page is of one of these domains, or of a name below it; without domains every page is."""
+    host = host_of(url, schemes=("https", "http"))
+    return not domains or any(host == domain or host.endswith(f".{domain}") for domain in domains)
+
+
+def _with_sites(query: str, domains: tuple[str, ...]) -> str:
+    """The provider may look there alone; what it finds elsewhere is left out in any case."""
+    sites = " OR ".join(f"site:{domain}" for domain in domains)
+    wanted = f"{query} ({sites})" if sites else query
+    return wanted if len(wanted) <= _LONGEST_WITH_SITES else query

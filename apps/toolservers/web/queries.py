@@ -1,0 +1,80 @@
+"""Does this company search the web, and with whom? Reads inside the caller's scope.
+
+Without a row that can be used there is no such tool: nobody is told of it, and the guard refuses it (spec 9.2).
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from uuid import UUID
+
+from apps.guard.models import GuardedRun
+from apps.tenants import vault
+from apps.toolservers.models import WebSearch
+from apps.toolservers.web.providers import PROVIDERS
+from apps.toolservers.web.schemas import SearchTerms, Source
+from kernel.llm.models import environment_key
+from kernel.tenancy import current_tenant_id
+from kernel.tenancy.rows import Question, ask
+
+_TERMS = """
+    SELECT search.provider, search.base_url, search.key <> ''::bytea, search.level, search.price::text,
+           search.most_results, (SELECT place.environment_keys FROM tenants_deployment place WHERE place.id = %s)
+    FROM toolservers_websearch search WHERE search.tenant_id = %s
+"""
+
+
+def terms_asked(deployment_id: UUID | None) -> Question[SearchTerms | None]:
+    """For whom a chatbot searches: its company's own key, or the installation's where the chatbot may use those."""
+    return Question(_TERMS, [deployment_id, current_tenant_id()], _terms)
+
+
+def terms(deployment_id: UUID | None) -> SearchTerms | None:
+    (found,) = ask(terms_asked(deployment_id))
+    return found
+
+
+def _terms(rows: list[tuple[str, str, bool, str, str, int, bool | None]]) -> SearchTerms | None:
+    for provider, base_url, has_key, level, price, most, environment in rows:
+        usable = (
+            has_key or not PROVIDERS[provider].needs_key or house_key(provider, base_url, allowed=bool(environment))
+        )
+        return SearchTerms(provider, level, Decimal(price), most) if usable else None
+    return None
+
+
+def house_key(provider: str, base_url: str, *, allowed: bool) -> str:
+    """The installation's key (`BRAVE_API_KEY`, `TAVILY_API_KEY`), which goes to the provider's own address alone."""
+    own = PROVIDERS[provider].home
+    return environment_key(f"{provider}:search", allowed=allowed and bool(own) and base_url == own) or ""
+
+
+def is_set_up() -> bool:
+    found: bool = WebSearch.objects.exists()
+    return found
+
+
+def source_of(run_id: UUID) -> Source | None:
+    """Whom this run asks, with the key opened: for a moment, outside of rows and logs. None when there is nobody.
+    Raises `SilasError("seal_broken")`."""
+    row = setting()
+    if row is None:
+        return None
+    run = GuardedRun.objects.filter(pk=run_id)
+    allowed = bool(run.values_list("deployment__environment_keys", flat=True).first())
+    sealed = bytes(row.key)
+    key = vault.unseal(sealed, belongs_to=belongs(row.pk)).decode() if sealed else ""
+    key = key or house_key(row.provider, row.base_url, allowed=allowed)
+    if not key and PROVIDERS[row.provider].needs_key:
+        return None
+    return Source(row.pk, row.provider, row.base_url, tuple(row.domains), row.most_results, key)
+
+
+def setting() -> WebSearch | None:
+    row: WebSearch | None = WebSearch.objects.first()
+    return row
+
+
+def belongs(search_id: object) -> str:
+    """What the key is sealed for."""
+    return f"web_search:{search_id}"

@@ -1,0 +1,43 @@
+"""Shapes of searching the web: how a company searches, what is asked, what was found. All frozen."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from decimal import Decimal
+from uuid import UUID
+
+NAME = "web_search"
+LONGEST_QUERY = 300
+SECONDS = 8.0
+
+
+@dataclass(frozen=True)
+class SearchTerms:
+    """On which terms a company searches: at which access level, for how many US dollars a search, how much of it."""
+
+    provider: str
+    level: str
+    price: Decimal
+    most_results: int
+
+
+@dataclass(frozen=True)
+class Source:
+    """Whom to ask, and with what. `key` stands in no repr, row or log; `domains`: where results may come from, none
+    for anywhere."""
+
+    search_id: UUID
+    provider: str
+    base_url: str
+    domains: tuple[str, ...]
+    most_results: int
+    key: str = field(default="", repr=False)
+
+
+@dataclass(frozen=True)
+class Found:
+    """One page that a provider names: somebody else's words, cleaned and cut."""
+
+    title: str
+    url: str
+    text: str

@@ -1,0 +1,108 @@
+"""How does a company come to search the web, and stop it? Verbs that write, inside the caller's scope."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from decimal import Decimal
+from uuid import UUID, uuid4
+
+from django.db.models.functions import Now
+
+from apps.audit.enums import AuditEvent
+from apps.audit.services import record
+from apps.tenants import vault
+from apps.tenants.provider_keys import key_problem
+from apps.toolservers.enums import SearchProvider
+from apps.toolservers.knocks import address_problem, is_private
+from apps.toolservers.models import WebSearch
+from apps.toolservers.web.providers import PROVIDERS
+from apps.toolservers.web.queries import belongs
+from kernel.errors import NotFound, SilasError
+
+MOST_DOMAINS, MOST_PRICE = 20, Decimal(100)
+_DOMAIN = re.compile(r"(?=.{4,253}\Z)([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z][a-z0-9-]{0,61}[a-z0-9]")
+
+
+def set_search(
+    provider: str,
+    *,
+    key: str = "",
+    base_url: str = "",
+    domains: Sequence[str] = (),
+    most_results: int = 5,
+    price: Decimal = Decimal(0),
+    level: str = "public",
+    actor: str,
+) -> WebSearch:
+    """Search with this provider from now on. An empty `key` keeps the one that is there, for the same provider and
+    address; with another of either it has to be given again. Raises `SilasError` 422: search_provider, address_refused,
+    search_key, search_terms."""
+    base_url = _address(provider, base_url.rstrip("/"))
+    wanted = [domain.strip().lower() for domain in domains if domain.strip()]
+    _require_terms(wanted, most_results, price, level)
+    if key and (problem := key_problem(key)):
+        raise SilasError("search_key", problem, status=422)
+    row: WebSearch | None = WebSearch.objects.select_for_update(no_key=True).first()
+    moved = row is None or (row.provider, row.base_url) != (provider, base_url)
+    row = row or WebSearch(pk=uuid4())
+    row.provider, row.base_url, row.domains = provider, base_url, wanted
+    row.most_results, row.price, row.level, row.failure = most_results, price, level, ""
+    if key or moved:
+        row.key = vault.seal(key.encode(), belongs_to=belongs(row.pk)) if key else b""
+    row.changed_at = Now()
+    row.save()
+    record(AuditEvent.WEB_SEARCH_SET, actor=actor, subject=f"web_search:{row.pk}", data={"provider": provider})
+    return row
+
+
+def remove_search(*, actor: str) -> None:
+    """Gone with its key: nothing is searched from this commit on. Raises `NotFound`."""
+    row: WebSearch | None = WebSearch.objects.select_for_update(no_key=True).first()
+    if row is None:
+        raise NotFound("web search")
+    record(AuditEvent.WEB_SEARCH_REMOVED, actor=actor, subject=f"web_search:{row.pk}", data={"provider": row.provider})
+    row.delete()
+
+
+def note_failure(search_id: UUID, code: str) -> None:
+    """What went wrong last, for the page of whoever set it up; empty when it went well."""
+    WebSearch.objects.filter(pk=search_id).exclude(failure=code[:60]).update(failure=code[:60])
+
+
+def reseal() -> int:
+    """The company's key under its newest data key."""
+    done = 0
+    for row in WebSearch.objects.exclude(key=b"").select_for_update(no_key=True):
+        fresh = vault.sealed_anew(bytes(row.key), belongs_to=belongs(row.pk))
+        if fresh is not None:
+            row.key = fresh
+            row.save(update_fields=["key"])
+            done += 1
+    return done
+
+
+def _address(provider: str, base_url: str) -> str:
+    """A provider is asked at its own address, or at one inside that the operator allows; SearXNG where it stands."""
+    if provider not in SearchProvider.values:
+        raise SilasError("search_provider", "Choose one of the providers.", status=422)
+    home = PROVIDERS[provider].home
+    if home and base_url not in ("", home) and not is_private(base_url):
+        raise SilasError("address_refused", "This provider is asked at its own address.", status=422)
+    if problem := address_problem(base_url or home):
+        raise SilasError("address_refused", problem, status=422)
+    return base_url or home
+
+
+def _require_terms(domains: Sequence[str], most_results: int, price: Decimal, level: str) -> None:
+    if len(domains) > MOST_DOMAINS or not all(map(_DOMAIN.fullmatch, domains)):
+        problem = f"Name {MOST_DOMAINS} domains at most, each as example.org."
+    elif not price.is_finite() or not 0 <= price <= MOST_PRICE:
+        problem = "A search costs from 0 to 100 dollars."
+    elif not 1 <= most_results <= 10:
+        problem = "From 1 to 10 results are shown."
+    elif len(level) > 60:
+        problem = "No level has so long a name."
+    else:
+        return
+    raise SilasError("search_terms", problem, status=422)

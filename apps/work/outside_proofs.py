@@ -1,0 +1,91 @@
+"""Did somebody else's tool do what was approved? Asked of a reading tool of the same server, where an owner named one.
+
+The question is a guarded call of the item's own run, made by us after the attempt: no model chooses it or sees it, and
+it is never told what to answer. Without a named proof, or when it cannot be asked, nothing is known: the work is handed
+over and not done (ADR 76). Outside of every scope.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from apps.gates.rules import meets
+from apps.gates.schemas import Expectation
+from apps.guard import services as guard
+from apps.guard.enums import Intent
+from apps.guard.schemas import Call, Done, call_digest
+from apps.skills.schemas import OutsideToolSpec
+from apps.toolservers.rules import proof_args, without_echo
+from apps.work.checks import checks_of
+from apps.work.jobs import Job
+from apps.work.ledger import Ledger
+from apps.work.schemas import CheckResult
+from apps.work.verification import OUTPUT_CHARS
+from kernel.llm.calls import PlannedCall
+from kernel.unseen import storable
+
+
+@dataclass(frozen=True)
+class Looked:
+    """What was found of calls of outside tools: `results` are checks like any other; `unproved` the tools that nobody
+    could look at."""
+
+    results: tuple[CheckResult, ...] = ()
+    unproved: tuple[str, ...] = ()
+
+
+async def look(job: Job, ledger: Ledger) -> Looked:
+    """Every acting call of the plan that somebody else carries out. A plan with checks of its own is proved by those:
+    a person has said yes to them."""
+    known = checks_of(job.tools)
+    if any(check not in known for check in job.spec.verify):
+        return Looked()
+    tools = {tool.name: tool for tool in job.tools if isinstance(tool, OutsideToolSpec) and tool.acting}
+    made = {line.digest for line in ledger.lines if not line.error}
+    results, unproved = list[CheckResult](), list[str]()
+    for call in job.spec.calls:
+        tool = tools.get(call.tool)
+        if tool is None:
+            continue
+        result = await _proved(job, tool, call) if tool.proof else None
+        if result is not None:
+            results.append(result)
+        elif tool.proof or call_digest(call.tool, call.args) in made:
+            unproved.append(tool.name)
+        else:
+            results.append(CheckResult(tool.name, False, "this call was not made", "", None))
+    return Looked(tuple(results), tuple(unproved))
+
+
+async def _proved(job: Job, tool: OutsideToolSpec, planned: PlannedCall) -> CheckResult | None:
+    """None when it could not be asked."""
+    reader = next(
+        (each for each in job.readers if each.name == tool.proof["tool"] and each.server == tool.server), None
+    )
+    if reader is None:
+        return None
+    args = proof_args(tool.proof["args"], planned.args)
+    call = Call(tool=reader.name, args=args, access=frozenset({reader.name}), estimate=reader.estimate)
+    outcome = await guard.guarded_call(
+        job.run, Intent.CALL_MCP_TOOL, call, context={"customer": job.customer, "skills": tuple(job.spec.skills)}
+    )
+    if not isinstance(outcome, Done):
+        return None
+    return _held_against(tool, planned.args, _text(outcome.value))
+
+
+def _held_against(tool: OutsideToolSpec, given: Mapping[str, Any], text: str) -> CheckResult:
+    """What comes back of the visitor's own words proves nothing: it is taken out before anything is looked for."""
+    expect = Expectation.model_validate(tool.proof["expect"])
+    passed = meets(expect, output=without_echo(text, given), exit_code=0)
+    wanted = expect.model_dump(exclude_none=True)
+    reason = "passed" if passed else f"{tool.proof['tool']} was expected to say {wanted}"
+    return CheckResult(f"{tool.name}, as {tool.proof['tool']} says", passed, reason, storable(text[:OUTPUT_CHARS]), 0)
+
+
+def _text(value: Any) -> str:
+    """The words of an answer; a server that gives data alone says them in its data."""
+    said = value if isinstance(value, Mapping) else {}
+    return str(said.get("text") or said.get("data") or "")

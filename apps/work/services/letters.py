@@ -1,0 +1,44 @@
+"""How does a letter that staff wrote leave the house? By the mail account that tools use, as work that waits for a yes:
+its draft is on the card, may still be changed there, and is proved sent like anything else (spec 5.10.4).
+"""
+
+from __future__ import annotations
+
+from uuid import uuid4
+
+from apps.connections import queries as connections
+from apps.skills import queries as skills
+from apps.work.enums import WorkItemType
+from apps.work.execution_models import Course
+from apps.work.models import WorkItem
+from apps.work.schemas import WorkItemSpec
+from apps.work.services import binding, drafting, screening
+from apps.work.services.binding import Terms
+from apps.work.services.items import create_item
+from kernel.errors import SilasError
+from kernel.llm.calls import PlannedCall, call_block
+
+MAIL_SKILL, MAIL_TOOL = "smtp-mail", "send_mail"
+
+
+def can_send() -> bool:
+    """Is there a mail account that tools use?"""
+    return bool(connections.account_name(MAIL_SKILL))
+
+
+def propose_letter(*, to: str, subject: str, text: str, why: str, requested_by: str) -> WorkItem:
+    """Put one mail before a person, in a web process. Raises `SilasError`: `connection_missing` and
+    `connection_ambiguous` 409, `bad_arguments` for what cannot be sent, `gate_blocked`."""
+    connections.account_for(MAIL_SKILL)
+    tools = screening.tools_in(skills.pinned([MAIL_SKILL]))
+    call = PlannedCall(MAIL_TOOL, {"to": to, "subject": subject, "text": text})
+    try:
+        (wanted,) = screening.wanted_of([call], tools)
+    except SilasError as refusal:
+        raise SilasError(refusal.code, f"It cannot be sent: {refusal.message}.", status=422) from refusal
+    plan = WorkItemSpec(id="letter", type=WorkItemType.TASK, title=subject, body=f"{why}\n\n{call_block(call)}")
+    spec = binding.bound_task(plan, [wanted], Terms(by_staff=True))
+    item = create_item(spec, deployment_id=None, session_id=None, trace_id=str(uuid4()), requested_by=requested_by)
+    Course.objects.create(work_item=item, granted=[MAIL_TOOL])
+    drafting.ask(item, [wanted], context=why)
+    return item

@@ -1,0 +1,131 @@
+"""Where does a secret turn up? All that a run writes or says outside of its seal, gathered while it happens.
+
+A `Watch` listens to every logger and to all that goes over Redis (messages to workers, frames to sockets, caches), and
+looks when asked into every table as the superuser, into the environment and arguments of every process, and into the
+files that a run may leave. `found` names the places where a secret stands, plain or in a usual disguise.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import tempfile
+import threading
+from base64 import b64encode
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import redis
+from django.conf import settings
+from psycopg import sql
+
+from kernel.sandbox.leaks import is_leaked
+
+LOG, WIRE, TABLES, PROCESSES, FILES = "log", "redis", "tables", "processes", "files"
+_END = "watch-ends-here"
+
+
+class _Ear(logging.Handler):
+    def __init__(self, heard: list[bytes]) -> None:
+        super().__init__(logging.DEBUG)
+        self.heard = heard
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.heard.append(logging.Formatter().format(record).encode() + repr(record.__dict__).encode())
+
+
+@dataclass
+class Watch:
+    """`told`: what somebody was shown, sent or asked, put here by the test itself under its own name."""
+
+    superuser_dsn: str
+    secrets: tuple[str, ...]
+    ready: threading.Event = field(default_factory=threading.Event)
+    heard: dict[str, list[bytes]] = field(default_factory=lambda: {LOG: [], WIRE: [], PROCESSES: [], FILES: []})
+
+    def told(self, where: str, what: bytes | str) -> None:
+        self.heard.setdefault(where, []).append(what if isinstance(what, bytes) else what.encode())
+
+    def found(self) -> list[str]:
+        """Every place in which one of the secrets stands; the tables by their names."""
+        self.look_at_files()
+        places = [where for where, said in self.heard.items() if is_leaked(self.secrets, said)]
+        return sorted([*places, *self._tables()])
+
+    def look_at_processes(self) -> None:
+        """What every process of this machine was started with, as far as it can be read: ask while a script runs."""
+        for folder in Path("/proc").glob("[0-9]*"):
+            for name in ("environ", "cmdline"):
+                with contextlib.suppress(OSError):
+                    self.heard[PROCESSES].append((folder / name).read_bytes())
+
+    def look_at_files(self) -> None:
+        """Logs of the servers, what runs lay out for their sandboxes, and the cores that a crash might leave."""
+        temporary, here = Path(tempfile.gettempdir()), Path.cwd()
+        places = [*Path(os.environ["SILAS_VAR"]).rglob("*.log"), *temporary.glob("sandbox-*/**/*")]
+        places += [*here.glob("core*"), *temporary.glob("core*"), *Path("/var/crash").glob("*")]
+        for path in places:
+            with contextlib.suppress(OSError):
+                self.heard[FILES].append(path.read_bytes() if path.is_file() else b"")
+
+    def _tables(self) -> list[str]:
+        """Rows of every tenant and of none, in every column: bytes are read as text and as the hexadecimal that they
+        are written in."""
+        dresses = [f"%{dress}%" for secret in self.secrets for dress in _dresses(secret)]
+        with psycopg.connect(self.superuser_dsn, autocommit=True) as line:
+            names = line.execute(
+                "SELECT oid::regclass::text FROM pg_class WHERE relkind IN ('r', 'm') AND relnamespace IN"
+                " (SELECT oid FROM pg_namespace WHERE nspname !~ '^pg_' AND nspname <> 'information_schema')"
+            ).fetchall()
+            ask = sql.SQL("SELECT 1 FROM {} AS t WHERE t::text LIKE ANY(%s) LIMIT 1")
+            return [name for (name,) in names if line.execute(ask.format(sql.SQL(name)), [dresses]).fetchone()]
+
+
+def _dresses(secret: str) -> list[str]:
+    value = secret.encode()
+    coded = [b64encode(b"\0" * before + value).decode()[4:-4] for before in range(3)]
+    return [secret, secret[::-1], value.hex(), b64encode(value).decode().rstrip("="), *coded]
+
+
+@contextlib.contextmanager
+def watching(superuser_dsn: str, *secrets: str) -> Iterator[Watch]:
+    """Everything from here on; what Redis was told has arrived when this is over."""
+    watch = Watch(superuser_dsn, secrets)
+    ear, root = _Ear(watch.heard[LOG]), logging.getLogger()
+    before = root.level
+    deaf = [one for one in logging.Logger.manager.loggerDict.values() if _hears_alone(one)]
+    for logger in (root, *deaf):
+        logger.addHandler(ear)
+    root.setLevel(logging.DEBUG)
+    client = redis.Redis.from_url(settings.REDIS_URL)
+    monitor = threading.Thread(target=_listen, args=(client, watch), daemon=True)
+    try:
+        monitor.start()
+        assert watch.ready.wait(30)
+        yield watch
+        client.echo(_END)
+        monitor.join(30)
+        assert not monitor.is_alive()
+    finally:
+        client.close()
+        root.setLevel(before)
+        for logger in (root, *deaf):
+            logger.removeHandler(ear)
+
+
+def _hears_alone(logger: Any) -> bool:
+    return isinstance(logger, logging.Logger) and not logger.propagate
+
+
+def _listen(client: redis.Redis, watch: Watch) -> None:
+    with client.monitor() as line:
+        watch.ready.set()
+        while True:
+            said = str(line.next_command())
+            if _END in said:
+                return
+            watch.heard[WIRE].append(said.encode())

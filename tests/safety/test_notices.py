@@ -1,0 +1,102 @@
+"""Is a member pushed to about an agent that waits, once, without a word of what it intends and without a code?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from apps.autonomy import alerting
+from apps.safety.models import Challenge, Hold
+from apps.safety.services import notices
+from apps.safety.services.confirming import allow
+from apps.tenants.models import Membership
+from kernel.clock import now
+from kernel.tenancy import tenant_scope
+from tests.console.test_push import Device, push_service, subscribe
+from tests.factories.safety import DANGER, TO_CONFIRM, TO_VERIFY, started
+from tests.rivals import race
+
+
+@pytest.fixture(autouse=True)
+def _secrets(settings: Any) -> None:
+    settings.SILAS_SECRETS_KEY = "a-secrets-key"
+
+
+@contextmanager
+def told(tenant: Any, user: Any, *hints: str) -> Iterator[list[dict[str, Any]]]:
+    """What the member's browser reads of agents that wait."""
+    device = Device()
+    with push_service() as (endpoint, got):
+        subscribe(tenant, user, endpoint, device)
+        for at, hint in enumerate(hints):
+            started(tenant, f"clerk-{at}").report(hint)
+        alerting.send_due_of(tenant.pk)
+        alerting.send_due_of(tenant.pk)
+        yield [device.read(body) for _, body in got]
+
+
+def test_waiting_agent_is_pushed_once_to_who_may_let_it_go_on(tenant: Any, approver: Any) -> None:
+    with told(tenant, approver, DANGER) as read, tenant_scope(tenant):
+        hold = Hold.objects.get()
+        since = int(hold.created_at.timestamp())
+        where = f"/console/safety/#hold-{hold.pk}"
+        assert read == [{"about": "agent", "count": 1, "risk": "irreversible", "url": where, "since": since}]
+
+
+def test_push_about_an_agent_has_no_word_of_it_and_makes_no_code(tenant: Any, approver: Any) -> None:
+    with told(tenant, approver, DANGER) as read, tenant_scope(tenant):
+        assert not any(word in str(read) for word in ("drop", "users", "clerk"))
+        assert Challenge.objects.get().hashed == ""
+
+
+def test_many_waiting_agents_are_one_push(tenant: Any, approver: Any) -> None:
+    with told(tenant, approver, *[TO_CONFIRM] * 3, TO_VERIFY) as read:
+        assert [(one["count"], one["risk"], one["url"]) for one in read] == [(4, "high", "/console/safety/")]
+
+
+def test_agent_that_was_let_go_meanwhile_is_not_pushed(tenant: Any, approver: Any) -> None:
+    agent = started(tenant)
+    agent.report(DANGER)
+    with tenant_scope(tenant):
+        allow(agent.hold().pk, actor="user:test")
+    with told(tenant, approver) as read:
+        assert read == []
+
+
+def test_waiting_agent_is_pushed_to_nobody_who_decides_nothing(tenant: Any, approver: Any) -> None:
+    subscribe(tenant, approver)
+    with tenant_scope(tenant):
+        Membership.objects.filter(user=approver).update(role="viewer")
+    started(tenant).report(DANGER)
+    with tenant_scope(tenant):
+        assert notices.claim_notices(now()) == []
+
+
+def test_waiting_agent_of_another_company_is_not_told_of(tenant: Any, other_tenant: Any, approver: Any) -> None:
+    started(other_tenant).report(DANGER)
+    with told(tenant, approver) as read:
+        assert read == []
+
+
+def test_companies_with_agents_that_nobody_wants_to_hear_of_are_passed_by(tenant: Any, approver: Any) -> None:
+    started(tenant).report(DANGER)
+    assert tenant.pk not in notices.waiting_tenants()
+    subscribe(tenant, approver)
+    assert tenant.pk in notices.waiting_tenants()
+    with tenant_scope(tenant):
+        assert len(notices.claim_notices(now())) == 1
+    assert tenant.pk not in notices.waiting_tenants()
+
+
+def test_of_rivals_one_pushes_about_a_waiting_agent(tenant: Any, approver: Any) -> None:
+    subscribe(tenant, approver)
+    started(tenant).report(DANGER)
+
+    def claim() -> int:
+        with tenant_scope(tenant):
+            return len(notices.claim_notices(now()))
+
+    assert sorted(race(*[claim] * 3)) == [0, 0, 1]

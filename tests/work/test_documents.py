@@ -1,0 +1,220 @@
+"""A document changes by an approved call of the editor that ships, is read back, and can be put back as it was."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.conf import LazySettings
+from django.db import connection
+
+from apps.guard.schemas import CallContext, call_digest
+from apps.memory import queries as memory
+from apps.memory.services import Place, revise
+from apps.skills import shipped
+from apps.work import library
+from apps.work.enums import WorkItemStatus
+from apps.work.knowledge_models import EffectState, KnowledgeEffect
+from apps.work.models import Batch, WorkItem
+from apps.work.services import documents
+from kernel.errors import SilasError
+from kernel.llm.calls import PlannedCall
+from kernel.tenancy import tenant_scope
+from tests.factories.batches import answer, card_of, carry_out
+from tests.factories.memory import ingest_texts, search
+from tests.factories.work import Desk, adopt
+
+GOAL = """---
+id: goal
+type: goal
+title: Keep the documents right
+schedule: always_on
+skills: [knowledge-editor]
+access_levels:
+  public: {tools: [list_documents, read_document]}
+---
+Be exact.
+"""
+OLD, NEW = "Coats may be returned within 14 days.", "Coats may be returned within 30 days."
+PLACE = {"collection": "help", "document": "returns.md"}
+CHANGE = PlannedCall("change_document", {**PLACE, "version": 1, "text": NEW})
+TAKE_OUT = PlannedCall("take_out_document", {**PLACE, "version": 1})
+ADD = PlannedCall("add_document", {"collection": "help", "title": "Opening", "text": "We open at nine."})
+
+
+@pytest.fixture
+def desk(tenant: Any, tmp_path: Path) -> Desk:
+    with tenant_scope(tenant):
+        shipped.add("knowledge-editor")
+    ingest_texts(tenant, tmp_path, returns=OLD)
+    return adopt(tenant, GOAL)
+
+
+@contextmanager
+def web_process(desk: Desk) -> Iterator[None]:
+    """One that looks for what waits, in a thread of its own, until it is not needed any longer."""
+    over = threading.Event()
+
+    def serve() -> None:
+        try:
+            while not over.wait(0.02):
+                documents.carry_out_next(desk.tenant.pk)
+        finally:
+            connection.close()
+
+    thread = threading.Thread(target=serve)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+def waiting(desk: Desk, call: PlannedCall) -> WorkItem:
+    proposal = desk.propose(call, access=frozenset({call.tool}), gates=(), subject="")
+    assert proposal.work_item_id is not None, proposal
+    return desk.item(proposal.work_item_id)
+
+
+def carried_out(desk: Desk, call: PlannedCall, user: Any) -> WorkItem:
+    item = waiting(desk, call)
+    desk.decide(item, user)
+    with web_process(desk):
+        carry_out(desk)
+    return desk.item(item.pk)
+
+
+def reads(desk: Desk, document: str = "returns.md") -> tuple[int, str] | None:
+    with tenant_scope(desk.tenant):
+        page = memory.page("help", document)
+    return (page.version, page.text) if page else None
+
+
+def found(desk: Desk, question: str) -> list[str]:
+    return [passage.quote for passage in search(desk.tenant, question)]
+
+
+def undone(desk: Desk, item: WorkItem, user: Any) -> None:
+    with tenant_scope(desk.tenant):
+        batch = Batch.objects.get(undo_of=item.pk)
+    answer(desk, card_of(desk, batch.pk), user, "approve")
+    with web_process(desk):
+        carry_out(desk)
+
+
+def asked(desk: Desk, item: WorkItem, digest: str) -> KnowledgeEffect:
+    with tenant_scope(desk.tenant):
+        row: KnowledgeEffect = KnowledgeEffect.objects.create(work_item=item, call_digest=digest)
+    return row
+
+
+def became(desk: Desk, effect: KnowledgeEffect) -> str:
+    assert documents.carry_out_next(desk.tenant.pk) == 1
+    with tenant_scope(desk.tenant):
+        effect.refresh_from_db()
+    return effect.state
+
+
+# --- done
+
+
+def test_document_changes_once_somebody_said_yes(desk: Desk, approver: Any) -> None:
+    item = carried_out(desk, CHANGE, approver)
+    assert (item.status, reads(desk), found(desk, "return coats")) == (WorkItemStatus.DONE, (2, NEW), [NEW])
+
+
+def test_card_shows_how_the_document_reads_and_how_it_would(desk: Desk) -> None:
+    card = desk.card(waiting(desk, CHANGE))
+    facts = {fact["label"]: (fact.get("before"), fact.get("after")) for fact in card.facts}
+    assert facts["The document"] == (OLD, NEW)
+
+
+def test_change_is_taken_back_to_the_version_before(desk: Desk, approver: Any) -> None:
+    item = carried_out(desk, CHANGE, approver)
+    undone(desk, item, approver)
+    assert (reads(desk), found(desk, "return coats")) == ((3, OLD), [OLD])
+
+
+def test_document_that_is_taken_out_answers_nobody_and_comes_back(desk: Desk, approver: Any) -> None:
+    item = carried_out(desk, TAKE_OUT, approver)
+    assert (item.status, reads(desk), found(desk, "return coats")) == (WorkItemStatus.DONE, (2, ""), [])
+    undone(desk, item, approver)
+    assert (reads(desk), found(desk, "return coats")) == ((3, OLD), [OLD])
+
+
+def test_document_that_is_added_is_found_and_taken_back(desk: Desk, approver: Any) -> None:
+    item = carried_out(desk, ADD, approver)
+    assert (item.status, reads(desk, "editor/Opening")) == (WorkItemStatus.DONE, (1, "We open at nine."))
+    undone(desk, item, approver)
+    assert found(desk, "when do you open") == [OLD] and reads(desk, "editor/Opening") == (2, "")
+
+
+# --- refused
+
+
+def test_document_that_was_changed_meanwhile_stays(desk: Desk, approver: Any, tmp_path: Path) -> None:
+    item = waiting(desk, CHANGE)
+    desk.decide(item, approver)
+    ingest_texts(desk.tenant, tmp_path, returns="Coats stay where they are.")
+    with web_process(desk):
+        carry_out(desk)
+    assert desk.item(item.pk).status != WorkItemStatus.DONE
+    assert reads(desk) == (2, "Coats stay where they are.")
+
+
+def test_row_without_a_yes_changes_nothing(desk: Desk) -> None:
+    item = waiting(desk, CHANGE)
+    effect = asked(desk, item, call_digest(CHANGE.tool, CHANGE.args))
+    assert (became(desk, effect), reads(desk)) == (EffectState.REFUSED, (1, OLD))
+
+
+def test_row_that_the_approved_plan_does_not_say_changes_nothing(desk: Desk, approver: Any) -> None:
+    item = waiting(desk, CHANGE)
+    desk.decide(item, approver)
+    with tenant_scope(desk.tenant):
+        WorkItem.objects.filter(pk=item.pk).update(status=WorkItemStatus.RUNNING)
+    effect = asked(desk, item, call_digest(TAKE_OUT.tool, TAKE_OUT.args))
+    assert (became(desk, effect), reads(desk)) == (EffectState.REFUSED, (1, OLD))
+
+
+def test_change_that_nobody_waits_for_any_longer_is_not_made(desk: Desk, approver: Any, settings: LazySettings) -> None:
+    settings.KNOWLEDGE_WAIT_SECONDS = 0
+    item = waiting(desk, CHANGE)
+    desk.decide(item, approver)
+    carry_out(desk)
+    assert documents.carry_out_next(desk.tenant.pk) == 0
+    assert desk.item(item.pk).status != WorkItemStatus.DONE and reads(desk) == (1, OLD)
+
+
+def test_change_that_is_withdrawn_while_it_is_made_is_undone(desk: Desk) -> None:
+    effect = asked(desk, waiting(desk, CHANGE), call_digest(CHANGE.tool, CHANGE.args))
+    with tenant_scope(desk.tenant):
+        KnowledgeEffect.objects.update(state=EffectState.WITHDRAWN)
+        page = memory.page("help", "returns.md")
+        assert page is not None
+        place = Place(page.collection_id, page.reference)
+    done = partial(documents._done, effect, library.Change(place, 1, page.title, NEW))
+    with pytest.raises(SilasError, match="any longer"):
+        revise(desk.tenant.pk, place, seen=1, title=page.title, text=NEW, on_stored=done)
+    assert reads(desk) == (1, OLD)
+
+
+# --- seen
+
+
+@pytest.mark.parametrize(("levels", "seen"), [(("public",), None), (("public", "staff"), OLD), ((), None)])
+def test_documents_are_read_at_the_levels_of_the_conversation(
+    tenant: Any, tmp_path: Path, levels: tuple[str, ...], seen: str | None
+) -> None:
+    ingest_texts(tenant, tmp_path, min_level="staff", returns=OLD)
+    ctx = CallContext(tenant.pk, tenant.pk, tenant.pk, "read_document", PLACE, "", {"levels": levels})
+    files = library.shelf(ctx)
+    page, listed = json.loads(files["page.json"]), json.loads(files["documents.json"])
+    assert (page and page["text"]) == seen and len(listed) == (1 if seen else 0)
