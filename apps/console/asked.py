@@ -14,15 +14,14 @@ from urllib.parse import urlencode
 from uuid import UUID
 
 from apps.sessions.desk.enums import Shown
+from apps.sessions.desk.finding import LONGEST
 from apps.sessions.desk.queries import TABS, Asked, Place
-
-MAX_WORDS = 200
 
 
 def asked_by(given: Mapping[str, str]) -> Asked:
     """The list that these parameters of an address mean. `tab=bot` is what `status=bot` was called once. Who searches
     without naming a status looks everywhere."""
-    words = given.get("q", "").replace("\0", "").strip()[:MAX_WORDS]
+    words = given.get("q", "").replace("\0", "").strip()[:LONGEST]
     tab, status = given.get("tab", ""), given.get("status", "")
     usual = Shown.BOT if tab == "bot" else Shown.ANY if words else Shown.ACTIVE
     assignee = given.get("assignee", "")
@@ -41,8 +40,12 @@ def asked_by(given: Mapping[str, str]) -> Asked:
 
 def address_part(asked: Asked, **changed: Any) -> str:
     """What follows the question mark; a change of anything but the place begins again at the newest."""
-    asked = replace(asked, **({"before": None} | changed))
-    parts = {
+    return urlencode(parts(replace(asked, **({"before": None} | changed))))
+
+
+def parts(asked: Asked) -> dict[str, str]:
+    """What has to be said of it in an address; what is as usual is not."""
+    said = {
         "tab": asked.tab,
         "status": str(asked.shown),
         "label": asked.label,
@@ -55,8 +58,15 @@ def address_part(asked: Asked, **changed: Any) -> str:
     }
     usual = Shown.ANY if asked.words else Shown.ACTIVE
     if asked.shown == usual:
-        parts["status"] = ""
-    return urlencode({name: value for name, value in parts.items() if value})
+        said["status"] = ""
+    return {name: str(value) for name, value in said.items() if value}
+
+
+def narrowing(asked: Asked) -> dict[str, str]:
+    """What stays when other words are searched for, or none; who chose no state searches in all of them."""
+    is_chosen = asked.shown not in (Shown.ANY, Shown.ACTIVE) or (asked.shown == Shown.ACTIVE and bool(asked.words))
+    kept = parts(replace(asked, words="", before=None, shown=Shown.ACTIVE))
+    return kept | ({"status": str(asked.shown)} if is_chosen else {})
 
 
 def is_narrowed(asked: Asked) -> bool:

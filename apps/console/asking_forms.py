@@ -9,20 +9,28 @@ from typing import Any
 from django import forms
 from pydantic import ValidationError as Unfit
 
-from apps.sessions.asking import Question, SecretWanted
+from apps.console.asking_rows import Row, problems, row_fields, rows_of, wanted
+from apps.sessions.asking import Asked, Question, SecretWanted
+from apps.sessions.asking_forms import FormWanted
 from kernel.unseen import hides_something, storable
 
 MOST_ANSWERS, MOST_CHARS = 8, 80
 WAITS = ((3600, "an hour"), (86_400, "a day"), (3 * 86_400, "three days"), (7 * 86_400, "a week"))
-KINDS = (("choice", "A choice"), ("yes", "A yes or no"), ("secret", "Something secret"))
+KINDS = (("choice", "A choice"), ("yes", "A yes or no"), ("form", "A form"), ("secret", "Something secret"))
 PRESSES = (("low", "One press"), ("medium", "A press, and one more to confirm"), ("high", "A slide, and then a press"))
 # Which fields belong to which kind; the others belong to all.
 OWN = {
     "choice": ("question", "rationale", "answers", "own_words", "risk"),
     "yes": ("question", "rationale", "yes", "no", "risk"),
+    "form": ("question", "rationale"),
     "secret": ("label", "instructions", "hint"),
 }
-_NEEDED = {"choice": ("question", "answers"), "yes": ("question", "yes", "no"), "secret": ("label", "instructions")}
+_NEEDED = {
+    "form": ("question",),
+    "choice": ("question", "answers"),
+    "yes": ("question", "yes", "no"),
+    "secret": ("label", "instructions"),
+}
 _HIDES = "This looks different from what it is: it holds characters that nobody sees."
 
 
@@ -33,6 +41,7 @@ class Preview:
     title: str
     text: str
     answers: tuple[str, ...] = ()
+    rows: tuple[Row, ...] = ()
     field: str = ""
     own_words: bool = False
     press: str = ""
@@ -68,23 +77,30 @@ class AskForm(forms.Form):
         label="It waits for", choices=[(str(value), words) for value, words in WAITS], coerce=int, initial="86400"
     )
 
-    asked: Question | SecretWanted
+    asked: Asked
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields.update(row_fields())
 
     @property
     def preview(self) -> Preview:
         """Of what was typed so far, right or not."""
-        kind = self._typed("kind")
-        waits = {str(value): words for value, words in WAITS}.get(self._typed("seconds"), "a day")
+        kind = self.typed("kind")
+        waits = {str(value): words for value, words in WAITS}.get(self.typed("seconds"), "a day")
         if kind == "secret":
-            hint = self._typed("hint") or "What they give"
-            return Preview(self._typed("label"), self._typed("instructions"), field=hint, waits=waits)
-        answers = tuple(_lines(self._typed("answers"))) if kind == "choice" else (self._typed("yes"), self._typed("no"))
-        risk = self._typed("risk")
+            hint = self.typed("hint") or "What they give"
+            return Preview(self.typed("label"), self.typed("instructions"), field=hint, waits=waits)
+        if kind == "form":
+            rows = tuple(row for _, row in rows_of(self.typed))
+            return Preview(self.typed("question"), self.typed("rationale"), rows=rows, waits=waits)
+        answers = tuple(_lines(self.typed("answers"))) if kind == "choice" else (self.typed("yes"), self.typed("no"))
+        risk = self.typed("risk")
         return Preview(
-            self._typed("question"),
-            self._typed("rationale"),
+            self.typed("question"),
+            self.typed("rationale"),
             answers[:MOST_ANSWERS],
-            own_words=kind == "choice" and bool(self._typed("own_words")),
+            own_words=kind == "choice" and bool(self.typed("own_words")),
             press="" if risk in ("", "low") else dict(PRESSES).get(risk, ""),
             waits=waits,
         )
@@ -100,6 +116,9 @@ class AskForm(forms.Form):
                 self.add_error(name, _HIDES)
         if kind == "choice" and "answers" not in self.errors:
             self._check_answers(told["answers"])
+        if kind == "form":
+            for name, said in problems(rows_of(self.typed)):
+                self.add_error(name, said)
         if not self.errors:
             self._make(kind)
         return told
@@ -115,14 +134,30 @@ class AskForm(forms.Form):
 
     def _make(self, kind: str) -> None:
         try:
-            self.asked = _wanted(self.cleaned_data) if kind == "secret" else _question(self.cleaned_data)
+            self.asked = self._form() if kind == "form" else _asked(kind, self.cleaned_data)
         except Unfit:
             self.add_error(None, "This cannot be asked like that.")
 
-    def _typed(self, name: str) -> str:
+    def _form(self) -> FormWanted:
+        told = self.cleaned_data
+        return FormWanted.model_validate(
+            {
+                "question": storable(told["question"]),
+                "rationale": storable(told["rationale"]),
+                "fields": wanted(rows_of(self.typed)),
+                "seconds": told["seconds"],
+            }
+        )
+
+    def typed(self, name: str) -> str:
+        """What stands in a field so far, right or not."""
         if self.is_bound:
             return storable(str(self.data.get(self.add_prefix(name), "")).strip())
         return str(self.get_initial_for_field(self.fields[name], name) or "")
+
+
+def _asked(kind: str, told: dict[str, Any]) -> Asked:
+    return _wanted(told) if kind == "secret" else _question(told)
 
 
 def _question(told: dict[str, Any]) -> Question:

@@ -27,7 +27,7 @@ _SETTLED = {
 @dataclass(frozen=True)
 class Asked:
     """What the visitor was asked: `state` as of its card, `options` as label and whether it was chosen, `until` when
-    its time is up. `secret`: what was wanted in secret."""
+    its time is up. `fields` of a form as label and answer. `secret`: what was wanted in secret."""
 
     card: str
     state: str
@@ -37,6 +37,7 @@ class Asked:
     risk: str = ""
     own_words: bool = False
     secret: str = ""
+    fields: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -120,7 +121,12 @@ def _asked(entry: ChronicleEntry, settled: dict[str, dict[str, Any]], moment: da
         risk=str(told.get("risk_level", "")),
         own_words=bool(told.get("allow_freetext")),
         secret=str(told.get("label", "")) if entry.kind == EntryKind.SECURE_INPUT else "",
+        fields=_fields(told, became.get("answers", {})),
     )
+
+
+def _fields(told: dict[str, Any], answers: dict[str, str]) -> tuple[tuple[str, str], ...]:
+    return tuple((each["label"], answers.get(each["name"], "")) for each in told.get("fields", ()))
 
 
 def _who(session: ChatSession, entry: ChronicleEntry) -> str:

@@ -60,6 +60,7 @@ class StaffRequest(HttpRequest):
     """A request that has passed `staff_view`."""
 
     member: Member
+    user: Any
     htmx: Any
 
 

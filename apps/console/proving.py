@@ -20,7 +20,7 @@ def place_of(request: HttpRequest) -> tuple[str, str]:
 
 def require_password(request: StaffRequest) -> None:
     """Raises `SilasError`: `too_many_attempts` 429, `wrong_password` 403."""
-    user, address = request.member.user, request.META.get("REMOTE_ADDR", "")
+    user, address = request.user, request.META.get("REMOTE_ADDR", "")
     if wait := throttle.wait_before(address, user.email):
         raise SilasError("too_many_attempts", f"Too many attempts. Wait {wait.words}.", status=429)
     if not user.check_password(request.POST.get("password", "")):

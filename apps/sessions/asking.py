@@ -1,13 +1,14 @@
-"""How is the visitor of a conversation asked to choose, or for something secret, and how do they answer?
+"""How is the visitor of a conversation asked to choose, to fill in a form, or for something secret; how do they answer?
 
 A visitor answers only what was put to them in their own conversation, once, in time, and as whom it was put to. What
-they choose is a `decision` with the visitor as sender, and reads on like their words. It is never a yes to anything
-that staff decides: no approval token comes of it, and no card of the approvals room is within reach (ADR 54). A secret
-goes over HTTP into its sealed row; no frame, log or model sees it. Lock order: the conversation, then the card.
+they choose or fill in is a `decision` with the visitor as sender, and reads on like their words. It is never a yes to
+anything that staff decides: no approval token comes of it, and no card of the approvals room is within reach (ADR 54).
+A secret goes over HTTP into its sealed row; no frame, log or model sees it. Locked: the conversation, then the card.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import timedelta
 from typing import Annotated, Any, Literal
 from uuid import UUID, uuid4, uuid5
@@ -22,7 +23,8 @@ from apps.audit.services import record
 from apps.bus import services as bus
 from apps.bus.enums import Kind, Queue
 from apps.bus.enums import Sender as From
-from apps.sessions import chronicle
+from apps.sessions import asking_forms, chronicle
+from apps.sessions.asking_forms import DAY, FormWanted, Seconds
 from apps.sessions.enums import AskKind, AskStatus, EntryKind, Owner, Sender
 from apps.sessions.locks import lock_session
 from apps.sessions.models import PUBLIC, ChatSession, VisitorCard
@@ -39,8 +41,7 @@ from kernel.unseen import hides_something
 ASKING_ROLES = (Role.OWNER, Role.APPROVER, Role.AGENT)
 OPEN_AT_MOST = 5
 MAX_SECRET = 4000
-_DAY = 86_400
-Seconds = Annotated[int, Field(ge=30, le=7 * _DAY)]
+FORMS_SHOWN = 5
 
 
 class Question(Frozen):
@@ -51,7 +52,7 @@ class Question(Frozen):
     options: Annotated[Options, Field(min_length=1)]
     allow_freetext: bool = False
     risk_level: Literal["low", "medium", "high"] = "low"
-    seconds: Seconds = _DAY
+    seconds: Seconds = DAY
 
     @model_validator(mode="after")
     def _readable(self) -> Question:
@@ -66,11 +67,14 @@ class SecretWanted(Frozen):
     label: Annotated[str, Field(min_length=1, max_length=120)]
     input_hint: Annotated[str, Field(max_length=80)] = ""
     guidance: Guidance
-    seconds: Seconds = _DAY
+    seconds: Seconds = DAY
+
+
+Asked = Question | SecretWanted | FormWanted
 
 
 def ask_visitor(
-    session_id: UUID, asked: Question | SecretWanted, *, actor: str, user: Any = None, name: str = "", nonce: str = ""
+    session_id: UUID, asked: Asked, *, actor: str, user: Any = None, name: str = "", nonce: str = ""
 ) -> VisitorCard:
     """Put it before the visitor. `user`: the member who asks; None for an API key. The same `nonce` twice asks once.
     Raises 409 `owned_by_other` while a colleague answers, and `too_many_questions` while `OPEN_AT_MOST` wait."""
@@ -114,17 +118,39 @@ def answer(visitor: Visitor, request_id: UUID, *, value: str = "", words: str = 
     if card.status == AskStatus.ANSWERED and value and card.chosen == value:
         return Accepted(session.seq, repeated=True)
     _claim(card, chosen=value)
+    return _answered(session, card, said, {"selected_value": value})
+
+
+def fill(visitor: Visitor, request_id: UUID, given: Mapping[str, str]) -> Accepted:
+    """The visitor's answers to a form, by the names of its fields. The same sent twice count once. Raises as `answer`
+    does, and 400 `invalid_answers` with the problem of each field."""
+    session = lock_session(visitor.session_id)
+    card = _card_of(session, request_id, AskKind.FORM)
+    fields = asking_forms.fields_of(card.payload)
+    values = asking_forms.checked(fields, given)
+    _require_same_person(session, card)
+    if card.status == AskStatus.ANSWERED and card.answers == values:
+        return Accepted(session.seq, repeated=True)
+    _claim(card, answers=values)
+    return _answered(session, card, asking_forms.as_words(fields, values), {"answers": values})
+
+
+def filled_in(session_id: UUID) -> list[dict[str, str]]:
+    """`{label, value}` of what this visitor filled into forms, the newest form last."""
+    cards = VisitorCard.objects.filter(session_id=session_id, kind=AskKind.FORM, status=AskStatus.ANSWERED)
+    newest = list(cards.order_by("-settled_at")[:FORMS_SHOWN])[::-1]
+    answered = [asking_forms.told(asking_forms.fields_of(card.payload), card.answers) for card in newest]
+    return [{"label": label, "value": value} for pairs in answered for label, value in pairs]
+
+
+def _answered(session: ChatSession, card: VisitorCard, said: str, what: Mapping[str, Any]) -> Accepted:
+    """Recorded as the visitor's words, and owed a turn; to a person, a look of the gates."""
     entry = chronicle.append(
         session,
         kind=EntryKind.DECISION,
         sender=Sender.VISITOR,
         text=said,
-        payload={
-            "request_id": str(card.pk),
-            "selected_value": value,
-            "label": said,
-            "status": "answered",
-        },
+        payload={"request_id": str(card.pk), "label": said, "status": "answered", **what},
         taint=_taint(session),
     )
     overheard = session.owner != Owner.BOT
@@ -198,13 +224,13 @@ def _waiting(session: ChatSession) -> Any:
     return VisitorCard.objects.filter(session=session, status=AskStatus.OPEN, expires_at__gt=now())
 
 
-def _card(session: ChatSession, asked: Question | SecretWanted, actor: str, card_id: UUID) -> VisitorCard:
+def _card(session: ChatSession, asked: Asked, actor: str, card_id: UUID) -> VisitorCard:
     moment = now()
     card: VisitorCard = VisitorCard.objects.create(
         pk=card_id,
         session=session,
-        kind=AskKind.SECURE_INPUT if isinstance(asked, SecretWanted) else AskKind.DECISION,
-        risk=Risk.LOW if isinstance(asked, SecretWanted) else asked.risk_level,
+        kind=_kind(asked),
+        risk=asked.risk_level if isinstance(asked, Question) else Risk.LOW,
         payload=asked.model_dump(mode="json", exclude={"seconds", "risk_level"}),
         customer=_customer(session),
         asked_by=actor,
@@ -212,6 +238,16 @@ def _card(session: ChatSession, asked: Question | SecretWanted, actor: str, card
         expires_at=moment + timedelta(seconds=asked.seconds),
     )
     return card
+
+
+def _kind(asked: Asked) -> AskKind:
+    match asked:
+        case Question():
+            return AskKind.DECISION
+        case SecretWanted():
+            return AskKind.SECURE_INPUT
+        case FormWanted():
+            return AskKind.FORM
 
 
 def _card_of(session: ChatSession, card_id: UUID, kind: AskKind) -> VisitorCard:

@@ -1,4 +1,4 @@
-"""Who asks a visitor over HTTP, and how does a visitor's secret come in? (contract interfaces; spec 8.1)
+"""Who asks a visitor over HTTP, and how do their secret and their form come in? (contract interfaces; spec 8.1)
 
 A tenant's own system or a member asks, looks what came of it, takes it back; an owner or their system takes out, once,
 what was given in secret. The visitor's browser posts a secret to `/secrets/<ref_id>` with its session token, from our
@@ -20,6 +20,9 @@ from rest_framework.views import APIView
 
 from apps.connections.api import store_for_connection
 from apps.sessions import asking, tokens
+from apps.sessions.api import visitor_of
+from apps.sessions.asking_forms import FormWanted
+from apps.sessions.beside import throttling
 from apps.sessions.enums import AskKind
 from apps.sessions.queries import session_by_id
 from apps.tenants.rest import MembersView, OwnersView
@@ -35,14 +38,28 @@ _REFUSALS: dict[int, Any] = {
 _SETTLED = {409: OpenApiResponse(description="`card_decided`, `card_expired`, `card_withdrawn`: settled already")}
 
 
+_SHAPES: dict[str, type[asking.Question | asking.SecretWanted | FormWanted]] = {
+    AskKind.DECISION: asking.Question,
+    AskKind.SECURE_INPUT: asking.SecretWanted,
+    AskKind.FORM: FormWanted,
+}
+
+
 class AskRequest(serializers.Serializer[Any]):
-    kind = serializers.RegexField(r"^(decision|secure_input)$", help_text="`decision` or `secure_input`")
-    question = serializers.CharField(max_length=500, required=False, help_text="`decision`: what is asked")
+    kind = serializers.RegexField(r"^(decision|secure_input|form)$", help_text="`decision`, `secure_input` or `form`")
+    question = serializers.CharField(max_length=500, required=False, help_text="`decision`, `form`: what is asked")
     rationale = serializers.CharField(max_length=500, required=False, allow_blank=True)
     options = serializers.ListField(
         child=serializers.DictField(), required=False, help_text="`decision`: 1 to 8 of `{value, label}`"
     )
     allow_freetext = serializers.BooleanField(required=False)
+    # Serializers know their own fields by this name; on the wire it is the form's.
+    fields = serializers.ListField(  # type: ignore[assignment]
+        child=serializers.DictField(),
+        required=False,
+        help_text="`form`: 1 to 8 of `{name, label, kind, required, choices}`;"
+        " kind is `text`, `email`, `number`, `choice` or `date`",
+    )
     risk_level = serializers.ChoiceField(choices=["low", "medium", "high"], required=False)
     # A serializer has a label of its own, which is not this field.
     label = serializers.CharField(  # type: ignore[assignment]
@@ -58,6 +75,9 @@ class CardAnswer(serializers.Serializer[Any]):
     kind = serializers.CharField()
     state = serializers.CharField(help_text="`open`, `answered`, `expired` or `withdrawn`")
     chosen = serializers.CharField(help_text="The value the visitor pressed; empty for words of their own")
+    answers = serializers.DictField(
+        child=serializers.CharField(), help_text="What was filled into a form, by the names of its fields"
+    )
     created_at = serializers.DateTimeField()
     expires_at = serializers.DateTimeField()
     settled_at = serializers.DateTimeField(allow_null=True)
@@ -128,6 +148,45 @@ class TakeSecret(OwnersView):
         return Response({"value": value}, headers=_KEPT_NOWHERE)
 
 
+class FillRequest(serializers.Serializer[Any]):
+    answers = serializers.DictField(
+        child=serializers.CharField(allow_blank=True, max_length=1000), help_text="By the names of the form's fields"
+    )
+
+
+class FillAnswer(serializers.Serializer[Any]):
+    seq = serializers.IntegerField(help_text="Its place in the conversation; its `decision` frame has the same")
+    repeated = serializers.BooleanField(help_text="The same was sent before; nothing was written")
+
+
+class WidgetCard(APIView):
+    """The visitor fills in a form that they were asked; over HTTP, so that a line that is down loses nothing."""
+
+    @extend_schema(
+        operation_id="widget_card_fill",
+        tags=["widget"],
+        request=FillRequest,
+        responses={
+            200: FillAnswer,
+            400: OpenApiResponse(description="`invalid_answers`: `fields` has the problem of each"),
+            401: OpenApiResponse(description="`not_authenticated`: no session token, or one no longer good"),
+            404: OpenApiResponse(description="`not_found`: unknown, no form, or asked in another conversation"),
+            409: OpenApiResponse(description="`card_decided`, `card_expired`, `card_withdrawn`, `card_not_yours`"),
+            429: OpenApiResponse(description="`rate_limited`: too often; `retry_after` seconds"),
+        },
+    )
+    def post(self, request: Request, key: str, card_id: UUID) -> Response:
+        visitor = visitor_of(request, key)
+        wanted = FillRequest(data=request.data)
+        wanted.is_valid(raise_exception=True)
+        address = str(request.META.get("REMOTE_ADDR", ""))
+        throttling.count("fill", visitor.session_id, most=40, address=address, most_there=240, seconds=600)
+        with tenant_scope(visitor.tenant_id):
+            _require_open(visitor)
+            accepted = asking.fill(visitor, card_id, wanted.validated_data["answers"])
+        return Response({"seq": accepted.seq, "repeated": accepted.repeated}, headers=_KEPT_NOWHERE)
+
+
 class SecretRequest(serializers.Serializer[Any]):
     value = serializers.CharField(max_length=asking.MAX_SECRET, trim_whitespace=False)
 
@@ -187,9 +246,9 @@ def _require_open(visitor: tokens.Visitor) -> None:
         raise NotFound("question")
 
 
-def _asked(given: dict[str, Any]) -> asking.Question | asking.SecretWanted:
+def _asked(given: dict[str, Any]) -> asking.Asked:
     """Raises 400 `invalid` with the names of the fields that do not fit, never their values."""
-    shape = asking.SecretWanted if given.pop("kind") == AskKind.SECURE_INPUT else asking.Question
+    shape = _SHAPES[given.pop("kind")]
     try:
         return shape.model_validate(given)
     except Unfit as error:

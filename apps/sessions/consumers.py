@@ -242,6 +242,9 @@ class VisitorConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels
         if frame["seq"] > self.last_seq + 1:
             await self.catch_up()
         await self._deliver(frame)
+        if self.visitor is not None and frame["type"] == "decision" and frame["sender"] == "visitor":
+            # A form comes in over HTTP, where no turns run.
+            runner.wake(self.visitor.tenant_id, self.visitor.session_id)
 
     async def catch_up(self) -> None:
         """Send what the rows hold beyond what was sent. Safe beside itself: each frame leaves once, in its turn."""

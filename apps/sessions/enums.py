@@ -38,10 +38,11 @@ class TurnStatus(TextChoices):
 
 
 class AskKind(TextChoices):
-    """What a visitor can be asked to press (spec 8.1)."""
+    """What a visitor can be asked to press, to give or to fill in (spec 8.1)."""
 
     DECISION = "decision", "Question"
     SECURE_INPUT = "secure_input", "Secret needed"
+    FORM = "form", "Form"
 
 
 class AskStatus(TextChoices):
@@ -59,6 +60,16 @@ class QuestionKind(TextChoices):
     EMAIL = "email", "E-mail address"
     TEXT = "text", "Text"
     CHOICE = "choice", "Choice"
+
+
+class FieldKind(TextChoices):
+    """What a field of a form takes that a visitor is asked to fill in."""
+
+    TEXT = "text", "Text"
+    EMAIL = "email", "E-mail address"
+    NUMBER = "number", "Number"
+    CHOICE = "choice", "Choice"
+    DATE = "date", "Date"
 
 
 class RatingScale(TextChoices):

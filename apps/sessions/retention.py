@@ -80,7 +80,7 @@ def _forget(session: ChatSession) -> int:
     said.exclude(kind__in=(EntryKind.MESSAGE, EntryKind.STATUS)).update(kind=EntryKind.STATUS, sender=Sender.SYSTEM)
     Turn.objects.filter(session_id=session.pk).exclude(read_as=None).update(read_as=FORGOTTEN)
     Note.objects.filter(session_id=session.pk).update(text=FORGOTTEN)
-    VisitorCard.objects.filter(session_id=session.pk).update(payload={}, chosen="", sealed=None)
+    VisitorCard.objects.filter(session_id=session.pk).update(payload={}, chosen="", sealed=None, answers={})
     session.preview, session.customer_name, session.attributes = FORGOTTEN, "", {}
     session.focus = Focus.of(session.focus).without_memory(session.seq).as_kept()
     session.forgotten_at = now()

@@ -26,6 +26,7 @@ urlpatterns = [
         beside_api.WidgetTranscript.as_view(),
         name="widget-transcript",
     ),
+    path("api/v1/widget/<str:key>/cards/<uuid:card_id>", asking_api.WidgetCard.as_view(), name="widget-card"),
     path("api/v1/widget/<str:key>/rating", beside_api.WidgetRating.as_view(), name="widget-rating"),
     path("api/v1/gates/<uuid:gate_id>/dry-run", rehearsal_api.GateDryRun.as_view(), name="api-gate-dry-run"),
 ]

@@ -122,6 +122,7 @@ TRIED_ELSEWHERE |= {f"console-safety-{word}" for word in ("allow", "code", "toke
 # Who decides sees what the bots can do and has it written, and owners say what stays (test_skills).
 TRIED_ELSEWHERE |= {"console-skills", *(f"console-skill{word}" for word in ("", "-compare", "-add", "-export"))}
 TRIED_ELSEWHERE |= {f"console-skill-{word}" for word in ("disable", "roll-back", "purge", "shipped", "package")}
+TRIED_ELSEWHERE |= {"console-publishers", "console-publisher-pin", "console-publisher-remove"}
 TRIED_ELSEWHERE |= {"console-skill-package-trust", "console-skill-package-refuse", "console-draft"}
 TRIED_ELSEWHERE |= {f"console-draft-{word}" for word in ("new", "revise", "rewrite", "try", "propose", "delete")}
 # What a visitor is asked (test_ask), and on whose outside accounts the bots act (test_connections).

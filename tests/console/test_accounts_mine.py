@@ -18,12 +18,13 @@ from apps.console import throttle
 from apps.tenants import logins, resets
 from apps.tenants.enums import LetterKind, LetterState
 from apps.tenants.letters import MOST_ATTEMPTS, send_due, write
-from apps.tenants.models import Letter, Login, User
+from apps.tenants.models import Letter, Login, Totp, User
 from kernel import live
 from kernel.clock import now
 from kernel.tenancy import in_thread
-from tests.factories.accounts import HOST, PASSWORD, add_app, guest, is_in, link_in, log_in, sent_to
+from tests.factories.accounts import HOST, PASSWORD, add_app, app_of, guest, is_in, link_in, log_in, sent_to
 from tests.factories.console import browser
+from tests.factories.tenants import make_user
 from tests.rivals import race
 
 NEW = "a-new-long-password"
@@ -269,3 +270,62 @@ def test_letter_without_a_mail_server_is_given_up(letter: Letter, settings: Any)
 def test_rivals_send_a_letter_once(letter: Letter) -> None:
     race(send_due, send_due, send_due)
     assert len([one for one in mail.outbox if one.to == [letter.address]]) == 1
+
+
+# --- what is wrong stands at its field
+
+
+def _pressed(user: Any, name: str, **data: str) -> tuple[int, str]:
+    answer = browser(user).post(reverse(f"console-account-{name}"), data)
+    return answer.status_code, answer.content.decode()
+
+
+@pytest.mark.parametrize("name", ["password", "app"])
+def test_wrong_password_is_told_at_the_field_of_its_form(owner: Any, name: str) -> None:
+    status, page = _pressed(owner, name, password="wrong", new_password=NEW)
+    form = page.partition(f'action="{reverse(f"console-account-{name}")}"')[2].partition("</form>")[0]
+    assert (status, page.count("That is not your password")) == (403, 1)
+    assert (
+        'aria-invalid="true"' in form
+        and "That is not your password" in form
+        and 'class="notice bad" role="alert"' not in page
+    )
+
+
+def test_weak_password_is_told_at_the_new_one(owner: Any) -> None:
+    status, page = _pressed(owner, "password", password=PASSWORD, new_password="x")
+    assert (status, 'id="weak-password"' in page, 'id="wrong-password"' in page) == (409, True, False)
+
+
+def test_wrong_code_is_told_at_its_field(owner: Any) -> None:
+    _pressed(owner, "app", password=PASSWORD)
+    status, page = _pressed(owner, "app-confirm", code="000000")
+    assert (status, 'id="wrong-code"' in page) == (409, True)
+
+
+# --- whoever runs the platform and belongs to no company
+
+
+def test_lone_superuser_sets_up_a_second_factor_and_is_asked_for_it(database: None) -> None:
+    root = make_user(is_superuser=True)
+    client = guest()
+    log_in(client, root)
+    client.post(reverse("console-account-app"), {"password": PASSWORD})
+    app = app_of(root)
+    page = client.post(reverse("console-account-app-confirm"), {"code": app.now()}).content.decode()
+    assert "Your recovery codes" in page and "Log out" in page
+    Totp.objects.filter(user=root).update(last_step=0)
+    again = guest()
+    assert log_in(again, root, next="/admin/")["Location"] == reverse("console-second")
+    assert again.get("/admin/").status_code == 302 and not is_in(again, root)
+    again.post(reverse("console-second"), {"code": app.now()})
+    assert again.get("/admin/").status_code == 200
+
+
+def test_lone_superuser_with_a_wrong_password_adds_no_factor(database: None) -> None:
+    status, page = _pressed(make_user(is_superuser=True), "app", password="wrong")
+    assert (status, 'id="wrong-password"' in page, "data:image" in page) == (403, True, False)
+
+
+def test_person_of_no_company_has_no_account_page(database: None) -> None:
+    assert browser(make_user()).get(reverse("console-account")).status_code == 403

@@ -20,6 +20,16 @@ from tests.factories.tenants import make_member
 CHOICE = {"kind": "choice", "question": "Which day suits you?", "answers": "Monday\nTuesday", "seconds": "86400"}
 YES = {"kind": "yes", "question": "Shall we cancel it?", "yes": "Cancel it", "no": "Keep it", "seconds": "86400"}
 SECRET = {"kind": "secret", "label": "Your PIN", "instructions": "Six digits.", "seconds": "3600"}
+FORM = {"kind": "form", "question": "About your return", "seconds": "86400"} | {
+    "label_1": "Order number",
+    "takes_1": "number",
+    "required_1": "on",
+    "label_2": "Day",
+    "takes_2": "date",
+    "label_4": "Way",
+    "takes_4": "choice",
+    "choices_4": "Post; Shop",
+}
 
 
 @pytest.fixture
@@ -66,6 +76,11 @@ def test_question_from_another_company_is_not_found(session: ChatSession, other_
         (CHOICE | {"seconds": "5"}, "id_seconds_error"),
         (YES | {"no": ""}, "id_no_error"),
         (SECRET | {"instructions": ""}, "id_instructions_error"),
+        (FORM | {"label_1": "", "label_2": "", "label_4": ""}, "id_label_1_error"),
+        (FORM | {"label_2": "Order number"}, "id_label_2_error"),
+        (FORM | {"choices_4": "Post"}, "id_choices_4_error"),
+        (FORM | {"takes_1": "file"}, "id_takes_1_error"),
+        (FORM | {"label_8": "Pay \u202eevil"}, "id_label_8_error"),
         ({"kind": "plan", "question": "x"}, 'role="alert"'),
     ],
 )
@@ -140,3 +155,32 @@ def test_question_is_taken_back_once(agent: Any, session: ChatSession) -> None:
     address = reverse("console-ask-back", args=[session.pk, card.pk])
     assert [browser(agent).post(address).status_code for _ in range(2)] == [302, 409]
     assert "Taken back, not answered" in _log(agent, session)
+
+
+def test_form_is_asked_with_its_fields_in_order(agent: Any, session: ChatSession) -> None:
+    assert _ask(agent, session, FORM).status_code == 302
+    (card,) = _cards(session)
+    told = [(each["label"], each["kind"], each["required"], each["choices"]) for each in card.payload["fields"]]
+    assert (card.kind, told) == (
+        "form",
+        [("Order number", "number", True, []), ("Day", "date", False, []), ("Way", "choice", False, ["Post", "Shop"])],
+    )
+
+
+def test_look_at_a_form_shows_its_fields(agent: Any, session: ChatSession) -> None:
+    shown = _ask(agent, session, FORM | {"look": "1"}).content.decode().partition('id="ask-preview"')[2]
+    assert "<dt>Order number</dt>" in shown and "Day (optional)" in shown and "Post · Shop" in shown
+    assert _cards(session) == []
+
+
+def test_thread_and_contact_show_what_was_filled_in(agent: Any, deployment: Any, session: ChatSession) -> None:
+    _ask(agent, session, FORM)
+    (card,) = _cards(session)
+    names = [each["name"] for each in card.payload["fields"]]
+    with tenant_scope(session.tenant_id):
+        visitor = visitor_of(deployment, session.pk)
+        asking.fill(visitor, card.pk, {names[0]: "1234", names[1]: "2026-02-01", names[2]: "Shop"})
+    page = browser(agent).get(reverse("console-conversation", args=[session.pk])).content.decode()
+    thread, _, beside = page.partition('id="contact"')
+    assert "<dd>2026-02-01</dd>" in thread and "does not confirm who this is" in thread
+    assert "Order number" in beside and "1234" in beside

@@ -8,6 +8,7 @@ import pytest
 from django.urls import reverse
 
 from apps.sessions import chronicle, handoff
+from apps.sessions.desk import queries as desk
 from apps.sessions.enums import EntryKind, Owner, Sender
 from apps.sessions.locks import lock_session
 from apps.sessions.models import ChatSession
@@ -246,3 +247,59 @@ def test_who_waits_already_keeps_their_place_and_may_change_the_queue(session: C
     with tenant_scope(session.tenant_id):
         found = ChatSession.objects.get(pk=session.pk)
     assert (found.wanted_person_at, found.wanted_queue) == (since, second or "support_l2")
+
+
+# --- news of one part
+
+
+def _news(user: Any, session: ChatSession, part: str) -> str:
+    told = {**HTMX, "HTTP_HX_TARGET": part, "HTTP_HX_TRIGGER": part}
+    return str(browser(user).get(reverse("console-conversation", args=[session.pk]), **told).content.decode())
+
+
+def test_news_of_the_list_render_no_conversation(agent: Any, session: ChatSession) -> None:
+    page = _news(agent, session, "conversations")
+    assert f'id="c-{session.pk}" ' in page and 'aria-current="true"' in page and 'id="tabs"' in page
+    assert 'id="log"' not in page and 'id="contact"' not in page
+
+
+def test_news_of_the_conversation_render_no_list(agent: Any, session: ChatSession) -> None:
+    page = _news(agent, session, "log")
+    assert 'id="conversations"' not in page
+    assert all(f'id="{part}"' in page for part in ("log", "contact", "answering", "desk-state", "label-items"))
+
+
+def test_press_that_changes_both_gets_both(agent: Any, session: ChatSession) -> None:
+    told = {**HTMX, "HTTP_HX_TARGET": "conversations", "HTTP_HX_TRIGGER": "several"}
+    data = {"pick": [str(session.pk)], "resolve": ""}
+    address = reverse("console-several-beside", args=[session.pk])
+    page = browser(agent).post(address, data, follow=True, **told).content.decode()
+    assert 'id="conversations"' in page and 'id="desk-state"' in page
+
+
+# --- what is chosen stays chosen
+
+
+def test_search_keeps_what_the_list_was_narrowed_to(agent: Any, deployment: Any, session: ChatSession) -> None:
+    asked = {"tab": "mine", "status": "snoozed", "assignee": "nobody", "deployment": str(deployment.pk), "q": "pi"}
+    page = browser(agent).get(reverse("console-inbox"), asked).content.decode()
+    form = page.partition('role="search"')[2].partition("</form>")[0]
+    for name in ("tab", "status", "assignee", "deployment"):
+        assert f'name="{name}" value="{asked[name]}"' in form
+    narrowing = page.partition('aria-label="State"')[2].partition("</nav>")[0]
+    assert narrowing.count("q=pi") == narrowing.count("<a ")
+
+
+def test_search_that_names_no_state_goes_on_in_all(agent: Any, session: ChatSession) -> None:
+    page = browser(agent).get(reverse("console-inbox"), {"q": "pi"}).content.decode()
+    assert 'name="status"' not in page.partition('role="search"')[2].partition("</form>")[0]
+
+
+def test_pages_of_a_search_keep_it(agent: Any, deployment: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(desk.conversations, "__kwdefaults__", {"limit": 1})
+    for _ in range(2):
+        say(make_session(deployment), "A burst pipe")
+    asked = {"q": "bur", "deployment": str(deployment.pk)}
+    page = browser(agent).get(reverse("console-inbox"), asked).content.decode()
+    older = page.partition('rel="next" href="')[2].partition('"')[0]
+    assert "q=bur" in older and f"deployment={deployment.pk}" in older and "before=" in older

@@ -11,6 +11,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
+from apps.audit.models import AuditEntry
 from apps.guard.enums import CallState, Intent, Origin
 from apps.guard.models import ToolCall
 from apps.guard.services import open_run
@@ -189,6 +190,35 @@ def test_package_is_looked_at_pinned_and_proposed(tenant: Any, owner: Any, packa
     assert press(owner, "console-skill-package-trust", row.pk, last=groups[-1]).status_code == 302
     with tenant_scope(tenant):
         assert (SkillVersion.objects.get().status, TrustedPublisher.objects.count()) == (SkillStatus.PROPOSED, 1)
+
+
+def test_key_is_pinned_by_its_fingerprint_and_taken_away_again(tenant: Any, owner: Any) -> None:
+    key = "ab" * 32
+    groups = archive.fingerprint(key).split()
+    asked = press(owner, "console-publishers", name="Quay Skills", key=key)
+    assert asked.status_code == 200 and groups[0] in asked.content.decode()
+    known = {"name": "Quay Skills", "key": key}
+    assert press(owner, "console-publisher-pin", last="zzzz", **known).status_code == 422
+    assert press(owner, "console-publisher-pin", last=groups[-1], **known).status_code == 302
+    with tenant_scope(tenant):
+        row = TrustedPublisher.objects.get(public_key=key)
+    assert archive.fingerprint(key) in shown(owner, "console-publishers")
+    assert press(owner, "console-publisher-remove", row.pk).status_code == 422
+    assert press(owner, "console-publisher-remove", row.pk, sure=str(row.pk)).status_code == 302
+    with tenant_scope(tenant):
+        assert not TrustedPublisher.objects.exists()
+        events = AuditEntry.objects.filter(subject=f"publisher:{row.pk}").order_by("seq")
+        assert list(events.values_list("event", flat=True)) == ["publisher_trusted", "publisher_distrusted"]
+
+
+@pytest.mark.parametrize("key", ["", "ab", "zz" * 32])
+def test_what_is_no_key_has_no_fingerprint(owner: Any, key: str) -> None:
+    assert press(owner, "console-publishers", name="Quay", key=key).status_code == 422
+
+
+def test_approver_sees_whose_packages_are_taken_and_pins_none(approver: Any) -> None:
+    assert "Whose packages are taken" in shown(approver, "console-publishers")
+    assert press(approver, "console-publisher-pin", name="Quay", key="ab" * 32, last="abab").status_code == 403
 
 
 def test_approver_pins_no_key(tenant: Any, approver: Any, package: bytes) -> None:

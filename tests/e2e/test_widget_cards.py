@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import os
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
 import pytest
-from playwright.async_api import Locator, expect
+from playwright.async_api import Locator, Page, expect
 
 from apps.sessions import asking
 from apps.sessions.models import ChatSession, ChronicleEntry
 from kernel.tenancy import in_scope
 from tests.e2e.conftest import OpenPage
+from tests.e2e.console import log_in
 from tests.e2e.peer import Peer
 from tests.e2e.widget import Widget, opened, talking
 
 OPTIONS = [{"value": "send", "label": "Send it to me"}, {"value": "keep", "label": "Keep it here"}]
+SHOTS = os.environ.get("SILAS_SHOTS", "")
 SECRET = "correct horse battery staple"
 
 
@@ -29,6 +32,11 @@ def _ask(peer: Peer, *, seconds: float = 600, **fields: Any) -> None:
     until = (datetime.now(UTC) + timedelta(seconds=seconds)).isoformat()
     about = {"request_id": "q", "sender": "bot", "question": "Where shall it go?", "options": OPTIONS}
     peer.say("decision", **{**about, "risk_level": "low", "expires_at": until, **fields})
+
+
+async def _pictured(page: Page, name: str) -> None:
+    if SHOTS:
+        await page.screenshot(path=f"{SHOTS}/{name}.png")
 
 
 def _card(widget: Widget) -> Locator:
@@ -131,3 +139,47 @@ async def test_secret_goes_to_its_own_address_and_over_no_line(open_page: OpenPa
     assert SECRET not in remembered
     taken = await in_scope(tenant, asking.take_secret, card.pk, session_id, actor="api_key:test")
     assert taken == SECRET
+
+
+async def test_form_from_the_inbox_is_filled_in_by_the_visitor_and_read_by_whoever_asked(
+    open_page: OpenPage, web: str, demo: str, tenant: Any, agent: Any
+) -> None:
+    """The whole way: put together in the dialog, wrong at one field, mended, sent, found again after a reload."""
+    page = await open_page(demo)
+    widget = await opened(page)
+    await widget.say("Hello")
+    await expect(widget.log.locator(".mine[data-seq='1']")).to_have_count(1)
+    session_id: UUID = await in_scope(tenant, lambda: ChatSession.objects.get().pk)
+    desk = await log_in(open_page, web, agent, f"/console/inbox/{session_id}/")
+    await desk.keyboard.press("Alt+KeyQ")
+    await desk.get_by_text("A form", exact=True).click()
+    await desk.fill("#id_question", "About your return")
+    await desk.fill("#id_label_1", "Where to write to")
+    await desk.select_option("#id_takes_1", "email")
+    await desk.check("#id_required_1")
+    await desk.fill("#id_label_2", "How to send it back")
+    await desk.select_option("#id_takes_2", "choice")
+    await desk.fill("#id_choices_2", "Post; Shop")
+    await expect(desk.locator("#ask-preview dt")).to_have_text(["Where to write to", "How to send it back (optional)"])
+    await _pictured(desk, "ask-form")
+    await desk.get_by_role("button", name="Send it").click()
+    await expect(desk.locator("#log")).to_contain_text("About your return")
+    card = _card(widget)
+    await page.reload()
+    widget = await opened(page)
+    await card.get_by_label("Where to write to").fill("maria")
+    await card.get_by_role("combobox").select_option("Shop")
+    await card.get_by_role("button", name="Send").click()
+    await expect(card).to_contain_text("This is not an e-mail address.")
+    await expect(card.get_by_label("Where to write to")).to_be_focused()
+    open_page.errors.clear()  # the browser reports the 400
+    await _pictured(page, "ask-form-visitor")
+    await card.get_by_label("Where to write to").fill("maria@example.com")
+    await card.get_by_role("button", name="Send").click()
+    await expect(card).to_contain_text("How to send it back: Shop")
+    await expect(desk.locator("#log dd")).to_have_text(["maria@example.com", "Shop"])
+    await expect(desk.locator("#contact")).to_contain_text("maria@example.com")
+    await page.reload()
+    await opened(page)
+    await expect(card).to_contain_text("Sent:")
+    await expect(card.get_by_role("button")).to_have_count(0)

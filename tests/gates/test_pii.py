@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import partial
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from apps.gates.detectors import likeness, names, numbers, pii, scene
@@ -225,6 +225,28 @@ def detected_anew(text: str) -> None:
     scene._known.cache_clear()
     likeness._weighed.cache_clear()
     detect_pii(text)
+
+
+BEGINNINGS = [
+    (pii._IBAN, pii._IBAN_BEGINS),
+    (pii._IP4, pii._FIGURE),
+    (pii._SPANISH, pii._SPANISH_BEGINS),
+    (pii._UK_NINO, pii._UK_NINO_BEGINS),
+    (pii._DIGITS, pii._DIGITS_BEGIN),
+]
+_LIKE_NUMBERS = st.lists(
+    st.sampled_from(
+        ["1", "22", "1234567", "(212) ", "+", "x", "X", "AB", "DE12", "-", ".", " ", "Z", "é", "٣", "555-0187"]
+    )
+)
+
+
+@given(_LIKE_NUMBERS.map("".join))
+@example("x1234567Z 12345678Z de12 3456 7890 1234 10.0.0.1 AB 12 34 56 C +1 (212) 555-0187")
+def test_pattern_tried_where_it_may_begin_finds_what_it_finds_everywhere(text: str) -> None:
+    for pattern, begins in BEGINNINGS:
+        everywhere = [match.span() for match in pattern.finditer(text)]
+        assert [match.span() for match in pii._matches(pattern, begins, text)] == everywhere
 
 
 @pytest.mark.parametrize("piece", HOSTILE)

@@ -131,10 +131,47 @@ def test_search_finds_a_visitor_by_the_name_they_are_shown_under(deployment: Any
     assert session.pk in _listed(deployment, agent, words=session.visitor_name)
 
 
-@pytest.mark.parametrize("words", ["'", '"', "a & | !", "%", "\\", "(", "':*", "ffff", "- -"])
-def test_search_for_odd_words_is_no_error(deployment: Any, agent: Any, words: str) -> None:
-    _talk(deployment)
+_ODD = ["'", '"', "a & | !", "%", "\\", "(", "':*", ":*", "!", "ffff", "- -", "'\\'' | 'jello", "_____", "\0"]
+_ODD += ["x" * 10_240]
+
+
+@pytest.mark.parametrize("words", _ODD)
+def test_search_for_odd_words_is_no_error_and_finds_nothing(deployment: Any, agent: Any, words: str) -> None:
+    _known(_talk(deployment), customer_name="Maria Ortega", last_customer="C-771")
     assert _listed(deployment, agent, words=words) == set()
+
+
+@pytest.mark.parametrize("words", ["parr", "The par", "PARROT'S", '"parrot is bro"', "'parrot:*", "parrot -b"])
+def test_search_finds_beginnings_of_what_was_said(deployment: Any, agent: Any, words: str) -> None:
+    session = _talk(deployment, "The parrot's wing is broken")
+    found = _listed(deployment, agent, words=words)
+    assert found == (set() if words.startswith('"') else {session.pk})
+
+
+def test_search_leaves_out_what_has_a_minus(deployment: Any, agent: Any) -> None:
+    pipe = _talk(deployment, "A pipe leaks")
+    _talk(deployment, "A pipe has burst")
+    assert _listed(deployment, agent, words="pi -burst") == {pipe.pk}
+
+
+@pytest.mark.parametrize(
+    "words", ["marai", "ortga", "Ortegga", "Orrega", "maria ortge", "rteg", "or", "C771", "771", "ÉMILIE", "emilie"]
+)
+def test_search_forgives_typing_errors_in_names(deployment: Any, agent: Any, words: str) -> None:
+    session = _talk(deployment)
+    _known(session, customer_name="Maria Ortega-Émilie", last_customer="C771")
+    _known(_talk(deployment), customer_name="Walter Orlando", last_customer="D3")
+    found = _listed(deployment, agent, words=words)
+    assert session.pk in found and (words == "or" or len(found) == 1)
+
+
+def test_search_takes_one_statement_more_than_a_list(
+    deployment: Any, agent: Any, django_assert_num_queries: Any
+) -> None:
+    for number in range(3):
+        _known(_talk(deployment, "The parrot"), customer_name=f"Maria {number}")
+    with tenant_scope(deployment.tenant_id), django_assert_num_queries(5):
+        assert len(queries.conversations(Asked(words="marai", shown=Shown.ANY), agent).rows) == 3
 
 
 def test_search_shows_nothing_of_another_tenant(deployment: Any, other_tenant: Any) -> None:
@@ -155,9 +192,21 @@ def test_search_asks_the_index(deployment: Any) -> None:
     with tenant_scope(deployment.tenant_id), connection.cursor() as cursor:
         cursor.execute("SET LOCAL enable_seqscan = off")
         said = queries.SAID.replace("entry.tenant_id = %s AND", "")  # by the tenant alone few rows are found faster
-        cursor.execute("EXPLAIN " + said, ["parrot"])
+        cursor.execute("EXPLAIN " + said, ["'parr':*"])
         plan = "\n".join(row[0] for row in cursor.fetchall())
     assert "chronicle_words" in plan
+
+
+@pytest.mark.parametrize(
+    ("asked", "values"), [(queries.KNOWN, ["'ort'"]), (queries.NEAR, [["ort"], "'ort'", 10])], ids=["known", "near"]
+)
+def test_search_for_a_contact_asks_the_index(deployment: Any, asked: str, values: list[Any]) -> None:
+    plain = asked.replace("known.tenant_id = %s AND", "").replace("tenant_id = %s AND", "")
+    with tenant_scope(deployment.tenant_id), connection.cursor() as cursor:
+        cursor.execute("SET LOCAL enable_seqscan = off")
+        cursor.execute("EXPLAIN " + plain, values)
+        plan = "\n".join(row[0] for row in cursor.fetchall())
+    assert "session_by_contact" in plan
 
 
 # --- page by page

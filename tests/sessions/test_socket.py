@@ -12,7 +12,8 @@ from channels.testing import WebsocketCommunicator
 from django.core.signing import TimestampSigner
 
 from apps.sessions import catch_up, consumers, handoff, tokens
-from apps.sessions.asking import Question, ask_visitor
+from apps.sessions.asking import Question, ask_visitor, fill
+from apps.sessions.asking_forms import FormWanted
 from apps.sessions.models import ChatSession
 from apps.sessions.routing import websocket_urlpatterns
 from apps.sessions.schemas import MAX_FRAME_BYTES
@@ -269,6 +270,18 @@ async def test_decision_over_the_socket_comes_back_recorded(deployment: Any) -> 
     frame = (await socket.frames_until("decision"))[-1]
     await socket.disconnect()
     assert (frame["sender"], frame["selected_value"]) == ("visitor", "go")
+
+
+async def test_form_that_came_over_http_is_answered_where_its_visitor_is_present(deployment: Any) -> None:
+    session = await in_thread(make_session, deployment)
+    asked = FormWanted.model_validate({"question": "Your order?", "fields": [{"name": "order", "label": "Order"}]})
+    card = await in_scope(session.tenant_id, ask_visitor, session.pk, asked, actor="api_key:test")
+    socket = await _present(deployment, session)
+    await socket.frames_until("decision")
+    await in_scope(session.tenant_id, fill, visitor_of(deployment, session.pk), card.pk, {"order": "1234"})
+    said = (await socket.frames_until("message"))[-1]
+    await socket.disconnect()
+    assert said["sender"] == "bot"
 
 
 async def test_decision_over_the_socket_about_another_visitors_card_is_refused_by_its_name(deployment: Any) -> None:

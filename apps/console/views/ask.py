@@ -4,6 +4,7 @@ taken back as long as they have not answered."""
 from __future__ import annotations
 
 import json
+from typing import Any
 from uuid import UUID
 
 from django.http.response import HttpResponse, HttpResponseBase
@@ -11,20 +12,22 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from apps.console.asked import address_part, asked_by
 from apps.console.asking_forms import OWN, AskForm
+from apps.console.asking_rows import SHOWN_AT_FIRST, row_names, rows_of
 from apps.console.members import ANSWERING_ROLES, StaffRequest, staff_view
 from apps.console.views.inbox import after, conversation_address
 from apps.console.views.pages import page
 from apps.sessions import asking, queries
+from apps.sessions.asking_forms import MOST_FIELDS
 from kernel.errors import SilasError
 
 # Which fields are shown for which kinds, in order.
 PARTS = (
-    ("choice yes", ("question", "rationale")),
+    ("choice yes form", ("question", "rationale")),
     ("choice", ("answers", "own_words")),
     ("yes", ("yes", "no")),
     ("choice yes", ("risk",)),
     ("secret", OWN["secret"]),
-    ("choice yes secret", ("seconds",)),
+    ("choice yes form secret", ("seconds",)),
 )
 
 
@@ -87,6 +90,9 @@ def _asking(
         opened=queries.session_by_id(session_id),
         form=fields,
         parts=[(kinds, [fields[name] for name in names]) for kinds, names in PARTS],
+        rows=_rows(fields),
+        shown_rows=SHOWN_AT_FIRST,
+        more_rows=any(number > SHOWN_AT_FIRST for number, _ in rows_of(form.typed)),
         preview=form.preview,
         place=address_part(asked, before=asked.before),
         **once,
@@ -96,5 +102,10 @@ def _asking(
     return response
 
 
+def _rows(form: AskForm) -> list[list[Any]]:
+    return [[form[name] for name in row_names(number)] for number in range(1, MOST_FIELDS + 1)]
+
+
 def _typed(request: StaffRequest) -> dict[str, object]:
-    return request.POST.dict() | {"own_words": "own_words" in request.POST}
+    ticks = ["own_words", *(f"required_{number}" for number in range(1, MOST_FIELDS + 1))]
+    return request.POST.dict() | {name: name in request.POST for name in ticks}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import urlencode
 from uuid import UUID
 
 from django.http.response import HttpResponseBase
@@ -12,11 +13,11 @@ from django.views.decorators.http import require_POST, require_safe
 
 from apps.approvals.queries import members, open_cards
 from apps.console import watching
-from apps.console.asked import address_part, asked_by, is_narrowed
+from apps.console.asked import address_part, asked_by, is_narrowed, narrowing
 from apps.console.lines import lines_of, with_notes
 from apps.console.members import ANSWERING_ROLES, StaffRequest, staff_view
 from apps.console.views.pages import page
-from apps.sessions import forgetting, handoff, queries, summaries
+from apps.sessions import asking, forgetting, handoff, queries, summaries
 from apps.sessions.beside import consents, files, forms, ratings, serving
 from apps.sessions.desk import queries as desk
 from apps.sessions.desk import rules
@@ -98,29 +99,42 @@ def list_address(request: StaffRequest, session_id: UUID | None) -> str:
 
 
 def _inbox(request: StaffRequest, opened: ChatSession | None) -> HttpResponseBase:
-    asked, user = asked_by(request.GET), request.member.user
-    counts, listed = desk.counts(user), desk.conversations(asked, user)
+    """The list and the conversation beside it; news of one of them ask for that alone."""
+    asked, htmx = asked_by(request.GET), request.htmx
     shown: dict[str, Any] = {
-        "tab": asked.tab,
         "here": request.path,
         "asked": asked,
         "place": address_part(asked, before=asked.before),
+        "snoozes": [(each.value, each.label) for each in Snooze],
+        "choices": desk.choices(),
+        "opened": opened,
+        "has_list": htmx.target != "log",
+        "has_thread": htmx.trigger != "conversations",
+    }
+    if shown["has_list"]:
+        shown |= _list(request, asked)
+    if opened and shown["has_thread"]:
+        shown |= _thread(request, opened)
+    return page(request, "console/inbox.html", at="inbox", **shown)
+
+
+def _list(request: StaffRequest, asked: desk.Asked) -> dict[str, Any]:
+    user = request.member.user
+    counts, listed = desk.counts(user), desk.conversations(asked, user)
+    return {
+        "tab": asked.tab,
         "tabs": [(name, title, counts.get(name), address_part(asked, tab=name)) for name, title in TABS],
         "statuses": [(each, address_part(asked, shown=each)) for each in Shown],
         "narrowed": is_narrowed(asked),
         "widest": address_part(asked, label=None, deployment=None, assignee="", queue="", level=""),
-        "unsearched": address_part(asked, words="", shown=Shown.ACTIVE),
+        "kept": narrowing(asked),
+        "unsearched": urlencode(narrowing(asked)),
         "counted": desk.COUNTED,
-        "choices": desk.choices(),
-        "snoozes": [(each.value, each.label) for each in Snooze],
         "deployments": list(Deployment.objects.order_by("title")),
         "listed": listed,
         "older": address_part(asked, before=listed.older) if listed.older else "",
         "newest": address_part(asked) if asked.before else "",
-        "opened": opened,
     }
-    thread = _thread(request, opened) if opened else {}
-    return page(request, "console/inbox.html", at="inbox", **shown, **thread)
 
 
 def _thread(request: StaffRequest, opened: ChatSession) -> dict[str, Any]:
@@ -157,7 +171,7 @@ def _beside(opened: ChatSession) -> dict[str, Any]:
     """What the visitor did beside talking."""
     return {
         "files": {str(each) for each in files.kept_in(opened.pk)},
-        "answers": forms.answers_of(opened.pk),
+        "answers": [*forms.answers_of(opened.pk), *asking.filled_in(opened.pk)],
         "consents": consents.consents_of(opened.pk)[:3],
         "rating": ratings.rating_of(opened.pk),
     }

@@ -77,6 +77,10 @@ _SECRET_NAMES = re.compile(
     re.IGNORECASE,
 )
 _PASSWORD_NAMES = re.compile(r"passw|passphrase|pwd", re.IGNORECASE)
+# Without one of these no value has a name that says it is secret; and no key by itself is shorter than this.
+_NAMED_BY = ("secret", "token", "passw", "passphrase", "pwd", "key", "credent")
+_KEY_CHARS = 15
+_LONG = re.compile(r"(?<!\S)\S{15,}+")
 _LONG_HEX = re.compile(r"[0-9a-fA-F]{32,128}+")
 
 
@@ -86,23 +90,31 @@ def detect_secrets(text: str) -> Detection:
 
 
 def _known(text: str) -> Iterator[tuple[Span, float]]:
-    for match in _PREFIXED.finditer(text):
-        yield Span(*match.span(), "SECRET"), _KNOWN
-    for match in _WEBHOOK.finditer(text):
-        yield Span(*match.span(), "SECRET"), _KNOWN
-    for match in _RUN.finditer(text):
-        if _holds_a_key(match[0]):
-            yield Span(*match.span(), "SECRET"), _ALONE
-    for match in _JWT.finditer(text):
-        if _is_header(match[1]):
-            yield Span(*match.span(), "SECRET"), _KNOWN
-    for begin in _PEM_BEGIN.finditer(text):
-        yield Span(begin.start(), _pem_end(text, begin.end()), "SECRET"), _KNOWN
-    for match in _LOGIN_URL.finditer(text):
-        yield Span(*match.span(1), "SECRET"), _KNOWN
+    if "-----BEGIN" in text:
+        for begin in _PEM_BEGIN.finditer(text):
+            yield Span(begin.start(), _pem_end(text, begin.end()), "SECRET"), _KNOWN
+    if "://" in text:
+        for match in _LOGIN_URL.finditer(text):
+            yield Span(*match.span(1), "SECRET"), _KNOWN
+    if max(map(len, text.split()), default=0) < _KEY_CHARS:
+        return
     for match in _BEARER.finditer(text):
         if _is_drawn(match[1]):
             yield Span(*match.span(1), "SECRET"), _KNOWN
+    for long in _LONG.finditer(text):
+        yield from _within(text, *long.span())
+
+
+def _within(text: str, start: int, end: int) -> Iterator[tuple[Span, float]]:
+    """What stands in one long piece without blanks, which is where these stand."""
+    for match in (*_PREFIXED.finditer(text, start, end), *_WEBHOOK.finditer(text, start, end)):
+        yield Span(*match.span(), "SECRET"), _KNOWN
+    for match in _RUN.finditer(text, start, end):
+        if _holds_a_key(match[0]):
+            yield Span(*match.span(), "SECRET"), _ALONE
+    for match in _JWT.finditer(text, start, end):
+        if _is_header(match[1]):
+            yield Span(*match.span(), "SECRET"), _KNOWN
 
 
 def _pem_end(text: str, start: int) -> int:
@@ -121,6 +133,9 @@ def _is_header(part: str) -> bool:
 
 def _assigned(text: str) -> Iterator[tuple[Span, float]]:
     """`api_key = …`, `"password": "…"`: a name of a secret, and a value that is no word of a language."""
+    low = text.casefold()
+    if not any(name in low for name in _NAMED_BY):
+        return
     named = (match for match in _NAMED.finditer(text) if _SECRET_NAMES.search(match[1][-80:]))
     for match in (*named, *_SAID.finditer(text)):
         name, value = match[1][-80:], match[2].rstrip(".)]}")

@@ -72,7 +72,7 @@ def _ciphers(folded: str) -> Iterator[str]:
     """ROT13, the mirrored alphabet and writing backwards, when telling words appear under them."""
     words = _WORDS.findall(folded)
     for change, telling in _CIPHERS:
-        if sum(word in telling for word in words) > 1:
+        if not telling.isdisjoint(words) and sum(word in telling for word in words) > 1:
             yield change(folded)
 
 
@@ -128,8 +128,8 @@ _RUNS: tuple[tuple[re.Pattern[str], Callable[[str], bytes]], ...] = (
     (re.compile(r"(?<![A-Za-z0-9+/_=-])[A-Za-z0-9+/_-]{12,}+={0,2}+"), _from_base64),
     (re.compile(r"(?<![A-Za-z0-9=])[A-Z2-7]{16,}+={0,6}+"), _from_base32),
     (re.compile(r"(?<![0-9A-Za-z])(?:(?:\\x|0x|%)?+[0-9a-fA-F]{2}[\s:,]?+){8,}+"), _from_hex),
-    (re.compile(r"(?<![01])(?:[01]{8}\s?+){5,}+"), _from_bits),
-    (re.compile(r"(?<!\d)(?:\d{2,3}+(?:,\s?+|\s)){7,}+\d{2,3}+"), _from_numbers),
-    (re.compile(r"(?<![./|-])[.-](?:[./| -]){18,}+"), _from_morse),
+    (re.compile(r"[01](?<![01][01])[01]{7}\s?+(?:[01]{8}\s?+){4,}+"), _from_bits),
+    (re.compile(r"\d(?<!\d\d)\d{1,2}+(?:,\s?+|\s)(?:\d{2,3}+(?:,\s?+|\s)){6,}+\d{2,3}+"), _from_numbers),
+    (re.compile(r"[.-](?<![./|-].)(?:[./| -]){18,}+"), _from_morse),
 )
 PATTERNS = (*(pattern for pattern, _ in _RUNS), _PERCENT, _ESCAPE, _ENTITY, _WORDS)

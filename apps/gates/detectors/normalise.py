@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import NamedTuple
@@ -26,6 +26,7 @@ _RUN = re.compile(r"[\x00-\x7f]++|[^\x00-\x7f]")
 _WITHIN = re.compile(r"['\u2019]")
 _EDGES = "()!|+"
 _LONGEST_WORD = 16
+_ONE = (1,)
 _APART = 3
 _MOSTLY = 0.8
 
@@ -39,19 +40,23 @@ class Word(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """One way to read the text. `hidden` says that somebody took pains to have it read so."""
+    """One way to read the text: its words, and for each of them its numbers among them. `hidden` says that somebody
+    took pains to have it read so."""
 
     words: list[Word]
+    numbers: Mapping[str, Sequence[int]]
     hidden: bool
 
 
 class Spelling(NamedTuple):
-    """A text, or one decoded from it, as it stands before anybody asks for words: `strange` are the pieces with
-    figures or signs that may stand for letters. `place` is where an encoded one stood."""
+    """A text, or one decoded from it, as it stands before anybody asks for words. `strange` are the pieces with
+    figures or signs that may stand for letters, `long` the words that several may be run together in; `apart`: letters
+    stand by themselves, one behind the other."""
 
-    words: list[Word]
+    plain: Reading
     strange: list[Word]
-    hidden: bool
+    long: list[str]
+    apart: bool
 
 
 class Spellings:
@@ -68,11 +73,15 @@ class Spellings:
 
 def readings(text: str, vocabulary: Vocabulary, spellings: Spellings) -> Iterator[Reading]:
     """The plain reading first, then those that the text gives a reason for."""
-    for words, strange, hidden in spellings.of(text):
-        yield Reading(words, hidden)
-        meant = _rejoined(_with_figures(words, list(_figures(strange, vocabulary))), vocabulary)
-        if meant != words:
-            yield Reading(meant, True)
+    for plain, strange, long, apart in spellings.of(text):
+        yield plain
+        figures = list(_figures(strange, vocabulary))
+        parted = {word: parts for word in long if (parts := _parts(word, vocabulary))}
+        if not figures and not apart and not parted:
+            continue
+        meant = _rejoined(_with_figures(plain.words, figures), vocabulary, parted)
+        if meant != plain.words:
+            yield Reading(meant, _numbered(meant), True)
 
 
 class Vocabulary:
@@ -80,9 +89,9 @@ class Vocabulary:
 
     def __init__(self, words: Sequence[str]) -> None:
         self.words = frozenset(words)
-        self._longest: dict[str, int] = {}
-        for word in sorted(words, key=len):
-            self._longest[word[:2]] = min(len(word), _LONGEST_WORD)
+        self._lengths: dict[str, list[int]] = {}
+        for head, length in sorted({(word[:2], len(word)) for word in words} | {(word[:2], 1) for word in words}):
+            self._lengths.setdefault(head, []).insert(0, length)
         self._skeletons = {_skeleton(word): word for word in sorted(words, key=len, reverse=True) if len(word) > 2}
 
     def resolve(self, word: str) -> str | None:
@@ -92,12 +101,14 @@ class Vocabulary:
         """The known words in letters that were run together, longest first; unknown letters are stepped over."""
         at = 0
         while at < len(letters):
-            end = min(len(letters), at + self._longest.get(letters[at : at + 2], 1))
-            while end > at and letters[at:end] not in self.words:
-                end -= 1
-            if end > at:
-                yield letters[at:end], at, end
-            at = max(end, at + 1)
+            for length in self._lengths.get(letters[at : at + 2], _ONE):
+                word = letters[at : at + length]
+                if len(word) == length and word in self.words:
+                    yield word, at, at + length
+                    at += length
+                    break
+            else:
+                at += 1
 
 
 def fold(text: str) -> tuple[str, Sequence[int]]:
@@ -121,7 +132,7 @@ def fold(text: str) -> tuple[str, Sequence[int]]:
 def _spellings(text: str, seen: set[str], *, place: tuple[int, int] | None, depth: int) -> Iterator[Spelling]:
     """`seen` are the texts that were read already: one that is encoded twice says nothing new."""
     folded, places = fold(text)
-    yield Spelling(_words(folded, places, place), _strange(folded, places, place), depth > 0)
+    yield _spelling(_words(folded, places, place), _strange(folded, places, place), hidden=depth > 0)
     if depth < MAX_DEPTH:
         for piece in decoding.pieces(text, folded):
             if piece.text in seen:
@@ -130,30 +141,56 @@ def _spellings(text: str, seen: set[str], *, place: tuple[int, int] | None, dept
             yield from _spellings(piece.text, seen, place=place or (piece.start, piece.end), depth=depth + 1)
 
 
+def _spelling(words: list[Word], strange: list[Word], *, hidden: bool) -> Spelling:
+    numbers = _numbered(words)
+    alone = sorted(number for word, places in numbers.items() if len(word) == 1 for number in places)
+    apart = any(last - first == _APART for first, last in zip(alone, alone[_APART:], strict=False))
+    long = [word for word in numbers if len(word) > _LONGEST_WORD - 4]
+    return Spelling(Reading(words, numbers, hidden), strange, long, apart)
+
+
+def _numbered(words: Sequence[Word]) -> Mapping[str, Sequence[int]]:
+    numbers: dict[str, list[int]] = {}
+    for number, (text, _, _) in enumerate(words):
+        if text in numbers:
+            numbers[text].append(number)
+        else:
+            numbers[text] = [number]
+    return numbers
+
+
 def _words(folded: str, places: Sequence[int], place: tuple[int, int] | None) -> list[Word]:
     """The places of plain letters are their numbers, which spares looking them up."""
-    found = [(match[0], *match.span()) for match in _WORD.finditer(folded)]
-    bare = ((word if word.isalnum() else _WITHIN.sub("", word), start, end) for word, start, end in found)
+    found = _WORD.finditer(folded)
     if place:
-        return [Word(word, *place) for word, _, _ in bare]
+        return [Word(_bare(match[0]), *place) for match in found]
     if isinstance(places, range):
-        return [Word(*word) for word in bare]
-    return [Word(word, places[start], places[end - 1] + 1) for word, start, end in bare]
+        return [Word(_bare(match[0]), *match.span()) for match in found]
+    return [Word(_bare(match[0]), places[match.start()], places[match.end() - 1] + 1) for match in found]
+
+
+def _bare(word: str) -> str:
+    return word if word.isalnum() else _WITHIN.sub("", word)
 
 
 def _strange(folded: str, places: Sequence[int], place: tuple[int, int] | None) -> list[Word]:
+    """Each token is looked at once, however often it stands there."""
+    tokens = {token for token in set(_LEET_WORD.findall(folded)) if not token.isdigit() and _STRANGE.search(token)}
     return [
         Word(match[0], *(place or (places[match.start()], places[match.end() - 1] + 1)))
-        for match in _LEET_WORD.finditer(folded)
-        if not match[0].isdigit() and _STRANGE.search(match[0])
+        for match in (_LEET_WORD.finditer(folded) if tokens else ())
+        if match[0] in tokens
     ]
 
 
 def _figures(strange: Sequence[Word], vocabulary: Vocabulary) -> Iterator[Word]:
     """Words with figures or signs for letters (`1gn0re`, `@ll`), or with a letter drawn out, that mean a known word."""
+    known: dict[str, str | None] = {}
     for token, start, end in strange:
-        word = _resolved(token[: 2 * _LONGEST_WORD], vocabulary)
-        if word:
+        form = token[: 2 * _LONGEST_WORD]
+        if form not in known:
+            known[form] = _resolved(form, vocabulary)
+        if word := known[form]:
             yield Word(word, start, end)
 
 
@@ -187,7 +224,7 @@ def _with_figures(words: list[Word], strange: list[Word]) -> list[Word]:
     return sorted([*kept, *strange], key=lambda word: word.start)
 
 
-def _rejoined(words: list[Word], vocabulary: Vocabulary) -> list[Word]:
+def _rejoined(words: list[Word], vocabulary: Vocabulary, parted: Mapping[str, Sequence[str]]) -> list[Word]:
     """`i g n o r e` and `ignoreallprevious`: letters put together, or taken apart, into words that are known."""
     found: list[Word] = []
     run: list[Word] = []
@@ -197,18 +234,20 @@ def _rejoined(words: list[Word], vocabulary: Vocabulary) -> list[Word]:
             run = []
         if len(word.text) == 1:
             run.append(word)
-        elif len(word.text) > _LONGEST_WORD - 4 and word.text not in vocabulary.words:
-            found += _parts(word, vocabulary) or [word]
+        elif word.text in parted:
+            found += [Word(text, word.start, word.end) for text in parted[word.text]]
         else:
             found.append(word)
     return found + _spelled(run, vocabulary)
 
 
-def _parts(word: Word, vocabulary: Vocabulary) -> list[Word]:
+def _parts(word: str, vocabulary: Vocabulary) -> list[str]:
     """The known words that a long one was run together from, when they make up nearly all of it."""
-    parts = [text for text, _, _ in vocabulary.split(word.text)]
+    if word in vocabulary.words:
+        return []
+    parts = [text for text, _, _ in vocabulary.split(word)]
     known = sum(len(text) for text in parts if len(text) > 2)
-    return [Word(text, word.start, word.end) for text in parts] if known > _MOSTLY * len(word.text) else []
+    return parts if known > _MOSTLY * len(word) else []
 
 
 def _spelled(run: list[Word], vocabulary: Vocabulary) -> list[Word]:

@@ -7,7 +7,7 @@ places of its words: no search ever turns back.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple
@@ -17,6 +17,8 @@ from apps.gates.detectors.normalise import TABLES, Reading, Spellings, Vocabular
 
 # That somebody took pains to hide a phrase says something about the phrase.
 _HIDDEN = 0.5
+# No stem is shorter.
+_HEAD = 3
 
 
 class Step(NamedTuple):
@@ -28,26 +30,31 @@ class Step(NamedTuple):
 
 
 class Phrase(NamedTuple):
+    """`needs` are the classes without which it is not said."""
+
     weight: float
     kind: str
     steps: tuple[Step, ...]
+    needs: frozenset[str]
 
 
 @dataclass(frozen=True)
 class Table:
-    """`keys` says for a word which classes it is in; `stems` the same for words that begin so; `openings` which phrases
-    begin with a word of a class."""
+    """`keys` says for a word which classes it is in; `stems` the same for words that begin so, whose first letters are
+    `heads`; `openings` which phrases begin with a word of a class."""
 
     phrases: tuple[Phrase, ...]
     openings: dict[str, tuple[int, ...]]
     keys: dict[str, tuple[str, ...]]
     stems: dict[str, tuple[str, ...]]
+    heads: frozenset[str]
     vocabulary: Vocabulary
 
     def classes(self, word: str) -> tuple[str, ...]:
         found = self.keys.get(word, ())
-        for length in range(3, min(len(word), 12) + 1) if self.stems else ():
-            found += self.stems.get(word[:length], ())
+        if word[:_HEAD] in self.heads:
+            for length in range(_HEAD, min(len(word), 12) + 1):
+                found += self.stems.get(word[:length], ())
         return found
 
 
@@ -87,7 +94,9 @@ def parse_table(lines: Iterable[str]) -> Table:
             named[name] = (*named.get(name, ()), *body.split())
         else:
             weight, kind = head.split()
-            phrases.append(Phrase(float(weight), kind, _steps(body)))
+            steps = _steps(body)
+            needs = frozenset(step.key for step in steps if not step.absent)
+            phrases.append(Phrase(float(weight), kind, steps, needs))
     return _table(named, phrases)
 
 
@@ -114,7 +123,9 @@ def _table(named: dict[str, tuple[str, ...]], phrases: Sequence[Phrase]) -> Tabl
     for number, phrase in enumerate(phrases):
         key = phrase.steps[0].key
         openings[key] = (*openings.get(key, ()), number)
-    return Table(tuple(phrases), openings, keys, stems, Vocabulary([*keys, *(stem for stem in stems if len(stem) > 4)]))
+    heads = frozenset(stem[:_HEAD] for stem in stems)
+    vocabulary = Vocabulary([*keys, *(stem for stem in stems if len(stem) > 4)])
+    return Table(tuple(phrases), openings, keys, stems, heads, vocabulary)
 
 
 def _members(key: str, named: dict[str, tuple[str, ...]]) -> frozenset[str]:
@@ -123,10 +134,11 @@ def _members(key: str, named: dict[str, tuple[str, ...]]) -> frozenset[str]:
 
 
 def _said(reading: Reading, table: Table) -> Iterable[tuple[int, Span]]:
-    index = _index(reading.words, table)
+    index = _index(reading.numbers, table)
+    there = index.keys()
     for number in (number for key in index for number in table.openings.get(key, ())):
         phrase = table.phrases[number]
-        found = _find(phrase.steps, index)
+        found = _find(phrase.steps, index) if there >= phrase.needs else None
         if found:
             yield number, Span(*_extent(reading.words[found[0] : found[1] + 1]), phrase.kind)
 
@@ -135,11 +147,8 @@ def _extent(words: Sequence[Word]) -> tuple[int, int]:
     return min(word.start for word in words), max(word.end for word in words)
 
 
-def _index(words: Sequence[Word], table: Table) -> dict[str, list[int]]:
+def _index(places: Mapping[str, Sequence[int]], table: Table) -> dict[str, list[int]]:
     """For each class, the numbers of the words that are in it, in order."""
-    places: dict[str, list[int]] = {}
-    for number, (text, _, _) in enumerate(words):
-        places.setdefault(text, []).append(number)
     index: dict[str, list[int]] = {}
     for text, numbers in places.items():
         for key in table.classes(text):
@@ -148,8 +157,6 @@ def _index(words: Sequence[Word], table: Table) -> dict[str, list[int]]:
 
 
 def _find(steps: Sequence[Step], index: dict[str, list[int]]) -> tuple[int, int] | None:
-    if not all(step.key in index or step.absent for step in steps):
-        return None
     starts = ends = index[steps[0].key]
     for step in steps[1:]:
         follow = _miss if step.absent else _follow

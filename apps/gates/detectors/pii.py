@@ -22,12 +22,12 @@ _NAME_SURE = 0.75
 _BEFORE = 48
 _LEAST_PHONE, _MOST_PHONE = 7, 15
 
-_EMAIL = re.compile(r"(?<![\w.%+-])[\w.%+-]{1,64}+@(?:[\w-]{1,63}+\.){1,8}+[^\W\d_]{2,24}+", re.ASCII)
 _EMAIL_WIDE = re.compile(r"(?<![\w.%+-])[\w.%+-]{1,64}+@[\w-]{1,63}+(?:\.[\w-]{1,63}+){1,8}+")
 _EMAIL_SPOKEN = re.compile(
     r"(?<![\w.+-])[\w.+-]{1,64}+\s?[\[(]\s?at\s?[\])]\s?[\w-]{1,63}+(?:(?:\.|\s?[\[(]\s?dot\s?[\])]\s?)[\w-]{2,63}+){1,4}+",
     re.IGNORECASE,
 )
+_AT_SPOKEN = re.compile(r"[\[(]\s?at\s?[\])]", re.IGNORECASE)
 _IBAN = re.compile(r"(?<![A-Za-z0-9])[A-Za-z]{2}\d{2}(?:[ -]?+[A-Za-z0-9]){11,30}+")
 _IP4 = re.compile(r"(?<![\d.])\d{1,3}+\.\d{1,3}+\.\d{1,3}+\.\d{1,3}+(?![\d]|\.\d)")
 _IP6 = re.compile(r"(?<![\w:.])(?:[0-9A-Fa-f]{0,4}+:){2,7}+(?:[0-9A-Fa-f]{1,4}+)?+(?![\w:])")
@@ -50,6 +50,14 @@ _CALLED = re.compile(r"[ (]{1,3}+(is (?:my|our|his|her) )?+([A-Za-z]{3,9}+)")
 _GROUPED_PHONE = re.compile(r"(?:1[-. ])?+\(?[2-9]\d\d\)?[-. ]{1,2}+[2-9]\d\d[-. ]\d{4}")
 _BARE_PHONE = re.compile(r"[2-9](?!11)\d\d[2-9]\d{6}")
 _ZIP_BEFORE = re.compile(r"\d{5} (?=(?:1[-. ])?+\(?[2-9]\d\d\)?[-. ]{1,2}+[2-9]\d\d[-. ]\d{4}(?!\d))")
+# How each begins: to look behind at every place of a text is dear, so they are tried only where these stand.
+_IBAN_BEGINS = re.compile(r"[A-Za-z]{2}\d{2}")
+_FIGURE = re.compile(r"\d")
+_TWO_COLONS = re.compile(r":[0-9A-Fa-f]{0,4}+:")
+_SPANISH_BEGINS = re.compile(r"[XYZxyz0-9]\d{7}")
+_UK_NINO_BEGINS = re.compile(r"[A-CEGHJ-PR-TW-Z][A-CEGHJ-NPR-TW-Z] ?+\d\d")
+_GLUE = re.compile(r"[A-Za-z][:#=]\s?+[\d+(]")
+_DIGITS_BEGIN = re.compile(r"[+(\d]")
 _NOT_WORDS = re.compile(r"[^a-z]++")
 
 _PHONE_WORDS = CUES["phone"]
@@ -96,6 +104,16 @@ def _found(text: str, kinds: Collection[str]) -> Iterator[Span]:
         yield from names.find_names(text)
 
 
+def _matches(pattern: re.Pattern[str], begins: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
+    """All of `pattern`, which can only begin where `begins` stands."""
+    begin = begins.search(text)
+    while begin:
+        match = pattern.match(text, begin.start())
+        if match:
+            yield match
+        begin = begins.search(text, match.end() if match else begin.start() + 1)
+
+
 def _overlaps(span: Span, taken: list[Span]) -> bool:
     """`taken` is in order, so that the neighbours on both sides are the only candidates."""
     low, high = 0, len(taken)
@@ -106,12 +124,14 @@ def _overlaps(span: Span, taken: list[Span]) -> bool:
 
 
 def _emails(text: str) -> Iterator[Span]:
-    for pattern in (_EMAIL_WIDE, _EMAIL_SPOKEN):
-        yield from (Span(*match.span(), "EMAIL") for match in pattern.finditer(text))
+    if "@" in text:
+        yield from (Span(*match.span(), "EMAIL") for match in _EMAIL_WIDE.finditer(text))
+    if _AT_SPOKEN.search(text):
+        yield from (Span(*match.span(), "EMAIL") for match in _EMAIL_SPOKEN.finditer(text))
 
 
 def _ibans(text: str) -> Iterator[Span]:
-    for match in _IBAN.finditer(text):
+    for match in _matches(_IBAN, _IBAN_BEGINS, text):
         end = _longest_iban(match[0])
         if end:
             yield Span(match.start(), match.start() + end, "IBAN")
@@ -128,10 +148,12 @@ def _longest_iban(run: str) -> int:
 
 
 def _addresses(text: str) -> Iterator[Span]:
-    for pattern in (_IP4, _IP6):
-        for match in pattern.finditer(text):
-            if _is_address(match[0]) and not _says(text, match.start(), frozenset({"version", "v"})):
-                yield Span(*match.span(), "IP_ADDRESS")
+    found = list(_matches(_IP4, _FIGURE, text))
+    if _TWO_COLONS.search(text):
+        found += _IP6.finditer(text)
+    for match in found:
+        if _is_address(match[0]) and not _says(text, match.start(), frozenset({"version", "v"})):
+            yield Span(*match.span(), "IP_ADDRESS")
 
 
 def _is_address(text: str) -> bool:
@@ -143,17 +165,16 @@ def _is_address(text: str) -> bool:
 
 
 def _lettered_ids(text: str) -> Iterator[Span]:
-    for match in _SPANISH.finditer(text):
+    for match in _matches(_SPANISH, _SPANISH_BEGINS, text):
         if numbers.is_spanish_id(match[0].replace("-", "").upper()):
             yield Span(*match.span(), NATIONAL_ID)
-    yield from (Span(*match.span(), NATIONAL_ID) for match in _UK_NINO.finditer(text))
+    yield from (Span(*match.span(), NATIONAL_ID) for match in _matches(_UK_NINO, _UK_NINO_BEGINS, text))
 
 
 def _digits(text: str) -> Iterator[Span]:
-    starts = [_GLUED.match(text, match.start()) for match in _GLUED.finditer(text)]
-    after_label = (_DIGITS.match(" " + text[match.end() : match.end() + 48], 1) for match in starts if match)
-    labelled = zip((match.end() for match in starts if match), after_label, strict=True)
-    found = [(match.start(), match[0]) for match in _DIGITS.finditer(text)]
+    glued = [match.end() for match in _GLUED.finditer(text)] if _GLUE.search(text) else []
+    labelled = ((end, _DIGITS.match(" " + text[end : end + 48], 1)) for end in glued)
+    found = [(match.start(), match[0]) for match in _matches(_DIGITS, _DIGITS_BEGIN, text)]
     found += [(start, match[0]) for start, match in labelled if match]
     for start, run in sorted(set(found)):
         kind = _kind(text, start, run)

@@ -7,7 +7,7 @@ hold figures. Each is one pass over the words. Called by `likeness` and `names`.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
@@ -96,9 +96,10 @@ class Scene(NamedTuple):
 
 def scene_of(text: str) -> Scene:
     words = [_seen(text, match[0], *match.span()) for match in _WORD.finditer(text)]
-    behind = _addresses(text, words, range(len(words)), " \u00a0.,")
-    ahead = _addresses(text, words, range(len(words) - 1, -1, -1), " \u00a0.")
-    lines, figured = _lines(text, words)
+    parts = _parts_of_addresses(text, words)
+    behind = _addresses(text, words, parts, 1, " \u00a0.,")
+    ahead = _addresses(text, words, parts, -1, " \u00a0.")
+    lines, figured = _lines(text, words, parts)
     return Scene(text, words, behind, ahead, lines, figured, list(_chains(text, words)))
 
 
@@ -148,41 +149,49 @@ def _begins(text: str, start: int) -> bool:
     return at < 0 or text[at] in _SENTENCE_ENDS
 
 
-def _lines(text: str, words: Sequence[Seen]) -> tuple[list[int], list[bool]]:
+def _lines(text: str, words: Sequence[Seen], parts: Mapping[int, str]) -> tuple[list[int], list[bool]]:
     """The line of each word, empty ones left out, and whether figures stand in it."""
     if "\n" not in text:
         return [0] * len(words), [False]
     lines: list[int] = []
-    figured: list[bool] = []
-    last = -1
+    line, line_ends = -1, 0
     for word in words:
-        if last < 0 or "\n" in text[last : word.start]:
-            figured.append(False)
-        figured[-1] |= word.text[0].isdigit() and not _counts(text, word)
-        lines.append(len(figured) - 1)
-        last = word.end
-    return lines, figured
+        if 0 <= line_ends <= word.start:
+            line, line_ends = line + 1, text.find("\n", word.start)
+        lines.append(line)
+    with_figures = {lines[number] for number, part in parts.items() if part == "figures"}
+    return lines, [number in with_figures for number in range(line + 1)]
 
 
-def _addresses(text: str, words: Sequence[Seen], order: Iterable[int], stops: str) -> list[str]:
-    """For each word what an address within reach of it holds: `figures`, `street` or nothing. One pass in one
-    direction; a word in small letters, or other signs than blanks and those that stop nothing, end the reach."""
-    found = [""] * len(words)
-    near, far, last = "", 0, None
-    for number in order:
-        word = words[number]
-        if near and last is not None:
-            gap = text[word.end : last.start] if word.end <= last.start else text[last.end : word.start]
-            near = "" if far > _REACH or gap.strip(stops) else near
-            found[number] = near
-        last, far = word, far + 1
+def _parts_of_addresses(text: str, words: Sequence[Seen]) -> Mapping[int, str]:
+    """The numbers of the words that are `figures`, or `street`."""
+    found = {}
+    for number, word in enumerate(words):
         if word.kind or word.low in _STREET_WORDS:
             if word.is_street:
-                near, far = "street", 1
+                found[number] = "street"
         elif word.text[0].isdigit() and not _counts(text, word):
-            near, far = "figures", 1
-        elif near and word.low not in PARTICLES:
-            near = ""
+            found[number] = "figures"
+    return found
+
+
+def _addresses(text: str, words: Sequence[Seen], parts: Mapping[int, str], step: int, stops: str) -> list[str]:
+    """For each word what an address within reach of it holds: `figures`, `street` or nothing. From each part in one
+    direction; a word in small letters, or other signs than blanks and those that stop nothing, end the reach."""
+    found = [""] * len(words)
+    for number, part in parts.items():
+        last = words[number]
+        for at in range(number + step, number + step * (_REACH + 1), step):
+            if not 0 <= at < len(words):
+                break
+            word = words[at]
+            gap = text[last.end : word.start] if step > 0 else text[word.end : last.start]
+            if gap.strip(stops):
+                break
+            found[at] = part
+            if at in parts or not (word.kind or word.low in PARTICLES):
+                break
+            last = word
     return found
 
 
@@ -192,10 +201,12 @@ def _counts(text: str, word: Seen) -> bool:
 
 
 def _seen(text: str, word: str, start: int, end: int) -> Seen:
+    if word.islower() and word.isascii():
+        return Seen(word, start, end, word, 0, "", False)
     if word[0].isupper():
         return Seen(word, start, end, *_known(word), _begins(text, start))
     begins = len(word) < 3 and word[0].isdigit() and _begins(text, start)
-    return Seen(word, start, end, word if word.islower() and word.isascii() else plain(word), 0, "", begins)
+    return Seen(word, start, end, plain(word), 0, "", begins)
 
 
 @lru_cache(maxsize=8192)

@@ -40,8 +40,40 @@ WORDS_REVERSE = """
 DROP INDEX chronicle_words;
 ALTER TABLE silas_sessions_chronicleentry DROP COLUMN words;
 """
-# The conversations of the scope's tenant in which a message holds all these words.
+# Pieces of three letters of names and customers' numbers, as words: so `@@` finds them, through an index (ADR 82).
+CONTACT = """
+CREATE FUNCTION sessions_grams(p_text text) RETURNS tsvector LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+    SELECT pg_catalog.array_to_tsvector(ARRAY(
+        SELECT DISTINCT pg_catalog.substr(marked, at, 3)
+        FROM (
+            SELECT '  ' || word[1] AS marked FROM pg_catalog.regexp_matches(
+                pg_catalog.lower(p_text), '[^\\x01-\\x2f\\x3a-\\x40\\x5b-\\x60\\x7b-\\x7f]+', 'g'
+            ) AS word
+        ) words, pg_catalog.generate_series(1, pg_catalog.length(marked) - 2) AS at
+    ))
+$$;
+ALTER TABLE silas_sessions_chatsession ADD COLUMN contact tsvector GENERATED ALWAYS AS (
+    CASE WHEN customer_name || last_customer <> '' THEN sessions_grams(customer_name || ' ' || last_customer) END
+) STORED;
+CREATE INDEX session_by_contact ON silas_sessions_chatsession USING gin (contact) WHERE contact IS NOT NULL;
+"""
+CONTACT_REVERSE = """
+DROP INDEX session_by_contact;
+ALTER TABLE silas_sessions_chatsession DROP COLUMN contact;
+DROP FUNCTION sessions_grams(text);
+"""
+# The conversations of the scope's tenant in which a message holds these words, or whose contact does.
 SAID = """
-    SELECT DISTINCT entry.session_id FROM silas_sessions_chronicleentry entry
-    WHERE entry.tenant_id = %s AND entry.words @@ websearch_to_tsquery('simple'::regconfig, %s)
+    SELECT entry.session_id FROM silas_sessions_chronicleentry entry
+    WHERE entry.tenant_id = %s AND entry.words @@ to_tsquery('simple'::regconfig, %s)
+"""
+KNOWN = """
+    SELECT known.id FROM silas_sessions_chatsession known WHERE known.tenant_id = %s AND known.contact @@ %s::tsquery
+"""
+# The names that share the most pieces with what was typed.
+NEAR = """
+    SELECT DISTINCT customer_name, length(contact) - length(ts_delete(contact, %s::text[])) AS shared
+    FROM silas_sessions_chatsession
+    WHERE tenant_id = %s AND contact @@ %s::tsquery AND customer_name <> ''
+    ORDER BY shared DESC, customer_name LIMIT %s
 """

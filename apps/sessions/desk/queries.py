@@ -13,10 +13,12 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from django.db import connection
 from django.db.models import F, Q, QuerySet
 from django.db.models.expressions import RawSQL
 
-from apps.sessions.desk.desk_sql import SAID
+from apps.sessions.desk import finding
+from apps.sessions.desk.desk_sql import KNOWN, NEAR, SAID
 from apps.sessions.desk.enums import DeskStatus, Shown
 from apps.sessions.enums import Owner
 from apps.sessions.handoff import ANSWERING_ROLES
@@ -32,6 +34,8 @@ NOTES_SHOWN = 200
 EARLIER_SHOWN = 10
 # Levels and queues to choose from are those of the newest conversations.
 LOOKED_AT = 1000
+# So many names are compared letter by letter with what was typed.
+NEAR_LOOKED_AT = 500
 _WAITS = Q(owner=Owner.BOT, wanted_person_at__isnull=False)
 _VISITOR = re.compile(r"(?:visitor\s+)?([0-9a-f]{4})", re.IGNORECASE)
 
@@ -258,12 +262,26 @@ def _chosen(asked: Asked) -> Q:
 
 
 def _about(words: str) -> Q:
-    """Whose name or customer id it is, or where it was said."""
-    found = Q(customer_name__icontains=words) | Q(last_customer__icontains=words)
+    """Whose name or customer id it is, near enough, or where it was said."""
+    tenant, found = current_tenant_id(), Q(pk=None)
     if named := _VISITOR.fullmatch(words):
         first = int(named[1], 16) << 112
         found |= Q(pk__gte=UUID(int=first), pk__lt=UUID(int=min(first + (1 << 112), (1 << 128) - 1)))
-    return found | Q(pk__in=RawSQL(SAID, [current_tenant_id(), words]))  # noqa: S611  (our own words, and values)
+    if said := finding.said(words):
+        found |= Q(pk__in=RawSQL(SAID, [tenant, said]))  # noqa: S611  (our own words, and values)
+    if contact := finding.contact(words):
+        found |= Q(pk__in=RawSQL(KNOWN, [tenant, contact]))  # noqa: S611  (the same)
+    return found | Q(customer_name__in=_names_like(words))
+
+
+def _names_like(words: str) -> list[str]:
+    """Names that are not spelt quite like these words."""
+    if not (pieces := finding.near(words)):
+        return []
+    any_of = " | ".join(finding.quoted(pieces))
+    with connection.cursor() as cursor:
+        cursor.execute(NEAR, [pieces, current_tenant_id(), any_of, NEAR_LOOKED_AT])
+        return [name for name, _ in cursor.fetchall() if finding.is_alike(words, name)]
 
 
 def _next_due(moment: datetime) -> datetime | None:

@@ -1,7 +1,8 @@
 """What was the visitor of a conversation asked, and what did they choose? Rows of their own, apart from the cards of
 staff: nothing here can bind, mint or spend a yes (ADR 54).
 
-A sealed value is there from the moment it was given until it is taken, once. Written by `asking` alone.
+`answers` are what was filled into a form, by the names of its fields. A sealed value is there from the moment it was
+given until it is taken, once. Written by `asking` alone.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ class VisitorCard(TenantModel):
     asked_by = models.CharField(max_length=80)
     status = models.CharField(max_length=12, choices=AskStatus.choices, default=AskStatus.OPEN)
     chosen = models.CharField(max_length=60, blank=True)
+    answers: models.JSONField[dict[str, str], dict[str, str]] = models.JSONField(default=dict, blank=True)
     sealed: models.BinaryField[bytes | None, bytes | None] = models.BinaryField(null=True, editable=False)
     created_at = models.DateTimeField()
     expires_at = models.DateTimeField()
@@ -48,6 +50,10 @@ class VisitorCard(TenantModel):
             models.CheckConstraint(
                 condition=Q(sealed=None) | Q(kind=AskKind.SECURE_INPUT, status=AskStatus.ANSWERED),
                 name="visitor_card_seals_secrets",
+            ),
+            models.CheckConstraint(
+                condition=Q(answers={}) | Q(kind=AskKind.FORM, status=AskStatus.ANSWERED),
+                name="visitor_card_fills_forms",
             ),
         ]
         indexes: ClassVar = [models.Index(fields=["session", "status"], name="visitor_card_of_session")]

@@ -7,6 +7,7 @@ from that key before. Then it is proposed like anything else: nothing of it runs
 from __future__ import annotations
 
 import hmac
+import re
 from typing import Any
 from uuid import UUID
 
@@ -84,6 +85,35 @@ def trust(package_id: UUID, fingerprint: str, *, by: Any) -> SkillPackage:
     record(AuditEvent.PUBLISHER_TRUSTED, actor=_actor(by), subject=_package(row), data={"key": told[:16]})
     _require_newer(package.manifest, other_than=row)
     return _proposed(row, package, by)
+
+
+def readable_key(public_key: str) -> str:
+    """Raises `SilasError("key_unreadable")` 422 for what is no public key."""
+    key = "".join(public_key.split()).lower()
+    if not re.fullmatch(r"[0-9a-f]{64}", key):
+        raise SilasError("key_unreadable", "A public key has 64 hexadecimal characters.", status=422)
+    return key
+
+
+def pin(public_key: str, *, name: str, last: str, by: Any) -> TrustedPublisher:
+    """Pin a key before anything came from it; `last`: the end of its fingerprint, as this person typed it.
+
+    Raises `SilasError`: `key_unreadable` 422, `publisher_name` 422, `fingerprint_differs` 409.
+    """
+    key, name = readable_key(public_key), " ".join(name.split())[:120]
+    if not name:
+        raise SilasError("publisher_name", "Say whose key it is.", status=422)
+    told = archive.fingerprint(key)
+    if last.strip().lower() != told.split()[-1]:
+        raise SilasError(
+            "fingerprint_differs", "These are not the last four characters of the fingerprint.", status=409
+        )
+    row: TrustedPublisher = TrustedPublisher.objects.get_or_create(
+        public_key=key, defaults={"name": name, "trusted_by": _actor(by)}
+    )[0]
+    data = {"key": "".join(told.split())[:16]}
+    record(AuditEvent.PUBLISHER_TRUSTED, actor=_actor(by), subject=f"publisher:{row.pk}", data=data)
+    return row
 
 
 def refuse(package_id: UUID, *, actor: str) -> None:

@@ -36,7 +36,7 @@ export class Card {
   busy(on, text = "") {
     if (on && this.actions.contains(document.activeElement)) this.face.focus();
     this.face.setAttribute("aria-busy", on);
-    for (const control of this.actions.querySelectorAll("button, input")) control.disabled = on;
+    for (const control of this.actions.querySelectorAll("button, input, select")) control.disabled = on;
     if (on) this.say(text);
   }
 

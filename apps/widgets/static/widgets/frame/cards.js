@@ -1,9 +1,11 @@
-/* What is the visitor asked to press or to give? One card a question, at its place in the conversation: options, a second
-   press at medium risk, a slide at high; and a field for a secret, which goes to its own address and nowhere else.
+/* What is the visitor asked to press, to fill in or to give? One card a question, at its place in the conversation:
+   options, a second press at medium risk, a slide at high; a form; and a field for a secret, which goes to its own address
+   and nowhere else.
    Only the record settles a card: a press that was lost with the line is sent again, and counts once. */
 
 import { ENDS } from "./card.js";
 import { Decision } from "./decision.js";
+import { FormCard } from "./filling.js";
 import { SecretField } from "./secret.js";
 import { word } from "./words.js";
 
@@ -44,9 +46,10 @@ export function wireCards(chat) {
   }
 
   function decision(frame) {
-    if (!frame.status) show(frame.request_id, frame, new Decision(frame, (chosen) => press(frame.request_id, chosen)));
+    const { request_id: id } = frame;
+    if (!frame.status) show(id, frame, frame.fields ? new FormCard(frame, chat) : new Decision(frame, (chosen) => press(id, chosen)));
     else {
-      settle(frame.request_id, frame.status, frame.label);
+      settle(id, frame.answers ? "filled" : frame.status, frame.label);
       if (frame.status === "answered" && !chat.isOld(frame)) chat.happened("stored", frame.seq);
     }
   }

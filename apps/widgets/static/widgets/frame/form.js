@@ -1,11 +1,10 @@
 /* What is asked before the first word? The deployment's form, sent once a conversation. */
 
 import { el } from "./dom.js";
+import { field } from "./field.js";
 import { first, look } from "./first.js";
 import { asked, offered } from "./offers.js";
 import { say } from "./words_beside.js";
-
-const TYPES = { name: ["text", "name", 120], email: ["email", "email", 254], text: ["text", "off", 1000] };
 
 export function wireForm(chat) {
   let close = null;
@@ -62,20 +61,4 @@ export function wireForm(chat) {
       fields.find(({ id }) => wrong[id])?.input.focus();
     }
   }
-}
-
-function field({ id, kind, label, required, choices = [] }) {
-  const name = `field-${id}`;
-  const note = el("span", { class: "problem", id: `${name}-note` });
-  const more = { id: name, "aria-describedby": note.id, "aria-required": required ? "true" : null };
-  const [type, autocomplete, maxlength] = TYPES[kind] || [];
-  const input = kind === "choice"
-    ? el("select", more, el("option", { value: "" }, say("choose")), ...choices.map((each) => el("option", { value: each }, each)))
-    : el("input", { type, autocomplete, maxlength, ...more });
-  const node = el("div", { class: "field" }, el("label", { for: name }, required ? label : `${label} (${say("optional")})`), input, note);
-  function mark(problem) {
-    note.textContent = problem ? say(`wrong_${problem}`) : "";
-    input.setAttribute("aria-invalid", problem ? "true" : "false");
-  }
-  return { id, node, input, mark };
 }

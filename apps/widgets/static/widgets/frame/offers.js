@@ -15,11 +15,14 @@ export function offered(chat, { anew = false } = {}) {
   return chat.offers;
 }
 
-/* A request of this conversation: `json` or a form as its body. Resolves to the response. */
-export async function request(chat, path, { method = "GET", json, body } = {}) {
+/* A request of this conversation: `json` or a form as its body. A token that has just run out is asked for anew, once. */
+export async function request(chat, path, { method = "GET", json, body } = {}, again = true) {
   const { token } = await chat.session.current();
   const headers = { Authorization: `Bearer ${token}`, ...(json ? { "Content-Type": "application/json" } : {}) };
-  return fetch(at(chat, path), { method, credentials: "omit", headers, body: json ? JSON.stringify(json) : body });
+  const response = await fetch(at(chat, path), { method, credentials: "omit", headers, body: json ? JSON.stringify(json) : body });
+  if (response.status !== 401 || !again) return response;
+  chat.session.expire();
+  return request(chat, path, { method, json, body }, false);
 }
 
 export async function asked(chat, path, options) {

@@ -18,7 +18,7 @@ export const ar = {
   declinedText: "رفض أحد الزملاء هذا الطلب. لم يتغير شيء.", stoppedText: "تعذّر إتمام ذلك. لم يتغير شيء آخر.",
   handedText: "جرى تسليم ذلك. لا أحد هنا يستطيع التأكد من تنفيذه.",
   answerBy: "متاح حتى {time}", ownWords: "بكلماتك", confirm: "تأكيد: {answer}", goBack: "رجوع", slide: "اسحب حتى النهاية للمتابعة: {answer}", sending: "جارٍ الإرسال",
-  ask_answered: "إجابتك: {answer}", ask_expired: "انتهى الوقت. لم يتغير شيء.", ask_withdrawn: "لم يعد هذا مطلوبًا.",
+  ask_answered: "إجابتك: {answer}", ask_filled: "تم الإرسال:\n{answer}", ask_expired: "انتهى الوقت. لم يتغير شيء.", ask_withdrawn: "لم يعد هذا مطلوبًا.",
   ask_settled: "سبقت الإجابة عن هذا.", ask_stored: "حُفظ مختومًا.",
   notAnswered: "لم تصل إجابتك. حاول مرة أخرى.", notYours: "عرّفنا بنفسك من جديد ثم أجب.",
   saveSecret: "حفظ مختوم", secretHelp: "لا يظهر في هذه المحادثة.", secretGuide: "أين تجده", notStored: "لم يُحفظ. تحقق من الاتصال وحاول مرة أخرى.",

@@ -18,7 +18,7 @@ export const de = {
   declinedText: "Unser Team hat dies abgelehnt. Es wurde nichts geändert.", stoppedText: "Das konnte nicht abgeschlossen werden. Sonst wurde nichts geändert.",
   handedText: "Das wurde weitergegeben. Niemand hier kann nachsehen, ob es geschehen ist.",
   answerBy: "Offen bis {time}", ownWords: "In Ihren eigenen Worten", confirm: "Bestätigen: {answer}", goBack: "Zurück", slide: "Zum Fortfahren ganz durchziehen: {answer}", sending: "Wird gesendet",
-  ask_answered: "Ihre Antwort: {answer}", ask_expired: "Die Zeit dafür ist abgelaufen. Es wurde nichts geändert.", ask_withdrawn: "Das wird nicht mehr gebraucht.",
+  ask_answered: "Ihre Antwort: {answer}", ask_filled: "Gesendet:\n{answer}", ask_expired: "Die Zeit dafür ist abgelaufen. Es wurde nichts geändert.", ask_withdrawn: "Das wird nicht mehr gebraucht.",
   ask_settled: "Das wurde schon beantwortet.", ask_stored: "Versiegelt gespeichert.",
   notAnswered: "Ihre Antwort kam nicht an. Bitte versuchen Sie es noch einmal.", notYours: "Bitte sagen Sie noch einmal, wer Sie sind, und antworten Sie dann.",
   saveSecret: "Versiegelt speichern", secretHelp: "Es erscheint nicht in diesem Chat.", secretGuide: "Wo Sie es finden", notStored: "Es wurde nicht gespeichert. Prüfen Sie die Verbindung und versuchen Sie es noch einmal.",

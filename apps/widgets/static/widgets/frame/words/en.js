@@ -18,7 +18,7 @@ export const en = {
   declinedText: "A colleague declined this. Nothing was changed.", stoppedText: "This could not be completed. Nothing else was changed.",
   handedText: "This was handed over. Nobody here can check whether it was done.",
   answerBy: "Open until {time}", ownWords: "In your own words", confirm: "Confirm: {answer}", goBack: "Back", slide: "Slide to the end to go on: {answer}", sending: "Sending",
-  ask_answered: "Your answer: {answer}", ask_expired: "The time for this has run out. Nothing was changed.", ask_withdrawn: "This is no longer needed.",
+  ask_answered: "Your answer: {answer}", ask_filled: "Sent:\n{answer}", ask_expired: "The time for this has run out. Nothing was changed.", ask_withdrawn: "This is no longer needed.",
   ask_settled: "This was answered already.", ask_stored: "Stored, sealed.",
   notAnswered: "Your answer was not taken. Please try again.", notYours: "Please say again who you are, then answer this.",
   saveSecret: "Store it sealed", secretHelp: "It does not appear in this chat.", secretGuide: "Where to find it", notStored: "It was not stored. Check the connection and try again.",

@@ -18,7 +18,7 @@ export const es = {
   declinedText: "El equipo lo ha rechazado. No se ha cambiado nada.", stoppedText: "No se pudo completar. No se ha cambiado nada más.",
   handedText: "Se ha entregado. Nadie aquí puede comprobar si se ha hecho.",
   answerBy: "Abierto hasta {time}", ownWords: "Con sus propias palabras", confirm: "Confirmar: {answer}", goBack: "Volver", slide: "Deslice hasta el final para seguir: {answer}", sending: "Enviando",
-  ask_answered: "Su respuesta: {answer}", ask_expired: "El plazo ha terminado. No se ha cambiado nada.", ask_withdrawn: "Ya no hace falta.",
+  ask_answered: "Su respuesta: {answer}", ask_filled: "Enviado:\n{answer}", ask_expired: "El plazo ha terminado. No se ha cambiado nada.", ask_withdrawn: "Ya no hace falta.",
   ask_settled: "Ya estaba respondido.", ask_stored: "Guardado y sellado.",
   notAnswered: "Su respuesta no llegó. Inténtelo de nuevo.", notYours: "Díganos de nuevo quién es y después responda.",
   saveSecret: "Guardar sellado", secretHelp: "No aparece en este chat.", secretGuide: "Dónde encontrarlo", notStored: "No se guardó. Compruebe la conexión e inténtelo de nuevo.",

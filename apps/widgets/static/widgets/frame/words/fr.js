@@ -18,7 +18,7 @@ export const fr = {
   declinedText: "L’équipe a refusé. Rien n’a été modifié.", stoppedText: "Cela n’a pas pu être mené à bien. Rien d’autre n’a été modifié.",
   handedText: "Cela a été transmis. Personne ici ne peut vérifier si cela a été fait.",
   answerBy: "Ouvert jusqu’à {time}", ownWords: "Avec vos propres mots", confirm: "Confirmer : {answer}", goBack: "Retour", slide: "Glissez jusqu’au bout pour continuer : {answer}", sending: "Envoi en cours",
-  ask_answered: "Votre réponse : {answer}", ask_expired: "Le délai est passé. Rien n’a été modifié.", ask_withdrawn: "Ce n’est plus nécessaire.",
+  ask_answered: "Votre réponse : {answer}", ask_filled: "Envoyé :\n{answer}", ask_expired: "Le délai est passé. Rien n’a été modifié.", ask_withdrawn: "Ce n’est plus nécessaire.",
   ask_settled: "Vous y avez déjà répondu.", ask_stored: "Enregistré sous scellé.",
   notAnswered: "Votre réponse n’est pas arrivée. Réessayez.", notYours: "Dites-nous de nouveau qui vous êtes, puis répondez.",
   saveSecret: "Enregistrer sous scellé", secretHelp: "Cela n’apparaît pas dans la discussion.", secretGuide: "Où le trouver", notStored: "Rien n’a été enregistré. Vérifiez la connexion et réessayez.",

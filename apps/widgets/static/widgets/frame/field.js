@@ -1,0 +1,23 @@
+/* One field of a form, whoever asks: its label, what is typed, and what is wrong with it. */
+
+import { el } from "./dom.js";
+import { say } from "./words_beside.js";
+
+/* What the browser offers to type it with: type, autocomplete, most letters. */
+const TYPES = { name: ["text", "name", 120], email: ["email", "email", 254], text: ["text", "off", 1000], number: ["number", "off"], date: ["date", "off"] };
+
+export function field({ id, kind, label, required, choices = [], most }) {
+  const name = `field-${id}`;
+  const note = el("span", { class: "problem", id: `${name}-note` });
+  const more = { id: name, "aria-describedby": note.id, "aria-required": required ? "true" : null };
+  const [type, autocomplete, maxlength] = TYPES[kind] || [];
+  const input = kind === "choice"
+    ? el("select", more, el("option", { value: "" }, say("choose")), ...choices.map((each) => el("option", { value: each }, each)))
+    : el("input", { type, autocomplete, maxlength: most || maxlength, step: kind === "number" ? "any" : null, ...more });
+  const node = el("div", { class: "field" }, el("label", { for: name }, required ? label : `${label} (${say("optional")})`), input, note);
+  function mark(problem) {
+    note.textContent = problem ? say(`wrong_${problem}`) : "";
+    input.setAttribute("aria-invalid", problem ? "true" : "false");
+  }
+  return { id, node, input, mark };
+}
