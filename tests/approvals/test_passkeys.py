@@ -17,7 +17,7 @@ from apps.approvals import services
 from apps.approvals.enums import ApprovalVerdict, PasskeyRule, Risk
 from apps.approvals.models import Answer, ApprovalPolicy, Card, Decision, Passkey
 from apps.approvals.schemas import Refused
-from apps.approvals.services import answers, passkeys
+from apps.approvals.services import answers, passkeys, proofs
 from apps.audit.models import AuditEntry
 from kernel.clock import now
 from kernel.errors import SilasError
@@ -287,7 +287,7 @@ def test_stored_answer_with_a_changed_part_does_not_hold(
     with tenant_scope(tenant):
         row = Answer.objects.select_related("card").get()
         proof = answers.StepUp.model_validate({**row.step_up, part: "00" * 32})
-        assert not passkeys.is_proof(row, proof)
+        assert not proofs.is_proof(row, proof)
 
 
 def test_stored_answer_proves_nothing_about_another_card(tenant: Any, owner: Any, grave: Card, device: Any) -> None:
@@ -296,7 +296,7 @@ def test_stored_answer_proves_nothing_about_another_card(tenant: Any, owner: Any
         row = Answer.objects.select_related("card").get()
         proof = answers.StepUp.model_validate(row.step_up)
         row.card = open_card(tenant)
-        assert not passkeys.is_proof(row, proof)
+        assert not proofs.is_proof(row, proof)
 
 
 @pytest.mark.parametrize("change", ["public_key = 'x'", "credential_id = 'x'", "sign_count = 0", "rp_id = 'x'"])

@@ -14,7 +14,7 @@ from apps.approvals import services as approvals
 from apps.approvals.enums import ApprovalVerdict, PasskeyRule, Risk
 from apps.approvals.models import ApprovalPolicy, PasskeyChallenge
 from apps.approvals.schemas import Refused, StepUp
-from apps.approvals.services import passkeys
+from apps.approvals.services import passkeys, proofs
 from apps.audit.models import AuditEntry
 from apps.safety import services
 from apps.safety.enums import Press
@@ -269,8 +269,8 @@ def test_stored_answer_can_be_checked_again_and_its_hash_is_audited(blocked: Age
         proof = StepUp.model_validate(hold.proofs["allow"])
         who = {"user_id": owner.pk, "tenant_id": hold.tenant_id}
         assert audited["proof"] == sha256_hex(hold.proofs["allow"])
-        assert passkeys.still_proves(about(hold, Press.ALLOW), proof, **who)
-        assert not passkeys.still_proves(about(hold, Press.CODE), proof, **who)
+        assert proofs.still_proves(about(hold, Press.ALLOW), proof, **who)
+        assert not proofs.still_proves(about(hold, Press.CODE), proof, **who)
 
 
 def test_challenge_about_nothing_cannot_be_stored(blocked: Agent, owner: Any, device: Any) -> None:

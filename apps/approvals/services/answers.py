@@ -14,7 +14,7 @@ from apps.approvals import keys, kinds, payloads, queries, rules
 from apps.approvals.enums import ApprovalVerdict
 from apps.approvals.models import Answer, Card
 from apps.approvals.schemas import AnswerClaims, Policy, StepUp, from_base64, to_base64
-from apps.approvals.services import passkeys
+from apps.approvals.services import passkeys, proofs
 from apps.tenants.queries import role_of
 from kernel.canonical import sha256_hex
 from kernel.clock import now
@@ -130,4 +130,4 @@ def still_holds(answer: Answer) -> bool:
     """For whoever looks later: the signature, and the passkey's assertion where one was asked for."""
     if not is_genuine(answer):
         return False
-    return answer.step_up is None or passkeys.is_proof(answer, StepUp.model_validate(answer.step_up))
+    return answer.step_up is None or proofs.is_proof(answer, StepUp.model_validate(answer.step_up))

@@ -20,7 +20,7 @@ from django.conf import settings
 
 from apps.approvals import kinds, queries, rules
 from apps.approvals.enums import ChallengePurpose, Risk
-from apps.approvals.models import Answer, Card, Passkey, PasskeyChallenge
+from apps.approvals.models import Card, Passkey, PasskeyChallenge
 from apps.approvals.schemas import Policy, Refused, StepUp
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
@@ -94,7 +94,7 @@ def finish_registration(user: Any, *, name: str, credential: str) -> Passkey | R
     """
     try:
         challenge = _spend(_asked(credential, _REGISTERING, user=user))
-        found = _believed(lambda: _registered(credential, challenge))
+        found = believed(lambda: _registered(credential, challenge))
     except NotBelieved as no:
         return refused(no, user=user, about=_REGISTERING)
     credential_id = ceremony.written(found.credential_id)
@@ -195,37 +195,9 @@ def _proved(about: About, *, user: Any, assertion: str) -> StepUp:
         raise SilasError("step_up_required", "Confirm this with your passkey.", status=403)
     challenge = _spend(_asked(assertion, about, user=user))
     passkey = _passkey_of(assertion, user)
-    found = _believed(lambda: _verify(assertion, passkey.public_key, challenge))
+    found = believed(lambda: verify(assertion, passkey.public_key, challenge))
     _count(passkey, found.new_sign_count)
     return _proof(assertion, passkey, challenge)
-
-
-def is_proof(answer: Answer, proof: StepUp) -> bool:
-    """Does the stored assertion still prove that this person's passkey stood behind exactly this answer?"""
-    return still_proves(About.of(answer.card), proof, user_id=answer.user_id, tenant_id=answer.tenant_id)
-
-
-def still_proves(about: About, proof: StepUp, *, user_id: UUID, tenant_id: UUID) -> bool:
-    """Does the stored assertion still prove that this person's passkey stood behind exactly this?"""
-    passkey = Passkey.objects.filter(pk=proof.passkey_id, user_id=user_id).first()
-    if passkey is None or ceremony.written(bytes(passkey.public_key)) != proof.public_key:
-        return False
-    asked = PasskeyChallenge(
-        tenant_id=tenant_id,
-        user_id=user_id,
-        purpose=about.purpose,
-        card=about.card,
-        subject=about.subject,
-        payload_hash=about.content,
-        nonce=proof.nonce,
-        rp_id=proof.rp_id,
-        origin=proof.origin,
-    )
-    try:
-        _believed(lambda: _verify(_as_assertion(proof), passkey.public_key, asked))
-    except NotBelieved:
-        return False
-    return True
 
 
 def _is_wanted(card: Card, user: Any, policy: Policy) -> bool:
@@ -320,7 +292,7 @@ def _passkey_of(assertion: str, user: Any) -> Passkey:
     return found
 
 
-def _verify(assertion: str, public_key: Any, challenge: PasskeyChallenge) -> Any:
+def verify(assertion: str, public_key: Any, challenge: PasskeyChallenge) -> Any:
     return ceremony.verified(
         assertion,
         expected_challenge=_bytes_of(challenge),
@@ -331,10 +303,10 @@ def _verify(assertion: str, public_key: Any, challenge: PasskeyChallenge) -> Any
     )
 
 
-def _believed(verify: Callable[[], Any]) -> Any:
+def believed(check: Callable[[], Any]) -> Any:
     """What the library found. It meets hostile bytes, and whatever it stumbles over is a no."""
     try:
-        return verify()
+        return check()
     except Exception as error:
         raise NotBelieved("The passkey's answer does not hold.") from error
 
@@ -360,15 +332,4 @@ def _proof(assertion: str, passkey: Passkey, challenge: PasskeyChallenge) -> Ste
         nonce=challenge.nonce,
         rp_id=challenge.rp_id,
         origin=challenge.origin,
-    )
-
-
-def _as_assertion(proof: StepUp) -> str:
-    response = {
-        "clientDataJSON": proof.client_data,
-        "authenticatorData": proof.authenticator_data,
-        "signature": proof.signature,
-    }
-    return json.dumps(
-        {"id": proof.credential_id, "rawId": proof.credential_id, "type": "public-key", "response": response}
     )
