@@ -22,6 +22,15 @@ from apps.skills.schemas import SkillManifest
 _FAILED = (CallState.ERROR, CallState.UNCERTAIN)
 _RUNS = [intent for name in ("RUN_SKILL", "RUN_CONNECTION") if (intent := getattr(Intent, name, None))]
 
+# What answers are taken from (docs/skills.md, Documents).
+_DOCUMENTS = {
+    "read": "reads what answers are taken from",
+    "add": "adds documents",
+    "change": "changes the text of documents",
+    "take_out": "takes documents out",
+    "put_back": "puts documents back",
+}
+
 
 @dataclass(frozen=True)
 class Usage:
@@ -48,6 +57,7 @@ def may(manifest: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("Network", _listed(needs.get("network") or ()) or "None"),
         ("Changes", _listed(_humane(book) for tool in tools for book in tool.get("writes") or ())),
         ("Reads", _listed(_humane(book) for tool in tools for book in tool.get("records") or ())),
+        ("Documents", _listed(_DOCUMENTS[tool["knowledge"]] for tool in tools if tool.get("knowledge"))),
         ("Settings", _listed(name for name in needs.get("env") or () if not name.startswith("SILAS_"))),
         ("Libraries", _listed(needs.get("packages") or ())),
         ("Looks things up", _listed(_humane(name) for name in tools_of(manifest) if name not in acting)),

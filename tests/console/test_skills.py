@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
@@ -12,6 +12,7 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from apps.audit.models import AuditEntry
+from apps.console import capabilities
 from apps.guard.enums import CallState, Intent, Origin
 from apps.guard.models import ToolCall
 from apps.guard.services import open_run
@@ -21,6 +22,7 @@ from apps.skills.maker import services as maker
 from apps.skills.models import SkillVersion
 from apps.skills.package_models import SkillPackage, TrustedPublisher
 from apps.skills.packages import archive
+from apps.skills.schemas import KnowledgeUse
 from kernel.clock import now
 from kernel.tenancy import tenant_scope
 from tests.factories.console import browser
@@ -64,6 +66,12 @@ def test_skills_are_the_deciders(request: pytest.FixtureRequest, version: SkillV
 def test_catalogue_says_what_a_skill_may_do(approver: Any, version: SkillVersion) -> None:
     page = shown(approver, "console-skills")
     assert all(words in page for words in ("Acts: act", "Network: None", "Changes: orders", "Not used yet", "In use"))
+
+
+def test_catalogue_says_every_way_in_which_a_skill_uses_documents() -> None:
+    tools = [{"name": use, "acting": use != "read", "knowledge": use} for use in get_args(KnowledgeUse)]
+    told = dict(capabilities.may({"tools": tools}))["Documents"]
+    assert (told.count(","), told.startswith("reads what answers are taken from, adds documents")) == (4, True)
 
 
 def test_catalogue_counts_calls_failures_and_cost(tenant: Any, approver: Any, version: SkillVersion) -> None:

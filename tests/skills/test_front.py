@@ -4,6 +4,7 @@ import pytest
 import yaml
 
 from apps.skills.loader import load_files
+from apps.skills.schemas import SkillManifest
 from kernel.errors import SilasError
 
 FRONT = {"name": "word-count", "description": "Use when somebody wants to count words."}
@@ -22,62 +23,69 @@ def refusal(files, called="word-count"):
     return " | ".join(refused.value.extra["problems"])
 
 
-@pytest.mark.parametrize(
-    "front",
-    [
-        {"name": "Word-Count"},
-        {"name": "word_count"},
-        {"name": "-word"},
-        {"name": "word--count"},
-        {"name": "a" * 65},
-        {"name": ""},
-        {"name": 7},
-        {"name": None},
-        {"description": "x" * 23},
-        {"description": "x" * 1025},
-        {"description": None},
-        {"description": ["Use when somebody wants to count."]},
-        {"description": "First read the text, then split it, then count, and finally tell the number."},
-        {"description": "1. Read the whole text\n2. Split it\n3. Count the words"},
-        {"description": "Use when counting: run scripts/count.py --least=3 on it."},
-        {"license": ["MIT"]},
-        {"requirements": "python"},
-        {"requirements": {"network": ["https://example.com/x"]}},
-        {"requirements": {"network": ["*"]}},
-        {"requirements": {"packages": ["a b"]}},
-        {"requirements": {"env": ["lower"]}},
-        {"requirements": {"disk": 1}},
-        {"ui": {"icon": "./assets/gone.svg"}},
-        {"ui": {"colour": "red"}},
-        {"activation": "always"},
-        {"composes_with": ["Not A Name"]},
-        {"script_args": {"scripts/gone.py": {}}},
-        {"script_args": {"../count.py": {}}},
-        {"script_args": {"scripts/count.py": {"text": {}}}},
-        {"script_args": {"scripts/count.py": {"text": {"type": "file"}}}},
-        {"script_args": {"scripts/count.py": {"text": {"type": "integer", "default": "x"}}}},
-        {"script_args": {"scripts/count.py": {"text": {"type": "integer", "minimum": 2, "maximum": 1}}}},
-        {"script_args": {"scripts/count.py": {"text": {"type": "integer", "max_length": 1}}}},
-        {"script_args": {"scripts/count.py": {"text": {"type": "string", "max_length": 3, "example": "four"}}}},
-        {"metadata": "x"},
-        {"metadata": {"odd": "a\0b"}},
-        {"metadata": {"odd": float("nan")}},
-        {"metadata": {"tools": {"name": "x"}}},
-        {"metadata": {"dry_run": {"scripts/gone.py": {}}}},
-        {"tools": []},
-        {"type": "plugin"},
-        {"type": "connection"},
-        {"auth_strategy": "device_code"},
-        {"initial_permissions": ["Mail.Read"]},
-        {"actvation": "manual"},
-        {"allowed-tools": "Bash"},
-        "name: *a\n",
-        "a: &a [x]\nb: &b [*a, *a]\nname: word-count\n",
-        "- name\n",
-        "name: [\n",
-        "x: " + "y" * 100_001 + "\n",
-    ],
-)
+WRONG = [
+    {"name": "Word-Count"},
+    {"name": "word_count"},
+    {"name": "-word"},
+    {"name": "word--count"},
+    {"name": "a" * 65},
+    {"name": ""},
+    {"name": 7},
+    {"name": None},
+    {"description": "x" * 23},
+    {"description": "x" * 1025},
+    {"description": None},
+    {"description": ["Use when somebody wants to count."]},
+    {"description": "First read the text, then split it, then count, and finally tell the number."},
+    {"description": "1. Read the whole text\n2. Split it\n3. Count the words"},
+    {"description": "Use when counting: run scripts/count.py --least=3 on it."},
+    {"license": ["MIT"]},
+    {"requirements": "python"},
+    {"requirements": {"network": ["https://example.com/x"]}},
+    {"requirements": {"network": ["*"]}},
+    {"requirements": {"packages": ["a b"]}},
+    {"requirements": {"env": ["lower"]}},
+    {"requirements": {"disk": 1}},
+    {"ui": {"icon": "./assets/gone.svg"}},
+    {"ui": {"colour": "red"}},
+    {"activation": "always"},
+    {"composes_with": ["Not A Name"]},
+    {"script_args": {"scripts/gone.py": {}}},
+    {"script_args": {"../count.py": {}}},
+    {"script_args": {"scripts/count.py": {"text": {}}}},
+    {"script_args": {"scripts/count.py": {"text": {"type": "file"}}}},
+    {"script_args": {"scripts/count.py": {"text": {"type": "integer", "default": "x"}}}},
+    {"script_args": {"scripts/count.py": {"text": {"type": "integer", "minimum": 2, "maximum": 1}}}},
+    {"script_args": {"scripts/count.py": {"text": {"type": "integer", "max_length": 1}}}},
+    {"script_args": {"scripts/count.py": {"text": {"type": "string", "max_length": 3, "example": "four"}}}},
+    {"metadata": "x"},
+    {"metadata": {"odd": "a\0b"}},
+    {"metadata": {"odd": float("nan")}},
+    {"metadata": {"tools": {"name": "x"}}},
+    {"metadata": {"dry_run": {"scripts/gone.py": {}}}},
+    {"tools": []},
+    {"type": "plugin"},
+    {"type": "connection"},
+    {"auth_strategy": "device_code"},
+    {"initial_permissions": ["Mail.Read"]},
+    {"available_permissions": ["Mail.Read"]},
+    {"available_permissions": "Mail.Read"},
+    {"actvation": "manual"},
+    {"allowed-tools": "Bash"},
+    "name: *a\n",
+    "a: &a [x]\nb: &b [*a, *a]\nname: word-count\n",
+    "- name\n",
+    "name: [\n",
+    "x: " + "y" * 100_001 + "\n",
+]
+
+
+def test_every_key_is_wrong_in_turn():
+    told = {field.alias or name for name, field in SkillManifest.model_fields.items()}
+    assert told - {key for front in WRONG if isinstance(front, dict) for key in front} == set()
+
+
+@pytest.mark.parametrize("front", WRONG)
 def test_wrong_front_matter_is_refused(front):
     assert refusal(skill(front))
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from pathlib import Path
 from uuid import uuid4
 
 import pytest
@@ -9,10 +10,12 @@ import pytest
 from apps.guard import services as guard
 from apps.guard.enums import Intent, Origin, Phase
 from apps.guard.schemas import ApprovedCalls, Call, Done, Failed, RunRef
+from apps.skills import queries, services
 from apps.skills.models import Record
 from kernel.tenancy import tenant_scope
 from tests.factories.skills import install, make_folder, save_record
 
+SKILLS = Path(__file__).resolve().parents[2] / "skills"
 WRITE = "import json; json.dump({changes}, open('/sandbox/out/changes.json', 'w')); print('{{\"say\": \"ok\"}}')"
 SHOW = "import json; print(json.dumps({'seen': json.load(open('/sandbox/records/orders.json'))}))"
 
@@ -101,6 +104,41 @@ def test_script_is_given_the_call(desk):
 def test_script_that_misbehaves_fails_with_a_code(desk, source, code):
     outcome = desk.install(look=source).call("look")
     assert (type(outcome), outcome.code) == (Failed, code)
+
+
+CURIOUS = """
+import glob, json, os, socket, sys, time
+
+def fails(work, *given):
+    try:
+        work(*given)
+    except OSError:
+        return True
+    return False
+
+if os.fork() == 0:
+    time.sleep(600)
+places = ["/sandbox/skill/scripts/look.py", "/sandbox/skill/new", "/sandbox/records/orders.json", "/usr/new", "/new"]
+print(json.dumps({{
+    "skills": glob.glob("/sandbox/*/SKILL.md"),
+    "folders of the house": [path for path in {folders!r} if os.path.exists(path)],
+    "written beside": [path for path in places if not fails(open, path, "w")],
+    "offline": fails(socket.create_connection, ("192.0.2.1", 80), 1),
+}}))
+"""
+
+
+def test_script_that_forks_and_pries_reaches_no_other_skill_no_network_and_nothing_beside_its_workspace(desk):
+    with tenant_scope(desk.tenant):
+        other = queries.folder_of(services.install_version(SKILLS / "coding"))
+    assert (other / "SKILL.md").exists()
+    outcome = desk.install(look=CURIOUS.format(folders=[str(other), str(other.parent)])).call("look")
+    assert outcome.value == {
+        "skills": ["/sandbox/skill/SKILL.md"],
+        "folders of the house": [],
+        "written beside": [],
+        "offline": True,
+    }
 
 
 def test_script_that_fails_after_asking_for_changes_changes_nothing(desk):
