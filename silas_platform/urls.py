@@ -25,5 +25,6 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("", include("apps.safety.urls")),
     path("", include("apps.sessions.urls")),
     path("", include("apps.skills.urls")),
+    path("", include("apps.toolservers.urls")),
     path("", include("apps.widgets.urls")),
 ]

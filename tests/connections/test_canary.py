@@ -33,7 +33,7 @@ from kernel.tenancy import in_thread, tenant_scope
 from tests.connections.links import link, said_yes
 from tests.connections.test_secrets import send
 from tests.connections.test_setup import Beside, attend_owed, credentials_of
-from tests.connections.watching import FILES, LOG, PROCESSES, WIRE, Watch, watching
+from tests.connections.watching import FILES, LOG, PROCESSES, STOPS, WIRE, Watch, watching
 from tests.console.test_live import _ready
 from tests.factories.connections import make_connection, reread
 from tests.factories.console import browser
@@ -52,15 +52,17 @@ key = secrets()["api_key"]
 ask("code", type="device_code", verification_url="https://login.example.test/", user_code="AB", expires_in=600)
 complete(permissions_granted=start["initial_permissions"], identity=str(len(key)))
 """
-LETTERS = 'say({"letters": len(held["api_key"])})'
+# Each of the others stops while it holds the secret, and is looked at.
+LETTERS = STOPS + '\nsay({"letters": len(held["api_key"])})'
 # The next letter of each: what a script holds in its source is no secret, and would be found.
 RENEW = f"""
+{STOPS}
 hand_over(api_key="".join(chr(ord(each) - 1) for each in {"".join(chr(ord(each) + 1) for each in RENEWED)!r}))
 say({{"success": True, "new_expires_at": None}})
 """
 # What a hasty author writes: the secret in a traceback; and a crash with the secret in memory.
-SICK = 'raise RuntimeError("the service did not take " + held["api_key"])'
-CRASHES = "os.abort()"
+SICK = STOPS + '\nraise RuntimeError("the service did not take " + held["api_key"])'
+CRASHES = f"{STOPS}\nos.abort()"
 FRONT = {
     "metadata": {
         "tools": [
@@ -105,8 +107,10 @@ async def test_secret_stands_nowhere_but_under_its_seal(
 ) -> None:
     line = await _ready(owner)
     row = await in_thread(_set_up, tenant, owner, watch)
-    await _use(tenant, watch, monkeypatch)
-    await in_thread(_renew_and_fail, tenant, row)
+    with watch.looking_at_stopped() as seen:
+        await _use(tenant, watch, monkeypatch)
+        await in_thread(_renew_and_fail, tenant, row)
+    assert set(seen) == {"letters.py", "refresh_token.py", "health_check.py", "recover.py"}
     await in_thread(_look_around, owner, row, watch)
     watch.told("frames", await _frames(line))
     assert await in_thread(credentials_of, tenant, row) == {"api_key": RENEWED}
@@ -235,7 +239,7 @@ def test_planted_start_of_a_process_is_found(watch: Watch, way: str) -> None:
 
 def test_planted_file_is_found(watch: Watch) -> None:
     with tempfile.TemporaryDirectory(prefix="sandbox-") as folder:
-        (Path(folder) / "request.json").write_text(CANARY)
+        (Path(folder) / "call.json").write_text(CANARY)
         assert watch.found() == [FILES]
 
 

@@ -1,8 +1,9 @@
 """Where does a secret turn up? All that a run writes or says outside of its seal, gathered while it happens.
 
 A `Watch` listens to every logger and to all that goes over Redis (messages to workers, frames to sockets, caches), and
-looks when asked into every table as the superuser, into the environment and arguments of every process, and into the
-files that a run may leave. `found` names the places where a secret stands, plain or in a usual disguise.
+looks when asked into every table as the superuser, into the environment and arguments of every process (also whenever a
+script has stopped itself for it), and into the files that a run may leave. `found` names the places where a secret
+stands, plain or in a usual disguise.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import signal
 import tempfile
 import threading
 from base64 import b64encode
@@ -26,6 +28,8 @@ from psycopg import sql
 from kernel.sandbox.leaks import is_leaked
 
 LOG, WIRE, TABLES, PROCESSES, FILES = "log", "redis", "tables", "processes", "files"
+# A line of a script that wants to be looked at.
+STOPS = "import signal; signal.raise_signal(signal.SIGSTOP)"
 _END = "watch-ends-here"
 
 
@@ -63,6 +67,29 @@ class Watch:
                 with contextlib.suppress(OSError):
                     self.heard[PROCESSES].append((folder / name).read_bytes())
 
+    @contextlib.contextmanager
+    def looking_at_stopped(self) -> Iterator[list[str]]:
+        """Scripts that stop themselves (`STOPS`) are looked at and go on. Gives whom it looked at: their file
+        names."""
+        seen: list[str] = []
+        over = threading.Event()
+        looker = threading.Thread(target=self._look_at_stopped, args=(over, seen), daemon=True)
+        looker.start()
+        try:
+            yield seen
+        finally:
+            over.set()
+            looker.join(30)
+
+    def _look_at_stopped(self, over: threading.Event, seen: list[str]) -> None:
+        while not over.wait(0.05):
+            for process, script in _stopped():
+                self.look_at_processes()
+                self.look_at_files()
+                seen.append(script)
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(process, signal.SIGCONT)
+
     def look_at_files(self) -> None:
         """Logs of the servers, what runs lay out for their sandboxes, and the cores that a crash might leave."""
         temporary, here = Path(tempfile.gettempdir()), Path.cwd()
@@ -83,6 +110,17 @@ class Watch:
             ).fetchall()
             ask = sql.SQL("SELECT 1 FROM {} AS t WHERE t::text LIKE ANY(%s) LIMIT 1")
             return [name for (name,) in names if line.execute(ask.format(sql.SQL(name)), [dresses]).fetchone()]
+
+
+def _stopped() -> list[tuple[int, str]]:
+    """Scripts of skills that have stopped themselves: process and file name."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            last = (folder / "cmdline").read_bytes().rstrip(b"\0").rpartition(b"\0")[2].decode("utf-8", "replace")
+            if last.startswith("/sandbox/skill/") and "State:\tT" in (folder / "status").read_text():
+                found.append((int(folder.name), Path(last).name))
+    return found
 
 
 def _dresses(secret: str) -> list[str]:

@@ -32,15 +32,11 @@ UNSEEN = {
     *("work.Course", "work.GoalCycle", "work.LedgerEntry", "work.Planning", "work.PoolSlot", "work.ResearchRequest"),
     *("work.KnowledgeEffect", "work.UndoEntry"),
     *("tenants.Invitation", "tenants.LoginProvider", "tenants.ProviderAccount"),
-    # Seen and set on pages of the console that say what they mean: skills, drafts and packages, and outside tools.
+    # Seen and set on pages of the console that say what they mean: skills, drafts and packages.
     "skills.DraftRevision",
     "skills.SkillDraft",
     "skills.SkillPackage",
     "skills.TrustedPublisher",
-    "toolservers.OutsideTool",
-    "toolservers.ToolServer",
-    "toolservers.ToolSet",
-    "toolservers.WebSearch",
     # Sealed, or the way to something sealed: shown nowhere.
     "connections.Credential",
     "connections.OnceGrant",

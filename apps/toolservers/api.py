@@ -1,0 +1,244 @@
+"""What may an owner do with outside tool servers over HTTP? All that the console's pages offer, by the same verbs.
+
+A token comes in and is never shown. Taking a tool into use is for an owner who is logged in, not for an API key: it is
+what a person read (ADR 75). A server is asked outside of every scope.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+from drf_spectacular.utils import OpenApiResponse, extend_schema, extend_schema_field
+from rest_framework import serializers, status
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from apps.approvals.enums import Risk
+from apps.tenants.rest import OwnersView
+from apps.toolservers import queries, refreshing, services
+from apps.toolservers.models import OutsideTool, ToolServer
+from apps.toolservers.schemas import Terms
+from kernel.errors import SilasError
+from kernel.tenancy import tenant_scope
+
+_REFUSALS: dict[int, Any] = {
+    401: OpenApiResponse(description="`not_authenticated`: no API key and no login"),
+    403: OpenApiResponse(description="`forbidden_role`: not an owner"),
+    404: OpenApiResponse(description="`not_found`: unknown, removed or foreign"),
+}
+_WRONG = {400: OpenApiResponse(description="`invalid`: a field is wrong")}
+
+
+class ToolServerRequest(serializers.Serializer[Any]):
+    name = serializers.CharField(max_length=24, help_text="Small letters, digits, hyphens; its tools are called by it")
+    url = serializers.CharField(max_length=500, help_text="https, and outside unless the operator allows the place")
+    secret = serializers.CharField(
+        required=False, default="", allow_blank=True, write_only=True, help_text="Its bearer token; shown nowhere"
+    )
+
+
+class ToolServerChange(serializers.Serializer[Any]):
+    enabled = serializers.BooleanField(required=False, help_text="A server that is off has tools in no run")
+    secret = serializers.CharField(
+        required=False, allow_blank=True, write_only=True, help_text="Another token from now on; empty for none"
+    )
+
+
+class TermsRequest(serializers.Serializer[Any]):
+    """What makes no sense the room says itself (`tool_terms`, `tool_proof`)."""
+
+    digest = serializers.CharField(max_length=64, help_text="`seen_digest` of the description that was read")
+    acting = serializers.BooleanField(help_text="It changes something: every call needs a person's yes")
+    risk = serializers.ChoiceField(choices=Risk.choices)
+    level = serializers.CharField(max_length=60, required=False, default="", allow_blank=True)
+    price = serializers.DecimalField(18, 9, required=False, default=Decimal(0), help_text="US dollars a call")
+    timeout = serializers.IntegerField(required=False, default=30, help_text="Seconds, 1 to 120")
+    proof = serializers.DictField(required=False, default=dict, help_text="`{tool, args, expect}` of an acting tool")
+
+
+class OutsideToolAnswer(serializers.Serializer[Any]):
+    id = serializers.UUIDField()
+    alias = serializers.CharField(help_text="Under which name models ask for it")
+    name = serializers.CharField()
+    state = serializers.CharField(help_text="new, accepted or suspended")
+    problem = serializers.CharField(help_text="Why it cannot be accepted as it is described")
+    said = serializers.DictField(help_text="The server's words, as they were accepted")
+    seen = serializers.DictField(help_text="The server's words now; empty when it lists the tool no longer")
+    digest = serializers.CharField()
+    seen_digest = serializers.CharField()
+    acting = serializers.BooleanField()
+    risk = serializers.CharField()
+    level = serializers.CharField()
+    price = serializers.DecimalField(18, 9, help_text="US dollars a call")
+    timeout = serializers.IntegerField(help_text="Seconds")
+    proof = serializers.DictField()
+    accepted_at = serializers.DateTimeField(allow_null=True)
+
+
+class ToolServerAnswer(serializers.Serializer[Any]):
+    id = serializers.UUIDField()
+    name = serializers.CharField()
+    transport = serializers.CharField()
+    url = serializers.CharField()
+    enabled = serializers.BooleanField()
+    with_secret = serializers.SerializerMethodField()
+    listed_at = serializers.DateTimeField(allow_null=True)
+    failure = serializers.CharField(help_text="Why it could not be asked the last time; empty when it could")
+    failed_at = serializers.DateTimeField(allow_null=True)
+    created_at = serializers.DateTimeField()
+
+    def get_with_secret(self, row: ToolServer) -> bool:
+        return bool(row.secret)
+
+
+class ToolServerWithTools(ToolServerAnswer):
+    tools = serializers.SerializerMethodField()
+
+    @extend_schema_field(OutsideToolAnswer(many=True))
+    def get_tools(self, row: ToolServer) -> Any:
+        return OutsideToolAnswer(queries.tools(row.pk), many=True).data
+
+
+class ToolServers(OwnersView):
+    """Every server, and another one."""
+
+    @extend_schema(
+        operation_id="mcp_servers_list",
+        tags=["mcp-servers"],
+        responses={200: ToolServerAnswer(many=True), **_REFUSALS},
+    )
+    def get(self, request: Request) -> Response:
+        with tenant_scope(self.caller.tenant_id):
+            return Response(ToolServerAnswer(queries.servers(), many=True).data)
+
+    @extend_schema(
+        operation_id="mcp_servers_register",
+        tags=["mcp-servers"],
+        request=ToolServerRequest,
+        responses={
+            201: ToolServerWithTools,
+            **_WRONG,
+            **_REFUSALS,
+            422: OpenApiResponse(
+                description="`tool_server_name`, `address_refused`, `tool_server_secret`, `tool_server_exists`, "
+                "`too_many_servers`"
+            ),
+        },
+    )
+    def post(self, request: Request) -> Response:
+        """Nothing of it is asked yet, and nothing in use."""
+        form = ToolServerRequest(data=request.data)
+        form.is_valid(raise_exception=True)
+        with tenant_scope(self.caller.tenant_id):
+            row = services.add_server(**form.validated_data, actor=self.caller.actor)
+            return _told(row.pk, status.HTTP_201_CREATED)
+
+
+class OneToolServer(OwnersView):
+    """The server with its tools; switch it, give it another token, or remove it."""
+
+    @extend_schema(operation_id="mcp_server", tags=["mcp-servers"], responses={200: ToolServerWithTools, **_REFUSALS})
+    def get(self, request: Request, server_id: UUID) -> Response:
+        with tenant_scope(self.caller.tenant_id):
+            return _told(server_id)
+
+    @extend_schema(
+        operation_id="mcp_server_change",
+        tags=["mcp-servers"],
+        request=ToolServerChange,
+        responses={
+            200: ToolServerWithTools,
+            **_WRONG,
+            **_REFUSALS,
+            422: OpenApiResponse(description="`tool_server_secret`"),
+        },
+    )
+    def patch(self, request: Request, server_id: UUID) -> Response:
+        form = ToolServerChange(data=request.data)
+        form.is_valid(raise_exception=True)
+        given = form.validated_data
+        with tenant_scope(self.caller.tenant_id):
+            if "secret" in given:
+                services.change_secret(server_id, given["secret"], actor=self.caller.actor)
+            if "enabled" in given:
+                services.set_enabled(server_id, given["enabled"], actor=self.caller.actor)
+            return _told(server_id)
+
+    @extend_schema(operation_id="mcp_server_remove", tags=["mcp-servers"], responses={204: None, **_REFUSALS})
+    def delete(self, request: Request, server_id: UUID) -> Response:
+        """Gone with its token; its tools are in no run any more."""
+        with tenant_scope(self.caller.tenant_id):
+            services.remove_server(server_id, actor=self.caller.actor)
+        return Response(status=status.HTTP_204_NO_CONTENT)
+
+
+class Looking(OwnersView):
+    @extend_schema(
+        operation_id="mcp_server_look",
+        tags=["mcp-servers"],
+        request=None,
+        responses={
+            200: ToolServerWithTools,
+            **_REFUSALS,
+            502: OpenApiResponse(description="`tool_server_unreachable`: `extra.code` says why"),
+        },
+    )
+    def post(self, request: Request, server_id: UUID) -> Response:
+        """Ask the server what it lists now. New tools wait for a person; what changed or is gone is suspended."""
+        refreshing.refresh(self.caller.tenant_id, server_id, actor=self.caller.actor)
+        with tenant_scope(self.caller.tenant_id):
+            return _told(server_id)
+
+
+class Accepting(OwnersView):
+    @extend_schema(
+        operation_id="mcp_tool_accept",
+        tags=["mcp-servers"],
+        request=TermsRequest,
+        responses={
+            200: OutsideToolAnswer,
+            **_WRONG,
+            **_REFUSALS,
+            403: OpenApiResponse(
+                description="`forbidden_role`: not an owner; `person_needed`: an API key reads nothing"
+            ),
+            409: OpenApiResponse(description="`tool_changed`: its server describes it differently by now"),
+            422: OpenApiResponse(description="`tool_terms`, `tool_proof`, `tool_unusable`"),
+        },
+    )
+    def post(self, request: Request, server_id: UUID, tool_id: UUID) -> Response:
+        """Take the tool into use, exactly as it is described under `digest`, on these terms."""
+        if self.caller.user is None:
+            raise SilasError("person_needed", "An owner who is logged in reads the tool and accepts it.", status=403)
+        form = TermsRequest(data=request.data)
+        form.is_valid(raise_exception=True)
+        given = dict(form.validated_data)
+        digest, by = given.pop("digest"), self.caller.user.pk
+        with tenant_scope(self.caller.tenant_id):
+            tool = _tool(server_id, tool_id)
+            services.accept_tool(tool.pk, Terms(**given), digest=digest, by=by, actor=self.caller.actor)
+            return Response(OutsideToolAnswer(_tool(server_id, tool_id)).data)
+
+
+class Suspending(OwnersView):
+    @extend_schema(
+        operation_id="mcp_tool_suspend",
+        tags=["mcp-servers"],
+        request=None,
+        responses={200: OutsideToolAnswer, **_REFUSALS},
+    )
+    def post(self, request: Request, server_id: UUID, tool_id: UUID) -> Response:
+        """Out of use until somebody accepts it again."""
+        with tenant_scope(self.caller.tenant_id):
+            services.suspend_tool(_tool(server_id, tool_id).pk, actor=self.caller.actor)
+            return Response(OutsideToolAnswer(_tool(server_id, tool_id)).data)
+
+
+def _tool(server_id: UUID, tool_id: UUID) -> OutsideTool:
+    return queries.tool_at(queries.server(server_id).pk, tool_id)
+
+
+def _told(server_id: UUID, code: int = status.HTTP_200_OK) -> Response:
+    return Response(ToolServerWithTools(queries.server(server_id)).data, code)
