@@ -12,7 +12,7 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from apps.audit.models import AuditEntry
-from apps.console import capabilities
+from apps.console.capabilities import may
 from apps.guard.enums import CallState, Intent, Origin
 from apps.guard.models import ToolCall
 from apps.guard.services import open_run
@@ -70,8 +70,13 @@ def test_catalogue_says_what_a_skill_may_do(approver: Any, version: SkillVersion
 
 def test_catalogue_says_every_way_in_which_a_skill_uses_documents() -> None:
     tools = [{"name": use, "acting": use != "read", "knowledge": use} for use in get_args(KnowledgeUse)]
-    told = dict(capabilities.may({"tools": tools}))["Documents"]
+    told = dict(may({"tools": tools}))["Documents"]
     assert (told.count(","), told.startswith("reads what answers are taken from, adds documents")) == (4, True)
+
+
+def test_host_that_an_account_names_is_said_in_words() -> None:
+    told = dict(may({"requirements": {"network": ["{base_url}", "api.example.com"]}}))
+    assert told["Network"] == "the base url of the account, api.example.com"
 
 
 def test_catalogue_counts_calls_failures_and_cost(tenant: Any, approver: Any, version: SkillVersion) -> None:
