@@ -27,7 +27,7 @@ from apps.safety import mailing as safety_letters
 from apps.safety import upkeep as safety
 from apps.sessions import attendance, catch_up, retention, runner
 from apps.sessions.beside import shelf, transcripts
-from apps.skills import trials
+from apps.skills import forgetting, trials
 from apps.tenants import letters
 from apps.work.services import documents
 from kernel.seats import RENEW_SECONDS
@@ -67,6 +67,7 @@ def _start() -> None:
     # Embeds a text: it holds no line to the database meanwhile either.
     _running.add(loop.create_task(_every(settings.KNOWLEDGE_SECONDS, lambda: asyncio.to_thread(documents.work_off))))
     _running.add(loop.create_task(_every(settings.MEMORY_SWEEP_SECONDS, lambda: in_thread(retention.forget_due))))
+    _running.add(loop.create_task(_every(settings.MEMORY_SWEEP_SECONDS, lambda: in_thread(forgetting.forget_due))))
     _running.add(loop.create_task(_every(settings.TRANSCRIPT_SECONDS, lambda: in_thread(transcripts.send_due))))
     _running.add(loop.create_task(_every(settings.FILE_SWEEP_SECONDS, lambda: in_thread(shelf.sweep))))
     _running.add(loop.create_task(_every(settings.SAFETY_SWEEP_SECONDS, lambda: in_thread(safety.sweep))))

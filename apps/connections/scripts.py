@@ -44,10 +44,10 @@ class Job:
     scripts: frozenset[str]
 
     def spec(self, script: Script, *, seconds: float, asked: dict[str, Any] | None = None) -> SandboxSpec:
-        """`asked` is what a script that answers once is asked, in its file and, as the protocol says, on one line."""
+        """`asked` is what a script that answers once is asked, on one line of its input (spec 5.10.1)."""
         return SandboxSpec(
             ["python3", "-I", "-S", f"/sandbox/skill/scripts/{script.value}.py"],
-            work={"request.json": canonical_bytes(asked or {})},
+            stdin=b"" if asked is None else canonical_bytes(asked) + b"\n",
             read_only={"skill": self.folder},
             env={"SILAS_SETTINGS": json.dumps(self.connection.settings)},
             egress=self.egress,

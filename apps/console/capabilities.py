@@ -45,7 +45,7 @@ def may(manifest: Mapping[str, Any]) -> list[tuple[str, str]]:
     told = [
         ("Acts", _listed(_humane(tool["name"]) for tool in tools if tool.get("acting"))),
         ("Accounts", _listed(_account(tool["connection"]) for tool in tools if tool.get("connection"))),
-        ("Network", _listed(needs.get("network") or ()) or "None"),
+        ("Network", _listed(_host(name) for name in needs.get("network") or ()) or "None"),
         ("Changes", _listed(_humane(book) for tool in tools for book in tool.get("writes") or ())),
         ("Reads", _listed(_humane(book) for tool in tools for book in tool.get("records") or ())),
         ("Settings", _listed(name for name in needs.get("env") or () if not name.startswith("SILAS_"))),
@@ -94,6 +94,11 @@ def _listed(words: Iterable[str]) -> str:
 
 def _humane(name: str) -> str:
     return name.replace("_", " ").replace("-", " ")
+
+
+def _host(name: str) -> str:
+    """A name in braces stands for what the account's settings say (docs/connections.md)."""
+    return f"the {_humane(name[1:-1])} of the account" if name[:1] == "{" and name[-1:] == "}" else name
 
 
 def _account(name: str) -> str:

@@ -8,19 +8,21 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from typing import Any
 from uuid import UUID, uuid4
 
-from django.db import connection
+from django.db import DatabaseError, connection
 
 from apps.guard import rules
 from apps.guard.alerts import tell
 from apps.guard.enums import CallState
+from apps.guard.moves_sql import TELL
 from apps.guard.rules import holder_of
 from apps.guard.schemas import Admitted, BudgetAlert, BudgetFacts
-from kernel.tenancy.scope import gather_for_commit
+from kernel.tenancy.scope import current_tenant_id, gather_for_commit
 
 _log = logging.getLogger(__name__)
 
@@ -31,10 +33,10 @@ _ADMIT = f"""
     SELECT guard_admit(%(id)s, %(run)s, %(seq)s, %(effect_key)s, %(intent)s, %(tool)s, %(model)s, %(digest)s,
                        %(reserved)s, %(patience)s, {_MONEY})
 """
-_SETTLE = f"""
-    SELECT guard_settle(%(id)s, %(state)s, %(effect_key)s, %(error_code)s, %(measured)s, %(charged)s, %(reserved)s,
-                        %(input_tokens)s, %(output_tokens)s, {_MONEY})
-"""
+_SETTLEMENT = f"""%(id)s, %(state)s, %(effect_key)s, %(error_code)s, %(measured)s, %(charged)s, %(reserved)s,
+                        %(input_tokens)s, %(output_tokens)s, {_MONEY}"""
+_SETTLE = f"SELECT guard_settle({_SETTLEMENT})"
+_SETTLE_AT_ONCE = f"SELECT guard_settle_at_once(%(tenant)s, %(told)s, {_SETTLEMENT})"
 _REACHED = """
     UPDATE guard_budget AS b
     SET reserved = CASE WHEN b.window_start = held.start THEN b.reserved ELSE 0 END,
@@ -86,39 +88,57 @@ def write_uncertain(call_id: UUID, *, error_code: str) -> bool:
     return bool(_execute(_GIVE_UP, values).rowcount)
 
 
-def write_settlement(
-    admitted: Admitted,
-    *,
-    state: CallState,
-    charged: Decimal,
-    error_code: str = "",
-    effect_free: bool = False,
-    measured: bool = False,
-    input_tokens: int = 0,
-    output_tokens: int = 0,
-) -> bool:
-    """Close the call and charge it; False when somebody else closed it, and then nothing moves. `effect_free` gives
-    the effect key back. Tells of every threshold that the charge has passed."""
-    key = f"{admitted.effect_key}#{admitted.call_id}" if effect_free else admitted.effect_key
-    values = {
-        "id": admitted.call_id,
-        "state": state.value,
-        "effect_key": key,
-        "error_code": error_code[:60],
-        "measured": measured,
-        "charged": charged,
-        "reserved": admitted.reserved,
-        "input_tokens": input_tokens,
-        "output_tokens": output_tokens,
-        **_money(admitted),
-    }
-    passed = _answer(_SETTLE, values)
+@dataclass(frozen=True)
+class Settlement:
+    """How a call ends. `effect_free` gives the effect key back."""
+
+    state: CallState
+    charged: Decimal
+    error_code: str = ""
+    effect_free: bool = False
+    measured: bool = False
+    input_tokens: int = 0
+    output_tokens: int = 0
+
+
+def write_settlement(admitted: Admitted, ended: Settlement) -> bool:
+    """Close the call and charge it; False when somebody else closed it, and then nothing moves. Tells of every
+    threshold that the charge has passed."""
+    passed = _answer(_SETTLE, _settled(admitted, ended))
     if passed is None:
         return False
     tell(alert for row in passed["budgets"] for alert in _alerts(row))
     for period, threshold in passed["platform"]:
         _log.warning("platform_budget_alert period=%s threshold=%s", period, threshold)
     return True
+
+
+def write_settlement_at_once(admitted: Admitted, ended: Settlement, told: str) -> bool | None:
+    """The same as a transaction by itself, with what the audit log is told. None: nothing has happened, because
+    somebody has to be told of a threshold."""
+    values = {**_settled(admitted, ended), "tenant": current_tenant_id(), "told": told}
+    try:
+        return bool(_answer(_SETTLE_AT_ONCE, values) == "settled")
+    except DatabaseError as error:
+        if getattr(error.__cause__, "sqlstate", "") != TELL:
+            raise
+        return None
+
+
+def _settled(admitted: Admitted, ended: Settlement) -> dict[str, Any]:
+    key = f"{admitted.effect_key}#{admitted.call_id}" if ended.effect_free else admitted.effect_key
+    return {
+        "id": admitted.call_id,
+        "state": ended.state.value,
+        "effect_key": key,
+        "error_code": ended.error_code[:60],
+        "measured": ended.measured,
+        "charged": ended.charged,
+        "reserved": admitted.reserved,
+        "input_tokens": ended.input_tokens,
+        "output_tokens": ended.output_tokens,
+        **_money(admitted),
+    }
 
 
 def _money(admitted: Admitted) -> dict[str, Any]:

@@ -4,6 +4,8 @@ Whoever calls them holds the run's row lock, and for an admission its budgets'. 
 behind the tenant's wall. `p_starts` are the windows of `p_budgets`; a window that is over stays as it was.
 """
 
+from kernel.tenancy.migrations import ENTER
+
 # Enters a movement in the ledger and in its budgets, in the order of their ids, the installation's own last. Only what
 # is spent passes a threshold. Answers with the budgets that passed one, amounts as text.
 MOVE = """
@@ -109,6 +111,34 @@ BEGIN
                       p_entry, p_day, p_budgets, p_starts, p_platform_day, p_thresholds);
 END $$;
 """
+# A settlement that is a transaction by itself, with its entry of the audit log: 'settled', or 'lost' where somebody
+# else has closed the call. Where a threshold is passed, somebody has to be told with it: nothing happens, but `TELL`.
+TELL = "GU001"
+SETTLE_AT_ONCE = f"""
+CREATE FUNCTION guard_settle_at_once(
+    p_tenant uuid, p_told text,
+    p_id uuid, p_state text, p_effect_key text, p_error_code text, p_measured boolean, p_charged numeric,
+    p_reserved numeric, p_input_tokens int, p_output_tokens int,
+    p_entry uuid, p_day date, p_budgets uuid[], p_starts date[], p_platform_day date, p_thresholds int[]
+) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+    v_passed json;
+BEGIN
+    {ENTER}
+    v_passed := guard_settle(p_id, p_state, p_effect_key, p_error_code, p_measured, p_charged, p_reserved,
+                             p_input_tokens, p_output_tokens,
+                             p_entry, p_day, p_budgets, p_starts, p_platform_day, p_thresholds);
+    IF v_passed IS NULL THEN
+        RETURN 'lost';
+    END IF;
+    IF json_array_length(v_passed -> 'budgets') + json_array_length(v_passed -> 'platform') > 0 THEN
+        RAISE EXCEPTION 'a threshold is passed, and somebody has to be told' USING ERRCODE = '{TELL}';
+    END IF;
+    PERFORM audit_append(p_tenant, p_tenant, p_told);
+    RETURN 'settled';
+END $$;
+"""
+SETTLE_AT_ONCE_REVERSE = "DROP FUNCTION guard_settle_at_once;"
 FORWARD = MOVE + ADMIT + SETTLE
 REVERSE = """
 DROP FUNCTION guard_settle;

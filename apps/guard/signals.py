@@ -7,7 +7,10 @@ from typing import Any
 from apps.guard.schemas import Admitted, BudgetAlert
 from kernel.events import Event
 
-# (call, what it returned, the caller's own context): it had its effect.
+# What names the attempt that keeps a call, in its caller's own context.
+ATTEMPT = "attempt"
+# (call, what it returned, the caller's own context): a call that an attempt keeps had its effect. Nobody is told of any
+# other, so that its settlement can be one statement.
 call_done: Event[[Admitted, Any, Mapping[str, Any]]] = Event("call_done")
 
 # (what was passed): once for each budget, window and threshold, inside the transaction that passed it.

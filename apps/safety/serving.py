@@ -1,7 +1,7 @@
 """How do agents elsewhere reach the loop by MCP? Over streamable HTTP (`/mcp/safety`) and stdio, on the official SDK.
 
 The tools are made from the declarations that route. A server keeps nothing of its callers, so several web processes
-answer alike; who asks is the API key, looked up once for every request.
+answer alike; who asks is the API key, made sure of in every request (`callers`).
 """
 
 from __future__ import annotations
@@ -13,9 +13,7 @@ import os
 import re
 import weakref
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import Any
-from uuid import UUID
 
 from django.core.exceptions import ImproperlyConfigured
 from django.http import JsonResponse
@@ -32,12 +30,10 @@ from mcp.types import (
     ToolAnnotations,
 )
 
+from apps.safety.callers import Asking
 from apps.safety.enums import Endpoint
-from apps.safety.schemas import Principal
-from apps.safety.wire import OPERATIONS, answer
+from apps.safety.wire import OPERATIONS, answer, answer_at_once
 from apps.safety.wire.introspection import LIMITS, tool_name
-from apps.tenants.enums import KeyScope
-from apps.tenants.queries import api_key
 from kernel.errors import SilasError
 from kernel.tenancy import in_thread
 
@@ -59,18 +55,10 @@ RECOVERABLE = frozenset(
     }
 )
 _PREFIX = re.compile(r"(?:[a-z0-9_]{0,18}_)?\Z")
-CALLER = "silas.safety.caller"
+ASKING = "silas.safety.asking"
 Application = Callable[[dict[str, Any], Any, Any], Awaitable[None]]
 Managers = dict[tuple[str, str], tuple[asyncio.Future[StreamableHTTPSessionManager], asyncio.Task[None]]]
 _running: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Managers] = weakref.WeakKeyDictionary()
-
-
-@dataclass(frozen=True)
-class Caller:
-    """Who asks, as the API key says."""
-
-    tenant_id: UUID
-    principal: Principal
 
 
 def surface_from_environment() -> tuple[str, str]:
@@ -128,18 +116,25 @@ def server_for(mode: str, prefix: str, key: str = "") -> Server[Any]:
         if asked.name not in offered:
             return _told(_failure("NOT_FOUND_OPERATION", "There is no such tool."))
         endpoint, _tool_of = offered[asked.name]
-        who = None if key or context.request is None else context.request.scope.get(CALLER)
+        who = None if key or context.request is None else context.request.scope.get(ASKING)
         given = asked.arguments or {}
-        return _told(await in_thread(_answered, who or key, given, endpoint, mode, prefix))
+        return _told(await in_thread(_answered, who or Asking(key), given, endpoint, mode, prefix))
 
     return Server("silas-safety", version="1", on_list_tools=list_tools, on_call_tool=call_tool)
 
 
 def _answered(
-    who: Caller | str, request: dict[str, Any], endpoint: Endpoint | None, mode: str, prefix: str
+    who: Asking, request: dict[str, Any], endpoint: Endpoint | None, mode: str, prefix: str
 ) -> dict[str, Any]:
+    if (known := who.presumed()) is not None:
+        said = answer_at_once(
+            known.tenant_id, known.principal, request, key=known.key_id, endpoint=endpoint, prefix=prefix
+        )
+        if said is not None:
+            who.is_sure = who.is_sure or said["success"]
+            return said
     try:
-        caller = _caller(who) if isinstance(who, str) else who
+        caller = who.certain()
     except SilasError:
         return _failure("PERMISSION_DENIED", "This API key may not report to the safety loop.")
     return answer(caller.tenant_id, caller.principal, request, endpoint=endpoint, surface=mode, prefix=prefix)
@@ -161,15 +156,35 @@ def with_safety(application: Application) -> Application:
         if scope["type"] != "http" or scope["path"].rstrip("/") != PATH:
             await application(scope, receive, send)
             return
+        who = Asking(_key_of(scope))
         try:
-            caller = await in_thread(_caller, _key_of(scope))
+            if who.presumed() is None:
+                await in_thread(who.certain)
         except SilasError as problem:
             await _refuse(send, problem)
             return
         manager = await _manager(*surface_from_environment())
-        await manager.handle_request({**scope, CALLER: caller}, receive, send)
+        await manager.handle_request({**scope, ASKING: who}, receive, _once_sure(who, send))
 
     return serve
+
+
+def _once_sure(who: Asking, send: Any) -> Any:
+    """`send`, that tells nobody anything whose key has not been made sure of in this request."""
+    refused = False
+
+    async def say(message: dict[str, Any]) -> None:
+        nonlocal refused
+        if not (who.is_sure or refused):
+            try:
+                await in_thread(who.certain)
+            except SilasError as problem:
+                refused = True
+                await _refuse(send, problem)
+        if not refused:
+            await send(message)
+
+    return say
 
 
 async def _manager(mode: str, prefix: str) -> StreamableHTTPSessionManager:
@@ -201,16 +216,6 @@ def _key_of(scope: dict[str, Any]) -> str:
     given = next((value for name, value in scope["headers"] if name == b"authorization"), b"")
     scheme, _, key = given.decode("latin-1").partition(" ")
     return key.strip() if scheme.lower() == "bearer" else ""
-
-
-def _caller(key: str) -> Caller:
-    """Raises 401 `not_authenticated`, 403 `forbidden_scope`."""
-    row = api_key(key)
-    if row is None:
-        raise SilasError("not_authenticated", "This API key is not known here.", status=401)
-    if row.scopes and KeyScope.SAFETY_AGENT not in row.scopes:
-        raise SilasError("forbidden_scope", "This API key may not do this.", status=403)
-    return Caller(row.tenant_id, Principal(f"api_key:{row.pk}", may_confirm=KeyScope.SAFETY_CONFIRM in row.scopes))
 
 
 async def _refuse(send: Any, error: SilasError) -> None:

@@ -95,14 +95,16 @@ class Kept:
     conversations: int | None
     memories: int | None
     messages: int
+    skills: int | None
 
 
 def retention() -> Kept:
     """What the scope's tenant keeps for how long: its own numbers, else those of the installation."""
     row: Retention | None = Retention.objects.first()
     if row is None:
-        return Kept(None, None, settings.BUS_KEEP_DAYS)
-    return Kept(row.conversation_days, row.memory_days, row.message_days or settings.BUS_KEEP_DAYS)
+        return Kept(None, None, settings.BUS_KEEP_DAYS, None)
+    messages = row.message_days or settings.BUS_KEEP_DAYS
+    return Kept(row.conversation_days, row.memory_days, messages, row.skill_days)
 
 
 def identity_seal(row: IdentityKey) -> str:

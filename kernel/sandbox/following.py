@@ -38,7 +38,7 @@ class Ends:
         for name in (*_OUTPUTS, "report", *(["secret_out"] if spec.secret is not None else [])):
             self.streams[name], self.theirs[name] = os.pipe()
         self.theirs["control"], self.control = os.pipe()
-        for name in (*(["secret"] if spec.secret is not None else []), *(["stdin"] if talks else [])):
+        for name in (*(["secret"] if spec.secret is not None else []), *(["stdin"] if talks or spec.stdin else [])):
             self.theirs[name], self.feeds[name] = os.pipe()
         if spec.egress:
             ours, theirs = socket.socketpair()
@@ -91,7 +91,8 @@ class Run:
         self.deadline = time.monotonic() + spec.timeout_seconds + GRACE_SECONDS
         self._stopping = threading.Lock()
         self.ends = Ends(spec, talks=talks)
-        self._unfed = b"" if talks or spec.secret is None else spec.secret
+        given = {} if talks else {"secret": spec.secret, "stdin": spec.stdin}
+        self._unfed = {name: data for name, data in given.items() if data}
         try:
             self._keeper = ask(backend, plan, spec, *self.ends.given())
         except BaseException:
@@ -115,30 +116,31 @@ class Run:
         names = {descriptor: name for name, descriptor in self.ends.streams.items()}
         for descriptor in names:
             poller.register(descriptor, select.POLLIN)
-        if self._unfed:
-            poller.register(self.ends.feeds["secret"], select.POLLOUT)
+        feeds = {self.ends.feeds[name]: name for name in self._unfed}
+        for descriptor in feeds:
+            poller.register(descriptor, select.POLLOUT)
         while names:
             left = self.deadline - time.monotonic()
             if left <= 0:
                 self.kill("timeout")
                 return
             for descriptor, _ in poller.poll(left * 1000):
-                if descriptor not in names:
-                    self._feed(poller, descriptor)
+                if descriptor in feeds:
+                    self._feed(poller, descriptor, feeds[descriptor])
                 elif not self._read(descriptor, names[descriptor]):
                     poller.unregister(descriptor)
                     del names[descriptor]
 
-    def _feed(self, poller: select.poll, descriptor: int) -> None:
-        """The secret, once, to whoever reads it first; then there is no more."""
+    def _feed(self, poller: select.poll, descriptor: int, name: str) -> None:
+        """Its input or its secret, once, to whoever reads it first; then there is no more."""
         os.set_blocking(descriptor, False)
         try:
-            self._unfed = self._unfed[os.write(descriptor, self._unfed) :]
+            self._unfed[name] = self._unfed[name][os.write(descriptor, self._unfed[name]) :]
         except OSError:
-            self._unfed = b""  # nobody is left who could read it
-        if not self._unfed:
+            self._unfed[name] = b""  # nobody is left who could read it
+        if not self._unfed[name]:
             poller.unregister(descriptor)
-            self.ends.stop_feeding("secret")
+            self.ends.stop_feeding(name)
 
     def _read(self, descriptor: int, name: str) -> bool:
         if name == "door":

@@ -56,8 +56,10 @@ def run_on(backend: Backend, spec: SandboxSpec) -> SandboxResult:
 
 
 def require_possible(backend: Backend, spec: SandboxSpec) -> None:
-    if isinstance(backend, Docker) and (spec.egress or spec.secret is not None):
-        raise SandboxUnavailable("a container has no way for places and secrets: choose SILAS_SANDBOX=subprocess")
+    if isinstance(backend, Docker) and (spec.egress or spec.stdin or spec.secret is not None):
+        raise SandboxUnavailable(
+            "a container has no way for places, secrets and input: choose SILAS_SANDBOX=subprocess"
+        )
 
 
 @contextlib.contextmanager

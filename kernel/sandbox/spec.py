@@ -40,7 +40,7 @@ class SandboxSpec:
     `read_only` mounts appear as `/sandbox/<name>`: a host directory (readable by everyone when we run as root) or file
     contents; `hidden` directories of them (`skill/checks`) are empty there. Memory is the sum over all processes,
     `output_bytes` the sum of stdout and stderr, `disk_mb` everything written, `artifact_files` how many files may be
-    left under `out/`.
+    left under `out/`. `stdin` is what stands on its standard input; who talks with it sends lines.
 
     `egress`: the "host:port" places that may be reached, through the harness's proxy alone. `secret`: a JSON object
     that the command reads once, from the descriptor whose number is in `SILAS_SECRET_FD`; what it writes to the one in
@@ -49,6 +49,7 @@ class SandboxSpec:
 
     argv: list[str]
     work: Mapping[str, bytes] = field(default_factory=dict)
+    stdin: bytes = b""
     read_only: Mapping[str, Mount] = field(default_factory=dict)
     hidden: Collection[str] = ()
     env: Mapping[str, str] = field(default_factory=dict)

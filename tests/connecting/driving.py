@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +28,7 @@ class Driven:
 
     def ask(self, script: str, **asked: Any) -> dict[str, Any]:
         """What a script that answers once says."""
-        result = self.run(f"scripts/{script}.py", {"request.json": json.dumps(asked).encode()})
+        result = self.run(f"scripts/{script}.py", {}, stdin=json.dumps(asked).encode() + b"\n")
         assert (result.exit_code, result.reason) == (0, ""), result.stderr
         return dict(json.loads(result.stdout))
 
@@ -47,8 +47,8 @@ class Driven:
         mounts = {"skill": SKILLS / self.skill, "call": call, "artifacts": artifacts}
         return run(SandboxSpec(declared["verify"][0]["run"].split(), read_only=mounts)).stdout.strip()
 
-    def run(self, script: str, work: Mapping[str, bytes]) -> SandboxResult:
-        result = run(self._spec(script, work))
+    def run(self, script: str, work: Mapping[str, bytes], *, stdin: bytes = b"") -> SandboxResult:
+        result = run(replace(self._spec(script, work), stdin=stdin))
         self.secrets |= json.loads(result.secret_out or b"{}")
         return result
 

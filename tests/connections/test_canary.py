@@ -239,7 +239,7 @@ def test_planted_start_of_a_process_is_found(watch: Watch, way: str) -> None:
 
 def test_planted_file_is_found(watch: Watch) -> None:
     with tempfile.TemporaryDirectory(prefix="sandbox-") as folder:
-        (Path(folder) / "request.json").write_text(CANARY)
+        (Path(folder) / "call.json").write_text(CANARY)
         assert watch.found() == [FILES]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -37,6 +38,14 @@ def test_card_comes_after_the_discovery_and_binds_what_was_found(tenant: Any) ->
         ["Mail.Read"],  # what it would like is not what is asked for
         True,
     )
+
+
+def test_script_is_asked_on_one_line_and_then_no_more(tenant: Any) -> None:
+    """It says back what it heard, where it may say anything: the provider."""
+    says = "say({'auth_strategy': 'device_code', 'provider': json.dumps([hear(), hear(), os.listdir()])})"
+    row = link(tenant, discover=says)
+    discovering.discover(tenant.pk, row.pk)
+    assert json.loads(reread(row).provider) == [{"identity_hint": {}}, None, []]
 
 
 @pytest.mark.parametrize(

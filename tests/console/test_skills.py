@@ -12,6 +12,7 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from apps.audit.models import AuditEntry
+from apps.console.capabilities import may
 from apps.guard.enums import CallState, Intent, Origin
 from apps.guard.models import ToolCall
 from apps.guard.services import open_run
@@ -64,6 +65,11 @@ def test_skills_are_the_deciders(request: pytest.FixtureRequest, version: SkillV
 def test_catalogue_says_what_a_skill_may_do(approver: Any, version: SkillVersion) -> None:
     page = shown(approver, "console-skills")
     assert all(words in page for words in ("Acts: act", "Network: None", "Changes: orders", "Not used yet", "In use"))
+
+
+def test_host_that_an_account_names_is_said_in_words() -> None:
+    told = dict(may({"requirements": {"network": ["{base_url}", "api.example.com"]}}))
+    assert told["Network"] == "the base url of the account, api.example.com"
 
 
 def test_catalogue_counts_calls_failures_and_cost(tenant: Any, approver: Any, version: SkillVersion) -> None:

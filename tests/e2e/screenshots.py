@@ -39,7 +39,7 @@ from tests.e2e.console import log_in
 from tests.e2e.pictures import in_few_colours
 from tests.e2e.scenery import CALLS, DIARY, asked, furnish
 from tests.e2e.turns import all_answered
-from tests.e2e.widget import opened
+from tests.e2e.widget import Widget, opened
 from tests.factories.autonomy import House
 from tests.factories.cards import make_kind
 from tests.factories.console import make_card
@@ -57,7 +57,10 @@ LOOKS: dict[str, dict[str, Any]] = {
 QUESTION, CLAIM = "Does my home policy cover a burst pipe?", "What is the status of my claim CL-3071?"
 MARIA = "Maria Ortega, 12 March 1984"
 MOVE = "Please change the address on my policy HM-20418 to Flat 3, 41 Canal Wharf, Leeds LS11 5PS"
+# Three visitors: one asks, one proves who she is and moves house, one wants a person.
+TALKS = ((QUESTION,), (CLAIM, MARIA, MOVE), ("Is my cello insured while I travel?", "Talk to a person"))
 
+ADDRESS = {"kind": "plan", "status": "open", "intent__startswith": "Change the postal address"}
 MAILBOX = {
     "intent": "Let the bot read the claims mailbox",
     "rationale": "Half of the open claims wait for letters that came by e-mail. It would read them, and answer none.",
@@ -160,6 +163,8 @@ async def _snooze(page: Page) -> None:
 
 
 async def _previewed(page: Page) -> None:
+    if await (narrow := page.get_by_role("link", name="Try it")).is_visible():
+        await narrow.click()
     await expect(page.frame_locator("iframe").first.get_by_text("Meridian").first).to_be_visible()
 
 
@@ -169,8 +174,8 @@ def _proof(scene: Scene) -> str:
 
 
 STATES = [
-    State("review", lambda scene: scene.card(kind="plan", status="open", risk="medium"), "light dark phone phone-dark"),
-    State("review-confirm", lambda scene: scene.card(kind="plan", status="open", risk="medium"), "light", act=_confirm),
+    State("review", lambda scene: scene.card(**ADDRESS), "light dark phone phone-dark"),
+    State("review-confirm", lambda scene: scene.card(**ADDRESS), "light", act=_confirm),
     State("review-high", lambda scene: scene.card(risk="high", status="open"), "light phone"),
     State("review-irreversible", lambda scene: scene.card(risk="irreversible", status="open"), "dark"),
     State("review-batch", lambda scene: scene.card(kind="batch_review"), "light phone"),
@@ -181,8 +186,18 @@ STATES = [
     State("review-empty", "/console/review/", "light", shop=True),
     State("palette", "/console/review/", "light dark", act=_palette),
     State("keys", "/console/review/", "light", act=_keys),
-    State("inbox", lambda scene: f"/console/inbox/{scene.find(ChatSession, customer_name='').pk}/", "light dark phone"),
-    State("inbox-note", lambda scene: f"/console/inbox/{scene.mine().pk}/?tab=mine", "light", role="agent", act=_note),
+    State(
+        "inbox",
+        lambda scene: f"/console/inbox/{scene.find(ChatSession, customer_name='Maria Ortega').pk}/",
+        "light dark phone",
+    ),
+    State(
+        "inbox-note",
+        lambda scene: f"/console/inbox/{scene.mine().pk}/?tab=mine",
+        "light phone",
+        role="agent",
+        act=_note,
+    ),
     State("inbox-snooze", lambda scene: f"/console/inbox/{scene.mine().pk}/", "light", role="agent", act=_snooze),
     State("activity", "/console/activity/", "light dark phone"),
     State("activity-verified", "/console/activity/", "light", act=_verify),
@@ -197,7 +212,7 @@ STATES = [
     State("gate", lambda scene: f"/console/gates/{scene.find(Gate, status='active').pk}/", "light"),
     State("insights", "/console/insights/", "light"),
     State("spending", "/console/spending/", "light"),
-    State("studio", lambda scene: f"/console/studio/{scene.find(Deployment).pk}/", "light", act=_previewed),
+    State("studio", lambda scene: f"/console/studio/{scene.find(Deployment).pk}/", "light dark phone", act=_previewed),
     State("install", lambda scene: f"/console/studio/{scene.find(Deployment).pk}/install/", "light"),
     State("knowledge", "/console/knowledge/", "light"),
     State("skills", "/console/skills/", "light phone"),
@@ -230,8 +245,11 @@ async def scene(web: str, demo_tenants: None, django_db_blocker: Any) -> Scene:
     with django_db_blocker.unblock():
         tenant, shop = await in_thread(_tenants)
         made = Scene(web, tenant, shop)
-        for session, turns in await in_thread(_said, made):
-            await all_answered(session, turns=turns)
+        for lines in TALKS:
+            session = await in_thread(_begun, made)
+            for turns, line in enumerate(lines, 1):
+                await in_thread(say, session, line)
+                await all_answered(session, turns=turns)
         await in_thread(_happened, made)
         await asked(tenant)
         return made
@@ -241,32 +259,24 @@ def _tenants() -> tuple[Tenant, Tenant]:
     return Tenant.objects.get(slug="meridian-insurance"), Tenant.objects.get(slug="harbor-retail")
 
 
-def _said(scene: Scene) -> list[tuple[ChatSession, int]]:
-    """Three visitors: one asks, one proves who she is and moves house, one wants a person."""
-    deployment = scene.find(Deployment)
-    found = []
-    for lines in ((QUESTION,), (CLAIM, MARIA, MOVE), ("Is my cello insured while I travel?", "Talk to a person")):
-        session = make_session(deployment)
-        for line in lines:
-            say(session, line)
-        found.append((session, len(lines)))
-    return found
+def _begun(scene: Scene) -> ChatSession:
+    return make_session(scene.find(Deployment))
 
 
 def _happened(scene: Scene) -> None:
     """A decision, cards of the other rungs, a hand that was lent, and a task's nightly run."""
     tenant, owner, deployment = scene.tenant, scene.member("owner"), scene.find(Deployment)
-    about = {"deployment_id": deployment.pk}
+    about: dict[str, Any] = {"deployment_id": deployment.pk}
     decided = make_kind(tenant, CardKind.TOOL_CALL, **about)
     with tenant_scope(tenant):
         decide_card(decided.pk, user=owner, verdict="approved")  # type: ignore[arg-type]
-        waits = ChatSession.objects.filter(wanted_person_at__isnull=False).first()
+        waits = ChatSession.objects.filter(wanted_person_at__isnull=False).order_by("-created_at").first()
         if waits is not None:
             handoff.take_over(waits.pk, scene.member("agent"))
             handoff.reply(waits.pk, scene.member("agent"), "Hello, this is Grace. I look it up for you.")
+    about["subject_kind"] = "work_item"
     for kind in (CardKind.BATCH_REVIEW, CardKind.DRAFT_REVIEW):
         make_kind(tenant, kind, **about)
-    make_card(tenant, risk=Risk.MEDIUM, **about)
     make_card(tenant, risk=Risk.HIGH, **about, **MAILBOX)
     make_card(tenant, risk=Risk.IRREVERSIBLE, reversible=False, **about, **DELETION)
     passwords = {"name": "no_passwords", "type": "regex", "config": {"pattern": r"\A(?!.*password)"}}
@@ -312,6 +322,17 @@ async def test_widget(scene: Scene, worker: None, open_page: OpenPage, database:
         await widget.say(QUESTION)
         await expect(widget.bot.last).to_contain_text("£50,000")
         await _take(widget.page, f"widget-{look}")
+        if look == "light":
+            await _ask_for_change(widget)
+
+
+async def _ask_for_change(widget: Widget) -> None:
+    """She proves who she is and asks for what a person has to decide: the picture of the README."""
+    for said, answered in ((CLAIM, "who you are"), (MARIA, "assessed"), (MOVE.replace("Flat 3", "Flat 5"), "prepared")):
+        await widget.say(said)
+        await expect(widget.bot.last).to_contain_text(answered)
+    await expect(widget.work).to_be_visible()
+    await _take(widget.page, "widget-asked-light")
 
 
 async def _take(page: Page, name: str) -> None:

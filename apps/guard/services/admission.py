@@ -13,7 +13,7 @@ from uuid import uuid4
 
 from apps.approvals.queries import is_void
 from apps.audit.enums import AuditEvent
-from apps.audit.services import record
+from apps.audit.services import record, told
 from apps.gates.schemas import GateReport
 from apps.guard import rules
 from apps.guard.alerts import tell
@@ -246,14 +246,26 @@ def _admit(run: LockedRun, admitted: Admitted, *, alone: bool) -> Admitted | Ref
 
 
 def record_call(admitted: Admitted, outcome: CallOutcomeLabel, *, charged: Decimal | None = None) -> None:
-    """One `tool_call` row: ids, kinds, counts. The digest of arguments is in it for approved calls only, where it
-    proves what was approved; from a digest of short arguments the arguments could be guessed."""
+    """One `tool_call` row of the audit log."""
+    data = _data_of_call(admitted, outcome, charged)
+    record(AuditEvent.TOOL_CALL, subject=f"run:{admitted.run.run_id}", data=data)
+
+
+def told_of_call(admitted: Admitted, outcome: CallOutcomeLabel, *, charged: Decimal) -> str:
+    """The same row for a statement that writes it itself."""
+    data = _data_of_call(admitted, outcome, charged)
+    return told(AuditEvent.TOOL_CALL, subject=f"run:{admitted.run.run_id}", data=data)
+
+
+def _data_of_call(admitted: Admitted, outcome: CallOutcomeLabel, charged: Decimal | None) -> dict[str, object]:
+    """Ids, kinds, counts. The digest of arguments is in it for approved calls only, where it proves what was approved;
+    from a digest of short arguments the arguments could be guessed."""
     data: dict[str, object] = {"intent": admitted.intent.value, "outcome": outcome.value, "seq": admitted.seq}
     if admitted.acting:
         data["digest"] = admitted.call.digest
     if charged is not None:
         data["cost_usd"] = rules.plain(charged)
-    record(AuditEvent.TOOL_CALL, subject=f"run:{admitted.run.run_id}", data=data)
+    return data
 
 
 def _write_no(run: LockedRun, intent: Intent, call: Call, state: CallState, outcome: CallOutcomeLabel) -> None:

@@ -30,10 +30,10 @@ from apps.guard.schemas import (
     RunRef,
 )
 from apps.guard.services.admission import admit_call, knock, rewritten
-from apps.guard.services.settlement import CallLost, give_up, settle_call
+from apps.guard.services.settlement import CallLost, give_up, settle_at_once, settle_call
 from kernel import fault_points
 from kernel.errors import SilasError
-from kernel.tenancy import in_scope
+from kernel.tenancy import in_scope, in_statement
 
 _log = logging.getLogger(__name__)
 
@@ -131,12 +131,17 @@ async def _settle_done(admitted: Admitted, result: HandlerResult, context: Mappi
     def effect() -> None:
         if result.on_settle is not None:
             result.on_settle()
-        signals.call_done(admitted, result.value, context)
+        if signals.ATTEMPT in context:
+            signals.call_done(admitted, result.value, context)
 
     try:
-        charged = await in_scope(
-            run.tenant_id, settle_call, admitted, CallState.EXECUTED, cost=result.cost, on_settle=effect
-        )
+        charged = None
+        if result.on_settle is None and signals.ATTEMPT not in context:
+            charged = await in_statement(run.tenant_id, settle_at_once, admitted, CallState.EXECUTED, cost=result.cost)
+        if charged is None:
+            charged = await in_scope(
+                run.tenant_id, settle_call, admitted, CallState.EXECUTED, cost=result.cost, on_settle=effect
+            )
     except CallLost as lost:
         return Failed(lost.code, lost.message, uncertain=True)
     except SilasError as refusal:

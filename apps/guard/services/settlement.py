@@ -8,10 +8,10 @@ from decimal import Decimal
 
 from apps.guard.enums import CallOutcomeLabel, CallState
 from apps.guard.estimates import rounded
-from apps.guard.ledger import write_settlement, write_uncertain
+from apps.guard.ledger import Settlement, write_settlement, write_settlement_at_once, write_uncertain
 from apps.guard.locks import today, windows_of
 from apps.guard.schemas import Admitted
-from apps.guard.services.admission import record_call
+from apps.guard.services.admission import record_call, told_of_call
 from kernel import fault_points
 from kernel.errors import SilasError
 
@@ -47,22 +47,32 @@ def settle_call(
         admitted = replace(admitted, day=day, platform_day=platform_day, windows=windows)
     if on_settle is not None:
         on_settle()
-    closed = write_settlement(
-        admitted,
-        state=state,
-        charged=charged,
-        error_code=error_code,
-        effect_free=effect_free,
-        measured=measured,
-        input_tokens=input_tokens,
-        output_tokens=output_tokens,
-    )
-    if not closed:
+    ended = Settlement(state, charged, error_code, effect_free, measured, input_tokens, output_tokens)
+    if not write_settlement(admitted, ended):
         raise CallLost
-    outcome = CallOutcomeLabel.SUCCESS if state is CallState.EXECUTED else CallOutcomeLabel.ERROR
-    record_call(admitted, outcome, charged=charged)
+    record_call(admitted, _label(state), charged=charged)
     fault_points.reach("guard.before_settle")
     return charged
+
+
+def settle_at_once(
+    admitted: Admitted, state: CallState, *, cost: Decimal | None, error_code: str = "", effect_free: bool = False
+) -> Decimal | None:
+    """The same for a call without an effect of ours, in the one statement of the caller's scope (`in_statement`). None:
+    nothing has happened, and `settle_call` has to be asked."""
+    charged = admitted.reserved if cost is None else rounded(cost)
+    if charged and not admitted.reserved:
+        return None
+    fault_points.reach("guard.before_settle")
+    told = told_of_call(admitted, _label(state), charged=charged)
+    closed = write_settlement_at_once(admitted, Settlement(state, charged, error_code, effect_free), told)
+    if closed is False:
+        raise CallLost
+    return charged if closed else None
+
+
+def _label(state: CallState) -> CallOutcomeLabel:
+    return CallOutcomeLabel.SUCCESS if state is CallState.EXECUTED else CallOutcomeLabel.ERROR
 
 
 def give_up(admitted: Admitted, *, error_code: str) -> None:

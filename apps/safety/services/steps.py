@@ -40,7 +40,7 @@ def record_step(
     execution, policy = begun.execution, begun.policy
     if execution is None or policy is None:
         return no_execution()
-    verdict = _verdict(policy, execution, hint, outcome)
+    verdict = verdict_of(policy, hint, outcome, execution.steps - execution.granted_at)
     said = _decided(begun, execution, policy, verdict, hint)
     _write_down(execution, policy.mode, verdict, said, hint=hint, description=description, outcome=outcome)
     quiet = begun.quiet and said["continue"]
@@ -48,10 +48,11 @@ def record_step(
     return Success(state_of(execution) | {"autonomy": said})
 
 
-def _verdict(policy: Policy, execution: Execution, hint: str, outcome: str) -> Verdict | None:
+def verdict_of(policy: Policy, hint: str, outcome: str, used: int = 1) -> Verdict | None:
+    """`used`: how many steps of its present budget the execution has used, this one included."""
     if policy.mode in (Mode.LOGGING, Mode.DISABLED):
         return None
-    return evaluate(policy, Intended(hint, outcome, execution.steps - execution.granted_at))
+    return evaluate(policy, Intended(hint, outcome, used))
 
 
 def _decided(begun: Report, execution: Execution, policy: Policy, verdict: Verdict | None, hint: str) -> dict[str, Any]:
@@ -145,21 +146,29 @@ def _write_down(
         hint=hint,
         description=description,
         outcome=outcome,
-        mode=mode,
-        decision=decision,
-        stage=verdict.stage if verdict else "",
-        tier=verdict.tier if verdict else "",
-        score=verdict.score if verdict else None,
         factors=said["factors"],
         created_at=execution.last_at,
+        **words_of(mode, verdict, decision),
     )
     gather_for_commit(_written, step)
     loop_changed(decision is not Decision.GO)
-    data: dict[str, Any] = {"seq": execution.steps, "decision": str(decision), "mode": str(mode)}
-    if verdict is not None:
-        data |= {"stage": str(verdict.stage), "tier": str(verdict.tier), "score": verdict.score}
+    data = judged(execution.steps, mode, verdict, decision)
     subject = f"safety_execution:{execution.pk}"
     record(AuditEvent.SAFETY_JUDGED, actor=execution.agent.principal, subject=subject, data=data)
+
+
+def words_of(mode: Mode, verdict: Verdict | None, decision: Decision) -> dict[str, Any]:
+    """How a step's row says what was decided."""
+    judged_as = (verdict.stage, verdict.tier, verdict.score) if verdict else ("", "", None)
+    return {"mode": mode, "decision": decision} | dict(zip(("stage", "tier", "score"), judged_as, strict=True))
+
+
+def judged(seq: int, mode: Mode, verdict: Verdict | None, decision: Decision) -> dict[str, Any]:
+    """How the audit log says it."""
+    data: dict[str, Any] = {"seq": seq, "decision": str(decision), "mode": str(mode)}
+    if verdict is not None:
+        data |= {"stage": str(verdict.stage), "tier": str(verdict.tier), "score": verdict.score}
+    return data
 
 
 def _written(steps: list[Step]) -> None:

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 from uuid import UUID, uuid4
 
 from apps.safety.enums import Endpoint
@@ -20,6 +20,7 @@ from kernel.tenancy import tenant_scope
 
 MOST_IN_BATCH = 50
 LONGEST_REQUEST_ID = 120
+R = TypeVar("R")
 _log = logging.getLogger(__name__)
 _TYPES: dict[str, Any] = {"string": str, "object": dict, "array": list, "boolean": bool}
 _WORDS = {str: "string", dict: "object", list: "array", bool: "boolean", int: "number", float: "number"}
@@ -43,6 +44,27 @@ def answer(
     one = _One(tenant_id, principal, endpoint, surface, prefix)
     whole = "operations" in request and "operation" not in request
     said = _batch(one, request["operations"]) if whole else enveloped(one.reply(request))
+    return said | {"_meta": _meta(request, begun)} if said["success"] else said
+
+
+def answer_at_once(
+    tenant_id: UUID,
+    principal: Principal,
+    request: Any,
+    *,
+    key: UUID | None = None,
+    endpoint: Endpoint | None = None,
+    prefix: str = "",
+) -> dict[str, Any] | None:
+    """The same envelope for what one round trip can answer; None: nothing has happened, ask `answer`. `key`: by which
+    `principal` was known a moment ago; an answer that succeeds has made sure that it still stands."""
+    begun = time.perf_counter()
+    if not isinstance(request, Mapping) or _limits(request) is not None:
+        return None
+    reply = _One(tenant_id, principal, endpoint, "", prefix).reply_at_once(request, key)
+    if reply is None:
+        return None
+    said = enveloped(reply)
     return said | {"_meta": _meta(request, begun)} if said["success"] else said
 
 
@@ -97,6 +119,20 @@ class _One:
         self.surface, self.prefix = surface, prefix
 
     def reply(self, request: Mapping[str, Any]) -> Reply:
+        asked = self._asked(request)
+        return asked if isinstance(asked, Failure) else self._carried_out(*asked)
+
+    def reply_at_once(self, request: Mapping[str, Any], key: UUID | None) -> Reply | None:
+        asked = self._asked(request)
+        if isinstance(asked, Failure) or asked[0].at_once is None:
+            return None
+        operation, given = asked
+        at_once = operation.at_once
+        assert at_once is not None
+        return _safely(operation, lambda: at_once(self.tenant_id, self.principal, key, given))
+
+    def _asked(self, request: Mapping[str, Any]) -> tuple[Operation, Mapping[str, Any]] | Failure:
+        """The operation and its parameters."""
         name = request.get("operation")
         if name is None:
             return Failure("VALIDATION_MISSING_PARAM", "'operation' is missing.", {"param_name": "operation"})
@@ -110,18 +146,25 @@ class _One:
             details = {"operation": name, "endpoint": operation.endpoint.value}
             return Failure("VALIDATION_WRONG_ENDPOINT", f"'{name}' is called through '{right}'.", details)
         given = given_params(operation, request)
-        return given if isinstance(given, Failure) else self._carried_out(operation, given)
+        return given if isinstance(given, Failure) else (operation, given)
 
     def _carried_out(self, operation: Operation, given: Mapping[str, Any]) -> Reply:
-        try:
+        def carry_out() -> Reply:
             with tenant_scope(self.tenant_id):
                 if operation.handler is None:
                     policy = policy_of(self.principal.ref)
                     return introspect(given, policy, surface=self.surface, prefix=self.prefix)
                 return operation.handler(self.principal, given)
-        except Exception as error:  # noqa: BLE001 (nothing of a fault is told outside)
-            _log.error("safety_operation_failed operation=%s error=%s", operation.name, type(error).__name__)
-            return Failure("INTERNAL_ERROR", "Something went wrong here. Do not act; try again in a moment.")
+
+        return _safely(operation, carry_out)
+
+
+def _safely(operation: Operation, step: Callable[[], R]) -> R | Failure:
+    try:
+        return step()
+    except Exception as error:  # noqa: BLE001 (nothing of a fault is told outside)
+        _log.error("safety_operation_failed operation=%s error=%s", operation.name, type(error).__name__)
+        return Failure("INTERNAL_ERROR", "Something went wrong here. Do not act; try again in a moment.")
 
 
 def given_params(operation: Operation, request: Mapping[str, Any]) -> dict[str, Any] | Failure:

@@ -86,8 +86,8 @@ class VisitorLimitsAdmin(TenantRowAdmin):
 class RetentionAdmin(TenantRowAdmin):
     """One row a tenant; a sweep forgets what is due, and the audit log is never part of it."""
 
-    list_display = ("__str__", "conversation_days", "memory_days", "message_days")
-    fields = ("conversation_days", "memory_days", "message_days")
+    list_display = ("__str__", "conversation_days", "memory_days", "message_days", "skill_days")
+    fields = ("conversation_days", "memory_days", "message_days", "skill_days")
 
 
 @admin.register(Tenant)

@@ -11,7 +11,7 @@ from django.db.models import Q
 from kernel.tenancy import TenantModel
 
 MOST_DAYS = 3650
-_PARTS = ("conversation_days", "memory_days", "message_days")
+_PARTS = ("conversation_days", "memory_days", "message_days", "skill_days")
 
 
 def _days(title: str, said: str) -> Any:
@@ -35,6 +35,11 @@ class Retention(TenantModel):
     )
     message_days = _days(
         "queue messages, in days", "After so many days a message that was done with is deleted. Empty: the same"
+    )
+    skill_days = _days(
+        "drafts of skills and waiting packages, in days",
+        "After so many days without a change a draft of a skill is deleted, and a package that nobody looked at is "
+        "refused. Empty: never",
     )
 
     class Meta(TenantModel.Meta):

@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from apps.guard.schemas import Admitted
+from apps.guard.signals import ATTEMPT
 from apps.work import artifacts
 from apps.work.execution_models import LedgerEntry
 from apps.work.ledger import Line, files_in, without_files
@@ -18,11 +19,9 @@ from kernel.clock import now
 
 
 def write_done(admitted: Admitted, value: Any, context: Mapping[str, Any]) -> None:
-    """A call of an attempt had its effect; inside the settling transaction. Calls of others are theirs to keep."""
-    if "attempt" not in context:
-        return
+    """A call of an attempt had its effect; inside the settling transaction."""
     LedgerEntry.objects.create(
-        attempt_id=context["attempt"],
+        attempt_id=context[ATTEMPT],
         call_id=admitted.call_id,
         tool=admitted.call.tool,
         args_digest=admitted.call.digest,
@@ -31,7 +30,7 @@ def write_done(admitted: Admitted, value: Any, context: Mapping[str, Any]) -> No
         duration_seconds=context["elapsed"](),
         created_at=now(),
     )
-    artifacts.keep(context["attempt"], files_in(value))
+    artifacts.keep(context[ATTEMPT], files_in(value))
 
 
 def write_undone(attempt: Attempt, lines: Iterable[Line]) -> None:

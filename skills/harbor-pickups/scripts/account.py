@@ -10,7 +10,6 @@ import urllib.error
 import urllib.parse
 import urllib.request
 from datetime import UTC, datetime
-from pathlib import Path
 
 LONGEST_ANSWER = 1_000_000
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
@@ -44,10 +43,6 @@ def hand_back(**values):
     left = json.dumps({name: str(value) for name, value in values.items() if value}).encode()
     while left:
         left = left[os.write(int(os.environ["SILAS_SECRET_OUT_FD"]), left) :]
-
-
-def asked():
-    return json.loads(Path("/sandbox/work/request.json").read_text())
 
 
 def answer(**value):

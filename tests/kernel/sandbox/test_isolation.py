@@ -111,6 +111,16 @@ def test_standard_input_is_empty(python):
     assert python("import sys; print(repr(sys.stdin.read()))").stdout == "''\n"
 
 
+def test_standard_input_is_what_was_given_and_then_ends(python):
+    given = b"one line\n" + b"x" * 200_000
+    source = "import sys; print(sys.stdin.readline().strip(), len(sys.stdin.read()), sys.stdin.read() == '')"
+    assert python(source, stdin=given).stdout == "one line 200000 True\n"
+
+
+def test_standard_input_that_nobody_reads_holds_nobody_up(python):
+    assert python("print('done')", stdin=b"x" * 200_000).stdout == "done\n"
+
+
 @pytest.mark.parametrize("path", ["/x", "/usr/x", "/etc/x", "/dev/x", "/sandbox/data/x", "/sandbox/data/seen.txt"])
 def test_write_outside_the_writable_area_fails(python, path, tmp_path):
     tmp_path.chmod(0o755)

@@ -14,6 +14,7 @@ from mcp.server.stdio import stdio_server
 
 from apps.safety.serving import server_for, surface_from_environment
 from apps.tenants.queries import api_key
+from kernel import live
 
 
 class Command(BaseCommand):
@@ -29,6 +30,7 @@ class Command(BaseCommand):
 
 
 async def _serve(key: str, mode: str, prefix: str) -> None:
+    live.serve_from(asyncio.get_running_loop())
     server = server_for(mode, prefix, key)
     async with stdio_server() as (reads, writes):
         await server.run(reads, writes, server.create_initialization_options())

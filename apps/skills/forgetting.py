@@ -1,0 +1,68 @@
+"""What becomes of drafts that nobody goes on with, and of packages that nobody looked at? Their company says how long.
+
+A draft is deleted with all its revisions; what was proposed of it stays. A package that waited is refused and its bytes
+are gone; that it came stays. Called by a web process's sweep: no worker may read either.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from django.db.models.functions import Now
+
+from apps.audit.enums import AuditEvent
+from apps.audit.services import record
+from apps.skills.draft_models import SkillDraft
+from apps.skills.package_models import PackageState, SkillPackage
+from apps.tenants.queries import all_tenants, retention
+from kernel.clock import now
+from kernel.tenancy import tenant_scope
+
+BATCH = 50
+
+
+def forget_due() -> None:
+    """Of every tenant in its own scope. Safe to run twice, and beside another process that does."""
+    for tenant in all_tenants():
+        forget_due_of(tenant.pk)
+
+
+def forget_due_of(tenant_id: UUID) -> None:
+    more = True
+    while more:
+        with tenant_scope(tenant_id):
+            more = _forget_batch()
+
+
+def _forget_batch() -> bool:
+    """Not more than a short transaction can; inside a scope. True when there may be more."""
+    days = retention().skills
+    if days is None:
+        return False
+    before = now() - timedelta(days=days)
+    counts = {"drafts": _delete_drafts(before), "packages": _refuse_packages(before)}
+    for kind, count in counts.items():
+        if count:
+            record(AuditEvent.RETENTION_SWEPT, data={"kind": kind, "count": count})
+    return BATCH in counts.values()
+
+
+def _delete_drafts(before: datetime) -> int:
+    found = _due(SkillDraft.objects.filter(updated_at__lt=before).order_by("updated_at"))
+    SkillDraft.objects.filter(pk__in=found).delete()
+    return len(found)
+
+
+def _refuse_packages(before: datetime) -> int:
+    waiting = SkillPackage.objects.filter(state=PackageState.WAITING, created_at__lt=before)
+    found = _due(waiting.order_by("created_at"))
+    refused = {"state": PackageState.REFUSED, "content": None, "ended_at": Now()}
+    SkillPackage.objects.filter(pk__in=found).update(**refused)
+    return len(found)
+
+
+def _due(rows: Any) -> list[UUID]:
+    """Locked; what somebody else has in hand is left for the next time."""
+    return list(rows.select_for_update(skip_locked=True).values_list("pk", flat=True)[:BATCH])
