@@ -217,6 +217,7 @@ urlpatterns = [
     path("tool-servers/web/", websearch.save, name="console-web-search"),
     path("tool-servers/web/remove/", websearch.remove, name="console-web-search-remove"),
     path("tool-servers/new/", toolservers.new, name="console-tool-server-new"),
+    path("tool-servers/program/", toolservers.new_program, name="console-tool-program-new"),
     path("tool-servers/<uuid:server_id>/", toolservers.server, name="console-tool-server"),
     path("tool-servers/<uuid:server_id>/refresh/", toolservers.refresh, name="console-tool-server-refresh"),
     path("tool-servers/<uuid:server_id>/switch/", toolservers.switch, name="console-tool-server-switch"),

@@ -33,10 +33,29 @@ _WRONG = {400: OpenApiResponse(description="`invalid`: a field is wrong")}
 
 class ToolServerRequest(serializers.Serializer[Any]):
     name = serializers.CharField(max_length=24, help_text="Small letters, digits, hyphens; its tools are called by it")
-    url = serializers.CharField(max_length=500, help_text="https, and outside unless the operator allows the place")
+    url = serializers.CharField(
+        max_length=500, required=False, help_text="https, and outside unless the operator allows the place"
+    )
+    skill = serializers.CharField(
+        max_length=100,
+        required=False,
+        help_text="Instead of `url`: an approved skill, one of whose scripts is the server",
+    )
+    script = serializers.CharField(max_length=200, required=False, help_text="As `scripts/name.py`")
+    args = serializers.ListField(child=serializers.CharField(max_length=300), required=False)
+    places = serializers.ListField(
+        child=serializers.CharField(max_length=300), required=False, help_text="`host:port` it reaches, of the skill's"
+    )
     secret = serializers.CharField(
         required=False, default="", allow_blank=True, write_only=True, help_text="Its bearer token; shown nowhere"
     )
+
+    def validate(self, given: dict[str, Any]) -> dict[str, Any]:
+        """Either where it is, or which program it is."""
+        of_program = {"skill", "script", "args", "places"} & given.keys()
+        if ("url" in given) == bool(of_program) or (of_program and not {"skill", "script"} <= given.keys()):
+            raise serializers.ValidationError({"url": "Give the url, or a skill and its script."})
+        return given
 
 
 class ToolServerChange(serializers.Serializer[Any]):
@@ -80,8 +99,11 @@ class OutsideToolAnswer(serializers.Serializer[Any]):
 class ToolServerAnswer(serializers.Serializer[Any]):
     id = serializers.UUIDField()
     name = serializers.CharField()
-    transport = serializers.CharField()
+    transport = serializers.CharField(help_text="http, or stdio: a program in the sandbox")
     url = serializers.CharField()
+    program = serializers.CharField(help_text="The skill it is a script of, pinned to its content")
+    argv = serializers.ListField(child=serializers.CharField())
+    egress = serializers.ListField(child=serializers.CharField(), help_text="The places that the program may reach")
     enabled = serializers.BooleanField()
     with_secret = serializers.SerializerMethodField()
     listed_at = serializers.DateTimeField(allow_null=True)
@@ -121,9 +143,10 @@ class ToolServers(OwnersView):
             201: ToolServerWithTools,
             **_WRONG,
             **_REFUSALS,
+            409: OpenApiResponse(description="`skill_missing`: it is not in use"),
             422: OpenApiResponse(
                 description="`tool_server_name`, `address_refused`, `tool_server_secret`, `tool_server_exists`, "
-                "`too_many_servers`"
+                "`too_many_servers`, `program_script`, `program_args`, `program_place`"
             ),
         },
     )
@@ -132,7 +155,8 @@ class ToolServers(OwnersView):
         form = ToolServerRequest(data=request.data)
         form.is_valid(raise_exception=True)
         with tenant_scope(self.caller.tenant_id):
-            row = services.add_server(**form.validated_data, actor=self.caller.actor)
+            add = services.add_server if "url" in form.validated_data else services.add_program
+            row = add(**form.validated_data, actor=self.caller.actor)
             return _told(row.pk, status.HTTP_201_CREATED)
 
 

@@ -1,4 +1,5 @@
-"""What does an outside server list, and what does one of its tools answer? The official client, of either era.
+"""What does an outside server list, and what does one of its tools answer? The official client, of either era, over the
+network or with a program in the sandbox.
 
 Each question opens a connection of its own and closes it; nothing is kept between two. No sampling, no elicitation, no
 roots: a server gets answers from nobody here. Called outside of every transaction; what goes wrong is `NotServed` with
@@ -20,6 +21,7 @@ from mcp.shared.exceptions import MCPError
 from apps.toolservers import rules
 from apps.toolservers.enums import Transport
 from apps.toolservers.knocks import Refused, client_for
+from apps.toolservers.programs import Program
 from apps.toolservers.schemas import Address, Descriptor, Reply
 from kernel.errors import SilasError
 
@@ -51,7 +53,7 @@ async def call_tool(address: Address, name: str, args: Mapping[str, Any], *, dig
     begun = _Begun()
 
     async def ask(address: Address) -> Reply:
-        async with _connected(address) as client:
+        async with _connected(address, seconds) as client:
             _require_same(await _all_of(client), name, digest)
             begun.asked = True
             answered = await client.call_tool(name, dict(args))
@@ -65,7 +67,7 @@ class _Begun:
 
 
 async def _listed(address: Address) -> tuple[Descriptor, ...]:
-    async with _connected(address) as client:
+    async with _connected(address, LIST_SECONDS) as client:
         return await _all_of(client)
 
 
@@ -104,14 +106,29 @@ def _refusal_in(error: BaseException) -> str | NotServed:
 
 
 @asynccontextmanager
-async def _connected(address: Address) -> AsyncIterator[Client]:
-    if address.transport != Transport.HTTP:
-        raise NotServed("no_transport")
+async def _connected(address: Address, seconds: float) -> AsyncIterator[Client]:
+    if address.transport == Transport.STDIO:
+        async with _begun_program(address, seconds) as client:
+            yield client
+        return
     headers = {"Authorization": f"Bearer {address.secret}"} if address.secret else {}
     async with client_for(address.url, headers) as http:
         transport = streamable_http_client(address.url, http_client=http, max_sse_event_size=_MOST_EVENT_BYTES)
         async with Client(transport, read_timeout_seconds=CONNECT_SECONDS, cache=None) as client:
             yield client
+
+
+@asynccontextmanager
+async def _begun_program(address: Address, seconds: float) -> AsyncIterator[Client]:
+    """How the program ended says more than that the line went dead."""
+    running = Program(address, seconds)
+    try:
+        async with Client(running.streams(), read_timeout_seconds=CONNECT_SECONDS, cache=None) as client:
+            yield client
+    except Exception as error:
+        if isinstance(_refusal_in(error), NotServed) or not running.over:
+            raise
+        raise SilasError(running.over, "The program does not answer any more.") from None
 
 
 async def _all_of(client: Client) -> tuple[Descriptor, ...]:

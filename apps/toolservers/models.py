@@ -18,14 +18,15 @@ from kernel.tenancy import TenantModel
 
 
 class ToolServer(TenantModel):
-    """An outside MCP server. `secret` is its bearer token, sealed for this row; `egress` the hosts that a program in
-    the sandbox may reach. A server that is not `enabled` is asked nothing, and its tools are in no run.
-    `next_look_at`: when a worker looks whether it still says what was accepted."""
+    """An outside MCP server. `secret` is its token, sealed for this row. One in the sandbox is a script of the approved
+    skill `program` (`name@digest`): `argv` is its path and arguments, `egress` the places it may reach. A server that
+    is not `enabled` is asked nothing, and its tools are in no run. `next_look_at`: when a worker looks whether it still
+    says what was accepted."""
 
     name = models.CharField(max_length=24)
     transport = models.CharField(max_length=8, choices=Transport.choices)
     url = models.CharField(max_length=500, blank=True)
-    program = models.CharField(max_length=64, blank=True)
+    program = models.CharField(max_length=100, blank=True)
     argv: models.JSONField[list[str], list[str]] = models.JSONField(default=list, blank=True)
     egress: models.JSONField[list[str], list[str]] = models.JSONField(default=list, blank=True)
     secret = models.BinaryField(blank=True, default=b"")

@@ -12,8 +12,8 @@ from uuid import UUID
 from django.db.models import QuerySet
 
 from apps.tenants import vault
-from apps.toolservers import rules
-from apps.toolservers.enums import ToolState
+from apps.toolservers import ports, rules
+from apps.toolservers.enums import ToolState, Transport
 from apps.toolservers.models import OutsideTool, ToolServer, ToolSet
 from apps.toolservers.schemas import Address, RemoteTool
 from kernel.errors import NotFound, SilasError
@@ -41,13 +41,14 @@ def tool_of(alias: str, refs: Iterable[str]) -> RemoteTool | None:
 
 def address_of(server_id: UUID) -> Address:
     """Where the server is, with its secret opened: for a moment, outside of rows and logs. Raises `NotFound` for one
-    that is switched off, `SilasError("seal_broken")`."""
+    that is gone, `SilasError`: seal_broken, skill_missing."""
     row = ToolServer.objects.filter(pk=server_id, removed=False).first()
     if row is None:
         raise NotFound("tool server")
     sealed = bytes(row.secret)
     secret = vault.unseal(sealed, belongs_to=rules.belongs(row.pk)).decode() if sealed else ""
-    return Address(row.transport, row.url, tuple(row.argv), row.program, tuple(row.egress), secret)
+    folder = ports.program(row.program).folder if row.transport == Transport.STDIO else None
+    return Address(row.transport, row.url, tuple(row.argv), folder, tuple(row.egress), secret)
 
 
 def servers() -> QuerySet[ToolServer]:

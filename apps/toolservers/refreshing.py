@@ -22,6 +22,12 @@ _WORDS = {
     "address_inside": "This address leads into a private network.",
     "address_refused": "This address leads to no server outside.",
     "no_such_host": "Nobody knows a server of this name.",
+    "no_mcp": "The program says something that is no message of MCP.",
+    "program_ended": "The program ended before it answered.",
+    "program_stopped": "The program went beyond its limits and was stopped.",
+    "program_secret": "The program said its token aloud and was stopped.",
+    "sandbox_unavailable": "This machine cannot run a program apart from everything else.",
+    "skill_missing": "The skill that the program belongs to is not in use.",
     "tool_gone": "The server lists this tool no longer.",
     "tool_changed": "The server describes this tool differently now.",
 }

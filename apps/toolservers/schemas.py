@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -25,12 +26,13 @@ class Descriptor:
 
 @dataclass(frozen=True)
 class Address:
-    """Where a server is and with what it is asked. `secret` stands in no repr, row or log."""
+    """Where a server is and with what it is asked; of one in the sandbox, `folder` holds its files, `argv` names a
+    script of it and what it is given. `secret` stands in no repr, row or log."""
 
     transport: str
     url: str = ""
     argv: tuple[str, ...] = ()
-    program: str = ""
+    folder: Path | None = None
     egress: tuple[str, ...] = ()
     secret: str = field(default="", repr=False)
 

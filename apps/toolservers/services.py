@@ -6,7 +6,7 @@ whatever its server changes afterwards suspends it. Nothing here asks a server: 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 from decimal import Decimal
 from random import SystemRandom
@@ -21,7 +21,7 @@ from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.gates.schemas import Expectation
 from apps.tenants import vault
-from apps.toolservers import rules
+from apps.toolservers import ports, rules
 from apps.toolservers.enums import ToolState, Transport
 from apps.toolservers.knocks import address_problem
 from apps.toolservers.models import OutsideTool, ToolServer, ToolSet
@@ -30,6 +30,7 @@ from kernel.errors import NotFound, SilasError
 
 MOST_SERVERS = 50
 LONGEST_SECRET = 4000
+MOST_ARGS, LONGEST_ARG = 20, 300
 MOST_PRICE = Decimal(1000)
 SECONDS = range(1, 121)
 LOOK_EVERY = timedelta(hours=1)
@@ -43,6 +44,32 @@ def add_server(name: str, *, url: str, secret: str = "", actor: str) -> ToolServ
     if problem := address_problem(url):
         raise SilasError("address_refused", problem, status=422)
     return _added(ToolServer(name=name, transport=Transport.HTTP, url=url), secret, actor)
+
+
+def add_program(
+    name: str,
+    *,
+    skill: str,
+    script: str,
+    args: Sequence[str] = (),
+    places: Sequence[str] = (),
+    secret: str = "",
+    actor: str,
+) -> ToolServer:
+    """Register a script of an approved skill as a server in the sandbox, pinned to the skill's content (ADR 88). It
+    reaches `places` of those that were approved with the skill, and none beside. Raises as `add_server`, and
+    `SilasError` skill_missing 409, program_script, program_args, program_place 422."""
+    _require_name(name)
+    found = ports.program(skill)
+    if script not in found.scripts:
+        raise SilasError("program_script", "The skill has no such script: name it as scripts/name.py.", status=422)
+    if len(args) > MOST_ARGS or any(len(each) > LONGEST_ARG or not each.isprintable() for each in args):
+        raise SilasError("program_args", "These arguments are too many, too long, or cannot be read.", status=422)
+    if beyond := [place for place in places if place not in found.egress]:
+        raise SilasError("program_place", f"The skill was not approved for {beyond[0][:100]}.", status=422)
+    argv, egress = [script, *args], list(dict.fromkeys(places))
+    row = ToolServer(name=name, transport=Transport.STDIO, program=found.ref, argv=argv, egress=egress)
+    return _added(row, secret, actor)
 
 
 def change_secret(server_id: UUID, secret: str, *, actor: str) -> None:

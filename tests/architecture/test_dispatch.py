@@ -8,12 +8,14 @@ from apps.guard import registry
 from tests.architecture.source import Module, modules
 
 GUARD = "apps.guard"
-# Who may run a process at all: the handlers that the guard calls, gates' scripts, and the checks of finished work.
+# Who may run a process at all: the handlers that the guard calls, gates' scripts, the checks of finished work, and tool
+# servers in the sandbox (ADR 88).
 RUNS_SANDBOXES = {
     "apps.connections.scripts",
     "apps.connections.conversing",
     "apps.skills",
     "apps.gates",
+    "apps.toolservers.programs",
     "apps.work.verification",
     "kernel.sandbox",
 }

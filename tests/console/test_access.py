@@ -136,6 +136,7 @@ TRIED_ELSEWHERE |= {
     "console-web-search-remove",
     "console-tool-servers",
     "console-tool-accept",
+    "console-tool-program-new",
     "console-tool-suspend",
 }
 TRIED_ELSEWHERE |= {f"console-tool-server{word}" for word in ("", "-new", "-refresh", "-switch", "-remove")}

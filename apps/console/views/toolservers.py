@@ -18,6 +18,7 @@ from django.views.decorators.http import require_POST, require_safe
 from apps.approvals.enums import Risk
 from apps.console.members import StaffRequest, staff_view
 from apps.console.views.pages import page
+from apps.skills import queries as skills
 from apps.tenants.enums import Capability
 from apps.toolservers import queries, refreshing, services
 from apps.toolservers.enums import SearchProvider, ToolState
@@ -46,6 +47,25 @@ def new(request: StaffRequest) -> HttpResponseBase:
         made = services.add_server(name, url=url, secret=request.POST.get("secret", "").strip(), actor=_actor(request))
     except SilasError as refusal:
         return show_listing(request, refusal=refusal, given={"name": name, "url": url})
+    return redirect("console-tool-server", made.pk)
+
+
+@require_POST
+@staff_view(Capability.ADMINISTER)
+def new_program(request: StaffRequest) -> HttpResponseBase:
+    sent = {name: request.POST.get(name, "").strip() for name in ("name", "skill", "script", "args", "places")}
+    try:
+        made = services.add_program(
+            sent["name"],
+            skill=sent["skill"],
+            script=sent["script"],
+            args=sent["args"].split(),
+            places=sent["places"].split(),
+            secret=request.POST.get("secret", "").strip(),
+            actor=_actor(request),
+        )
+    except SilasError as refusal:
+        return show_listing(request, program_refusal=refusal, given={"program": sent})
     return redirect("console-tool-server", made.pk)
 
 
@@ -110,10 +130,11 @@ def show_listing(
     *,
     refusal: SilasError | None = None,
     search_refusal: SilasError | None = None,
-    given: dict[str, str] | None = None,
+    program_refusal: SilasError | None = None,
+    given: dict[str, Any] | None = None,
 ) -> HttpResponseBase:
     """Every server, and with whom the web is searched."""
-    said, search = refusal or search_refusal, search_setting()
+    said, search = refusal or search_refusal or program_refusal, search_setting()
     return page(
         request,
         "console/tool_servers.html",
@@ -121,6 +142,8 @@ def show_listing(
         status=said.status if said else 200,
         rows=queries.servers(),
         refusal=refusal,
+        program_refusal=program_refusal,
+        skills=sorted(set(skills.in_use().values_list("name", flat=True))),
         given=given or {},
         search=search,
         search_problem=search_sentence(search.failure) if search else "",

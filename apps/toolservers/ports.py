@@ -1,0 +1,38 @@
+"""Whose files may run as a tool server? The room above registers itself; this one only knows the shape.
+
+`skills` registers a finder when Django is ready: the files of a skill that a person approved. Without it nothing runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from kernel.errors import SilasError
+
+
+class Program(NamedTuple):
+    """An approved skill as a tool server's files. `ref` names its content; `scripts` are paths in `folder`; `egress`
+    the `host:port` places that were approved with it."""
+
+    ref: str
+    folder: Path
+    scripts: frozenset[str]
+    egress: tuple[str, ...]
+
+
+Finder = Callable[[str], Program]
+_finders: list[Finder] = []
+
+
+def register_programs(finder: Finder) -> None:
+    """Called once, by `skills`, in `ready()`."""
+    _finders[:] = [finder]
+
+
+def program(ref: str) -> Program:
+    """Inside the caller's scope. Raises `SilasError("skill_missing")` for a skill that is not in use."""
+    if not _finders:
+        raise SilasError("skill_missing", "There are no skills here.", status=409)
+    return _finders[0](ref)
