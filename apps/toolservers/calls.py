@@ -13,10 +13,9 @@ from typing import Any
 from jsonschema import Draft202012Validator
 
 from apps.guard.schemas import ZERO, CallContext, CallFailed, HandlerResult
-from apps.toolservers import client, queries, rules, services
-from apps.toolservers.client import NotServed
+from apps.toolservers import queries, rules, services
 from apps.toolservers.refreshing import sentence
-from apps.toolservers.schemas import Address, RemoteTool, Reply
+from apps.toolservers.schemas import Address, NotServed, RemoteTool, Reply
 from kernel.errors import SilasError
 from kernel.taint import Taint
 from kernel.tenancy import in_scope
@@ -28,6 +27,8 @@ async def call_tool(ctx: CallContext) -> HandlerResult:
     """`ctx.context`: `skills` (the references the caller works under), `house` where nobody is there to answer for an
     act. A failure before the server was asked is effect-free and costs nothing; after it, the estimate is charged and
     an act counts as possibly done."""
+    from apps.toolservers import client  # brings the SDK: only who asks a server pays for it
+
     tool, address = await in_scope(ctx.tenant_id, _load, ctx)
     _require_arguments(tool, ctx.args)
     try:

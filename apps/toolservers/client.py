@@ -22,24 +22,13 @@ from apps.toolservers import rules
 from apps.toolservers.enums import Transport
 from apps.toolservers.knocks import Refused, client_for
 from apps.toolservers.programs import Program
-from apps.toolservers.schemas import Address, Descriptor, Reply
+from apps.toolservers.schemas import Address, Descriptor, NotServed, Reply
 from kernel.errors import SilasError
 
 LIST_SECONDS, CONNECT_SECONDS = 20.0, 20.0
 _MOST_PAGES = 20
 _MOST_EVENT_BYTES = 1_000_000
 T = TypeVar("T")
-
-
-class NotServed(Exception):
-    """`asked`: the tool's call may have reached the server, so its effect is unknown. `code` is ours: no_answer,
-    too_slow, too_many_tools, tool_gone, tool_changed, answer_too_large, answer_packed, address_inside, …"""
-
-    def __init__(self, code: str, *, asked: bool = False, seen: Descriptor | None = None) -> None:
-        super().__init__(code)
-        self.code = code
-        self.asked = asked
-        self.seen = seen
 
 
 async def list_tools(address: Address) -> tuple[Descriptor, ...]:

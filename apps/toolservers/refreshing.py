@@ -7,7 +7,7 @@ import asyncio
 from uuid import UUID
 
 from apps.toolservers import queries, services
-from apps.toolservers.client import NotServed, list_tools
+from apps.toolservers.schemas import NotServed
 from kernel.errors import SilasError
 from kernel.tenancy import tenant_scope
 
@@ -41,6 +41,8 @@ def sentence(code: str) -> str:
 def refresh(tenant_id: UUID, server_id: UUID, *, actor: str) -> None:
     """List the server's tools and write down what it says. Raises `NotFound`; `SilasError("tool_server_unreachable")`
     502 with our sentence when it cannot be asked."""
+    from apps.toolservers.client import list_tools  # brings the SDK: only who asks a server pays for it
+
     with tenant_scope(tenant_id):
         address = queries.address_of(server_id)
     try:

@@ -81,3 +81,14 @@ class Reply:
     left_out: int = 0
     data: Any = None
     is_error: bool = False
+
+
+class NotServed(Exception):
+    """`asked`: the tool's call may have reached the server, so its effect is unknown. `code` is ours: no_answer,
+    too_slow, too_many_tools, tool_gone, tool_changed, answer_too_large, answer_packed, address_inside, …"""
+
+    def __init__(self, code: str, *, asked: bool = False, seen: Descriptor | None = None) -> None:
+        super().__init__(code)
+        self.code = code
+        self.asked = asked
+        self.seen = seen

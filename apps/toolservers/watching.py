@@ -14,8 +14,7 @@ from uuid import UUID
 
 from apps.tenants.queries import all_tenants
 from apps.toolservers import queries, services
-from apps.toolservers.client import NotServed, list_tools
-from apps.toolservers.schemas import Address, Descriptor
+from apps.toolservers.schemas import Address, Descriptor, NotServed
 from kernel.errors import SilasError
 from kernel.tenancy import tenant_scope
 
@@ -56,6 +55,8 @@ async def _all(addresses: Sequence[Address]) -> list[tuple[Descriptor, ...] | st
 
 async def _asked(address: Address) -> tuple[Descriptor, ...] | str:
     """What it lists, or the code of why it does not."""
+    from apps.toolservers.client import list_tools  # brings the SDK: only who asks a server pays for it
+
     try:
         return await list_tools(address)
     except NotServed as no:

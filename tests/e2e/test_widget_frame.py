@@ -293,7 +293,7 @@ async def test_conversation_is_for_everybody(
     peer.say("decision", **question, risk_level="high")
     peer.say("owner", owner="human", name="Ana Ruiz")
     peer.say(sender="human", text="Hello, this is Ana.")
-    await expect(page.get_by_text("Hello, this is Ana.")).to_be_visible()
+    await expect(page.get_by_text("Hello, this is Ana.", exact=True)).to_be_visible()
     found = (await Axe().run(page)).response["violations"]
     # the first heading is that of the page around the frame
     assert [(each["id"], each["nodes"]) for each in found if each["id"] != "page-has-heading-one"] == []
