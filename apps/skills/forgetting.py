@@ -65,4 +65,4 @@ def _refuse_packages(before: datetime) -> int:
 
 def _due(rows: Any) -> list[UUID]:
     """Locked; what somebody else has in hand is left for the next time."""
-    return list(rows.select_for_update(skip_locked=True).values_list("pk", flat=True)[:BATCH])
+    return list(rows.select_for_update(skip_locked=True, no_key=True).values_list("pk", flat=True)[:BATCH])
