@@ -8,6 +8,7 @@ from uuid import uuid4
 
 from apps.connections import queries as connections
 from apps.skills import queries as skills
+from apps.skills.roles import handed_down
 from apps.work.enums import WorkItemType
 from apps.work.execution_models import Course
 from apps.work.models import WorkItem
@@ -30,14 +31,15 @@ def propose_letter(*, to: str, subject: str, text: str, why: str, requested_by: 
     """Put one mail before a person, in a web process. Raises `SilasError`: `connection_missing` and
     `connection_ambiguous` 409, `bad_arguments` for what cannot be sent, `gate_blocked`."""
     connections.account_for(MAIL_SKILL)
-    tools = screening.tools_in(skills.pinned([MAIL_SKILL]))
+    mail = skills.pinned([MAIL_SKILL])
+    tools = screening.tools_in(mail)
     call = PlannedCall(MAIL_TOOL, {"to": to, "subject": subject, "text": text})
     try:
         (wanted,) = screening.wanted_of([call], tools)
     except SilasError as refusal:
         raise SilasError(refusal.code, f"It cannot be sent: {refusal.message}.", status=422) from refusal
     plan = WorkItemSpec(id="letter", type=WorkItemType.TASK, title=subject, body=f"{why}\n\n{call_block(call)}")
-    spec = binding.bound_task(plan, [wanted], Terms(by_staff=True))
+    spec = binding.bound_task(plan, [wanted], Terms(by_staff=True, inherits=handed_down(mail)))
     item = create_item(spec, deployment_id=None, session_id=None, trace_id=str(uuid4()), requested_by=requested_by)
     Course.objects.create(work_item=item, granted=[MAIL_TOOL])
     drafting.ask(item, [wanted], context=why)
