@@ -28,7 +28,7 @@ POINTS = MappingProxyType(
         "guard.admitted": "a call is admitted and reserved for, not yet committed",
         "guard.before_dispatch": "the admission is committed, the handler has not been called",
         "guard.after_dispatch": "the handler has come back, its effect has not been stored",
-        "guard.before_settle": "the effect is written and the call settled, not yet committed",
+        "guard.before_settle": "the effect is written, the end of the call is about to be committed",
         "guard.after_settle": "effect and settlement are committed, the agent has not been told",
         "autonomy.begun": "a session is begun and committed, its first phase has done nothing",
         "autonomy.intake": "a session is in intake",

@@ -69,7 +69,11 @@ def worker_until(desk: Desk, item: WorkItem, status: WorkItemStatus) -> None:
             poke()
     finally:
         worker.terminate()
-        worker.wait(60)
+        try:
+            worker.wait(60)
+        finally:
+            worker.kill()
+            worker.wait()
 
 
 def test_celery_worker_carries_out_what_was_approved(no_pokes: None, desk: Desk, approver: Any) -> None:

@@ -51,7 +51,7 @@ def settle_call(
     if not write_settlement(admitted, ended):
         raise CallLost
     record_call(admitted, _label(state), charged=charged)
-    fault_points.reach("guard.before_settle")
+    _about_to_settle()
     return charged
 
 
@@ -63,12 +63,18 @@ def settle_at_once(
     charged = admitted.reserved if cost is None else rounded(cost)
     if charged and not admitted.reserved:
         return None
-    fault_points.reach("guard.before_settle")
+    _about_to_settle()
     told = told_of_call(admitted, _label(state), charged=charged)
     closed = write_settlement_at_once(admitted, Settlement(state, charged, error_code, effect_free), told)
     if closed is False:
         raise CallLost
     return charged if closed else None
+
+
+def _about_to_settle() -> None:
+    """The last moment at which a process can die and the call is open: behind it lies a COMMIT, its own or the
+    statement's."""
+    fault_points.reach("guard.before_settle")
 
 
 def _label(state: CallState) -> CallOutcomeLabel:
