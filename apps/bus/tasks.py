@@ -13,7 +13,7 @@ from apps.bus import draining, queries, services, upkeep, wakeup
 from apps.bus.enums import Queue
 from apps.bus.registry import consumed_queues
 from apps.tenants.queries import all_tenants
-from kernel.tenancy import tenant_scope
+from kernel.tenancy import in_batches, tenant_scope
 
 
 @shared_task(name=wakeup.DRAIN)
@@ -34,10 +34,7 @@ def sweep() -> None:
 @shared_task(name="bus.clear")
 def clear() -> None:
     for tenant in all_tenants():
-        more = True
-        while more:
-            with tenant_scope(tenant):
-                more = upkeep.clear_batch()
+        in_batches(tenant, upkeep.clear_batch)
 
 
 @worker_ready.connect

@@ -28,7 +28,7 @@ from apps.memory.schemas import Note, Scope
 from apps.tenants.queries import all_tenants, retention
 from kernel.canonical import sha256_hex
 from kernel.clock import now
-from kernel.tenancy import current_tenant_id, gather_for_commit, tenant_scope
+from kernel.tenancy import current_tenant_id, gather_for_commit, in_batches
 
 # More than a visitor's frame or an answer may hold; what a model wishes to remember is a sentence or two.
 MAX_RAW, MAX_REMEMBERED = 24_000, 2_000
@@ -131,10 +131,7 @@ def clear_expired() -> None:
 
 
 def clear_expired_of(tenant_id: UUID) -> None:
-    more = True
-    while more:
-        with tenant_scope(tenant_id):
-            more = _clear_batch()
+    in_batches(tenant_id, _clear_batch)
 
 
 def _clear_batch() -> bool:

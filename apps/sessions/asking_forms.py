@@ -11,12 +11,11 @@ from collections.abc import Mapping, Sequence
 from datetime import date
 from typing import Annotated, Any
 
-from django.core.exceptions import ValidationError
-from django.core.validators import validate_email
 from pydantic import Field, TypeAdapter, model_validator
 
 from apps.approvals.schemas import Frozen
 from apps.sessions.enums import FieldKind
+from apps.tenants.addresses import is_email
 from kernel.errors import SilasError
 from kernel.unseen import hides_something
 
@@ -109,21 +108,13 @@ def _fits(field: FormField, value: str) -> bool:
         case FieldKind.TEXT:
             return True
         case FieldKind.EMAIL:
-            return _is_address(value)
+            return is_email(value)
         case FieldKind.NUMBER:
             return _NUMBER.fullmatch(value) is not None
         case FieldKind.CHOICE:
             return value in field.choices
         case FieldKind.DATE:
             return _is_day(value)
-
-
-def _is_address(value: str) -> bool:
-    try:
-        validate_email(value)
-    except ValidationError:
-        return False
-    return True
 
 
 def _is_day(value: str) -> bool:

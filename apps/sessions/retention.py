@@ -23,7 +23,7 @@ from apps.sessions.focus import Focus
 from apps.sessions.models import ChatSession, ChronicleEntry, Note, Turn, VisitorCard
 from apps.tenants.queries import all_tenants, retention
 from kernel.clock import now
-from kernel.tenancy import tenant_scope
+from kernel.tenancy import in_batches
 
 BATCH = 50
 _WITHOUT_WORDS = (EntryKind.ACCESS, EntryKind.OWNER)
@@ -44,10 +44,7 @@ def forget_due() -> None:
 
 
 def forget_due_of(tenant_id: UUID) -> None:
-    more = True
-    while more:
-        with tenant_scope(tenant_id):
-            more = forget_batch()
+    in_batches(tenant_id, forget_batch)
 
 
 def forget_batch() -> bool:

@@ -18,7 +18,7 @@ from apps.skills.draft_models import SkillDraft
 from apps.skills.package_models import PackageState, SkillPackage
 from apps.tenants.queries import all_tenants, retention
 from kernel.clock import now
-from kernel.tenancy import tenant_scope
+from kernel.tenancy import in_batches
 
 BATCH = 50
 
@@ -30,10 +30,7 @@ def forget_due() -> None:
 
 
 def forget_due_of(tenant_id: UUID) -> None:
-    more = True
-    while more:
-        with tenant_scope(tenant_id):
-            more = _forget_batch()
+    in_batches(tenant_id, _forget_batch)
 
 
 def _forget_batch() -> bool:

@@ -13,8 +13,6 @@ from datetime import timedelta
 from typing import Any
 
 from django.contrib.auth.tokens import default_token_generator
-from django.core.exceptions import ValidationError
-from django.core.validators import validate_email
 from django.db import transaction
 from django.urls import reverse
 from django.utils.encoding import force_bytes
@@ -23,6 +21,7 @@ from django.utils.http import urlsafe_base64_encode
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.tenants import locks, queries, rules
+from apps.tenants.addresses import is_email
 from apps.tenants.enums import IdentityAlgorithm, KeyScope, Role
 from apps.tenants.models import ApiKey, Deployment, IdentityKey, Membership, MessageKey, Tenant, User
 from apps.tenants.signals import member_removed, role_changed
@@ -143,10 +142,8 @@ def _keep_an_owner(membership: Membership) -> None:
 
 def check_email(email: str) -> None:
     """Raises `SilasError("invalid_email")`."""
-    try:
-        validate_email(email)
-    except ValidationError:
-        raise SilasError("invalid_email", f"{email[:80]!r} is not an e-mail address.") from None
+    if not is_email(email):
+        raise SilasError("invalid_email", f"{email[:80]!r} is not an e-mail address.")
 
 
 def _account(email: str, *, full_name: str, password: str | None) -> tuple[User, bool]:

@@ -23,6 +23,14 @@ MOST_BYTES = 2_000_000
 _STEP_SECONDS = 30.0
 
 
+# Why an address leads nowhere, told by whoever asked there.
+NOWHERE = {
+    "address_inside": "This address leads into a private network.",
+    "address_refused": "This address leads to no server outside.",
+    "no_such_host": "Nobody knows a server of this name.",
+}
+
+
 class Refused(httpx2.TransportError):
     """`code`: address_refused, address_inside, no_such_host, answer_too_large, answer_packed."""
 

@@ -7,11 +7,12 @@ import asyncio
 from uuid import UUID
 
 from apps.toolservers import queries, services
+from apps.toolservers.knocks import NOWHERE
 from apps.toolservers.schemas import NotServed
 from kernel.errors import SilasError
 from kernel.tenancy import tenant_scope
 
-_WORDS = {
+_WORDS = NOWHERE | {
     "no_answer": "The server did not answer.",
     "too_slow": "The server took too long.",
     "server_error": "The server answered with an error, or is no MCP server.",
@@ -19,9 +20,6 @@ _WORDS = {
     "name_twice": "The server lists two tools of one name.",
     "answer_too_large": "The server's answer is too large.",
     "answer_packed": "The server packs its answer, which is not read here.",
-    "address_inside": "This address leads into a private network.",
-    "address_refused": "This address leads to no server outside.",
-    "no_such_host": "Nobody knows a server of this name.",
     "no_mcp": "The program says something that is no message of MCP.",
     "program_ended": "The program ended before it answered.",
     "program_stopped": "The program went beyond its limits and was stopped.",

@@ -104,6 +104,15 @@ def tenant_scope(tenant: Any) -> Iterator[UUID]:
         yield tenant_id
 
 
+def in_batches(tenant: Any, batch: Callable[[], bool]) -> None:
+    """Call `batch` in short transactions, each a scope of this tenant's, until it says that there is no more. Whoever
+    is killed meanwhile has done all batches but the last."""
+    more = True
+    while more:
+        with tenant_scope(tenant):
+            more = batch()
+
+
 @contextmanager
 def statement_scope(tenant_id: UUID) -> Iterator[None]:
     """For one call of a database function that enters the tenant itself and is a transaction by itself: one round trip

@@ -219,19 +219,19 @@ def test_research_reaches_no_tool_beyond_its_list(
     assert (tool in offered, made, desk.order().data.get("note")) == (False, 0, 50)
 
 
+def searching_for_the_limit(request: dict[str, Any]) -> Reply:
+    """A planner that wants to know, and a researcher that searches the web for it, once."""
+    said = body_of(request)
+    if "Find out what is asked" in said:
+        done = "Unknown tool" in said or '"role": "tool"' in said
+        return final({"summary": "none"}) if done else Reply(calls=(("web_search", json.dumps({"query": "limit"})),))
+    return advice() if "# Research:" in said or '"role": "tool"' in said else asks("What is the limit?")
+
+
 def test_research_is_not_told_of_a_search_that_is_not_set_up(
     tenant: Any, tmp_path: Path, approver: Any, planner: FakeOpenAI
 ) -> None:
-    def answer(request: dict[str, Any]) -> Reply:
-        said = body_of(request)
-        if "Find out what is asked" in said:
-            done = "Unknown tool" in said or '"role": "tool"' in said
-            return (
-                final({"summary": "none"}) if done else Reply(calls=(("web_search", json.dumps({"query": "limit"})),))
-            )
-        return advice() if "# Research:" in said or '"role": "tool"' in said else asks("What is the limit?")
-
-    planner.replies = answer
+    planner.replies = searching_for_the_limit
     desk = failing(tenant, tmp_path)
     paused(desk, approver)
     desk.work(Queue.PLANNER)
@@ -247,16 +247,7 @@ def test_research_is_not_told_of_a_search_that_is_not_set_up(
 def test_research_searches_the_web_where_that_is_set_up(
     tenant: Any, tmp_path: Path, approver: Any, planner: FakeOpenAI, settings: Any
 ) -> None:
-    def answer(request: dict[str, Any]) -> Reply:
-        said = body_of(request)
-        if "Find out what is asked" in said:
-            done = "Unknown tool" in said or '"role": "tool"' in said
-            return (
-                final({"summary": "none"}) if done else Reply(calls=(("web_search", json.dumps({"query": "limit"})),))
-            )
-        return advice() if "# Research:" in said or '"role": "tool"' in said else asks("What is the limit?")
-
-    planner.replies = answer
+    planner.replies = searching_for_the_limit
     desk = failing(tenant, tmp_path)
     paused(desk, approver)
     desk.work(Queue.PLANNER)

@@ -9,15 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from uuid import UUID
 
-from django.core.exceptions import ValidationError
-from django.core.validators import validate_email
-
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.sessions.beside.offers import questions_of
 from apps.sessions.enums import EntryKind, QuestionKind, Sender
 from apps.sessions.locks import lock_session
 from apps.sessions.models import ChatSession, ChronicleEntry, FormAnswers, FormQuestion
+from apps.tenants.addresses import is_email
 from kernel.clock import now
 from kernel.errors import SilasError
 from kernel.unseen import hides_something
@@ -86,14 +84,6 @@ def _problem(question: FormQuestion, value: str) -> str:
         return "too_long"
     if hides_something(value):
         return "not_shown"
-    if question.kind == QuestionKind.EMAIL and not _is_address(value):
+    if question.kind == QuestionKind.EMAIL and not is_email(value):
         return "email"
     return "choice" if question.kind == QuestionKind.CHOICE and value not in question.options else ""
-
-
-def _is_address(value: str) -> bool:
-    try:
-        validate_email(value)
-    except ValidationError:
-        return False
-    return True

@@ -13,9 +13,7 @@ from datetime import timedelta
 from uuid import UUID
 
 from django.conf import settings
-from django.core.exceptions import ValidationError
 from django.core.mail import EmailMultiAlternatives
-from django.core.validators import validate_email
 from django.db import connection
 from django.db.models import F
 from django.db.models.functions import Now
@@ -30,6 +28,7 @@ from apps.sessions.enums import EntryKind, Sender, TranscriptState
 from apps.sessions.locks import lock_session
 from apps.sessions.models import ChatSession, ChronicleEntry, TranscriptRequest
 from apps.sessions.queries import session_by_id
+from apps.tenants.addresses import is_email
 from kernel.canonical import sha256_hex
 from kernel.clock import now
 from kernel.errors import NotFound, SilasError
@@ -70,10 +69,8 @@ def ask(session_id: UUID, *, address: str, client_id: str) -> TranscriptRequest:
 
 
 def _check_address(address: str) -> None:
-    try:
-        validate_email(address)
-    except ValidationError:
-        raise SilasError("invalid_email", "This is no e-mail address.", status=400) from None
+    if not is_email(address):
+        raise SilasError("invalid_email", "This is no e-mail address.", status=400)
 
 
 def asked(session_id: UUID, request_id: UUID) -> TranscriptRequest:

@@ -14,6 +14,7 @@ from django.conf import settings
 from redis.exceptions import RedisError
 
 from apps.guard.schemas import ZERO, CallContext, CallFailed, HandlerResult
+from apps.toolservers.knocks import NOWHERE
 from apps.toolservers.web import providers, queries, services
 from apps.toolservers.web.providers import NotSearched
 from apps.toolservers.web.schemas import LONGEST_QUERY, NAME, Found, Source
@@ -27,16 +28,13 @@ from kernel.unseen import hides_something
 _log = logging.getLogger(__name__)
 _OFF = ("web_search_off", "Searching the web is not set up here.")
 _HOUR, _DAY = 3600, 86_400
-_WORDS = {
+_WORDS = NOWHERE | {
     "key_refused": "The search provider does not take the key.",
     "search_used_up": "The search provider takes no more questions just now.",
     "too_slow": "The search provider took too long.",
     "unreadable": "The search provider's answer cannot be read.",
     "answer_too_large": "The search provider's answer is too large.",
     "answer_packed": "The search provider packs its answer, which is not read here.",
-    "address_inside": "This address leads into a private network.",
-    "address_refused": "This address leads to no server outside.",
-    "no_such_host": "Nobody knows a server of this name.",
 }
 _UNKNOWN = "The search provider did not answer."
 
