@@ -170,8 +170,8 @@ def _uuid(text: str) -> UUID | None:
 
 
 def _content(note: Note) -> str:
-    """As it may be kept. What would instruct whoever reads it again (spec 5.12) leaves a line that says so; of a model's
-    wish nothing is left, and nobody remembers it."""
+    """As it may be kept. What would instruct whoever reads it again (spec 5.12) leaves a line that says so; a wish of a
+    model's to remember such words is not kept."""
     most = MAX_REMEMBERED if note.tier is Tier.ACTIVE else MAX_RAW
     text = note.content[:most]
     if note.source in _FROM_OUTSIDE and _instructs(text):

@@ -16,8 +16,8 @@ from apps.gates.services import check_gates
 
 # What these decide, they decide from the text alone, and soon.
 _FROM_TEXT = frozenset({GateProvider.PREDICATE, GateProvider.CUSTOM})
-# All that has been said is judged again each time: so not at each word, and the longer the answer the more seldom. About
-# a line's width; an answer of whatever length is judged over no more than nine times its characters.
+# All that has been said is judged again each time: not at each word, then, and the longer the answer the more seldom.
+# About a line's width at least; whatever its length, an answer is judged over no more than nine times its characters.
 _LEAST, _STEP = 60, 1 / 8
 _WORD = re.compile(r"\S+\s*|\s+")
 # A word with one of these may be a piece of a number, an address or a key.

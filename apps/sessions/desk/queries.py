@@ -53,7 +53,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Asked:
-    """What a list is asked for. `assignee`: a member's id, or `nobody`; where nobody is assigned, it is whoever answers.
+    """What a list is asked for. `assignee`: a member's id, or `nobody`; where none is assigned, it is whoever answers.
     Empty texts and None ask for everything."""
 
     tab: str = "all"
