@@ -47,8 +47,8 @@ class _NamesSkill(Func):
 
 @dataclass(frozen=True)
 class Origin:
-    """Where things come from: a task or session by id, a skill by its name, whichever version it was, or by one version's
-    reference. A session's later attempts are its own."""
+    """Where things come from: a task or session by id, a skill by its name, whichever version it was, or one version by
+    its reference. A session's later attempts are its own."""
 
     kind: Kind
     ref: str
