@@ -27,8 +27,8 @@ LEVELS = ("public",)
 
 @dataclass(frozen=True)
 class Job:
-    """One session, ready to run outside of any scope. `taught`: what its skills say, as a planner reads it; `done` holds
-    what phases of an attempt before it brought."""
+    """One session, ready to run outside of any scope. `taught`: what its skills say, as a planner reads it; `done`
+    holds what phases of an attempt before it brought."""
 
     tenant_id: UUID
     session_id: UUID
