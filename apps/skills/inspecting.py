@@ -15,7 +15,7 @@ from apps.gates.detectors.credentials import holds_secret
 from apps.skills import reading_python
 from apps.skills.schemas import SkillManifest
 
-# A literal that somebody called a secret, however plain it is: `token = "…"`, and `"password": "…"` with a figure in it.
+# A literal that somebody called a secret, however plain it is: `token = "…"`; `"password": "…"` with a figure in it.
 _CREDENTIAL = re.compile(
     r"""(?ix) (?:password|passwd|api_?key|secret|token)
         (?: \s*[:=]\s*["'][^"'\s]{8,}["']
