@@ -11,14 +11,15 @@ from collections.abc import Iterable, Mapping
 from pathlib import PurePosixPath
 from typing import Any
 
+from apps.gates.detectors.credentials import holds_secret
 from apps.skills import reading_python
 from apps.skills.schemas import SkillManifest
 
+# A literal that somebody called a secret, however plain it is: `token = "…"`; `"password": "…"` with a figure in it.
 _CREDENTIAL = re.compile(
-    r"""(?ix) -----BEGIN [ A-Z]* PRIVATE\ KEY-----
-        | \b(?:sk|pk|rk)[-_](?:live|test|proj)?[-_]?[a-z0-9]{20,}
-        | \bAKIA[0-9A-Z]{16}\b | \bgh[pousr]_[A-Za-z0-9]{30,} | \bxox[abprs]-[A-Za-z0-9-]{20,}
-        | (?:password|passwd|api_?key|secret|token)\s*[:=]\s*["'][^"'\s]{8,}["']"""
+    r"""(?ix) (?:password|passwd|api_?key|secret|token)
+        (?: \s*[:=]\s*["'][^"'\s]{8,}["']
+          | ["']\s*:\s*["'](?=[^"']*[a-z])(?=[^"']*[0-9])[^"'\s{}<>$]{8,}["'] )"""
 )
 _COMPILED_NAMES = frozenset({".so", ".pyc", ".pyd", ".pyo", ".dll", ".exe", ".dylib", ".whl", ".egg"})
 _COMPILED_BYTES = (b"\x7fELF", b"MZ", b"\xcf\xfa\xed\xfe", b"\xca\xfe\xba\xbe", b"PK\x03\x04", b"\x1f\x8b")
@@ -82,7 +83,7 @@ def _file_problems(path: str, content: bytes, known: reading_python.Known) -> It
         text = content.decode("utf-8")
     except UnicodeDecodeError:
         return ["not text"] if suffix in _TEXTS else []
-    found = ["looks like it holds a credential"] if _CREDENTIAL.search(text) else []
+    found = ["looks like it holds a credential"] if _CREDENTIAL.search(text) or holds_secret(text) else []
     if suffix == ".sh" and _UNSAFE_SHELL.search(text):
         found.append("runs in a shell what it fetched or was told")
     if suffix == ".py":
