@@ -173,7 +173,16 @@ def test_quality_gate_that_decides_is_coerced_and_noted(action, monkeypatch):
 def test_quality_gate_cannot_rewrite(monkeypatch):
     result = GateResult("q", "quality", GateAction.CONTINUE, GateCode.PASSED, modified_context={"message": "mine"})
     report = check_gates([quality(result, monkeypatch)], MESSAGE, {"message": "hello"})
-    assert report.context["message"] == "hello"
+    assert (report.context["message"], report.quality[0].modified_context) == ("hello", None)
+    assert AuditEvent.QUALITY_LANE_VIOLATION in events(report)
+
+
+@pytest.mark.parametrize("action", [GateAction.BLOCK, GateAction.REQUIRE_APPROVAL])
+def test_gate_that_does_not_let_pass_rewrites_nothing(action, monkeypatch):
+    result = GateResult("p", "policy", action, GateCode.FOUND, modified_context={"message": "mine"})
+    monkeypatch.setitem(providers.EVALUATE, "custom", lambda request: result)
+    report = check_gates([gate("p", provider="custom")], MESSAGE, {"message": "hello"})
+    assert report.context == {"message": "hello"} and AuditEvent.GATE_MUTATION not in events(report)
 
 
 def test_quality_gate_runs_after_policy_on_the_rewritten_context(monkeypatch):
