@@ -41,6 +41,7 @@ from tests.rivals import race
 
 Handle = Callable[..., None]
 LOOK = Intent.RETRIEVE_CHUNKS
+ZERO = Decimal(0)
 __all__ = ["platform"]
 
 
@@ -78,7 +79,7 @@ def test_it_is_one_statement_with_its_money_and_its_entry(tenant: Any) -> None:
 
     with statement_scope(tenant.pk), connection.execute_wrapper(see):
         at_once.admit_at_once(found, run.ref, LOOK, make_call(estimate=Decimal("0.1")))
-    assert (len(seen), money(budget), money(run)) == (1, (0, Decimal("0.1")), (0, Decimal("0.1")))
+    assert (len(seen), money(budget), money(run)) == (1, (ZERO, Decimal("0.1")), (ZERO, Decimal("0.1")))
     assert left(run) == (1, 1, [("tool_call", '{"intent":"retrieve_chunks","outcome":"started","seq":1}')])
 
 
@@ -174,7 +175,10 @@ def paused(pause: str) -> Callable[[Any, GuardedRun], None]:
 
 
 def limited(amount: str, **fields: Any) -> Callable[[Any, GuardedRun], None]:
-    return lambda tenant, _: make_budget(tenant, amount, **fields) and None  # type: ignore[func-returns-value]
+    def step(tenant: Any, _: GuardedRun) -> None:
+        make_budget(tenant, amount, **fields)
+
+    return step
 
 
 def reached(tenant: Any, _: GuardedRun) -> None:
@@ -210,7 +214,7 @@ def test_what_changed_since_leaves_nothing_behind(tenant: Any, change: Callable[
     look_at(run)
     change(tenant, run)
     before = left(run)
-    assert (ask(run), left(run), money(run), reread(run).seq) == (None, before, (0, 0), 0)
+    assert (ask(run), left(run), money(run), reread(run).seq) == (None, before, (ZERO, ZERO), 0)
 
 
 def test_phase_that_began_since_leaves_nothing_behind(tenant: Any) -> None:
@@ -259,7 +263,7 @@ def test_call_that_costs_nothing_passes_a_full_budget(tenant: Any) -> None:
     run, budget = make_run(tenant), make_budget(tenant, "0")
     look_at(run)
     found = ask(run, make_call())
-    assert found is not None and (found.windows, found.day, money(budget)) == ((), None, (0, 0))
+    assert found is not None and (found.windows, found.day, money(budget)) == ((), None, (ZERO, ZERO))
 
 
 def test_visitor_of_whom_nothing_was_spent_yet_takes_the_long_way(tenant: Any) -> None:
@@ -278,7 +282,7 @@ def test_tasks_budget_is_reserved_from(tenant: Any) -> None:
     run, budget = make_run(tenant, task_ref=task), make_budget(tenant, "0.1", task_ref=task)
     look_at(run)
     assert [ask(run) is not None for _ in range(2)] == [True, False]
-    assert money(budget) == (0, Decimal("0.1"))
+    assert money(budget) == (ZERO, Decimal("0.1"))
 
 
 def test_installations_cap_holds(tenant: Any, platform: Any) -> None:
@@ -286,7 +290,7 @@ def test_installations_cap_holds(tenant: Any, platform: Any) -> None:
     run = make_run(tenant)
     look_at(run)
     assert [ask(run) is not None for _ in range(2)] == [True, False]
-    assert of_platform() == (0, Decimal("0.1"))
+    assert of_platform() == (ZERO, Decimal("0.1"))
 
 
 def test_lease_that_ran_out_leaves_nothing_behind(tenant: Any) -> None:
@@ -369,7 +373,7 @@ def test_rivals_never_overspend(tenant: Any, handle: Handle) -> None:
         return sum(isinstance(call(run, asked, intent=LOOK), Done) for _ in range(4))
 
     done = race(*(partial(spend, run) for run in runs))
-    assert (sum(done), money(budget)) == (14, (Decimal("0.98"), 0))  # type: ignore[arg-type]  # none raised
+    assert (sum(done), money(budget)) == (14, (Decimal("0.98"), ZERO))  # type: ignore[arg-type]  # none raised
 
 
 def test_rivals_of_one_run_are_numbered_without_a_gap(tenant: Any) -> None:
