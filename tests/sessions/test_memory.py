@@ -21,7 +21,7 @@ from apps.guard.enums import RefusalCode
 from apps.guard.schemas import Done, Refused
 from apps.memory.enums import Tier, Trust
 from apps.memory.models import MemoryItem
-from apps.sessions import forgetting, handoff, levels, turn
+from apps.sessions import forgetting, handoff, levels, limits, turn
 from apps.sessions.access import Grant
 from apps.sessions.focus import Focus
 from apps.sessions.locks import lock_session
@@ -210,6 +210,17 @@ async def test_eleventh_wish_is_not_heard_and_counted(session: ChatSession) -> N
     await told(session, "Hello", memory_ops=[STORE | {"content": f"Fact {at}"} for at in range(11)])
     kept = await in_thread(items, session, tier=Tier.ACTIVE)
     assert sorted(item.content for item in kept) == sorted(f"Fact {at}" for at in range(10))
+    assert await in_thread(audited, session, AuditEvent.MEMORY_OPS_TRUNCATED) == [{"count": 1}]
+
+
+async def test_wishes_of_a_conversation_are_bounded_by_the_minute(
+    session: ChatSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "WISHES_A_MINUTE", 3)
+    for turn_number in range(2):
+        await told(session, "Hello", memory_ops=[STORE | {"content": f"{turn_number} {at}"} for at in range(2)])
+    kept = await in_thread(items, session, tier=Tier.ACTIVE)
+    assert sorted(item.content for item in kept) == ["0 0", "0 1", "1 0"]
     assert await in_thread(audited, session, AuditEvent.MEMORY_OPS_TRUNCATED) == [{"count": 1}]
 
 

@@ -42,6 +42,15 @@ async def test_suggestion_that_no_answer_could_hold_is_dropped(deployment: Any, 
     assert await suggested(deployment, gate, "Pay with 4111 1111 1111 1111") == []
 
 
+async def test_suggestion_that_a_person_would_have_to_see_is_dropped(deployment: Any) -> None:
+    """The gate asks for a person about suggestions alone: the answer passes."""
+    asks = {
+        "type": "custom_check",
+        "config": {"logic": "or", "predicates": [{"pattern": r"\AHello"}, {"required_keywords": ["fine"]}]},
+    }
+    assert await suggested(deployment, asks, "Talk to a person") == []
+
+
 @pytest.mark.parametrize("gate", [FORBIDS, REDACTS])
 async def test_suggestion_that_passes_is_kept(deployment: Any, gate: dict[str, Any]) -> None:
     assert await suggested(deployment, gate, "Talk to a person") == ["Talk to a person"]

@@ -47,7 +47,7 @@ def test_visitor_text_with_a_fake_end_stays_in_its_block(text: str) -> None:
 @pytest.mark.parametrize("text", BREAKOUTS)
 @pytest.mark.parametrize("sender", ["visitor", "bot", "human"])
 def test_whatever_was_said_before_stays_in_its_block(sender: str, text: str) -> None:
-    """The bot's own words too: a model that was talked into writing our marks must not speak for us in its next turn."""
+    """The bot's own words too: a model that was talked into writing our marks must not speak for us in later turns."""
     prompt = render(briefing("hi", history=(Utterance(sender, text),), passages=()))[1]
     assert prompt.count("\n--- ") == 3 and prompt.startswith(f"--- turn 1 | {sender} | ")
 
