@@ -156,6 +156,15 @@ async def test_answer_that_a_gate_stopped_is_not_kept(session: ChatSession) -> N
     assert [item.content for item in await in_thread(items, session)] == ["hello"]
 
 
+async def test_answer_that_a_gate_stopped_asks_and_wishes_nothing_of_memory(session: ChatSession) -> None:
+    """Steps 9 and 10 come behind step 8: what may not be said may not be remembered either."""
+    never = GateSpec(name="never", on="every_agent_response", type="regex", config={"pattern": "(?!)"})
+    await in_scope(session.tenant_id, save_gate, never)
+    state = await told(session, "hello", memory_ops=[STORE], memory_queries=[ASK])
+    assert (state.stop is not None, state.wishes, state.focus.subscriptions) == (True, [], ())
+    assert [item.content for item in await in_thread(items, session)] == ["hello"]
+
+
 async def test_what_a_colleague_said_is_kept_with_the_next_turn(session: ChatSession, agent: Any) -> None:
     await in_scope(session.tenant_id, handoff.take_over, session.pk, agent)
     await in_scope(session.tenant_id, handoff.reply, session.pk, agent, "I send it tomorrow.")
