@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ from apps.work import services
 from apps.work.models import WorkItem
 from apps.work.rules import MAX_WAITING
 from kernel.llm.calls import PlannedCall, call_block
-from kernel.llm.grounded import languages
+from kernel.llm.grounded import languages, phrases
 from kernel.tenancy import in_thread, tenant_scope
 from tests.factories.identity import converse
 from tests.factories.sessions import make_session, say
@@ -289,6 +290,16 @@ async def test_answer_is_asked_for_again_until_it_falls_back(tenant: Any, tmp_pa
     heard = await talk(tenant, tmp_path, "softly", on="every_agent_response", text="Hello")
     tries = [entry.get("again") for entry in await in_thread(heard.audit, "gate_escalated")]
     assert (tries, heard.session.wanted_queue) == (["1", "2", None], "support_l2")
+
+
+async def test_answer_in_other_words_is_what_the_visitor_reads(tenant: Any, tmp_path: Path) -> None:
+    """The model is asked again with the instruction; the same question without one would get the same answer."""
+    deployment = await in_thread(_desk, tenant, tmp_path)
+    config = {"pattern": rf"\A{re.escape(phrases.MAY_NOT_SAY)}"}
+    gate = GateSpec(name="careful", on="every_agent_response", type="regex", config=config, on_block="softly")
+    heard = Talk(await converse(await in_thread(_gated, deployment, gate), "Hello"))
+    (said,) = await in_thread(lambda: heard.said)
+    assert said.startswith(phrases.MAY_NOT_SAY) and heard.session.wanted_person_at is None
 
 
 async def test_suppressed_answer_is_never_said(tenant: Any, tmp_path: Path) -> None:
