@@ -3,51 +3,25 @@ server that speaks like a provider."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
-
-import pytest
-from pydantic_ai import models
 
 from apps.autonomy import services
 from apps.autonomy.enums import SessionStatus
 from apps.autonomy.models import Notification
 from apps.guard.enums import TerminalReason
 from kernel.tenancy import tenant_scope
-from tests.factories.autonomy import RETURNS, House
+from tests.factories.autonomy import House
 from tests.factories.skills import install, make_folder, make_named, read_tool
-from tests.fakes.openai_server import FakeOpenAI, Reply, final, serving_in_thread
+from tests.fakes.openai_server import Reply, final
 
 MODEL = "openai-chat:gpt-4o-mini"
 SEARCH = final({"action": "search", "query": "coat"})
 DONE = final({"action": "done"})
 CLOSE = final({"summary": "Coats: 30 days.", "findings": [{"title": "Coats", "quote": "within 30 days"}]})
 BIG = "print('{\"say\": \"' + 'x' * 10_000_000 + '\"}')\n"
-
-
-@pytest.fixture
-def provider(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
-    @contextmanager
-    def serving(*replies: Any) -> Iterator[FakeOpenAI]:
-        told = replies[0] if callable(replies[0]) else list(replies)
-        with serving_in_thread(told) as fake:
-            monkeypatch.setenv("OPENAI_BASE_URL", fake.base_url)
-            monkeypatch.setenv("OPENAI_API_KEY", "sk-of-the-house")
-            monkeypatch.setattr(models, "ALLOW_MODEL_REQUESTS", True)
-            yield fake
-
-    return serving
-
-
-@pytest.fixture
-def modelled(house: House, tmp_path: Path) -> House:
-    house.know(tmp_path, returns=RETURNS)
-    house.change(house.deployment, environment_keys=True)
-    return house
 
 
 def intents(house: House, session: Any) -> list[str]:

@@ -147,6 +147,21 @@ def test_instructions_that_name_what_is_not_there_are_refused(body):
     assert "is missing" in refusal(skill(body=body))
 
 
+LINK = {"type": "connection", "auth_strategy": "secure_input"}
+SIGNS_IN = {f"scripts/{name}.py": "print(1)" for name in ("setup", "health_check")}
+
+
+def test_connection_skill_that_can_sign_in_and_be_checked_is_taken():
+    assert load_files(skill(LINK, **SIGNS_IN))
+
+
+@pytest.mark.parametrize("script", SIGNS_IN)
+def test_connection_skill_that_cannot_sign_in_or_be_checked_is_refused(script):
+    assert f"{script} is missing" in refusal(
+        skill(LINK, **{each: text for each, text in SIGNS_IN.items() if each != script})
+    )
+
+
 def test_name_that_is_not_the_folders_is_refused():
     assert "the folder is called" in refusal(skill(), called="other")
 
