@@ -21,7 +21,7 @@ from apps.guard.enums import RefusalCode
 from apps.guard.schemas import Done, Refused
 from apps.memory.enums import Tier, Trust
 from apps.memory.models import MemoryItem
-from apps.sessions import forgetting, handoff, levels, turn, window
+from apps.sessions import forgetting, handoff, levels, limits, turn, window
 from apps.sessions.access import Grant
 from apps.sessions.focus import Focus
 from apps.sessions.locks import lock_session
@@ -159,6 +159,15 @@ async def test_answer_that_a_gate_stopped_is_not_kept(session: ChatSession) -> N
     assert [item.content for item in await in_thread(items, session)] == ["hello"]
 
 
+async def test_answer_that_a_gate_stopped_asks_and_wishes_nothing_of_memory(session: ChatSession) -> None:
+    """Steps 9 and 10 come behind step 8: what may not be said may not be remembered either."""
+    never = GateSpec(name="never", on="every_agent_response", type="regex", config={"pattern": "(?!)"})
+    await in_scope(session.tenant_id, save_gate, never)
+    state = await told(session, "hello", memory_ops=[STORE], memory_queries=[ASK])
+    assert (state.stop is not None, state.wishes, state.focus.subscriptions) == (True, [], ())
+    assert [item.content for item in await in_thread(items, session)] == ["hello"]
+
+
 async def test_what_a_colleague_said_is_kept_with_the_next_turn(session: ChatSession, agent: Any) -> None:
     await in_scope(session.tenant_id, handoff.take_over, session.pk, agent)
     await in_scope(session.tenant_id, handoff.reply, session.pk, agent, "I send it tomorrow.")
@@ -227,6 +236,17 @@ async def test_eleventh_wish_is_not_heard_and_counted(session: ChatSession) -> N
     await told(session, "Hello", memory_ops=[STORE | {"content": f"Fact {at}"} for at in range(11)])
     kept = await in_thread(items, session, tier=Tier.ACTIVE)
     assert sorted(item.content for item in kept) == sorted(f"Fact {at}" for at in range(10))
+    assert await in_thread(audited, session, AuditEvent.MEMORY_OPS_TRUNCATED) == [{"count": 1}]
+
+
+async def test_wishes_of_a_conversation_are_bounded_by_the_minute(
+    session: ChatSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "WISHES_A_MINUTE", 3)
+    for turn_number in range(2):
+        await told(session, "Hello", memory_ops=[STORE | {"content": f"{turn_number} {at}"} for at in range(2)])
+    kept = await in_thread(items, session, tier=Tier.ACTIVE)
+    assert sorted(item.content for item in kept) == ["0 0", "0 1", "1 0"]
     assert await in_thread(audited, session, AuditEvent.MEMORY_OPS_TRUNCATED) == [{"count": 1}]
 
 

@@ -21,7 +21,7 @@ from apps.gates.enums import GateTrigger
 from apps.memory import memories
 from apps.memory.enums import ScopeKind, SourceKind, Tier
 from apps.memory.schemas import Note, Scope, said_here
-from apps.sessions import window
+from apps.sessions import limits, window
 from apps.sessions.enums import Sender
 from apps.sessions.focus import Focus
 from apps.sessions.policy import KNOWLEDGE_TOOL
@@ -144,10 +144,11 @@ async def _prepared(notes: list[Note]) -> list[Note]:
 
 
 async def _gated(state: TurnState, wanted: Sequence[MemoryOp]) -> list[MemoryOp]:
-    """The first ten, each with the words that the gates left it."""
-    if len(wanted) > MAX_OPS:
-        state.audit.append((AuditEvent.MEMORY_OPS_TRUNCATED, {"count": len(wanted) - MAX_OPS}))
-    return [op for each in wanted[:MAX_OPS] if (op := await _passed(state, each)) is not None]
+    """The first ten, and no more than a minute has room for, each with the words that the gates left it."""
+    heard = [each for each in wanted[:MAX_OPS] if await limits.may_remember(state.tenant_id, state.session.pk)]
+    if len(heard) < len(wanted):
+        state.audit.append((AuditEvent.MEMORY_OPS_TRUNCATED, {"count": len(wanted) - len(heard)}))
+    return [op for each in heard if (op := await _passed(state, each)) is not None]
 
 
 async def _passed(state: TurnState, op: MemoryOp) -> MemoryOp | None:
