@@ -129,7 +129,8 @@ def _answered(setup: SetupRun, step_id: str) -> Heard | None:
         return None
     answer = json.loads(vault.unseal(bytes(row.sealed), belongs_to=_answer_place(setup.pk, step_id)))
     row.delete()
-    _taken(setup)
+    if (setup.step or {}).get("type") != "device_code":  # its script asks the service, and can be told again
+        _taken(setup)
     return Heard(answer=answer)
 
 
