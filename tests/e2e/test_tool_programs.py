@@ -30,17 +30,13 @@ async def test_program_is_added_and_a_tool_of_it_taken_into_use(
     await form.get_by_role("button", name="Add the program").click()
     await expect(page.get_by_role("alert")).to_be_visible()
     await expect(form.get_by_label("Given to it")).to_have_value("honest")
-    await page.screenshot(path="/tmp/k_prog1.png", full_page=True)
     await form.get_by_label("Script").fill(SCRIPT)
     await form.get_by_role("button", name="Add the program").click()
     await page.get_by_role("button", name="Ask what it offers").click()
-    await page.get_by_role("button", name="Take it into use").click()
+    await page.get_by_role("button", name="Take crm_look_up into use").click()
     await expect(page.get_by_text("In use").first).to_be_visible()
-    await page.screenshot(path="/tmp/k_prog2.png", full_page=True)
-    await page.set_viewport_size({"width": 375, "height": 800})
-    await page.goto(web + "/console/tool-servers/")
-    await page.screenshot(path="/tmp/k_prog3.png", full_page=True)
     assert await in_scope(tenant.pk, _states) == ["accepted"]
+    open_page.errors[:] = [said for said in open_page.errors if "422" not in said]  # the browser tells of the refusal
 
 
 def _states() -> list[str]:
