@@ -18,6 +18,7 @@ _SHELLS = frozenset(
         "os.popen",
         "subprocess.getoutput",
         "subprocess.getstatusoutput",
+        "asyncio.create_subprocess_shell",
         "eval",
         "exec",
         "__import__",
@@ -26,6 +27,7 @@ _SHELLS = frozenset(
         "importlib.import_module",
     }
 )
+_READS_ENV = frozenset({"os.environ.get", "os.environ.pop", "os.getenv", "os.getenvb"})
 _SHELL_PROGRAMS = frozenset({"sh", "bash", "zsh", "dash", "/bin/sh", "/bin/bash"})
 _NETWORK = frozenset({"socket", "ssl", "urllib", "http", "ftplib", "smtplib", "imaplib", "poplib", "telnetlib"})
 # What every sandbox sets, and what a connection's credentials and proxy are found by.
@@ -184,7 +186,10 @@ def _undeclared_env(tree: ast.AST, names: Mapping[str, str], known: Known) -> It
             if not _is_declared(variable, known):
                 yield variable or "a variable that is computed"
     for node in _nodes(tree):
-        is_whole = isinstance(node, ast.Attribute | ast.Name) and _full_name(node, names) == "os.environ"
+        is_whole = isinstance(node, ast.Attribute | ast.Name) and _full_name(node, names) in (
+            "os.environ",
+            "os.environb",
+        )
         if is_whole and id(node) not in named:
             yield "the whole environment"
 
@@ -193,7 +198,7 @@ def _env_key(node: ast.AST, names: Mapping[str, str]) -> ast.expr | None:
     if isinstance(node, ast.Subscript) and _full_name(node.value, names) == "os.environ":
         return node.slice
     if isinstance(node, ast.Call) and node.args:
-        is_read = _full_name(node.func, names) in ("os.environ.get", "os.getenv", "os.environ.pop")
+        is_read = _full_name(node.func, names) in _READS_ENV
         return node.args[0] if is_read else None
     if isinstance(node, ast.Compare) and len(node.ops) == 1 and isinstance(node.ops[0], ast.In | ast.NotIn):
         return node.left if _full_name(node.comparators[0], names) == "os.environ" else None

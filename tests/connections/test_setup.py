@@ -165,13 +165,13 @@ def test_noise_is_counted_and_left_out(tenant: Any, owner: Any) -> None:
     [
         ('say({"success": False})', 'say({"healthy": True})', "probe_failed"),
         ("sys.exit(1)", 'say({"healthy": True})', "script_failed"),
-        (None, None, "script_missing"),
+        (None, "sys.exit(1)", "script_failed"),
         (None, 'say({"healthy": False})', "probe_failed"),
-        ('say({"failure": {"failure_type": "mfa_required"}})', None, "connection_mfa_required"),
+        ('say({"failure": {"failure_type": "mfa_required"}})', 'say({"healthy": True})', "connection_mfa_required"),
     ],
 )
 def test_completion_without_a_probe_that_works_is_not_active(
-    tenant: Any, owner: Any, probe: str | None, health: str | None, code: str
+    tenant: Any, owner: Any, probe: str | None, health: str, code: str
 ) -> None:
     row, setup = held(tenant, owner, probe=probe, health_check=health)
     assert (row.status, setup.failure["code"]) == (ConnectionStatus.FAILED, code)

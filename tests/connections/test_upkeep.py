@@ -105,6 +105,12 @@ def test_connection_that_does_not_work_is_recovered_once_and_then_told(tenant: A
         assert Card.objects.get().kind == "connection_failure"
 
 
+def test_connection_whose_skill_cannot_recover_is_told_at_once(tenant: Any) -> None:
+    row = linked(tenant, scripts={"health_check": 'say({"healthy": False, "error": "odd"})', "recover": None})
+    checking.check_of(tenant.pk)
+    assert (reread(row).status, "connection_recovered" in events(tenant)) == (ConnectionStatus.FAILED, False)
+
+
 def test_expired_token_is_renewed_before_anything_else_is_tried(tenant: Any) -> None:
     row = linked(tenant, scripts={"health_check": 'say({"healthy": False, "error": "token_expired"})'})
     checking.check_of(tenant.pk)
