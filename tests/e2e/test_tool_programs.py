@@ -16,11 +16,15 @@ from tests.fakes import program_server
 SCRIPT = "scripts/server.py"
 
 
+def _approve_skill(tenant: Any, folder: Path) -> None:
+    files = {SCRIPT: Path(program_server.__file__ or "").read_text()}
+    install(tenant, make_folder(folder, tools=[], files=files))
+
+
 async def test_program_is_added_and_a_tool_of_it_taken_into_use(
     open_page: Any, web: str, tenant: Any, owner: Any, tmp_path: Path
 ) -> None:
-    files = {SCRIPT: Path(program_server.__file__ or "").read_text()}
-    await in_thread(install, tenant, make_folder(tmp_path, tools=[], files=files))
+    await in_thread(_approve_skill, tenant, tmp_path)
     page = await log_in(open_page, web, owner, "/console/tool-servers/")
     form = page.locator("section", has=page.get_by_role("heading", name="Add a program"))
     await form.get_by_label("Name", exact=True).fill("crm")
