@@ -1,4 +1,4 @@
-"""An owner adds a program as a tool server in a real browser, has it asked what it offers, and takes a tool into use."""
+"""An owner adds a program as a tool server in a real browser, asks what it offers, and takes a tool into use."""
 
 from __future__ import annotations
 
