@@ -26,7 +26,7 @@ from apps.skills.schemas import KnowledgeUse
 from kernel.clock import now
 from kernel.tenancy import tenant_scope
 from tests.factories.console import browser
-from tests.factories.skills import acting_tool, install, make_folder, read_tool
+from tests.factories.skills import acting_tool, answer, install, make_folder, propose, read_tool
 
 WISH = "Use when a customer asks how many parcels of theirs are on the way."
 PASTED = f"---\nname: parcel-count\ndescription: {WISH}\n---\n\n# Parcels\n\n<script>alert(1)</script> Count them.\n"
@@ -77,6 +77,36 @@ def test_catalogue_says_every_way_in_which_a_skill_uses_documents() -> None:
 def test_host_that_an_account_names_is_said_in_words() -> None:
     told = dict(may({"requirements": {"network": ["{base_url}", "api.example.com"]}}))
     assert told["Network"] == "the base url of the account, api.example.com"
+
+
+FILES = [
+    ([], "Its own, to read"),
+    ([read_tool()], "Its own and those of the work it is used for, to read"),
+    (
+        [read_tool(), acting_tool()],
+        "Its own and those of the work it is used for, to read; leaves new ones with the work",
+    ),
+]
+
+
+@pytest.mark.parametrize(("tools", "words"), FILES)
+def test_catalogue_says_what_becomes_of_files(tools: list[dict[str, Any]], words: str) -> None:
+    assert dict(may({"tools": tools}))["Files"] == words
+
+
+@pytest.mark.parametrize(("state", "found"), [("in-use", True), ("waiting", False), ("off", False), ("x", True)])
+def test_catalogue_shows_those_of_one_state(approver: Any, version: SkillVersion, state: str, found: bool) -> None:
+    assert ("Test desk" in shown(approver, "console-skills", state=state)) is found
+
+
+def test_skill_page_says_who_proposed_and_who_approved_each_version(
+    tenant: Any, owner: Any, approver: Any, version: SkillVersion, tmp_path: Path
+) -> None:
+    wanted = propose(tenant, make_folder(tmp_path, tools=[read_tool()]), by=approver)
+    answer(tenant, wanted, owner)
+    page = shown(approver, "console-skill", "test-desk")
+    assert f"proposed by {approver.display_name}" in page and f"decided by {owner.display_name}" in page
+    assert all(f"Version {number}</a>" in page for number in (1, 2))
 
 
 def test_catalogue_counts_calls_failures_and_cost(tenant: Any, approver: Any, version: SkillVersion) -> None:
