@@ -83,12 +83,9 @@ def test_host_that_an_account_names_is_said_in_words() -> None:
 
 
 FILES = [
-    ([], "Its own, to read"),
-    ([read_tool()], "Its own and those of the work it is used for, to read"),
-    (
-        [read_tool(), acting_tool()],
-        "Its own and those of the work it is used for, to read; leaves new ones with the work",
-    ),
+    ([], "reads its own"),
+    ([read_tool()], "reads its own and the work's"),
+    ([read_tool(), acting_tool()], "reads its own and the work's, leaves new ones"),
 ]
 
 
