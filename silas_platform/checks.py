@@ -1,7 +1,8 @@
 """May this process start like this? Numbered system checks (style, Django 7); `manage.py up` runs them first.
 
 silas.E001 an open HOST without its conditions · silas.E002 one key used for two jobs · silas.E003 a database role that
-row-level security does not bind · silas.E004 demo logins behind an open HOST.
+row-level security does not bind · silas.E004 demo logins behind an open HOST · silas.E005 a database that is further
+behind than this release's migrations reach.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from django.contrib.auth import get_user_model
 from django.core.checks import CheckMessage, Error, Tags, register
 from django.core.exceptions import ImproperlyConfigured
 from django.db import connections
+from django.db.migrations.loader import MigrationLoader
 
 from kernel import fault_points
 from kernel.sandbox import Choice, Kind, configure
@@ -113,3 +115,22 @@ def demo_logins_stay_home(databases: Sequence[str] | None = None, **_: Any) -> l
         return []
     hint = "Start with another SILAS_VAR or DATABASE_URL, or deactivate these users."
     return [Error("HOST is not loopback and the database has the demo's logins", hint=hint, id="silas.E004")]
+
+
+@register(Tags.database)
+def rooms_are_whole(databases: Sequence[str] | None = None, **_: Any) -> list[CheckMessage]:
+    """A room has all of the migrations that its first one now stands for, or none of them (ADR 68). Django itself would
+    leave the room out and say that everything is there."""
+    if "owner" not in (databases or ()):
+        return []
+    loader = MigrationLoader(connections["owner"])
+    hint = "Migrate with revision b14364b first. Nothing was changed."
+    return [
+        Error(
+            f"{label}.{missing[0][1]} has not run here, and this release no longer has it", hint=hint, id="silas.E005"
+        )
+        for (label, name), migration in loader.disk_migrations.items()
+        if (label, name) not in loader.applied_migrations
+        and (missing := [key for key in migration.replaces if key not in loader.applied_migrations])
+        and missing != migration.replaces
+    ]

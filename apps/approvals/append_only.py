@@ -1,12 +1,19 @@
 """What cannot be rewritten here, whoever asks? Used by the migrations only.
 
-Decisions, answers, tokens, their uses and revocations are written once. Keys, passkeys and cards stay: of a key only
-its end may be written, of a passkey its counter, of a card its course.
+Decisions, answers, tokens, their uses and revocations, and looks are written once. Keys, passkeys and cards stay: of a
+key only its end may be written, of a passkey its counter, of a card its course.
 """
 
 from __future__ import annotations
 
-_FACTS = ("approvals_decision", "approvals_approvaltoken", "approvals_tokenuse")
+_FACTS = (
+    "approvals_decision",
+    "approvals_answer",
+    "approvals_approvaltoken",
+    "approvals_tokenuse",
+    "approvals_tokenrevocation",
+    "approvals_look",
+)
 
 _TRIGGERS = """
 CREATE TRIGGER {table}_no_rewrite BEFORE UPDATE OR DELETE ON {table}
@@ -28,55 +35,11 @@ END $$;
 
 REFUSE_REVERSE = "".join(_DROP.format(table=table) for table in _FACTS) + "DROP FUNCTION approvals_refuse();"
 
-# Who signs, and what was shown, stay as well. Only the tables' owner may take a key away (one whose seal is lost); only
-# a card's status and times move, and a settled one is settled.
-STAY = """
+# Who signs stays as well. A key ends once, and its private half with it; while it lives it may be sealed anew
+# (manage.py reseal_keys), which exchanges nothing: the seal is bound to the public half. Only the tables' owner may
+# take a key away (one whose seal is lost).
+KEYS = """
 CREATE FUNCTION approvals_key_stays() RETURNS trigger LANGUAGE plpgsql AS $$
-BEGIN
-    IF TG_OP = 'DELETE' AND current_user = (SELECT pg_get_userbyid(relowner) FROM pg_class WHERE oid = TG_RELID) THEN
-        RETURN OLD;
-    END IF;
-    RAISE EXCEPTION 'an approver''s key cannot be exchanged' USING ERRCODE = 'insufficient_privilege';
-END $$;
-CREATE FUNCTION approvals_card_stays() RETURNS trigger LANGUAGE plpgsql AS $$
-DECLARE
-    v_moving text[] := ARRAY['status', 'created_at', 'expires_at'];
-BEGIN
-    IF TG_OP = 'DELETE' OR to_jsonb(NEW) - v_moving IS DISTINCT FROM to_jsonb(OLD) - v_moving THEN
-        RAISE EXCEPTION 'what a card says cannot be rewritten' USING ERRCODE = 'insufficient_privilege';
-    END IF;
-    IF OLD.status <> 'open' AND NEW.status <> OLD.status THEN
-        RAISE EXCEPTION 'a settled card stays settled' USING ERRCODE = 'insufficient_privilege';
-    END IF;
-    RETURN NEW;
-END $$;
-CREATE TRIGGER approvals_approverkey_stays BEFORE UPDATE OR DELETE ON approvals_approverkey
-    FOR EACH ROW EXECUTE FUNCTION approvals_key_stays();
-CREATE TRIGGER approvals_approverkey_no_truncate BEFORE TRUNCATE ON approvals_approverkey
-    FOR EACH STATEMENT EXECUTE FUNCTION approvals_refuse();
-CREATE TRIGGER approvals_card_stays BEFORE UPDATE OR DELETE ON approvals_card
-    FOR EACH ROW EXECUTE FUNCTION approvals_card_stays();
-CREATE TRIGGER approvals_card_no_truncate BEFORE TRUNCATE ON approvals_card
-    FOR EACH STATEMENT EXECUTE FUNCTION approvals_refuse();
-"""
-STAY_REVERSE = """
-DROP TRIGGER approvals_approverkey_stays ON approvals_approverkey;
-DROP TRIGGER approvals_approverkey_no_truncate ON approvals_approverkey;
-DROP TRIGGER approvals_card_stays ON approvals_card;
-DROP TRIGGER approvals_card_no_truncate ON approvals_card;
-DROP FUNCTION approvals_key_stays();
-DROP FUNCTION approvals_card_stays();
-"""
-
-_LATER_FACTS = ("approvals_answer", "approvals_tokenrevocation")
-ONCE = "".join(_TRIGGERS.format(table=table) for table in _LATER_FACTS)
-ONCE_REVERSE = "".join(_DROP.format(table=table) for table in _LATER_FACTS)
-
-# A key ends once, and its private half with it; while it lives it may be sealed anew (manage.py reseal_keys), which
-# exchanges nothing: the seal is bound to the public half. A passkey's key, person and place stay, and its counter
-# never runs backwards.
-ROTATE = """
-CREATE OR REPLACE FUNCTION approvals_key_stays() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
     v_owner boolean := current_user = (SELECT pg_get_userbyid(relowner) FROM pg_class WHERE oid = TG_RELID);
     v_ends text[] := ARRAY['sealed_private', 'retired_at', 'revoked_at'];
@@ -98,6 +61,19 @@ BEGIN
     END IF;
     RAISE EXCEPTION 'an approver''s key cannot be exchanged' USING ERRCODE = 'insufficient_privilege';
 END $$;
+CREATE TRIGGER approvals_approverkey_stays BEFORE UPDATE OR DELETE ON approvals_approverkey
+    FOR EACH ROW EXECUTE FUNCTION approvals_key_stays();
+CREATE TRIGGER approvals_approverkey_no_truncate BEFORE TRUNCATE ON approvals_approverkey
+    FOR EACH STATEMENT EXECUTE FUNCTION approvals_refuse();
+"""
+KEYS_REVERSE = """
+DROP TRIGGER approvals_approverkey_stays ON approvals_approverkey;
+DROP TRIGGER approvals_approverkey_no_truncate ON approvals_approverkey;
+DROP FUNCTION approvals_key_stays();
+"""
+
+# A passkey's key, person and place stay, and its counter never runs backwards.
+PASSKEYS = """
 CREATE FUNCTION approvals_passkey_stays() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
     v_moving text[] := ARRAY['name', 'sign_count', 'last_used_at', 'removed_at'];
@@ -115,24 +91,17 @@ CREATE TRIGGER approvals_passkey_stays BEFORE UPDATE OR DELETE ON approvals_pass
 CREATE TRIGGER approvals_passkey_no_truncate BEFORE TRUNCATE ON approvals_passkey
     FOR EACH STATEMENT EXECUTE FUNCTION approvals_refuse();
 """
-ROTATE_REVERSE = """
+PASSKEYS_REVERSE = """
 DROP TRIGGER approvals_passkey_stays ON approvals_passkey;
 DROP TRIGGER approvals_passkey_no_truncate ON approvals_passkey;
 DROP FUNCTION approvals_passkey_stays();
-CREATE OR REPLACE FUNCTION approvals_key_stays() RETURNS trigger LANGUAGE plpgsql AS $$
-BEGIN
-    IF TG_OP = 'DELETE' AND current_user = (SELECT pg_get_userbyid(relowner) FROM pg_class WHERE oid = TG_RELID) THEN
-        RETURN OLD;
-    END IF;
-    RAISE EXCEPTION 'an approver''s key cannot be exchanged' USING ERRCODE = 'insufficient_privilege';
-END $$;
 """
 
-# A card's course (models.cards.CARD_TRANSITIONS): it waits, with or without somebody who sees to it, until it is
-# settled once; from then on nothing of it moves any more.
+# What was shown stays. A card's course (models.cards.CARD_TRANSITIONS): it begins open and waits, with or without
+# somebody who sees to it, until it is settled once; from then on nothing of it moves any more.
 _WAITS = "('open', 'assigned')"
-COURSE = f"""
-CREATE OR REPLACE FUNCTION approvals_card_stays() RETURNS trigger LANGUAGE plpgsql AS $$
+CARDS = f"""
+CREATE FUNCTION approvals_card_stays() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
     v_moving text[] := ARRAY[
         'status', 'assignee_id', 'created_at', 'assigned_at', 'expires_at', 'settled_at', 'withdrawal'
@@ -155,10 +124,15 @@ BEGIN
 END $$;
 CREATE TRIGGER approvals_card_begins BEFORE INSERT ON approvals_card
     FOR EACH ROW EXECUTE FUNCTION approvals_card_begins();
+CREATE TRIGGER approvals_card_stays BEFORE UPDATE OR DELETE ON approvals_card
+    FOR EACH ROW EXECUTE FUNCTION approvals_card_stays();
+CREATE TRIGGER approvals_card_no_truncate BEFORE TRUNCATE ON approvals_card
+    FOR EACH STATEMENT EXECUTE FUNCTION approvals_refuse();
 """
-_BEFORE = STAY[STAY.index("CREATE FUNCTION approvals_card_stays") : STAY.index("CREATE TRIGGER")]
-COURSE_REVERSE = "DROP TRIGGER approvals_card_begins ON approvals_card; DROP FUNCTION approvals_card_begins();" + (
-    _BEFORE.replace("CREATE FUNCTION", "CREATE OR REPLACE FUNCTION")
-)
-ONE_LOOK = _TRIGGERS.format(table="approvals_look")
-ONE_LOOK_REVERSE = _DROP.format(table="approvals_look")
+CARDS_REVERSE = """
+DROP TRIGGER approvals_card_begins ON approvals_card;
+DROP TRIGGER approvals_card_stays ON approvals_card;
+DROP TRIGGER approvals_card_no_truncate ON approvals_card;
+DROP FUNCTION approvals_card_begins();
+DROP FUNCTION approvals_card_stays();
+"""

@@ -5,42 +5,7 @@ room's tables can spend what a person allowed, and nothing more. The signature i
 (services/tokens.py); `p_issued` is when it says that it was given, which a retired key must not put later than its end.
 """
 
-# Until migration 0005: what ends a key was asked before, in a round trip of its own and outside the lock.
-
-SPEND_AT_FIRST = """
-CREATE FUNCTION approvals_spend(
-    p_nonce text, p_id uuid, p_hash text, p_subject text, p_binding text, p_at timestamptz,
-    OUT ordinal integer, OUT refusal text
-) LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
-DECLARE
-    v_token approvals_approvaltoken%ROWTYPE;
-BEGIN
-    SELECT * INTO v_token FROM approvals_approvaltoken WHERE nonce = p_nonce FOR NO KEY UPDATE;
-    IF NOT FOUND THEN
-        refusal := 'token_unknown';
-    ELSIF EXISTS (SELECT FROM approvals_tokenrevocation WHERE token_nonce = p_nonce) THEN
-        refusal := 'token_revoked';
-    ELSIF v_token.verdict <> 'approved' THEN
-        refusal := 'not_approved';
-    ELSIF v_token.expires_at <= statement_timestamp() THEN
-        refusal := 'token_expired';
-    ELSE
-        SELECT count(*) + 1 INTO ordinal FROM approvals_tokenuse WHERE token_nonce = p_nonce;
-        IF ordinal > v_token.max_executions THEN
-            ordinal := NULL;
-            refusal := 'execution_limit_reached';
-        ELSE
-            INSERT INTO approvals_tokenuse
-                (id, tenant_id, token_nonce, ordinal, bound_hash, subject_id, binding, used_at)
-            VALUES (p_id, v_token.tenant_id, p_nonce, ordinal, p_hash, p_subject, p_binding, p_at);
-        END IF;
-    END IF;
-END $$;
-"""
-SPEND_AT_FIRST_REVERSE = "DROP FUNCTION approvals_spend;"
-
 SPEND = """
-DROP FUNCTION approvals_spend;
 CREATE FUNCTION approvals_spend(
     p_nonce text, p_issued timestamptz, p_id uuid, p_hash text, p_subject text, p_binding text, p_at timestamptz,
     OUT ordinal integer, OUT refusal text
@@ -75,4 +40,4 @@ BEGIN
     END IF;
 END $$;
 """
-SPEND_REVERSE = SPEND_AT_FIRST_REVERSE + SPEND_AT_FIRST
+SPEND_REVERSE = "DROP FUNCTION approvals_spend;"

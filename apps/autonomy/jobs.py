@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -13,9 +13,11 @@ from apps.autonomy.schemas import ChainNext, MemoryUpdate, Notify, Silent, TaskL
 from apps.bus.schemas import Lease
 from apps.guard.enums import Phase
 from apps.guard.schemas import RunRef
-from apps.skills import outside
+from apps.skills import outside, roles
 from apps.skills import queries as skills
+from apps.skills.models import SkillVersion
 from apps.skills.schemas import ToolSpec
+from kernel.llm.briefing import SkillBrief
 from kernel.llm.enums import Role
 from kernel.llm.keys import ProviderKeys
 
@@ -25,7 +27,8 @@ LEVELS = ("public",)
 
 @dataclass(frozen=True)
 class Job:
-    """One session, ready to run outside of any scope. `done` holds what phases of an attempt before it brought."""
+    """One session, ready to run outside of any scope. `taught`: what its skills say, as a planner reads it; `done`
+    holds what phases of an attempt before it brought."""
 
     tenant_id: UUID
     session_id: UUID
@@ -40,6 +43,7 @@ class Job:
     run: RunRef
     skills: tuple[str, ...]
     tools: tuple[ToolSpec, ...]
+    taught: tuple[SkillBrief, ...]
     model_name: str
     keys: ProviderKeys
     limits: TaskLimits
@@ -54,6 +58,7 @@ def job_of(session: AutonomousSession, lease: Lease) -> Job:
     """Of a session that has just begun. Raises `SilasError("skill_missing")`."""
     task = session.task
     assert session.run_id is not None
+    installed = skills.versions(task.skills)
     is_part = session.trigger_kind == TriggerKind.DELEGATED and "collects" not in session.params
     return Job(
         tenant_id=session.tenant_id,
@@ -68,7 +73,8 @@ def job_of(session: AutonomousSession, lease: Lease) -> Job:
         params=session.params,
         run=RunRef(session.tenant_id, session.run_id, lease.ref),
         skills=tuple(task.skills),
-        tools=_tools(task),
+        tools=_tools(task, installed),
+        taught=roles.planner_view(roles.known_of(installed)),
         model_name=task.model_name or task.deployment.model_for(Role.PLANNER),
         keys=task.deployment.keys,
         limits=session.frozen_limits,
@@ -80,10 +86,10 @@ def job_of(session: AutonomousSession, lease: Lease) -> Job:
     )
 
 
-def _tools(task: Task) -> tuple[ToolSpec, ...]:
+def _tools(task: Task, installed: Iterable[SkillVersion]) -> tuple[ToolSpec, ...]:
     """What only looks, of its skills and of the house."""
     core = outside.web_search(task.deployment_id)
-    return outside.beside((tool for tool in skills.tools_for(task.skills) if not tool.acting), core)
+    return outside.beside((tool for tool in skills.tools_from(installed, task.skills) if not tool.acting), core)
 
 
 def _delegates(session: AutonomousSession) -> dict[str, UUID]:

@@ -7,6 +7,8 @@ from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
+from django.db.models import Q, QuerySet
+
 from apps.autonomy import rules
 from apps.autonomy.enums import SpawnRefusal, TriggerKind
 from apps.autonomy.models import (
@@ -64,6 +66,20 @@ def task(task_id: UUID) -> Task:
     if found is None:
         raise NotFound("task")
     return found
+
+
+def can_be_asked(owner_id: UUID, *, of: Task | None = None) -> QuerySet[Task]:
+    """Whom a task of this member could ask, whatever its chatbot, and whoever stands on the list of `of` already."""
+    ends = Q(owner=owner_id, playbook="", escalates_to=None, delegates_to=[])
+    listed = Q(pk__in=of.delegates_to) if of else Q()
+    others = Task.objects.filter(deleted_at=None).exclude(pk=of.pk if of else None)
+    found: QuerySet[Task] = others.filter(ends | listed).order_by("name")
+    return found
+
+
+def asked_of(task: Task) -> list[Task]:
+    """Whom the task may ask, as its list says."""
+    return list(Task.objects.filter(pk__in=task.delegates_to, deleted_at=None).order_by("name"))
 
 
 def triggers_of(task_id: UUID) -> list[Trigger]:

@@ -5,7 +5,7 @@ Words come from the manifest that was checked; numbers from the guard's own rows
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
@@ -47,8 +47,9 @@ class Usage:
 
 
 def may(manifest: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """(about, in words), most far-reaching first; always says whether it reaches a network."""
+    """(about, in words), most far-reaching first; always says whether it reaches a network, and which files."""
     tools = manifest.get("tools") or []
+    called = tools_of(manifest)
     acting = {tool["name"] for tool in tools if tool.get("acting")}
     needs = manifest.get("requirements") or {}
     told = [
@@ -57,10 +58,11 @@ def may(manifest: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("Network", _listed(_host(name) for name in needs.get("network") or ()) or "None"),
         ("Changes", _listed(_humane(book) for tool in tools for book in tool.get("writes") or ())),
         ("Reads", _listed(_humane(book) for tool in tools for book in tool.get("records") or ())),
+        ("Files", _files(called, acting)),
         ("Documents", _listed(_DOCUMENTS[tool["knowledge"]] for tool in tools if tool.get("knowledge"))),
         ("Settings", _listed(name for name in needs.get("env") or () if not name.startswith("SILAS_"))),
         ("Libraries", _listed(needs.get("packages") or ())),
-        ("Looks things up", _listed(_humane(name) for name in tools_of(manifest) if name not in acting)),
+        ("Looks things up", _listed(_humane(name) for name in called if name not in acting)),
     ]
     return [(about, words) for about, words in told if words]
 
@@ -96,6 +98,14 @@ def usage_of(tools: Iterable[str]) -> dict[str, Usage]:
 
 def summed(tools: Iterable[str], usage: Mapping[str, Usage]) -> Usage:
     return sum((usage[tool] for tool in set(tools) if tool in usage), Usage())
+
+
+def _files(called: Collection[str], acting: Collection[str]) -> str:
+    """What a sandbox gives it and takes from it (docs/sandbox.md); always said."""
+    if not called:
+        return "reads its own"
+    left = ", leaves new ones" if acting else ""
+    return f"reads its own and the work's{left}"
 
 
 def _listed(words: Iterable[str]) -> str:

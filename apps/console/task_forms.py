@@ -23,7 +23,7 @@ GROUPS = (
     ("What it may use", ("skills", "tool_allow", "tool_deny", "model_name")),
     ("What it may spend, each time", ("cost_usd", "calls", "tokens", "wall_seconds", "memory_writes")),
     ("Where the result goes", ("route", "email", "webhook", "next_task", "with_context")),
-    ("In line with others", ("priority", "lane", "critical", "max_attempts", "escalates_to")),
+    ("In line with others", ("priority", "lane", "critical", "max_attempts", "escalates_to", "delegates_to")),
 )
 FOLDED = ("What it may use", "In line with others")
 _LIMITS = ("cost_usd", "calls", "tokens", "wall_seconds", "memory_writes")
@@ -102,18 +102,30 @@ class TaskForm(forms.Form):
     escalates_to: forms.ModelChoiceField[Task] = forms.ModelChoiceField(
         queryset=None, label="Task for what it cannot do", required=False, empty_label="None"
     )
+    delegates_to: forms.ModelMultipleChoiceField[Task] = forms.ModelMultipleChoiceField(
+        queryset=None,
+        label="Tasks it may ask",
+        required=False,
+        widget=forms.CheckboxSelectMultiple,
+        help_text="Of the same bot, three at most in a session; they share what it has left",
+    )
 
-    def __init__(self, *args: Any, task: Task | None = None, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, owner_id: UUID, task: Task | None = None, **kwargs: Any) -> None:
+        """`owner_id`: the member in whose name the task runs."""
         super().__init__(*args, **kwargs)
         others = Task.objects.filter(deleted_at=None).exclude(pk=task.pk if task else None).order_by("name")
         self._offer("deployment", Deployment.objects.order_by("title"))
         self._offer("next_task", others)
         self._offer("escalates_to", others)
+        askable = queries.can_be_asked(owner_id, of=task)
+        self._offer("delegates_to", askable)
         chosen = self.fields["skills"]
         assert isinstance(chosen, forms.MultipleChoiceField)
         chosen.choices = _skills(task)
         if not chosen.choices:
             del self.fields["skills"]
+        if not askable.exists():
+            del self.fields["delegates_to"]
 
     def _offer(self, name: str, rows: Any) -> None:
         field = self.fields[name]
@@ -135,6 +147,7 @@ class TaskForm(forms.Form):
             "route": _route(given),
             "limits": {name: given[name] for name in _LIMITS if given[name] is not None},
             "escalates_to_id": given["escalates_to"].pk if given["escalates_to"] else None,
+            "delegates_to": [each.pk for each in given.get("delegates_to", ())],
         }
 
 
@@ -155,6 +168,7 @@ def initial_of(task: Task) -> dict[str, Any]:
         "next_task": route.get("task"),
         "with_context": route.get("with_context", True),
         "escalates_to": task.escalates_to_id,
+        "delegates_to": task.delegates_to,
     }
 
 

@@ -1,7 +1,8 @@
 """What is remembered, changed and forgotten of a conversation, a customer or the company? The only writer of memories.
 
-Always: whatever is kept is scrubbed before (`scrubbed`), what comes from outside stays external, and all belongs to
-the scope that the caller names; a model's wish reaches only what a model wrote, in the scopes of its turn. Scrubbing
+Always: whatever is kept is scrubbed before (`scrubbed`), what comes from outside stays external and instructs nobody
+later, and all belongs to the scope that the caller names; a model's wish reaches only what a model wrote, in the scopes
+of its turn. Scrubbing
 and embedding are slow: `prepared` does them outside of any transaction, the rest runs inside one.
 """
 
@@ -19,7 +20,7 @@ from django.db.models import Q, QuerySet
 
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
-from apps.gates.detectors.catalogue import detect
+from apps.gates.detectors.catalogue import detect, threshold
 from apps.gates.detectors.pii import KINDS
 from apps.memory import embedding, recall
 from apps.memory.enums import ScopeKind, SourceKind, Tier, Trust
@@ -38,6 +39,9 @@ _SCRUB: Mapping[str, Mapping[str, Any]] = {
     "secrets": {},
     "pii": {"entities": [kind for kind in KINDS if kind != "PERSON"]},
 }
+# What others say and a bot reads again later; the bot's own answers have passed its gates.
+_FROM_OUTSIDE = frozenset({SourceKind.CONVERSATION_RAW, SourceKind.TOOL_OUTPUT_RAW, SourceKind.MEMORY_OP})
+LEFT_OUT = "[Left out: words that would instruct the bot]"
 _BATCH = 500
 _COLUMNS = (
     "id, tenant_id, scope, content, memory_type, tier, trust, taint, source_kind, reference, session_id, created_at,"
@@ -124,6 +128,11 @@ def withdraw(scope: Scope, reference: str) -> bool:
     return bool(MemoryItem.objects.filter(scope=str(scope), reference=reference).delete()[0])
 
 
+def let_go_tagged(tags: Sequence[str], *, source: SourceKind) -> int:
+    """Delete what the company keeps of this source under one of these tags, whoever it was said to."""
+    return int(MemoryItem.objects.filter(source_kind=source, tags__overlap=list(tags)).delete()[0])
+
+
 def clear_expired() -> None:
     """Delete what has outlived its time, of every tenant in its own scope, in short transactions. Safe to run twice."""
     for tenant in all_tenants():
@@ -166,8 +175,17 @@ def _uuid(text: str) -> UUID | None:
 
 
 def _content(note: Note) -> str:
+    """As it may be kept. What would instruct whoever reads it again (spec 5.12) leaves a line that says so; a wish of a
+    model's to remember such words is not kept."""
     most = MAX_REMEMBERED if note.tier is Tier.ACTIVE else MAX_RAW
-    return scrubbed(note.content[:most])
+    text = note.content[:most]
+    if note.source in _FROM_OUTSIDE and _instructs(text):
+        return "" if note.source is SourceKind.MEMORY_OP else LEFT_OUT
+    return scrubbed(text)
+
+
+def _instructs(text: str) -> bool:
+    return detect("jailbreak", text, {}).score >= threshold("jailbreak", {})
 
 
 def _write(notes: list[Note]) -> None:

@@ -1,8 +1,8 @@
 """The beginning of a report as one call of the database: every agent makes it before every action.
 
 Under the agent's lock, as `locks.lock_agent`: what holds its principal, the execution that it works in, one step
-further, the policy in force, and whether anybody's hold has to be told of. Each statement sees what was committed while
-the lock was waited for. The order of locks is that of `locks`.
+further, the policy in force (an own one that was taken back is as none), and whether anybody's hold has to be told of.
+Each statement sees what was committed while the lock was waited for. The order of locks is that of `locks`.
 """
 
 REPORT = """
@@ -42,9 +42,11 @@ BEGIN
         'steps', v_execution.steps,
         'granted_at', v_execution.granted_at,
         'started_at', v_execution.started_at,
-        'policy', (SELECT content::text FROM safety_policyversion
-                   WHERE tenant_id = p_tenant AND principal IN ('', p_principal)
-                   ORDER BY principal DESC, number DESC LIMIT 1),
+        'policy', coalesce(
+            (SELECT CASE WHEN NOT taken_back THEN content::text END FROM safety_policyversion
+             WHERE tenant_id = p_tenant AND principal = p_principal ORDER BY number DESC LIMIT 1),
+            (SELECT content::text FROM safety_policyversion
+             WHERE tenant_id = p_tenant AND principal = '' ORDER BY number DESC LIMIT 1)),
         'held', EXISTS (SELECT FROM safety_hold WHERE tenant_id = p_tenant AND execution_id = v_execution.id
                         AND kind <> 'block' AND state = 'open'),
         'told', EXISTS (SELECT FROM safety_hold WHERE tenant_id = p_tenant AND kind = 'block' AND state = 'open')
@@ -52,17 +54,3 @@ BEGIN
 END $$;
 """
 REPORT_REVERSE = "DROP FUNCTION safety_report(uuid, text, text, uuid, timestamptz);"
-
-# An own policy that was taken back is as none: everybody's is in force again.
-_OWN_OR_ALL = """        'policy', (SELECT content::text FROM safety_policyversion
-                   WHERE tenant_id = p_tenant AND principal IN ('', p_principal)
-                   ORDER BY principal DESC, number DESC LIMIT 1),
-"""
-_OWN_UNLESS_TAKEN_BACK = """        'policy', coalesce(
-            (SELECT CASE WHEN NOT taken_back THEN content::text END FROM safety_policyversion
-             WHERE tenant_id = p_tenant AND principal = p_principal ORDER BY number DESC LIMIT 1),
-            (SELECT content::text FROM safety_policyversion
-             WHERE tenant_id = p_tenant AND principal = '' ORDER BY number DESC LIMIT 1)),
-"""
-REPORT_AGAIN = REPORT.replace("CREATE FUNCTION", "CREATE OR REPLACE FUNCTION")
-REPORT_TAKEN_BACK = REPORT_AGAIN.replace(_OWN_OR_ALL, _OWN_UNLESS_TAKEN_BACK)

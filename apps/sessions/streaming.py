@@ -16,8 +16,9 @@ from apps.gates.services import check_gates
 
 # What these decide, they decide from the text alone, and soon.
 _FROM_TEXT = frozenset({GateProvider.PREDICATE, GateProvider.CUSTOM})
-# All that has been said is judged again at each step, so the steps grow with it: a long answer costs no more a word.
-_STEP = 1 / 16
+# All that has been said is judged again each time: not at each word, then, and the longer the answer the more seldom.
+# About a line's width at least; whatever its length, an answer is judged over no more than nine times its characters.
+_LEAST, _STEP = 60, 1 / 8
 _WORD = re.compile(r"\S+\s*|\s+")
 # A word with one of these may be a piece of a number, an address or a key.
 _GROWING = re.compile(r"[\d@:/_=+-]")
@@ -34,19 +35,26 @@ class GatedStream:
         self._send = send
         self._said = ""
         self._released = 0
+        self._next = 0.0
 
     async def piece(self, text: str) -> None:
         self._said += text
-        if not self._open:
+        if not self._open or not self._is_due():
             return
+        self._next = len(self._said) + max(_LEAST, len(self._said) * _STEP)
         ready = settled(self._said)
-        if len(ready) <= self._released * (1 + _STEP):
+        if len(ready) <= self._released:
             return
         if not self._passes(ready):
             self._open = False
             return
         piece, self._released = ready[self._released :], len(ready)
         await self._send(piece)
+
+    def _is_due(self) -> bool:
+        """The first words as soon as they are there, the rest in pieces that somebody can read."""
+        beginning = not self._released and len(self._said) < _LEAST
+        return beginning or len(self._said) >= self._next
 
     def _passes(self, text: str) -> bool:
         report = check_gates(self._gates, GateTrigger.EVERY_AGENT_RESPONSE, {"response": text})

@@ -11,19 +11,22 @@ from collections.abc import Iterable, Mapping
 from pathlib import PurePosixPath
 from typing import Any
 
+from apps.gates.detectors.credentials import holds_secret
 from apps.skills import reading_python
 from apps.skills.schemas import SkillManifest
 
+# A literal that somebody called a secret, however plain it is: `token = "…"`; `"password": "…"` with a figure in it.
 _CREDENTIAL = re.compile(
-    r"""(?ix) -----BEGIN [ A-Z]* PRIVATE\ KEY-----
-        | \b(?:sk|pk|rk)[-_](?:live|test|proj)?[-_]?[a-z0-9]{20,}
-        | \bAKIA[0-9A-Z]{16}\b | \bgh[pousr]_[A-Za-z0-9]{30,} | \bxox[abprs]-[A-Za-z0-9-]{20,}
-        | (?:password|passwd|api_?key|secret|token)\s*[:=]\s*["'][^"'\s]{8,}["']"""
+    r"""(?ix) (?:password|passwd|api_?key|secret|token)
+        (?: \s*[:=]\s*["'][^"'\s]{8,}["']
+          | ["']\s*:\s*["'](?=[^"']*[a-z])(?=[^"']*[0-9])[^"'\s{}<>$]{8,}["'] )"""
 )
 _COMPILED_NAMES = frozenset({".so", ".pyc", ".pyd", ".pyo", ".dll", ".exe", ".dylib", ".whl", ".egg"})
 _COMPILED_BYTES = (b"\x7fELF", b"MZ", b"\xcf\xfa\xed\xfe", b"\xca\xfe\xba\xbe", b"PK\x03\x04", b"\x1f\x8b")
 _TEXTS = frozenset({".py", ".md", ".sh", ".yaml", ".yml", ".toml", ".json", ".txt", ".csv"})
 _UNSAFE_SHELL = re.compile(r"(curl|wget)\b[^\n|]*\|\s*(sudo\s+)?(ba|z|da)?sh\b|\beval\s+[\"']?\$", re.I)
+# Without these nobody connects an account, or finds out that it is lost (spec 10.5, 10.6).
+_SIGNS_IN = ("scripts/setup.py", "scripts/health_check.py")
 _NAMED = re.compile(r"(?<![\w/.:-])(?:\./)?((?:scripts|references|assets|checks|guards)/[\w./-]*\.\w+)")
 _LINKED = re.compile(r"\]\((?!\w+:|#|/)([^)\s#]+)")
 # Words of a description that tell steps instead of when to use the skill (spec 10.1, description quality).
@@ -82,7 +85,7 @@ def _file_problems(path: str, content: bytes, known: reading_python.Known) -> It
         text = content.decode("utf-8")
     except UnicodeDecodeError:
         return ["not text"] if suffix in _TEXTS else []
-    found = ["looks like it holds a credential"] if _CREDENTIAL.search(text) else []
+    found = ["looks like it holds a credential"] if _CREDENTIAL.search(text) or holds_secret(text) else []
     if suffix == ".sh" and _UNSAFE_SHELL.search(text):
         found.append("runs in a shell what it fetched or was told")
     if suffix == ".py":
@@ -92,8 +95,8 @@ def _file_problems(path: str, content: bytes, known: reading_python.Known) -> It
 
 
 def _missing_paths(manifest: SkillManifest, files: Mapping[str, bytes]) -> list[str]:
-    """Every file that the front matter or the instructions name is there, and inside."""
-    named = [*manifest.script_args, *_dry_run_paths(manifest)]
+    """Every file that the front matter or the instructions name is there, and inside; and what an account needs."""
+    named = [*manifest.script_args, *_dry_run_paths(manifest), *(_SIGNS_IN if manifest.type == "connection" else ())]
     if manifest.ui.icon:
         named.append(manifest.ui.icon.removeprefix("./"))
     body = files.get("SKILL.md", b"").decode("utf-8", "replace")

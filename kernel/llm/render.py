@@ -70,7 +70,7 @@ def _system_zone(briefing: Briefing) -> Iterator[str]:
     yield f"Access level of the visitor: {label(briefing.level)}." + (
         f" Today is {briefing.today}." if briefing.today else ""
     )
-    yield from _skills(briefing.skills)
+    yield from skill_blocks(briefing.skills)
     yield from (_tool(tool) for tool in briefing.tools)
     yield from (
         block(
@@ -81,7 +81,7 @@ def _system_zone(briefing: Briefing) -> Iterator[str]:
     )
 
 
-def _skills(skills: tuple[SkillBrief, ...]) -> Iterator[str]:
+def skill_blocks(skills: tuple[SkillBrief, ...]) -> Iterator[str]:
     """When to use what, in one block; whole instructions in one of their own."""
     named = [f"- {label(each.name)}: {' '.join(each.description.split())}" for each in skills if not each.instructions]
     if named:

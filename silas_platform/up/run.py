@@ -69,6 +69,7 @@ def _start_servers(supervisor: Supervisor, env: Mapping[str, str]) -> None:
 def _prepare() -> bool:
     """Bring the schema up to date as its owner, then check the start; returns whether the database is still empty."""
     try:
+        call_command("check", tags=["database"], databases=["owner"], stdout=io.StringIO())
         call_command("migrate", database="owner", verbosity=0, interactive=False, skip_checks=True)
         call_command("check", databases=["default"], stdout=io.StringIO())
     except (SystemCheckError, ImproperlyConfigured) as fault:

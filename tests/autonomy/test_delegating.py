@@ -184,15 +184,18 @@ def test_lost_attempts_of_a_child_do_not_come_back(house: House) -> None:
     assert collected(house)[0].frozen_limits.cost_usd == Decimal("0.33")
 
 
-def test_parent_that_is_lost_after_dividing_divides_nothing_twice(house: House) -> None:
+def test_what_was_divided_is_not_divided_twice(house: House) -> None:
     parent, children = divided(house)
-    over(house, parent, LOST)
-    (again,) = house.sessions(attempt=2)
-    begin(house, again)
-    asked = [Delegated(task=each) for each in parent.task.delegates_to]
-    assert house.do(dividing.divide, again.pk, asked)
-    now = house.sessions(trigger_kind=TriggerKind.DELEGATED)
-    assert (len(now), again.frozen_limits.cost_usd) == (len(children), Decimal(0))
+    assert house.do(dividing.divide, parent.pk, [Delegated(task=each) for each in parent.task.delegates_to])
+    assert len(house.sessions(trigger_kind=TriggerKind.DELEGATED)) == len(children)
+
+
+def test_parent_that_is_lost_after_dividing_is_not_begun_again_and_its_results_are_collected(house: House) -> None:
+    parent, children = divided(house, max_attempts=1)
+    for each in (parent, *children):
+        over(house, each, LOST if each is parent else None)
+    assert (house.sessions(attempt=2), len(collected(house))) == ([], 1)
+    assert house.do(queries.task, parent.task_id).quarantined_at is None
 
 
 # What they may reach, and outlive

@@ -8,12 +8,13 @@ import subprocess
 import sys
 from collections import Counter
 from datetime import timedelta
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from apps.autonomy import services
+from apps.autonomy import queries, services
 from apps.autonomy.enums import SessionStatus, TriggerKind
 from apps.autonomy.models import Checkpoint, Finding, Notification, Task, Trigger
 from apps.autonomy.services import admission, dispatching, halting, running
@@ -27,9 +28,11 @@ from kernel.clock import now
 from kernel.errors import SilasError
 from kernel.fault_points import VARIABLE
 from kernel.tenancy import tenant_scope
+from tests.autonomy.test_models import ASK, CLOSE, DONE, MODEL
 from tests.factories.autonomy import RETURNS, House
 from tests.factories.bus import let_leases_run_out
 
+CAP = {"cost_usd": "0.5"}
 POINTS = (
     "autonomy.begun",
     "autonomy.intake",
@@ -44,15 +47,30 @@ POINTS = (
 # One start for all: each child is killed at its own point, in a session of its own.
 WORKER = """
 import django, os, pathlib, sys, uuid; django.setup()
+from apps.autonomy.tasks import look_at
 from tests.factories.work import Hands
+tenant = uuid.UUID(sys.argv[1])
 for point in sys.argv[2:]:
     pathlib.Path(os.environ["SILAS_FAULT_POINTS"], point).write_text("kill")
     child = os.fork()
     if child == 0:
-        Hands(uuid.UUID(sys.argv[1])).work(consumer=point)
+        look_at(tenant)
+        Hands(tenant).work(consumer=point)
         os._exit(3)
     assert os.WTERMSIG(os.waitpid(child, 0)[1]) == 9, point
 """
+
+
+def killed_at(house: House, folder: Path, *points: str) -> None:
+    """Workers that do what there is to do, each until it is killed at its point."""
+    faults = folder / "faults"
+    faults.mkdir()
+    subprocess.run(
+        [sys.executable, "-c", WORKER, str(house.tenant.pk), *points],
+        env={**os.environ, VARIABLE: str(faults)},
+        check=True,
+        timeout=180,
+    )
 
 
 def deliver_again(house: House) -> None:
@@ -84,14 +102,7 @@ def test_worker_killed_anywhere_is_followed_by_one_whole_attempt(house: House, t
     for point in POINTS:
         house.run_now(house.task(name=point, prompt="Within how many days can a coat be returned?", route=route))
     house.do(admission.admit_waiting)
-    faults = tmp_path / "faults"
-    faults.mkdir()
-    subprocess.run(
-        [sys.executable, "-c", WORKER, str(house.tenant.pk), *POINTS],
-        env={**os.environ, VARIABLE: str(faults)},
-        check=True,
-        timeout=180,
-    )
+    killed_at(house, tmp_path, *POINTS)
     deliver_again(house)
     ended = Counter((each.attempt, each.status, each.terminal_reason) for each in house.sessions())
     assert ended == {(1, "failed", "worker_lost"): len(POINTS), (2, "completed", "completed"): len(POINTS)}
@@ -100,6 +111,36 @@ def test_worker_killed_anywhere_is_followed_by_one_whole_attempt(house: House, t
         assert Counter(Finding.objects.exclude(phase="ethics_review").values_list("task__name")) == Counter(
             (point,) for point in POINTS
         )
+
+
+@pytest.mark.slow
+def test_workers_killed_while_one_asks_another_leave_one_answer_inside_its_budget(
+    modelled: House, provider: Any, tmp_path: Path
+) -> None:
+    """The one that asks dies when it has divided what it has left, the other over its work."""
+    books = modelled.task(name="books", prompt="Within how many days can a coat be returned?")
+    route = {"kind": "notify"}
+    asking = modelled.task(name="asking", model_name=MODEL, delegates_to=[books.pk], limits=CAP, route=route)
+    modelled.run_now(asking)
+    with provider(ASK, DONE, CLOSE, DONE, CLOSE):
+        killed_at(modelled, tmp_path, "autonomy.before_end", "autonomy.drafting")
+        killed = [(each.task.name, each.status) for each in modelled.sessions()]
+        deliver_again(modelled)
+    ended = Counter((each.task.name, each.attempt, each.terminal_reason) for each in modelled.sessions())
+    (last,) = modelled.sessions(params__has_key="collects")
+    with tenant_scope(modelled.tenant):
+        spent = sum(queries.used(each).cost_usd for each in modelled.sessions() if each.pk != last.pk)
+        told = [row.session_id for row in Notification.objects.all()]
+    assert killed == [("asking", "running"), ("books", "running")]
+    assert ended == {
+        ("asking", 1, "worker_lost"): 1,
+        ("books", 1, "worker_lost"): 1,
+        ("books", 2, "completed"): 1,
+        ("asking", 1, "completed"): 1,
+    }
+    assert told == [last.pk] and "30 days" in last.context
+    assert last.frozen_limits.cost_usd is not None
+    assert spent > 0 and Decimal("0.49") < spent + last.frozen_limits.cost_usd <= Decimal("0.5")
 
 
 def test_contract_redelivery_replays_nothing_and_begins_another_session(house: House) -> None:
@@ -153,8 +194,6 @@ def test_what_an_attempt_found_out_is_not_paid_for_again(house: House) -> None:
 
 
 def test_attempts_share_one_budget(house: House) -> None:
-    from decimal import Decimal
-
     from apps.guard.models import GuardedRun
 
     session = house.run_now(house.task(limits={"cost_usd": "0.50"}))

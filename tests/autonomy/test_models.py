@@ -3,51 +3,25 @@ server that speaks like a provider."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
-
-import pytest
-from pydantic_ai import models
 
 from apps.autonomy import services
 from apps.autonomy.enums import SessionStatus
 from apps.autonomy.models import Notification
 from apps.guard.enums import TerminalReason
 from kernel.tenancy import tenant_scope
-from tests.factories.autonomy import RETURNS, House
-from tests.factories.skills import install, make_folder, read_tool
-from tests.fakes.openai_server import FakeOpenAI, Reply, final, serving_in_thread
+from tests.factories.autonomy import House
+from tests.factories.skills import install, make_folder, make_named, read_tool
+from tests.fakes.openai_server import Reply, final
 
 MODEL = "openai-chat:gpt-4o-mini"
 SEARCH = final({"action": "search", "query": "coat"})
 DONE = final({"action": "done"})
 CLOSE = final({"summary": "Coats: 30 days.", "findings": [{"title": "Coats", "quote": "within 30 days"}]})
 BIG = "print('{\"say\": \"' + 'x' * 10_000_000 + '\"}')\n"
-
-
-@pytest.fixture
-def provider(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
-    @contextmanager
-    def serving(*replies: Any) -> Iterator[FakeOpenAI]:
-        told = replies[0] if callable(replies[0]) else list(replies)
-        with serving_in_thread(told) as fake:
-            monkeypatch.setenv("OPENAI_BASE_URL", fake.base_url)
-            monkeypatch.setenv("OPENAI_API_KEY", "sk-of-the-house")
-            monkeypatch.setattr(models, "ALLOW_MODEL_REQUESTS", True)
-            yield fake
-
-    return serving
-
-
-@pytest.fixture
-def modelled(house: House, tmp_path: Path) -> House:
-    house.know(tmp_path, returns=RETURNS)
-    house.change(house.deployment, environment_keys=True)
-    return house
 
 
 def intents(house: House, session: Any) -> list[str]:
@@ -163,6 +137,31 @@ def test_contract_destructive_tool_is_never_offered_unattended(modelled: House, 
     with provider(final({"action": "tool", "tool": "act", "arguments": {"order": "H-1"}}), CLOSE) as fake:
         session = modelled.through(modelled.task(model_name=MODEL, skills=["test-desk"]))
     assert "- act:" not in str(fake.requests) and "run_skill" not in intents(modelled, session)
+
+
+def test_session_is_taught_by_the_instructions_of_its_tasks_skills_and_of_no_other(
+    modelled: House, provider: Any, tmp_path: Path
+) -> None:
+    """Spec 10.3: whoever plans reads the whole SKILL.md; what is there for its instructions only, too."""
+    install(modelled.tenant, make_folder(tmp_path))
+    for name, activation in (("house-style", "background"), ("other-desk", "auto")):
+        front = {"name": name, "description": "Use when a test writes a sentence.", "activation": activation}
+        folder = make_named(tmp_path, front, f"# {name}\n\nAlways say {name} first.")
+        install(modelled.tenant, folder)
+    with provider(SEARCH, DONE, CLOSE) as fake:
+        modelled.through(modelled.task(model_name=MODEL, skills=["test-desk", "house-style"]))
+    told = [str(request["messages"][0]) for request in fake.requests]
+    assert [request["messages"][0]["role"] for request in fake.requests] == ["system"] * 3
+    assert all("skill | test-desk | instructions" in each and "Do it." in each for each in told)
+    assert all("Always say house-style first." in each and "other-desk" not in each for each in told)
+
+
+def test_instructions_that_do_not_fit_are_left_out_whole(modelled: House, provider: Any, tmp_path: Path) -> None:
+    front = {"name": "long-desk", "description": "Use when a test writes a sentence."}
+    install(modelled.tenant, make_named(tmp_path, front, "Say a word more. " * 5_000))
+    with provider(DONE, CLOSE) as fake:
+        modelled.through(modelled.task(model_name=MODEL, skills=["long-desk"]))
+    assert "Say a word more" not in str(fake.requests)
 
 
 def test_what_came_before_is_told_as_data(modelled: House, provider: Any) -> None:

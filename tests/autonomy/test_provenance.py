@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +12,8 @@ from apps.audit.models import AuditEntry
 from apps.autonomy.models import AutonomousSession, Finding, MemoryProposal
 from apps.autonomy.services import precedents, proposals, provenance
 from apps.autonomy.services.provenance import Origin
+from apps.skills import installing
+from apps.skills import queries as skills
 from kernel.clock import now
 from kernel.errors import SilasError
 from kernel.tenancy import tenant_scope
@@ -25,8 +28,10 @@ from tests.factories.proposals import (
     remembered,
     web,
 )
+from tests.factories.skills import install, make_folder
 
 ACTOR = "user:1"
+DESK = "desk@0123456789abcdef"
 
 
 @pytest.fixture
@@ -38,7 +43,7 @@ def run(deployment: Any) -> AutonomousSession:
 def kept(tenant: Any, run: AutonomousSession, owner: Any) -> MemoryProposal:
     """One memory and one document of this session, and one memory of another one's."""
     mine = make_proposal(run)
-    other = make_proposal(make_run(run.task), "Shops close at six.", skills=["desk@1"])
+    other = make_proposal(make_run(run.task), "Shops close at six.", skills=[DESK])
     document = make_proposal(run, "We repair bicycles.", kind="knowledge")
     with tenant_scope(tenant):
         for proposal in (mine, other, document):
@@ -103,9 +108,31 @@ def test_released_is_recalled_again(tenant: Any, kept: MemoryProposal, run: Auto
     )
 
 
-def test_skill_s_words_are_purged_and_no_other_s(tenant: Any, kept: MemoryProposal) -> None:
-    done(tenant, provenance.purge, "skill", "desk@1")
+@pytest.mark.parametrize("ref", ["desk", DESK])
+def test_skill_s_words_are_purged_and_no_other_s(tenant: Any, kept: MemoryProposal, ref: str) -> None:
+    done(tenant, provenance.purge, "skill", ref)
     assert remembered(tenant) == ["Parcels go out on Mondays."]
+
+
+@pytest.mark.parametrize("ref", ["des", "desk@", "desk@0123456789abcdee", "mydesk", ".*", '"'])
+def test_words_of_a_skill_of_almost_this_name_are_left_alone(tenant: Any, kept: MemoryProposal, ref: str) -> None:
+    with tenant_scope(tenant):
+        assert sum(provenance.written_by(Origin("skill", ref)).counts.values()) == 0
+
+
+def test_purged_skill_s_words_are_gone_whichever_version_wrote_them(
+    tenant: Any, run: AutonomousSession, tmp_path: Path
+) -> None:
+    refs = []
+    for note in ("first", "second"):
+        install(tenant, make_folder(tmp_path, files={"references/note.md": note}))
+        with tenant_scope(tenant):
+            refs += skills.pinned(["test-desk"])
+    for ref in (*refs, DESK):
+        make_finding(run, ref, skills=[ref])
+    with tenant_scope(tenant):
+        installing.purge("test-desk")
+        assert [each.title for each in Finding.objects.all()] == [DESK]
 
 
 def test_task_s_words_are_purged_with_what_they_became(tenant: Any, kept: MemoryProposal) -> None:

@@ -105,6 +105,12 @@ def test_connection_that_does_not_work_is_recovered_once_and_then_told(tenant: A
         assert Card.objects.get().kind == "connection_failure"
 
 
+def test_connection_whose_skill_cannot_recover_is_told_at_once(tenant: Any) -> None:
+    row = linked(tenant, scripts={"health_check": 'say({"healthy": False, "error": "odd"})', "recover": None})
+    checking.check_of(tenant.pk)
+    assert (reread(row).status, "connection_recovered" in events(tenant)) == (ConnectionStatus.FAILED, False)
+
+
 def test_expired_token_is_renewed_before_anything_else_is_tried(tenant: Any) -> None:
     row = linked(tenant, scripts={"health_check": 'say({"healthy": False, "error": "token_expired"})'})
     checking.check_of(tenant.pk)
@@ -150,6 +156,37 @@ def test_refresh_token_that_ends_is_told_when_used_and_renewed_in_silence_when_n
     assert told in events(tenant)
     with tenant_scope(tenant):
         assert Card.objects.filter(kind="suggestion").exists() == (used_days == 3)
+
+
+@pytest.mark.parametrize(("days", "told"), [(8, False), (6, True)])
+def test_person_is_told_within_seven_days_of_the_end(tenant: Any, days: int, told: bool) -> None:
+    linked(tenant, refresh_token_expires_at=now() + timedelta(days=days), last_used=now())
+    checking.check_of(tenant.pk)
+    assert ("connection_warned" in events(tenant)) is told
+
+
+def test_who_wants_to_be_reminded_is_told_again_a_day_nearer_and_not_before(tenant: Any, owner: Any) -> None:
+    ends = now() + timedelta(days=5, minutes=5)
+    row = linked(tenant, refresh_token_expires_at=ends, last_used=now())
+    for nearer in (0, 0, 1, 1):
+        with tenant_scope(tenant):
+            Connection.objects.update(refresh_token_expires_at=ends - timedelta(days=nearer), next_check_at=now())
+        checking.check_of(tenant.pk)
+        attend_owed(tenant)
+        with tenant_scope(tenant):
+            waits = Card.objects.filter(status="open", kind="suggestion").exists()
+        said_yes(tenant, row, owner, "remind_later") if waits else None
+    assert (events(tenant).count("connection_warned"), reread(row).warned_at) == (2, None)
+
+
+def test_who_was_told_is_not_told_again(tenant: Any) -> None:
+    ends = now() + timedelta(days=5)
+    linked(tenant, refresh_token_expires_at=ends, last_used=now())
+    for nearer in (0, 1):
+        with tenant_scope(tenant):
+            Connection.objects.update(refresh_token_expires_at=ends - timedelta(days=nearer), next_check_at=now())
+        checking.check_of(tenant.pk)
+    assert events(tenant).count("connection_warned") == 1
 
 
 @pytest.mark.parametrize("kind", list(FailureType))

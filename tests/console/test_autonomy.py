@@ -84,6 +84,30 @@ def test_secret_is_shown_once(house: House) -> None:
     assert (len(secret) > 30, secret in text(house.owner, "console-autonomy")) == (True, False)
 
 
+def test_page_with_a_secret_that_is_sent_again_shows_none_and_makes_no_other(house: House) -> None:
+    """As a browser does that is told to load the answer once more."""
+    sent = {"url": URL, "once": str(uuid4())}
+    post(house.owner, "console-webhook-add", **sent)
+    again = post(house.owner, "console-webhook-add", **sent)
+    assert (again.status_code, again["Location"], len(hooks(house))) == (302, reverse("console-autonomy"), 1)
+
+
+def test_address_of_a_page_with_a_secret_leads_to_the_settings(house: House) -> None:
+    answer = browser(house.owner).get(reverse("console-webhook-add"))
+    assert (answer.status_code, answer["Location"]) == (302, reverse("console-autonomy"))
+
+
+def test_mark_of_one_company_says_nothing_in_another(house: House, other_tenant: Any) -> None:
+    other, sent = make_house(other_tenant), {"url": URL, "once": str(uuid4())}
+    post(other.owner, "console-webhook-add", **sent)
+    assert len(secret_in(post(house.owner, "console-webhook-add", **sent))) > 30
+
+
+def test_mark_that_is_none_stores_nothing(house: House) -> None:
+    answer = post(house.owner, "console-webhook-add", url=URL, once="again")
+    assert (answer.status_code, hooks(house)) == (422, [])
+
+
 @pytest.mark.parametrize("url", ["", "http://hooks.example.com/", "https://169.254.169.254/", "https://[::1"])
 def test_address_inside_or_odd_is_refused(house: House, settings: Any, url: str) -> None:
     settings.WEBHOOKS_PRIVATE = False

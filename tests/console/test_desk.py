@@ -160,6 +160,21 @@ def test_viewer_sees_how_it_stands_and_nothing_to_press(viewer: Any, session: Ch
     assert not any(words in page for words in ("Snooze</summary>", "Resolve</button>", "Private note", "note-text"))
 
 
+def test_conversation_that_somebody_took_over_is_not_called_nobodys(
+    agent: Any, owner: Any, session: ChatSession
+) -> None:
+    _press(agent, "take-over", session)
+    mine, theirs = _page(agent, session), _page(owner, session)
+    assert "You answer here" in mine and f"{agent.display_name} answers here" in theirs
+    assert "nobody</span>" not in mine + theirs
+
+
+def test_conversation_that_was_handed_back_is_nobodys_again(agent: Any, session: ChatSession) -> None:
+    _press(agent, "take-over", session)
+    _press(agent, "hand-back", session)
+    assert "Assigned to nobody" in _page(agent, session)
+
+
 # --- lists
 
 

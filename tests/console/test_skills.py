@@ -12,6 +12,7 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from apps.audit.models import AuditEntry
+from apps.autonomy.models import Finding
 from apps.console.capabilities import may
 from apps.guard.enums import CallState, Intent, Origin
 from apps.guard.models import ToolCall
@@ -22,11 +23,13 @@ from apps.skills.maker import services as maker
 from apps.skills.models import SkillVersion
 from apps.skills.package_models import SkillPackage, TrustedPublisher
 from apps.skills.packages import archive
+from apps.skills.queries import pinned_ref
 from apps.skills.schemas import KnowledgeUse
 from kernel.clock import now
 from kernel.tenancy import tenant_scope
 from tests.factories.console import browser
-from tests.factories.skills import acting_tool, install, make_folder, read_tool
+from tests.factories.proposals import make_finding, make_run, make_task
+from tests.factories.skills import acting_tool, answer, install, make_folder, propose, read_tool
 
 WISH = "Use when a customer asks how many parcels of theirs are on the way."
 PASTED = f"---\nname: parcel-count\ndescription: {WISH}\n---\n\n# Parcels\n\n<script>alert(1)</script> Count them.\n"
@@ -77,6 +80,33 @@ def test_catalogue_says_every_way_in_which_a_skill_uses_documents() -> None:
 def test_host_that_an_account_names_is_said_in_words() -> None:
     told = dict(may({"requirements": {"network": ["{base_url}", "api.example.com"]}}))
     assert told["Network"] == "the base url of the account, api.example.com"
+
+
+FILES = [
+    ([], "reads its own"),
+    ([read_tool()], "reads its own and the work's"),
+    ([read_tool(), acting_tool()], "reads its own and the work's, leaves new ones"),
+]
+
+
+@pytest.mark.parametrize(("tools", "words"), FILES)
+def test_catalogue_says_what_becomes_of_files(tools: list[dict[str, Any]], words: str) -> None:
+    assert dict(may({"tools": tools}))["Files"] == words
+
+
+@pytest.mark.parametrize(("state", "found"), [("in-use", True), ("waiting", False), ("off", False), ("x", True)])
+def test_catalogue_shows_those_of_one_state(approver: Any, version: SkillVersion, state: str, found: bool) -> None:
+    assert ("Test desk" in shown(approver, "console-skills", state=state)) is found
+
+
+def test_skill_page_says_who_proposed_and_who_approved_each_version(
+    tenant: Any, owner: Any, approver: Any, version: SkillVersion, tmp_path: Path
+) -> None:
+    wanted = propose(tenant, make_folder(tmp_path, tools=[read_tool()]), by=approver)
+    answer(tenant, wanted, owner)
+    page = shown(approver, "console-skill", "test-desk")
+    assert f"proposed by {approver.display_name}" in page and f"decided by {owner.display_name}" in page
+    assert all(f"Version {number}</a>" in page for number in (1, 2))
 
 
 def test_catalogue_counts_calls_failures_and_cost(tenant: Any, approver: Any, version: SkillVersion) -> None:
@@ -160,6 +190,18 @@ def test_switching_off_wants_to_be_meant(
 
 def test_approver_switches_nothing_off(tenant: Any, approver: Any, version: SkillVersion) -> None:
     assert press(approver, "console-skill-disable", "test-desk", sure="disable").status_code == 403
+
+
+@pytest.mark.parametrize(("sure", "left"), [("purge", []), ("", ["Two prices"])])
+def test_purging_wants_to_be_meant_and_takes_what_was_written(
+    tenant: Any, owner: Any, approver: Any, deployment: Any, version: SkillVersion, sure: str, left: list[str]
+) -> None:
+    make_finding(make_run(make_task(deployment)), skills=[pinned_ref(version)])
+    assert press(approver, "console-skill-purge", "test-desk", sure=sure).status_code == 403
+    press(owner, "console-skill-purge", "test-desk", sure=sure)
+    with tenant_scope(tenant):
+        assert list(Finding.objects.values_list("title", flat=True)) == left
+        assert SkillVersion.objects.get().status == (SkillStatus.ACTIVE if left else SkillStatus.DISABLED)
 
 
 def test_rolling_back_uses_the_earlier_version_alone(

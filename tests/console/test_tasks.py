@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
 from django.urls import reverse
 
 from apps.audit.models import AuditEntry
+from apps.autonomy import services
 from apps.autonomy.enums import TriggerKind
 from apps.autonomy.models import Task, Trigger
 from kernel.tenancy import tenant_scope
@@ -127,14 +129,69 @@ def test_task_is_changed_as_a_whole(house: House) -> None:
 
 
 def test_form_of_a_task_sent_back_as_it_is_changes_nothing(house: House) -> None:
-    task = house.task(tool_allow=["look"], limits={"calls": 3, "memory_writes": 0}, priority=7)
+    others = [house.task(name=f"other {number}").pk for number in range(2)]
+    task = house.task(tool_allow=["look"], limits={"calls": 3, "memory_writes": 0}, priority=7, delegates_to=others)
     form = browser(house.owner).get(reverse("console-task-edit", args=[task.pk])).context["form"]
     sent = {field.html_name: field.value() for field in form if str(field.value()) not in ("None", "False", "[]")}
     post(house.owner, "console-task-edit", task.pk, **sent)
     with tenant_scope(house.tenant):
         after = Task.objects.get(pk=task.pk)
     same = ("name", "prompt", "tool_allow", "tool_deny", "own_limits", "route", "priority", "lane", "skills")
-    assert {name: getattr(after, name) for name in same} == {name: getattr(task, name) for name in same}
+    kept = (*same, "delegates_to", "escalates_to_id")
+    assert {name: getattr(after, name) for name in kept} == {name: getattr(task, name) for name in kept}
+
+
+def asked_by(house: House, task: Task) -> list[str]:
+    with tenant_scope(house.tenant):
+        return list(Task.objects.get(pk=task.pk).delegates_to)
+
+
+def test_others_that_a_task_may_ask_are_chosen_and_told(house: House) -> None:
+    other = house.task(name="Look at stock")
+    post(house.owner, "console-task-new", **said(house, delegates_to=str(other.pk)))
+    (task,) = (each for each in house.tasks() if each.pk != other.pk)
+    told = text(house.owner, "console-task", task.pk)
+    assert (asked_by(house, task), "May ask" in told, "Look at stock" in told) == ([str(other.pk)], True, True)
+
+
+def test_others_that_are_not_chosen_any_more_are_asked_no_more(house: House) -> None:
+    other = house.task(name="Look at stock")
+    task = house.task(name="Nightly look", delegates_to=[other.pk])
+    post(house.owner, "console-task-edit", task.pk, **said(house))
+    assert asked_by(house, task) == []
+
+
+def test_only_tasks_that_can_be_asked_are_offered(house: House, approver: Any) -> None:
+    plain = house.task(name="plain")
+    house.task(name="ready way", playbook="unanswered")
+    house.task(name="asks itself", delegates_to=[plain.pk])
+    house.task(name="calls for help", escalates_to_id=plain.pk)
+    house.do(services.opt_in, approver)
+    house.do(services.save_task, None, user=approver, name="theirs", deployment_id=house.deployment.pk, prompt="Look")
+    offered = re.findall(r'name="delegates_to" value="([^"]+)"', text(house.owner, "console-task-new"))
+    assert offered == [str(plain.pk)]
+
+
+def test_another_tenants_task_cannot_be_asked(house: House, other: House) -> None:
+    theirs = other.task(name="Theirs")
+    house.task(name="plain")
+    answer = post(house.owner, "console-task-new", **said(house, delegates_to=str(theirs.pk)))
+    assert (answer.status_code, len(house.tasks())) == (422, 1)
+
+
+def test_ready_way_of_work_asks_nobody_and_says_so(house: House) -> None:
+    plain = house.task(name="plain")
+    sent = said(house, playbook="unanswered", delegates_to=str(plain.pk))
+    answer = post(house.owner, "console-task-new", **sent)
+    assert (answer.status_code, "can ask others" in answer.content.decode()) == (422, True)
+
+
+def test_task_that_can_be_asked_no_more_is_still_on_the_list_until_it_is_taken_off(house: House) -> None:
+    other = house.task(name="Look at stock")
+    task = house.task(name="Nightly look", delegates_to=[other.pk])
+    house.task(task_id=other.pk, name="Look at stock", playbook="unanswered")
+    answer = post(house.owner, "console-task-edit", task.pk, **said(house, delegates_to=str(other.pk)))
+    assert (answer.status_code, asked_by(house, task)) == (422, [str(other.pk)])
 
 
 def test_trigger_is_switched_off_and_on_and_removed(house: House) -> None:

@@ -61,17 +61,17 @@ class Browser:
         return f"/api/v1/widget/{self.deployment.public_key}/{path}"
 
 
-def packed(entries: Mapping[str, bytes]) -> bytes:
+def packed(entries: Mapping[str, bytes], how: int = zipfile.ZIP_DEFLATED) -> bytes:
     """A ZIP of these."""
     made = io.BytesIO()
-    with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as archive:
+    with zipfile.ZipFile(made, "w", how) as archive:
         for name, data in entries.items():
             archive.writestr(name, data)
     return made.getvalue()
 
 
-def docx(more: Mapping[str, bytes] | None = None) -> bytes:
-    return packed({"[Content_Types].xml": b"<Types/>", "word/document.xml": b"<w/>", **(more or {})})
+def docx(more: Mapping[str, bytes] | None = None, how: int = zipfile.ZIP_DEFLATED) -> bytes:
+    return packed({"[Content_Types].xml": b"<Types/>", "word/document.xml": b"<w/>", **(more or {})}, how)
 
 
 def refused(response: Any) -> tuple[int, str]:

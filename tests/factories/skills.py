@@ -81,6 +81,14 @@ def make_folder(
     return folder
 
 
+def make_named(root: Path, front: dict[str, Any], body: str) -> Path:
+    """A folder of this name that holds nothing but its instructions."""
+    folder = root / str(front["name"])
+    folder.mkdir()
+    (folder / "SKILL.md").write_text(f"---\n{written(front)}---\n\n{body}\n")
+    return folder
+
+
 def install(tenant: Any, folder: Path) -> SkillVersion:
     with tenant_scope(tenant):
         return services.install_version(folder)

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from apps.gates.detectors.catalogue import detect
 from apps.gates.schemas import GateReport, GateSpec
 from apps.gates.services import check_gates
 
@@ -95,6 +96,11 @@ def test_detector_that_takes_nothing_out_blocks_although_it_should_fix() -> None
 
 def test_threshold_above_the_score_lets_the_text_pass() -> None:
     assert asked("pii", f"card {CARD}", threshold=0.99).policy[0].passed
+
+
+def test_threshold_at_the_score_blocks() -> None:
+    text = f"card {CARD}"
+    assert code(asked("pii", text, threshold=detect("pii", text, {}).score)) == "found"
 
 
 def test_entities_that_are_not_asked_for_pass() -> None:

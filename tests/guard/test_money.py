@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from django.db import Error, connection
 from django.db.models import Sum
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from apps.audit.models import AuditEntry
@@ -336,21 +336,29 @@ STEPS = st.lists(st.tuples(AMOUNTS, st.sampled_from(["settle", "fail", "keep"]),
 
 @settings(max_examples=40, deadline=None, database=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(cap=st.none() | AMOUNTS, daily=AMOUNTS, steps=STEPS)
+# Nine tenths spent and a call refused: the limit is reached, and pauses the company for what would still have fitted.
+@example(
+    None, Decimal(1), [(Decimal("0.95"), "settle", 100), (Decimal("0.2"), "keep", 0), (Decimal("0.01"), "keep", 0)]
+)
 def test_spend_in_any_order_is_never_above_a_cap_and_always_adds_up(
     database: None, cap: Decimal | None, daily: Decimal, steps: list[tuple[Decimal, str, int]]
 ) -> None:
     tenant = make_tenant()
     budget = make_budget(tenant, str(daily))
     run = make_run(tenant, limits=Limits(cost_usd=cap))
-    committed = Decimal(0)
+    spent = committed = Decimal(0)
+    reached = False
     for estimate, ending, percent in steps:
         call = admit(run, estimate)
-        fits = committed + estimate <= min(daily, daily if cap is None else cap)
-        assert isinstance(call, Admitted) is fits
+        within_cap = cap is None or committed + estimate <= cap
+        within_day = estimate == 0 or (not reached and committed + estimate <= daily)
+        assert isinstance(call, Admitted) is (within_cap and within_day)
+        reached = reached or (within_cap and not within_day and spent >= daily * Decimal("0.9"))
         if isinstance(call, Admitted):
             cost = (estimate * percent / 100).quantize(Decimal("0.000000001"))
             if ending != "keep":
                 settle(call, str(cost), failed="" if ending == "settle" else "broken")
+                spent += cost
             committed += estimate if ending == "keep" else cost
     with tenant_scope(tenant):
         entered = SpendEntry.objects.aggregate(sum=Sum("amount"))["sum"] or Decimal(0)

@@ -1,8 +1,10 @@
-"""What a worker does around each task."""
+"""What a worker does around each task, and at its end."""
 
 from __future__ import annotations
 
-from celery.signals import task_postrun
+import gc
+
+from celery.signals import task_postrun, worker_shutdown
 from django.db import connection
 
 import silas_platform.celery  # noqa: F401  (connects the receivers)
@@ -14,3 +16,13 @@ def test_database_line_is_given_back_after_each_task(database: None) -> None:
     connection.ensure_connection()
     task_postrun.send(sender=sweep)
     assert connection.connection is None
+
+
+def test_worker_that_ends_takes_nothing_apart() -> None:
+    """Else its interpreter needs a second of processor time for that, and many seconds on a busy machine."""
+    try:
+        worker_shutdown.send(sender=None)
+        assert (gc.isenabled(), gc.get_freeze_count() > 0) == (False, True)
+    finally:
+        gc.unfreeze()
+        gc.enable()

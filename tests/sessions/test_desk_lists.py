@@ -65,7 +65,7 @@ def house(deployment: Any, agent: Any, owner: Any) -> dict[str, Any]:
         ({"tab": "mine", "shown": Shown.RESOLVED}, set()),
         ({"tab": "unassigned"}, {"waits"}),
         ({"tab": "unassigned", "shown": Shown.BOT}, set()),
-        ({"assignee": "nobody"}, {"bot", "waits", "mine", "theirs"}),
+        ({"assignee": "nobody"}, {"bot", "waits"}),
     ],
 )
 def test_list_holds_what_it_says(
@@ -80,7 +80,15 @@ def test_counts_are_those_of_the_lists(deployment: Any, agent: Any, house: dict[
 
 
 def test_list_is_narrowed_to_an_assignee(deployment: Any, agent: Any, house: dict[str, Any]) -> None:
-    assert _listed(deployment, agent, assignee=str(agent.pk)) == {house["assigned"]}
+    assert _listed(deployment, agent, assignee=str(agent.pk)) == {house["assigned"], house["mine"]}
+
+
+def test_conversation_given_to_a_colleague_is_not_listed_under_who_answers(deployment: Any, agent: Any) -> None:
+    session, colleague = _talk(deployment), make_member(deployment.tenant, role="agent")
+    with tenant_scope(deployment.tenant_id):
+        handoff.take_over(session.pk, agent)
+        services.assign(session.pk, agent, to=colleague)
+    assert _listed(deployment, agent, assignee=str(agent.pk)) == set()
 
 
 def test_list_is_narrowed_to_a_deployment(deployment: Any, agent: Any) -> None:

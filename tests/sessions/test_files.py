@@ -112,6 +112,13 @@ def test_archive_that_lies_about_its_sizes_is_refused(tmp_path: Path) -> None:
     assert kinds.kind_of(bomb, bomb.name) is None
 
 
+@pytest.mark.parametrize("how", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_archive_that_would_unpack_all_at_once_is_refused(tmp_path: Path, how: int) -> None:
+    bomb = tmp_path / "bomb.docx"
+    bomb.write_bytes(docx(how=how))
+    assert kinds.kind_of(bomb, bomb.name) is None
+
+
 def test_archive_of_too_many_entries_is_refused(tmp_path: Path) -> None:
     crowd = tmp_path / "crowd.docx"
     crowd.write_bytes(docx({f"e{n}": b"" for n in range(kinds.MOST_ENTRIES)}))

@@ -20,6 +20,7 @@ from apps.sessions.queries import Said
 from apps.sessions.seen import last_attempt, seen_in
 from apps.sessions.state import Policy, Stop, TurnState
 from apps.sessions.steps import context, tools
+from apps.skills.roles import Known, Metadata
 from apps.skills.schemas import ToolSpec
 from kernel.llm.briefing import Passage
 from kernel.tenancy import in_scope, in_thread, tenant_scope
@@ -116,6 +117,24 @@ async def test_catalogue_too_large_is_cut_and_documents_stay(deployment: Any) ->
     assert state.tools[-1].name == "knowledge_search"
     assert 0 < len(state.tools) - 1 < 100
     assert state.untold == 100 - (len(state.tools) - 1)
+
+
+async def test_skills_take_two_percent_of_the_window_and_the_last_go_first(deployment: Any, settings: Any) -> None:
+    """Spec 10.3: `TokenBudget.skill_metadata_budget_pct`, of all that a turn's window holds."""
+    state = await in_thread(opened, deployment)
+    known = [
+        Known(f"s-{at}@0123456789abcdef", Metadata(f"s-{at}", "Use when. " * 9), "auto", (f"s-{at}",), (), "")
+        for at in range(500)
+    ]
+    state.policy = Policy(
+        gates=(), levels={"public": AccessLevel()}, escalations={}, skills=(), tools=(), known=tuple(known)
+    )
+    await tools.build(state)
+    told = [each.name for each in state.skills]
+    used = sum(skill.metadata.tokens for skill in known[: len(told)])
+    one = known[0].metadata.tokens
+    assert told == [skill.name for skill in known[: len(told)]]
+    assert settings.CONTEXT_TOKENS * 0.02 - 2 * one < used <= settings.CONTEXT_TOKENS * 0.02
 
 
 async def test_tool_that_was_not_told_of_is_not_offered(deployment: Any) -> None:

@@ -1,7 +1,9 @@
 """What comes from outside is refused, or adapted with a report; it is never in use by itself (spec 10.4.1)."""
 
+import gzip
 import io
 import stat
+import struct
 import tarfile
 import zipfile
 
@@ -44,9 +46,9 @@ def adapted(front=None, called="text-tools", hint="", **files):
     return importing.adapt(Fetched(raw, sources.SkillSource.ARCHIVE, called=called), format_hint=hint)
 
 
-def zipped(files, *, link=""):
+def zipped(files, *, link="", how=zipfile.ZIP_DEFLATED):
     raw = io.BytesIO()
-    with zipfile.ZipFile(raw, "w", zipfile.ZIP_DEFLATED) as archive:
+    with zipfile.ZipFile(raw, "w", how) as archive:
         for path, text in files.items():
             archive.writestr(path, text)
         if link:
@@ -74,6 +76,29 @@ def member(kind, name="scripts/extra.py"):
     return info
 
 
+def lying_zip(files):
+    """Of its last file it says that it holds ten bytes."""
+    raw = bytearray(zipped(files))
+    struct.pack_into("<I", raw, raw.rfind(b"PK\x01\x02") + 24, 10)
+    return bytes(raw)
+
+
+def lying_tar(size):
+    """One file that says it is this large, as tar writes what does not fit into its field."""
+    header = bytearray(member(tarfile.REGTYPE, "SKILL.md").tobuf(tarfile.GNU_FORMAT))
+    header[124:136] = bytes([0o377 if size < 0 else 0o200]) + (size % (1 << 88)).to_bytes(11, "big")
+    header[148:156] = b" " * 8
+    header[148:156] = b"%06o\0 " % sum(header)
+    return bytes(header) + bytes(1024)
+
+
+def tar_with_long_header(length):
+    """A header that every later one is read by, of digits that tarfile looks through again from each of them."""
+    head = member(tarfile.XHDTYPE, "pax")
+    head.size, head.linkname = length, ""
+    return head.tobuf() + b"1" * length + bytes(-length % 512) + tarred(skill(), mode="w")
+
+
 HOSTILE = {
     "nothing": b"",
     "no archive": b"hello" * 100,
@@ -89,6 +114,15 @@ HOSTILE = {
     "10,000 files": zipped({**skill(), **{f"assets/{number}": "" for number in range(10_000)}}),
     "zip bomb": zipped({**skill(), "assets/big": "0" * 60_000_000}),
     "gzip bomb": tarred({**skill(), "assets/big": "0" * 60_000_000}),
+    "zip bomb that lies": lying_zip({**skill(), "assets/big": "0" * 1_000_000}),
+    "zip by bzip2, which is unpacked all at once": zipped(skill(), how=zipfile.ZIP_BZIP2),
+    "zip by lzma, which is unpacked all at once": zipped(skill(), how=zipfile.ZIP_LZMA),
+    "tar by bzip2": tarred(skill(), mode="w:bz2"),
+    "tar by xz": tarred(skill(), mode="w:xz"),
+    "tar that says it is huge": lying_tar(1 << 63),
+    "tar that says it is less than nothing": lying_tar(-1024),
+    "tar with a header that takes hours to read": tar_with_long_header(30_000),
+    "gzip of a gzip": gzip.compress(tarred(skill())),
     "a file twice": tarred(skill(), member=member(tarfile.REGTYPE, "SKILL.md")),
     "too large": b"PK" + b"0" * sources.MAX_ARCHIVE_BYTES,
     "two skills": zipped({"a/SKILL.md": "x", "b/SKILL.md": "x"}),
@@ -102,7 +136,21 @@ def test_hostile_archive_is_refused(what):
     assert refused.value.code == "import_refused"
 
 
-@pytest.mark.parametrize("raw", [zipped(skill()), tarred(skill()), tarred(skill(), mode="w")])
+def test_archive_in_an_archive_is_never_opened():
+    bomb = zipped({"big": "0" * 1_000_000})
+    assert importing.from_archive(zipped({**skill(), "assets/more.zip": bomb})).files["assets/more.zip"] == bomb
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        zipped(skill()),
+        zipped(skill(), how=zipfile.ZIP_STORED),
+        tarred(skill()),
+        tarred(skill(), mode="w"),
+        tar_with_long_header(1000),
+    ],
+)
 def test_archive_in_order_is_read(raw):
     assert importing.from_archive(raw).files.keys() == skill().keys()
 

@@ -17,6 +17,9 @@ from apps.guard import services as guard
 from apps.guard.enums import Intent, Origin, Phase
 from apps.guard.models import ToolCall
 from apps.guard.schemas import Call, Done, Failed, Limits, Refused, RunRef
+from apps.sessions import policy
+from apps.sessions.models import AccessLevel
+from apps.skills import outside
 from apps.tenants import vault
 from apps.tenants.models import Deployment
 from apps.toolservers.models import ToolServer, WebSearch
@@ -77,6 +80,13 @@ def search(bare: Search) -> Search:
     return bare
 
 
+def test_question_and_key_are_in_no_log_line(search: Search, caplog: pytest.LogCaptureFixture) -> None:
+    for provider in ("brave", "tavily", "searxng"):
+        search.set(provider)
+        search.call("a question of a visitor")
+    assert "visitor" not in caplog.text and KEY not in caplog.text
+
+
 def test_found_pages_are_told_with_their_addresses_as_somebody_elses_words(search: Search) -> None:
     outcome = search.call()
     assert (outcome.value["taint"], outcome.value["from"], outcome.cost) == ("external", "brave", PRICE)
@@ -116,6 +126,41 @@ def test_switched_off_search_is_refused_and_its_key_gone(search: Search) -> None
         services.remove_search(actor="user:1")
         assert not WebSearch.objects.exists()
     assert (search.call().gate, search.fake.asked) == ("web_search_off", [])
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        (None, False),
+        ({"provider": "brave"}, True),
+        ({"provider": "brave", "key": ""}, False),
+        ({"provider": "tavily", "key": ""}, False),
+        ({"provider": "searxng", "key": ""}, True),
+    ],
+    ids=["not set up", "key", "no key", "no key either", "needs none"],
+)
+def test_chat_and_unattended_work_are_told_of_the_search_only_where_it_can_be_made(
+    bare: Search, deployment: Any, said: dict[str, str] | None, told: bool
+) -> None:
+    if said:
+        bare.set(**said)
+    with tenant_scope(bare.tenant):
+        chat = {tool.name for tool in policy.load(deployment).tools}
+        unattended = {tool.name for tool in outside.web_search(deployment.pk)}
+    assert (NAME in chat, NAME in unattended) == (told, told)
+
+
+@pytest.mark.parametrize(
+    ("level", "there"), [("public", [True, True]), ("customer", [False, True]), ("x", [False] * 2)]
+)
+def test_search_is_in_the_levels_that_the_owner_said(
+    bare: Search, deployment: Any, level: str, there: list[bool]
+) -> None:
+    bare.set(level=level)
+    with tenant_scope(bare.tenant):
+        AccessLevel.objects.create(deployment=deployment, name="customer", order=1, requires=["known"])
+        levels = policy.load(deployment).levels
+    assert [NAME in levels[name].tools for name in ("public", "customer")] == there
 
 
 def test_other_company_does_not_search_with_it(search: Search, other_tenant: Any) -> None:

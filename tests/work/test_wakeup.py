@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -61,7 +62,7 @@ def worker_until(desk: Desk, item: WorkItem, status: WorkItemStatus) -> None:
     """A real worker, in its own role of the database, until the item has come to this status. Beat would sweep; here
     the test pokes."""
     argv = [sys.executable, "-m", "celery", "-A", "silas_platform", "worker", "--pool", "solo", "--loglevel", "ERROR"]
-    worker = subprocess.Popen(argv, env=for_program(os.environ, "worker"))
+    worker = subprocess.Popen(argv, env={**for_program(os.environ, "worker"), "PYTHONFAULTHANDLER": "1"})
     try:
         deadline = time.monotonic() + 300
         while desk.item(item.pk).status != status and time.monotonic() < deadline:
@@ -72,7 +73,7 @@ def worker_until(desk: Desk, item: WorkItem, status: WorkItemStatus) -> None:
         try:
             worker.wait(60)
         finally:
-            worker.kill()
+            worker.send_signal(signal.SIGABRT)  # one that does not end says where it stands
             worker.wait()
 
 

@@ -180,8 +180,9 @@ def _is_part(session: AutonomousSession) -> bool:
 
 
 def _try_again(session: AutonomousSession) -> None:
-    """Inside what the attempts have left, a little later; or the task is set aside."""
-    if queries.refusal_of(session.task) is not None:
+    """Inside what the attempts have left, a little later; or the task is set aside. One that has divided what it had
+    left was done: what follows is for the session that collects."""
+    if queries.refusal_of(session.task) is not None or queries.divided(session.origin):
         return
     if session.attempt >= session.task.max_attempts:
         quarantine(session.task, reason=session.error_code)
@@ -201,6 +202,6 @@ def _left(session: AutonomousSession) -> TaskLimits:
     """Money and model tokens are the occasion's; calls and time each attempt needs anew. Of what another session gave,
     all is counted."""
     left, fresh = queries.budget_left(session), session.frozen_limits
-    if session.trigger_kind == TriggerKind.DELEGATED or queries.divided(session.origin):
+    if session.trigger_kind == TriggerKind.DELEGATED:
         return left.model_copy(update={"wall_seconds": fresh.wall_seconds})
     return fresh.model_copy(update={"cost_usd": left.cost_usd, "tokens": left.tokens})

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 from uuid import UUID
 
-from django.db.models import F, Q, QuerySet
+from django.db.models import BooleanField, F, Func, JSONField, Q, QuerySet, Value
 from django.db.models.functions import Coalesce
 
 from apps.approvals.enums import Withdrawal
@@ -35,9 +35,20 @@ Kind = Literal["task", "session", "skill"]
 KINDS: tuple[Kind, ...] = ("task", "session", "skill")
 
 
+class _NamesSkill(Func):
+    """Whether one of a row's skills, each `name@digest`, is this one."""
+
+    function, output_field = "jsonb_path_exists", BooleanField()
+
+    def __init__(self, ref: str) -> None:
+        known = {"ref": ref, "name": f"{ref}@"}
+        super().__init__(F("skills"), Value("$[*] ? (@ == $ref || @ starts with $name)"), Value(known, JSONField()))
+
+
 @dataclass(frozen=True)
 class Origin:
-    """Where things come from: a task or session by id, a skill by its name. A session's later attempts are its own."""
+    """Where things come from: a task or session by id, a skill by its name, whichever version it was, or one version by
+    its reference. A session's later attempts are its own."""
 
     kind: Kind
     ref: str
@@ -50,7 +61,7 @@ class Origin:
             case "session":
                 return Q(session_id=_uuid(self.ref)) | Q(root_id=_uuid(self.ref))
             case "skill":
-                return Q(skills__contains=[self.ref])
+                return Q(_NamesSkill(self.ref))
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Collection
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid4, uuid5
 
 from django.conf import settings
 
@@ -18,14 +18,19 @@ from apps.tenants.queries import require_role
 from kernel.errors import NotFound, SilasError
 from kernel.outside import host_of, is_outside_url
 from kernel.secrets_key import open_secret, seal_secret
+from kernel.tenancy import current_tenant_id
 
 _MOST = 10
 
 
-def save_webhook(url: str, *, user: Any, events: Collection[str] = ()) -> tuple[Webhook, str]:
-    """A new one and its secret, which nobody can read again. Owners only. Raises `SilasError` 422: webhook_url,
-    webhook_events, webhooks_full."""
+def save_webhook(url: str, *, user: Any, events: Collection[str] = (), once: UUID | None = None) -> tuple[Webhook, str]:
+    """A new one and its secret, which nobody can read again. `once` marks what was asked: asked again, it is the one
+    that was made, without its secret. Owners only. Raises `SilasError` 422: webhook_url, webhook_events, webhooks_full.
+    """
     require_role(user, (Role.OWNER,))
+    marked = uuid5(current_tenant_id(), f"webhook:{once}") if once else uuid4()
+    if (made := Webhook.objects.filter(pk=marked).first()) is not None:
+        return made, ""
     if not _may_be_called(url):
         raise SilasError("webhook_url", "A webhook has a public https address without a name and password.", status=422)
     if set(events) - set(TaskEvent.values):
@@ -33,9 +38,11 @@ def save_webhook(url: str, *, user: Any, events: Collection[str] = ()) -> tuple[
     if Webhook.objects.count() >= _MOST:
         raise SilasError("webhooks_full", f"There are {_MOST} webhooks at most.", status=422)
     secret = secrets.token_urlsafe(32)
-    hook = Webhook(url=url, events=sorted(events))
-    hook.sealed_secret = seal_secret(secret.encode(), belongs_to=f"webhook:{hook.pk}")
-    hook.save()
+    sealed = seal_secret(secret.encode(), belongs_to=f"webhook:{marked}")
+    new = {"url": url, "events": sorted(events), "sealed_secret": sealed}
+    hook, is_new = Webhook.objects.get_or_create(pk=marked, defaults=new)
+    if not is_new:
+        return hook, ""
     data = {"model": "autonomy.webhook", "change": "added"}
     record(AuditEvent.ADMIN_CHANGED, actor=user.actor, subject=f"row:{hook.pk}", data=data)
     return hook, secret

@@ -19,6 +19,7 @@ from apps.autonomy.services import consent, notices, webhooks
 from apps.console.members import DECIDING_ROLES, StaffRequest, staff_view
 from apps.console.task_forms import SettingsForm, settings_as_they_are
 from apps.console.views.pages import page
+from apps.console.views.runs import mark_of
 from apps.tenants.enums import Role
 from kernel.errors import SilasError
 
@@ -46,18 +47,24 @@ def opt(request: StaffRequest) -> HttpResponseBase:
     return redirect("console-autonomy")
 
 
-@require_POST
+@require_http_methods(["GET", "HEAD", "POST"])
 @staff_view(Role.OWNER)
 def add_webhook(request: StaffRequest) -> HttpResponseBase:
+    """The page with the secret is the answer to the form alone: loaded again, it is the settings."""
+    if request.method != "POST":
+        return redirect("console-autonomy")
     try:
         made, secret = webhooks.save_webhook(
-            request.POST.get("url", ""), user=request.member.user, events=request.POST.getlist("events")
+            request.POST.get("url", ""),
+            user=request.member.user,
+            events=request.POST.getlist("events"),
+            once=mark_of(request),
         )
     except SilasError as refusal:
         if refusal.status != 422:
             raise
         return _shown(request, refusal=refusal, said=request.POST)
-    return _shown(request, made=made, secret=secret)
+    return _shown(request, made=made, secret=secret) if secret else redirect("console-autonomy")
 
 
 @require_POST

@@ -138,6 +138,7 @@ def _shown(
         refusal=refusal,
         against=against,
         route=_route_words(found),
+        may_ask=queries.asked_of(found),
         opted=queries.has_opted_in(request.member.user.pk),
     )
 
@@ -187,7 +188,8 @@ def _forms(request: StaffRequest, task_id: UUID | None) -> tuple[TaskForm, WhenF
     found = queries.task(task_id) if task_id else None
     initial = initial_of(found) if found else initial_of_new()
     given = request.POST if request.method == "POST" else None
-    form = TaskForm(given, task=found, initial=initial)
+    owner = found.owner_id if found and found.owner_id else request.member.user.pk
+    form = TaskForm(given, owner_id=owner, task=found, initial=initial)
     return form, (WhenForm(given) if found is None else None)
 
 

@@ -89,6 +89,12 @@ def detect_secrets(text: str) -> Detection:
     return taken_out(text, [*_known(text), *_assigned(text)])
 
 
+def holds_secret(text: str) -> bool:
+    """Whether some one thing in it is a secret beyond doubt. For files: many doubtful things (a list of hashes) make no
+    sure one, as they do in the score."""
+    return any(sure >= _ASSIGNED for _, sure in (*_known(text), *_assigned(text)))
+
+
 def _known(text: str) -> Iterator[tuple[Span, float]]:
     if "-----BEGIN" in text:
         for begin in _PEM_BEGIN.finditer(text):

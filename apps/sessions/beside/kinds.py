@@ -118,15 +118,18 @@ def _is_bounded(entries: list[zipfile.ZipInfo]) -> bool:
 
 
 def _holds(entries: list[zipfile.ZipInfo], core: str) -> bool:
-    """Its own parts, each once, nothing encrypted, no path that leads out, no macros."""
+    """Its own parts, each once, nothing encrypted, no path that leads out, no macros; packed only as can be unpacked
+    piece by piece."""
     names = [each.filename for each in entries]
     plain = all(not name.startswith("/") and ".." not in name.split("/") and "\\" not in name for name in names)
     closed = any(each.flag_bits & 1 for each in entries)
+    pieces = all(each.compress_type in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) for each in entries)
     macros = any(
         name.lower().endswith((".bin", ".exe", ".dll", ".js", ".vbs")) and "vba" in name.lower() for name in names
     )
     return (
         plain
+        and pieces
         and not closed
         and not macros
         and len(set(names)) == len(names)

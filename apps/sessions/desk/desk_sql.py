@@ -5,6 +5,7 @@ between. The column of words is the database's own and no field of the model: en
 Only `@@` on a stored column is declared leakproof (ADR 12), so that row-level security lets its index be used.
 """
 
+# Whatever a visitor does is an answer: an answer pressed, a secret given and a file as well as words.
 REOPEN = """
 CREATE FUNCTION sessions_reopen() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
@@ -13,19 +14,8 @@ BEGIN
     RETURN NULL;
 END $$;
 CREATE TRIGGER sessions_reopen AFTER INSERT ON silas_sessions_chronicleentry
-    FOR EACH ROW WHEN (NEW.kind = 'message' AND NEW.sender = 'visitor') EXECUTE FUNCTION sessions_reopen();
-"""
-# Whatever a visitor does is an answer: an answer pressed, a secret given and a file as well as words.
-REOPEN_ANY = """
-DROP TRIGGER sessions_reopen ON silas_sessions_chronicleentry;
-CREATE TRIGGER sessions_reopen AFTER INSERT ON silas_sessions_chronicleentry
     FOR EACH ROW WHEN (NEW.sender = 'visitor' AND NEW.kind IN ('message', 'decision', 'secure_input_completed', 'file'))
     EXECUTE FUNCTION sessions_reopen();
-"""
-REOPEN_ANY_REVERSE = """
-DROP TRIGGER sessions_reopen ON silas_sessions_chronicleentry;
-CREATE TRIGGER sessions_reopen AFTER INSERT ON silas_sessions_chronicleentry
-    FOR EACH ROW WHEN (NEW.kind = 'message' AND NEW.sender = 'visitor') EXECUTE FUNCTION sessions_reopen();
 """
 REOPEN_REVERSE = """
 DROP TRIGGER sessions_reopen ON silas_sessions_chronicleentry;

@@ -53,7 +53,8 @@ class Place:
 
 @dataclass(frozen=True)
 class Asked:
-    """What a list is asked for. `assignee`: a member's id, or `nobody`; empty texts and None ask for everything."""
+    """What a list is asked for. `assignee`: a member's id, or `nobody`; where none is assigned, it is whoever answers.
+    Empty texts and None ask for everything."""
 
     tab: str = "all"
     shown: Shown = Shown.ACTIVE
@@ -252,8 +253,11 @@ def _chosen(asked: Asked) -> Q:
         chosen &= Q(pk__in=SessionLabel.objects.filter(label_id=asked.label).values("session_id"))
     if asked.deployment:
         chosen &= Q(deployment_id=asked.deployment)
-    if asked.assignee:
-        chosen &= Q(desk__assignee=None if asked.assignee == "nobody" else asked.assignee)
+    if asked.assignee == "nobody":
+        chosen &= Q(desk__assignee=None) & ~Q(owner=Owner.HUMAN)
+    elif asked.assignee:
+        answers = Q(desk__assignee=None, owner=Owner.HUMAN, owner_user=asked.assignee)
+        chosen &= Q(desk__assignee=asked.assignee) | answers
     if asked.queue:
         chosen &= Q(wanted_queue=asked.queue)
     if asked.level:

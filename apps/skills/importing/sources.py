@@ -21,6 +21,15 @@ from apps.skills.loader import MANIFEST, read_folder
 from kernel.sandbox.spec import is_safe_relative
 
 MAX_ARCHIVE_BYTES, MAX_UNPACKED_BYTES, MAX_ENTRIES = 10_000_000, 50_000_000, 5_000
+# Of a tar: how long what stands before a file (a long name, attributes) may be; reading it takes its square.
+_MAX_HEADER_BYTES = 2_000
+_HEADERS = (
+    tarfile.XHDTYPE,
+    tarfile.XGLTYPE,
+    tarfile.SOLARIS_XHDTYPE,
+    tarfile.GNUTYPE_LONGNAME,
+    tarfile.GNUTYPE_LONGLINK,
+)
 _IGNORED = frozenset({".git", "__pycache__", "__MACOSX", "node_modules", ".DS_Store"})
 
 
@@ -96,6 +105,8 @@ def _unzipped(raw: bytes) -> Iterator[tuple[str, bytes]]:
 def _require_plain_zip(info: zipfile.ZipInfo, left: int) -> None:
     if not zips.is_plain(info):
         raise refused("The archive holds a link, a device or something encrypted.")
+    if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        raise refused("The archive is packed in a way that is not read here.")  # the others unpack without a limit
     if info.file_size > left:
         raise refused("The archive holds too much.")
 
@@ -113,19 +124,35 @@ def _gunzipped(raw: bytes) -> bytes:
     return plain
 
 
+class _Member(tarfile.TarInfo):
+    """A file of a tar. What its header says of sizes is looked at before anything is read by it."""
+
+    @classmethod
+    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> _Member:
+        member = super().frombuf(buf, encoding, errors)
+        _require_size(member.size, most=_MAX_HEADER_BYTES if member.type in _HEADERS else MAX_UNPACKED_BYTES)
+        return member
+
+
 def _untarred(raw: bytes) -> Iterator[tuple[str, bytes]]:
     try:
-        with tarfile.open(fileobj=io.BytesIO(raw), mode="r:") as archive:
+        with tarfile.open(fileobj=io.BytesIO(raw), mode="r:", tarinfo=_Member) as archive:
             for number, member in enumerate(archive):
                 _require_few(number)
                 if member.isdir():
                     continue
                 if not member.isreg() or member.issparse():
                     raise refused("The archive holds a link or a device.")
+                _require_size(member.size, most=MAX_UNPACKED_BYTES)  # attributes may have said another one
                 file = archive.extractfile(member)
                 yield member.name, file.read() if file else b""
     except (tarfile.TarError, ValueError, EOFError, OSError, RecursionError) as error:
         raise refused("The archive cannot be read.") from error
+
+
+def _require_size(size: int, *, most: int) -> None:
+    if not 0 <= size <= most:
+        raise refused("The archive says that it holds more than it may.")
 
 
 def _require_few(count: int) -> None:

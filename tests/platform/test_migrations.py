@@ -1,0 +1,60 @@
+"""What becomes of an installation whose migrations were made one before they became one a room (ADR 68)?"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.db import connections
+from django.db.migrations.executor import MigrationExecutor
+from django.db.migrations.loader import MigrationLoader
+from django.db.migrations.recorder import MigrationRecorder
+
+from silas_platform.checks import rooms_are_whole
+
+Key = tuple[str, str]
+
+
+def _squashed() -> dict[Key, Any]:
+    disk = MigrationLoader(None).disk_migrations
+    return {key: migration for key, migration in disk.items() if migration.replaces}
+
+
+def _applied(*, without: frozenset[Key] = frozenset()) -> dict[Key, None]:
+    """As the database of such an installation tells it: others' migrations, and ours under their old names."""
+    squashed = _squashed()
+    others = [key for key in MigrationLoader(None).disk_migrations if key not in squashed]
+    old = [key for migration in squashed.values() for key in migration.replaces]
+    return dict.fromkeys(key for key in [*others, *old] if key not in without)
+
+
+def _owed(monkeypatch: pytest.MonkeyPatch, applied: dict[Key, None]) -> list[Any]:
+    monkeypatch.setattr(MigrationRecorder, "applied_migrations", lambda self: dict(applied))
+    executor = MigrationExecutor(connections["owner"])
+    return executor.migration_plan(executor.loader.graph.leaf_nodes())
+
+
+def test_every_room_begins_with_one_migration() -> None:
+    assert {name for _, name in _squashed()} == {"0001_squashed"}
+    assert len(_squashed()) == 14
+
+
+def test_nothing_is_made_again_where_everything_stands(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert _owed(monkeypatch, _applied()) == []
+
+
+@pytest.mark.parametrize("keep", [1, -1], ids=["only the first ran", "only the last is missing"])
+def test_one_that_is_further_behind_is_sent_back(monkeypatch: pytest.MonkeyPatch, keep: int) -> None:
+    """Django alone would leave the room out and say that everything stands."""
+    ((_, guard),) = [(key, migration) for key, migration in _squashed().items() if key[0] == "guard"]
+    applied = _applied(without=frozenset(guard.replaces[keep:]))
+    assert _owed(monkeypatch, applied) == []
+    (found,) = rooms_are_whole(databases=["owner"])
+    assert found.id == "silas.E005"
+    assert found.msg.startswith(f"guard.{guard.replaces[keep][1]} has not run here")
+
+
+def test_a_whole_or_empty_database_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    for applied in (_applied(), {}):
+        monkeypatch.setattr(MigrationRecorder, "applied_migrations", lambda self, told=applied: dict(told))
+        assert rooms_are_whole(databases=["owner"]) == []
