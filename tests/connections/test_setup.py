@@ -275,6 +275,20 @@ def test_conversation_of_a_lost_worker_fails_and_completes_nothing(tenant: Any, 
     assert (reread(setup).failure["code"], reread(row).status) == ("worker_lost", ConnectionStatus.FAILED)
 
 
+@pytest.mark.parametrize("is_held", [False, True])
+def test_conversation_whose_time_is_up_fails_and_leaves_nothing(tenant: Any, owner: Any, is_held: bool) -> None:
+    row = link(tenant)
+    setup = said_yes(tenant, row, owner)
+    assert setup is not None
+    with tenant_scope(tenant):
+        course.claim(setup.pk) if is_held else None
+        credentials.keep(row.pk, {"token": "partial"}, setup=setup)
+        SetupRun.objects.update(deadline=now())
+        assert course.lost() == [] and course.claim(setup.pk) is None
+        assert Credential.objects.count() == 0
+    assert (reread(setup).failure["code"], reread(row).status) == ("out_of_time", ConnectionStatus.FAILED)
+
+
 def test_failed_setup_is_told_with_its_ways_out_and_begins_again_at_a_press(tenant: Any, owner: Any) -> None:
     row, _ = held(tenant, owner, setup=BAD["failure"][0])
     attend_owed(tenant)

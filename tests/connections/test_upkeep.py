@@ -10,7 +10,7 @@ from django.db import connection as database
 
 from apps.approvals.models import Card
 from apps.audit.models import AuditEntry
-from apps.connections import checking, credentials, rules
+from apps.connections import checking, credentials, rules, scripts
 from apps.connections.enums import ConnectionStatus, FailureType
 from apps.connections.models import Connection
 from apps.connections.schemas import ConnectionFailure
@@ -215,7 +215,20 @@ def test_retry_later_looks_again_after_a_while(tenant: Any, owner: Any) -> None:
     assert after.status == ConnectionStatus.ACTIVE and after.next_check_at > now() + timedelta(minutes=25)
 
 
-def test_check_that_does_not_answer_is_not_healthy(tenant: Any) -> None:
-    row = linked(tenant, scripts={"health_check": "print('garbage')", "recover": None})
+@pytest.mark.parametrize(
+    "says", ["print('garbage')", "sys.exit(1)", "print('x' * 10_000_000)", "import time; time.sleep(60)"]
+)
+def test_check_that_does_not_answer_is_not_healthy(tenant: Any, says: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scripts, "ONE_SHOT_SECONDS", 2.0)
+    row = linked(tenant, scripts={"health_check": says, "recover": None})
     checking.check_of(tenant.pk)
-    assert reread(row).status == ConnectionStatus.FAILED
+    assert (reread(row).status, token(tenant, row)) == (ConnectionStatus.FAILED, "first")
+
+
+def test_token_that_ends_later_is_left_alone_and_looked_at_in_time(tenant: Any) -> None:
+    ends = now() + timedelta(minutes=12)
+    row = linked(tenant, token_expires_at=ends)
+    checking.check_of(tenant.pk)
+    after = reread(row)
+    assert (after.last_refresh, token(tenant, row)) == (None, "first")
+    assert after.next_check_at <= ends - timedelta(minutes=10)
