@@ -214,7 +214,10 @@ def merge(context: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, A
 
 
 def lookup(context: Mapping[str, Any], name: str) -> Any:
-    """The value a gate names: a tool argument, then a value a script gave, then the context's own."""
+    """The value a gate names: a tool argument, then a value a script gave, then the context's own. Which tool is called
+    no argument says, whatever it is called: a model chooses those."""
+    if name == "tool_name":
+        return context.get(name)
     for source in (context.get("tool_args"), context.get("values"), context):
         if isinstance(source, Mapping) and name in source:
             return source[name]

@@ -29,6 +29,7 @@ from kernel.throttle import Limit
 _log = logging.getLogger(__name__)
 
 MINUTE = 60
+WISHES_A_MINUTE = 120
 # After a failure messages are not counted for a moment, so that a Redis that hangs holds nobody up for long.
 PAUSE_SECONDS = 1.0
 _quiet_until = 0.0
@@ -89,6 +90,16 @@ async def may_ask(tenant_id: UUID, session_id: UUID, model: str) -> bool:
         return await throttle.count([scope, whole]) is None
     except Exception as error:  # noqa: BLE001 (whatever Redis raises: see above)
         _log.warning("model_run_not_counted session=%s error=%s", session_id, type(error).__name__)
+        return True
+
+
+async def may_remember(tenant_id: UUID, session_id: UUID) -> bool:
+    """Count one wish of this conversation's model to remember something; False when there were too many within a minute
+    (spec 11)."""
+    try:
+        return await throttle.count([Limit(f"remembered:{tenant_id}:{session_id}", WISHES_A_MINUTE, MINUTE)]) is None
+    except Exception as error:  # noqa: BLE001 (whatever Redis raises: see above)
+        _log.warning("wish_not_counted session=%s error=%s", session_id, type(error).__name__)
         return True
 
 

@@ -8,7 +8,7 @@ import pytest
 from apps.audit.enums import AuditEvent
 from apps.gates import providers
 from apps.gates.enums import GateAction, GateCode
-from apps.gates.schemas import GateResult, GateSpec, Subject
+from apps.gates.schemas import GateReport, GateResult, GateSpec, Subject
 from apps.gates.services import check_gates
 from kernel.sandbox import Choice, Kind, configure
 
@@ -96,6 +96,19 @@ def test_gate_with_tools_is_only_about_them():
 def test_gate_reads_the_tool_argument_it_names():
     cap = gate(on=TOOL, type="numeric_range", extract="amount", config={}, auto_approve={"min": 0, "max": 50})
     assert check_gates([cap], TOOL, {"tool_name": "refund", "tool_args": {"amount": 20}}).blocked is None
+
+
+def test_gate_about_the_called_tool_believes_no_argument_of_that_name():
+    """A tool of somebody else's may have an argument `tool_name`, and a model may say in it whatever passes."""
+    named = gate(on=TOOL, type="string_match", extract="tool_name", config={}, allowed_values=["look"])
+    report = check_gates([named], TOOL, {"tool_name": "run_anything", "tool_args": {"tool_name": "look"}})
+    assert report.blocked is not None
+
+
+def test_gate_reads_a_tool_argument_before_anything_else_of_its_name():
+    cap = gate(on=TOOL, type="numeric_range", extract="amount", config={}, auto_approve={"min": 0, "max": 50})
+    report = check_gates([cap], TOOL, {"tool_args": {"amount": 99}, "values": {"amount": 1}, "amount": 1})
+    assert report.blocked is not None
 
 
 def test_gate_about_a_missing_argument_blocks():
@@ -235,6 +248,12 @@ def test_script_expectation_sees_the_lines_that_are_no_values():
 def test_script_expectation_not_met_blocks_and_names_nobody():
     report = run_script("print('no'); print('customer_id: C-1')", check_expect={"equals": "verified"})
     assert (report.blocked.code, report.blocked.subject) == (GateCode.CHECK_FAILED, None)
+
+
+@pytest.mark.parametrize("action", [GateAction.BLOCK, GateAction.REQUIRE_APPROVAL])
+def test_check_that_did_not_pass_verifies_nobody_whomever_it_names(action):
+    named = GateResult("s", "policy", action, GateCode.CHECK_FAILED, subject=Subject("C-1"))
+    assert GateReport(policy=(named,)).verified == ()
 
 
 def test_script_extracted_value_goes_to_the_predicate():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ from apps.work import services
 from apps.work.models import WorkItem
 from apps.work.rules import MAX_WAITING
 from kernel.llm.calls import PlannedCall, call_block
-from kernel.llm.grounded import languages
+from kernel.llm.grounded import languages, phrases
 from kernel.tenancy import in_thread, tenant_scope
 from tests.factories.identity import converse
 from tests.factories.sessions import make_session, say
@@ -291,6 +292,16 @@ async def test_answer_is_asked_for_again_until_it_falls_back(tenant: Any, tmp_pa
     assert (tries, heard.session.wanted_queue) == (["1", "2", None], "support_l2")
 
 
+async def test_answer_in_other_words_is_what_the_visitor_reads(tenant: Any, tmp_path: Path) -> None:
+    """The model is asked again with the instruction; the same question without one would get the same answer."""
+    deployment = await in_thread(_desk, tenant, tmp_path)
+    config = {"pattern": rf"\A{re.escape(phrases.MAY_NOT_SAY)}"}
+    gate = GateSpec(name="careful", on="every_agent_response", type="regex", config=config, on_block="softly")
+    heard = Talk(await converse(await in_thread(_gated, deployment, gate), "Hello"))
+    (said,) = await in_thread(lambda: heard.said)
+    assert said.startswith(phrases.MAY_NOT_SAY) and heard.session.wanted_person_at is None
+
+
 async def test_suppressed_answer_is_never_said(tenant: Any, tmp_path: Path) -> None:
     heard = await talk(tenant, tmp_path, "hushed", on="every_agent_response", text="Hello")
     assert await in_thread(lambda: heard.said) == ["One moment."]
@@ -314,6 +325,15 @@ async def test_message_that_needs_a_person_is_not_answered_by_the_bot(tenant: An
         ["The second line takes over."],
         "support_l2",
     )
+
+
+@pytest.mark.parametrize(("on_block", "said"), [("second", "The second line takes over."), ("hushed", "One moment.")])
+async def test_answer_that_needs_a_person_is_not_said(tenant: Any, tmp_path: Path, on_block: str, said: str) -> None:
+    """Nobody could say yes to it while the visitor waits: it ends like a block."""
+    deployment = await in_thread(_desk, tenant, tmp_path)
+    gate = GateSpec(name="ask", on="every_agent_response", type="approval_always", on_block=on_block)
+    heard = Talk(await converse(await in_thread(_gated, deployment, gate), "Hello"))
+    assert (await in_thread(lambda: heard.said), heard.session.wanted_queue) == ([said], "support_l2")
 
 
 async def test_message_that_a_gate_kept_out_is_read_by_no_later_turn_either(tenant: Any, tmp_path: Path) -> None:

@@ -1,4 +1,5 @@
-"""What the gates of one turn may ask: 32 evaluations over all triggers, and a model that may not answer."""
+"""Which gates one turn has, and what they may ask: those it began with, 32 evaluations over all triggers, and a model
+that may not answer."""
 
 from __future__ import annotations
 
@@ -6,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from apps.gates.models import Gate
 from apps.gates.schemas import GateSpec
-from apps.gates.services import save_gate
+from apps.gates.services import retire, save_gate
 from apps.guard.toolset import GuardedToolset
 from apps.sessions import turn
 from apps.sessions.state import TurnState
@@ -15,7 +17,7 @@ from apps.sessions.steps import input_gates, output_gates
 from apps.sessions.steps.tools import toolset_for
 from apps.sessions.streaming import GatedStream
 from kernel.llm.schemas import AgentResponse
-from kernel.tenancy import in_thread, tenant_scope
+from kernel.tenancy import in_scope, in_thread, tenant_scope
 from tests.factories.sessions import make_session, say
 
 MESSAGE, RESPONSE = "every_user_message", "every_agent_response"
@@ -40,6 +42,34 @@ async def opened(deployment: Any, *gates: GateSpec) -> TurnState:
     state = await in_thread(_opened, deployment, list(gates))
     state.response = AgentResponse(message="Hello.")
     return state
+
+
+@pytest.mark.parametrize("check", [input_gates.check, output_gates.check])
+async def test_gate_that_is_put_in_force_meanwhile_is_not_asked_by_a_turn_that_runs(
+    deployment: Any, check: Any
+) -> None:
+    """A turn whose gates changed between its message and its answer would be judged by no policy that ever held."""
+    state = await opened(deployment)
+    for on in (MESSAGE, RESPONSE):
+        never = GateSpec(name=f"never_{on}", on=on, type="regex", config={"pattern": "(?!)"})
+        await in_scope(deployment.tenant_id, save_gate, never, deployment_id=deployment.pk)
+    assert await check(state) is None
+    assert await check(await opened(deployment)) is not None
+
+
+@pytest.mark.parametrize("check", [input_gates.check, output_gates.check])
+async def test_gate_that_is_retired_meanwhile_is_asked_by_a_turn_that_runs(deployment: Any, check: Any) -> None:
+    never = [
+        GateSpec(name=f"never_{on}", on=on, type="regex", config={"pattern": "(?!)"}) for on in (MESSAGE, RESPONSE)
+    ]
+    state = await opened(deployment, *never)
+    await in_scope(deployment.tenant_id, _retire_all)
+    assert await check(state) is not None
+
+
+def _retire_all() -> None:
+    for gate in Gate.objects.all():
+        retire(gate.pk)
 
 
 async def test_full_set_passes_a_message_and_its_answer(deployment: Any) -> None:

@@ -9,10 +9,13 @@ import pytest
 from channels.layers import get_channel_layer
 
 from apps.bus.models import QueueMessage
+from apps.gates.schemas import GateSpec
+from apps.gates.services import save_gate
 from apps.sessions import handoff, runner, turn
 from apps.sessions.models import ChatSession, ChronicleEntry, Turn
 from apps.sessions.rules import group_of
 from kernel import live
+from kernel.llm.grounded import phrases
 from kernel.llm.schemas import AgentResponse
 from kernel.tenancy import in_scope, in_thread, tenant_scope
 from tests.factories.bus import let_leases_run_out
@@ -73,6 +76,12 @@ def test_lost_turn_is_closed_when_its_message_is_answered_again(session: ChatSes
 
 @pytest.mark.parametrize(("tries", "streams"), [(1, True), (2, False)])
 async def test_only_the_first_try_is_shown_while_it_grows(session: ChatSession, tries: int, streams: bool) -> None:
+    heard, _ = await _heard_in_a_turn(session, tries=tries)
+    assert ("chat.delta" in heard) is streams
+
+
+async def _heard_in_a_turn(session: ChatSession, *, tries: int = 1) -> tuple[list[str], str]:
+    """What the widget hears until the answer is there, and the answer; all tries but the last are lost."""
     layer = get_channel_layer()
     channel = await layer.new_channel()
     await layer.group_add(group_of(session.pk), channel)
@@ -84,7 +93,16 @@ async def test_only_the_first_try_is_shown_while_it_grows(session: ChatSession, 
     while "chat.frame" not in heard:
         told = await asyncio.wait_for(layer.receive(channel), 5)
         heard += [event["type"] for event in live.heard(told, attending=False)]
-    assert ("chat.delta" in heard) is streams
+    return heard, state.response.message if state.response else ""
+
+
+async def test_answer_that_is_asked_for_again_is_not_shown_while_it_grows(session: ChatSession) -> None:
+    """Pieces of the answer that a gate held back may stand on the screen: another text behind them makes no sense."""
+    says_i = {"type": "regex", "config": {"pattern": rf"\A{phrases.MAY_NOT_SAY[:2]}"}}
+    gate = GateSpec(name="i", on="every_agent_response", on_block="suppress_and_rephrase", **says_i)
+    await in_scope(session.tenant_id, save_gate, gate)
+    heard, answer = await _heard_in_a_turn(session)
+    assert answer.startswith(phrases.MAY_NOT_SAY) and "chat.delta" not in heard
 
 
 def _steal(session: ChatSession) -> None:

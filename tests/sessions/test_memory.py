@@ -21,13 +21,15 @@ from apps.guard.enums import RefusalCode
 from apps.guard.schemas import Done, Refused
 from apps.memory.enums import Tier, Trust
 from apps.memory.models import MemoryItem
-from apps.sessions import forgetting, handoff, levels, turn
+from apps.sessions import forgetting, handoff, levels, limits, turn, window
 from apps.sessions.access import Grant
 from apps.sessions.focus import Focus
 from apps.sessions.locks import lock_session
 from apps.sessions.models import ChatSession, ChronicleEntry
 from apps.sessions.queries import Said
 from apps.sessions.state import Stop, TurnState
+from apps.skills import installing
+from apps.skills.schemas import ToolSpec
 from kernel.clock import now
 from kernel.errors import NotFound, SilasError
 from kernel.llm.briefing import Briefing
@@ -39,6 +41,7 @@ from kernel.taint import Taint
 from kernel.tenancy import in_scope, in_thread, tenant_scope
 from tests.factories.memories import before_the_end, conversation, customer, give, kept_in, remember, told, verified
 from tests.factories.sessions import make_session, say, served
+from tests.factories.skills import install, make_folder, read_tool
 from tests.factories.tenants import make_member
 
 STORE = {"op": "store", "content": "The visitor's cat is called Whiskers."}
@@ -156,6 +159,15 @@ async def test_answer_that_a_gate_stopped_is_not_kept(session: ChatSession) -> N
     assert [item.content for item in await in_thread(items, session)] == ["hello"]
 
 
+async def test_answer_that_a_gate_stopped_asks_and_wishes_nothing_of_memory(session: ChatSession) -> None:
+    """Steps 9 and 10 come behind step 8: what may not be said may not be remembered either."""
+    never = GateSpec(name="never", on="every_agent_response", type="regex", config={"pattern": "(?!)"})
+    await in_scope(session.tenant_id, save_gate, never)
+    state = await told(session, "hello", memory_ops=[STORE], memory_queries=[ASK])
+    assert (state.stop is not None, state.wishes, state.focus.subscriptions) == (True, [], ())
+    assert [item.content for item in await in_thread(items, session)] == ["hello"]
+
+
 async def test_what_a_colleague_said_is_kept_with_the_next_turn(session: ChatSession, agent: Any) -> None:
     await in_scope(session.tenant_id, handoff.take_over, session.pk, agent)
     await in_scope(session.tenant_id, handoff.reply, session.pk, agent, "I send it tomorrow.")
@@ -165,11 +177,13 @@ async def test_what_a_colleague_said_is_kept_with_the_next_turn(session: ChatSes
     assert (reply.content, reply.taint) == ("I send it tomorrow.", Taint.AUTH)
 
 
-async def heard(session: ChatSession, tool: str, args: dict[str, Any], value: Any) -> TurnState:
-    """A turn in which this call was carried out."""
+async def heard(session: ChatSession, tool: str, args: dict[str, Any], value: Any, skill: str = "") -> TurnState:
+    """A turn in which this call was carried out, of a tool of this skill."""
     await in_thread(say, session, "Look it up")
     state = await in_scope(session.tenant_id, turn.open_turn, session.pk, consumer="test")
     assert state is not None
+    if skill:
+        state.policy = replace(state.policy, tools=(ToolSpec(**read_tool(name=tool), skill=skill),))
     state.hear(tool, args, Done(value, Decimal(0), uuid4()))
     state.hear(tool, args, Refused(RefusalCode.HALTED, "no"))
     await before_the_end(state)
@@ -182,6 +196,18 @@ async def test_what_a_tool_answered_is_kept_raw_and_scrubbed(session: ChatSessio
     (kept,) = await in_thread(items, session, source_kind="tool_output_raw")
     assert "open" in kept.content and "DE89" not in kept.content
     assert (kept.taint, kept.tier) == ("external", "low_reingestion")
+
+
+async def test_what_a_purged_skills_tools_answered_is_gone_and_nothing_else(
+    session: ChatSession, tmp_path: Any
+) -> None:
+    await in_thread(install, session.tenant_id, make_folder(tmp_path))
+    await heard(session, "look", {}, {"status": "of the desk"}, skill="test-desk@0123456789abcdef")
+    await heard(session, "look", {}, {"status": "of another"}, skill="test-desk-2@0123456789abcdef")
+    await told(session, "Hello", memory_ops=[STORE | {"tags": [*window.tags_of("test-desk")]}])
+    await in_scope(session.tenant_id, installing.purge, "test-desk")
+    left = [item.content for item in await in_thread(items, session, source_kind__in=["tool_output_raw", "memory_op"])]
+    assert left == ['{"status": "of another"}', STORE["content"]]
 
 
 async def test_of_a_search_only_the_question_is_kept(session: ChatSession) -> None:
@@ -210,6 +236,17 @@ async def test_eleventh_wish_is_not_heard_and_counted(session: ChatSession) -> N
     await told(session, "Hello", memory_ops=[STORE | {"content": f"Fact {at}"} for at in range(11)])
     kept = await in_thread(items, session, tier=Tier.ACTIVE)
     assert sorted(item.content for item in kept) == sorted(f"Fact {at}" for at in range(10))
+    assert await in_thread(audited, session, AuditEvent.MEMORY_OPS_TRUNCATED) == [{"count": 1}]
+
+
+async def test_wishes_of_a_conversation_are_bounded_by_the_minute(
+    session: ChatSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "WISHES_A_MINUTE", 3)
+    for turn_number in range(2):
+        await told(session, "Hello", memory_ops=[STORE | {"content": f"{turn_number} {at}"} for at in range(2)])
+    kept = await in_thread(items, session, tier=Tier.ACTIVE)
+    assert sorted(item.content for item in kept) == ["0 0", "0 1", "1 0"]
     assert await in_thread(audited, session, AuditEvent.MEMORY_OPS_TRUNCATED) == [{"count": 1}]
 
 

@@ -9,10 +9,12 @@ import pytest
 from apps.gates.schemas import GateSpec
 from apps.gates.services import save_gate
 from apps.sessions import turn
+from apps.sessions.models import ChatSession, ChronicleEntry
 from apps.sessions.state import TurnState
 from apps.sessions.steps import output_gates
 from kernel.llm.schemas import AgentResponse
-from kernel.tenancy import in_thread, tenant_scope
+from kernel.tenancy import in_scope, in_thread, tenant_scope
+from tests.factories.memories import told
 from tests.factories.sessions import make_session, say
 
 FORBIDS = {"type": "regex", "config": {"pattern": r"\A(?!.*4111)"}}
@@ -42,6 +44,29 @@ async def test_suggestion_that_no_answer_could_hold_is_dropped(deployment: Any, 
     assert await suggested(deployment, gate, "Pay with 4111 1111 1111 1111") == []
 
 
+async def test_suggestion_that_a_person_would_have_to_see_is_dropped(deployment: Any) -> None:
+    """The gate asks for a person about suggestions alone: the answer passes."""
+    asks = {
+        "type": "custom_check",
+        "config": {"logic": "or", "predicates": [{"pattern": r"\AHello"}, {"required_keywords": ["fine"]}]},
+    }
+    assert await suggested(deployment, asks, "Talk to a person") == []
+
+
 @pytest.mark.parametrize("gate", [FORBIDS, REDACTS])
 async def test_suggestion_that_passes_is_kept(deployment: Any, gate: dict[str, Any]) -> None:
     assert await suggested(deployment, gate, "Talk to a person") == ["Talk to a person"]
+
+
+async def test_answer_that_is_held_back_leaves_neither_quotes_nor_suggestions(deployment: Any) -> None:
+    """What stands beside an answer is made of its words: a visitor reads what its author wrote, and nothing else."""
+    session = await in_thread(make_session, deployment)
+    never = GateSpec(name="out", on="every_agent_response", type="regex", config={"pattern": "(?!)"})
+    await in_scope(deployment.tenant_id, save_gate, never, deployment_id=deployment.pk)
+    quote = {"document_id": "d", "version_id": "v", "title": "Secret", "quote": "4111", "start": 0, "end": 4}
+    await told(session, "Hello", message="It is 4111.", suggestions=["Is it 4111?"], citations=[quote])
+    assert await in_scope(deployment.tenant_id, _payloads, session) == [{}]
+
+
+def _payloads(session: ChatSession) -> list[Any]:
+    return list(ChronicleEntry.objects.filter(session=session, sender="bot").values_list("payload", flat=True))

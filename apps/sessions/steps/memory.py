@@ -21,13 +21,14 @@ from apps.gates.enums import GateTrigger
 from apps.memory import memories
 from apps.memory.enums import ScopeKind, SourceKind, Tier
 from apps.memory.schemas import Note, Scope, said_here
-from apps.sessions import window
+from apps.sessions import limits, window
 from apps.sessions.enums import Sender
 from apps.sessions.focus import Focus
 from apps.sessions.policy import KNOWLEDGE_TOOL
 from apps.sessions.queries import Said
 from apps.sessions.state import Heard, Stop, TurnState, Wish
 from apps.sessions.steps.input_gates import run_gates
+from apps.skills.rules import split_reference
 from kernel.clock import now
 from kernel.llm.context.enums import Reason, Zone
 from kernel.llm.context.subscriptions import MEMORY_QUERY, subscribed
@@ -143,10 +144,11 @@ async def _prepared(notes: list[Note]) -> list[Note]:
 
 
 async def _gated(state: TurnState, wanted: Sequence[MemoryOp]) -> list[MemoryOp]:
-    """The first ten, each with the words that the gates left it."""
-    if len(wanted) > MAX_OPS:
-        state.audit.append((AuditEvent.MEMORY_OPS_TRUNCATED, {"count": len(wanted) - MAX_OPS}))
-    return [op for each in wanted[:MAX_OPS] if (op := await _passed(state, each)) is not None]
+    """The first ten, and no more than a minute has room for, each with the words that the gates left it."""
+    heard = [each for each in wanted[:MAX_OPS] if await limits.may_remember(state.tenant_id, state.session.pk)]
+    if len(heard) < len(wanted):
+        state.audit.append((AuditEvent.MEMORY_OPS_TRUNCATED, {"count": len(wanted) - len(heard)}))
+    return [op for each in heard if (op := await _passed(state, each)) is not None]
 
 
 async def _passed(state: TurnState, op: MemoryOp) -> MemoryOp | None:
@@ -183,8 +185,16 @@ def _heard(state: TurnState) -> list[Note]:
     """Step 11.5, its other half: what tools answered. Of a search in the documents only the question is kept: what it
     found is kept in the documents."""
     scope, pk = _heard_here(state), state.session.pk
+    skill_of = {tool.name: split_reference(tool.skill)[0] for tool in state.policy.tools}
     return [
-        Note(scope, *_told(heard), window.call_reference(heard.done.call_id), session_id=pk) for heard in state.heard
+        Note(
+            scope,
+            *_told(heard),
+            window.call_reference(heard.done.call_id),
+            session_id=pk,
+            tags=window.tags_of(skill_of.get(heard.tool, "")),
+        )
+        for heard in state.heard
     ]
 
 

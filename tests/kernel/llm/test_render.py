@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernel.llm.briefing import Passage, Utterance
+from kernel.llm.briefing import Passage, Recollection, Utterance
 from kernel.llm.calls import PlannedCall, call_block
 from kernel.llm.enums import Role
 from kernel.llm.render import block, escape, label, render
@@ -42,6 +42,21 @@ def test_visitor_text_with_a_fake_end_stays_in_its_block(text: str) -> None:
     inside = prompt[prompt.index("| visitor | untrusted | live ---") :]
     assert inside.count("\n--- ") == 1
     assert inside.endswith("\n--- end ---")
+
+
+@pytest.mark.parametrize("text", BREAKOUTS)
+@pytest.mark.parametrize("sender", ["visitor", "bot", "human"])
+def test_whatever_was_said_before_stays_in_its_block(sender: str, text: str) -> None:
+    """The bot's own words too: a model that was talked into writing our marks must not speak for us in later turns."""
+    prompt = render(briefing("hi", history=(Utterance(sender, text),), passages=()))[1]
+    assert prompt.count("\n--- ") == 3 and prompt.startswith(f"--- turn 1 | {sender} | ")
+
+
+@pytest.mark.parametrize("text", BREAKOUTS)
+def test_recalled_words_and_instructions_of_escalations_stay_in_their_block(text: str) -> None:
+    memory = Recollection("m", text, "fact", "working", Taint.EXTERNAL, "2026-01-01")
+    prompt = render(briefing("hi", memories=(memory,), passages=(), instruction=text))[1]
+    assert prompt.count("\n--- ") == 5
 
 
 @pytest.mark.parametrize("text", LOOK_ALIKES)
