@@ -19,7 +19,7 @@ from apps.approvals.services.alerts import REVIEW, Letter, Push
 from apps.autonomy import relay
 from apps.safety.services import notices
 from kernel.clock import now
-from kernel.tenancy import tenant_scope
+from kernel.tenancy import over_each, tenant_scope
 
 _log = logging.getLogger(__name__)
 _GONE = (404, 410)
@@ -28,13 +28,20 @@ _GRAVE = ("high", "irreversible")
 
 def send_due() -> int:
     """Whatever is due, of every tenant; returns how many messages arrived. In a web process, outside of any scope."""
-    cards = sum(_send_of(tenant_id, alerts.claim_alerts) for tenant_id in alerts.waiting_tenants())
-    return cards + sum(_send_of(tenant_id, notices.claim_notices) for tenant_id in notices.waiting_tenants())
+    return over_each(alerts.waiting_tenants(), _send_cards) + over_each(notices.waiting_tenants(), _send_notices)
 
 
 def send_due_of(tenant_id: UUID) -> int:
     """Those of one company."""
-    return _send_of(tenant_id, alerts.claim_alerts) + _send_of(tenant_id, notices.claim_notices)
+    return _send_cards(tenant_id) + _send_notices(tenant_id)
+
+
+def _send_cards(tenant_id: UUID) -> int:
+    return _send_of(tenant_id, alerts.claim_alerts)
+
+
+def _send_notices(tenant_id: UUID) -> int:
+    return _send_of(tenant_id, notices.claim_notices)
 
 
 def _send_of(tenant_id: UUID, claim: Callable[[datetime], Sequence[Push | Letter]]) -> int:

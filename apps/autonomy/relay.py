@@ -26,7 +26,7 @@ from apps.autonomy.services.webhooks import secret_of
 from apps.tenants.models import User
 from kernel.canonical import canonical_bytes
 from kernel.knocking import NoWayThere, place_of
-from kernel.tenancy import tenant_scope
+from kernel.tenancy import over_each, tenant_scope
 
 _log = logging.getLogger(__name__)
 
@@ -47,15 +47,7 @@ class NotSent(Exception):
 
 def send_due() -> int:
     """Everything that is due, of every tenant; returns how many were sent. In a web process, outside of any scope."""
-    return sum(_sent_of(tenant_id) for tenant_id in sending.owing_tenants())
-
-
-def _sent_of(tenant_id: UUID) -> int:
-    try:
-        return _send_of(tenant_id)
-    except Exception:  # noqa: BLE001 (one company's trouble must not stop the others')
-        _log.exception("outbox_failed tenant=%s", tenant_id)
-        return 0
+    return over_each(sending.owing_tenants(), _send_of)
 
 
 def _send_of(tenant_id: UUID) -> int:

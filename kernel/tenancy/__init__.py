@@ -7,6 +7,7 @@ from kernel.tenancy.scope import (
     gather_for_commit,
     in_batches,
     lookup_scope,
+    over_each,
     platform_scope,
     tenant_scope,
 )
@@ -23,6 +24,7 @@ __all__ = [
     "in_statement",
     "in_thread",
     "lookup_scope",
+    "over_each",
     "platform_scope",
     "tenant_scope",
 ]

@@ -32,7 +32,7 @@ from apps.tenants.addresses import is_email
 from kernel.canonical import sha256_hex
 from kernel.clock import now
 from kernel.errors import NotFound, SilasError
-from kernel.tenancy import tenant_scope
+from kernel.tenancy import over_each, tenant_scope
 from kernel.throttle import Limit
 
 MOST_ATTEMPTS = 6
@@ -86,7 +86,7 @@ def send_due() -> int:
     with connection.cursor() as cursor:
         cursor.execute("SELECT sessions_owing_transcripts()")
         owing = [tenant_id for (tenant_id,) in cursor.fetchall()]
-    return sum(_send_of(tenant_id) for tenant_id in owing)
+    return over_each(owing, _send_of)
 
 
 def _send_of(tenant_id: UUID) -> int:
