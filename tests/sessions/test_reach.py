@@ -19,7 +19,7 @@ from apps.sessions.state import TurnState
 from apps.sessions.steps import context, tools
 from kernel.clock import now
 from kernel.tenancy import in_thread, tenant_scope
-from tests.factories.identity import make_identity_desk
+from tests.factories.identity import MARIA, converse, make_identity_desk
 from tests.factories.memory import ingest_texts
 from tests.factories.sessions import make_session, say
 
@@ -89,3 +89,31 @@ async def test_call_after_the_level_ended_in_the_middle_of_its_turn_is_refused(
     state.access = replace(state.access, grant=ends)
     said = await looked(state)
     assert said.get("refused", said) == told
+
+
+async def test_turn_in_which_somebody_proves_who_they_are_has_the_tools_of_their_level(
+    tenant: Any, tmp_path: Path
+) -> None:
+    """Step 14 comes before step 6 (ADR 4): nobody has to ask twice."""
+    state = await in_thread(_said, tenant, tmp_path)
+    for step in turn.BETWEEN[: [step.name for step in turn.BETWEEN].index("toolset") + 1]:
+        assert await step.run(state) is None
+    assert "look" in {tool.name for tool in state.tools}
+
+
+def _said(tenant: Any, folder: Path) -> TurnState:
+    session = make_session(make_identity_desk(tenant, folder))
+    say(session, MARIA)
+    with tenant_scope(tenant):
+        state = turn.open_turn(session.pk, consumer="test")
+    assert state is not None
+    return state
+
+
+async def test_name_and_date_in_passing_make_nobody_of_a_known_visitor_somebody_else(
+    tenant: Any, tmp_path: Path
+) -> None:
+    """They may be those of somebody whom the talk is about; whoever is somebody else says so."""
+    session = await in_thread(make_session, await in_thread(make_identity_desk, tenant, tmp_path))
+    session = await converse(session, MARIA, "Jonas Berg, 1979-11-02")
+    assert (session.level, session.customer) == ("verified", "C-1")
