@@ -6,9 +6,9 @@ from apps.guard import moves_sql
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('guard', '0010_settle_at_once'),
-        ('audit', '0004_append_told'),
-        ('bus', '0011_connection_owed'),
+        ('guard', '0001_squashed'),
+        ('audit', '0001_squashed'),
+        ('bus', '0001_squashed'),
     ]
 
     operations = [
