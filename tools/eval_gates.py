@@ -7,8 +7,10 @@ The held-back half of each corpus unless `--tuning` is given, at the thresholds 
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
@@ -26,6 +28,9 @@ ATTACKS = {
     "goal hijacking": corpora.hijackings,
 }
 CUSTOMERS = {"retail and airline customers": corpora.customers, "telecom and bank customers": corpora.callers}
+# First and last character of a place and its kind; how many of each kind were right, missed and wrong.
+Place = tuple[int, int, str]
+Counts = tuple[Counter[str], Counter[str], Counter[str]]
 # Cases that would not fit a message, as the widget takes none longer.
 LONGEST = 16_384
 
@@ -99,23 +104,26 @@ def hidden(attacks: dict[str, list[str]], harmless: dict[str, list[str]]) -> Non
 
 
 def people(cases: list[corpora.Labelled]) -> None:
-    """A place is found when one of the same kind overlaps it; each finding that overlaps none is wrong."""
-    right, missed, wrong = counted(cases)
-    print("\npii, by kind")
-    kinds = sorted({*right, *missed, *wrong})
-    for kind in kinds:
-        print(f"  {kind:12} {scores(right[kind], missed[kind], wrong[kind])}")
-    numbered = [kind for kind in kinds if kind != "PERSON"]
-    for name, group in (("all but names", numbered), ("all", kinds)):
-        print(f"  {name:12} {scores(*(sum(count[kind] for kind in group) for count in (right, missed, wrong)))}")
+    """By overlap, which is what is promised; beside it what is found to the letter, and how many words are."""
+    for name, count in MEASURES.items():
+        right, missed, wrong = count(cases)
+        print(f"\npii, by kind, {name}")
+        kinds = sorted({*right, *missed, *wrong})
+        for kind in kinds:
+            print(f"  {kind:12} {scores(right[kind], missed[kind], wrong[kind])}")
+        numbered = [kind for kind in kinds if kind != "PERSON"]
+        for group, of in (("all but names", numbered), ("all", kinds)):
+            print(f"  {group:12} {scores(*(sum(counts[kind] for kind in of) for counts in (right, missed, wrong)))}")
 
 
 def named(cases: list[corpora.Labelled]) -> None:
-    right, missed, wrong = (count["PERSON"] for count in counted(cases))
+    """The records know single words and not where a name ends: nothing is said to the letter."""
+    right, missed, wrong = (counts["PERSON"] for counts in overlapping(cases))
     print(f"\npii, names in {len(cases)} texts of retail and airline customers\n  {scores(right, missed, wrong)}")
 
 
-def counted(cases: list[corpora.Labelled]) -> tuple[Counter[str], Counter[str], Counter[str]]:
+def overlapping(cases: list[corpora.Labelled]) -> Counts:
+    """A place is found when one of the same kind overlaps it; each finding that overlaps none is wrong."""
     right, missed, wrong = Counter[str](), Counter[str](), Counter[str]()
     for case in cases:
         spans = detect_pii(case.text).spans
@@ -126,6 +134,38 @@ def counted(cases: list[corpora.Labelled]) -> tuple[Counter[str], Counter[str], 
             known = any(k == span.kind and span.start < end and start < span.end for start, end, k in case.places)
             wrong[span.kind] += not known
     return right, missed, wrong
+
+
+def exact(cases: list[corpora.Labelled]) -> Counts:
+    """A place is found when one of the same kind has its first and its last character; every other finding is wrong."""
+    return _compared(cases, lambda _, places: places)
+
+
+def by_word(cases: list[corpora.Labelled]) -> Counts:
+    """Each word of a place is found when it stands in a finding of the same kind, even in part."""
+    return _compared(cases, _words)
+
+
+def _compared(cases: list[corpora.Labelled], split: Callable[[str, set[Place]], set[Place]]) -> Counts:
+    right, missed, wrong = Counter[str](), Counter[str](), Counter[str]()
+    for case in cases:
+        wanted = split(case.text, set(case.places))
+        found = split(case.text, {(span.start, span.end, span.kind) for span in detect_pii(case.text).spans})
+        for count, places in ((right, wanted & found), (missed, wanted - found), (wrong, found - wanted)):
+            count.update(kind for *_, kind in places)
+    return right, missed, wrong
+
+
+def _words(text: str, places: set[Place]) -> set[Place]:
+    words = [match.span() for match in re.finditer(r"\w+", text)]
+    return {(*word, kind) for start, end, kind in places for word in words if word[0] < end and start < word[1]}
+
+
+MEASURES: dict[str, Callable[[list[corpora.Labelled]], Counts]] = {
+    "by overlap": overlapping,
+    "to the letter": exact,
+    "by word": by_word,
+}
 
 
 def scores(right: int, missed: int, wrong: int) -> str:

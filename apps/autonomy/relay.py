@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import hmac
+import logging
 import time
 from urllib.parse import SplitResult, urlsplit
 from uuid import UUID
@@ -26,6 +27,8 @@ from apps.tenants.models import User
 from kernel.canonical import canonical_bytes
 from kernel.knocking import NoWayThere, place_of
 from kernel.tenancy import tenant_scope
+
+_log = logging.getLogger(__name__)
 
 SIGNATURE, EVENT, DELIVERY = "Silas-Signature", "Silas-Event", "Silas-Delivery"
 # For each step, and for a whole letter: a receiver that answers byte by byte holds nobody up.
@@ -44,7 +47,15 @@ class NotSent(Exception):
 
 def send_due() -> int:
     """Everything that is due, of every tenant; returns how many were sent. In a web process, outside of any scope."""
-    return sum(_send_of(tenant_id) for tenant_id in sending.owing_tenants())
+    return sum(_sent_of(tenant_id) for tenant_id in sending.owing_tenants())
+
+
+def _sent_of(tenant_id: UUID) -> int:
+    try:
+        return _send_of(tenant_id)
+    except Exception:  # noqa: BLE001 (one company's trouble must not stop the others')
+        _log.exception("outbox_failed tenant=%s", tenant_id)
+        return 0
 
 
 def _send_of(tenant_id: UUID) -> int:

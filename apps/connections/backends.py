@@ -2,14 +2,16 @@
 
 Whoever runs the installation chooses (`SILAS_CREDENTIAL_BACKEND`): `database`, `keyring`, or the dotted path of a class
 with the three methods of `Keeper`. Whatever it is, it is given the value sealed already, so that a keyring that leaks
-leaks nothing (ADR 77). Called by `credentials` alone.
+leaks nothing (ADR 77), and nothing there is written over: a transaction that comes to nothing finds what it had (ADR
+91). Called by `credentials` alone.
 """
 
 from __future__ import annotations
 
 import base64
+from collections.abc import Callable
 from functools import lru_cache
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from django.conf import settings
 from django.utils.module_loading import import_string
@@ -18,16 +20,18 @@ from apps.connections.enums import Backend
 from kernel.errors import SilasError
 
 _SERVICE = "silas"
+T = TypeVar("T")
 
 
 class Keeper(Protocol):
-    """`keep` returns what the row remembers; `fetch` and `drop` are given that."""
+    """`keep` puts the value where nothing was before, under the fresh `ref` or however it likes, and returns what the
+    row remembers, at most a few hundred bytes where that is not the value; `fetch` and `drop` are given that."""
 
     def keep(self, ref: str, sealed: bytes) -> bytes: ...
 
-    def fetch(self, ref: str, kept: bytes) -> bytes: ...
+    def fetch(self, kept: bytes) -> bytes: ...
 
-    def drop(self, ref: str, kept: bytes) -> None: ...
+    def drop(self, kept: bytes) -> None: ...
 
 
 class InDatabase:
@@ -36,29 +40,32 @@ class InDatabase:
     def keep(self, ref: str, sealed: bytes) -> bytes:
         return sealed
 
-    def fetch(self, ref: str, kept: bytes) -> bytes:
+    def fetch(self, kept: bytes) -> bytes:
         return kept
 
-    def drop(self, ref: str, kept: bytes) -> None:
+    def drop(self, kept: bytes) -> None:
         return None
 
 
 class InKeyring:
-    """The machine's keyring, through the library `keyring` where the operator installed it."""
+    """The machine's keyring, through the library `keyring` (requirements/keyring.txt). Raises `SilasError`:
+    `keyring_missing` 409, `keyring_unavailable` 503, `credential_gone` 409."""
 
     def keep(self, ref: str, sealed: bytes) -> bytes:
-        _keyring().set_password(_SERVICE, ref, base64.b64encode(sealed).decode())
-        return b""
+        value = base64.b64encode(sealed).decode()
+        _asked(lambda keyring: keyring.set_password(_SERVICE, ref, value))
+        return ref.encode()
 
-    def fetch(self, ref: str, kept: bytes) -> bytes:
-        found = _keyring().get_password(_SERVICE, ref)
+    def fetch(self, kept: bytes) -> bytes:
+        found = _asked(lambda keyring: keyring.get_password(_SERVICE, kept.decode()))
         if found is None:
             raise SilasError("credential_gone", "The keyring no longer has this credential.", status=409)
         return base64.b64decode(found)
 
-    def drop(self, ref: str, kept: bytes) -> None:
-        if _keyring().get_password(_SERVICE, ref) is not None:
-            _keyring().delete_password(_SERVICE, ref)
+    def drop(self, kept: bytes) -> None:
+        ref = kept.decode()
+        if _asked(lambda keyring: keyring.get_password(_SERVICE, ref)) is not None:
+            _asked(lambda keyring: keyring.delete_password(_SERVICE, ref))
 
 
 def chosen() -> Backend:
@@ -68,12 +75,15 @@ def chosen() -> Backend:
 
 
 def keeper(backend: Backend) -> Keeper:
+    """Raises `SilasError("vault_missing")` 409 for values of a vault that is not configured any more."""
     match backend:
         case Backend.DATABASE:
             return InDatabase()
         case Backend.KEYRING:
             return InKeyring()
         case Backend.VAULT:
+            if chosen() != Backend.VAULT:
+                raise SilasError("vault_missing", "The vault that has this credential is not set up here.", status=409)
             return _outside(settings.CREDENTIAL_BACKEND)
 
 
@@ -83,12 +93,17 @@ def _outside(path: str) -> Keeper:
     return made
 
 
-def _keyring() -> Keyring:
+def _asked(question: Callable[[Keyring], T]) -> T:
+    """What a keyring answers. Backends fail in ways of their own; what they say about it stays here."""
     try:
         found: Keyring = import_string("keyring.get_keyring")()
     except ImportError:
         raise SilasError("keyring_missing", "The library for the keyring is not installed here.", status=409) from None
-    return found
+    try:
+        return question(found)
+    except Exception:  # noqa: BLE001 (locked, not there, or broken: to us it is away)
+        message = "This machine's keyring is locked, or there is none. Nothing was changed."
+        raise SilasError("keyring_unavailable", message, status=503) from None
 
 
 class Keyring(Protocol):

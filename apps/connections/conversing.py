@@ -49,6 +49,7 @@ class Held:
     talk: Conversation = field(default_factory=Conversation)
     waits: bool = False
     quiet_until: float = 0.0
+    code_until: float = 0.0
     said: list[str] = field(default_factory=list)
     failure: ConnectionFailure | None = None
 
@@ -76,7 +77,8 @@ class Held:
 
     def _converse(self, line: Session, setup: SetupRun) -> Completed:
         self._send(line, course.start_message(setup))
-        ends, self.quiet_until = time.monotonic() + self.limits.whole, time.monotonic() + self.limits.silence
+        ends = time.monotonic() + self.limits.whole
+        self._be_patient()
         while True:
             text = line.read_line(LOOK_SECONDS)
             if text is None and line.is_over:
@@ -96,7 +98,7 @@ class Held:
         return failed(f"script_{reason}", "The script ended before it was done.")
 
     def _hear(self, line: Session, text: str) -> Completed | None:
-        self.quiet_until = time.monotonic() + self.limits.silence
+        self._be_patient()
         before = self.talk.ignored
         try:
             move = self.talk.hear(text)
@@ -125,11 +127,17 @@ class Held:
 
     def _show(self, shown: Shown) -> None:
         """A script that polls at the service is not silent meanwhile."""
+        self.code_until = 0.0
         if isinstance(shown.step, DeviceCodeStep):
-            self.quiet_until = time.monotonic() + shown.step.expires_in + self.limits.silence
+            self.code_until = time.monotonic() + shown.step.expires_in
+        self._be_patient()
         if isinstance(shown.step, RedirectStep | SecureInputStep):
             self.waits = True
         self._in_scope(course.show, self.lease, shown.step_id, shown.step)
+
+    def _be_patient(self) -> None:
+        """It may say nothing for so long from now on, and as long as the code that it shows can be entered."""
+        self.quiet_until = max(time.monotonic(), self.code_until) + self.limits.silence
 
     def _look(self, line: Session) -> None:
         """Is the lease still ours, has somebody cancelled, has somebody answered?"""
@@ -140,7 +148,8 @@ class Held:
             return
         if heard.secret:
             line.send_secret(json.dumps(heard.secret).encode())
-        self.waits, self.quiet_until = False, time.monotonic() + self.limits.silence
+        self.waits = False
+        self._be_patient()
         self._send(line, {"type": "step_result", "step_id": self.talk.current, "payload": heard.answer})
 
     def _cancel(self, line: Session) -> None:

@@ -2,14 +2,17 @@
 
 `opened` is for the handlers of guarded calls alone (tests/architecture). What a conversation of set-up brings is
 partial until it is completed and probed: then it takes the place of what was there, in one transaction (spec 5.10.1).
+What another backend keeps goes after the commit, and what is new has a place of its own: a transaction that comes to
+nothing loses nothing (ADR 91).
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from uuid import UUID
+from uuid import UUID, uuid4
 
+from django.db import transaction
 from django.db.models.functions import Now
 
 from apps.audit.enums import AuditEvent
@@ -34,12 +37,24 @@ def keep(connection_id: UUID, values: Mapping[str, str], *, setup: SetupRun | No
 
 def _keep_one(connection_id: UUID, name: str, value: str, setup: SetupRun | None) -> None:
     row: Credential | None = Credential.objects.filter(connection_id=connection_id, name=name, setup=setup).first()
+    if row is not None:
+        _forget(row)
     row = row or Credential(connection_id=connection_id, name=name, setup=setup)
     row.backend = chosen()
-    sealed = vault.seal(value.encode(), belongs_to=place(connection_id, name))
-    row.sealed = keeper(row.backend).keep(str(row.pk), sealed)
+    _put(row, vault.seal(value.encode(), belongs_to=place(connection_id, name)))
     row.changed_at = Now()
     row.save()
+
+
+def _put(row: Credential, sealed: bytes) -> None:
+    row.sealed = keeper(Backend(row.backend)).keep(str(uuid4()), sealed)
+
+
+def _forget(row: Credential) -> None:
+    """What the row remembers now is needed no more, once this is committed. A keyring that is locked by then keeps a
+    sealed value that nothing leads to."""
+    keeping, kept = keeper(Backend(row.backend)), bytes(row.sealed)
+    transaction.on_commit(lambda: keeping.drop(kept), robust=True)
 
 
 def opened(connection_id: UUID, *, setup: SetupRun | None = None) -> dict[str, str]:
@@ -70,7 +85,7 @@ def drop_all(connection_id: UUID) -> None:
 
 def drop(rows: object) -> None:
     for row in list(rows):  # type: ignore[call-overload]
-        keeper(Backend(row.backend)).drop(str(row.pk), bytes(row.sealed))
+        _forget(row)
         row.delete()
 
 
@@ -99,20 +114,21 @@ def place(connection_id: UUID, name: str) -> str:
 
 
 def _open(row: Credential) -> str:
-    sealed = keeper(Backend(row.backend)).fetch(str(row.pk), bytes(row.sealed))
-    return vault.unseal(sealed, belongs_to=place(row.connection_id, row.name)).decode()
+    return vault.unseal(_sealed(row), belongs_to=place(row.connection_id, row.name)).decode()
+
+
+def _sealed(row: Credential) -> bytes:
+    return keeper(Backend(row.backend)).fetch(bytes(row.sealed))
 
 
 def reseal() -> int:
     """Every credential of the tenant under its newest data key."""
     done = 0
     for row in Credential.objects.select_for_update(no_key=True):
-        keeping = keeper(Backend(row.backend))
-        fresh = vault.sealed_anew(
-            keeping.fetch(str(row.pk), bytes(row.sealed)), belongs_to=place(row.connection_id, row.name)
-        )
+        fresh = vault.sealed_anew(_sealed(row), belongs_to=place(row.connection_id, row.name))
         if fresh is not None:
-            row.sealed = keeping.keep(str(row.pk), fresh)
+            _forget(row)
+            _put(row, fresh)
             row.save(update_fields=["sealed"])
             done += 1
     return done

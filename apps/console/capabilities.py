@@ -103,9 +103,9 @@ def summed(tools: Iterable[str], usage: Mapping[str, Usage]) -> Usage:
 def _files(called: Collection[str], acting: Collection[str]) -> str:
     """What a sandbox gives it and takes from it (docs/sandbox.md); always said."""
     if not called:
-        return "Its own, to read"
-    left = "; leaves new ones with the work" if acting else ""
-    return f"Its own and those of the work it is used for, to read{left}"
+        return "reads its own"
+    left = ", leaves new ones" if acting else ""
+    return f"reads its own and the work's{left}"
 
 
 def _listed(words: Iterable[str]) -> str:

@@ -21,14 +21,14 @@ from apps.sessions.signals import session_changed
 from apps.tenants.signals import member_removed
 from apps.work.models import WorkItem
 from apps.work.signals import work_changed
-from kernel.live import publish_on_commit
+from kernel.live import poke_on_commit, publish_on_commit
 from kernel.tenancy import current_tenant_id
 
 _went_on: dict[UUID, float] = {}
 
 
 def _poke(what: str, **ids: str) -> None:
-    publish_on_commit(group_of(current_tenant_id()), {"type": "console.changed", "what": what, **ids})
+    poke_on_commit(group_of(current_tenant_id()), {"type": "console.changed", "what": what, **ids})
 
 
 @card_changed.connect

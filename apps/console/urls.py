@@ -183,6 +183,7 @@ urlpatterns = [
     path("connections/new/<slug:name>/", connections.new, name="console-connection-new"),
     path("connections/<uuid:connection_id>/", connections.connection, name="console-connection"),
     path("connections/<uuid:connection_id>/sign-in/", connections.sign_in, name="console-connection-sign-in"),
+    path("connections/<uuid:connection_id>/done/", connections.done, name="console-connection-done"),
     path("connections/<uuid:connection_id>/cancel/", connections.cancel, name="console-connection-cancel"),
     path("connections/<uuid:connection_id>/reconnect/", connections.reconnect, name="console-connection-reconnect"),
     path("connections/<uuid:connection_id>/pause/", connections.pause, name="console-connection-pause"),

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import date
+from dataclasses import dataclass, replace
+from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
 from uuid import UUID, uuid4
@@ -19,6 +19,7 @@ from django.db import DatabaseError, connection
 from apps.guard import rules
 from apps.guard.alerts import tell
 from apps.guard.enums import CallState
+from apps.guard.known import KnownRun
 from apps.guard.moves_sql import TELL
 from apps.guard.rules import holder_of
 from apps.guard.schemas import Admitted, BudgetAlert, BudgetFacts
@@ -32,6 +33,12 @@ _MONEY = (
 _ADMIT = f"""
     SELECT guard_admit(%(id)s, %(run)s, %(seq)s, %(effect_key)s, %(intent)s, %(tool)s, %(model)s, %(digest)s,
                        %(reserved)s, %(patience)s, {_MONEY})
+"""
+_ADMIT_AT_ONCE = """
+    SELECT * FROM guard_admit_at_once(
+        %(tenant)s, %(told)s, %(seen)s, %(zone)s, %(since)s, %(until)s, %(message)s, %(fence)s, %(visitor)s,
+        %(most_committed)s, %(most_tokens)s, %(most_calls)s, %(most_seconds)s,
+        %(id)s, %(run)s, %(intent)s, %(tool)s, %(digest)s, %(reserved)s, %(patience)s, %(day)s, %(platform_day)s)
 """
 _SETTLEMENT = f"""%(id)s, %(state)s, %(effect_key)s, %(error_code)s, %(measured)s, %(charged)s, %(reserved)s,
                         %(input_tokens)s, %(output_tokens)s, {_MONEY}"""
@@ -80,6 +87,45 @@ def write_admission(admitted: Admitted, *, alone: bool = False) -> bool:
 def _admit_all(found: list[dict[str, Any]]) -> None:
     for values in found:
         _execute(_ADMIT, values)
+
+
+def write_admission_at_once(
+    admitted: Admitted, run: KnownRun, told: str, *, valid: tuple[datetime, datetime], days: tuple[date, date]
+) -> Admitted | None:
+    """Admit as a transaction by itself, with what the audit log is told. `valid`: the time for which the tenant's and
+    the installation's `days` were found. None: nothing has happened, because something is not as remembered."""
+    ref, call, room = admitted.run, admitted.call, rules.room(run.facts.limits, admitted.reserved)
+    values = {
+        "tenant": run.tenant_id,
+        "told": told,
+        "seen": run.seen,
+        "zone": run.zone,
+        "since": valid[0],
+        "until": valid[1],
+        "message": ref.lease and ref.lease.message_pk,
+        "fence": ref.lease and ref.lease.fence,
+        "visitor": ref.visitor,
+        "most_committed": room.committed,
+        "most_tokens": room.tokens,
+        "most_calls": room.calls,
+        "most_seconds": room.seconds,
+        "id": admitted.call_id,
+        "run": run.run_id,
+        "intent": admitted.intent.value,
+        "tool": call.tool,
+        "digest": call.digest,
+        "reserved": admitted.reserved,
+        "patience": call.patience_seconds + _GRACE_SECONDS,
+        "day": days[0],
+        "platform_day": days[1],
+    }
+    seq, budgets, starts = _execute(_ADMIT_AT_ONCE, values).fetchone()
+    if seq is None:
+        return None
+    if not admitted.reserved:
+        return replace(admitted, seq=seq)
+    windows = tuple(zip(budgets or (), starts or (), strict=True))
+    return replace(admitted, seq=seq, day=days[0], platform_day=days[1], windows=windows)
 
 
 def write_uncertain(call_id: UUID, *, error_code: str) -> bool:

@@ -15,7 +15,9 @@ from django.db.models.functions import Now
 from apps.bus.queries import lease
 from apps.guard import rules
 from apps.guard.enums import OnLimit, Period
+from apps.guard.known import KnownRun, remember
 from apps.guard.models import Budget, GuardedRun
+from apps.guard.moves_sql import AS_OPENED
 from apps.guard.schemas import ZERO, BudgetFacts, RunFacts, RunRef
 from apps.tenants.models import Tenant
 from kernel.errors import NotFound
@@ -26,7 +28,7 @@ from kernel.tenancy.rows import Question, Rows, ask, first
 # what the tenant wants of its money, and the database's time, in one statement.
 _RUNS = Rows(GuardedRun, alias="run")
 _LOCK = f"""
-    SELECT statement_timestamp(), tenant.timezone, policy.on_limit, policy.visitor_daily_usd,
+    SELECT {AS_OPENED.format("run")}, statement_timestamp(), tenant.timezone, policy.on_limit, policy.visitor_daily_usd,
            ARRAY(SELECT control.pause FROM guard_systemcontrol control WHERE control.tenant_id = run.tenant_id
                  AND (control.deployment_id IS NULL OR control.deployment_id = run.deployment_id)),
            ARRAY(SELECT budget.period || ' ' || budget.paused_in FROM guard_budget budget
@@ -92,7 +94,7 @@ def lock_run(ref: RunRef, *, spending: Decimal = ZERO) -> LockedRun:
     purse = (rest[0], rest[1]) if money else None
     if found is None:
         raise NotFound("run")
-    now, zone, on_limit, visitor_limit, pauses, reached, *values = found
+    seen, now, zone, on_limit, visitor_limit, pauses, reached, *values = found
     row, day = _RUNS.make(values), rules.day_in(zone, now)
     of_money: dict[str, Any] = {
         "limit_paused": rules.present(map(_reached, reached), day),
@@ -100,6 +102,7 @@ def lock_run(ref: RunRef, *, spending: Decimal = ZERO) -> LockedRun:
         "day": day,
     }
     facts = _facts(row, now, frozenset(pauses), held=bool(rest[-1]) if leases else True, money=of_money)
+    remember(KnownRun(row.tenant_id, row.pk, seen, zone, facts, row.deployment_id, row.task_ref))
     return LockedRun(row, facts, _spends_from(row, ref), visitor_limit, purse)
 
 

@@ -139,6 +139,81 @@ BEGIN
 END $$;
 """
 SETTLE_AT_ONCE_REVERSE = "DROP FUNCTION guard_settle_at_once;"
+# What a run may do, as it was opened and narrowed since: who judged by it elsewhere asks whether it still is so. Not a
+# function of the database, which would be planned anew in every transaction.
+AS_OPENED = """ROW({0}.origin, {0}.critical, {0}.phase, {0}.deployment_id, {0}.task_ref, {0}.allow, {0}.deny,
+           {0}.limits)::text"""
+# Stands in the audit log's entry for the call's number, which only the database knows; no word of an entry is like it.
+SEQ = 10**20
+# An admission that is a transaction by itself, with its entry of the audit log, of a call against which nothing speaks.
+# The caller has judged the call by what it remembers of the run (`p_seen`) and counts windows in `p_day`; the database
+# looks, under the locks of any admission and in their order, whether all of it still is so and whether there is room
+# everywhere. `p_most_*` are the run's own bounds (`rules.room`), `p_from` and `p_until` the time for which all was
+# judged. No `seq`: something is otherwise, and nothing has happened.
+ADMIT_AT_ONCE = f"""
+CREATE FUNCTION guard_admit_at_once(
+    p_tenant uuid, p_told text, p_seen text, p_zone text, p_from timestamptz, p_until timestamptz,
+    p_message uuid, p_fence bigint, p_visitor uuid,
+    p_most_committed numeric, p_most_tokens bigint, p_most_calls int, p_most_seconds int,
+    p_id uuid, p_run uuid, p_intent text, p_tool text, p_digest text, p_reserved numeric,
+    p_patience double precision, p_day date, p_platform_day date,
+    OUT seq int, OUT budgets uuid[], OUT starts date[]
+) LANGUAGE plpgsql AS $$
+DECLARE
+    v_run guard_guardedrun;
+    v_now timestamptz := statement_timestamp();
+    v_each numeric;
+    v_fits boolean;
+    v_visited boolean;
+BEGIN
+    {ENTER}
+    SELECT * INTO v_run FROM guard_guardedrun WHERE tenant_id = p_tenant AND id = p_run FOR NO KEY UPDATE;
+    IF NOT FOUND OR v_now < p_from OR v_now >= p_until
+       OR v_run.status <> 'running' OR v_run.halt_state <> 'running' OR {AS_OPENED.format("v_run")} <> p_seen
+       OR v_run.cost_total + v_run.cost_reserved > p_most_committed
+       OR v_run.input_tokens + v_run.output_tokens > p_most_tokens
+       OR v_run.calls > p_most_calls OR extract(epoch FROM v_now - v_run.started_at) > p_most_seconds THEN
+        RETURN;
+    END IF;
+    IF NOT EXISTS (SELECT FROM tenants_tenant WHERE id = p_tenant AND timezone = p_zone)
+       OR EXISTS (SELECT FROM guard_systemcontrol WHERE tenant_id = p_tenant AND pause <> 'none'
+                  AND (deployment_id IS NULL OR deployment_id = v_run.deployment_id))
+       OR EXISTS (SELECT FROM guard_budget WHERE tenant_id = p_tenant AND paused_in >= guard_window(period, p_day)
+                  AND ref IN (p_tenant, v_run.deployment_id))
+       OR (p_message IS NOT NULL AND NOT EXISTS (
+            SELECT FROM bus_queuemessage
+            WHERE tenant_id = p_tenant AND id = p_message AND fence = p_fence AND leased_until > v_now)) THEN
+        RETURN;
+    END IF;
+    IF p_reserved <> 0 THEN
+        IF p_visitor IS NOT NULL THEN
+            SELECT visitor_daily_usd INTO v_each FROM guard_spendingpolicy WHERE tenant_id = p_tenant;
+        END IF;
+        SELECT array_agg(held.id), array_agg(held.start), bool_and(held.fits), bool_or(held.visitor_ref = p_visitor)
+            INTO budgets, starts, v_fits, v_visited
+        FROM (
+            SELECT b.id, w.start, b.visitor_ref, b.paused_in IS DISTINCT FROM w.start AND (
+                       coalesce(b.limit_usd, v_each) IS NULL OR coalesce(b.limit_usd, v_each)
+                       >= p_reserved + CASE WHEN b.window_start = w.start THEN b.spent + b.reserved ELSE 0 END) AS fits
+            FROM guard_budget b
+                 CROSS JOIN LATERAL (SELECT greatest(guard_window(b.period, p_day), b.window_start) AS start) AS w
+            WHERE b.tenant_id = p_tenant
+                  AND b.ref = ANY(ARRAY[p_tenant, v_run.deployment_id, v_run.task_ref, p_visitor])
+            ORDER BY b.id FOR NO KEY UPDATE OF b
+        ) AS held;
+        IF NOT coalesce(v_fits, true) OR (v_each IS NOT NULL AND NOT coalesce(v_visited, false))
+           OR guard_platform_room(p_reserved, p_platform_day) <> '' THEN
+            RETURN;
+        END IF;
+    END IF;
+    IF guard_admit(p_id, p_run, v_run.seq + 1, p_id::text, p_intent, p_tool, '', p_digest, p_reserved, p_patience,
+                   gen_random_uuid(), p_day, budgets, starts, p_platform_day, ARRAY[]::int[]) THEN
+        seq := v_run.seq + 1;
+        PERFORM audit_append(p_tenant, p_tenant, replace(p_told, '{SEQ}', seq::text));
+    END IF;
+END $$;
+"""
+ADMIT_AT_ONCE_REVERSE = "DROP FUNCTION guard_admit_at_once;"
 FORWARD = MOVE + ADMIT + SETTLE
 REVERSE = """
 DROP FUNCTION guard_settle;

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from datetime import date, datetime
 from decimal import Decimal
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from apps.guard.enums import HaltState, Holder, Intent, OnLimit, Origin, Pause, Period, Phase, RefusalCode, RunStatus
 from apps.guard.schemas import BudgetFacts, Limits, RunFacts
@@ -140,6 +140,25 @@ def r4_run(facts: RunFacts, estimate: Decimal | None) -> RefusalCode | None:
     if limits.wall_seconds is not None and facts.seconds > limits.wall_seconds:
         return RefusalCode.BUDGET_WALL_CLOCK
     return None
+
+
+class Room(NamedTuple):
+    """What a run may have used at most before a call; None is no bound."""
+
+    committed: Decimal | None
+    tokens: int | None
+    calls: int | None
+    seconds: int | None
+
+
+def room(limits: Limits, estimate: Decimal) -> Room:
+    """What `r4_run` lets pass, for whoever knows the limits of a run and not what it has used."""
+    return Room(
+        committed=None if limits.cost_usd is None else limits.cost_usd - estimate,
+        tokens=None if limits.tokens is None else limits.tokens - 1,
+        calls=None if limits.calls is None else limits.calls - 1,
+        seconds=limits.wall_seconds,
+    )
 
 
 def breached(facts: RunFacts, budgets: Iterable[BudgetFacts], estimate: Decimal) -> list[BudgetFacts]:

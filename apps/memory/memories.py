@@ -128,6 +128,11 @@ def withdraw(scope: Scope, reference: str) -> bool:
     return bool(MemoryItem.objects.filter(scope=str(scope), reference=reference).delete()[0])
 
 
+def let_go_tagged(tags: Sequence[str], *, source: SourceKind) -> int:
+    """Delete what the company keeps of this source under one of these tags, whoever it was said to."""
+    return int(MemoryItem.objects.filter(source_kind=source, tags__overlap=list(tags)).delete()[0])
+
+
 def clear_expired() -> None:
     """Delete what has outlived its time, of every tenant in its own scope, in short transactions. Safe to run twice."""
     for tenant in all_tenants():

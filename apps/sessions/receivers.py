@@ -13,10 +13,13 @@ from apps.audit.services import record
 from apps.bus.enums import Kind, Queue
 from apps.bus.models import QueueMessage
 from apps.bus.signals import message_dead
-from apps.sessions import chronicle, handoff, rules
+from apps.memory import memories
+from apps.memory.enums import SourceKind
+from apps.sessions import chronicle, handoff, rules, window
 from apps.sessions.enums import EntryKind, Owner, Sender
 from apps.sessions.locks import lock_session
 from apps.sessions.models import ChatSession
+from apps.skills.signals import skill_purged
 from apps.work import wording
 from apps.work.models import WorkItem
 from apps.work.signals import work_changed, work_escalated
@@ -40,6 +43,12 @@ def _apologise(message: QueueMessage) -> None:
         chronicle.append(session, kind=EntryKind.MESSAGE, sender=Sender.BOT, text=said, taint=Taint.AUTH)
         handoff.want_person(session, because=handoff.UNANSWERED)
     record(AuditEvent.TURN_FAILED, subject=f"session:{session.pk}", data={"reason": message.reason.split()[0][:60]})
+
+
+@skill_purged.connect
+def _let_go(name: str, actor: str) -> None:
+    """What its tools answered in conversations is no longer found by anybody who asks memory for it."""
+    memories.let_go_tagged(window.tags_of(name), source=SourceKind.TOOL_OUTPUT_RAW)
 
 
 @work_changed.connect

@@ -68,6 +68,12 @@ def call_reference(call_id: UUID) -> str:
     return f"call:{call_id}"
 
 
+def tags_of(skill: str) -> tuple[str, ...]:
+    """Under which tags memory keeps what the tools of this skill answered; none for what is of no skill. A name may be
+    longer than a tag."""
+    return (f"skill:{sha256_hex(skill)[:32]}",) if skill else ()
+
+
 def id_of_words(kind: str, words: str) -> str:
     """Of a text that somebody may word anew: tells whether what stands there today is what stood there then."""
     return f"{kind}:{sha256_hex(words)[:16]}"

@@ -102,7 +102,8 @@ def roll_back(name: str, *, to: SkillVersion, by: Any = None) -> SkillVersion:
 
 def purge(name: str, *, by: Any = None) -> int:
     """Switch the skill off and let everything go that was written with it: findings, proposals, what became memory or
-    knowledge (`signals.skill_purged`). Its versions stay as evidence. Returns how many were switched off.
+    knowledge, and what memory keeps of its tools' answers (`signals.skill_purged`). Its versions stay as evidence.
+    Returns how many were switched off.
 
     Raises `SilasError` `forbidden_role` 403, `NotFound`.
     """

@@ -28,7 +28,8 @@ _SHELLS = frozenset(
     }
 )
 _READS_ENV = frozenset({"os.environ.get", "os.environ.pop", "os.getenv", "os.getenvb"})
-_SHELL_PROGRAMS = frozenset({"sh", "bash", "zsh", "dash", "/bin/sh", "/bin/bash"})
+_SHELL_PROGRAMS = frozenset({"sh", "bash", "zsh", "dash", "ksh", "ash"})
+_STARTS = ("subprocess.", "os.exec", "os.spawn", "os.posix_spawn", "asyncio.create_subprocess_exec", "pty.spawn")
 _NETWORK = frozenset({"socket", "ssl", "urllib", "http", "ftplib", "smtplib", "imaplib", "poplib", "telnetlib"})
 # What every sandbox sets, and what a connection's credentials and proxy are found by.
 _HARNESS_ENV = frozenset(
@@ -153,7 +154,7 @@ def _forbidden_calls(tree: ast.AST, names: Mapping[str, str]) -> Iterator[str]:
             yield name
         if any(word.arg == "shell" and not _is(word.value, False) for word in node.keywords):
             yield "shell=True"
-        if name.startswith("subprocess.") and node.args and _is_told_shell(node.args[0]):
+        if name.startswith(_STARTS) and _is_told_shell(list(_words(node))):
             yield "a shell with text that is put together"
 
 
@@ -161,18 +162,22 @@ def _is(node: ast.expr, value: object) -> bool:
     return isinstance(node, ast.Constant) and node.value is value
 
 
-def _is_told_shell(argv: ast.expr) -> bool:
-    """`["sh", "-c", f"…{name}…"]`: anything but a plain text after a shell."""
-    if not isinstance(argv, ast.List | ast.Tuple) or not argv.elts:
-        return False
-    program, rest = argv.elts[0], argv.elts[1:]
-    if not (isinstance(program, ast.Constant) and program.value in _SHELL_PROGRAMS):
-        return False
-    return any(_is_command_flag(flag) for flag in rest) and not all(isinstance(each, ast.Constant) for each in rest)
+def _words(call: ast.Call) -> Iterator[ast.expr]:
+    """What is started with what, as far as it stands in the call: a list, or word by word."""
+    for given in (*call.args, *(word.value for word in call.keywords if word.arg == "args")):
+        yield from given.elts if isinstance(given, ast.List | ast.Tuple) else [given]
 
 
-def _is_command_flag(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.lstrip("-").endswith("c")
+def _is_told_shell(words: list[ast.expr]) -> bool:
+    """`["sh", "-c", f"…{name}…"]`: anything but a plain text after a shell that is given a command."""
+    shell = next((at for at, word in enumerate(words) if PurePosixPath(_text(word)).name in _SHELL_PROGRAMS), None)
+    rest = [] if shell is None else words[shell + 1 :]
+    is_command = any(_text(word).startswith("-") and _text(word).endswith("c") for word in rest)
+    return is_command and not all(isinstance(word, ast.Constant) for word in rest)
+
+
+def _text(node: ast.expr) -> str:
+    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
 
 
 def _undeclared_env(tree: ast.AST, names: Mapping[str, str], known: Known) -> Iterator[str]:

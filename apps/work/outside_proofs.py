@@ -1,12 +1,14 @@
 """Did somebody else's tool do what was approved? Asked of a reading tool of the same server, where an owner named one.
 
 The question is a guarded call of the item's own run, made by us after the attempt: no model chooses it or sees it, and
-it is never told what to answer. Without a named proof, or when it cannot be asked, nothing is known: the work is handed
-over and not done (ADR 76). Outside of every scope.
+it is never told what to answer. A server that is away for a moment is asked again a little later: the tool only reads.
+Without a named proof, or when it cannot be asked, nothing is known: the work is handed over and not done (ADR 76).
+Outside of every scope.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -15,7 +17,7 @@ from apps.gates.rules import meets
 from apps.gates.schemas import Expectation
 from apps.guard import services as guard
 from apps.guard.enums import Intent
-from apps.guard.schemas import Call, Done, call_digest
+from apps.guard.schemas import Call, CallOutcome, Done, Failed, call_digest
 from apps.skills.schemas import OutsideToolSpec
 from apps.toolservers.rules import proof_args, without_echo
 from apps.work.checks import checks_of
@@ -25,6 +27,9 @@ from apps.work.schemas import CheckResult
 from apps.work.verification import OUTPUT_CHARS
 from kernel.llm.calls import PlannedCall
 from kernel.unseen import storable
+
+PAUSES = (2.0, 10.0)  # seconds, before it is asked again
+_FOR_A_MOMENT = frozenset({"no_answer", "too_slow", "server_error"})
 
 
 @dataclass(frozen=True)
@@ -68,12 +73,20 @@ async def _proved(job: Job, tool: OutsideToolSpec, planned: PlannedCall) -> Chec
         return None
     args = proof_args(tool.proof["args"], planned.args)
     call = Call(tool=reader.name, args=args, access=frozenset({reader.name}), estimate=reader.estimate)
-    outcome = await guard.guarded_call(
-        job.run, Intent.CALL_MCP_TOOL, call, context={"customer": job.customer, "skills": tuple(job.spec.skills)}
-    )
+    outcome = await _asked(job, call)
+    for pause in PAUSES:
+        if not isinstance(outcome, Failed) or outcome.code not in _FOR_A_MOMENT:
+            break
+        await asyncio.sleep(pause)
+        outcome = await _asked(job, call)
     if not isinstance(outcome, Done):
         return None
     return _held_against(tool, planned.args, _text(outcome.value))
+
+
+async def _asked(job: Job, call: Call) -> CallOutcome:
+    context = {"customer": job.customer, "skills": tuple(job.spec.skills)}
+    return await guard.guarded_call(job.run, Intent.CALL_MCP_TOOL, call, context=context)
 
 
 def _held_against(tool: OutsideToolSpec, given: Mapping[str, Any], text: str) -> CheckResult:

@@ -1,4 +1,5 @@
-"""How does a table get its wall? A migration operation that every tenant table's first migration carries.
+"""How does a table get its wall? A migration operation that every tenant table's first migration carries. And how does
+a room get all of its tables at once?
 
 FORCE makes the wall stand for the table's owner too. `lookup` names a text column by whose exact value a row may be
 found before its tenant is known (kernel.tenancy.lookup_scope). A table without the policy fails the build
@@ -7,12 +8,50 @@ found before its tenant is known (kernel.tenancy.lookup_scope). A table without 
 
 from __future__ import annotations
 
-from django.db.migrations.operations import RunSQL
+from typing import Any
+
+from django.db.migrations.operations import CreateModel, RunSQL
+from django.db.migrations.operations.base import Operation
+from django.db.migrations.state import ProjectState
 
 POLICY = "tenant_wall"
 _TENANT = "tenant_id = (SELECT nullif(current_setting('silas.tenant', true), ''))::uuid"
 _PLATFORM = "(SELECT current_setting('silas.platform', true)) = 'on'"
 _LOOKUP = "{column}::text = (SELECT nullif(current_setting('silas.lookup', true), ''))"
+
+
+class Tables(Operation):
+    """`Tables(CreateModel(…), CreateModel(…))`: a room's first models, in the order in which they refer to each other.
+
+    One by one, Django draws every model that hangs together with a new one anew, and by their tenant all of ours do
+    (ADR 68). Here they are drawn once, after the last.
+    """
+
+    def __init__(self, *models: CreateModel) -> None:
+        self.models = models
+
+    def deconstruct(self) -> tuple[str, tuple[CreateModel, ...], dict[str, Any]]:
+        return (self.__class__.__name__, self.models, {})
+
+    def state_forwards(self, app_label: str, state: ProjectState) -> None:
+        state.__dict__.pop("apps", None)
+        for model in self.models:
+            model.state_forwards(app_label, state)
+
+    def database_forwards(
+        self, app_label: str, schema_editor: Any, from_state: ProjectState, to_state: ProjectState
+    ) -> None:
+        for model in self.models:
+            model.database_forwards(app_label, schema_editor, from_state, to_state)
+
+    def database_backwards(
+        self, app_label: str, schema_editor: Any, from_state: ProjectState, to_state: ProjectState
+    ) -> None:
+        for model in reversed(self.models):
+            model.database_backwards(app_label, schema_editor, from_state, to_state)
+
+    def describe(self) -> str:
+        return f"Create {len(self.models)} models"
 
 
 class RowSecurity(RunSQL):

@@ -231,8 +231,15 @@ LOGGING = {
     },
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": env.text("SILAS_LOG", "text")}},
     "root": {"handlers": ["stderr"], "level": "INFO"},
-    # One line for every sweep would bury the rest.
-    "loggers": {name: {"level": "WARNING"} for name in ("celery.app.trace", "celery.beat", "celery.worker.strategy")},
+    "loggers": {
+        # One line for every sweep would bury the rest.
+        **{name: {"level": "WARNING"} for name in ("celery.app.trace", "celery.beat", "celery.worker.strategy")},
+        # Whole addresses, with what a visitor searched for, and what a server wrote beside its status.
+        "httpx2": {"level": "WARNING"},
+        # What outside tool servers say, word for word (the SDK's session calls itself "client"); what went wrong with
+        # one is a code of ours.
+        **{name: {"level": "CRITICAL"} for name in ("mcp.client", "client")},
+    },
 }
 if env.text("SILAS_LOG", "text") not in ("text", "json"):
     raise ImproperlyConfigured("E_CFG_LOG: SILAS_LOG must be text or json")

@@ -19,6 +19,7 @@ from kernel.tenancy import tenant_scope
 from tests.factories.autonomy import House, make_house
 from tests.factories.console import browser
 from tests.factories.guard import make_budget
+from tests.factories.tenants import make_member
 from tests.rivals import race
 
 TASKS, SESSIONS, HOOKS, BUDGETS = "/api/v1/tasks", "/api/v1/autonomous-sessions", "/api/v1/webhooks", "/api/v1/budgets"
@@ -106,6 +107,7 @@ def test_another_tenants_rows_cannot_be_named(house: House, api: Api, other_tena
         {"deployment": str(other.deployment.pk)},
         {"route": {"kind": "chain_next", "task": str(theirs.pk)}},
         {"escalates_to": str(theirs.pk)},
+        {"delegates_to": [str(theirs.pk)]},
         {"triggers": [{"kind": "chain", "spec": {"after": str(theirs.pk)}}]},
         {"triggers": [{"kind": "watch", "spec": {"collection": str(uuid4())}}]},
     ]
@@ -302,6 +304,13 @@ def test_budget_says_what_is_left(house: House, api: Api) -> None:
         GuardedRun.objects.filter(pk=session.run_id).update(cost_total=Decimal("0.2"))
     told = api("get", f"{TASKS}/budget").json()
     assert (told["company"][0]["limit_usd"], told["running"][0]["left"]["cost_usd"]) == ("5", "0.300000000")
+
+
+@pytest.mark.parametrize(("role", "shown"), [("owner", 1), ("approver", 1), ("agent", 0), ("viewer", 0)])
+def test_limits_of_the_company_are_shown_to_whoever_decides(house: House, role: str, shown: int) -> None:
+    make_budget(house.tenant, "5")
+    told = Api(user=make_member(house.tenant, role=role))("get", f"{TASKS}/budget").json()
+    assert len(told["company"]) == shown
 
 
 def test_settings_hold_at_once(house: House, api: Api) -> None:

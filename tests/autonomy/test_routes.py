@@ -22,7 +22,7 @@ from apps.autonomy.services import sending
 from apps.guard.enums import TerminalReason
 from kernel.clock import now
 from kernel.errors import SilasError
-from kernel.tenancy import tenant_scope
+from kernel.tenancy import current_tenant_id, tenant_scope
 from tests.factories.autonomy import RETURNS, House, make_house
 from tests.factories.tenants import make_member
 
@@ -248,6 +248,25 @@ def test_only_owners_set_up_webhooks(house: House) -> None:
     with pytest.raises(SilasError) as refused:
         house.do(services.save_webhook, "https://example.com/", user=make_member(house.tenant, "approver"))
     assert refused.value.status == 403
+
+
+def test_companys_trouble_keeps_no_other_companys_letters(
+    house: House, other_tenant: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    troubled = make_house(other_tenant)
+    real = sending.claim
+
+    def claim() -> list[Outbox]:
+        if current_tenant_id() == troubled.tenant.pk:
+            raise OSError("its disk is full")
+        return real()
+
+    for each in (troubled, house):
+        each.through(each.task(route={"kind": "notify", "email": True}))
+    monkeypatch.setattr(sending, "claim", claim)
+    relay.send_due()
+    states = [row.state for each in (troubled, house) for row in outbox(each)]
+    assert states == [OutboxState.WAITING, OutboxState.GIVEN_UP]
 
 
 def test_letter_is_not_sent_without_a_mail_server(house: House) -> None:

@@ -21,6 +21,7 @@ import redis
 from channels.testing import WebsocketCommunicator
 from django.conf import settings
 from django.urls import reverse
+from opentelemetry import trace
 from pydantic_ai.models import override_allow_model_requests
 
 from apps.approvals.models import Card
@@ -33,7 +34,7 @@ from kernel.tenancy import in_thread, tenant_scope
 from tests.connections.links import link, said_yes
 from tests.connections.test_secrets import send
 from tests.connections.test_setup import Beside, attend_owed, credentials_of
-from tests.connections.watching import FILES, LOG, PROCESSES, STOPS, WIRE, Watch, watching
+from tests.connections.watching import FILES, LOG, PROCESSES, STOPS, TRACES, WIRE, Watch, watching
 from tests.console.test_live import _ready
 from tests.factories.connections import make_connection, reread
 from tests.factories.console import browser
@@ -206,6 +207,14 @@ async def _frames(line: WebsocketCommunicator) -> str:
 def test_planted_line_in_a_log_is_found(watch: Watch, dress: str) -> None:
     logging.getLogger("apps.connections.planted").debug("held %s", dress)
     assert watch.found() == [LOG]
+
+
+@pytest.mark.parametrize("way", ["name", "attribute", "exception"])
+def test_planted_span_is_found(watch: Watch, way: str) -> None:
+    with trace.get_tracer("planted").start_as_current_span(CANARY if way == "name" else "planted") as span:
+        span.set_attribute("held", CANARY if way == "attribute" else "nothing")
+        span.record_exception(RuntimeError(CANARY if way == "exception" else "nothing"))
+    assert watch.found() == [TRACES]
 
 
 def test_planted_message_and_frame_are_found(watch: Watch) -> None:

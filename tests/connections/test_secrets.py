@@ -7,7 +7,6 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from django.test import override_settings
 
 from apps.audit.models import AuditEntry
 from apps.connections import credentials
@@ -136,31 +135,3 @@ def test_credentials_that_cannot_be_read_are_refused_without_a_word_of_them(hand
     with pytest.raises(SilasError) as refused:
         credentials.read(handed)
     assert refused.value.code == "credentials_unreadable" and refused.value.extra == {}
-
-
-class Shelf:
-    """An outside vault of the tests."""
-
-    kept: dict[str, bytes] = {}  # noqa: RUF012
-
-    def keep(self, ref: str, sealed: bytes) -> bytes:
-        self.kept[ref] = sealed
-        return b"elsewhere"
-
-    def fetch(self, ref: str, kept: bytes) -> bytes:
-        return self.kept[ref]
-
-    def drop(self, ref: str, kept: bytes) -> None:
-        del self.kept[ref]
-
-
-@override_settings(CREDENTIAL_BACKEND="tests.connections.test_secrets.Shelf")
-def test_outside_vault_is_given_sealed_values_only(tenant: Any) -> None:
-    connection = make_connection(tenant)
-    with tenant_scope(tenant):
-        credentials.keep(connection.pk, {"a": CANARY})
-        assert credentials.opened(connection.pk) == {"a": CANARY}
-        assert bytes(Credential.objects.get().sealed) == b"elsewhere"
-        assert CANARY.encode() not in b"".join(Shelf.kept.values())
-        credentials.drop_all(connection.pk)
-    assert Shelf.kept == {}

@@ -17,8 +17,8 @@ from apps.connections import credentials, holding
 from apps.connections.attending import attend
 from apps.connections.conversing import Limits
 from apps.connections.enums import ConnectionStatus, SetupState
-from apps.connections.models import Connection, Credential, PendingSecret, SetupRun
-from apps.connections.services import course
+from apps.connections.models import Connection, Credential, PendingSecret, SetupAnswer, SetupRun
+from apps.connections.services import course, lifecycle
 from kernel.clock import now
 from kernel.errors import SilasError
 from kernel.tenancy import tenant_scope
@@ -26,7 +26,7 @@ from tests.connections.links import ASKS_SECRET, link, said_yes
 from tests.connections.test_secrets import CANARY, send
 from tests.factories.connections import reread
 
-SHORT = Limits(silence=3, whole=60)
+SHORT, LONG = Limits(silence=3, whole=60), Limits(silence=30, whole=120)
 
 
 def held(tenant: Any, owner: Any, **scripts: str | None) -> tuple[Connection, SetupRun]:
@@ -60,14 +60,14 @@ def until(condition: Any) -> None:
 class Beside:
     """The conversation held in a thread, while the test does what a person would."""
 
-    def __init__(self, tenant: Any, setup: SetupRun) -> None:
-        self.tenant, self.setup = tenant, setup
+    def __init__(self, tenant: Any, setup: SetupRun, limits: Limits = LONG) -> None:
+        self.tenant, self.setup, self.limits = tenant, setup, limits
         self.thread = Thread(target=self._hold)
         self.thread.start()
 
     def _hold(self) -> None:
         try:
-            holding.hold(self.tenant.pk, self.setup.pk, limits=Limits(silence=30, whole=120))
+            holding.hold(self.tenant.pk, self.setup.pk, limits=self.limits)
         finally:
             database.close()
 
@@ -206,17 +206,49 @@ def test_script_that_says_the_typed_secret_aloud_fails(tenant: Any, owner: Any) 
     assert written_anywhere(tenant, CANARY) == [] and credentials_of(tenant, row) == {}
 
 
+CODE = 'type="device_code", verification_url="https://login.example.test/", user_code="AB", expires_in=600'
+# What it is told at the second step, it hands over: of a cancelled set-up that is kept nowhere.
+ASKS_TWICE = f"""
+{ASKS_SECRET.replace("complete(", "# ")}
+told = ask("code", {CODE})
+hand_over(**{{"told": told["type"] + "-as-the-protocol-says"}})
+complete(permissions_granted=start["initial_permissions"])
+"""
+
+
 def test_cancel_ends_the_script_and_clears_what_it_brought(tenant: Any, owner: Any) -> None:
-    row = link(tenant, setup=ASKS_SECRET)
+    row = link(tenant, setup=ASKS_TWICE)
     setup = said_yes(tenant, row, owner)
     assert setup is not None
     beside = Beside(tenant, setup)
-    beside.asks()
+    send(owner, beside.asks().step["request"]["ref_id"], {"value": CANARY})
+    beside.asks_for("code")
     with tenant_scope(tenant):
+        before = Credential.objects.count()
         course.cancel(setup.pk, actor="system")
     assert (beside.ends().state, reread(row).status) == (SetupState.CANCELLED, ConnectionStatus.PROPOSED)
     with tenant_scope(tenant):
-        assert Credential.objects.count() == 0
+        assert (before, Credential.objects.count(), SetupAnswer.objects.count()) == (1, 0, 0)
+
+
+def test_who_says_too_early_that_the_code_was_entered_loses_no_time(tenant: Any, owner: Any) -> None:
+    """The script polls, and says nothing meanwhile, for longer than a script may that does not."""
+    polls = f"start = hear(); told = ask('code', {CODE})\nimport time; time.sleep(5)\n"
+    row = link(tenant, setup=polls + "complete(permissions_granted=start['initial_permissions'])")
+    setup = said_yes(tenant, row, owner)
+    assert setup is not None
+    beside = Beside(tenant, setup, SHORT)
+    beside.asks()
+    for _ in range(2):
+        with tenant_scope(tenant):
+            lifecycle.answer(row.pk, step_id="code", action="done", actor="system")
+        until(lambda: not answered(tenant) or reread(setup).ended_at)
+    assert (beside.ends().failure, reread(row).status) == (None, ConnectionStatus.ACTIVE)
+
+
+def answered(tenant: Any) -> bool:
+    with tenant_scope(tenant):
+        return bool(SetupAnswer.objects.exists())
 
 
 def test_second_process_does_not_hold_what_the_first_holds(tenant: Any, owner: Any) -> None:
@@ -241,6 +273,20 @@ def test_conversation_of_a_lost_worker_fails_and_completes_nothing(tenant: Any, 
             course.complete(setup.pk, lease, course.Completed(), {})
         assert Credential.objects.count() == 0
     assert (reread(setup).failure["code"], reread(row).status) == ("worker_lost", ConnectionStatus.FAILED)
+
+
+@pytest.mark.parametrize("is_held", [False, True])
+def test_conversation_whose_time_is_up_fails_and_leaves_nothing(tenant: Any, owner: Any, is_held: bool) -> None:
+    row = link(tenant)
+    setup = said_yes(tenant, row, owner)
+    assert setup is not None
+    with tenant_scope(tenant):
+        course.claim(setup.pk) if is_held else None
+        credentials.keep(row.pk, {"token": "partial"}, setup=setup)
+        SetupRun.objects.update(deadline=now())
+        assert course.lost() == [] and course.claim(setup.pk) is None
+        assert Credential.objects.count() == 0
+    assert (reread(setup).failure["code"], reread(row).status) == ("out_of_time", ConnectionStatus.FAILED)
 
 
 def test_failed_setup_is_told_with_its_ways_out_and_begins_again_at_a_press(tenant: Any, owner: Any) -> None:

@@ -10,7 +10,7 @@ from django.db import connection as database
 
 from apps.approvals.models import Card
 from apps.audit.models import AuditEntry
-from apps.connections import checking, credentials, rules
+from apps.connections import checking, credentials, rules, scripts
 from apps.connections.enums import ConnectionStatus, FailureType
 from apps.connections.models import Connection
 from apps.connections.schemas import ConnectionFailure
@@ -158,6 +158,37 @@ def test_refresh_token_that_ends_is_told_when_used_and_renewed_in_silence_when_n
         assert Card.objects.filter(kind="suggestion").exists() == (used_days == 3)
 
 
+@pytest.mark.parametrize(("days", "told"), [(8, False), (6, True)])
+def test_person_is_told_within_seven_days_of_the_end(tenant: Any, days: int, told: bool) -> None:
+    linked(tenant, refresh_token_expires_at=now() + timedelta(days=days), last_used=now())
+    checking.check_of(tenant.pk)
+    assert ("connection_warned" in events(tenant)) is told
+
+
+def test_who_wants_to_be_reminded_is_told_again_a_day_nearer_and_not_before(tenant: Any, owner: Any) -> None:
+    ends = now() + timedelta(days=5, minutes=5)
+    row = linked(tenant, refresh_token_expires_at=ends, last_used=now())
+    for nearer in (0, 0, 1, 1):
+        with tenant_scope(tenant):
+            Connection.objects.update(refresh_token_expires_at=ends - timedelta(days=nearer), next_check_at=now())
+        checking.check_of(tenant.pk)
+        attend_owed(tenant)
+        with tenant_scope(tenant):
+            waits = Card.objects.filter(status="open", kind="suggestion").exists()
+        said_yes(tenant, row, owner, "remind_later") if waits else None
+    assert (events(tenant).count("connection_warned"), reread(row).warned_at) == (2, None)
+
+
+def test_who_was_told_is_not_told_again(tenant: Any) -> None:
+    ends = now() + timedelta(days=5)
+    linked(tenant, refresh_token_expires_at=ends, last_used=now())
+    for nearer in (0, 1):
+        with tenant_scope(tenant):
+            Connection.objects.update(refresh_token_expires_at=ends - timedelta(days=nearer), next_check_at=now())
+        checking.check_of(tenant.pk)
+    assert events(tenant).count("connection_warned") == 1
+
+
 @pytest.mark.parametrize("kind", list(FailureType))
 def test_every_failure_has_a_card_whose_ways_out_can_be_pressed(tenant: Any, kind: FailureType) -> None:
     row = make_connection(tenant, status=ConnectionStatus.FAILED)
@@ -184,7 +215,20 @@ def test_retry_later_looks_again_after_a_while(tenant: Any, owner: Any) -> None:
     assert after.status == ConnectionStatus.ACTIVE and after.next_check_at > now() + timedelta(minutes=25)
 
 
-def test_check_that_does_not_answer_is_not_healthy(tenant: Any) -> None:
-    row = linked(tenant, scripts={"health_check": "print('garbage')", "recover": None})
+@pytest.mark.parametrize(
+    "says", ["print('garbage')", "sys.exit(1)", "print('x' * 10_000_000)", "import time; time.sleep(60)"]
+)
+def test_check_that_does_not_answer_is_not_healthy(tenant: Any, says: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scripts, "ONE_SHOT_SECONDS", 2.0)
+    row = linked(tenant, scripts={"health_check": says, "recover": None})
     checking.check_of(tenant.pk)
-    assert reread(row).status == ConnectionStatus.FAILED
+    assert (reread(row).status, token(tenant, row)) == (ConnectionStatus.FAILED, "first")
+
+
+def test_token_that_ends_later_is_left_alone_and_looked_at_in_time(tenant: Any) -> None:
+    ends = now() + timedelta(minutes=12)
+    row = linked(tenant, token_expires_at=ends)
+    checking.check_of(tenant.pk)
+    after = reread(row)
+    assert (after.last_refresh, token(tenant, row)) == (None, "first")
+    assert after.next_check_at <= ends - timedelta(minutes=10)

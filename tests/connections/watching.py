@@ -1,9 +1,9 @@
 """Where does a secret turn up? All that a run writes or says outside of its seal, gathered while it happens.
 
-A `Watch` listens to every logger and to all that goes over Redis (messages to workers, frames to sockets, caches), and
-looks when asked into every table as the superuser, into the environment and arguments of every process (also whenever a
-script has stopped itself for it), and into the files that a run may leave. `found` names the places where a secret
-stands, plain or in a usual disguise.
+A `Watch` listens to every logger, to what a tracer is told, and to all that goes over Redis (messages to workers,
+frames to sockets, caches), and looks when asked into every table as the superuser, into the environment and arguments
+of every process (also whenever a script has stopped itself for it), and into the files that a run may leave. `found`
+names the places where a secret stands, plain or in a usual disguise.
 """
 
 from __future__ import annotations
@@ -23,14 +23,53 @@ from typing import Any
 import psycopg
 import redis
 from django.conf import settings
+from opentelemetry import trace
+from opentelemetry.trace import INVALID_SPAN_CONTEXT, NonRecordingSpan, NoOpTracer, NoOpTracerProvider
 from psycopg import sql
 
 from kernel.sandbox.leaks import is_leaked
 
-LOG, WIRE, TABLES, PROCESSES, FILES = "log", "redis", "tables", "processes", "files"
+LOG, WIRE, TABLES, PROCESSES, FILES, TRACES = "log", "redis", "tables", "processes", "files", "traces"
 # A line of a script that wants to be looked at.
 STOPS = "import signal; signal.raise_signal(signal.SIGSTOP)"
 _END = "watch-ends-here"
+
+
+_HEARD = (LOG, WIRE, PROCESSES, FILES, TRACES)
+
+
+class _Span(NonRecordingSpan):
+    """Takes everything that a span may be told: attributes, events, exceptions, a status."""
+
+    def __init__(self, heard: list[bytes]) -> None:
+        super().__init__(INVALID_SPAN_CONTEXT)
+        self.heard = heard
+
+    def is_recording(self) -> bool:
+        return True
+
+    def _take(self, *args: Any, **given: Any) -> None:
+        self.heard.append(f"{args!r} {given!r}".encode())
+
+    set_attribute = set_attributes = add_event = add_link = set_status = update_name = record_exception = _take
+
+
+class _Tracers(NoOpTracerProvider, NoOpTracer):
+    """Whoever wants a tracer gets this one."""
+
+    def __init__(self, heard: list[bytes]) -> None:
+        self.heard = heard
+
+    def get_tracer(self, *_: Any, **__: Any) -> _Tracers:
+        return self
+
+    def start_span(self, *args: Any, **given: Any) -> _Span:
+        self.heard.append(f"{args!r} {given!r}".encode())
+        return _Span(self.heard)
+
+    @contextlib.contextmanager
+    def start_as_current_span(self, *args: Any, **given: Any) -> Iterator[_Span]:  # type: ignore[override]
+        yield self.start_span(*args, **given)
 
 
 class _Ear(logging.Handler):
@@ -49,7 +88,7 @@ class Watch:
     superuser_dsn: str
     secrets: tuple[str, ...]
     ready: threading.Event = field(default_factory=threading.Event)
-    heard: dict[str, list[bytes]] = field(default_factory=lambda: {LOG: [], WIRE: [], PROCESSES: [], FILES: []})
+    heard: dict[str, list[bytes]] = field(default_factory=lambda: {place: [] for place in _HEARD})
 
     def told(self, where: str, what: bytes | str) -> None:
         self.heard.setdefault(where, []).append(what if isinstance(what, bytes) else what.encode())
@@ -139,6 +178,8 @@ def watching(superuser_dsn: str, *secrets: str) -> Iterator[Watch]:
     for logger in (root, *deaf):
         logger.addHandler(ear)
     root.setLevel(logging.DEBUG)
+    tracers = trace._TRACER_PROVIDER
+    trace._TRACER_PROVIDER = _Tracers(watch.heard[TRACES])
     client = redis.Redis.from_url(settings.REDIS_URL)
     monitor = threading.Thread(target=_listen, args=(client, watch), daemon=True)
     try:
@@ -150,6 +191,7 @@ def watching(superuser_dsn: str, *secrets: str) -> Iterator[Watch]:
         assert not monitor.is_alive()
     finally:
         client.close()
+        trace._TRACER_PROVIDER = tracers
         root.setLevel(before)
         for logger in (root, *deaf):
             logger.removeHandler(ear)

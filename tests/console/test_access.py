@@ -129,7 +129,7 @@ TRIED_ELSEWHERE |= {f"console-draft-{word}" for word in ("new", "revise", "rewri
 TRIED_ELSEWHERE |= {"console-ask", "console-ask-back"}
 TRIED_ELSEWHERE |= {"console-connections", *(f"console-connection{word}" for word in ("", "-new", "-cancel"))}
 TRIED_ELSEWHERE |= {f"console-connection-{word}" for word in ("sign-in", "reconnect", "pause", "resume", "remove")}
-TRIED_ELSEWHERE |= {f"console-connection-{word}" for word in ("widen", "choose", "it-request")}
+TRIED_ELSEWHERE |= {f"console-connection-{word}" for word in ("widen", "choose", "it-request", "done")}
 # Somebody else's tools, for owners (test_tool_servers).
 TRIED_ELSEWHERE |= {
     "console-web-search",

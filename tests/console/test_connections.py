@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 from uuid import uuid4
 
@@ -11,9 +12,10 @@ from django.urls import reverse
 from apps.approvals.models import Card
 from apps.connections import pending
 from apps.connections.enums import ConnectionStatus, SetupState
-from apps.connections.models import Connection, SetupRun
+from apps.connections.models import Connection, Credential, SetupRun
 from apps.console import connecting
 from apps.skills.schemas import SkillManifest
+from kernel.clock import now
 from kernel.tenancy import tenant_scope
 from tests.connections.links import FRONT, link, make_skill, said_yes
 from tests.factories.console import browser
@@ -26,7 +28,7 @@ DEVICE = {
     "expires_in": 600,
 }
 REDIRECT = {"type": "browser_redirect", "auth_url": "https://login.example.test/authorize?state=x"}
-DEEDS = ["cancel", "sign-in", "reconnect", "pause", "resume", "remove", "widen", "choose", "it-request"]
+DEEDS = ["cancel", "sign-in", "reconnect", "pause", "resume", "remove", "widen", "choose", "it-request", "done"]
 
 
 @pytest.fixture
@@ -118,14 +120,49 @@ def test_code_to_enter_is_shown_and_the_page_reads_itself_anew(tenant: Any, row:
     assert 'hx-trigger="every 2s"' in page
 
 
+def test_code_says_when_it_runs_out_and_what_to_do_about_trouble(tenant: Any, row: Connection, owner: Any) -> None:
+    shown = (now() - timedelta(minutes=4)).isoformat()
+    asking(tenant, row, owner, {**DEVICE, "shown_at": shown})
+    page = page_of(owner, row)
+    assert ">in 5 min</time>" in page and "Having trouble" in page
+
+
+def test_entered_code_is_told_to_the_script(tenant: Any, row: Connection, owner: Any) -> None:
+    setup = asking(tenant, row, owner, DEVICE)
+    assert [press(owner, "done", row, step_id=one).status_code for one in ("another", "one")] == [409, 302]
+    with tenant_scope(tenant):
+        assert [answer.step_id for answer in setup.answers.all()] == ["one"]
+
+
+@pytest.mark.parametrize("late", ["the field", "the set-up"])
+def test_field_that_was_open_for_too_long_is_shown_no_more_and_takes_nothing(
+    tenant: Any, row: Connection, owner: Any, late: str
+) -> None:
+    setup = asking(tenant, row, owner, secret_step())
+    past = now() - timedelta(seconds=1)
+    with tenant_scope(tenant):
+        if late == "the field":
+            setup.pending.update(expires_at=past)
+        else:
+            SetupRun.objects.filter(pk=setup.pk).update(deadline=past)
+        ref = setup.pending.get().pk
+    page = page_of(owner, row)
+    assert ("data-secret" in page, "Nobody waits for it any more" in page, "every 2s" in page) == (False, True, True)
+    answer = browser(owner).post(f"/secrets/{ref}", {"value": "a-late-key"}, content_type="application/json")
+    assert (answer.status_code, answer.json()["error"]["code"]) == (409, "secret_expired")
+    with tenant_scope(tenant):
+        assert not Credential.objects.exists()
+
+
+def secret_step() -> dict[str, Any]:
+    guidance = {"instructions": "Make a key in the settings.", "help_url": None}
+    request = {"name": "value", "label": "Key", "input_hint": "", "guidance": guidance}
+    return {"type": "secure_input", "request": request}
+
+
 def test_page_with_a_field_for_a_secret_is_left_alone(tenant: Any, row: Connection, owner: Any) -> None:
     """Reading it anew would take away what somebody is typing."""
-    guidance = {"instructions": "Make a key in the settings.", "help_url": None}
-    step = {
-        "type": "secure_input",
-        "request": {"name": "value", "label": "Key", "input_hint": "", "guidance": guidance},
-    }
-    setup = asking(tenant, row, owner, step)
+    setup = asking(tenant, row, owner, secret_step())
     with tenant_scope(tenant):
         ref = str(setup.pending.get().pk)
     page = page_of(owner, row)

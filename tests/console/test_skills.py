@@ -12,6 +12,7 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from apps.audit.models import AuditEntry
+from apps.autonomy.models import Finding
 from apps.console.capabilities import may
 from apps.guard.enums import CallState, Intent, Origin
 from apps.guard.models import ToolCall
@@ -22,10 +23,12 @@ from apps.skills.maker import services as maker
 from apps.skills.models import SkillVersion
 from apps.skills.package_models import SkillPackage, TrustedPublisher
 from apps.skills.packages import archive
+from apps.skills.queries import pinned_ref
 from apps.skills.schemas import KnowledgeUse
 from kernel.clock import now
 from kernel.tenancy import tenant_scope
 from tests.factories.console import browser
+from tests.factories.proposals import make_finding, make_run, make_task
 from tests.factories.skills import acting_tool, answer, install, make_folder, propose, read_tool
 
 WISH = "Use when a customer asks how many parcels of theirs are on the way."
@@ -80,12 +83,9 @@ def test_host_that_an_account_names_is_said_in_words() -> None:
 
 
 FILES = [
-    ([], "Its own, to read"),
-    ([read_tool()], "Its own and those of the work it is used for, to read"),
-    (
-        [read_tool(), acting_tool()],
-        "Its own and those of the work it is used for, to read; leaves new ones with the work",
-    ),
+    ([], "reads its own"),
+    ([read_tool()], "reads its own and the work's"),
+    ([read_tool(), acting_tool()], "reads its own and the work's, leaves new ones"),
 ]
 
 
@@ -190,6 +190,18 @@ def test_switching_off_wants_to_be_meant(
 
 def test_approver_switches_nothing_off(tenant: Any, approver: Any, version: SkillVersion) -> None:
     assert press(approver, "console-skill-disable", "test-desk", sure="disable").status_code == 403
+
+
+@pytest.mark.parametrize(("sure", "left"), [("purge", []), ("", ["Two prices"])])
+def test_purging_wants_to_be_meant_and_takes_what_was_written(
+    tenant: Any, owner: Any, approver: Any, deployment: Any, version: SkillVersion, sure: str, left: list[str]
+) -> None:
+    make_finding(make_run(make_task(deployment)), skills=[pinned_ref(version)])
+    assert press(approver, "console-skill-purge", "test-desk", sure=sure).status_code == 403
+    press(owner, "console-skill-purge", "test-desk", sure=sure)
+    with tenant_scope(tenant):
+        assert list(Finding.objects.values_list("title", flat=True)) == left
+        assert SkillVersion.objects.get().status == (SkillStatus.ACTIVE if left else SkillStatus.DISABLED)
 
 
 def test_rolling_back_uses_the_earlier_version_alone(

@@ -84,9 +84,15 @@ async def test_account_is_connected_by_a_code(page: Page, tenant: Any, service: 
     await ask_for(page, "Shop calendar", service.device_settings)
     await say_yes(page)
     await open_connection(page, "Shop calendar")
+    await expect(page.get_by_text("The code runs out in")).to_be_visible()
+    await page.get_by_text("Having trouble").click()
+    await page.wait_for_event("response", lambda answer: "/console/connections/" in answer.url)
+    await expect(page.get_by_text("in any browser, on any device")).to_be_visible()
+    await page.get_by_role("button", name="I've done it").click()  # too early, which does no harm
     code = await page.get_by_label("The code to enter").text_content()
     service.enter((code or "").strip())
     await expect(page.get_by_text("The first call worked")).to_be_visible()
+    await expect(page.locator("#connection-state")).to_have_text("Active")
 
 
 async def test_account_is_connected_in_the_browser_breaks_and_is_connected_again(

@@ -9,8 +9,12 @@ from typing import Any
 
 import pytest
 from channels.layers import get_channel_layer
+from django.conf import settings
+from redis import Redis
 
 from kernel import live
+from kernel.tenancy import tenant_scope
+from kernel.tenancy.scope import statement_scope
 
 GROUP = "news.of.a.test"
 
@@ -92,3 +96,41 @@ async def test_socket_that_fails_to_hear_does_not_keep_the_others_from_it(heard:
     await live.send(GROUP, {"type": "said", "number": 1})
     live.forget(GROUP, broken)
     assert len(heard) == 1
+
+
+def test_pokes_of_a_scope_leave_a_worker_in_one_message_and_each_once(tenant: Any) -> None:
+    with Redis.from_url(settings.REDIS_URL) as redis, redis.pubsub() as line:
+        line.psubscribe(f"*{GROUP}")
+        line.get_message(timeout=5)
+        with tenant_scope(tenant):
+            for number in (1, 2, 2, 3):
+                live.poke_on_commit(GROUP, {"type": "said", "number": number})
+        said = line.get_message(timeout=5)
+        redis.publish(said["channel"], b"the end")
+        last = line.get_message(timeout=5)
+    assert (said["data"].count(b"number"), last["data"]) == (3, b"the end")
+
+
+def test_poke_of_what_was_taken_back_is_not_heard(tenant: Any) -> None:
+    def taken_back() -> None:
+        with tenant_scope(tenant):
+            live.poke_on_commit(GROUP, {"type": "said"})
+            raise RuntimeError
+
+    with Redis.from_url(settings.REDIS_URL) as redis, redis.pubsub() as line:
+        line.psubscribe(f"*{GROUP}")
+        line.get_message(timeout=5)
+        with pytest.raises(RuntimeError):
+            taken_back()
+        redis.publish(GROUP, b"the end")
+        last = line.get_message(timeout=5)
+    assert last["data"] == b"the end"
+
+
+def test_poke_from_a_scope_of_one_statement_is_heard(tenant: Any) -> None:
+    with Redis.from_url(settings.REDIS_URL) as redis, redis.pubsub() as line:
+        line.psubscribe(f"*{GROUP}")
+        line.get_message(timeout=5)
+        with statement_scope(tenant.pk):
+            live.poke_on_commit(GROUP, {"type": "said"})
+        assert b"said" in line.get_message(timeout=5)["data"]

@@ -22,13 +22,15 @@ from apps.guard.enums import RefusalCode
 from apps.guard.schemas import Done, Refused
 from apps.memory.enums import SourceKind, Tier, Trust
 from apps.memory.models import MemoryItem
-from apps.sessions import forgetting, handoff, levels, limits, turn
+from apps.sessions import forgetting, handoff, levels, limits, turn, window
 from apps.sessions.access import Grant
 from apps.sessions.focus import Focus
 from apps.sessions.locks import lock_session
 from apps.sessions.models import ChatSession, ChronicleEntry
 from apps.sessions.queries import Said
 from apps.sessions.state import Stop, TurnState
+from apps.skills import installing
+from apps.skills.schemas import ToolSpec
 from kernel.clock import now
 from kernel.errors import NotFound, SilasError
 from kernel.llm.briefing import Briefing
@@ -40,6 +42,7 @@ from kernel.taint import Taint
 from kernel.tenancy import in_scope, in_thread, tenant_scope
 from tests.factories.memories import before_the_end, conversation, customer, give, kept_in, remember, told, verified
 from tests.factories.sessions import make_session, say, served
+from tests.factories.skills import install, make_folder, read_tool
 from tests.factories.tenants import make_member
 
 STORE = {"op": "store", "content": "The visitor's cat is called Whiskers."}
@@ -175,11 +178,13 @@ async def test_what_a_colleague_said_is_kept_with_the_next_turn(session: ChatSes
     assert (reply.content, reply.taint) == ("I send it tomorrow.", Taint.AUTH)
 
 
-async def heard(session: ChatSession, tool: str, args: dict[str, Any], value: Any) -> TurnState:
-    """A turn in which this call was carried out."""
+async def heard(session: ChatSession, tool: str, args: dict[str, Any], value: Any, skill: str = "") -> TurnState:
+    """A turn in which this call was carried out, of a tool of this skill."""
     await in_thread(say, session, "Look it up")
     state = await in_scope(session.tenant_id, turn.open_turn, session.pk, consumer="test")
     assert state is not None
+    if skill:
+        state.policy = replace(state.policy, tools=(ToolSpec(**read_tool(name=tool), skill=skill),))
     state.hear(tool, args, Done(value, Decimal(0), uuid4()))
     state.hear(tool, args, Refused(RefusalCode.HALTED, "no"))
     await before_the_end(state)
@@ -192,6 +197,18 @@ async def test_what_a_tool_answered_is_kept_raw_and_scrubbed(session: ChatSessio
     (kept,) = await in_thread(items, session, source_kind="tool_output_raw")
     assert "open" in kept.content and "DE89" not in kept.content
     assert (kept.taint, kept.tier) == ("external", "low_reingestion")
+
+
+async def test_what_a_purged_skills_tools_answered_is_gone_and_nothing_else(
+    session: ChatSession, tmp_path: Any
+) -> None:
+    await in_thread(install, session.tenant_id, make_folder(tmp_path))
+    await heard(session, "look", {}, {"status": "of the desk"}, skill="test-desk@0123456789abcdef")
+    await heard(session, "look", {}, {"status": "of another"}, skill="test-desk-2@0123456789abcdef")
+    await told(session, "Hello", memory_ops=[STORE | {"tags": [*window.tags_of("test-desk")]}])
+    await in_scope(session.tenant_id, installing.purge, "test-desk")
+    left = [item.content for item in await in_thread(items, session, source_kind__in=["tool_output_raw", "memory_op"])]
+    assert left == ['{"status": "of another"}', STORE["content"]]
 
 
 async def test_of_a_search_only_the_question_is_kept(session: ChatSession) -> None:

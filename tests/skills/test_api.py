@@ -61,6 +61,11 @@ def test_disabled_over_http_is_off(tenant, installed):
     assert asked(tenant, "post", "/test-desk/disable").json() == {"switched_off": 1}
 
 
+def test_purged_over_http_is_off_and_kept_as_evidence(tenant, installed):
+    assert asked(tenant, "post", "/test-desk/purge").json() == {"switched_off": 1}
+    assert [one["status"] for one in asked(tenant, "get", "/test-desk").json()] == ["disabled"]
+
+
 def test_rolled_back_over_http_is_in_use(tenant, installed, tmp_path):
     install(tenant, make_folder(tmp_path, tools=[]))
     assert asked(tenant, "post", "/test-desk/roll-back", version=1).json()["number"] == 1

@@ -43,6 +43,14 @@ def test_proposed_twice_is_one_version(tenant, tmp_path, proposed):
     assert propose(tenant, tmp_path / "test-desk").pk == proposed.pk
 
 
+def test_proposed_beyond_what_people_can_look_at_is_refused(tenant, tmp_path, proposed, monkeypatch):
+    monkeypatch.setattr(installing, "MAX_WAITING", 1)
+    with pytest.raises(SilasError) as refused:
+        propose(tenant, make_folder(tmp_path, tools=[]))
+    assert refused.value.code == "skills_waiting"
+    assert propose(tenant, make_folder(tmp_path)).pk == proposed.pk
+
+
 def test_proposed_invalid_is_refused(tenant, tmp_path):
     with pytest.raises(SilasError, match="cannot be installed"):
         propose(tenant, make_folder(tmp_path, description="short"))

@@ -80,6 +80,13 @@ def search(bare: Search) -> Search:
     return bare
 
 
+def test_question_and_key_are_in_no_log_line(search: Search, caplog: pytest.LogCaptureFixture) -> None:
+    for provider in ("brave", "tavily", "searxng"):
+        search.set(provider)
+        search.call("a question of a visitor")
+    assert "visitor" not in caplog.text and KEY not in caplog.text
+
+
 def test_found_pages_are_told_with_their_addresses_as_somebody_elses_words(search: Search) -> None:
     outcome = search.call()
     assert (outcome.value["taint"], outcome.value["from"], outcome.cost) == ("external", "brave", PRICE)

@@ -16,6 +16,7 @@ from apps.toolservers.models import OutsideTool
 from apps.toolservers.refreshing import refresh
 from apps.toolservers.rules import without_echo
 from apps.toolservers.schemas import Terms
+from apps.work import outside_proofs
 from apps.work.models import WorkItem
 from kernel.errors import SilasError
 from kernel.llm.calls import PlannedCall
@@ -27,6 +28,11 @@ from tests.fakes.tool_server import LOOK, Fake, serving
 PROOF = {"tool": "crm_look_up", "args": {"order": "$order"}, "expect": {"contains": "refunded"}}
 READS = Terms(acting=False, risk="low", price=Decimal("0.01"))
 HANDED = "Handed over, not verified: "
+
+
+@pytest.fixture(autouse=True)
+def nobody_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(outside_proofs, "PAUSES", (0.0, 0.0))
 
 
 @dataclass
@@ -122,6 +128,7 @@ def test_act_that_the_reading_tool_confirms_is_done(proved: House) -> None:
 def test_act_that_the_reading_tool_denies_is_not_done_and_not_made_again(proved: House) -> None:
     proved.fake.answer = lambda name, args: "it is open" if name == "look-up" else "ok, refunded"
     item = proved.refund()
+    assert proved.asked("look-up") == item.attempts_made  # an answer is an answer
     assert (item.status == "done", item.reason == "handed_over", proved.asked("refund")) == (False, False, 1)
 
 
@@ -147,6 +154,19 @@ def test_proof_that_was_stopped_since_proves_nothing(proved: House) -> None:
 def test_proof_that_cannot_be_read_proves_nothing(proved: House, lie: str | None) -> None:
     proved.fake.answer = lambda name, args: (lie or 1 / 0) if name == "look-up" else "ok"
     assert proved.refund().reason == "handed_over"
+
+
+def test_proof_that_is_away_for_a_moment_is_asked_again(proved: House) -> None:
+    asked = iter([None, None, "it is refunded"])
+    proved.fake.answer = lambda name, args: (next(asked) or 1 / 0) if name == "look-up" else "ok"
+    item = proved.refund()
+    assert (item.status, proved.asked("look-up"), proved.asked("refund")) == ("done", 3, 1)
+
+
+def test_proof_that_stays_away_is_given_up(proved: House) -> None:
+    proved.fake.answer = lambda name, args: 1 / 0 if name == "look-up" else "ok"
+    item = proved.refund()
+    assert (item.reason, proved.asked("look-up"), proved.asked("refund")) == ("handed_over", 3, 1)
 
 
 def test_act_whose_answer_never_came_is_uncertain_where_nobody_can_check(unproved: House) -> None:

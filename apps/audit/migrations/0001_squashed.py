@@ -5,7 +5,7 @@ import uuid
 from django.db import migrations, models
 
 from apps.audit import chain_sql
-from kernel.tenancy.migrations import RowSecurity
+from kernel.tenancy.migrations import RowSecurity, Tables
 
 
 class Migration(migrations.Migration):
@@ -25,69 +25,71 @@ class Migration(migrations.Migration):
     ]
 
     operations = [
-        migrations.CreateModel(
-            name='AuditKey',
-            fields=[
-                ('key_id', models.CharField(max_length=16, primary_key=True, serialize=False)),
-                ('public_key', models.CharField(max_length=64)),
-                ('sealed_private', models.BinaryField()),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
-            ],
-        ),
-        migrations.CreateModel(
-            name='AuditCheckpoint',
-            fields=[
-                ('id', models.UUIDField(default=uuid.uuid4, editable=False, primary_key=True, serialize=False)),
-                ('chain', models.UUIDField()),
-                ('seq', models.BigIntegerField()),
-                ('entry_hash', models.CharField(max_length=64)),
-                ('key_id', models.CharField(max_length=16)),
-                ('signature', models.CharField(max_length=120)),
-                ('created_at', models.DateTimeField()),
-                ('tenant', models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='tenants.tenant')),
-            ],
-            options={
-                'ordering': ['chain', 'seq'],
-                'abstract': False,
-                'base_manager_name': 'objects',
-            },
-        ),
-        migrations.CreateModel(
-            name='AuditHead',
-            fields=[
-                ('chain', models.UUIDField(primary_key=True, serialize=False)),
-                ('seq', models.BigIntegerField(default=0)),
-                ('entry_hash', models.CharField(max_length=64)),
-                ('tenant', models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='tenants.tenant')),
-            ],
-            options={
-                'abstract': False,
-                'base_manager_name': 'objects',
-            },
-        ),
-        migrations.CreateModel(
-            name='AuditEntry',
-            fields=[
-                ('entry_id', models.UUIDField(default=uuid.uuid4, editable=False, primary_key=True, serialize=False)),
-                ('chain', models.UUIDField()),
-                ('seq', models.BigIntegerField()),
-                ('event', models.CharField(max_length=60)),
-                ('actor', models.CharField(max_length=80)),
-                ('subject', models.CharField(blank=True, max_length=80)),
-                ('data', models.TextField()),
-                ('timestamp', models.DateTimeField()),
-                ('prev_hash', models.CharField(max_length=64)),
-                ('entry_hash', models.CharField(max_length=64)),
-                ('tenant', models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='tenants.tenant')),
-            ],
-            options={
-                'verbose_name_plural': 'audit entries',
-                'ordering': ['chain', 'seq'],
-                'abstract': False,
-                'base_manager_name': 'objects',
-                'indexes': [models.Index(fields=['chain', 'subject', 'seq'], name='audit_by_subject'), models.Index(condition=models.Q(('event__in', ('person_wanted', 'taken_over', 'staff_replied', 'gate_blocked', 'gate_asked', 'gate_mutation'))), fields=['chain', 'timestamp'], name='audit_counted_by_time')],
-                'constraints': [models.UniqueConstraint(fields=('chain', 'seq'), name='audit_entry_seq_once')],
-            },
+        Tables(
+            migrations.CreateModel(
+                name='AuditKey',
+                fields=[
+                    ('key_id', models.CharField(max_length=16, primary_key=True, serialize=False)),
+                    ('public_key', models.CharField(max_length=64)),
+                    ('sealed_private', models.BinaryField()),
+                    ('created_at', models.DateTimeField(auto_now_add=True)),
+                ],
+            ),
+            migrations.CreateModel(
+                name='AuditCheckpoint',
+                fields=[
+                    ('id', models.UUIDField(default=uuid.uuid4, editable=False, primary_key=True, serialize=False)),
+                    ('chain', models.UUIDField()),
+                    ('seq', models.BigIntegerField()),
+                    ('entry_hash', models.CharField(max_length=64)),
+                    ('key_id', models.CharField(max_length=16)),
+                    ('signature', models.CharField(max_length=120)),
+                    ('created_at', models.DateTimeField()),
+                    ('tenant', models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='tenants.tenant')),
+                ],
+                options={
+                    'ordering': ['chain', 'seq'],
+                    'abstract': False,
+                    'base_manager_name': 'objects',
+                },
+            ),
+            migrations.CreateModel(
+                name='AuditHead',
+                fields=[
+                    ('chain', models.UUIDField(primary_key=True, serialize=False)),
+                    ('seq', models.BigIntegerField(default=0)),
+                    ('entry_hash', models.CharField(max_length=64)),
+                    ('tenant', models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='tenants.tenant')),
+                ],
+                options={
+                    'abstract': False,
+                    'base_manager_name': 'objects',
+                },
+            ),
+            migrations.CreateModel(
+                name='AuditEntry',
+                fields=[
+                    ('entry_id', models.UUIDField(default=uuid.uuid4, editable=False, primary_key=True, serialize=False)),
+                    ('chain', models.UUIDField()),
+                    ('seq', models.BigIntegerField()),
+                    ('event', models.CharField(max_length=60)),
+                    ('actor', models.CharField(max_length=80)),
+                    ('subject', models.CharField(blank=True, max_length=80)),
+                    ('data', models.TextField()),
+                    ('timestamp', models.DateTimeField()),
+                    ('prev_hash', models.CharField(max_length=64)),
+                    ('entry_hash', models.CharField(max_length=64)),
+                    ('tenant', models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='tenants.tenant')),
+                ],
+                options={
+                    'verbose_name_plural': 'audit entries',
+                    'ordering': ['chain', 'seq'],
+                    'abstract': False,
+                    'base_manager_name': 'objects',
+                    'indexes': [models.Index(fields=['chain', 'subject', 'seq'], name='audit_by_subject'), models.Index(condition=models.Q(('event__in', ('person_wanted', 'taken_over', 'staff_replied', 'gate_blocked', 'gate_asked', 'gate_mutation'))), fields=['chain', 'timestamp'], name='audit_counted_by_time')],
+                    'constraints': [models.UniqueConstraint(fields=('chain', 'seq'), name='audit_entry_seq_once')],
+                },
+            ),
         ),
         RowSecurity("audit_auditentry"),
         RowSecurity("audit_audithead"),

@@ -25,7 +25,10 @@ from apps.autonomy.api.tasks import begun
 from apps.autonomy.enums import SessionStatus
 from apps.autonomy.models import AutonomousSession
 from apps.guard.models import Budget
-from apps.tenants.rest import MembersView
+from apps.tenants.enums import Capability
+from apps.tenants.queries import role_of
+from apps.tenants.rest import Caller, MembersView
+from apps.tenants.rules import roles_with
 from kernel.tenancy import current_tenant_id, tenant_scope
 
 
@@ -108,7 +111,7 @@ class Retry(MembersView):
 
 
 class TasksBudget(MembersView):
-    """What each running session has left, and what the company has (spec 003)."""
+    """What each running session has left, and, for whoever decides, what the company has (spec 003)."""
 
     @extend_schema(operation_id="tasks_budget", tags=["tasks"], responses={200: LeftAnswer, **REFUSALS})
     def get(self, request: Request) -> Response:
@@ -118,10 +121,15 @@ class TasksBudget(MembersView):
             told = {
                 "enabled": queries.settings_of().enabled,
                 "paused": any(one.paused_in is not None and one.paused_in == one.window_start for one in company),
-                "company": [_company(one) for one in company],
+                "company": [_company(one) for one in company] if _sees_money(self.caller) else [],
                 "running": [_left(one) for one in running],
             }
             return answer(LeftAnswer(told).data)
+
+
+def _sees_money(caller: Caller) -> bool:
+    """As the console's page of spending; an API key may what owners may."""
+    return caller.user is None or role_of(caller.user) in roles_with(Capability.DECIDE)
 
 
 def _company(budget: Budget) -> dict[str, Any]:

@@ -8,6 +8,7 @@ row's id says it is the same.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
@@ -20,6 +21,7 @@ from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.autonomy.enums import Channel, OutboxState, TaskEvent
 from apps.autonomy.models import AutonomousSession, Outbox, Webhook
+from kernel.tenancy import gather_for_commit
 
 MOST_ATTEMPTS = 8
 # A claim lasts longer than its letters one after the other (`relay`: ten seconds each).
@@ -46,17 +48,38 @@ def owe_webhooks(
     event: TaskEvent = TaskEvent.COMPLETED,
     subscribed_only: bool = False,
 ) -> None:
-    """To every webhook of the company, or to those that asked for such events. One an event, session and webhook."""
+    """To every webhook of the company, or to those that asked for such events. One an event, session and webhook; all
+    that a scope owes is written together."""
+    body = {"event": event.value, "session": str(session.pk), "task": str(session.task_id), **data}
+    gather_for_commit(_owe_together, _News(event, str(session.pk), body, subscribed_only))
+
+
+@dataclass(frozen=True)
+class _News:
+    """`subscribed_only`: for who asked for such events."""
+
+    event: TaskEvent
+    session: str
+    body: dict[str, Any]
+    subscribed_only: bool
+
+    def is_for(self, hook: Webhook) -> bool:
+        return not self.subscribed_only or not hook.events or self.event.value in hook.events
+
+
+def _owe_together(found: list[_News]) -> None:
+    hooks = list(Webhook.objects.filter(enabled=True))
     rows = [
         Outbox(
             channel=Channel.WEBHOOK,
             webhook=hook,
-            event=event,
-            key=f"{event.value}:{session.pk}:{hook.pk}",
-            body={"event": event.value, "session": str(session.pk), "task": str(session.task_id), **data},
+            event=news.event,
+            key=f"{news.event.value}:{news.session}:{hook.pk}",
+            body=news.body,
         )
-        for hook in Webhook.objects.filter(enabled=True)
-        if not subscribed_only or not hook.events or event.value in hook.events
+        for news in found
+        for hook in hooks
+        if news.is_for(hook)
     ]
     if rows:
         Outbox.objects.bulk_create(rows, ignore_conflicts=True)

@@ -6,7 +6,7 @@ import uuid
 from django.db import migrations, models
 
 from apps.bus import lease_sql, owe_sql, walk_sql
-from kernel.tenancy.migrations import RowSecurity
+from kernel.tenancy.migrations import RowSecurity, Tables
 
 
 class Migration(migrations.Migration):
@@ -32,61 +32,63 @@ class Migration(migrations.Migration):
     ]
 
     operations = [
-        migrations.CreateModel(
-            name='Processed',
-            fields=[
-                ('id', models.UUIDField(default=uuid.uuid4, editable=False, primary_key=True, serialize=False)),
-                ('consumer', models.CharField(max_length=80)),
-                ('message_id', models.CharField(max_length=128)),
-                ('created_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
-                ('tenant', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='tenants.tenant')),
-            ],
-            options={
-                'abstract': False,
-                'base_manager_name': 'objects',
-                'constraints': [models.UniqueConstraint(fields=('tenant', 'message_id', 'consumer'), name='bus_processed_once')],
-            },
-        ),
-        migrations.CreateModel(
-            name='QueueMessage',
-            fields=[
-                ('id', models.UUIDField(default=uuid.uuid4, editable=False, primary_key=True, serialize=False)),
-                ('queue', models.CharField(choices=[('proxy', 'Proxy'), ('planner', 'Planner'), ('executor', 'Executor'), ('runtime', 'Runtime')], max_length=16)),
-                ('kind', models.CharField(choices=[('user_message', 'User Message'), ('plan_request', 'Plan Request'), ('plan_result', 'Plan Result'), ('research_request', 'Research Request'), ('research_result', 'Research Result'), ('execution_status', 'Execution Status'), ('consult_planner', 'Consult Planner'), ('planner_guidance', 'Planner Guidance'), ('replan_request', 'Replan Request'), ('system_event', 'System Event'), ('execution_request', 'Execution Request'), ('autonomous_session', 'Autonomous Session'), ('review_owed', 'Review Owed'), ('connection_owed', 'Connection Owed')], max_length=32)),
-                ('message_id', models.CharField(max_length=128)),
-                ('trace_id', models.CharField(max_length=64)),
-                ('scope_id', models.CharField(max_length=64)),
-                ('content', models.TextField(blank=True)),
-                ('payload', models.JSONField(blank=True, null=True)),
-                ('sender', models.CharField(choices=[('user', 'User'), ('proxy', 'Proxy'), ('planner', 'Planner'), ('executor', 'Executor'), ('runtime', 'Runtime')], max_length=16)),
-                ('taint', models.CharField(choices=[('owner', 'owner'), ('auth', 'auth'), ('external', 'external')], max_length=16)),
-                ('task_id', models.UUIDField(blank=True, null=True)),
-                ('parent_task_id', models.UUIDField(blank=True, null=True)),
-                ('urgency', models.CharField(choices=[('background', 'Background'), ('informational', 'Informational'), ('needs_attention', 'Needs Attention')], default='informational', max_length=16)),
-                ('error_code', models.CharField(blank=True, choices=[('tool_failure', 'Tool Failure'), ('budget_exceeded', 'Budget Exceeded'), ('gate_blocked', 'Gate Blocked'), ('approval_denied', 'Approval Denied'), ('verification_failed', 'Verification Failed'), ('timeout', 'Timeout')], max_length=24)),
-                ('retryable', models.BooleanField(blank=True, null=True)),
-                ('origin_agent', models.CharField(blank=True, choices=[('user', 'User'), ('proxy', 'Proxy'), ('planner', 'Planner'), ('executor', 'Executor'), ('runtime', 'Runtime')], max_length=16)),
-                ('attempt_number', models.PositiveSmallIntegerField(blank=True, null=True)),
-                ('extras', models.JSONField(blank=True, help_text='plan_markdown, approval_token, artifacts, constraints', null=True)),
-                ('created_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
-                ('position', models.BigIntegerField(editable=False)),
-                ('state', models.CharField(choices=[('queued', 'Queued'), ('leased', 'Leased'), ('acked', 'Acked'), ('dead', 'Dead'), ('dropped', 'Dropped')], default='queued', max_length=8)),
-                ('attempts', models.PositiveSmallIntegerField(default=0)),
-                ('available_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
-                ('consumer', models.CharField(blank=True, max_length=80)),
-                ('fence', models.BigIntegerField(default=0)),
-                ('leased_until', models.DateTimeField(blank=True, null=True)),
-                ('reason', models.CharField(blank=True, max_length=200)),
-                ('finished_at', models.DateTimeField(blank=True, null=True)),
-                ('tenant', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='tenants.tenant')),
-            ],
-            options={
-                'ordering': ['position'],
-                'abstract': False,
-                'base_manager_name': 'objects',
-                'indexes': [models.Index(condition=models.Q(('state__in', ('queued', 'leased'))), fields=['tenant', 'queue', 'scope_id', 'position'], name='bus_by_scope'), models.Index(condition=models.Q(('state', 'dead')), fields=['tenant', 'finished_at'], name='bus_dead'), models.Index(condition=models.Q(('state__in', ('acked', 'dropped'))), fields=['tenant', 'finished_at'], name='bus_closed')],
-                'constraints': [models.UniqueConstraint(fields=('tenant', 'queue', 'message_id'), name='bus_message_once'), models.UniqueConstraint(condition=models.Q(('leased_until__isnull', False)), fields=('tenant', 'queue', 'scope_id'), name='bus_one_lease_a_scope'), models.CheckConstraint(condition=models.Q(models.Q(('finished_at__isnull', True), ('state__in', ('queued', 'leased'))), models.Q(models.Q(('state__in', ('queued', 'leased')), _negated=True), ('finished_at__isnull', False)), _connector='OR'), name='bus_finished_has_a_time'), models.CheckConstraint(condition=models.Q(models.Q(('leased_until__isnull', False), ('state', 'leased')), models.Q(models.Q(('state', 'leased'), _negated=True), ('leased_until__isnull', True)), _connector='OR'), name='bus_leased_has_an_end'), models.CheckConstraint(condition=models.Q(('error_code', ''), models.Q(('attempt_number__isnull', False), ('retryable__isnull', False), models.Q(('origin_agent', ''), _negated=True)), _connector='OR'), name='bus_error_has_its_headers'), models.CheckConstraint(condition=models.Q(models.Q(('kind', 'execution_status'), ('payload__status__in', ['failed', 'stuck', 'blocked', 'verification_failed']), _negated=True), models.Q(('error_code', ''), _negated=True), _connector='OR'), name='bus_failing_status_says_why')],
-            },
+        Tables(
+            migrations.CreateModel(
+                name='Processed',
+                fields=[
+                    ('id', models.UUIDField(default=uuid.uuid4, editable=False, primary_key=True, serialize=False)),
+                    ('consumer', models.CharField(max_length=80)),
+                    ('message_id', models.CharField(max_length=128)),
+                    ('created_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                    ('tenant', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='tenants.tenant')),
+                ],
+                options={
+                    'abstract': False,
+                    'base_manager_name': 'objects',
+                    'constraints': [models.UniqueConstraint(fields=('tenant', 'message_id', 'consumer'), name='bus_processed_once')],
+                },
+            ),
+            migrations.CreateModel(
+                name='QueueMessage',
+                fields=[
+                    ('id', models.UUIDField(default=uuid.uuid4, editable=False, primary_key=True, serialize=False)),
+                    ('queue', models.CharField(choices=[('proxy', 'Proxy'), ('planner', 'Planner'), ('executor', 'Executor'), ('runtime', 'Runtime')], max_length=16)),
+                    ('kind', models.CharField(choices=[('user_message', 'User Message'), ('plan_request', 'Plan Request'), ('plan_result', 'Plan Result'), ('research_request', 'Research Request'), ('research_result', 'Research Result'), ('execution_status', 'Execution Status'), ('consult_planner', 'Consult Planner'), ('planner_guidance', 'Planner Guidance'), ('replan_request', 'Replan Request'), ('system_event', 'System Event'), ('execution_request', 'Execution Request'), ('autonomous_session', 'Autonomous Session'), ('review_owed', 'Review Owed'), ('connection_owed', 'Connection Owed')], max_length=32)),
+                    ('message_id', models.CharField(max_length=128)),
+                    ('trace_id', models.CharField(max_length=64)),
+                    ('scope_id', models.CharField(max_length=64)),
+                    ('content', models.TextField(blank=True)),
+                    ('payload', models.JSONField(blank=True, null=True)),
+                    ('sender', models.CharField(choices=[('user', 'User'), ('proxy', 'Proxy'), ('planner', 'Planner'), ('executor', 'Executor'), ('runtime', 'Runtime')], max_length=16)),
+                    ('taint', models.CharField(choices=[('owner', 'owner'), ('auth', 'auth'), ('external', 'external')], max_length=16)),
+                    ('task_id', models.UUIDField(blank=True, null=True)),
+                    ('parent_task_id', models.UUIDField(blank=True, null=True)),
+                    ('urgency', models.CharField(choices=[('background', 'Background'), ('informational', 'Informational'), ('needs_attention', 'Needs Attention')], default='informational', max_length=16)),
+                    ('error_code', models.CharField(blank=True, choices=[('tool_failure', 'Tool Failure'), ('budget_exceeded', 'Budget Exceeded'), ('gate_blocked', 'Gate Blocked'), ('approval_denied', 'Approval Denied'), ('verification_failed', 'Verification Failed'), ('timeout', 'Timeout')], max_length=24)),
+                    ('retryable', models.BooleanField(blank=True, null=True)),
+                    ('origin_agent', models.CharField(blank=True, choices=[('user', 'User'), ('proxy', 'Proxy'), ('planner', 'Planner'), ('executor', 'Executor'), ('runtime', 'Runtime')], max_length=16)),
+                    ('attempt_number', models.PositiveSmallIntegerField(blank=True, null=True)),
+                    ('extras', models.JSONField(blank=True, help_text='plan_markdown, approval_token, artifacts, constraints', null=True)),
+                    ('created_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                    ('position', models.BigIntegerField(editable=False)),
+                    ('state', models.CharField(choices=[('queued', 'Queued'), ('leased', 'Leased'), ('acked', 'Acked'), ('dead', 'Dead'), ('dropped', 'Dropped')], default='queued', max_length=8)),
+                    ('attempts', models.PositiveSmallIntegerField(default=0)),
+                    ('available_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                    ('consumer', models.CharField(blank=True, max_length=80)),
+                    ('fence', models.BigIntegerField(default=0)),
+                    ('leased_until', models.DateTimeField(blank=True, null=True)),
+                    ('reason', models.CharField(blank=True, max_length=200)),
+                    ('finished_at', models.DateTimeField(blank=True, null=True)),
+                    ('tenant', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='tenants.tenant')),
+                ],
+                options={
+                    'ordering': ['position'],
+                    'abstract': False,
+                    'base_manager_name': 'objects',
+                    'indexes': [models.Index(condition=models.Q(('state__in', ('queued', 'leased'))), fields=['tenant', 'queue', 'scope_id', 'position'], name='bus_by_scope'), models.Index(condition=models.Q(('state', 'dead')), fields=['tenant', 'finished_at'], name='bus_dead'), models.Index(condition=models.Q(('state__in', ('acked', 'dropped'))), fields=['tenant', 'finished_at'], name='bus_closed')],
+                    'constraints': [models.UniqueConstraint(fields=('tenant', 'queue', 'message_id'), name='bus_message_once'), models.UniqueConstraint(condition=models.Q(('leased_until__isnull', False)), fields=('tenant', 'queue', 'scope_id'), name='bus_one_lease_a_scope'), models.CheckConstraint(condition=models.Q(models.Q(('finished_at__isnull', True), ('state__in', ('queued', 'leased'))), models.Q(models.Q(('state__in', ('queued', 'leased')), _negated=True), ('finished_at__isnull', False)), _connector='OR'), name='bus_finished_has_a_time'), models.CheckConstraint(condition=models.Q(models.Q(('leased_until__isnull', False), ('state', 'leased')), models.Q(models.Q(('state', 'leased'), _negated=True), ('leased_until__isnull', True)), _connector='OR'), name='bus_leased_has_an_end'), models.CheckConstraint(condition=models.Q(('error_code', ''), models.Q(('attempt_number__isnull', False), ('retryable__isnull', False), models.Q(('origin_agent', ''), _negated=True)), _connector='OR'), name='bus_error_has_its_headers'), models.CheckConstraint(condition=models.Q(models.Q(('kind', 'execution_status'), ('payload__status__in', ['failed', 'stuck', 'blocked', 'verification_failed']), _negated=True), models.Q(('error_code', ''), _negated=True), _connector='OR'), name='bus_failing_status_says_why')],
+                },
+            ),
         ),
         RowSecurity("bus_processed"),
         RowSecurity("bus_queuemessage"),

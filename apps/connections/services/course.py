@@ -44,8 +44,9 @@ class Heard:
 
 
 def claim(setup_id: UUID) -> UUID | None:
-    """The lease of a conversation that nobody holds, for this process; None when somebody else was first."""
-    waiting = SetupRun.objects.filter(pk=setup_id, state=SetupState.WAITING, deadline__gt=now())
+    """The lease of a conversation that nobody holds, for this process; None when somebody else was first, or its time
+    has not come."""
+    waiting = SetupRun.objects.filter(leases.free(), pk=setup_id, state=SetupState.WAITING, deadline__gt=now())
     lease = leases.claim(waiting, time=LEASE, state=SetupState.RUNNING)
     if lease is None:
         return None
@@ -128,7 +129,8 @@ def _answered(setup: SetupRun, step_id: str) -> Heard | None:
         return None
     answer = json.loads(vault.unseal(bytes(row.sealed), belongs_to=_answer_place(setup.pk, step_id)))
     row.delete()
-    _taken(setup)
+    if (setup.step or {}).get("type") != "device_code":  # its script asks the service, and can be told again
+        _taken(setup)
     return Heard(answer=answer)
 
 
@@ -243,7 +245,7 @@ def lost() -> list[UUID]:
         fail(setup_id, None, code="worker_lost")
     for setup_id in list(late.values_list("pk", flat=True)):
         fail(setup_id, None, code="out_of_time")
-    return list(SetupRun.objects.filter(state=SetupState.WAITING).values_list("pk", flat=True))
+    return list(SetupRun.objects.filter(leases.free(), state=SetupState.WAITING).values_list("pk", flat=True))
 
 
 def failure_of(said: object) -> ConnectionFailure:

@@ -7,6 +7,7 @@ from uuid import UUID
 
 from apps.bus import services as bus
 from apps.bus.enums import Kind, Queue, Sender
+from apps.bus.models import QueueMessage
 from kernel.taint import Taint
 
 DISCOVERED, FAILED, ENDS_SOON, WIDEN = "discovered", "failed", "ends_soon", "widen"
@@ -23,3 +24,7 @@ def owe(event: str, connection_id: UUID, *, message_id: str, permissions: Sequen
         payload={"event": event, "subject": str(connection_id), "permissions": list(permissions)},
         taint=Taint.AUTH,
     )
+
+
+def was_owed(message_id: str) -> bool:
+    return bool(QueueMessage.objects.filter(queue=Queue.PROXY, message_id=message_id).exists())

@@ -100,27 +100,31 @@ def _recover(row: Connection, chosen: str, actor: str) -> None:
     elif chosen == Recovery.LATER and row.status == ConnectionStatus.FAILED and row.permissions_granted:
         _later(row, actor)
     elif chosen == Recovery.LATER:
-        _begin_again(row, actor)
+        _begin_again(row, actor, later=_time_of(row))
     elif chosen == Recovery.DRAFT_IT_REQUEST:
         it_requests.draft(row, actor=actor)
 
 
-def _begin_again(row: Connection, actor: str, *, fewer: bool = False) -> None:
+def _begin_again(row: Connection, actor: str, *, fewer: bool = False, later: timedelta = timedelta()) -> None:
     if row.status == ConnectionStatus.FAILED and not SetupRun.objects.filter(connection=row).exists():
         return requesting.look_again(row)  # nobody was asked yet
     approved = list(row.permissions_granted) or list(row.initial_permissions)
     permissions = [name for name in approved if rules.only_reads(name)] if fewer else None
     try:
-        requesting.reconnect(row.pk, actor=actor, permissions=permissions)
+        requesting.reconnect(row.pk, actor=actor, permissions=permissions, later=later)
     except SilasError:
         return None  # it is being set up already, or is no more: there is nothing to begin
 
 
 def _later(row: Connection, actor: str) -> None:
     """It is looked at again after a while, and is broken again if it still does not work."""
-    minutes = failure_of(row.failure or {}).retry_minutes or rules.USUAL_MINUTES
-    row.next_check_at, row.recovered, row.failure = now() + timedelta(minutes=minutes), True, None
+    row.next_check_at, row.recovered, row.failure = now() + _time_of(row), True, None
     move(row, ConnectionStatus.ACTIVE, "next_check_at", "recovered", "failure", actor=actor, reason="retry_later")
+
+
+def _time_of(row: Connection) -> timedelta:
+    """How long the service wants to be left alone."""
+    return timedelta(minutes=failure_of(row.failure or {}).retry_minutes or rules.USUAL_MINUTES)
 
 
 def _last_failure(row: Connection) -> Any:

@@ -43,6 +43,7 @@ from kernel.schedules import next_due
 CONNECTION = "connection"
 SETUP_TIME = timedelta(minutes=30)
 _ONCE = timedelta(hours=1)
+_AT_ONCE = timedelta()
 _NO = "Nothing is connected"
 
 
@@ -183,8 +184,10 @@ def begin(
     *,
     actor: str,
     card: Card | None = None,
+    later: timedelta = _AT_ONCE,
 ) -> SetupRun:
-    """A set-up conversation, for a worker to hold. Raises `setup_under_way` 409 while another one is held."""
+    """A set-up conversation, for a worker to hold, not before `later` has passed. Raises `setup_under_way` 409 while
+    another one is held."""
     if SetupRun.objects.filter(connection=row, state__in=rules.UNDER_WAY).exists():
         raise SilasError("setup_under_way", "This connection is being set up already.", status=409)
     if row.status in (ConnectionStatus.PROPOSED, ConnectionStatus.FAILED):
@@ -196,14 +199,20 @@ def begin(
         wanted=list(wanted),
         started_by=actor,
         card_id=card.pk if card else None,
-        deadline=now() + SETUP_TIME,
+        leased_until=now() + later if later else None,
+        deadline=now() + later + SETUP_TIME,
     )
     jobs.poke(setup)
     return setup
 
 
 def reconnect(
-    connection_id: UUID, *, actor: str, user: Any = None, permissions: Sequence[str] | None = None
+    connection_id: UUID,
+    *,
+    actor: str,
+    user: Any = None,
+    permissions: Sequence[str] | None = None,
+    later: timedelta = _AT_ONCE,
 ) -> SetupRun:
     """Sign in again, with the rights that a person has said yes to before, or fewer of them. No new yes is needed.
 
@@ -217,7 +226,7 @@ def reconnect(
     chosen = approved if permissions is None else list(permissions)
     if set(chosen) - set(approved):
         raise SilasError("permission_unknown", "More than was approved needs a new yes.", status=409)
-    return begin(row, Purpose.RECONNECT, chosen, actor=actor)
+    return begin(row, Purpose.RECONNECT, chosen, actor=actor, later=later)
 
 
 def escalate(row: Connection, wanted: Sequence[str], reason: str) -> Card | None:

@@ -24,7 +24,7 @@ from apps.connections.models import Connection
 from apps.connections.schemas import ConnectionFailure, HealthResult, RecoverResult, RefreshResult
 from apps.connections.scripts import Job, failed
 from apps.connections.services.moving import move
-from apps.connections.services.owing import ENDS_SOON, FAILED, owe
+from apps.connections.services.owing import ENDS_SOON, FAILED, owe, was_owed
 from apps.guard.schemas import CallContext, CallFailed, HandlerResult
 from kernel.clock import now
 from kernel.errors import SilasError
@@ -187,14 +187,18 @@ def broken(row: Connection, *, failure: ConnectionFailure) -> None:
 
 
 def _warn(row: Connection) -> None:
-    """Its refresh token is about to end, and somebody uses it: they are told once."""
-    moment = now()
-    if not rules.refresh_token_ends(row.refresh_token_expires_at, moment) or row.warned_at is not None:
+    """Its refresh token is about to end, and somebody uses it: they are told once, and again when it is a day nearer if
+    they wished to be reminded."""
+    moment, ends = now(), row.refresh_token_expires_at
+    if ends is None or not rules.refresh_token_ends(ends, moment) or row.warned_at is not None:
+        return
+    days = max((ends - moment).days, 0)
+    message_id = f"ends_soon:{row.pk}:{ends:%Y%m%d}:{days}"
+    if was_owed(message_id):
         return
     row.warned_at = moment
-    days = max((row.refresh_token_expires_at - moment).days, 0) if row.refresh_token_expires_at else 0
     record(AuditEvent.CONNECTION_WARNED, subject=f"connection:{row.pk}", data={"days": days})
-    owe(ENDS_SOON, row.pk, message_id=f"ends_soon:{row.pk}:{row.refresh_token_expires_at:%Y%m%d}")
+    owe(ENDS_SOON, row.pk, message_id=message_id)
 
 
 def _done(row: Connection) -> None:

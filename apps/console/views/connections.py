@@ -7,6 +7,8 @@ Deciders connect and look; nothing secret is ever part of these pages (secret.js
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import datetime, timedelta
+from functools import partial
 from urllib.parse import quote, urlencode
 from uuid import UUID
 
@@ -25,6 +27,7 @@ from apps.console import connecting
 from apps.console.members import DECIDING_ROLES, StaffRequest, staff_view
 from apps.console.views.pages import page
 from apps.work.services import letters
+from kernel.clock import now
 from kernel.errors import SilasError
 
 SHOWN = 200
@@ -82,6 +85,14 @@ def connection(request: StaffRequest, connection_id: UUID) -> HttpResponseBase:
 @staff_view(*DECIDING_ROLES)
 def cancel(request: StaffRequest, connection_id: UUID) -> HttpResponseBase:
     return _done(request, connection_id, lifecycle.cancel)
+
+
+@require_POST
+@staff_view(*DECIDING_ROLES)
+def done(request: StaffRequest, connection_id: UUID) -> HttpResponseBase:
+    """The code was entered: the script need not wait until it would ask the service by itself."""
+    answer = partial(lifecycle.answer, step_id=request.POST.get("step_id", ""), action="done")
+    return _done(request, connection_id, answer)
 
 
 @require_safe
@@ -190,6 +201,8 @@ def _shown(request: StaffRequest, row: Connection, refusal: SilasError | None = 
         setup=setup,
         busy=busy,
         typing=_wants_secret(setup) if busy else letter is not None,
+        expired=busy and _is_too_late(setup),
+        code_ends=_code_ends(setup),
         broken=_what_is_wrong(row),
         it_request=letter,
         mail_address=_mail_address(letter) if letter else "",
@@ -205,10 +218,31 @@ def _shown(request: StaffRequest, row: Connection, refusal: SilasError | None = 
 
 def _wants_secret(setup: SetupRun | None) -> bool:
     """Is a field shown in which somebody may be typing? What was stored already is being tried."""
+    row = _pending(setup)
+    return row is not None and row.stored_at is None and not _is_too_late(setup)
+
+
+def _is_too_late(setup: SetupRun | None) -> bool:
+    row = _pending(setup)
+    return row is not None and row.stored_at is None and min(row.expires_at, row.setup.deadline) <= now()
+
+
+def _pending(setup: SetupRun | None) -> PendingSecret | None:
     step = (setup.step if setup else None) or {}
     if step.get("type") != "secure_input":
-        return False
-    return bool(PendingSecret.objects.filter(pk=step["request"]["ref_id"], stored_at=None).exists())
+        return None
+    found: PendingSecret | None = (
+        PendingSecret.objects.filter(pk=step["request"]["ref_id"]).select_related("setup").first()
+    )
+    return found
+
+
+def _code_ends(setup: SetupRun | None) -> datetime | None:
+    """When the code that is shown is worth nothing any more."""
+    step = (setup.step if setup else None) or {}
+    if step.get("type") != "device_code" or not step.get("shown_at"):
+        return None
+    return datetime.fromisoformat(step["shown_at"]) + timedelta(seconds=step["expires_in"])
 
 
 def _what_is_wrong(row: Connection) -> str:

@@ -236,7 +236,7 @@ def _admission(
 def _admit(run: LockedRun, admitted: Admitted, *, alone: bool) -> Admitted | Refused:
     if write_admission(admitted, alone=alone):
         record_call(admitted, CallOutcomeLabel.STARTED)
-        fault_points.reach("guard.admitted")
+        about_to_be_admitted()
         return admitted
     first = ToolCall.objects.get(effect_key=admitted.effect_key)
     done = first.state == CallState.EXECUTED
@@ -245,13 +245,19 @@ def _admit(run: LockedRun, admitted: Admitted, *, alone: bool) -> Admitted | Ref
     return _refusal(code)
 
 
+def about_to_be_admitted() -> None:
+    """The last moment at which a process can die and the call was never admitted: behind it lies a COMMIT, its own or
+    the statement's."""
+    fault_points.reach("guard.admitted")
+
+
 def record_call(admitted: Admitted, outcome: CallOutcomeLabel, *, charged: Decimal | None = None) -> None:
     """One `tool_call` row of the audit log."""
     data = _data_of_call(admitted, outcome, charged)
     record(AuditEvent.TOOL_CALL, subject=f"run:{admitted.run.run_id}", data=data)
 
 
-def told_of_call(admitted: Admitted, outcome: CallOutcomeLabel, *, charged: Decimal) -> str:
+def told_of_call(admitted: Admitted, outcome: CallOutcomeLabel, *, charged: Decimal | None = None) -> str:
     """The same row for a statement that writes it itself."""
     data = _data_of_call(admitted, outcome, charged)
     return told(AuditEvent.TOOL_CALL, subject=f"run:{admitted.run.run_id}", data=data)

@@ -27,9 +27,12 @@ from apps.guard.schemas import (
     Done,
     Failed,
     HandlerResult,
+    NeedsApproval,
+    Refused,
     RunRef,
 )
 from apps.guard.services.admission import admit_call, knock, rewritten
+from apps.guard.services.at_once import admit_at_once, ordinary
 from apps.guard.services.settlement import CallLost, give_up, settle_at_once, settle_call
 from kernel import fault_points
 from kernel.errors import SilasError
@@ -60,13 +63,25 @@ async def guarded_call(
             return refused
         report = await _gates_say(call, allowance)
         call = rewritten(call, report)
-    policy = registry._policy_of(intent)
-    asked = partial(policy, call.tool, context or {}) if policy else None
-    admitted = await in_scope(run.tenant_id, admit_call, run, intent, call, report, alone=True, policy=asked)
+    admitted = await _admitted(run, intent, call, report, context or {})
     if not isinstance(admitted, Admitted):
         return admitted
     fault_points.reach("guard.before_dispatch")
     return await _carry_out(handler, admitted, context or {})
+
+
+async def _admitted(
+    ref: RunRef, intent: Intent, call: Call, report: GateReport | None, context: Mapping[str, Any]
+) -> Admitted | Refused | NeedsApproval:
+    """In one statement where nothing can be against it; whatever that leaves undone is decided in full."""
+    policy = registry._policy_of(intent)
+    run = None if policy else ordinary(ref, intent, call, report)
+    if run is not None:
+        admitted = await in_statement(ref.tenant_id, admit_at_once, run, ref, intent, call)
+        if admitted is not None:
+            return admitted
+    asked = partial(policy, call.tool, context) if policy else None
+    return await in_scope(ref.tenant_id, admit_call, ref, intent, call, report, alone=True, policy=asked)
 
 
 async def _gates_say(call: Call, allowance: Allowance | None) -> GateReport:

@@ -28,6 +28,7 @@ from apps.sessions.policy import KNOWLEDGE_TOOL
 from apps.sessions.queries import Said
 from apps.sessions.state import Heard, Stop, TurnState, Wish
 from apps.sessions.steps.input_gates import run_gates
+from apps.skills.rules import split_reference
 from kernel.clock import now
 from kernel.llm.context.enums import Reason, Zone
 from kernel.llm.context.subscriptions import MEMORY_QUERY, subscribed
@@ -184,8 +185,16 @@ def _heard(state: TurnState) -> list[Note]:
     """Step 11.5, its other half: what tools answered. Of a search in the documents only the question is kept: what it
     found is kept in the documents."""
     scope, pk = _heard_here(state), state.session.pk
+    skill_of = {tool.name: split_reference(tool.skill)[0] for tool in state.policy.tools}
     return [
-        Note(scope, *_told(heard), window.call_reference(heard.done.call_id), session_id=pk) for heard in state.heard
+        Note(
+            scope,
+            *_told(heard),
+            window.call_reference(heard.done.call_id),
+            session_id=pk,
+            tags=window.tags_of(skill_of.get(heard.tool, "")),
+        )
+        for heard in state.heard
     ]
 
 

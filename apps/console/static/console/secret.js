@@ -27,7 +27,9 @@ async function store(button) {
   const address = `/secrets/${encodeURIComponent(button.dataset.secret)}`;
   const answer = await fetch(address, { method: "POST", headers, body, credentials: "same-origin" }).catch(() => null);
   if (!answer?.ok) {
-    say("It was not stored, and nothing was changed. Check the connection and try again.");
+    const said = await answer?.json().catch(() => null);
+    const why = said?.error?.message ?? "Check the connection and try again.";
+    say(`It was not stored, and nothing was changed. ${why}`);
     return;
   }
   field.value = "";
