@@ -107,6 +107,7 @@ def test_another_tenants_rows_cannot_be_named(house: House, api: Api, other_tena
         {"deployment": str(other.deployment.pk)},
         {"route": {"kind": "chain_next", "task": str(theirs.pk)}},
         {"escalates_to": str(theirs.pk)},
+        {"delegates_to": [str(theirs.pk)]},
         {"triggers": [{"kind": "chain", "spec": {"after": str(theirs.pk)}}]},
         {"triggers": [{"kind": "watch", "spec": {"collection": str(uuid4())}}]},
     ]

@@ -31,6 +31,20 @@ REASONS = [
     *("budget_tool_calls", "budget_wall_clock", "global_daily", "global_monthly", "tool_not_granted"),
     *("approval_missing", "failed", "worker_lost", "cancelled"),
 ]
+# The rows of the contract's Part C, in its order, as the table of proofs begins them.
+PART_C = (
+    *("Task, Trigger", "Trigger", "Goal", "Standing approval", "Session", "Tool call", "Audit", "Spending", "Findings"),
+    *(f"The door, {step}" for step in ("the only one", "R5", "R6", "approval", "R4", "admit", "dispatch", "settle")),
+    *(
+        f"Run: {what}"
+        for what in ("five phases", "review and delivery", "planner", "a goal", "routes", "memory", "chain")
+    ),
+    *(f"Celery: {what}" for what in ("next time", "watchdog", "reaper", "roll-over", "outbox", "lanes", "admission")),
+    *(f"Celery: {what}" for what in ("priority", "a retry", "brakes", "set aside")),
+    *(f"Settled: {what}" for what in ("cap comparison", "which cap", "budget stop", "memory write", "destructive")),
+    *(f"Settled: {what}" for what in ("charge", "failed run's receipt", "signatures")),
+    "Reasons",
+)
 MODELS: dict[type[Model], str] = {
     Task: "owner playbook prompt skills tool_allow tool_deny lane priority route limits max_attempts quarantined_at",
     Trigger: "task kind spec next_at last_at enabled deleted_at cap_usd",
@@ -57,6 +71,11 @@ def known() -> set[str]:
 
 def test_table_of_proofs_names_every_terminal_reason() -> None:
     assert [rule.strip("`") for rule, _ in ROWS if rule.strip("`") in REASONS] == REASONS
+
+
+@pytest.mark.parametrize("row", PART_C)
+def test_table_of_proofs_has_every_row_of_the_contract(row: str) -> None:
+    assert [rule for rule, _ in ROWS if rule.startswith(row)] != []
 
 
 @pytest.mark.parametrize(("rule", "tests"), ROWS, ids=[rule for rule, _ in ROWS])

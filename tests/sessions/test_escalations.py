@@ -163,6 +163,20 @@ def test_any_escalations_end_in_words_after_few_tries(escalations: dict[str, Esc
     assert isinstance(chosen, Stop) and chosen.text
 
 
+def test_gates_that_object_in_turn_have_so_many_tries_together() -> None:
+    """Each of them may ask for five more; the model is not asked ten times."""
+    patient = {name: EscalationSpec(action="retry", max_retries=5) for name in ("one", "other")}
+    tried: dict[str, int] = {}
+    while isinstance(
+        chosen := follow(
+            _blocked("one" if sum(tried.values()) % 2 else "other"), patient, tried=tried, repeats=REPHRASES
+        ),
+        Again,
+    ):
+        tried[chosen.name] = tried.get(chosen.name, 0) + 1
+    assert sum(tried.values()) == MAX_TRIES
+
+
 # --- the turn
 
 CALL = call_block(PlannedCall("act", {"order": "$conversation"}))

@@ -105,6 +105,17 @@ def test_hand_back_lets_the_bot_answer_again(deployment: Any, agent: Any) -> Non
     assert opened is not None and not opened.overheard
 
 
+def test_visitor_who_wants_a_person_again_waits_in_no_queue_of_before(deployment: Any, agent: Any) -> None:
+    session = make_session(deployment)
+    with tenant_scope(session.tenant_id):
+        handoff.want_person(lock_session(session.pk), queue="second_line", because="gate:toxicity_in")
+        handoff.take_over(session.pk, agent)
+        handoff.hand_back(session.pk, agent)
+        handoff.want_person(lock_session(session.pk), because="asked")
+        found = ChatSession.objects.get(pk=session.pk)
+    assert (found.wanted_queue, found.wanted_because) == ("", "asked")
+
+
 def test_take_over_ends_what_a_running_turn_asks(deployment: Any, agent: Any) -> None:
     """The turn says nothing more, so nobody waits for that answer."""
     session = make_session(deployment)

@@ -6,6 +6,7 @@ import json
 from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
+from functools import partial
 from typing import Any
 from uuid import uuid4
 
@@ -19,7 +20,7 @@ from apps.gates.schemas import AccessLevel, GateSpec
 from apps.gates.services import save_gate
 from apps.guard.enums import RefusalCode
 from apps.guard.schemas import Done, Refused
-from apps.memory.enums import Tier, Trust
+from apps.memory.enums import SourceKind, Tier, Trust
 from apps.memory.models import MemoryItem
 from apps.sessions import forgetting, handoff, levels, limits, turn, window
 from apps.sessions.access import Grant
@@ -357,6 +358,17 @@ async def test_question_brings_nothing_that_the_window_shows_anyway(session: Cha
     await told(session, "My cat is Whiskers.", message="A cat.", memory_queries=[ASK])
     state = await told(session, "Tell me of my cat")
     assert state.subscribed == ()
+
+
+@pytest.mark.parametrize(("strategy", "found"), [("semantic", ["The cat is insured."]), ("session", [])])
+async def test_question_about_this_conversation_finds_nothing_of_another(
+    session: ChatSession, strategy: str, found: list[str]
+) -> None:
+    raw = {"tier": Tier.LOW_REINGESTION, "source": SourceKind.CONVERSATION_RAW}
+    await in_thread(partial(remember, session.tenant_id, customer("C-1"), "The cat is insured.", **raw))
+    await told(session, "Hello", grant=verified("C-1"), memory_queries=[ASK | {"strategy": strategy}])
+    state = await told(session, "And now?", grant=verified("C-1"))
+    assert [memory.text for memory in state.subscribed] == found
 
 
 async def test_question_nobody_repeats_is_put_away(session: ChatSession) -> None:

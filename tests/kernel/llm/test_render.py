@@ -50,6 +50,7 @@ def test_whatever_was_said_before_stays_in_its_block(sender: str, text: str) -> 
     """The bot's own words too: a model that was talked into writing our marks must not speak for us in later turns."""
     prompt = render(briefing("hi", history=(Utterance(sender, text),), passages=()))[1]
     assert prompt.count("\n--- ") == 3 and prompt.startswith(f"--- turn 1 | {sender} | ")
+    assert not any(line.startswith(("```", "~~~")) for line in prompt.split("\n"))
 
 
 @pytest.mark.parametrize("text", BREAKOUTS)
