@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
+from uuid import UUID, uuid4, uuid5
 
 from django.contrib.auth.tokens import default_token_generator
 from django.db import transaction
@@ -31,7 +32,7 @@ from kernel.clock import now
 from kernel.errors import NotFound, SilasError
 from kernel.llm.models import is_known
 from kernel.secrets_key import seal_secret
-from kernel.tenancy import tenant_scope
+from kernel.tenancy import current_tenant_id, tenant_scope
 
 _PREFIX = 9
 _USE_NOTED_EVERY = timedelta(minutes=5)
@@ -51,7 +52,7 @@ class NewMember:
 
 @dataclass(frozen=True)
 class NewApiKey:
-    """The row, and the key itself: this is the only time anybody sees it."""
+    """The row, and the key itself: this is the only time anybody sees it; "" to whoever asks for the same again."""
 
     row: ApiKey
     key: str
@@ -226,11 +227,18 @@ def _apply(row: Any, changes: Mapping[str, Any]) -> list[str]:
     return changed
 
 
-def create_api_key(name: str, *, scopes: Iterable[KeyScope] = (), actor: str = "system") -> NewApiKey:
+def create_api_key(
+    name: str, *, scopes: Iterable[KeyScope] = (), actor: str = "system", once: UUID | None = None
+) -> NewApiKey:
     """A key for the REST API of the scope's tenant: 256 random bits, kept as a hash only. With `scopes` it may what
-    they name and nothing else."""
+    they name and nothing else. `once` marks what was asked: asked again, it is the row that was made, without its key.
+    """
     key = f"sk_{secrets.token_urlsafe(32)}"
-    row: ApiKey = ApiKey.objects.create(name=name, prefix=key[:_PREFIX], hashed=sha256_hex(key), scopes=sorted(scopes))
+    new = {"name": name, "prefix": key[:_PREFIX], "hashed": sha256_hex(key), "scopes": sorted(scopes)}
+    marked = uuid5(current_tenant_id(), f"api_key:{once}") if once else uuid4()
+    row, is_new = ApiKey.objects.get_or_create(pk=marked, defaults=new)
+    if not is_new:
+        return NewApiKey(row, "")
     record(AuditEvent.API_KEY_CREATED, actor=actor, subject=f"api_key:{row.pk}")
     return NewApiKey(row, key)
 

@@ -244,9 +244,13 @@ def test_activity_shows_nothing_of_another_tenant(tenant: Any, other_tenant: Any
     assert "Secret of the first tenant" not in page.content.decode()
 
 
+# Their answers show a key once; who loads one again is led away from it.
+SHOW_A_KEY = {"console-api-key-make"}
+
+
 @pytest.mark.parametrize("name", WRITES)
 def test_press_by_get_is_not_allowed(tenant: Any, owner: Any, name: str) -> None:
-    assert browser(owner).get(_address(name, tenant)).status_code == 405
+    assert browser(owner).get(_address(name, tenant)).status_code == (302 if name in SHOW_A_KEY else 405)
 
 
 @pytest.mark.parametrize("name", [*WRITES, "console-login", "console-logout", "console-tenant"])

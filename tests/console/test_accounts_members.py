@@ -306,6 +306,22 @@ def test_key_is_shown_once_and_opens_the_api(owner: Any) -> None:
     assert key not in client.get(reverse("console-api-keys")).content.decode()
 
 
+@pytest.mark.parametrize("page", ["console-api-key-make", "console-safety-key"])
+def test_page_with_a_key_that_is_sent_again_shows_none_and_makes_no_other(tenant: Any, owner: Any, page: str) -> None:
+    """As a browser does that is told to load the answer once more."""
+    client, sent = browser(owner), {"name": "Importer", "once": str(uuid4())}
+    assert "sk_" in client.post(reverse(page), sent).content.decode()
+    assert client.post(reverse(page), sent).status_code == client.get(reverse(page)).status_code == 302
+    with tenant_scope(tenant):
+        assert ApiKey.objects.count() == 1
+
+
+def test_mark_of_one_companys_form_says_nothing_in_another(owner: Any, other_tenant: Any) -> None:
+    sent = {"name": "Importer", "once": str(uuid4())}
+    for user in (make_member(other_tenant, Role.OWNER), owner):
+        assert "sk_" in browser(user).post(reverse("console-api-key-make"), sent).content.decode()
+
+
 def test_key_says_when_it_was_last_used(tenant: Any, owner: Any) -> None:
     client, key = _make_key(owner)
     assert "never used" in client.get(reverse("console-api-keys")).content.decode()

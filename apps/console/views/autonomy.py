@@ -18,8 +18,7 @@ from apps.autonomy.enums import TaskEvent
 from apps.autonomy.services import consent, notices, webhooks
 from apps.console.members import DECIDING_ROLES, StaffRequest, staff_view
 from apps.console.task_forms import SettingsForm, settings_as_they_are
-from apps.console.views.pages import page
-from apps.console.views.runs import mark_of
+from apps.console.views.pages import mark_of, page
 from apps.tenants.enums import Role
 from kernel.errors import SilasError
 

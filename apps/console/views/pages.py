@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
@@ -19,6 +19,7 @@ from apps.console.members import StaffRequest, staff_view
 from apps.guard.spending import highest_alert
 from apps.sessions.desk.queries import unassigned_count
 from apps.tenants import first_run, visits
+from kernel.errors import SilasError
 
 
 @require_safe
@@ -39,6 +40,15 @@ def rail(request: StaffRequest) -> HttpResponseBase:
     response = page(request, "console/_rail.html", at=request.GET.get("at", ""))
     response["X-Console-Seen"] = (response.context_data or {})["seen"]
     return response
+
+
+def mark_of(request: StaffRequest) -> UUID | None:
+    """What tells this form from the same one sent again. Raises 422 for what is none; no mark is no promise."""
+    said = request.POST.get("once", "")
+    try:
+        return UUID(said) if said else None
+    except ValueError:
+        raise SilasError("form_unreadable", "This page is not as we sent it. Load it again.", status=422) from None
 
 
 def page(request: StaffRequest, template: str, *, at: str, status: int = 200, **shown: Any) -> TemplateResponse:

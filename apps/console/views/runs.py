@@ -23,7 +23,7 @@ from apps.console import receipts
 from apps.console.members import ANSWERING_ROLES, DECIDING_ROLES, StaffRequest, refused, staff_view
 from apps.console.names import data_of, names_for, names_of, parted
 from apps.console.narrative import tell
-from apps.console.views.pages import page
+from apps.console.views.pages import mark_of, page
 from apps.console.views.whens import told_whens
 from kernel.errors import SilasError
 
@@ -77,15 +77,6 @@ def halt(request: StaffRequest, session_id: UUID) -> HttpResponseBase:
 @staff_view(*DECIDING_ROLES)
 def retry(request: StaffRequest, session_id: UUID) -> HttpResponseBase:
     return begun(request, spawning.retry_session(session_id, user=request.member.user, once=mark_of(request)))
-
-
-def mark_of(request: StaffRequest) -> UUID | None:
-    """What tells this form from the same one sent again. Raises 422 for what is none; no mark is no promise."""
-    said = request.POST.get("once", "")
-    try:
-        return UUID(said) if said else None
-    except ValueError:
-        raise SilasError("form_unreadable", "This page is not as we sent it. Load it again.", status=422) from None
 
 
 def begun(request: StaffRequest, spawn: Spawn) -> HttpResponseBase:

@@ -20,7 +20,7 @@ from apps.console.charts import columns
 from apps.console.members import DECIDING_ROLES, StaffRequest, refused, staff_view
 from apps.console.names import names_for
 from apps.console.proving import place_of
-from apps.console.views.pages import page
+from apps.console.views.pages import mark_of, page
 from apps.console.views.passkeys import in_json
 from apps.safety import queries, services
 from apps.safety.enums import Press
@@ -111,11 +111,16 @@ def _pressed(request: StaffRequest, hold_id: UUID, what: Press) -> HttpResponseB
     return page(request, "console/safety_secret.html", at="safety", **about)
 
 
-@require_POST
+@require_http_methods(["GET", "HEAD", "POST"])
 @staff_view(Role.OWNER)
 def key(request: StaffRequest) -> HttpResponseBase:
-    """A key that may report to the loop and nothing else."""
-    made = create_api_key("Agent", scopes=[KeyScope.SAFETY_AGENT], actor=request.member.user.actor)
+    """A key that may report to the loop and nothing else. Its page is the answer to the press alone."""
+    if request.method != "POST":
+        return redirect("console-safety")
+    once = mark_of(request)
+    made = create_api_key("Agent", scopes=[KeyScope.SAFETY_AGENT], actor=request.member.user.actor, once=once)
+    if not made.key:
+        return redirect("console-safety")
     return page(request, "console/safety_secret.html", at="safety", secret=made.key, hold=None, kind="key")
 
 

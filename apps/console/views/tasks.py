@@ -21,8 +21,8 @@ from apps.autonomy.services import tasks as tasks_of
 from apps.console.members import DECIDING_ROLES, StaffRequest, staff_view
 from apps.console.names import names_for
 from apps.console.task_forms import FOLDED, GROUPS, TaskForm, WhenForm, initial_of, initial_of_new, used
-from apps.console.views.pages import page
-from apps.console.views.runs import begun, drawn, mark_of
+from apps.console.views.pages import mark_of, page
+from apps.console.views.runs import begun, drawn
 from apps.console.views.whens import When, points_of, preview, told_whens
 from kernel.errors import SilasError
 from kernel.tenancy import tenant_scope
