@@ -16,7 +16,7 @@ class Widget:
         self.bubble = page.locator("[data-silas] .bubble")
         self.panel = page.locator("[data-silas] .panel")
         self.frame: FrameLocator = page.frame_locator("[data-silas] iframe")
-        self.field = self.frame.get_by_role("textbox")
+        self.field = self.frame.locator("[data-composer] textarea")  # a question may have fields of its own
         self.log = self.frame.get_by_role("log")
         self.mine = self.log.locator(".you")
         self.bot = self.log.locator("[data-rows] .bot")
