@@ -68,13 +68,10 @@ def _publish_together(said: list[tuple[str, dict[str, Any]]]) -> None:
 
 
 async def _say_together(said: list[tuple[str, dict[str, Any]]]) -> None:
-    by_group: dict[str, list[dict[str, Any]]] = {}
     for group, event in said:
-        by_group.setdefault(group, []).append(event)
         for hear in tuple(_attending.get(group, ())):
             await _told(hear, group, event)
-    for group, events in by_group.items():
-        await _publish(group, *events)
+    await _publish_by_group(said)
 
 
 def publish(group: str, event: dict[str, Any]) -> None:
@@ -138,17 +135,21 @@ class _Outbox:
         try:
             while self._waiting:
                 await asyncio.sleep(_GATHER_SECONDS)
-                by_group: dict[str, list[dict[str, Any]]] = {}
-                for group, event in self._waiting:
-                    by_group.setdefault(group, []).append(event)
-                self._waiting = []
-                for group, events in by_group.items():
-                    await _publish(group, *events)
+                waiting, self._waiting = self._waiting, []
+                await _publish_by_group(waiting)
         finally:
             self._posting = None
 
 
 _outbox: _Outbox | None = None
+
+
+async def _publish_by_group(said: list[tuple[str, dict[str, Any]]]) -> None:
+    by_group: dict[str, list[dict[str, Any]]] = {}
+    for group, event in said:
+        by_group.setdefault(group, []).append(event)
+    for group, events in by_group.items():
+        await _publish(group, *events)
 
 
 async def _publish(group: str, *events: dict[str, Any]) -> None:

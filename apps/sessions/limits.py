@@ -86,20 +86,21 @@ async def may_ask(tenant_id: UUID, session_id: UUID, model: str) -> bool:
     allowed = await in_scope(tenant_id, bounds)
     scope = Limit(f"asked:{tenant_id}:{session_id}", allowed.model_runs_a_minute, MINUTE)
     whole = Limit(f"asked:{tenant_id}", allowed.tenant_model_runs_a_minute, MINUTE)
-    try:
-        return await throttle.count([scope, whole]) is None
-    except Exception as error:  # noqa: BLE001 (whatever Redis raises: see above)
-        _log.warning("model_run_not_counted session=%s error=%s", session_id, type(error).__name__)
-        return True
+    return await _within([scope, whole], "model_run_not_counted", session_id)
 
 
 async def may_remember(tenant_id: UUID, session_id: UUID) -> bool:
     """Count one wish of this conversation's model to remember something; False when there were too many within a minute
     (spec 11)."""
+    limit = Limit(f"remembered:{tenant_id}:{session_id}", WISHES_A_MINUTE, MINUTE)
+    return await _within([limit], "wish_not_counted", session_id)
+
+
+async def _within(limits: list[Limit], otherwise: str, session_id: UUID) -> bool:
     try:
-        return await throttle.count([Limit(f"remembered:{tenant_id}:{session_id}", WISHES_A_MINUTE, MINUTE)]) is None
+        return await throttle.count(limits) is None
     except Exception as error:  # noqa: BLE001 (whatever Redis raises: see above)
-        _log.warning("wish_not_counted session=%s error=%s", session_id, type(error).__name__)
+        _log.warning("%s session=%s error=%s", otherwise, session_id, type(error).__name__)
         return True
 
 

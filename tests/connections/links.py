@@ -67,6 +67,20 @@ SCRIPTS = {
 }
 
 
+# What a skill says of itself whose one tool uses the account's secret.
+WITH_LETTERS: dict[str, Any] = {
+    "metadata": {
+        "tools": [
+            {
+                "name": "letters",
+                "script": "scripts/letters.py",
+                "description": "Count the letters",
+                "connection": "test-link",
+                "permissions": ["Mail.Read"],
+            }
+        ]
+    }
+}
 FRONT = {
     "name": "test-link",
     "description": "Use when a test wants an account connected that is none.",

@@ -31,7 +31,7 @@ from apps.connections.models import Connection
 from apps.connections.services import lifecycle
 from kernel.clock import now
 from kernel.tenancy import in_thread, tenant_scope
-from tests.connections.links import link, said_yes
+from tests.connections.links import WITH_LETTERS, link, said_yes
 from tests.connections.test_secrets import send
 from tests.connections.test_setup import Beside, attend_owed, credentials_of
 from tests.connections.watching import FILES, LOG, PROCESSES, STOPS, TRACES, WIRE, Watch, watching
@@ -64,19 +64,6 @@ say({{"success": True, "new_expires_at": None}})
 # What a hasty author writes: the secret in a traceback; and a crash with the secret in memory.
 SICK = STOPS + '\nraise RuntimeError("the service did not take " + held["api_key"])'
 CRASHES = f"{STOPS}\nos.abort()"
-FRONT = {
-    "metadata": {
-        "tools": [
-            {
-                "name": "letters",
-                "script": "scripts/letters.py",
-                "description": "Count the letters",
-                "connection": "test-link",
-                "permissions": ["Mail.Read"],
-            }
-        ]
-    }
-}
 GOAL = """---
 id: goal
 type: goal
@@ -119,7 +106,9 @@ async def test_secret_stands_nowhere_but_under_its_seal(
 
 
 def _set_up(tenant: Any, owner: Any, watch: Watch) -> Connection:
-    row = link(tenant, FRONT, setup=SETUP, letters=LETTERS, refresh_token=RENEW, health_check=SICK, recover=CRASHES)
+    row = link(
+        tenant, WITH_LETTERS, setup=SETUP, letters=LETTERS, refresh_token=RENEW, health_check=SICK, recover=CRASHES
+    )
     setup = said_yes(tenant, row, owner)
     assert setup is not None
     beside = Beside(tenant, setup)

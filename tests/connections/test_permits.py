@@ -19,7 +19,7 @@ from apps.guard.schemas import Call, CallContext, CallFailed, Failed
 from apps.skills import rules as skill_rules
 from apps.skills.schemas import ToolSpec
 from kernel.tenancy import tenant_scope
-from tests.connections.links import make_skill, said_yes
+from tests.connections.links import WITH_LETTERS, make_skill, said_yes
 from tests.connections.test_setup import attend_owed
 from tests.factories.connections import make_connection, reread
 
@@ -79,26 +79,11 @@ def test_another_tenants_connection_gives_nothing(other_tenant: Any, row: Connec
     assert refused(other_tenant, tool()) == "connection_missing"
 
 
-TELLS = {
-    "metadata": {
-        "tools": [
-            {
-                "name": "letters",
-                "script": "scripts/letters.py",
-                "description": "Count the letters",
-                "connection": "test-link",
-                "permissions": ["Mail.Read"],
-            }
-        ]
-    }
-}
-
-
 @pytest.mark.parametrize(
     "leak", ["say({'letters': held['token']})", "raise RuntimeError(held['token'])", "say({'l': held['token'][::-1]})"]
 )
 def test_tool_that_tells_its_accounts_secret_fails_and_is_not_heard(tenant: Any, leak: str) -> None:
-    version = make_skill(tenant, TELLS, letters=leak)
+    version = make_skill(tenant, WITH_LETTERS, letters=leak)
     ref = skill_rules.reference(version.name, version.digest)
     made = make_connection(tenant, skill=ref, provider="mail")
     with tenant_scope(tenant):
