@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import sys
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 import keyring
 import pytest
@@ -239,7 +239,7 @@ def test_what_is_elsewhere_is_still_read_after_another_choice(tenant: Any, ring:
 class Shelf:
     """An outside vault of the tests."""
 
-    kept: dict[bytes, bytes] = {}  # noqa: RUF012
+    kept: ClassVar[dict[bytes, bytes]] = {}
 
     def keep(self, ref: str, sealed: bytes) -> bytes:
         self.kept[ref.encode()] = sealed

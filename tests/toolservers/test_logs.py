@@ -31,13 +31,15 @@ EVENTS = {
 class Hostile(http.server.BaseHTTPRequestHandler):
     """Whatever it is asked, it answers with its words: in the status line, a header and the events."""
 
+    says = ""
+
     def do_POST(self) -> None:
         self.rfile.read(int(self.headers.get("content-length", 0)))
         self.send_response(200, CANARY)
         self.send_header("Content-Type", "text/event-stream")
         self.send_header("Mcp-Session-Id", CANARY)
         self.end_headers()
-        self.wfile.write(self.server.says.encode())  # type: ignore[attr-defined]
+        self.wfile.write(self.says.encode())
 
     do_GET = do_DELETE = do_POST
 
@@ -47,8 +49,7 @@ class Hostile(http.server.BaseHTTPRequestHandler):
 
 @contextmanager
 def saying(text: str) -> Iterator[str]:
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Hostile) as server:
-        server.says = text  # type: ignore[attr-defined]
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), type("Saying", (Hostile,), {"says": text})) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield f"127.0.0.1:{server.server_port}"
         server.shutdown()
