@@ -2,7 +2,7 @@
 PYTHON_IN_VENV := .venv/bin/python
 export PYTHONUNBUFFERED := 1
 
-.PHONY: run test chaos bench eval-gates eval-chat words check openapi screenshots environment environment-dev
+.PHONY: run test chaos bench eval-gates eval-chat words check openapi screenshots guardrails environment environment-dev
 
 run: environment
 	@exec $(PYTHON_IN_VENV) manage.py up
@@ -24,6 +24,9 @@ openapi: environment-dev
 
 screenshots: environment-dev
 	@exec sh tools/test tests/e2e/screenshots.py -q
+
+guardrails: environment
+	@exec tools/guardrails
 
 environment:
 	@tools/bootstrap base

@@ -159,6 +159,9 @@ EGRESS_PRIVATE = env.words("SILAS_EGRESS_PRIVATE")
 # Which host:port a check may reach that asks for the network; without one it is refused.
 CHECK_PLACES = env.words("SILAS_CHECK_PLACES")
 
+# Where `make guardrails` puts guardrails-ai, which gates of that provider run in (apps.gates.guardrails).
+GUARDRAILS_DIR = env.text("SILAS_GUARDRAILS") or BASE_DIR / "var" / "guardrails"
+
 # Where credentials of outside accounts are kept, sealed in any case: database, keyring, or the dotted path of a class
 # with the methods of apps.connections.backends.Keeper.
 CREDENTIAL_BACKEND = env.text("SILAS_CREDENTIAL_BACKEND", "database")
