@@ -98,6 +98,12 @@ def test_worker_of_the_run_is_up_and_stays(run: Run) -> None:
     assert eventually(lambda: any("celery@" in line and "ready" in line for line in run.lines))
 
 
+def test_worker_of_the_run_says_nothing_of_who_started_it(run: Run) -> None:
+    """As root it would, in the midst of the start."""
+    assert eventually(lambda: any("celery@" in line and "ready" in line for line in run.lines))
+    assert [line for line in run.lines if "superuser" in line] == []
+
+
 def test_workers_without_an_address_of_their_own_are_refused(start: Start) -> None:
     said = start("--no-demo", DATABASE_URL="postgresql://somebody@nowhere/x", DATABASE_OWNER_URL="postgresql://o@x/x")
     assert "DATABASE_WORK_URL is not given" in said.whole()
