@@ -73,10 +73,14 @@ class House:
 
 
 class SamePage:
-    """One page for all that is only looked at here: a browser profile for each would cost more than the looking."""
+    """One page for all that is only looked at here: a browser profile for each would cost more than the looking.
 
-    def __init__(self, page: Page) -> None:
-        self.page = page
+    Between two visits it waits `nowhere`, at an address of the same site: for an empty page Chromium would start a
+    process, and another for what is opened then.
+    """
+
+    def __init__(self, page: Page, nowhere: str) -> None:
+        self.page, self.nowhere = page, nowhere
         self.errors: list[str] = []
         page.on("pageerror", lambda error: self.errors.append(str(error)))
         page.on("console", lambda said: self.errors.append(said.text) if said.type == "error" else None)
@@ -91,14 +95,14 @@ class SamePage:
         return self.page
 
     async def leave(self) -> None:
-        await self.page.goto("about:blank")
+        await self.page.goto(self.nowhere)
         await self.page.context.clear_cookies()
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def same_page(browser: Browser) -> AsyncIterator[SamePage]:
+async def same_page(browser: Browser, web: str) -> AsyncIterator[SamePage]:
     context = await browser.new_context(service_workers="block")
-    yield SamePage(await context.new_page())
+    yield SamePage(await context.new_page(), f"{web}/health")
     await context.close()
 
 
