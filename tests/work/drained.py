@@ -1,26 +1,77 @@
-"""Carry out what workers owe, as a worker would, with a worker's database role: `python -m tests.work.drained
-TENANT`."""
+"""Carry out what workers owe, as a worker would, with a worker's database role.
+
+A process that has imported the platform as a worker does becomes, by fork, another worker for each that is asked for:
+nearly all of a start is imports. `python -m tests.work.drained` is that process.
+"""
 
 from __future__ import annotations
 
+import atexit
+import gc
+import json
 import os
+import signal
 import subprocess
 import sys
-from typing import Any
+import traceback
+from functools import cache
+from typing import IO, Any
 from uuid import UUID
 
 import django
 
+SECONDS = 120
+
 
 def drain_as_a_worker(tenant: Any) -> None:
     """In a process of its own that can do nothing else than a worker can (silas_platform.worker_rights)."""
+    asked, told = _lines()
+    asked.write(json.dumps({"tenant": str(tenant.pk), "env": _environment()}) + "\n")
+    asked.flush()
+    assert told.readline() == "0\n"
+
+
+def _environment() -> dict[str, str]:
     env = {**os.environ, "DATABASE_URL": os.environ["DATABASE_WORK_URL"], "PYTHONWARNINGS": "ignore"}
     env.pop("SILAS_SIGNING_KEY", None)
-    subprocess.run([sys.executable, "-m", "tests.work.drained", str(tenant.pk)], env=env, check=True, timeout=120)
+    return env
 
 
-if __name__ == "__main__":
+@cache
+def _lines() -> tuple[IO[str], IO[str]]:
+    """To that process and from it; it ends with this one."""
+    argv = [sys.executable, "-m", "tests.work.drained"]
+    process = subprocess.Popen(argv, env=_environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert process.stdin and process.stdout
+    atexit.register(process.communicate)
+    return process.stdin, process.stdout
+
+
+def main() -> None:
     django.setup()
     from tests.factories.work import Hands
 
-    Hands(UUID(sys.argv[1])).work()
+    gc.freeze()
+    for wanted in map(json.loads, sys.stdin):
+        worker = os.fork()
+        if not worker:
+            _work(Hands(UUID(wanted["tenant"])), wanted["env"])
+        print(os.waitstatus_to_exitcode(os.waitpid(worker, 0)[1]), flush=True)
+
+
+def _work(hands: Any, env: dict[str, str]) -> None:
+    """Never returns: the work is all of this process's life."""
+    signal.alarm(SECONDS)
+    os.dup2(2, 1)  # the other's line is not for what this one prints
+    os.environ.clear()
+    os.environ.update(env)
+    try:
+        hands.work()
+    except BaseException:  # noqa: BLE001 (whatever it was, nobody goes on in the parent's place)
+        traceback.print_exc()
+        os._exit(1)
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()
