@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar, overload
 
@@ -64,7 +65,7 @@ def ask(*questions: Question[Any]) -> tuple[Any, ...]: ...
 def ask(*questions: Question[Any]) -> tuple[Any, ...]:
     """Every question's answer, in one round trip; each sees what those before it changed or waited for."""
     cursors = [connection.cursor() for _ in questions]
-    with in_one_trip():
+    with in_one_trip() if len(questions) > 1 else nullcontext():
         for cursor, question in zip(cursors, questions, strict=True):
             cursor.execute(question.statement, question.values)
     return tuple(question.read(cursor.fetchall()) for cursor, question in zip(cursors, questions, strict=True))
