@@ -46,6 +46,7 @@ class Scope:
     platform: bool = False
     lookup: str = ""
     alone: bool = False
+    joined: bool = False
     trails: bool = False
     gathered: dict[Flush, list[Any]] = field(default_factory=dict)
     gathered_last: dict[Flush, list[Any]] = field(default_factory=dict)
@@ -100,6 +101,16 @@ def let_commit_trail() -> None:
     waits for the disk, at the latest. Only for what nobody was told of and nothing outside follows from before such a
     commit; a database server that falls over in between has never seen it (ADR 93)."""
     current_scope().trails = True
+
+
+def commit_reading() -> None:
+    """Send this scope's COMMIT with what else leaves together. Raises `ScopeError` where something waits for it: what
+    was gathered, and what was written and is told of afterwards, is committed by the scope's own end."""
+    scope = current_scope()
+    if scope.gathered or scope.gathered_last:
+        raise ScopeError("a scope that writes commits at its end")
+    if not scope.joined:
+        _execute("COMMIT")
 
 
 @contextmanager
@@ -186,28 +197,28 @@ def lookup_scope(key: str) -> Iterator[None]:
 
 @contextmanager
 def _entered(scope: Scope, outer: Scope | None) -> Iterator[None]:
-    joined = connection.in_atomic_block
-    with _begun(scope, joined=joined):
+    scope.joined = connection.in_atomic_block
+    with _begun(scope):
         token = _current.set(scope)
         try:
             yield
-            _flush_and_commit(scope, joined=joined)
+            _flush_and_commit(scope)
         finally:
             _current.reset(token)
-        if joined:
+        if scope.joined:
             _tell_database(outer or Scope())
 
 
-def _flush_and_commit(scope: Scope, *, joined: bool) -> None:
+def _flush_and_commit(scope: Scope) -> None:
     """COMMIT leaves with what was gathered for it; Django's own then finds nothing left to do. Where nothing was, or
     the transaction is another's, it stays with whoever began it."""
     if not (scope.gathered or scope.gathered_last):
         return
     with in_one_trip():
-        if scope.trails and not joined:
+        if scope.trails and not scope.joined:
             _execute("SET LOCAL synchronous_commit TO off")
         _flush(scope)
-        if not joined:
+        if not scope.joined:
             _execute("COMMIT")
 
 
@@ -218,9 +229,9 @@ def _flush(scope: Scope) -> None:
 
 
 @contextmanager
-def _begun(scope: Scope, *, joined: bool) -> Iterator[None]:
+def _begun(scope: Scope) -> Iterator[None]:
     """A transaction that serves `scope`. Its BEGIN and its tenant travel with its first statement: one round trip."""
-    if joined:
+    if scope.joined:
         _tell_database(scope)
         yield
         return

@@ -18,7 +18,7 @@ from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.tenants.models import Deployment, Membership
 from kernel.tenancy import ScopeError, current_tenant_id, gather_for_commit, tenant_scope
-from kernel.tenancy.rows import Question, ask
+from kernel.tenancy.rows import Question, ask, ask_last, first
 from kernel.tenancy.scope import let_commit_trail, statement_scope
 from tests.factories.tenants import make_deployment
 
@@ -105,6 +105,46 @@ def test_questions_of_a_scope_come_back_with_its_beginning(tenant: Any) -> None:
     with trips() as waited, tenant_scope(tenant):
         ask(one, one)
         assert len(waited) == 1
+
+
+def test_last_questions_of_a_scope_are_its_only_wait(tenant: Any, other_tenant: Any) -> None:
+    make_deployment(tenant)
+    make_deployment(other_tenant)
+    counted = Question("SELECT count(*) FROM tenants_deployment", [], first)
+    with trips() as waited, tenant_scope(tenant):
+        assert ask_last(counted, counted) == (1, 1)
+    assert len(waited) == 1
+
+
+def test_nothing_of_a_tenant_is_seen_or_kept_behind_the_last_question(tenant: Any) -> None:
+    made = make_deployment(tenant)
+    one = Question("SELECT 1", [], first)
+    with tenant_scope(tenant):
+        ask_last(one)
+        assert Deployment.objects.count() == 0
+        assert Deployment.objects.filter(pk=made.pk).update(title="Other") == 0
+
+
+def test_scope_that_has_something_to_write_has_no_last_question(tenant: Any) -> None:
+    def write() -> None:
+        with tenant_scope(tenant):
+            record(AuditEvent.MESSAGE_ACCEPTED)
+            ask_last(Question("SELECT 1", [], first))
+
+    with pytest.raises(ScopeError):
+        write()
+    with tenant_scope(tenant):
+        assert _audited() == 0
+
+
+def test_scope_inside_a_transaction_leaves_its_commit_to_that(tenant: Any) -> None:
+    with transaction.atomic():
+        with tenant_scope(tenant):
+            make_deployment(tenant)
+            ask_last(Question("SELECT 1", [], first))
+        transaction.set_rollback(True)
+    with tenant_scope(tenant):
+        assert Deployment.objects.count() == 0
 
 
 def test_what_was_gathered_and_the_commit_are_one_wait(tenant: Any) -> None:
