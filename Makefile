@@ -1,6 +1,8 @@
 # The commands that people and CI use; what each does is in README.md. Every one works from a bare checkout.
 PYTHON_IN_VENV := .venv/bin/python
 export PYTHONUNBUFFERED := 1
+# A machine that forbids to keep what was compiled makes each process compile all of the platform anew: 0.6 s a start.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: run test chaos bench eval-gates eval-chat words check openapi screenshots guardrails environment environment-dev
 

@@ -3,6 +3,7 @@ anything is wrong. What is about the library is asked of the real one; a stand-i
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
 import multiprocessing
@@ -28,6 +29,7 @@ from apps.gates.rules import MAX_TEXT
 from apps.gates.schemas import GateReport, GateSpec
 from apps.gates.services import check_gates
 from apps.gates.soundness import NOT_INSTALLED, problems_of
+from apps.sessions.streaming import GatedStream
 from kernel.sandbox import Choice, Kind, SandboxUnavailable, configure
 from tests.architecture.source import ROOT, modules
 from tests.gates.conftest import STAND_IN
@@ -275,6 +277,40 @@ def test_forked_copy_begins_a_program_of_its_own(stand_in: Program) -> None:
 
 def _is_asked_already() -> bool:
     return guardrails._program._asking.locked()
+
+
+# --- an answer that grows
+
+CARD = gate(on="every_agent_response", config={"entities": ["CREDIT_CARD"]})
+TAIL = "and so on " * 20
+
+
+def shown(*gates: GateSpec) -> tuple[GatedStream, list[str]]:
+    sent: list[str] = []
+
+    async def send(text: str) -> None:
+        sent.append(text)
+
+    return GatedStream(gates, send), sent
+
+
+async def test_growing_answer_is_shown_as_far_as_the_library_passes_it(stand_in: Program) -> None:
+    stream, sent = shown(CARD)
+    for piece in ("Your card is ", TAIL, "4111 1111 1111 1111 ", TAIL, TAIL):
+        await stream.piece(piece)
+    assert "".join(sent) == f"Your card is {TAIL}"
+
+
+async def test_loop_goes_on_while_a_growing_answer_waits(stand_in: Program, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("START_SECONDS", "ASK_SECONDS"):
+        monkeypatch.setattr(guardrails, name, 5.0)
+    stream, sent = shown(CARD)
+    with stand_in._asking:
+        waiting = asyncio.create_task(stream.piece("Your card is "))
+        await asyncio.wait({waiting}, timeout=0.1)
+        assert not waiting.done()
+    await waiting
+    assert sent == ["Your card is "]
 
 
 # --- whatever is wrong is a no
