@@ -1,8 +1,10 @@
 # The commands that people and CI use; what each does is in README.md. Every one works from a bare checkout.
 PYTHON_IN_VENV := .venv/bin/python
 export PYTHONUNBUFFERED := 1
+# A machine that forbids to keep what was compiled makes each process compile all of the platform anew: 0.6 s a start.
+unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run test chaos bench eval-gates eval-chat words check openapi screenshots environment environment-dev
+.PHONY: run test chaos bench eval-gates eval-chat words check openapi screenshots guardrails environment environment-dev
 
 run: environment
 	@exec $(PYTHON_IN_VENV) manage.py up
@@ -24,6 +26,9 @@ openapi: environment-dev
 
 screenshots: environment-dev
 	@exec sh tools/test tests/e2e/screenshots.py -q
+
+guardrails: environment
+	@exec tools/guardrails
 
 environment:
 	@tools/bootstrap base

@@ -11,7 +11,8 @@ import asyncio
 import logging
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import suppress
 from typing import Any
 from uuid import uuid4
 
@@ -33,10 +34,11 @@ _attending: dict[str, list[Hear]] = {}
 
 
 def serve_from(loop: asyncio.AbstractEventLoop) -> None:
-    """Called by the web process once its loop runs: later publishes of this process go over it."""
+    """Called on the web process's loop once it runs: later publishes of this process go over it, until it closes."""
     global _outbox
     if _outbox is None or _outbox.loop is not loop:
         _outbox = _Outbox(loop)
+        _outbox.end_with_loop()
 
 
 def publish_on_commit(group: str, event: dict[str, Any]) -> None:
@@ -60,11 +62,12 @@ def _poke_together(said: list[tuple[str, dict[str, Any]]]) -> None:
 
 
 def _publish_together(said: list[tuple[str, dict[str, Any]]]) -> None:
-    if _outbox is None or not _outbox.loop.is_running():
+    outbox = _outbox
+    if outbox is None or not outbox.loop.is_running():
         asyncio.run(_say_together(said))
         return
     for each in said:
-        _outbox.hand_over(*each)
+        outbox.hand_over(*each)
 
 
 async def _say_together(said: list[tuple[str, dict[str, Any]]]) -> None:
@@ -76,8 +79,9 @@ async def _say_together(said: list[tuple[str, dict[str, Any]]]) -> None:
 
 def publish(group: str, event: dict[str, Any]) -> None:
     """Poke a group, in a web process without waiting for it; the same poke twice in a moment may be one."""
-    if _outbox is not None and _outbox.loop.is_running():
-        _outbox.hand_over(group, event)
+    outbox = _outbox
+    if outbox is not None and outbox.loop.is_running():
+        outbox.hand_over(group, event)
     else:
         asyncio.run(send(group, event))
 
@@ -92,14 +96,18 @@ async def send(group: str, event: dict[str, Any]) -> None:
 async def _say(group: str, event: dict[str, Any], *, is_poke: bool) -> None:
     for hear in tuple(_attending.get(group, ())):
         await _told(hear, group, event)
-    if _outbox is not None and _outbox.loop is asyncio.get_running_loop():
-        _outbox.put(group, event, is_poke=is_poke)
+    outbox = _outbox
+    if outbox is not None and outbox.loop is asyncio.get_running_loop():
+        outbox.put(group, event, is_poke=is_poke)
     else:
         await _publish(group, event)
 
 
 class _Outbox:
-    """What the web process has yet to publish over Redis, oldest first; the same poke twice in a moment is one."""
+    """What the web process has yet to publish over Redis, oldest first; the same poke twice in a moment is one. A loop
+    that closes says what is waiting and leaves no task behind. Daphne's is never closed, it stops with its process:
+    what waits then is lost, as to a Redis that is away.
+    """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.loop = loop
@@ -108,17 +116,36 @@ class _Outbox:
         self._handed: deque[tuple[str, dict[str, Any]]] = deque()
         self._telling: asyncio.Task[None] | None = None
         self._woken = False
+        self._ended = False
+        self._ending = self._wait_for_the_end()
+
+    def end_with_loop(self) -> None:
+        """A loop that closes finishes the generators that were begun on it, once its tasks are over."""
+        with suppress(StopIteration):
+            self._ending.__anext__().send(None)
+
+    async def _wait_for_the_end(self) -> AsyncGenerator[None]:
+        global _outbox
+        try:
+            yield
+        finally:
+            self._ended = True
+            _outbox = None if _outbox is self else _outbox
+            for task in (self._telling, self._posting):
+                if task is not None:
+                    await asyncio.wait((task,))
 
     def hand_over(self, group: str, event: dict[str, Any]) -> None:
         """From any thread: the loop is woken once for what a transaction has to say, however much that is."""
         self._handed.append((group, event))
         if not self._woken:
             self._woken = True
-            self.loop.call_soon_threadsafe(self._tell)
+            with suppress(RuntimeError):  # the loop closed this moment
+                self.loop.call_soon_threadsafe(self._tell)
 
     def _tell(self) -> None:
         self._woken = False
-        if self._telling is None or self._telling.done():
+        if not self._ended and (self._telling is None or self._telling.done()):
             self._telling = self.loop.create_task(self._tell_all())
 
     async def _tell_all(self) -> None:

@@ -127,7 +127,10 @@ KINDS: dict[CardKind, Kind] = {
         body=asks.PermissionBody,
         base=_rights,
     ),
-    CardKind.CONNECTION_FAILURE: Kind(asks.FailurePayload, _NO_SCOPE, (_NO,), binds=False, options=_recoveries),
+    # Found by a check at any hour: nobody waits, and whoever comes in the morning has to see it.
+    CardKind.CONNECTION_FAILURE: Kind(
+        asks.FailurePayload, _NO_SCOPE, (_NO,), Pace.CALM, binds=False, options=_recoveries
+    ),
     CardKind.SECURE_INPUT: Kind(
         asks.SecureInputPayload,
         _NO_SCOPE,

@@ -3,7 +3,7 @@
 `opened` is for the handlers of guarded calls alone (tests/architecture). What a conversation of set-up brings is
 partial until it is completed and probed: then it takes the place of what was there, in one transaction (spec 5.10.1).
 What another backend keeps goes after the commit, and what is new has a place of its own: a transaction that comes to
-nothing loses nothing (ADR 91).
+nothing loses nothing, and leaves nothing behind for long (`strays`, ADR 91).
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ import json
 from collections.abc import Mapping
 from uuid import UUID, uuid4
 
-from django.db import transaction
 from django.db.models.functions import Now
 
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
+from apps.connections import strays
 from apps.connections.backends import chosen, keeper
 from apps.connections.enums import Backend
 from apps.connections.models import Credential, SetupRun
@@ -47,14 +47,16 @@ def _keep_one(connection_id: UUID, name: str, value: str, setup: SetupRun | None
 
 
 def _put(row: Credential, sealed: bytes) -> None:
-    row.sealed = keeper(Backend(row.backend)).keep(str(uuid4()), sealed)
+    backend, ref = Backend(row.backend), str(uuid4())
+    strays.until_committed(backend, ref.encode())
+    row.sealed = keeper(backend).keep(ref, sealed)
 
 
 def _forget(row: Credential) -> None:
-    """What the row remembers now is needed no more, once this is committed. A keyring that is locked by then keeps a
-    sealed value that nothing leads to."""
-    keeping, kept = keeper(Backend(row.backend)), bytes(row.sealed)
-    transaction.on_commit(lambda: keeping.drop(kept), robust=True)
+    """What the row remembers now is needed no more, once this is committed."""
+    backend, kept = Backend(row.backend), bytes(row.sealed)
+    keeping = keeper(backend)
+    strays.until_committed(backend, kept, then=lambda: keeping.drop(kept))
 
 
 def opened(connection_id: UUID, *, setup: SetupRun | None = None) -> dict[str, str]:

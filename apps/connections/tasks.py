@@ -1,5 +1,5 @@
-"""The worker's doors to connections: find out about one, hold a conversation, look for lost ones, check what is due.
-Safe to run twice."""
+"""The worker's doors to connections: find out about one, hold a conversation, look for lost ones, check what is due,
+clear the keyring. Safe to run twice."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from uuid import UUID
 
 from celery import shared_task
 
-from apps.connections import checking, discovering, holding, jobs
+from apps.connections import checking, discovering, holding, jobs, strays
 from apps.connections.services import course, finding_out
 from apps.tenants.queries import all_tenants
 from kernel.tenancy import tenant_scope
@@ -37,3 +37,8 @@ def sweep() -> None:
 @shared_task(name="connections.check_due")
 def check_due() -> None:
     checking.check_due()
+
+
+@shared_task(name="connections.clear_strays")
+def clear_strays() -> None:
+    strays.clear()

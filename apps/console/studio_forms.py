@@ -46,7 +46,7 @@ class DeploymentForm(forms.Form):
     """`initial_of` fills it from a deployment; after `is_valid`, `said` is what `change_deployment` takes."""
 
     title = forms.CharField(label="Name", max_length=80, help_text="Stands at the top of the chat")
-    greeting = forms.CharField(label="Greeting", max_length=300, required=False)
+    greeting = _area("Greeting", rows=2, most=300)
     suggestions = _area("Suggestions", "What a visitor may press instead of typing, one a line")
     accent = forms.RegexField(
         r"^#[0-9a-fA-F]{6}$",
@@ -112,11 +112,12 @@ class DeploymentForm(forms.Form):
     def said(self) -> dict[str, Any]:
         """What the theme had beside what is asked here stays as it was."""
         told = {name: _storable(value) for name, value in self.cleaned_data.items()}
-        plain = ("title", "greeting", "persona", "timezone", "after_hours")
+        plain = ("title", "persona", "timezone", "after_hours")
         looks = {name: told.get(name, "") for name in _LOOKS}
         kept = {name: value for name, value in self.theme.items() if name not in _LOOKS}
         return {
             **{name: told.get(name, "") for name in plain},
+            "greeting": " ".join(told.get("greeting", "").split()),
             "suggestions": _lines(told.get("suggestions", "")),
             "allowed_origins": _lines(told.get("allowed_origins", "")),
             "languages": _in_order(told.get("languages", []), told.get("first_language", "")),

@@ -1,105 +1,192 @@
-"""How do our detectors run under guardrails-ai? The one place that imports that library, and only when a gate asks.
+"""How do our detectors run under guardrails-ai? In a program of its own (`validator`), which lives in a sandbox.
 
-It comes with requirements/guardrails.txt and not by itself. It would send usage data: metrics, tracing, its hub and
-remote inference are off before anything of it is made, and nothing here opens a connection. Called by `providers`.
+The library is a folder of packages that the platform never imports. The program is begun when a gate first asks, one a
+process, and again after it died. It sees no network, no secret and no file but the library and this room, and is asked
+one text at a time. Whatever goes wrong is raised: the runner takes it for a no. Called by `providers`; asked by
+`soundness` whether it is there.
 """
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
+import base64
+import json
+import logging
 import os
-from collections.abc import Callable, Mapping
-from functools import cache
-from threading import Lock
-from typing import Any
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+from django.conf import settings
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_validator
 
 from apps.gates.detectors import catalogue
-from apps.gates.detectors.findings import Detection
+from apps.gates.detectors.findings import Detection, Span
 from apps.gates.detectors.normalise import Spellings
+from kernel.errors import SilasError
+from kernel.sandbox import SandboxSpec, Session, SessionOver, session
+from kernel.sandbox.backends import PYTHON
 
-# Read by the library and what it brings along while they are imported.
-_QUIET = {
-    "OTEL_SDK_DISABLED": "true",
-    "LITELLM_LOCAL_MODEL_COST_MAP": "True",
-    "LITELLM_TELEMETRY": "False",
-    "LANGSMITH_TRACING": "false",
-    "HF_HUB_DISABLE_TELEMETRY": "1",
-    "HF_HUB_OFFLINE": "1",
-}
-_importing = Lock()
+_log = logging.getLogger(__name__)
+_ROOM = Path(__file__).parent
+# Importing the library takes seconds of a processor that has nothing else to do; a text takes milliseconds.
+START_SECONDS, ASK_SECONDS = 60.0, 10.0
+_READY = "ready"
+_WEEK = 7 * 24 * 3600
+
+
+class NoAnswer(SilasError):
+    """The program does not start, does not answer in time, or answers something else."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__("guardrails_failed", f"guardrails-ai gave no answer: {why}", status=503)
+
+
+class _Said(BaseModel):
+    """What the program answers: `redacted` comes in base64, `error` is the name of what went wrong in there."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+    id: int
+    failed: bool = True
+    score: float = Field(default=0.0, ge=0, le=1)
+    spans: list[tuple[int, int, Annotated[str, StringConstraints(pattern=r"^[\w.:-]{1,60}$")]]] = []
+    redacted: str | None = None
+    error: str = ""
+
+    @field_validator("redacted")
+    @classmethod
+    def _as_text(cls, coded: str | None) -> str | None:
+        return None if coded is None else base64.b64decode(coded, validate=True).decode("utf-8", "surrogatepass")
+
+
+def folder() -> Path:
+    """Where the library is, or would be (`SILAS_GUARDRAILS`)."""
+    return Path(settings.GUARDRAILS_DIR)
 
 
 def is_installed() -> bool:
-    return importlib.util.find_spec("guardrails") is not None
+    return (folder() / "guardrails").is_dir()
 
 
 def validate(name: str, text: str, config: Mapping[str, Any], spellings: Spellings) -> tuple[bool, Detection]:
-    """Does the text fail, and what was found? Raises `Unusable` for settings that no detector has."""
-    least = catalogue.threshold(name, config)
-    found: list[Detection] = []
+    """Does the text fail, and what was found? `spellings` are left alone: they are taken over there.
 
-    def ask(value: str) -> Detection:
-        found.append(catalogue.detect(name, value, config, spellings))
-        return found[-1]
-
-    validator = _validator()(ask=ask, least=least)
-    outcome = _library().Guard().use(validator).validate(text)
-    if not found:  # the validator threw, and the library took it for an answer
-        raise RuntimeError("the validator did not run")
-    return not outcome.validation_passed, found[-1]
+    Raises `Unusable` for settings that no detector has, `SandboxUnavailable` where nothing can be isolated, `NoAnswer`.
+    """
+    least, nothing = catalogue.threshold(name, config), catalogue.detect(name, "", config)
+    if not text:  # which the library takes for no answer at all, and so for a failed one
+        return nothing.score >= least, nothing
+    said = _program.ask({"name": name, "text": _coded(text), "config": config})
+    return said.failed, Detection(said.score, tuple(Span(*span) for span in said.spans), said.redacted)
 
 
-@cache
-def _library() -> Any:
-    # Somebody else's setting of the same name comes back afterwards.
-    with _importing:
-        before = {name: os.environ.get(name) for name in _QUIET}
-        os.environ.update(_QUIET)
+class Program:
+    """The running program, and how it is asked. Thread-safe: who comes while another one is answered waits. `room` has
+    the file that is run, `validator.py`."""
+
+    def __init__(self, room: Path = _ROOM) -> None:
+        self._room = room
+        self._asking = threading.Lock()
+        self._talk: Session | None = None
+        self._home: Path | None = None
+        self._asked = 0
+
+    def ask(self, question: Mapping[str, Any]) -> _Said:
+        """Raises `SandboxUnavailable` and `NoAnswer`; the program is ended then, so that what it may still say is
+        heard by nobody."""
+        if not self._asking.acquire(timeout=START_SECONDS + ASK_SECONDS):
+            raise NoAnswer("too many ask at once")
         try:
-            library = importlib.import_module("guardrails")
+            return self._answer(question)
+        except BaseException:
+            self._end()
+            raise
         finally:
-            _restore(before)
-        _silence(library)
-        return library
+            self._asking.release()
+
+    def end(self) -> None:
+        with self._asking:
+            self._end()
+
+    def _answer(self, question: Mapping[str, Any]) -> _Said:
+        self._asked += 1
+        line = json.dumps({**question, "id": self._asked}, allow_nan=False)
+        answer = self._heard(line) if self._is_there() else None
+        if answer is None:  # it was not there, or is no more: a text may be judged twice
+            self._end()
+            self._begin()
+            answer = self._heard(line)
+        if answer is None:
+            raise NoAnswer("it ended")
+        return self._understood(answer)
+
+    def _is_there(self) -> bool:
+        return self._talk is not None and self._home == folder()
+
+    def _heard(self, line: str) -> str | None:
+        """None when it has ended. Raises `NoAnswer` for silence."""
+        assert self._talk is not None
+        try:
+            self._talk.send_line(line)
+        except SessionOver:
+            return None
+        answer = self._talk.read_line(ASK_SECONDS)
+        if answer is None and not self._talk.is_over:
+            raise NoAnswer("too slow")
+        return answer
+
+    def _understood(self, answer: str) -> _Said:
+        try:
+            said = _Said.model_validate_json(answer)
+        except ValueError:
+            raise NoAnswer("no answer of ours") from None
+        if said.id != self._asked:
+            raise NoAnswer("an answer to something else")
+        if said.error:
+            raise NoAnswer(said.error[:60])
+        return said
+
+    def _begin(self) -> None:
+        self._home = folder()
+        self._talk = session(_spec(self._home, self._room))
+        if self._talk.read_line(START_SECONDS) != _READY:
+            ended = self._talk.close(0)
+            why = (ended.stderr.strip().splitlines() or [ended.reason or str(ended.exit_code)])[-1]
+            _log.warning("guardrails_not_started reason=%s", why[:200])
+            raise NoAnswer("it does not start")
+
+    def _end(self) -> None:
+        if self._talk is not None:
+            self._talk.close(0)
+            self._talk = None
 
 
-def _silence(library: Any) -> None:
-    """Every guard reads the settings file again, and without one metrics are on: the reading itself is replaced. The
-    hub's one sender is put in place without exporter, so that there is nothing that could send."""
-    settings = importlib.import_module("guardrails.classes.rc").RC
-    settings.load = classmethod(lambda cls, logger=None: cls(enable_metrics=False, use_remote_inferencing=False))
-    library.settings.rc = settings.load()
-    library.settings.disable_tracing = True
-    sender = importlib.import_module("guardrails.utils.hub_telemetry_utils").HubTelemetry
-    sender._instance = object.__new__(sender)
+def _spec(library: Path, room: Path) -> SandboxSpec:
+    return SandboxSpec(
+        [PYTHON, "-I", "-S", "/sandbox/gates/validator.py", "/sandbox/library"],
+        read_only={"library": library, "gates": room},
+        timeout_seconds=_WEEK,
+        cpu_seconds=_WEEK,
+        memory_mb=1024,
+        disk_mb=16,
+        line_bytes=4 << 20,
+        output_bytes=8 << 20,
+        lasting=True,
+    )
 
 
-def _restore(before: Mapping[str, str | None]) -> None:
-    for name, value in before.items():
-        if value is None:
-            del os.environ[name]
-        else:
-            os.environ[name] = value
+def _coded(text: str) -> str:
+    """JSON alone would join two halves of a character that stand side by side."""
+    return base64.b64encode(text.encode("utf-8", "surrogatepass")).decode()
 
 
-@cache
-def _validator() -> Any:
-    """One validator for all our detectors, registered under `silas/text`."""
-    library = _library()
-    results = importlib.import_module("guardrails.validator_base")
+_program = Program()
 
-    base: Any = library.Validator  # the library is absent when types are checked
 
-    class SilasText(base):  # type: ignore[misc] # a class of an absent library is Any, which strict mypy won't subclass
-        def __init__(self, *, ask: Callable[[str], Detection], least: float) -> None:
-            super().__init__(on_fail="noop", use_local=True)
-            self._ask, self._least = ask, least
+def _begin_anew() -> None:
+    """Whoever held the lock when we were copied does not exist here, and the program is our parent's."""
+    global _program
+    _program = Program()
 
-        def _validate(self, value: Any, metadata: dict[str, Any]) -> Any:
-            found = self._ask(value)
-            if found.score < self._least:
-                return results.PassResult()
-            return results.FailResult(error_message=", ".join(found.kinds), fix_value=found.redacted)
 
-    return library.register_validator(name="silas/text", data_type="string")(SilasText)
+os.register_at_fork(after_in_child=_begin_anew)

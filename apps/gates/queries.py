@@ -14,6 +14,7 @@ from uuid import UUID
 from django.db.models import F, Q, QuerySet
 from pydantic import ValidationError
 
+from apps.gates import guardrails
 from apps.gates.enums import GateLane, GateProvider, GateTrigger
 from apps.gates.models import Gate, GateVersion
 from apps.gates.schemas import GateSpec
@@ -134,6 +135,15 @@ def gates_with_newest() -> list[tuple[Gate, GateVersion]]:
     """`all_gates`, each with its newest version; two statements."""
     newest = {row.gate_id: row for row in GateVersion.objects.filter(number=F("gate__newest"))}
     return [(gate, newest[gate.pk]) for gate in all_gates() if gate.pk in newest]
+
+
+def without_library(others: Iterable[GateSpec]) -> list[str]:
+    """Which gates in force, and which of `others`, block because guardrails-ai is not installed, by name."""
+    if guardrails.is_installed():
+        return []
+    rows = GateVersion.objects.filter(number=F("gate__active"), content__provider=GateProvider.GUARDRAILS_AI)
+    told = [gate.name for gate in others if gate.provider == GateProvider.GUARDRAILS_AI]
+    return sorted({*rows.values_list("gate__name", flat=True), *told})
 
 
 def gate_by_id(gate_id: UUID) -> Gate:

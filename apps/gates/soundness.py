@@ -1,7 +1,8 @@
 """Can this gate ever do what it looks like? Asked when a gate is made; the runner blocks on all of it anyway.
 
 A wrong word in a gate must be seen by whoever writes it, not by the visitors it blocks or lets through. Answers are
-sentences for that person, by field. Asked by `services.versions` and by forms; pure.
+sentences for that person, by field. Asked by `services.versions` and by forms. Looks at
+nothing else but whether guardrails-ai is installed.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
 from typing import Any
 
+from apps.gates import guardrails
 from apps.gates.detectors.catalogue import Unusable, detect, is_fixing, threshold
 from apps.gates.enums import GateProvider, GateTrigger, GateType
 from apps.gates.predicates import MAX_DEPTH, TEXT_SETTINGS
@@ -35,6 +37,9 @@ _OWN: Mapping[str, frozenset[str]] = {
     GateType.FILE_VALID: frozenset({"roots", "max_size_bytes"}),
     GateType.APPROVAL_ALWAYS: frozenset(),
 }
+NOT_INSTALLED = (
+    "guardrails-ai is not installed here: make guardrails installs it, and custom runs the same detectors without it"
+)
 # The rest of a script's settings is its skill's: which books it reads, what it asks the visitor for.
 _SCRIPT = frozenset({"skill", "script", "args_from_env", "records", "match", "ask"})
 _LLM = frozenset({"policy", "model", "seconds", "max_tokens"})
@@ -67,6 +72,8 @@ def _problems(gate: GateSpec) -> Iterator[tuple[str, str]]:
         yield from _llm(gate)
     else:
         yield from _detector(gate)
+        if gate.provider == GateProvider.GUARDRAILS_AI and not guardrails.is_installed():
+            yield "provider", NOT_INSTALLED
 
 
 def _storable(gate: GateSpec) -> Iterator[tuple[str, str]]:

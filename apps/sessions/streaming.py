@@ -1,12 +1,13 @@
 """What stands between a model's words and the screen while they stream?
 
 Every word out passes the response gates: a piece is released only when what has been said so far passes them
-untouched. A gate that needs more than text (a script, a library) keeps the answer back until it is whole; one that only
+untouched. A gate that needs more than text (a script, a model) keeps the answer back until it is whole; one that only
 advises is asked about the whole answer alone.
 """
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Awaitable, Callable
 
@@ -15,7 +16,7 @@ from apps.gates.schemas import GateSpec
 from apps.gates.services import check_gates
 
 # What these decide, they decide from the text alone, and soon.
-_FROM_TEXT = frozenset({GateProvider.PREDICATE, GateProvider.CUSTOM})
+_FROM_TEXT = frozenset({GateProvider.PREDICATE, GateProvider.CUSTOM, GateProvider.GUARDRAILS_AI})
 # All that has been said is judged again each time: not at each word, then, and the longer the answer the more seldom.
 # About a line's width at least; whatever its length, an answer is judged over no more than nine times its characters.
 _LEAST, _STEP = 60, 1 / 8
@@ -32,6 +33,8 @@ class GatedStream:
         relevant = tuple(gate for gate in ours if gate.lane == GateLane.POLICY)
         self._gates = relevant
         self._open = all(gate.provider in _FROM_TEXT for gate in relevant)
+        # That library answers from a program of its own: the loop, which is everybody's, does not wait for it.
+        self._waits = any(gate.provider == GateProvider.GUARDRAILS_AI for gate in relevant)
         self._send = send
         self._said = ""
         self._released = 0
@@ -45,7 +48,7 @@ class GatedStream:
         ready = settled(self._said)
         if len(ready) <= self._released:
             return
-        if not self._passes(ready):
+        if not (await asyncio.to_thread(self._passes, ready) if self._waits else self._passes(ready)):
             self._open = False
             return
         piece, self._released = ready[self._released :], len(ready)

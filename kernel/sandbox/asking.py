@@ -53,6 +53,7 @@ def _config(backend: Backend, plan: Plan, spec: SandboxSpec, extras: Sequence[st
             "cpu_seconds": spec.cpu_seconds,
             "processes": spec.processes,
             "artifact_files": spec.artifact_files,
+            "lasting": spec.lasting,
         }
     )
 

@@ -22,6 +22,8 @@ _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 _FORBIDDEN_ENV = re.compile(r"(LD_|PYTHON|GCONV_|GLIBC_).*|PATH|HOME|TMPDIR|IFS|ENV|BASH_ENV|SILAS_SECRET_(OUT_)?FD")
 # What a pipe holds at once.
 SECRET_BYTES = 65_536
+# Of a lasting run: how many of its lines may wait for somebody to read them.
+UNREAD_LINES = 16
 _LIMITS = ("timeout_seconds", "memory_mb", "cpu_seconds", "output_bytes", "disk_mb", "processes", "artifact_files")
 _OUTWARD_LIMITS = ("egress_bytes", "egress_connections", "line_bytes")
 
@@ -45,6 +47,9 @@ class SandboxSpec:
     `egress`: the "host:port" places that may be reached, through the harness's proxy alone. `secret`: a JSON object
     that the command reads once, from the descriptor whose number is in `SILAS_SECRET_FD`; what it writes to the one in
     `SILAS_SECRET_OUT_FD` comes back as `secret_out`. No text of these values may come back in any other way.
+
+    `lasting`: somebody talks with it for days. What it said and somebody read is not kept, so that `output_bytes` and
+    `UNREAD_LINES` bound what nobody has read; a secret, which is looked for in everything that was said, has no place.
     """
 
     argv: list[str]
@@ -65,6 +70,7 @@ class SandboxSpec:
     egress_bytes: int = 16 << 20
     egress_connections: int = 64
     line_bytes: int = 65_536
+    lasting: bool = False
 
     def __post_init__(self) -> None:
         problem = _problem(self)
@@ -157,6 +163,8 @@ def _outward_problem(spec: SandboxSpec) -> str:
             return f"egress {entry!r} is not host:port"
     if spec.secret is None:
         return ""
+    if spec.lasting:
+        return "a lasting run takes no secret"
     if len(spec.secret) > SECRET_BYTES:
         return f"a secret has at most {SECRET_BYTES} bytes"
     return "" if values_of(spec.secret) is not None else "a secret is a JSON object"

@@ -19,7 +19,7 @@ from kernel.sandbox import backends
 from kernel.sandbox.backends import Backend, Docker
 from kernel.sandbox.following import Run
 from kernel.sandbox.runner import planned, require_possible
-from kernel.sandbox.spec import SECRET_BYTES, SandboxResult, SandboxSpec, SandboxUnavailable
+from kernel.sandbox.spec import SECRET_BYTES, UNREAD_LINES, SandboxResult, SandboxSpec, SandboxUnavailable
 
 _SEND_SECONDS = 10.0
 
@@ -51,6 +51,8 @@ class _Talk(Run):
             self.begun.set()
         if name == "stdout":
             self._split(data)
+            if self.spec.lasting:
+                self.buffers[name].clear()
 
     def _split(self, data: bytes) -> None:
         *whole, rest = data.split(b"\n")
@@ -68,6 +70,8 @@ class _Talk(Run):
             self.stop("line_limit")
         elif self.spec.secret is not None and self.is_leaked([line]):
             self.stop("secret_leaked")
+        elif self.spec.lasting and self.lines.qsize() >= UNREAD_LINES:
+            self.stop("output_limit")
         else:
             self.lines.put(line.decode("utf-8", "replace"))
 

@@ -129,6 +129,7 @@ CELERY_BEAT_SCHEDULE: dict[str, dict[str, object]] = {
     "approvals.expire_cards": {"task": "approvals.expire_cards", "schedule": 15.0},
     "connections.sweep": {"task": "connections.sweep", "schedule": 10.0},
     "connections.check_due": {"task": "connections.check_due", "schedule": 20.0},
+    "connections.clear_strays": {"task": "connections.clear_strays", "schedule": 3600.0},
     "toolservers.watch": {"task": "toolservers.watch", "schedule": 60.0},
     "work.end_waits": {"task": "work.end_waits", "schedule": 5.0},
     "work.owe_cycles": {"task": "work.owe_cycles", "schedule": 10.0},
@@ -157,6 +158,9 @@ SANDBOX_IMAGE = env.text("SILAS_SANDBOX_IMAGE", "python:3.12-slim")
 EGRESS_PRIVATE = env.words("SILAS_EGRESS_PRIVATE")
 # Which host:port a check may reach that asks for the network; without one it is refused.
 CHECK_PLACES = env.words("SILAS_CHECK_PLACES")
+
+# Where `make guardrails` puts guardrails-ai, which gates of that provider run in (apps.gates.guardrails).
+GUARDRAILS_DIR = env.text("SILAS_GUARDRAILS") or BASE_DIR / "var" / "guardrails"
 
 # Where credentials of outside accounts are kept, sealed in any case: database, keyring, or the dotted path of a class
 # with the methods of apps.connections.backends.Keeper.

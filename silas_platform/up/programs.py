@@ -17,6 +17,8 @@ from silas_platform.up.supervisor import Program
 # Every process of a run carries it, so that the next run finds what a killed one left behind.
 MARK = "SILAS_UP"
 _CELERY = ("-m", "celery", "-A", "silas_platform", "--quiet")
+# Whoever tries this out as root on a machine of their own is not told in the midst of a start what is for servers.
+AS_ROOT = ("-W", "ignore:You're running the worker with superuser privileges")
 
 
 def servers(env: Mapping[str, str]) -> list[Program]:
@@ -39,7 +41,7 @@ def worker(env: Mapping[str, str]) -> Program:
     size = ["--concurrency", str(min(4, os.cpu_count() or 1))]
     # One machine: nothing to gossip with, and each handshake costs a second of the start.
     alone = ["--without-gossip", "--without-mingle"]
-    return _python("worker", env, [*_CELERY, "worker", "--loglevel=INFO", *size, *alone])
+    return _python("worker", env, [*AS_ROOT, *_CELERY, "worker", "--loglevel=INFO", *size, *alone])
 
 
 def beat(env: Mapping[str, str]) -> Program:

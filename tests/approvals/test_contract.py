@@ -211,7 +211,8 @@ def _patience(card: Card) -> float:
 
 
 @pytest.mark.parametrize(
-    ("kind", "seconds"), [(CardKind.PLAN, 300), (CardKind.GATE, 120), (CardKind.SUGGESTION, 86_400)]
+    ("kind", "seconds"),
+    [(CardKind.PLAN, 300), (CardKind.GATE, 120), (CardKind.SUGGESTION, 86_400), (CardKind.CONNECTION_FAILURE, 86_400)],
 )
 def test_card_waits_as_long_as_its_pace_says(tenant: Any, kind: CardKind, seconds: int) -> None:
     assert _patience(make_kind(tenant, kind)) == seconds

@@ -13,6 +13,7 @@ from django.urls import reverse
 
 from apps.gates.models import Gate
 from apps.gates.queries import active_gates, versions_of
+from apps.gates.schemas import GateSpec
 from apps.gates.services import retire, save_gate, write_version
 from apps.work.models import WorkItem
 from apps.work.services import install_goal
@@ -20,6 +21,7 @@ from kernel.tenancy import tenant_scope
 from tests.factories.console import browser
 from tests.factories.sessions import make_session, say
 from tests.factories.tenants import make_deployment, make_member
+from tests.gates.conftest import STAND_IN
 from tests.gates.test_rows import spec
 
 PAGES = ["console-gates", "console-gate-new", "console-gate", "console-gate-edit", "console-gate-compare"]
@@ -137,6 +139,26 @@ def test_list_says_what_is_in_force_and_what_is_a_draft(owner: Any, gate: Gate) 
 
 def test_list_shows_nothing_of_another_tenant(gate: Gate, other_tenant: Any) -> None:
     assert "words" not in seen(make_member(other_tenant, "owner"), "console-gates", gate)
+
+
+def test_gates_that_block_because_a_library_is_missing_are_named(
+    tenant: Any, owner: Any, gate: Gate, settings: Any, tmp_path: Any
+) -> None:
+    settings.GUARDRAILS_DIR = STAND_IN
+    judged = GateSpec(name="by_a_library", on="every_user_message", provider="guardrails_ai", check="pii")
+    with tenant_scope(tenant):
+        save_gate(judged, deployment_id=gate.deployment_id)
+    assert "gates-halted" not in seen(owner, "console-gates", gate)
+    settings.GUARDRAILS_DIR = tmp_path
+    page = seen(owner, "console-gates", gate)
+    assert "so by_a_library says no to whatever it looks at" in page
+
+
+def test_gate_of_a_library_that_is_missing_is_refused_in_the_form(owner: Any, settings: Any, tmp_path: Any) -> None:
+    settings.GUARDRAILS_DIR = tmp_path
+    wanted = filled(name="by_a_library", provider="guardrails_ai", type="custom_check", check="pii", config="", seen=0)
+    said = browser(owner).post(reverse("console-gate-new"), wanted)
+    assert (said.status_code, "make guardrails installs it" in said.content.decode()) == (422, True)
 
 
 def test_list_shows_the_gates_of_the_goal_that_governs_a_deployment(tenant: Any, owner: Any) -> None:

@@ -155,6 +155,12 @@ def test_saving_twice_writes_once(tenant: Any, owner: Any, deployment: Any) -> N
     assert len(written(tenant, AuditEvent.DEPLOYMENT_CHANGED)) == 1
 
 
+def test_greeting_is_one_line_however_it_was_typed(tenant: Any, owner: Any, deployment: Any) -> None:
+    saved(owner, deployment, greeting="Hello.\r\n  Ask away. ")
+    with tenant_scope(tenant):
+        assert Deployment.objects.get(pk=deployment.pk).greeting == "Hello. Ask away."
+
+
 def test_change_of_a_setting_is_written_down_with_before_and_after(tenant: Any, owner: Any, deployment: Any) -> None:
     saved(owner, deployment)
     (entry,) = written(tenant, AuditEvent.DEPLOYMENT_CHANGED)

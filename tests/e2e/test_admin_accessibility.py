@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Literal
 
-from axe_playwright_python.async_playwright import Axe
 from django.contrib import admin
 from django.urls import reverse
 from playwright.async_api import Page, ViewportSize
@@ -16,6 +15,7 @@ from apps.gates.models import Gate
 from apps.sessions.models import FormQuestion
 from apps.tenants.models import ApiKey, Deployment, Membership, Retention
 from kernel.tenancy import in_thread, tenant_scope
+from tests.e2e.axe import violations
 from tests.e2e.conftest import OpenPage
 from tests.e2e.console import log_in
 from tests.platform.administration import page_of
@@ -49,7 +49,7 @@ async def _wrong(page: Page) -> list[str]:
     for theme, size in DRESSES:
         await page.emulate_media(color_scheme=theme, reduced_motion="reduce")
         await page.set_viewport_size(size)
-        for each in (await Axe().run(page, options=QUIET)).response["violations"]:
+        for each in await violations(page, **QUIET):
             found += [f"{theme}: {each['id']} at {node['target']}" for node in each["nodes"]]
         if await page.evaluate("document.documentElement.scrollWidth > innerWidth"):
             found.append(f"{theme}: scrolls sideways")

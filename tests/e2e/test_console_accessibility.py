@@ -16,7 +16,6 @@ from typing import Any, Literal
 
 import pytest
 import pytest_asyncio
-from axe_playwright_python.async_playwright import Axe
 from playwright.async_api import Browser, Page, StorageState, ViewportSize
 
 from apps.approvals import services
@@ -39,6 +38,7 @@ from kernel.clock import now
 from kernel.tenancy import in_thread, tenant_scope
 from tests.approvals.test_passkeys import register
 from tests.console.test_insights_talks import furnished
+from tests.e2e.axe import violations
 from tests.e2e.console import log_in
 from tests.e2e.turns import all_answered
 from tests.factories.accounts import add_passkey
@@ -123,8 +123,7 @@ async def _found(page: Page, name: str) -> list[str]:
         await page.set_viewport_size(size)
         if SHOTS:
             await page.screenshot(path=f"{SHOTS}/{name}-{theme}-{size['width']}.png", full_page=True)
-        results = await Axe().run(page)
-        for each in results.response["violations"]:
+        for each in await violations(page):
             wrong += [f"{theme} {size['width']}: {each['id']} at {node['target']}" for node in each["nodes"]]
         if await page.evaluate("document.documentElement.scrollWidth > document.documentElement.clientWidth"):
             wrong.append(f"{theme} {size['width']}: scrolls sideways")

@@ -7,7 +7,6 @@ from datetime import timedelta
 from typing import Any, Literal
 
 import pytest
-from axe_playwright_python.async_playwright import Axe
 from playwright.async_api import Page, ViewportSize, expect
 
 from apps.sessions import handoff
@@ -15,6 +14,7 @@ from apps.sessions.desk import ready, services
 from apps.sessions.models import ChatSession
 from kernel.clock import now
 from kernel.tenancy import in_scope, in_thread, tenant_scope
+from tests.e2e.axe import violations
 from tests.e2e.console import log_in
 from tests.factories.sessions import make_session, say
 
@@ -204,8 +204,7 @@ async def _wrong(page: Page, name: str) -> list[str]:
         await page.set_viewport_size(size)
         if SHOTS:
             await page.screenshot(path=f"{SHOTS}/{name}-{theme}-{size['width']}.png")
-        results = await Axe().run(page)
-        for each in results.response["violations"]:
+        for each in await violations(page):
             found += [f"{name} {theme}: {each['id']} at {node['target']}" for node in each["nodes"]]
         if await page.evaluate("document.documentElement.scrollWidth > document.documentElement.clientWidth"):
             found.append(f"{name} {theme}: scrolls sideways")

@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from axe_playwright_python.async_playwright import Axe
 from playwright.async_api import Page, expect
 
 from apps.sessions.models import ChatSession, Rating
 from kernel.tenancy import in_scope, in_thread
+from tests.e2e.axe import violations
 from tests.e2e.conftest import OpenPage
 from tests.e2e.widget import Widget, opened
 from tests.factories.beside import FILES, ask, offer
@@ -107,7 +107,7 @@ async def test_rating_is_kept_and_shown_again(open_page: OpenPage, demo: str, de
 
 async def _wrong(page: Page) -> list[str]:
     """The first heading is that of the page around the frame."""
-    found = [each for each in (await Axe().run(page)).response["violations"] if each["id"] != "page-has-heading-one"]
+    found = [each for each in await violations(page) if each["id"] != "page-has-heading-one"]
     return [f"{each['id']} at {node['target']}: {node['html']}" for each in found for node in each["nodes"]]
 
 

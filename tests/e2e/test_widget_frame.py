@@ -8,9 +8,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from axe_playwright_python.async_playwright import Axe
 from playwright.async_api import expect
 
+from tests.e2e.axe import violations
 from tests.e2e.conftest import OpenPage
 from tests.e2e.peer import Peer
 from tests.e2e.widget import Widget, talking
@@ -294,7 +294,7 @@ async def test_conversation_is_for_everybody(
     peer.say("owner", owner="human", name="Ana Ruiz")
     peer.say(sender="human", text="Hello, this is Ana.")
     await expect(page.get_by_text("Hello, this is Ana.", exact=True)).to_be_visible()
-    found = (await Axe().run(page)).response["violations"]
+    found = await violations(page)
     # the first heading is that of the page around the frame
     assert [(each["id"], each["nodes"]) for each in found if each["id"] != "page-has-heading-one"] == []
     assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth")

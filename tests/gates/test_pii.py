@@ -11,7 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from apps.gates.detectors import likeness, names, numbers, pii, scene
-from apps.gates.detectors.findings import redact
+from apps.gates.detectors.findings import Span, redact
 from apps.gates.detectors.lexicon import lists_of, plain
 from apps.gates.detectors.pii import detect_pii
 from tests.gates.lines import lines_run
@@ -27,6 +27,11 @@ FOUND = [
     ("5555555555554444 is it", "5555555555554444", "CREDIT_CARD"),
     ("to DE89 3704 0044 0532 0130 00 please", "DE89 3704 0044 0532 0130 00", "IBAN"),
     ("gb82west12345698765432", "gb82west12345698765432", "IBAN"),
+    ("NO93 8601 1117 947, LC55 HEMM 0001 0001 0012 0012 0002 3015", "NO93 8601 1117 947", "IBAN"),
+    ("NO93 8601 1117 947 LC55HEMM000100010012001200023015", "LC55HEMM000100010012001200023015", "IBAN"),
+    ("RU03-0445-2522-5408-1781-0538-0913-1041-9 9", "RU03-0445-2522-5408-1781-0538-0913-1041-9", "IBAN"),
+    ("AT12 DE89 3704 0044 0532 0130 00", "DE89 3704 0044 0532 0130 00", "IBAN"),
+    ("DE89370400440532013000 212-555-0187", "212-555-0187", "PHONE"),
     ("my ssn is 536-22-1234", "536-22-1234", "SSN"),
     ("social security number: 536221234", "536221234", "SSN"),
     ("call +49 30 901820", "+49 30 901820", "PHONE"),
@@ -80,6 +85,9 @@ NOT_FOUND = [
     "000-12-3456 and 666-12-3456 and 900-12-3456",
     "999.999.999.999 and 256.1.1.1",
     "DE88 3704 0044 0532 0130 02",
+    "ZZ22 3704 0044 0532 0130 00 of no country",
+    "DE51 3704 0044 0532 0130 0 is too short",
+    "DE8937040044053201300065 is too long",
     "a@b and @home and me@ and 5@7",
     "the ratio is 3:2:1 at 10:20:30",
     "From Paris to Houston with United on Monday in May",
@@ -114,6 +122,15 @@ def test_what_only_looks_like_it_is_left_alone(text: str) -> None:
 def test_redacted_text_no_longer_holds_it(text: str, words: str, kind: str) -> None:
     redacted = detect_pii(text).redacted
     assert redacted is not None and words not in redacted and f"[{kind}]" in redacted
+
+
+@given(
+    iban=st.sampled_from(["DE89 3704 0044 0532 0130 00", "GB82WEST12345698765432", "NO93-8601-1117-947"]),
+    after=st.from_regex(r"\A(?: [A-Za-z0-9]{1,4}){1,6}\Z"),
+)
+@example(iban="DE89 3704 0044 0532 0130 00", after=" on 75")
+def test_iban_ends_where_it_ends_whatever_follows(iban: str, after: str) -> None:
+    assert Span(0, len(iban), "IBAN") in detect_pii(iban + after, kinds=["IBAN"]).spans
 
 
 def test_name_with_its_small_words_is_one_finding() -> None:
@@ -228,7 +245,6 @@ def detected_anew(text: str) -> None:
 
 
 BEGINNINGS = [
-    (pii._IBAN, pii._IBAN_BEGINS),
     (pii._IP4, pii._FIGURE),
     (pii._SPANISH, pii._SPANISH_BEGINS),
     (pii._UK_NINO, pii._UK_NINO_BEGINS),

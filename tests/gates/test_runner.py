@@ -72,7 +72,8 @@ def test_approval_is_asked_when_nothing_blocks():
 
 
 @pytest.mark.parametrize("provider", ["guardrails_ai", "llm"])
-def test_missing_provider_blocks_in_the_policy_lane(provider, monkeypatch):
+def test_missing_provider_blocks_in_the_policy_lane(provider, monkeypatch, settings, tmp_path):
+    settings.GUARDRAILS_DIR = tmp_path
     monkeypatch.delitem(providers.EVALUATE, "llm")
     report = check_gates([gate(provider=provider)], MESSAGE, {"message": "hello"})
     assert (report.blocked.lane, report.blocked.reason) == ("policy", f"No provider: {provider}")

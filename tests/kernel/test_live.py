@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
 import pytest
@@ -134,3 +134,75 @@ def test_poke_from_a_scope_of_one_statement_is_heard(tenant: Any) -> None:
         with statement_scope(tenant.pk):
             live.poke_on_commit(GROUP, {"type": "said"})
         assert b"said" in line.get_message(timeout=5)["data"]
+
+
+# -- the end of a loop -------------------------------------------------------------------------------------------------
+
+
+async def served(until: Callable[[], Coroutine[Any, Any, None]]) -> asyncio.AbstractEventLoop:
+    """A loop that says something until it closes, and is about to close."""
+    loop = asyncio.get_running_loop()
+    live.serve_from(loop)
+    speaking = loop.create_task(until())
+    await asyncio.sleep(0)
+    assert not speaking.done()
+    return loop
+
+
+def pending_after(until: Callable[[], Coroutine[Any, Any, None]]) -> set[asyncio.Task[Any]]:
+    with asyncio.Runner() as runner:
+        loop = runner.run(served(until))
+    return asyncio.all_tasks(loop)
+
+
+def test_loop_that_closes_leaves_no_news_behind_that_its_tasks_said_last() -> None:
+    async def last_words() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await live.send(GROUP, {"type": "said"})
+
+    assert pending_after(last_words) == set()
+
+
+def test_loop_that_closes_leaves_no_news_behind_that_a_thread_said_last() -> None:
+    tasks_are_over = threading.Event()
+
+    def last_words() -> None:
+        tasks_are_over.wait(5)
+        live.publish(GROUP, {"type": "said"})
+
+    async def ask_a_thread() -> None:
+        thread = asyncio.get_running_loop().run_in_executor(None, last_words)
+        try:
+            await asyncio.shield(thread)
+        finally:
+            tasks_are_over.set()
+
+    assert pending_after(ask_a_thread) == set()
+
+
+async def test_what_was_said_when_a_loop_closed_is_heard_elsewhere() -> None:
+    async def last_words() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            live.publish(GROUP, {"type": "said", "number": 1})
+
+    async def close_a_loop(number: int) -> None:
+        if number == 1:
+            await asyncio.to_thread(pending_after, last_words)
+
+    assert await other_hears(close_a_loop) == [1]
+
+
+def test_news_after_a_loop_closed_raises_for_nobody() -> None:
+    late: list[Any] = []
+
+    async def nothing() -> None:
+        late.append(live._outbox)
+        await asyncio.Event().wait()
+
+    pending_after(nothing)
+    late[0].hand_over(GROUP, {"type": "said"})
+    live.publish(GROUP, {"type": "said"})

@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 import gc
+import subprocess
+import sys
 
 from celery.signals import task_postrun, worker_shutdown
 from django.db import connection
 
 import silas_platform.celery  # noqa: F401  (connects the receivers)
 from apps.bus.tasks import sweep
+from silas_platform.up.programs import AS_ROOT
+
+_WARNS = """
+import os, warnings
+from celery import platforms
+os.getuid = lambda: 0
+platforms.check_privileges([])
+warnings.warn(platforms.SecurityWarning(platforms.ASSUMING_ROOT))
+"""
 
 
 def test_database_line_is_given_back_after_each_task(database: None) -> None:
@@ -26,3 +37,12 @@ def test_worker_that_ends_takes_nothing_apart() -> None:
     finally:
         gc.unfreeze()
         gc.enable()
+
+
+def test_worker_started_here_is_spared_the_warning_of_root_and_no_other() -> None:
+    told = [
+        subprocess.run([sys.executable, *quiet, "-c", _WARNS], capture_output=True, text=True, check=True).stderr
+        for quiet in ((), AS_ROOT)
+    ]
+    assert ["superuser" in said for said in told] == [True, False]
+    assert all("potential security issue" in said for said in told)

@@ -113,7 +113,15 @@ def test_image_brings_a_sandbox() -> None:
 
 
 def test_image_installs_only_what_is_pinned_by_hash() -> None:
-    assert "--require-hashes" in DOCKERFILE
+    installed = re.findall(r"pip install (?:[^\\\n]|\\\n)+", DOCKERFILE)
+    assert len(installed) == 2 and all("--require-hashes --only-binary=:all:" in each for each in installed)
+
+
+def test_guardrails_ai_is_in_the_image_beside_the_platforms_packages() -> None:
+    folder = re.search(r"SILAS_GUARDRAILS=(\S+)", DOCKERFILE)
+    assert folder is not None
+    assert f"--target {folder[1]} -r /tmp/requirements/guardrails.txt" in DOCKERFILE
+    assert f"RUN python -I -S apps/gates/validator.py {folder[1]}" in DOCKERFILE
 
 
 def test_image_copies_only_what_exists_and_is_let_through() -> None:

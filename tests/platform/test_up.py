@@ -47,6 +47,21 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
         one.end()
 
 
+@pytest.fixture(scope="module")
+def again(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
+    """A run on the `var` and at the port of one that was killed, which had made a table."""
+    var = tmp_path_factory.mktemp("again")
+    prepared.lay(var)
+    killed = Run(var, "--no-demo")
+    killed.wait_for("ready ")
+    with psycopg.connect(postgres_dsns(var)[0]) as connection:
+        connection.execute("CREATE TABLE kept AS SELECT 7 AS number")
+    killed.end(signal.SIGKILL)
+    one = Run(var, "--no-demo", PORT=str(killed.port))
+    yield one
+    one.end()
+
+
 def test_ready_line_names_address_that_is_ready(run: Run) -> None:
     url = run.wait_for("ready ").split()[1]
     assert url == f"http://127.0.0.1:{run.port}/"
@@ -83,6 +98,12 @@ def test_worker_of_the_run_is_up_and_stays(run: Run) -> None:
     assert eventually(lambda: any("celery@" in line and "ready" in line for line in run.lines))
 
 
+def test_worker_of_the_run_says_nothing_of_who_started_it(run: Run) -> None:
+    """As root it would, in the midst of the start."""
+    assert eventually(lambda: any("celery@" in line and "ready" in line for line in run.lines))
+    assert [line for line in run.lines if "superuser" in line] == []
+
+
 def test_workers_without_an_address_of_their_own_are_refused(start: Start) -> None:
     said = start("--no-demo", DATABASE_URL="postgresql://somebody@nowhere/x", DATABASE_OWNER_URL="postgresql://o@x/x")
     assert "DATABASE_WORK_URL is not given" in said.whole()
@@ -117,12 +138,6 @@ def test_run_that_holds_var_is_seen(run: Run) -> None:
     assert is_running(run.var)
 
 
-def test_stop_leaves_nothing_behind(start: Start, used: Path) -> None:
-    one = start("--no-demo")
-    one.wait_for("ready ")
-    assert (one.end(signal.SIGTERM), remains(used)) == (0, [])
-
-
 def test_interrupt_during_start_leaves_nothing_behind(start: Start, tmp_path: Path) -> None:
     one = start("--no-demo")
     assert eventually(lambda: (tmp_path / "postgres" / "data" / "postmaster.pid").exists())
@@ -130,22 +145,16 @@ def test_interrupt_during_start_leaves_nothing_behind(start: Start, tmp_path: Pa
     assert remains(tmp_path) == []
 
 
-def test_run_after_kill_works_and_keeps_data(start: Start, used: Path) -> None:
-    killed = start("--no-demo")
-    killed.wait_for("ready ")
-    with psycopg.connect(postgres_dsns(used)[0]) as connection:
-        connection.execute("CREATE TABLE kept AS SELECT 7 AS number")
-    killed.end(signal.SIGKILL)
-    start("--no-demo", PORT=str(killed.port)).wait_for("ready ")
-    with psycopg.connect(postgres_dsns(used)[0]) as connection:
+def test_run_after_kill_works_and_keeps_data(again: Run) -> None:
+    again.wait_for("ready ")
+    with psycopg.connect(postgres_dsns(again.var)[0]) as connection:
         assert connection.execute("SELECT number FROM kept").fetchone() == (7,)
 
 
-def test_kill_of_supervisor_ends_everything(start: Start, used: Path) -> None:
-    killed = start("--no-demo")
-    killed.wait_for("ready ")
-    killed.end(signal.SIGKILL)
-    assert eventually(lambda: not remains(used), seconds=30), remains(used)
+def test_stop_leaves_nothing_behind(again: Run) -> None:
+    again.wait_for("ready ")
+    assert again.process.poll() is None
+    assert (again.end(signal.SIGTERM), remains(again.var)) == (0, [])
 
 
 def test_run_under_make_ends_when_make_is_killed(start: Start, used: Path) -> None:
@@ -165,15 +174,12 @@ def test_command_beside_run_uses_its_servers(run: Run) -> None:
     assert "silas_app" in Run(run.var, command=["shell", "-c", ASKS_WHO]).whole()
 
 
-def test_open_host_without_keys_is_refused_with_reason(start: Start) -> None:
-    said = start(HOST="0.0.0.0").whole()
+def test_open_host_without_keys_is_refused_with_reason_and_starts_nothing(start: Start, tmp_path: Path) -> None:
+    one = start(HOST="0.0.0.0")
+    said = one.whole()
     assert "SILAS_SIGNING_KEY" in said
     assert "DEBUG" in said
-
-
-def test_open_host_refused_starts_nothing(start: Start, tmp_path: Path) -> None:
-    assert start(HOST="0.0.0.0").wait() == 1
-    assert not (tmp_path / "postgres").exists()
+    assert (one.wait(), (tmp_path / "postgres").exists()) == (1, False)
 
 
 def test_open_host_with_everything_is_served(start: Start, used: Path) -> None:
@@ -186,6 +192,13 @@ def test_port_in_use_is_refused_with_reason(start: Start) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         said = start(PORT=str(taken.getsockname()[1])).whole()
     assert "cannot listen on 127.0.0.1" in said
+
+
+def test_kill_of_supervisor_ends_everything(run: Run) -> None:
+    """The last that is asked of this run."""
+    assert _is_ready(run)
+    run.end(signal.SIGKILL)
+    assert eventually(lambda: not remains(run.var), seconds=30), remains(run.var)
 
 
 def _told(run: Run, word: str, name: str) -> bool:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+import keyring
 import pytest
 from django.conf import settings
 from django.db.models.functions import Now
@@ -23,10 +24,11 @@ from apps.autonomy.tasks import tick
 from apps.bus.models import Processed, QueueMessage
 from apps.bus.services import mark_processed
 from apps.bus.tasks import clear, sweep
-from apps.connections import checking
+from apps.connections import checking, credentials
 from apps.connections.enums import ConnectionStatus, SetupState
 from apps.connections.models import Connection
 from apps.connections.services import course
+from apps.connections.tasks import clear_strays
 from apps.guard.enums import Intent
 from apps.guard.models import ToolCall
 from apps.guard.services import admit, settle_lost_calls
@@ -43,6 +45,7 @@ from apps.work.tasks import end_waits, owe_cycles
 from kernel.clock import now
 from kernel.tenancy import tenant_scope
 from tests.connections.links import link
+from tests.connections.rings import OnDisk
 from tests.factories.autonomy import make_house as make_runs
 from tests.factories.bus import make_message
 from tests.factories.connections import make_connection, make_setup, reread
@@ -65,6 +68,7 @@ TRIED = {
     "work.owe_cycles",
     "connections.sweep",
     "connections.check_due",
+    "connections.clear_strays",
     "toolservers.watch",
 }
 
@@ -110,6 +114,27 @@ def test_connection_that_is_due_is_looked_at(tenant: Any, as_worker: Any) -> Non
     with as_worker():
         checking.check_of(tenant.pk)
     assert reread(row).last_health_check is not None
+
+
+def test_value_in_the_keyring_that_no_row_leads_to_is_taken_out(
+    tenant: Any, settings: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, as_worker: Any
+) -> None:
+    row = make_connection(tenant)
+    ring = OnDisk(tmp_path / "ring")
+    settings.CREDENTIAL_BACKEND, settings.VAR_DIR = "keyring", tmp_path
+    monkeypatch.setattr(keyring, "get_keyring", lambda: ring)
+    with tenant_scope(tenant):
+        credentials.keep(row.pk, {"token": "word"})
+    ring.locked = True
+    with tenant_scope(tenant):
+        credentials.drop_all(row.pk)
+    ring.locked = False
+    for note in (tmp_path / "keyring").iterdir():
+        os.utime(note, (0, 0))
+    before = ring.held()
+    with as_worker():
+        clear_strays()
+    assert (before, ring.held()) == (1, 0)
 
 
 def test_outside_tool_that_its_server_changed_is_stopped(tenant: Any, settings: Any, as_worker: Any) -> None:

@@ -71,8 +71,10 @@ class NewGateForm(GateForm):
 def listing(request: StaffRequest) -> HttpResponseBase:
     rows = [(gate, _trigger(version)) for gate, version in queries.gates_with_newest()]
     groups = [(status, [row for row in rows if row[0].status == status]) for status in _SHOWN]
-    goals = [(place, goal, [_told_gate(goal.spec, gate) for gate in goal.spec.gates]) for place, goal in governed()]
-    return page(request, "console/gates.html", at="gates", groups=groups, none=not rows, goals=goals)
+    governing = governed()
+    goals = [(place, goal, [_told_gate(goal.spec, gate) for gate in goal.spec.gates]) for place, goal in governing]
+    halted = queries.without_library([gate for _, goal in governing for gate in goal.spec.gates])
+    return page(request, "console/gates.html", at="gates", groups=groups, none=not rows, goals=goals, halted=halted)
 
 
 def _told_gate(goal: WorkItemSpec, gate: GateSpec) -> dict[str, Any]:

@@ -6,6 +6,28 @@ from collections.abc import Sequence
 
 _SSN_NEVER_GIVEN = frozenset({"078051120", "219099999"})
 _VERHOEFF_TURN = (1, 5, 7, 6, 2, 8, 3, 0, 9, 4)
+# Of the IBAN registry (ISO 13616): which countries' IBANs have how many letters and digits.
+_IBAN_COUNTRIES = {
+    15: "NO",
+    16: "BE",
+    18: "DK FI FK FO GL NL SD",
+    19: "MK SI",
+    20: "AT BA EE KZ LT LU MN XK",
+    21: "CH HR LI LV",
+    22: "BG BH CR DE GB GE IE ME RS VA",
+    23: "AE GI IL IQ OM SO TL",
+    24: "AD CZ ES MD PK RO SA SE SK TN VG",
+    25: "LY PT ST",
+    26: "IS TR",
+    27: "BI DJ FR GR IT MC MR SM",
+    28: "AL AZ BY CY DO GT HN HU LB NI PL SV",
+    29: "BR EG PS QA UA",
+    30: "JO KW MU YE",
+    31: "MT SC",
+    32: "LC",
+    33: "RU",
+}
+IBAN_LENGTHS = {code: length for length, codes in _IBAN_COUNTRIES.items() for code in codes.split()}
 
 
 def is_card(digits: str) -> bool:
@@ -19,8 +41,9 @@ def luhn(digits: str) -> bool:
 
 
 def is_iban(text: str) -> bool:
-    """15 to 34 letters and digits whose rearranged number leaves 1 when divided by 97 (ISO 13616)."""
-    if not 15 <= len(text) <= 34 or not text.isascii() or not text.isalnum():
+    """As many letters and digits as its country's have, whose rearranged number leaves 1 when divided by 97
+    (ISO 13616)."""
+    if len(text) != IBAN_LENGTHS.get(text[:2]) or not text.isascii() or not text.isalnum():
         return False
     return int("".join(str(int(char, 36)) for char in text[4:] + text[:4])) % 97 == 1
 

@@ -131,20 +131,22 @@ def _emails(text: str) -> Iterator[Span]:
 
 
 def _ibans(text: str) -> Iterator[Span]:
-    for match in _matches(_IBAN, _IBAN_BEGINS, text):
-        end = _longest_iban(match[0])
+    """Tried wherever one may begin: what only looks like the beginning of one must not hide the one in it."""
+    for begin in _IBAN_BEGINS.finditer(text):
+        match = _IBAN.match(text, begin.start())
+        end = _iban_end(match[0]) if match else 0
         if end:
-            yield Span(match.start(), match.start() + end, "IBAN")
+            yield Span(begin.start(), begin.start() + end, "IBAN")
 
 
-def _longest_iban(run: str) -> int:
-    """How much of a run of groups is a valid IBAN: words may follow it. 0 when nothing is."""
-    for end in range(len(run), 14, -1):
-        if (end == len(run) or not run[end].isalnum() or not run[end - 1].isdigit()) and run[end - 1].isalnum():
-            compact = run[:end].replace(" ", "").replace("-", "").upper()
-            if numbers.is_iban(compact):
-                return end
-    return 0
+def _iban_end(run: str) -> int:
+    """Where the IBAN ends that a run of groups begins with, as its country says; others may follow. 0 for none."""
+    ends = [place for place, char in enumerate(run, 1) if char.isalnum()]
+    length = numbers.IBAN_LENGTHS.get(run[:2].upper(), len(run) + 1)
+    if length > len(ends) or run[ends[length - 1] :][:1].isalnum():
+        return 0
+    end = ends[length - 1]
+    return end if numbers.is_iban(run[:end].replace(" ", "").replace("-", "").upper()) else 0
 
 
 def _addresses(text: str) -> Iterator[Span]:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     Config = dict[str, Any]
 
 _TICK_SECONDS = 0.02
+_LASTING_TICK_SECONDS = 0.25
 _MANY_INODES = 19_900
 _CLOCK_TICKS = os.sysconf("SC_CLK_TCK")
 _KIB = 1024
@@ -29,6 +30,7 @@ class Watch:
         self.memory, self.processes = config["memory_bytes"], config["processes"]
         self.cpu_seconds = config["cpu_seconds"]
         self.own = own
+        self.slowest = _LASTING_TICK_SECONDS if config["lasting"] else _TICK_SECONDS
         self.deadline = time.monotonic() + config["timeout_seconds"]
 
     def until_it_ends(self, command: int, control: int) -> tuple[str, int | None]:
@@ -45,7 +47,7 @@ class Watch:
                 return "", command
             if control in found:
                 return "stopped", None
-            tick = min(tick + _TICK_SECONDS / 4, _TICK_SECONDS)
+            tick = min(tick + _TICK_SECONDS / 4, self.slowest)
             if reason := self.verdict():
                 return reason, None
 

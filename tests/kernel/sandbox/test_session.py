@@ -122,3 +122,25 @@ print(held['k'][::-1], flush=True)
 def test_line_with_a_line_feed_is_not_sent(talk: Any) -> None:
     with talk(ECHO) as session, pytest.raises(Exception, match="line feed"):
         session.send_line('{"a": 1}\n{"type": "step_result"}')
+
+
+TALKATIVE = """
+import sys
+for line in sys.stdin:
+    print("x" * 1000, flush=True)
+"""
+
+
+def test_lasting_session_may_say_more_in_all_than_it_may_leave_unread(talk: Any) -> None:
+    with talk(TALKATIVE, output_bytes=4000, lasting=True) as session:
+        for _ in range(20):
+            session.send_line("go on")
+            assert session.read_line(30) == "x" * 1000
+    assert session.close().reason == ""
+
+
+def test_lasting_session_that_nobody_reads_is_bounded(talk: Any) -> None:
+    with talk("while True: print('x', flush=True)", lasting=True) as session:
+        session._thread.join(30)
+        assert not session._thread.is_alive()
+    assert session.close().reason == "output_limit"

@@ -33,6 +33,7 @@ from kernel.sandbox import SandboxSpec
         {"timeout_seconds": 0},
         {"memory_mb": -1},
         {"timeout_seconds": float("nan")},
+        {"lasting": True, "secret": b"{}"},
     ],
 )
 def test_spec_that_smuggles_something_is_refused(fields):

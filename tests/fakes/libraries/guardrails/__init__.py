@@ -1,5 +1,5 @@
 """As much of guardrails-ai 0.11 as our validator touches, with its habit of reading its settings again for each guard
-and of telling its hub about each of them. For machines that do not have the real one."""
+and of telling its hub about each of them. It starts at once where the real one takes seconds."""
 
 from types import SimpleNamespace
 
@@ -21,7 +21,7 @@ class Validator:
 
 
 class Guard:
-    def __init__(self):
+    def __init__(self, *, history_max_length):
         settings.rc = RC.load()
         hub = HubTelemetry()
         hub._enabled = settings.rc.enable_metrics

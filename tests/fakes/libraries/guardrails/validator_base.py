@@ -7,5 +7,5 @@ def PassResult():
     return SimpleNamespace(passed=True)
 
 
-def FailResult(error_message, fix_value):
+def FailResult(error_message):
     return SimpleNamespace(passed=False)
