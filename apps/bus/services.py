@@ -31,7 +31,7 @@ from apps.bus.registry import consumed_queues
 from apps.bus.schemas import AlreadyProcessed, Lease, LeaseLost, Message, MessageFields, MessageRefused
 from kernel import fault_points
 from kernel.tenancy import current_tenant_id
-from kernel.tenancy.rows import Rows
+from kernel.tenancy.rows import Question, Rows, ask
 
 _MESSAGES = Rows(QueueMessage, alias="message")
 _LEASE = f"""
@@ -42,7 +42,7 @@ _LEASE = f"""
 _LEASE_OF_SCOPE = f"SELECT {_MESSAGES.columns} FROM bus_lease_of_scope(%s, %s, %s, %s, %s, %s) AS message"  # noqa: S608 (the same columns)
 _ACK = """
     UPDATE bus_queuemessage SET state = 'acked', leased_until = NULL, finished_at = statement_timestamp()
-    WHERE id = %s AND fence = %s AND leased_until IS NOT NULL
+    WHERE id = %s AND fence = %s AND leased_until IS NOT NULL RETURNING true
 """
 _ENQUEUE = """
     INSERT INTO bus_queuemessage (id, tenant_id, queue, kind, message_id, trace_id, scope_id, content, sender, taint,
@@ -167,19 +167,25 @@ def lease(
     is leased or waits for its next attempt, the younger ones wait behind it. Asked for no scope, `Lease.processed` says
     whether an effect is marked already under one of `names`.
     """
-    tenant, name, time = current_tenant_id(), Queue(queue).value, float(seconds)
-    with connection.cursor() as cursor:
-        if scope_id is None:
-            cursor.execute(_LEASE, [list(names), tenant, name, after, consumer, time, rules.MAX_ATTEMPTS])
-        else:
-            cursor.execute(_LEASE_OF_SCOPE, [tenant, name, str(scope_id), consumer, time, rules.MAX_ATTEMPTS])
-        row = cursor.fetchone()
-    if row is None:
+    if scope_id is not None:
+        return ask(lease_asked(queue, consumer=consumer, scope_id=scope_id, seconds=seconds))[0]
+    values = [list(names), current_tenant_id(), Queue(queue).value, after, consumer, float(seconds), rules.MAX_ATTEMPTS]
+    return ask(Question(_LEASE, values, _leased))[0]
+
+
+def lease_asked(queue: str, *, consumer: str, scope_id: UUID | str, seconds: float = 300) -> Question[Lease | None]:
+    """`lease` of one scope, for whoever reads something else in the same round trip."""
+    values = [current_tenant_id(), Queue(queue).value, str(scope_id), consumer, float(seconds), rules.MAX_ATTEMPTS]
+    return Question(_LEASE_OF_SCOPE, values, _leased)
+
+
+def _leased(rows: list[tuple[Any, ...]]) -> Lease | None:
+    if not rows:
         return None
-    message = _MESSAGES.make(row[: _MESSAGES.width])
+    message = _MESSAGES.make(rows[0][: _MESSAGES.width])
     fault_points.reach("bus.leased")
     telemetry.taken(message)
-    return Lease(message, message.fence, processed=scope_id is None and row[-1])
+    return Lease(message, message.fence, processed=len(rows[0]) > _MESSAGES.width and rows[0][-1])
 
 
 def heartbeat(lease: Lease, seconds: float = 120) -> None:
@@ -190,11 +196,18 @@ def heartbeat(lease: Lease, seconds: float = 120) -> None:
 
 def ack(lease: Lease) -> None:
     """The message is done with. Raises `LeaseLost` for a former holder, and with it undoes the caller's transaction."""
-    with connection.cursor() as cursor:
-        cursor.execute(_ACK, [lease.message.pk, lease.fence])
-        if not cursor.rowcount:
+    ask(ack_asked(lease))
+
+
+def ack_asked(lease: Lease) -> Question[None]:
+    """`ack`, for whoever asks something else in the same round trip."""
+
+    def read(rows: list[tuple[Any, ...]]) -> None:
+        if not rows:
             raise LeaseLost
-    telemetry.done(lease.message, lease.held_for)
+        telemetry.done(lease.message, lease.held_for)
+
+    return Question(_ACK, [lease.message.pk, lease.fence], read)
 
 
 def nack(lease: Lease, *, reason: str) -> None:

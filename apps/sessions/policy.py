@@ -55,16 +55,17 @@ def load(deployment: Deployment) -> Policy:
     return _policy(*ask(*asked))
 
 
-def load_and_ask(deployment: Deployment, asked: Question[A]) -> tuple[Policy, A]:
+def load_and_ask(deployment: Deployment, asked: Question[A], *others: Question[None]) -> tuple[Policy, A]:
     """`load` without the tools whose outside account is not connected just now, and the answer to what else is `asked`
-    in the same round trip."""
-    goal, system, levels, web, linked, answer = ask(
+    in the same round trip; `others` are asked behind it."""
+    goal, system, levels, web, linked, answer, *_ = ask(
         goal_asked(deployment),
         gates_asked(deployment.pk),
         levels_asked(deployment),
         terms_asked(deployment.pk),
         linked_asked(),
         asked,
+        *others,
     )
     whole = _policy(goal, system, levels, web)
     usable = tuple(tool for tool in whole.tools if not tool.connection or tool.connection in linked)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 from uuid import UUID
 
 from apps.sessions.models import ChatSession, ChronicleEntry
@@ -13,6 +13,8 @@ from kernel.tenancy import current_tenant_id
 from kernel.tenancy.rows import Question, Rows, ask
 
 REPLAY_LIMIT = 500
+MAX_SEQ = 2**63 - 1
+A = TypeVar("A")
 _SESSIONS = Rows(ChatSession, alias="session")
 _DEPLOYMENTS = Rows(Deployment, alias="deployment")
 _FOR_TURN = f"""
@@ -90,13 +92,30 @@ def seqs_of(session_ids: Iterable[UUID]) -> dict[UUID, int]:
 def session_for_turn(session_id: UUID, *, until_seq: int, limit: int) -> tuple[ChatSession, list[Said]]:
     """The session with its deployment, and its last `limit` messages up to `until_seq`, oldest first, as a turn begins
     with them; one round trip. Raises `NotFound`."""
-    session, said = ask(
-        Question(_FOR_TURN, [session_id, current_tenant_id()], _with_deployment),
-        Question(_NEWEST_SAID, [session_id, until_seq, limit, session_id], _read_backwards),
-    )
+    session, said = ask(_session_asked(session_id), _said_asked(session_id, until_seq, limit))
     if session is None:
         raise NotFound("conversation")
     return session, said
+
+
+def with_session(asked: Question[A], session_id: UUID, *, limit: int) -> tuple[A, ChatSession | None, list[Said]]:
+    """The answer to what is `asked`, and behind it in the same round trip the session with its deployment and its last
+    `limit` messages, oldest first."""
+    return ask(asked, _session_asked(session_id), _said_asked(session_id, MAX_SEQ, limit))
+
+
+def said_until(session_id: UUID, seq: int, *, limit: int) -> list[Said]:
+    """The last `limit` messages up to `seq`, oldest first."""
+    (said,) = ask(_said_asked(session_id, seq, limit))
+    return said
+
+
+def _session_asked(session_id: UUID) -> Question[ChatSession | None]:
+    return Question(_FOR_TURN, [session_id, current_tenant_id()], _with_deployment)
+
+
+def _said_asked(session_id: UUID, until_seq: int, limit: int) -> Question[list[Said]]:
+    return Question(_NEWEST_SAID, [session_id, until_seq, limit, session_id], _read_backwards)
 
 
 def messages_at(session_id: UUID, seqs: list[int]) -> list[Said]:

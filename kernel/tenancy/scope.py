@@ -27,6 +27,10 @@ from kernel.events import Event
 _log = logging.getLogger(__name__)
 
 Flush = Callable[[list[Any]], None]
+_TELL = (
+    "SELECT set_config('silas.tenant', %s, true), set_config('silas.platform', %s, true),"
+    " set_config('silas.lookup', %s, true)"
+)
 
 
 class ScopeError(SilasError):
@@ -42,6 +46,8 @@ class Scope:
     platform: bool = False
     lookup: str = ""
     alone: bool = False
+    joined: bool = False
+    trails: bool = False
     gathered: dict[Flush, list[Any]] = field(default_factory=dict)
     gathered_last: dict[Flush, list[Any]] = field(default_factory=dict)
     locked: dict[Any, Any] = field(default_factory=dict)
@@ -88,6 +94,23 @@ def gather_for_commit(flush: Flush, item: Any, *, last: bool = False) -> None:
     if scope.alone:
         raise ScopeError("a scope of one statement has no last ones")
     (scope.gathered_last if last else scope.gathered).setdefault(flush, []).append(item)
+
+
+def let_commit_trail() -> None:
+    """What this scope gathers for its COMMIT may be on disk a moment later than it is seen: with the next commit that
+    waits for the disk, at the latest. Only for what nobody was told of and nothing outside follows from before such a
+    commit; a database server that falls over in between has never seen it (ADR 93)."""
+    current_scope().trails = True
+
+
+def commit_reading() -> None:
+    """Send this scope's COMMIT with what else leaves together. Raises `ScopeError` where something waits for it: what
+    was gathered, and what was written and is told of afterwards, is committed by the scope's own end."""
+    scope = current_scope()
+    if scope.gathered or scope.gathered_last:
+        raise ScopeError("a scope that writes commits at its end")
+    if not scope.joined:
+        _execute("COMMIT")
 
 
 @contextmanager
@@ -174,26 +197,29 @@ def lookup_scope(key: str) -> Iterator[None]:
 
 @contextmanager
 def _entered(scope: Scope, outer: Scope | None) -> Iterator[None]:
-    joined = connection.in_atomic_block
-    with _begun(scope, joined=joined):
+    scope.joined = connection.in_atomic_block
+    with _begun(scope):
         token = _current.set(scope)
         try:
             yield
-            _flush_and_commit(scope, joined=joined)
+            _flush_and_commit(scope)
         finally:
             _current.reset(token)
-        if joined:
+        if scope.joined:
             _tell_database(outer or Scope())
 
 
-def _flush_and_commit(scope: Scope, *, joined: bool) -> None:
-    """COMMIT leaves with what was gathered for it. Where nothing was, or the transaction is another's, it
-    stays with whoever began it; here Django's own finds nothing left to do."""
-    ours = not joined and bool(scope.gathered or scope.gathered_last)
+def _flush_and_commit(scope: Scope) -> None:
+    """COMMIT leaves with what was gathered for it; Django's own then finds nothing left to do. Where nothing was, or
+    the transaction is another's, it stays with whoever began it."""
+    if not (scope.gathered or scope.gathered_last):
+        return
     with in_one_trip():
+        if scope.trails and not scope.joined:
+            _execute("SET LOCAL synchronous_commit TO off")
         _flush(scope)
-        if ours:
-            connection.connection.commit()
+        if not scope.joined:
+            _execute("COMMIT")
 
 
 def _flush(scope: Scope) -> None:
@@ -203,14 +229,15 @@ def _flush(scope: Scope) -> None:
 
 
 @contextmanager
-def _begun(scope: Scope, *, joined: bool) -> Iterator[None]:
+def _begun(scope: Scope) -> Iterator[None]:
     """A transaction that serves `scope`. Its BEGIN and its tenant travel with its first statement: one round trip."""
-    if joined:
+    if scope.joined:
         _tell_database(scope)
         yield
         return
     _renew_lost_connection()
     with transaction.atomic(savepoint=False), connection.execute_wrapper(_Leading(scope)):
+        connection.connection.autocommit = True  # else the driver begins by itself, and waits until that is answered
         yield
 
 
@@ -225,9 +252,11 @@ class _Leading:
             return execute(sql, params, many, context)
         scope, self._scope = self._scope, None
         if isinstance(context["cursor"].cursor, psycopg.ServerCursor):  # a cursor on the server takes no part in one
+            _execute("BEGIN")
             _tell_database(scope)
             return execute(sql, params, many, context)
         with in_one_trip():
+            _execute("BEGIN")
             _tell_database(scope)
             return _sent_whole(execute, sql, params, many, context)
 
@@ -275,12 +304,12 @@ def _sent_whole(execute: Callable[..., Any], sql: str, params: Any, many: bool, 
 
 
 def _tell_database(scope: Scope) -> None:
+    _execute(_TELL, scope.settings())
+
+
+def _execute(statement: str, values: tuple[str, ...] | None = None) -> None:
     with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT set_config('silas.tenant', %s, true), set_config('silas.platform', %s, true),"
-            " set_config('silas.lookup', %s, true)",
-            scope.settings(),
-        )
+        cursor.execute(statement, values)
 
 
 def _tenant_id(tenant: Any) -> UUID:

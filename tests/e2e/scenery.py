@@ -1,9 +1,11 @@
-"""What is connected and taken in, for the pictures: a skill of another platform that waits for a yes, connections in
-each state, an outside tool server."""
+"""What is connected, taken in and spent, for the pictures: a skill of another platform that waits for a yes,
+connections in each state, an outside tool server, a month's money."""
 
 from __future__ import annotations
 
 import asyncio
+from datetime import timedelta
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -11,18 +13,23 @@ from apps.connections import pending
 from apps.connections.enums import ConnectionStatus
 from apps.connections.models import Connection, SetupRun
 from apps.connections.services import recovering
+from apps.guard.enums import Intent, Origin, Period, RunStatus, SpendKind
+from apps.guard.models import Budget, GuardedRun, SpendEntry, ToolCall
 from apps.skills import rules
 from apps.skills.importing import import_skill
 from apps.skills.importing.sources import from_folder
 from apps.skills.models import SkillVersion
+from apps.tenants.models import Deployment
 from apps.toolservers import services as toolservers
 from apps.toolservers.models import OutsideTool
 from apps.toolservers.schemas import Descriptor
+from kernel.clock import now
 from kernel.tenancy import in_scope, tenant_scope
 from tests.factories.connections import make_connection, make_setup
 
 FOREIGN = Path(__file__).parents[1] / "data" / "claude-style" / "word-count"
 CALLS, DIARY, BROKEN = "Call-back calendar", "Assessors' diary", "Calendar of the Leeds office"
+WAYS = (("openai:gpt-5-mini", "proxy"), ("openai:gpt-5-mini", "executor"), ("anthropic:claude-sonnet-4-5", "planner"))
 PASSWORD = {
     "name": "password",
     "label": "Password of the calendar",
@@ -41,6 +48,8 @@ def furnish(tenant: Any, owner: Any) -> None:
     with tenant_scope(tenant):
         recovering.tell(broken)
     _outside(tenant)
+    with tenant_scope(tenant):
+        _spent(Deployment.objects.earliest("created_at"))
 
 
 async def asked(tenant: Any) -> None:
@@ -86,6 +95,24 @@ def _outside(tenant: Any) -> None:
         row = toolservers.add_server("vehicles", url="https://vehicles.example.org/mcp", secret="", actor="system")
         toolservers.take_list(row.pk, found)
         assert OutsideTool.objects.filter(server=row).count() == 2
+
+
+def _spent(chatbot: Deployment) -> None:
+    """Each day of a month another sum, at two models, for three purposes; today 2.25 dollars."""
+    today, call = now().date(), ToolCall.objects.earliest("created_at")
+    about = {"call": call, "deployment": chatbot, "kind": SpendKind.SETTLE, "intent": Intent.CONVERSE}
+    for back in range(30):
+        model, purpose = WAYS[back % len(WAYS)]
+        amount = Decimal((back * 37 + 45) % 97) / 20
+        SpendEntry.objects.create(
+            **about, model=model, purpose=purpose, day=today - timedelta(days=back), amount=amount
+        )
+    window = {"window_start": today, "spent": Decimal("2.25"), "alerted": 0}
+    Budget.objects.update_or_create({**window, "limit_usd": 20}, deployment=None, period=Period.DAY)
+    Budget.objects.update_or_create({**window, "limit_usd": 3}, deployment=chatbot, period=Period.DAY)
+    goes_on = GuardedRun.objects.filter(origin=Origin.CHAT, status=RunStatus.RUNNING)
+    for run, cost in zip(goes_on.order_by("started_at"), ("0.42", "1.21", "0.0042"), strict=False):
+        GuardedRun.objects.filter(pk=run.pk).update(cost_total=Decimal(cost))
 
 
 def _tool(name: str, title: str, description: str, schema: dict[str, Any]) -> Descriptor:

@@ -211,7 +211,7 @@ STATES = [
     State("gates", "/console/gates/", "light"),
     State("gate", lambda scene: f"/console/gates/{scene.find(Gate, status='active').pk}/", "light"),
     State("insights", "/console/insights/", "light"),
-    State("spending", "/console/spending/", "light"),
+    State("spending", "/console/spending/?days=30", "light"),
     State("studio", lambda scene: f"/console/studio/{scene.find(Deployment).pk}/", "light dark phone", act=_previewed),
     State("install", lambda scene: f"/console/studio/{scene.find(Deployment).pk}/install/", "light"),
     State("knowledge", "/console/knowledge/", "light"),

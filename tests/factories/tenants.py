@@ -8,8 +8,8 @@ from uuid import uuid4
 from apps.tenants.models import Deployment, Membership, Tenant, User
 from kernel.tenancy import tenant_scope
 
-# The statement with which a scope tells the database whose rows it may see; it travels with the first.
-THE_SCOPES_OWN = 1
+# BEGIN, and the statement with which a scope tells the database whose rows it may see; both travel with the first.
+THE_SCOPES_OWN = 2
 
 
 def make_tenant(**fields: Any) -> Tenant:

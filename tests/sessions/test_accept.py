@@ -10,6 +10,7 @@ import pytest
 from django.conf import settings
 from django.test import override_settings
 
+from apps.bus import services as bus
 from apps.bus.services import pending_count
 from apps.guard.models import GuardedRun
 from apps.sessions import turn
@@ -17,6 +18,7 @@ from apps.sessions.models import ChatSession, ChronicleEntry
 from apps.sessions.queries import chronicle_after
 from apps.sessions.schemas import Accepted, Busy
 from apps.sessions.services import accept_message, start_session
+from apps.sessions.steps import opening
 from apps.tenants.models import Deployment
 from kernel.errors import NotFound, SilasError
 from kernel.tenancy import tenant_scope
@@ -84,6 +86,26 @@ def test_conversation_has_a_cost_cap_of_its_own(deployment: Any) -> None:
         opened = turn.open_turn(session.pk, consumer="test")
         assert opened is not None
         assert GuardedRun.objects.get(pk=opened.run.run_id).frozen_limits.cost_usd == settings.MAX_CONVERSATION_USD
+
+
+@override_settings(VISITOR_LIMITS={**settings.VISITOR_LIMITS, "pending_turns": 60})
+@pytest.mark.parametrize(("lines", "said"), [(3, 0), (12, 0), (12, 1), (45, 0), (45, 7)])
+def test_turn_begins_with_what_was_said_before_its_message_however_much_waits_behind_it(
+    deployment: Any, monkeypatch: Any, lines: int, said: int
+) -> None:
+    monkeypatch.setattr(opening, "HISTORY_MESSAGES", 5)
+    monkeypatch.setattr(opening, "YOUNGER_MESSAGES", 2)
+    session = make_session(deployment)
+    for number in range(lines):
+        say(session, f"line {number + 1}")
+    with tenant_scope(deployment.tenant_id):
+        for _ in range(said):
+            taken = bus.lease("proxy", consumer="test", scope_id=session.pk)
+            assert taken is not None
+            bus.ack(taken)
+        opened = turn.open_turn(session.pk, consumer="test")
+    assert opened is not None and opened.message.text == f"line {said + 1}"
+    assert [each.seq for each in opened.recent] == list(range(1, said + 1))[-4:]
 
 
 def test_message_at_a_deployment_that_was_switched_off_gets_no_answer(deployment: Any) -> None:

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
+from unittest.mock import patch
 from uuid import uuid4
 
+import psycopg
 import pytest
 from django.db import IntegrityError, connection, transaction
 from django.db.transaction import TransactionManagementError
+from psycopg.waiting import Wait
 
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.tenants.models import Deployment, Membership
 from kernel.tenancy import ScopeError, current_tenant_id, gather_for_commit, tenant_scope
-from kernel.tenancy.rows import Question, ask
-from kernel.tenancy.scope import statement_scope
+from kernel.tenancy.rows import Question, ask, ask_last, first
+from kernel.tenancy.scope import let_commit_trail, statement_scope
 from tests.factories.tenants import make_deployment
 
 
@@ -60,6 +65,135 @@ def test_last_statement_that_is_refused_undoes_its_scope(tenant: Any) -> None:
     with tenant_scope(tenant), connection.cursor() as cursor:
         cursor.execute("SELECT count(*) FROM audit_auditentry WHERE tenant_id = %s", [tenant.pk])
         assert cursor.fetchone() == (0,)
+
+
+@contextmanager
+def trips() -> Iterator[list[None]]:
+    """One entry for each time the process waits for what the server has to say."""
+    found: list[None] = []
+    real = psycopg.Connection.wait
+
+    def wait(self: Any, gen: Any, *args: Any, **kwargs: Any) -> Any:
+        heard: list[Wait] = []
+        answer = real(self, _noting(gen, heard), *args, **kwargs)
+        found.extend([None] if Wait.R in heard else [])
+        return answer
+
+    with patch.object(psycopg.Connection, "wait", wait):
+        yield found
+
+
+def _noting(gen: Any, heard: list[Wait]) -> Any:
+    ready = None
+    while True:
+        try:
+            wish = gen.send(ready)
+        except StopIteration as end:
+            return end.value
+        heard.append(wish)
+        ready = yield wish
+
+
+def test_scope_that_reads_waits_for_its_statement_and_its_end(tenant: Any) -> None:
+    with trips() as waited, tenant_scope(tenant):
+        Deployment.objects.count()
+    assert len(waited) == 2
+
+
+def test_questions_of_a_scope_come_back_with_its_beginning(tenant: Any) -> None:
+    one = Question("SELECT 1", [], len)
+    with trips() as waited, tenant_scope(tenant):
+        ask(one, one)
+        assert len(waited) == 1
+
+
+def test_last_questions_of_a_scope_are_its_only_wait(tenant: Any, other_tenant: Any) -> None:
+    make_deployment(tenant)
+    make_deployment(other_tenant)
+    counted = Question("SELECT count(*) FROM tenants_deployment", [], first)
+    with trips() as waited, tenant_scope(tenant):
+        assert ask_last(counted, counted) == (1, 1)
+    assert len(waited) == 1
+
+
+def test_nothing_of_a_tenant_is_seen_or_kept_behind_the_last_question(tenant: Any) -> None:
+    made = make_deployment(tenant)
+    one = Question("SELECT 1", [], first)
+    with tenant_scope(tenant):
+        ask_last(one)
+        assert Deployment.objects.count() == 0
+        assert Deployment.objects.filter(pk=made.pk).update(title="Other") == 0
+
+
+def test_scope_that_has_something_to_write_has_no_last_question(tenant: Any) -> None:
+    def write() -> None:
+        with tenant_scope(tenant):
+            record(AuditEvent.MESSAGE_ACCEPTED)
+            ask_last(Question("SELECT 1", [], first))
+
+    with pytest.raises(ScopeError):
+        write()
+    with tenant_scope(tenant):
+        assert _audited() == 0
+
+
+def test_scope_inside_a_transaction_leaves_its_commit_to_that(tenant: Any) -> None:
+    with transaction.atomic():
+        with tenant_scope(tenant):
+            make_deployment(tenant)
+            ask_last(Question("SELECT 1", [], first))
+        transaction.set_rollback(True)
+    with tenant_scope(tenant):
+        assert Deployment.objects.count() == 0
+
+
+def test_what_was_gathered_and_the_commit_are_one_wait(tenant: Any) -> None:
+    with trips() as waited, tenant_scope(tenant):
+        Deployment.objects.count()
+        record(AuditEvent.MESSAGE_ACCEPTED)
+    assert len(waited) == 2
+    with tenant_scope(tenant):
+        assert _audited() == 1
+
+
+def test_scope_that_touches_nothing_never_speaks_to_the_database(tenant: Any) -> None:
+    with tenant_scope(tenant):
+        Deployment.objects.count()
+    with trips() as waited, tenant_scope(tenant):
+        pass
+    assert not waited
+
+
+def test_rows_that_are_read_piece_by_piece_belong_to_the_scope(tenant: Any, other_tenant: Any) -> None:
+    """A cursor on the server takes no part in a pipeline."""
+    make_deployment(tenant)
+    make_deployment(other_tenant)
+    with tenant_scope(tenant):
+        assert [each.tenant_id for each in Deployment.objects.all().iterator(1)] == [tenant.pk]
+    with tenant_scope(tenant):
+        assert Deployment.objects.count() == 1
+        assert [each.tenant_id for each in Deployment.objects.all().iterator(1)] == [tenant.pk]
+
+
+@pytest.mark.parametrize("trails", [False, True])
+def test_only_a_commit_that_may_trail_waits_for_no_disk(tenant: Any, trails: bool) -> None:
+    found: list[Any] = []
+
+    def look(rows: list[Any]) -> None:
+        found.append(connection.cursor())
+        found[-1].execute("SHOW synchronous_commit")
+
+    with connection.cursor() as cursor:
+        cursor.execute("SET synchronous_commit TO on")
+    with tenant_scope(tenant):
+        gather_for_commit(look, None)
+        if trails:
+            let_commit_trail()
+    with tenant_scope(tenant):
+        gather_for_commit(look, None)
+    with connection.cursor() as cursor:
+        cursor.execute("RESET synchronous_commit")
+    assert [each.fetchone()[0] for each in found] == ["off" if trails else "on", "on"]
 
 
 def test_answers_larger_than_a_sockets_buffer_come_whole(tenant: Any) -> None:

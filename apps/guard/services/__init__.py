@@ -7,12 +7,13 @@ which its caller makes itself. Everything else opens, narrows, stops and closes 
 from apps.guard.services.budgets import remove_budget, resume, set_budget, set_platform_budget
 from apps.guard.services.door import guarded_call
 from apps.guard.services.judges import GateJudge
-from apps.guard.services.model_runs import admit, charge, settle
+from apps.guard.services.model_runs import admission_asked, admit, charge, settle
 from apps.guard.services.runs import close_run, enter_phase, halt, narrow, open_run
 from apps.guard.services.upkeep import settle_lost_calls
 
 __all__ = [
     "GateJudge",
+    "admission_asked",
     "admit",
     "charge",
     "close_run",

@@ -35,16 +35,15 @@ _END = """
 
 
 def still_ours(state: TurnState) -> bool:
-    """Lock the conversation; when a person has taken over, end the turn without a word: what its gates let in or kept
-    out of the message stays so."""
+    """Lock the conversation and end the lease, in one round trip; when a person has taken over, end the turn without a
+    word: what its gates let in or kept out of the message stays so."""
     deployment, waiting = state.session.deployment, bus.pending(Queue.PROXY, state.session.pk)
-    state.session, pending = lock_session_and_ask(state.session.pk, waiting)
+    state.session, pending, _ = lock_session_and_ask(state.session.pk, waiting, bus.ack_asked(state.lease))
     state.more = pending > 1
     state.session.deployment = deployment
     ours = rules.may_speak(state.session.owner, state.session.owner_epoch, began_in=state.epoch)
     if ours and not state.overheard:
         return True
-    bus.ack(state.lease)
     record_outcome(state)
     kept_out = state.step == INPUT_GATES and state.stop is not None
     _end(state, TurnStatus.STOPPED, state.stop.reason if state.stop and kept_out else "taken_over")
@@ -140,7 +139,6 @@ def finish(state: TurnState) -> None:
     stopped = state.stop.reason if state.stop else ""
     _tell_unanswered(state)
     _end(state, TurnStatus.STOPPED if stopped else TurnStatus.DONE, stopped)
-    bus.ack(state.lease)
     data = {"turn": state.number, "level": state.access.grant.level, "passages": len(state.passages)}
     left_out = len(state.window.evicted) if state.window else 0
     data |= {"prompts": list(state.prompts)} if state.prompts else {}
