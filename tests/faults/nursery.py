@@ -50,6 +50,11 @@ class Forked:
     def wait(self) -> int:
         if self.returncode is None:
             self.returncode = self._nursery.ask(wait=self.pid)
+        return self.returncode or 0
+
+    def poll(self) -> int | None:
+        if self.returncode is None:
+            self.returncode = self._nursery.ask(poll=self.pid)
         return self.returncode
 
 
@@ -69,10 +74,10 @@ class Nursery:
     def fork(self, module: list[str], log: Path) -> Forked:
         return Forked(self, self.ask(module=module, log=str(log)))
 
-    def ask(self, **wanted: Any) -> int:
+    def ask(self, **wanted: Any) -> Any:
         self._line.write(json.dumps(wanted) + "\n")
         self._line.flush()
-        return int(self._line.readline())
+        return json.loads(self._line.readline())
 
     def stop(self) -> None:
         self._line.close()
@@ -90,13 +95,15 @@ def main(path: str) -> None:
         line.connect(path)
         told = line.makefile("rw")
         for wanted in map(json.loads, told):
-            answer = _collected(wanted["wait"]) if "wait" in wanted else _forked(**wanted)
-            told.write(f"{answer}\n")
+            told.write(f"{json.dumps(_answer(**wanted))}\n")
             told.flush()
 
 
-def _collected(pid: int) -> int:
-    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+def _answer(*, wait: int = 0, poll: int = 0, **begun: Any) -> int | None:
+    if wait or poll:
+        pid, status = os.waitpid(wait or poll, os.WNOHANG if poll else 0)
+        return os.waitstatus_to_exitcode(status) if pid else None
+    return _forked(**begun)
 
 
 def _forked(*, module: list[str], log: str) -> int:

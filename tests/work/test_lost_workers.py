@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -27,32 +25,41 @@ from kernel.tenancy import tenant_scope
 from tests.factories.bus import let_leases_run_out
 from tests.factories.skills import save_record
 from tests.factories.work import NOTE, NOTED, Desk, make_desk
+from tests.faults.nursery import Forked, Nursery
 from tests.rivals import race
 
-WORKER = """
-import django, sys, uuid; django.setup()
-from tests.factories.work import Hands
-Hands(uuid.UUID(sys.argv[1])).work(consumer="lost")
-"""
+KillWhen = Callable[[Desk, Callable[[], bool]], None]
 SLOW = "import time\ntime.sleep(60)\n"
 
 
-def start_worker(desk: Desk) -> subprocess.Popen[bytes]:
-    return subprocess.Popen([sys.executable, "-c", WORKER, str(desk.tenant.pk)], env=os.environ, start_new_session=True)
+@pytest.fixture(scope="module")
+def nursery(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nursery]:
+    one = Nursery(tmp_path_factory.mktemp("nursery") / "socket", under=[], env=os.environ)
+    yield one
+    one.stop()
 
 
-def kill_when(desk: Desk, seen: Callable[[], bool]) -> None:
+def start_worker(nursery: Nursery, desk: Desk, folder: Path) -> Forked:
+    return nursery.fork(["tests.work.lost", str(desk.tenant.pk)], folder / "worker.log")
+
+
+@pytest.fixture
+def kill_when(nursery: Nursery, tmp_path: Path) -> KillWhen:
     """Start a worker and kill it, and all it started, at the moment that `seen` describes."""
-    worker = start_worker(desk)
-    try:
-        deadline = time.monotonic() + 60
-        while not _in_scope(desk, seen):
-            assert worker.poll() is None, "the worker ended before it could be killed"
-            assert time.monotonic() < deadline, "the moment never came"
-            time.sleep(0.02)
-    finally:
-        os.killpg(worker.pid, signal.SIGKILL)
-        worker.wait()
+
+    def kill(desk: Desk, seen: Callable[[], bool]) -> None:
+        worker = start_worker(nursery, desk, tmp_path)
+        try:
+            deadline = time.monotonic() + 60
+            while not _in_scope(desk, seen):
+                assert worker.poll() is None, "the worker ended before it could be killed"
+                assert time.monotonic() < deadline, "the moment never came"
+                time.sleep(0.02)
+        finally:
+            os.killpg(worker.pid, signal.SIGKILL)
+            worker.wait()
+
+    return kill
 
 
 def _in_scope(desk: Desk, seen: Callable[[], bool]) -> bool:
@@ -80,7 +87,9 @@ def settled() -> bool:
     return ToolCall.objects.filter(tool="act", state="executed").exists()
 
 
-def test_worker_killed_between_admit_and_settle_never_acts_twice(tenant: Any, tmp_path: Path, approver: Any) -> None:
+def test_worker_killed_between_admit_and_settle_never_acts_twice(
+    tenant: Any, tmp_path: Path, approver: Any, kill_when: KillWhen
+) -> None:
     desk = make_desk(tenant, tmp_path, script=SLOW + NOTE, timeout=90)
     item = desk.approved(approver)
     kill_when(desk, admitted)
@@ -89,7 +98,7 @@ def test_worker_killed_between_admit_and_settle_never_acts_twice(tenant: Any, tm
 
 
 def test_worker_killed_after_settle_is_proved_done_without_a_second_effect(
-    tenant: Any, tmp_path: Path, approver: Any
+    tenant: Any, tmp_path: Path, approver: Any, kill_when: KillWhen
 ) -> None:
     desk = make_desk(tenant, tmp_path, check="import time\ntime.sleep(2)\n" + NOTED)
     item = desk.approved(approver)
@@ -98,7 +107,9 @@ def test_worker_killed_after_settle_is_proved_done_without_a_second_effect(
     assert outcome(desk, item) == (WorkItemStatus.DONE, "", 1)
 
 
-def test_worker_killed_before_any_call_leaves_the_effect_to_the_next(desk: Desk, approver: Any) -> None:
+def test_worker_killed_before_any_call_leaves_the_effect_to_the_next(
+    desk: Desk, approver: Any, kill_when: KillWhen
+) -> None:
     item = desk.approved(approver)
     kill_when(desk, lambda: QueueMessage.objects.filter(state="leased").exists())
     deliver_again(desk)
@@ -106,7 +117,9 @@ def test_worker_killed_before_any_call_leaves_the_effect_to_the_next(desk: Desk,
     assert (status, effects) in {(WorkItemStatus.DONE, 1), (WorkItemStatus.STUCK, 0)}
 
 
-def test_uncertain_effect_that_the_checks_find_is_done(tenant: Any, tmp_path: Path, approver: Any) -> None:
+def test_uncertain_effect_that_the_checks_find_is_done(
+    tenant: Any, tmp_path: Path, approver: Any, kill_when: KillWhen
+) -> None:
     desk = make_desk(tenant, tmp_path, script=SLOW + NOTE, timeout=90)
     item = desk.approved(approver)
     kill_when(desk, admitted)
@@ -115,7 +128,7 @@ def test_uncertain_effect_that_the_checks_find_is_done(tenant: Any, tmp_path: Pa
     assert outcome(desk, item) == (WorkItemStatus.DONE, "", 1)
 
 
-def test_lost_attempt_is_counted_and_marked(tenant: Any, tmp_path: Path, approver: Any) -> None:
+def test_lost_attempt_is_counted_and_marked(tenant: Any, tmp_path: Path, approver: Any, kill_when: KillWhen) -> None:
     desk = make_desk(tenant, tmp_path, script=SLOW + NOTE, timeout=90)
     item = desk.approved(approver)
     kill_when(desk, admitted)
@@ -126,7 +139,7 @@ def test_lost_attempt_is_counted_and_marked(tenant: Any, tmp_path: Path, approve
 
 
 def test_message_of_a_lost_worker_is_not_delivered_while_its_lease_stands(
-    tenant: Any, tmp_path: Path, approver: Any
+    tenant: Any, tmp_path: Path, approver: Any, kill_when: KillWhen
 ) -> None:
     desk = make_desk(tenant, tmp_path, script=SLOW + NOTE, timeout=90)
     item = desk.approved(approver)
@@ -214,10 +227,12 @@ def test_lease_is_renewed_again_after_a_renewal_that_failed(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("delay", [0.0, 0.1, 0.2, 0.3, 0.45])
-def test_worker_killed_at_any_moment_never_acts_twice(tenant: Any, tmp_path: Path, approver: Any, delay: float) -> None:
+def test_worker_killed_at_any_moment_never_acts_twice(
+    tenant: Any, tmp_path: Path, approver: Any, nursery: Nursery, delay: float
+) -> None:
     desk = make_desk(tenant, tmp_path)
     item = desk.approved(approver)
-    worker = start_worker(desk)
+    worker = start_worker(nursery, desk, tmp_path)
     while not _in_scope(desk, lambda: QueueMessage.objects.filter(state="leased").exists()):
         if worker.poll() is not None:
             break

@@ -1,0 +1,14 @@
+"""Carry out what a tenant's workers owe, until somebody kills this process: `python -m tests.work.lost TENANT`."""
+
+from __future__ import annotations
+
+import sys
+from uuid import UUID
+
+import django
+
+if __name__ == "__main__":
+    django.setup()
+    from tests.factories.work import Hands
+
+    Hands(UUID(sys.argv[1])).work(consumer="lost")
