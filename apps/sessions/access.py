@@ -28,7 +28,8 @@ class Level(Protocol):
 class Grant:
     """What the rows say: the level, until when, and which of the tenant's customers it hangs on. `verified` are the
     passed gates, each with the moment at which it counts no longer (a signed identity ends; None: the level's own end
-    decides). At level public, `expires_at` is the end of what is earned by half.
+    decides), and `since` says of each when it was passed last. At level public, `expires_at` is the end of what is
+    earned by half.
     """
 
     level: str = PUBLIC
@@ -36,6 +37,7 @@ class Grant:
     verified: Mapping[str, datetime | None] = field(default_factory=dict)
     customer: str = ""
     customer_name: str = ""
+    since: Mapping[str, datetime] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -58,10 +60,14 @@ class AccessController:
 
     def at(self, moment: datetime) -> AccessController:
         """The controller at `moment`: a grant that has run out is back at public, and so is one whose level is gone or
-        asks meanwhile for gates that nobody has passed (spec 5.6: a changed goal resets)."""
-        grant = self.grant
-        expired = grant.expires_at is not None and grant.expires_at <= moment
-        return replace(self, grant=Grant()) if expired or not self._is_earned(grant) else self
+        asks meanwhile for gates that nobody has passed (spec 5.6: a changed goal resets). A level that was made shorter
+        meanwhile is shorter for whoever has it already."""
+        if not self._is_earned(self.grant):
+            return replace(self, grant=Grant())
+        ends = self._end_by_now(moment)
+        if ends is not None and ends <= moment:
+            return replace(self, grant=Grant())
+        return self if ends == self.grant.expires_at else replace(self, grant=replace(self.grant, expires_at=ends))
 
     def gate_passed(
         self, gate: str, *, customer: str, customer_name: str, moment: datetime, until: datetime | None = None
@@ -79,9 +85,10 @@ class AccessController:
             return now if kept is not None else replace(now, grant=Grant())
         still = {name: end for name, end in (kept or {}).items() if end is None or end > moment}
         verified = {**still, gate: until}
+        since = {name: now.grant.since[name] for name in still if name in now.grant.since} | {gate: moment}
         level = highest_level(self.levels, verified)
         ends = now._end_of(level, gate, verified, moment)
-        return replace(now, grant=Grant(level, ends, verified, customer, customer_name))
+        return replace(now, grant=Grant(level, ends, verified, customer, customer_name, since)).at(moment)
 
     def _is_earned(self, grant: Grant) -> bool:
         level = self.levels.get(grant.level)
@@ -101,6 +108,19 @@ class AccessController:
         else:
             own = _after(moment, self.levels[level].expires_after)
         return _earliest([own, *(verified[name] for name in rests_on)])
+
+    def _end_by_now(self, moment: datetime) -> datetime | None:
+        """The grant's own end, or what the level as it is now makes of its gates, whichever comes first. Of a grant
+        that does not say when its gates were passed, and has no end, a level that has one is over."""
+        grant = self.grant
+        if grant.level == PUBLIC:
+            return grant.expires_at
+        level = self.levels[grant.level]
+        ends = [grant.expires_at, *(grant.verified[name] for name in level.requires)]
+        if level.expires_after is not None:
+            passed = [grant.since[name] for name in level.requires if name in grant.since]
+            ends.append(_after(max(passed), level.expires_after) if passed else grant.expires_at or moment)
+        return _earliest(ends)
 
     @property
     def subject(self) -> str:

@@ -35,20 +35,23 @@ class Passed:
 
 
 def grant_of(session: ChatSession) -> Grant:
+    proofs = {gate: _proof(kept) for gate, kept in _by_gate(session.verified_gates)}
     return Grant(
         level=session.level,
         expires_at=session.level_expires_at,
-        verified=_ends(session.verified_gates),
+        verified={gate: proof.until for gate, proof in proofs.items()},
         customer=session.customer,
         customer_name=session.customer_name,
+        since={gate: proof.since for gate, proof in proofs.items() if proof.since},
     )
 
 
 def move(session: ChatSession, levels: Mapping[str, Level], passed: Iterable[Passed]) -> AccessController:
     """Where the level is once these gates have passed, and time has. `session` is locked."""
+    passed = tuple(passed)
     moved = _moved(session, levels, passed)
     if moved.grant != grant_of(session):
-        _write(session, moved.grant)
+        _write(session, moved.grant, earned=bool(passed))
     return moved
 
 
@@ -56,8 +59,10 @@ def is_worth_moving(session: ChatSession, levels: Mapping[str, Level], passed: P
     """Whether passing this gate again would do more than put the end of the same level off by less than `gain`."""
     before, after = grant_of(session), _moved(session, levels, [passed]).grant
     same = (before.level, before.customer, *before.verified) == (after.level, after.customer, *after.verified)
-    if not same or before.expires_at is None or after.expires_at is None:
-        return before != after
+    if not same:
+        return True
+    if before.expires_at is None or after.expires_at is None:
+        return before.expires_at != after.expires_at or before.verified != after.verified
     return after.expires_at - before.expires_at >= gain
 
 
@@ -75,23 +80,52 @@ def _moved(session: ChatSession, levels: Mapping[str, Level], passed: Iterable[P
     return moved
 
 
-def _ends(stored: Any) -> dict[str, datetime | None]:
-    """By gate; rows of before kept a list of names only."""
-    ends = stored if isinstance(stored, dict) else dict.fromkeys(stored)
-    return {gate: None if end is None else datetime.fromisoformat(end) for gate, end in ends.items()}
+@dataclass(frozen=True)
+class _Proof:
+    """A passed gate, as the row keeps it."""
+
+    until: datetime | None
+    since: datetime | None
 
 
-def _write(session: ChatSession, grant: Grant) -> None:
+def _by_gate(stored: Any) -> Iterable[tuple[str, Any]]:
+    """Rows of before kept a list of names only."""
+    return (stored if isinstance(stored, dict) else dict.fromkeys(stored)).items()
+
+
+def _proof(kept: Any) -> _Proof:
+    """Rows of before kept the end alone."""
+    until, since = (kept.get("until"), kept.get("since")) if isinstance(kept, dict) else (kept, None)
+    return _Proof(_moment(until), _moment(since))
+
+
+def _moment(kept: str | None) -> datetime | None:
+    return None if kept is None else datetime.fromisoformat(kept)
+
+
+def _kept(grant: Grant) -> dict[str, dict[str, str | None]]:
+    return {
+        gate: {"until": _stamp(until), "since": _stamp(grant.since.get(gate))}
+        for gate, until in sorted(grant.verified.items())
+    }
+
+
+def _stamp(moment: datetime | None) -> str | None:
+    return None if moment is None else moment.isoformat()
+
+
+def _write(session: ChatSession, grant: Grant, *, earned: bool) -> None:
+    """`earned`: by a gate; an end that has only come nearer, because the level was edited, is told and no rise."""
     was, whose = session.level, session.whose
     session.level, session.level_expires_at = grant.level, grant.expires_at
-    session.verified_gates = {gate: end and end.isoformat() for gate, end in sorted(grant.verified.items())}
+    session.verified_gates = _kept(grant)
     session.customer, session.customer_name = grant.customer, grant.customer_name
     session.last_customer = whose if grant.level == PUBLIC else grant.customer
     session.save(update_fields=_GRANT)
-    if grant.level != PUBLIC:
+    if grant.level != PUBLIC and earned:
         data = {"level": grant.level, "from": was, "customer": grant.customer, "gates": sorted(grant.verified)}
         record(AuditEvent.LEVEL_RAISED, subject=f"session:{session.pk}", data=data)
-    elif was != PUBLIC:
+    elif was != PUBLIC and grant.level != was:
         record(AuditEvent.LEVEL_EXPIRED, subject=f"session:{session.pk}", data={"from": was})
     _tell(session)
 

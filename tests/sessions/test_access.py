@@ -46,6 +46,53 @@ def test_level_that_asks_for_more_than_was_passed_is_lost() -> None:
     assert AccessController(stricter, _verified().grant).at(NOON).grant == Grant()
 
 
+def _edited(seconds: int | None, *requires: str, then: AccessController) -> AccessController:
+    level = Level(["claim_status"], [*requires], seconds)
+    return AccessController({"public": LEVELS["public"], "verified": level}, then.grant)
+
+
+def test_level_that_was_made_shorter_is_shorter_for_whoever_has_it() -> None:
+    shorter = _edited(300, "identity_verified", then=_verified())
+    assert shorter.at(NOON + timedelta(seconds=299)).grant.expires_at == NOON + timedelta(seconds=300)
+    assert shorter.at(NOON + timedelta(seconds=300)).grant == Grant()
+
+
+def test_level_without_end_that_was_given_one_ends_for_whoever_has_it() -> None:
+    endless = _edited(None, "identity_verified", then=VISITOR).gate_passed(
+        "identity_verified", customer="C-1", customer_name="", moment=NOON
+    )
+    assert endless.grant.expires_at is None
+    ending = _edited(900, "identity_verified", then=endless)
+    assert ending.at(NOON + timedelta(seconds=899)).grant.level == "verified"
+    assert ending.at(NOON + timedelta(seconds=900)).grant == Grant()
+
+
+def test_level_that_was_made_longer_is_no_longer_for_whoever_has_it() -> None:
+    longer = _edited(9000, "identity_verified", then=_verified())
+    assert longer.at(NOON + timedelta(seconds=900)).grant == Grant()
+
+
+def test_gate_that_ends_later_than_the_one_asked_for_now_holds_nothing_up() -> None:
+    """Both gates were asked for, the first counts from noon; now the first alone is."""
+    both = _edited(None, "identity_verified", "second_factor", then=VISITOR)
+    for minutes, gate in ((0, "identity_verified"), (20, "second_factor")):
+        moment = NOON + timedelta(minutes=minutes)
+        both = both.gate_passed(gate, customer="C-1", customer_name="", moment=moment)
+    assert both.grant.level == "verified"
+    assert _edited(900, "identity_verified", then=both).at(NOON + timedelta(minutes=20)).grant == Grant()
+
+
+def test_grant_of_before_that_never_ends_is_over_once_its_level_has_an_end() -> None:
+    old = AccessController(LEVELS, Grant("verified", None, {"identity_verified": None}, "C-1"))
+    assert old.at(NOON).grant == Grant()
+
+
+def test_grant_of_before_keeps_the_end_it_has() -> None:
+    until = NOON + timedelta(seconds=60)
+    old = AccessController(LEVELS, Grant("verified", until, {"identity_verified": None}, "C-1"))
+    assert old.at(NOON).grant.expires_at == until and old.at(until).grant == Grant()
+
+
 def test_gate_passed_after_the_level_ran_out_stands_alone() -> None:
     later = NOON + timedelta(seconds=901)
     again = _verified().gate_passed("second_factor", customer="C-1", customer_name="", moment=later)

@@ -152,7 +152,8 @@ def put_back(passed: Passed, seconds: int) -> Passed:
 def _older(grant: Grant, seconds: int) -> Grant:
     back = timedelta(seconds=seconds)
     verified = {gate: end and end - back for gate, end in grant.verified.items()}
-    return replace(grant, expires_at=grant.expires_at and grant.expires_at - back, verified=verified)
+    since = {gate: passed - back for gate, passed in grant.since.items()}
+    return replace(grant, expires_at=grant.expires_at and grant.expires_at - back, verified=verified, since=since)
 
 
 def is_allowed(tool: str, turn: Turn, moment: datetime) -> bool:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
-from unittest.mock import patch
 from uuid import uuid4
 
 import psycopg
@@ -67,8 +64,8 @@ def test_last_statement_that_is_refused_undoes_its_scope(tenant: Any) -> None:
         assert cursor.fetchone() == (0,)
 
 
-@contextmanager
-def trips() -> Iterator[list[None]]:
+@pytest.fixture
+def waited(monkeypatch: pytest.MonkeyPatch) -> list[None]:
     """One entry for each time the process waits for what the server has to say."""
     found: list[None] = []
     real = psycopg.Connection.wait
@@ -79,8 +76,8 @@ def trips() -> Iterator[list[None]]:
         found.extend([None] if Wait.R in heard else [])
         return answer
 
-    with patch.object(psycopg.Connection, "wait", wait):
-        yield found
+    monkeypatch.setattr(psycopg.Connection, "wait", wait)
+    return found
 
 
 def _noting(gen: Any, heard: list[Wait]) -> Any:
@@ -94,24 +91,27 @@ def _noting(gen: Any, heard: list[Wait]) -> Any:
         ready = yield wish
 
 
-def test_scope_that_reads_waits_for_its_statement_and_its_end(tenant: Any) -> None:
-    with trips() as waited, tenant_scope(tenant):
+def test_scope_that_reads_waits_for_its_statement_and_its_end(tenant: Any, waited: list[None]) -> None:
+    waited.clear()
+    with tenant_scope(tenant):
         Deployment.objects.count()
     assert len(waited) == 2
 
 
-def test_questions_of_a_scope_come_back_with_its_beginning(tenant: Any) -> None:
+def test_questions_of_a_scope_come_back_with_its_beginning(tenant: Any, waited: list[None]) -> None:
     one = Question("SELECT 1", [], len)
-    with trips() as waited, tenant_scope(tenant):
+    waited.clear()
+    with tenant_scope(tenant):
         ask(one, one)
         assert len(waited) == 1
 
 
-def test_last_questions_of_a_scope_are_its_only_wait(tenant: Any, other_tenant: Any) -> None:
+def test_last_questions_of_a_scope_are_its_only_wait(tenant: Any, other_tenant: Any, waited: list[None]) -> None:
     make_deployment(tenant)
     make_deployment(other_tenant)
     counted = Question("SELECT count(*) FROM tenants_deployment", [], first)
-    with trips() as waited, tenant_scope(tenant):
+    waited.clear()
+    with tenant_scope(tenant):
         assert ask_last(counted, counted) == (1, 1)
     assert len(waited) == 1
 
@@ -147,8 +147,9 @@ def test_scope_inside_a_transaction_leaves_its_commit_to_that(tenant: Any) -> No
         assert Deployment.objects.count() == 0
 
 
-def test_what_was_gathered_and_the_commit_are_one_wait(tenant: Any) -> None:
-    with trips() as waited, tenant_scope(tenant):
+def test_what_was_gathered_and_the_commit_are_one_wait(tenant: Any, waited: list[None]) -> None:
+    waited.clear()
+    with tenant_scope(tenant):
         Deployment.objects.count()
         record(AuditEvent.MESSAGE_ACCEPTED)
     assert len(waited) == 2
@@ -156,10 +157,11 @@ def test_what_was_gathered_and_the_commit_are_one_wait(tenant: Any) -> None:
         assert _audited() == 1
 
 
-def test_scope_that_touches_nothing_never_speaks_to_the_database(tenant: Any) -> None:
+def test_scope_that_touches_nothing_never_speaks_to_the_database(tenant: Any, waited: list[None]) -> None:
     with tenant_scope(tenant):
         Deployment.objects.count()
-    with trips() as waited, tenant_scope(tenant):
+    waited.clear()
+    with tenant_scope(tenant):
         pass
     assert not waited
 

@@ -83,8 +83,8 @@ class ChatSession(TenantModel):
     attributes: models.JSONField[dict[str, str], dict[str, str]] = models.JSONField(default=dict)
 
     # The access grant (spec 5.6). `customer` is the tenant's own id of whoever was verified; the level hangs on it.
-    # `verified_gates` says by gate when it counts no longer (null: with the level). `last_customer` stays when the
-    # level has ended: nobody else whom a page names is shown this conversation.
+    # `verified_gates` says by gate since when it counts (`since`) and when no longer (`until`; null: with the level).
+    # `last_customer` stays when the level has ended: nobody else whom a page names is shown this conversation.
     level = models.CharField(max_length=40, default=PUBLIC)
     level_expires_at: models.DateTimeField[datetime | None, datetime | None] = models.DateTimeField(null=True)
     verified_gates = models.JSONField(default=dict)
