@@ -514,6 +514,21 @@ async def test_turn_that_runs_while_somebody_forgets_again_keeps_nothing(session
     assert await in_thread(items, session) == []
 
 
+async def test_message_that_came_before_the_forgetting_leaves_nothing_when_it_is_answered(
+    session: ChatSession, agent: Any
+) -> None:
+    """Its answer may repeat it, and so may what a model wants to remember of it."""
+    await in_thread(say, session, "My cat is Whiskers.")
+    await in_scope(session.tenant_id, forgetting.forget_visitor, session.pk, agent)
+    state = await in_scope(session.tenant_id, turn.open_turn, session.pk, consumer="test")
+    assert state is not None
+    await before_the_end(state, message="Whiskers is a fine name.", memory_ops=[STORE])
+    await in_scope(session.tenant_id, turn.close_turn, state)
+    assert await in_thread(items, session) == []
+    await told(session, "Hello", message="Hello.")
+    assert [item.content for item in await in_thread(items, session)] == ["Hello", "Hello."]
+
+
 async def test_half_a_proof_lets_nobody_be_forgotten_for_it(session: ChatSession, agent: Any) -> None:
     """One of two gates passed as somebody: that is not yet them, and what is theirs stays."""
     await in_thread(remember, session.tenant_id, customer("C-1"), STORE["content"])

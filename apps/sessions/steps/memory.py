@@ -236,8 +236,10 @@ def keep_raw(state: TurnState) -> None:
 
 
 def _forgotten(state: TurnState) -> bool:
-    """The locked row says that somebody had this conversation forgotten after the turn began."""
-    return Focus.of(state.session.focus).forgettings != state.focus.forgettings
+    """The locked row says that somebody had this conversation forgotten after the turn began, or after its message
+    came: an answer may repeat what it answers."""
+    kept = Focus.of(state.session.focus)
+    return kept.forgettings != state.focus.forgettings or state.message.seq <= kept.forgotten
 
 
 def _write_focus(state: TurnState) -> None:
