@@ -39,7 +39,6 @@ _OURS = ("apps", "kernel", "silas_platform")
 def lay(var: Path) -> None:
     """Put a migrated cluster where `start_postgres(var)` looks for one."""
     with _locked(_place()) as place:
-        os.utime(place)  # what is used is not swept away
         if not (place / "data").exists():
             sweep(place.parent, prefixes=[PREFIX], older_than=UNUSED_SECONDS)
             _make(place)
@@ -49,10 +48,17 @@ def lay(var: Path) -> None:
 
 
 def _place() -> Path:
-    place = Path(tempfile.gettempdir()) / f"{PREFIX}{os.getuid()}-{name_of_code()}"
+    return place_of(name_of_code())
+
+
+def place_of(name: str) -> Path:
+    """A folder of ours alone beside other temporary files, for what is made once a machine; swept away a day after it
+    was used last."""
+    place = Path(tempfile.gettempdir()) / f"{PREFIX}{os.getuid()}-{name}"
     place.mkdir(mode=0o700, exist_ok=True)
     if place.is_symlink() or place.stat().st_uid != os.getuid():
         raise RuntimeError(f"{place} belongs to somebody else")
+    os.utime(place)
     return place
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,13 +12,15 @@ import pytest
 
 from apps.gates import guardrails
 from tests.architecture.source import ROOT
+from tests.prepared import place_of
 
 STAND_IN = ROOT / "tests" / "fakes" / "libraries"
 
 
 @pytest.fixture(scope="session")
 def real_library() -> Path:
-    folder = ROOT / "var" / "guardrails"
+    wanted = (ROOT / "requirements" / "guardrails.txt").read_bytes()
+    folder = place_of(f"guardrails-{hashlib.sha256(wanted).hexdigest()[:16]}") / "guardrails"
     subprocess.run(["tools/guardrails", str(folder)], cwd=ROOT, check=True, capture_output=True)
     return folder
 
