@@ -102,6 +102,7 @@ BAD: list[tuple[str, dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize("fields", GOOD)
+@pytest.mark.usefixtures("stand_in")
 def test_gate_that_can_work_is_accepted(fields: dict[str, Any]) -> None:
     assert problems_of(gate(**fields)) == {}
 
