@@ -70,7 +70,7 @@ def _watching(counts: Counter[str]) -> Iterator[None]:
 
     def wait(self: Any, gen: Any, *args: Any, **kwargs: Any) -> Any:
         waited: list[Any] = []
-        answer = real(self, _heard(gen, waited), *args, **kwargs)
+        answer = real(self, heard(gen, waited), *args, **kwargs)
         if waited and _step.get() not in ("", "first turn"):
             counts[_step.get()] += 1
         return answer
@@ -81,7 +81,7 @@ def _watching(counts: Counter[str]) -> Iterator[None]:
         yield
 
 
-def _heard(gen: Any, waited: list[Any]) -> Any:
+def heard(gen: Any, waited: list[Any]) -> Any:
     """`gen`, the driver's way to say what it waits for; notes each wait for the server alone."""
     ready = None
     while True:

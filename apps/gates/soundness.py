@@ -1,8 +1,8 @@
 """Can this gate ever do what it looks like? Asked when a gate is made; the runner blocks on all of it anyway.
 
 A wrong word in a gate must be seen by whoever writes it, not by the visitors it blocks or lets through. Answers are
-sentences for that person, by field. Asked by `services.versions` and by forms. Looks at
-nothing else but whether guardrails-ai is installed.
+sentences for that person, by field. Asked by `services.versions` and by forms. Looks at nothing else but whether
+guardrails-ai is installed.
 """
 
 from __future__ import annotations

@@ -252,12 +252,10 @@ class _Leading:
             return execute(sql, params, many, context)
         scope, self._scope = self._scope, None
         if isinstance(context["cursor"].cursor, psycopg.ServerCursor):  # a cursor on the server takes no part in one
-            _execute("BEGIN")
-            _tell_database(scope)
+            _begin(scope)
             return execute(sql, params, many, context)
         with in_one_trip():
-            _execute("BEGIN")
-            _tell_database(scope)
+            _begin(scope)
             return _sent_whole(execute, sql, params, many, context)
 
 
@@ -301,6 +299,11 @@ def _sent_whole(execute: Callable[..., Any], sql: str, params: Any, many: bool, 
         if readable:
             line.consume_input()
     return queued
+
+
+def _begin(scope: Scope) -> None:
+    _execute("BEGIN")
+    _tell_database(scope)
 
 
 def _tell_database(scope: Scope) -> None:

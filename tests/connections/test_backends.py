@@ -27,7 +27,7 @@ from kernel.tenancy import tenant_scope
 from tests.connections.test_secrets import CANARY, send, told
 from tests.connections.test_setup import held
 from tests.connections.test_upkeep import linked
-from tests.factories.connections import make_connection, make_pending, reread
+from tests.factories.connections import keep, make_connection, make_pending, opened, reread
 
 
 class InMemory(KeyringBackend):
@@ -70,16 +70,6 @@ def ring(settings: Any) -> Iterator[InMemory]:
     keyring.set_keyring(made)
     yield made
     keyring.set_keyring(before)
-
-
-def keep(row: Connection, **values: str) -> None:
-    with tenant_scope(row.tenant_id):
-        credentials.keep(row.pk, values)
-
-
-def opened(row: Connection) -> dict[str, str]:
-    with tenant_scope(row.tenant_id):
-        return credentials.opened(row.pk)
 
 
 def refused(row: Connection) -> str:

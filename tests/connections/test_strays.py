@@ -19,7 +19,7 @@ from apps.connections.models import Connection, Credential
 from kernel.clock import now
 from kernel.tenancy import tenant_scope
 from tests.connections.rings import OnDisk
-from tests.factories.connections import make_connection
+from tests.factories.connections import keep, make_connection, opened
 
 ROOT = Path(__file__).resolve().parents[2]
 DIES = """
@@ -50,16 +50,6 @@ def row(tenant: Any, ring: OnDisk) -> Connection:
     made = make_connection(tenant)
     keep(made, token="first")
     return made
-
-
-def keep(row: Connection, **values: str) -> None:
-    with tenant_scope(row.tenant_id):
-        credentials.keep(row.pk, values)
-
-
-def opened(row: Connection) -> dict[str, str]:
-    with tenant_scope(row.tenant_id):
-        return credentials.opened(row.pk)
 
 
 def _undone(row: Connection) -> None:

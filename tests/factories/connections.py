@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
-from apps.connections import pending
+from apps.connections import credentials, pending
 from apps.connections.enums import AuthStrategy, ConnectionStatus, Purpose, SetupState
 from apps.connections.models import Connection, PendingSecret, SetupRun
 from kernel.clock import now
@@ -61,3 +61,14 @@ def reread(row: Any) -> Any:
 def ref_of(row: Any) -> UUID:
     found: UUID = row.pk
     return found
+
+
+def keep(row: Connection, **values: str) -> None:
+    """Credentials, each under its name."""
+    with tenant_scope(row.tenant_id):
+        credentials.keep(row.pk, values)
+
+
+def opened(row: Connection) -> dict[str, str]:
+    with tenant_scope(row.tenant_id):
+        return credentials.opened(row.pk)

@@ -9,11 +9,11 @@ import psycopg
 import pytest
 from django.db import IntegrityError, connection, transaction
 from django.db.transaction import TransactionManagementError
-from psycopg.waiting import Wait
 
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.tenants.models import Deployment, Membership
+from bench.trips import heard
 from kernel.tenancy import ScopeError, current_tenant_id, gather_for_commit, tenant_scope
 from kernel.tenancy.rows import Question, ask, ask_last, first
 from kernel.tenancy.scope import let_commit_trail, statement_scope
@@ -71,24 +71,13 @@ def waited(monkeypatch: pytest.MonkeyPatch) -> list[None]:
     real = psycopg.Connection.wait
 
     def wait(self: Any, gen: Any, *args: Any, **kwargs: Any) -> Any:
-        heard: list[Wait] = []
-        answer = real(self, _noting(gen, heard), *args, **kwargs)
-        found.extend([None] if Wait.R in heard else [])
+        waits: list[Any] = []
+        answer = real(self, heard(gen, waits), *args, **kwargs)
+        found.extend([None] if waits else [])
         return answer
 
     monkeypatch.setattr(psycopg.Connection, "wait", wait)
     return found
-
-
-def _noting(gen: Any, heard: list[Wait]) -> Any:
-    ready = None
-    while True:
-        try:
-            wish = gen.send(ready)
-        except StopIteration as end:
-            return end.value
-        heard.append(wish)
-        ready = yield wish
 
 
 def test_scope_that_reads_waits_for_its_statement_and_its_end(tenant: Any, waited: list[None]) -> None:
