@@ -10,7 +10,7 @@ from typing import Any
 
 import psycopg
 from celery import Celery
-from celery.signals import setup_logging, task_postrun, task_received, worker_init, worker_ready, worker_shutdown
+from celery.signals import setup_logging, task_postrun, worker_init, worker_shutdown
 from psycopg.pq import PGconn, Ping
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "silas_platform.settings.dev")
@@ -21,6 +21,7 @@ DATABASE_PATIENCE_SECONDS = 120.0
 app = Celery("silas_platform")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()
+app.steps["consumer"].add("silas_platform.listening:Listening")
 
 
 @setup_logging.connect
@@ -62,14 +63,6 @@ def _refuse_wide_role_patiently() -> None:
                 raise
             _log.warning("worker_waits_for_database: %s", away)
         time.sleep(1)
-
-
-@worker_ready.connect
-def _listen(**_: Any) -> None:
-    from silas_platform.listening import listen
-
-    ear = listen(app)
-    task_received.connect(lambda **_: ear.hear(), weak=False)
 
 
 @worker_shutdown.connect

@@ -1,8 +1,10 @@
 """Does this worker still hear its broker? A consumer that comes back after its broker died can be connected and deaf:
 the descriptor of the old line is closed late and takes the new one, of the same number, out of the event loop.
 
-A thread looks now and then. Where messages waited at several looks in a row and this worker neither took one nor had
-anything to do, it ends itself, and whoever keeps it starts another: rows are the truth, so nothing is lost but time.
+That loop's timer looks now and then. Where messages waited at several looks in a row and this worker neither took one
+nor had anything to do, it ends itself, and whoever keeps it starts another: rows are the truth, so nothing is lost but
+time. No thread looks: this process forks its children, and a child would inherit, held for ever, each lock that a
+thread held at that moment.
 """
 
 from __future__ import annotations
@@ -10,12 +12,16 @@ from __future__ import annotations
 import logging
 import os
 import signal
-import threading
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
+
+from celery import bootsteps
+from celery.signals import task_received
+from celery.worker import state
+
+from kernel.throttle import redis
 
 _log = logging.getLogger(__name__)
 LOOK_SECONDS, DEAF_LOOKS = 5.0, 4
@@ -43,23 +49,42 @@ class Ear:
         return self.in_vain >= DEAF_LOOKS
 
 
-def listen(app: Any) -> Ear:
-    """Watch over this worker from now on. Called once its consumer is ready."""
-    from celery.worker import state
+class Listening(bootsteps.StartStopStep):  # type: ignore[misc]  # Celery has no types
+    """The step of a worker's consumer that looks: from when it has its broker until it loses it, each time anew."""
 
-    ear = Ear(partial(waiting_at, app), lambda: bool(state.reserved_requests or state.active_requests))
-    threading.Thread(target=_watch, args=(ear,), name="listening", daemon=True).start()
-    return ear
+    requires = ("celery.worker.consumer.tasks:Tasks",)
+
+    def __init__(self, consumer: Any, **kwargs: Any) -> None:
+        super().__init__(consumer, **kwargs)
+        self._ear, self._timer = Ear(partial(waiting_at, consumer.app), _is_busy), None
+        task_received.connect(self._hear)
+
+    def start(self, consumer: Any) -> None:
+        self._ear.hear()
+        self._timer = consumer.timer.call_repeatedly(LOOK_SECONDS, end_if_deaf, (self._ear,))
+
+    def stop(self, consumer: Any) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+
+    shutdown = stop
+
+    def _hear(self, **_: Any) -> None:
+        self._ear.hear()
+
+
+def end_if_deaf(ear: Ear) -> None:
+    """As whoever stops a worker would: what it has begun it ends."""
+    if ear.is_deaf():
+        _log.critical("worker_deaf: messages wait and none arrives; this worker ends to be started again")
+        os.kill(os.getpid(), signal.SIGTERM)
 
 
 def waiting_at(app: Any) -> int:
-    """How many messages the broker holds that nobody has taken."""
-    with app.connection_for_read() as line:
-        return int(line.default_channel.client.llen(app.conf.task_default_queue))
+    """How many messages the broker holds that nobody has taken. The event loop waits for it, half a second at most;
+    raises what Redis raises."""
+    return int(redis().llen(app.conf.task_default_queue))
 
 
-def _watch(ear: Ear) -> None:
-    while not ear.is_deaf():
-        time.sleep(LOOK_SECONDS)
-    _log.critical("worker_deaf: messages wait and none arrives; this worker ends to be started again")
-    os.kill(os.getpid(), signal.SIGTERM)
+def _is_busy() -> bool:
+    return bool(state.reserved_requests or state.active_requests)

@@ -29,7 +29,7 @@ def chaos() -> Iterator[Chaos]:
     try:
         whole = Chaos(house, plan(ROUNDS, SEED))
         whole.run()
-        if whole.unfinished():
+        if whole.missed or whole.unfinished():
             print(house.said_by(whole.worker)[-6000:])
         yield whole
     finally:
