@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -31,18 +30,21 @@ class Module:
                 found.setdefault(node.name, f"{self.name}.{node.name}")
         return found
 
-    def mentions(self) -> Iterator[tuple[str, ast.expr]]:
+    @cached_property
+    def mentions(self) -> tuple[tuple[str, ast.expr], ...]:
         """Every dotted name used as a value, resolved through the imports, with where it stands."""
-        known = self.names()
+        known, found = self.names(), []
         for node in ast.walk(self.tree):
             if isinstance(node, ast.Name | ast.Attribute) and (dotted := _dotted(node)):
                 first, _, rest = dotted.partition(".")
-                yield ".".join(filter(None, (known.get(first, first), rest))), node
+                found.append((".".join(filter(None, (known.get(first, first), rest))), node))
+        return tuple(found)
 
-    def calls(self) -> Iterator[str]:
+    @cached_property
+    def calls(self) -> tuple[str, ...]:
         """Every dotted name that is called, resolved through the imports."""
         called = {id(node.func) for node in ast.walk(self.tree) if isinstance(node, ast.Call)}
-        return (name for name, node in self.mentions() if id(node) in called)
+        return tuple(name for name, node in self.mentions if id(node) in called)
 
 
 @cache

@@ -30,7 +30,7 @@ def callers(verb: str, among: tuple[Module, ...] | None = None) -> set[str]:
     """Modules outside the room that call this verb of its services, by whichever name they imported it."""
     wanted = {f"{SERVICES}.{verb}", f"{SERVICES}.tokens.{verb}"}
     outside = [module for module in among or modules() if not f"{module.name}.".startswith(f"{ROOM}.")]
-    return {module.name for module in outside if wanted & set(module.calls())}
+    return {module.name for module in outside if wanted & set(module.calls)}
 
 
 def test_approvals_are_spent_at_the_authorization_sites_only() -> None:

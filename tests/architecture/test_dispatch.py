@@ -34,7 +34,7 @@ def handlers() -> set[str]:
 
 @pytest.mark.parametrize("private", ["_handler_of", "_handlers"])
 def test_only_guard_takes_a_handler_out(private: str) -> None:
-    users = [module.name for module in outside(GUARD) for name, _ in module.mentions() if name.endswith(f".{private}")]
+    users = [module.name for module in outside(GUARD) for name, _ in module.mentions if name.endswith(f".{private}")]
     assert users == []
 
 
@@ -43,23 +43,23 @@ def test_handlers_are_registered() -> None:
 
 
 def test_nobody_calls_a_registered_handler() -> None:
-    callers = [(module.name, name) for module in outside(GUARD) for name in module.calls() if name in handlers()]
+    callers = [(module.name, name) for module in outside(GUARD) for name in module.calls if name in handlers()]
     assert callers == []
 
 
 def test_only_guard_makes_what_a_handler_is_called_with() -> None:
-    makers = [module.name for module in outside(GUARD) if "apps.guard.schemas.CallContext" in module.calls()]
+    makers = [module.name for module in outside(GUARD) if "apps.guard.schemas.CallContext" in module.calls]
     assert makers == []
 
 
 def test_only_known_rooms_run_sandboxes() -> None:
-    calls = [(module.name, name) for module in modules() for name in module.calls() if name not in CHOOSES_A_SANDBOX]
+    calls = [(module.name, name) for module in modules() for name in module.calls if name not in CHOOSES_A_SANDBOX]
     users = {user for user, name in calls if name.startswith("kernel.sandbox.")}
     assert {user for user in users if not any(f"{user}.".startswith(f"{room}.") for room in RUNS_SANDBOXES)} == set()
 
 
 @pytest.mark.parametrize("starter", ["subprocess.", "os.exec", "os.spawn", "os.system", "os.fork", "pty."])
 def test_only_sandbox_and_start_up_start_processes(starter: str) -> None:
-    users = {module.name for module in modules() for name in module.calls() if name.startswith(starter)}
+    users = {module.name for module in modules() for name in module.calls if name.startswith(starter)}
     allowed = ("kernel.sandbox", "silas_platform.up")
     assert {user for user in users if not user.startswith(allowed)} == set()
