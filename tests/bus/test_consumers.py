@@ -17,6 +17,7 @@ from apps.bus.models import QueueMessage
 from kernel.errors import SilasError
 from kernel.tenancy import in_scope, tenant_scope
 from silas_platform.celery import app
+from silas_platform.listening import waiting_at
 from tests.factories.bus import let_waits_pass, make_message
 
 QUEUE = Queue.RUNTIME
@@ -296,11 +297,6 @@ def test_same_consumer_registered_twice_is_one(consume: Any) -> None:
     assert consume(commit_effect) is commit_effect
 
 
-def waiting_pokes() -> int:
-    with app.connection_for_read() as connection:
-        return int(connection.default_channel.client.llen("celery"))
-
-
 @pytest.fixture
 def no_pokes(database: None) -> None:
     app.control.purge()
@@ -310,8 +306,8 @@ def test_message_for_a_consumer_wakes_a_worker_once_it_is_committed(no_pokes: No
     consume(commit_effect)
     with tenant_scope(tenant):
         owe(tenant)
-        before = waiting_pokes()
-    assert (before, waiting_pokes()) == (0, 1)
+        before = waiting_at(app)
+    assert (before, waiting_at(app)) == (0, 1)
 
 
 def test_many_messages_of_one_commit_are_one_poke(no_pokes: None, tenant: Any, consume: Any) -> None:
@@ -319,7 +315,7 @@ def test_many_messages_of_one_commit_are_one_poke(no_pokes: None, tenant: Any, c
     with tenant_scope(tenant):
         for _ in range(10):
             owe(tenant)
-    assert waiting_pokes() == 1
+    assert waiting_at(app) == 1
 
 
 def take_back(tenant: Any) -> None:
@@ -332,7 +328,7 @@ def test_message_that_is_rolled_back_wakes_nobody(no_pokes: None, tenant: Any, c
     consume(commit_effect)
     with pytest.raises(RuntimeError):
         take_back(tenant)
-    assert waiting_pokes() == 0
+    assert waiting_at(app) == 0
 
 
 def test_message_stands_when_the_broker_is_gone(
@@ -342,7 +338,7 @@ def test_message_stands_when_the_broker_is_gone(
     with monkeypatch.context() as patch:
         patch.setattr(app.conf, "broker_write_url", "redis+socket:///nowhere/redis.sock")
         owe(tenant)
-    assert (state(tenant)[0], waiting_pokes()) == ("queued", 0)
+    assert (state(tenant)[0], waiting_at(app)) == ("queued", 0)
 
 
 def test_sweep_wakes_a_worker_for_what_waits(no_pokes: None, tenant: Any, consume: Any) -> None:
@@ -350,4 +346,4 @@ def test_sweep_wakes_a_worker_for_what_waits(no_pokes: None, tenant: Any, consum
     owe(tenant)
     app.control.purge()
     tasks.sweep()
-    assert waiting_pokes() >= 1
+    assert waiting_at(app) >= 1

@@ -32,7 +32,7 @@ def test_worker_beside_which_messages_wait_ends_itself_and_the_next_one_takes_th
     deaf = empty_house.start_worker()
     await_that(lambda: " ready." in empty_house.said_by(deaf), "the worker is ready")
     broker = empty_house.redis.url.replace("unix://", "redis+socket://", 1)
-    with Celery(broker=broker, set_as_current=False) as outside:
+    with Celery(broker=broker, set_as_current=False) as outside:  # the platform's app stays everybody's
         assert outside.control.cancel_consumer(QUEUE, reply=True, limit=1, timeout=START_SECONDS)
         outside.send_task("bus.sweep")
     await_that(lambda: deaf.poll() is not None, "the worker has ended")

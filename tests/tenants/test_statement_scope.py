@@ -19,6 +19,9 @@ from kernel.tenancy.rows import Question, ask, ask_last, first
 from kernel.tenancy.scope import let_commit_trail, statement_scope
 from tests.factories.tenants import make_deployment
 
+# Takes so long that no answer is there before it is waited for.
+SLOWLY = "pg_sleep(0.02)"
+
 
 def test_other_statements_in_a_statement_scope_see_nothing(tenant: Any) -> None:
     make_deployment(tenant)
@@ -66,7 +69,8 @@ def test_last_statement_that_is_refused_undoes_its_scope(tenant: Any) -> None:
 
 @pytest.fixture
 def waited(monkeypatch: pytest.MonkeyPatch) -> list[None]:
-    """One entry for each time the process waits for what the server has to say; none for what is there already."""
+    """One entry for each time the process waits for what the server has to say; none for what is there already, as a
+    commit's answer may be."""
     found: list[None] = []
     real = psycopg.Connection.wait
 
@@ -83,26 +87,27 @@ def waited(monkeypatch: pytest.MonkeyPatch) -> list[None]:
 def test_scope_that_reads_waits_for_its_statement_and_its_end(tenant: Any, waited: list[None]) -> None:
     waited.clear()
     with tenant_scope(tenant):
-        Deployment.objects.count()
+        _ask_slowly()
+        assert len(waited) == 1
     assert len(waited) <= 2
 
 
 def test_questions_of_a_scope_come_back_with_its_beginning(tenant: Any, waited: list[None]) -> None:
-    one = Question("SELECT 1", [], len)
+    one = Question(f"SELECT 1 FROM {SLOWLY}", [], len)
     waited.clear()
     with tenant_scope(tenant):
         ask(one, one)
-        assert len(waited) <= 1
+        assert len(waited) == 1
 
 
 def test_last_questions_of_a_scope_are_its_only_wait(tenant: Any, other_tenant: Any, waited: list[None]) -> None:
     make_deployment(tenant)
     make_deployment(other_tenant)
-    counted = Question("SELECT count(*) FROM tenants_deployment", [], first)
+    counted = Question(f"SELECT count(*) FROM tenants_deployment, {SLOWLY}", [], first)
     waited.clear()
     with tenant_scope(tenant):
         assert ask_last(counted, counted) == (1, 1)
-    assert len(waited) <= 1
+    assert len(waited) == 1
 
 
 def test_nothing_of_a_tenant_is_seen_or_kept_behind_the_last_question(tenant: Any) -> None:
@@ -139,8 +144,9 @@ def test_scope_inside_a_transaction_leaves_its_commit_to_that(tenant: Any) -> No
 def test_what_was_gathered_and_the_commit_are_one_wait(tenant: Any, waited: list[None]) -> None:
     waited.clear()
     with tenant_scope(tenant):
-        Deployment.objects.count()
+        _ask_slowly()
         record(AuditEvent.MESSAGE_ACCEPTED)
+        assert len(waited) == 1
     assert len(waited) <= 2
     with tenant_scope(tenant):
         assert _audited() == 1
@@ -192,6 +198,11 @@ def test_answers_larger_than_a_sockets_buffer_come_whole(tenant: Any) -> None:
     echo = Question("SELECT %s::text", [large], lambda rows: len(rows[0][0]))
     with tenant_scope(tenant):
         assert ask(echo, echo, echo) == (len(large),) * 3
+
+
+def _ask_slowly() -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT count(*) FROM tenants_deployment, {SLOWLY}")
 
 
 def _audited() -> int:

@@ -21,13 +21,9 @@ from apps.work.execution_models import Course
 from apps.work.models import WorkItem
 from kernel.tenancy import tenant_scope
 from silas_platform.celery import app
+from silas_platform.listening import waiting_at
 from silas_platform.up.environment import for_program
 from tests.factories.work import Desk, make_desk
-
-
-def waiting_pokes() -> int:
-    with app.connection_for_read() as connection:
-        return int(connection.default_channel.client.llen("celery"))
 
 
 @pytest.fixture
@@ -44,16 +40,16 @@ def no_pokes(database: None, superuser_dsn: str) -> None:
 
 def test_approval_pokes_a_worker_after_its_commit(no_pokes: None, desk: Desk, approver: Any) -> None:
     item = desk.waiting()
-    before = waiting_pokes()
+    before = waiting_at(app)
     desk.decide(item, approver)
-    assert (before, waiting_pokes()) == (0, 1)
+    assert (before, waiting_at(app)) == (0, 1)
 
 
 def test_sweep_pokes_again_for_what_waits(no_pokes: None, desk: Desk, approver: Any) -> None:
     desk.approved(approver)
     app.control.purge()
     sweep()
-    assert waiting_pokes() == 1
+    assert waiting_at(app) == 1
 
 
 def test_approval_stands_when_the_broker_is_gone(
@@ -63,7 +59,7 @@ def test_approval_stands_when_the_broker_is_gone(
     with monkeypatch.context() as patch:
         patch.setattr(app.conf, "broker_write_url", "redis+socket:///nowhere/redis.sock")
         desk.decide(item, approver)
-    assert (desk.item(item.pk).approval_token is not None, waiting_pokes()) == (True, 0)
+    assert (desk.item(item.pk).approval_token is not None, waiting_at(app)) == (True, 0)
 
 
 def worker_until(desk: Desk, item: WorkItem, status: WorkItemStatus) -> None:
