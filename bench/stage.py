@@ -71,6 +71,7 @@ def servers(extra_env: dict[str, str] | None = None) -> Iterator[dict[str, str]]
             "DATABASE_URL": postgres.dsn_app,
             "DATABASE_OWNER_URL": postgres.dsn_owner,
             "DATABASE_WORK_URL": postgres.dsn_work,
+            "SILAS_TEST_SUPERUSER_DSN": postgres.superuser_dsn,
             "REDIS_URL": redis.url,
             "SECRET_KEY": "bench-secret-key-that-is-long-enough",
             "SILAS_SIGNING_KEY": "bench-signing-key",
