@@ -1,5 +1,5 @@
-"""Where does a knock go? Looks a name up once and says the address to call, so that the name cannot stand for another
-one a moment later; an address inside of the house is refused unless the operator allows it (`kernel.outside`).
+"""Look a name up once and return the URL with the address to call, so that the name cannot stand for another one a
+moment later. An address inside is refused unless the operator allows it, a cloud's metadata always (`kernel.outside`).
 """
 
 from __future__ import annotations
@@ -7,7 +7,7 @@ from __future__ import annotations
 import socket
 from urllib.parse import SplitResult
 
-from kernel.outside import is_outside
+from kernel.outside import is_metadata, is_outside
 
 
 class NoWayThere(Exception):
@@ -28,7 +28,7 @@ def place_of(parts: SplitResult, *, inside_too: bool) -> str:
     except (OSError, UnicodeError):
         raise NoWayThere("no_such_host") from None
     addresses = [str(place[4][0]) for place in found]
-    if not inside_too and not all(map(is_outside, addresses)):
+    if any(map(is_metadata, addresses)) or not (inside_too or all(map(is_outside, addresses))):
         raise NoWayThere("address_inside", for_good=True)
     host = f"[{addresses[0]}]" if ":" in addresses[0] else addresses[0]
     return parts._replace(netloc=f"{host}:{port}").geturl()

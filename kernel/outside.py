@@ -1,5 +1,7 @@
-"""May we knock at this address? Decides from the words alone whether a URL, or an address it stands for, is outside of
-the house: its database, its cache, its neighbours, the machine's own metadata. Pure; names are looked up by who knocks.
+"""Decide whether a URL, or an IP address that its name stands for, belongs to the public internet.
+
+Everything else is inside: the database, the cache, neighbours in the network, the machine's own metadata service. Every
+outgoing request is judged here, before a name is looked up and again for each address of the answer. Pure.
 """
 
 from __future__ import annotations
@@ -14,7 +16,42 @@ LONGEST = 500
 _INSIDE = ("localhost", "local", "internal", "intranet", "lan", "home", "corp", "test", "invalid", "onion", "arpa")
 _NAME = re.compile(r"(?=.{1,253}\Z)([a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?\.)+[a-z0-9-]{2,63}\Z")
 _NUMBER = re.compile(r"(0x[0-9a-f]*|\d+)\Z")
-_TRANSLATED = ipaddress.ip_network("64:ff9b::/96")
+
+_Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+_Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+# IPv6 of the public internet is allocated from here only (RFC 3513); what wraps an IPv4 address lies elsewhere.
+_GLOBAL_UNICAST = ipaddress.ip_network("2000::/3")
+# NAT64's well-known prefix: a network without IPv4 gets it from its DNS for every name that has only an IPv4 address.
+_NAT64 = ipaddress.ip_network("64:ff9b::/96")
+# The interface identifiers of ISATAP (RFC 5214), which end in the IPv4 address of the tunnel's other end.
+_ISATAP = (0x00005EFE, 0x02005EFE)
+# Not of the public internet by IANA's registries of special addresses, but `is_global` to Python 3.11.
+_SPECIAL: tuple[_Network, ...] = tuple(
+    map(
+        ipaddress.ip_network,
+        (
+            "192.0.0.0/24",  # protocol assignments (3.11 knows its first eight)
+            "192.88.99.0/24",  # relays of 6to4
+            "2001::/23",  # protocol assignments: Teredo, ORCHID, benchmarks
+            "2002::/16",  # 6to4: the IPv4 address inside may be any
+            "3fff::/20",  # documentation
+        ),
+    )
+)
+# Where clouds answer their own machines, with credentials: no setting opens these.
+_METADATA: tuple[_Network, ...] = tuple(
+    map(
+        ipaddress.ip_network,
+        (
+            "169.254.0.0/16",  # AWS, Google, Azure, Tencent and others
+            "168.63.129.16/32",  # Azure: a public address that never leaves the host
+            "100.100.100.200/32",  # Alibaba
+            "192.0.0.192/32",  # Oracle
+            "fd00:ec2::/32",  # AWS
+            "fd20:ce::/32",  # Google
+        ),
+    )
+)
 
 
 def is_outside_url(url: str, *, schemes: Collection[str] = ("https",)) -> bool:
@@ -34,23 +71,55 @@ def host_of(url: str, *, schemes: Collection[str]) -> str:
 
 
 def is_outside(address: str) -> bool:
-    """Whether this IP address is one of the public internet, however it is wrapped."""
+    """Whether this IP address is one of the public internet, and so is each IPv4 address that it wraps."""
+    found = _parse(address)
+    return found is not None and not is_metadata(address) and _is_public(found) and all(map(_is_public, _tunnel(found)))
+
+
+def is_metadata(address: str) -> bool:
+    """Whether a cloud answers its own machines at this IP address, however it is wrapped."""
+    found = _parse(address.partition("%")[0])
+    return found is not None and any(_in_one_of(each, _METADATA) for each in (found, *_tunnel(found)))
+
+
+def _parse(address: str) -> _Address | None:
+    """An IPv4 address in IPv6's clothes is the IPv4 address. None for anything else, an address with a zone included:
+    it has a meaning on one link only."""
     try:
-        found = ipaddress.ip_address(address.partition("%")[0])
+        found = ipaddress.ip_address(address)
     except ValueError:
-        return False
-    return _wrapped_in(found).is_global and not found.is_multicast
-
-
-def _wrapped_in(
-    found: ipaddress.IPv4Address | ipaddress.IPv6Address,
-) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
-    """The IPv4 address that a mapped, translated or tunnelled one leads to."""
+        return None
     if isinstance(found, ipaddress.IPv4Address):
         return found
-    if found in _TRANSLATED:
-        return ipaddress.IPv4Address(int(found) & 0xFFFFFFFF)
-    return found.ipv4_mapped or found.sixtofour or found
+    if found.scope_id is not None:
+        return None
+    return _last_four(found) if found in _NAT64 else found.ipv4_mapped or found
+
+
+def _is_public(found: _Address) -> bool:
+    if isinstance(found, ipaddress.IPv6Address) and found not in _GLOBAL_UNICAST:
+        return False
+    return found.is_global and not found.is_multicast and not found.is_reserved and not _in_one_of(found, _SPECIAL)
+
+
+def _tunnel(found: _Address) -> tuple[ipaddress.IPv4Address, ...]:
+    """The IPv4 addresses that a tunnelled or translated IPv6 address leads to: 6to4's and Teredo's, and what stands in
+    the last four bytes where no public interface could (compatible, translated, local NAT64) or where ISATAP says so.
+    """
+    if isinstance(found, ipaddress.IPv4Address):
+        return ()
+    wrapped = [found.sixtofour, *(found.teredo or ())]
+    if found not in _GLOBAL_UNICAST or int(found) >> 32 & 0xFFFFFFFF in _ISATAP:
+        wrapped.append(_last_four(found))
+    return tuple(each for each in wrapped if each is not None)
+
+
+def _last_four(found: ipaddress.IPv6Address) -> ipaddress.IPv4Address:
+    return ipaddress.IPv4Address(int(found) & 0xFFFFFFFF)
+
+
+def _in_one_of(found: _Address, networks: Collection[_Network]) -> bool:
+    return any(found.version == network.version and found in network for network in networks)
 
 
 def _is_outside_host(host: str) -> bool:

@@ -1,8 +1,8 @@
-"""May a run reach this place? Questions of its proxy: is it on the run's list, and is the address outside of the house.
+"""Decide for a run's proxy whether a place is on the run's list and its address belongs to the public internet.
 
 A place is "host:port", written in one way: lower case, no dot at the end, IPv6 in brackets. A listed name is no licence
 for what it stands for: every address behind it must be of the public internet, unless the operator named the very place
-in `SILAS_EGRESS_PRIVATE`.
+in `SILAS_EGRESS_PRIVATE`; a cloud's metadata is reached by no setting.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable
 
-from kernel.outside import is_outside
+from kernel.outside import is_metadata, is_outside
 
 _HOST = re.compile(r"(?=.{1,253}\Z)[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?(\.[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?)*\Z")
 _BRACKETED = re.compile(r"\[([0-9a-f:.]+)\]\Z")
@@ -38,5 +38,7 @@ def listed(entries: Iterable[str]) -> frozenset[str]:
 
 def address_to_call(place: str, addresses: Collection[str], *, private: Collection[str]) -> str:
     """The address to call, or "" when one of those behind the name leads into the house."""
-    allowed = bool(addresses) and (place in private or all(map(is_outside, addresses)))
+    if not addresses or any(map(is_metadata, addresses)):
+        return ""
+    allowed = place in private or all(map(is_outside, addresses))
     return next(iter(addresses)) if allowed else ""

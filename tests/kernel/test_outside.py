@@ -1,12 +1,17 @@
-"""Which addresses are outside of the house? Tables, of what attackers write."""
+"""Addresses that attackers write, and whether they belong to the public internet."""
 
 from __future__ import annotations
+
+from ipaddress import IPv4Address
+from urllib.parse import urlsplit
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernel.outside import is_outside, is_outside_url
+from kernel.knocking import NoWayThere, place_of
+from kernel.outside import is_metadata, is_outside, is_outside_url
+from kernel.sandbox.egress import address_to_call
 
 
 @pytest.mark.parametrize(
@@ -85,10 +90,135 @@ def test_scheme_may_be_widened() -> None:
     assert is_outside_url("http://hooks.example.com/", schemes=("https", "http"))
 
 
-@given(st.ip_addresses(v=4, network="10.0.0.0/8"))
-def test_private_address_is_inside_however_it_is_wrapped(address: object) -> None:
-    wrapped = (str(address), f"::ffff:{address}", f"64:ff9b::{address}")
-    assert not any(map(is_outside, wrapped))
+# Beside each, who answers there. By IANA's registries of special addresses and what the clouds document.
+INSIDE = (
+    "0.0.0.0",
+    "0.255.255.255",
+    "10.1.2.3",
+    "100.64.0.1",
+    "100.100.100.200",
+    "127.0.0.2",
+    "168.63.129.16",
+    "169.254.169.254",
+    "169.254.170.2",
+    "172.31.255.255",
+    "192.0.0.9",
+    "192.0.0.170",
+    "192.0.0.192",
+    "192.0.2.1",
+    "192.88.99.1",
+    "192.168.1.1",
+    "198.18.0.1",
+    "198.51.100.7",
+    "203.0.113.9",
+    "224.0.0.251",
+    "239.255.255.250",
+    "240.0.0.1",
+    "255.255.255.255",
+    "::",
+    "::1",
+    "::127.0.0.1",
+    "::8.8.8.8",
+    "::ffff:127.0.0.1",
+    "::ffff:0:10.0.0.1",
+    "::ffff:0:8.8.8.8",
+    "64:ff9b::10.0.0.1",
+    "64:ff9b:1::10.0.0.1",
+    "64:ff9b:1::8.8.8.8",
+    "100::1",
+    "100:0:0:1::1",
+    "2001::1",
+    "2001:0:4136:e378:8000:63bf:3fff:fdd2",
+    "2001:2::1",
+    "2001:10::1",
+    "2001:20::1",
+    "2001:db8::1",
+    "2002:a00:1::",
+    "2002:808:808::1",
+    "2606:4700::5efe:10.0.0.1",
+    "2606:4700::200:5efe:192.168.0.1",
+    "3fff::1",
+    "4000::1",
+    "5f00::1",
+    "fc00::1",
+    "fd00:ec2::254",
+    "fd20:ce::254",
+    "fe80::1",
+    "fe80::a9fe:a9fe",
+    "fe80::1%eth0",
+    "2606:4700::1111%eth0",
+    "fec0::1",
+    "ff02::1",
+    "ff0e::1",
+)
+
+
+@pytest.mark.parametrize("address", INSIDE)
+def test_special_address_is_inside(address: str) -> None:
+    assert not is_outside(address)
+
+
+@pytest.mark.parametrize(
+    "address", ["1.1.1.1", "8.8.8.8", "2606:4700::1111", "2a00:1450:4001::200e", "64:ff9b::8.8.8.8"]
+)
+def test_public_address_is_not_special(address: str) -> None:
+    assert is_outside(address)
+
+
+_WRAPPINGS = (
+    "{}",
+    "::{}",
+    "::ffff:{}",
+    "::ffff:0:{}",
+    "64:ff9b::{}",
+    "64:ff9b:1::{}",
+    "2606:4700::5efe:{}",
+    "2606:4700::200:5efe:{}",
+)
+
+
+@given(st.ip_addresses(v=4, network="10.0.0.0/8") | st.ip_addresses(v=4, network="169.254.0.0/16"))
+def test_inner_address_is_inside_however_it_is_wrapped(address: IPv4Address) -> None:
+    number = int(address)
+    sixtofour = f"2002:{number >> 16:x}:{number & 0xFFFF:x}::1"
+    teredo = f"2001:0:808:808:0:0:{(number >> 16) ^ 0xFFFF:x}:{(number & 0xFFFF) ^ 0xFFFF:x}"
+    wrapped = (*(form.format(address) for form in _WRAPPINGS), sixtofour, teredo)
+    assert [each for each in wrapped if is_outside(each)] == []
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "169.254.169.254",
+        "168.63.129.16",
+        "100.100.100.200",
+        "192.0.0.192",
+        "fd00:ec2::254",
+        "fd20:ce::254",
+        "fe80::a9fe:a9fe",
+        "fe80::a9fe:a9fe%eth0",
+        "::ffff:169.254.169.254",
+        "::ffff:0:169.254.169.254",
+        "::169.254.169.254",
+        "64:ff9b::a9fe:a9fe",
+        "64:ff9b:1::a9fe:a9fe",
+        "2002:a9fe:a9fe::1",
+    ],
+)
+def test_metadata_of_a_cloud_is_opened_by_no_setting(address: str) -> None:
+    assert is_metadata(address)
+    assert address_to_call("metadata.example:80", [address], private=["metadata.example:80"]) == ""
+
+
+def test_name_is_not_looked_up_to_metadata_where_the_inside_is_allowed() -> None:
+    with pytest.raises(NoWayThere) as no:
+        place_of(urlsplit("http://169.254.169.254/latest/"), inside_too=True)
+    assert no.value.code == "address_inside"
+
+
+def test_inside_is_reached_where_the_operator_allows_it() -> None:
+    assert place_of(urlsplit("http://127.0.0.1:8080/x"), inside_too=True) == "http://127.0.0.1:8080/x"
+    assert not is_metadata("10.0.0.1")
 
 
 @given(st.text(max_size=30))
