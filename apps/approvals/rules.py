@@ -213,14 +213,40 @@ def _only_adds_offline_checks(goal: SpawnPolicy, child: SpawnPolicy) -> bool:
 
 # `"$name"` stands for one JSON scalar, so that a value cannot break out of the call that holds it;
 # a bare `$name` stands for prose, which can never open or close a fenced call.
-_PLACEHOLDER = re.compile(r'"\$[a-z_]+"|\$[a-z_]+')
-_SCALAR = r'(?:"(?:[^"\\`\x00-\x1f]|\\["\\/bfnrt]|\\u[0-9a-f]{4})*"|-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?|true|false|null)'
-_PROSE = r"(?:(?!```).)*?"
+_PLACEHOLDER = re.compile(r'("\$[a-z_]+"|\$[a-z_]+)')
+# Possessive, and a token of its own: it begins neither at an escaped quote nor inside a number. Scalars that are tried
+# from every place of a text are therefore read in one pass over it.
+_SCALAR = re.compile(
+    r'(?<!\\)"(?:[^"\\`\x00-\x1f]|\\["\\/bfnrt]|\\u[0-9a-f]{4})*+"'
+    r"|(?:-|(?<![0-9]))(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?+|true|false|null"
+)
+_FENCE = "```"
 
 
 def follows_template(template: str, body: str) -> bool:
-    """Is `body` the template with its placeholders filled in, and nothing more?"""
-    fixed = _PLACEHOLDER.split(template)
-    holes = [_SCALAR if hole.startswith('"') else _PROSE for hole in _PLACEHOLDER.findall(template)]
-    pattern = "".join(re.escape(text) + hole for text, hole in zip(fixed, [*holes, ""], strict=True))
-    return re.fullmatch(pattern, body, flags=re.DOTALL) is not None
+    """True when `body` is the template with its placeholders filled in, and nothing more.
+
+    Nothing is tried twice: the places at which a prefix of the template can end are carried from piece to piece.
+    """
+    ends = {0}
+    for piece in _PLACEHOLDER.split(template):
+        if piece.startswith('"$') and _PLACEHOLDER.fullmatch(piece):
+            scalars = (_SCALAR.match(body, end) for end in ends)
+            ends = {scalar.end() for scalar in scalars if scalar}
+        elif _PLACEHOLDER.fullmatch(piece):
+            ends = _ends_of_prose(body, ends)
+        else:
+            ends = {end + len(piece) for end in ends if body.startswith(piece, end)}
+    return len(body) in ends
+
+
+def _ends_of_prose(body: str, starts: set[int]) -> set[int]:
+    """Every place that prose from one of `starts` can reach: up to the next fence, and not into it."""
+    ends: set[int] = set()
+    reached = -1
+    for start in sorted(starts):
+        if start > reached:
+            fence = body.find(_FENCE, start)
+            reached = len(body) if fence < 0 else fence
+            ends.update(range(start, reached + 1))
+    return ends
