@@ -92,30 +92,16 @@ class Plan(Bound):
     body: str
 
 
-class Call(Frozen):
+class Action(Bound):
+    """One call with its arguments."""
+
     tool: Key
     args: dict[str, Any]
-
-
-class Action(Bound):
-    """One call, the calls of a range in order, or a tool that may be called so many times."""
-
-    tool: Key | None = None
-    args: dict[str, Any] | None = None
-    calls: list[Call] | None = None
-    uses: int | None = None
-
-    @model_validator(mode="after")
-    def _says_what_runs(self) -> Action:
-        if not (self.calls or (self.tool and (self.args is not None or self.uses))):
-            raise ValueError("no call")
-        return self
 
     @property
     def texts(self) -> list[str]:
         """Every text among the arguments."""
-        listed = [self.args or {}, *(call.args for call in self.calls or ())]
-        return [value for args in listed for value in args.values() if isinstance(value, str)]
+        return [value for value in self.args.values() if isinstance(value, str)]
 
 
 class GateBody(Frozen):
@@ -268,16 +254,6 @@ class BudgetPayload(Bound):
     after: Annotated[dict[Key, Any], Field(min_length=1, max_length=12)]
 
 
-class UpdatePayload(Bound):
-    component: Key
-    from_version: Key
-    to_version: Key
-
-
-class UpdateBody(Frozen):
-    changes: Annotated[list[Line], Field(max_length=50)] = Field(default_factory=list)
-
-
 class RightsPayload(Bound):
     """What a connection may do, before and after."""
 
@@ -325,26 +301,3 @@ class FailurePayload(Frozen):
 class Guidance(Frozen):
     instructions: Annotated[str, Field(max_length=1000)]
     help_url: Address | None = None
-
-
-class SecureInputPayload(Frozen):
-    """What is asked for, and the opaque name it will be kept under; never a secret or anything derived from one."""
-
-    ref_id: Annotated[str, Field(min_length=1, max_length=120, pattern=r"^[\w.:-]+$")]
-    label: Annotated[str, Field(min_length=1, max_length=120)]
-    input_hint: Annotated[str, Field(max_length=80)] = ""
-    guidance: Guidance
-
-
-class DeviceCodePayload(Frozen):
-    service: Key
-    verification_url: Address
-    user_code: Annotated[str, Field(min_length=1, max_length=40)]
-    expires_in: Annotated[int, Field(ge=1, le=3600)]
-    poll_interval: Annotated[int, Field(ge=1, le=600)] = 5
-
-
-class RedirectPayload(Frozen):
-    service: Key
-    auth_url: Address
-    listening_on: Annotated[str, Field(max_length=80, pattern=r"^(127\.0\.0\.1|localhost|\[::1\]):\d{1,5}$")]

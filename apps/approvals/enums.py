@@ -6,12 +6,8 @@ from django.db.models import TextChoices
 class ApprovalScope(TextChoices):
     FULL_PLAN = "full_plan"
     SINGLE_STEP = "single_step"
-    STEP_RANGE = "step_range"
-    TOOL_TYPE = "tool_type"
     SKILL_INSTALL = "skill_install"
-    CREDENTIAL_USE = "credential_use"
     BUDGET = "budget"
-    SELF_UPDATE = "self_update"
     CONNECTION_ACT = "connection_act"
     CONNECTION_MANAGE = "connection_manage"
     AUTONOMY_THRESHOLD = "autonomy_threshold"
@@ -53,13 +49,9 @@ class CardKind(TextChoices):
     POST_EXECUTION = "post_execution", "Result"
     SKILL_INSTALL = "skill_install", "New skill"
     BUDGET = "budget", "Budget"
-    SELF_UPDATE = "self_update", "Update"
     CONNECTION = "connection", "New connection"
     PERMISSION_ESCALATION = "permission_escalation", "More access"
     CONNECTION_FAILURE = "connection_failure", "Broken connection"
-    SECURE_INPUT = "secure_input", "Secret needed"
-    DEVICE_CODE = "device_code", "Sign in with a code"
-    BROWSER_REDIRECT = "browser_redirect", "Sign in elsewhere"
 
 
 class CardStatus(TextChoices):

@@ -43,7 +43,6 @@ class Kind:
     body: type[Frozen] = asks.Nothing
     options: Callable[[Mapping[str, Any]], tuple[Choice, ...]] = lambda payload: ()
     base: Callable[[Mapping[str, Any]], Risk | None] = lambda payload: None
-    has_risk: bool = True
 
 
 _YES = Choice(APPROVE, ApprovalVerdict.APPROVED)
@@ -67,8 +66,7 @@ def _recoveries(payload: Mapping[str, Any]) -> tuple[Choice, ...]:
 
 
 _NO_SCOPE = frozenset({Scope.SINGLE_STEP})
-_CALLS = frozenset({Scope.SINGLE_STEP, Scope.STEP_RANGE, Scope.CONNECTION_ACT})
-_ACTIONS = frozenset({*_CALLS, Scope.TOOL_TYPE, Scope.CREDENTIAL_USE})
+_CALLS = frozenset({Scope.SINGLE_STEP, Scope.CONNECTION_ACT})
 _BATCH = frozenset({Scope.CONNECTION_ACT})
 _MANAGE = frozenset({Scope.CONNECTION_MANAGE})
 
@@ -80,8 +78,8 @@ def _rights(payload: Mapping[str, Any]) -> Risk:
 KINDS: dict[CardKind, Kind] = {
     CardKind.PLAN: Kind(asks.Plan, frozenset({Scope.FULL_PLAN}), _YES_OR_NO),
     CardKind.STANDING: Kind(asks.Plan, frozenset({Scope.STANDING}), _YES_OR_NO, Pace.CALM),
-    CardKind.TOOL_CALL: Kind(asks.Action, _ACTIONS, _YES_OR_NO),
-    CardKind.GATE: Kind(asks.Action, _ACTIONS, _YES_OR_NO, Pace.GATE, body=asks.GateBody),
+    CardKind.TOOL_CALL: Kind(asks.Action, _CALLS, _YES_OR_NO),
+    CardKind.GATE: Kind(asks.Action, _CALLS, _YES_OR_NO, Pace.GATE, body=asks.GateBody),
     CardKind.BATCH_REVIEW: Kind(
         asks.BatchPayload,
         _BATCH,
@@ -116,9 +114,6 @@ KINDS: dict[CardKind, Kind] = {
         asks.SkillPayload, frozenset({Scope.SKILL_INSTALL}), _YES_OR_NO, Pace.CALM, body=asks.SkillBody
     ),
     CardKind.BUDGET: Kind(asks.BudgetPayload, frozenset({Scope.BUDGET}), _YES_OR_NO, Pace.CALM),
-    CardKind.SELF_UPDATE: Kind(
-        asks.UpdatePayload, frozenset({Scope.SELF_UPDATE}), _YES_OR_NO, Pace.CALM, body=asks.UpdateBody
-    ),
     CardKind.CONNECTION: Kind(asks.RightsPayload, _MANAGE, _YES_OR_NO, body=asks.ConnectionBody, base=_rights),
     CardKind.PERMISSION_ESCALATION: Kind(
         asks.RightsPayload,
@@ -130,27 +125,6 @@ KINDS: dict[CardKind, Kind] = {
     # Found by a check at any hour: nobody waits, and whoever comes in the morning has to see it.
     CardKind.CONNECTION_FAILURE: Kind(
         asks.FailurePayload, _NO_SCOPE, (_NO,), Pace.CALM, binds=False, options=_recoveries
-    ),
-    CardKind.SECURE_INPUT: Kind(
-        asks.SecureInputPayload,
-        _NO_SCOPE,
-        (Choice("done", ApprovalVerdict.APPROVED, "Save it"), _NO),
-        binds=False,
-        has_risk=False,
-    ),
-    CardKind.DEVICE_CODE: Kind(
-        asks.DeviceCodePayload,
-        _NO_SCOPE,
-        (Choice("done", ApprovalVerdict.APPROVED, "I have done it"), _other("trouble", "It does not work"), _NO),
-        binds=False,
-        has_risk=False,
-    ),
-    CardKind.BROWSER_REDIRECT: Kind(
-        asks.RedirectPayload,
-        _NO_SCOPE,
-        (_other("trouble", "It does not work"), _NO),
-        binds=False,
-        has_risk=False,
     ),
 }
 

@@ -83,24 +83,6 @@ def call_payload(tool: str, args: Mapping[str, Any], *, work_item_id: str, plan_
     return {"work_item_id": work_item_id, "plan_hash": plan_hash, "step": step, **tool_call_payload(tool, args)}
 
 
-def calls_payload(
-    calls: Sequence[tuple[str, Mapping[str, Any]]], *, work_item_id: str, plan_hash: str, first_step: int
-) -> dict[str, Any]:
-    """The calls of a plan from `first_step` on, in order: `step_range`."""
-    return {
-        "work_item_id": work_item_id,
-        "plan_hash": plan_hash,
-        "first_step": first_step,
-        "last_step": first_step + len(calls) - 1,
-        "calls": [tool_call_payload(tool, args) for tool, args in calls],
-    }
-
-
-def tool_payload(tool: str, *, work_item_id: str, plan_hash: str, uses: int) -> dict[str, Any]:
-    """A tool that one plan may call `uses` times with any arguments: `tool_type`."""
-    return {"work_item_id": work_item_id, "plan_hash": plan_hash, "tool": tool, "uses": uses}
-
-
 def budget_payload(
     *, work_item_id: str, plan_hash: str, before: Mapping[str, Any], after: Mapping[str, Any]
 ) -> dict[str, Any]:

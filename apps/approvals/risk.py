@@ -3,8 +3,8 @@
 | scope | can be undone | cannot be undone | destroys, can be undone | destroys for good |
 |---|---|---|---|---|
 | single_step | low | medium | high | irreversible |
-| full_plan, step_range, tool_type, budget, skill_install, connection_act | medium | high | high | irreversible |
-| credential_use, connection_manage, standing, self_update, autonomy_… | high | irreversible | high | irreversible |
+| full_plan, budget, skill_install, connection_act | medium | high | high | irreversible |
+| connection_manage, standing, autonomy_threshold | high | irreversible | high | irreversible |
 
 A connection that only reads, or only widens what it already reaches, is medium instead of high (spec 0.5.3, 5.10.1).
 What a skill or a plan declares can raise a rung and never lower it. The harness asks; no agent does.
@@ -20,16 +20,12 @@ from apps.approvals.enums import ApprovalScope, Risk
 SCOPE_RISK: dict[ApprovalScope, Risk] = {
     ApprovalScope.SINGLE_STEP: Risk.LOW,
     ApprovalScope.FULL_PLAN: Risk.MEDIUM,
-    ApprovalScope.STEP_RANGE: Risk.MEDIUM,
-    ApprovalScope.TOOL_TYPE: Risk.MEDIUM,
     ApprovalScope.BUDGET: Risk.MEDIUM,
     ApprovalScope.SKILL_INSTALL: Risk.MEDIUM,
     ApprovalScope.CONNECTION_ACT: Risk.MEDIUM,
-    ApprovalScope.CREDENTIAL_USE: Risk.HIGH,
     ApprovalScope.CONNECTION_MANAGE: Risk.HIGH,
     ApprovalScope.AUTONOMY_THRESHOLD: Risk.HIGH,
     ApprovalScope.STANDING: Risk.HIGH,
-    ApprovalScope.SELF_UPDATE: Risk.HIGH,
 }
 _LADDER = list(Risk)
 _READS = ("read", "observe", "list", "search", "view")

@@ -1,16 +1,12 @@
-"""What does each of the twelve scopes bind, and where is its approval spent and asked for? One table, no other.
+"""What does each of the eight scopes bind, and where is its approval spent and asked for? One table, no other.
 
 | scope | a yes binds exactly | spent by `verify` at | asked for by `check` at |
 |---|---|---|---|
 | full_plan | the 23 fields of a task or project | its decision (5.1.2 step 6) | execution entry (5.2.1 step 0) |
 | standing | the 23 fields of a goal, its template | each child (5.2.3 step 4) | the child's entry (5.2.1 step 0) |
 | single_step | one call: item, plan, step, tool, arguments | its decision (5.2.1 c2) | before the paused call goes on |
-| step_range | the calls from one step to another, in order | its decision (5.2.1 c2) | before each call of the range |
-| tool_type | one tool in one plan, so and so many times | each call (5.2.1 c2) | before that call goes on |
 | skill_install | skill, content, validation report | its activation (10.4 step 4) | - |
-| credential_use | connection, credential, tool, arguments | its decision (5.10) | before the guarded call unseals |
 | budget | item, plan, budget before and after | the raise (5.2.1 step 1) | - |
-| self_update | component, versions, content | the update (0.5.2) | - |
 | connection_act | one call on a connection, or one batch | its decision (5.2.4 step 4) | before it is carried out |
 | connection_manage | connection, operation, rights before and after | the change (5.10.2) | - |
 | autonomy_threshold | the exact ordered changes and their evidence | the change (5.1.6) | - |
@@ -68,12 +64,8 @@ def _shape(subject: str, *others: str) -> Shape:
 
 PLAN = Shape(frozenset(PLAN_FIELDS), "id")
 STEP = _shape("work_item_id", "plan_hash", "step", "tool", "args")
-STEPS = _shape("work_item_id", "plan_hash", "first_step", "last_step", "calls")
-TOOL = _shape("work_item_id", "plan_hash", "tool", "uses")
 SKILL = _shape("skill", "content_hash", "report_hash")
-CREDENTIAL = _shape("connection_id", "credential_ref", "tool", "args")
 BUDGET = _shape("work_item_id", "plan_hash", "before", "after")
-UPDATE = _shape("component", "from_version", "to_version", "content_hash")
 CONNECTION_CALL = _shape("connection_id", "tool", "args")
 BATCH = _shape("goal_id", "action", "item_ids", "count")
 CONNECTION_CHANGE = _shape("connection_id", "operation", "before", "after")
@@ -83,12 +75,8 @@ SHAPES: Mapping[ApprovalScope, tuple[Shape, ...]] = {
     ApprovalScope.FULL_PLAN: (PLAN,),
     ApprovalScope.STANDING: (PLAN,),
     ApprovalScope.SINGLE_STEP: (STEP,),
-    ApprovalScope.STEP_RANGE: (STEPS,),
-    ApprovalScope.TOOL_TYPE: (TOOL,),
     ApprovalScope.SKILL_INSTALL: (SKILL,),
-    ApprovalScope.CREDENTIAL_USE: (CREDENTIAL,),
     ApprovalScope.BUDGET: (BUDGET,),
-    ApprovalScope.SELF_UPDATE: (UPDATE,),
     ApprovalScope.CONNECTION_ACT: (CONNECTION_CALL, BATCH),
     ApprovalScope.CONNECTION_MANAGE: (CONNECTION_CHANGE,),
     ApprovalScope.AUTONOMY_THRESHOLD: (AUTONOMY,),

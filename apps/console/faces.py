@@ -22,13 +22,10 @@ _SPEAKS_FOR_ITSELF = frozenset(
         CardKind.SUGGESTION,
         CardKind.POST_EXECUTION,
         CardKind.CONNECTION_FAILURE,
-        CardKind.SECURE_INPUT,
-        CardKind.DEVICE_CODE,
-        CardKind.BROWSER_REDIRECT,
     }
 )
 _VERBS = {kinds.APPROVE: "Approve", kinds.DECLINE: "Decline"}
-_KEYS = {kinds.APPROVE: ("a", "approve"), kinds.DECLINE: ("d", "decline"), "done": ("a", "done")}
+_KEYS = {kinds.APPROVE: ("a", "approve"), kinds.DECLINE: ("d", "decline")}
 # A result comes up by itself where somebody has just pressed A: what undoes has a key of its own.
 _KEYS_OF_RESULTS = {kinds.APPROVE: ("u", "undo"), kinds.DECLINE: ("d", "keep")}
 # What stands first has the first key: the whole of a mixed batch is approved with a look and a hand.
@@ -125,6 +122,6 @@ def gesture(card: Card, button: Button) -> Friction:
 
 def density(waiting: Iterable[Card], many: int) -> list[tuple[str, int]]:
     """How many cards of each graver risk wait, once there are many; a cue, and nothing waits for it (spec 0.5.4)."""
-    grave = [Risk(card.risk) for card in waiting if card.risk != Risk.LOW and kinds.kind_of(card.kind).has_risk]
+    grave = [Risk(card.risk) for card in waiting if card.risk != Risk.LOW]
     found = [(str(one.label).lower(), grave.count(one)) for one in reversed(Risk) if one in grave]
     return found if len(grave) >= many else []

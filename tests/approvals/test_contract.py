@@ -65,7 +65,6 @@ RUNGS = {
     CardKind.AUTONOMY_THRESHOLD: Risk.HIGH,
     CardKind.POST_EXECUTION: Risk.LOW,
     CardKind.SKILL_INSTALL: Risk.MEDIUM,
-    CardKind.SELF_UPDATE: Risk.HIGH,
     CardKind.CONNECTION: Risk.MEDIUM,
     CardKind.PERMISSION_ESCALATION: Risk.MEDIUM,
 }
@@ -146,12 +145,6 @@ def test_batch_that_lists_other_items_than_it_binds_is_refused(tenant: Any) -> N
 def test_draft_that_is_not_the_one_sent_is_refused(tenant: Any) -> None:
     refused = refusal(tenant, CardKind.DRAFT_REVIEW, **changed(CardKind.DRAFT_REVIEW, "body", draft=MAIL + "!"))
     assert (refused.code, refused.extra["fields"]) == ("card_body_unfit", ["draft"])
-
-
-@pytest.mark.parametrize("address", ["javascript:alert(1)", "http://evil.test/", "data:text/html,x", "//evil.test"])
-def test_address_that_leads_elsewhere_is_refused(tenant: Any, address: str) -> None:
-    kind = CardKind.BROWSER_REDIRECT
-    assert refusal(tenant, kind, **changed(kind, "payload", auth_url=address)).code == "card_payload_unfit"
 
 
 def test_option_that_poses_as_the_yes_is_refused(tenant: Any) -> None:

@@ -55,7 +55,7 @@ def test_risk_is_known_for_every_scope() -> None:
         (ApprovalScope.SKILL_INSTALL, True, False, Risk.LOW, Risk.MEDIUM),
         (ApprovalScope.STANDING, True, False, Risk.LOW, Risk.HIGH),
         (ApprovalScope.STANDING, False, False, Risk.LOW, Risk.IRREVERSIBLE),
-        (ApprovalScope.SELF_UPDATE, True, False, Risk.MEDIUM, Risk.HIGH),
+        (ApprovalScope.CONNECTION_MANAGE, True, False, Risk.MEDIUM, Risk.HIGH),
     ],
 )
 def test_risk_of_scope_and_reversibility(

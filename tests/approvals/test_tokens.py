@@ -142,7 +142,7 @@ def test_verify_of_edited_row_is_refused(
 ALTERED: dict[str, Any] = {
     "plan_hash": vectors.V1,
     "work_item_id": "another",
-    "scope": ApprovalScope.TOOL_TYPE,
+    "scope": ApprovalScope.BUDGET,
     "verdict": ApprovalVerdict.DECLINED,
     "issued_at": timedelta(microseconds=-1),
     "expires_at": timedelta(microseconds=1),

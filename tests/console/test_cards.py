@@ -58,13 +58,9 @@ SHOWN = {
     CardKind.POST_EXECUTION: ["Ticket T-3", "Undo, bring 3 tickets back", "3 checks outside the agent"],
     CardKind.SKILL_INSTALL: ["claims-triage", "sort claim", "No network asked for"],
     CardKind.BUDGET: ["6.00", "unchanged"],
-    CardKind.SELF_UPDATE: ["1.4", "1.5", "Drops the old form"],
     CardKind.CONNECTION: ["Outlook", "Mail.Read"],
     CardKind.PERMISSION_ESCALATION: ["Mail.Send", "Let it send this one letter", "claim C-77"],
     CardKind.CONNECTION_FAILURE: ["not responding", "Use another account", "Skip, do without Outlook"],
-    CardKind.SECURE_INPUT: ["API key", "sealed store", 'type="password"'],
-    CardKind.DEVICE_CODE: ["KQ7M-2XPD", "Open microsoft.example", "I have done it"],
-    CardKind.BROWSER_REDIRECT: ["Sign in at notion.example", "It does not work"],
 }
 
 
@@ -106,11 +102,6 @@ def test_page_names_the_keys_of_its_own_buttons(tenant: Any, owner: Any, kind: C
 def test_undoing_has_a_key_of_its_own(tenant: Any, owner: Any) -> None:
     buttons = faces.buttons_of(make_kind(tenant, CardKind.POST_EXECUTION))
     assert [(button.value, button.key) for button in buttons] == [("decline", "d"), ("approve", "u")]
-
-
-@pytest.mark.parametrize("kind", [kind for kind in CardKind if not kinds.KINDS[kind].has_risk])
-def test_card_that_asks_for_no_yes_shows_no_risk(tenant: Any, owner: Any, kind: CardKind) -> None:
-    assert 'class="risk' not in page(owner, make_kind(tenant, kind))
 
 
 @pytest.mark.parametrize("kind", [kind for kind in CardKind if kind not in faces._SPEAKS_FOR_ITSELF])

@@ -1,13 +1,12 @@
-"""Cards of every kind in a real browser: company that comes and goes, asking anew, secrets, a phone."""
+"""Cards of every kind in a real browser: company that comes and goes, asking anew, a phone."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.async_api import Route, expect
+from playwright.async_api import expect
 
 from apps.approvals import services
 from apps.approvals.enums import CardKind, Withdrawal
@@ -84,47 +83,6 @@ async def test_key_e_edits_the_values(web: str, open_page: Any, tenant: Any, own
     await page.get_by_role("button", name="Ask anew with these values").click()
     await expect(page.locator("#anew")).to_contain_text("It needs a yes of its own")
     await expect(page.locator("#card .details")).to_contain_text("60")
-
-
-async def test_secret_goes_to_the_store_and_nowhere_else(web: str, open_page: Any, tenant: Any, owner: Any) -> None:
-    card = await in_thread(make_kind, tenant, CardKind.SECURE_INPUT)
-    page = await log_in(open_page, web, owner, f"/console/review/{card.pk}/")
-    sent: list[tuple[str, str]] = []
-
-    async def store(route: Route) -> None:
-        await route.fulfill(json={"stored": True})
-
-    await page.route("**/secrets/*", store)
-    page.on("request", lambda request: sent.append((request.url, request.post_data or "")))
-    await page.fill("#secret", "pk_live_hush")
-    await page.get_by_role("button", name="Save it").click()
-    await expect(page.locator("#decided")).to_be_visible()
-    told = [(url.rpartition("/")[2], json.loads(body)) for url, body in sent if "hush" in body]
-    assert told == [(card.payload["ref_id"], {"value": "pk_live_hush"})]
-
-
-async def test_secret_that_cannot_be_stored_goes_no_further(web: str, open_page: Any, tenant: Any, owner: Any) -> None:
-    card = await in_thread(make_kind, tenant, CardKind.SECURE_INPUT)
-    page = await log_in(open_page, web, owner, f"/console/review/{card.pk}/")
-    sent: list[str] = []
-    page.on("request", lambda request: sent.append(request.url) if "hush" in (request.post_data or "") else None)
-    await page.fill("#secret", "pk_live_hush")
-    await page.get_by_role("button", name="Save it").click()
-    await expect(page.locator("#notice")).to_contain_text("It was not stored, and nothing was changed")
-    assert [url.rpartition("/")[2] for url in sent] == [card.payload["ref_id"]]
-    assert await in_scope(tenant.pk, lambda: Card.objects.get(pk=card.pk).status) == "open"
-    open_page.errors.clear()  # the browser reports that there is no store yet
-
-
-async def test_enter_in_the_field_of_a_secret_sends_nothing(web: str, open_page: Any, tenant: Any, owner: Any) -> None:
-    card = await in_thread(make_kind, tenant, CardKind.SECURE_INPUT)
-    page = await log_in(open_page, web, owner, f"/console/review/{card.pk}/")
-    sent: list[str] = []
-    page.on("request", lambda request: sent.append(request.url) if request.method == "POST" else None)
-    await page.fill("#secret", "pk_live_hush")
-    await page.press("#secret", "Enter")
-    await page.wait_for_timeout(300)
-    assert sent == []
 
 
 def _bodies(card: Card) -> str:

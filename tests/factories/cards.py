@@ -251,20 +251,6 @@ def _budget() -> Fields:
     }
 
 
-def _update() -> Fields:
-    return {
-        **_words(
-            "Update the order desk from 1.4 to 1.5",
-            "1.5 reads the new return labels.",
-            approve="Update to 1.5",
-            decline="Stay with 1.4",
-        ),
-        "payload": {"component": "order-desk", "from_version": "1.4", "to_version": "1.5", "content_hash": HASH},
-        "body": {"changes": ["Reads the new return labels", "Drops the old form"]},
-        "scope": Scope.SELF_UPDATE,
-    }
-
-
 def _rights(before: list[str], after: list[str], operation: str) -> Fields:
     return {
         "payload": {"connection_id": "c-1", "operation": operation, "before": before, "after": after},
@@ -326,50 +312,6 @@ def _failure() -> Fields:
     }
 
 
-def _secret() -> Fields:
-    return {
-        **_words(
-            "Enter the key of the parcel service",
-            "The connection needs it to look up deliveries.",
-            decline="Stop setting this up",
-        ),
-        "payload": {
-            "ref_id": f"parcel-{uuid4().hex[:8]}",
-            "label": "API key",
-            "input_hint": "pk_live_…",
-            "guidance": {"instructions": "Settings → Keys → New key.", "help_url": "https://parcels.example/keys"},
-        },
-        "scope": Scope.SINGLE_STEP,
-    }
-
-
-def _device_code() -> Fields:
-    return {
-        **_words("Sign in to Outlook with a code", "Microsoft asks for it once.", decline="Stop setting this up"),
-        "payload": {
-            "service": "Outlook",
-            "verification_url": "https://microsoft.example/device",
-            "user_code": "KQ7M-2XPD",
-            "expires_in": 900,
-            "poll_interval": 5,
-        },
-        "scope": Scope.SINGLE_STEP,
-        "seconds": 900,
-    }
-
-
-def _redirect() -> Fields:
-    return {
-        **_words("Sign in to Notion in your browser", "Notion sends you back here.", decline="Stop setting this up"),
-        "payload": {
-            "service": "Notion",
-            "auth_url": "https://notion.example/authorize?client=silas",
-            "listening_on": "127.0.0.1:49152",
-        },
-        "scope": Scope.SINGLE_STEP,
-    }
-
-
 EXAMPLES: dict[CardKind, Callable[[], Fields]] = {
     CardKind.PLAN: _plan,
     CardKind.STANDING: _standing,
@@ -383,13 +325,9 @@ EXAMPLES: dict[CardKind, Callable[[], Fields]] = {
     CardKind.POST_EXECUTION: _post_execution,
     CardKind.SKILL_INSTALL: _skill,
     CardKind.BUDGET: _budget,
-    CardKind.SELF_UPDATE: _update,
     CardKind.CONNECTION: _connection,
     CardKind.PERMISSION_ESCALATION: _permission,
     CardKind.CONNECTION_FAILURE: _failure,
-    CardKind.SECURE_INPUT: _secret,
-    CardKind.DEVICE_CODE: _device_code,
-    CardKind.BROWSER_REDIRECT: _redirect,
 }
 
 
