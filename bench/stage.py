@@ -78,6 +78,8 @@ def servers(extra_env: dict[str, str] | None = None) -> Iterator[dict[str, str]]
             "SILAS_SECRETS_KEY": "bench-secrets-key",
             "ALLOWED_HOSTS": "127.0.0.1",
             "VISITOR_BURST": "1000000",
+            "SILAS_SOCKET_FRAMES": "1000000",
+            "SILAS_SOCKET_HANDSHAKES": "1000000",
             "SILAS_MESSAGES_A_MINUTE": "1000000",
             "SILAS_TENANT_MESSAGES_A_MINUTE": "1000000",
             "SILAS_TENANT_PENDING_TURNS": "1000000",

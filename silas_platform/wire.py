@@ -1,22 +1,217 @@
-"""With which code does our end of a socket close? With the one that was asked for (contract interfaces, close codes).
+"""How connections are served below the application: what a client may send, how fast, and with which code it is closed.
 
-Daphne's library refuses to say some codes for an application (1009, 1013) and drops a line that broke the protocol
-without a word, so that a browser could not tell why. Here every close is said. Installed by `asgi`.
+Daphne queues every frame for the application without a bound, answers every ping and waits for a request's head as long
+as bytes trickle in. Here each socket has a pace for frames of any kind and a bound of what waits for the application;
+beyond the pace it is closed with 4008 and no longer read, and its address has to wait before it may open another. None
+of it parses a frame, asks the database, answers or logs. Our own close codes are sent as asked for (contract
+interfaces, close codes), which Daphne's library refuses for some. Installed by `asgi`.
 """
 
 from __future__ import annotations
 
+import resource
+from collections import Counter
+from functools import cache
+from typing import Any
+
+from autobahn.twisted import websocket
+from daphne.http_protocol import HTTPFactory
 from daphne.ws_protocol import WebSocketFactory, WebSocketProtocol
+from django.conf import settings
+from twisted.web import http
+
+from apps.sessions.flood import is_ours, name_of
+from apps.sessions.pace import Pace
+from apps.sessions.schemas import MAX_FRAME_BYTES, POLICY_VIOLATION
+from kernel.floods import Paces, Penalties
+from silas_platform.proxies import client_of
+
+HEAD_SECONDS, UNREAD_SECONDS, LOOK_AGAIN_SECONDS = 15.0, 30.0, 0.05
+MOST_WAITING = 50
+SPARE_FILES, MOST_FILES = 200, 65_536
+
+penalties = Penalties()
+_http: Any = http  # Twisted's types know neither its transports nor its timers
+_websocket: Any = websocket
 
 
 class Line(WebSocketProtocol):  # type: ignore[misc]  # Daphne has no types
-    """One socket as Daphne serves it; the names are Autobahn's and Daphne's."""
+    """One socket as Daphne serves it; the names are Autobahn's, Daphne's and Twisted's."""
 
     failByDrop = False
+    maxFramePayloadSize = maxMessagePayloadSize = MAX_FRAME_BYTES
+    is_cut_off = is_refused = False
+    _unread: Any = None
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._frames = Pace(settings.SOCKET_FRAMES, settings.SOCKET_FRAMES / 10)
+
+    # -- coming and going ------------------------------------------------------------------------------------------
+
+    def onConnect(self, request: Any) -> Any:
+        """Refuses, before there is anything for the application, an address that floods or reconnects too fast."""
+        peer = getattr(self.transport.getPeer(), "host", "")
+        said = [request.headers.get("x-forwarded-for", "").encode()]
+        self.address = client_of(said, trusted=settings.TRUSTED_PROXIES) if settings.TRUSTED_PROXIES else ""
+        self.address = self.address or peer
+        name = name_of(self.address)
+        if penalties.seconds_left(name) or not _handshakes().take(name):
+            self.is_refused = True
+            raise _websocket.ConnectionDeny(429, "Too Many Requests")
+        return super().onConnect(request)
+
+    def onOpen(self) -> None:
+        """From now on it is said here, not to the channel of the request that became this socket, when the client does
+        not read what is sent."""
+        self.transport.unregisterProducer()
+        self.transport.registerProducer(self, True)
+        super().onOpen()
+
+    def onClose(self, wasClean: bool, code: int, reason: str) -> None:
+        if not self.is_refused:
+            super().onClose(wasClean, code, reason)
+
+    def connectionLost(self, reason: Any) -> None:
+        _left(self.transport)
+        self.resumeProducing()
+        super().connectionLost(reason)
 
     def serverClose(self, code: int | None = None) -> None:
-        self.sendCloseFrame(code=1000 if code is None else code)
+        if code == POLICY_VIOLATION:
+            self.cut_off()
+        else:
+            self.sendCloseFrame(code=1000 if code is None else code)
+
+    def cut_off(self) -> None:
+        """Say why, read nothing more, and let the address wait; Autobahn drops what has not gone within a second."""
+        if not self.is_cut_off:
+            self.is_cut_off, self.data = True, b""
+            self.transport.pauseProducing()
+            self.sendCloseFrame(code=POLICY_VIOLATION)
+            if not is_ours(self.address):  # else everybody behind a proxy that does not say who asks
+                penalties.punish(name_of(self.address))
+
+    # -- what is sent to us ----------------------------------------------------------------------------------------
+
+    def _dataReceived(self, data: bytes) -> None:
+        if not self.is_cut_off:
+            try:
+                super()._dataReceived(data)
+            except _TooFast:
+                self.cut_off()
+
+    def onFrameBegin(self) -> None:
+        """Every frame of every kind: pieces of messages, pings and pongs too."""
+        if self._frames.wait():
+            raise _TooFast
+        super().onFrameBegin()
+
+    def onMessage(self, payload: bytes, isBinary: bool) -> None:
+        super().onMessage(payload, isBinary)
+        if self.application_queue.qsize() > MOST_WAITING:
+            self.transport.pauseProducing()
+            self._read_on()
+
+    def _read_on(self) -> None:
+        """Once the application has come so far; meanwhile the client's bytes wait in the network."""
+        if self.state == self.STATE_OPEN and self.application_queue.qsize() > MOST_WAITING // 2:
+            self.factory.reactor.callLater(LOOK_AGAIN_SECONDS, self._read_on)
+        elif self.state == self.STATE_OPEN and not self.is_cut_off:
+            self.transport.resumeProducing()
+
+    # -- what we send: Twisted's words for a full buffer, and one that was read ------------------------------------
+
+    def pauseProducing(self) -> None:
+        if self._unread is None:
+            self._unread = self.factory.reactor.callLater(UNREAD_SECONDS, self.transport.abortConnection)
+
+    def resumeProducing(self) -> None:
+        if self._unread is not None and self._unread.active():
+            self._unread.cancel()
+        self._unread = None
+
+    def stopProducing(self) -> None:
+        self.resumeProducing()
+
+
+class Channel(_http.HTTPChannel):  # type: ignore[misc]
+    """One connection before its request is whole: the head has to come within `HEAD_SECONDS`, however it trickles."""
+
+    _head: Any = None
+
+    def connectionMade(self) -> None:
+        super().connectionMade()
+        if not _came(self.transport):
+            self.transport.abortConnection()
+        else:
+            self._wait_for_head()
+
+    def dataReceived(self, data: bytes) -> None:
+        if self._head is None and not self.requests:
+            self._wait_for_head()
+        super().dataReceived(data)
+
+    def allHeadersReceived(self) -> None:
+        self._forget_head()
+        super().allHeadersReceived()
+
+    def connectionLost(self, reason: Any) -> None:
+        self._forget_head()
+        _left(self.transport)
+        super().connectionLost(reason)
+
+    def _wait_for_head(self) -> None:
+        self._head = self.callLater(HEAD_SECONDS, self.transport.abortConnection)
+
+    def _forget_head(self) -> None:
+        if self._head is not None and self._head.active():
+            self._head.cancel()
+        self._head = None
+
+
+class _TooFast(Exception):
+    pass
+
+
+@cache
+def _handshakes() -> Paces:
+    return Paces(settings.SOCKET_HANDSHAKES, settings.SOCKET_HANDSHAKES / 10)
+
+
+# Open connections, by whom the network says they are from; of one behind a proxy that is the proxy.
+_open: dict[Any, str] = {}
+_by_peer: Counter[str] = Counter()
+
+
+def _came(transport: Any) -> bool:
+    """Whether there is room for one more connection, in all and from this peer, which counts it."""
+    peer = str(getattr(transport.getPeer(), "host", ""))
+    is_one_of_many = bool(settings.TRUSTED_PROXIES) or is_ours(peer)
+    if len(_open) >= _most_connections() or not (is_one_of_many or _by_peer[peer] < settings.ADDRESS_CONNECTIONS):
+        return False
+    _open[transport] = peer
+    _by_peer[peer] += 1
+    return True
+
+
+def _left(transport: Any) -> None:
+    peer = _open.pop(transport, None)
+    if peer is not None:
+        _by_peer[peer] -= 1
+        if not _by_peer[peer]:
+            del _by_peer[peer]
+
+
+@cache
+def _most_connections() -> int:
+    """As many as this process may open files, but for those that it needs itself."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    soft = MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, MOST_FILES)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    return max(soft - SPARE_FILES, SPARE_FILES)
 
 
 def install() -> None:
     WebSocketFactory.protocol = Line
+    HTTPFactory.protocol = staticmethod(lambda: _http._GenericHTTPChannelProtocol(Channel()))

@@ -1,14 +1,14 @@
 """What tells an open console to look again? A socket of the logged-in person, in the tenant that the session has open.
 
-Close codes: 4001 not logged in, 4003 foreign origin or no membership, 1013 come back later. Says only what changed; the
-pages read it anew. `ready` carries the last audit entry's number, so that a page that is older than its line knows; the
-web process's sweep compares that number later on, for pokes that were lost on their way over Redis.
+Close codes: 4001 not logged in, 4003 foreign origin or no membership, 4008 too many bad frames, 1013 come back later.
+Says only what changed; the pages read it anew. `ready` carries the last audit entry's number, so that a page that is
+older than its line knows; the web process's sweep compares that number later on, for pokes that were lost on their way
+over Redis.
 """
 
 from __future__ import annotations
 
 import json
-import time
 from contextlib import suppress
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
@@ -22,11 +22,15 @@ from apps.audit.queries import head_of
 from apps.audit.rules import Head
 from apps.console import watching
 from apps.console.members import Member, group_of, group_of_member, member_of
+from apps.sessions.pace import Pace
+from apps.sessions.schemas import POLICY_VIOLATION
 from apps.tenants import entering, logins, visits
 from kernel import live, presence
 from kernel.tenancy import in_scope, in_thread
 
 NOT_AUTHENTICATED, FORBIDDEN, TRY_LATER = 4001, 4003, 1013
+# Frames that say nothing a console may say: so many are dropped, and one more every ten seconds.
+BAD_FRAMES, BAD_FRAMES_A_SECOND = 10, 0.1
 
 
 # What a console can look at, and what changes for others when it does.
@@ -38,31 +42,17 @@ class Looked(NamedTuple):
     pk: UUID
 
 
-class Allowance:
-    """So many frames a second, with a few in hand; what is beyond is dropped."""
-
-    def __init__(self, *, a_second: float = 2.0, most: float = 10.0) -> None:
-        self._left, self._most, self._rate, self._at = most, most, a_second, time.monotonic()
-
-    def take(self) -> bool:
-        at = time.monotonic()
-        self._left = min(self._most, self._left + (at - self._at) * self._rate)
-        self._at = at
-        if self._left < 1:
-            return False
-        self._left -= 1
-        return True
-
-
 class ConsoleConsumer(AsyncJsonWebsocketConsumer):  # type: ignore[misc]
     tenant_id: UUID | None = None
     login_id = ""
     looks_at: Looked | None = None
     seq = 0
+    _has_closed = False
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.allowance = Allowance()
+        self._looking = Pace(10, 2.0)
+        self._bad = Pace(BAD_FRAMES, BAD_FRAMES_A_SECOND)
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """However the socket ends, by a fault of ours too, nobody listens at it any more."""
@@ -121,11 +111,19 @@ class ConsoleConsumer(AsyncJsonWebsocketConsumer):  # type: ignore[misc]
             await self.send_json({"type": "changed", "what": "everything"})
 
     async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None, **_: Any) -> None:
-        """Consoles say which card or conversation they look at, or that they look at none; whatever else comes is
-        dropped."""
+        """Consoles say which card or conversation they look at, or that they look at none. What comes too fast is
+        dropped; a socket that goes on with anything else is closed."""
+        if self._has_closed:
+            return
         said, looked = _looked(text_data or "")
-        if said and self.tenant_id and self.allowance.take():
+        if not said and self._bad.wait():
+            await self.close(POLICY_VIOLATION)
+        elif said and self.tenant_id and not self._looking.wait():
             await self._look(looked)
+
+    async def close(self, code: int | None = None, reason: str | None = None) -> None:
+        self._has_closed = True
+        await super().close(code, reason)
 
     async def _look(self, at: Looked | None) -> None:
         """Company changes when somebody comes or goes, not each time they say that they are still there."""

@@ -1,8 +1,9 @@
 """One live socket of one visitor: a presence. Checks who speaks, passes messages in, sends every recorded frame once.
 
 The first frame (or the `bearer.` subprotocol) authenticates within five seconds. Recorded frames leave in `seq`
-order: what a live poke skipped is read from the rows, now or by the sweep (`catch_up`). A bad frame is answered and the
-socket stays; codes are those of the contract, and 1013 where database or Redis are away: come back later.
+order: what a live poke skipped is read from the rows, now or by the sweep (`catch_up`). Once authenticated, a bad frame
+is answered and the socket stays; a socket that goes on with them is closed, and its conversation has to wait. Codes
+are those of the contract, and 1013 where database or Redis are away: come back later.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from apps.sessions import asking, attendance, catch_up, limits, pace, presence, 
 from apps.sessions.pace import Pace
 from apps.sessions.schemas import (
     MAX_FRAME_BYTES,
+    POLICY_VIOLATION,
     VISITOR_FRAME,
     VISITOR_TYPES,
     Accepted,
@@ -40,6 +42,7 @@ from apps.widgets.queries import open_deployment
 from kernel import live
 from kernel import presence as sockets
 from kernel.errors import SilasError
+from kernel.floods import Penalties
 from kernel.tenancy import in_scope, in_statement, in_thread
 
 _log = logging.getLogger(__name__)
@@ -47,7 +50,11 @@ _log = logging.getLogger(__name__)
 AUTH_SECONDS = 5
 NOT_AUTHENTICATED, FORBIDDEN, TOO_LARGE, TRY_LATER = 4001, 4003, 1009, 1013
 UNAVAILABLE_RETRY_SECONDS = 2
+# Frames that break the protocol: so many are answered, and one more every ten seconds.
+BAD_FRAMES, BAD_FRAMES_A_SECOND = 10, 0.1
 UNAVAILABLE = "We cannot take messages for a moment. Yours was not stored; it will be sent again."
+
+_penalties = Penalties()
 
 
 class VisitorConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels has no types
@@ -59,11 +66,13 @@ class VisitorConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels
     _group = ""
     _heard_too_early = False
     _form_due = False
+    _has_closed = False
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._speaking = Pace(settings.VISITOR_BURST, settings.VISITOR_MESSAGES_A_SECOND)
         self._typing = Pace(pace.TYPING_BURST, pace.TYPING_A_SECOND)
+        self._bad = Pace(BAD_FRAMES, BAD_FRAMES_A_SECOND)
 
     # -- coming and going ------------------------------------------------------------------------------------------
 
@@ -104,6 +113,11 @@ class VisitorConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels
         if self.visitor:
             await live.leave(rules.group_of(self.visitor.session_id), self.channel_name)
 
+    async def close(self, code: int | None = None, reason: str | None = None) -> None:
+        """What was sent before and is still in the queue is not looked at any more."""
+        self._has_closed = True
+        await super().close(code, reason)
+
     async def _too_late(self) -> None:
         if self.visitor is None:
             with contextlib.suppress(Exception):
@@ -113,6 +127,9 @@ class VisitorConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels
         visitor = tokens.read(frame.token)
         if visitor is None or visitor.deployment_key != self.key:
             await self.close(NOT_AUTHENTICATED)
+            return
+        if _penalties.seconds_left(str(visitor.session_id)):
+            await self.close(TRY_LATER)
             return
         self._group = rules.group_of(visitor.session_id)
         if not await live.join(self._group, self.channel_name, self._hear):
@@ -142,18 +159,34 @@ class VisitorConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels
     # -- from the visitor ------------------------------------------------------------------------------------------
 
     async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
+        if self._has_closed:
+            return
         if len((text_data or "").encode()) + len(bytes_data or b"") > MAX_FRAME_BYTES:
             await self.close(TOO_LARGE)
             return
         frame: Any = None
         try:
             frame = _parse(text_data or "")
+        except SilasError as error:
+            await self._refuse(error)
+            return
+        try:
             await self._handle(frame)
         except SilasError as error:
             await self._error(error.code, error.message, **(_named(frame) | error.extra))
         except DatabaseError:
             _log.warning("visitor_frame_failed", exc_info=True)
             await self._error("unavailable", UNAVAILABLE, retry_after=UNAVAILABLE_RETRY_SECONDS, **_named(frame))
+
+    async def _refuse(self, error: SilasError) -> None:
+        """Only an authenticated visitor is told what is wrong with a frame, and only so often."""
+        if self.visitor is None:
+            await self.close(NOT_AUTHENTICATED)
+        elif self._bad.wait():
+            _penalties.punish(str(self.visitor.session_id))
+            await self.close(POLICY_VIOLATION)
+        else:
+            await self._error(error.code, error.message, **error.extra)
 
     async def _handle(self, frame: Any) -> None:
         if isinstance(frame, AuthFrame):

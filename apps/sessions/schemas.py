@@ -10,6 +10,8 @@ from uuid import UUID
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, TypeAdapter
 
 MAX_FRAME_BYTES = 16 * 1024
+# The close code of a socket that sends what is not allowed, or too much of it (contract interfaces).
+POLICY_VIOLATION = 4008
 MAX_TEXT = 4000
 MAX_WORDS = 2000
 MAX_CLIENT_ID = 64

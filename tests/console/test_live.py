@@ -241,6 +241,14 @@ async def test_look_at_nonsense_is_dropped(owner: Any, card: Any) -> None:
     await line.disconnect()
 
 
+@pytest.mark.parametrize("junk", ["{", "[1]", '{"type": "x"}', ""])
+async def test_line_that_goes_on_with_junk_is_closed(owner: Any, junk: str) -> None:
+    line = await _ready(owner)
+    for _ in range(consumers.BAD_FRAMES + 1):
+        await (line.send_to(text_data=junk) if junk else line.send_to(bytes_data=b"x"))
+    assert await line.receive_output(PATIENCE) == {"type": "websocket.close", "code": 4008}
+
+
 async def test_look_at_a_conversation_is_told_to_the_tenant_and_ends_with_the_line(
     deployment: Any, owner: Any, approver: Any
 ) -> None:

@@ -82,7 +82,9 @@ async def test_no_first_frame_closes_4001(deployment: Any, monkeypatch: pytest.M
     assert await socket.close_code() == 4001
 
 
-@pytest.mark.parametrize("first", [{"type": "message", "text": "hi"}, {"type": "auth", "token": "forged"}])
+@pytest.mark.parametrize(
+    "first", [{"type": "message", "text": "hi"}, {"type": "auth", "token": "forged"}, {"type": "auth"}, {"type": "x"}]
+)
 async def test_wrong_first_frame_closes_4001(deployment: Any, first: dict[str, str]) -> None:
     socket = await _open(deployment)
     await socket.send_frame(**first)
@@ -164,6 +166,29 @@ async def test_bad_frame_is_answered_and_the_socket_stays(
     error = await socket.frame()
     await socket.send_frame(type="message", text="hello", client_id="a")
     assert (error["type"], error["code"], (await socket.frames_until("ack"))[-1]["seq"]) == ("error", code, 1)
+
+
+@pytest.mark.parametrize("text", ["{", '{"type": "x"}', '{"type": "message"}', ""])
+async def test_socket_that_goes_on_with_bad_frames_is_closed_and_its_conversation_waits(
+    deployment: Any, session: ChatSession, text: str
+) -> None:
+    socket = await _present(deployment, session)
+    await socket.frame()
+    for _ in range(consumers.BAD_FRAMES + 1):
+        await (socket.send_to(text_data=text) if text else socket.send_to(bytes_data=b"bytes"))
+    for _ in range(consumers.BAD_FRAMES):
+        assert (await socket.frame())["type"] == "error"
+    assert await socket.close_code() == 4008
+    await socket.send_frame(type="message", text="hello", client_id="a")
+    assert await socket.receive_nothing()
+    again = await _present(deployment, session)
+    assert await again.close_code() == 1013
+
+
+async def test_bad_frame_before_authentication_closes_without_an_answer(deployment: Any) -> None:
+    socket = await _open(deployment)
+    await socket.send_to(text_data="{")
+    assert await socket.close_code() == 4001
 
 
 async def test_refused_message_is_named_by_its_client_id(deployment: Any, session: ChatSession) -> None:

@@ -1,0 +1,57 @@
+"""Remember, in a bounded amount of memory, who sends too much: steady paces by name, and penalties that grow.
+
+Counted in the process: what is kept here is asked for each connection and must cost nothing and need nothing else. Of
+more names than are kept, those that were longest not heard of are forgotten.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+
+MOST_NAMES = 20_000
+_Clock = Callable[[], float]
+
+
+class Paces:
+    """For each name `burst` at once, and after them so many `a_second`."""
+
+    def __init__(self, burst: float, a_second: float, *, clock: _Clock = time.monotonic) -> None:
+        self._burst, self._a_second, self._clock = burst, a_second, clock
+        self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()
+
+    def take(self, name: str) -> bool:
+        """Whether one more is within the pace, which counts it; what is beyond is not counted."""
+        now = self._clock()
+        left, at = self._left.pop(name, (self._burst, now))
+        left = min(self._burst, left + (now - at) * self._a_second)
+        _keep(self._left, name, (left - 1 if left >= 1 else left, now))
+        return left >= 1
+
+
+class Penalties:
+    """Each penalty of a name is twice as long as the one before, from `first` to `longest` seconds; after `longest`
+    seconds without one it begins at `first` again."""
+
+    def __init__(self, *, first: float = 5.0, longest: float = 600.0, clock: _Clock = time.monotonic) -> None:
+        self._first, self._longest, self._clock = first, longest, clock
+        self._until: OrderedDict[str, tuple[float, float]] = (
+            OrderedDict()
+        )  # by name: how long the last one was, its end
+
+    def punish(self, name: str) -> None:
+        now = self._clock()
+        last, until = self._until.pop(name, (0.0, 0.0))
+        following = min(self._longest, last * 2) if last and now < until + self._longest else self._first
+        _keep(self._until, name, (following, now + following))
+
+    def seconds_left(self, name: str) -> float:
+        _, until = self._until.get(name, (0.0, 0.0))
+        return max(0.0, until - self._clock())
+
+
+def _keep(kept: OrderedDict[str, tuple[float, float]], name: str, value: tuple[float, float]) -> None:
+    kept[name] = value
+    if len(kept) > MOST_NAMES:
+        kept.popitem(last=False)
