@@ -1,12 +1,11 @@
 """Does this approval token cover this, now? Decided from values alone.
 
-Always holds: only an approved verdict opens anything, and a standing yes compares template with template
-and keeps a child inside the goal's policy. No ORM, no clock, no keys beyond a public one (spec 5.11; contract silas 8).
+Always holds: only an approved verdict opens anything, and a standing yes opens exactly what its goal's template makes
+of a child's own values. No ORM, no clock, no keys beyond a public one (spec 5.11; contract silas 8).
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from typing import Any
@@ -168,7 +167,7 @@ def _outside_standing(token: SignedToken, goal: Approvable, child: Approvable | 
         return Reason.STANDING_PARENT_MISMATCH
     if token.conditions.get(SPAWN_POLICY) != spawn_policy_hash(goal.policy):
         return Reason.SPAWN_POLICY_MISMATCH
-    return None if is_within(goal.policy, child) else Reason.SPAWN_OUTSIDE_POLICY
+    return None if child.plan_hash == child.rendered_hash else Reason.SPAWN_OUTSIDE_POLICY
 
 
 def spawn_policy_hash(policy: SpawnPolicy) -> str:
@@ -191,62 +190,3 @@ def _as_sorted_text(dumps: Iterable[dict[str, Any]]) -> list[str]:
 def _reachable_escalations(policy: SpawnPolicy) -> dict[str, dict[str, Any]]:
     names = {policy.on_failure, *(str(gate.get("on_block")) for gate in policy.gates)}
     return {name: policy.escalation[name] for name in sorted(names & set(policy.escalation))}
-
-
-def is_within(goal: SpawnPolicy, child: Approvable) -> bool:
-    """Does a concrete child stay inside its goal's policy? It may have fewer skills and more offline checks."""
-    return (
-        set(child.policy.skills) <= set(goal.skills)
-        and _as_sorted_text(child.policy.gates) == _as_sorted_text(goal.gates)
-        and _only_adds_offline_checks(goal, child.policy)
-        and child.policy.on_failure == goal.on_failure
-        and child.policy.escalation == goal.escalation
-        and follows_template(goal.failure_context or "", child.body)
-    )
-
-
-def _only_adds_offline_checks(goal: SpawnPolicy, child: SpawnPolicy) -> bool:
-    kept = set(_as_sorted_text(goal.verify))
-    added = [check for check in child.verify if canonical_json(check) not in kept]
-    return kept <= set(_as_sorted_text(child.verify)) and not any(check.get("network") for check in added)
-
-
-# `"$name"` stands for one JSON scalar, so that a value cannot break out of the call that holds it;
-# a bare `$name` stands for prose, which can never open or close a fenced call.
-_PLACEHOLDER = re.compile(r'("\$[a-z_]+"|\$[a-z_]+)')
-# Possessive, and a token of its own: it begins neither at an escaped quote nor inside a number. Scalars that are tried
-# from every place of a text are therefore read in one pass over it.
-_SCALAR = re.compile(
-    r'(?<!\\)"(?:[^"\\`\x00-\x1f]|\\["\\/bfnrt]|\\u[0-9a-f]{4})*+"'
-    r"|(?:-|(?<![0-9]))(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?+|true|false|null"
-)
-_FENCE = "```"
-
-
-def follows_template(template: str, body: str) -> bool:
-    """True when `body` is the template with its placeholders filled in, and nothing more.
-
-    Nothing is tried twice: the places at which a prefix of the template can end are carried from piece to piece.
-    """
-    ends = {0}
-    for piece in _PLACEHOLDER.split(template):
-        if piece.startswith('"$') and _PLACEHOLDER.fullmatch(piece):
-            scalars = (_SCALAR.match(body, end) for end in ends)
-            ends = {scalar.end() for scalar in scalars if scalar}
-        elif _PLACEHOLDER.fullmatch(piece):
-            ends = _ends_of_prose(body, ends)
-        else:
-            ends = {end + len(piece) for end in ends if body.startswith(piece, end)}
-    return len(body) in ends
-
-
-def _ends_of_prose(body: str, starts: set[int]) -> set[int]:
-    """Every place that prose from one of `starts` can reach: up to the next fence, and not into it."""
-    ends: set[int] = set()
-    reached = -1
-    for start in sorted(starts):
-        if start > reached:
-            fence = body.find(_FENCE, start)
-            reached = len(body) if fence < 0 else fence
-            ends.update(range(start, reached + 1))
-    return ends

@@ -154,7 +154,8 @@ class StepUp(Frozen):
 
 @dataclass(frozen=True)
 class Approvable:
-    """Something that asks to run. `goal` is the parent whose standing approval may cover it."""
+    """Something that asks to run. `goal` is the parent whose standing approval may cover it; `rendered_hash` is the
+    hash of what that goal makes of this item's own values, said by the room that makes such items."""
 
     id: str
     plan_hash: str
@@ -162,6 +163,7 @@ class Approvable:
     body: str = ""
     policy: SpawnPolicy = field(default_factory=SpawnPolicy)
     goal: Approvable | None = None
+    rendered_hash: str = ""
 
 
 @dataclass(frozen=True)

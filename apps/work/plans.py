@@ -19,7 +19,6 @@ from pydantic import ValidationError
 from apps.work import rules
 from apps.work.enums import WorkItemType
 from apps.work.schemas import WorkItemSpec
-from kernel.canonical import canonical_json
 from kernel.errors import SilasError
 from kernel.llm.calls import PlannedCall, calls_in
 
@@ -28,17 +27,17 @@ __all__ = [
     "ProjectPlan",
     "Written",
     "calls_in",
-    "fill",
     "parse",
     "read_project",
     "refuse",
-    "template_call",
     "written",
 ]
 
 MAX_PLAN_CHARS, MAX_FRONT_CHARS = 50_000, 20_000
 _FENCE = re.compile(r"\A\s*```[a-z]*\n(.*)\n```\s*\Z", re.DOTALL)
 _FRONT = re.compile(r"\A---[ \t]*\n(.*?)(?:^|\n)---[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
+# Every reader of a plan sees the same lines: the parser of its blocks breaks a line at a lone carriage return too.
+_LINE_BREAK = re.compile("\r\n?")
 _REQUIRED = ("id", "type", "title")
 # What the contract keeps beside a plan while it runs: a plan may name it, and nothing of it is read.
 _RUNTIME = frozenset(
@@ -69,7 +68,7 @@ def written(markdown: str, *, lenient: bool = False) -> Written:
     """`parse`, for whoever has more to say about the fields and where they stand."""
     if len(markdown) > MAX_PLAN_CHARS:
         raise SilasError("plan_too_long", f"A plan has at most {MAX_PLAN_CHARS} characters.")
-    text, body = _split(_unfenced(markdown.replace("\r\n", "\n")))
+    text, body = _split(_unfenced(_LINE_BREAK.sub("\n", markdown)))
     front = _loaded(text)
     spec = _validated(front, body, lenient=lenient)
     calls_in(spec.body)
@@ -229,14 +228,15 @@ def read_project(spec: WorkItemSpec, *, lenient: bool = False) -> ProjectPlan:
     """The tasks of a project's plan: `tasks` names them, the body holds a `task` block with the plan of each.
 
     Raises `SilasError`: plan_tasks_missing, plan_task_not_written, plan_task_unlisted, plan_task_twice,
-    plan_task_not_a_task, plan_too_many_tasks, plan_dependency_missing, plan_dependency_cycle, and those of `parse`.
+    plan_task_not_a_task, plan_project_calls, plan_too_many_tasks, plan_dependency_missing, plan_dependency_cycle, and
+    those of `parse`.
     """
     blocks = [token for token in MarkdownIt("commonmark").parse(spec.body) if token.type == "fence" and not token.level]
     written = [_task(token, lenient) for token in blocks if token.info.strip() == TASK_BLOCK]
     _require_listed(spec.tasks, [task.id for task in written])
     ordered = rules.in_order({task.id: task.depends_on for task in written})
     by_id = {task.id: task for task in written}
-    return ProjectPlan(_without_blocks(spec, blocks), tuple(by_id[name] for name in ordered))
+    return ProjectPlan(_own_prose(spec, blocks), tuple(by_id[name] for name in ordered))
 
 
 def _task(token: Any, lenient: bool) -> WorkItemSpec:
@@ -267,39 +267,12 @@ def _require_listed(listed: Sequence[str], written: Sequence[str]) -> None:
             raise SilasError("plan_task_unlisted", f"The project does not name its task {name}.", extra={"task": name})
 
 
-def _without_blocks(spec: WorkItemSpec, blocks: Sequence[Any]) -> WorkItemSpec:
+def _own_prose(spec: WorkItemSpec, blocks: Sequence[Any]) -> WorkItemSpec:
+    """The project without the plans of its tasks. What then stands side by side is read again: it calls nothing."""
     lines = spec.body.split("\n")
     for token in reversed([token for token in blocks if token.info.strip() == TASK_BLOCK]):
         del lines[token.map[0] : token.map[1]]
-    return spec.model_copy(update={"body": "\n".join(lines).strip("\n")})
-
-
-# --- a goal's template: what it may start by itself (spec 5.2.3)
-
-_HOLE = re.compile(r'"\$([a-z_]+)"')
-
-
-def template_call(template: str) -> PlannedCall:
-    """The one call of a goal's template; each argument is a constant or the placeholder "$name" alone.
-
-    Raises `SilasError("bad_template")`: an author's mistake, found when the goal is adopted and never at run time.
-    """
-    calls = calls_in(template)
-    if len(calls) != 1:
-        raise SilasError("bad_template", "A goal's template holds exactly one call.")
-    for name, value in calls[0].args.items():
-        if "$" in str(value) and value != f"${name}":
-            raise SilasError("bad_template", f"In the template, {name} must be a constant or ${name}.")
-    return calls[0]
-
-
-def fill(template: str, call: PlannedCall) -> str | None:
-    """The template with the call's arguments filled in; None when the call does not fit it exactly."""
-    expected = template_call(template)
-    if expected.tool != call.tool or set(expected.args) != set(call.args):
-        return None
-    holes = {name for name, value in expected.args.items() if value == f"${name}"}
-    if any(call.args[name] != value for name, value in expected.args.items() if name not in holes):
-        return None
-    filled = _HOLE.sub(lambda hole: canonical_json(call.args[hole[1]]) if hole[1] in holes else hole[0], template)
-    return filled if calls_in(filled) == (call,) else None
+    prose = "\n".join(lines).strip("\n")
+    if calls_in(prose):
+        raise SilasError("plan_project_calls", "A project calls nothing itself: its calls stand in its tasks.")
+    return spec.model_copy(update={"body": prose})

@@ -1,12 +1,14 @@
 """Which tool calls does a plan name? One fenced block each, read and written here only.
 
-A block counts only as a top-level fence whose info string is exactly `call`: quoted, nested or commented text is prose.
-Arguments are one line of JSON, so no value can close its block or open another.
+A block is a top-level fence of three backticks at the start of its line whose info string is exactly `call`. Any other
+top-level fence named `call` is refused and never prose; quoted, nested or commented text is prose. Arguments are one
+line of JSON in which no key stands twice, so no value can close its block or open another.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +17,8 @@ from markdown_it import MarkdownIt
 
 from kernel.canonical import canonical_json
 from kernel.errors import SilasError
+
+_LINE_BREAK = re.compile("\r\n?")
 
 
 @dataclass(frozen=True)
@@ -45,7 +49,7 @@ def calls_in(body: str) -> tuple[PlannedCall, ...]:
 
 def with_calls(body: str, calls: Sequence[PlannedCall]) -> str:
     """The body with the first call block holding the first of `calls`, and so on; there are as many as it has."""
-    lines, blocks = body.splitlines(), [token.map for token in _blocks(body)]
+    lines, blocks = _LINE_BREAK.sub("\n", body).split("\n"), [token.map for token in _blocks(body)]
     for (start, end), call in reversed(list(zip(blocks, calls, strict=True))):
         lines[start:end] = call_block(call).splitlines()
     return "\n".join(lines)
@@ -53,12 +57,25 @@ def with_calls(body: str, calls: Sequence[PlannedCall]) -> str:
 
 def _blocks(body: str) -> list[Any]:
     fences = (token for token in MarkdownIt("commonmark").parse(body) if token.type == "fence" and token.level == 0)
-    return [token for token in fences if token.info.strip() == "call"]
+    found = [token for token in fences if token.info.strip() == "call"]
+    lines = _LINE_BREAK.sub("\n", body).split("\n") if found else []
+    for token in found:
+        if not token.map or lines[token.map[0]].rstrip() != "```call":
+            raise SilasError("bad_call_block", "A call block opens with exactly ```call at the start of its line.")
+    return found
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Of a key that stands twice one reader takes the first and another the last."""
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a key stands twice")
+    return found
 
 
 def _read(content: str) -> PlannedCall:
     try:
-        value = json.loads(content)
+        value = json.loads(content, object_pairs_hook=_once)
     except (ValueError, RecursionError):
         raise SilasError("bad_call_block", "A call block of the plan is not JSON.") from None
     match value:

@@ -53,7 +53,7 @@ def test_check_of_revoked_token_fails_at_once(tenant: Any, token: ApprovalToken,
 def test_verified_child_of_revoked_standing_token_is_refused(tenant: Any, owner: Any) -> None:
     goal = make_plan(type="goal", skills=["desk"], failure_context="Fix $failed_checks")
     standing = make_token(tenant, owner, goal, scope=ApprovalScope.STANDING, max_executions=2)
-    child = spawn(goal)
+    child = spawn(tenant, goal)
     verify(tenant, standing, goal, child)
     revoke(tenant, standing, owner)
     assert check(tenant, standing, child) is Reason.TOKEN_REVOKED

@@ -70,7 +70,7 @@ class LifeOfAToken(RuleBasedStateMachine):
 
     @rule()
     def verify(self) -> None:
-        child = spawn(self.goal)
+        child = spawn(self.tenant, self.goal)
         full = Reason.EXECUTION_LIMIT_REACHED if len(self.spent) == USES else Reason.OK
         with self.at_this_time(), tenant_scope(self.tenant):
             found = services.verify(self.token, payloads.approvable_plan(self.goal), child).reason
@@ -85,7 +85,7 @@ class LifeOfAToken(RuleBasedStateMachine):
 
     @rule()
     def check_a_sibling_that_never_was(self) -> None:
-        assert self.check(spawn(self.goal)) is (self.ended or Reason.TOKEN_NOT_CONSUMED)
+        assert self.check(spawn(self.tenant, self.goal)) is (self.ended or Reason.TOKEN_NOT_CONSUMED)
 
     def check(self, child: Approvable) -> Reason:
         with self.at_this_time(), tenant_scope(self.tenant):

@@ -65,5 +65,5 @@ def test_one_of_sixty_four_gets_the_yes_every_time(tenant: Any, owner: Any, work
 def test_standing_yes_is_spent_as_often_as_it_says(tenant: Any, owner: Any, workers: ThreadPoolExecutor) -> None:
     goal = make_plan(type="goal", failure_context=TEMPLATE, skills=["desk"])
     token = make_token(tenant, owner, goal, scope=ApprovalScope.STANDING, max_executions=5, token_seconds=3600)
-    won = race(workers, lambda: verify(tenant, token, goal, spawn(goal)))
+    won = race(workers, lambda: verify(tenant, token, goal, spawn(tenant, goal)))
     assert (won[Reason.OK], uses(tenant, token)) == (5, 5)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 from uuid import uuid4
@@ -21,6 +22,7 @@ from kernel.errors import SilasError
 from kernel.tenancy import tenant_scope
 from tests.approvals import vectors
 from tests.factories.approvals import make_plan, make_token, open_card
+from tests.factories.work import put_rows
 from tests.rivals import race
 
 TEMPLATE = 'Fix: $failed_checks\n\n```call\n{"tool": "refund", "args": {"amount": "$amount"}}\n```'
@@ -46,10 +48,13 @@ def standing(tenant: Any, owner: Any, goal: dict[str, Any]) -> ApprovalToken:
     return make_token(tenant, owner, goal, scope=ApprovalScope.STANDING, max_executions=2, token_seconds=86_400)
 
 
-def spawn(goal: dict[str, Any], amount: float = 5.0) -> Approvable:
+def spawn(tenant: Any, goal: dict[str, Any], amount: float = 5.0) -> Approvable:
+    """A child that is what its goal's template makes of its values, in its row."""
     body = TEMPLATE.replace('"$amount"', json.dumps(amount)).replace("$failed_checks", "one")
     child = make_plan(parent=goal["id"], skills=["desk"], body=body)
-    return payloads.approvable_plan(child, goal=payloads.approvable_plan(goal))
+    put_rows(tenant, goal, child)
+    found = payloads.approvable_plan(child, goal=payloads.approvable_plan(goal))
+    return replace(found, rendered_hash=found.plan_hash)
 
 
 def verify(tenant: Any, token: ApprovalToken, plan: dict[str, Any], spawned: Approvable | None = None) -> Reason:
@@ -297,27 +302,27 @@ def test_check_without_signing_key_is_ok(
 
 
 def test_verify_of_standing_token_for_child_is_ok(tenant: Any, standing: ApprovalToken, goal: dict[str, Any]) -> None:
-    assert verify(tenant, standing, goal, spawn(goal)) is Reason.OK
+    assert verify(tenant, standing, goal, spawn(tenant, goal)) is Reason.OK
 
 
 def test_verify_of_standing_token_beyond_its_uses_is_refused(tenant: Any, standing: Any, goal: Any) -> None:
-    reasons = [verify(tenant, standing, goal, spawn(goal)) for _ in range(3)]
+    reasons = [verify(tenant, standing, goal, spawn(tenant, goal)) for _ in range(3)]
     assert reasons == [Reason.OK, Reason.OK, Reason.EXECUTION_LIMIT_REACHED]
 
 
 def test_check_of_verified_child_is_ok(tenant: Any, standing: ApprovalToken, goal: dict[str, Any]) -> None:
-    child = spawn(goal)
+    child = spawn(tenant, goal)
     verify(tenant, standing, goal, child)
     assert check(tenant, standing, child) is Reason.OK
 
 
 def test_check_of_sibling_never_verified_is_refused(tenant: Any, standing: ApprovalToken, goal: dict[str, Any]) -> None:
-    verify(tenant, standing, goal, spawn(goal))
-    assert check(tenant, standing, spawn(goal)) is Reason.TOKEN_NOT_CONSUMED
+    verify(tenant, standing, goal, spawn(tenant, goal))
+    assert check(tenant, standing, spawn(tenant, goal)) is Reason.TOKEN_NOT_CONSUMED
 
 
 def test_check_of_child_of_edited_goal_is_refused(tenant: Any, standing: ApprovalToken, goal: dict[str, Any]) -> None:
-    child = spawn(goal)
+    child = spawn(tenant, goal)
     verify(tenant, standing, goal, child)
     edited = payloads.approvable_plan({**goal, "skills": ["desk", "shell"]})
     moved = Approvable(child.id, child.plan_hash, child.parent_id, child.body, child.policy, edited)

@@ -11,15 +11,19 @@ from uuid import UUID
 from apps.approvals import services as approvals
 from apps.approvals.enums import ApprovalVerdict
 from apps.approvals.models import Card
+from apps.approvals.payloads import plan_hash
 from apps.bus import services as bus
 from apps.bus.deliveries import deliver
 from apps.bus.enums import Queue
 from apps.gates.schemas import GateSpec
+from apps.sessions.models import ChatSession
 from apps.skills.models import Record
 from apps.tenants.models import Deployment
 from apps.work import services
 from apps.work.models import WorkItem
 from apps.work.schemas import Proposal
+from kernel.canonical import canonical_json
+from kernel.clock import now
 from kernel.llm.calls import PlannedCall, call_block
 from kernel.tenancy import in_scope, tenant_scope
 from tests.factories.sessions import make_session
@@ -118,7 +122,7 @@ class Desk(Hands):
             return services.propose(
                 **{
                     "deployment": self.deployment,
-                    "session_id": make_session(self.deployment).pk,
+                    "session_id": self.conversation(str(fields.get("subject", self.customer))),
                     "plan_markdown": plan(*(calls or (note(),))),
                     "access": frozenset({"look", "act"}),
                     "subject": self.customer,
@@ -127,6 +131,13 @@ class Desk(Hands):
                     **fields,
                 }
             )
+
+    def conversation(self, customer: str) -> UUID:
+        """A conversation of this customer, who is verified in it."""
+        session = make_session(self.deployment)
+        raised = {"customer": customer, "last_customer": customer, "level": "verified"} if customer else {}
+        ChatSession.objects.filter(pk=session.pk).update(**raised) if raised else None
+        return session.pk
 
     def waiting(self, value: float = 50) -> WorkItem:
         """An item that waits for a person."""
@@ -179,6 +190,20 @@ def adopt(tenant: Any, plan: str = GOAL) -> Desk:
         deployment.active_goal_id = goal.pk
         deployment.save(update_fields=["active_goal_id"])
     return Desk(tenant, deployment, goal.pk)
+
+
+def put_rows(tenant: Any, *plans: dict[str, Any]) -> None:
+    """Rows of plans that no service made; what is there already stays."""
+    with tenant_scope(tenant):
+        for each in plans:
+            told = {"type": each["type"], "title": each["title"], "plan": canonical_json(each), "trace_id": "trace"}
+            told |= {
+                "plan_hash": plan_hash(each),
+                "parent_id": each["parent"],
+                "created_at": now(),
+                "updated_at": now(),
+            }
+            WorkItem.objects.get_or_create(pk=UUID(each["id"]), defaults=told)
 
 
 def note(value: float = 50, order: str = "H-1") -> PlannedCall:

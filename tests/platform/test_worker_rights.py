@@ -7,6 +7,8 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import timedelta
 from typing import Any
 from uuid import uuid4
 
@@ -15,11 +17,14 @@ import pytest
 from psycopg import sql
 
 from apps.approvals.enums import ApprovalScope
+from apps.approvals.payloads import plan_hash
 from apps.approvals.services import revoke_token, rotate_key
+from apps.work.models import WorkItem
 from kernel.tenancy import tenant_scope
 from silas_platform.up.environment import ROOT, for_program
 from silas_platform.worker_rights import ROLE, WORKERS_MAY, excess, rights_of
 from tests.factories.approvals import make_plan, make_token
+from tests.factories.work import put_rows
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 KINDS = ("SELECT", "INSERT", "UPDATE", "DELETE", "TRUNCATE")
@@ -229,43 +234,128 @@ def test_worker_that_cannot_ask_who_it_is_does_not_start(database: None) -> None
     assert done.returncode == 1, done.stderr
 
 
+@dataclass(frozen=True)
+class Standing:
+    """A standing approval of one use, and a child that its goal started."""
+
+    token: Any
+    goal: dict[str, Any]
+    child: dict[str, Any]
+
+
 @pytest.fixture
-def standing(tenant: Any, owner: Any) -> Any:
+def standing(tenant: Any, owner: Any) -> Standing:
     goal = make_plan(type="goal", failure_context="Fix $failed_checks")
-    return make_token(tenant, owner, goal, scope=ApprovalScope.STANDING, max_executions=1)
+    child = make_plan(parent=goal["id"])
+    put_rows(tenant, goal, child)
+    return Standing(make_token(tenant, owner, goal, scope=ApprovalScope.STANDING, max_executions=1), goal, child)
 
 
-def spend(worker: Connection, nonce: str) -> tuple[Any, ...] | None:
+def spend(worker: Connection, given: Standing, **other: Any) -> tuple[Any, ...] | None:
+    """Spend by the database's own function for the child, with `other` than what the token and the child say."""
+    said = {"issued": given.token.issued_at, "hash": plan_hash(given.child), "subject": given.child["id"], **other}
     return worker.execute(
-        "SELECT ordinal, refusal FROM approvals_spend(%s, now(), %s, %s, 'x', %s, now())",
-        [nonce, uuid4(), "0" * 64, str(uuid4())],
+        "SELECT ordinal, refusal FROM approvals_spend(%s, %s, %s, %s, %s, %s, now())",
+        [given.token.nonce, said["issued"], uuid4(), said["hash"], said["subject"], str(uuid4())],
     ).fetchone()
 
 
-def test_worker_spends_a_standing_yes_no_oftener_than_it_says(worker: Connection, tenant: Any, standing: Any) -> None:
+def test_worker_spends_a_standing_yes_no_oftener_than_it_says(
+    worker: Connection, tenant: Any, standing: Standing
+) -> None:
     see(worker, tenant)
-    assert [spend(worker, standing.nonce), spend(worker, standing.nonce)] == [
-        (1, None),
-        (None, "execution_limit_reached"),
-    ]
+    assert spend(worker, standing) == (1, None)
+    assert spend(worker, standing) == (None, "execution_limit_reached")
 
 
-def test_worker_spends_no_yes_of_another_tenant(worker: Connection, other_tenant: Any, standing: Any) -> None:
-    see(worker, other_tenant)
-    assert spend(worker, standing.nonce) == (None, "token_unknown")
+FOREIGN: dict[str, Any] = {
+    "no row": (lambda given: {"subject": str(uuid4())}, "standing_requires_spawned_task"),
+    "no id": (lambda given: {"subject": "x"}, "standing_requires_spawned_task"),
+    "the goal itself": (
+        lambda given: {"subject": given.goal["id"], "hash": plan_hash(given.goal)},
+        "standing_parent_mismatch",
+    ),
+    "other content": (lambda given: {"hash": "0" * 64}, "plan_hash_mismatch"),
+    "no content": (lambda given: {"hash": None}, "plan_hash_mismatch"),
+    "other time": (lambda given: {"issued": given.token.issued_at - timedelta(days=1)}, "invalid_signature"),
+    "no time": (lambda given: {"issued": None}, "invalid_signature"),
+}
 
 
-def test_worker_spends_no_yes_that_was_taken_back(worker: Connection, tenant: Any, owner: Any, standing: Any) -> None:
+@pytest.mark.parametrize("what", FOREIGN)
+def test_worker_burns_no_use_that_it_could_not_use(
+    worker: Connection, tenant: Any, standing: Standing, what: str
+) -> None:
+    other, refusal = FOREIGN[what]
+    see(worker, tenant)
+    assert spend(worker, standing, **other(standing)) == (None, refusal)
+    assert spend(worker, standing) == (1, None)
+
+
+def test_worker_burns_no_use_for_a_child_of_another_goal(worker: Connection, tenant: Any, standing: Standing) -> None:
+    goal = make_plan(type="goal")
+    child = make_plan(parent=goal["id"])
+    put_rows(tenant, goal, child)
+    see(worker, tenant)
+    assert spend(worker, replace(standing, child=child)) == (None, "standing_parent_mismatch")
+    assert spend(worker, standing) == (1, None)
+
+
+def test_worker_burns_no_use_for_a_row_that_says_another_plan_than_its_hash(
+    worker: Connection, tenant: Any, standing: Standing
+) -> None:
+    child = make_plan(parent=standing.goal["id"])
+    put_rows(tenant, child)
     with tenant_scope(tenant):
-        revoke_token(standing, user=owner, reason="No more.")
+        WorkItem.objects.filter(pk=child["id"]).update(plan="{}")
     see(worker, tenant)
-    assert spend(worker, standing.nonce) == (None, "token_revoked")
+    assert spend(worker, replace(standing, child=child)) == (None, "plan_hash_mismatch")
+    assert spend(worker, standing) == (1, None)
+
+
+def test_worker_burns_no_use_for_a_child_that_has_ended(worker: Connection, tenant: Any, standing: Standing) -> None:
+    with tenant_scope(tenant):
+        WorkItem.objects.filter(pk=standing.child["id"]).update(status="blocked")
+    see(worker, tenant)
+    assert spend(worker, standing) == (None, "spawn_not_allowed")
+
+
+@pytest.mark.parametrize(
+    ("other", "refusal"),
+    [
+        ({"subject": str(uuid4())}, "subject_mismatch"),
+        ({"hash": "0" * 64}, "plan_hash_mismatch"),
+        ({"issued": None}, "invalid_signature"),
+    ],
+)
+def test_worker_burns_no_yes_to_one_plan_that_it_could_not_use(
+    worker: Connection, tenant: Any, owner: Any, other: dict[str, Any], refusal: str
+) -> None:
+    plan = make_plan()
+    given = Standing(make_token(tenant, owner, plan), plan, plan)
+    see(worker, tenant)
+    assert spend(worker, given, **other) == (None, refusal)
+    assert spend(worker, given) == (1, None)
+
+
+def test_worker_spends_no_yes_of_another_tenant(worker: Connection, other_tenant: Any, standing: Standing) -> None:
+    see(worker, other_tenant)
+    assert spend(worker, standing) == (None, "token_unknown")
+
+
+def test_worker_spends_no_yes_that_was_taken_back(
+    worker: Connection, tenant: Any, owner: Any, standing: Standing
+) -> None:
+    with tenant_scope(tenant):
+        revoke_token(standing.token, user=owner, reason="No more.")
+    see(worker, tenant)
+    assert spend(worker, standing) == (None, "token_revoked")
 
 
 def test_worker_cannot_spend_what_a_void_key_signed_by_asking_the_database_itself(
-    worker: Connection, tenant: Any, owner: Any, standing: Any
+    worker: Connection, tenant: Any, owner: Any, standing: Standing
 ) -> None:
     with tenant_scope(tenant):
         rotate_key(owner, actor="test", compromised=True)
     see(worker, tenant)
-    assert spend(worker, standing.nonce) == (None, "key_revoked")
+    assert spend(worker, standing) == (None, "key_revoked")

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apps.approvals.rules import follows_template
 from apps.work import plans
 from apps.work.schemas import WorkItemSpec
 from kernel.errors import SilasError
@@ -17,9 +14,6 @@ from tests.approvals import vectors
 
 FRONT = "id: task-1\ntype: task\ntitle: T"
 CALL = PlannedCall("update_address", {"policy": "HM-1", "postcode": "LS11 5PS"})
-TEMPLATE = (
-    "Refund it.\n\n" + call_block(PlannedCall("refund", {"amount": "$amount", "order": "$order"})) + "\n\nThen stop."
-)
 
 
 def plan(front: str = FRONT, body: str = "B") -> str:
@@ -176,56 +170,3 @@ def test_calls_of_plan_are_the_fenced_ones() -> None:
 def test_spec_text_reads_back_as_the_same_plan() -> None:
     spec = plans.parse(plan(FRONT + "\nverify: [{name: a, run: x, expect: {output_lt: 3}}]"))
     assert WorkItemSpec.model_validate_json(spec.as_text()) == spec
-
-
-# --- templates
-
-
-def test_fill_puts_values_into_the_call() -> None:
-    filled = plans.fill(TEMPLATE, PlannedCall("refund", {"amount": 12.5, "order": "H-1"}))
-    assert plans.calls_in(filled or "") == (PlannedCall("refund", {"amount": 12.5, "order": "H-1"}),)
-
-
-@pytest.mark.parametrize(
-    "call",
-    [
-        PlannedCall("close_account", {"amount": 1, "order": "H-1"}),
-        PlannedCall("refund", {"amount": 1}),
-        PlannedCall("refund", {"amount": 1, "order": "H-1", "to": "me"}),
-    ],
-)
-def test_fill_with_other_call_does_not_fit(call: PlannedCall) -> None:
-    assert plans.fill(TEMPLATE, call) is None
-
-
-def test_fill_with_other_constant_does_not_fit() -> None:
-    fixed = call_block(PlannedCall("refund", {"amount": "$amount", "method": "original"}))
-    assert plans.fill(fixed, PlannedCall("refund", {"amount": 1, "method": "cash"})) is None
-
-
-@pytest.mark.parametrize(
-    "template",
-    ["no call", TEMPLATE + TEMPLATE, call_block(PlannedCall("refund", {"note": "for $order"})),
-     call_block(PlannedCall("refund", {"amount": "$order"}))],
-)  # fmt: skip
-def test_template_call_of_bad_template_is_refused(template: str) -> None:
-    with pytest.raises(SilasError, match="template"):
-        plans.template_call(template)
-
-
-VALUES: Any = st.one_of(st.text(max_size=30), st.integers(-1000, 1000), st.decimals(0, 999, places=2).map(float))
-
-
-@given(amount=VALUES, order=VALUES)
-def test_fill_with_any_values_keeps_the_call_and_follows_the_template(amount: Any, order: Any) -> None:
-    call = PlannedCall("refund", {"amount": amount, "order": order})
-    filled = plans.fill(TEMPLATE, call)
-    if filled is not None and follows_template(TEMPLATE, filled):
-        assert plans.calls_in(filled) == (call,)
-
-
-@given(amount=st.integers(0, 10_000).map(lambda pence: pence / 100), order=st.from_regex(r"\A[A-Z]-[0-9]{5}\Z"))
-def test_fill_with_plain_values_follows_the_template(amount: float, order: str) -> None:
-    filled = plans.fill(TEMPLATE, PlannedCall("refund", {"amount": amount, "order": order}))
-    assert filled is not None
-    assert follows_template(TEMPLATE, filled)

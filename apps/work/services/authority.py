@@ -20,6 +20,9 @@ from apps.work import projects, rules
 from apps.work.enums import BatchStatus, WorkItemStatus, WorkItemType
 from apps.work.models import Batch, WorkItem
 from apps.work.queries import lines_of
+from apps.work.services.standing import approvable_child
+from kernel.errors import SilasError
+from kernel.llm.calls import calls_in
 
 
 @dataclass(frozen=True)
@@ -39,6 +42,10 @@ def authority_of(item: WorkItem) -> Authority:
         return Authority("subject_mismatch")
     if item.approval_token is None:
         return Authority("no_token")
+    try:
+        calls_in(item.spec.body)
+    except SilasError as unreadable:
+        return Authority(unreadable.code)
     return _own(item, item.approval_token)
 
 
@@ -52,12 +59,13 @@ def _own(item: WorkItem, token: ApprovalToken) -> Authority:
 
 def bound_by(item: WorkItem, token: ApprovalToken) -> Approvable:
     """What a yes of this scope to a lone item binds: its plan, or the one call of it that a draft's card showed."""
-    calls = item.spec.calls
-    if token.scope == ApprovalScope.SINGLE_STEP and len(calls) == 1:
+    calls = item.spec.calls if token.scope == ApprovalScope.SINGLE_STEP else ()
+    if len(calls) == 1:
         plan = {"work_item_id": str(item.pk), "plan_hash": item.spec.plan_hash}
         return approvable(ApprovalScope.SINGLE_STEP, call_payload(calls[0].tool, calls[0].args, **plan, step=1))
-    goal = item.parent.spec if item.parent else None
-    return item.spec.approvable(goal)
+    if token.scope == ApprovalScope.STANDING and item.parent is not None:
+        return approvable_child(item, item.parent)
+    return item.spec.approvable()
 
 
 def _of_project(item: WorkItem, project: WorkItem, token: ApprovalToken) -> Authority:

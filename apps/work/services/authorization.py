@@ -15,6 +15,7 @@ from apps.work.services import projects
 from apps.work.services.authority import bound_by
 from apps.work.services.dispatching import owe
 from apps.work.services.items import announce, move
+from apps.work.services.standing import approvable_child
 from apps.work.wording import APPROVED
 
 
@@ -41,8 +42,7 @@ def authorize_standing(item: WorkItem, goal: WorkItem) -> Verdict | None:
     what does not fit is put before a person."""
     if goal.approval_token is None:
         return None
-    spec, parent = item.spec, goal.spec
-    verdict = approvals.verify(goal.approval_token, parent.approvable(), spec.approvable(parent))
+    verdict = approvals.verify(goal.approval_token, goal.spec.approvable(), approvable_child(item, goal))
     if verdict.ok:
         dispatch(item, goal.approval_token)
     return verdict

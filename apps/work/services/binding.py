@@ -12,15 +12,17 @@ from typing import Any
 from uuid import UUID, uuid4
 
 from apps.skills.roles import HandedDown
-from apps.work import plans, projects, rules
+from apps.work import projects, rules, templates
 from apps.work.budgets import Budget
 from apps.work.checks import checks_of
 from apps.work.enums import WorkItemType
 from apps.work.interaction import USUAL_WISH, Wish, mode_for
 from apps.work.plans import ProjectPlan
 from apps.work.schemas import WorkItemSpec
+from apps.work.services import standing
 from apps.work.services.asking import Wanted, intent_of
-from kernel.llm.enums import InteractionMode
+from apps.work.services.standing import Values
+from apps.work.templates import Filling
 
 # What a plan of staff's own keeps beside its calls and its prose.
 _KEPT = ("budget", "gates", "escalation", "on_failure", "on_stuck")
@@ -117,40 +119,9 @@ def standing_task(policy: WorkItemSpec, wanted: Wanted, terms: Terms) -> WorkIte
 
     Nothing of the model's plan is in it but the values of the call.
     """
-    body = plans.fill(policy.failure_context, wanted.call) if policy.failure_context else None
-    if body is None:
+    template = templates.template_call(policy.failure_context) if policy.failure_context else None
+    if template is None or template.tool != wanted.call.tool or set(template.args) != set(wanted.call.args):
         return None
-    return spawned_task(policy, body, [wanted], terms, interaction_mode=mode_for(terms.wish, confirm=False))
-
-
-def spawned_task(
-    policy: WorkItemSpec, body: str, wanted: Sequence[Wanted], terms: Terms, **fields: Any
-) -> WorkItemSpec:
-    """A child of the goal `policy`, within what its standing approval binds. Raises `SilasError("skill_not_inherited")`
-    for the tool of a skill that the goal has not."""
-    own = [check for check in checks_of([each.tool for each in wanted]) if check not in policy.verify]
-    return WorkItemSpec(
-        **{
-            "id": str(uuid4()),
-            "type": WorkItemType.TASK,
-            "title": intent_of(wanted),
-            "parent": policy.id,
-            "spawned_by": policy.id,
-            "domain": rules.domain_of(terms.subject),
-            "budget": _within_defaults(policy.budget),
-            "body": body,
-            "interaction_mode": InteractionMode.CONFIRM_ONLY_WHEN_REQUIRED,
-            "verify": [*policy.verify, *own],
-            "gates": policy.gates,
-            "skills": terms.inherits.to(each.tool.skill for each in wanted),
-            "escalation": policy.escalation,
-            "on_failure": policy.on_failure,
-            **fields,
-        }
-    )
-
-
-def _within_defaults(asked: Budget) -> Budget:
-    """A goal may ask for less than usual, never for more."""
-    usual = Budget()
-    return Budget(**{name: min(getattr(asked, name), getattr(usual, name)) for name in Budget.model_fields})
+    skills = tuple(terms.inherits.to([wanted.tool.skill]))
+    mode = mode_for(terms.wish, confirm=False)
+    return standing.child(policy, Values(terms.subject, skills, Filling(wanted.call.args), mode))

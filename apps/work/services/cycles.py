@@ -18,19 +18,20 @@ from apps.gates.enums import EscalationKind
 from apps.skills.roles import handed_down
 from apps.tenants.models import Tenant
 from apps.tenants.queries import require_role
-from apps.work import plans, rules
+from apps.work import rules, templates
 from apps.work.budgets import BudgetUsed
 from apps.work.enums import CycleOutcome, WorkItemStatus, WorkItemType, WorkReason
 from apps.work.locks import lock_item
 from apps.work.models import GoalCycle, WorkItem
 from apps.work.schemas import ALWAYS_ON, VerificationReport, WorkItemSpec
-from apps.work.services import screening
+from apps.work.services import screening, standing
 from apps.work.services.authorization import authorize_standing
-from apps.work.services.binding import Terms, spawned_task
 from apps.work.services.cancelling import OPERATORS
 from apps.work.services.desk import ask_for
 from apps.work.services.items import create_item, move
+from apps.work.services.standing import Values
 from apps.work.signals import goal_looked_at
+from apps.work.templates import Filling
 from kernel import schedules
 from kernel.clock import now
 from kernel.errors import SilasError
@@ -38,7 +39,6 @@ from kernel.taint import Taint
 from kernel.tenancy import current_tenant_id
 
 CYCLE_EVENT = "cycle"
-FAILED_CHECKS = "$failed_checks"
 _LOOKED_AT = (WorkItemStatus.HEALTHY, WorkItemStatus.FAILED)
 
 
@@ -59,7 +59,7 @@ def require_schedule(spec: WorkItemSpec) -> None:
     if any(each.tool.acting for each in screening.wanted_of(spec.calls, screening.tools_in(spec.skills))):
         raise SilasError("bad_template", "A goal's own calls find what could be done; they do nothing.")
     if _spawns(spec):
-        call = plans.template_call(spec.failure_context or "")
+        call = templates.template_call(spec.failure_context or "")
         if any(str(value).startswith("$") for value in call.args.values()):
             raise SilasError("bad_template", "Nobody fills in the arguments of a repair: write them out.")
 
@@ -170,16 +170,17 @@ def _spawn(goal: WorkItem, report: VerificationReport, trace_id: str) -> tuple[C
 
 
 def _repair(policy: WorkItemSpec, report: VerificationReport) -> WorkItemSpec:
-    """The template with what failed in it, and nothing else that anybody could have put there."""
-    body = (policy.failure_context or "").replace(FAILED_CHECKS, _told(report))
-    tools = screening.tools_in(policy.skills)
-    wanted = screening.wanted_of(plans.calls_in(body), tools)
-    return spawned_task(policy, body, wanted, Terms(inherits=handed_down(policy.skills)))
+    """The template with what failed in it, and nothing else that anybody could have put there.
 
-
-def _told(report: VerificationReport) -> str:
-    """Names and reasons of the failed checks: never what they printed, which somebody else may have written."""
-    return "; ".join(f"{result.name} ({result.reason})" for result in report.failed).replace("`", "'")
+    Raises `SilasError("bad_template")` where the goal's own check names do not fit its template.
+    """
+    call = templates.template_call(policy.failure_context or "")
+    tool = screening.wanted_of([call], screening.tools_in(policy.skills))[0].tool
+    skills = tuple(handed_down(policy.skills).to([tool.skill]))
+    found = standing.child(policy, Values("", skills, Filling(call.args, standing.told_of(report))))
+    if found is None:
+        raise SilasError("bad_template", "The goal's template cannot hold what failed.")
+    return found
 
 
 def heard(item: WorkItem) -> None:

@@ -16,8 +16,8 @@ from apps.work import rules
 from apps.work.queries import active_goal, pending_of
 from apps.work.schemas import Proposal
 from apps.work.services import screening
-from apps.work.services.cycles import FAILED_CHECKS
 from apps.work.services.proposing import propose
+from apps.work.templates import FAILED_CHECKS
 
 # What an author may write into the plan: `"$gate"` and its like.
 PLACES = ("gate", "code", "conversation")

@@ -23,7 +23,7 @@ from apps.skills import queries as skills
 from apps.skills.schemas import ToolSpec
 from apps.tenants.models import Deployment
 from apps.tenants.services import change_deployment
-from apps.work import goals, plans
+from apps.work import goals, plans, templates
 from apps.work.enums import WorkItemStatus, WorkItemType, WorkReason
 from apps.work.models import WorkItem
 from apps.work.queries import active_goal, active_goal_spec
@@ -40,7 +40,7 @@ def adopt_goal(plan_markdown: str, *, deployment_id: UUID, requested_by: str) ->
     if spec.type != WorkItemType.GOAL:
         raise SilasError("plan_not_a_goal", "Only a goal can be adopted.")
     if spec.failure_context:
-        plans.template_call(spec.failure_context)
+        templates.template_call(spec.failure_context)
     for gate in spec.gates:
         require_sound(gate)
     cycles.require_schedule(spec)
@@ -125,7 +125,7 @@ def add_gates(deployment_id: UUID, beside: Beside) -> None:
 def ask_for_standing(goal: WorkItem, *, uses: int, days: int, rationale: str) -> Card:
     """Ask a person to let the goal's template run `uses` times within `days` without asking again."""
     spec = goal.spec
-    call = plans.template_call(spec.failure_context or "")
+    call = templates.template_call(spec.failure_context or "")
     return open_card(
         CardKind.STANDING,
         about=About("work_item", goal.pk, goal.deployment_id, requested_by=goal.requested_by),
