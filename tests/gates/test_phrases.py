@@ -228,7 +228,7 @@ def test_work_grows_with_the_text_and_no_faster(piece: str) -> None:
     assert two <= 2.3 * one + 2_000
 
 
-PATTERNS = [*decoding.PATTERNS, normalise._WORD, normalise._LEET_WORD, normalise._STRANGE, normalise._RUN]
+PATTERNS = [*decoding.PATTERNS, normalise._WORD, normalise._LEET_WORD, normalise._STRANGE]
 
 
 @pytest.mark.parametrize("pattern", PATTERNS, ids=lambda pattern: pattern.pattern[:30])

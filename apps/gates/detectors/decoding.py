@@ -55,7 +55,8 @@ def _readable(decode: Callable[[str], bytes], encoded: str) -> str | None:
         decoded = decode(encoded).decode("utf-8")
     except (ValueError, binascii.Error):
         return None
-    printable = sum(char.isprintable() or char.isspace() for char in decoded)
+    # The plain blank is the one character that is both.
+    printable = sum(map(str.isprintable, decoded)) + sum(map(str.isspace, decoded)) - decoded.count(" ")
     return decoded if len(decoded) > 5 and printable > len(decoded) * 0.95 else None
 
 
@@ -129,7 +130,7 @@ _RUNS: tuple[tuple[re.Pattern[str], Callable[[str], bytes]], ...] = (
     (re.compile(r"(?<![A-Za-z0-9=])[A-Z2-7]{16,}+={0,6}+"), _from_base32),
     (re.compile(r"(?<![0-9A-Za-z])(?:(?:\\x|0x|%)?+[0-9a-fA-F]{2}[\s:,]?+){8,}+"), _from_hex),
     (re.compile(r"[01](?<![01][01])[01]{7}\s?+(?:[01]{8}\s?+){4,}+"), _from_bits),
-    (re.compile(r"\d(?<!\d\d)\d{1,2}+(?:,\s?+|\s)(?:\d{2,3}+(?:,\s?+|\s)){6,}+\d{2,3}+"), _from_numbers),
+    (re.compile(r"\d(?<!\d\d)\d{1,2}+(?:(?:,\s?+|\s)\d{2,3}+){7,}+"), _from_numbers),
     (re.compile(r"[.-](?<![./|-].)(?:[./| -]){18,}+"), _from_morse),
 )
 PATTERNS = (*(pattern for pattern, _ in _RUNS), _PERCENT, _ESCAPE, _ENTITY, _WORDS)

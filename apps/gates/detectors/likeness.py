@@ -26,15 +26,20 @@ _INNER = ("mc", "ma", "de", "di", "la", "le", "va", "fi")
 # How much the others of a run, and of a list, have to say; and the most that one of them says.
 _RUN, _LIST, _MOST = 0.4, 0.9, 3.0
 _NEVER, _SHOUTED = -5.0, -1.0
+# About twice as many as a text of 50,000 characters has in German, which writes all its nouns so.
+_MOST_JUDGED = 4_000
 
 # One look at a word: which signs it may give, and what it sees.
 Look = tuple[Callable[..., Iterator[str]], tuple[str | int | bool, ...]]
 
 
 def likenesses(scene: Scene) -> Mapping[int, float]:
-    """For the number of each word with a capital, the logarithm of the odds that it is part of a person's name."""
-    places = ((chain, run, number) for chain in scene.chains for run in chain for number in run.members)
-    return evened(scene, {number: _alone(scene, number, run, chain) for chain, run, number in places})
+    """For the number of each word with a capital, the logarithm of the odds that it is part of a person's name. Of a
+    text with more of them than `_MOST_JUDGED` the rest count as names: reading is bounded, and errs towards names."""
+    places = [(chain, run, number) for chain in scene.chains for run in chain for number in run.members]
+    odds = {number: _alone(scene, number, run, chain) for chain, run, number in places[:_MOST_JUDGED]}
+    odds |= {number: _MOST for _, _, number in places[_MOST_JUDGED:]}
+    return evened(scene, odds)
 
 
 def signs(scene: Scene, number: int, run: Run, chain: Sequence[Run]) -> Iterator[str]:
@@ -69,9 +74,11 @@ def evened(scene: Scene, odds: Mapping[int, float]) -> dict[int, float]:
     found: dict[int, float] = {}
     for chain in scene.chains:
         means = [_within(run, odds, found) for run in chain]
-        others = len(chain) - 1
-        for run, mean in zip(chain, means, strict=True) if others else ():
-            told = _LIST / (others + 1) * (sum(means) - mean)
+        if len(chain) == 1:
+            continue
+        total, share = sum(means), _LIST / len(chain)
+        for run, mean in zip(chain, means, strict=True):
+            told = share * (total - mean)
             for number in run.members:
                 found[number] += told
     return found
@@ -79,6 +86,10 @@ def evened(scene: Scene, odds: Mapping[int, float]) -> dict[int, float]:
 
 def _within(run: Run, odds: Mapping[int, float], found: dict[int, float]) -> float:
     """Lets the words of a run speak for each other; the mean of what comes out."""
+    if len(run.members) == 1:
+        (number,) = run.members
+        found[number] = odds[number]
+        return _bounded(odds[number])
     said = [_bounded(odds[number]) for number in run.members]
     total, others = sum(said), max(1, len(said) - 1)
     for number, own in zip(run.members, said, strict=True):

@@ -41,13 +41,14 @@ _NOT_NAMES = CUES["no_names"]
 
 
 def find_names(text: str) -> Iterator[Span]:
-    yield from _introduced(text)
-    yield from _likely(text)
-
-
-def _introduced(text: str) -> Iterator[Span]:
-    """Each cue leads to at most one name directly after it."""
     low = _lowered(text)
+    if low != text:
+        yield from _introduced(text, low)
+        yield from _likely(text)
+
+
+def _introduced(text: str, low: str) -> Iterator[Span]:
+    """Each cue leads to at most one name directly after it. `low`: the text in small letters."""
     for cue, least, careful in ((_TITLE, 1, False), (_INTRODUCED, 1, True), (_GREETING, 1, True), (_CLOSING, 1, True)):
         for match in cue.finditer(low):
             start = match.end()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cache, lru_cache
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,11 +22,10 @@ _LEET_WORD = re.compile(r"[\w@$!|+()]++")
 _LEET = str.maketrans("01345789@$!|+(", "oieastbgasiitc")
 # A figure or sign that may stand for a letter, or a letter drawn out.
 _STRANGE = re.compile(r"[01345789@$!|+(]|([^\W\d_])\1\1")
-_RUN = re.compile(r"[\x00-\x7f]++|[^\x00-\x7f]")
 _WITHIN = re.compile(r"['\u2019]")
 _EDGES = "()!|+"
 _LONGEST_WORD = 16
-_ONE = (1,)
+_MOST_FOLDS = 40_000
 _APART = 3
 _MOSTLY = 0.8
 
@@ -49,12 +48,15 @@ class Reading(NamedTuple):
 
 
 class Spelling(NamedTuple):
-    """A text, or one decoded from it, as it stands before anybody asks for words. `strange` are the pieces with
-    figures or signs that may stand for letters, `long` the words that several may be run together in; `apart`: letters
-    stand by themselves, one behind the other."""
+    """A text, or one decoded from it, as it stands before anybody asks for words. `strange` are the tokens with
+    figures or signs that may stand for letters, found in `folded` by `places`; `long` the words that several may be
+    run together in; `apart`: letters stand by themselves, one behind the other."""
 
     plain: Reading
-    strange: list[Word]
+    folded: str
+    places: Sequence[int]
+    place: tuple[int, int] | None
+    strange: frozenset[str]
     long: list[str]
     apart: bool
 
@@ -73,9 +75,10 @@ class Spellings:
 
 def readings(text: str, vocabulary: Vocabulary, spellings: Spellings) -> Iterator[Reading]:
     """The plain reading first, then those that the text gives a reason for."""
-    for plain, strange, long, apart in spellings.of(text):
+    for spelling in spellings.of(text):
+        plain, long, apart = spelling.plain, spelling.long, spelling.apart
         yield plain
-        figures = list(_figures(strange, vocabulary))
+        figures = _figures(spelling, vocabulary)
         parted = {word: parts for word in long if (parts := _parts(word, vocabulary))}
         if not figures and not apart and not parted:
             continue
@@ -89,9 +92,11 @@ class Vocabulary:
 
     def __init__(self, words: Sequence[str]) -> None:
         self.words = frozenset(words)
-        self._lengths: dict[str, list[int]] = {}
-        for head, length in sorted({(word[:2], len(word)) for word in words} | {(word[:2], 1) for word in words}):
-            self._lengths.setdefault(head, []).insert(0, length)
+        self._alone = frozenset(word for word in words if len(word) == 1)
+        self._by_head: dict[str, list[str]] = {}
+        for word in sorted({word for word in words if len(word) > 1}, key=len, reverse=True):
+            self._by_head.setdefault(word[:2], []).append(word)
+        self._patterns: dict[str, re.Pattern[str]] = {}
         self._skeletons = {_skeleton(word): word for word in sorted(words, key=len, reverse=True) if len(word) > 2}
 
     def resolve(self, word: str) -> str | None:
@@ -99,40 +104,42 @@ class Vocabulary:
 
     def split(self, letters: str) -> Iterator[tuple[str, int, int]]:
         """The known words in letters that were run together, longest first; unknown letters are stepped over."""
-        at = 0
-        while at < len(letters):
-            for length in self._lengths.get(letters[at : at + 2], _ONE):
-                word = letters[at : at + length]
-                if len(word) == length and word in self.words:
-                    yield word, at, at + length
-                    at += length
-                    break
-            else:
-                at += 1
+        by_head, alone = self._by_head, self._alone
+        at, length = 0, len(letters)
+        while at < length:
+            head = letters[at : at + 2]
+            match = self._pattern(head).match(letters, at) if head in by_head else None
+            if match:
+                yield match[0], at, match.end()
+                at = match.end()
+                continue
+            if head[0] in alone:
+                yield head[0], at, at + 1
+            at += 1
+
+    def _pattern(self, head: str) -> re.Pattern[str]:
+        """The words that begin with these two letters as one pattern, made when a text first has them."""
+        known = self._patterns.get(head)
+        if known is None:
+            known = self._patterns[head] = re.compile("|".join(map(re.escape, self._by_head[head])))
+        return known
 
 
 def fold(text: str) -> tuple[str, Sequence[int]]:
     """Lower-case letters without disguise, and for each the place in `text` it came from."""
     if text.isascii():
         return text.lower(), range(len(text))
-    pieces: list[str] = []
-    places: list[int] = []
-    for match in _RUN.finditer(text):
-        start, end = match.span()
-        if match[0].isascii():
-            pieces.append(match[0].lower())
-            places += range(start, end)
-        else:
-            folded = _folded(match[0])
-            pieces.append(folded)
-            places += [start] * len(folded)
-    return "".join(pieces), places
+    pieces = [_FOLDED[char] for char in text]
+    folded = "".join(pieces)
+    if set(map(len, pieces)) == {1}:
+        return folded, range(len(folded))
+    return folded, [place for place, piece in enumerate(pieces) for _ in piece]
 
 
 def _spellings(text: str, seen: set[str], *, place: tuple[int, int] | None, depth: int) -> Iterator[Spelling]:
     """`seen` are the texts that were read already: one that is encoded twice says nothing new."""
     folded, places = fold(text)
-    yield _spelling(_words(folded, places, place), _strange(folded, places, place), hidden=depth > 0)
+    yield _spelling(folded, places, place, hidden=depth > 0)
     if depth < MAX_DEPTH:
         for piece in decoding.pieces(text, folded):
             if piece.text in seen:
@@ -141,12 +148,13 @@ def _spellings(text: str, seen: set[str], *, place: tuple[int, int] | None, dept
             yield from _spellings(piece.text, seen, place=place or (piece.start, piece.end), depth=depth + 1)
 
 
-def _spelling(words: list[Word], strange: list[Word], *, hidden: bool) -> Spelling:
+def _spelling(folded: str, places: Sequence[int], place: tuple[int, int] | None, *, hidden: bool) -> Spelling:
+    words = _words(folded, places, place)
     numbers = _numbered(words)
     alone = sorted(number for word, places in numbers.items() if len(word) == 1 for number in places)
     apart = any(last - first == _APART for first, last in zip(alone, alone[_APART:], strict=False))
     long = [word for word in numbers if len(word) > _LONGEST_WORD - 4]
-    return Spelling(Reading(words, numbers, hidden), strange, long, apart)
+    return Spelling(Reading(words, numbers, hidden), folded, places, place, _strange(folded), long, apart)
 
 
 def _numbered(words: Sequence[Word]) -> Mapping[str, Sequence[int]]:
@@ -165,7 +173,7 @@ def _words(folded: str, places: Sequence[int], place: tuple[int, int] | None) ->
     if place:
         return [Word(_bare(match[0]), *place) for match in found]
     if isinstance(places, range):
-        return [Word(_bare(match[0]), *match.span()) for match in found]
+        return [Word(_bare(match[0]), match.start(), match.end()) for match in found]
     return [Word(_bare(match[0]), places[match.start()], places[match.end() - 1] + 1) for match in found]
 
 
@@ -173,25 +181,24 @@ def _bare(word: str) -> str:
     return word if word.isalnum() else _WITHIN.sub("", word)
 
 
-def _strange(folded: str, places: Sequence[int], place: tuple[int, int] | None) -> list[Word]:
+def _strange(folded: str) -> frozenset[str]:
     """Each token is looked at once, however often it stands there."""
-    tokens = {token for token in set(_LEET_WORD.findall(folded)) if not token.isdigit() and _STRANGE.search(token)}
-    return [
-        Word(match[0], *(place or (places[match.start()], places[match.end() - 1] + 1)))
-        for match in (_LEET_WORD.finditer(folded) if tokens else ())
-        if match[0] in tokens
-    ]
+    tokens = set(_LEET_WORD.findall(folded))
+    return frozenset(token for token in tokens if not token.isdigit() and _STRANGE.search(token))
 
 
-def _figures(strange: Sequence[Word], vocabulary: Vocabulary) -> Iterator[Word]:
+def _figures(spelling: Spelling, vocabulary: Vocabulary) -> list[Word]:
     """Words with figures or signs for letters (`1gn0re`, `@ll`), or with a letter drawn out, that mean a known word."""
-    known: dict[str, str | None] = {}
-    for token, start, end in strange:
-        form = token[: 2 * _LONGEST_WORD]
-        if form not in known:
-            known[form] = _resolved(form, vocabulary)
-        if word := known[form]:
-            yield Word(word, start, end)
+    found = ((token, _resolved(token[: 2 * _LONGEST_WORD], vocabulary)) for token in spelling.strange)
+    known = {token: word for token, word in found if word}
+    if not known:
+        return []
+    places = spelling.places
+    return [
+        Word(known[match[0]], *(spelling.place or (places[match.start()], places[match.end() - 1] + 1)))
+        for match in _LEET_WORD.finditer(spelling.folded)
+        if match[0] in known
+    ]
 
 
 def _resolved(token: str, vocabulary: Vocabulary) -> str | None:
@@ -228,14 +235,21 @@ def _rejoined(words: list[Word], vocabulary: Vocabulary, parted: Mapping[str, Se
     """`i g n o r e` and `ignoreallprevious`: letters put together, or taken apart, into words that are known."""
     found: list[Word] = []
     run: list[Word] = []
+    ends = 0
     for word in words:
-        if run and (len(word.text) > 1 or word.start - run[-1].end > _APART):
+        text, start, end = word
+        if len(text) == 1:
+            if run and start - ends > _APART:
+                found += _spelled(run, vocabulary)
+                run = []
+            run.append(word)
+            ends = end
+            continue
+        if run:
             found += _spelled(run, vocabulary)
             run = []
-        if len(word.text) == 1:
-            run.append(word)
-        elif word.text in parted:
-            found += [Word(text, word.start, word.end) for text in parted[word.text]]
+        if text in parted:
+            found += [Word(part, start, end) for part in parted[text]]
         else:
             found.append(word)
     return found + _spelled(run, vocabulary)
@@ -258,15 +272,29 @@ def _spelled(run: list[Word], vocabulary: Vocabulary) -> list[Word]:
     return [Word(text, run[start].start, run[end - 1].end) for text, start, end in known]
 
 
-@lru_cache(maxsize=8192)
-def _folded(char: str) -> str:
+class _Folds(dict[str, str]):
+    """What each character is folded to, remembered for as many as a few languages have."""
+
+    def __missing__(self, char: str) -> str:
+        folded = _fold_char(char)
+        if len(self) < _MOST_FOLDS:
+            self[char] = folded
+        return folded
+
+
+_FOLDED = _Folds()
+
+
+def _fold_char(char: str) -> str:
     """Letters without accents, look-alikes as what they look like, and nothing for what cannot be seen."""
     if "\U000e0020" <= char <= "\U000e007e":
         return chr(ord(char) - 0xE0000).lower()
+    known = _lookalikes()
     kept = []
     for part in unicodedata.normalize("NFKD", char):
         if unicodedata.category(part) not in {"Mn", "Me", "Cf", "Cs"}:
-            kept.append(_lookalikes().get(part) or _lookalikes().get(part.lower()) or part.lower())
+            low = part.lower()
+            kept.append(known.get(part) or known.get(low) or low)
     return "".join(kept)
 
 

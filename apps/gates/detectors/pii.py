@@ -51,13 +51,13 @@ _GROUPED_PHONE = re.compile(r"(?:1[-. ])?+\(?[2-9]\d\d\)?[-. ]{1,2}+[2-9]\d\d[-.
 _BARE_PHONE = re.compile(r"[2-9](?!11)\d\d[2-9]\d{6}")
 _ZIP_BEFORE = re.compile(r"\d{5} (?=(?:1[-. ])?+\(?[2-9]\d\d\)?[-. ]{1,2}+[2-9]\d\d[-. ]\d{4}(?!\d))")
 # How each begins: to look behind at every place of a text is dear, so they are tried only where these stand.
-_IBAN_BEGINS = re.compile(r"[A-Za-z]{2}\d{2}")
-_FIGURE = re.compile(r"\d")
+_IBAN_BEGINS = re.compile(r"[A-Za-z](?<![A-Za-z0-9].)[A-Za-z]\d{2}")
+_FIGURE = re.compile(r"\d(?<![\d.].)")
 _TWO_COLONS = re.compile(r":[0-9A-Fa-f]{0,4}+:")
-_SPANISH_BEGINS = re.compile(r"[XYZxyz0-9]\d{7}")
-_UK_NINO_BEGINS = re.compile(r"[A-CEGHJ-PR-TW-Z][A-CEGHJ-NPR-TW-Z] ?+\d\d")
+_SPANISH_BEGINS = re.compile(r"[XYZxyz0-9](?<![A-Za-z0-9].)\d{7}")
+_UK_NINO_BEGINS = re.compile(r"[A-CEGHJ-PR-TW-Z](?<![A-Za-z0-9].)[A-CEGHJ-NPR-TW-Z] ?+\d\d")
 _GLUE = re.compile(r"[A-Za-z][:#=]\s?+[\d+(]")
-_DIGITS_BEGIN = re.compile(r"[+(\d]")
+_DIGITS_BEGIN = re.compile(r"[+(\d](?<![\w+$€£#/-].)(?<!\d[.,].)")
 _NOT_WORDS = re.compile(r"[^a-z]++")
 
 _PHONE_WORDS = CUES["phone"]
@@ -141,12 +141,12 @@ def _ibans(text: str) -> Iterator[Span]:
 
 def _iban_end(run: str) -> int:
     """Where the IBAN ends that a run of groups begins with, as its country says; others may follow. 0 for none."""
-    ends = [place for place, char in enumerate(run, 1) if char.isalnum()]
-    length = numbers.IBAN_LENGTHS.get(run[:2].upper(), len(run) + 1)
-    if length > len(ends) or run[ends[length - 1] :][:1].isalnum():
+    length = numbers.IBAN_LENGTHS.get(run[:2].upper())
+    account = run.replace(" ", "").replace("-", "")[:length].upper() if length else ""
+    if not length or len(account) < length or not numbers.is_iban(account):
         return 0
-    end = ends[length - 1]
-    return end if numbers.is_iban(run[:end].replace(" ", "").replace("-", "").upper()) else 0
+    end = [place for place, char in enumerate(run, 1) if char.isalnum()][length - 1]
+    return 0 if run[end : end + 1].isalnum() else end
 
 
 def _addresses(text: str) -> Iterator[Span]:

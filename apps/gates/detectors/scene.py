@@ -96,6 +96,8 @@ class Scene(NamedTuple):
 
 def scene_of(text: str) -> Scene:
     words = [_seen(text, match[0], *match.span()) for match in _WORD.finditer(text)]
+    if not any(word.kind for word in words):
+        return Scene(text, words, (), (), (), (), ())
     parts = _parts_of_addresses(text, words)
     behind = _addresses(text, words, parts, 1, " \u00a0.,")
     ahead = _addresses(text, words, parts, -1, " \u00a0.")
@@ -179,14 +181,17 @@ def _addresses(text: str, words: Sequence[Seen], parts: Mapping[int, str], step:
     """For each word what an address within reach of it holds: `figures`, `street` or nothing. From each part in one
     direction; a word in small letters, or other signs than blanks and those that stop nothing, end the reach."""
     found = [""] * len(words)
+    size = len(words)
     for number, part in parts.items():
         last = words[number]
-        for at in range(number + step, number + step * (_REACH + 1), step):
-            if not 0 <= at < len(words):
+        at = number
+        for _ in range(_REACH):
+            at += step
+            if not 0 <= at < size:
                 break
             word = words[at]
             gap = text[last.end : word.start] if step > 0 else text[word.end : last.start]
-            if gap.strip(stops):
+            if gap != " " and gap.strip(stops):
                 break
             found[at] = part
             if at in parts or not (word.kind or word.low in PARTICLES):
@@ -205,8 +210,9 @@ def _seen(text: str, word: str, start: int, end: int) -> Seen:
         return Seen(word, start, end, word, 0, "", False)
     if word[0].isupper():
         return Seen(word, start, end, *_known(word), _begins(text, start))
-    begins = len(word) < 3 and word[0].isdigit() and _begins(text, start)
-    return Seen(word, start, end, plain(word), 0, "", begins)
+    if word[0].isdigit():
+        return Seen(word, start, end, word, 0, "", len(word) < 3 and _begins(text, start))
+    return Seen(word, start, end, plain(word), 0, "", False)
 
 
 @lru_cache(maxsize=8192)
