@@ -71,6 +71,7 @@ WORKERS_MAY: dict[str, str] = {
     "safety_policyversion": "SELECT",
     "safety_safetyagent": "SELECT, INSERT, UPDATE (created_at)",
     "safety_step": "",
+    "safety_stepwindow": "",
     # what may be recalled
     "memory_chunk": "SELECT",
     "memory_collection": "SELECT",

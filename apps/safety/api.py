@@ -16,7 +16,7 @@ from rest_framework.views import APIView
 
 from apps.safety.enums import Endpoint
 from apps.safety.schemas import Principal
-from apps.safety.wire import answer, answer_at_once, enveloped, not_text
+from apps.safety.wire import answer, enveloped, not_text
 from apps.tenants.enums import KeyScope
 from apps.tenants.rest import ApiKeyAuthentication, key_caller
 from kernel.errors import NotFound
@@ -67,7 +67,7 @@ class SafetyView(APIView):
         endpoint = None if surface == "all" else Endpoint(surface)
         principal = Principal(caller.actor, may_confirm=KeyScope.SAFETY_CONFIRM in caller.scopes)
         shape = "single" if endpoint is None else "semantic"
-        said = _no_text(request.body) or answer_at_once(caller.tenant_id, principal, request.data, endpoint=endpoint)
+        said = _no_text(request.body)
         if said is None:
             said = answer(caller.tenant_id, principal, request.data, endpoint=endpoint, surface=shape)
         return Response(said, status=status_of(said))

@@ -28,6 +28,13 @@ class PolicyForm(forms.Form):
     max_steps = forms.IntegerField(
         label="Steps before a person has to look", min_value=0, max_value=10_000, help_text="0 is no limit."
     )
+    step_window_seconds = forms.IntegerField(
+        label="Counted over how many seconds",
+        min_value=60,
+        max_value=86_400,
+        initial=3600,
+        help_text="The limit is for each execution, and for all executions of a key together within this time.",
+    )
     challenge_seconds = forms.IntegerField(label="How long a code is good, in seconds", min_value=30, max_value=3600)
     deny = _patterns("Stop the agent at once", "One pattern a line: * is anything, ? is one character.")
     requires_approval = _patterns("Ask a person first", "A pattern stands for the whole sentence: *git push*")

@@ -1,20 +1,11 @@
-"""Which rows does this room lock, and in which order? An agent, its execution, a hold, its challenge, tries by key."""
+"""Row locks of the safety loop, in this order: step window, agent, execution, hold, challenge, failed tries by key."""
 
 from __future__ import annotations
 
-import json
-from dataclasses import dataclass
-from datetime import datetime
-from typing import Any
 from uuid import UUID
 
-from django.db import connection
-
-from apps.safety.models import Challenge, Execution, FailedTries, Hold, SafetyAgent
-from apps.safety.queries import policy_said
-from apps.safety.schemas import Policy
+from apps.safety.models import Challenge, Execution, FailedTries, Hold, SafetyAgent, StepWindow
 from kernel.clock import now
-from kernel.tenancy import current_tenant_id
 
 LONGEST_NAME = 120
 
@@ -32,42 +23,16 @@ def lock_agent(principal: str, name: str) -> SafetyAgent:
     return found
 
 
-@dataclass(frozen=True)
-class Report:
-    """What an agent's report begins with. `block`: what holds its principal; then, and where no execution runs, there
-    is none. `quiet`: nothing holds the execution, and no block has to be told of."""
-
-    agent: SafetyAgent
-    block: UUID | None = None
-    execution: Execution | None = None
-    policy: Policy | None = None
-    quiet: bool = False
+def lock_step_window(principal: str) -> StepWindow:
+    """The principal's step window, made if it is new, locked until the scope ends. Locked before the agent."""
+    StepWindow.objects.bulk_create([StepWindow(principal=principal, started_at=now())], ignore_conflicts=True)
+    window: StepWindow = StepWindow.objects.select_for_update(no_key=True).get(principal=principal)
+    return window
 
 
-def lock_report(principal: str, name: str, execution_id: UUID | None) -> Report:
-    """`lock_agent`, then its execution, one step further; one call of the database (`report_sql`)."""
-    moment, name = now(), known_as(name)
-    with connection.cursor() as cursor:
-        given: list[Any] = [current_tenant_id(), principal, name, execution_id, moment]
-        cursor.execute("SELECT safety_report(%s, %s, %s, %s, %s)", given)
-        told = cursor.fetchone()[0]
-    said = json.loads(told) if isinstance(told, str) else told
-    tenant = current_tenant_id()
-    agent = SafetyAgent(id=UUID(said["agent"]), tenant_id=tenant, principal=principal, name=name)
-    if "block" in said:
-        return Report(agent, block=UUID(said["block"]))
-    if "execution" not in said:
-        return Report(agent)
-    execution = Execution(
-        id=UUID(said["execution"]),
-        tenant_id=tenant,
-        agent=agent,
-        steps=said["steps"],
-        granted_at=said["granted_at"],
-        started_at=datetime.fromisoformat(said["started_at"]),
-        last_at=moment,
-    )
-    return Report(agent, None, execution, policy_said(said["policy"]), not said["held"] and not said["told"])
+def lock_reporting(principal: str, name: str) -> tuple[StepWindow, SafetyAgent]:
+    """What every operation of an outside agent locks first: the principal's step window, then the agent."""
+    return lock_step_window(principal), lock_agent(principal, name)
 
 
 def lock_execution(execution_id: UUID) -> Execution:
@@ -76,9 +41,13 @@ def lock_execution(execution_id: UUID) -> Execution:
 
 
 def lock_hold(hold_id: UUID) -> Hold | None:
-    """With its execution, if it has one, whose lock comes first as in a report."""
-    execution_id = Hold.objects.filter(pk=hold_id).values_list("execution_id", flat=True).first()
+    """The hold, after its principal's step window and its execution, if it has one, as in a report."""
+    row = Hold.objects.filter(pk=hold_id).values_list("principal", "execution_id").first()
+    if row is None:
+        return None
+    principal, execution_id = row
     if execution_id is not None:
+        lock_step_window(principal)
         lock_execution(execution_id)
     found: Hold | None = (
         Hold.objects.select_for_update(of=("self",), no_key=True).select_related("agent").filter(pk=hold_id).first()

@@ -185,6 +185,19 @@ class Hold(TenantModel):
         ]
 
 
+class StepWindow(TenantModel):
+    """How many steps a principal has reported since `started_at`, over all of its names and executions."""
+
+    principal = models.CharField(max_length=80)
+    steps = models.PositiveIntegerField(default=0)
+    started_at: models.DateTimeField[datetime, datetime] = models.DateTimeField()
+
+    class Meta(TenantModel.Meta):
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["tenant", "principal"], name="safety_step_window_once")
+        ]
+
+
 class Challenge(TenantModel):
     """A question that only a person at the console can answer. Its code is made when somebody entitled looks at it, and
     shown to nobody else; until then no code is right."""

@@ -125,7 +125,9 @@ def principals() -> list[str]:
 def notifications(agent: SafetyAgent, execution: Execution | None) -> list[dict[str, Any]]:
     """What an agent is told besides its directive, while it is so: its own pauses, and every block of its company.
     They are read off what holds somebody, so whatever lifts a hold clears them (contract safety-loop 7)."""
-    mine = Q(execution=execution) if execution is not None else Q(pk=None)
+    mine = Q(kind=HoldKind.VERIFY, principal=agent.principal)
+    if execution is not None:
+        mine |= Q(execution=execution)
     holds = Hold.objects.filter(Q(kind=HoldKind.BLOCK) | mine, state=HoldState.OPEN).select_related("agent")
     return [_told(hold, agent, now()) for hold in holds.order_by("created_at")]
 

@@ -32,12 +32,17 @@ class FixedScore(BaseModel):
 
 
 class Policy(BaseModel):
-    """What one agent, or every agent of a tenant, may do by itself. `max_steps` 0 is no limit."""
+    """What one agent, or every agent of a tenant, may do by itself.
+
+    `max_steps` is the number of steps of one execution, and of all executions of a principal together within
+    `step_window_seconds`, before a person has to allow more; 0 is no limit.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     mode: Mode = Mode.ENFORCING
     max_steps: int = Field(default=DEFAULT_STEPS, ge=0, le=10_000)
+    step_window_seconds: int = Field(default=3600, ge=60, le=86_400)
     tolerance: Tolerance = Tolerance.MODERATE
     deny: Globs = ()
     requires_approval: Globs = ()
@@ -52,8 +57,8 @@ class Policy(BaseModel):
 
 @dataclass(frozen=True)
 class Intended:
-    """One reported step: what is intended, what came of the step before ("" when not said), and how many steps the
-    execution has used of its present budget, this one included."""
+    """One reported step: what is intended, what came of the step before ("" when not said), and how many steps of the
+    present budget are used, this one included: the execution's or the principal's, whichever is more."""
 
     hint: str
     outcome: str = ""

@@ -30,9 +30,9 @@ from mcp.types import (
     ToolAnnotations,
 )
 
-from apps.safety.callers import Asking
+from apps.safety.callers import Caller, caller_of
 from apps.safety.enums import Endpoint
-from apps.safety.wire import OPERATIONS, answer, answer_at_once
+from apps.safety.wire import OPERATIONS, answer
 from apps.safety.wire.introspection import LIMITS, tool_name
 from kernel.errors import SilasError
 from kernel.tenancy import in_thread
@@ -55,7 +55,7 @@ RECOVERABLE = frozenset(
     }
 )
 _PREFIX = re.compile(r"(?:[a-z0-9_]{0,18}_)?\Z")
-ASKING = "silas.safety.asking"
+CALLER = "silas.safety.caller"
 Application = Callable[[dict[str, Any], Any, Any], Awaitable[None]]
 Managers = dict[tuple[str, str], tuple[asyncio.Future[StreamableHTTPSessionManager], asyncio.Task[None]]]
 _running: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Managers] = weakref.WeakKeyDictionary()
@@ -116,27 +116,26 @@ def server_for(mode: str, prefix: str, key: str = "") -> Server[Any]:
         if asked.name not in offered:
             return _told(_failure("NOT_FOUND_OPERATION", "There is no such tool."))
         endpoint, _tool_of = offered[asked.name]
-        who = None if key or context.request is None else context.request.scope.get(ASKING)
         given = asked.arguments or {}
-        return _told(await in_thread(_answered, who or Asking(key), given, endpoint, mode, prefix))
+        if key:
+            return _told(await in_thread(_answer_key, key, given, endpoint, mode, prefix))
+        caller = context.request.scope[CALLER]
+        return _told(await in_thread(_answer, caller, given, endpoint, mode, prefix))
 
     return Server("silas-safety", version="1", on_list_tools=list_tools, on_call_tool=call_tool)
 
 
-def _answered(
-    who: Asking, request: dict[str, Any], endpoint: Endpoint | None, mode: str, prefix: str
-) -> dict[str, Any]:
-    if (known := who.presumed()) is not None:
-        said = answer_at_once(
-            known.tenant_id, known.principal, request, key=known.key_id, endpoint=endpoint, prefix=prefix
-        )
-        if said is not None:
-            who.is_sure = who.is_sure or said["success"]
-            return said
+def _answer_key(key: str, request: dict[str, Any], endpoint: Endpoint | None, mode: str, prefix: str) -> dict[str, Any]:
     try:
-        caller = who.certain()
+        caller = caller_of(key)
     except SilasError:
         return _failure("PERMISSION_DENIED", "This API key may not report to the safety loop.")
+    return _answer(caller, request, endpoint, mode, prefix)
+
+
+def _answer(
+    caller: Caller, request: dict[str, Any], endpoint: Endpoint | None, mode: str, prefix: str
+) -> dict[str, Any]:
     return answer(caller.tenant_id, caller.principal, request, endpoint=endpoint, surface=mode, prefix=prefix)
 
 
@@ -156,35 +155,19 @@ def with_safety(application: Application) -> Application:
         if scope["type"] != "http" or scope["path"].rstrip("/") != PATH:
             await application(scope, receive, send)
             return
-        who = Asking(_key_of(scope))
+        if scope["method"] != "POST":
+            # The server never speaks first and keeps no session: a stream that waits for it would stay open for ever.
+            await _refuse(send, SilasError("method_not_allowed", "Only POST is answered here.", status=405))
+            return
         try:
-            if who.presumed() is None:
-                await in_thread(who.certain)
+            caller = await in_thread(caller_of, _key_of(scope))
         except SilasError as problem:
             await _refuse(send, problem)
             return
         manager = await _manager(*surface_from_environment())
-        await manager.handle_request({**scope, ASKING: who}, receive, _once_sure(who, send))
+        await manager.handle_request({**scope, CALLER: caller}, receive, send)
 
     return serve
-
-
-def _once_sure(who: Asking, send: Any) -> Any:
-    """`send`, that tells nobody anything whose key has not been made sure of in this request."""
-    refused = False
-
-    async def say(message: dict[str, Any]) -> None:
-        nonlocal refused
-        if not (who.is_sure or refused):
-            try:
-                await in_thread(who.certain)
-            except SilasError as problem:
-                refused = True
-                await _refuse(send, problem)
-        if not refused:
-            await send(message)
-
-    return say
 
 
 async def _manager(mode: str, prefix: str) -> StreamableHTTPSessionManager:
@@ -223,5 +206,7 @@ async def _refuse(send: Any, error: SilasError) -> None:
     headers = [(name.lower().encode(), value.encode()) for name, value in response.items()]
     if error.status == 401:
         headers.append((b"www-authenticate", b"Bearer"))
+    if error.status == 405:
+        headers.append((b"allow", b"POST"))
     await send({"type": "http.response.start", "status": error.status, "headers": headers})
     await send({"type": "http.response.body", "body": response.content})

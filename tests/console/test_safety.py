@@ -28,6 +28,7 @@ FORM = {
     "tolerance": "moderate",
     "max_steps": "5",
     "challenge_seconds": "60",
+    "step_window_seconds": "3600",
     "deny": "*drop*\n\n*wipe*\n",
     "requires_approval": "",
     "auto_approve": "",

@@ -154,8 +154,17 @@ def test_camel_case_is_taken_and_params_win(api: Api) -> None:
 
 
 def test_unknown_parameter_is_named_with_the_valid_ones(api: Api) -> None:
-    details = api.call("record_execution_step", **STEP, risk=0).json()["error"]["details"]
-    assert details["unknown_params"] == ["risk"] and "next_action_hint" in details["valid_params"]
+    problem = api.call("record_execution_step", **STEP, risk=0, weight=1).json()["error"]
+    assert problem["details"]["unknown_params"] == ["risk", "weight"]
+    assert "next_action_hint" in problem["details"]["valid_params"]
+    assert "'risk', 'weight'" in problem["message"]
+    assert "next_action_hint" in problem["message"]
+
+
+def test_long_unknown_parameter_is_cut_in_the_message(api: Api) -> None:
+    problem = api.call("record_execution_step", **STEP, **{"x" * 5000: 1}).json()["error"]
+    assert problem["code"] == "VALIDATION_UNKNOWN_PARAM"
+    assert len(problem["message"]) < 400
 
 
 @pytest.mark.parametrize("execution", ["nonsense", str(uuid4()), "00000000-0000-0000-0000-000000000000"])

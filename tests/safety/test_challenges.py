@@ -12,7 +12,7 @@ import pytest
 from apps.audit.models import AuditEntry
 from apps.safety.models import Challenge, FailedTries, Hold, Step
 from apps.safety.rules import Tries, after_failure, is_over, wait_seconds
-from apps.safety.schemas import Success
+from apps.safety.schemas import Failure, Success
 from apps.safety.services.confirming import allow
 from kernel.clock import now
 from kernel.errors import SilasError
@@ -74,12 +74,25 @@ def test_burned_challenge_is_replaced_for_the_person_at_once(blocked: Blocked) -
     assert data(blocked.agent.verify(again, code))["verified"] is True
 
 
-def test_agent_alone_gets_no_new_challenge_at_once(blocked: Blocked) -> None:
-    blocked.agent.verify(blocked.challenge, WRONG)
-    assert challenge_of(blocked.agent.report()) == blocked.challenge
-    with tenant_scope(blocked.agent.tenant):
-        Challenge.objects.update(created_at=now() - timedelta(seconds=11))
-    assert challenge_of(blocked.agent.report()) != blocked.challenge
+@pytest.mark.parametrize("hint", [DANGER, TO_VERIFY])
+def test_agent_is_told_the_next_challenge_with_the_wrong_code(tenant: Any, hint: str) -> None:
+    agent = started(tenant)
+    burnt = challenge_of(agent.report(hint))
+    refusal = agent.verify(burnt, WRONG)
+    assert isinstance(refusal, Failure)
+    next_one = refusal.details["verification_id"]
+    assert next_one != burnt
+    assert challenge_of(agent.report()) == next_one
+    assert data(agent.verify(next_one, agent.code()))["verified"] is True
+
+
+def test_fresh_code_after_many_wrong_ones_is_for_the_challenge_that_was_told_last(blocked: Blocked) -> None:
+    challenge = blocked.challenge
+    for _ in range(5):
+        refusal = blocked.agent.verify(challenge, WRONG)
+        assert isinstance(refusal, Failure)
+        challenge = refusal.details["verification_id"]
+    assert data(blocked.agent.verify(challenge, blocked.agent.code()))["verified"] is True
 
 
 def test_code_shown_again_makes_the_first_void(blocked: Blocked) -> None:
@@ -113,8 +126,14 @@ def test_late_code_ends_a_verify_pause(tenant: Any) -> None:
 
 @pytest.mark.parametrize("challenge", ["", "nonsense", str(uuid4()), "challenge_1_ab", "💥"])
 def test_unknown_challenge_looks_like_a_wrong_code(blocked: Blocked, challenge: str) -> None:
-    known, unknown = blocked.agent.verify(blocked.challenge, WRONG), blocked.agent.verify(challenge, WRONG)
-    assert known == unknown
+    foreign = Agent(blocked.agent.tenant).verify(blocked.challenge, WRONG)
+    unknown = blocked.agent.verify(challenge, WRONG)
+    own = blocked.agent.verify(blocked.challenge, WRONG)
+    assert foreign == unknown
+    assert isinstance(own, Failure)
+    assert isinstance(unknown, Failure)
+    assert own.code == unknown.code
+    assert own.message == unknown.message
 
 
 def test_challenge_of_another_principal_is_unknown(blocked: Blocked) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from apps.audit.models import AuditEntry
 from apps.safety import services
-from apps.safety.models import Challenge, Execution, Hold, Step
+from apps.safety.models import Challenge, Execution, Hold, Step, StepWindow
 from apps.safety.services.challenges import show_code
 from apps.safety.services.confirming import allow, issue_token
 from apps.safety.upkeep import sweep_of
@@ -29,6 +29,7 @@ from tests.factories.safety import (
     policy,
     started,
 )
+from tests.rivals import race
 
 
 @pytest.fixture
@@ -117,13 +118,65 @@ def test_step_after_the_limit_pauses_and_a_yes_gives_a_new_budget(tenant: Any) -
     assert [clerk.report("listing files")["continue"] for _ in range(3)] == [True, True, False]
 
 
-def test_limit_is_counted_for_each_execution(tenant: Any) -> None:
+@pytest.mark.parametrize("end", [services.complete_execution, services.abort_execution, None])
+def test_another_execution_is_no_way_around_the_step_limit(tenant: Any, end: Any) -> None:
+    policy(tenant, max_steps=2)
+    clerk = started(tenant)
+    went_on = 0
+    for _ in range(6):
+        went_on += clerk.report()["continue"]
+        went_on += clerk.report()["continue"]
+        if end is not None:
+            clerk.do(end, name="clerk", **({"outcome": "success"} if end is services.complete_execution else {}))
+        clerk.begin()
+    assert went_on == 2
+
+
+def test_another_name_is_no_way_around_the_step_limit(tenant: Any) -> None:
+    policy(tenant, max_steps=2)
+    clerk = started(tenant)
+    clerk.report()
+    clerk.report()
+    alias = started(tenant, "other", ref=clerk.principal.ref)
+    assert alias.report()["continue"] is False
+
+
+def test_steps_of_another_principal_do_not_count(tenant: Any) -> None:
+    policy(tenant, max_steps=2)
+    clerk = started(tenant)
+    clerk.report()
+    clerk.report()
+    assert started(tenant, "other").report()["continue"] is True
+
+
+def test_rivals_under_two_names_stay_within_the_step_limit_together(tenant: Any) -> None:
+    policy(tenant, max_steps=3)
+    clerk = started(tenant)
+    agents = [clerk, *(started(tenant, f"n{at}", ref=clerk.principal.ref) for at in range(5))]
+    answers = race(*(agent.report for agent in agents))
+    assert sum(answer["continue"] for answer in answers) == 3
+
+
+def test_step_window_that_is_over_gives_a_new_budget(tenant: Any) -> None:
+    policy(tenant, max_steps=1, step_window_seconds=60)
+    clerk = started(tenant)
+    clerk.report()
+    with tenant_scope(tenant):
+        StepWindow.objects.update(started_at=now() - timedelta(seconds=60))
+    clerk.begin()
+    assert clerk.report()["continue"] is True
+
+
+def test_allowing_more_steps_opens_the_window_of_the_principal_too(tenant: Any) -> None:
     policy(tenant, max_steps=1)
     clerk = started(tenant)
     clerk.report()
-    clerk.do(services.complete_execution, name="clerk", outcome="success")
+    clerk.report()
+    with tenant_scope(tenant):
+        allow(clerk.hold().pk, actor="user:test")
     clerk.begin()
     assert clerk.report()["continue"] is True
+    assert clerk.report()["continue"] is False
 
 
 def test_confirm_tier_pauses_and_is_told_as_a_pause(clerk: Agent) -> None:
@@ -182,9 +235,34 @@ def test_verify_pause_names_its_challenge_again(clerk: Agent) -> None:
     assert first in clerk.report(HARMLESS)["reason"]
 
 
-def test_verify_pause_lets_another_execution_begin(clerk: Agent) -> None:
+@pytest.mark.parametrize("end", [services.complete_execution, services.abort_execution, None])
+@pytest.mark.parametrize("name", ["clerk", "other"])
+def test_verify_pause_holds_the_principal_in_every_execution_and_by_every_name(
+    clerk: Agent, end: Any, name: str
+) -> None:
+    twin = started(clerk.tenant, "twin", ref=clerk.principal.ref)
+    challenge = challenge_of(clerk.report(TO_VERIFY))
+    if end is not None:
+        clerk.do(end, name="clerk", **({"outcome": "success"} if end is services.complete_execution else {}))
+    refusal = Agent(clerk.tenant, name, ref=clerk.principal.ref).begin()
+    assert code_of(refusal) == "PERMISSION_DENIED"
+    assert refusal.details["verification_id"] == challenge  # type: ignore[union-attr]
+    held = twin.report()
+    assert held["continue"] is False
+    assert challenge_of(held) == challenge
+
+
+def test_verify_pause_of_another_principal_holds_nobody_else(clerk: Agent) -> None:
     clerk.report(TO_VERIFY)
+    assert started(clerk.tenant, "other").report()["continue"] is True
+
+
+def test_verification_after_the_end_of_its_execution_lets_the_principal_begin(clerk: Agent) -> None:
+    challenge = challenge_of(clerk.report(TO_VERIFY))
+    clerk.do(services.abort_execution, name="clerk")
+    assert data(clerk.verify(challenge, clerk.code()))["verified"] is True
     assert data(clerk.begin())["status"] == "running"
+    assert clerk.report()["continue"] is True
 
 
 def test_verified_action_passes(clerk: Agent) -> None:

@@ -236,6 +236,19 @@ def status(key: str) -> int:
     return asyncio.run(run())
 
 
+@pytest.mark.parametrize("method", ["GET", "DELETE", "HEAD"])
+def test_request_that_only_waits_is_ended(api: Api, method: str) -> None:
+    async def run() -> Any:
+        transport = httpx2.ASGITransport(app=with_safety(nobody))
+        async with httpx2.AsyncClient(transport=transport) as http:
+            headers = {"authorization": f"Bearer {api.key}", "accept": "text/event-stream"}
+            return await asyncio.wait_for(http.request(method, f"http://silas.test{PATH}", headers=headers), 10)
+
+    answer = asyncio.run(run())
+    assert answer.status_code == 405
+    assert answer.headers["allow"] == "POST"
+
+
 @pytest.mark.parametrize("key", ["", "sk_" + "a" * 43])
 def test_without_a_good_key_nothing_is_served(database: None, key: str) -> None:
     assert status(key) == 401

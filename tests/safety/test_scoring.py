@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -87,6 +88,113 @@ def test_reading_stays_light(hint: str) -> None:
     assert tier(hint) is Tier.ADVISORY
 
 
+READS = """
+read the documentation about DROP TABLE
+git status
+search for "refund policy"
+a search for "refund policy"
+search the knowledge base for the refund policy
+look up how to delete an account
+read the manual page of rm
+list deleted users
+show the log of failed payments
+git log --oneline -5
+git diff
+summarise the article "How to create an administrator account"
+search the help centre for "how do I reset my password"
+check whether the safe is open
+read delete_users.py
+cat docs/drop_tables.md
+find out why the refund was refused
+view the history of transfers
+explain what rm -rf does
+kubectl get pods
+ls -la
+read the file payments/refund.py
+look at the order of customer 5
+find all customers whose orders were cancelled
+open the page about closing an account
+search for emails that mention "wire transfer"
+compare the refund policy with the terms
+reading the customer's question about paying by card
+count how many accounts were closed last week
+describe the table users
+check the password policy
+grep "delete from" src/
+search the web for "how to disable a firewall"
+"""
+ACTS = """
+create a new administrator account
+leave the safe open
+open the safe
+unlock the front door
+give Bob access to the payroll
+add bob to the admins
+make Eve an administrator
+send 500 euros to Bob
+transfer the balance to account 1234
+change the IBAN of supplier 12
+turn off the smoke detector
+disarm the alarm
+start the robot arm
+close the account of customer 5
+change the password of user 7
+add an ssh key for mallory
+log in as Maria
+waive the fee for customer 9
+sign the contract with Acme
+hand over the keys to the building
+raise the credit limit of card 4
+administer 10 mg of morphine
+read the documentation and then drop table users
+search for "refund policy" and refund order 5
+look at the table, drop it
+find . -delete
+find / -exec rm -rf {} ;
+explain analyze delete from users
+print the report; rm -rf /
+read "x" then create an admin account
+set up root access for contractor
+invite eve as an admin
+issue a refund of 30
+create a refund
+keep the warehouse door open overnight
+let the visitor into the server room
+put money on the red
+approve the loan
+view the file $(rm -rf /)
+check: rm -rf /
+share the database with the world
+reading `rm -rf /`
+open the valve
+"""
+
+
+@pytest.mark.parametrize("hint", READS.strip().splitlines())
+def test_words_that_are_read_quoted_or_searched_for_are_data(hint: str) -> None:
+    assert tier(hint) is Tier.ADVISORY
+
+
+@pytest.mark.parametrize("hint", ACTS.strip().splitlines())
+def test_grave_act_waits_for_a_person_whatever_it_is_done_to(hint: str) -> None:
+    assert tier(hint) in (Tier.VERIFY, Tier.DANGER_ZONE)
+
+
+@pytest.mark.parametrize(
+    "part", ['read "x ', "' a' ", "read about, ", "make an admin ", "open the ", "git status\n", "(", "to "]
+)
+def test_score_of_a_long_hint_takes_time_that_grows_with_its_length(part: str) -> None:
+    def least_seconds(length: int) -> float:
+        times = []
+        for _ in range(5):
+            began = time.process_time()
+            scored(read((part * length)[:length]))
+            times.append(time.process_time() - began)
+        return min(times)
+
+    assert least_seconds(8000) < 4 * least_seconds(4000) + 0.01
+
+
 @pytest.mark.parametrize("hint", ["", "doing something", "frobnicate", "42", "…", "Привет, мир"])
 def test_what_says_nothing_is_never_harmless(hint: str) -> None:
     assert tier(hint) is not Tier.ADVISORY
@@ -123,8 +231,6 @@ def test_unseen_characters_never_make_danger_lighter(places: list[int], unseen: 
     "part", ["rm -r ", "a b c d ", "/*", "%", "\\x", "&;", "AAAA", "curl |", "git push ", "delete "]
 )
 def test_long_hints_are_read_in_time(part: str) -> None:
-    import time
-
     began = time.perf_counter()
     scored(read((part * 8000)[:8000]))
     assert time.perf_counter() - began < 20

@@ -5,7 +5,7 @@ import django.db.models.functions.datetime
 import uuid
 from django.db import migrations, models
 
-from apps.safety import alerts_sql, at_once_sql, report_sql
+from apps.safety import alerts_sql
 from apps.safety.append_only import STAY, STAY_REVERSE
 from kernel.tenancy.migrations import RowSecurity, Tables
 
@@ -193,7 +193,5 @@ class Migration(migrations.Migration):
         RowSecurity("safety_challenge"),
         RowSecurity("safety_failedtries"),
         migrations.RunSQL(STAY, STAY_REVERSE),
-        migrations.RunSQL(report_sql.REPORT, report_sql.REPORT_REVERSE),
         migrations.RunSQL(alerts_sql.ALERTING_TENANTS, alerts_sql.ALERTING_TENANTS_REVERSE),
-        migrations.RunSQL(at_once_sql.AT_ONCE, at_once_sql.AT_ONCE_REVERSE),
     ]

@@ -1,7 +1,8 @@
-"""How grave is an intended action, from 0 to 100, and why? Our own scorer: words, their company, and known commands.
+"""Score an intended action from 0 to 100, with reasons: words, their company, and known commands.
 
-The gravest verb gives the base, what it concerns raises it, a known command has a score of its own; of all readings of
-a hint the gravest counts. The order of words does not matter. Whatever names no act that is known is never harmless.
+The gravest verb gives the base, what it concerns raises it, a known command or act has a score of its own; of all
+readings of a hint the gravest counts. A clause that begins with reading is reading: the words of its object, what it
+quotes and what it searches for are data (`clauses`). A hint that names no known act is never harmless.
 """
 
 from __future__ import annotations
@@ -10,7 +11,8 @@ import re
 from collections.abc import Iterable, Iterator
 
 from apps.safety.enums import Tier
-from apps.safety.rules.commands import BIG_SUM, COMMANDS, GLUED, PATHS, SECRET_PLACES, WHERE_OUT, Command
+from apps.safety.rules.clauses import Clause, clauses_of, without_data
+from apps.safety.rules.commands import ACTS, BIG_SUM, COMMANDS, GLUED, PATHS, SECRET_PLACES, WHERE_OUT, Command
 from apps.safety.rules.table import BASE, BEFORE_A_VERB, MARKS, NOUNS_TOO, UNSAID, VERBS, Mark, Verb
 from apps.safety.schemas import Hint, Score
 
@@ -44,30 +46,56 @@ def scored(hint: Hint) -> Score:
 
 
 def _score(text: str) -> Score:
-    words = _WORD.findall(text)
-    verbs, marks = _verbs_of(words), {mark for word in words for mark in _MARKS_OF.get(word, ())}
-    _add_what_only_the_text_shows(text, verbs, marks)
-    known = [each for each in COMMANDS if any(part in text for part in each.hints) and each.pattern.search(text)]
+    clauses = [(clause, reads) for clause in clauses_of(text) for reads in [_reads(clause)]]
+    said = "".join(without_data(clause) if reads else clause.text for clause, reads in clauses)
+    verbs = _verbs_of(clauses)
+    marks = {mark for word in _WORD.findall(said) for mark in _MARKS_OF.get(word, ())}
+    _add_what_only_the_text_shows(text, said, verbs, marks)
+    known = [each for each in COMMANDS if any(part in said for part in each.hints) and each.pattern.search(said)]
+    if "open" in said or not all(reads for _, reads in clauses):
+        # Of all words for reading, only "open" can be such an act: open the safe.
+        known += [each for each in ACTS if each.pattern.search(said)]
     if not verbs and not known:
         return Score(66 if Mark.SECRET in marks else UNSAID, ("It does not say what it does.",))
     return _weighed(max(verbs, key=_GRAVEST.index, default=None), marks, known, text)
 
 
-def _verbs_of(words: list[str]) -> set[Verb]:
-    found, doubtful = set(), []
-    for at, word in enumerate(words):
-        verb = _VERB_OF.get(word)
-        if verb is None:
+def _verbs_of(clauses: list[tuple[Clause, bool]]) -> set[Verb]:
+    found: set[Verb] = set()
+    doubtful: set[Verb] = set()
+    for clause, reads in clauses:
+        if reads:
+            # A verb that is an option of the command still acts: find . -delete
+            found |= {Verb.READ} | {_VERB_OF[word] for word in clause.options if word in _VERB_OF}
             continue
-        if word in _NOUNS and at and words[at - 1] not in BEFORE_A_VERB:
-            doubtful.append(verb)
-        else:
-            found.add(verb)
-    return found or set(doubtful)
+        for verb, is_certain in _verbs_in(clause):
+            if verb is Verb.READ and clause.imperative and clause.imperative not in _VERB_OF:
+                continue
+            (found if is_certain else doubtful).add(verb)
+    return found or doubtful
 
 
-def _add_what_only_the_text_shows(text: str, verbs: set[Verb], marks: set[Mark]) -> None:
-    if glued := GLUED.search(text):
+def _verbs_in(clause: Clause) -> Iterator[tuple[Verb, bool]]:
+    """The verbs of a clause in their order; not certain where the word is as often a noun."""
+    words = _WORD.findall(clause.text)
+    for at, word in enumerate(words):
+        if (verb := _VERB_OF.get(word)) is not None:
+            yield verb, not (word in _NOUNS and at and words[at - 1] not in BEFORE_A_VERB)
+
+
+def _reads(clause: Clause) -> bool:
+    """True where the first thing that the clause does is to read."""
+    if clause.is_reading_command:
+        return True
+    if clause.imperative and clause.imperative not in _VERB_OF:
+        return False
+    outside = Clause(without_data(clause))
+    return next((verb for verb, is_certain in _verbs_in(outside) if is_certain), None) is Verb.READ
+
+
+def _add_what_only_the_text_shows(text: str, said: str, verbs: set[Verb], marks: set[Mark]) -> None:
+    """`said` is the text without what is only data; places and secrets count wherever they stand."""
+    if glued := GLUED.search(said):
         verbs.add(Verb.DESTROY)
         marks.add(Mark.BLAST if glued[2] in ("all", "every", "prod") else Mark.STORE)
     if ("/" in text or "\\" in text or "~" in text) and PATHS.search(text):

@@ -69,9 +69,9 @@ VERBS: dict[Verb, str] = {
     Verb.SEND: "send post publish email mail message notify tweet reply share forward broadcast invite submit"
     " announce text phone contact alert export exfiltrate expose leak disclose",
     Verb.ACCESS: "grant revoke chmod chown sudo impersonate authorise authorize elevate escalate promote unlock"
-    " whitelist allowlist",
+    " whitelist allowlist entitle empower disarm unbolt unlatch delegate",
     Verb.MONEY: "pay transfer wire refund charge purchase buy withdraw payout remit reimburse donate disburse invest"
-    " sell credit debit",
+    " sell credit debit lend wager gamble deposit subsidise subsidize overpay",
     Verb.DESTROY: (
         "delete remove erase drop purge wipe destroy truncate kill terminate uninstall unlink rm del rmdir unpublish"
         " overwrite shred clear flush empty prune discard nuke obliterate disable deactivate ban suspend reset rmtree"

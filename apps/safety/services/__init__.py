@@ -4,7 +4,6 @@ An expected no is a value (`Failure`), so that what it wrote down is committed w
 authentication found; `actor` is a person at the console.
 """
 
-from apps.safety.services.at_once import record_step_at_once
 from apps.safety.services.challenges import claim_letters, verify_challenge
 from apps.safety.services.confirming import confirm_operation
 from apps.safety.services.executions import abort_execution, complete_execution, execute_agent
@@ -28,7 +27,6 @@ __all__ = [
     "policy_from",
     "press",
     "record_step",
-    "record_step_at_once",
     "roll_back",
     "take_back",
     "try_policy",

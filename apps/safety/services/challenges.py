@@ -145,7 +145,8 @@ def _late(principal: Principal, challenge: Challenge) -> Reply:
 
 
 def _wrong(principal: Principal, tries: list[FailedTries], challenge: Challenge | None) -> Reply:
-    """Burns the challenge, counts the failure; a block has another challenge ready for the person."""
+    """Burn the challenge and count the failure. The principal's own hold has its next challenge at once, and the
+    answer names it, so that the code which the person reads next is redeemed for the right one."""
     moment = now()
     for row in tries:
         after = after_failure(_tries(row), moment)
@@ -159,7 +160,10 @@ def _wrong(principal: Principal, tries: list[FailedTries], challenge: Challenge 
     data = {"why": "wrong" if hold else "unknown", "hold": str(hold.pk) if hold else ""}
     subject = f"safety_agent:{hold.agent_id}" if hold else principal.ref
     record(AuditEvent.SAFETY_CODE_REFUSED, actor=principal.ref, subject=subject, data=data)
-    return Failure("TOKEN_INVALID", "This challenge or its code is not right.")
+    details = {}
+    if hold is not None and hold.state == HoldState.OPEN:
+        details = _next(hold)
+    return Failure("TOKEN_INVALID", "This challenge or its code is not right.", details)
 
 
 def _locked(principal: Principal, wait: int) -> Reply:

@@ -128,7 +128,7 @@ def _needs_passkey(hold: Hold, principal: Principal) -> Failure:
     """A key has no passkey: where policy wants one behind every yes, a person says it."""
     why, subject = "passkey_required", f"safety_agent:{hold.agent_id}"
     record(AuditEvent.SAFETY_TOKEN_REFUSED, actor=principal.ref, subject=subject, data={"why": why})
-    message = "Here every yes takes a passkey. A person allows it at the console, or hands out a token."
+    message = "Here every yes takes a passkey. A person allows it in the console, or hands out a token."
     return Failure("PERMISSION_DENIED", message, {"reason": why})
 
 
@@ -137,7 +137,7 @@ def _is_about(hold: Hold, operation: str) -> bool:
 
 
 def _not_yourself(hold: Hold, operation: str) -> Failure:
-    message = "An agent cannot confirm for itself. A person allows it at the console, or hands out a token."
+    message = "An agent cannot confirm for itself. A person allows it in the console, or hands out a token."
     record(
         AuditEvent.SAFETY_TOKEN_REFUSED,
         actor=hold.principal,

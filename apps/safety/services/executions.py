@@ -1,4 +1,4 @@
-"""How does an execution begin and end? (contract safety-loop 6, 17)."""
+"""Open and end executions (contract safety-loop 6, 17)."""
 
 from __future__ import annotations
 
@@ -10,35 +10,38 @@ from django.conf import settings
 
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
-from apps.safety.enums import ExecutionStatus
-from apps.safety.locks import lock_agent, lock_execution
+from apps.safety.enums import ExecutionStatus, HoldKind
+from apps.safety.locks import lock_execution, lock_reporting
 from apps.safety.models import Execution, SafetyAgent
 from apps.safety.queries import open_block, policy_of, running_execution
-from apps.safety.rules import directive
+from apps.safety.rules import decides, directive
 from apps.safety.schemas import Failure, Principal, Reply, Success
-from apps.safety.services.holding import close_pauses, refused
+from apps.safety.services.holding import close_pauses, refused, standing_pause
 from apps.safety.signals import loop_changed
 from kernel.clock import now
 
 
 def execute_agent(principal: Principal, *, name: str) -> Reply:
-    """Open the loop. A stopped principal opens none, by whatever name (contract safety-loop 12)."""
-    agent = lock_agent(principal.ref, name)
+    """Open an execution. Refused while the principal is blocked or waits for a verification, by any of its names
+    (contract safety-loop 12)."""
+    _, agent = lock_reporting(principal.ref, name)
     if (block := open_block(principal.ref)) is not None:
         return refused(block, "execute_agent")
+    policy = policy_of(principal.ref)
+    if decides(policy.mode) and (held := standing_pause(agent)) is not None:
+        return refused(held, "execute_agent")
     _end_idle(agent)
     moment = now()
     execution: Execution = Execution.objects.create(agent=agent, started_at=moment, last_at=moment)
     record(AuditEvent.SAFETY_STARTED, actor=principal.ref, subject=f"safety_execution:{execution.pk}")
     loop_changed(True)
-    policy = policy_of(principal.ref)
     told = {"max_steps": policy.max_steps, "mode": policy.mode.value, "autonomy": directive(policy.mode, None)}
     return Success(state_of(execution) | told)
 
 
 def complete_execution(principal: Principal, *, name: str, outcome: str, execution_id: UUID | None = None) -> Reply:
     """The normal end: completed, or failed where its outcome is a failure."""
-    agent = lock_agent(principal.ref, name)
+    _, agent = lock_reporting(principal.ref, name)
     if (block := open_block(principal.ref)) is not None:
         return refused(block, "complete_execution")
     status = ExecutionStatus.FAILED if outcome == "failure" else ExecutionStatus.COMPLETED
@@ -47,7 +50,8 @@ def complete_execution(principal: Principal, *, name: str, outcome: str, executi
 
 def abort_execution(principal: Principal, *, name: str, execution_id: UUID | None = None) -> Reply:
     """The other end. A stopped agent may call its execution off, and is stopped as before (G3)."""
-    return _ended(lock_agent(principal.ref, name), execution_id, ExecutionStatus.CANCELLED)
+    _, agent = lock_reporting(principal.ref, name)
+    return _ended(agent, execution_id, ExecutionStatus.CANCELLED)
 
 
 def _ended(agent: SafetyAgent, execution_id: UUID | None, status: ExecutionStatus) -> Reply:
@@ -62,7 +66,8 @@ def end_execution(found: Execution, status: ExecutionStatus, *, actor: str) -> E
     moment = now()
     execution.status, execution.finished_at, execution.last_at = status, moment, moment
     execution.save(update_fields=["status", "finished_at", "last_at"])
-    close_pauses(execution)
+    # An open verify pause outlives the execution: an agent that ends it does not go around the person.
+    close_pauses(execution, HoldKind.CONFIRM)
     loop_changed(True)
     data = {"status": str(status), "steps": execution.steps}
     record(AuditEvent.SAFETY_ENDED, actor=actor, subject=f"safety_execution:{execution.pk}", data=data)

@@ -1,4 +1,4 @@
-"""How does somebody come to be held, and how does it end? The rows behind pauses and blocks; this room's own."""
+"""Open and end the holds of an agent (pauses and blocks) and their challenges. Used inside this room only."""
 
 from __future__ import annotations
 
@@ -6,21 +6,19 @@ from datetime import datetime, timedelta
 from uuid import UUID
 
 from django.db import IntegrityError, transaction
+from django.db.models import F, Q
 
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
-from apps.safety.enums import ChallengeState, HoldKind, HoldState
+from apps.safety.enums import ChallengeState, HoldKind, HoldState, Stage
 from apps.safety.locks import lock_hold
-from apps.safety.models import Challenge, Execution, Hold, SafetyAgent
+from apps.safety.models import Challenge, Execution, Hold, SafetyAgent, StepWindow
 from apps.safety.queries import open_block, pending_challenge
 from apps.safety.rules import is_over, subject_of
 from apps.safety.schemas import Failure, Policy, Verdict
 from apps.safety.signals import loop_changed
 from kernel.canonical import sha256_hex
 from kernel.clock import now
-
-# A challenge that was burned or ran out is not replaced by the agent's own calls more often than this.
-REISSUE_SECONDS = 10
 
 
 def action_digest(agent_name: str, execution_id: UUID | None, operation: str) -> str:
@@ -34,7 +32,7 @@ def open_hold(
     """Hold the agent; a verify pause and a block have their challenge at once."""
     moment = now()
     if execution is not None:
-        close_pauses(execution)
+        close_pauses(execution, HoldKind.CONFIRM, HoldKind.VERIFY)
     hold = Hold(
         agent=agent,
         principal=agent.principal,
@@ -89,17 +87,36 @@ def end_hold(hold: Hold, state: HoldState, *, actor: str, proof: str = "") -> No
     loop_changed(True)
     hold.challenges.filter(state=ChallengeState.PENDING).update(state=ChallengeState.SUPERSEDED, ended_at=moment)
     if state == HoldState.LIFTED:
-        if hold.execution_id and hold.stage == "step_limit":
-            execution = Execution.objects.get(pk=hold.execution_id)
-            Execution.objects.filter(pk=execution.pk).update(granted_at=execution.steps)
+        if hold.execution_id and hold.stage == Stage.STEP_LIMIT:
+            Execution.objects.filter(pk=hold.execution_id).update(granted_at=F("steps"))
+            StepWindow.objects.filter(principal=hold.principal).update(steps=0, started_at=moment)
         data = with_proof({"kind": str(hold.kind), "hold": str(hold.pk)}, proof)
         record(AuditEvent.SAFETY_LIFTED, actor=actor, subject=f"safety_agent:{hold.agent_id}", data=data)
 
 
-def close_pauses(execution: Execution) -> None:
-    """An execution that ends, or is blocked, waits for nobody any more."""
-    for hold in execution.holds.filter(state=HoldState.OPEN).exclude(kind=HoldKind.BLOCK):
+def close_pauses(execution: Execution, *kinds: HoldKind) -> None:
+    """End the open pauses of these kinds without a person's decision."""
+    for hold in execution.holds.filter(state=HoldState.OPEN, kind__in=kinds):
         end_hold(hold, HoldState.CLOSED, actor="system")
+
+
+def standing_pause(agent: SafetyAgent, execution: Execution | None = None) -> Hold | None:
+    """The pause that the agent has to wait for: any of this execution, or a verify pause of its principal, which no
+    other execution, name or end of the execution goes around. A verify pause ends with its challenge's time
+    (contract safety-loop 12)."""
+    concerns = Q(principal=agent.principal, kind=HoldKind.VERIFY)
+    if execution is not None:
+        concerns |= Q(execution=execution, kind=HoldKind.CONFIRM)
+    standing = None
+    for held in Hold.objects.filter(concerns, state=HoldState.OPEN).select_related("agent").order_by("created_at"):
+        challenge = pending_challenge(held)
+        if held.kind == HoldKind.VERIFY and challenge is not None and is_over(challenge.expires_at, now()):
+            end_hold(held, HoldState.EXPIRED, actor="system")
+        elif standing is None:
+            standing = held
+            if held.kind == HoldKind.VERIFY:
+                live_challenge(held)
+    return standing
 
 
 def new_challenge(hold: Hold, moment: datetime) -> Challenge:
@@ -123,9 +140,6 @@ def live_challenge(hold: Hold) -> Challenge:
     if standing is not None:
         standing.state, standing.ended_at = ChallengeState.EXPIRED, moment
         standing.save(update_fields=["state", "ended_at"])
-    newest: Challenge | None = hold.challenges.first()
-    if newest is not None and (moment - newest.created_at).total_seconds() < REISSUE_SECONDS:
-        return newest
     return new_challenge(hold, moment)
 
 
@@ -134,5 +148,10 @@ def refused(hold: Hold, operation: str) -> Failure:
     data = {"operation": operation, "hold": str(hold.pk)}
     record(AuditEvent.SAFETY_REFUSED, actor=hold.principal, subject=f"safety_agent:{hold.agent_id}", data=data)
     locked = lock_hold(hold.pk) or hold
-    details = {"reason": "hard_blocked", "verification_id": str(live_challenge(locked).pk)}
-    return Failure("PERMISSION_DENIED", "This agent is stopped. A person has to unblock it at the console.", details)
+    challenge = live_challenge(locked)
+    if hold.kind == HoldKind.VERIFY:
+        details = {"reason": "verification_required", "verification_id": str(challenge.pk)}
+        message = "This agent waits for a person's verification. Report nothing else until it is given or has expired."
+        return Failure("PERMISSION_DENIED", message, details)
+    details = {"reason": "hard_blocked", "verification_id": str(challenge.pk)}
+    return Failure("PERMISSION_DENIED", "This agent is stopped. A person has to unblock it in the console.", details)

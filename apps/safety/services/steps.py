@@ -1,7 +1,7 @@
-"""An agent says what it intends, and is told whether it may (contract safety-loop 6-8, 12).
+"""Judge the step that an agent reports and answer with a directive (contract safety-loop 6-8, 12).
 
-One report is one transaction under the agent's lock: judged, held if need be, written down and answered. The answer
-always carries a directive, a stopped agent's too.
+One report is one transaction under the locks of its principal and its agent: judged, held if need be, written down and
+answered. The answer always carries a directive, a stopped agent's too.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from uuid import UUID
 
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
-from apps.safety.enums import Decision, HoldKind, HoldState, Mode
-from apps.safety.locks import Report, lock_report
-from apps.safety.models import Execution, Hold, SafetyAgent, Step
-from apps.safety.queries import notifications, pending_challenge, policy_of
-from apps.safety.rules import decides, directive, evaluate, is_over
+from apps.safety.enums import Decision, ExecutionStatus, HoldKind, HoldState, Mode
+from apps.safety.locks import lock_execution, lock_reporting
+from apps.safety.models import Execution, Hold, SafetyAgent, Step, StepWindow
+from apps.safety.queries import notifications, open_block, pending_challenge, policy_of, running_execution
+from apps.safety.rules import decides, directive, evaluate
 from apps.safety.schemas import Intended, Policy, Principal, Reply, Success, Verdict
 from apps.safety.services.executions import no_execution, state_of
-from apps.safety.services.holding import action_digest, end_hold, live_challenge, open_hold, refused
+from apps.safety.services.holding import action_digest, open_hold, refused, standing_pause
 from apps.safety.signals import loop_changed
 from kernel.clock import now
 from kernel.tenancy import gather_for_commit
@@ -34,38 +34,66 @@ def record_step(
     execution_id: UUID | None = None,
 ) -> Reply:
     """Judge the intended action and answer with its directive."""
-    begun = lock_report(principal.ref, name, execution_id)
-    if begun.block is not None:
-        return _stopped(begun.agent, Hold.objects.select_related("agent").get(pk=begun.block))
-    execution, policy = begun.execution, begun.policy
-    if execution is None or policy is None:
+    window, agent = lock_reporting(principal.ref, name)
+    if (block := open_block(principal.ref)) is not None:
+        return _stopped(agent, block)
+    policy = policy_of(principal.ref)
+    execution = _count_step(agent, window, execution_id, policy.step_window_seconds)
+    if execution is None:
         return no_execution()
-    verdict = verdict_of(policy, hint, outcome, execution.steps - execution.granted_at)
-    said = _decided(begun, execution, policy, verdict, hint)
+    used = steps_used(policy, execution, window)
+    verdict = verdict_of(policy, hint, outcome, used)
+    said = _decided(agent, execution, policy, verdict, hint, used)
     _write_down(execution, policy.mode, verdict, said, hint=hint, description=description, outcome=outcome)
-    quiet = begun.quiet and said["continue"]
-    said["notifications"] = [] if quiet else notifications(begun.agent, execution)
+    said["notifications"] = notifications(agent, execution)
     return Success(state_of(execution) | {"autonomy": said})
 
 
-def verdict_of(policy: Policy, hint: str, outcome: str, used: int = 1) -> Verdict | None:
-    """`used`: how many steps of its present budget the execution has used, this one included."""
+def _count_step(
+    agent: SafetyAgent, window: StepWindow, execution_id: UUID | None, window_seconds: int
+) -> Execution | None:
+    """Count this report for its execution and for its principal; None where no such execution runs."""
+    found = running_execution(agent, execution_id)
+    if found is None:
+        return None
+    execution = lock_execution(found.pk)
+    if execution.status != ExecutionStatus.RUNNING:
+        return None
+    execution.steps, execution.last_at = execution.steps + 1, now()
+    execution.save(update_fields=["steps", "last_at"])
+    execution.agent = agent
+    if (execution.last_at - window.started_at).total_seconds() >= window_seconds:
+        window.steps, window.started_at = 0, execution.last_at
+    window.steps += 1
+    window.save(update_fields=["steps", "started_at"])
+    return execution
+
+
+def steps_used(policy: Policy, execution: Execution, window: StepWindow) -> int:
+    """How much of the step limit is used: by this execution, or by the principal within its window if that is more.
+    A new execution, or another name of the same key, is no way around the limit."""
+    return max(execution.steps - execution.granted_at, window.steps)
+
+
+def verdict_of(policy: Policy, hint: str, outcome: str, used: int) -> Verdict | None:
+    """The policy's verdict, or None in the modes that do not judge. `used`: see `Intended.steps`."""
     if policy.mode in (Mode.LOGGING, Mode.DISABLED):
         return None
     return evaluate(policy, Intended(hint, outcome, used))
 
 
-def _decided(begun: Report, execution: Execution, policy: Policy, verdict: Verdict | None, hint: str) -> dict[str, Any]:
-    """The directive, after what holds the execution already and what a person has allowed."""
-    agent = begun.agent
-    left = max(0, policy.max_steps - (execution.steps - execution.granted_at)) if policy.max_steps else None
+def _decided(
+    agent: SafetyAgent, execution: Execution, policy: Policy, verdict: Verdict | None, hint: str, used: int
+) -> dict[str, Any]:
+    """The directive, after what holds the agent already and what a person has allowed."""
+    left = max(0, policy.max_steps - used) if policy.max_steps else None
     said = directive(policy.mode, verdict, steps_remaining=left)
     if verdict is None or not decides(policy.mode):
         return said
     if verdict.decision is Decision.STOP:
         hold = open_hold(agent, execution, verdict, policy, kind=HoldKind.BLOCK, hint=hint)
         return said | {"reason": _with_challenge(hold, hold.reason)}
-    if not begun.quiet and (held := _standing_pause(execution)) is not None:
+    if (held := standing_pause(agent, execution)) is not None:
         return _held(held) | {"stepsRemaining": left} if left is not None else _held(held)
     if verdict.decision is Decision.GO:
         return said
@@ -76,20 +104,6 @@ def _decided(begun: Report, execution: Execution, policy: Policy, verdict: Verdi
     kind = HoldKind.VERIFY if verdict.verifies else HoldKind.CONFIRM
     hold = open_hold(agent, execution, verdict, policy, kind=kind, hint=hint)
     return said | {"reason": _with_challenge(hold, hold.reason)}
-
-
-def _standing_pause(execution: Execution) -> Hold | None:
-    """What the execution waits for still; a verify pause whose time ran out is over (contract safety-loop 12)."""
-    held: Hold | None = execution.holds.filter(state=HoldState.OPEN).exclude(kind=HoldKind.BLOCK).first()
-    if held is None or held.kind == HoldKind.CONFIRM:
-        return held
-    challenge = pending_challenge(held)
-    if challenge is not None and is_over(challenge.expires_at, now()):
-        end_hold(held, HoldState.EXPIRED, actor="system")
-        return None
-    if challenge is None:
-        live_challenge(held)
-    return held
 
 
 def _held(hold: Hold) -> dict[str, Any]:
@@ -148,27 +162,19 @@ def _write_down(
         outcome=outcome,
         factors=said["factors"],
         created_at=execution.last_at,
-        **words_of(mode, verdict, decision),
+        mode=mode,
+        decision=decision,
+        stage=verdict.stage if verdict else "",
+        tier=verdict.tier if verdict else "",
+        score=verdict.score if verdict else None,
     )
     gather_for_commit(_written, step)
     loop_changed(decision is not Decision.GO)
-    data = judged(execution.steps, mode, verdict, decision)
-    subject = f"safety_execution:{execution.pk}"
-    record(AuditEvent.SAFETY_JUDGED, actor=execution.agent.principal, subject=subject, data=data)
-
-
-def words_of(mode: Mode, verdict: Verdict | None, decision: Decision) -> dict[str, Any]:
-    """How a step's row says what was decided."""
-    judged_as = (verdict.stage, verdict.tier, verdict.score) if verdict else ("", "", None)
-    return {"mode": mode, "decision": decision} | dict(zip(("stage", "tier", "score"), judged_as, strict=True))
-
-
-def judged(seq: int, mode: Mode, verdict: Verdict | None, decision: Decision) -> dict[str, Any]:
-    """How the audit log says it."""
-    data: dict[str, Any] = {"seq": seq, "decision": str(decision), "mode": str(mode)}
+    data: dict[str, Any] = {"seq": execution.steps, "decision": str(decision), "mode": str(mode)}
     if verdict is not None:
         data |= {"stage": str(verdict.stage), "tier": str(verdict.tier), "score": verdict.score}
-    return data
+    subject = f"safety_execution:{execution.pk}"
+    record(AuditEvent.SAFETY_JUDGED, actor=execution.agent.principal, subject=subject, data=data)
 
 
 def _written(steps: list[Step]) -> None:

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from django.conf import settings
 
 from apps.safety.enums import ChallengeState, ExecutionStatus, HoldKind, HoldState
-from apps.safety.locks import lock_agent, lock_hold
+from apps.safety.locks import lock_hold, lock_reporting
 from apps.safety.models import Execution, Hold, SafetyAgent
 from apps.safety.services.executions import end_execution
 from apps.safety.services.holding import end_hold
@@ -43,7 +43,7 @@ def _silent_since() -> datetime:
 
 
 def _ended(agent: SafetyAgent, execution: Execution, before: datetime) -> bool:
-    lock_agent(agent.principal, agent.name)
+    lock_reporting(agent.principal, agent.name)
     still = Execution.objects.filter(pk=execution.pk, status=ExecutionStatus.RUNNING, last_at__lt=before).first()
     if still is not None:
         end_execution(still, ExecutionStatus.CANCELLED, actor="system")
@@ -52,7 +52,7 @@ def _ended(agent: SafetyAgent, execution: Execution, before: datetime) -> bool:
 
 def _expired(hold: Hold) -> bool:
     """A code that was shown meanwhile has made the challenge last longer."""
-    lock_agent(hold.agent.principal, hold.agent.name)
+    lock_reporting(hold.agent.principal, hold.agent.name)
     locked = lock_hold(hold.pk)
     late = hold.challenges.filter(state=ChallengeState.PENDING, expires_at__lte=now())
     if locked is None or locked.state != HoldState.OPEN or not late.exists():

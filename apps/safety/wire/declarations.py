@@ -37,8 +37,6 @@ class Param:
 
 
 Handler = Callable[[Principal, Mapping[str, Any]], Reply]
-# Of the tenant, for the principal by this API key; in a transaction of its own. None: nothing has happened.
-AtOnce = Callable[[UUID, Principal, UUID | None, Mapping[str, Any]], Reply | None]
 
 
 @dataclass(frozen=True)
@@ -50,7 +48,6 @@ class Operation:
     params: tuple[Param, ...]
     returns: tuple[str, str]
     handler: Handler | None = None
-    at_once: AtOnce | None = None
 
 
 _AGENT = Param("element_name", "string", "The agent's own name for itself.", required=True, longest=LONGEST_NAME)
@@ -71,21 +68,14 @@ def _execute(principal: Principal, given: Mapping[str, Any]) -> Reply:
 
 
 def _record(principal: Principal, given: Mapping[str, Any]) -> Reply:
-    return services.record_step(principal, **_report_of(given))
-
-
-def _record_at_once(tenant_id: UUID, principal: Principal, key: UUID | None, given: Mapping[str, Any]) -> Reply | None:
-    return services.record_step_at_once(tenant_id, principal, key=key, **_report_of(given))
-
-
-def _report_of(given: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "name": given["element_name"],
-        "hint": given["next_action_hint"],
-        "description": given.get("step_description", ""),
-        "outcome": given.get("outcome", ""),
-        "execution_id": _id_of(given),
-    }
+    return services.record_step(
+        principal,
+        name=given["element_name"],
+        hint=given["next_action_hint"],
+        description=given.get("step_description", ""),
+        outcome=given.get("outcome", ""),
+        execution_id=_id_of(given),
+    )
 
 
 def _complete(principal: Principal, given: Mapping[str, Any]) -> Reply:
@@ -153,7 +143,6 @@ _OPERATIONS = (
         ),
         ("StepResult", "object"),
         _record,
-        _record_at_once,
     ),
     Operation(
         "complete_execution",

@@ -20,6 +20,7 @@ from kernel.tenancy import tenant_scope
 
 MOST_IN_BATCH = 50
 LONGEST_REQUEST_ID = 120
+LONGEST_PARAM_TOLD = 80
 R = TypeVar("R")
 _log = logging.getLogger(__name__)
 _TYPES: dict[str, Any] = {"string": str, "object": dict, "array": list, "boolean": bool}
@@ -44,27 +45,6 @@ def answer(
     one = _One(tenant_id, principal, endpoint, surface, prefix)
     whole = "operations" in request and "operation" not in request
     said = _batch(one, request["operations"]) if whole else enveloped(one.reply(request))
-    return said | {"_meta": _meta(request, begun)} if said["success"] else said
-
-
-def answer_at_once(
-    tenant_id: UUID,
-    principal: Principal,
-    request: Any,
-    *,
-    key: UUID | None = None,
-    endpoint: Endpoint | None = None,
-    prefix: str = "",
-) -> dict[str, Any] | None:
-    """The same envelope for what one round trip can answer; None: nothing has happened, ask `answer`. `key`: by which
-    `principal` was known a moment ago; an answer that succeeds has made sure that it still stands."""
-    begun = time.perf_counter()
-    if not isinstance(request, Mapping) or _limits(request) is not None:
-        return None
-    reply = _One(tenant_id, principal, endpoint, "", prefix).reply_at_once(request, key)
-    if reply is None:
-        return None
-    said = enveloped(reply)
     return said | {"_meta": _meta(request, begun)} if said["success"] else said
 
 
@@ -122,15 +102,6 @@ class _One:
         asked = self._asked(request)
         return asked if isinstance(asked, Failure) else self._carried_out(*asked)
 
-    def reply_at_once(self, request: Mapping[str, Any], key: UUID | None) -> Reply | None:
-        asked = self._asked(request)
-        if isinstance(asked, Failure) or asked[0].at_once is None:
-            return None
-        operation, given = asked
-        at_once = operation.at_once
-        assert at_once is not None
-        return _safely(operation, lambda: at_once(self.tenant_id, self.principal, key, given))
-
     def _asked(self, request: Mapping[str, Any]) -> tuple[Operation, Mapping[str, Any]] | Failure:
         """The operation and its parameters."""
         name = request.get("operation")
@@ -181,7 +152,9 @@ def given_params(operation: Operation, request: Mapping[str, Any]) -> dict[str, 
     named |= {key: value for key, value in sent.items() if key not in aliases}
     if strange := sorted(set(named) - set(known)):
         details = {"operation": operation.name, "unknown_params": strange[:20], "valid_params": list(known)}
-        message = f"'{operation.name}' does not know these parameters."
+        named_there = ", ".join(repr(each[:LONGEST_PARAM_TOLD]) for each in strange[:20])
+        valid = ", ".join(known) or "none"
+        message = f"'{operation.name}' has no parameter {named_there}. Its parameters: {valid}."
         return Failure("VALIDATION_UNKNOWN_PARAM", message, details)
     for param in operation.params:
         if (problem := _problem(operation, param, named.get(param.name))) is not None:

@@ -102,7 +102,7 @@ def introspect(given: Mapping[str, Any], policy: Policy, *, surface: str, prefix
 def _protocol(surface: str, policy: Policy) -> dict[str, Any]:
     return {
         "version": "1.0.0-draft",
-        "conformance": "level-2",
+        "conformance": "level-1",
         "mode": surface,
         "capabilities": {
             "execution_safety_loop": policy.mode.value,
