@@ -1,4 +1,4 @@
-"""Which Django apps does the composition itself bring? The admin site, the start-up checks and the workers' rights."""
+"""The Django apps of the composition itself: the admin site, the start-up checks and the rights in the database."""
 
 from __future__ import annotations
 
@@ -26,12 +26,14 @@ class PlatformConfig(AppConfig):
         checks.choose_sandbox()
         checks.leave_no_core()
         # Django tells only apps with tables of their own; which one is the same, the migrations are all done by then.
-        post_migrate.connect(_grant_to_workers, sender=apps.get_app_config("tenants"))
+        post_migrate.connect(_set_rights, sender=apps.get_app_config("tenants"))
 
 
-def _grant_to_workers(using: str, **_: Any) -> None:
-    """Once a `migrate`, after the last migration: every table that there is now is opened as listed, or closed."""
-    from silas_platform.worker_rights import grant
+def _set_rights(using: str, **_: Any) -> None:
+    """Once a `migrate`, after the last migration: every table that there is now is opened to workers as listed, or
+    closed, and every function is pinned."""
+    from silas_platform import database_rights, worker_rights
 
     if using == OWNER:
-        grant(using)
+        worker_rights.grant(using)
+        database_rights.secure(using)

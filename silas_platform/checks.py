@@ -2,7 +2,7 @@
 
 silas.E001 an open HOST without its conditions · silas.E002 one key used for two jobs · silas.E003 a database role that
 row-level security does not bind · silas.E004 demo logins behind an open HOST · silas.E005 a database that is further
-behind than this release's migrations reach.
+behind than this release's migrations reach · silas.E006 a database role that could deceive triggers and functions.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import resource
 from collections.abc import Sequence
 from typing import Any
 
+import psycopg
 from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.core.checks import CheckMessage, Error, Tags, register
@@ -22,7 +23,7 @@ from django.db.migrations.loader import MigrationLoader
 from kernel import fault_points
 from kernel.sandbox import Choice, Kind, configure
 from kernel.sandbox.egress import listed
-from silas_platform import worker_rights
+from silas_platform import database_rights, worker_rights
 from silas_platform.settings import env
 from silas_platform.up.environment import is_loopback, open_host_faults
 
@@ -37,8 +38,13 @@ def refuse_signing_key() -> None:
 
 
 def refuse_wide_role() -> None:
-    """Raise `ImproperlyConfigured` when this worker's database role could make a yes, a login or a rule."""
-    if more := worker_rights.excess(env.secret("DATABASE_URL")):
+    """Raise `ImproperlyConfigured` when this worker's database role could make a yes, a login or a rule, or deceive
+    the functions that keep it from that."""
+    address = env.secret("DATABASE_URL")
+    more = worker_rights.excess(address)
+    with psycopg.connect(address) as connection:
+        more += database_rights.excess(connection.cursor())
+    if more:
         told = ", ".join(more[:3]) + (f" and {len(more) - 3} more rights" if len(more) > 3 else "")
         raise ImproperlyConfigured(
             f"E_CFG_WORK_ROLE: a worker speaks as the role {worker_rights.ROLE}; this one has {told}"
@@ -104,6 +110,24 @@ def database_role_is_bound(databases: Sequence[str] | None = None, **_: Any) -> 
     why = "is a superuser or bypasses row-level security" if unbound else "owns tables and could open their walls"
     hint = "Serve as a role made by silas_platform/up/roles.sql; DATABASE_OWNER_URL is for migrations."
     return [Error(f"the database role {role} of DATABASE_URL {why}", hint=hint, id="silas.E003")]
+
+
+@register(Tags.database)
+def database_role_deceives_nobody(databases: Sequence[str] | None = None, **_: Any) -> list[CheckMessage]:
+    """The application's role makes no objects beside ours, and our functions would not see them (database_rights)."""
+    if "default" not in (databases or ()):
+        return []
+    with connections["default"].cursor() as cursor:
+        more = database_rights.excess(cursor)
+    if not more:
+        return []
+    told = ", ".join(more[:5]) + (f" and {len(more) - 5} more" if len(more) > 5 else "")
+    hint = "Run silas_platform/up/roles.sql as superuser of the database, then `migrate --database owner`."
+    return [
+        Error(
+            f"the database role of DATABASE_URL has too much, or a function lacks: {told}", hint=hint, id="silas.E006"
+        )
+    ]
 
 
 @register(Tags.database)

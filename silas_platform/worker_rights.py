@@ -209,6 +209,32 @@ WORKERS_MAY: dict[str, str] = {
     "django_session": "",
 }
 
+# What the worker may call; every other function of ours is closed to it. Triggers run whoever writes.
+WORKERS_CALL = frozenset(
+    {
+        "approvals_spend",
+        "audit_append",
+        "autonomy_due_tenants",
+        "autonomy_running",
+        "bus_lease_in_turn",
+        "bus_lease_of_scope",
+        "bus_waiting_lines",
+        "bus_waiting_scopes",
+        "guard_admit",
+        "guard_admit_at_once",
+        "guard_level",
+        "guard_move",
+        "guard_platform_move",
+        "guard_platform_room",
+        "guard_settle",
+        "guard_settle_at_once",
+        "guard_window",
+        "memory_search",
+        "sessions_grams",
+        "work_pool_taken",
+    }
+)
+
 _RIGHT = re.compile(r"(SELECT|INSERT|UPDATE|DELETE)(?: \(([a-z_, ]+)\))?(?:, |$)")
 # TRUNCATE is asked for as well: it is a right of its own, and no worker has it.
 _HELD = """

@@ -28,9 +28,13 @@ BEGIN
     END IF;
     EXECUTE format('ALTER DATABASE %I OWNER TO silas_owner', current_database());
     EXECUTE format('GRANT CONNECT ON DATABASE %I TO silas_app, silas_work', current_database());
+    -- Only the owner makes objects here: others could be taken for ours by name (docs/adr/0097).
+    EXECUTE format('REVOKE TEMPORARY ON DATABASE %I FROM PUBLIC, silas_app, silas_work', current_database());
 END
 $$;
 
+REVOKE CREATE ON SCHEMA public FROM PUBLIC, silas_app, silas_work;
+GRANT USAGE, CREATE ON SCHEMA public TO silas_owner;
 GRANT USAGE ON SCHEMA public TO silas_app, silas_work;
 ALTER DEFAULT PRIVILEGES FOR ROLE silas_owner IN SCHEMA public
     GRANT SELECT, INSERT, UPDATE, DELETE ON TABLES TO silas_app;
