@@ -13,7 +13,7 @@ RUN apt-get update \
     && apt-get install -y --no-install-recommends bubblewrap git \
     && rm -rf /var/lib/apt/lists/* \
     && useradd --system --uid 10001 --create-home --home-dir /var/lib/silas silas \
-    && install --directory --owner=silas --mode=0700 /var/lib/silas/files
+    && install --directory --owner=silas --mode=0700 /var/lib/silas/files /var/lib/silas/trust
 COPY --from=dependencies /opt/venv /opt/venv
 COPY --from=dependencies /opt/guardrails /opt/guardrails
 WORKDIR /srv/silas
@@ -40,4 +40,4 @@ RUN SECRET_KEY=only-for-this-step DATABASE_URL=postgresql://nowhere/none REDIS_U
     python manage.py collectstatic --noinput --verbosity 0
 EXPOSE 8420
 HEALTHCHECK --interval=15s --timeout=5s --start-period=60s CMD ["python", "tools/healthcheck"]
-CMD ["sh", "-c", "python manage.py check --deploy --database default && exec python -m daphne --bind 0.0.0.0 --port $PORT silas_platform.asgi:application"]
+CMD ["sh", "-c", "python manage.py check --deploy --database default && python manage.py root_key --pin /var/lib/silas/trust/root_keys && exec python -m daphne --bind 0.0.0.0 --port $PORT silas_platform.asgi:application"]

@@ -30,5 +30,5 @@ def unseal(key: str, sealed: bytes, *, belongs_to: str) -> bytes:
     """Raises `SilasError("seal_broken")` for a wrong key, a moved or a changed value."""
     try:
         return _cipher(key).decrypt(sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:], belongs_to.encode())
-    except InvalidTag:
+    except (InvalidTag, ValueError):  # ValueError: too short to be one
         raise SilasError("seal_broken", "A sealed value could not be opened with this key.", status=409) from None

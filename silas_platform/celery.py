@@ -37,10 +37,11 @@ def _refuse_too_much(**_: Any) -> None:
     """
     from django.core.exceptions import ImproperlyConfigured
 
-    from silas_platform.checks import refuse_signing_key
+    from silas_platform.checks import refuse_signing_key, refuse_without_root
 
     try:
         refuse_signing_key()
+        refuse_without_root()
         _refuse_wide_role_patiently()
     except (ImproperlyConfigured, psycopg.Error) as refusal:
         raise SystemExit(str(refusal)) from None

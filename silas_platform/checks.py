@@ -20,7 +20,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.db import connections
 from django.db.migrations.loader import MigrationLoader
 
-from kernel import fault_points
+from kernel import fault_points, trust
 from kernel.sandbox import Choice, Kind, configure
 from kernel.sandbox.egress import listed
 from silas_platform import database_rights, worker_rights
@@ -35,6 +35,15 @@ def refuse_signing_key() -> None:
     """Raise `ImproperlyConfigured` when this process could open approvers' keys and must not."""
     if any(env.text(f"SILAS_SIGNING_KEY{form}") for form in ("", "_FILE", "_OLD", "_OLD_FILE")):
         raise ImproperlyConfigured("E_CFG_SIGNING_KEY: only web processes may hold SILAS_SIGNING_KEY")
+
+
+def refuse_without_root() -> None:
+    """Raise `ImproperlyConfigured` when this process has no pinned key along which it could believe an approval."""
+    if not trust.roots():
+        raise ImproperlyConfigured(
+            "E_CFG_ROOT_KEYS: no installation key is pinned; give this worker SILAS_ROOT_KEYS or SILAS_ROOT_KEYS_FILE "
+            "(manage.py root_key in the web process prints it)"
+        )
 
 
 def refuse_wide_role() -> None:

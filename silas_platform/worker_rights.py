@@ -27,7 +27,7 @@ WORKERS_MAY: dict[str, str] = {
     "approvals_approvalpolicy": "SELECT",
     "approvals_approvaltoken": "SELECT",
     "approvals_approverkey": (
-        "SELECT (id, tenant_id, user_id, key_id, public_key, created_at, previous_id, endorsement, retired_at,"
+        "SELECT (id, tenant_id, user_id, key_id, public_key, created_at, previous_id, certificate, retired_at,"
         " revoked_at)"
     ),
     "approvals_card": "SELECT, UPDATE (status, settled_at, withdrawal)",

@@ -38,11 +38,10 @@ REFUSE_REVERSE = "".join(_DROP.format(table=table) for table in _FACTS) + "DROP 
 # Who signs stays as well. A key ends once, and its private half with it; while it lives it may be sealed anew
 # (manage.py reseal_keys), which exchanges nothing: the seal is bound to the public half. Only the tables' owner may
 # take a key away (one whose seal is lost).
-KEYS = """
-CREATE FUNCTION approvals_key_stays() RETURNS trigger LANGUAGE plpgsql AS $$
+_KEY_STAYS = """FUNCTION approvals_key_stays() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
     v_owner boolean := current_user = (SELECT pg_get_userbyid(relowner) FROM pg_class WHERE oid = TG_RELID);
-    v_ends text[] := ARRAY['sealed_private', 'retired_at', 'revoked_at'];
+    v_ends text[] := ARRAY['sealed_private', 'certificate', 'retired_at', 'revoked_at'];
 BEGIN
     IF TG_OP = 'DELETE' THEN
         IF v_owner THEN
@@ -61,16 +60,24 @@ BEGIN
     END IF;
     RAISE EXCEPTION 'an approver''s key cannot be exchanged' USING ERRCODE = 'insufficient_privilege';
 END $$;
+"""
+KEYS = (
+    f"CREATE {_KEY_STAYS}"
+    + """
 CREATE TRIGGER approvals_approverkey_stays BEFORE UPDATE OR DELETE ON approvals_approverkey
     FOR EACH ROW EXECUTE FUNCTION approvals_key_stays();
 CREATE TRIGGER approvals_approverkey_no_truncate BEFORE TRUNCATE ON approvals_approverkey
     FOR EACH STATEMENT EXECUTE FUNCTION approvals_refuse();
 """
+)
 KEYS_REVERSE = """
 DROP TRIGGER approvals_approverkey_stays ON approvals_approverkey;
 DROP TRIGGER approvals_approverkey_no_truncate ON approvals_approverkey;
 DROP FUNCTION approvals_key_stays();
 """
+
+# For installations whose function is older than certificates.
+CERTIFIED_KEYS = f"CREATE OR REPLACE {_KEY_STAYS}"
 
 # A passkey's key, person and place stay, and its counter never runs backwards.
 PASSKEYS = """

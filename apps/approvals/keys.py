@@ -1,7 +1,7 @@
 """Who can sign? Web processes, with an approver's Ed25519 key that only `SILAS_SIGNING_KEY` opens.
 
 The private key exists in memory for one signature and in its row only sealed, bound to its tenant and person; a
-retired key has none. A member's first key is registered once, every later one is endorsed by the one before.
+retired key has none. The installation key certifies every key when it is made (kernel.trust).
 Called by `services` of this room and by nobody else; a process without the signing key gets `signing_key_missing`.
 """
 
@@ -12,9 +12,9 @@ from typing import Any
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from django.conf import settings
 
-from apps.approvals import rules
+from apps.approvals import queries, rules
 from apps.approvals.models import ApproverKey
-from apps.approvals.schemas import to_base64
+from kernel import trust
 from kernel.canonical import sha256_hex
 from kernel.clock import now
 from kernel.errors import SilasError
@@ -34,11 +34,10 @@ def sign(key: ApproverKey, payload: bytes) -> bytes:
 
 
 def rotate(old: ApproverKey) -> ApproverKey:
-    """Retire the key and register the one that it endorses. The caller holds the lock of `old`."""
-    signer = _private(old)
+    """Retire the key and register the next one. The caller holds the lock of `old`, which must still open."""
+    _private(old)
     new, private = _new_key(old.user)
     new.previous = old
-    new.endorsement = to_base64(signer.sign(endorsed_bytes(new)))
     new.sealed_private = _sealed(new, private)
     old.retired_at, old.sealed_private = now(), b""
     old.save(update_fields=["retired_at", "sealed_private"])
@@ -46,8 +45,9 @@ def rotate(old: ApproverKey) -> ApproverKey:
     return new
 
 
-def endorsed_bytes(key: ApproverKey) -> bytes:
-    return rules.endorsement_bytes(tenant_id=str(key.tenant_id), user_id=str(key.user_id), public_key=key.public_key)
+def certificate_for(key: ApproverKey, *, signing_key: str = "") -> str:
+    """The installation key's signature over whose key this is, in which tenant."""
+    return trust.certify(rules.KEY_CERTIFICATE, queries.certified_fields(key), signing_key=signing_key)
 
 
 def sealed_anew(key: ApproverKey, *, old: str, new: str) -> bytes | None:
@@ -87,6 +87,7 @@ def _new_key(user: Any) -> tuple[ApproverKey, Ed25519PrivateKey]:
         public_key=public.hex(),
         created_at=now(),
     )
+    key.certificate = certificate_for(key)
     return key, private
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Any
 from uuid import UUID
 
@@ -26,8 +25,9 @@ from apps.approvals.models import (
     TokenRevocation,
     TokenUse,
 )
-from apps.approvals.schemas import Asked, KeyFacts, Policy, TokenFacts, Yes, from_base64
+from apps.approvals.schemas import Asked, KeyFacts, Policy, TokenFacts, Yes
 from apps.tenants.models import Membership
+from kernel import trust
 from kernel.clock import now
 from kernel.errors import NotFound
 from kernel.tenancy import current_tenant_id
@@ -150,7 +150,7 @@ def members() -> list[Any]:
 # Written by hand because it stands on the way of every dispatch: all that is known of a token, in one statement.
 # A nonce belongs to one token, and the wall hides another tenant's rows; whose the key is, is asked besides.
 _FACTS = """
-    SELECT key.public_key, key.retired_at, key.revoked_at, key.endorsement, key.previous_id, key.user_id,
+    SELECT key.public_key, key.retired_at, key.revoked_at, key.certificate, key.user_id,
            (SELECT true FROM approvals_tokenrevocation WHERE token_nonce = %(nonce)s), uses.number, uses.bound
     FROM (SELECT count(*) AS number, bool_or(bound_hash = %(bound)s) AS bound
           FROM approvals_tokenuse WHERE token_nonce = %(nonce)s) AS uses
@@ -163,50 +163,42 @@ def token_facts(nonce: str, *, key_id: str, bound_hash: str) -> TokenFacts:
     tenant = current_tenant_id()
     with connection.cursor() as cursor:
         cursor.execute(_FACTS, {"nonce": nonce, "bound": bound_hash, "key": key_id, "tenant": tenant})
-        public, retired, revoked, endorsement, previous, user, taken_back, used, bound = cursor.fetchone()
-    trusted = public and (previous is None or _is_endorsed(tenant, user, public, previous, endorsement))
+        public, retired, revoked, certificate, user, taken_back, used, bound = cursor.fetchone()
+    trusted = public and _is_certified(tenant, user, key_id, public, certificate)
     key = KeyFacts(bytes.fromhex(public), retired, revoked) if trusted else None
     return TokenFacts(key=key, revoked=bool(taken_back), used=used, used_for_subject=bool(bound))
 
 
 def trusted_key(key_id: str) -> bytes | None:
-    """The public half of a key of this tenant that is its member's first or endorsed, ended or not; else None."""
-    try:
-        return _trusted_key(current_tenant_id(), key_id)
-    except LookupError:
-        return None
-
-
-@lru_cache(maxsize=4096)
-def _trusted_key(tenant: UUID, key_id: str) -> bytes:
-    """Kept in memory, because a key cannot be exchanged (append_only); raises what is not kept."""
-    columns = ("user_id", "public_key", "previous_id", "endorsement")
-    found = ApproverKey.objects.filter(tenant_id=tenant, key_id=key_id).values_list(*columns).first()
-    if found is None or not (found[2] is None or _is_endorsed(tenant, *found)):
-        raise LookupError(key_id)
-    return bytes.fromhex(found[1])
-
-
-@lru_cache(maxsize=4096)
-def _is_endorsed(tenant: UUID, user: UUID, public_key: str, previous: UUID, endorsement: str) -> bool:
-    """Was this key put in place by the one before it, and that one by its own, back to the member's first? Kept in
-    memory, because nothing of it can change (append_only)."""
-    columns = ("user_id", "public_key", "previous_id", "endorsement")
-    whose, before, earlier, endorsed = ApproverKey.objects.values_list(*columns).get(pk=previous)
-    message = rules.endorsement_bytes(tenant_id=str(tenant), user_id=str(user), public_key=public_key)
-    if whose != user or not rules.is_signature(from_base64(endorsement), message, bytes.fromhex(before)):
-        return False
-    return earlier is None or _is_endorsed(tenant, user, before, earlier, endorsed)
+    """The public half of a certified key of this tenant, ended or not; else None."""
+    key = ApproverKey.objects.filter(key_id=key_id).defer("sealed_private").first()
+    return bytes.fromhex(key.public_key) if key is not None and is_certified(key) else None
 
 
 def public_key(key_id: str, *, user_id: UUID) -> bytes | None:
-    """The public half of one person's trusted key in this tenant; None for anybody else's, and for a void one."""
-    tenant = current_tenant_id()
-    mine = ApproverKey.objects.filter(key_id=key_id, user_id=user_id, revoked_at=None)
-    found = mine.values_list("public_key", "previous_id", "endorsement").first()
-    if found is None or not (found[1] is None or _is_endorsed(tenant, user_id, *found)):
-        return None
-    return bytes.fromhex(found[0])
+    """The public half of one person's certified key in this tenant; None for anybody else's, and for a void one."""
+    mine = ApproverKey.objects.filter(key_id=key_id, user_id=user_id, revoked_at=None).defer("sealed_private")
+    key = mine.first()
+    return bytes.fromhex(key.public_key) if key is not None and is_certified(key) else None
+
+
+def is_certified(key: ApproverKey, *, by: tuple[str, ...] | None = None) -> bool:
+    """Whether a pinned installation key (or one of `by`) certified this key for this person in this tenant. Whoever can
+    only write rows, a superuser of the database included, cannot make such a row (ADR 99)."""
+    return trust.is_certified(rules.KEY_CERTIFICATE, certified_fields(key), key.certificate, by=by)
+
+
+def certified_fields(key: ApproverKey) -> dict[str, str]:
+    return _certified_fields(key.tenant_id, key.user_id, key.key_id, key.public_key)
+
+
+def _is_certified(tenant: UUID, user: UUID, key_id: str, public_key: str, certificate: str) -> bool:
+    fields = _certified_fields(tenant, user, key_id, public_key)
+    return trust.is_certified(rules.KEY_CERTIFICATE, fields, certificate)
+
+
+def _certified_fields(tenant: UUID | None, user: UUID, key_id: str, public_key: str) -> dict[str, str]:
+    return {"tenant": str(tenant), "user": str(user), "key_id": key_id, "public_key": public_key}
 
 
 def yes_to(card: Card) -> Yes | None:

@@ -31,6 +31,8 @@ from kernel.canonical import canonical_bytes, canonical_json, sha256_hex
 
 APPROVING_ROLES = roles_with(Capability.DECIDE)
 WHO: Mapping[Deciders, tuple[Role, ...]] = {Deciders.APPROVERS: APPROVING_ROLES, Deciders.OWNERS: (Role.OWNER,)}
+# The kind of statement with which the installation key certifies an approver's key (kernel.trust).
+KEY_CERTIFICATE = "approver_key"
 SPAWN_POLICY, ANSWERS = "spawn_policy_hash", "answers"
 # What a token may be signed with: the template of a standing yes; the answers that a yes of several people rests on.
 KNOWN_CONDITIONS = frozenset({SPAWN_POLICY, ANSWERS})
@@ -98,11 +100,6 @@ def key_refusal(key: KeyFacts | None, token: SignedToken) -> Reason | None:
     if key.revoked_at is not None:
         return Reason.KEY_REVOKED
     return Reason.KEY_RETIRED if key.retired_at is not None and token.issued_at >= key.retired_at else None
-
-
-def endorsement_bytes(*, tenant_id: str, user_id: str, public_key: str) -> bytes:
-    """What a key signs about the one that comes after it: this key, of this person, in this tenant."""
-    return canonical_bytes({"approver_key": public_key, "tenant": tenant_id, "user": user_id})
 
 
 def answer_bytes(claims: AnswerClaims) -> bytes:

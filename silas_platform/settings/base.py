@@ -18,6 +18,8 @@ DEMO = False
 SECRET_KEY = env.secret("SECRET_KEY")
 SILAS_SIGNING_KEY = env.secret("SILAS_SIGNING_KEY")
 SILAS_SIGNING_KEY_OLD = env.secret("SILAS_SIGNING_KEY_OLD")  # manage.py reseal_keys only
+# Public halves of installation keys whose certificates are believed, outside the database (kernel.trust).
+SILAS_ROOT_KEYS = env.public_keys("SILAS_ROOT_KEYS")
 SILAS_SECRETS_KEY = env.secret("SILAS_SECRETS_KEY")
 # While the key above is being changed: what was sealed under this one still opens (docs/connections.md).
 SILAS_SECRETS_KEY_OLD = env.secret("SILAS_SECRETS_KEY_OLD")

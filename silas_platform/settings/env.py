@@ -6,6 +6,7 @@ Fails loudly: a named file that cannot be read, or both forms at once, stops the
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 from django.core.exceptions import ImproperlyConfigured
@@ -29,6 +30,15 @@ def secret(name: str) -> str:
         return Path(path).read_text(encoding="utf-8").strip()
     except OSError as error:
         raise ImproperlyConfigured(f"E_CFG_SECRET_FILE: {name}_FILE cannot be read: {error.strerror}") from None
+
+
+def public_keys(name: str) -> tuple[str, ...]:
+    """Public keys in hex, separated by commas or white space; by value or by file."""
+    found = tuple(re.split(r"[\s,]+", secret(name).strip(", \n"))) if secret(name) else ()
+    for key in found:
+        if not re.fullmatch(r"[0-9a-f]{64}", key):
+            raise ImproperlyConfigured(f"E_CFG_ROOT_KEYS: {name} holds public keys of 64 hex digits each")
+    return found
 
 
 def flag(name: str, *, default: bool) -> bool:

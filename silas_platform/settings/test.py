@@ -1,5 +1,6 @@
 """The tests: real PostgreSQL and Redis of their own, addresses given by tests/conftest.py."""
 
+from kernel.trust import root_of
 from silas_platform.settings import env
 from silas_platform.settings.base import *
 
@@ -7,6 +8,8 @@ DEMO = True
 SECRET_KEY = SECRET_KEY or "test-secret-key-that-is-long-enough"
 SILAS_SIGNING_KEY = SILAS_SIGNING_KEY or "test-signing-key"
 SILAS_SECRETS_KEY = SILAS_SECRETS_KEY or "test-secrets-key"
+# What a worker of these tests pins; several tests take the signing key away to be one.
+SILAS_ROOT_KEYS = SILAS_ROOT_KEYS or (root_of(SILAS_SIGNING_KEY),)
 ALLOWED_HOSTS = ["*"]
 FAULT_POINTS = env.text("SILAS_FAULT_POINTS")
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]

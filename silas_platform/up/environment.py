@@ -1,8 +1,9 @@
 """What does each process get to know? Addresses, keys and the rule for an open HOST.
 
-The signing key goes to web processes only, the secrets key to web and workers, the owner's database address to none of
-them (contract interfaces, Environment). Workers and beat reach the database as a role of their own and sign with a key
-of their own. Keys nobody gave are made under `var/keys`, mode 0600, and handed on as files.
+The signing key goes to web processes only, the public half of its installation key to all, the secrets key to web and
+workers, the owner's database address to none of them (contract interfaces, Environment). Workers and beat reach the
+database as a role of their own and sign with a key of their own. Keys nobody gave are made under `var/keys`, mode 0600,
+and handed on as files.
 """
 
 import ipaddress
@@ -11,12 +12,15 @@ import secrets
 from collections.abc import Mapping
 from pathlib import Path
 
+from kernel.trust import root_of
 from silas_platform.up.embedded import postgres_dsns, redis_url
 
 ROOT = Path(__file__).resolve().parents[2]
 KEYS = ("SECRET_KEY", "SILAS_SIGNING_KEY", "SILAS_SECRETS_KEY")
 # The key before a present one, while an installation changes it; nobody makes it.
 OLD_KEYS = ("SILAS_SECRETS_KEY_OLD",)
+# The pinned public halves of installation keys (kernel.trust). No secret: every process is told them.
+ROOT_KEYS = "SILAS_ROOT_KEYS"
 # Whoever is not named here is told none of these.
 _TOLD: dict[str, set[str]] = {
     "web": {"SECRET_KEY", "SILAS_SIGNING_KEY", "SILAS_SECRETS_KEY", *OLD_KEYS},
@@ -70,12 +74,43 @@ def with_embedded_addresses(env: Mapping[str, str]) -> dict[str, str]:
 
 
 def with_keys(env: Mapping[str, str]) -> dict[str, str]:
-    """`env` with every key given, by value or by file; makes those that are missing and keeps them for the next run."""
+    """`env` with every key given, by value or by file; makes those that are missing and keeps them for the next run.
+
+    The installation key's public half is pinned beside them, and so is that of a signing key that took another's place.
+    """
     told = dict(env)
     for name in KEYS:
         if not is_given(env, name):
             told[f"{name}_FILE"] = str(_kept_key(_key_path(env, name)))
+    if not is_given(env, ROOT_KEYS):
+        path = _key_path(env, ROOT_KEYS)
+        if not path.exists():
+            write_private(certify_once(env), "")
+        pin_root(path, root_of(_value(told, "SILAS_SIGNING_KEY")))
+        told[f"{ROOT_KEYS}_FILE"] = str(path)
     return told
+
+
+def certify_once(env: Mapping[str, str]) -> Path:
+    """The mark that the installation key was pinned here for the first time and what the database holds is yet to be
+    certified. Never made again, so that a row written later is not certified by a mere start."""
+    path = _key_path(env, ROOT_KEYS)
+    return path.with_name(f"{path.name}.first")
+
+
+def pin_root(path: Path, root: str) -> None:
+    """Add a public key to the file of pinned ones, if it is not there."""
+    pinned = path.read_text().split() if path.exists() else []
+    if root not in pinned:
+        write_private(path, "".join(f"{each}\n" for each in [*pinned, root]))
+
+
+def _value(env: Mapping[str, str], name: str) -> str:
+    file = env.get(f"{name}_FILE", "").strip()
+    try:
+        return Path(file).read_text().strip() if file else env[name].strip()
+    except OSError as error:
+        raise StartRefused(f"{name}_FILE cannot be read: {error.strerror}") from None
 
 
 def for_program(env: Mapping[str, str], program: str) -> dict[str, str]:

@@ -17,11 +17,13 @@ from django.db import connections
 
 from apps.console.setup_address import setup_path
 from apps.tenants.models import Tenant
+from silas_platform.certifying import certify_all
 from silas_platform.up import processes, programs
 from silas_platform.up.address import Address, free_address, is_ready
 from silas_platform.up.demo import demo_logins
 from silas_platform.up.environment import (
     StartRefused,
+    certify_once,
     open_host_faults,
     var_directory,
     with_embedded_addresses,
@@ -50,6 +52,7 @@ def run(given: Mapping[str, str], *, demo: bool, work: bool, screen: Screen) -> 
         try:
             _start_servers(supervisor, env)
             fresh = _prepare()
+            _certify_once(env, screen)
             demo = demo and settings.DEMO
             logins = demo_logins(env, fresh=fresh, supervisor=supervisor) if demo else []
             _start_programs(supervisor, env, address, work=work)
@@ -79,6 +82,19 @@ def _prepare() -> bool:
     fresh = not Tenant.objects.exists()
     connections.close_all()
     return fresh
+
+
+def _certify_once(env: Mapping[str, str], screen: Screen) -> None:
+    """At the first start with an installation key, what an older version left behind is certified as it stands."""
+    mark = certify_once(env)
+    if not mark.exists():
+        return
+    for done in certify_all(actor="up"):
+        if done.counts:
+            told = " ".join(f"{kind}={number}" for kind, number in done.counts.items())
+            screen.say(f"certified tenant={done.tenant} {told} (first start with an installation key)")
+    connections.close_all()
+    mark.unlink()
 
 
 def _start_programs(supervisor: Supervisor, env: Mapping[str, str], address: Address, *, work: bool) -> None:

@@ -1,4 +1,4 @@
-"""An approver's key is replaced by one that it endorses; what it signed holds until it is void."""
+"""An approver's key is replaced by another certified one; what it signed holds until it is void."""
 
 from __future__ import annotations
 
@@ -148,8 +148,8 @@ def test_second_first_key_of_a_member_is_refused(tenant: Any, owner: Any, token:
         intruder(tenant, owner, retired_at=now()).save(force_insert=True)
 
 
-@pytest.mark.parametrize("endorsement", ["", "AAAA", "not base64"])
-def test_key_that_nobody_endorsed_signs_nothing(tenant: Any, owner: Any, token: Any, endorsement: str) -> None:
+@pytest.mark.parametrize("certificate", ["", "AAAA", "not base64"])
+def test_key_that_nobody_certified_signs_nothing(tenant: Any, owner: Any, token: Any, certificate: str) -> None:
     with tenant_scope(tenant):
         old = ApproverKey.objects.get(key_id=token.key_id)
         old.retired_at, old.sealed_private = now(), b""
@@ -157,7 +157,7 @@ def test_key_that_nobody_endorsed_signs_nothing(tenant: Any, owner: Any, token: 
         private = Ed25519PrivateKey.generate()
         public = private.public_key().public_bytes_raw()
         mine = {"public_key": public.hex(), "key_id": sha256_hex(public)[:16], "sealed_private": b"x"}
-        intruder(tenant, owner, previous=old, endorsement=endorsement, **mine).save(force_insert=True)
+        intruder(tenant, owner, previous=old, certificate=certificate, **mine).save(force_insert=True)
     plan, signed = make_plan(), SignedToken.of_row(token)
     subject = payloads.approvable_plan(plan)
     values = {name: getattr(signed, name) for name in TokenClaims.model_fields}
@@ -173,7 +173,7 @@ def test_key_that_nobody_endorsed_signs_nothing(tenant: Any, owner: Any, token: 
         "public_key = repeat('0', 64)",
         "sealed_private = ''",
         "retired_at = now()",
-        "endorsement = 'x'",
+        "created_at = now()",
         "user_id = gen_random_uuid()",
         "revoked_at = now()",
     ],

@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from kernel.trust import root_of
 from silas_platform.up.environment import (
     KEYS,
     StartRefused,
+    certify_once,
     for_program,
     is_loopback,
     open_host_faults,
@@ -140,3 +142,33 @@ def test_address_file_that_is_not_there_is_refused(env: dict[str, str], tmp_path
 def test_address_given_twice_is_refused() -> None:
     with pytest.raises(StartRefused, match="not both"):
         with_addresses_read({"REDIS_URL_FILE": os.devnull, "REDIS_URL": "redis://cache"})
+
+
+def _pinned(told: dict[str, str]) -> list[str]:
+    return Path(told["SILAS_ROOT_KEYS_FILE"]).read_text().split()
+
+
+def test_installation_keys_public_half_is_pinned_for_every_program(env: dict[str, str]) -> None:
+    told = with_keys(env)
+    root = root_of(Path(told["SILAS_SIGNING_KEY_FILE"]).read_text())
+    for program in ("web", "worker", "beat"):
+        assert _pinned(for_program(told, program)) == [root]
+
+
+def test_pin_that_is_given_is_not_made(env: dict[str, str], tmp_path: Path) -> None:
+    told = with_keys({**env, "SILAS_ROOT_KEYS": "0" * 64})
+    assert "SILAS_ROOT_KEYS_FILE" not in told
+    assert not (tmp_path / "keys" / "silas_root_keys").exists()
+
+
+def test_another_signing_key_is_pinned_beside_the_old_one(env: dict[str, str]) -> None:
+    with_keys({**env, "SILAS_SIGNING_KEY": "old"})
+    assert _pinned(with_keys({**env, "SILAS_SIGNING_KEY": "new"})) == [root_of("old"), root_of("new")]
+
+
+def test_first_pin_asks_for_one_certifying_and_no_later_one_does(env: dict[str, str]) -> None:
+    with_keys(env)
+    assert certify_once(env).exists()
+    certify_once(env).unlink()
+    with_keys({**env, "SILAS_SIGNING_KEY": "new"})
+    assert not certify_once(env).exists()

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 
-from silas_platform.checks import refuse_signing_key
+from silas_platform.checks import refuse_signing_key, refuse_without_root
 from silas_platform.settings import env
 
 
@@ -48,3 +49,21 @@ def test_worker_with_signing_key_refuses_to_start(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv(form, "/somewhere")
     with pytest.raises(ImproperlyConfigured, match="E_CFG_SIGNING_KEY"):
         refuse_signing_key()
+
+
+@pytest.mark.parametrize("given", ["a" * 63, "g" * 64, f"{'a' * 64} short"])
+def test_pinned_key_that_is_none_stops_the_start(monkeypatch: pytest.MonkeyPatch, given: str) -> None:
+    monkeypatch.setenv("SILAS_ROOT_KEYS", given)
+    with pytest.raises(ImproperlyConfigured, match="E_CFG_ROOT_KEYS"):
+        env.public_keys("SILAS_ROOT_KEYS")
+
+
+def test_pinned_keys_stand_on_lines_or_between_commas(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SILAS_ROOT_KEYS", f"{'a' * 64},{'b' * 64}\n{'c' * 64}\n")
+    assert env.public_keys("SILAS_ROOT_KEYS") == ("a" * 64, "b" * 64, "c" * 64)
+
+
+def test_worker_without_a_pinned_key_is_refused(settings: Any) -> None:
+    settings.SILAS_SIGNING_KEY, settings.SILAS_ROOT_KEYS = "", ()
+    with pytest.raises(ImproperlyConfigured, match="E_CFG_ROOT_KEYS"):
+        refuse_without_root()

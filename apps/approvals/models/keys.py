@@ -1,7 +1,8 @@
 """Who signs, and who proves to be there? One active Ed25519 key an approver in a tenant, and the passkeys of people.
 
-A member's first key is registered once; each later one is endorsed by the one before it, so that nobody who can only
-write rows exchanges a key. A retired key has no private half any more. Passkeys and what they answered stay.
+The installation key certifies each key (`certificate`), so a row that was only written is no key (ADR 99). A member's
+first key is registered once, each later one names the one before it. A retired key has no private half any more.
+Passkeys and what they answered stay.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ class ApproverKey(TenantModel):
     sealed_private = models.BinaryField()
     created_at = models.DateTimeField()
     previous = models.OneToOneField("self", on_delete=models.PROTECT, null=True, related_name="next")
-    endorsement = models.CharField(max_length=120, blank=True, help_text="Signature of the key before it, base64")
+    certificate = models.CharField(max_length=120, blank=True, help_text="Signature of the installation key, base64")
     retired_at = models.DateTimeField(null=True)
     revoked_at = models.DateTimeField(null=True)
 

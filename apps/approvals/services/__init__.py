@@ -15,7 +15,7 @@ from apps.approvals.services.course import (
     withdraw_of_session,
 )
 from apps.approvals.services.editing import edit_card
-from apps.approvals.services.rotation import Resealed, reseal_keys, revoke_key, rotate_key
+from apps.approvals.services.rotation import Resealed, certify_keys, reseal_keys, revoke_key, rotate_key
 from apps.approvals.services.tokens import check, issue_token, revoke_token, verify
 
 __all__ = [
@@ -23,6 +23,7 @@ __all__ = [
     "Words",
     "answer_card",
     "assign_card",
+    "certify_keys",
     "check",
     "decide_card",
     "deciders_of",

@@ -9,16 +9,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from apps.approvals import keys, locks
+from apps.approvals import keys, locks, queries
 from apps.approvals.models import ApproverKey
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
+from kernel import trust
 from kernel.clock import now
 from kernel.errors import SilasError
 
 
 def rotate_key(user: Any, *, actor: str, compromised: bool = False) -> ApproverKey:
-    """Retire the user's key and register a new one that the old one endorses. Web processes only.
+    """Retire the user's key and register a certified new one. Web processes only.
 
     `compromised` also voids the old key: every token that it signed is refused from now on. Raises `SilasError`:
     `signing_key_missing` 403, `seal_broken` 409.
@@ -56,7 +57,8 @@ class Resealed:
 
 
 def reseal_keys(*, old: str, new: str, actor: str) -> Resealed:
-    """Put the tenant's active keys under another signing key of the platform; the keys themselves stay."""
+    """Put the tenant's active keys under another signing key of the platform, and certify all that the old installation
+    key certified with the new one; the keys themselves stay. What nobody certified stays uncertified."""
     done, shut = 0, []
     for key in ApproverKey.objects.select_for_update(no_key=True).filter(retired_at=None):
         try:
@@ -65,6 +67,21 @@ def reseal_keys(*, old: str, new: str, actor: str) -> Resealed:
             shut.append(key.key_id)
             continue
         done += sealed is not None and ApproverKey.objects.filter(pk=key.pk).update(sealed_private=sealed)
+    before = (trust.root_of(old),)
+    for key in ApproverKey.objects.select_for_update(no_key=True).filter(revoked_at=None):
+        if queries.is_certified(key, by=before):
+            certificate = keys.certificate_for(key, signing_key=new)
+            ApproverKey.objects.filter(pk=key.pk).update(certificate=certificate)
     if done:
         record(AuditEvent.APPROVER_KEYS_RESEALED, actor=actor, data={"keys": done})
     return Resealed(done, tuple(shut))
+
+
+def certify_keys() -> int:
+    """Certify every key of the tenant that is not void and has no certificate; returns how many. It believes the rows
+    as they stand, so only `manage.py certify` calls it."""
+    found = ApproverKey.objects.select_for_update(no_key=True).filter(revoked_at=None)
+    wanting = [key for key in found if not queries.is_certified(key)]
+    for key in wanting:
+        ApproverKey.objects.filter(pk=key.pk).update(certificate=keys.certificate_for(key))
+    return len(wanting)

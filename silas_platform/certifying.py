@@ -1,0 +1,51 @@
+"""Certify what the database holds as it stands: once, when an installation gets its installation key (ADR 99).
+
+From then on every change certifies itself, and nothing that was only written is believed. So this runs by hand, or at
+the one start that pins the installation key for the first time, and never again by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from apps.approvals.services import certify_keys
+from apps.audit.enums import AuditEvent
+from apps.audit.services import record
+from apps.tenants.queries import all_tenants
+from kernel.tenancy import tenant_scope
+
+
+@dataclass(frozen=True)
+class Certified:
+    """What was certified in one tenant, by kind; kinds with nothing to certify are left out."""
+
+    tenant: str
+    counts: dict[str, int]
+
+
+class _Undone(Exception):
+    """Takes back what was only counted."""
+
+
+def certify_all(*, actor: str, keep: bool = True) -> Iterator[Certified]:
+    """Certify every tenant's rows, one transaction a tenant. Without `keep` nothing is written: it only counts.
+
+    Raises `SilasError("signing_key_missing")`.
+    """
+    for tenant in all_tenants():
+        counts: dict[str, int] = {}
+        try:
+            with tenant_scope(tenant):
+                counts = {kind: number for kind, number in _certify().items() if number}
+                if not keep:
+                    raise _Undone
+                if counts:
+                    record(AuditEvent.CERTIFIED, actor=actor, subject=f"tenant:{tenant.pk}", data=counts)
+        except _Undone:
+            pass
+        yield Certified(tenant.slug, counts)
+
+
+def _certify() -> dict[str, int]:
+    return {"approver_keys": certify_keys()}
