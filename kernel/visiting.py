@@ -1,13 +1,15 @@
-"""What stands at an address of the outside? One page at a time, from a host that is looked up once and then called.
+"""Fetch one page of the outside at a time, from a host that is looked up once and then called.
 
 A name may stand for an address inside of the house, or come to a moment later: every address it stands for is looked
 at, and the one that was looked at is called (as webhooks are). Nothing is followed here: a redirect is an answer, and
-whoever wants to follow it asks again. Of an answer no more than `most` bytes are read, however it is packed.
+whoever wants to follow it asks again. Of an answer no more than `most` bytes are read or unpacked; it may be packed
+once, by gzip.
 """
 
 from __future__ import annotations
 
 import asyncio
+import zlib
 from dataclasses import dataclass
 from urllib.parse import SplitResult, urlsplit
 
@@ -51,7 +53,7 @@ def visit(url: str, *, most: int, seconds: float, private: bool = False) -> Answ
         return asyncio.run(asyncio.wait_for(_asked(url, parts, place, most), seconds))
     except (TimeoutError, httpx2.TimeoutException):
         raise NotReached("too_slow") from None
-    except (httpx2.HTTPError, httpx2.InvalidURL, OSError, ValueError):
+    except (httpx2.HTTPError, httpx2.InvalidURL, OSError, ValueError, zlib.error):
         raise NotReached("no_answer") from None
 
 
@@ -74,10 +76,15 @@ async def _asked(url: str, parts: SplitResult, place: str, most: int) -> Answer:
 
 
 async def _bounded(answer: httpx2.Response, most: int) -> bytes:
-    """Counted after unpacking: a small letter may hold a very large page."""
+    """Unpacked here, piece by piece: a small answer may hold a very large page, and the library would unpack as often
+    as a header says."""
+    packed = answer.headers.get("content-encoding", "identity").strip().lower()
+    if packed not in ("identity", "gzip"):
+        raise NotReached("no_answer")
+    unpacker = zlib.decompressobj(wbits=31) if packed == "gzip" else None
     body = bytearray()
-    async for piece in answer.aiter_bytes(65_536):
-        body += piece
+    async for piece in answer.aiter_raw(65_536):
+        body += unpacker.decompress(piece, most + 1 - len(body)) if unpacker else piece
         if len(body) > most:
             raise NotReached("too_large")
     return bytes(body)

@@ -2,7 +2,7 @@
 
 Handing in writes a row; a web process reads it a moment later, because no worker may write knowledge (docs/adr/0053).
 A row is claimed before it is read, and what a dead process left is claimed anew. Reading happens outside of any
-transaction; every document is stored by `services.store_parsed`.
+transaction, in the sandbox (`reading`); every document is stored by `services.store_parsed`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from django.db.models.functions import Now
 
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
-from apps.memory import parsing, website
+from apps.memory import parsing, reading, website
 from apps.memory.enums import IntakeKind, IntakeState
 from apps.memory.models import Collection, Document, DocumentVersion, Intake
 from apps.memory.parsing import Parsed, ParsedDocument, Problem, ProblemCode
@@ -189,7 +189,7 @@ def _read(tenant_id: UUID, row: Intake) -> None:
 def _pieces(tenant_id: UUID, row: Intake) -> Iterator[_Piece]:
     match row.kind:
         case IntakeKind.FILE:
-            yield _Piece(row.reference, parsing.parse(bytes(row.content or b""), row.name))
+            yield _Piece(row.reference, reading.read_file(bytes(row.content or b""), row.name))
         case IntakeKind.TEXT:
             yield _Piece(row.reference, _as_document(row.name, bytes(row.content or b"").decode()))
         case IntakeKind.AGAIN:

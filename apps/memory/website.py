@@ -6,20 +6,19 @@ leads to is followed within those walls; a redirect to another host is not. Call
 
 from __future__ import annotations
 
-import codecs
 import time
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
-from html.parser import HTMLParser
-from urllib.parse import urldefrag, urljoin, urlsplit
+from urllib.parse import urljoin, urlsplit
 from urllib.robotparser import RobotFileParser
 
-import nh3
 from django.conf import settings
 
-from apps.memory.parsing import Parsed, Problem, ProblemCode, parse
-from kernel.visiting import SCHEMES, Answer, NotReached, visit
+from apps.memory.parsing import Parsed, Problem, ProblemCode
+from apps.memory.parsing.pages import plain_address
+from apps.memory.reading import read_page
+from kernel.visiting import Answer, NotReached, visit
 
 PAGES = 40
 SECONDS = 180.0
@@ -28,7 +27,6 @@ _PAGE_SECONDS = 15.0
 _ROBOTS_BYTES = 200_000
 _HOPS = 4
 _QUEUED = 400
-_LONGEST_ADDRESS = 500
 _ENDINGS = {"text/html": ".html", "application/xhtml+xml": ".html", "text/plain": ".txt", "text/markdown": ".md"}
 _WORDS = {
     "address_refused": "This address leads to no public website.",
@@ -52,7 +50,7 @@ class Page:
 def pages_of(start: str, *, most: int = PAGES) -> Iterator[Page]:
     """Every page that can be read, the named one first."""
     home, robots = urlsplit(start).netloc.lower(), _robots(start)
-    waiting, known = deque([_plain(start)]), {_plain(start)}
+    waiting, known = deque([plain_address(start)]), {plain_address(start)}
     give_up, looked = time.monotonic() + SECONDS, 0
     while waiting and looked < most and time.monotonic() < give_up:
         url = waiting.popleft()
@@ -90,13 +88,8 @@ def _read(url: str, home: str, *, first: bool) -> tuple[Parsed, tuple[str, ...]]
                 (),
             )
         )
-    try:
-        body = _as_utf8(answer)
-    except (LookupError, UnicodeDecodeError):
-        return Parsed(problems=(Problem(ProblemCode.WRONG_ENCODING, f"It is not {answer.charset}, as it says."),)), ()
     name = urlsplit(url).path.rstrip("/").rpartition("/")[2] or urlsplit(url).netloc
-    parsed = parse(body, f"{name[:200]}{ending}")
-    return parsed, _links(body, answer.url) if ending == ".html" else ()
+    return read_page(answer.body, f"{name[:200]}{ending}", charset=answer.charset, base=answer.url)
 
 
 def _followed(url: str, home: str) -> Answer | None:
@@ -105,7 +98,7 @@ def _followed(url: str, home: str) -> Answer | None:
         answer = visit(url, most=_PAGE_BYTES, seconds=_PAGE_SECONDS, private=settings.WEBSITES_PRIVATE)
         if answer.status not in (301, 302, 303, 307, 308) or not answer.location:
             return answer
-        url = _plain(urljoin(answer.url, answer.location))
+        url = plain_address(urljoin(answer.url, answer.location))
         if not _is_at(url, home):
             return None
     raise NotReached("no_answer")
@@ -116,49 +109,10 @@ def _is_at(url: str, home: str) -> bool:
     return urlsplit(url).netloc.lower().removeprefix("www.") == home.removeprefix("www.")
 
 
-def _as_utf8(answer: Answer) -> bytes:
-    """In the encoding that the header names, if it names one: the mark in front is believed before the page's own
-    word."""
-    if not answer.charset:
-        return answer.body
-    return codecs.BOM_UTF8 + answer.body.decode(answer.charset).removeprefix("\ufeff").encode()
-
-
-def _links(body: bytes, base: str) -> tuple[str, ...]:
-    collector = _Links()
-    page = body.decode("utf-8", "replace")
-    collector.feed(nh3.clean(page, tags={"a"}, attributes={"a": {"href"}}, url_schemes=set(SCHEMES), link_rel=None))
-    found = (_plain(urljoin(base, href)) for href in collector.found)
-    return tuple(dict.fromkeys(url for url in found if url))
-
-
-class _Links(HTMLParser):
-    """Sees nh3's clean output only (as the page's text is read)."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.found: list[str] = []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.found += [value for name, value in attrs if name == "href" and value]
-
-
-def _plain(url: str) -> str:
-    """One page, one address: without a fragment; empty for what cannot be read."""
-    try:
-        address = urldefrag(url).url
-        parts = urlsplit(address)
-    except ValueError:
-        return ""
-    if parts.scheme not in SCHEMES or not parts.netloc or len(address) > _LONGEST_ADDRESS:
-        return ""
-    return parts._replace(path=parts.path or "/", netloc=parts.netloc.lower()).geturl()
-
-
 def _robots(start: str) -> RobotFileParser | None:
     """What the site asks of readers; None where it says nothing."""
     try:
-        answer = _followed(_plain(urljoin(start, "/robots.txt")), urlsplit(start).netloc.lower())
+        answer = _followed(plain_address(urljoin(start, "/robots.txt")), urlsplit(start).netloc.lower())
     except NotReached:
         return None
     if answer is None or answer.status != 200 or len(answer.body) > _ROBOTS_BYTES:

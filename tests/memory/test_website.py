@@ -88,6 +88,13 @@ def test_packed_page_is_counted_unpacked(site: Website) -> None:
     assert problems(read(site)) == ["The page is larger than 2 MB."]
 
 
+@pytest.mark.parametrize("packing", ["gzip, gzip", "br", "zstd", "deflate"])
+def test_page_packed_more_than_once_or_otherwise_is_not_unpacked(site: Website, packing: str) -> None:
+    bomb = gzip.compress(gzip.compress(b"<p>more</p>" * 1000))
+    site.pages["/"] = Served(bomb, headers={"Content-Encoding": packing})
+    assert problems(read(site)) == ["The server did not answer."]
+
+
 def test_charset_of_the_header_is_believed(site: Website) -> None:
     site.pages["/"] = Served("<p>Gr\u00fc\u00dfe</p>".encode("latin-1"), kind="text/html; charset=ISO-8859-1")
     assert texts(read(site)) == ["Gr\u00fc\u00dfe"]

@@ -1,4 +1,5 @@
-"""What is written in a PDF? Its pages' text, within limits of size, pages, characters and time.
+"""The text of a PDF's pages, within limits of size, pages and characters; of time between two pages only, so that a
+stranger's PDF is read in the sandbox (`apps.memory.reading`).
 
 pypdf raises whatever a broken file leads it to, so that any exception means that the file is damaged.
 """
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 PAGES = 5000
 CHARACTERS = 5_000_000
-SECONDS = 120.0
+SECONDS = 60.0
 
 
 def parse_pdf(data: bytes, name: str) -> ParsedDocument:

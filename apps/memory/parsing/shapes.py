@@ -19,6 +19,7 @@ class ProblemCode(StrEnum):
     BROKEN_HTML = "broken_html"
     BROKEN_LINE = "broken_line"
     DUPLICATE = "duplicate_source"
+    NO_READER = "no_reader"
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,23 @@
+"""What the sandbox calls: a parser, with its answer as plain data (`apps.memory.reading` takes it)."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from apps.memory.parsing.files import parse
+from apps.memory.parsing.pages import parse_page
+from apps.memory.parsing.shapes import Parsed
+
+
+def read_file(data: bytes, name: str) -> tuple[dict[str, Any], bytes]:
+    return _told(parse(data, name)), b""
+
+
+def read_page(data: bytes, name: str, charset: str, base: str) -> tuple[dict[str, Any], bytes]:
+    parsed, links = parse_page(data, name, charset=charset, base=base)
+    return {**_told(parsed), "links": list(links)}, b""
+
+
+def _told(parsed: Parsed) -> dict[str, Any]:
+    return asdict(parsed)

@@ -1,0 +1,88 @@
+"""Documents and pages of strangers, parsed in the sandbox: only checked, bounded, plain data comes back.
+
+A parser that is taken over can say no more than a document of its own could have said.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+
+from apps.memory.parsing import Parsed, ParsedDocument, Problem, ProblemCode
+from apps.memory.parsing.files import LARGEST_TEXT
+from apps.memory.parsing.pages import LONGEST_ADDRESS, MOST_LINKS
+from kernel.errors import SilasError
+from kernel.sandbox.reading import NotRead, Reader, read
+from kernel.unseen import storable
+
+FILE_SECONDS, PAGE_SECONDS = 75, 20
+_MOST_DOCUMENTS = 10_000
+_BRINGS = ("apps.memory.parsing",)
+# A character is written in JSON with six bytes at most.
+_FILE = Reader("apps.memory.parsing.readers", "read_file", _BRINGS, seconds=FILE_SECONDS, most_bytes=8 * LARGEST_TEXT)
+_PAGE = Reader("apps.memory.parsing.readers", "read_page", _BRINGS, seconds=PAGE_SECONDS, memory_mb=384)
+
+
+_Line = Annotated[str, Field(max_length=300), AfterValidator(storable)]
+_Words = Annotated[str, Field(max_length=2000), AfterValidator(storable)]
+_Whole = Annotated[str, Field(max_length=LARGEST_TEXT), AfterValidator(storable)]
+_Address = Annotated[str, Field(max_length=LONGEST_ADDRESS), AfterValidator(storable)]
+
+
+class _Document(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    title: _Line
+    text: _Whole
+    url: _Words
+    part: _Line
+
+
+class _Problem(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    code: ProblemCode
+    message: _Words
+    where: _Line
+
+
+class _Read(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    documents: list[_Document] = Field(max_length=_MOST_DOCUMENTS)
+    problems: list[_Problem] = Field(max_length=_MOST_DOCUMENTS)
+    links: list[_Address] = Field(default=[], max_length=MOST_LINKS)
+
+    def parsed(self) -> Parsed:
+        documents = tuple(ParsedDocument(**each.model_dump()) for each in self.documents)
+        return Parsed(documents, tuple(Problem(**each.model_dump()) for each in self.problems))
+
+
+def read_file(data: bytes, name: str) -> Parsed:
+    """What `parsing.parse` would say; what cannot be read in its bounds is a problem too."""
+    return _read(_FILE, FILE_SECONDS, data, name=name)[0]
+
+
+def read_page(body: bytes, name: str, *, charset: str, base: str) -> tuple[Parsed, tuple[str, ...]]:
+    """The page's document and the addresses that it leads to."""
+    return _read(_PAGE, PAGE_SECONDS, body, name=name, charset=charset, base=base)
+
+
+def _read(reader: Reader, seconds: int, data: bytes, **named: str) -> tuple[Parsed, tuple[str, ...]]:
+    try:
+        found = _Read.model_validate(read(reader, data, **named).answer)
+    except NotRead as failed:
+        if failed.code == "too_demanding":
+            return _failed(ProblemCode.TOO_LARGE, f"It needs more memory or time (over {seconds} s) than it may have.")
+        return _failed(ProblemCode.UNREADABLE, "The file is damaged: its reader broke off.")
+    except ValidationError:
+        return _failed(ProblemCode.UNREADABLE, "The file is damaged: its reader gave no answer that can be used.")
+    except SilasError as refused:
+        message = f"Files cannot be read on this machine just now ({refused.code})."
+        return _failed(ProblemCode.NO_READER, message)
+    return found.parsed(), tuple(found.links)
+
+
+def _failed(code: ProblemCode, message: str) -> tuple[Parsed, tuple[str, ...]]:
+    return Parsed(problems=(Problem(code, message),)), ()

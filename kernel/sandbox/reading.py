@@ -1,0 +1,129 @@
+"""Read hostile bytes (a document, a page, an archive) in the sandbox, and take back plain data of a bounded size.
+
+The reader is a function of ours that is given the bytes and returns `(answer, blob)`: what JSON can hold, and bytes. It
+runs without network, secrets, files or environment of this machine, beside the libraries that it may import. What comes
+back is what a stranger may have written: the caller checks its shape. Blocking; never call it in a transaction.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import json
+import sysconfig
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from kernel.errors import SilasError
+from kernel.sandbox.runner import run
+from kernel.sandbox.spec import SandboxResult, SandboxSpec
+
+# A reader may fill a processor: so many at once in one process, and whoever waits longer is told to come back.
+AT_ONCE, PATIENCE_SECONDS = 2, 60.0
+_SPARE_MB = 4
+_EXHAUSTED = {"timeout", "cpu_limit", "memory_limit", "disk_limit", "output_limit", "process_limit", "artifact_limit"}
+_MAIN = """
+import sys
+sys.path[:0] = ["/sandbox/reader", "/sandbox/lib"]
+import importlib, json
+with open("asked.json") as asked, open("data", "rb") as data:
+    asked, data = json.load(asked), data.read()
+read = getattr(importlib.import_module(asked["module"]), asked["function"])
+try:
+    answer, blob = read(data, **asked["named"])
+except MemoryError:
+    sys.exit(77)
+with open("/sandbox/out/answer.json", "w") as out:
+    json.dump(answer, out)
+with open("/sandbox/out/blob", "wb") as out:
+    out.write(blob)
+"""
+_NO_MEMORY = 77
+_places = threading.BoundedSemaphore(AT_ONCE)
+
+
+class NotRead(Exception):
+    """`code`: `too_demanding` where it needs more time, memory or room than it may have, else `failed`."""
+
+    def __init__(self, code: str) -> None:
+        super().__init__(code)
+        self.code = code
+
+
+@dataclass(frozen=True)
+class Reader:
+    """`function` of `module`. `brings`: the packages and modules of ours that it imports, itself included; they import
+    no Django. `most_bytes` is how much may come back, answer and blob together."""
+
+    module: str
+    function: str
+    brings: tuple[str, ...]
+    seconds: int = 30
+    memory_mb: int = 512
+    most_bytes: int = 16_000_000
+
+
+@dataclass(frozen=True)
+class Reading:
+    answer: Any
+    blob: bytes
+
+
+def read(reader: Reader, data: bytes, **named: Any) -> Reading:
+    """Raises `NotRead`, and `SilasError` 503: `sandbox_unavailable`, or `reader_busy` where too many wait."""
+    asked = {"module": reader.module, "function": reader.function, "named": named}
+    spec = SandboxSpec(
+        ["python3", "-I", "-S", "-B", "-c", _MAIN],
+        work={"asked.json": json.dumps(asked).encode(), "data": data},
+        read_only={"reader": _sources(reader.brings), "lib": Path(sysconfig.get_path("purelib"))},
+        timeout_seconds=reader.seconds,
+        cpu_seconds=reader.seconds,
+        memory_mb=reader.memory_mb,
+        disk_mb=(len(data) + reader.most_bytes) // 1_000_000 + _SPARE_MB,
+        processes=8,
+        artifact_files=2,
+    )
+    if not _places.acquire(timeout=PATIENCE_SECONDS):
+        message = "Very many files are being read just now. Please try again in a moment."
+        raise SilasError("reader_busy", message, extra={"retry_after": 60}, status=503)
+    try:
+        outcome = run(spec)
+    finally:
+        _places.release()
+    return _reading(outcome, reader.most_bytes)
+
+
+def _reading(outcome: SandboxResult, most_bytes: int) -> Reading:
+    if outcome.reason in _EXHAUSTED or outcome.exit_code == _NO_MEMORY:
+        raise NotRead("too_demanding")
+    told, blob = outcome.artifacts.get("answer.json"), outcome.artifacts.get("blob", b"")
+    if not outcome.ok or told is None:
+        raise NotRead("failed")
+    if len(told) + len(blob) > most_bytes:
+        raise NotRead("too_demanding")
+    try:
+        return Reading(json.loads(told), blob)
+    except (ValueError, RecursionError):
+        raise NotRead("failed") from None
+
+
+@functools.cache
+def _sources(names: Sequence[str]) -> dict[str, bytes]:
+    """The files of these modules, of a package with all that lies in it, and the packages around them."""
+    files: dict[str, bytes] = {}
+    for name in names:
+        found = importlib.util.find_spec(name)
+        if found is None or found.origin is None:
+            raise LookupError(name)
+        parts, home = name.split("."), Path(found.origin)
+        for depth in range(1, len(parts)):
+            files.setdefault("/".join([*parts[:depth], "__init__.py"]), b"")
+        if found.submodule_search_locations is None:
+            files["/".join(parts) + ".py"] = home.read_bytes()
+        else:
+            for path in home.parent.rglob("*.py"):
+                files["/".join([*parts, *path.relative_to(home.parent).parts])] = path.read_bytes()
+    return files

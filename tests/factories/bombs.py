@@ -1,0 +1,138 @@
+"""Documents that want more of their reader than they are: small to send, large or endless to read."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import tarfile
+import zipfile
+import zlib
+
+_MEGABYTE = 1 << 20
+
+
+def pdf(*objects: bytes, root: int = 1) -> bytes:
+    """A PDF of these objects, numbered from 1."""
+    out, places = bytearray(b"%PDF-1.7\n"), []
+    for number, content in enumerate(objects, start=1):
+        places.append(len(out))
+        out += b"%d 0 obj\n%b\nendobj\n" % (number, content)
+    start = len(out)
+    out += b"xref\n0 %d\n0000000000 65535 f \n" % (len(objects) + 1)
+    out += b"".join(b"%010d 00000 n \n" % place for place in places)
+    return bytes(out + b"trailer\n<</Size %d/Root %d 0 R>>\nstartxref\n%d\n%%%%EOF" % (len(objects) + 1, root, start))
+
+
+def stream(content: bytes, told: bytes = b"") -> bytes:
+    return b"<</Length %d%b>>\nstream\n%b\nendstream" % (len(content), told, content)
+
+
+def one_page_pdf(*others: bytes, page: bytes = b"") -> bytes:
+    """`others` are its objects from 4 on; `page` is what else its page has."""
+    tree = (b"<</Type/Catalog/Pages 2 0 R>>", b"<</Type/Pages/Kids[3 0 R]/Count 1>>")
+    return pdf(*tree, b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 9 9]%b>>" % page, *others)
+
+
+def pdf_of_forms(depth: int = 10, times: int = 10) -> bytes:
+    """One page whose form draws the next one ten times, and so on: a few kilobytes that are 10^10 forms."""
+    forms = []
+    for level in range(depth):
+        following = 6 + level if level < depth - 1 else 5 + level
+        told = b"/Type/XObject/Subtype/Form/BBox[0 0 9 9]/Resources<</XObject<</F %d 0 R>>>>" % following
+        last = b"BT (laugh) Tj ET" if level == depth - 1 else b"/F Do " * times
+        forms.append(stream(last, told))
+    page = b"/Contents 4 0 R/Resources<</XObject<</F 5 0 R>>>>"
+    return one_page_pdf(stream(b"/F Do " * times), *forms, page=page)
+
+
+def pdf_that_swells(megabytes: int = 1000) -> bytes:
+    packer = zlib.compressobj(9)
+    packed = b"".join(packer.compress(b" " * _MEGABYTE) for _ in range(megabytes)) + packer.flush()
+    packed = zlib.compress(packed, 9)
+    told = b"/Filter[/FlateDecode/FlateDecode]"
+    return one_page_pdf(stream(packed, told), page=b"/Contents 4 0 R")
+
+
+def pdf_of_operators(count: int = 3_000_000) -> bytes:
+    packed = zlib.compress(b"BT (x) Tj ET " * count, 9)
+    return one_page_pdf(stream(packed, b"/Filter/FlateDecode"), page=b"/Contents 4 0 R")
+
+
+def pdf_of_brackets(depth: int = 200_000) -> bytes:
+    return one_page_pdf(stream(b"[" * depth), page=b"/Contents 4 0 R/Deep " + b"[" * depth + b"]" * depth)
+
+
+def pdf_of_circles() -> bytes:
+    """Its pages are its own children, its cross references lead back to themselves."""
+    circle = pdf(b"<</Type/Catalog/Pages 2 0 R>>", b"<</Type/Pages/Kids[2 0 R 2 0 R]/Count 9999999>>")
+    start = circle.rindex(b"xref\n0")
+    return circle.replace(b"/Root 1 0 R", b"/Root 1 0 R/Prev %d" % start)
+
+
+def pdf_of_a_great_picture() -> bytes:
+    told = b"/Type/XObject/Subtype/Image/Width 99999/Height 99999/ColorSpace/DeviceRGB/BitsPerComponent 8/Filter/"
+    told += b"JBIG2Decode"
+    page = b"/Contents 4 0 R/Resources<</XObject<</I 5 0 R>>>>"
+    return one_page_pdf(stream(b"/I Do"), stream(b"\x97JB2" * 100, told), page=page)
+
+
+def html_tower(depth: int = 100_000) -> bytes:
+    return b"<div>" * depth + b"deep"
+
+
+def html_line(megabytes: int = 10) -> bytes:
+    return b"<p>" + b"<b a='" + b"word &amp; " * (megabytes * 95_000)
+
+
+def html_of_formatting(count: int = 60_000) -> bytes:
+    """Elements that a browser opens again after each block."""
+    return b"".join(b"<b><i><p>" for _ in range(count))
+
+
+def laughs() -> bytes:
+    """Markdown whose front matter names a list of lists of lists."""
+    lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x]"]
+    for n in range(1, 12):
+        lines.append(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]")
+    return ("---\n" + "\n".join(lines) + "\ntitle: *a11\n---\ntext").encode()
+
+
+def jsonl_of_brackets(depth: int = 1_000_000) -> bytes:
+    return b"[" * depth + b"\n" + b'{"text": "good"}\n'
+
+
+def zip_bomb(megabytes: int = 400, *, names: tuple[str, ...] = ("a",)) -> bytes:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name in names:
+            with archive.open(name, "w") as part:
+                for _ in range(megabytes // len(names)):
+                    part.write(b"\0" * _MEGABYTE)
+    return out.getvalue()
+
+
+def zip_of_many(count: int = 60_000) -> bytes:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as archive:
+        for number in range(count):
+            archive.writestr(str(number), b"")
+    return out.getvalue()
+
+
+def gzip_bomb(megabytes: int = 400) -> bytes:
+    return gzip.compress(b"\0" * (megabytes * _MEGABYTE), 9)
+
+
+def tar_of_many(count: int = 20_000) -> bytes:
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w:gz") as archive:
+        for number in range(count):
+            archive.addfile(tarfile.TarInfo(str(number)))
+    return out.getvalue()
+
+
+def tar_with_a_long_name(megabytes: int = 40) -> bytes:
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w:gz", format=tarfile.GNU_FORMAT) as archive:
+        archive.addfile(tarfile.TarInfo("x/" * (megabytes * _MEGABYTE // 2)))
+    return out.getvalue()
