@@ -59,6 +59,7 @@ class AuditEvent(TextChoices):
     GATE_LEFT_OUT = "gate_left_out", "A quality gate was not asked: the turn had asked enough"
     GATE_BLOCKED = "gate_blocked", "A gate said no"
     GATE_ASKED = "gate_asked", "A gate wants a person's approval"
+    CONTENT_MARKED = "content_marked", "A tool's answer or a document contained instructions to the assistant"
     GATE_ESCALATED = "gate_escalated", "What was done about a gate's no"
     GATE_REPORTED = "gate_reported", "A gate's no was reported to the owner"
     ESCALATION_UNKNOWN = "escalation_unknown", "A gate names an escalation that nobody wrote"

@@ -149,6 +149,7 @@ GROUPS: dict[str, frozenset[str]] = {
             "safety_policy_written",
             "gate_blocked",
             "gate_asked",
+            "content_marked",
             "gate_escalated",
             "gate_reported",
             "escalation_unknown",

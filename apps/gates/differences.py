@@ -13,6 +13,7 @@ TRIGGERS = {
     GateTrigger.EVERY_USER_MESSAGE: "On every message of a visitor",
     GateTrigger.EVERY_AGENT_RESPONSE: "On every answer of the bot",
     GateTrigger.ON_TOOL_CALL: "Before a tool is used",
+    GateTrigger.ON_CONTENT: "On what tools and documents bring in",
     GateTrigger.AFTER_STEP: "After a step of a piece of work",
 }
 PROVIDERS = {

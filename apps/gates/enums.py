@@ -8,6 +8,7 @@ class GateTrigger(TextChoices):
     EVERY_AGENT_RESPONSE = "every_agent_response"
     AFTER_STEP = "after_step"
     ON_TOOL_CALL = "on_tool_call"
+    ON_CONTENT = "on_content"
 
 
 class GateProvider(TextChoices):

@@ -151,6 +151,8 @@ def extracted(gate: GateSpec, context: Mapping[str, Any]) -> Any:
         return rules.lookup(context, gate.extract)
     if gate.on == GateTrigger.ON_TOOL_CALL:
         return canonical_json(context.get("tool_args") or {})
+    if gate.on == GateTrigger.ON_CONTENT:
+        return context.get("content")
     return context.get("message" if gate.on == GateTrigger.EVERY_USER_MESSAGE else "response")
 
 
@@ -166,6 +168,8 @@ def _judge_text(request: Request, judge: Judge | None) -> GateResult:
 def _changes(gate: GateSpec, changed: Any) -> dict[str, Any]:
     if gate.on == GateTrigger.ON_TOOL_CALL:
         return {"tool_args": {gate.extract: changed}} if gate.extract else {}
+    if gate.on == GateTrigger.ON_CONTENT:
+        return {}
     return {"message" if gate.on == GateTrigger.EVERY_USER_MESSAGE else "response": changed}
 
 

@@ -98,7 +98,7 @@ class GateSpec(Frozen):
 
     @property
     def tools(self) -> frozenset[str]:
-        """The tools an `on_tool_call` gate is about (`config.tools`); empty means all."""
+        """The tools an `on_tool_call` or `on_content` gate is about (`config.tools`); empty means all."""
         return frozenset(self.config.get("tools") or ())
 
     def to_plan_dict(self) -> dict[str, Any]:

@@ -98,9 +98,11 @@ def _storable(gate: GateSpec) -> Iterator[tuple[str, str]]:
 
 def _places(gate: GateSpec) -> Iterator[tuple[str, str]]:
     if "tools" in gate.config:
-        if gate.on != GateTrigger.ON_TOOL_CALL:
-            yield "config", "tools belong to gates that run on tool calls"
+        if gate.on not in (GateTrigger.ON_TOOL_CALL, GateTrigger.ON_CONTENT):
+            yield "config", "tools belong to gates that run on tool calls or on content"
         yield from _words(gate.config, "tools")
+    if gate.on == GateTrigger.ON_CONTENT and gate.provider in (GateProvider.SCRIPT, GateProvider.LLM):
+        yield "provider", "content is looked at by rules and detectors only"
     if gate.after_step is not None and gate.after_step < 1:
         yield "after_step", "steps are counted from 1"
 

@@ -22,6 +22,11 @@ def was_opened_for(
     return run is not None and (run.frozen_limits, run.approved) == (limits, approval)
 
 
+def read_instructions(owner_ref: UUID) -> bool:
+    """Whether some call of its runs brought content in which a gate found instructions to the assistant."""
+    return bool(GuardedRun.objects.filter(owner_ref=owner_ref, content_marks__gt=0).exists())
+
+
 @dataclass(frozen=True)
 class Pauses:
     """What stands still in this company now: what an administrator paused, and whose limit was reached. None is the

@@ -16,6 +16,7 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
 from apps.approvals.payloads import tool_call_payload
 from apps.bus.schemas import LeaseRef
+from apps.gates.content import ContentMark
 from apps.gates.schemas import GateSpec
 from apps.guard.enums import Intent, RefusalCode
 from kernel.canonical import sha256_hex
@@ -175,9 +176,12 @@ class Admitted:
 
 @dataclass(frozen=True)
 class Done:
+    """`mark`: a gate found instructions to the assistant in what the call brought; it is read all the same."""
+
     value: Any
     cost: Decimal
     call_id: UUID
+    mark: ContentMark | None = None
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from uuid import UUID
 
+from apps.gates.content import sentences
 from apps.sessions.state import Fix, TurnState
 from apps.work import services as work
-from apps.work.interaction import Wish
+from apps.work.interaction import USUAL_WISH, Wish
 from apps.work.locks import lock_customer
 from apps.work.schemas import Proposal
 from kernel.clock import now
@@ -53,7 +54,8 @@ def screen(state: TurnState, *, language: str) -> None:
         gates=state.policy.gates,
         trace_id=state.lease.message.trace_id,
         continuation_of=_earlier(action.continuation_of),
-        wish=Wish(planner_override=action.interaction_mode_override),
+        wish=USUAL_WISH if state.marks else Wish(planner_override=action.interaction_mode_override),
+        marks=sentences(state.marks),
     )
     if not isinstance(found, Proposal):
         state.screened = found

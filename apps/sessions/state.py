@@ -9,6 +9,7 @@ from uuid import UUID
 
 from apps.bus.schemas import Lease
 from apps.gates.allowance import Allowance
+from apps.gates.content import ContentMark
 from apps.gates.schemas import EscalationSpec, GateResult, GateSpec
 from apps.guard.enums import RefusalCode
 from apps.guard.schemas import Admitted, CallOutcome, Done, NeedsApproval, Refused, RunRef
@@ -141,6 +142,8 @@ class TurnState:
     notes: list[Note] = field(default_factory=list)
     answer_note: Note | None = None
     heard: list[Heard] = field(default_factory=list)
+    # Instructions to the assistant in what its models read: the turn's ceiling is lower from there on.
+    marks: list[ContentMark] = field(default_factory=list)
     wishes: list[Wish] = field(default_factory=list)
     called_off: tuple[UUID, str] | None = None
     # A person answers this message: the gates look at it, for what models read later, and nothing else happens.
@@ -160,5 +163,6 @@ class TurnState:
         and then asked rightly has mended it itself."""
         if isinstance(outcome, Done):
             self.heard.append(Heard(tool, args, outcome))
+            self.marks += [outcome.mark] if outcome.mark else []
         refused = isinstance(outcome, Refused) and outcome.code == RefusalCode.GATE_BLOCKED
         self.refused_by = (outcome.gate or "") if isinstance(outcome, Refused) and refused else ""

@@ -7,6 +7,8 @@ from apps.work.enums import WorkReason as Reason
 from kernel.llm.grounded import languages
 
 WAITING = "A colleague will look at this before anything happens: {title}."
+# For the card of what is planned after such work.
+READ_INSTRUCTIONS = "What the work before this read contained instructions to the assistant."
 APPROVED = "A colleague has agreed: {title}."
 NOTHING_CHANGED = "Nothing was changed."
 PARTS_STAY = "What had been done by then stays; a colleague can tell you what that was."

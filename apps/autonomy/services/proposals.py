@@ -26,6 +26,7 @@ from apps.autonomy.models import MemoryProposal
 from apps.autonomy.rules import PROPOSAL_TRANSITIONS
 from apps.autonomy.schemas import plain
 from apps.autonomy.services import recalling
+from apps.guard import queries as guarded
 from apps.tenants.enums import Capability
 from apps.tenants.queries import require_role
 from apps.tenants.rules import roles_with
@@ -178,6 +179,11 @@ def _note(proposal: MemoryProposal, user: Any, verb: str, **data: bool) -> None:
     )
 
 
+def _warnings(proposal: MemoryProposal) -> list[Fact]:
+    told = "What the session read before this contained instructions to the assistant."
+    return [Fact("Warning", told)] if guarded.read_instructions(proposal.session_id) else []
+
+
 def _open(proposal: MemoryProposal) -> Card:
     task = proposal.task
     target = f" ({proposal.target})" if proposal.target else ""
@@ -200,7 +206,7 @@ def _open(proposal: MemoryProposal) -> Card:
                 KEEP: f"Keep {'my answer' if _is_blank(proposal) else 'it'}{target}",
                 "decline": "Do not keep it",
             },
-            facts=[Fact("In these words", proposal.content)],
+            facts=[*_warnings(proposal), Fact("In these words", proposal.content)],
             details={"evidence": proposal.evidence},
         ),
         seconds=_CARD_SECONDS,

@@ -24,6 +24,7 @@ THRESHOLDS: Mapping[str, float] = {
     "secrets": 0.5,
     "markup": 0.5,
     "jailbreak": 0.6,
+    "injection": 0.5,
     "toxicity": 0.5,
     "topic": 0.5,
 }
@@ -91,6 +92,12 @@ def _jailbreak(text: str, config: Mapping[str, Any], spellings: Spellings | None
     return detect_phrases(text, read_table("jailbreak"), spellings)
 
 
+def _injection(text: str, config: Mapping[str, Any], spellings: Spellings | None) -> Detection:
+    """Content addresses no assistant, so that less is enough than in what visitors write."""
+    _only(config)
+    return detect_phrases(text, read_table("jailbreak"), spellings)
+
+
 def _toxicity(text: str, config: Mapping[str, Any], spellings: Spellings | None) -> Detection:
     _only(config)
     return detect_phrases(text, read_table("toxicity"), spellings)
@@ -110,6 +117,7 @@ _DETECTORS: Mapping[str, Callable[[str, Mapping[str, Any], Spellings | None], De
     "secrets": _secrets,
     "markup": _markup,
     "jailbreak": _jailbreak,
+    "injection": _injection,
     "toxicity": _toxicity,
     "topic": _topic,
 }

@@ -36,8 +36,9 @@ def check_gates(
     """Evaluate the gates of one trigger.
 
     `context` by trigger: `message`, `recent` (the visitor's messages before it, oldest first), `verified_gates`;
-    `response`; `tool_name`, `tool_args`; for `after_step`, `step` and `values`. `level_gates`: names that some access
-    level requires, None for all. `files`: by gate name, a script's read-only mounts (`skill`, `records`).
+    `response`; `tool_name`, `tool_args`; `content` and the `tool_name` that it came from; for `after_step`, `step` and
+    `values`. `level_gates`: names that some access level requires, None for all. `files`: by gate name, a script's
+    read-only mounts (`skill`, `records`).
     `allowance`: the turn's, shared by all its triggers; without one this call has one of its own, and no model.
     """
     levels = level_gates if level_gates is None else frozenset(level_gates)
@@ -153,6 +154,6 @@ def _mark(text: str) -> str:
 def _applies(gate: GateSpec, trigger: str, context: Mapping[str, Any]) -> bool:
     if gate.on != trigger:
         return False
-    if trigger == GateTrigger.ON_TOOL_CALL:
+    if trigger in (GateTrigger.ON_TOOL_CALL, GateTrigger.ON_CONTENT):
         return not gate.tools or context.get("tool_name") in gate.tools
     return trigger != GateTrigger.AFTER_STEP or gate.after_step == context.get("step")

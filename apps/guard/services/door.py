@@ -7,17 +7,23 @@ import inspect
 import logging
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from django.db import connection
+from django.db.models import F
 
+from apps.audit.enums import AuditEvent
+from apps.audit.services import record
 from apps.gates.allowance import Allowance
+from apps.gates.content import DOCUMENT, TOOL, ContentMark, look_at
 from apps.gates.enums import GateTrigger
 from apps.gates.schemas import GateReport
 from apps.gates.services import check_gates
 from apps.guard import registry, signals
 from apps.guard.enums import CallState, Intent
+from apps.guard.models import GuardedRun
 from apps.guard.schemas import (
     Admitted,
     Call,
@@ -67,7 +73,25 @@ async def guarded_call(
     if not isinstance(admitted, Admitted):
         return admitted
     fault_points.reach("guard.before_dispatch")
-    return await _carry_out(handler, admitted, context or {})
+    outcome = await _carry_out(handler, admitted, context or {})
+    return await _looked_at(outcome, admitted) if isinstance(outcome, Done) else outcome
+
+
+async def _looked_at(done: Done, admitted: Admitted) -> Done:
+    """What the call brought, marked where a gate of content objects to it (`gates.content`)."""
+    tool, kind = admitted.call.tool, DOCUMENT if admitted.intent is Intent.RETRIEVE_CHUNKS else TOOL
+    looked = partial(look_at, done.value, admitted.call.gates, kind=kind, name=tool, ref=str(done.call_id))
+    mark = await asyncio.to_thread(looked)
+    if mark is None:
+        return done
+    await in_scope(admitted.run.tenant_id, _keep_mark, admitted.run, mark)
+    return replace(done, mark=mark)
+
+
+def _keep_mark(run: RunRef, mark: ContentMark) -> None:
+    GuardedRun.objects.filter(pk=run.run_id).update(content_marks=F("content_marks") + 1)
+    event, data = mark.note
+    record(AuditEvent(event), subject=f"run:{run.run_id}", data=data)
 
 
 async def _admitted(

@@ -6,9 +6,11 @@ and the rules are not enough.
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 from typing import Any
 
+from apps.gates.content import DOCUMENT, ContentMark, look_at
 from apps.memory import embedding, memories
 from apps.memory.enums import ScopeKind, Tier
 from apps.memory.queries import passages_asked
@@ -108,6 +110,22 @@ def _fresh(state: TurnState, answers: list[tuple[Subscription, tuple[Recollectio
             shown |= {memory.memory_id}
             fresh.append(memory)
     return tuple(fresh)
+
+
+async def look_at_passages(state: TurnState) -> Stop | None:
+    """Step 4, its end: passages are looked at by gates before any model reads them. A hit marks and withholds none."""
+    marks = await asyncio.to_thread(_marks_of, state)
+    state.marks += marks
+    state.audit += [mark.note for mark in marks]
+    return None
+
+
+def _marks_of(state: TurnState) -> list[ContentMark]:
+    return [
+        mark
+        for each in state.passages
+        if (mark := look_at([each.title, each.quote], state.policy.gates, kind=DOCUMENT, ref=str(each.version_id)))
+    ]
 
 
 async def enforce_budget(state: TurnState) -> Stop | None:

@@ -144,7 +144,11 @@ async def _prepared(notes: list[Note]) -> list[Note]:
 
 
 async def _gated(state: TurnState, wanted: Sequence[MemoryOp]) -> list[MemoryOp]:
-    """The first ten, and no more than a minute has room for, each with the words that the gates left it."""
+    """The first ten, and no more than a minute has room for, each with the words that the gates left it. None of a
+    turn that read instructions to the assistant: they would outlive it."""
+    if state.marks and wanted:
+        state.audit.append((AuditEvent.MEMORY_OP_BLOCKED, {"op": "all", "count": len(wanted)}))
+        return []
     heard = [each for each in wanted[:MAX_OPS] if await limits.may_remember(state.tenant_id, state.session.pk)]
     if len(heard) < len(wanted):
         state.audit.append((AuditEvent.MEMORY_OPS_TRUNCATED, {"count": len(wanted) - len(heard)}))

@@ -71,7 +71,10 @@ def intent_of(wanted: Sequence[Wanted]) -> str:
     return wanted[0].intent if len(wanted) == 1 else f"{wanted[0].intent}, and {len(wanted) - 1} more"
 
 
-def ask_a_person(item: WorkItem, wanted: Sequence[Wanted], asks: GateResult | None) -> None:
+def ask_a_person(
+    item: WorkItem, wanted: Sequence[Wanted], asks: GateResult | None, *, marks: Sequence[str] = ()
+) -> None:
+    """`marks`: what its author read before, in lines for the card."""
     spec = item.spec
     open_card(
         CardKind.PLAN,
@@ -83,7 +86,7 @@ def ask_a_person(item: WorkItem, wanted: Sequence[Wanted], asks: GateResult | No
             declared_risk=gravest(each.tool for each in wanted),
             token_seconds=_seconds(spec),
         ),
-        text=words_of(wanted, spec, item.subject, asks),
+        text=words_of(wanted, spec, item.subject, asks, marks),
         seconds=patience_of(item),
     )
     announce(item, WAITING.format(title=item.title.rstrip(".")))
@@ -105,7 +108,9 @@ def gravest(tools: Iterable[ToolSpec]) -> Risk:
     return highest(*(Risk(tool.risk) for tool in tools))
 
 
-def words_of(wanted: Sequence[Wanted], spec: WorkItemSpec, subject: str, asks: GateResult | None) -> CardText:
+def words_of(
+    wanted: Sequence[Wanted], spec: WorkItemSpec, subject: str, asks: GateResult | None, marks: Sequence[str] = ()
+) -> CardText:
     """What a card about this plan says."""
     first = wanted[0]
     more = "" if len(wanted) == 1 else f", and {len(wanted) - 1} more"
@@ -114,8 +119,8 @@ def words_of(wanted: Sequence[Wanted], spec: WorkItemSpec, subject: str, asks: G
         rationale=_rationale(first, asks),
         consequence={**first.buttons, "approve": first.buttons["approve"] + more},
         affected="" if len(wanted) == 1 else f"{len(wanted)} actions",
-        facts=_facts(wanted, spec, subject),
-        details=_details(wanted, spec, asks),
+        facts=[*(Fact("Warning", text=mark) for mark in marks), *_facts(wanted, spec, subject)],
+        details=_details(wanted, spec, asks) | ({"marks": list(marks)} if marks else {}),
     )
 
 

@@ -46,7 +46,10 @@ def amend(card_id: UUID, *, user: Any, calls: Sequence[Mapping[str, Any]]) -> Ca
     spec = item.spec.model_copy(update={"body": with_calls(item.spec.body, planned)})
     wanted, asks = _allowed(item, spec)
     spec = spec.model_copy(update={"title": intent_of(wanted)})
-    text, risk = words_of(wanted, spec, item.subject, asks), gravest(each.tool for each in wanted)
+    text, risk = (
+        words_of(wanted, spec, item.subject, asks, card.details.get("marks", ())),
+        gravest(each.tool for each in wanted),
+    )
     return edit_card(card_id, user=user, payload=spec.as_plan(), text=text, declared_risk=risk)
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from apps.bus.schemas import RESEARCH_TOOLS
+from apps.guard import queries as guarded
 from apps.guard import services as guard
 from apps.guard.enums import Origin, Phase, RunStatus, TerminalReason
 from apps.guard.schemas import Limits, RunRef
@@ -23,6 +24,7 @@ from apps.work.queries import course_of
 from apps.work.schemas import Proposal
 from apps.work.services.planning import granted_tools
 from apps.work.services.proposing import propose
+from apps.work.wording import READ_INSTRUCTIONS
 from kernel.llm.briefing import Briefing, Utterance
 from kernel.llm.enums import Role
 from kernel.llm.keys import ProviderKeys
@@ -88,6 +90,7 @@ def take(job: FollowUpJob, plan_markdown: str, *, trace_id: str) -> Proposal:
         requested_by=item.requested_by,
         continuation_of=item.pk,
         always_asks=True,
+        marks=(READ_INSTRUCTIONS,) if guarded.read_instructions(item.pk) else (),
     )
 
 

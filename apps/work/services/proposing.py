@@ -51,8 +51,8 @@ class _Source:
 
 @dataclass(frozen=True)
 class Screened:
-    """A plan that may be taken in: what it says, its calls by task, the gate that wants a person, and where it came
-    from."""
+    """A plan that may be taken in: what it says, its calls by task, the gate that wants a person, where it came from,
+    and what was wrong with what its author had read (`marks`)."""
 
     plan: WorkItemSpec | ProjectPlan
     wanted: Sequence[Sequence[Wanted]]
@@ -60,6 +60,7 @@ class Screened:
     goal: WorkItem | None
     source: _Source
     terms: Terms
+    marks: Sequence[str] = ()
 
 
 class Asked(TypedDict):
@@ -77,6 +78,7 @@ class Asked(TypedDict):
     continuation_of: NotRequired[UUID | None]
     wish: NotRequired[Wish]
     by_staff: NotRequired[bool]
+    marks: NotRequired[Sequence[str]]
 
 
 def propose(*, always_asks: bool = False, **asked: Unpack[Asked]) -> Proposal:
@@ -99,12 +101,13 @@ def screen(
     continuation_of: UUID | None = None,
     wish: Wish = USUAL_WISH,
     by_staff: bool = False,
+    marks: Sequence[str] = (),
 ) -> Screened | Proposal:
     """The plan as it may be taken in, in this transaction, or the refusal, which is written down; whoever speaks of the
     plan asks first. `access`: the tools of the visitor's level; `subject`: the verified customer's id, or "";
     `replaces`: the work that this is another plan for, which always needs a yes of its own; `continuation_of`: the
     finished work that this goes on with; `wish`: how forward the turn wants it to be; `by_staff`: a member wrote it, so
-    its own checks, gates and budget are kept.
+    its own checks, gates and budget are kept; `marks`: lines for its card, with which no standing approval counts.
 
     Only gates that decide from values are asked here; all of them, scripts included, are asked again when the call is
     made.
@@ -123,14 +126,14 @@ def screen(
         record(AuditEvent.WORK_REFUSED, subject=f"session:{session_id}", data={"code": refusal.code})
         gate = str(refusal.extra.get("gate", ""))
         return Proposal("refused", reason=refusal.message, code=refusal.code, gate=gate)
-    return Screened(plan, wanted, asks, goal, source, terms)
+    return Screened(plan, wanted, asks, goal, source, terms, marks)
 
 
 def take_in(screened: Screened, *, always_asks: bool = False) -> Proposal:
     """Dispatched under a standing yes, or put before a person; in the transaction that screened it."""
     plan, wanted, goal = screened.plan, screened.wanted, screened.goal
     source, terms = screened.source, screened.terms
-    person_needed = screened.asks or source.replaces or always_asks or isinstance(plan, ProjectPlan)
+    person_needed = any((screened.asks, source.replaces, always_asks, screened.marks, isinstance(plan, ProjectPlan)))
     standing = None if person_needed else _standing_spec(wanted[0], goal, terms)
     if standing is not None and goal is not None:
         item = _create(standing, source, terms.subject)
@@ -140,7 +143,7 @@ def take_in(screened: Screened, *, always_asks: bool = False) -> Proposal:
         item = _create_project(plan, wanted, source, terms)
     else:
         item = _create(binding.bound_task(plan, wanted[0], terms), source, terms.subject)
-    ask_a_person(item, [each for calls in wanted for each in calls], screened.asks)
+    ask_a_person(item, [each for calls in wanted for each in calls], screened.asks, marks=screened.marks)
     return Proposal("card", item.pk)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.bus.deliveries import Delivery
+from apps.guard import queries as guarded
 from apps.work.enums import Waiting, WorkItemStatus, WorkReason
 from apps.work.jobs import gates_of
 from apps.work.locks import lock_course, lock_item
@@ -16,6 +17,7 @@ from apps.work.models import WorkItem
 from apps.work.queries import course_of
 from apps.work.services import ending, pausing
 from apps.work.services.proposing import propose
+from apps.work.wording import READ_INSTRUCTIONS
 from kernel.llm.calls import PlannedCall
 from kernel.tenancy import in_scope
 
@@ -54,6 +56,7 @@ def _proposed(item: WorkItem, plan_markdown: str, granted: frozenset[str]) -> bo
         trace_id=item.trace_id,
         requested_by=item.requested_by,
         replaces=item,
+        marks=(READ_INSTRUCTIONS,) if guarded.read_instructions(item.pk) else (),
     )
     return proposal.outcome == "card"
 
