@@ -49,7 +49,8 @@ class About:
 @dataclass(frozen=True)
 class Binding:
     """What a yes would bind, how grave that is, and how far the yes reaches. `destroys`: it deletes or revokes
-    something outside. `declared_risk`: what a skill or plan says. `token_seconds`: how long the yes holds."""
+    something outside. `declared_risk`: what a skill or plan says. `token_seconds`: how long the yes holds. `reads`: the
+    records whose state the card shows, by book, key and revision; the yes counts while they stay so."""
 
     scope: ApprovalScope
     payload: Mapping[str, Any]
@@ -58,6 +59,7 @@ class Binding:
     declared_risk: Risk = Risk.LOW
     max_executions: int = 1
     token_seconds: int | None = None
+    reads: Sequence[Mapping[str, Any]] = ()
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from django.db.models import Case, Count, Exists, OuterRef, Q, QuerySet, Subquer
 from django.db.models.functions import Coalesce
 
 from apps.approvals import rules
-from apps.approvals.enums import ApprovalScope, ApprovalVerdict, Deciders, Pace, Risk, Standing
+from apps.approvals.enums import ApprovalScope, ApprovalVerdict, CardStatus, Deciders, Pace, Risk, Standing
 from apps.approvals.kinds import AWAITED, kind_of
 from apps.approvals.models import (
     WAITING,
@@ -28,6 +28,7 @@ from apps.approvals.models import (
 from apps.approvals.schemas import Asked, KeyFacts, Policy, TokenFacts, Yes
 from apps.tenants.models import Membership
 from kernel import trust
+from kernel.canonical import sha256_hex
 from kernel.clock import now
 from kernel.errors import NotFound
 from kernel.tenancy import current_tenant_id
@@ -250,3 +251,38 @@ def use_of(nonce: str, *, bound_hash: str) -> TokenUse:
     """The use of a token that was spent for exactly this content; only after `check` said that there is one."""
     use: TokenUse = TokenUse.objects.get(token_nonce=nonce, bound_hash=bound_hash)
     return use
+
+
+# Everything that a card says and does not change: what a person had before them when they said yes.
+_FACE = (
+    "kind", "risk", "intent", "rationale", "consequence", "affected", "facts", "body", "details", "reads",
+    "payload_hash", "scope", "max_executions", "token_seconds", "requested_by",
+)  # fmt: skip
+
+
+def face_hash(card: Card) -> str:
+    """The hash of all that the card shows, as it is stored. A token is signed with it."""
+    return sha256_hex({name: getattr(card, name) for name in _FACE})
+
+
+def approved_card(subject_kind: str, subject_id: UUID, face: str) -> Card | None:
+    """The card about this that shows exactly what was signed; None where no card does."""
+    found = Card.objects.filter(subject_kind=subject_kind, subject_id=subject_id, status=CardStatus.DECIDED)
+    return next((one for one in found.order_by("-settled_at") if face_hash(one) == face), None)
+
+
+def latest_about(subject_kind: str, subject_id: UUID) -> Card | None:
+    """The newest card about this."""
+    cards = Card.objects.filter(subject_kind=subject_kind, subject_id=subject_id)
+    found: Card | None = cards.order_by("-created_at").first()
+    return found
+
+
+def cards_reading(card: Card) -> list[Card]:
+    """The other cards that wait and show the state of a record that this one shows too, the oldest first."""
+    same = Q()
+    for each in card.reads:
+        same |= Q(reads__contains=[{"book": each["book"], "key": each["key"]}])
+    if not same:
+        return []
+    return list(Card.objects.filter(same, status__in=WAITING).exclude(pk=card.pk).order_by("created_at"))

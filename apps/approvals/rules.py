@@ -33,9 +33,10 @@ APPROVING_ROLES = roles_with(Capability.DECIDE)
 WHO: Mapping[Deciders, tuple[Role, ...]] = {Deciders.APPROVERS: APPROVING_ROLES, Deciders.OWNERS: (Role.OWNER,)}
 # The kind of statement with which the installation key certifies an approver's key (kernel.trust).
 KEY_CERTIFICATE = "approver_key"
-SPAWN_POLICY, ANSWERS = "spawn_policy_hash", "answers"
-# What a token may be signed with: the template of a standing yes; the answers that a yes of several people rests on.
-KNOWN_CONDITIONS = frozenset({SPAWN_POLICY, ANSWERS})
+SPAWN_POLICY, ANSWERS, FACE = "spawn_policy_hash", "answers", "face"
+# What a token may be signed with: the template of a standing yes; the answers that a yes of several people rests on;
+# the hash of all that its card showed.
+KNOWN_CONDITIONS = frozenset({SPAWN_POLICY, ANSWERS, FACE})
 
 
 def signed_bytes(claims: TokenClaims) -> bytes:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from apps.approvals.models import ApprovalToken, Card, Decision, TokenRevocation
 from kernel.events import Event
 
@@ -13,5 +15,17 @@ card_decided: Event[[Card, Decision, ApprovalToken | None]] = Event("card_decide
 card_changed: Event[[Card]] = Event("card_changed")
 # A card was replaced by another about the same subject, with a changed payload: the old one, the new one.
 card_edited: Event[[Card, Card]] = Event("card_edited")
+
+
+@dataclass
+class Fresh:
+    """The card that took the place of one whose records have changed, if one did."""
+
+    card: Card | None = None
+
+
+# Somebody is about to say yes to a card that shows the state of records: whoever knows these replaces it where they
+# have changed, and says with which card.
+card_relied_on: Event[[Card, Fresh]] = Event("card_relied_on")
 # An approval was taken back; whatever it was spent for must not begin again.
 token_revoked: Event[[ApprovalToken, TokenRevocation]] = Event("token_revoked")

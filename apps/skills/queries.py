@@ -163,6 +163,24 @@ def card_facts(tool: ToolSpec, args: Mapping[str, Any], customer: str) -> list[d
     return rules.facts(tool, args, rows_of(customer, books))
 
 
+def card_reads(tool: ToolSpec, args: Mapping[str, Any], customer: str) -> list[dict[str, Any]]:
+    """The records whose state a card about this call shows, with the revision at which it shows them; 0 for none."""
+    named = {(fact.book, rules.fill(fact.key or "", args)) for fact in tool.facts if fact.book}
+    rows = rows_of(customer, [book for book, _ in named])
+    revisions = {(book, row["key"]): row["revision"] for book, found in rows.items() for row in found}
+    return [{"book": book, "key": key, "revision": revisions.get((book, key), 0)} for book, key in sorted(named)]
+
+
+def have_changed(reads: Iterable[Mapping[str, Any]]) -> bool:
+    """Whether one of these records is at another revision than was shown."""
+    wanted = {(str(read["book"]), str(read["key"])): int(read["revision"]) for read in reads}
+    if not wanted:
+        return False
+    same = Record.objects.filter(book__in={book for book, _ in wanted}, key__in={key for _, key in wanted})
+    found = {(row.book, row.key): row.revision for row in same}
+    return any(found.get(name, 0) != revision for name, revision in wanted.items())
+
+
 def verification_mounts(
     tools: Sequence[ToolSpec], customer: str, calls: Sequence[Mapping[str, Any]]
 ) -> dict[str, Mount]:

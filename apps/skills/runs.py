@@ -58,7 +58,7 @@ def run_skill(ctx: CallContext) -> HandlerResult:
     left = {name: content for name, content in outcome.artifacts.items() if name != CHANGES}
     if left and found.tool.acting:
         value["_artifacts"] = {name: base64.b64encode(content).decode() for name, content in left.items()}
-    return HandlerResult(value, on_settle=_effect(changes, customer, ctx.effect_key) if changes else None)
+    return HandlerResult(value, on_settle=_effect(changes, customer, ctx) if changes else None)
 
 
 def _load(ctx: CallContext, customer: str) -> Runnable:
@@ -159,8 +159,9 @@ def _read_changes(found: Runnable, outcome: SandboxResult, customer: str) -> tup
         raise _failed("forbidden_change", f"The tool asked for a change that it may not make: {error}.") from error
 
 
-def _effect(changes: tuple[Change, ...], customer: str, effect_key: str) -> Callable[[], None]:
-    return lambda: apply_changes(changes, customer=customer, effect_key=effect_key)
+def _effect(changes: tuple[Change, ...], customer: str, ctx: CallContext) -> Callable[[], None]:
+    expected = ctx.context.get("expected")
+    return lambda: apply_changes(changes, customer=customer, effect_key=ctx.effect_key, expected=expected)
 
 
 def _failed(code: str, reason: str) -> CallFailed:

@@ -6,7 +6,7 @@ script saw; otherwise nothing of it happens.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, MutableMapping
 from pathlib import Path
 from typing import Any
 
@@ -96,19 +96,37 @@ def save_record(book: str, key: str, *, subject: str, data: Mapping[str, Any]) -
     return row
 
 
-def apply_changes(changes: Iterable[Change], *, customer: str, effect_key: str) -> None:
-    """Carry out what a tool's run decided, all of it or, by raising, nothing.
+def apply_changes(
+    changes: Iterable[Change],
+    *,
+    customer: str,
+    effect_key: str,
+    expected: MutableMapping[tuple[str, str], int] | None = None,
+) -> None:
+    """Carry out what a tool's run decided, all of it or, by raising, nothing. `expected`: the revisions of the records
+    that a person was shown, by book and key, 0 for none; they are locked and compared first, and follow the change.
 
     Raises `SilasError`: `record_changed` when a row is not as the script saw it (or is not the customer's),
     `record_exists` when a new row's key is taken.
     """
+    require_unchanged(expected or {})
     for change in changes:
+        if expected and (change.book, change.key) in expected:
+            expected[change.book, change.key] += 1
         if isinstance(change, SetChange):
             _set(change, customer)
         else:
             _create(change)
         data = {"book": change.book, "key": change.key, "effect": effect_key[:120]}
         record(AuditEvent.RECORD_CHANGED, subject=f"record:{change.book}/{change.key}", data=data)
+
+
+def require_unchanged(expected: Mapping[tuple[str, str], int]) -> None:
+    """Raises `SilasError("record_changed")` when one of these records is not at the revision that was shown."""
+    for (book, key), revision in sorted(expected.items()):
+        row = Record.objects.select_for_update(no_key=True).filter(book=book, key=key).first()
+        if (row.revision if row else 0) != revision:
+            raise SilasError("record_changed", "The record has changed since a person was shown it.", status=409)
 
 
 def _set(change: SetChange, customer: str) -> None:

@@ -11,7 +11,7 @@ from uuid import UUID
 from apps.bus.deliveries import Delivery
 from apps.work import rewording
 from apps.work.locks import lock_item
-from apps.work.services import desk, routing, screening, undoing
+from apps.work.services import desk, preconditions, routing, screening, undoing
 from apps.work.services.asking import ask_a_person, is_unasked
 
 
@@ -34,8 +34,16 @@ def _attend(delivery: Delivery) -> None:
     match payload.get("event"):
         case desk.ASK:
             _ask(message.task_id)
+        case desk.ASK_AGAIN:
+            _ask_again(message.task_id)
         case desk.ROUTE:
             routing.take_in(message.task_id, payload["found"], trace_id=message.trace_id)
+
+
+def _ask_again(item_id: UUID) -> None:
+    item = lock_item(item_id)
+    if is_unasked(item):
+        preconditions.ask_again(item)
 
 
 def _ask(item_id: UUID) -> None:

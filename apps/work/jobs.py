@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
@@ -22,7 +22,7 @@ from apps.work.enums import WorkItemType
 from apps.work.locks import lock_course
 from apps.work.models import Attempt, WorkItem
 from apps.work.schemas import WorkItemSpec
-from apps.work.services import recording, running
+from apps.work.services import preconditions, recording, running
 from kernel.llm.briefing import Briefing, ToolBrief
 from kernel.llm.enums import Role
 from kernel.llm.keys import ProviderKeys
@@ -39,7 +39,7 @@ CONSTITUTION = (
 @dataclass(frozen=True)
 class Job:
     """One attempt, ready to run outside of any scope. `readers`: outside tools that only read, which may prove what
-    others did."""
+    others did. `expected`: the revisions of the records that its card showed, kept as its own calls change them."""
 
     tenant_id: UUID
     attempt: Attempt
@@ -56,6 +56,7 @@ class Job:
     files: Mapping[str, bytes]
     inputs: Mapping[str, bytes]
     readers: tuple[OutsideToolSpec, ...] = ()
+    expected: dict[tuple[str, str], int] = field(default_factory=dict)
 
     @property
     def access(self) -> frozenset[str]:
@@ -68,6 +69,7 @@ class Job:
     @property
     def context(self) -> dict[str, Any]:
         known = {"customer": self.customer, "skills": tuple(self.spec.skills), "attempt": self.attempt.pk}
+        known |= {"expected": self.expected} if self.expected else {}
         return {**known, "inputs": self.inputs}
 
 
@@ -105,6 +107,9 @@ def _job(lease: Lease, attempt: Attempt, item: WorkItem) -> Job:
         settled=recording.settled_calls(item, [tool.name for tool in tools if tool.acting]) if again else {},
         files=artifacts.files_of(item) if again else {},
         inputs=follow_ups.inputs_of(item),
+        expected={
+            (str(each["book"]), str(each["key"])): int(each["revision"]) for each in preconditions.expected_of(item)
+        },
         readers=tuple(tool for tool in known if isinstance(tool, OutsideToolSpec) and not tool.acting),
     )
 

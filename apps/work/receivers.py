@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from apps.approvals.enums import ApprovalScope, ApprovalVerdict, CardKind, CardStatus, Withdrawal
 from apps.approvals.models import ApprovalToken, Card, Decision
-from apps.approvals.signals import card_changed, card_decided, card_edited
+from apps.approvals.signals import card_changed, card_decided, card_edited, card_relied_on
 from apps.bus.enums import Kind, Queue
 from apps.bus.models import QueueMessage
 from apps.bus.registry import register
@@ -26,6 +26,7 @@ from apps.work.services import (
     editing,
     ending,
     goals,
+    preconditions,
     projects,
     recording,
     replanning,
@@ -100,7 +101,7 @@ def _undeliverable(message: QueueMessage) -> None:
 def _waits_for(item: WorkItem, message: QueueMessage) -> bool:
     """Would the item wait for ever without it? Questions to the planner have an end, and a goal is looked at again."""
     event = (message.payload or {}).get("event")
-    if event in (desk.ASK, desk.REWORD):
+    if event in (desk.ASK, desk.ASK_AGAIN, desk.REWORD):
         return is_unasked(item)
     return message.kind in (Kind.EXECUTION_REQUEST, Kind.PLAN_RESULT) or event == projects.CHECK_EVENT
 
@@ -113,6 +114,7 @@ def _moved(item: WorkItem, status: str, text: str, next_steps: list[str]) -> Non
     cycles.heard(item)
 
 
+card_relied_on.connect(preconditions.keep_current)
 call_done.connect(recording.write_done)
 register(Queue.EXECUTOR, Kind.EXECUTION_REQUEST, executor.carry_out)
 register(Queue.PLANNER, Kind.CONSULT_PLANNER, planner.help_out)

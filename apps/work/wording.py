@@ -10,6 +10,7 @@ WAITING = "A colleague will look at this before anything happens: {title}."
 # For the card of what is planned after such work.
 READ_INSTRUCTIONS = "What the work before this read contained instructions to the assistant."
 APPROVED = "A colleague has agreed: {title}."
+CHANGED = "What this is about has changed meanwhile, so a colleague will look at it once more: {title}."
 NOTHING_CHANGED = "Nothing was changed."
 PARTS_STAY = "What had been done by then stays; a colleague can tell you what that was."
 _STARTED = "On it: {title}."
@@ -28,7 +29,7 @@ _STOPPED: dict[Reason, str] = {
 
 def templates() -> tuple[str, ...]:
     """Every sentence here that names a piece of work."""
-    return (WAITING, APPROVED, _STARTED, _DONE, _LONGER, _OPEN, *_STOPPED.values())
+    return (WAITING, APPROVED, CHANGED, _STARTED, _DONE, _LONGER, _OPEN, *_STOPPED.values())
 
 
 def spoken(text: str, title: str, language: str) -> str:

@@ -13,10 +13,11 @@ from django.urls import reverse
 from apps.approvals.enums import CardStatus, Risk, Withdrawal
 from apps.approvals.models import ApprovalPolicy, Card
 from apps.approvals.services import decide_card, withdraw_card
+from apps.skills.services import save_record
 from kernel.clock import now
 from kernel.tenancy import tenant_scope
 from tests.factories.console import HTMX, browser, make_card
-from tests.factories.work import make_desk
+from tests.factories.work import Desk, make_desk
 from tests.rivals import race
 
 
@@ -249,3 +250,33 @@ def test_long_queue_names_fifty_and_says_how_many_more(tenant: Any, approver: An
     found = browser(approver).get(reverse("console-review")).content.decode()
     stack = found[found.index('id="stack"') :]
     assert (stack.count("<li>"), "and 2 more" in stack) == (50, True)
+
+
+# --- records that changed
+
+
+@pytest.fixture
+def shown_desk(tenant: Any, tmp_path: Path) -> Desk:
+    """A desk whose cards show the note of an order before and after."""
+    fact = {"label": "Note", "book": "orders", "key": "{order}", "field": "note", "after": "{note}"}
+    return make_desk(tenant, tmp_path, facts=[fact])
+
+
+def test_open_cards_about_one_record_lead_to_each_other(approver: Any, shown_desk: Desk) -> None:
+    one, two = (shown_desk.card(shown_desk.waiting(note)) for note in (30, 40))
+    found = _page(approver, one)
+    address = reverse("console-card", args=[two.pk])
+    assert "1 other open card about the same record" in found
+    assert f'href="{address}"' in found
+
+
+def test_yes_to_a_card_whose_record_changed_shows_the_card_that_took_its_place(approver: Any, shown_desk: Desk) -> None:
+    item = shown_desk.waiting(40)
+    card = shown_desk.card(item)
+    with tenant_scope(shown_desk.tenant):
+        save_record("orders", "H-1", subject="C-1", data={"total": 120, "note": 7})
+    answer = _decide(approver, card, confirmed="approve", slid="100").content.decode()
+    assert "the records changed after that card was shown" in answer
+    with tenant_scope(shown_desk.tenant):
+        assert Card.objects.get(pk=card.pk).status == "withdrawn"
+        assert Card.objects.get(supersedes=card).status == "open"

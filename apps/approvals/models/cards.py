@@ -50,6 +50,7 @@ class Card(TenantModel):
     facts = models.JSONField(default=list)
     body = models.JSONField(default=dict, help_text="What this kind of card shows beside its payload")
     details = models.JSONField(default=dict)
+    reads = models.JSONField(default=list, help_text="The records whose state it shows: book, key, revision (0: none)")
     payload = models.JSONField()
     payload_hash = models.CharField(max_length=64)
     scope = models.CharField(max_length=24, choices=ApprovalScope.choices)

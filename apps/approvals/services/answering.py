@@ -40,11 +40,11 @@ def answer_card(
 ) -> Decision | Card | Refused | None:
     """Answer with one of the card's own choices (`kinds.choices_of`).
 
-    A decision settles it and holds `said`: the choice and, where the card takes it, `freetext`. The card that took its
-    place, when items were left out or words changed. None while more people have to say yes. `Refused` when the
-    person's passkey was not believed. Raises `SilasError`: `choice_unknown`, `selection_unfit`, `ticks_unfit` 409,
-    `text_missing`, `edit_unfit`, `freetext_too_long`, `freetext_not_wanted`, and what `decide_card` and `edit_card`
-    raise.
+    A decision settles it and holds `said`: the choice and, where the card takes it, `freetext`. The card that took
+    its place, when items were left out or words changed, or when the records that it shows have changed. None while
+    more people have to say yes. `Refused` when the person's passkey was not believed. Raises `SilasError`:
+    `choice_unknown`, `selection_unfit`, `ticks_unfit` 409, `text_missing`, `edit_unfit`, `freetext_too_long`,
+    `freetext_not_wanted`, and what `decide_card` and `edit_card` raise.
     """
     card, said = queries.card(card_id), words or Words()
     chosen = kinds.choice_of(card.kind, card.payload, choice)

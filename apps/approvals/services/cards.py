@@ -16,7 +16,7 @@ from uuid import UUID
 from django.conf import settings
 from django.db import transaction
 
-from apps.approvals import contract, kinds, locks, payloads, queries, risk, signals
+from apps.approvals import contract, kinds, locks, payloads, queries, risk, rules, signals
 from apps.approvals.asks import About, Binding, CardText
 from apps.approvals.enums import ApprovalScope, ApprovalVerdict, CardKind, CardStatus, Risk
 from apps.approvals.models import Answer, ApprovalToken, Card, Decision
@@ -56,6 +56,7 @@ def open_card(
         body=shown,
         payload=dict(payload),
         payload_hash=payload_hash,
+        reads=[dict(each) for each in binding.reads],
         scope=binding.scope,
         max_executions=binding.max_executions,
         token_seconds=binding.token_seconds or settings.APPROVAL_TOKEN_SECONDS,
@@ -113,9 +114,10 @@ def decide_card(
     conditions: Mapping[str, Any] | None = None,
     said: Mapping[str, Any] | None = None,
     step_up: str = "",
-) -> Decision | Refused | None:
+) -> Decision | Card | Refused | None:
     """Take one person's answer to a card. None while policy wants more people to say yes; one no ends it. `Refused`
-    when their passkey was not believed: the card waits on, and the caller's transaction should commit.
+    when their passkey was not believed: the card waits on, and the caller's transaction should commit. The card that
+    shows how things are now, when what this one shows has changed: nobody's yes to the old one counts.
 
     The yes that is enough mints the token and tells `card_decided` in the same transaction. `said`: the answer chosen
     and what came with it (`kinds.choices_of`). `step_up`: the JSON of the passkey's assertion, where one is asked for.
@@ -126,6 +128,11 @@ def decide_card(
     card = locks.lock_card(card_id)
     require_waiting(card)
     require_whole(card)
+    if verdict == ApprovalVerdict.APPROVED and card.reads:
+        fresh = signals.Fresh()
+        signals.card_relied_on(card, fresh)
+        if fresh.card is not None:
+            return fresh.card
     try:
         answer = answers.take_answer(
             card, user=user, verdict=verdict, conditions=conditions or {}, said=said or {}, step_up=step_up
@@ -175,5 +182,5 @@ def _token_for(card: Card, answer: Answer, decision: Decision) -> ApprovalToken 
         scope,
         expires_in=timedelta(seconds=card.token_seconds),
         max_executions=card.max_executions,
-        conditions=answers.conditions_of(answer),
+        conditions={**answers.conditions_of(answer), rules.FACE: queries.face_hash(card)},
     )

@@ -7,7 +7,7 @@ and cannot be the one who approves it unless policy says so. Runs inside the cal
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -31,6 +31,7 @@ def edit_card(
     text: CardText | None = None,
     body: Mapping[str, Any] | None = None,
     declared_risk: Risk = Risk.LOW,
+    reads: Sequence[Mapping[str, Any]] | None = None,
 ) -> Card:
     """Void the card and open the one that asks for `payload`. What is left out is said as on the old card.
 
@@ -46,7 +47,7 @@ def edit_card(
     new = open_card(
         CardKind(old.kind),
         about=_about(old, user),
-        binding=_binding(old, payload, declared_risk),
+        binding=_binding(old, payload, declared_risk, old.reads if reads is None else reads),
         text=text or text_of(old),
         body=old.body if body is None else body,
         supersedes=old,
@@ -63,7 +64,7 @@ def text_of(card: Card) -> CardText:
     return CardText(card.intent, card.rationale, card.consequence, card.affected, facts, card.details)
 
 
-def _binding(old: Card, payload: Mapping[str, Any], declared: Risk) -> Binding:
+def _binding(old: Card, payload: Mapping[str, Any], declared: Risk, reads: Sequence[Mapping[str, Any]]) -> Binding:
     return Binding(
         ApprovalScope(old.scope),
         payload,
@@ -71,6 +72,7 @@ def _binding(old: Card, payload: Mapping[str, Any], declared: Risk) -> Binding:
         declared_risk=risk.highest(Risk(old.risk), declared),
         max_executions=old.max_executions,
         token_seconds=old.token_seconds,
+        reads=reads,
     )
 
 

@@ -104,6 +104,8 @@ def _after(request: StaffRequest, card: Card, outcome: Decision | Card | None) -
     if not request.htmx:
         return redirect("console-card", now_asked)
     if isinstance(outcome, Card):
+        if queries.card(card.pk).status == CardStatus.WITHDRAWN:
+            return show(request, queries.card(now_asked), changed=card)
         return show(request, queries.card(now_asked), anew=card)
     if outcome is None:
         return show(request, queries.card(card.pk))
@@ -154,6 +156,7 @@ def _about(request: StaffRequest, card: Card) -> dict[str, Any]:
         "asked": skill_faces.asked_about(card),
         **_yes(request, card),
         "successor": queries.successor_of(card),
+        "related": queries.cards_reading(card) if card.is_open else [],
         **_company(request, card),
     }
 

@@ -6,7 +6,7 @@ Nothing of a model's prose stands outside of the plan, and each of several calls
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from django.conf import settings
 
@@ -72,24 +72,48 @@ def intent_of(wanted: Sequence[Wanted]) -> str:
 
 
 def ask_a_person(
-    item: WorkItem, wanted: Sequence[Wanted], asks: GateResult | None, *, marks: Sequence[str] = ()
-) -> None:
-    """`marks`: what its author read before, in lines for the card."""
+    item: WorkItem,
+    wanted: Sequence[Wanted],
+    asks: GateResult | None,
+    *,
+    marks: Sequence[str] = (),
+    instead_of: Card | None = None,
+    rationale: str = "",
+) -> Card:
+    """`marks`: what its author read before, in lines for the card. `instead_of`: the card that asked before, whose risk
+    and marks stand and whose reasons are told again with `rationale`."""
     spec = item.spec
-    open_card(
+    marks = marks or (instead_of.details.get("marks", ()) if instead_of is not None else ())
+    text = words_of(wanted, spec, item.subject, asks, marks)
+    if instead_of is not None:
+        asked_by = {"asked_by_gate": instead_of.details.get("asked_by_gate", "")}
+        text = replace(text, rationale=rationale or text.rationale, details={**text.details, **asked_by})
+    card = open_card(
         CardKind.PLAN,
         about=About(WORK_ITEM, item.pk, item.deployment_id, item.session_id, item.requested_by),
         binding=Binding(
             ApprovalScope.FULL_PLAN,
             spec.as_plan(),
             reversible=all(each.tool.reversible for each in wanted),
-            declared_risk=gravest(each.tool for each in wanted),
+            declared_risk=highest(
+                gravest(each.tool for each in wanted), Risk(instead_of.risk) if instead_of else Risk.LOW
+            ),
             token_seconds=_seconds(spec),
+            reads=reads_of(wanted, item.subject),
         ),
-        text=words_of(wanted, spec, item.subject, asks, marks),
+        text=text,
         seconds=patience_of(item),
+        supersedes=instead_of,
     )
-    announce(item, WAITING.format(title=item.title.rstrip(".")))
+    if instead_of is None:
+        announce(item, WAITING.format(title=item.title.rstrip(".")))
+    return card
+
+
+def reads_of(wanted: Sequence[Wanted], subject: str) -> list[dict[str, object]]:
+    """The records whose state the card shows, each once."""
+    found = [read for each in wanted for read in skills.card_reads(each.tool, each.call.args, subject)]
+    return [read for place, read in enumerate(found) if read not in found[:place]]
 
 
 def is_unasked(item: WorkItem) -> bool:

@@ -12,10 +12,11 @@ from uuid import UUID
 from apps.bus import services as bus
 from apps.bus.enums import ErrorCode, ExecutionStatus, Kind, Queue, Sender
 from apps.bus.schemas import StatusPayload
+from apps.work.locks import lock_course
 from apps.work.models import WorkItem
 from kernel.taint import Taint
 
-ASK, ROUTE, REWORD = "ask", "route", "reword"
+ASK, ASK_AGAIN, ROUTE, REWORD = "ask", "ask_again", "route", "reword"
 # A scope with a word in front is no conversation (apps.sessions.runner).
 SCOPE = "desk"
 
@@ -23,6 +24,12 @@ SCOPE = "desk"
 def ask_for(item: WorkItem) -> None:
     """Owe a card about an item that waits."""
     _owe(ASK, item.pk, trace_id=item.trace_id)
+
+
+def ask_again(item: WorkItem) -> None:
+    """Owe a fresh card about an item whose records changed after it was approved, once for each delivery."""
+    deliveries = lock_course(item).deliveries
+    _owe(ASK_AGAIN, item.pk, trace_id=item.trace_id, message_id=f"{ASK_AGAIN}:{item.pk}:{deliveries}")
 
 
 def report_on(subject_id: UUID, *, trace_id: str, failed: WorkItem | None = None) -> None:

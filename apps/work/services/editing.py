@@ -24,7 +24,7 @@ from apps.work.models import WorkItem
 from apps.work.queries import active_goal, course_of
 from apps.work.schemas import WorkItemSpec
 from apps.work.services import screening
-from apps.work.services.asking import Wanted, gravest, intent_of, words_of
+from apps.work.services.asking import Wanted, gravest, intent_of, reads_of, words_of
 from kernel.clock import now
 from kernel.errors import SilasError
 from kernel.llm.calls import PlannedCall, with_calls
@@ -46,11 +46,9 @@ def amend(card_id: UUID, *, user: Any, calls: Sequence[Mapping[str, Any]]) -> Ca
     spec = item.spec.model_copy(update={"body": with_calls(item.spec.body, planned)})
     wanted, asks = _allowed(item, spec)
     spec = spec.model_copy(update={"title": intent_of(wanted)})
-    text, risk = (
-        words_of(wanted, spec, item.subject, asks, card.details.get("marks", ())),
-        gravest(each.tool for each in wanted),
-    )
-    return edit_card(card_id, user=user, payload=spec.as_plan(), text=text, declared_risk=risk)
+    text = words_of(wanted, spec, item.subject, asks, card.details.get("marks", ()))
+    risk, reads = gravest(each.tool for each in wanted), reads_of(wanted, item.subject)
+    return edit_card(card_id, user=user, payload=spec.as_plan(), text=text, declared_risk=risk, reads=reads)
 
 
 def is_editable(card: Card) -> bool:

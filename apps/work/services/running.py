@@ -30,10 +30,11 @@ from apps.work.ledger import Line
 from apps.work.locks import lock_course, lock_item
 from apps.work.models import Attempt, VerificationRun, WorkItem
 from apps.work.schemas import VerificationReport, WorkItemSpec
-from apps.work.services import cancelling, ending, pausing, recording, spending
+from apps.work.services import cancelling, ending, pausing, preconditions, recording, spending
 from apps.work.services.authority import Authority, authority_of
 from apps.work.services.items import move
 from kernel.clock import now
+from kernel.errors import SilasError
 
 _STOPPED_AS = {
     WorkReason.HALTED: WorkItemStatus.BLOCKED,
@@ -88,9 +89,12 @@ def _stopped(delivery: Delivery, item: WorkItem, course: Course, authority: Auth
     """Step 0: nothing begins without a yes that holds now, or after somebody called it off."""
     if course.cancelled_by:
         cancelling.end_cancelled(delivery, item)
-    elif refusal := authority.refusal or _foreign_run(item, authority):
+    elif (refusal := authority.refusal or _foreign_run(item, authority)) or (refusal := _altered_card(item)):
         record(AuditEvent.WORK_NOT_APPROVED, subject=f"work:{item.pk}", data={"reason": refusal})
         ending.end(delivery, item, WorkItemStatus.BLOCKED, WorkReason.NOT_APPROVED, error=refusal)
+    elif preconditions.is_outdated(item):
+        preconditions.give_back(item)
+        ending.finish(delivery)
     elif missing := _missing_link(item):
         ending.end(delivery, item, WorkItemStatus.BLOCKED, WorkReason.LINKAGE, error=missing)
     else:
@@ -106,6 +110,15 @@ def _foreign_run(item: WorkItem, authority: Authority) -> str:
     limits, approval = _limits(item.spec), _approved_calls(item.spec, authority)
     ours = was_opened_for(item.run_id, Origin.WORK, item.pk, limits=limits, approval=approval)
     return "" if ours else "run_mismatch"
+
+
+def _altered_card(item: WorkItem) -> str:
+    """What a person had before them is signed with their approval: a card that says something else proves nothing."""
+    try:
+        preconditions.expected_of(item)
+    except SilasError as refusal:
+        return refusal.code
+    return ""
 
 
 def _missing_link(item: WorkItem) -> str:
