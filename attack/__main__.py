@@ -18,7 +18,7 @@ from pathlib import Path
 
 from attack.report import Figure, table
 
-MODULES: tuple[str, ...] = ()
+MODULES: tuple[str, ...] = ("floods",)
 
 
 def main(argv: list[str]) -> int:

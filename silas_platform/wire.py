@@ -14,7 +14,6 @@ from collections import Counter
 from functools import cache
 from typing import Any
 
-from autobahn.twisted import websocket
 from daphne.http_protocol import HTTPFactory
 from daphne.ws_protocol import WebSocketFactory, WebSocketProtocol
 from django.conf import settings
@@ -26,13 +25,14 @@ from apps.sessions.schemas import MAX_FRAME_BYTES, POLICY_VIOLATION
 from kernel.floods import Paces, Penalties
 from silas_platform.proxies import client_of
 
-HEAD_SECONDS, UNREAD_SECONDS, LOOK_AGAIN_SECONDS = 15.0, 30.0, 0.05
+HEAD_SECONDS, REFUSAL_SECONDS, UNREAD_SECONDS, LOOK_AGAIN_SECONDS = 15.0, 2.0, 30.0, 0.05
 MOST_WAITING = 50
 SPARE_FILES, MOST_FILES = 200, 65_536
 
+_REFUSAL = b"HTTP/1.1 429 Too Many Requests\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+
 penalties = Penalties()
 _http: Any = http  # Twisted's types know neither its transports nor its timers
-_websocket: Any = websocket
 
 
 class Line(WebSocketProtocol):  # type: ignore[misc]  # Daphne has no types
@@ -40,7 +40,7 @@ class Line(WebSocketProtocol):  # type: ignore[misc]  # Daphne has no types
 
     failByDrop = False
     maxFramePayloadSize = maxMessagePayloadSize = MAX_FRAME_BYTES
-    is_cut_off = is_refused = False
+    is_cut_off = False
     _unread: Any = None
 
     def __init__(self) -> None:
@@ -50,15 +50,7 @@ class Line(WebSocketProtocol):  # type: ignore[misc]  # Daphne has no types
     # -- coming and going ------------------------------------------------------------------------------------------
 
     def onConnect(self, request: Any) -> Any:
-        """Refuses, before there is anything for the application, an address that floods or reconnects too fast."""
-        peer = getattr(self.transport.getPeer(), "host", "")
-        said = [request.headers.get("x-forwarded-for", "").encode()]
-        self.address = client_of(said, trusted=settings.TRUSTED_PROXIES) if settings.TRUSTED_PROXIES else ""
-        self.address = self.address or peer
-        name = name_of(self.address)
-        if penalties.seconds_left(name) or not _handshakes().take(name):
-            self.is_refused = True
-            raise _websocket.ConnectionDeny(429, "Too Many Requests")
+        self.address = _address(self.transport, request.headers.get("x-forwarded-for", "").encode())
         return super().onConnect(request)
 
     def onOpen(self) -> None:
@@ -67,10 +59,6 @@ class Line(WebSocketProtocol):  # type: ignore[misc]  # Daphne has no types
         self.transport.unregisterProducer()
         self.transport.registerProducer(self, True)
         super().onOpen()
-
-    def onClose(self, wasClean: bool, code: int, reason: str) -> None:
-        if not self.is_refused:
-            super().onClose(wasClean, code, reason)
 
     def connectionLost(self, reason: Any) -> None:
         _left(self.transport)
@@ -136,9 +124,11 @@ class Line(WebSocketProtocol):  # type: ignore[misc]  # Daphne has no types
 
 
 class Channel(_http.HTTPChannel):  # type: ignore[misc]
-    """One connection before its request is whole: the head has to come within `HEAD_SECONDS`, however it trickles."""
+    """One connection before its request is whole. The head has to come within `HEAD_SECONDS`, however it trickles. A
+    socket whose address floods or reconnects too fast is refused here, before there is anything for it."""
 
     _head: Any = None
+    _is_refused = False
 
     def connectionMade(self) -> None:
         super().connectionMade()
@@ -154,7 +144,29 @@ class Channel(_http.HTTPChannel):  # type: ignore[misc]
 
     def allHeadersReceived(self) -> None:
         self._forget_head()
-        super().allHeadersReceived()
+        headers = self.requests[-1].requestHeaders
+        if headers.hasHeader(b"upgrade"):
+            name = name_of(_address(self.transport, *headers.getRawHeaders(b"x-forwarded-for", ())))
+            self._is_refused = bool(penalties.seconds_left(name)) or not _handshakes().take(name)
+        if self._is_refused:
+            self._refuse()
+        else:
+            super().allHeadersReceived()
+
+    def rawDataReceived(self, data: bytes) -> None:
+        if not self._is_refused:
+            super().rawDataReceived(data)
+
+    def _refuse(self) -> None:
+        """Late, so that who comes back at once costs little; nothing more is read meanwhile."""
+        self.length = None  # of a body that nobody waits for
+        self.transport.pauseProducing()
+        self._head = self.callLater(REFUSAL_SECONDS, self._say_no)
+
+    def _say_no(self) -> None:
+        self._head = None
+        self.transport.write(_REFUSAL)
+        self.transport.loseConnection()
 
     def connectionLost(self, reason: Any) -> None:
         self._forget_head()
@@ -168,6 +180,12 @@ class Channel(_http.HTTPChannel):  # type: ignore[misc]
         if self._head is not None and self._head.active():
             self._head.cancel()
         self._head = None
+
+
+def _address(transport: Any, *forwarded: bytes) -> str:
+    """Of the client, as the outermost trusted proxy saw it; else of whoever is connected."""
+    said = client_of(forwarded, trusted=settings.TRUSTED_PROXIES) if settings.TRUSTED_PROXIES else ""
+    return said or str(getattr(transport.getPeer(), "host", ""))
 
 
 class _TooFast(Exception):

@@ -18,6 +18,7 @@ RUNS_SANDBOXES = {
     "apps.toolservers.programs",
     "apps.work.verification",
     "kernel.sandbox",
+    "apps.memory.reading",
 }
 
 # What the composition says once, when a process starts; it runs nothing.

@@ -12,9 +12,9 @@ import pytest
 
 from apps.memory import reading
 from apps.memory.parsing import Parsed, ProblemCode
+from attack import bombs
 from kernel.sandbox import Choice, Kind, configure
 from kernel.sandbox.reading import Reader
-from tests.factories import bombs
 
 SECONDS = 6
 GRACE_SECONDS = 30
@@ -28,28 +28,10 @@ def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reading, "_PAGE", replace(reading._PAGE, seconds=SECONDS))
 
 
-HOSTILE = {
-    "forms.pdf": bombs.pdf_of_forms,
-    "swells.pdf": lambda: bombs.pdf_that_swells(300),
-    "operators.pdf": bombs.pdf_of_operators,
-    "brackets.pdf": bombs.pdf_of_brackets,
-    "circles.pdf": bombs.pdf_of_circles,
-    "picture.pdf": bombs.pdf_of_a_great_picture,
-    "polyglot.pdf": lambda: b"GIF89a" + b"\0" * 900 + bombs.pdf_of_forms(),
-    "archive.pdf": lambda: bombs.zip_bomb(100),
-    "tower.html": bombs.html_tower,
-    "line.html": bombs.html_line,
-    "formatting.html": bombs.html_of_formatting,
-    "laughs.md": bombs.laughs,
-    "brackets.jsonl": bombs.jsonl_of_brackets,
-    "headings.md": lambda: b"# " + b" " * 5_000_000,
-}
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("name", HOSTILE)
+@pytest.mark.parametrize("name", bombs.DOCUMENTS)
 def test_hostile_document_ends_in_its_bounds_and_costs_this_process_nothing(hurried: None, name: str) -> None:
-    data = HOSTILE[name]()
+    data = bombs.DOCUMENTS[name]()
     began, busy = time.monotonic(), time.process_time()
     parsed = reading.read_file(data, name)
     assert time.process_time() - busy < OWN_SECONDS

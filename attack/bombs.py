@@ -7,6 +7,7 @@ import io
 import tarfile
 import zipfile
 import zlib
+from collections.abc import Callable
 
 _MEGABYTE = 1 << 20
 
@@ -136,3 +137,22 @@ def tar_with_a_long_name(megabytes: int = 40) -> bytes:
     with tarfile.open(fileobj=out, mode="w:gz", format=tarfile.GNU_FORMAT) as archive:
         archive.addfile(tarfile.TarInfo("x/" * (megabytes * _MEGABYTE // 2)))
     return out.getvalue()
+
+
+# By a name whose ending says how it is to be read.
+DOCUMENTS: dict[str, Callable[[], bytes]] = {
+    "forms.pdf": pdf_of_forms,
+    "swells.pdf": lambda: pdf_that_swells(300),
+    "operators.pdf": pdf_of_operators,
+    "brackets.pdf": pdf_of_brackets,
+    "circles.pdf": pdf_of_circles,
+    "picture.pdf": pdf_of_a_great_picture,
+    "polyglot.pdf": lambda: b"GIF89a" + b"\0" * 900 + pdf_of_forms(),
+    "archive.pdf": lambda: zip_bomb(100),
+    "tower.html": html_tower,
+    "line.html": html_line,
+    "formatting.html": html_of_formatting,
+    "laughs.md": laughs,
+    "brackets.jsonl": jsonl_of_brackets,
+    "headings.md": lambda: b"# " + b" " * 5_000_000,
+}
