@@ -21,7 +21,7 @@ DATABASE_PATIENCE_SECONDS = 120.0
 app = Celery("silas_platform")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()
-app.steps["consumer"].add("silas_platform.listening:Listening")
+app.steps["consumer"].update({"silas_platform.listening:Listening", "silas_platform.listening:Ending"})
 
 
 @setup_logging.connect

@@ -17,14 +17,17 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+import psutil
 from celery import bootsteps
 from celery.signals import task_received
 from celery.worker import state
 
+from apps.bus import deadlines
 from kernel.throttle import redis
 
 _log = logging.getLogger(__name__)
 LOOK_SECONDS, DEAF_LOOKS = 5.0, 4
+END_SECONDS = 1.0
 
 
 @dataclass
@@ -84,6 +87,49 @@ def waiting_at(app: Any) -> int:
     """How many messages the broker holds that nobody has taken. The event loop waits for it, half a second at most;
     raises what Redis raises."""
     return int(redis().llen(app.conf.task_default_queue))
+
+
+class Ending(bootsteps.StartStopStep):  # type: ignore[misc]  # Celery has no types
+    """The step that ends children which are busy beyond their deadline, whatever they do: they cannot refuse SIGKILL.
+    Celery starts another child in their place and puts their wake-up in line again."""
+
+    requires = ("celery.worker.consumer.tasks:Tasks",)
+
+    def __init__(self, consumer: Any, **kwargs: Any) -> None:
+        super().__init__(consumer, **kwargs)
+        self._timer: Any = None
+
+    def start(self, consumer: Any) -> None:
+        self._timer = consumer.timer.call_repeatedly(END_SECONDS, end_overdue, (consumer.app, deadlines.SHARED))
+
+    def stop(self, consumer: Any) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+
+    shutdown = stop
+
+
+def end_overdue(app: Any, shared: deadlines.Deadlines) -> None:
+    """Kill our children that should have been done by now, and have what they held given back."""
+    for place, pid in shared.overdue():
+        shared.clear(place)
+        if not _is_child(pid):
+            continue
+        _log.critical("worker_child_overdue pid=%s: it is ended", pid)
+        os.kill(pid, signal.SIGKILL)
+        from apps.bus.tasks import consumer_name  # with the models, which are not loaded where this module is
+
+        try:
+            app.send_task("bus.give_back", [consumer_name(pid)])
+        except Exception as error:  # noqa: BLE001 (a broker that is away: the leases run out by themselves)
+            _log.warning("give_back_not_sent: %s", type(error).__name__)
+
+
+def _is_child(pid: int) -> bool:
+    try:
+        return psutil.Process(pid).ppid() == os.getpid()
+    except psutil.Error:
+        return False
 
 
 def _is_busy() -> bool:

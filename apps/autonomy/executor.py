@@ -21,6 +21,7 @@ from apps.autonomy.playbooks import PLAYBOOKS, passages
 from apps.autonomy.schemas import ChainNext, Draft, DraftFinding, Notify, plain
 from apps.autonomy.services import admission, dividing, running
 from apps.autonomy.services.ending import Ending
+from apps.bus import deadlines
 from apps.bus.deliveries import Delivery
 from apps.bus.schemas import LeaseLost
 from apps.guard.enums import Intent, Phase, TerminalReason
@@ -41,8 +42,11 @@ async def carry_out(delivery: Delivery) -> None:
     job = await in_scope(delivery.tenant_id, running.begin, delivery)
     if job is not None:
         fault_points.reach("autonomy.begun")
+        if job.limits.wall_seconds is not None:
+            deadlines.within(job.limits.wall_seconds + rules.GRACE_SECONDS)
         ending = await _Course(Hand(job)).run()
         await in_scope(delivery.tenant_id, running.conclude, delivery, job.session_id, ending)
+        deadlines.within(deadlines.DELIVERY_SECONDS)
     await in_scope(delivery.tenant_id, dividing.collect)
     await in_scope(delivery.tenant_id, admission.admit_waiting)
 

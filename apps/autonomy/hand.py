@@ -39,6 +39,14 @@ class Braked(BaseException):
         self.code = code
 
 
+class TooLarge(Exception):
+    """The model run does not fit into what is left of a limit; a smaller one may."""
+
+    def __init__(self, code: RefusalCode) -> None:
+        super().__init__(code.value)
+        self.code = code
+
+
 @dataclass
 class Hand:
     """One session's way to the guard. `refused` counts what was refused or failed, by code."""
@@ -71,7 +79,8 @@ class Hand:
         return dict(outcome.value) if isinstance(outcome, Done) else {}
 
     async def ask(self, intent: Intent, inquiry: Inquiry, shape: type[T]) -> T:
-        """One model run between admit and settle. Raises `ProviderFailed`, `ShapeBroken` and what `call` raises."""
+        """One model run between admit and settle, which takes no longer than is left of the session. Raises
+        `ProviderFailed`, `ShapeBroken`, `TooLarge` and what `call` raises."""
         model, spent = self.job.model_name, RunUsage()
         asked = Call(
             tool=intent.value,
@@ -82,7 +91,10 @@ class Hand:
         admitted = await in_scope(self.job.tenant_id, guard.admit, self.job.run, intent, asked)
         if not isinstance(admitted, Admitted):
             self._heard(admitted)
+            if isinstance(admitted, Refused) and admitted.too_large:
+                raise TooLarge(admitted.code)
             raise ProviderFailed("not_admitted")
+        inquiry = replace(inquiry, seconds=min(inquiry.seconds, admitted.call.patience_seconds))
         failed = "interrupted"
         try:
             key = self.job.keys.of(model)
@@ -107,9 +119,9 @@ class Hand:
         match outcome:
             case Refused(code=RefusalCode.LEASE_LOST):
                 raise LeaseLost
-            case Refused(code=code):
+            case Refused(code=code, too_large=too_large):
                 self._count(code.value)
-                if rules.ends_as(code) is not None:
+                if rules.ends_as(code) is not None and not too_large:
                     raise Braked(code)
             case NeedsApproval():
                 self._count(RefusalCode.APPROVAL_MISSING.value)

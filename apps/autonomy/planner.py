@@ -14,7 +14,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from apps.autonomy import rules
-from apps.autonomy.hand import Hand
+from apps.autonomy.hand import Braked, Hand, TooLarge
 from apps.autonomy.playbooks import passages
 from apps.autonomy.schemas import Delegated, Draft, DraftFinding, DraftProposal, Source, plain
 from apps.guard.enums import Intent
@@ -141,6 +141,8 @@ async def glance(hand: Hand, before: tuple[Passage, ...]) -> Draft:
         said = await hand.ask(Intent.PLAN, inquiry, Signal)
     except ShapeBroken:
         return Draft(summary="The answer could not be read: nobody was called.")
+    except TooLarge as too_large:
+        raise Braked(too_large.code) from None
     return Draft(summary="One look.", signal=said.signal if said.escalate else "")
 
 
@@ -170,6 +172,9 @@ async def _next(hand: Hand, notes: Notes) -> Step | None:
         step = await hand.ask(Intent.PLAN, inquiry, Step)
     except ShapeBroken:
         notes.halt_reason = "planner_unparseable"
+        return None
+    except TooLarge as too_large:
+        notes.halt_reason = too_large.code.value
         return None
     if step.action == "done":
         notes.halt_reason = "planner_done"
@@ -218,6 +223,8 @@ async def _concluded(hand: Hand, notes: Notes) -> Draft:
         draft = _quoted(hand, notes)
         unread = DraftFinding(title="The model's answer could not be read", severity="warn")
         return draft.model_copy(update={"findings": (unread, *draft.findings)})
+    except TooLarge as too_large:
+        raise Braked(too_large.code) from None
     return Draft(
         summary=plain(said.summary, 8000),
         findings=tuple(_finding(each, notes) for each in said.findings if plain(each.title, 300)),

@@ -36,6 +36,8 @@ MAX_STEPS = 6
 KNOWLEDGE = "knowledge_search"
 WEB = "web_search"
 MAX_CHILDREN = 3
+# A worker that is so long after its session's time is up still busy with it hangs, and is ended.
+GRACE_SECONDS = 10
 _NANO = Decimal(10) ** -9
 _COUNTED = ("calls", "tokens", "memory_writes")
 

@@ -13,7 +13,7 @@ import time
 from collections.abc import Sequence
 from uuid import UUID
 
-from apps.bus import queries, wakeup
+from apps.bus import deadlines, queries, wakeup
 from apps.bus.deliveries import deliver, take
 from apps.bus.enums import Queue
 from apps.bus.registry import consumed_queues
@@ -35,16 +35,23 @@ def drain(*, consumer: str, first: Line | None = None, lease_seconds: float = LE
     """Carry out what is owed until nothing may be delivered any more or the shift ends; then somebody is woken for the
     rest. `consumer` names this process in the leases it takes; a turn of the line `first`, which the poke named, goes
     before the round, so that nobody waits while a worker looks around."""
-    with asyncio.Runner() as runner:
-        shift = Shift(consumer, lease_seconds, runner)
-        if first is not None and first[0] in consumed_queues():
-            shift.round([first])
-        while lines := queries.waiting_lines(consumed_queues()):
-            if not shift.round(lines):
-                return
-            if shift.is_over():
-                wakeup.poke()
-                return
+    try:
+        with asyncio.Runner() as runner:
+            _drain(Shift(consumer, lease_seconds, runner), first)
+            deadlines.within(deadlines.LEAVING_SECONDS)
+    finally:
+        deadlines.clear()
+
+
+def _drain(shift: Shift, first: Line | None) -> None:
+    if first is not None and first[0] in consumed_queues():
+        shift.round([first])
+    while lines := queries.waiting_lines(consumed_queues()):
+        if not shift.round(lines):
+            return
+        if shift.is_over():
+            wakeup.poke()
+            return
 
 
 class Shift:
@@ -76,6 +83,7 @@ class Shift:
             if lease is None:
                 return
             self._count()
+            deadlines.within(deadlines.DELIVERY_SECONDS)
             self._runner.run(deliver(line[1], lease, seconds=self._seconds))
             if time.monotonic() >= ends:
                 return

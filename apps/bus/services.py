@@ -261,6 +261,19 @@ def sweep() -> None:
         telemetry.depth(queue, messages, str(current_tenant_id()))
 
 
+def give_back(consumer: str) -> None:
+    """This process was ended: its leases end now, and what it held is delivered again or buried."""
+    QueueMessage.objects.filter(consumer=consumer, leased_until__isnull=False).update(leased_until=Now())
+    _take_back()
+
+
+def revoke(message_pk: UUID) -> None:
+    """The message is over, whoever holds it: its holder has lost its lease, and its scope is free."""
+    QueueMessage.objects.filter(pk=message_pk, state__in=LIVE).update(
+        state=State.ACKED, leased_until=None, finished_at=Now(), reason="revoked"
+    )
+
+
 def _take_back() -> None:
     expired = QueueMessage.objects.filter(leased_until__lte=Now())
     lost = Counter(expired.order_by().values_list("queue", flat=True))

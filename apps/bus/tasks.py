@@ -19,7 +19,21 @@ from kernel.tenancy import in_batches, tenant_scope
 @shared_task(name=wakeup.DRAIN)
 def drain(queue: str = "", tenant_id: str = "") -> None:
     first = (Queue(queue), UUID(tenant_id)) if queue else None
-    draining.drain(consumer=f"worker:{socket.gethostname()[:40]}:{os.getpid()}", first=first)
+    draining.drain(consumer=consumer_name(os.getpid()), first=first)
+
+
+def consumer_name(pid: int) -> str:
+    """The name of a child process of this machine's workers in the leases that it takes."""
+    return f"worker:{socket.gethostname()[:40]}:{pid}"
+
+
+@shared_task(name="bus.give_back")
+def give_back(consumer: str) -> None:
+    """What a worker held that was ended is owed again at once, not when its leases run out."""
+    for tenant in all_tenants():
+        with tenant_scope(tenant):
+            services.give_back(consumer)
+    wakeup.poke()
 
 
 @shared_task(name="bus.sweep")

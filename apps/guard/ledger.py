@@ -20,6 +20,7 @@ from apps.guard import rules
 from apps.guard.alerts import tell
 from apps.guard.enums import CallState
 from apps.guard.known import KnownRun
+from apps.guard.models import ToolCall
 from apps.guard.moves_sql import TELL
 from apps.guard.rules import holder_of
 from apps.guard.schemas import Admitted, BudgetAlert, BudgetFacts
@@ -60,10 +61,10 @@ _GIVE_UP = """
 _GRACE_SECONDS = 60
 
 
-def write_admission(admitted: Admitted, *, alone: bool = False) -> bool:
-    """Insert the call, count it and reserve; False when its effect key has been used before. The budgets that it
-    reserves from are locked by then (`locks.lock_budgets`). `alone`: the scope ends with this, and what cannot have
-    been used before leaves with COMMIT."""
+def write_admission(admitted: Admitted, *, tokens: int = 0, alone: bool = False) -> bool:
+    """Insert the call, count it and reserve, also its model `tokens`; False when its effect key has been used before.
+    The budgets that it reserves from are locked by then (`locks.lock_budgets`). `alone`: the scope ends with this, and
+    what cannot have been used before leaves with COMMIT."""
     call = admitted.call
     values = {
         "id": admitted.call_id,
@@ -78,10 +79,13 @@ def write_admission(admitted: Admitted, *, alone: bool = False) -> bool:
         "patience": call.patience_seconds + _GRACE_SECONDS,
         **_money(admitted),
     }
-    if alone and admitted.effect_key == str(admitted.call_id):
+    if alone and not tokens and admitted.effect_key == str(admitted.call_id):
         gather_for_commit(_admit_all, values)
         return True
-    return bool(_answer(_ADMIT, values))
+    written = bool(_answer(_ADMIT, values))
+    if written and tokens:
+        ToolCall.objects.filter(pk=admitted.call_id).update(tokens_reserved=tokens)
+    return written
 
 
 def _admit_all(found: list[dict[str, Any]]) -> None:

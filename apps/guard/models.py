@@ -99,7 +99,8 @@ class GuardedRun(TenantModel):
 
 class ToolCall(TenantModel):
     """One call of a run. `effect_key` is unique: what carries an approval is begun once under it. `measured`: a model
-    run whose charge is by what its provider counted; the estimates of later ones learn from it."""
+    run whose charge is by what its provider counted; the estimates of later ones learn from it. `tokens_reserved`: the
+    model tokens that it may use at most, which count for the run's limit until it is settled."""
 
     run = models.ForeignKey(GuardedRun, on_delete=models.PROTECT, related_name="tool_calls")
     seq = models.IntegerField()
@@ -111,6 +112,7 @@ class ToolCall(TenantModel):
     state = models.CharField(max_length=12, choices=CallState.choices)
     reserved = _money(default=0)
     charged = _money(default=0)
+    tokens_reserved = models.BigIntegerField(default=0, db_default=0)
     measured = models.BooleanField(default=False, db_default=False)
     error_code = models.CharField(max_length=60, blank=True)
     created_at = models.DateTimeField(db_default=Now())

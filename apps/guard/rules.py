@@ -126,20 +126,45 @@ def approval(facts: RunFacts, digest: str) -> RefusalCode | None:
     return None
 
 
-def r4_run(facts: RunFacts, estimate: Decimal | None) -> RefusalCode | None:
-    """The run's own frozen limits; an estimate of None is a price that nobody knows."""
+def r4_run(facts: RunFacts, estimate: Decimal | None, *, tokens: int = 0) -> RefusalCode | None:
+    """The run's own frozen limits; an estimate of None is a price that nobody knows. `tokens`: what is reserved for
+    calls under way and what this one may use at most."""
     limits = facts.limits
     if estimate is None:
         return RefusalCode.PRICE_UNKNOWN
     if limits.cost_usd is not None and facts.committed + estimate > limits.cost_usd:
         return RefusalCode.COST_CAP_REACHED
-    if limits.tokens is not None and facts.tokens >= limits.tokens:
+    if limits.tokens is not None and (facts.tokens >= limits.tokens or facts.tokens + tokens > limits.tokens):
         return RefusalCode.BUDGET_TOKENS
     if limits.calls is not None and facts.calls + 1 > limits.calls:
         return RefusalCode.BUDGET_TOOL_CALLS
     if limits.wall_seconds is not None and facts.seconds > limits.wall_seconds:
         return RefusalCode.BUDGET_WALL_CLOCK
     return None
+
+
+def is_used_up(facts: RunFacts, code: RefusalCode) -> bool:
+    """Whether a refusal by the run's own limits leaves nothing for a smaller call. Money and tokens do while a tenth of
+    them is left, because one call that is too large for what is left says nothing of the others."""
+    limits = facts.limits
+    match code:
+        case RefusalCode.COST_CAP_REACHED:
+            return limits.cost_usd is None or facts.committed * 100 >= limits.cost_usd * NEARLY_ALL
+        case RefusalCode.BUDGET_TOKENS:
+            return limits.tokens is None or facts.tokens * 100 >= limits.tokens * NEARLY_ALL
+        case _:
+            return True
+
+
+def patience(facts: RunFacts, wanted: float) -> float:
+    """How long a call may take: no longer than its run."""
+    most = facts.limits.wall_seconds
+    return wanted if most is None else min(wanted, max(most - facts.seconds, 1.0))
+
+
+def reads_nothing(model: str) -> bool:
+    """Whether this is the built-in model, which uses no model tokens."""
+    return model.startswith("builtin:")
 
 
 class Room(NamedTuple):

@@ -186,11 +186,13 @@ class Done:
 
 @dataclass(frozen=True)
 class Refused:
-    """Nothing was done. `gate` names the gate that refused."""
+    """Nothing was done. `gate` names the gate that refused. `too_large`: of a limit that refused there is something
+    left, so that a smaller call may pass."""
 
     code: RefusalCode
     reason: str
     gate: str | None = None
+    too_large: bool = False
 
 
 @dataclass(frozen=True)

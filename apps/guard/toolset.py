@@ -67,6 +67,11 @@ class GuardedToolset(AbstractToolset[Any]):
     allowance: Callable[[], Allowance] = Allowance
 
     @property
+    def patience_seconds(self) -> float:
+        """How long one call may take."""
+        return Call.patience_seconds
+
+    @property
     def id(self) -> str | None:
         return "guarded"
 
@@ -96,6 +101,7 @@ class GuardedToolset(AbstractToolset[Any]):
             acting=offered.acting,
             gates=self.gates,
             estimate=offered.estimate,
+            patience_seconds=self.patience_seconds,
         )
         outcome = await guarded_call(self.run, offered.intent, call, context=self.context, allowance=self.allowance())
         if self.observe is not None:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
+from apps.bus import deadlines
 from apps.bus.deliveries import Delivery
 from apps.gates.allowance import Allowance
 from apps.gates.enums import GateTrigger
@@ -38,6 +39,8 @@ from kernel.llm.schemas import ExecutorAgentOutput
 from kernel.tenancy import in_scope
 
 _LIMITS = Limits(requests=24, tool_calls=24)
+# A worker that is busy for so much longer than its item's time, or with its checks, hangs and is ended.
+_GRACE_SECONDS, _CHECKING_SECONDS = 60.0, 1800.0
 
 
 async def carry_out(delivery: Delivery) -> None:
@@ -62,7 +65,9 @@ async def _attempt(delivery: Delivery) -> bool:
 async def _worked(job: Job) -> AttemptOutcome:
     meter, ledger = Meter(job.spec.budget, job.used), Ledger(job.settled, job.files)
     steps = StepGates(job.gates, _allowances(job))
+    deadlines.within(meter.seconds_left + _GRACE_SECONDS)
     outcome = await _run_agent(job, ledger, meter, steps)
+    deadlines.within(_CHECKING_SECONDS)
     outcome = replace(outcome, notes=(*steps.notes, *outcome.notes))
     if outcome.stop in (WorkReason.NONE, WorkReason.UNCERTAIN):
         outcome = await _verified(job, ledger, outcome)

@@ -140,6 +140,12 @@ class WorkToolset(GuardedToolset):
     def __post_init__(self) -> None:
         self.observe = self.ledger.observe
 
+    @property
+    def patience_seconds(self) -> float:
+        """No longer than is left of the item's time."""
+        usual = super().patience_seconds
+        return usual if self.meter is None else max(min(usual, self.meter.seconds_left), 1.0)
+
     async def call_tool(
         self, name: str, tool_args: dict[str, Any], ctx: RunContext[Any], tool: ToolsetTool[Any]
     ) -> Any:

@@ -20,6 +20,7 @@ from kernel.llm.models import opened
 from kernel.llm.pricing import tokens_in
 from kernel.llm.render import block
 from kernel.llm.runs import Usage
+from kernel.llm.uncounted import counted
 
 T = TypeVar("T", bound=BaseModel)
 _STUMBLES = (AttributeError, LookupError, TypeError, ValueError)
@@ -57,7 +58,7 @@ async def ask(model_name: str, inquiry: Inquiry, shape: type[T], *, spent: RunUs
     settings = ModelSettings(temperature=0.0, max_tokens=inquiry.max_tokens, max_retries=0, timeout=inquiry.seconds)
     try:
         async with asyncio.timeout(inquiry.seconds), opened(model_name, key=key) as model:
-            with failures_named():
+            with failures_named(), counted(spent):
                 run = await agent.run(
                     inquiry.prompt,
                     instructions=inquiry.task,

@@ -27,6 +27,7 @@ from kernel.llm.schemas import AgentResponse, ExecutorAgentOutput, ModelAnswer, 
 from kernel.llm.streaming import MessageStream, OnDelta, Shown, planner_message, proxy_message
 from kernel.llm.structured import Structured, run_structured
 from kernel.llm.toolsets import CallLedger, bounded
+from kernel.llm.uncounted import counted
 
 Answer = ModelAnswer | DeferredToolRequests
 _READERS = {Role.PROXY: proxy_message, Role.PLANNER: planner_message, Role.EXECUTOR: None}
@@ -104,13 +105,13 @@ class Attempts:
 
     async def _try(self, model: Model[Any], instructions: str, prompt: str) -> Answer:
         self._ledger.begin_try()
-        usage = RunUsage()
+        usage, unreported = RunUsage(), RunUsage()
         try:
-            with failures_named():
+            with failures_named(), counted(unreported):
                 return await self._stream(model, instructions, prompt, usage)
         finally:
             if model is not grounded_model():
-                self._spent += usage
+                self._spent += usage + unreported
 
     async def _stream(self, model: Model[Any], instructions: str, prompt: str, usage: RunUsage) -> Answer:
         agent = _AGENTS[self.briefing.role]

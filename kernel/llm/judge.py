@@ -20,6 +20,7 @@ from kernel.llm.failures import ProviderFailed, failures_named
 from kernel.llm.models import is_builtin, opened
 from kernel.llm.render import block
 from kernel.llm.runs import Usage
+from kernel.llm.uncounted import counted
 
 _STUMBLES = (AttributeError, LookupError, TypeError, ValueError)
 _TASK = """You check one text against one rule of this company. The rule:
@@ -100,7 +101,7 @@ class Judgement:
         settings = ModelSettings(
             temperature=0.0, max_tokens=question.max_tokens, max_retries=0, timeout=question.seconds
         )
-        with failures_named():
+        with failures_named(), counted(self.spent):
             run = await agent.run(
                 block("text | untrusted", question.text),
                 instructions=_TASK.format(policy=question.policy, shape=shape),

@@ -110,7 +110,8 @@ def test_ungranted_tool_does_not_end_the_run(tenant: Any, handle: Handle) -> Non
 def test_reached_cap_leaves_its_own_row_and_the_latch(tenant: Any, handle: Handle) -> None:
     handle(never)
     run = make_run(tenant, limits=Limits(cost_usd=Decimal("0.5")))
-    outcome = call(run, make_call(estimate=Decimal("0.6")))
+    change_run(run, cost_total=Decimal("0.5"))
+    outcome = call(run, make_call(estimate=Decimal("0.1")))
     row = ("cost_cap_reached", '{"projected_usd":"0.6","reason":"cost_cap_reached"}')
     assert (outcome, audited(run), reread(run).cost_cap_reached) == (
         refused(RefusalCode.COST_CAP_REACHED),

@@ -160,9 +160,18 @@ def test_charge_far_below_a_cent_keeps_its_digits(tenant: Any) -> None:
     assert money(run) == (Decimal("0.000000001"), Decimal(0))
 
 
-@pytest.mark.parametrize("usage", [{"unmeasured": 1}, {}], ids=["one request uncounted", "counted"])
+@pytest.mark.parametrize("usage", [{"unmeasured": 1}, {}], ids=["nothing reported", "zero reported"])
 def test_charge_is_the_estimate_where_no_provider_counted(tenant: Any, usage: dict[str, int]) -> None:
-    assert charge(asked(make_run(tenant)), 0, **usage) == (COLD if usage else 0)
+    run = make_run(tenant)
+    assert charge(asked(run), 0, **usage) == COLD
+    assert reread(run).input_tokens == MOST.input_tokens
+    assert reread(run).output_tokens == MOST.output_tokens
+
+
+def test_charge_of_estimated_tokens_teaches_no_later_estimate(tenant: Any) -> None:
+    assert charge(asked(make_run(tenant)), 1_000_000, unmeasured=1) == LIST_PRICE[0]
+    with tenant_scope(tenant):
+        assert ToolCall.objects.filter(measured=True).count() == 0
 
 
 def test_failed_run_that_may_have_been_counted_is_charged_the_estimate(tenant: Any) -> None:

@@ -66,6 +66,10 @@ class Ending:
     awaits: str = ""
 
 
+WORKER_HUNG = "worker_hung"
+LATE = Ending(
+    SessionStatus.HALTED, TerminalReason.BUDGET_WALL_CLOCK, WORKER_HUNG, outcome=TerminalReason.BUDGET_WALL_CLOCK.value
+)
 LOST = Ending(SessionStatus.FAILED, TerminalReason.WORKER_LOST, WORKER_LOST, fault=True, outcome=WORKER_LOST)
 
 
@@ -96,7 +100,7 @@ def end(session: AutonomousSession, ending: Ending, *, actor: str = "system") ->
 
 def _as_halted(session: AutonomousSession, ending: Ending) -> Ending:
     """What somebody stopped stays stopped: the machine's fault on the way there is no reason to begin it again."""
-    if not (session.halt_reason and ending.fault):
+    if not (session.halt_reason and (ending.fault or ending is LATE)):
         return ending
     return replace(ending, status=SessionStatus.HALTED, reason=TerminalReason(session.halt_reason), fault=False)
 
@@ -157,6 +161,7 @@ def _leave_phase(session: AutonomousSession, ending: Ending) -> None:
 def _close_run(session: AutonomousSession, ending: Ending) -> None:
     if session.run_id is None:
         return
+    guard.give_up_calls(session.run_id)
     guard.close_run(session.run_id, status=_RUN.get(ending.status, RunStatus.FAILED), reason=ending.reason)
     session.run = GuardedRun.objects.get(pk=session.run_id)
     session.phase = session.run.phase

@@ -1,22 +1,27 @@
 """How is a session stopped, and who notices one that nobody carries on?
 
 A halt is answered at once and takes effect at the next tool boundary; what waits in line is called off. Nothing here
-asks whether anybody opted in. The watch sees a session as idle only when no call of it is under way.
+asks whether anybody opted in. The watch sees a session as idle only when no call of it is under way, and ends one that
+is beyond its time whatever its worker does.
 """
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 from uuid import UUID
 
-from django.db import connection
+from django.db import OperationalError, connection, transaction
 
 from apps.autonomy import queries
 from apps.autonomy.enums import SessionStatus, TriggerKind
 from apps.autonomy.locks import lock_session
 from apps.autonomy.models import AutonomousSession
-from apps.autonomy.services.ending import LOST, Ending, end
+from apps.autonomy.services.ending import LATE, LOST, Ending, end
 from apps.autonomy.services.warning import warn
+from apps.bus import services as bus
 from apps.guard import services as guard
 from apps.guard.enums import TerminalReason
 from apps.tenants.enums import Capability
@@ -24,8 +29,9 @@ from apps.tenants.queries import require_role
 from apps.tenants.rules import roles_with
 from kernel.tenancy import current_tenant_id
 
-MAY_HALT = roles_with(Capability.ANSWER)
+_log = logging.getLogger(__name__)
 _GRACE_SECONDS = 30
+MAY_HALT = roles_with(Capability.ANSWER)
 # Running, although its message is neither waiting nor held any more: nobody will ever end it.
 _ORPHANS = """
     SELECT s.id FROM autonomy_autonomoussession s
@@ -47,6 +53,13 @@ _STUCK = """
     WHERE s.tenant_id = %(tenant)s AND s.status = 'running' AND s.halt_reason = ''
       AND (late OR (NOT calls.busy AND greatest(calls.last_at, s.heartbeat_at)
                     < statement_timestamp() - make_interval(secs => %(idle)s)))
+"""
+# Asked to stop, beyond its time, and still not over: its worker hangs.
+_OVERDUE = """
+    SELECT s.id FROM autonomy_autonomoussession s JOIN guard_guardedrun r ON r.id = s.run_id
+    WHERE s.tenant_id = %(tenant)s AND s.status = 'running' AND s.halt_reason <> ''
+      AND jsonb_typeof(r.limits->'wall_seconds') = 'number'
+      AND (r.limits->>'wall_seconds')::float + %(grace)s < extract(epoch FROM statement_timestamp() - r.started_at)
 """
 
 
@@ -80,19 +93,44 @@ def _stop_asked(session: AutonomousSession, *, reason: TerminalReason, actor: st
 
 
 def watch() -> int:
-    """Stop what is stuck and end what nobody carries on; returns how many. Inside a scope, safe to run twice."""
-    lost = _ids(_ORPHANS, [current_tenant_id()])
-    for (session_id,) in lost:
-        end(lock_session(session_id), LOST)
-    idle = queries.settings_of().idle_seconds
-    stuck = _ids(_STUCK, {"tenant": current_tenant_id(), "idle": idle, "grace": _GRACE_SECONDS})
-    for session_id, reason in stuck:
-        stop(session_id, reason=TerminalReason(reason), actor="system")
+    """Stop what is idle, and end what is beyond its time or what nobody carries on; returns how many. Inside a scope,
+    safe to run twice. One that cannot be ended does not keep the others from it."""
+    orphans = [_quietly(session_id, _lost) for (session_id,) in _rows(_ORPHANS, [current_tenant_id()])]
+    values = {"tenant": current_tenant_id(), "grace": _GRACE_SECONDS, "idle": queries.settings_of().idle_seconds}
+    overdue = [_quietly(session_id, _end_overdue) for (session_id,) in _rows(_OVERDUE, values)]
+    stuck = [_quietly(session_id, _stop_for(reason)) for session_id, reason in _rows(_STUCK, values)]
     warn()
-    return len(lost) + len(stuck)
+    return len(orphans) + len(overdue) + len(stuck)
 
 
-def _ids(statement: str, values: Any) -> list[tuple[Any, ...]]:
+def _lost(session_id: UUID) -> None:
+    end(lock_session(session_id), LOST)
+
+
+def _end_overdue(session_id: UUID) -> None:
+    """Its worker hangs: the session ends here, with its receipt, and holds no place and no lane any more. Whatever the
+    worker still says of it is refused, because it has lost its lease."""
+    session = lock_session(session_id)
+    if session.message_id is not None:
+        bus.revoke(session.message_id)
+    end(session, LATE)
+
+
+def _stop_for(reason: str) -> Callable[[UUID], object]:
+    return partial(stop, reason=TerminalReason(reason), actor="system")
+
+
+def _quietly(session_id: UUID, step: Callable[[UUID], object]) -> None:
+    try:
+        with transaction.atomic():
+            step(session_id)
+    except OperationalError:
+        raise
+    except Exception as error:  # noqa: BLE001 (one session's fault must not keep the others)
+        _log.error("autonomy_watch_failed session=%s error=%s", session_id, type(error).__name__)
+
+
+def _rows(statement: str, values: Any) -> list[tuple[Any, ...]]:
     with connection.cursor() as cursor:
         cursor.execute(statement, values)
         return list(cursor.fetchall())

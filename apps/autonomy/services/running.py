@@ -23,7 +23,7 @@ from apps.autonomy.jobs import Job, job_of
 from apps.autonomy.locks import lock_session
 from apps.autonomy.models import AutonomousSession, Checkpoint
 from apps.autonomy.schemas import TaskLimits
-from apps.autonomy.services.ending import LOST, Ending, end
+from apps.autonomy.services.ending import LATE, LOST, Ending, end
 from apps.bus.deliveries import Delivery
 from apps.guard import services as guard
 from apps.guard.enums import Origin, Phase, TerminalReason
@@ -51,7 +51,7 @@ def begin(delivery: Delivery) -> Job | None:
         delivery.finish()
         return None
     if session.status == SessionStatus.RUNNING:
-        end(session, LOST)
+        end(session, LATE if _is_late(session) else LOST)
         delivery.finish()
         return None
     refusal = queries.refusal_of(session.task)
@@ -64,6 +64,13 @@ def begin(delivery: Delivery) -> Job | None:
         delivery.finish()
         return None
     return _begun(delivery, session)
+
+
+def _is_late(session: AutonomousSession) -> bool:
+    """Its worker was ended because it was beyond its time."""
+    if session.run is None or session.run.frozen_limits.wall_seconds is None:
+        return False
+    return (now() - session.run.started_at).total_seconds() > session.run.frozen_limits.wall_seconds
 
 
 def _begun(delivery: Delivery, session: AutonomousSession) -> Job | None:

@@ -9,7 +9,7 @@ from apps.guard.services.door import guarded_call
 from apps.guard.services.judges import GateJudge
 from apps.guard.services.model_runs import admission_asked, admit, charge, settle
 from apps.guard.services.runs import close_run, enter_phase, halt, narrow, open_run
-from apps.guard.services.upkeep import settle_lost_calls
+from apps.guard.services.upkeep import give_up_calls, settle_lost_calls
 
 __all__ = [
     "GateJudge",
@@ -18,6 +18,7 @@ __all__ = [
     "charge",
     "close_run",
     "enter_phase",
+    "give_up_calls",
     "guarded_call",
     "halt",
     "narrow",

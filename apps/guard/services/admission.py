@@ -11,6 +11,8 @@ from dataclasses import replace
 from decimal import Decimal
 from uuid import uuid4
 
+from django.db.models import Sum
+
 from apps.approvals.queries import is_void
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record, told
@@ -151,9 +153,12 @@ def _admitted_or_over_budget(
     run: LockedRun, ref: RunRef, intent: Intent, call: Call, quoted: Quote, *, acting: bool, alone: bool
 ) -> Admitted | Refused:
     estimate = None if quoted.estimate is None else rounded(quoted.estimate)
-    code = rules.r4_run(run.facts, estimate)
+    tokens = _tokens_of(call)
+    reserved = tokens_reserved(run.row) if tokens and run.facts.limits.tokens is not None else 0
+    code = rules.r4_run(run.facts, estimate, tokens=reserved + tokens)
     if code is not None or estimate is None:
-        return _over_budget(run, call, code or RefusalCode.PRICE_UNKNOWN, estimate or ZERO)
+        code = code or RefusalCode.PRICE_UNKNOWN
+        return _over_budget(run, call, code, estimate or ZERO, closes=rules.is_used_up(run.facts, code))
     admitted = _admission(run, ref, intent, call, estimate, acting=acting)
     admitted = replace(admitted, rates=quoted.rates)
     if estimate:
@@ -162,7 +167,8 @@ def _admitted_or_over_budget(
         code = rules.r4_budgets(refusing, platform)
         if code is not None:
             _tell_reached(refusing)
-            return _over_budget(run, call, code, estimate, latch=False)
+            gone = bool(platform) or any(each.paused or rules.is_reached(each) for each in refusing)
+            return _over_budget(run, call, code, estimate, latch=False, closes=gone)
         windows = tuple((budget.budget_id, budget.window) for budget in budgets)
         installations = platform_day(run.facts.now)
         admitted = replace(admitted, day=run.facts.day, platform_day=installations, windows=windows)
@@ -190,12 +196,28 @@ def _quoted(intent: Intent, call: Call) -> Quote:
     return Quote(call.estimate)
 
 
-def _over_budget(run: LockedRun, call: Call, code: RefusalCode, estimate: Decimal, *, latch: bool = True) -> Refused:
+def _tokens_of(call: Call) -> int:
+    """The model tokens that this call may use at most."""
+    if call.forecast is None or rules.reads_nothing(call.model):
+        return 0
+    return call.forecast.input_tokens + call.forecast.output_tokens
+
+
+def tokens_reserved(run: GuardedRun) -> int:
+    """What calls of the run that are under way may still use. One that was given up keeps its reservation, as it keeps
+    its money."""
+    open_ones = ToolCall.objects.filter(run=run, state__in=(CallState.ADMITTED, CallState.UNCERTAIN))
+    return int(open_ones.aggregate(total=Sum("tokens_reserved"))["total"] or 0)
+
+
+def _over_budget(
+    run: LockedRun, call: Call, code: RefusalCode, estimate: Decimal, *, latch: bool = True, closes: bool = True
+) -> Refused:
     """Latch where the run's own cap is reached, which no new day lifts; end the run if it works alone; write down R4's
-    own event."""
-    latched = latch and code is RefusalCode.COST_CAP_REACHED
+    own event. A call that is too large for what is left is refused, and changes nothing else (`closes` False)."""
+    latched = latch and closes and code is RefusalCode.COST_CAP_REACHED
     changes: dict[str, object] = {"cost_cap_reached": True} if latched else {}
-    if rules.ends_run(run.facts.origin) and not call.optional:
+    if closes and rules.ends_run(run.facts.origin) and not call.optional:
         changes["halt_state"] = HaltState.HALTED
     if changes:
         GuardedRun.objects.filter(pk=run.row.pk).update(**changes)
@@ -204,7 +226,7 @@ def _over_budget(run: LockedRun, call: Call, code: RefusalCode, estimate: Decima
         record(AuditEvent.COST_CAP_REACHED, subject=f"run:{run.row.pk}", data=data)
     else:
         record(AuditEvent.BUDGET_REACHED, subject=f"run:{run.row.pk}", data={"reason": code.value})
-    return _refusal(code)
+    return replace(_refusal(code), too_large=not closes)
 
 
 def _admission(
@@ -225,7 +247,7 @@ def _admission(
         deployment_id=run.row.deployment_id,
         seq=run.row.seq + 1,
         intent=intent,
-        call=call,
+        call=replace(call, patience_seconds=rules.patience(run.facts, call.patience_seconds)),
         acting=acting,
         effect_key=f"{approval.nonce}:{call.digest}" if approval else str(call_id),
         reserved=estimate,
@@ -234,7 +256,7 @@ def _admission(
 
 
 def _admit(run: LockedRun, admitted: Admitted, *, alone: bool) -> Admitted | Refused:
-    if write_admission(admitted, alone=alone):
+    if write_admission(admitted, tokens=_tokens_of(admitted.call), alone=alone):
         record_call(admitted, CallOutcomeLabel.STARTED)
         about_to_be_admitted()
         return admitted

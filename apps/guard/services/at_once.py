@@ -7,6 +7,7 @@ is a matter of another room's policy is `admit_call`'s.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from uuid import uuid4
 
@@ -55,6 +56,8 @@ def admit_at_once(run: KnownRun, ref: RunRef, intent: Intent, call: Call) -> Adm
 
 def _admission(run: KnownRun, ref: RunRef, intent: Intent, call: Call) -> Admitted:
     call_id = uuid4()
+    seconds = run.facts.seconds + (now() - run.facts.now).total_seconds()
+    patience = rules.patience(replace(run.facts, seconds=seconds), call.patience_seconds)
     payers = (run.tenant_id, run.deployment_id, run.task_ref, ref.visitor)
     return Admitted(
         call_id=call_id,
@@ -62,7 +65,7 @@ def _admission(run: KnownRun, ref: RunRef, intent: Intent, call: Call) -> Admitt
         deployment_id=run.deployment_id,
         seq=SEQ,
         intent=intent,
-        call=call,
+        call=replace(call, patience_seconds=patience),
         acting=False,
         effect_key=str(call_id),
         reserved=ZERO if call.estimate is None else rounded(call.estimate),

@@ -5,8 +5,10 @@ So a chat turn pays no extra transaction. For nothing but model runs: tools go t
 
 from __future__ import annotations
 
+from dataclasses import replace
 from decimal import Decimal
 
+from apps.guard import rules
 from apps.guard.enums import CallState, Intent
 from apps.guard.locks import lock_ahead
 from apps.guard.rules import MODEL_RUNS
@@ -47,18 +49,26 @@ def settle(
 
 
 def charge(call: Admitted, usage: Usage, *, failed: str = "") -> Decimal:
-    """Charge a model run that has ended by what its provider counted, at the price it was admitted with; the estimate
-    where no provider counted, or one failed that may have counted all the same. Later estimates learn from it.
+    """Charge a model run that has ended by its tokens, at the price it was admitted with. A run whose tokens nobody
+    counted or estimated, although its provider was asked, is charged what was reserved for it, in money and in tokens.
+    Later estimates learn only from what a provider counted.
 
     Returns the charge. Raises `CallLost` as `settle` does.
     """
-    cost = price(call.call.model, usage, rates=call.rates)
-    counted = not usage.unmeasured and not (failed and usage.requests and not usage.input_tokens)
+    if usage.requests and not usage.input_tokens and not rules.reads_nothing(call.call.model):
+        forecast = call.call.forecast or Usage()
+        usage = replace(
+            usage, input_tokens=forecast.input_tokens, output_tokens=max(forecast.output_tokens, usage.output_tokens)
+        )
+        cost = None
+    else:
+        cost = price(call.call.model, usage, rates=call.rates)
+    counted = cost is not None and not usage.unmeasured
     state = CallState.ERROR if failed else CallState.EXECUTED
     return settle_call(
         call,
         state,
-        cost=cost if counted else None,
+        cost=cost,
         error_code=failed,
         measured=counted and not failed and bool(cost),
         input_tokens=usage.input_tokens,

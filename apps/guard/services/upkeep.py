@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from uuid import UUID
+
+from django.db.models import QuerySet
 from django.db.models.functions import Now
 
 from apps.audit.enums import AuditEvent
@@ -14,7 +17,15 @@ from apps.guard.models import ToolCall
 def settle_lost_calls() -> int:
     """Mark every admitted call whose deadline has passed; returns how many. Inside a scope; safe beside a late settler,
     who then learns that the call is lost."""
-    lost = ToolCall.objects.filter(state=CallState.ADMITTED, deadline__lte=Now())
+    return _give_up(ToolCall.objects.filter(state=CallState.ADMITTED, deadline__lte=Now()))
+
+
+def give_up_calls(run_id: UUID) -> int:
+    """Mark every call of this run that is under way, because its worker is gone or was ended; returns how many."""
+    return _give_up(ToolCall.objects.filter(run_id=run_id, state=CallState.ADMITTED))
+
+
+def _give_up(lost: QuerySet[ToolCall]) -> int:
     calls = [call for call in lost if write_uncertain(call.pk, error_code="lost")]
     for call in calls:
         data = {"intent": call.intent, "outcome": CallOutcomeLabel.UNCERTAIN.value, "seq": call.seq}

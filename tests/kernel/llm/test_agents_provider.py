@@ -70,9 +70,19 @@ async def test_proxy_usage_is_what_the_provider_reports() -> None:
     assert run.usage == Usage(input_tokens=321, output_tokens=45, requests=1)
 
 
-async def test_proxy_usage_without_a_report_is_unmeasured() -> None:
-    run, _, _ = await ask([direct("Yes.", usage=None)])
+@pytest.mark.parametrize("reported", [None, (0, 0)], ids=["nothing", "zero"])
+async def test_proxy_usage_without_a_report_is_estimated_and_marked(reported: tuple[int, int] | None) -> None:
+    run, _, fake = await ask([direct("Yes.", usage=reported)])
+    sent = sum(len(str(message["content"])) for message in fake.requests[0]["messages"])
     assert run.usage.unmeasured == 1
+    assert run.usage.input_tokens == pytest.approx(sent / 3, rel=0.1)
+    assert 10 < run.usage.output_tokens < 200
+
+
+async def test_proxy_usage_of_a_broken_answer_is_estimated_too() -> None:
+    run, _, _ = await ask([Reply(text="no shape at all " * 30, usage=(0, 0))])
+    assert run.usage.input_tokens > 100
+    assert run.usage.output_tokens >= 150
 
 
 async def test_proxy_key_of_the_tenant_is_the_one_sent(monkeypatch: pytest.MonkeyPatch) -> None:

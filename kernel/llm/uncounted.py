@@ -1,0 +1,56 @@
+"""Model tokens of requests whose provider reported none: estimated from what was said, three characters a token.
+
+A provider that reports nothing, or zero, would otherwise be free of charge and of every cap. The requests stay marked
+as unmeasured, so that no later estimate learns from them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from pydantic_ai import capture_run_messages
+from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse
+from pydantic_ai.usage import RunUsage
+
+from kernel.llm.pricing import tokens_in
+
+
+@contextmanager
+def counted(spent: RunUsage) -> Iterator[None]:
+    """Add to `spent` what the run inside of this block used and its provider did not report; also when it fails."""
+    with capture_run_messages() as messages:
+        try:
+            yield
+        finally:
+            spent.incr(missing(messages))
+
+
+def missing(messages: Sequence[ModelMessage]) -> RunUsage:
+    """What the responses among these messages used beside what their usage says."""
+    total, read = RunUsage(), 0
+    for message in messages:
+        if isinstance(message, ModelResponse):
+            usage = message.usage
+            unread, unwritten = not usage.input_tokens, not usage.output_tokens
+            said = _size(message)
+            total.input_tokens += _tokens(read) if unread else 0
+            total.output_tokens += _tokens(said) if unwritten else 0
+            total.unmeasured_requests += int((unread or (unwritten and said > 0)) and not usage.unmeasured_requests)
+            read += said
+        else:
+            read += _size(message)
+    return total
+
+
+def _size(message: ModelMessage) -> int:
+    """Bytes of what a model reads or says in this message."""
+    size = len((message.instructions or "").encode()) if isinstance(message, ModelRequest) else 0
+    for part in message.parts:
+        said = getattr(part, "args", None) or getattr(part, "content", None) or ""
+        size += len(str(said).encode())
+    return size
+
+
+def _tokens(size: int) -> int:
+    return max(tokens_in(size), 1) if size else 0
