@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection
 from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
 from django.db.models import Q, QuerySet
+from pydantic import ValidationError
 
 from apps.autonomy import rules
 from apps.autonomy.enums import SpawnRefusal, TriggerKind
@@ -21,7 +23,7 @@ from apps.autonomy.models import (
     Task,
     Trigger,
 )
-from apps.autonomy.schemas import TaskLimits
+from apps.autonomy.schemas import DEFAULT_LIMITS, TaskLimits
 from apps.guard.models import GuardedRun
 from apps.tenants.models import Tenant
 from kernel.clock import now
@@ -29,12 +31,23 @@ from kernel.errors import NotFound
 from kernel.tenancy import current_tenant_id
 
 LIMIT, MOST = 50, 200
+_log = logging.getLogger(__name__)
 
 
 def settings_of() -> AutonomySettings:
     """What the company allows; with nothing said, nothing runs."""
     found: AutonomySettings | None = AutonomySettings.objects.first()
     return found or AutonomySettings()
+
+
+def company_limits(settings: AutonomySettings) -> TaskLimits:
+    """What the company allows one session at most. A row that cannot be read allows what is usual: it neither lifts a
+    limit nor stops the company."""
+    try:
+        return TaskLimits.model_validate(settings.limits)
+    except ValidationError:
+        _log.error("autonomy_settings_unreadable tenant=%s", settings.tenant_id)
+        return DEFAULT_LIMITS
 
 
 def has_opted_in(user_id: UUID | None) -> bool:

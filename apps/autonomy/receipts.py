@@ -34,6 +34,11 @@ def receipt(session: AutonomousSession) -> dict[str, Any]:
     }
 
 
+def short_receipt(session: AutonomousSession, error: Exception) -> dict[str, Any]:
+    """Why it began and how it ended, of a session whose other rows cannot be read; `unreadable` names the error."""
+    return {**_why(session), **_state(session, session.run), "unreadable": type(error).__name__}
+
+
 def _why(session: AutonomousSession) -> dict[str, Any]:
     return {
         "session_id": str(session.pk),

@@ -13,7 +13,7 @@ import struct
 import time
 from collections.abc import Iterator
 
-from billiard import current_process
+from billiard import current_process  # type: ignore[import-untyped]
 
 # For a delivery whose handler names no time of its own, and for leaving the event loop behind: what still runs in a
 # thread by then never ends.

@@ -20,7 +20,7 @@ from apps.connections import pending, queries
 from apps.connections.models import Connection
 from apps.connections.schemas import Wanted
 from apps.connections.services import lifecycle, requesting
-from apps.tenants.rest import MembersView, staff_caller
+from apps.tenants.rest import Asked, MembersView, staff_caller
 from kernel.errors import NotFound, SilasError
 from kernel.tenancy import tenant_scope
 
@@ -33,7 +33,7 @@ _REFUSALS: dict[int, Any] = {
 _SETTLED = {409: OpenApiResponse(description="`connection_settled`, `setup_under_way`, `setup_over`: not as it is now")}
 
 
-class StaffSecretRequest(serializers.Serializer[Any]):
+class StaffSecretRequest(Asked):
     """How long it may be is said in bytes, by the room."""
 
     value = serializers.CharField(trim_whitespace=False)
@@ -48,13 +48,13 @@ def store_for_connection(request: Request, ref_id: UUID) -> None:
         pending.store(ref_id, given.validated_data["value"], user=caller.user)
 
 
-class ConnectionsRequest(serializers.Serializer[Any]):
+class ConnectionsRequest(Asked):
     limit = serializers.IntegerField(default=50, help_text="Kept between 1 and 200")
     offset = serializers.IntegerField(default=0, help_text="Below 0 is 0")
     domain = serializers.CharField(default="", max_length=120, allow_blank=True)
 
 
-class ConnectionRequest(serializers.Serializer[Any]):
+class ConnectionRequest(Asked):
     skill = serializers.CharField(max_length=100, help_text="A connection skill: its name, or `name@digest`")
     name = serializers.CharField(max_length=120)
     domain = serializers.CharField(max_length=120, required=False, allow_blank=True)
@@ -101,12 +101,12 @@ class SetupAnswerShape(serializers.Serializer[Any]):
     ended_at = serializers.DateTimeField(allow_null=True)
 
 
-class StepRequest(serializers.Serializer[Any]):
+class StepRequest(Asked):
     step_id = serializers.CharField(max_length=60)
     action = serializers.CharField(max_length=20, help_text="`done` or `trouble`")
 
 
-class ReconnectRequest(serializers.Serializer[Any]):
+class ReconnectRequest(Asked):
     permissions = serializers.ListField(child=serializers.CharField(max_length=120), required=False)
 
 

@@ -20,7 +20,7 @@ from apps.gates.models import Gate, GateVersion
 from apps.gates.schemas import GateSpec
 from apps.gates.services.versions import LONGEST_NOTE
 from apps.tenants.models import Deployment
-from apps.tenants.rest import OwnersView
+from apps.tenants.rest import Asked, OwnersView
 from kernel.errors import NotFound, SilasError
 from kernel.tenancy import tenant_scope
 
@@ -62,7 +62,7 @@ class GateWithVersions(GateAnswer):
     versions = VersionAnswer(many=True)
 
 
-class VersionRequest(serializers.Serializer[Any]):
+class VersionRequest(Asked):
     content = serializers.DictField(help_text="Everything the gate says but its name")
     order = serializers.IntegerField(default=100, min_value=0, max_value=32_767)
     note = serializers.CharField(max_length=LONGEST_NOTE, default="", allow_blank=True)
@@ -74,12 +74,12 @@ class GateRequest(VersionRequest):
     deployment = serializers.UUIDField(required=False, allow_null=True, help_text="Null: all deployments")
 
 
-class MoveRequest(serializers.Serializer[Any]):
+class MoveRequest(Asked):
     version = serializers.IntegerField(min_value=1)
     note = serializers.CharField(max_length=LONGEST_NOTE, default="", allow_blank=True)
 
 
-class DiffRequest(serializers.Serializer[Any]):
+class DiffRequest(Asked):
     before = serializers.IntegerField(min_value=1)
     after = serializers.IntegerField(min_value=1)
 

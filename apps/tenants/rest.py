@@ -6,11 +6,13 @@ else is refused before anything is read; the tenant is never taken from the requ
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
+from rest_framework import serializers
 from rest_framework.authentication import BaseAuthentication, SessionAuthentication
 from rest_framework.request import Request
 from rest_framework.views import APIView
@@ -32,6 +34,17 @@ class Caller:
     actor: str
     user: Any = None
     scopes: tuple[str, ...] = ()
+
+
+class Asked(serializers.Serializer[Any]):
+    """What a caller sends. A field that is not known here is refused with its name: a misspelt one that is passed over
+    would leave the caller believing in a limit that nobody set."""
+
+    def to_internal_value(self, data: Any) -> Any:
+        unknown = sorted(set(data) - set(self.fields)) if isinstance(data, Mapping) else []
+        if unknown:
+            raise serializers.ValidationError({name[:80]: ["This field is not known."] for name in unknown}, "unknown")
+        return super().to_internal_value(data)
 
 
 class ApiKeyAuthentication(BaseAuthentication):

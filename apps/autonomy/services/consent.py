@@ -13,6 +13,7 @@ from pydantic import ValidationError
 
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
+from apps.autonomy import queries
 from apps.autonomy.models import AutonomySettings, MemberOptIn, Task
 from apps.autonomy.schemas import TaskLimits
 from apps.tenants.enums import Capability, Role
@@ -63,6 +64,12 @@ def require_say_over(task: Task, user: Any) -> None:
         raise SilasError(
             "task_of_another", "This task runs in somebody else's name: only they or an owner change it.", status=403
         )
+
+
+def require_opt_in(user: Any) -> None:
+    """Who has not allowed that tasks of theirs run starts, sets up and deletes no task. Raises 403."""
+    if not queries.has_opted_in(user.pk):
+        raise SilasError("not_opted_in", "First allow that tasks of yours run unattended.", status=403)
 
 
 def change_settings(*, user: Any, **changes: Any) -> AutonomySettings:

@@ -141,10 +141,8 @@ def _move(moved: dict[UUID, datetime | None]) -> None:
 
 
 def _begin(due: list[Due]) -> None:
-    """A session for each that may begin. One that still waits for its turn stands for the times missed since. What the
-    company itself allows has to be readable: no trigger is switched off for that."""
+    """A session for each that may begin. One that still waits for its turn stands for the times missed since."""
     consent = _Consent(opted=queries.opted_in({each.trigger.task.owner_id for each in due}))
-    TaskLimits.model_validate(consent.settings.limits)
     refusals: Counter[tuple[Task, str, SpawnRefusal]] = Counter()
     sessions = []
     for each in due:

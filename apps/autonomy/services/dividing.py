@@ -7,11 +7,13 @@ results and with what they did not use. All is counted from rows, so that a cras
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
+from django.db import OperationalError, transaction
 from django.db.models import Exists, OuterRef
 
 from apps.autonomy import queries, rules
@@ -22,6 +24,7 @@ from apps.autonomy.schemas import Delegated, Owed, Spawned, TaskLimits, plain
 from apps.autonomy.services import spawning
 from kernel.clock import now
 
+_log = logging.getLogger(__name__)
 _RECENT = timedelta(days=2)
 
 
@@ -78,7 +81,19 @@ def collect() -> int:
     over = AutonomousSession.objects.filter(pk__in=recent.values("parent"), ended_at__isnull=False, halt_reason="")
     ready = over.exclude(Exists(asked.filter(ended_at=None)))
     ready = ready.exclude(Exists(asked.filter(params__has_key="collects"))).select_related("task__deployment", "run")
-    return sum(_collected(parent) for parent in ready)
+    return sum(_collected_or_left(parent) for parent in ready)
+
+
+def _collected_or_left(parent: AutonomousSession) -> bool:
+    """One whose rows cannot be read keeps no other from going on."""
+    try:
+        with transaction.atomic():
+            return _collected(parent)
+    except OperationalError:
+        raise
+    except Exception as error:  # noqa: BLE001 (one session's fault must not keep the others)
+        _log.error("autonomy_collect_failed session=%s error=%s", parent.pk, type(error).__name__)
+        return False
 
 
 def _collected(parent: AutonomousSession) -> bool:

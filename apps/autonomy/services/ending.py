@@ -7,11 +7,14 @@ is no fault and is never tried again.
 
 from __future__ import annotations
 
+import logging
 import random
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
+from django.db import OperationalError, transaction
 from django.db.models import F
 from django.db.models.functions import Greatest, Now
 
@@ -19,12 +22,11 @@ from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.autonomy import queries, rules, signals
 from apps.autonomy.enums import SessionStatus, TaskEvent, TriggerKind
-from apps.autonomy.models import AutonomousSession, Checkpoint
-from apps.autonomy.receipts import receipt
+from apps.autonomy.models import AutonomousSession, Checkpoint, Task
+from apps.autonomy.receipts import receipt, short_receipt
 from apps.autonomy.schemas import TaskLimits
 from apps.autonomy.services import spawning
 from apps.autonomy.services.occurrences import owe
-from apps.autonomy.services.tasks import quarantine
 from apps.guard import services as guard
 from apps.guard.enums import RunStatus, TerminalReason
 from apps.guard.models import GuardedRun
@@ -32,6 +34,7 @@ from apps.work import rules as work_rules
 from apps.work.enums import WorkItemStatus
 from apps.work.models import WorkItem
 
+_log = logging.getLogger(__name__)
 WORKER_LOST = "worker_lost"
 _EVENTS = {
     SessionStatus.COMPLETED: TaskEvent.COMPLETED,
@@ -89,13 +92,13 @@ def end(session: AutonomousSession, ending: Ending, *, actor: str = "system") ->
     session.status, session.terminal_reason = ending.status, ending.reason
     session.error_code, session.output = ending.error_code[:60], ending.output
     session.ended_at = _moment(session)
-    session.receipt = receipt(session)
+    session.receipt = _receipt(session)
     session.save(update_fields=["status", "terminal_reason", "error_code", "output", "ended_at", "receipt", "phase"])
     data = {"status": session.status, "reason": session.terminal_reason, "attempt": session.attempt}
     record(AuditEvent.AUTONOMOUS_ENDED, actor=actor, subject=f"autonomous:{session.pk}", data=data)
     _tell(session)
     if ending.fault:
-        _try_again(session)
+        _try_again_or_set_aside(session)
 
 
 def _as_halted(session: AutonomousSession, ending: Ending) -> Ending:
@@ -108,7 +111,7 @@ def _as_halted(session: AutonomousSession, ending: Ending) -> Ending:
 def _park(session: AutonomousSession, ending: Ending) -> None:
     """All is done but a person's answer about work it led to: it holds no place and no lane meanwhile."""
     session.status, session.awaits, session.admitted_at = SessionStatus.AWAITING_APPROVAL, UUID(ending.awaits), None
-    session.output, session.receipt = ending.output, receipt(session)
+    session.output, session.receipt = ending.output, _receipt(session)
     session.save(update_fields=["status", "awaits", "admitted_at", "output", "receipt", "phase"])
     record(AuditEvent.AUTONOMOUS_PARKED, subject=f"autonomous:{session.pk}", data={"work": ending.awaits})
 
@@ -184,14 +187,37 @@ def _is_part(session: AutonomousSession) -> bool:
     return asked or queries.divided(session.origin)
 
 
+def _receipt(session: AutonomousSession) -> dict[str, Any]:
+    """A row that cannot be read makes a short receipt; it keeps no session from ending."""
+    try:
+        with transaction.atomic():
+            return receipt(session)
+    except OperationalError:
+        raise
+    except Exception as error:  # noqa: BLE001 (whatever is wrong with its rows, the session ends)
+        _log.error("autonomy_receipt_failed session=%s error=%s", session.pk, type(error).__name__)
+        return short_receipt(session, error)
+
+
+def _try_again_or_set_aside(session: AutonomousSession) -> None:
+    """A task whose rows cannot be read is not tried again: a person has to look."""
+    try:
+        with transaction.atomic():
+            _try_again(session)
+    except OperationalError:
+        raise
+    except Exception as error:  # noqa: BLE001 (the same)
+        _log.error("autonomy_retry_failed session=%s error=%s", session.pk, type(error).__name__)
+        _set_aside(session, reason=type(error).__name__)
+
+
 def _try_again(session: AutonomousSession) -> None:
     """Inside what the attempts have left, a little later; or the task is set aside. One that has divided what it had
     left was done: what follows is for the session that collects."""
     if queries.refusal_of(session.task) is not None or queries.divided(session.origin):
         return
     if session.attempt >= session.task.max_attempts:
-        quarantine(session.task, reason=session.error_code)
-        signals.task_event(session, TaskEvent.DEAD_LETTER, {"error_code": session.error_code})
+        _set_aside(session, reason=session.error_code)
         return
     allowed = queries.settings_of()
     seconds = rules.retry_seconds(
@@ -201,6 +227,18 @@ def _try_again(session: AutonomousSession) -> None:
         chance=random.random(),  # noqa: S311  (spreads retries; nothing secret)
     )
     spawning.next_attempt(session, left=_left(session), seconds=seconds)
+
+
+def _set_aside(session: AutonomousSession, *, reason: str) -> None:
+    _quarantine(session.task, reason=reason)
+    signals.task_event(session, TaskEvent.DEAD_LETTER, {"error_code": reason[:60]})
+
+
+def _quarantine(task: Task, *, reason: str) -> None:
+    """It failed too often: nothing of it begins until a person has looked."""
+    fresh = Task.objects.filter(pk=task.pk, quarantined_at=None)
+    if fresh.update(quarantined_at=Now(), quarantine_reason=reason[:60]):
+        record(AuditEvent.TASK_QUARANTINED, subject=f"task:{task.pk}", data={"reason": reason[:60]})
 
 
 def _left(session: AutonomousSession) -> TaskLimits:

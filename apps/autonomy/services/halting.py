@@ -18,7 +18,7 @@ from django.db import OperationalError, connection, transaction
 from apps.autonomy import queries
 from apps.autonomy.enums import SessionStatus, TriggerKind
 from apps.autonomy.locks import lock_session
-from apps.autonomy.models import AutonomousSession
+from apps.autonomy.models import AutonomousSession, Task
 from apps.autonomy.services.ending import LATE, LOST, Ending, end
 from apps.autonomy.services.warning import warn
 from apps.bus import services as bus
@@ -39,8 +39,10 @@ _ORPHANS = """
       AND s.admitted_at < statement_timestamp() - interval '5 seconds'
       AND NOT EXISTS (SELECT FROM bus_queuemessage m WHERE m.id = s.message_id AND m.state IN ('queued', 'leased'))
 """
+# A row whose limits cannot be read has none here: it keeps nobody else from being looked after.
+_WALL = "CASE WHEN jsonb_typeof(r.limits->'wall_seconds') = 'number' THEN (r.limits->>'wall_seconds')::float END"
 # Too long in all, or nothing begun or ended for longer than the company allows while no call is under way.
-_STUCK = """
+_STUCK = f"""
     SELECT s.id, CASE WHEN late THEN 'budget_wall_clock' ELSE 'idle_timeout' END
     FROM autonomy_autonomoussession s JOIN guard_guardedrun r ON r.id = s.run_id
     CROSS JOIN LATERAL (
@@ -48,25 +50,30 @@ _STUCK = """
                coalesce(bool_or(c.state = 'admitted'), false) AS busy
         FROM guard_toolcall c WHERE c.run_id = r.id) AS calls
     CROSS JOIN LATERAL (
-        SELECT coalesce((r.limits->>'wall_seconds')::float + %(grace)s
+        SELECT coalesce({_WALL} + %(grace)s
                         < extract(epoch FROM statement_timestamp() - r.started_at), false) AS late) AS clock
     WHERE s.tenant_id = %(tenant)s AND s.status = 'running' AND s.halt_reason = ''
       AND (late OR (NOT calls.busy AND greatest(calls.last_at, s.heartbeat_at)
                     < statement_timestamp() - make_interval(secs => %(idle)s)))
-"""
+"""  # noqa: S608  (our own words)
 # Asked to stop, beyond its time, and still not over: its worker hangs.
-_OVERDUE = """
+_OVERDUE = f"""
     SELECT s.id FROM autonomy_autonomoussession s JOIN guard_guardedrun r ON r.id = s.run_id
     WHERE s.tenant_id = %(tenant)s AND s.status = 'running' AND s.halt_reason <> ''
-      AND jsonb_typeof(r.limits->'wall_seconds') = 'number'
-      AND (r.limits->>'wall_seconds')::float + %(grace)s < extract(epoch FROM statement_timestamp() - r.started_at)
-"""
+      AND {_WALL} + %(grace)s < extract(epoch FROM statement_timestamp() - r.started_at)
+"""  # noqa: S608  (our own words)
 
 
 def halt_session(session_id: UUID, *, user: Any) -> bool:
     """Ask a session to stop; False when it is stopping or over. Raises `NotFound`, and 403 for a viewer."""
     require_role(user, MAY_HALT)
     return stop(session_id, reason=TerminalReason.EXTERNAL_HALT, actor=user.actor)
+
+
+def stop_all(task: Task, *, actor: str) -> int:
+    """Ask every session of a task to stop; returns how many are."""
+    under_way = AutonomousSession.objects.filter(task=task, ended_at=None).order_by("pk").values_list("pk", flat=True)
+    return sum(stop(each, reason=TerminalReason.EXTERNAL_HALT, actor=actor) for each in list(under_way))
 
 
 def stop(session_id: UUID, *, reason: TerminalReason, actor: str) -> bool:
@@ -95,10 +102,16 @@ def _stop_asked(session: AutonomousSession, *, reason: TerminalReason, actor: st
 def watch() -> int:
     """Stop what is idle, and end what is beyond its time or what nobody carries on; returns how many. Inside a scope,
     safe to run twice. One that cannot be ended does not keep the others from it."""
-    orphans = [_quietly(session_id, _lost) for (session_id,) in _rows(_ORPHANS, [current_tenant_id()])]
+    orphans = _rows(_ORPHANS, [current_tenant_id()])
+    for (session_id,) in orphans:
+        _quietly(session_id, _lost)
     values = {"tenant": current_tenant_id(), "grace": _GRACE_SECONDS, "idle": queries.settings_of().idle_seconds}
-    overdue = [_quietly(session_id, _end_overdue) for (session_id,) in _rows(_OVERDUE, values)]
-    stuck = [_quietly(session_id, _stop_for(reason)) for session_id, reason in _rows(_STUCK, values)]
+    overdue = _rows(_OVERDUE, values)
+    for (session_id,) in overdue:
+        _quietly(session_id, _end_overdue)
+    stuck = _rows(_STUCK, values)
+    for session_id, reason in stuck:
+        _quietly(session_id, _stop_for(reason))
     warn()
     return len(orphans) + len(overdue) + len(stuck)
 

@@ -6,12 +6,16 @@ tick makes one run of them, however many there are. A company that is switched o
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
-from django.db import connection
+from django.db import DatabaseError, OperationalError, connection, transaction
 
 from kernel.tenancy import current_tenant_id, gather_for_commit
 
+_log = logging.getLogger(__name__)
+# What is written with an upload: a savepoint of its own costs what nobody waits for there.
+_CAREFUL = "watch:"
 _WRITE = """
     INSERT INTO autonomy_occurrence (id, tenant_id, trigger_id, subject)
     SELECT gen_random_uuid(), t.tenant_id, t.id, said.subject
@@ -32,5 +36,23 @@ def owe(topic: str, subject: str = "") -> None:
 def _write(said: list[tuple[str, str]]) -> None:
     topics, subjects = zip(*said, strict=True)
     values: dict[str, Any] = {"tenant": current_tenant_id(), "topics": list(topics), "subjects": list(subjects)}
+    if any(topic.startswith(_CAREFUL) for topic in topics):
+        _write_or_leave(values)
+    else:
+        _execute(values)
+
+
+def _write_or_leave(values: dict[str, Any]) -> None:
+    """A document that comes in is stored whatever is wrong with those who wait for it."""
+    try:
+        with transaction.atomic():
+            _execute(values)
+    except OperationalError:
+        raise
+    except DatabaseError as error:
+        _log.error("autonomy_occurrences_lost error=%s", type(error).__name__)
+
+
+def _execute(values: dict[str, Any]) -> None:
     with connection.cursor() as cursor:
         cursor.execute(_WRITE, values)

@@ -20,7 +20,7 @@ from apps.autonomy import queries, rules, signals
 from apps.autonomy.enums import SpawnRefusal, TaskEvent, TriggerKind
 from apps.autonomy.models import AutonomousSession, AutonomySettings, Task, Trigger
 from apps.autonomy.schemas import DEFAULT_LIMITS, MOST_USD, NotSpawned, Owed, Spawn, Spawned, TaskLimits, plain
-from apps.autonomy.services.consent import MAY_SET_UP
+from apps.autonomy.services.consent import MAY_SET_UP, require_opt_in
 from apps.tenants.queries import require_role
 from kernel.errors import SilasError
 
@@ -68,9 +68,10 @@ def run_now(
 ) -> Spawn:
     """By hand, at once; what was asked with the same `once` before is answered with the session that began then.
 
-    Raises 403 for who may not, 422 task_limits for an absurd cap.
+    Raises 403 for who may not or has not opted in, 422 task_limits for an absurd cap.
     """
     require_role(user, MAY_SET_UP)
+    require_opt_in(user)
     if cap_usd is not None and not 0 <= cap_usd <= MOST_USD:
         raise SilasError("task_limits", f"A cap lies between 0 and {MOST_USD} dollars.", status=422)
     owed = _by_hand(task_id, once, params or {})
@@ -82,6 +83,7 @@ def run_now(
 def retry_session(session_id: UUID, *, user: Any, once: UUID | None = None) -> Spawn:
     """A person wants what a session that is over was about once more, from the beginning. `once` as in `run_now`."""
     require_role(user, MAY_SET_UP)
+    require_opt_in(user)
     old = queries.session(session_id)
     if not old.is_over:
         raise SilasError("not_over", "This session is not over yet.", status=409)
@@ -125,7 +127,7 @@ def next_attempt(lost: AutonomousSession, *, left: TaskLimits, seconds: float) -
 def frozen_limits(task: Task, settings: AutonomySettings, *caps: TaskLimits) -> TaskLimits:
     """Of task, company, trigger, whoever asked, and the parent: field by field the smallest; 0 is one."""
     own = TaskLimits.model_validate({**DEFAULT_LIMITS.model_dump(), **task.limits})
-    return rules.smallest(own, TaskLimits.model_validate(settings.limits), *caps)
+    return rules.smallest(own, queries.company_limits(settings), *caps)
 
 
 def new_session(

@@ -20,7 +20,8 @@ from apps.autonomy.enums import Playbook
 from apps.autonomy.locks import lock_task
 from apps.autonomy.models import Task, Trigger
 from apps.autonomy.schemas import DEFAULT_LIMITS, ROUTE, ChainNext, TaskLimits
-from apps.autonomy.services.consent import MAY_SET_UP, require_say_over
+from apps.autonomy.services.consent import MAY_SET_UP, require_opt_in, require_say_over
+from apps.autonomy.services.halting import stop_all
 from apps.autonomy.services.timing import first_due
 from apps.skills import queries as skills_of
 from apps.tenants.models import Deployment
@@ -60,8 +61,7 @@ def save_task(
     task_bounds, task_delegates; 403 not_opted_in, task_of_another; `NotFound` for foreign ids.
     """
     require_role(user, MAY_SET_UP)
-    if not queries.has_opted_in(user.pk):
-        raise SilasError("not_opted_in", "First allow that tasks of yours run unattended.", status=403)
+    require_opt_in(user)
     task = Task(owner_id=user.pk) if task_id is None else lock_task(task_id)
     require_say_over(task, user)
     if not Deployment.objects.filter(pk=deployment_id).exists():
@@ -85,18 +85,22 @@ def save_task(
 
 
 def delete_task(task_id: UUID, *, user: Any) -> Task:
-    """It begins no more; what it left stays, with its name. Its sessions under way can be halted."""
+    """It begins no more, and its sessions are stopped; what it left stays, with its name. Raises 403 not_opted_in."""
     require_role(user, MAY_SET_UP)
+    require_opt_in(user)
     task = lock_task(task_id)
     Task.objects.filter(pk=task.pk).update(deleted_at=Now())
     Trigger.objects.filter(task=task, deleted_at=None).update(deleted_at=Now(), next_at=None)
     record(AuditEvent.TASK_DELETED, actor=user.actor, subject=f"task:{task.pk}")
+    stop_all(task, actor=user.actor)
     return task
 
 
 def release_task(task_id: UUID, *, user: Any) -> Task:
-    """A person has looked at a task that was set aside: it may begin again, and its triggers are due as before."""
+    """A person has looked at a task that was set aside: it may begin again, and its triggers are due as before. Raises
+    403 not_opted_in."""
     require_role(user, MAY_SET_UP)
+    require_opt_in(user)
     task = lock_task(task_id)
     if task.quarantined_at is None:
         raise SilasError("not_quarantined", "This task was not set aside.", status=409)
@@ -106,13 +110,6 @@ def release_task(task_id: UUID, *, user: Any) -> Task:
         Trigger.objects.filter(pk=trigger.pk).update(next_at=first_due(trigger))
     record(AuditEvent.TASK_RELEASED, actor=user.actor, subject=f"task:{task.pk}")
     return task
-
-
-def quarantine(task: Task, *, reason: str) -> None:
-    """It failed too often: nothing of it begins until a person has looked."""
-    fresh = Task.objects.filter(pk=task.pk, quarantined_at=None)
-    if fresh.update(quarantined_at=Now(), quarantine_reason=reason[:60]):
-        record(AuditEvent.TASK_QUARANTINED, subject=f"task:{task.pk}", data={"reason": reason[:60]})
 
 
 def _require_capable(task: Task, capable: Task) -> None:

@@ -17,7 +17,7 @@ from apps.autonomy.enums import TriggerKind
 from apps.autonomy.locks import lock_task, lock_trigger
 from apps.autonomy.models import Trigger
 from apps.autonomy.schemas import MOST_USD, ChainSpec, GoalCheckSpec, WatchSpec
-from apps.autonomy.services.consent import MAY_SET_UP, require_say_over
+from apps.autonomy.services.consent import MAY_SET_UP, require_opt_in, require_say_over
 from apps.autonomy.services.timing import first_due
 from apps.memory.models import Collection
 from apps.tenants.queries import require_role
@@ -31,7 +31,7 @@ def add_trigger(
     """Raises `SilasError` 422: trigger_kind, trigger_spec, trigger_cap, trigger_loop, bad_schedule, and trigger_twice
     for what the task has already; 403 task_of_another; `NotFound` for a foreign task, collection or goal."""
     require_role(user, MAY_SET_UP)
-    _require_opt_in(user)
+    require_opt_in(user)
     trigger = Trigger(task=lock_task(task_id), kind=kind)
     require_say_over(trigger.task, user)
     _put(trigger, spec, cap_usd)
@@ -57,7 +57,7 @@ def change_trigger(
     require_role(user, MAY_SET_UP)
     trigger = lock_trigger(trigger_id)
     if enabled is not False or spec is not None:
-        _require_opt_in(user)
+        require_opt_in(user)
         require_say_over(trigger.task, user)
     if spec is not None or cap_usd is not None or not keep_cap:
         cap = trigger.cap_usd if cap_usd is None and keep_cap else cap_usd
@@ -100,11 +100,6 @@ def _require_there(trigger: Trigger, spec: BaseModel) -> None:
             if task == trigger.task_id:
                 raise SilasError("trigger_loop", "A task cannot follow from itself.", status=422)
             queries.task(task)
-
-
-def _require_opt_in(user: Any) -> None:
-    if not queries.has_opted_in(user.pk):
-        raise SilasError("not_opted_in", "First allow that tasks of yours run unattended.", status=403)
 
 
 def _written(trigger: Trigger, user: Any) -> None:

@@ -30,7 +30,8 @@ _WARN = """
             ('memory_writes', (SELECT count(*) FROM autonomy_memoryproposal p
                                WHERE p.tenant_id = s.tenant_id AND p.root_id = coalesce(s.root_id, s.id)))
         ) AS share(name, so_far)
-        CROSS JOIN LATERAL (SELECT (s.limits->>share.name)::numeric) AS limited(most)
+        CROSS JOIN LATERAL (SELECT CASE WHEN s.limits->>share.name ~ '^[0-9]{1,12}([.][0-9]{1,12})?$'
+                                   THEN (s.limits->>share.name)::numeric END) AS limited(most)
         WHERE s.tenant_id = %(tenant)s AND (%(session)s::uuid IS NULL OR s.id = %(session)s::uuid)
           AND s.warned_at IS NULL AND s.status = 'running'
           AND limited.most > 0 AND share.so_far * 100 >= limited.most * %(percent)s
