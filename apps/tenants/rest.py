@@ -36,10 +36,9 @@ class Caller:
     scopes: tuple[str, ...] = ()
 
 
+# What a caller sends. A field that is not known here is refused with its name: a misspelt one that is passed over would
+# leave the caller believing in a limit that nobody set. (The schema would repeat a docstring for every shape.)
 class Asked(serializers.Serializer[Any]):
-    """What a caller sends. A field that is not known here is refused with its name: a misspelt one that is passed over
-    would leave the caller believing in a limit that nobody set."""
-
     def to_internal_value(self, data: Any) -> Any:
         unknown = sorted(set(data) - set(self.fields)) if isinstance(data, Mapping) else []
         if unknown:

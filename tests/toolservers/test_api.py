@@ -38,9 +38,11 @@ def key_of(tenant: Any) -> dict[str, str]:
 
 def test_foreign_and_unknown_servers_are_not_found(desk: Desk, other_tenant: Any) -> None:
     tool = desk.listed().tool("look-up")
-    client, body = browser(make_member(other_tenant, "owner")), {**TERMS, "digest": tool.seen_digest}
+    client, terms = browser(make_member(other_tenant, "owner")), {**TERMS, "digest": tool.seen_digest}
     asked = [one for server in (desk.server.pk, uuid4()) for one in requests_about(server, tool.pk)]
-    assert {call(client, method, path, body).status_code for method, path in asked} == {404}
+    bodies = [terms if path.endswith("/accept") else {} for _, path in asked]
+    answers = [call(client, *one, body) for one, body in zip(asked, bodies, strict=True)]
+    assert {answer.status_code for answer in answers} == {404}
     assert client.get(PATH).json() == []
 
 

@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('guard', '0002_admit_at_once'),
+        ('guard', '0003_content_marks'),
     ]
 
     operations = [
