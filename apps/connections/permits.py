@@ -68,16 +68,30 @@ def open_for_tool(ctx: CallContext, tool: ToolSpec) -> Opened:
         with tenant_scope(ctx.tenant_id):
             row = _allowed(tool)
             Connection.objects.filter(pk=row.pk).update(last_used=now())
-            (version,) = skills.versions([row.skill])
-            network = SkillManifest.model_validate(version.manifest).requirements.network
             return Opened(
                 json.dumps(credentials.opened(row.pk)).encode(),
-                scripts.places(list(network if tool.network is None else tool.network), row.settings),
+                _places(row, tool),
                 {"SILAS_SETTINGS": json.dumps(row.settings), "SILAS_CONNECTION": str(row.pk)},
                 row.pk,
             )
     except SilasError as refused:
         raise CallFailed(refused.code, refused.message, effect_free=True) from refused
+
+
+def reach_of(tool: ToolSpec) -> tuple[str, tuple[str, ...]]:
+    """On which account a call of this tool would run now, as people call it, and what it could reach there; as
+    `open_for_tool` decides it. Nothing where no account is to be found."""
+    try:
+        row = account_for(tool.connection or "")
+    except SilasError:
+        return "", ()
+    return str(row), _places(row, tool)
+
+
+def _places(row: Connection, tool: ToolSpec) -> tuple[str, ...]:
+    (version,) = skills.versions([row.skill])
+    declared = SkillManifest.model_validate(version.manifest).requirements.network
+    return scripts.places(list(declared if tool.network is None else tool.network), row.settings)
 
 
 def _allowed(tool: ToolSpec) -> Connection:

@@ -98,6 +98,7 @@ def _spec(tool: RemoteTool) -> OutsideToolSpec:
         server=tool.server,
         timeout=tool.timeout,
         proof=dict(tool.proof),
+        runs=tool.runs,
         **said,
     )
 

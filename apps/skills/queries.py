@@ -153,8 +153,21 @@ def _runnable(version: SkillVersion, tool: ToolSpec, customer: str, *, house: bo
         _rows(books) if house else rows_of(customer, books),
         script_args=manifest.script_args.get(tool.script),
         is_plain=not manifest.tools,
-        egress=rules.egress_of(manifest.requirements.network if tool.network is None else tool.network),
+        egress=_egress(version, tool),
     )
+
+
+def _egress(version: SkillVersion, tool: ToolSpec) -> tuple[str, ...]:
+    """The places that a run of this tool may reach, without a connection."""
+    declared = manifest_of(version).requirements.network if tool.network is None else tool.network
+    return rules.egress_of(declared)
+
+
+def places_of(tool: ToolSpec) -> tuple[str, ...]:
+    """What a run of this tool will be able to reach, as `runnable` says it; of a tool with a connection its account
+    says so (`connections.permits.reach_of`)."""
+    (version,) = versions([tool.skill])
+    return _egress(version, tool)
 
 
 def card_facts(tool: ToolSpec, args: Mapping[str, Any], customer: str) -> list[dict[str, str]]:

@@ -175,7 +175,8 @@ class ToolSpec(ToolDeclaration):
 
 class OutsideToolSpec(ToolSpec):
     """A tool that somebody else carries out: an accepted one of an outside server (`skill` is `mcp:<server>@<digest>`),
-    or the search of the web. It brings no script and no check of ours; `proof` is what an owner named instead."""
+    or the search of the web. It brings no script and no check of ours; `proof` is what an owner named instead, `risk`
+    how risky a person judged it when they accepted it, `runs` where a call is carried out, and as whom."""
 
     script: str = ""
     description: str = Field(min_length=0, max_length=2000)
@@ -184,6 +185,7 @@ class OutsideToolSpec(ToolSpec):
     level: str = ""
     server: str = ""
     proof: dict[str, Any] = Field(default_factory=dict)
+    runs: str = ""
 
     @model_validator(mode="after")
     def _acting_is_accountable(self) -> Self:

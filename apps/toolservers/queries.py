@@ -7,6 +7,7 @@ which descriptions are meant; whether each is still in use, and on which terms, 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from urllib.parse import urlsplit
 from uuid import UUID
 
 from django.db.models import QuerySet
@@ -124,4 +125,15 @@ def _offered(row: OutsideTool, server: ToolServer, ref: str) -> RemoteTool:
         title=row.said["title"] or row.name,
         ref=ref,
         proof=row.proof,
+        runs=runs_at(server),
     )
+
+
+def runs_at(server: ToolServer) -> str:
+    """Where a call to this server is carried out, and as whom; by what `address_of` asks it with."""
+    if server.transport == Transport.STDIO:
+        reach = f"that may reach {', '.join(server.egress)}" if server.egress else "without network"
+        where = f"by {server.name}, the program {server.program.partition('@')[0]}, in a sandbox {reach}"
+    else:
+        where = f"by {server.name} at {urlsplit(server.url).hostname or server.url}, outside of our sandbox"
+    return f"{where}, {'with the key that your company gave it' if server.secret else 'without a key'}"

@@ -39,7 +39,8 @@ class Address:
 
 @dataclass(frozen=True)
 class RemoteTool:
-    """An accepted tool, ready to be offered. `schema` is closed and holds no reference; `ref` is the pinned set."""
+    """An accepted tool, ready to be offered. `runs`: where a call of it is carried out, and as whom. `schema` is closed
+    and holds no reference; `ref` is the pinned set."""
 
     alias: str
     name: str
@@ -57,6 +58,7 @@ class RemoteTool:
     title: str
     ref: str
     proof: Mapping[str, Any] = field(default_factory=dict)
+    runs: str = ""
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,7 @@ from apps.work.checks import checks_of
 from apps.work.enums import WorkItemStatus, WorkItemType
 from apps.work.models import WorkItem
 from apps.work.schemas import VerificationCheck, WorkItemSpec
+from apps.work.services import ways
 from apps.work.services.items import announce
 from apps.work.wording import WAITING
 from kernel.llm.calls import PlannedCall
@@ -94,7 +95,7 @@ def ask_a_person(
         binding=Binding(
             ApprovalScope.FULL_PLAN,
             spec.as_plan(),
-            reversible=all(each.tool.reversible for each in wanted),
+            reversible=not any(ways.can_lift(each.tool) for each in wanted),
             declared_risk=highest(
                 gravest(each.tool for each in wanted), Risk(instead_of.risk) if instead_of else Risk.LOW
             ),
@@ -170,8 +171,9 @@ def _facts(wanted: Sequence[Wanted], spec: WorkItemSpec, subject: str) -> list[F
 
 def _facts_of(each: Wanted, subject: str, place: int, of: int) -> list[Fact]:
     """The lines of one call; among several it says first which one it is."""
-    said = [Fact(**fact) for fact in skills.card_facts(each.tool, each.call.args, subject)]
-    said += library.facts(each.tool, each.call.args)
+    told = (Fact(**fact) for fact in skills.card_facts(each.tool, each.call.args, subject))
+    said = [replace(fact, label=f"{fact.label} (says the tool)") if fact.label in ways.OURS else fact for fact in told]
+    said += [*library.facts(each.tool, each.call.args), *ways.facts_of(each.tool)]
     return said if of == 1 else [Fact(f"{place} of {of}", text=each.intent), *said]
 
 
@@ -201,7 +203,7 @@ def _details(wanted: Sequence[Wanted], spec: WorkItemSpec, asks: GateResult | No
     return {
         "plan": spec.body,
         "plan_hash": spec.plan_hash,
-        "calls": [{"tool": each.call.tool, "args": each.call.args} for each in wanted],
+        "calls": [{"tool": each.call.tool, "args": each.call.args, "runs": ways.way_of(each.tool)} for each in wanted],
         "checks": [check.model_dump(mode="json", exclude_none=True) for check in _checks(wanted, spec)],
         "gates": [gate.name for gate in spec.gates],
         "asked_by_gate": asks.gate_name if asks else "",

@@ -11,12 +11,13 @@ from apps.approvals.asks import About, Binding, CardText
 from apps.approvals.enums import ApprovalScope, CardKind
 from apps.approvals.models import Card
 from apps.approvals.payloads import batch_payload
+from apps.approvals.schemas import Fact
 from apps.approvals.services import open_card
 from apps.skills.schemas import ToolSpec
 from apps.work.enums import WorkItemStatus
 from apps.work.models import Batch, BatchItem, WorkItem
 from apps.work.queries import lines_of
-from apps.work.services import screening
+from apps.work.services import screening, ways
 from apps.work.services.asking import gravest, short
 
 BATCH = "batch"
@@ -34,7 +35,7 @@ def ask(batch: Batch) -> Card:
         binding=Binding(
             ApprovalScope.CONNECTION_ACT,
             _payload(batch, lines),
-            reversible=all(tool.reversible for tool in tools),
+            reversible=not any(ways.can_lift(tool) for tool in tools),
             declared_risk=gravest(tools),
         ),
         text=CardText(
@@ -42,6 +43,7 @@ def ask(batch: Batch) -> Card:
             rationale=batch.reason_summary or "The goal found these; each fits its rule.",
             consequence={"approve": f"Carry out {count}", "decline": "Change nothing"},
             affected=count,
+            facts=_ways(tools),
         ),
         body={
             "items": [_line(line) for line in lines],
@@ -49,6 +51,12 @@ def ask(batch: Batch) -> Card:
             "confidence_min": batch.confidence_min,
         },
     )
+
+
+def _ways(tools: Sequence[ToolSpec]) -> list[Fact]:
+    """How the lines run, each way once."""
+    found = [fact for tool in tools for fact in ways.facts_of(tool)]
+    return [fact for place, fact in enumerate(found) if fact not in found[:place]]
 
 
 def show_results(undo: Batch, done: Sequence[WorkItem], *, seconds: int) -> Card:

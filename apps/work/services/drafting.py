@@ -26,7 +26,7 @@ from apps.work.jobs import gates_of, keys_of, model_name
 from apps.work.locks import lock_course, lock_item
 from apps.work.models import WorkItem
 from apps.work.queries import active_goal
-from apps.work.services import editing, planning, screening
+from apps.work.services import editing, planning, screening, ways
 from apps.work.services.asking import WORK_ITEM, Wanted, ask_a_person, is_unasked, patience_of
 from kernel.errors import SilasError
 from kernel.llm.briefing import Briefing
@@ -75,14 +75,15 @@ def _open(
         binding=Binding(
             ApprovalScope.SINGLE_STEP,
             call_payload(call.tool, call.args, work_item_id=str(item.pk), plan_hash=item.plan_hash, step=1),
-            reversible=tool.reversible,
+            reversible=not ways.can_lift(tool),
             declared_risk=highest(Risk(tool.risk), gravest),
         ),
         text=CardText(
             intent=item.title,
             rationale=rationale,
             consequence=wanted.buttons,
-            details={"calls": [{"tool": call.tool, "args": call.args}]},
+            facts=ways.facts_of(tool),
+            details={"calls": [{"tool": call.tool, "args": call.args, "runs": ways.way_of(tool)}]},
         ),
         body={"context": context, "draft": draft},
         seconds=patience_of(item),
