@@ -111,7 +111,7 @@ def _halt() -> Row:
     from apps.guard.services.admission import admit_call
 
     house = _house(0, 0)
-    house.do(services.put_settings, actor="bench", max_concurrent=100)
+    house.do(services.put_settings, actor="command:bench", max_concurrent=100)
     sessions = []
     for number in range(HALTS):
         session = house.run_now(house.task(name=f"Halt {number}"))

@@ -6,6 +6,7 @@ from typing import Any
 
 from django.apps import AppConfig, apps
 from django.contrib.admin.apps import AdminConfig
+from django.db import connections
 from django.db.models.signals import post_migrate
 
 OWNER = "owner"
@@ -31,9 +32,13 @@ class PlatformConfig(AppConfig):
 
 def _set_rights(using: str, **_: Any) -> None:
     """Once a `migrate`, after the last migration: every table that there is now is opened to workers as listed, or
-    closed, and every function is pinned."""
+    closed, the audit log knows who may write what, and every function is pinned."""
+    from apps.audit import chain_sql
     from silas_platform import database_rights, worker_rights
 
     if using == OWNER:
         worker_rights.grant(using)
+        with connections[using].cursor() as cursor:
+            if "audit_audithead" in connections[using].introspection.table_names(cursor):
+                cursor.execute(chain_sql.APPEND)
         database_rights.secure(using)

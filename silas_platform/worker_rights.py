@@ -39,10 +39,10 @@ WORKERS_MAY: dict[str, str] = {
     "approvals_pushsubscription": "",
     "approvals_tokenrevocation": "SELECT",
     "approvals_tokenuse": "SELECT",
-    # what happened: through audit_append, forwards only
+    # what happened: through audit_append
     "audit_auditcheckpoint": "",
-    "audit_auditentry": "INSERT",
-    "audit_audithead": "SELECT, INSERT, UPDATE (seq, entry_hash)",
+    "audit_auditentry": "",
+    "audit_audithead": "",
     "audit_auditkey": "",
     # what is owed to whom
     "bus_processed": "SELECT, INSERT, DELETE",

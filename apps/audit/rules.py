@@ -95,14 +95,6 @@ def hash_of(entry: Entry) -> str:
     return sha256_hex(hashed_text(entry))
 
 
-def hash_parts(entry: Entry) -> tuple[str, str, str]:
-    """The hashed text cut where the database puts the previous hash and the sequence number."""
-    text = hashed_text(entry)
-    head, rest = text.split('"prev_hash":"', 1)
-    _, tail = rest.split(',"subject":', 1)
-    return head + '"prev_hash":"', '","seq":', ',"subject":' + tail
-
-
 def key_id_of(public_key: bytes) -> str:
     return sha256_hex(public_key)[:16]
 

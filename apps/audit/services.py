@@ -14,11 +14,9 @@ from uuid import UUID, uuid4
 
 from django.db import connection
 
-from apps.audit import rules
 from apps.audit.enums import AuditEvent
 from apps.audit.rules import PLATFORM_CHAIN
 from kernel.canonical import canonical_json
-from kernel.clock import now
 from kernel.tenancy.scope import current_scope, gather_for_commit
 
 _WORD = re.compile(r"[\w.:/@+#-]{0,120}\Z")
@@ -34,33 +32,30 @@ def record(
     """
     entry = _entry(event, actor, subject, data)
     gather_for_commit(_append, entry, last=True)
-    return UUID(entry.entry_id)
+    return UUID(entry["entry_id"])
 
 
 def told(
     event: AuditEvent, *, actor: str = "system", subject: str | UUID = "", data: Mapping[str, Any] | None = None
 ) -> str:
     """`record` for a database function that calls `audit_append` itself, last: what to give it as `p_entries`."""
-    return json.dumps([_told(_entry(event, actor, subject, data))])
+    return json.dumps([_entry(event, actor, subject, data)])
 
 
-def _entry(event: AuditEvent, actor: str, subject: str | UUID, data: Mapping[str, Any] | None) -> rules.Entry:
+def _entry(event: AuditEvent, actor: str, subject: str | UUID, data: Mapping[str, Any] | None) -> dict[str, str]:
+    """What the database is told; it adds number, time and hash."""
     values = dict(data or {})
     for word in (actor, str(subject), *_texts(values)):
         if not _WORD.match(word):
             raise ValueError("audit data holds ids, kinds and counts, not prose")
-    return rules.Entry(
-        chain=str(current_scope().tenant_id or PLATFORM_CHAIN),
-        seq=0,
-        entry_id=str(uuid4()),
-        event=AuditEvent(event).value,
-        actor=actor,
-        subject=str(subject),
-        data=canonical_json(values),
-        timestamp=now().isoformat(),
-        prev_hash="",
-        entry_hash="",
-    )
+    return {
+        "chain": str(current_scope().tenant_id or PLATFORM_CHAIN),
+        "entry_id": str(uuid4()),
+        "event": AuditEvent(event).value,
+        "actor": actor,
+        "subject": str(subject),
+        "data": canonical_json(values),
+    }
 
 
 def _texts(value: Any) -> list[str]:
@@ -75,25 +70,9 @@ def _texts(value: Any) -> list[str]:
     raise ValueError(f"audit data cannot hold {type(value).__name__}")
 
 
-def _append(entries: list[rules.Entry]) -> None:
-    """One round trip: the database function locks the head, numbers, links and hashes."""
-    chain = entries[0].chain
-    lines = json.dumps([_told(entry) for entry in entries])
+def _append(entries: list[dict[str, str]]) -> None:
+    """One round trip: the database function locks the head, numbers, dates, links and hashes."""
+    chain = entries[0]["chain"]
     with connection.cursor() as cursor:
         tenant = None if chain == str(PLATFORM_CHAIN) else chain
-        cursor.execute("SELECT audit_append(%s::uuid, %s::uuid, %s)", [chain, tenant, lines])
-
-
-def _told(entry: rules.Entry) -> dict[str, str]:
-    head, middle, tail = rules.hash_parts(entry)
-    return {
-        "entry_id": entry.entry_id,
-        "event": entry.event,
-        "actor": entry.actor,
-        "subject": entry.subject,
-        "data": entry.data,
-        "timestamp": entry.timestamp,
-        "head": head,
-        "middle": middle,
-        "tail": tail,
-    }
+        cursor.execute("SELECT audit_append(%s::uuid, %s::uuid, %s)", [chain, tenant, json.dumps(entries)])

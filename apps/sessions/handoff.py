@@ -109,7 +109,9 @@ def writable(text: str) -> str:
     return text
 
 
-def want_person(session: ChatSession, *, queue: str = "", because: str = "", language: str = "") -> None:
+def want_person(
+    session: ChatSession, *, queue: str = "", because: str = "", language: str = "", actor: str = "visitor"
+) -> None:
     """Note on the locked `session` that the visitor waits for a person, in the named `queue` if there is one; staff see
     both in their list. Who waits already keeps their place; a queue's name is added to it. `because`: a short code;
     `language`: what the visitor writes, else what their browser says."""
@@ -120,7 +122,7 @@ def want_person(session: ChatSession, *, queue: str = "", because: str = "", lan
     session.wanted_queue, session.wanted_because = queue[:80] or session.wanted_queue, because[:80]
     session.save(update_fields=["wanted_person_at", "wanted_queue", "wanted_because"])
     data = {name: value for name, value in (("queue", session.wanted_queue), ("because", because)) if value}
-    record(AuditEvent.PERSON_WANTED, actor="visitor", subject=f"session:{session.pk}", data=data)
+    record(AuditEvent.PERSON_WANTED, actor=actor, subject=f"session:{session.pk}", data=data)
     if not waited and (
         closed := after_hours(session.deployment, now(), language=language or rules.language_of(session))
     ):

@@ -41,7 +41,7 @@ def _apologise(message: QueueMessage) -> None:
     if session.owner == Owner.BOT and not (message.payload or {}).get("overheard"):
         said = languages.said(APOLOGY, rules.language_of(session))
         chronicle.append(session, kind=EntryKind.MESSAGE, sender=Sender.BOT, text=said, taint=Taint.AUTH)
-        handoff.want_person(session, because=handoff.UNANSWERED)
+        handoff.want_person(session, because=handoff.UNANSWERED, actor="system")
     record(AuditEvent.TURN_FAILED, subject=f"session:{session.pk}", data={"reason": message.reason.split()[0][:60]})
 
 
@@ -81,4 +81,4 @@ def _look_at_it(item: WorkItem, text: str, needs_person: bool) -> None:
     if text and not _somebody_else(session, item):
         chronicle.append(session, kind=EntryKind.MESSAGE, sender=Sender.SYSTEM, text=text, taint=Taint.AUTH)
     if needs_person:
-        handoff.want_person(session, because=handoff.WORK)
+        handoff.want_person(session, because=handoff.WORK, actor="system")

@@ -131,7 +131,7 @@ def test_worker_that_pins_another_key_believes_nothing(tenant: Any, token: Any, 
 
 def test_resealing_certifies_keys_for_the_new_signing_key(tenant: Any, token: Any, plan: Any, settings: Any) -> None:
     with tenant_scope(tenant):
-        services.reseal_keys(old=settings.SILAS_SIGNING_KEY, new=OTHER, actor="test")
+        services.reseal_keys(old=settings.SILAS_SIGNING_KEY, new=OTHER, actor="user:test")
     settings.SILAS_SIGNING_KEY = OTHER
     assert verify(tenant, token, plan) is Reason.OK
 
@@ -141,5 +141,5 @@ def test_resealing_certifies_no_key_that_was_only_written(
 ) -> None:
     _forged_key(superuser_dsn, tenant, owner)
     with tenant_scope(tenant):
-        services.reseal_keys(old=settings.SILAS_SIGNING_KEY, new=OTHER, actor="test")
+        services.reseal_keys(old=settings.SILAS_SIGNING_KEY, new=OTHER, actor="user:test")
         assert ApproverKey.objects.get(user=owner).certificate == ""

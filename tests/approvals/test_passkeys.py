@@ -192,7 +192,7 @@ def test_removed_passkey_is_refused(tenant: Any, owner: Any, grave: Card, device
     answered = device.get(ask(tenant, grave, owner))
     with tenant_scope(tenant):
         first = Passkey.objects.get(credential_id=bytes_to_base64url(device.credential_id))
-        passkeys.remove_passkey(first.pk, user=owner, actor="test")
+        passkeys.remove_passkey(first.pk, user=owner, actor="user:test")
     assert refusal(tenant, grave, owner, answered) == "passkey_refused"
 
 
@@ -346,7 +346,7 @@ def test_removing_another_person_s_passkey_finds_nothing(tenant: Any, owner: Any
     with tenant_scope(tenant):
         passkey = Passkey.objects.get()
     with pytest.raises(SilasError) as refused, tenant_scope(tenant):
-        passkeys.remove_passkey(passkey.pk, user=approver, actor="test")
+        passkeys.remove_passkey(passkey.pk, user=approver, actor="user:test")
     assert refused.value.status == 404
 
 

@@ -37,7 +37,7 @@ def token(tenant: Any, owner: Any, plan: dict[str, Any]) -> ApprovalToken:
 
 def rotate(tenant: Any, user: Any, **how: bool) -> ApproverKey:
     with tenant_scope(tenant):
-        return services.rotate_key(user, actor="test", **how)
+        return services.rotate_key(user, actor="user:test", **how)
 
 
 def tamper(dsn: str, statement: str, *values: object) -> None:
@@ -101,7 +101,7 @@ def test_key_that_follows_a_compromised_one_signs(tenant: Any, owner: Any, token
 
 def test_active_key_cannot_be_declared_void(tenant: Any, token: ApprovalToken) -> None:
     with pytest.raises(SilasError) as refused, tenant_scope(tenant):
-        services.revoke_key(token.key_id, actor="test")
+        services.revoke_key(token.key_id, actor="user:test")
     assert refused.value.code == "key_active"
 
 
@@ -198,7 +198,7 @@ OTHER = "another-signing-key-of-the-platform"
 
 def reseal(tenant: Any, old: str, new: str) -> services.Resealed:
     with tenant_scope(tenant):
-        return services.reseal_keys(old=old, new=new, actor="test")
+        return services.reseal_keys(old=old, new=new, actor="user:test")
 
 
 def test_resealed_key_signs_under_the_new_signing_key(tenant: Any, owner: Any, token: Any, settings: Any) -> None:

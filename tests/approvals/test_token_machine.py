@@ -105,14 +105,14 @@ class LifeOfAToken(RuleBasedStateMachine):
     @rule()
     def replace_the_key(self) -> None:
         with self.at_this_time(), tenant_scope(self.tenant):
-            services.rotate_key(self.owner, actor="test")
+            services.rotate_key(self.owner, actor="user:test")
 
     @precondition(lambda self: not self.void)
     @rule()
     def declare_the_key_void(self) -> None:
         with self.at_this_time(), tenant_scope(self.tenant):
-            services.rotate_key(self.owner, actor="test")
-            services.revoke_key(self.token.key_id, actor="test")
+            services.rotate_key(self.owner, actor="user:test")
+            services.revoke_key(self.token.key_id, actor="user:test")
         self.void = True
 
     @invariant()

@@ -69,7 +69,7 @@ def test_cap_of_zero_lets_what_costs_nothing_pass(house: House) -> None:
 
 
 def test_contract_smallest_of_all_caps_is_frozen(house: House) -> None:
-    house.do(services.put_settings, actor="test", limits={"cost_usd": "0.30", "calls": 7})
+    house.do(services.put_settings, actor="user:test", limits={"cost_usd": "0.30", "calls": 7})
     session = house.run_now(house.task(limits={"cost_usd": "0.40", "tokens": 9}), cap_usd=Decimal("0.35"))
     limits = session.frozen_limits
     assert (limits.cost_usd, limits.calls, limits.tokens) == (Decimal("0.30"), 7, 9)
@@ -134,7 +134,7 @@ def test_halt_is_open_to_who_never_opted_in(house: House) -> None:
 
 def test_halt_stays_open_when_everything_is_switched_off(house: House) -> None:
     session, _ = begun(house)
-    house.do(services.put_settings, actor="test", enabled=False)
+    house.do(services.put_settings, actor="user:test", enabled=False)
     assert house.do(services.halt_session, session.pk, user=house.owner)
 
 

@@ -132,7 +132,7 @@ def test_trigger_of_a_deleted_task_never_fires(house: House) -> None:
 
 def test_nothing_begins_while_the_company_is_switched_off(house: House) -> None:
     interval(house)
-    house.do(services.put_settings, actor="test", enabled=False)
+    house.do(services.put_settings, actor="user:test", enabled=False)
     house.do(dispatching.dispatch_due)
     assert house.sessions() == []
 
@@ -195,7 +195,7 @@ def test_triggers_whose_runs_wait_starve_no_other(house: House, monkeypatch: Any
 
 def test_company_that_is_switched_off_collects_no_events(house: House) -> None:
     house.trigger(house.task(), TriggerKind.EVENT, topic="work_ended")
-    house.do(services.put_settings, actor="test", enabled=False)
+    house.do(services.put_settings, actor="user:test", enabled=False)
     house.do(services.owe, "event:work_ended")
     with tenant_scope(house.tenant):
         assert not Occurrence.objects.exists()
@@ -291,7 +291,7 @@ def test_what_is_wrong_with_a_task_is_said_when_it_is_written(house: House, fiel
 
 
 def test_contract_admission_goes_by_priority_then_age(house: House) -> None:
-    house.do(services.put_settings, actor="test", max_concurrent=2)
+    house.do(services.put_settings, actor="user:test", max_concurrent=2)
     sessions = [house.run_now(house.task(priority=priority)) for priority in (1, 5, 9, 5)]
     house.do(admission.admit_waiting)
     let_in = {session.pk for session in house.sessions(admitted_at__isnull=False)}
@@ -299,7 +299,7 @@ def test_contract_admission_goes_by_priority_then_age(house: House) -> None:
 
 
 def test_contract_admission_counts_in_the_database(house: House) -> None:
-    house.do(services.put_settings, actor="test", max_concurrent=2)
+    house.do(services.put_settings, actor="user:test", max_concurrent=2)
     for _ in range(4):
         house.run_now(house.task())
     race(*[lambda: house.do(admission.admit_waiting)] * 4)
@@ -328,11 +328,11 @@ def test_paused_company_lets_in_only_what_is_critical(house: House) -> None:
 
 
 def test_settings_hold_from_the_next_tick_on(house: House) -> None:
-    house.do(services.put_settings, actor="test", max_concurrent=0)
+    house.do(services.put_settings, actor="user:test", max_concurrent=0)
     session = house.run_now(house.task())
     look_at(house.tenant.pk)
     waits = house.session(session.pk).admitted_at is None
-    house.do(services.put_settings, actor="test", max_concurrent=1)
+    house.do(services.put_settings, actor="user:test", max_concurrent=1)
     look_at(house.tenant.pk)
     assert waits and house.session(session.pk).admitted_at is not None
 

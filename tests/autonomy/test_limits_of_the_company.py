@@ -88,7 +88,7 @@ def test_session_that_was_let_in_before_the_limit_goes_back_in_line_and_begins_l
 
 
 def test_limit_of_a_chatbot_pauses_no_other_one_and_holds_no_place(house: House) -> None:
-    house.do(services.put_settings, actor="test", max_concurrent=1)
+    house.do(services.put_settings, actor="user:test", max_concurrent=1)
     paused = make_deployment(house.tenant)
     reach(house, deployment=paused)
     house.run_now(house.task(priority=9, deployment_id=paused.pk))

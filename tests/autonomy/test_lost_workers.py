@@ -96,7 +96,7 @@ def lost(house: House, task: Task) -> Any:
 
 @pytest.mark.slow
 def test_worker_killed_anywhere_is_followed_by_one_whole_attempt(house: House, tmp_path: Path) -> None:
-    house.do(services.put_settings, actor="test", max_concurrent=20)
+    house.do(services.put_settings, actor="user:test", max_concurrent=20)
     house.know(tmp_path, returns=RETURNS)
     route = {"kind": "notify"}
     for point in POINTS:

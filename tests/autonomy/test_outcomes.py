@@ -198,7 +198,7 @@ def test_greeting_is_no_question(house: House) -> None:
 
 
 def test_company_that_is_switched_off_keeps_no_questions(house: House) -> None:
-    house.do(services.put_settings, actor="test", enabled=False)
+    house.do(services.put_settings, actor="user:test", enabled=False)
     with tenant_scope(house.tenant):
         session = ChatSession.objects.get(pk=make_session(house.deployment).pk)
         questions.keep_open(session, "Do you sell gift wrapping for parrots?")

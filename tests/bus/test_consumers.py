@@ -41,7 +41,7 @@ def state(tenant: Any) -> tuple[str, int, str]:
 
 def effect() -> None:
     """Something that shows whether it was committed, and how often."""
-    record(AuditEvent.STAFF_LOGGED_IN, actor="test")
+    record(AuditEvent.STAFF_LOGGED_IN, actor="user:test")
 
 
 def effects(tenant: Any) -> int:

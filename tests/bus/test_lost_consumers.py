@@ -42,7 +42,7 @@ def die(here):
         os.kill(os.getpid(), signal.SIGKILL)
 
 def effect():
-    record(AuditEvent.STAFF_LOGGED_IN, actor="test")
+    record(AuditEvent.STAFF_LOGGED_IN, actor="user:test")
 
 def effect_and_end(delivery):
     effect()
@@ -72,7 +72,7 @@ def effects(tenant: Any) -> int:
 
 
 async def do_it(delivery: Delivery) -> None:
-    await delivery.commit(record, AuditEvent.STAFF_LOGGED_IN, actor="test")
+    await delivery.commit(record, AuditEvent.STAFF_LOGGED_IN, actor="user:test")
 
 
 def state(tenant: Any) -> str:

@@ -117,5 +117,5 @@ def make_house(tenant: Any, **settings: Any) -> House:
     owner = make_member(tenant, "owner")
     house = House(tenant, owner, make_deployment(tenant))
     house.do(services.opt_in, owner)
-    house.do(services.put_settings, actor="test", enabled=True, retry_base_seconds=1, **settings)
+    house.do(services.put_settings, actor="user:test", enabled=True, retry_base_seconds=1, **settings)
     return house

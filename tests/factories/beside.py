@@ -23,13 +23,13 @@ FILES = {"pictures": True, "pdfs": True, "texts": True, "office": True}
 
 def offer(deployment: Deployment, **fields: Any) -> None:
     with tenant_scope(deployment.tenant_id):
-        offers.change(deployment, actor="test", **fields)
+        offers.change(deployment, actor="user:test", **fields)
 
 
 def ask(deployment: Deployment, *questions: dict[str, Any]) -> list[str]:
     """Ask these before the first word; the questions' ids."""
     with tenant_scope(deployment.tenant_id):
-        return [str(row.pk) for row in offers.change_form(deployment, questions, actor="test")]
+        return [str(row.pk) for row in offers.change_form(deployment, questions, actor="user:test")]
 
 
 class Browser:

@@ -209,7 +209,7 @@ def test_call_whose_approver_s_key_is_void_is_refused(tenant: Any, owner: Any, h
     token = make_token(tenant, owner, make_plan())
     run = make_run(tenant, approval=approving(("act", {"to": "x"})).model_copy(update={"token": token.nonce}))
     with tenant_scope(tenant):
-        rotate_key(owner, actor="test", compromised=True)
+        rotate_key(owner, actor="user:test", compromised=True)
     assert call(run, make_call(**ACT)) == refused(RefusalCode.APPROVAL_VOID)
 
 

@@ -140,7 +140,7 @@ def test_form_is_due_until_it_is_answered(visitor: Browser, asked: list[str]) ->
 
 def test_form_is_not_due_where_something_was_said(deployment: Deployment, visitor: Browser) -> None:
     with tenant_scope(deployment.tenant_id):
-        offers.change_form(deployment, [], actor="test")
+        offers.change_form(deployment, [], actor="user:test")
     session = make_session(deployment)
     say(session, "Hello")
     ask(deployment, NAME)

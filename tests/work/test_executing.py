@@ -414,7 +414,7 @@ def test_item_whose_approval_was_taken_back_before_it_ran_is_blocked(desk: Desk,
 def test_item_whose_approver_s_key_is_void_is_blocked(desk: Desk, approver: Any) -> None:
     item = desk.approved(approver)
     with tenant_scope(desk.tenant):
-        rotate_key(approver, actor="test", compromised=True)
+        rotate_key(approver, actor="user:test", compromised=True)
     work(desk)
     assert desk.item(item.pk).last_error == "key_revoked"
 
@@ -422,6 +422,6 @@ def test_item_whose_approver_s_key_is_void_is_blocked(desk: Desk, approver: Any)
 def test_item_of_a_replaced_key_is_done(desk: Desk, approver: Any) -> None:
     item = desk.approved(approver)
     with tenant_scope(desk.tenant):
-        rotate_key(approver, actor="test")
+        rotate_key(approver, actor="user:test")
     work(desk)
     assert desk.item(item.pk).status == WorkItemStatus.DONE

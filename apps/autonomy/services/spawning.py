@@ -159,7 +159,7 @@ def insert(sessions: list[AutonomousSession]) -> list[AutonomousSession]:
         data = {"task": str(session.task_id), "kind": session.trigger_kind, "attempt": session.attempt}
         record(
             AuditEvent.AUTONOMOUS_QUEUED,
-            actor=session.requested_by or "system",
+            actor=session.requested_by if session.requested_by and session.attempt == 1 else "system",
             subject=f"autonomous:{session.pk}",
             data=data,
         )
