@@ -1,15 +1,15 @@
 #!/usr/bin/env python
-"""How is a command started? On a developer's machine the embedded servers' addresses and our own keys stand in for
+"""Start a command. On one's own machine the embedded servers' addresses and our own keys stand in for
 those that nobody gave, so that every command speaks to what `manage.py up` runs."""
 
 import os
 import sys
 
-DEVELOPMENT = "silas_platform.settings.dev"
+OWN_MACHINE = "silas_platform.settings.local"
 
 
 def main() -> None:
-    if os.environ.setdefault("DJANGO_SETTINGS_MODULE", DEVELOPMENT) == DEVELOPMENT:
+    if os.environ.setdefault("DJANGO_SETTINGS_MODULE", OWN_MACHINE) == OWN_MACHINE:
         _command_on_own_machine()
     else:
         _command()

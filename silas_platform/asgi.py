@@ -6,7 +6,7 @@ import os
 
 from django.core.asgi import get_asgi_application
 
-os.environ.setdefault("DJANGO_SETTINGS_MODULE", "silas_platform.settings.dev")
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "silas_platform.settings.local")
 django_application = get_asgi_application()  # before anything that needs Django is imported
 
 from channels.auth import AuthMiddlewareStack

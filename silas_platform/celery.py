@@ -13,7 +13,7 @@ from celery import Celery
 from celery.signals import setup_logging, task_postrun, worker_init, worker_shutdown
 from psycopg.pq import PGconn, Ping
 
-os.environ.setdefault("DJANGO_SETTINGS_MODULE", "silas_platform.settings.dev")
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "silas_platform.settings.local")
 
 _log = logging.getLogger(__name__)
 DATABASE_PATIENCE_SECONDS = 120.0

@@ -89,8 +89,8 @@ def leave_no_core() -> None:
 
 @register(Tags.security)
 def open_host_is_guarded(**_: Any) -> list[CheckMessage]:
-    """Contract interfaces, Environment: beyond loopback only with every key given, ALLOWED_HOSTS, and DEBUG off."""
-    return [Error(fault, id="silas.E001") for fault in open_host_faults(os.environ, debug=settings.DEBUG)]
+    """Contract interfaces, Environment: beyond loopback only with every key given, and ALLOWED_HOSTS."""
+    return [Error(fault, id="silas.E001") for fault in open_host_faults(os.environ)]
 
 
 @register(Tags.security)

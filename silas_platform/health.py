@@ -1,6 +1,8 @@
-"""Is this process alive, and may it get traffic? (contract interfaces: /health, /health/ready)"""
+"""Say whether this process is alive, and whether it may get traffic (contract interfaces: /health, /health/ready)."""
 
 from __future__ import annotations
+
+import os
 
 from django.core.cache import cache
 from django.db import connection
@@ -8,6 +10,7 @@ from django.db.migrations.executor import MigrationExecutor
 from django.http import HttpRequest, JsonResponse
 
 from kernel.presence import open_presences
+from silas_platform.up.address import RUN
 
 
 def alive(request: HttpRequest) -> JsonResponse:
@@ -15,9 +18,10 @@ def alive(request: HttpRequest) -> JsonResponse:
 
 
 def ready(request: HttpRequest) -> JsonResponse:
-    """200 when database, Redis and migrations are there, else 503 naming what is missing."""
+    """200 when database, Redis and migrations are there, else 503 naming what is missing. `run` tells whoever started
+    this process that it is theirs that answers."""
     missing = [name for name, works in (("database", _migrated), ("redis", _redis)) if not _passes(works)]
-    status = {"status": "starting" if missing else "ok", "missing": missing}
+    status = {"status": "starting" if missing else "ok", "missing": missing, "run": os.environ.get(RUN, "")}
     return JsonResponse(status, status=503 if missing else 200)
 
 

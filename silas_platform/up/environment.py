@@ -143,7 +143,7 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def open_host_faults(env: Mapping[str, str], *, debug: bool) -> list[str]:
+def open_host_faults(env: Mapping[str, str]) -> list[str]:
     """Why a start that others can reach over the network must not happen; empty for loopback."""
     host = env.get("HOST") or "127.0.0.1"
     if is_loopback(host):
@@ -151,8 +151,6 @@ def open_host_faults(env: Mapping[str, str], *, debug: bool) -> list[str]:
     faults = [f"{name} (or {name}_FILE) is not given" for name in KEYS if not is_given(env, name)]
     if not env.get("ALLOWED_HOSTS", "").strip():
         faults.append("ALLOWED_HOSTS is not given")
-    if debug:
-        faults.append("DEBUG is on; set DEBUG=off")
     return [f"HOST={host} is not loopback and {fault}" for fault in faults]
 
 

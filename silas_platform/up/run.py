@@ -1,11 +1,12 @@
-"""In which order does the platform come up on one machine, and how does it go down? (contract interfaces, `make run`)
+"""Bring the platform up on one machine in its order, and take it down (contract interfaces, `make run`).
 
-One run for one `var`. Leftovers of a killed run end first; `ready` is said only after the web process has answered that
-database, Redis and migrations are there. Every way out passes `stop()`. `manage.py up` is the only caller.
+One run for one `var`. Leftovers of a killed run end first; `ready` is said only after the web process of this run has
+answered that database, Redis and migrations are there. Every way out passes `stop()`. `manage.py up` calls it.
 """
 
 import io
 import os
+import secrets
 import signal
 from collections.abc import Callable, Mapping
 
@@ -19,7 +20,7 @@ from apps.console.setup_address import setup_path
 from apps.tenants.models import Tenant
 from silas_platform.certifying import certify_all
 from silas_platform.up import processes, programs
-from silas_platform.up.address import Address, free_address, is_ready
+from silas_platform.up.address import RUN, Address, free_address, is_ready
 from silas_platform.up.demo import demo_logins
 from silas_platform.up.environment import (
     StartRefused,
@@ -39,7 +40,7 @@ LEFTOVER_SECONDS = 2.0
 
 def run(given: Mapping[str, str], *, demo: bool, work: bool, screen: Screen) -> None:
     """Run until a stop is asked for. Raises `StartRefused` when the start would be unsafe or cannot work."""
-    if faults := open_host_faults(given, debug=settings.DEBUG):
+    if faults := open_host_faults(given):
         raise StartRefused("\n".join(faults))
     env = with_keys(with_embedded_addresses(given))
     if work and not env.get("DATABASE_WORK_URL"):
@@ -47,6 +48,7 @@ def run(given: Mapping[str, str], *, demo: bool, work: bool, screen: Screen) -> 
     with only_run(var_directory(env), screen):
         processes.end(processes.marked(programs.MARK, str(var_directory(env))), grace=LEFTOVER_SECONDS)
         address = free_address(env)
+        env[RUN] = secrets.token_hex(8)
         supervisor = Supervisor(screen)
         _listen_to_signals(supervisor)
         try:
@@ -56,7 +58,7 @@ def run(given: Mapping[str, str], *, demo: bool, work: bool, screen: Screen) -> 
             demo = demo and settings.DEMO
             logins = demo_logins(env, fresh=fresh, supervisor=supervisor) if demo else []
             _start_programs(supervisor, env, address, work=work)
-            supervisor.run_until(lambda: is_ready(address, allowed_hosts=settings.ALLOWED_HOSTS))
+            supervisor.run_until(lambda: is_ready(address, run=env[RUN], allowed_hosts=settings.ALLOWED_HOSTS))
             if not supervisor.stopping:
                 _announce(screen, address, logins, setup=fresh and not demo)
             supervisor.run_until(_parent_is_gone())
@@ -77,7 +79,7 @@ def _prepare() -> bool:
         call_command("check", databases=["default"], stdout=io.StringIO())
     except (SystemCheckError, ImproperlyConfigured) as fault:
         raise StartRefused(str(fault)) from None
-    if not settings.DEBUG:
+    if not getattr(settings, "WHITENOISE_USE_FINDERS", False):
         call_command("collectstatic", verbosity=0, interactive=False)
     fresh = not Tenant.objects.exists()
     connections.close_all()

@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import socket
+import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -67,6 +68,23 @@ def test_ready_line_names_address_that_is_ready(run: Run) -> None:
     assert url == f"http://127.0.0.1:{run.port}/"
     with urllib.request.urlopen(f"{url}health/ready") as answer:
         assert json.load(answer)["status"] == "ok"
+
+
+def test_stranger_sees_no_debug_page(run: Run) -> None:
+    url = run.wait_for("ready ").split()[1]
+    with pytest.raises(urllib.error.HTTPError) as missing:
+        urllib.request.urlopen(f"{url}no/such/page")
+    said = missing.value.read().decode()
+    assert missing.value.code == 404
+    assert "DEBUG" not in said
+    assert "urlpatterns" not in said
+
+
+@pytest.mark.parametrize("path", ["static/console/console.css", "static/admin/css/base.css"])
+def test_files_of_the_pages_are_served(run: Run, path: str) -> None:
+    url = run.wait_for("ready ").split()[1]
+    with urllib.request.urlopen(f"{url}{path}") as answer:
+        assert answer.headers["Content-Type"].startswith("text/css")
 
 
 def test_console_and_admin_are_named_before_ready(run: Run) -> None:
@@ -178,20 +196,23 @@ def test_open_host_without_keys_is_refused_with_reason_and_starts_nothing(start:
     one = start(HOST="0.0.0.0")
     said = one.whole()
     assert "SILAS_SIGNING_KEY" in said
-    assert "DEBUG" in said
+    assert "ALLOWED_HOSTS" in said
     assert (one.wait(), (tmp_path / "postgres").exists()) == (1, False)
 
 
 def test_open_host_with_everything_is_served(start: Start, used: Path) -> None:
     keys = {name: f"{name}-that-somebody-chose-with-care" for name in KEYS}
-    one = start("--no-demo", "--no-worker", HOST="0.0.0.0", ALLOWED_HOSTS="chat.example.com", DEBUG="off", **keys)
+    one = start("--no-demo", "--no-worker", HOST="0.0.0.0", ALLOWED_HOSTS="chat.example.com", **keys)
     assert one.wait_for("ready ") == f"ready http://0.0.0.0:{one.port}/"
 
 
-def test_port_in_use_is_refused_with_reason(start: Start) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
+@pytest.mark.parametrize(("host", "named"), [("127.0.0.1", "127.0.0.1"), ("0.0.0.0", "127.0.0.1"), ("::1", "::1")])
+def test_port_at_which_something_else_answers_is_refused(start: Start, tmp_path: Path, host: str, named: str) -> None:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.create_server((host, 0), family=family) as taken:
         said = start(PORT=str(taken.getsockname()[1])).whole()
-    assert "cannot listen on 127.0.0.1" in said
+    assert f"something else answers on {named}" in said
+    assert not (tmp_path / "postgres").exists()
 
 
 def test_kill_of_supervisor_ends_everything(run: Run) -> None:
