@@ -9,10 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from apps.approvals.queries import sealed_policies
 from apps.approvals.services import certify_keys
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
+from apps.gates.queries import sealed_gates
+from apps.sessions.policy import sealed_levels
+from apps.tenants import policy_seals
+from apps.tenants.enums import PolicyKind
 from apps.tenants.queries import all_tenants
+from apps.work.queries import sealed_goals
 from kernel.tenancy import tenant_scope
 
 
@@ -48,4 +54,10 @@ def certify_all(*, actor: str, keep: bool = True) -> Iterator[Certified]:
 
 
 def _certify() -> dict[str, int]:
-    return {"approver_keys": certify_keys()}
+    return {
+        "approver_keys": certify_keys(),
+        "gates": policy_seals.certify(PolicyKind.GATES, sealed_gates()),
+        "levels": policy_seals.certify(PolicyKind.LEVELS, sealed_levels()),
+        "approval_policies": policy_seals.certify(PolicyKind.APPROVALS, sealed_policies()),
+        "goals": policy_seals.certify(PolicyKind.GOALS, sealed_goals()),
+    }

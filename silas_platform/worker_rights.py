@@ -146,6 +146,7 @@ WORKERS_MAY: dict[str, str] = {
     "tenants_membership": "",
     "tenants_messagekey": "",
     "tenants_sighting": "",
+    "tenants_policyseal": "SELECT",
     "tenants_retention": "SELECT",
     "tenants_provideraccount": "",
     "tenants_recoverycode": "",

@@ -26,6 +26,8 @@ from apps.approvals.models import (
     TokenUse,
 )
 from apps.approvals.schemas import Asked, KeyFacts, Policy, TokenFacts, Yes
+from apps.tenants import policy_seals
+from apps.tenants.enums import PolicyKind
 from apps.tenants.models import Membership
 from kernel import trust
 from kernel.canonical import sha256_hex
@@ -88,9 +90,40 @@ def passkey_required(risk: Risk) -> bool:
 
 
 def _policy_at(scope: str, risk: str) -> Policy:
-    rows = ApprovalPolicy.objects.filter(scope__in=["", scope], risk__in=["", risk])
-    fitting = [Policy(**{name: getattr(row, name) for name in Policy.model_fields}) for row in rows]
-    return rules.best_policy(fitting)
+    """The strictest there is where the rows are not the ones that were put in force."""
+    rows = _certified_policies()
+    if rows is None:
+        return rules.STRICTEST
+    fitting = [sealed_policy(row) for row in rows if row.scope in ("", scope) and row.risk in ("", risk)]
+    return rules.best_policy([Policy(**fields) for fields in fitting])
+
+
+def require_certified_policy() -> None:
+    """Raises `SilasError("policy_not_certified")` 409 when nobody can say who may approve here."""
+    if _certified_policies() is None:
+        raise policy_seals.refuse(PolicyKind.APPROVALS)
+
+
+def sealed_policy(row: ApprovalPolicy) -> dict[str, Any]:
+    return {name: getattr(row, name) for name in Policy.model_fields}
+
+
+def sealed_policies() -> dict[str, dict[str, Any]]:
+    """What the rows say in this tenant, for `manage.py certify`."""
+    return {str(row.pk): sealed_policy(row) for row in ApprovalPolicy.objects.all()}
+
+
+def _certified_policies() -> list[ApprovalPolicy] | None:
+    """All rows of the tenant, when they are exactly those that were put in force; a missing one counts, because a
+    stricter row that is gone would leave a weaker one."""
+    sealed = policy_seals.items(PolicyKind.APPROVALS)
+    rows = list(ApprovalPolicy.objects.all())
+    if sealed is None:
+        return None
+    if dict(sealed) != {str(row.pk): policy_seals.digest(sealed_policy(row)) for row in rows}:
+        policy_seals.report(PolicyKind.APPROVALS, "rows", "forged")
+        return None
+    return rows
 
 
 def passkeys_of(user: Any, *, rp_id: str = "") -> list[Passkey]:

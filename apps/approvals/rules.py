@@ -118,6 +118,10 @@ def challenge_bytes(
     return bytes.fromhex(sha256_hex({**named, **about, "nonce": nonce}))
 
 
+# Where nobody can say what a tenant asks: as much as it could.
+STRICTEST = Policy(who=Deciders.OWNERS, people=5, passkey=PasskeyRule.REQUIRED, own_requests=False)
+
+
 def best_policy(fitting: Iterable[Policy]) -> Policy:
     """Of the policies that fit a card the one that says most about it; a named scope says more than a named risk."""
     return max(fitting, key=lambda policy: (bool(policy.scope), bool(policy.risk)), default=Policy())

@@ -7,6 +7,7 @@ class AuditEvent(TextChoices):
     # kernel, tenants
     PLATFORM_SCOPE_ENTERED = "platform_scope_entered", "Somebody looked at more than one tenant"
     CERTIFIED = "certified", "Keys and policy were certified as they stood"
+    POLICY_NOT_BELIEVED = "policy_not_believed", "Policy in the database was not what had been put in force"
     TENANT_CREATED = "tenant_created", "A tenant was created"
     TENANT_CHANGED = "tenant_changed", "A tenant's name or time zone was changed"
     MEMBER_ADDED = "member_added", "A person became a member"

@@ -19,16 +19,22 @@ from apps.gates.enums import GateLane, GateProvider, GateTrigger
 from apps.gates.models import Gate, GateVersion
 from apps.gates.schemas import GateSpec
 from apps.gates.signals import Beside, gates_counted
+from apps.tenants import policy_seals
+from apps.tenants.enums import PolicyKind
 from apps.tenants.models import Deployment
 from kernel.errors import NotFound
 from kernel.tenancy import current_tenant_id
 from kernel.tenancy.rows import Question, ask
 
+# The sealed list of what is in force comes first, then each gate that the rows say is.
 _ACTIVE = """
-    SELECT json_build_object('name', gate.name, 'content', version.content)::text
+    SELECT version, signature, items FROM tenants_policyseal WHERE tenant_id = %s AND kind = 'gates'
+    UNION ALL (
+    SELECT 0, gate.id::text, json_build_object('deployment', gate.deployment_id, 'name', gate.name,
+        'number', version.number, 'order', version."order", 'content', version.content)::text
     FROM gates_gate gate JOIN gates_gateversion version ON version.gate_id = gate.id AND version.number = gate.active
     WHERE gate.tenant_id = %s AND (gate.deployment_id = %s OR gate.deployment_id IS NULL)
-    ORDER BY gate.deployment_id NULLS FIRST, version."order", gate.name
+    ORDER BY gate.deployment_id NULLS FIRST, version."order", gate.name)
 """
 # What a content that is no gate is taken for: it must not open what it may have guarded.
 _SAID = (GateTrigger.EVERY_USER_MESSAGE, GateTrigger.EVERY_AGENT_RESPONSE)
@@ -46,16 +52,77 @@ def active_gates(deployment_id: UUID) -> tuple[GateSpec, ...]:
 
 def gates_asked(deployment_id: UUID) -> Question[tuple[GateSpec, ...]]:
     """`active_gates` for whoever asks more in the same round trip."""
-    return Question(_ACTIVE, [current_tenant_id(), deployment_id], _read)
+    tenant_id = current_tenant_id()
+    return Question(
+        _ACTIVE, [tenant_id, tenant_id, deployment_id], functools.partial(_read, tenant_id, str(deployment_id))
+    )
 
 
-def _read(rows: list[tuple[str]]) -> tuple[GateSpec, ...]:
-    return _specs(tuple(text for (text,) in rows))
+def _read(tenant_id: UUID, deployment_id: str, rows: list[tuple[Any, ...]]) -> tuple[GateSpec, ...]:
+    seals = [row for row in rows if row[0]]
+    sealed = policy_seals.believed(tenant_id, PolicyKind.GATES, seals)
+    found = tuple((name, text) for version, name, text in rows if not version)
+    if sealed is None:
+        return (*uncertified("policy_seal"), *_specs(found, "", "")[0])
+    specs, doubts = _specs(found, seals[0][2], deployment_id)
+    for name, problem in doubts:
+        policy_seals.report(PolicyKind.GATES, name, problem)
+    return specs
 
 
 @functools.lru_cache(maxsize=256)
-def _specs(rows: tuple[str, ...]) -> tuple[GateSpec, ...]:
-    return tuple(spec for row in rows for spec in specs_of(**json.loads(row)))
+def _specs(
+    rows: tuple[tuple[str, str], ...], sealed: str, deployment_id: str
+) -> tuple[tuple[GateSpec, ...], tuple[tuple[str, str], ...]]:
+    """The gates of these rows, and which are not what was put in force. A row that is not certified blocks in the place
+    of the gate, and so does a gate that was put in force and has no row. Made once for each state of rows and list."""
+    wanted: dict[str, str] = json.loads(sealed) if sealed else {}
+    specs: list[GateSpec] = []
+    doubts: list[tuple[str, str]] = []
+    for gate_id, text in rows:
+        row = json.loads(text)
+        name = _sealed_name(gate_id, row["deployment"])
+        if not sealed or wanted.pop(name, "") == policy_seals.digest(row):
+            specs.extend(specs_of(row["name"], row["content"]))
+        else:
+            doubts.append((name, "forged"))
+            specs.extend(uncertified(row["name"]))
+    for name in wanted:
+        if name.endswith(("@all", f"@{deployment_id}")):
+            doubts.append((name, "missing"))
+            specs.extend(uncertified(name))
+    return tuple(specs), tuple(doubts)
+
+
+def uncertified(name: str) -> tuple[GateSpec, ...]:
+    """Blocks at every place where a gate may stand, because what stood here is not known."""
+    return _blocking(name, {})
+
+
+def sealed_name(gate: Gate) -> str:
+    """What the gate is called in the sealed list: with its place, so that one that is gone blocks only there."""
+    return _sealed_name(str(gate.pk), gate.deployment_id)
+
+
+def _sealed_name(gate_id: str, deployment_id: object) -> str:
+    return f"{gate_id}@{deployment_id or 'all'}"
+
+
+def sealed_value(gate: Gate, version: GateVersion) -> dict[str, Any]:
+    """All that decides what the gate does while this version is in force."""
+    return {
+        "deployment": str(gate.deployment_id) if gate.deployment_id else None,
+        "name": gate.name,
+        "number": version.number,
+        "order": version.order,
+        "content": version.content,
+    }
+
+
+def sealed_gates() -> dict[str, dict[str, Any]]:
+    """What the rows say is in force in this tenant, for `manage.py certify`."""
+    rows = GateVersion.objects.select_related("gate").filter(number=F("gate__active"))
+    return {sealed_name(row.gate): sealed_value(row.gate, row) for row in rows}
 
 
 def specs_of(name: str, content: Mapping[str, Any]) -> tuple[GateSpec, ...]:

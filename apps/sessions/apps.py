@@ -8,8 +8,10 @@ class SessionsConfig(AppConfig):
     verbose_name = "Conversations"
 
     def ready(self) -> None:
-        from apps.sessions import receivers  # noqa: F401  (news from work reaches the conversation)
-        from apps.sessions.models import VisitorCard
-        from apps.tenants import resealing
+        from apps.sessions import policy, receivers  # noqa: F401  (news from work reaches the conversation)
+        from apps.sessions.models import AccessLevel, VisitorCard
+        from apps.tenants import policy_seals, resealing
+        from apps.tenants.enums import PolicyKind
 
+        policy_seals.certify_rows(AccessLevel, PolicyKind.LEVELS, policy.sealed_level)
         resealing.direct(VisitorCard, "sealed", "visitor_secret")

@@ -11,7 +11,8 @@ import json
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
-from typing import TypeVar
+from typing import Any, TypeVar
+from uuid import UUID
 
 from pydantic import ValidationError
 
@@ -21,10 +22,13 @@ from apps.gates.providers import claim_for, needs_claim
 from apps.gates.queries import gates_asked
 from apps.gates.schemas import AccessLevel, GateSpec
 from apps.sessions.access import PUBLIC, Level
+from apps.sessions.models import AccessLevel as AccessLevelRow
 from apps.sessions.state import Policy
 from apps.skills import outside, roles
 from apps.skills import queries as skills
 from apps.skills.schemas import OutsideToolSpec, ToolSpec
+from apps.tenants import policy_seals
+from apps.tenants.enums import PolicyKind
 from apps.tenants.models import Deployment
 from apps.tenants.queries import signed_gates
 from apps.toolservers.web.queries import terms_asked
@@ -42,10 +46,13 @@ _BARE_LEVELS = {PUBLIC: AccessLevel(tools=[KNOWLEDGE_TOOL])}
 
 
 _LEVELS = """
-    SELECT row_to_json(level)::text FROM (
-        SELECT name, description, tools, requires, expires_after FROM silas_sessions_accesslevel
+    SELECT version, signature, items FROM tenants_policyseal WHERE tenant_id = %s AND kind = 'levels'
+    UNION ALL (
+    SELECT 0, level.id::text, (row_to_json(level)::jsonb - 'id')::text FROM (
+        SELECT id, deployment_id AS deployment, name, "order", description, tools, requires, expires_after
+        FROM silas_sessions_accesslevel
         WHERE tenant_id = %s AND deployment_id = %s ORDER BY name <> 'public', "order"
-    ) level
+    ) level)
 """
 
 
@@ -79,22 +86,54 @@ def load_with(deployment: Deployment, *systems: tuple[GateSpec, ...]) -> tuple[P
 
 
 def levels_asked(deployment: Deployment) -> Question[Mapping[str, AccessLevel]]:
-    """The deployment's own levels, lowest first; `public` is always there."""
-    return Question(
-        _LEVELS, [current_tenant_id(), deployment.pk], lambda rows: _levels(tuple(text for (text,) in rows))
-    )
+    """The deployment's own levels, lowest first; `public` is always there. A level that is not certified is not."""
+    tenant_id = current_tenant_id()
+    return Question(_LEVELS, [tenant_id, tenant_id, deployment.pk], lambda rows: _read_levels(tenant_id, rows))
+
+
+def _read_levels(tenant_id: UUID, rows: list[tuple[Any, ...]]) -> Mapping[str, AccessLevel]:
+    seals = [row for row in rows if row[0]]
+    if policy_seals.believed(tenant_id, PolicyKind.LEVELS, seals) is None:
+        return _BARE_LEVELS
+    levels, doubts = _levels(tuple((row_id, text) for version, row_id, text in rows if not version), seals[0][2])
+    for name in doubts:
+        policy_seals.report(PolicyKind.LEVELS, name, "forged")
+    return levels
 
 
 @functools.lru_cache(maxsize=256)
-def _levels(rows: tuple[str, ...]) -> Mapping[str, AccessLevel]:
-    """Made once for each state the rows ever had. A row that is no level opens nothing: it is left out."""
-    levels = dict(_BARE_LEVELS)
-    for row in rows:
-        values = json.loads(row)
-        name = values.pop("name")
+def _levels(rows: tuple[tuple[str, str], ...], sealed: str) -> tuple[Mapping[str, AccessLevel], tuple[str, ...]]:
+    """Made once for each state of rows and list. A row that is no level, or not the one that was put in force, opens
+    nothing: it is left out."""
+    levels, doubts = dict(_BARE_LEVELS), []
+    wanted: dict[str, str] = json.loads(sealed)
+    for row_id, text in rows:
+        values = json.loads(text)
+        if wanted.get(row_id) != policy_seals.digest(values):
+            doubts.append(row_id)
+            continue
+        fields = {field: value for field, value in values.items() if field not in ("deployment", "name", "order")}
         with suppress(ValidationError):
-            levels[name] = AccessLevel.model_validate(values)
-    return levels
+            levels[values["name"]] = AccessLevel.model_validate(fields)
+    return levels, tuple(doubts)
+
+
+def sealed_level(row: AccessLevelRow) -> dict[str, Any]:
+    """All of a level that decides what it opens, as `_LEVELS` reads it."""
+    return {
+        "deployment": str(row.deployment_id),
+        "name": row.name,
+        "order": row.order,
+        "description": row.description,
+        "tools": row.tools,
+        "requires": row.requires,
+        "expires_after": row.expires_after,
+    }
+
+
+def sealed_levels() -> dict[str, dict[str, Any]]:
+    """What the rows say in this tenant, for `manage.py certify`."""
+    return {str(row.pk): sealed_level(row) for row in AccessLevelRow.objects.all()}
 
 
 def _policy(

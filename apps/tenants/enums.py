@@ -64,3 +64,12 @@ class LetterState(TextChoices):
     SENT = "sent", "sent"
     DROPPED = "dropped", "not needed"
     FAILED = "failed", "could not be sent"
+
+
+class PolicyKind(TextChoices):
+    """The kinds of policy whose items in force are sealed (policy_seals)."""
+
+    GATES = "gates", "Gates"
+    LEVELS = "levels", "Access levels"
+    APPROVALS = "approvals", "Approval policies"
+    GOALS = "goals", "Goals"

@@ -1,13 +1,23 @@
-"""What does this room hear from Django? That somebody logged in or out, by whatever way."""
+"""What this room hears from Django: that a person logged in or out, by whatever way, and that a tenant was created."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from django.contrib.auth.signals import user_logged_in, user_logged_out
+from django.db.models.signals import post_save
 from django.dispatch import receiver
 
-from apps.tenants import logins
+from apps.tenants import logins, policy_seals
+from apps.tenants.models import Tenant
+from kernel.tenancy import tenant_scope
+
+
+@receiver(post_save, sender=Tenant)
+def _tenant_began(instance: Tenant, created: bool, **_: Any) -> None:
+    if created:
+        with tenant_scope(instance):
+            policy_seals.begin(instance.pk)
 
 
 @receiver(user_logged_in)

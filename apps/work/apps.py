@@ -9,8 +9,12 @@ class WorkConfig(AppConfig):
         from apps.guard.enums import Intent
         from apps.guard.registry import register
         from apps.skills.ports import Library, register_library
-        from apps.work import library, receivers  # noqa: F401  (connects to cards and the bus)
+        from apps.tenants import policy_seals
+        from apps.tenants.enums import PolicyKind
+        from apps.tenants.models import Deployment
+        from apps.work import library, queries, receivers  # noqa: F401  (connects to cards and the bus)
         from apps.work.reading import read_file
 
+        policy_seals.certify_rows(Deployment, PolicyKind.GOALS, queries.sealed_goal)
         register(Intent.READ_FILE, read_file)
         register_library(Library(library.shelf, library.edit))

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import functools
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
 from django.conf import settings
 from django.db.models import Q, QuerySet
 
+from apps.gates.queries import uncertified
+from apps.tenants import policy_seals
+from apps.tenants.enums import PolicyKind
 from apps.tenants.models import Deployment
 from apps.work.confidence import Thresholds, stricter_of
 from apps.work.earned_models import ThresholdChange
@@ -16,6 +20,7 @@ from apps.work.enums import WorkItemStatus, WorkItemType
 from apps.work.execution_models import Artifact, Course
 from apps.work.models import VISITOR, Batch, BatchItem, GoalCycle, ReviewPolicy, WorkItem
 from apps.work.schemas import WorkItemSpec
+from kernel.canonical import sha256_hex
 from kernel.errors import NotFound
 from kernel.tenancy import current_tenant_id
 from kernel.tenancy.rows import Question, ask
@@ -27,7 +32,12 @@ _OPEN_TITLES = """
     ORDER BY created_at
 """
 _BESIDE = ("deployment", "parent", "follow_up_of")
-_GOAL_PLAN = "SELECT plan FROM work_workitem WHERE id = %s AND tenant_id = %s AND type = 'goal'"
+# The sealed list of goals in force comes first, then the goal that the deployment's row names.
+_GOAL_PLAN = """
+    SELECT version, signature, items FROM tenants_policyseal WHERE tenant_id = %s AND kind = 'goals'
+    UNION ALL
+    SELECT 0, id::text, plan FROM work_workitem WHERE id = %s AND tenant_id = %s AND type = 'goal'
+"""
 
 
 def work_items(*, deployment_id: UUID | None = None, session_id: UUID | None = None) -> QuerySet[WorkItem]:
@@ -163,11 +173,49 @@ def active_goal_spec(deployment: Deployment) -> WorkItemSpec | None:
 
 def goal_asked(deployment: Deployment) -> Question[WorkItemSpec | None]:
     """`active_goal_spec` for whoever asks more in the same round trip."""
-    return Question(_GOAL_PLAN, [deployment.active_goal_id, current_tenant_id()], _goal)
+    tenant_id = current_tenant_id()
+    read = functools.partial(_goal, tenant_id, deployment.pk)
+    return Question(_GOAL_PLAN, [tenant_id, deployment.active_goal_id, tenant_id], read)
 
 
-def _goal(rows: list[tuple[str]]) -> WorkItemSpec | None:
-    return _spec(rows[0][0]) if rows else None
+def _goal(tenant_id: UUID, deployment_id: UUID, rows: list[tuple[Any, ...]]) -> WorkItemSpec | None:
+    """The goal that was put in force. One that was put there by SQL, or is gone, blocks everything and has no tools."""
+    sealed = policy_seals.believed(tenant_id, PolicyKind.GOALS, [row for row in rows if row[0]])
+    wanted = None if sealed is None else sealed.get(str(deployment_id), "")
+    found = [(goal_id, plan) for version, goal_id, plan in rows if not version]
+    if wanted == "".join(_sealed_goal(*goal) for goal in found):
+        return _spec(found[0][1]) if found else None
+    policy_seals.report(PolicyKind.GOALS, str(deployment_id), "forged" if found else "missing")
+    return _nothing_goes()
+
+
+@functools.lru_cache(maxsize=256)
+def _sealed_goal(goal_id: str, plan: str) -> str:
+    return policy_seals.digest(_goal_value(goal_id, plan))
+
+
+def _goal_value(goal_id: str, plan: str) -> dict[str, str]:
+    return {"goal": goal_id, "plan": sha256_hex(plan)}
+
+
+@functools.cache
+def _nothing_goes() -> WorkItemSpec:
+    gates = list(uncertified("goal"))
+    return WorkItemSpec(id="none", type=WorkItemType.GOAL, title="Not certified", body="", gates=gates)
+
+
+def sealed_goal(deployment: Deployment) -> dict[str, str] | None:
+    """What governs the deployment's conversations from its saving on; None for no goal."""
+    if deployment.active_goal_id is None:
+        return None
+    plans = WorkItem.objects.filter(pk=deployment.active_goal_id, type=WorkItemType.GOAL).values_list("plan", flat=True)
+    return next((_goal_value(str(deployment.active_goal_id), plan) for plan in plans), None)
+
+
+def sealed_goals() -> dict[str, dict[str, str]]:
+    """What the rows say in this tenant, for `manage.py certify`."""
+    found = {str(place.pk): sealed_goal(place) for place in Deployment.objects.exclude(active_goal_id=None)}
+    return {name: value for name, value in found.items() if value is not None}
 
 
 @functools.lru_cache(maxsize=256)

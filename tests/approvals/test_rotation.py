@@ -16,6 +16,7 @@ from apps.approvals import keys, payloads, rules, services
 from apps.approvals.enums import Reason
 from apps.approvals.models import ApprovalToken, ApproverKey
 from apps.approvals.schemas import SignedToken, TokenClaims, to_base64
+from kernel import trust
 from kernel.canonical import sha256_hex
 from kernel.clock import now
 from kernel.errors import SilasError
@@ -210,6 +211,7 @@ def test_resealed_key_signs_under_the_new_signing_key(tenant: Any, owner: Any, t
 
 
 def test_resealed_key_is_shut_to_the_old_signing_key(tenant: Any, owner: Any, token: Any, settings: Any) -> None:
+    settings.SILAS_ROOT_KEYS = (*settings.SILAS_ROOT_KEYS, trust.root_of(OTHER))
     reseal(tenant, settings.SILAS_SIGNING_KEY, OTHER)
     with pytest.raises(SilasError, match="sealed"):
         make_token(tenant, owner, make_plan())

@@ -227,4 +227,6 @@ def _delete(row: AccessLevel) -> None:
 
 def _change(row: AccessLevel, **fields: Any) -> None:
     with tenant_scope(row.tenant_id):
-        AccessLevel.objects.filter(pk=row.pk).update(**fields)
+        for name, value in fields.items():
+            setattr(row, name, value)
+        row.save()

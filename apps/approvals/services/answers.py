@@ -54,6 +54,7 @@ def _stand_behind(answer: Answer, step_up: str) -> None:
     """What makes a yes worth something: it is allowed, proved where policy asks for it, and signed."""
     card, user = answer.card, answer.user
     if answer.verdict == ApprovalVerdict.APPROVED:
+        queries.require_certified_policy()
         policy = queries.policy_for(card)
         _require_allowed(card, user, policy)
         proof = passkeys.prove(card, user=user, policy=policy, assertion=step_up)

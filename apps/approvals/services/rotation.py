@@ -13,6 +13,7 @@ from apps.approvals import keys, locks, queries
 from apps.approvals.models import ApproverKey
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
+from apps.tenants import policy_seals
 from kernel import trust
 from kernel.clock import now
 from kernel.errors import SilasError
@@ -72,6 +73,7 @@ def reseal_keys(*, old: str, new: str, actor: str) -> Resealed:
         if queries.is_certified(key, by=before):
             certificate = keys.certificate_for(key, signing_key=new)
             ApproverKey.objects.filter(pk=key.pk).update(certificate=certificate)
+    policy_seals.reseal(old=old, new=new)
     if done:
         record(AuditEvent.APPROVER_KEYS_RESEALED, actor=actor, data={"keys": done})
     return Resealed(done, tuple(shut))

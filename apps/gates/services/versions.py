@@ -15,9 +15,11 @@ from apps.gates.allowance import MOST_EVALUATIONS
 from apps.gates.enums import GateStatus
 from apps.gates.locks import lock_gate
 from apps.gates.models import Gate, GateVersion
-from apps.gates.queries import most_at_once, version_of
+from apps.gates.queries import most_at_once, sealed_name, sealed_value, version_of
 from apps.gates.schemas import GateSpec
 from apps.gates.soundness import require_sound
+from apps.tenants import policy_seals
+from apps.tenants.enums import PolicyKind
 from kernel.errors import SilasError
 
 LONGEST_NOTE = 200
@@ -60,7 +62,7 @@ def activate(gate_id: UUID, number: int, *, actor: str = "system") -> Gate:
         return gate
     _require_gate(version)
     data = {"version": number, "before": gate.active or 0}
-    return _moved(gate, number, AuditEvent.GATE_ACTIVATED, actor=actor, data=data)
+    return _moved(gate, version, AuditEvent.GATE_ACTIVATED, actor=actor, data=data)
 
 
 def roll_back(gate_id: UUID, number: int, *, actor: str = "system", note: str = "") -> GateVersion:
@@ -75,7 +77,7 @@ def roll_back(gate_id: UUID, number: int, *, actor: str = "system", note: str = 
     _require_gate(old)
     new = _written(gate, old.content, order=old.order, actor=actor, note=note, restores=number)
     data = {"version": new.number, "before": gate.active or 0, "restores": number}
-    _moved(gate, new.number, AuditEvent.GATE_ROLLED_BACK, actor=actor, data=data)
+    _moved(gate, new, AuditEvent.GATE_ROLLED_BACK, actor=actor, data=data)
     return new
 
 
@@ -145,9 +147,14 @@ def _require_gate(version: GateVersion) -> None:
         raise SilasError("gate_invalid", "This version is no gate that could be run.", status=422) from error
 
 
-def _moved(gate: Gate, number: int | None, event: AuditEvent, *, actor: str, data: dict[str, Any]) -> Gate:
-    gate.active = number
-    gate.status = GateStatus.RETIRED if number is None else GateStatus.ACTIVE
+def _moved(gate: Gate, version: GateVersion | None, event: AuditEvent, *, actor: str, data: dict[str, Any]) -> Gate:
+    """What is in force is sealed with the installation key: a gate that is only written blocks (queries)."""
+    gate.active = version.number if version else None
+    gate.status = GateStatus.ACTIVE if version else GateStatus.RETIRED
+    if version is None:
+        policy_seals.take_out(PolicyKind.GATES, sealed_name(gate))
+    else:
+        policy_seals.put(PolicyKind.GATES, sealed_name(gate), sealed_value(gate, version))
     gate.save(update_fields=["active", "status"])
     record(event, actor=actor, subject=f"gate:{gate.pk}", data=data)
     return gate

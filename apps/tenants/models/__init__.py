@@ -23,6 +23,7 @@ from apps.tenants.models.directory import (
     User,
     VisitorLimits,
 )
+from apps.tenants.models.policy_seals import PolicySeal
 from apps.tenants.models.retention import Retention
 from apps.tenants.models.vault import DataKey
 from apps.tenants.models.visits import Visit
@@ -40,6 +41,7 @@ __all__ = [
     "LoginProvider",
     "Membership",
     "MessageKey",
+    "PolicySeal",
     "ProviderAccount",
     "RecoveryCode",
     "Retention",

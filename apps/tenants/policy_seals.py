@@ -1,0 +1,214 @@
+"""Seal the policy that is in force with the installation key, and believe only what is sealed (ADR 100).
+
+Each kind of policy of a tenant has one signed list of what is in force: name and hash of every item. So an item that
+was written, changed, copied or put back by SQL is not believed, and one that was taken away is missed. Whoever changes
+policy says so with `put` or `take_out` in the same transaction, from the values that they write; rows are never sealed
+as they are found, but by `manage.py certify`.
+
+A list that was verified is remembered by its text, so a turn pays for no signature.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import logging
+import threading
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+from uuid import UUID
+
+from django.db.models import Model
+from django.db.models.signals import post_delete, post_save
+
+from apps.audit.enums import AuditEvent
+from apps.audit.services import record
+from apps.tenants.enums import PolicyKind
+from apps.tenants.models import PolicySeal
+from kernel import trust
+from kernel.canonical import canonical_json, sha256_hex
+from kernel.clock import now
+from kernel.errors import SilasError
+from kernel.tenancy import current_tenant_id
+from kernel.tenancy.rows import Question, ask
+from kernel.tenancy.scope import current_scope
+
+_log = logging.getLogger(__name__)
+CERTIFICATE = "policy_seal"
+NOT_CERTIFIED = "policy_not_certified"
+# A reader may be overtaken by one that saw the next version first; after this long an older version is a step back.
+OVERTAKEN_SECONDS = 60.0
+_SEAL = "SELECT version, signature, items FROM tenants_policyseal WHERE tenant_id = %s AND kind = %s"
+
+Items = Mapping[str, str]
+
+
+def begin(tenant_id: UUID) -> None:
+    """Seal that nothing is in force yet: a tenant without its lists is one whose lists were deleted. In its scope."""
+    PolicySeal.objects.bulk_create([_sealed(tenant_id, kind, 1, {}) for kind in PolicyKind])
+
+
+def put(kind: PolicyKind, name: str, value: Mapping[str, Any]) -> None:
+    """This item is in force from now on with exactly this value; in the transaction that writes it.
+
+    Raises `SilasError`: `signing_key_missing` 403; `policy_not_certified` 409 when the list itself is not believed.
+    """
+    _change(kind, {name: digest(value)})
+
+
+def take_out(kind: PolicyKind, name: str) -> None:
+    """This item is in force no longer. Raises as `put`."""
+    _change(kind, {name: None})
+
+
+def digest(value: Mapping[str, Any]) -> str:
+    return sha256_hex(canonical_json(value))
+
+
+def items_asked(kind: PolicyKind) -> Question[Items | None]:
+    """The names and hashes of what is in force; None when the list is missing, forged or an old one."""
+    tenant_id = current_tenant_id()
+    return Question(_SEAL, [tenant_id, kind.value], lambda rows: believed(tenant_id, kind, rows))
+
+
+def items(kind: PolicyKind) -> Items | None:
+    (found,) = ask(items_asked(kind))
+    return found
+
+
+def believed(tenant_id: UUID, kind: PolicyKind, rows: list[tuple[Any, ...]]) -> Items | None:
+    """What a row of `(version, signature, items)` is worth; for whoever reads it in a statement of their own."""
+    for version, signature, text in rows:
+        if not trust.is_certified(CERTIFICATE, _fields(tenant_id, kind, version, text), signature):
+            report(kind, "seal", "forged")
+            return None
+        if _is_step_back(tenant_id, kind, version):
+            report(kind, "seal", "old")
+            return None
+        return _parsed(text)
+    report(kind, "seal", "missing")
+    return None
+
+
+def report(kind: PolicyKind, name: str, problem: str) -> None:
+    """Log and audit that a policy was not believed; once in each process for the same thing."""
+    tenant_id = current_tenant_id()
+    with _lock:
+        if (tenant_id, kind, name, problem) in _reported or len(_reported) >= _MOST_REPORTED:
+            return
+        _reported.add((tenant_id, kind, name, problem))
+    _log.error("%s tenant=%s kind=%s item=%s problem=%s", NOT_CERTIFIED, tenant_id, kind.value, name, problem)
+    if not current_scope().alone:
+        data = {"kind": kind.value, "item": name[:120], "problem": problem}
+        record(AuditEvent.POLICY_NOT_BELIEVED, subject=f"tenant:{tenant_id}", data=data)
+
+
+def refuse(kind: PolicyKind) -> SilasError:
+    """For whoever must stop because policy is not believed."""
+    return SilasError(
+        NOT_CERTIFIED,
+        f"The {kind.label.lower()} in the database are not the ones that were put in force here. Nothing was done. "
+        "The operator compares them and runs “manage.py certify”.",
+        status=409,
+    )
+
+
+def certify_rows(model: type[Model], kind: PolicyKind, value: Callable[[Any], Mapping[str, Any] | None]) -> None:
+    """Let every row of a model that people edit be an item of this kind: sealed when it is saved, taken out when it is
+    deleted or has no value. What changes rows without saving them is not believed."""
+
+    def saved(instance: Any, **_: Any) -> None:
+        found = value(instance)
+        _change(kind, {str(instance.pk): None if found is None else digest(found)})
+
+    def deleted(instance: Any, **_: Any) -> None:
+        take_out(kind, str(instance.pk))
+
+    post_save.connect(saved, sender=model, weak=False, dispatch_uid=f"policy:{kind.value}:saved")
+    post_delete.connect(deleted, sender=model, weak=False, dispatch_uid=f"policy:{kind.value}:deleted")
+
+
+def certify(kind: PolicyKind, found: Mapping[str, Mapping[str, Any]]) -> int:
+    """Seal these items as all that is in force, whatever was sealed before; returns how many are new, changed or gone,
+    the list itself counted where there was none. For `manage.py certify` alone."""
+    wanted = {name: digest(value) for name, value in found.items()}
+    seal = PolicySeal.objects.select_for_update(no_key=True).filter(kind=kind).first()
+    before = None if seal is None else believed(current_tenant_id(), kind, [(seal.version, seal.signature, seal.items)])
+    if before == wanted:
+        return 0
+    _write(seal, kind, wanted, at_least=_highest(current_tenant_id(), kind))
+    return len({*wanted.items()} ^ {*(before or {}).items()}) or 1
+
+
+def reseal(*, old: str, new: str) -> None:
+    """Seal the scope's lists with another signing key's installation key, as far as the old one had sealed them."""
+    for seal in PolicySeal.objects.select_for_update(no_key=True):
+        kind = PolicyKind(seal.kind)
+        fields = _fields(seal.tenant_id, kind, seal.version, seal.items)
+        if trust.is_certified(CERTIFICATE, fields, seal.signature, by=(trust.root_of(old),)):
+            signature = trust.certify(CERTIFICATE, fields, signing_key=new)
+            PolicySeal.objects.filter(pk=seal.pk).update(signature=signature)
+
+
+def _change(kind: PolicyKind, changes: Mapping[str, str | None]) -> None:
+    seal = PolicySeal.objects.select_for_update(no_key=True).filter(kind=kind).first()
+    rows = [] if seal is None else [(seal.version, seal.signature, seal.items)]
+    before = believed(current_tenant_id(), kind, rows)
+    if before is None:
+        raise refuse(kind)
+    after = {name: value for name, value in {**before, **changes}.items() if value is not None}
+    if after != before:
+        _write(seal, kind, after)
+
+
+def _write(seal: PolicySeal | None, kind: PolicyKind, after: Items, *, at_least: int = 0) -> None:
+    tenant_id = current_tenant_id()
+    current_scope().counted["policy_sealed"] = True
+    fresh = _sealed(tenant_id, kind, max(seal.version if seal else 0, at_least) + 1, after)
+    if seal is None:
+        fresh.save(force_insert=True)
+        return
+    PolicySeal.objects.filter(pk=seal.pk).update(
+        version=fresh.version, items=fresh.items, signature=fresh.signature, sealed_at=fresh.sealed_at
+    )
+
+
+def _sealed(tenant_id: UUID, kind: PolicyKind, version: int, after: Items) -> PolicySeal:
+    text = canonical_json(dict(after))
+    signature = trust.certify(CERTIFICATE, _fields(tenant_id, kind, version, text))
+    return PolicySeal(tenant_id=tenant_id, kind=kind, version=version, items=text, signature=signature, sealed_at=now())
+
+
+def _fields(tenant_id: UUID | None, kind: PolicyKind, version: int, text: str) -> dict[str, Any]:
+    return {"tenant": str(tenant_id), "kind": kind.value, "version": version, "items": text}
+
+
+@functools.lru_cache(maxsize=1024)
+def _parsed(text: str) -> Items:
+    found: dict[str, str] = json.loads(text)
+    return found
+
+
+# The highest version that this process saw of each list, and when it first did; what was already reported.
+_seen: dict[tuple[UUID, PolicyKind], tuple[int, float]] = {}
+_reported: set[tuple[UUID, PolicyKind, str, str]] = set()
+_MOST_REPORTED = 10_000
+_lock = threading.Lock()
+
+
+def _is_step_back(tenant_id: UUID, kind: PolicyKind, version: int) -> bool:
+    """Whether this process knows a later version. What the scope itself wrote may yet be rolled back, and is not kept
+    in mind."""
+    with _lock:
+        highest, since = _seen.get((tenant_id, kind), (0, 0.0))
+        if version < highest:
+            return time.monotonic() - since > OVERTAKEN_SECONDS
+        if version > highest and not current_scope().counted.get("policy_sealed"):
+            _seen[tenant_id, kind] = (version, time.monotonic())
+        return False
+
+
+def _highest(tenant_id: UUID, kind: PolicyKind) -> int:
+    with _lock:
+        return _seen.get((tenant_id, kind), (0, 0.0))[0]
