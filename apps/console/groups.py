@@ -117,6 +117,8 @@ GROUPS: dict[str, frozenset[str]] = {
     ),
     "policy": frozenset(
         {
+            "certified",
+            "policy_not_believed",
             "admin_changed",
             "member_added",
             "role_changed",
