@@ -34,6 +34,7 @@ WORKERS_WRITE: dict[AuditEvent, str] = {
     # kernel, tenants
     AuditEvent.PLATFORM_SCOPE_ENTERED: "system",
     AuditEvent.CERTIFIED: "",
+    AuditEvent.POLICY_NOT_BELIEVED: "system",
     AuditEvent.TENANT_CREATED: "",
     AuditEvent.TENANT_CHANGED: "",
     AuditEvent.MEMBER_ADDED: "",

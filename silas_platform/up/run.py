@@ -91,7 +91,7 @@ def _certify_once(env: Mapping[str, str], screen: Screen) -> None:
     mark = certify_once(env)
     if not mark.exists():
         return
-    for done in certify_all(actor="up"):
+    for done in certify_all(actor="command:up"):
         if done.counts:
             told = " ".join(f"{kind}={number}" for kind, number in done.counts.items())
             screen.say(f"certified tenant={done.tenant} {told} (first start with an installation key)")

@@ -61,7 +61,7 @@ def test_it_is_audited(tenant: Any, old_token: Any) -> None:
     certify("--yes")
     with tenant_scope(tenant):
         entry = AuditEntry.objects.get(event="certified")
-    assert entry.actor == "certify"
+    assert entry.actor == "command:certify"
     assert entry.data == '{"approver_keys":1}'
 
 

@@ -25,7 +25,7 @@ class Command(BaseCommand):
         verb = "certified" if yes else "would certify"
         wanting = 0
         try:
-            for done in certify_all(actor="certify", keep=yes):
+            for done in certify_all(actor="command:certify", keep=yes):
                 wanting += sum(done.counts.values())
                 told = " ".join(f"{kind}={number}" for kind, number in done.counts.items()) or "nothing"
                 self.stdout.write(f"{verb} tenant={done.tenant} {told}")
