@@ -1,6 +1,8 @@
 """Does a text look different from what it is? Characters that cannot be seen, or that turn the reading direction.
 
-A person who approves must see what is bound. Line breaks, tabs and the joiners inside words of some scripts are plain.
+A person who approves must see what is bound. Line breaks and tabs are plain, and so are joiners between letters of
+scripts that are written with them; beside a letter of ASCII they hide something. `show_all` also names letters of one
+script that stand in a word of another.
 """
 
 from __future__ import annotations
@@ -14,14 +16,18 @@ from typing import Any
 _PLAIN_LAYOUT = frozenset("\n\r\t\u200c\u200d")
 # Control, format, surrogate and private characters, line and paragraph separators; letters without a shape.
 _UNSEEN = frozenset({"Cc", "Cf", "Cs", "Co", "Zl", "Zp"})
-_BLANK_LETTERS = frozenset("\u115f\u1160\u3164\uffa0\u2800")
+_BLANK_LETTERS = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0\u2800")
+_JOINER = re.compile("(?<=[\x21-\x7e])[\u200c\u200d]|[\u200c\u200d](?=[\x21-\x7e])|^[\u200c\u200d]|[\u200c\u200d]$")
+# Scripts with letters that look like Latin ones.
+_LOOK_ALIKE = frozenset({"CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE", "COPTIC", "FULLWIDTH", "MATHEMATICAL"})
+_WORD = re.compile(r"\S+")
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 
 def hides_something(value: Any) -> bool:
     """Is there such a character in a text, or in any key or value inside?"""
     if isinstance(value, str):
-        return any(_is_hidden(character) for character in value)
+        return any(_is_hidden(character) for character in value) or _JOINER.search(value) is not None
     if isinstance(value, Mapping):
         return any(hides_something(each) for pair in value.items() for each in pair)
     return isinstance(value, list | tuple) and any(hides_something(each) for each in value)
@@ -29,7 +35,37 @@ def hides_something(value: Any) -> bool:
 
 def show_hidden(text: str) -> str:
     """The text with each such character written out as its code point."""
-    return "".join(f"\u27e8U+{ord(each):04X}\u27e9" if _is_hidden(each) else each for each in text)
+    shown = _JOINER.sub(lambda joiner: _code(joiner[0]), text)
+    return "".join(_code(each) if _is_hidden(each) else each for each in shown)
+
+
+def show_all(text: str) -> str:
+    """`show_hidden`, and behind each letter of a look-alike script in a word with Latin letters its code point."""
+    return _WORD.sub(lambda word: _marked(word[0]), show_hidden(text))
+
+
+def _marked(word: str) -> str:
+    if word.isascii():
+        return word
+    scripts = [_script(each) for each in word]
+    if "LATIN" not in scripts or not _LOOK_ALIKE & set(scripts):
+        return word
+    return "".join(
+        f"{each}{_code(each)}" if script in _LOOK_ALIKE else each for each, script in zip(word, scripts, strict=True)
+    )
+
+
+def _script(character: str) -> str:
+    return unicodedata.name(character, "").partition(" ")[0] if character.isalpha() else ""
+
+
+def _code(character: str) -> str:
+    return f"\u27e8U+{ord(character):04X}\u27e9"
+
+
+def within(text: str, most: int) -> str:
+    """The text in at most `most` characters; what is cut off says so."""
+    return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 def storable(text: str) -> str:

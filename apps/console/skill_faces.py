@@ -13,8 +13,11 @@ from apps.console.narrative import Names
 from apps.skills import differences
 from apps.skills.differences import FileChange
 from apps.skills.enums import SkillStatus
+from apps.skills.loader import load_files
 from apps.skills.models import SkillFile, SkillVersion
+from kernel.canonical import sha256_hex
 from kernel.errors import SilasError
+from kernel.unseen import within
 
 LONGEST_FILE = 20_000
 
@@ -90,7 +93,7 @@ def _plain(value: Any) -> str:
         return ", ".join(f"{_humane(str(name))} {_plain(each)}" for name, each in value.items())
     if isinstance(value, list):
         return ", ".join(_plain(each) for each in value)
-    return {True: "yes", False: "no"}.get(value, str(value)) if isinstance(value, bool) else str(value)[:500]
+    return {True: "yes", False: "no"}.get(value, str(value)) if isinstance(value, bool) else within(str(value), 500)
 
 
 def _humane(name: str) -> str:
@@ -111,17 +114,36 @@ class Asked:
 
 
 def asked_about(card: Card) -> Asked | None:
-    """None for another kind of card, and where the version is not here."""
+    """None for another kind of card, and where no version here says exactly what the payload names by its hashes."""
     payload = card.payload
     if card.kind != "skill_install" or "content_hash" not in payload:
         return None
     version = SkillVersion.objects.filter(digest=payload["content_hash"]).order_by("-number").first()
-    if version is None:
+    if version is None or not _is_signed(version, contents_of(version), payload):
         return None
     contents, before = contents_of(version), _before(version)
     changes = differences.between(contents_of(before), contents) if before else ()
     title, may = capabilities.title_of(version), capabilities.may(version.manifest)
-    return Asked(version, before, title, may, _shown(contents), changes, report_of(version))
+    return Asked(version, before, title, may, _shown(contents), changes, _signed_report(version, payload))
+
+
+def _is_signed(version: SkillVersion, contents: Mapping[str, bytes], payload: Mapping[str, Any]) -> bool:
+    """Whether files, instructions and abilities are what the hash of the payload names."""
+    try:
+        folder = load_files(contents)
+    except SilasError:
+        return False
+    return (
+        folder.digest == payload["content_hash"]
+        and folder.body == version.body
+        and folder.manifest.model_dump(mode="json") == version.manifest
+    )
+
+
+def _signed_report(version: SkillVersion, payload: Mapping[str, Any]) -> list[tuple[str, list[str]]]:
+    if sha256_hex(dict(version.report)) == payload.get("report_hash"):
+        return report_of(version)
+    return [("changed", ["The report has been added to since. What is signed stands under Checked."])]
 
 
 def _before(version: SkillVersion) -> SkillVersion | None:

@@ -108,6 +108,9 @@ def _facts(tool: RemoteTool) -> list[FactSpec]:
     names = [name for name in tool.schema["properties"] if name.isidentifier() and len(name) <= 60]
     sent = [FactSpec(label=name, text=f"{{{name}}}") for name in names[:_MOST_FACTS]]
     first = FactSpec(label="Done by", text=f"{tool.server}, an outside tool server")
+    left = len(tool.schema["properties"]) - len(sent)
+    if left:
+        sent.append(FactSpec(label="Not shown here", text=f"{left} more values, in the plan below"))
     return [first, *sent, FactSpec(label="Proved by", text=_proof_of(tool))]
 
 

@@ -31,7 +31,7 @@ from apps.work.models import WorkItem
 from kernel.canonical import sha256_hex
 from kernel.clock import now
 from kernel.errors import SilasError
-from kernel.unseen import show_hidden
+from kernel.unseen import show_hidden, within
 
 SUGGESTION = "suggestion"
 LATER, NEVER = "later", "never"
@@ -94,8 +94,8 @@ def _made(deployment: Deployment, idea: Idea, settings: InitiativeSettings) -> S
         source=idea.source,
         action=idea.action,
         subject=idea.subject,
-        intent=show_hidden(" ".join(idea.intent.split()))[:300],
-        rationale=show_hidden(idea.rationale)[:500],
+        intent=within(show_hidden(" ".join(idea.intent.split())), 300),
+        rationale=within(show_hidden(idea.rationale), 500),
         cooldown_key=idea.key,
         created_at=moment,
         expires_at=moment + timedelta(hours=settings.expire_hours),

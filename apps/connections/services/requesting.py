@@ -46,6 +46,8 @@ _ONCE = timedelta(hours=1)
 _AT_ONCE = timedelta()
 _NO = "Nothing is connected"
 
+_MOST_SETTINGS = 40
+
 
 def request(wanted: Wanted, *, user: Any = None, actor: str, callback: str = "") -> tuple[Connection, Card | None]:
     """A proposed connection and the card that asks for it; no card yet where the skill's `discover.py` is to be heard
@@ -129,7 +131,9 @@ def ask(row: Connection) -> Card | None:
 
 
 def _setting_facts(row: Connection) -> list[Fact]:
-    return [Fact(name, text=str(value)) for name, value in sorted(row.settings.items())][:40]
+    found = [Fact(name, text=str(value)) for name, value in sorted(row.settings.items())]
+    left = len(found) - _MOST_SETTINGS
+    return found if left <= 0 else [*found[:_MOST_SETTINGS], Fact("Not shown", text=f"{left} more settings")]
 
 
 def _listed(permissions: Sequence[str]) -> str:

@@ -86,7 +86,7 @@ def _how_many(count: int) -> str:
 
 def _result(item: WorkItem) -> dict[str, object]:
     good = item.status == WorkItemStatus.DONE
-    said = item.summary.splitlines()[0][:300] if good and item.summary else item.get_reason_display()
+    said = short(item.summary.splitlines()[0], 299) if good and item.summary else item.get_reason_display()
     return {"title": item.title, "outcome": "" if said == "nothing to explain" else said, "ok": good}
 
 
