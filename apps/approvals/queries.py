@@ -9,6 +9,7 @@ from django.conf import settings
 from django.db import connection
 from django.db.models import Case, Count, Exists, OuterRef, Q, QuerySet, Subquery, When
 from django.db.models.functions import Coalesce
+from pydantic import ValidationError
 
 from apps.approvals import rules
 from apps.approvals.enums import ApprovalScope, ApprovalVerdict, CardStatus, Deciders, Pace, Risk, Standing
@@ -25,7 +26,7 @@ from apps.approvals.models import (
     TokenRevocation,
     TokenUse,
 )
-from apps.approvals.schemas import Asked, KeyFacts, Policy, TokenFacts, Yes
+from apps.approvals.schemas import Approvable, Asked, KeyFacts, Policy, SignedToken, TokenFacts, Yes
 from apps.tenants import policy_seals
 from apps.tenants.enums import PolicyKind
 from apps.tenants.models import Membership
@@ -207,6 +208,19 @@ def trusted_key(key_id: str) -> bytes | None:
     """The public half of a certified key of this tenant, ended or not; else None."""
     key = ApproverKey.objects.filter(key_id=key_id).defer("sealed_private").first()
     return bytes.fromhex(key.public_key) if key is not None and is_certified(key) else None
+
+
+def is_spent_for(token: ApprovalToken, subject: Approvable) -> bool:
+    """Whether a certified key of this tenant, that is not void, signed this token for exactly this subject, and a use
+    was spent for it; for what an approval brought into force for good. Whether it runs out is not asked."""
+    facts = token_facts(token.nonce, key_id=token.key_id, bound_hash=subject.plan_hash)
+    try:
+        signed = SignedToken.of_row(token)
+    except ValidationError:
+        return False
+    bound = (signed.plan_hash, signed.work_item_id) == (subject.plan_hash, subject.id)
+    approved = signed.verdict is ApprovalVerdict.APPROVED
+    return bound and approved and facts.used_for_subject and rules.key_refusal(facts.key, signed) is None
 
 
 def public_key(key_id: str, *, user_id: UUID) -> bytes | None:

@@ -15,6 +15,7 @@ from django.db.models import F, QuerySet
 
 from apps.gates.schemas import GateSpec
 from apps.skills import argv, outside, rules, store
+from apps.skills.believing import is_believed
 from apps.skills.enums import SkillStatus
 from apps.skills.models import Record, SkillFile, SkillVersion
 from apps.skills.schemas import DIGEST_CHARS, ArgSpec, SkillManifest, ToolSpec
@@ -40,7 +41,7 @@ def _looked_up(refs: Iterable[str]) -> list[tuple[str, SkillVersion | None]]:
     """One statement for all of them."""
     wanted = [ref for ref in refs if not outside.is_reference(ref)]
     names = {rules.split_reference(ref)[0] for ref in wanted}
-    rows = list(in_use().filter(name__in=names)) if names else []
+    rows = [row for row in in_use().filter(name__in=names) if is_believed(row)] if names else []
     return [(ref, next((row for row in rows if _is_meant(row, ref)), None)) for ref in wanted]
 
 
@@ -243,7 +244,7 @@ def in_use() -> QuerySet[SkillVersion]:
 
 def current(name: str) -> SkillVersion | None:
     """The version of this skill that whoever names no version gets."""
-    return in_use().filter(name=name).first()
+    return next((row for row in in_use().filter(name=name) if is_believed(row)), None)
 
 
 def newest_of_each() -> list[SkillVersion]:

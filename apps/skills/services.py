@@ -16,6 +16,7 @@ from django.db.models.functions import Now
 
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
+from apps.skills.believing import is_bundled
 from apps.skills.enums import SkillSource, SkillStatus
 from apps.skills.loader import Folder, load_folder
 from apps.skills.models import TRANSITIONS, Record, SkillFile, SkillVersion
@@ -28,12 +29,18 @@ def install_version(path: Path) -> SkillVersion:
     """Store the folder as a version of its skill that is in use at once, or find the version with exactly this content.
 
     Only for what ships with the installation or with a demo, which the operator who starts it trusts; everything else
-    goes through `installing.propose`. Raises `SilasError("skill_invalid")`.
+    goes through `installing.propose`. Raises `SilasError`: `skill_invalid`; `skill_not_bundled` 409.
     """
     folder = load_folder(path)
     known = version_of(folder)
     if known:
         return known
+    if not is_bundled(folder.manifest.name, folder.digest):
+        raise SilasError(
+            "skill_not_bundled",
+            f"The folder {folder.manifest.name} is not one that ships with this release. Propose it instead.",
+            status=409,
+        )
     version = store_version(folder, status=SkillStatus.ACTIVE, source=SkillSource.BUNDLED)
     record(AuditEvent.SKILL_INSTALLED, subject=f"skill:{version.pk}", data=told(version))
     return version

@@ -91,16 +91,16 @@ def believed(tenant_id: UUID, kind: PolicyKind, rows: list[tuple[Any, ...]]) -> 
     return None
 
 
-def report(kind: PolicyKind, name: str, problem: str) -> None:
+def report(kind: str, name: str, problem: str) -> None:
     """Log and audit that a policy was not believed; once in each process for the same thing."""
     tenant_id = current_tenant_id()
     with _lock:
         if (tenant_id, kind, name, problem) in _reported or len(_reported) >= _MOST_REPORTED:
             return
         _reported.add((tenant_id, kind, name, problem))
-    _log.error("%s tenant=%s kind=%s item=%s problem=%s", NOT_CERTIFIED, tenant_id, kind.value, name, problem)
+    _log.error("%s tenant=%s kind=%s item=%s problem=%s", NOT_CERTIFIED, tenant_id, str(kind), name, problem)
     if not current_scope().alone:
-        data = {"kind": kind.value, "item": name[:120], "problem": problem}
+        data = {"kind": str(kind), "item": name[:120], "problem": problem}
         record(AuditEvent.POLICY_NOT_BELIEVED, subject=f"tenant:{tenant_id}", data=data)
 
 
@@ -192,7 +192,7 @@ def _parsed(text: str) -> Items:
 
 # The highest version that this process saw of each list, and when it first did; what was already reported.
 _seen: dict[tuple[UUID, PolicyKind], tuple[int, float]] = {}
-_reported: set[tuple[UUID, PolicyKind, str, str]] = set()
+_reported: set[tuple[UUID, str, str, str]] = set()
 _MOST_REPORTED = 10_000
 _lock = threading.Lock()
 

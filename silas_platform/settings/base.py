@@ -310,6 +310,8 @@ INTAKE_SECONDS = 1.0
 SKILL_SECONDS = 1.0
 # How often a web process looks for approved changes of documents, and how long their call waits for it.
 KNOWLEDGE_SECONDS, KNOWLEDGE_WAIT_SECONDS = 1.0, 60
+# Whether a bundled skill is believed only by apps/skills/bundled.json. Tests install folders of their own as bundled.
+BUNDLED_SKILLS_CHECKED = True
 # How repositories of skills may be addressed. Tests add `http`.
 SKILL_GIT_SCHEMES = ("https",)
 # The mail server for notices of tasks; without one the console is where they are.
