@@ -18,7 +18,7 @@ from pathlib import Path
 
 from attack.report import Figure, table
 
-MODULES: tuple[str, ...] = ("floods",)
+MODULES: tuple[str, ...] = ("floods", "injected")
 
 
 def main(argv: list[str]) -> int:

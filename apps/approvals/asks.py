@@ -49,14 +49,16 @@ class About:
 @dataclass(frozen=True)
 class Binding:
     """What a yes would bind, how grave that is, and how far the yes reaches. `destroys`: it deletes or revokes
-    something outside. `declared_risk`: what a skill or plan says. `token_seconds`: how long the yes holds. `reads`: the
-    records whose state the card shows, by book, key and revision; the yes counts while they stay so."""
+    something outside. `declared_risk`: what a skill or plan says. `lifted`: an outsider or the model decided where
+    something goes. `token_seconds`: how long the yes holds. `reads`: the records whose state the card shows, by book,
+    key and revision; the yes counts while they stay so."""
 
     scope: ApprovalScope
     payload: Mapping[str, Any]
     reversible: bool
     destroys: bool = False
     declared_risk: Risk = Risk.LOW
+    lifted: bool = False
     max_executions: int = 1
     token_seconds: int | None = None
     reads: Sequence[Mapping[str, Any]] = ()

@@ -7,7 +7,8 @@
 | connection_manage, standing, autonomy_threshold | high | irreversible | high | irreversible |
 
 A connection that only reads, or only widens what it already reaches, is medium instead of high (spec 0.5.3, 5.10.1).
-What a skill or a plan declares can raise a rung and never lower it. The harness asks; no agent does.
+What a skill or a plan declares can raise a rung and never lower it; a value from outside, or of the model's own, that
+decides where something goes raises it by one (ADR 0103). The harness asks; no agent does.
 """
 
 from __future__ import annotations
@@ -54,16 +55,24 @@ def risk_of(
     reversible: bool,
     destroys: bool = False,
     at_least: Risk = Risk.LOW,
+    lifted: bool = False,
     base: Risk | None = None,
 ) -> Risk:
     """The rung of a card. `at_least`: what a skill or plan declares. `base`: the scope's rung for this kind of action.
+    `lifted`: an outsider or the model decided where something goes, which is one rung more.
 
     What cannot be undone stands one rung above what can; only the gravest of it is called irreversible.
     """
     rung = highest(base or SCOPE_RISK[scope], at_least)
     if destroys:
-        return highest(rung, Risk.HIGH if reversible else Risk.IRREVERSIBLE)
-    return rung if reversible else _LADDER[min(_LADDER.index(rung) + 1, len(_LADDER) - 1)]
+        rung = highest(rung, Risk.HIGH if reversible else Risk.IRREVERSIBLE)
+    elif not reversible:
+        rung = _one_above(rung)
+    return _one_above(rung) if lifted else rung
+
+
+def _one_above(risk: Risk) -> Risk:
+    return _LADDER[min(_LADDER.index(risk) + 1, len(_LADDER) - 1)]
 
 
 def highest(*risks: Risk) -> Risk:

@@ -22,10 +22,12 @@ from apps.bus.schemas import LeaseLost
 from apps.guard import services as guard
 from apps.guard.enums import Intent, Phase, RefusalCode
 from apps.guard.schemas import Admitted, Call, CallOutcome, Done, Failed, NeedsApproval, Refused
+from apps.guard.toolset import brought_by
 from kernel.llm import asking
 from kernel.llm.asking import Inquiry
 from kernel.llm.failures import ProviderFailed, ShapeBroken
 from kernel.llm.runs import Usage
+from kernel.provenance import Origin, Source, Sources, Traced, as_text
 from kernel.tenancy import in_scope
 
 T = TypeVar("T", bound=BaseModel)
@@ -49,15 +51,24 @@ class TooLarge(Exception):
 
 @dataclass
 class Hand:
-    """One session's way to the guard. `refused` counts what was refused or failed, by code."""
+    """One session's way to the guard. `refused` counts what was refused or failed, by code; `brought` is what its calls
+    have shown to whoever plans the next."""
 
     job: Job
     phase: Phase = Phase.INTAKE
     refused: dict[str, int] = field(default_factory=dict)
     warned: bool = False
+    brought: list[Source] = field(default_factory=list)
 
     async def call(
-        self, intent: Intent, tool: str, args: Mapping[str, Any], *, estimate: Decimal | None = None, **context: Any
+        self,
+        intent: Intent,
+        tool: str,
+        args: Mapping[str, Any],
+        *,
+        estimate: Decimal | None = None,
+        leaves: bool = False,
+        **context: Any,
     ) -> CallOutcome:
         """Raises `Braked`, and `LeaseLost` when somebody else has taken the session over."""
         job = self.job
@@ -68,8 +79,18 @@ class Hand:
         }
         known |= {"phase": self.phase.value, "levels": LEVELS, "skills": job.skills, "customer": "", "house": True}
         access, patience = frozenset({tool}), self._patience()
-        call = Call(tool=tool, args=args, access=access, estimate=estimate, patience_seconds=patience)
+        call = Call(
+            tool=tool,
+            args=args,
+            access=access,
+            estimate=estimate,
+            patience_seconds=patience,
+            leaves=leaves,
+            shown=self._shown(),
+        )
         outcome = await guard.guarded_call(job.run, intent, call, context={**known, **context})
+        if isinstance(outcome, Done):
+            self.brought.append(brought_by(intent, outcome.value, leaves=leaves, args=args))
         await self._warned()
         return self._heard(outcome)
 
@@ -114,6 +135,17 @@ class Hand:
     async def _warned(self) -> None:
         """Whoever listens is told when most of a limit is used."""
         self.warned = self.warned or bool(await in_scope(self.job.tenant_id, warn, self.job.session_id))
+
+    def _shown(self) -> Sources:
+        """What the session was given and has read: its task is the company's, what set it off may be anybody's."""
+        job = self.job
+        given = (
+            Source(Traced(Origin.AUTHOR), job.prompt),
+            Source(Traced(Origin.TOOL), job.context),
+            Source(Traced(Origin.TOOL), as_text(job.params)),
+            Source(Traced(Origin.MODEL), as_text(job.done)),
+        )
+        return Sources((*given, *self.brought))
 
     def _heard(self, outcome: CallOutcome) -> CallOutcome:
         match outcome:

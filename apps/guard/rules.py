@@ -18,7 +18,7 @@ from kernel.zones import zone_of
 N = TypeVar("N", int, Decimal)
 
 # What leaves the house for an outside tool: in a run that works alone, in analysis only (contract autonomy A2).
-_OUTSIDE = frozenset({Intent.CALL_MCP_TOOL, Intent.WEB_SEARCH})
+OUTSIDE = frozenset({Intent.CALL_MCP_TOOL, Intent.WEB_SEARCH})
 # Contract autonomy A2 for the seven first intents, and for `plan`; a model is asked in analysis alone. Chat scopes and
 # work attempts may retrieve, run skills, ask outside tools and converse, and only work has files to read.
 PHASE_GRANTS: Mapping[Phase, frozenset[Intent]] = {
@@ -33,15 +33,15 @@ PHASE_GRANTS: Mapping[Phase, frozenset[Intent]] = {
             Intent.CONVERSE,
         }
     )
-    | _OUTSIDE,
+    | OUTSIDE,
     Phase.DRAFTING: frozenset({Intent.RUN_SKILL, Intent.PROPOSE_PRECEDENT, Intent.PROPOSE_MEMORY, Intent.EMIT_FINDING}),
     Phase.ETHICS_REVIEW: frozenset({Intent.EMIT_FINDING}),
     Phase.DELIVERY: frozenset({Intent.NOTIFY}),
-    Phase.INTERACTIVE: frozenset({Intent.RETRIEVE_CHUNKS, Intent.RUN_SKILL, Intent.CONVERSE}) | _OUTSIDE,
+    Phase.INTERACTIVE: frozenset({Intent.RETRIEVE_CHUNKS, Intent.RUN_SKILL, Intent.CONVERSE}) | OUTSIDE,
     Phase.EXECUTION: frozenset(
         {Intent.RETRIEVE_CHUNKS, Intent.RUN_SKILL, Intent.CONVERSE, Intent.READ_FILE, Intent.RUN_CONNECTION}
     )
-    | _OUTSIDE,
+    | OUTSIDE,
 }
 
 # In percent of a limit: what staff are told of, once each in a window; the last is the limit itself.

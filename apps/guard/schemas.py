@@ -22,6 +22,7 @@ from apps.guard.enums import Intent, RefusalCode
 from kernel.canonical import sha256_hex
 from kernel.llm.pricing import Rates
 from kernel.llm.runs import Usage
+from kernel.provenance import NOTHING_READ, Sources
 
 ZERO = Decimal(0)
 
@@ -74,7 +75,8 @@ class Call:
     `estimate` may be left out where calls cost nothing. A model run names its `forecast` instead, the tokens it may use
     at most, and the guard says what that costs; one whose price nobody knows is refused. For a model run `tool` is what
     it is for (proxy, planner, executor…). `optional`: what asks goes on without it, so a refusal ends no run.
-    `patience_seconds` bounds the dispatch.
+    `patience_seconds` bounds the dispatch. `leaves`: it goes to a host outside; `shown` is what whoever wrote its
+    arguments had been shown (`guard.sending`).
     """
 
     tool: str
@@ -88,6 +90,8 @@ class Call:
     model: str = ""
     optional: bool = False
     patience_seconds: float = 300
+    leaves: bool = False
+    shown: Sources = field(default=NOTHING_READ, repr=False)
 
     @property
     def digest(self) -> str:

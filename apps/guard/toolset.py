@@ -24,8 +24,10 @@ from pydantic_core import SchemaValidator, core_schema
 from apps.gates.allowance import Allowance
 from apps.gates.schemas import GateSpec
 from apps.guard.enums import Intent, RefusalCode
+from apps.guard.rules import OUTSIDE
 from apps.guard.schemas import Call, CallOutcome, Done, Failed, NeedsApproval, Refused, RunRef
 from apps.guard.services import guarded_call
+from kernel.provenance import Origin, Source, Sources, Traced, as_text
 
 # What a model is told of one result; a tool that returns a book must not make the next question cost one.
 MAX_TOLD_CHARS = 50_000
@@ -37,7 +39,7 @@ Observer = Callable[[str, Mapping[str, Any], CallOutcome], None]
 @dataclass(frozen=True)
 class OfferedTool:
     """A tool as a model sees it, and the intent under which the guard lets it pass. `parameters` is a JSON schema,
-    `estimate` what one call costs, None for nothing."""
+    `estimate` what one call costs, None for nothing; `leaves`: it goes to a host outside."""
 
     name: str
     description: str
@@ -45,6 +47,7 @@ class OfferedTool:
     intent: Intent = Intent.RUN_SKILL
     acting: bool = False
     estimate: Decimal | None = None
+    leaves: bool = False
 
 
 @dataclass
@@ -53,7 +56,8 @@ class GuardedToolset(AbstractToolset[Any]):
 
     `access` are the tools of the visitor's level, until `access_until`. `observe` hears of every call and its outcome,
     in order; `context` goes to the handlers. An answer that is no result is a sentence the model can read.
-    `allowance`: what the gates of one call may ask.
+    `allowance`: what the gates of one call may ask. `sources`: what the model has been shown, at the moment
+    of a call; left out, it is `asked` and what its calls brought.
     """
 
     run: RunRef
@@ -65,6 +69,9 @@ class GuardedToolset(AbstractToolset[Any]):
     defer_acting: bool = True
     observe: Observer | None = None
     allowance: Callable[[], Allowance] = Allowance
+    sources: Callable[[], Sources] | None = None
+    asked: tuple[Source, ...] = ()
+    brought: list[Source] = field(default_factory=list)
 
     @property
     def patience_seconds(self) -> float:
@@ -102,8 +109,12 @@ class GuardedToolset(AbstractToolset[Any]):
             gates=self.gates,
             estimate=offered.estimate,
             patience_seconds=self.patience_seconds,
+            leaves=offered.leaves,
+            shown=self.sources() if self.sources is not None else Sources((*self.asked, *self.brought)),
         )
         outcome = await guarded_call(self.run, offered.intent, call, context=self.context, allowance=self.allowance())
+        if self.sources is None and isinstance(outcome, Done):
+            self.brought.append(brought_by(offered.intent, outcome.value, leaves=offered.leaves, args=tool_args))
         if self.observe is not None:
             self.observe(name, tool_args, outcome)
         return self._told(outcome)
@@ -140,6 +151,13 @@ class GuardedToolset(AbstractToolset[Any]):
             case Failed(code=code, reason=reason, uncertain=uncertain):
                 return {"failed": code, "reason": reason, "uncertain": uncertain}
         assert_never(outcome)
+
+
+def brought_by(intent: Intent, value: Any, *, leaves: bool, args: Mapping[str, Any]) -> Source:
+    """What a call brought, as a source of later values."""
+    origin = Origin.TOOL if leaves or intent in OUTSIDE else Origin.RECORDS
+    origin = Origin.DOCUMENT if intent is Intent.RETRIEVE_CHUNKS else origin
+    return Source(Traced(origin), as_text(value), as_text(args))
 
 
 def _told_of(value: Any) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import datetime
 from typing import Any, NamedTuple, TypeVar
 from uuid import UUID
 
@@ -27,7 +28,7 @@ _FOR_TURN = f"""
 # died (ADR 43).
 _SAID = """
     WITH entry AS MATERIALIZED (
-        SELECT id, seq, sender, text, taint FROM silas_sessions_chronicleentry
+        SELECT id, seq, sender, text, taint, created_at FROM silas_sessions_chronicleentry
         WHERE session_id = %s AND kind IN ('message', 'decision') AND text <> '' AND {which}
     ), looked AS (
         SELECT message_seq, started_at, read_as, CASE
@@ -42,7 +43,7 @@ _SAID = """
     ), false), (
         SELECT read_as FROM looked WHERE message_seq = seq AND sender = 'visitor' AND read_as IS NOT NULL
         ORDER BY started_at DESC LIMIT 1
-    )
+    ), created_at
     FROM entry ORDER BY seq DESC
 """
 _NEWEST_SAID = _SAID.format(which="seq <= %s ORDER BY seq DESC LIMIT %s")
@@ -61,6 +62,7 @@ class Said(NamedTuple):
     taint: str
     kept_out: bool = False
     read_as: str | None = None
+    at: datetime | None = None
 
     @property
     def shown(self) -> str:

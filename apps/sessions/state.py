@@ -12,7 +12,7 @@ from apps.gates.allowance import Allowance
 from apps.gates.content import ContentMark
 from apps.gates.schemas import EscalationSpec, GateResult, GateSpec
 from apps.guard.enums import RefusalCode
-from apps.guard.schemas import Admitted, CallOutcome, Done, NeedsApproval, Refused, RunRef
+from apps.guard.schemas import Admitted, CallOutcome, Done, Failed, NeedsApproval, Refused, RunRef
 from apps.memory.schemas import Note
 from apps.sessions.access import AccessController, Level
 from apps.sessions.focus import Focus
@@ -144,6 +144,8 @@ class TurnState:
     heard: list[Heard] = field(default_factory=list)
     # Instructions to the assistant in what its models read: the turn's ceiling is lower from there on.
     marks: list[ContentMark] = field(default_factory=list)
+    # Tools that failed, with what the model was told of it, which may be an outsider's words.
+    failures: list[tuple[str, str]] = field(default_factory=list)
     wishes: list[Wish] = field(default_factory=list)
     called_off: tuple[UUID, str] | None = None
     # A person answers this message: the gates look at it, for what models read later, and nothing else happens.
@@ -164,5 +166,7 @@ class TurnState:
         if isinstance(outcome, Done):
             self.heard.append(Heard(tool, args, outcome))
             self.marks += [outcome.mark] if outcome.mark else []
+        if isinstance(outcome, Failed):
+            self.failures.append((tool, outcome.reason))
         refused = isinstance(outcome, Refused) and outcome.code == RefusalCode.GATE_BLOCKED
         self.refused_by = (outcome.gate or "") if isinstance(outcome, Refused) and refused else ""

@@ -82,7 +82,7 @@ def _spec(tool: RemoteTool) -> OutsideToolSpec:
         said = {
             "intent": f"Let {tool.server} carry out: {shown(tool.title, 60)}",
             "consequence": Consequence(approve=f"Ask {tool.server} to do it"),
-            "rationale": "A customer asked for this. It is done by an outside server.",
+            "rationale": "The assistant prepared this. It is done by an outside server.",
             "facts": _facts(tool),
         }
     return OutsideToolSpec(

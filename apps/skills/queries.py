@@ -18,7 +18,7 @@ from apps.skills import argv, outside, rules, store
 from apps.skills.believing import is_believed
 from apps.skills.enums import SkillStatus
 from apps.skills.models import Record, SkillFile, SkillVersion
-from apps.skills.schemas import DIGEST_CHARS, ArgSpec, SkillManifest, ToolSpec
+from apps.skills.schemas import DIGEST_CHARS, ArgSpec, SkillManifest, ToolDeclaration, ToolSpec
 from kernel.canonical import canonical_bytes
 from kernel.errors import SilasError
 from kernel.sandbox.spec import Mount
@@ -160,8 +160,7 @@ def _runnable(version: SkillVersion, tool: ToolSpec, customer: str, *, house: bo
 
 def _egress(version: SkillVersion, tool: ToolSpec) -> tuple[str, ...]:
     """The places that a run of this tool may reach, without a connection."""
-    declared = manifest_of(version).requirements.network if tool.network is None else tool.network
-    return rules.egress_of(declared)
+    return rules.egress_of(_places(manifest_of(version), tool))
 
 
 def places_of(tool: ToolSpec) -> tuple[str, ...]:
@@ -169,6 +168,11 @@ def places_of(tool: ToolSpec) -> tuple[str, ...]:
     says so (`connections.permits.reach_of`)."""
     (version,) = versions([tool.skill])
     return _egress(version, tool)
+
+
+def _places(manifest: SkillManifest, tool: ToolDeclaration) -> list[str]:
+    """The hosts that the tool's script may reach: its own, or where it names none those of its skill."""
+    return manifest.requirements.network if tool.network is None else tool.network
 
 
 def card_facts(tool: ToolSpec, args: Mapping[str, Any], customer: str) -> list[dict[str, str]]:
@@ -278,7 +282,9 @@ def tools_of(version: SkillVersion) -> tuple[ToolSpec, ...]:
         manifest = manifest_of(version)
         ref = pinned_ref(version)
         tools = [] if manifest.activation == "background" else [*manifest.tools, *argv.derived_tools(manifest)]
-        _parsed[version.digest] = tuple(ToolSpec(**tool.model_dump(), skill=ref) for tool in tools)
+        _parsed[version.digest] = tuple(
+            ToolSpec(**tool.model_dump(), skill=ref, reaches=bool(_places(manifest, tool))) for tool in tools
+        )
     return _parsed[version.digest]
 
 

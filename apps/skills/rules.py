@@ -14,10 +14,82 @@ from pydantic import TypeAdapter, ValidationError
 
 from apps.skills.schemas import DIGEST_CHARS, Change, CreateChange, SetChange, ToolSpec
 from kernel.canonical import canonical_json, sha256_hex
+from kernel.provenance import leaves
 
 MAX_CHANGES, MAX_CHANGE_BYTES = 20, 100_000
 _CHANGES: TypeAdapter[list[Change]] = TypeAdapter(list[Change])
 _SLOT = re.compile(r"\{(\w+)\}")
+# Words of argument names that decide where something goes, and how much of it.
+_PLACES = frozenset(
+    [
+        "to",
+        "cc",
+        "bcc",
+        "recipient",
+        "recipients",
+        "receiver",
+        "payee",
+        "beneficiary",
+        "destination",
+        "target",
+        "address",
+        "addresses",
+        "street",
+        "city",
+        "town",
+        "postcode",
+        "zip",
+        "email",
+        "mail",
+        "mailbox",
+        "url",
+        "uri",
+        "link",
+        "href",
+        "website",
+        "webhook",
+        "callback",
+        "endpoint",
+        "host",
+        "domain",
+        "phone",
+        "tel",
+        "telephone",
+        "mobile",
+        "fax",
+        "account",
+        "iban",
+        "bic",
+        "swift",
+        "routing",
+        "sortcode",
+        "wallet",
+        "amount",
+        "sum",
+        "total",
+        "price",
+        "payout",
+        "refund",
+        "empfaenger",
+        "adresse",
+        "konto",
+        "betrag",
+        "destinataire",
+        "adresse",
+        "compte",
+        "montant",
+    ]
+)
+_PLACE_FORMATS = frozenset({"email", "idn-email", "uri", "uri-reference", "iri", "iri-reference", "hostname", "ipv4"})
+_MOST_READ = 20_000
+_PLACE = re.compile(
+    r"\b[a-z][a-z0-9+.\-]{1,11}://[^\s<>\"']{1,2000}"
+    r"|\bwww\.[^\s<>\"']{1,2000}"
+    r"|(?<![\w.+\-])[\w.+\-]{1,64}@[\w\-]{1,63}(?:\.[\w\-]{1,63}){1,5}"
+    r"|\b[A-Z]{2}\d{2}(?: ?[A-Z0-9]){11,30}\b"
+    r"|(?<![\w+])(?:\+|00)\d(?:[ ().\-]{0,2}\d){7,14}(?!\d)",
+    re.IGNORECASE,
+)
 
 
 def is_skill_name(name: str) -> bool:
@@ -65,6 +137,40 @@ def argument_at_fault(tool: ToolSpec, args: Mapping[str, Any]) -> str:
     missing = [name for name in error.validator_value if name not in args] if error.validator == "required" else []
     named = next((name for name in (*error.absolute_path, *missing) if name in known), "")
     return str(known[named].get("title") or named) if named else ""
+
+
+def decides_where(tool: ToolSpec, name: str, value: Any) -> bool:
+    """Whether this argument decides where something goes: to whom, to which account or address, or how much.
+
+    The tool's author names such arguments (`decides`), which adds to what a name or a format says by itself.
+    """
+    known: Mapping[str, Any] = tool.args.get("properties") or {}
+    said = known.get(name)
+    declared = str(said.get("format", "")) if isinstance(said, Mapping) else ""
+    return name in tool.decides or declared in _PLACE_FORMATS or _names_a_place(name) or _has_named_places(value)
+
+
+def is_listed(tool: ToolSpec, name: str) -> bool:
+    """Whether the tool's author lists the values that this argument may have."""
+    said = (tool.args.get("properties") or {}).get(name)
+    return isinstance(said, Mapping) and ("enum" in said or "const" in said or said.get("type") == "boolean")
+
+
+def places_in(value: Any) -> list[str]:
+    """The addresses of the web and of mail, bank accounts and telephone numbers inside the texts of a value."""
+    texts = [each for each in leaves(value) if isinstance(each, str)]
+    return [found[0] for text in texts for found in _PLACE.finditer(text[:_MOST_READ])]
+
+
+def _names_a_place(name: str) -> bool:
+    words = re.split(r"[^a-z0-9]+", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower())
+    return not _PLACES.isdisjoint(words)
+
+
+def _has_named_places(value: Any) -> bool:
+    if isinstance(value, Mapping):
+        return any(_names_a_place(str(name)) or _has_named_places(part) for name, part in value.items())
+    return isinstance(value, list | tuple) and any(map(_has_named_places, value))
 
 
 def _first_error(tool: ToolSpec, args: Mapping[str, Any]) -> Any:

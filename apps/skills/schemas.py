@@ -95,7 +95,8 @@ class UndoSpec(Frozen):
 
 
 class ToolDeclaration(Frozen):
-    """One tool as SKILL.md declares it under `metadata.tools`."""
+    """One tool as SKILL.md declares it under `metadata.tools`. `decides`: its arguments that decide where something
+    goes, beside those whose name or format says so."""
 
     name: Word
     script: ScriptPath
@@ -119,6 +120,7 @@ class ToolDeclaration(Frozen):
     permissions: list[Permission] = Field(default_factory=list)
     network: list[Host] | None = None
     knowledge: KnowledgeUse | None = None
+    decides: list[Word] = Field(default_factory=list, max_length=20)
 
     @field_validator("args")
     @classmethod
@@ -158,9 +160,10 @@ class ToolDeclaration(Frozen):
 
 
 class ToolSpec(ToolDeclaration):
-    """A tool of an installed version. `skill` is the pinned reference."""
+    """A tool of an installed version. `skill` is the pinned reference; `reaches`: its script may reach other hosts."""
 
     skill: str
+    reaches: bool = False
 
     @property
     def via(self) -> Intent:
@@ -171,6 +174,16 @@ class ToolSpec(ToolDeclaration):
     def estimate(self) -> Decimal | None:
         """What one call costs; None for nothing."""
         return None
+
+    @property
+    def is_outside(self) -> bool:
+        """Whether its answers come from elsewhere than the company's own records."""
+        return self.reaches or self.connection is not None
+
+    @property
+    def leaves(self) -> bool:
+        """Whether its arguments go to a host that is neither ours nor an account of the company's."""
+        return self.reaches and self.connection is None
 
 
 class OutsideToolSpec(ToolSpec):
@@ -200,6 +213,14 @@ class OutsideToolSpec(ToolSpec):
     @property
     def estimate(self) -> Decimal | None:
         return self.price
+
+    @property
+    def is_outside(self) -> bool:
+        return True
+
+    @property
+    def leaves(self) -> bool:
+        return True
 
 
 class ArgSpec(Frozen):

@@ -36,6 +36,7 @@ from kernel import fault_points
 from kernel.llm.agents import AgentRun, Limits, run_executor
 from kernel.llm.pricing import forecast
 from kernel.llm.schemas import ExecutorAgentOutput
+from kernel.provenance import Origin, Source, Traced, as_text
 from kernel.tenancy import in_scope
 
 _LIMITS = Limits(requests=24, tool_calls=24)
@@ -108,6 +109,7 @@ async def _asked(job: Job, ledger: Ledger, meter: Meter, steps: StepGates) -> Ag
         meter=meter,
         allowance=steps.allowances,
         steps=steps,
+        asked=tuple(Source(Traced(Origin.AUTHOR), as_text(call.args)) for call in job.spec.calls),
     )
     limits = replace(_LIMITS, total_tokens=meter.tokens_left)
     key = job.keys.of(job.model_name)

@@ -23,6 +23,8 @@ from apps.work.services.routing import MAX_FOUND, Found
 from apps.work.services.screening import tools_in
 from kernel.errors import SilasError
 from kernel.llm.calls import PlannedCall
+from kernel.provenance import Origin as From
+from kernel.provenance import Source, Sources, Traced, as_text
 from kernel.tenancy import in_scope
 
 
@@ -42,7 +44,14 @@ async def find(tenant_id: UUID, goal_id: UUID) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     for call in search.calls:
         tool = search.tools.get(call.tool)
-        asked = Call(call.tool, call.args, frozenset({call.tool}), estimate=tool.estimate if tool else None)
+        asked = Call(
+            call.tool,
+            call.args,
+            frozenset({call.tool}),
+            estimate=tool.estimate if tool else None,
+            leaves=bool(tool and tool.leaves),
+            shown=Sources((Source(Traced(From.AUTHOR), as_text(call.args)),)),
+        )
         intent = tool.via if tool else Intent.RUN_SKILL
         outcome = await guard.guarded_call(search.run, intent, asked, context=search.context)
         found += _read(outcome.value) if isinstance(outcome, Done) else []

@@ -21,6 +21,7 @@ from apps.work.budgets import BudgetUsed
 from apps.work.enums import WorkItemType
 from apps.work.locks import lock_course
 from apps.work.models import Attempt, WorkItem
+from apps.work.provenance import without_account
 from apps.work.schemas import WorkItemSpec
 from apps.work.services import preconditions, recording, running
 from kernel.llm.briefing import Briefing, ToolBrief
@@ -75,7 +76,15 @@ class Job:
 
 def offered_of(tool: ToolSpec) -> OfferedTool:
     """The tool as a model sees it."""
-    return OfferedTool(tool.name, tool.description, tool.args, tool.via, acting=tool.acting, estimate=tool.estimate)
+    return OfferedTool(
+        tool.name,
+        tool.description,
+        tool.args,
+        tool.via,
+        acting=tool.acting,
+        estimate=tool.estimate,
+        leaves=tool.leaves,
+    )
 
 
 def next_job(delivery: Delivery) -> Job | None:
@@ -146,7 +155,7 @@ def _body(item: WorkItem, spec: WorkItemSpec) -> str:
     so that neither names a call."""
     guidance = lock_course(item).guidance if item.attempts_made > 1 else ""
     failed = f"Previous attempt {item.attempts_made - 1} failed"
-    return spec.body + _quoted(failed, item.last_error) + _quoted("Planner guidance", guidance)
+    return without_account(spec.body) + _quoted(failed, item.last_error) + _quoted("Planner guidance", guidance)
 
 
 def _quoted(heading: str, text: str) -> str:

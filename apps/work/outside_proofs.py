@@ -26,6 +26,7 @@ from apps.work.ledger import Ledger
 from apps.work.schemas import CheckResult
 from apps.work.verification import OUTPUT_CHARS
 from kernel.llm.calls import PlannedCall
+from kernel.provenance import Origin, Source, Sources, Traced, as_text
 from kernel.unseen import storable
 
 PAUSES = (2.0, 10.0)  # seconds, before it is asked again
@@ -72,7 +73,9 @@ async def _proved(job: Job, tool: OutsideToolSpec, planned: PlannedCall) -> Chec
     if reader is None:
         return None
     args = proof_args(tool.proof["args"], planned.args)
-    call = Call(tool=reader.name, args=args, access=frozenset({reader.name}), estimate=reader.estimate)
+    approved = Sources((Source(Traced(Origin.AUTHOR), f"{as_text(planned.args)}\n{as_text(args)}"),))
+    access = frozenset({reader.name})
+    call = Call(tool=reader.name, args=args, access=access, estimate=reader.estimate, shown=approved)
     outcome = await _asked(job, call)
     for pause in PAUSES:
         if not isinstance(outcome, Failed) or outcome.code not in _FOR_A_MOMENT:

@@ -21,6 +21,7 @@ from apps.work.services import researching
 from apps.work.services.researching import Answer, ResearchJob
 from kernel.llm.agents import Limits, run_executor
 from kernel.llm.pricing import forecast
+from kernel.provenance import Origin, Source, Traced
 from kernel.tenancy import in_scope
 
 # What a research run may be given at all, beside the search of the web where that is set up.
@@ -65,7 +66,9 @@ async def _answered(job: ResearchJob) -> Answer:
         return Answer(error="budget_exceeded")
     context = {"levels": ("public",), "work_item": job.item_id, "turn": job.request_id}
     offered = (*OFFERED, *map(offered_of, job.web))
-    toolset = GuardedToolset(job.run, offered, rules.clamped(job.tools), job.gates, context).chained()
+    private = (Source(Traced(Origin.RECORDS), job.values),)
+    guarded = GuardedToolset(job.run, offered, rules.clamped(job.tools), job.gates, context, asked=private)
+    toolset = guarded.chained()
     limits = replace(_LIMITS, max_tokens=job.max_tokens)
     key = job.keys.of(job.model_name)
     run = await run_executor(job.model_name, job.briefing, toolset=toolset, key=key, limits=limits)

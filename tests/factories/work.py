@@ -21,10 +21,12 @@ from apps.skills.models import Record
 from apps.tenants.models import Deployment
 from apps.work import services
 from apps.work.models import WorkItem
+from apps.work.provenance import all_from
 from apps.work.schemas import Proposal
 from kernel.canonical import canonical_json
 from kernel.clock import now
 from kernel.llm.calls import PlannedCall, call_block
+from kernel.provenance import Origin, Traced
 from kernel.tenancy import in_scope, tenant_scope
 from tests.factories.sessions import make_session
 from tests.factories.skills import acting_tool, install, make_folder, read_tool, save_record
@@ -80,6 +82,8 @@ Be kind.
 """
 
 
+# Plans of which the customer typed every value, in the first message.
+TYPED = all_from(Traced(Origin.VISITOR, "seq:1"))
 WORKERS_QUEUES = (Queue.EXECUTOR, Queue.PLANNER, Queue.RUNTIME)
 
 
@@ -128,6 +132,7 @@ class Desk(Hands):
                     "subject": self.customer,
                     "gates": (CAP,),
                     "trace_id": "trace",
+                    "tracing": TYPED,
                     **fields,
                 }
             )

@@ -32,7 +32,8 @@ from kernel.tenancy import tenant_scope
 from kernel.tenancy.rows import Question, first
 from silas_platform import demo
 from tests.factories.connections import make_connection
-from tests.factories.work import Hands
+from tests.factories.sessions import make_session
+from tests.factories.work import TYPED, Hands
 
 LEVEL = frozenset({"order_status", "return_status", "refund"})
 PLAN = """---
@@ -70,16 +71,19 @@ def either(request, seeded, database) -> Deployment:
 
 
 def ask_refund(harbor: Deployment, amount: float, order: str = "H-90211"):
+    session = make_session(harbor)
     with tenant_scope(harbor.tenant):
         goal = active_goal(harbor)
+        ChatSession.objects.filter(pk=session.pk).update(customer="K-2001")
         return propose(
             deployment=harbor,
-            session_id=None,
+            session_id=session.pk,
             plan_markdown=PLAN.format(amount=amount, order=order),
             access=LEVEL,
             subject="K-2001",
             gates=goal.spec.gates,
             trace_id="t",
+            tracing=TYPED,
         )
 
 

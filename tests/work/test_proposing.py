@@ -202,7 +202,11 @@ def test_waiting_item_is_told_to_the_rooms_above(desk: Desk) -> None:
         desk.propose()
     finally:
         signals.work_changed.disconnect(hear)
-    assert told == [("pending", "A colleague will look at this before anything happens: Change H-1.")]
+    (status, text) = told[0]
+    assert len(told) == 1
+    assert status == "pending"
+    assert text.splitlines()[0] == "A colleague will look at this before anything happens: Change H-1."
+    assert set(text.splitlines()[1:]) == {"note: 50", "order: H-1"}
 
 
 def test_open_work_titles_name_what_waits(desk: Desk) -> None:

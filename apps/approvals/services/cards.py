@@ -77,6 +77,7 @@ def _risk_of(binding: Binding, kind: kinds.Kind) -> Risk:
         reversible=binding.reversible,
         destroys=binding.destroys,
         at_least=binding.declared_risk,
+        lifted=binding.lifted,
         base=kind.base(binding.payload),
     )
 

@@ -26,6 +26,7 @@ from apps.approvals.risk import Friction
 from apps.approvals.schemas import Refused
 from apps.console import faces, skill_faces, watching
 from apps.console.members import DECIDING_ROLES, StaffRequest, staff_view
+from apps.console.origins import origins_of
 from apps.console.views.pages import page
 from apps.sessions.models import ChatSession
 from apps.work.enums import WorkItemType
@@ -153,6 +154,7 @@ def _about(request: StaffRequest, card: Card) -> dict[str, Any]:
         "editable": may and is_editable(card),
         "conversation": _conversation(card),
         "work": _work(card),
+        "origins": origins_of(card),
         "asked": skill_faces.asked_about(card),
         **_yes(request, card),
         "successor": queries.successor_of(card),

@@ -17,7 +17,7 @@ from apps.approvals.queries import is_void
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record, told
 from apps.gates.schemas import GateReport
-from apps.guard import rules
+from apps.guard import rules, sending
 from apps.guard.alerts import tell
 from apps.guard.enums import CallOutcomeLabel, CallState, HaltState, Holder, Intent, RefusalCode
 from apps.guard.estimates import Quote, quote, rounded
@@ -60,6 +60,7 @@ def admit_call(
         or _not_granted(run, intent, call)
         or _forbidden(run, intent, call, policy)
         or _gated(run, intent, call, report)
+        or _gives_away(run, intent, call)
         or _unsafe(run, intent, call, report)
         or _not_approved(run, intent, call, report)
         or _admitted_or_over_budget(run, ref, intent, call, quoted, acting=acting, alone=alone)
@@ -104,6 +105,17 @@ def _forbidden(run: LockedRun, intent: Intent, call: Call, policy: Policy | None
         return None
     _write_no(run, intent, call, CallState.DENIED, CallOutcomeLabel.GATE_BLOCKED)
     return Refused(RefusalCode.GATE_BLOCKED, said[1], said[0])
+
+
+def _gives_away(run: LockedRun, intent: Intent, call: Call) -> Refused | None:
+    """A read that goes to another host is an act of sending. What acts is approved with its values before people."""
+    if call.acting or not (call.leaves or intent in rules.OUTSIDE):
+        return None
+    code = sending.refusal(call.args, call.shown)
+    if code is None:
+        return None
+    _write_no(run, intent, call, CallState.DENIED, CallOutcomeLabel(code.value))
+    return _refusal(code)
 
 
 def _unsafe(run: LockedRun, intent: Intent, call: Call, report: GateReport | None) -> Refused | None:

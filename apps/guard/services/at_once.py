@@ -31,6 +31,8 @@ _LEEWAY = timedelta(minutes=1)
 def ordinary(ref: RunRef, intent: Intent, call: Call, report: GateReport | None) -> KnownRun | None:
     """The run as it is remembered, if `admit_at_once` may be asked about this call of it."""
     run = known(ref.tenant_id, ref.run_id)
+    if call.leaves or intent in rules.OUTSIDE:
+        return None
     if run is None or call.acting or call.forecast is not None or intent in rules.MODEL_RUNS:
         return None
     if report is not None and (report.audit or report.blocked or report.needs_approval):

@@ -27,6 +27,7 @@ from apps.work import library
 from apps.work.checks import checks_of
 from apps.work.enums import WorkItemStatus, WorkItemType
 from apps.work.models import WorkItem
+from apps.work.provenance import account_in, without_account
 from apps.work.schemas import VerificationCheck, WorkItemSpec
 from apps.work.services import ways
 from apps.work.services.items import announce
@@ -35,6 +36,8 @@ from kernel.llm.calls import PlannedCall
 
 _TITLE_CHARS, _LABEL_CHARS, _WHY_CHARS = 200, 150, 600
 _A_DAY = 86_400
+PREPARED = "The assistant prepared this."
+UNASKED = "The assistant prepared this. Not every value is the customer's or your own: look at where each comes from."
 WORK_ITEM = "work_item"
 
 
@@ -80,9 +83,11 @@ def ask_a_person(
     marks: Sequence[str] = (),
     instead_of: Card | None = None,
     rationale: str = "",
+    told: str = "",
 ) -> Card:
     """`marks`: what its author read before, in lines for the card. `instead_of`: the card that asked before, whose risk
-    and marks stand and whose reasons are told again with `rationale`."""
+    and marks stand and whose reasons are told again with `rationale`. `told`: the values of the calls in lines, as far
+    as the visitor may read them."""
     spec = item.spec
     marks = marks or (instead_of.details.get("marks", ()) if instead_of is not None else ())
     text = words_of(wanted, spec, item.subject, asks, marks)
@@ -99,6 +104,7 @@ def ask_a_person(
             declared_risk=highest(
                 gravest(each.tool for each in wanted), Risk(instead_of.risk) if instead_of else Risk.LOW
             ),
+            lifted=is_lifted(spec) and instead_of is None,
             token_seconds=_seconds(spec),
             reads=reads_of(wanted, item.subject),
         ),
@@ -107,7 +113,7 @@ def ask_a_person(
         supersedes=instead_of,
     )
     if instead_of is None:
-        announce(item, WAITING.format(title=item.title.rstrip(".")))
+        announce(item, "\n".join(filter(None, (WAITING.format(title=item.title.rstrip(".")), told))))
     return card
 
 
@@ -133,6 +139,12 @@ def gravest(tools: Iterable[ToolSpec]) -> Risk:
     return highest(*(Risk(tool.risk) for tool in tools))
 
 
+def is_lifted(spec: WorkItemSpec) -> bool:
+    """An outsider or the model decided where something goes."""
+    account = account_in(spec.body)
+    return account is not None and account.is_marked
+
+
 def words_of(
     wanted: Sequence[Wanted], spec: WorkItemSpec, subject: str, asks: GateResult | None, marks: Sequence[str] = ()
 ) -> CardText:
@@ -141,7 +153,7 @@ def words_of(
     more = "" if len(wanted) == 1 else f", and {len(wanted) - 1} more"
     return CardText(
         intent=spec.title,
-        rationale=_rationale(first, asks),
+        rationale=_rationale(first, spec, asks),
         consequence={**first.buttons, "approve": first.buttons["approve"] + more},
         affected="" if len(wanted) == 1 else f"{len(wanted)} actions",
         facts=[*(Fact("Warning", text=mark) for mark in marks), *_facts(wanted, spec, subject)],
@@ -156,8 +168,11 @@ def _seconds(spec: WorkItemSpec) -> int:
     return int(max(settings.APPROVAL_TOKEN_SECONDS, min(spec.budget.max_wall_time_seconds, _A_DAY)))
 
 
-def _rationale(first: Wanted, asks: GateResult | None) -> str:
-    said = short(first.say(first.tool.rationale) or "A customer asked for this.", _WHY_CHARS)
+def _rationale(first: Wanted, spec: WorkItemSpec, asks: GateResult | None) -> str:
+    """The skill's own words, where the values are the customer's or the company's; else what the harness knows."""
+    account = account_in(spec.body)
+    warned = account is not None and (account.is_marked or bool(account.read))
+    said = UNASKED if warned else short(first.say(first.tool.rationale) or PREPARED, _WHY_CHARS)
     return f"{said} {asks.reason}." if asks and asks.reason else said
 
 
@@ -201,7 +216,7 @@ def _assurances(tools: Sequence[ToolSpec], checks: Sequence[VerificationCheck]) 
 
 def _details(wanted: Sequence[Wanted], spec: WorkItemSpec, asks: GateResult | None) -> dict[str, object]:
     return {
-        "plan": spec.body,
+        "plan": without_account(spec.body),
         "plan_hash": spec.plan_hash,
         "calls": [{"tool": each.call.tool, "args": each.call.args, "runs": ways.way_of(each.tool)} for each in wanted],
         "checks": [check.model_dump(mode="json", exclude_none=True) for check in _checks(wanted, spec)],

@@ -18,7 +18,7 @@ from apps.work.enums import WorkItemStatus
 from apps.work.models import Batch, BatchItem, WorkItem
 from apps.work.queries import lines_of
 from apps.work.services import screening, ways
-from apps.work.services.asking import gravest, short
+from apps.work.services.asking import gravest, is_lifted, short
 
 BATCH = "batch"
 _TITLE_CHARS = 200
@@ -37,6 +37,7 @@ def ask(batch: Batch) -> Card:
             _payload(batch, lines),
             reversible=not any(ways.can_lift(tool) for tool in tools),
             declared_risk=gravest(tools),
+            lifted=any(is_lifted(line.work_item.spec) for line in lines),
         ),
         text=CardText(
             intent=f"{short(tools[0].description, _TITLE_CHARS)}: {count}",

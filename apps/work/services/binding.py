@@ -18,6 +18,7 @@ from apps.work.checks import checks_of
 from apps.work.enums import WorkItemType
 from apps.work.interaction import USUAL_WISH, Wish, mode_for
 from apps.work.plans import ProjectPlan
+from apps.work.provenance import UNTRACED, Tracing, with_account
 from apps.work.schemas import WorkItemSpec
 from apps.work.services import standing
 from apps.work.services.asking import Wanted, intent_of
@@ -30,14 +31,15 @@ _KEPT = ("budget", "gates", "escalation", "on_failure", "on_stuck")
 
 @dataclass(frozen=True)
 class Terms:
-    """Under which a plan is bound: for whom, as what follow-up, how forward, whether staff wrote it, and which skills
-    its parent has to hand down."""
+    """Under which a plan is bound: for whom, as what follow-up, how forward, whether staff wrote it, which skills its
+    parent has to hand down, and what the values of its calls are traced with."""
 
     subject: str = ""
     follow_up_of: UUID | None = None
     wish: Wish = USUAL_WISH
     by_staff: bool = False
     inherits: HandedDown = HandedDown()
+    tracing: Tracing = UNTRACED
 
 
 def bound_task(plan: WorkItemSpec, wanted: Sequence[Wanted], terms: Terms, **fields: Any) -> WorkItemSpec:
@@ -45,19 +47,20 @@ def bound_task(plan: WorkItemSpec, wanted: Sequence[Wanted], terms: Terms, **fie
     person is confirmed, whatever mode anybody wished for."""
     kept = {name: getattr(plan, name) for name in _KEPT} if terms.by_staff else {}
     own = checks_of([each.tool for each in wanted])
+    account = terms.tracing.account([(each.call, each.tool) for each in wanted])
     return WorkItemSpec(
         **{
             "id": str(uuid4()),
             "type": WorkItemType.TASK,
             "title": intent_of(wanted),
             "domain": rules.domain_of(terms.subject),
-            "body": plan.body,
             "interaction_mode": mode_for(terms.wish, confirm=True),
             "verify": [*(check for check in plan.verify if terms.by_staff and check not in own), *own],
             "skills": terms.inherits.to(each.tool.skill for each in wanted),
             **_linked(plan, terms),
             **kept,
             **fields,
+            "body": with_account(fields.get("body", plan.body), account),
         }
     )
 
@@ -112,6 +115,12 @@ def _budget_of(plan: ProjectPlan, tasks: Sequence[WorkItemSpec], terms: Terms) -
     if terms.by_staff and "budget" in plan.spec.model_fields_set:
         return plan.spec.budget
     return Budget(**{name: sum(getattr(task.budget, name) for task in tasks) for name in Budget.model_fields})
+
+
+def holes_of(policy: WorkItemSpec) -> frozenset[str]:
+    """The arguments of which a goal's template leaves the value open."""
+    template = templates.template_call(policy.failure_context) if policy.failure_context else None
+    return frozenset(name for name, value in template.args.items() if value == f"${name}") if template else frozenset()
 
 
 def standing_task(policy: WorkItemSpec, wanted: Wanted, terms: Terms) -> WorkItemSpec | None:

@@ -27,12 +27,13 @@ from apps.work.locks import lock_course, lock_item
 from apps.work.models import WorkItem
 from apps.work.queries import active_goal
 from apps.work.services import editing, planning, screening, ways
-from apps.work.services.asking import WORK_ITEM, Wanted, ask_a_person, is_unasked, patience_of
+from apps.work.services.asking import WORK_ITEM, Wanted, ask_a_person, is_lifted, is_unasked, patience_of
 from kernel.errors import SilasError
 from kernel.llm.briefing import Briefing
-from kernel.llm.calls import PlannedCall, with_calls
+from kernel.llm.calls import PlannedCall
 from kernel.llm.enums import Role
 from kernel.llm.keys import ProviderKeys
+from kernel.provenance import MADE_UP, Origin, Traced
 from kernel.tenancy import current_tenant_id
 
 FOUND = "The goal found this, and is fairly sure."
@@ -77,6 +78,7 @@ def _open(
             call_payload(call.tool, call.args, work_item_id=str(item.pk), plan_hash=item.plan_hash, step=1),
             reversible=not ways.can_lift(tool),
             declared_risk=highest(Risk(tool.risk), gravest),
+            lifted=is_lifted(item.spec) and instead_of is None,
         ),
         text=CardText(
             intent=item.title,
@@ -95,7 +97,7 @@ def reworded(item: WorkItem, card: Card) -> None:
     """Somebody wrote other words on a card: they are asked for by a card that binds the plan with them instead of
     `card`, which binds the plan before. Raises `SilasError` for words that cannot be sent."""
     wanted = _checked(item, card.payload["args"])
-    _let_be(item, wanted)
+    _let_be(item, wanted, Traced(Origin.STAFF))
     withdraw_about(WORK_ITEM, item.pk, reason=Withdrawal.REPLACED, actor="system")
     context = card.body["context"]
     _open(item, wanted, card.body["draft"], context=context, rationale=card.rationale, instead_of=card)
@@ -110,8 +112,8 @@ def _checked(item: WorkItem, args: Mapping[str, Any]) -> Wanted:
     return wanted
 
 
-def _let_be(item: WorkItem, wanted: Wanted) -> None:
-    editing.take_edit(item, {**item.spec.as_plan(), "body": with_calls(item.spec.body, [wanted.call])})
+def _let_be(item: WorkItem, wanted: Wanted, by: Traced) -> None:
+    editing.take_edit(item, {**item.spec.as_plan(), "body": editing.with_values_of(item, [wanted], by)})
     item.refresh_from_db()
 
 
@@ -176,7 +178,7 @@ def take(job: RewordingJob, words: str, *, seconds: float) -> None:
     old, context = card.body["draft"], card.body["context"]
     wanted = _with(item, card, words) if words not in ("", old) else None
     if wanted is not None:
-        _let_be(item, wanted)
+        _let_be(item, wanted, MADE_UP)
         _open(item, wanted, words, context=context, rationale=_because(card), instead_of=card)
     else:
         before = _checked(item, card.payload["args"])

@@ -21,6 +21,7 @@ from apps.gates.schemas import GateResult
 from apps.work.enums import WorkItemStatus, WorkItemType
 from apps.work.jobs import gates_of
 from apps.work.models import WorkItem
+from apps.work.provenance import edited, with_account
 from apps.work.queries import active_goal, course_of
 from apps.work.schemas import WorkItemSpec
 from apps.work.services import screening
@@ -28,6 +29,7 @@ from apps.work.services.asking import Wanted, gravest, intent_of, reads_of, word
 from kernel.clock import now
 from kernel.errors import SilasError
 from kernel.llm.calls import PlannedCall, with_calls
+from kernel.provenance import Origin, Traced
 
 MAY_CHANGE = frozenset({"title", "body"})
 
@@ -45,10 +47,18 @@ def amend(card_id: UUID, *, user: Any, calls: Sequence[Mapping[str, Any]]) -> Ca
         raise SilasError("edit_unfit", "Only the values of the planned calls can be edited.", status=409)
     spec = item.spec.model_copy(update={"body": with_calls(item.spec.body, planned)})
     wanted, asks = _allowed(item, spec)
-    spec = spec.model_copy(update={"title": intent_of(wanted)})
+    by = Traced(Origin.STAFF, f"user:{user.pk}")
+    spec = spec.model_copy(update={"title": intent_of(wanted), "body": with_values_of(item, wanted, by)})
     text = words_of(wanted, spec, item.subject, asks, card.details.get("marks", ()))
     risk, reads = gravest(each.tool for each in wanted), reads_of(wanted, item.subject)
     return edit_card(card_id, user=user, payload=spec.as_plan(), text=text, declared_risk=risk, reads=reads)
+
+
+def with_values_of(item: WorkItem, wanted: Sequence[Wanted], by: Traced) -> str:
+    """The item's body with the values of these calls; what is other than it was comes from `by`."""
+    before, calls = item.spec, [(each.call, each.tool) for each in wanted]
+    account = edited(before.body, before.calls, calls, by)
+    return with_account(with_calls(before.body, [each.call for each in wanted]), account)
 
 
 def is_editable(card: Card) -> bool:

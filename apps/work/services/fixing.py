@@ -13,11 +13,13 @@ from uuid import UUID
 from apps.gates.schemas import GateSpec
 from apps.tenants.models import Deployment
 from apps.work import rules
+from apps.work.provenance import all_from
 from apps.work.queries import active_goal, pending_of
 from apps.work.schemas import Proposal
 from apps.work.services import screening
 from apps.work.services.proposing import propose
 from apps.work.templates import FAILED_CHECKS
+from kernel.provenance import Origin, Traced
 
 # What an author may write into the plan: `"$gate"` and its like.
 PLACES = ("gate", "code", "conversation")
@@ -53,6 +55,7 @@ def propose_fix(
         trace_id=trace_id,
         requested_by=asked_by,
         always_asks=True,
+        tracing=all_from(Traced(Origin.AUTHOR)),
     )
 
 

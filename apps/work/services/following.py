@@ -20,6 +20,7 @@ from apps.work.enums import WorkItemStatus
 from apps.work.jobs import gates_of, keys_of, model_name
 from apps.work.locks import lock_item
 from apps.work.models import WorkItem
+from apps.work.provenance import Tracing, going_on_with
 from apps.work.queries import course_of
 from apps.work.schemas import Proposal
 from apps.work.services.planning import granted_tools
@@ -28,6 +29,8 @@ from apps.work.wording import READ_INSTRUCTIONS
 from kernel.llm.briefing import Briefing, Utterance
 from kernel.llm.enums import Role
 from kernel.llm.keys import ProviderKeys
+from kernel.provenance import Origin as From
+from kernel.provenance import Source, Traced
 from kernel.tenancy import current_tenant_id
 
 _LIMITS = Limits(cost_usd="0.25", tokens=20_000, calls=4)
@@ -73,6 +76,13 @@ def open_job(item_id: UUID, wish: str, *, asked_by: UUID) -> FollowUpJob | None:
     )
 
 
+def _tracing(item: WorkItem) -> Tracing:
+    """A colleague took up what the assistant suggested: its words are no colleague's, and neither is what the work told
+    of its end."""
+    told = Source(Traced(From.TOOL, label="the result of the earlier work"), item.summary)
+    return going_on_with(item.spec, told, started=Traced(From.STAFF))
+
+
 def take(job: FollowUpJob, plan_markdown: str, *, trace_id: str) -> Proposal:
     """Propose the plan. In a web process, because only there a person can be asked."""
     guard.close_run(job.run.run_id, status=RunStatus.COMPLETED, reason=TerminalReason.COMPLETED)
@@ -91,6 +101,7 @@ def take(job: FollowUpJob, plan_markdown: str, *, trace_id: str) -> Proposal:
         continuation_of=item.pk,
         always_asks=True,
         marks=(READ_INSTRUCTIONS,) if guarded.read_instructions(item.pk) else (),
+        tracing=_tracing(item),
     )
 
 

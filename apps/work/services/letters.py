@@ -12,12 +12,14 @@ from apps.skills.roles import handed_down
 from apps.work.enums import WorkItemType
 from apps.work.execution_models import Course
 from apps.work.models import WorkItem
+from apps.work.provenance import all_from
 from apps.work.schemas import WorkItemSpec
 from apps.work.services import binding, drafting, screening
 from apps.work.services.binding import Terms
 from apps.work.services.items import create_item
 from kernel.errors import SilasError
 from kernel.llm.calls import PlannedCall, call_block
+from kernel.provenance import Origin, Traced
 
 MAIL_SKILL, MAIL_TOOL = "smtp-mail", "send_mail"
 
@@ -39,7 +41,11 @@ def propose_letter(*, to: str, subject: str, text: str, why: str, requested_by: 
     except SilasError as refusal:
         raise SilasError(refusal.code, f"It cannot be sent: {refusal.message}.", status=422) from refusal
     plan = WorkItemSpec(id="letter", type=WorkItemType.TASK, title=subject, body=f"{why}\n\n{call_block(call)}")
-    spec = binding.bound_task(plan, [wanted], Terms(by_staff=True, inherits=handed_down(mail)))
+    spec = binding.bound_task(
+        plan,
+        [wanted],
+        Terms(by_staff=True, inherits=handed_down(mail), tracing=all_from(Traced(Origin.STAFF, requested_by))),
+    )
     item = create_item(spec, deployment_id=None, session_id=None, trace_id=str(uuid4()), requested_by=requested_by)
     Course.objects.create(work_item=item, granted=[MAIL_TOOL])
     drafting.ask(item, [wanted], context=why)

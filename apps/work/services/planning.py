@@ -29,6 +29,7 @@ from apps.work.execution_models import Course, LedgerEntry, Planning, ResearchRe
 from apps.work.jobs import gates_of, keys_of, model_name
 from apps.work.locks import lock_course, lock_item
 from apps.work.models import WorkItem
+from apps.work.provenance import without_account
 from apps.work.queries import active_goal_spec
 from apps.work.services import pausing, spending
 from kernel.clock import now
@@ -132,7 +133,7 @@ def _briefing(planning: Planning, item: WorkItem, course: Course, requests: list
         title=item.deployment.title if item.deployment else "",
         skills=roles.instructions(item.spec.skills),
         tools=(*PLANNERS_OWN, *(granted_tools(item, course) if replan else ())),
-        work_body=item.spec.body + "".join(_finding(request) for request in requests),
+        work_body=without_account(item.spec.body) + "".join(_finding(request) for request in requests),
         instruction=_REPLAN if replan else _ADVISE,
         reference=str(item.pk),
     )

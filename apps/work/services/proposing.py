@@ -23,9 +23,10 @@ from apps.work.interaction import USUAL_WISH, Wish
 from apps.work.locks import lock_course
 from apps.work.models import VISITOR, WorkItem
 from apps.work.plans import ProjectPlan
+from apps.work.provenance import UNTRACED, Tracing, with_account
 from apps.work.queries import active_goal, finished_item_of, standing_items_of
 from apps.work.schemas import Proposal, WorkItemSpec
-from apps.work.services import binding, screening
+from apps.work.services import binding, editing, screening
 from apps.work.services.asking import Wanted, ask_a_person
 from apps.work.services.authorization import authorize_standing
 from apps.work.services.binding import Terms
@@ -52,7 +53,7 @@ class _Source:
 @dataclass(frozen=True)
 class Screened:
     """A plan that may be taken in: what it says, its calls by task, the gate that wants a person, where it came from,
-    and what was wrong with what its author had read (`marks`)."""
+    what was wrong with what its author had read (`marks`), and the values that its visitor is `told`."""
 
     plan: WorkItemSpec | ProjectPlan
     wanted: Sequence[Sequence[Wanted]]
@@ -61,6 +62,7 @@ class Screened:
     source: _Source
     terms: Terms
     marks: Sequence[str] = ()
+    told: str = ""
 
 
 class Asked(TypedDict):
@@ -79,6 +81,7 @@ class Asked(TypedDict):
     wish: NotRequired[Wish]
     by_staff: NotRequired[bool]
     marks: NotRequired[Sequence[str]]
+    tracing: NotRequired[Tracing]
 
 
 def propose(*, always_asks: bool = False, **asked: Unpack[Asked]) -> Proposal:
@@ -102,31 +105,34 @@ def screen(
     wish: Wish = USUAL_WISH,
     by_staff: bool = False,
     marks: Sequence[str] = (),
+    tracing: Tracing = UNTRACED,
 ) -> Screened | Proposal:
     """The plan as it may be taken in, in this transaction, or the refusal, which is written down; whoever speaks of the
     plan asks first. `access`: the tools of the visitor's level; `subject`: the verified customer's id, or "";
     `replaces`: the work that this is another plan for, which always needs a yes of its own; `continuation_of`: the
     finished work that this goes on with; `wish`: how forward the turn wants it to be; `by_staff`: a member wrote it, so
-    its own checks, gates and budget are kept; `marks`: lines for its card, with which no standing approval counts.
+    its own checks, gates and budget are kept; `marks`: lines for its card, with which no standing approval counts;
+    `tracing`: what its values are traced with.
 
     Only gates that decide from values are asked here; all of them, scripts included, are asked again when the call is
     made.
     """
     goal = active_goal(deployment)
     source = _Source(deployment, session_id, trace_id, requested_by, access, replaces)
-    terms = Terms(subject, continuation_of, wish, by_staff, handed_down(goal.spec.skills if goal else ()))
+    terms = Terms(subject, continuation_of, wish, by_staff, handed_down(goal.spec.skills if goal else ()), tracing)
     try:
         plan = screening.read(plan_markdown)
         wanted = screening.wanted_by(plan, screening.tools_of(goal), access)
         asked_for = [each for calls in wanted for each in calls]
         asks = screening.gates_ask(asked_for, gates, goal)
+        told = screening.values_told(asked_for, gates) if session_id else ""
         screening.require_room(asked_for, subject=subject, session_id=session_id, replaces=replaces)
         _require_link(terms, session_id)
     except SilasError as refusal:
         record(AuditEvent.WORK_REFUSED, subject=f"session:{session_id}", data={"code": refusal.code})
         gate = str(refusal.extra.get("gate", ""))
         return Proposal("refused", reason=refusal.message, code=refusal.code, gate=gate)
-    return Screened(plan, wanted, asks, goal, source, terms, marks)
+    return Screened(plan, wanted, asks, goal, source, terms, marks, told)
 
 
 def take_in(screened: Screened, *, always_asks: bool = False) -> Proposal:
@@ -139,11 +145,13 @@ def take_in(screened: Screened, *, always_asks: bool = False) -> Proposal:
         item = _create(standing, source, terms.subject)
         if _runs_at_once(item, goal):
             return Proposal("dispatched", item.pk)
+        _tell_origins(item, wanted[0], terms)
     elif isinstance(plan, ProjectPlan):
         item = _create_project(plan, wanted, source, terms)
     else:
         item = _create(binding.bound_task(plan, wanted[0], terms), source, terms.subject)
-    ask_a_person(item, [each for calls in wanted for each in calls], screened.asks, marks=screened.marks)
+    calls = [each for calls in wanted for each in calls]
+    ask_a_person(item, calls, screened.asks, marks=screened.marks, told=screened.told)
     return Proposal("card", item.pk)
 
 
@@ -183,12 +191,24 @@ def _create_project(plan: ProjectPlan, wanted: Sequence[Sequence[Wanted]], sourc
 
 
 def _standing_spec(wanted: Sequence[Wanted], goal: WorkItem | None, terms: Terms) -> WorkItemSpec | None:
-    """The task that the goal's own template would start; None where its standing yes does not reach."""
+    """The task that the goal's own template would start; None where its standing approval does not reach, or where
+    something outside, or the model itself, had a say in the values."""
     if goal is None or goal.approval_token is None or len(wanted) != 1 or terms.follow_up_of is not None:
+        return None
+    account = terms.tracing.account([(wanted[0].call, wanted[0].tool)])
+    if not account.is_vouched(binding.holes_of(goal.spec)):
         return None
     if _used_today(wanted[0], goal, terms.subject):
         return None
     return binding.standing_task(goal.spec, wanted[0], terms)
+
+
+def _tell_origins(item: WorkItem, wanted: Sequence[Wanted], terms: Terms) -> None:
+    """A task that its goal's approval does not cover after all waits for one of its own, which shows where its values
+    come from like any other."""
+    account = terms.tracing.account([(each.call, each.tool) for each in wanted])
+    editing.take_edit(item, {**item.spec.as_plan(), "body": with_account(item.spec.body, account)})
+    item.refresh_from_db()
 
 
 def _used_today(wanted: Wanted, goal: WorkItem, subject: str) -> bool:

@@ -14,6 +14,7 @@ from apps.work.enums import Waiting, WorkItemStatus, WorkReason
 from apps.work.jobs import gates_of
 from apps.work.locks import lock_course, lock_item
 from apps.work.models import WorkItem
+from apps.work.provenance import going_on_with
 from apps.work.queries import course_of
 from apps.work.services import ending, pausing
 from apps.work.services.proposing import propose
@@ -57,6 +58,7 @@ def _proposed(item: WorkItem, plan_markdown: str, granted: frozenset[str]) -> bo
         requested_by=item.requested_by,
         replaces=item,
         marks=(READ_INSTRUCTIONS,) if guarded.read_instructions(item.pk) else (),
+        tracing=going_on_with(item.spec),
     )
     return proposal.outcome == "card"
 

@@ -38,6 +38,7 @@ from kernel.llm.briefing import Briefing, ToolBrief
 from kernel.llm.calls import PlannedCall, call_block
 from kernel.llm.enums import Role
 from kernel.llm.keys import ProviderKeys
+from kernel.provenance import as_text
 from kernel.taint import Taint
 
 _INSTRUCTION = (
@@ -69,7 +70,8 @@ class Answer:
 
 @dataclass(frozen=True)
 class ResearchJob:
-    """One question, ready to be looked into outside of any scope. `tools` is what the message allows; it is clamped."""
+    """One question, ready to be looked into outside of any scope. `tools` is what the message allows; it is clamped.
+    `values`: those of the plan, which are a customer's and stay here."""
 
     request_id: UUID
     item_id: UUID
@@ -82,6 +84,7 @@ class ResearchJob:
     max_tokens: int
     seconds_left: float
     web: tuple[ToolSpec, ...] = ()
+    values: str = ""
 
 
 def ask(delivery: Delivery, job: planning.PlanningJob, questions: Sequence[Question]) -> None:
@@ -168,6 +171,7 @@ def _job(delivery: Delivery, request: ResearchRequest, tools: tuple[str, ...]) -
         max_tokens=request.max_tokens,
         seconds_left=max(0.0, (request.deadline - now()).total_seconds()),
         web=web,
+        values="\n".join(as_text(call.args) for call in item.spec.calls),
     )
 
 

@@ -25,6 +25,7 @@ from apps.work.confidence import Thresholds, band_of, chunks, may_earn
 from apps.work.enums import Band, WorkReason
 from apps.work.locks import lock_customer, lock_item
 from apps.work.models import Batch, BatchItem, WorkItem
+from apps.work.provenance import Tracing, all_from
 from apps.work.queries import earned_thresholds
 from apps.work.schemas import WorkItemSpec
 from apps.work.services import asking_batches, authorization, batches, desk, drafting, screening
@@ -33,6 +34,7 @@ from apps.work.services.binding import Terms, bound_task
 from apps.work.services.items import create_item
 from kernel.errors import SilasError
 from kernel.llm.calls import PlannedCall, call_block
+from kernel.provenance import Origin, Traced, named
 
 MAX_FOUND = 200
 _UNSURE = {Band.LOW: "Not sure about this one: {title}", Band.NOVEL: "No rule fits this one: {title}"}
@@ -140,7 +142,7 @@ def _case(goal: WorkItem, found: Found, trace_id: str) -> _Case:
     spec = bound_task(
         plan,
         wanted,
-        Terms(found.subject, inherits=handed_down(goal.spec.skills)),
+        Terms(found.subject, inherits=handed_down(goal.spec.skills), tracing=_tracing(goal)),
         parent=str(goal.pk),
         spawned_by=str(goal.pk),
     )
@@ -153,6 +155,14 @@ def _case(goal: WorkItem, found: Found, trace_id: str) -> _Case:
         requested_by=f"goal:{goal.pk}",
     )
     return _Case(found, item, wanted)
+
+
+def _tracing(goal: WorkItem) -> Tracing:
+    """Found by the goal's own reading tools: in the company's records, or at an outside place that one asked."""
+    tools = screening.tools_of(goal)
+    outside = [tools[call.tool] for call in goal.spec.calls if call.tool in tools and tools[call.tool].is_outside]
+    origin = Traced(Origin.TOOL, label=named(outside[0].name)) if outside else Traced(Origin.RECORDS)
+    return all_from(origin)
 
 
 def _batch(goal: WorkItem, action: str, cases: Sequence[_Case], trace_id: str) -> Batch:

@@ -6,7 +6,9 @@ Reads rows and asks the gates that decide from values; writes nothing but what g
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
+from typing import Any
 from uuid import UUID
 
 from apps.audit.enums import AuditEvent
@@ -25,9 +27,10 @@ from apps.work.enums import WorkItemType
 from apps.work.locks import lock_customer
 from apps.work.models import WorkItem
 from apps.work.plans import ProjectPlan
+from apps.work.provenance import without_claims
 from apps.work.queries import open_items_of
 from apps.work.schemas import WorkItemSpec
-from apps.work.services.asking import Wanted, intent_of
+from apps.work.services.asking import Wanted, intent_of, short
 from kernel.errors import SilasError
 from kernel.llm.calls import PlannedCall
 from kernel.tenancy.scope import current_scope
@@ -37,6 +40,7 @@ from kernel.unseen import hides_something
 _FROM_VALUES = frozenset({GateProvider.PREDICATE, GateProvider.CUSTOM})
 _NOT_HERE = "that is not something I can do here"
 _BROKEN = "I could not prepare it properly"
+_MOST_TOLD, _TOLD_CHARS = 20, 200
 _HIDDEN = "it holds characters that cannot be seen; please write it again by hand"
 
 
@@ -45,9 +49,16 @@ def read(plan_markdown: str) -> WorkItemSpec | ProjectPlan:
     are not for the visitor."""
     try:
         plan = plans.parse(plan_markdown, lenient=True)
-        return _project(plan) if plan.type == WorkItemType.PROJECT else plan
+        if plan.type != WorkItemType.PROJECT:
+            return _without_claims(plan)
+        project = _project(plan)
+        return ProjectPlan(_without_claims(project.spec), tuple(map(_without_claims, project.tasks)))
     except SilasError as refusal:
         raise SilasError(refusal.code, _BROKEN) from refusal
+
+
+def _without_claims(plan: WorkItemSpec) -> WorkItemSpec:
+    return plan.model_copy(update={"body": without_claims(plan.body)})
 
 
 def _project(plan: WorkItemSpec) -> ProjectPlan:
@@ -163,6 +174,28 @@ def _require_telling(wanted: Sequence[Wanted], gates: Sequence[GateSpec]) -> Non
         report = check_gates(gates, GateTrigger.EVERY_AGENT_RESPONSE, told, allowance=_allowance())
         if report.blocked or report.needs_approval or report.context["response"] != title:
             raise SilasError("gate_blocked", _NOT_HERE)
+
+
+def values_told(wanted: Sequence[Wanted], gates: Sequence[GateSpec]) -> str:
+    """The values of the calls, a line each, so that a visitor sees one that is not theirs. They are a model's words
+    like any answer: nothing is told where a response gate has something against them."""
+    lines = [line for each in wanted for line in _value_lines(each)][:_MOST_TOLD]
+    from_values = [gate for gate in gates if gate.provider in _FROM_VALUES]
+    told = "\n".join(lines)
+    report = check_gates(from_values, GateTrigger.EVERY_AGENT_RESPONSE, {"response": told}, allowance=_allowance())
+    unfit = report.blocked or report.needs_approval or report.context["response"] != told
+    return "" if unfit else told
+
+
+def _value_lines(wanted: Wanted) -> list[str]:
+    known: Mapping[str, Any] = wanted.tool.args.get("properties") or {}
+    named = {name: known.get(name, {}).get("title") or name.replace("_", " ") for name in wanted.call.args}
+    return [f"{named[name]}: {_one_line(value)}" for name, value in wanted.call.args.items()]
+
+
+def _one_line(value: Any) -> str:
+    said = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return short(" ".join(said.split()), _TOLD_CHARS)
 
 
 def _allowance() -> Allowance:

@@ -21,6 +21,7 @@ from apps.skills.roles import handed_down
 from apps.work.enums import WorkItemStatus
 from apps.work.execution_models import LedgerEntry
 from apps.work.models import Batch, BatchItem, UndoEntry, WorkItem
+from apps.work.provenance import Tracing, going_on_with
 from apps.work.queries import lines_of
 from apps.work.schemas import WorkItemSpec
 from apps.work.services import asking_batches, desk, screening
@@ -29,6 +30,7 @@ from apps.work.services.binding import Terms, bound_task
 from apps.work.services.items import create_item
 from kernel.clock import now
 from kernel.llm.calls import PlannedCall, call_block
+from kernel.provenance import Origin, Source, Traced, as_text
 
 ACTION = "undo"
 _TITLE_CHARS = 280
@@ -143,10 +145,20 @@ def _spec(entry: UndoEntry) -> WorkItemSpec:
     return bound_task(
         plan,
         wanted,
-        Terms(done.subject, inherits=handed_down(done.spec.skills)),
+        Terms(done.subject, inherits=handed_down(done.spec.skills), tracing=_tracing(done)),
         title=title,
         follow_up_of=str(done.pk),
     )
+
+
+def _tracing(done: WorkItem) -> Tracing:
+    """The skill says how to take its own effect back: with the values of the call, which keep their origins, and with
+    what its tool answered."""
+    answers = LedgerEntry.objects.filter(attempt__work_item=done, success=True)
+    outside = any(tool.is_outside for tool in screening.tools_in(done.spec.skills).values())
+    origin = Traced(Origin.TOOL, label="the answer of the tool") if outside else Traced(Origin.RECORDS)
+    told = (Source(origin, as_text(entry.value)) for entry in answers)
+    return going_on_with(done.spec, *told, started=Traced(Origin.STAFF), otherwise=Traced(Origin.AUTHOR))
 
 
 def heard(item: WorkItem) -> None:

@@ -1,0 +1,138 @@
+"""Where the values of a card come from, in words. Read from what an approval of the card binds, and from nothing else.
+
+A plan holds its account itself; a draft and a batch name their plans by hash, and only a plan of that hash is read.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from apps.approvals.enums import ApprovalScope
+from apps.approvals.models import Card
+from apps.console.names import names_for
+from apps.console.narrative import Names
+from apps.work.enums import WorkItemType
+from apps.work.models import WorkItem
+from apps.work.projects import covered
+from apps.work.provenance import Account, Value, account_in
+from apps.work.schemas import WorkItemSpec
+from kernel.llm.calls import calls_in
+from kernel.provenance import Origin
+
+_WORDS = {
+    Origin.VISITOR: "From the customer's message",
+    Origin.STAFF: "Entered by a colleague",
+    Origin.RECORDS: "From your records",
+    Origin.AUTHOR: "Set in this chatbot's own rules",
+    Origin.DOCUMENT: "From the document “{label}”",
+    Origin.TOOL: "From outside: {label}",
+    Origin.MEMORY: "Remembered from earlier; nobody said it in this conversation",
+    Origin.MODEL: "Written by the assistant",
+}
+_STARTED = {
+    Origin.VISITOR: "A customer, by a message to the assistant",
+    Origin.STAFF: "A colleague",
+    Origin.RECORDS: "A goal of yours, by what it found in your records",
+    Origin.AUTHOR: "This chatbot's own rules",
+    Origin.TOOL: "A goal of yours, by what it found outside: {label}",
+}
+_AFTER_READING = "The assistant, after it read {read}. The customer may not have asked for this."
+_OWN_CHOICE = "The assistant, in a conversation with a customer. It did not get every value from them."
+
+
+@dataclass(frozen=True)
+class Line:
+    """One value: its name, itself, where it comes from in words, the moment it was said and the message, if there is
+    one. `is_marked`: it decides where something goes, and neither the customer nor the company said it."""
+
+    name: str
+    value: str
+    origin: str
+    is_marked: bool
+    at: datetime | None = None
+    seq: str = ""
+
+
+@dataclass(frozen=True)
+class Origins:
+    """`asked_by`: who wanted what the card asks for, as far as that is known."""
+
+    asked_by: str
+    lines: tuple[Line, ...]
+    is_marked: bool
+
+
+def origins_of(card: Card) -> Origins | None:
+    """None for a card of which nothing was written down, or whose plan is no longer the one that it binds."""
+    found = [(body, account) for body in _bodies(card) if (account := account_in(body)) is not None]
+    if not found:
+        return None
+    people = names_for([value.ref for _, account in found for call in account.calls for value in call.values()])
+    lines = [line for body, account in found for line in _lines(body, account, people)]
+    marked = any(line.is_marked for line in lines)
+    return Origins(_asked_by([account for _, account in found]), tuple(lines), marked)
+
+
+def _bodies(card: Card) -> Iterator[str]:
+    """What an approval of this card binds, plan by plan."""
+    payload = card.payload
+    if card.scope == ApprovalScope.FULL_PLAN and payload["type"] == WorkItemType.PROJECT:
+        hashes = covered(WorkItemSpec.model_validate(payload))
+        yield from _bound(hashes, hashes.values())
+    elif card.scope == ApprovalScope.FULL_PLAN:
+        yield str(payload["body"])
+    elif card.scope == ApprovalScope.SINGLE_STEP and "plan_hash" in payload:
+        yield from _bound([payload["work_item_id"]], [payload["plan_hash"]])
+    elif "item_ids" in payload:
+        rows = WorkItem.objects.filter(plan_hash__in=payload["item_ids"]).order_by("created_at")
+        yield from _bound(rows.values_list("pk", flat=True), payload["item_ids"])
+
+
+def _bound(ids: Iterable[Any], hashes: Collection[str]) -> list[str]:
+    """The plans of these rows, without those that are no longer what was bound."""
+    specs = [item.spec for item in WorkItem.objects.filter(pk__in=list(ids)).order_by("created_at")]
+    return [spec.body for spec in specs if spec.plan_hash in hashes]
+
+
+def _lines(body: str, account: Account, people: Names) -> Iterator[Line]:
+    for call, values in zip(calls_in(body), account.calls, strict=False):
+        for name, value in call.args.items():
+            known = values.get(name, Value(origin=Origin.MODEL))
+            yield Line(
+                name.replace("_", " "),
+                value if isinstance(value, str) else json.dumps(value, ensure_ascii=False),
+                _said(known, people),
+                known.is_marked,
+                datetime.fromisoformat(known.at) if known.origin is Origin.VISITOR and known.at else None,
+                known.ref.removeprefix("seq:") if known.origin is Origin.VISITOR else "",
+            )
+
+
+def _said(value: Value, people: Names) -> str:
+    if value.origin is Origin.MODEL and value.listed:
+        return "Chosen by the assistant from a fixed list"
+    if value.origin is Origin.STAFF and value.ref.startswith("user:"):
+        return f"Entered by {people.of(value.ref)}"
+    return _WORDS[value.origin].format(label=value.label or "an unnamed source")
+
+
+def _asked_by(accounts: list[Account]) -> str:
+    """Nobody is said to have asked where an outsider, or the assistant itself, had a say."""
+    first = accounts[0].started
+    read = list(dict.fromkeys(name for account in accounts for name in account.read))
+    read += [
+        value.label
+        for account in accounts
+        for call in account.calls
+        for value in call.values()
+        if value.origin in (Origin.DOCUMENT, Origin.TOOL) and value.label and value.label not in read
+    ]
+    if first.origin is Origin.VISITOR and read:
+        return _AFTER_READING.format(read=", ".join(dict.fromkeys(f"“{name}”" for name in read)))
+    if first.origin is Origin.VISITOR and any(account.is_marked for account in accounts):
+        return _OWN_CHOICE
+    return _STARTED.get(first.origin, "The assistant").format(label=first.label)

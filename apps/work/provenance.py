@@ -1,0 +1,203 @@
+"""The account of a plan's values: where each comes from, and what the plan was started by. Bound with the plan.
+
+The harness writes it as the first block of the body, so a person's approval covers it. A model cannot write it: its own
+blocks of that name are taken out, and only the first lines of a body are ever read (ADR 0103). Pure.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from markdown_it import MarkdownIt
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from apps.skills import rules as skill_rules
+from apps.skills.schemas import ToolSpec
+from apps.work.schemas import WorkItemSpec
+from kernel.canonical import canonical_json
+from kernel.llm.calls import PlannedCall
+from kernel.provenance import MADE_UP, Origin, Source, Sources, Traced, worst
+
+NAME = "origins"
+_OPENING = f"```{NAME}\n"
+_FIRST = re.compile(rf"\A```{NAME}\n(\{{.*\}})\n```(?:\n|\Z)")
+
+
+class Value(BaseModel):
+    """The origin of one argument; `decides`: it decides where something goes; `listed`: its tool allows a few values
+    only, of which it is one."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    origin: Origin
+    ref: str = ""
+    label: str = ""
+    at: str = ""
+    decides: bool = False
+    listed: bool = False
+
+    @property
+    def traced(self) -> Traced:
+        return Traced(self.origin, self.ref, self.label, self.at)
+
+    @property
+    def is_marked(self) -> bool:
+        """An outsider or the model decided where something goes."""
+        return self.decides and not self.traced.is_vouched
+
+
+class Account(BaseModel):
+    """`calls`: the origin of every argument, call by call. `started`: what the work was started by. `read`: outside
+    answers that the model had read when it wrote the plan."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    calls: tuple[dict[str, Value], ...]
+    started: Value
+    read: tuple[str, ...] = ()
+
+    @property
+    def is_marked(self) -> bool:
+        return any(value.is_marked for call in self.calls for value in call.values())
+
+    def outside(self) -> tuple[Source, ...]:
+        """What was read, by name: whoever goes on with the plan goes on with what was read for it."""
+        return tuple(Source(Traced(Origin.TOOL, label=label), "") for label in self.read)
+
+    def is_vouched(self, names: Collection[str]) -> bool:
+        """Nothing outside was read, and each value of these arguments is the customer's, the company's or its staff's,
+        or one of a few that the tool lists."""
+        values = [value for call in self.calls for name, value in call.items() if name in names]
+        return not self.read and all(
+            value.traced.is_vouched or (value.listed and not value.decides) for value in values
+        )
+
+
+@dataclass(frozen=True)
+class Tracing:
+    """What the values of a plan are traced with: the sources, what started it, and who wrote what no source holds."""
+
+    shown: Sources
+    started: Traced
+    otherwise: Traced = MADE_UP
+
+    def account(self, calls: Sequence[tuple[PlannedCall, ToolSpec]]) -> Account:
+        return Account(
+            calls=tuple(
+                {name: self._value(tool, name, each) for name, each in call.args.items()} for call, tool in calls
+            ),
+            started=_value_of(self.started),
+            read=self.shown.read,
+        )
+
+    def _value(self, tool: ToolSpec, name: str, value: Any) -> Value:
+        """A text that the model worded is as good as the worst address, account or number in it."""
+        decides, listed = skill_rules.decides_where(tool, name, value), skill_rules.is_listed(tool, name)
+        traced = self._traced(value)
+        if traced.origin is not Origin.MODEL:
+            return _value_of(traced, decides=decides or bool(skill_rules.places_in(value)), listed=listed)
+        places = [self._traced(place) for place in skill_rules.places_in(value)]
+        foreign = [place for place in places if not place.is_vouched]
+        return _value_of(worst([traced, *foreign]), decides=decides or bool(foreign), listed=listed)
+
+    def _traced(self, value: Any) -> Traced:
+        found = self.shown.trace(value)
+        return self.otherwise if found.origin is Origin.MODEL else found
+
+
+# Nothing is known of the values: a model wrote them.
+UNTRACED = Tracing(Sources(), MADE_UP)
+
+
+def all_from(author: Traced) -> Tracing:
+    """For values that one known author wrote: staff, the author of a goal, a reading tool of the company's own."""
+    return Tracing(Sources(), author, author)
+
+
+def _value_of(traced: Traced, *, decides: bool = False, listed: bool = False) -> Value:
+    return Value(origin=traced.origin, ref=traced.ref, label=traced.label, at=traced.at, decides=decides, listed=listed)
+
+
+def with_account(body: str, account: Account) -> str:
+    """The body with the harness's account before everything else, instead of the one that it begins with."""
+    return f"{_OPENING}{canonical_json(account.model_dump(mode='json'))}\n```\n{without_account(body)}"
+
+
+def without_account(body: str) -> str:
+    return _FIRST.sub("", body, count=1)
+
+
+def without_claims(body: str) -> str:
+    """A model's body without the blocks in which it says something of origins itself."""
+    lines = body.split("\n")
+    for start, end in reversed(list(_blocks(body))):
+        del lines[start:end]
+    return "\n".join(lines).strip("\n")
+
+
+def account_in(body: str) -> Account | None:
+    """The account that a body begins with; None where the harness wrote none."""
+    found = _FIRST.match(body)
+    if found is None:
+        return None
+    try:
+        return Account.model_validate(json.loads(found[1]))
+    except (ValueError, ValidationError):
+        return None
+
+
+def _blocks(body: str) -> Iterator[tuple[int, int]]:
+    for token in MarkdownIt("commonmark").parse(body):
+        if token.type == "fence" and token.level == 0 and token.info.strip() == NAME and token.map:
+            yield token.map[0], token.map[1]
+
+
+def carried(body: str, calls: Sequence[PlannedCall]) -> tuple[tuple[Any, Traced], ...]:
+    """The values of an earlier plan with their origins, for a plan that goes on with it."""
+    account = account_in(body)
+    if account is None or len(account.calls) != len(calls):
+        return ()
+    pairs = zip(calls, account.calls, strict=True)
+    return tuple(
+        (call.args[name], value.traced) for call, values in pairs for name, value in values.items() if name in call.args
+    )
+
+
+def going_on_with(
+    spec: WorkItemSpec, *sources: Source, started: Traced | None = None, otherwise: Traced = MADE_UP
+) -> Tracing:
+    """For a plan that takes up an earlier one: its values keep their origins, and so does what was read for it."""
+    account = account_in(spec.body)
+    shown = Sources((*(account.outside() if account else ()), *sources), carried(spec.body, spec.calls))
+    return Tracing(shown, started or (account.started.traced if account else MADE_UP), otherwise)
+
+
+def edited(before: str, old: Sequence[PlannedCall], new: Sequence[tuple[PlannedCall, ToolSpec]], by: Traced) -> Account:
+    """The account of a plan after an edit: what is as it was keeps its origin; the rest is `by`'s."""
+    account = account_in(before)
+    known: Sequence[Mapping[str, Value]] = (
+        account.calls if account and len(account.calls) == len(old) else [{}] * len(old)
+    )
+    calls = tuple(
+        _kept(values, earlier, call, tool, by) for values, earlier, (call, tool) in zip(known, old, new, strict=True)
+    )
+    if account is None:
+        return Account(calls=calls, started=_value_of(MADE_UP))
+    return account.model_copy(update={"calls": calls})
+
+
+def _kept(
+    values: Mapping[str, Value], old: PlannedCall, call: PlannedCall, tool: ToolSpec, by: Traced
+) -> dict[str, Value]:
+    def origin(name: str, value: Any) -> Value:
+        same = name in old.args and canonical_json({"v": old.args[name]}) == canonical_json({"v": value})
+        if same and name in values:
+            return values[name]
+        decides = skill_rules.decides_where(tool, name, value) or bool(skill_rules.places_in(value))
+        return _value_of(MADE_UP if same else by, decides=decides)
+
+    return {name: origin(name, value) for name, value in call.args.items()}

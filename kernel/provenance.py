@@ -1,0 +1,208 @@
+"""Where a value comes from, established by the harness when a model writes it, over everything the model was shown.
+
+A model says nothing about origins and is never believed about them. `Sources` hold what one run was shown; a value is
+traced to the worst of the sources that hold it as it stands, and a value that no source holds was written by the model.
+So an outside or invented value never passes for the customer's words or the company's records (ADR 0103). Pure.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from decimal import Decimal, InvalidOperation
+from enum import StrEnum
+from functools import cached_property
+from typing import Any
+
+MOST_LABEL = 80
+_SPACES = re.compile(r"[\s,;]+")
+# A number with its separators, not part of a word, a date or another number; a currency may follow it directly.
+_NUMBER = re.compile(
+    r"(?<![\w.,:/-])\d(?:[\d.,'\u00a0\u202f]*\d)?(?=(?:eur|usd|gbp|chf|jpy)\b|[.,]?(?![\w/:-]|[.,]\d))", re.I
+)
+_GROUPED = re.compile(r"\d{1,3}(?:([.,'\u00a0\u202f])\d{3})+")
+_CODE = re.compile(r"\+?[A-Za-z0-9][A-Za-z0-9 ().\-]{6,}")
+_CODE_NOISE = re.compile(r"[ ().\-]+")
+_MOST_TEXT, _MOST_CODE, _MOST_DIGITS = 400_000, 60, 40
+
+
+class Origin(StrEnum):
+    """Who a value comes from."""
+
+    VISITOR = "visitor"
+    STAFF = "staff"
+    RECORDS = "records"
+    AUTHOR = "author"
+    DOCUMENT = "document"
+    TOOL = "tool"
+    MEMORY = "memory"
+    MODEL = "model"
+
+
+# Vouched for: the customer said it, or the company has it. Everything else is an outsider's or the model's.
+VOUCHED = frozenset({Origin.VISITOR, Origin.STAFF, Origin.RECORDS, Origin.AUTHOR})
+# Worst first. What the model remembers or makes up counts only where no source holds the value.
+_BY_TRUST = (
+    Origin.TOOL,
+    Origin.DOCUMENT,
+    Origin.MODEL,
+    Origin.MEMORY,
+    Origin.VISITOR,
+    Origin.RECORDS,
+    Origin.STAFF,
+    Origin.AUTHOR,
+)
+_LOOKED_AT = (
+    Origin.TOOL,
+    Origin.DOCUMENT,
+    Origin.VISITOR,
+    Origin.RECORDS,
+    Origin.STAFF,
+    Origin.AUTHOR,
+    Origin.MEMORY,
+)
+
+
+@dataclass(frozen=True)
+class Traced:
+    """The origin of one value: which message, call or document (`ref`), its name for people, and when it was said."""
+
+    origin: Origin
+    ref: str = ""
+    label: str = ""
+    at: str = ""
+
+    @property
+    def is_vouched(self) -> bool:
+        return self.origin in VOUCHED
+
+
+MADE_UP = Traced(Origin.MODEL)
+
+
+@dataclass(frozen=True)
+class Source:
+    """Something that a model was shown. `given`: what a tool was called with; a value that was handed to a tool does
+    not come from it."""
+
+    traced: Traced
+    text: str
+    given: str = ""
+
+    def holds(self, value: Any) -> bool:
+        return is_held(value, self.text) and not (self.given and is_held(value, self.given))
+
+
+@dataclass(frozen=True)
+class Sources:
+    """Everything a model was shown before it wrote a value. `carried`: values with an origin of their own, those of an
+    earlier plan that this one goes on with."""
+
+    sources: tuple[Source, ...] = ()
+    carried: tuple[tuple[Any, Traced], ...] = ()
+
+    def trace(self, value: Any) -> Traced:
+        """The origin of a value; of a list or an object, of its least trusted part."""
+        if isinstance(value, Mapping | list | tuple):
+            parts = value.values() if isinstance(value, Mapping) else value
+            return worst(self.trace(part) for part in parts)
+        return self._trace_one(value)
+
+    @cached_property
+    def read(self) -> tuple[str, ...]:
+        """Names of the outside answers that the model had read."""
+        return tuple(dict.fromkeys(each.traced.label for each in self.sources if each.traced.origin is Origin.TOOL))
+
+    def joined(self, *sources: Source) -> Sources:
+        return replace(self, sources=(*self.sources, *sources))
+
+    def _trace_one(self, value: Any) -> Traced:
+        if value is None or isinstance(value, bool):
+            return MADE_UP
+        holding = [each.traced for each in self.sources if each.holds(value)]
+        holding += [traced for known, traced in self.carried if type(known) is type(value) and known == value]
+        found = [traced for traced in holding if traced.origin is not Origin.MODEL]
+        return min(found, key=lambda each: _LOOKED_AT.index(each.origin)) if found else MADE_UP
+
+
+NOTHING_READ = Sources()
+
+
+def worst(origins: Iterable[Traced]) -> Traced:
+    """The least trusted; with none given, made up by the model."""
+    return min(origins, key=lambda each: _BY_TRUST.index(each.origin), default=MADE_UP)
+
+
+def named(label: str) -> str:
+    """A name from outside as part of a line: one line of visible characters, no longer than fits beside a value."""
+    shown = "".join(each for each in unicodedata.normalize("NFC", label) if each.isprintable())
+    return " ".join(shown.split())[:MOST_LABEL]
+
+
+def is_held(value: Any, text: str) -> bool:
+    """Whether the text holds this very value, whole: no part of a longer word or number.
+
+    A number is held in any usual notation, text in any case and spacing, a code (an account, a telephone number) with
+    or without its separators.
+    """
+    if not text or len(text) > _MOST_TEXT:
+        return False
+    if isinstance(value, int | float | Decimal) and not isinstance(value, bool):
+        return _is_number_in(Decimal(str(value)), text)
+    said = _plain(str(value))
+    if not said:
+        return False
+    pattern = rf"(?<!\w)(?<!\d[.,]){re.escape(said)}(?!\w)(?![.,]\d)"
+    if re.search(pattern, _plain(text)):
+        return True
+    return _is_code(str(value)) and _is_code_in(str(value), text)
+
+
+def _plain(text: str) -> str:
+    return _SPACES.sub(" ", unicodedata.normalize("NFKC", text).casefold()).strip()
+
+
+def _is_code(value: str) -> bool:
+    return len(value) <= _MOST_CODE and bool(_CODE.fullmatch(value)) and sum(each.isdigit() for each in value) >= 6
+
+
+def _is_code_in(value: str, text: str) -> bool:
+    characters = [re.escape(each) for each in _CODE_NOISE.sub("", value).casefold()]
+    pattern = r"(?<!\w)(?<!\d[ .\-])" + r"[ ().\-]*".join(characters) + r"(?!\w)(?![ .\-]\d)"
+    return bool(re.search(pattern, unicodedata.normalize("NFKC", text).casefold()))
+
+
+def _is_number_in(value: Decimal, text: str) -> bool:
+    return any(value in _readings(found[0]) for found in _NUMBER.finditer(unicodedata.normalize("NFKC", text)))
+
+
+def _readings(written: str) -> Iterator[Decimal]:
+    """Every way in which people write this number: `1,200.50`, `1.200,50`, `1'200`."""
+    bare = re.sub(r"['\u00a0\u202f ]", "", written[:_MOST_DIGITS])
+    forms = {bare.replace(",", ""), bare.replace(".", "").replace(",", ".")}
+    if not _GROUPED.fullmatch(written):
+        forms.add(bare.replace(",", "."))
+    for form in forms:
+        try:
+            yield Decimal(form)
+        except InvalidOperation:
+            continue
+
+
+def leaves(value: Any) -> Iterator[Any]:
+    """Every plain value inside."""
+    if isinstance(value, Mapping):
+        for part in value.values():
+            yield from leaves(part)
+    elif isinstance(value, list | tuple):
+        for part in value:
+            yield from leaves(part)
+    else:
+        yield value
+
+
+def as_text(value: Any) -> str:
+    """A tool's answer as text that can be searched: each plain value on a line of its own."""
+    return "\n".join(str(each) for each in leaves(value) if each is not None)
