@@ -32,13 +32,17 @@ class PlatformConfig(AppConfig):
 
 def _set_rights(using: str, **_: Any) -> None:
     """Once a `migrate`, after the last migration: every table that there is now is opened to workers as listed, or
-    closed, the audit log knows who may write what, and every function is pinned."""
+    closed, the audit log knows who may write what, the skills that ship are listed, and every function is pinned."""
     from apps.audit import chain_sql
+    from apps.skills import shipped
     from silas_platform import database_rights, worker_rights
 
     if using == OWNER:
         worker_rights.grant(using)
         with connections[using].cursor() as cursor:
-            if "audit_audithead" in connections[using].introspection.table_names(cursor):
+            tables = connections[using].introspection.table_names(cursor)
+            if "audit_audithead" in tables:
                 cursor.execute(chain_sql.APPEND)
+        if "skills_shippedskill" in tables:
+            shipped.list_all(using)
         database_rights.secure(using)

@@ -20,13 +20,15 @@ from silas_platform.worker_rights import WORKERS_CALL
 WEB = "silas_app"
 SEARCH_PATH = "pg_catalog, public, pg_temp"
 
-# What the tables' owner takes from web's role again after every `migrate`: rows that enter through a function alone.
+# What the tables' owner takes from web's role again after every `migrate`: rows that enter through a function, or
+# that only the owner writes.
 WEB_MAY_NOT: dict[str, str] = {
     "audit_auditcheckpoint": "UPDATE, DELETE",
     "audit_auditentry": "INSERT, UPDATE, DELETE",
     "audit_audithead": "INSERT, UPDATE, DELETE",
     "audit_auditkey": "UPDATE, DELETE",
     "django_migrations": "INSERT, UPDATE, DELETE",
+    "skills_shippedskill": "INSERT, UPDATE, DELETE",
 }
 
 # Functions of ours: an extension's belong to whoever made it.

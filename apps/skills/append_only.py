@@ -25,10 +25,19 @@ END $$;
 REFUSE_REVERSE = "".join(_DROP.format(table=table) for table in _TABLES) + "DROP FUNCTION skills_refuse();"
 
 # The course of a version (models.TRANSITIONS): it begins waiting for a yes, or active when it ships with the
-# installation; nothing else becomes active without a spent approval of exactly this content.
-COURSE = """
-DROP TRIGGER skills_skillversion_no_rewrite ON skills_skillversion;
-CREATE FUNCTION skills_version_course() RETURNS trigger LANGUAGE plpgsql AS $$
+# installation, word for word as the tables' owner listed it; nothing else becomes active without a spent approval of
+# exactly this content.
+_BEGINS_SHIPPED = """
+    IF TG_OP = 'INSERT' AND NEW.source = 'bundled' AND NOT EXISTS (
+        SELECT FROM public.skills_shippedskill shipped
+        WHERE shipped.digest = NEW.digest AND shipped.name = NEW.name
+          AND shipped.manifest = NEW.manifest AND shipped.body = NEW.body)
+    THEN
+        RAISE EXCEPTION 'this skill does not ship with the installation' USING ERRCODE = 'insufficient_privilege';
+    END IF;
+"""
+_COURSE = """
+CREATE OR REPLACE FUNCTION skills_version_course() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
     v_moving text[] := ARRAY[
         'status', 'source', 'report', 'requested_by', 'card_id', 'approval_token_id', 'activated_at', 'claimed_until'
@@ -41,6 +50,7 @@ BEGIN
     IF TG_OP = 'INSERT' AND NEW.status <> 'proposed' AND NOT (NEW.status = 'active' AND NEW.source = 'bundled') THEN
         RAISE EXCEPTION 'a skill begins as a proposal' USING ERRCODE = 'insufficient_privilege';
     END IF;
+{begins_shipped}
     IF TG_OP = 'INSERT' THEN
         RETURN NEW;
     END IF;
@@ -67,6 +77,10 @@ BEGIN
     END IF;
     RETURN NEW;
 END $$;
+"""
+COURSE = f"""
+DROP TRIGGER skills_skillversion_no_rewrite ON skills_skillversion;
+{_COURSE.replace("{begins_shipped}", "")}
 CREATE TRIGGER skills_skillversion_course BEFORE INSERT OR UPDATE OR DELETE ON skills_skillversion
     FOR EACH ROW EXECUTE FUNCTION skills_version_course();
 """
@@ -76,3 +90,26 @@ DROP FUNCTION skills_version_course();
 CREATE TRIGGER skills_skillversion_no_rewrite BEFORE UPDATE OR DELETE ON skills_skillversion
     FOR EACH ROW EXECUTE FUNCTION skills_refuse();
 """
+
+# From the second migration on, when there is the list of what ships. A version's files enter beside it.
+_FILES_SHIP = """
+CREATE FUNCTION skills_file_ships() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF EXISTS (
+        SELECT FROM public.skills_skillversion version
+        LEFT JOIN public.skills_shippedskill shipped ON shipped.digest = version.digest
+        WHERE version.id = NEW.version_id AND version.source = 'bundled'
+          AND shipped.files ->> NEW.path IS DISTINCT FROM encode(sha256(NEW.content), 'hex'))
+    THEN
+        RAISE EXCEPTION 'this file does not ship with the installation' USING ERRCODE = 'insufficient_privilege';
+    END IF;
+    RETURN NEW;
+END $$;
+CREATE TRIGGER skills_skillfile_ships BEFORE INSERT ON skills_skillfile
+    FOR EACH ROW EXECUTE FUNCTION skills_file_ships();
+"""
+SHIPPED = _COURSE.replace("{begins_shipped}", _BEGINS_SHIPPED) + _FILES_SHIP
+SHIPPED_REVERSE = """
+DROP TRIGGER skills_skillfile_ships ON skills_skillfile;
+DROP FUNCTION skills_file_ships();
+""" + _COURSE.replace("{begins_shipped}", "")

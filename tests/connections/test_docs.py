@@ -16,6 +16,7 @@ from apps.connections.models import Connection, SetupRun
 from apps.connections.schemas import Wanted
 from apps.connections.services import lifecycle, requesting
 from apps.skills.services import install_version
+from apps.skills.shipped import list_also
 from kernel.clock import now
 from kernel.sandbox import Choice, configure
 from kernel.tenancy import tenant_scope
@@ -46,6 +47,7 @@ def folders(tmp_path: Path) -> Path:
 
 
 def begun(tenant: Any, owner: Any, folder: Path, **settings: Any) -> tuple[Connection, Beside]:
+    list_also([folder], using="owner")
     with tenant_scope(tenant):
         install_version(folder)
         wanted = Wanted(skill=folder.name, name="Badges", settings=settings)

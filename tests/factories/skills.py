@@ -13,6 +13,7 @@ from apps.approvals.services import decide_card
 from apps.skills import installing, services, trials
 from apps.skills.loader import read_folder
 from apps.skills.models import SkillVersion
+from apps.skills.shipped import list_also
 from kernel.tenancy import tenant_scope
 
 SAY_OK = 'print(\'{"say": "ok"}\')'
@@ -90,6 +91,8 @@ def make_named(root: Path, front: dict[str, Any], body: str) -> Path:
 
 
 def install(tenant: Any, folder: Path) -> SkillVersion:
+    """As if the folder shipped with the installation."""
+    list_also([folder], using="owner")
     with tenant_scope(tenant):
         return services.install_version(folder)
 

@@ -20,6 +20,7 @@ from apps.guard.enums import Intent, Origin, Phase
 from apps.guard.schemas import ApprovedCalls, Call, Done, Failed, RunRef
 from apps.skills import queries
 from apps.skills.services import install_version
+from apps.skills.shipped import list_also
 from apps.work.checks import checks_of
 from apps.work.verification import run_checks
 from kernel.sandbox import Choice, configure
@@ -189,6 +190,7 @@ class Api(Shelf):
             "note": {"method": "POST", "url": f"http://{place}/notes"},
         }
         (folder / "assets/endpoints.json").write_text(json.dumps(endpoints))
+        list_also([folder], using="owner")
         with tenant_scope(tenant):
             install_version(folder)
             self.refs = queries.pinned(["http-api"])
