@@ -10,6 +10,15 @@ from collections.abc import Mapping
 from typing import Any
 
 
+def place_of(error: BaseException) -> str:
+    """An exception as a log may name it: its class, and the innermost place of ours or of a library, never its text."""
+    frame = error.__traceback__
+    while frame is not None and frame.tb_next is not None:
+        frame = frame.tb_next
+    where = f" at {frame.tb_frame.f_code.co_filename}:{frame.tb_lineno}" if frame is not None else ""
+    return f"{type(error).__name__}{where}"
+
+
 class SilasError(Exception):
     """A refusal with a machine-readable `code`, a sentence for people and an HTTP `status` (4xx)."""
 

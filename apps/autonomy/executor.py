@@ -28,7 +28,7 @@ from apps.guard.enums import Intent, Phase, TerminalReason
 from apps.guard.schemas import Done, Failed
 from apps.memory.memories import scrubbed
 from kernel import fault_points
-from kernel.errors import SilasError
+from kernel.errors import SilasError, place_of
 from kernel.llm.briefing import Passage
 from kernel.llm.failures import ProviderFailed
 from kernel.tenancy import in_scope, in_thread
@@ -66,6 +66,7 @@ class _Course:
     failure: str = ""
     fault: bool = False
     written: int = 0
+    notes: planner.Notes | None = None
 
     async def run(self) -> Ending:
         try:
@@ -73,7 +74,7 @@ class _Course:
                 await self._phase(phase)
         except Braked as brake:
             status, reason = rules.ends_as(brake.code) or (SessionStatus.FAILED, TerminalReason.FAILED)
-            return Ending(status, reason, brake.code.value, self._output)
+            return Ending(status, reason, brake.code.value, self._output, state=self._kept())
         except _Over:
             return Ending(SessionStatus.HALTED, TerminalReason.EXTERNAL_HALT, "over")
         if self.failure:
@@ -100,7 +101,8 @@ class _Course:
         except SilasError as error:
             self._failed(error.code)
         except Exception as error:  # noqa: BLE001 (whatever it was, the session ends with its receipt)
-            _log.exception("autonomous_phase_failed session=%s phase=%s", self.hand.job.session_id, phase.value)
+            session_id, place = self.hand.job.session_id, place_of(error)
+            _log.error("autonomous_phase_failed session=%s phase=%s error=%s", session_id, phase.value, place)
             self._failed(type(error).__name__)
 
     async def _enter(self, phase: Phase) -> None:
@@ -117,6 +119,11 @@ class _Course:
         if self.hand.phase is Phase.INTAKE:
             return {"passages": [vars(each) for each in self.found]}
         return {"draft": self.draft.model_dump(mode="json"), "trace": self.trace}
+
+    def _kept(self) -> Mapping[str, Any] | None:
+        """What a stopped analysis has seen: a session that goes on need not pay for it again."""
+        in_analysis = self.hand.phase is Phase.ANALYSIS and self.notes is not None
+        return self.notes.kept if in_analysis and self.notes is not None else None
 
     def _failed(self, code: str, *, fault: bool = False) -> None:
         if not self.failure:
@@ -140,14 +147,16 @@ async def _intake(course: _Course) -> None:
 async def _analysis(course: _Course) -> None:
     fault_points.reach("autonomy.analysis")
     job = course.hand.job
-    if (before := job.done.get(Phase.ANALYSIS)) is not None:
+    before = job.done.get(Phase.ANALYSIS)
+    if before is not None and "draft" in before:
         course.draft, course.trace = Draft.model_validate(before["draft"]), before.get("trace")
     elif job.playbook:
         course.draft = await PLAYBOOKS[job.playbook](course.hand)
     elif job.escalates:
         course.draft = await planner.glance(course.hand, course.found)
     else:
-        course.draft, course.trace = await planner.look_into(course.hand, course.found)
+        course.notes = planner.Notes.of(before["notes"]) if before else planner.begun(course.hand, course.found)
+        course.draft, course.trace = await planner.look_into(course.hand, course.notes)
     course.draft = course.draft.model_copy(update={"summary": await in_thread(scrubbed, course.draft.summary)})
 
 

@@ -25,7 +25,7 @@ from apps.bus.enums import Queue
 from apps.bus.models import QueueMessage
 from apps.bus.registry import Handler, consumer_of, names_on
 from apps.bus.schemas import AlreadyProcessed, Lease, LeaseLost
-from kernel.errors import SilasError
+from kernel.errors import SilasError, place_of
 from kernel.tenancy import in_scope, in_scope_patiently
 
 P = ParamSpec("P")
@@ -106,7 +106,7 @@ async def deliver(tenant_id: UUID, lease: Lease, *, seconds: float) -> None:
     except Undeliverable as refusal:
         await _quietly(in_scope_patiently(tenant_id, seconds, services.dead_letter, lease, refusal.code))
     except Exception as error:  # noqa: BLE001 (whatever it was, the message is owed again)
-        _log.exception("delivery_failed message=%s", lease.message.pk)
+        _log.error("delivery_failed message=%s error=%s", lease.message.pk, place_of(error))
         await _give_back(tenant_id, lease, seconds, _reason(error))
 
 
@@ -148,8 +148,8 @@ async def kept_alive(tenant_id: UUID, lease: Lease, seconds: float) -> AsyncIter
                 lost = True
                 worker.cancel()
                 return
-            except DatabaseError:
-                _log.warning("heartbeat_failed message=%s", lease.message.pk, exc_info=True)
+            except DatabaseError as error:
+                _log.warning("heartbeat_failed message=%s error=%s", lease.message.pk, place_of(error))
             await asyncio.sleep(seconds / 3)
 
     first = loop.call_later(seconds / 3, lambda: hearts.append(loop.create_task(beat())))

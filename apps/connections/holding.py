@@ -18,6 +18,7 @@ from apps.connections.conversing import Held, Limits
 from apps.connections.enums import Script
 from apps.connections.services import course
 from apps.guard.schemas import CallOutcome, Done, Failed
+from kernel.errors import place_of
 from kernel.tenancy import tenant_scope
 
 _log = logging.getLogger(__name__)
@@ -36,8 +37,8 @@ def begin(tenant_id: UUID, setup_id: UUID) -> bool:
 def _hold_and_leave(tenant_id: UUID, setup_id: UUID) -> None:
     try:
         hold(tenant_id, setup_id)
-    except Exception:  # noqa: BLE001 (the thread's own end; what was held is swept)
-        _log.exception("setup_failed setup=%s", setup_id)
+    except Exception as error:  # noqa: BLE001 (the thread's own end; what was held is swept)
+        _log.error("setup_failed setup=%s error=%s", setup_id, place_of(error))
     finally:
         database.close()
         _slots.release()

@@ -23,6 +23,7 @@ from apps.bus.queries import waiting_lines, waiting_scopes
 from apps.bus.schemas import LeaseLost
 from apps.sessions import turn
 from apps.sessions.state import TurnState
+from kernel.errors import place_of
 from kernel.tenancy import in_scope, in_scope_patiently, in_thread
 from kernel.tenancy.threads import take_the_slow_lane
 
@@ -96,8 +97,8 @@ async def _one_turn(tenant_id: UUID, session_id: UUID) -> bool:
     """
     try:
         opened = await in_scope(tenant_id, turn.open_turn, session_id, consumer=CONSUMER)
-    except DatabaseError:
-        _log.warning("turn_not_opened session=%s", session_id, exc_info=True)
+    except DatabaseError as error:
+        _log.warning("turn_not_opened session=%s error=%s", session_id, place_of(error))
         return False
     if opened is None:
         return False
@@ -108,7 +109,7 @@ async def _one_turn(tenant_id: UUID, session_id: UUID) -> bool:
         _log.warning("turn_lease_lost session=%s", session_id)
         return False
     except Exception as error:  # noqa: BLE001 (whatever it was, the message goes back to its queue)
-        _log.exception("turn_failed session=%s", session_id)
+        _log.error("turn_failed session=%s error=%s", session_id, place_of(error))
         await _give_back(opened, reason=type(error).__name__)
         return False
     return opened.more
@@ -117,5 +118,5 @@ async def _one_turn(tenant_id: UUID, session_id: UUID) -> bool:
 async def _give_back(opened: TurnState, *, reason: str) -> None:
     try:
         await in_scope_patiently(opened.tenant_id, settings.TURN_LEASE_SECONDS, turn.give_back, opened, reason=reason)
-    except Exception:  # noqa: BLE001 (the database is away too: the lease runs out, and somebody tries again)
-        _log.exception("turn_give_back_failed")
+    except Exception as error:  # noqa: BLE001 (the database is away too: the lease runs out, and somebody tries again)
+        _log.error("turn_give_back_failed error=%s", place_of(error))

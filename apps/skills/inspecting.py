@@ -18,9 +18,14 @@ from apps.skills.schemas import SkillManifest
 # A literal that somebody called a secret, however plain it is: `token = "…"`; `"password": "…"` with a figure in it.
 _CREDENTIAL = re.compile(
     r"""(?ix) (?:password|passwd|api_?key|secret|token)
-        (?: \s*[:=]\s*["'][^"'\s]{8,}["']
-          | ["']\s*:\s*["'](?=[^"']*[a-z])(?=[^"']*[0-9])[^"'\s{}<>$]{8,}["'] )"""
+        (?: \s*[:=]\s*["'](?P<plain>[^"'\s]{8,})["']
+          | ["']\s*:\s*["'](?=[^"']*[a-z])(?=[^"']*[0-9])(?P<mapped>[^"'\s{}<>$]{8,})["'] )"""
 )
+# What only names where a secret comes from, as OAuth needs it: an address, a place to fill in, the name of a field.
+_ADDRESS = re.compile(r"https?://\S+", re.I)
+_FILLED_IN = re.compile(r"\$?\{[^{}]*\}|<[^<>]*>|%\([^()]*\)s", re.I)
+_FIELD = re.compile(r"[a-z]+(?:[_.-][a-z]+)*", re.I)
+_SAYS_SECRET = re.compile(r"password|passwd|api[_.-]?key|secret|token|credential", re.I)
 _COMPILED_NAMES = frozenset({".so", ".pyc", ".pyd", ".pyo", ".dll", ".exe", ".dylib", ".whl", ".egg"})
 _COMPILED_BYTES = (b"\x7fELF", b"MZ", b"\xcf\xfa\xed\xfe", b"\xca\xfe\xba\xbe", b"PK\x03\x04", b"\x1f\x8b")
 _TEXTS = frozenset({".py", ".md", ".sh", ".yaml", ".yml", ".toml", ".json", ".txt", ".csv"})
@@ -85,13 +90,24 @@ def _file_problems(path: str, content: bytes, known: reading_python.Known) -> It
         text = content.decode("utf-8")
     except UnicodeDecodeError:
         return ["not text"] if suffix in _TEXTS else []
-    found = ["looks like it holds a credential"] if _CREDENTIAL.search(text) or holds_secret(text) else []
+    found = ["looks like it holds a credential"] if _is_given_a_credential(text) or holds_secret(text) else []
     if suffix == ".sh" and _UNSAFE_SHELL.search(text):
         found.append("runs in a shell what it fetched or was told")
     if suffix == ".py":
         # What decides about a visitor is told by the gate that runs it, through variables of the gate's own.
         found += reading_python.problems(text, known, has_env=path.startswith("scripts/"))
     return found
+
+
+def _is_given_a_credential(text: str) -> bool:
+    return any(not _only_names(match["plain"] or match["mapped"]) for match in _CREDENTIAL.finditer(text))
+
+
+def _only_names(value: str) -> bool:
+    """An address that holds a key is found by what the key looks like (`holds_secret`)."""
+    if _ADDRESS.fullmatch(value) or _FILLED_IN.fullmatch(value):
+        return True
+    return bool(_FIELD.fullmatch(value) and _SAYS_SECRET.search(value))
 
 
 def _missing_paths(manifest: SkillManifest, files: Mapping[str, bytes]) -> list[str]:

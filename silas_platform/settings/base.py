@@ -235,7 +235,14 @@ LOGGING = {
         "text": {"()": "silas_platform.logs.text_formatter"},
         "json": {"()": "silas_platform.logs.json_formatter"},
     },
-    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": env.text("SILAS_LOG", "text")}},
+    "filters": {"without_texts": {"()": "silas_platform.logs.WithoutTexts"}},
+    "handlers": {
+        "stderr": {
+            "class": "logging.StreamHandler",
+            "formatter": env.text("SILAS_LOG", "text"),
+            "filters": ["without_texts"],
+        }
+    },
     "root": {"handlers": ["stderr"], "level": "INFO"},
     "loggers": {
         # One line for every sweep would bury the rest.

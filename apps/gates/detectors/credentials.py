@@ -56,6 +56,7 @@ _WEBHOOK = re.compile(
 )
 # Something drawn by lot that stands by itself, in no address: `secret_Rqj3…`, `hawk.r1sI9….DSVE…`.
 _RUN = re.compile(r"(?<![A-Za-z0-9_$:+/=.?&%@#-])[A-Za-z0-9][A-Za-z0-9_$:.-]{23,1024}+(?![/@A-Za-z0-9=+])")
+_PIECES = re.compile(r"[/?&=#:.@,;~]")
 _JOINT = re.compile(r"[_$:.-]")
 _JWT = re.compile(r"(?<![A-Za-z0-9_-])(eyJ[A-Za-z0-9_-]{8,4096}+)\.[A-Za-z0-9_-]{2,8192}+\.[A-Za-z0-9_-]{0,2048}+")
 _PEM_BEGIN = re.compile(r"-----BEGIN (?:(?:RSA|DSA|EC|OPENSSH|ENCRYPTED|PGP|ANY) )?+PRIVATE KEY(?: BLOCK)?+-----")
@@ -146,10 +147,17 @@ def _assigned(text: str) -> Iterator[tuple[Span, float]]:
     for match in (*named, *_SAID.finditer(text)):
         name, value = match[1][-80:], match[2].rstrip(".)]}")
         span = Span(match.start(2), match.start(2) + len(value), "SECRET")
-        if _is_drawn(value):
+        if _is_drawn_somewhere(value):
             yield span, _ASSIGNED
         elif _PASSWORD_NAMES.search(name) and _is_password(value):
             yield span, _PASSWORD
+
+
+def _is_drawn_somewhere(value: str) -> bool:
+    """An address is made of words: only a piece of it can be drawn by lot."""
+    if not value.lower().startswith(("http://", "https://")):
+        return _is_drawn(value)
+    return any(_is_drawn(piece) for piece in _PIECES.split(value))
 
 
 def _holds_a_key(run: str) -> bool:

@@ -41,7 +41,7 @@ from apps.guard.services.admission import admit_call, knock, rewritten
 from apps.guard.services.at_once import admit_at_once, ordinary
 from apps.guard.services.settlement import CallLost, give_up, settle_at_once, settle_call
 from kernel import fault_points
-from kernel.errors import SilasError
+from kernel.errors import SilasError, place_of
 from kernel.tenancy import in_scope, in_statement
 
 _log = logging.getLogger(__name__)
@@ -159,7 +159,7 @@ def _in_thread(handler: Callable[[CallContext], Any], context: CallContext) -> A
 
 def _unforeseen(admitted: Admitted, error: Exception) -> CallFailed:
     """What it cost and whether it had its effect is unknown: the estimate is charged, the effect key stays used."""
-    _log.error("guarded_call_failed run=%s intent=%s", admitted.run.run_id, admitted.intent, exc_info=error)
+    _log.error("guarded_call_failed run=%s intent=%s error=%s", admitted.run.run_id, admitted.intent, place_of(error))
     return CallFailed("tool_failed", "It failed unexpectedly.", cost=None)
 
 
@@ -187,7 +187,7 @@ async def _settle_done(admitted: Admitted, result: HandlerResult, context: Mappi
         undone = CallFailed(refusal.code, refusal.message, cost=result.cost, effect_free=True)
         return await _settle_failed(admitted, undone)
     except Exception as error:  # noqa: BLE001 (the effect's own code; its transaction is rolled back)
-        _log.error("guarded_effect_failed run=%s intent=%s", run.run_id, admitted.intent, exc_info=error)
+        _log.error("guarded_effect_failed run=%s intent=%s error=%s", run.run_id, admitted.intent, place_of(error))
         undone = CallFailed("effect_failed", "Its effect could not be stored.", cost=result.cost, effect_free=True)
         return await _settle_failed(admitted, undone)
     fault_points.reach("guard.after_settle")
