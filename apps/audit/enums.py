@@ -258,6 +258,7 @@ class AuditEvent(TextChoices):
     AUTONOMOUS_STARTED = "autonomous_started", "A session that runs unattended began"
     PHASE_TRANSITION = "phase_transition", "A session went on to its next phase"
     AUTONOMOUS_PARKED = "autonomous_parked", "A session that runs unattended waits for a person's answer"
+    AUTONOMOUS_RAISED = "autonomous_raised", "The limit that stopped a session was raised, and it goes on"
     AUTONOMOUS_ENDED = "autonomous_ended", "A session that runs unattended ended"
     AUTONOMY_OPTED = "autonomy_opted", "A member allowed or forbade work that runs unattended"
     AUTONOMY_CHANGED = "autonomy_changed", "What may run unattended was changed"

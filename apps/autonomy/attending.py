@@ -9,7 +9,7 @@ from __future__ import annotations
 from uuid import UUID
 
 from apps.autonomy.models import AutonomousSession, MemoryProposal, Suggestion
-from apps.autonomy.services import calibrating, owing, preferring, proposals, recalling, suggesting
+from apps.autonomy.services import calibrating, owing, preferring, proposals, raising, recalling, suggesting
 from apps.bus.deliveries import Delivery
 from apps.work.planner import paid_run
 from apps.work.services import following
@@ -38,6 +38,8 @@ async def carry_out(delivery: Delivery) -> None:
             await delivery.commit(_look, subject)
         case owing.PREFER:
             await preferring.carry_out(delivery, subject)
+        case owing.RAISE:
+            await delivery.commit(raising.ask, subject)
         case owing.PLAN:
             await _plan(delivery, subject)
 

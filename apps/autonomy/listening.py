@@ -6,7 +6,16 @@ from __future__ import annotations
 from apps.approvals.models import ApprovalToken, Card, Decision
 from apps.approvals.signals import card_decided, card_edited
 from apps.autonomy import attending, heartbeat, queries  # noqa: F401  (the heartbeat is a task)
-from apps.autonomy.services import calibrating, owing, precedents, preferring, proposals, provenance, suggesting
+from apps.autonomy.services import (
+    calibrating,
+    owing,
+    precedents,
+    preferring,
+    proposals,
+    provenance,
+    raising,
+    suggesting,
+)
 from apps.autonomy.signals import session_ended
 from apps.bus.enums import Kind, Queue
 from apps.bus.registry import register
@@ -27,6 +36,8 @@ def _decided(card: Card, decision: Decision, token: ApprovalToken | None) -> Non
             calibrating.decided(card, decision, token)
         case suggesting.SUGGESTION:
             suggesting.decided(card, decision)
+        case raising.SUBJECT:
+            raising.decided(card, decision, token)
         case preferring.PREFERENCE:
             preferring.decided(card, decision)
         case _:

@@ -143,18 +143,31 @@ class ContextProposal(TenantModel):
 
 
 class Notification(TenantModel):
-    """A notice in somebody's console: the record that they were told. Counts and ids, no text of anybody's."""
+    """A notice in somebody's console: the record that they were told. Counts, ids and codes, no text of anybody's.
+
+    One an occasion (`root`), about its newest session; `reason` is why that one ended otherwise than well, or what it
+    waits for. Of a trigger that switched itself off: the trigger, and why. `card_id`: where its limit can be raised.
+    """
 
     user = models.ForeignKey("tenants.User", on_delete=models.CASCADE, related_name="+")
-    session = models.ForeignKey("autonomy.AutonomousSession", on_delete=models.PROTECT, related_name="+")
-    root = models.ForeignKey("autonomy.AutonomousSession", on_delete=models.PROTECT, related_name="+")
+    session = models.ForeignKey("autonomy.AutonomousSession", on_delete=models.PROTECT, null=True, related_name="+")
+    root = models.ForeignKey("autonomy.AutonomousSession", on_delete=models.PROTECT, null=True, related_name="+")
+    trigger = models.ForeignKey("autonomy.Trigger", on_delete=models.CASCADE, null=True, related_name="+")
+    reason = models.CharField(max_length=60, blank=True, db_default="")
+    card_id: models.UUIDField[UUID | None, UUID | None] = models.UUIDField(null=True)
     counts: models.JSONField[dict[str, int], dict[str, int]] = models.JSONField(default=dict)
     created_at = models.DateTimeField(db_default=Now())
     read_at: models.DateTimeField[datetime | None, datetime | None] = models.DateTimeField(null=True, blank=True)
 
     class Meta(TenantModel.Meta):
         ordering: ClassVar = ["-created_at"]
-        constraints: ClassVar = [models.UniqueConstraint(fields=["root", "user"], name="autonomy_notice_once")]
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["root", "user"], name="autonomy_notice_once"),
+            models.CheckConstraint(
+                condition=Q(session__isnull=False, root__isnull=False) | Q(trigger__isnull=False),
+                name="autonomy_notice_is_about_something",
+            ),
+        ]
         indexes: ClassVar = [models.Index(fields=["tenant", "user", "-created_at"], name="autonomy_notice_by_user")]
 
 

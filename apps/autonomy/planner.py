@@ -8,6 +8,7 @@ always written, from whatever was seen. `builtin:grounded` searches once and quo
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -111,16 +112,38 @@ class Notes:
     delegated: list[Delegated] = field(default_factory=list)
 
     @property
+    def kept(self) -> dict[str, Any]:
+        """As a checkpoint keeps it, for a session that goes on where this one was stopped."""
+        found = [vars(each) for each in self.passages]
+        asked = [each.model_dump(mode="json") for each in self.delegated]
+        notes = {"seen": self.seen, "passages": found, "decisions": self.decisions, "delegated": asked}
+        return {"notes": notes, "trace": self.trace}
+
+    @classmethod
+    def of(cls, kept: Mapping[str, Any]) -> Notes:
+        return cls(
+            seen=[(heading, text) for heading, text in kept["seen"]],
+            passages=[Passage(**each) for each in kept["passages"]],
+            decisions=list(kept["decisions"]),
+            delegated=[Delegated.model_validate(each) for each in kept["delegated"]],
+        )
+
+    @property
     def trace(self) -> dict[str, Any]:
         return {"steps": len(self.decisions), "halt_reason": self.halt_reason, "decisions": self.decisions}
 
 
-async def look_into(hand: Hand, before: tuple[Passage, ...]) -> tuple[Draft, dict[str, Any]]:
-    """The draft and the trace."""
+def begun(hand: Hand, before: tuple[Passage, ...]) -> Notes:
+    """What a look begins with."""
     notes = Notes(passages=list(before))
     if hand.job.context:
         notes.seen.append(("what came before", hand.job.context))
     _remember(notes, "documents", before)
+    return notes
+
+
+async def look_into(hand: Hand, notes: Notes) -> tuple[Draft, dict[str, Any]]:
+    """The draft and the trace. `notes` grow with every step, so that they outlive a brake."""
     if is_builtin(hand.job.model_name):
         notes.halt_reason = "planner_done"
         return _quoted(hand, notes), notes.trace
@@ -147,7 +170,7 @@ async def glance(hand: Hand, before: tuple[Passage, ...]) -> Draft:
 
 
 async def _steps(hand: Hand, notes: Notes) -> None:
-    for number in range(1, rules.MAX_STEPS + 1):
+    for number in range(len(notes.decisions) + 1, rules.MAX_STEPS + 1):
         step = await _next(hand, notes)
         if step is None:
             return

@@ -127,7 +127,7 @@ def proposals_of(session_id: UUID) -> list[MemoryProposal]:
 
 
 def notices(user: Any, *, unread: bool = False) -> list[Notification]:
-    rows = Notification.objects.select_related("session__task").filter(user_id=user.pk)
+    rows = Notification.objects.select_related("session__task", "trigger__task").filter(user_id=user.pk)
     return list((rows.filter(read_at=None) if unread else rows)[:MOST])
 
 
@@ -162,11 +162,16 @@ def budget_left(session: AutonomousSession) -> TaskLimits:
 
 
 def _unused(session: AutonomousSession) -> TaskLimits:
+    return left_of(session, session.frozen_limits)
+
+
+def left_of(session: AutonomousSession, limits: TaskLimits) -> TaskLimits:
+    """What would be left of these limits after what the session has used."""
     run: GuardedRun | None = session.run
     if run is None:
-        return session.frozen_limits
+        return limits
     return rules.what_is_left(
-        session.frozen_limits,
+        limits,
         cost=run.cost_total + run.cost_reserved,
         calls=run.calls,
         tokens=run.input_tokens + run.output_tokens,

@@ -109,6 +109,7 @@ GROUPS: dict[str, frozenset[str]] = {
             "autonomous_queued",
             "autonomous_started",
             "autonomous_parked",
+            "autonomous_raised",
             "phase_transition",
             "autonomous_ended",
             "proposal_decided",

@@ -272,6 +272,7 @@ SENTENCES: dict[str, tuple[str, str, str]] = {
     "autonomous_queued": ("", "Put a task in line", "{what}"),
     "autonomous_started": ("", "Began a task", "{what}"),
     "phase_transition": ("", "Went on", "with {what}: {to_phase}"),
+    "autonomous_raised": ("ok", "{who} raised a limit", "{what} continues where it stopped"),
     "autonomous_parked": ("ask", "Waits for a person's answer", "before it goes on: {what}"),
     "autonomous_ended:completed": ("ok", "Finished a task", "{what}"),
     "autonomous_ended:halted": ("bad", "Stopped a task", "{what}: {reason}"),

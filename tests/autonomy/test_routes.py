@@ -300,4 +300,6 @@ def test_letter_of_a_task_with_a_broken_line_in_its_name_is_sent(house: House, s
 def test_halted_run_routes_nothing(house: House) -> None:
     session = house.through(house.task(route={"kind": "notify"}, limits={"calls": 2}))
     with tenant_scope(house.tenant):
-        assert (session.terminal_reason, Notification.objects.count()) == (TerminalReason.BUDGET_TOOL_CALLS, 0)
+        assert session.terminal_reason == TerminalReason.BUDGET_TOOL_CALLS
+        assert [each.reason for each in Notification.objects.all()] == ["budget_tool_calls"]
+        assert Outbox.objects.count() == 0

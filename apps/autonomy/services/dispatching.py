@@ -22,7 +22,7 @@ from apps.autonomy import queries, rules
 from apps.autonomy.enums import SessionStatus, SpawnRefusal, TriggerKind
 from apps.autonomy.models import AutonomousSession, AutonomySettings, Task, Trigger
 from apps.autonomy.schemas import Owed, TaskLimits
-from apps.autonomy.services import spawning
+from apps.autonomy.services import notices, spawning
 from apps.autonomy.services.timing import next_due
 from kernel.errors import SilasError
 from kernel.tenancy import current_tenant_id
@@ -130,7 +130,11 @@ def _next(due: Due, zone: str) -> datetime | None:
 
 
 def switch_off(trigger: Trigger, *, reason: str) -> None:
-    Trigger.objects.filter(pk=trigger.pk).update(enabled=False, disabled_reason=reason[:60], next_at=None)
+    """Its owner is told, once: of rivals one switches it off."""
+    on = Trigger.objects.filter(pk=trigger.pk, enabled=True)
+    if not on.update(enabled=False, disabled_reason=reason[:60], next_at=None):
+        return
+    notices.tell_of_trigger(trigger, reason=reason)
     data = {"reason": reason[:60], "task": str(trigger.task_id)}
     record(AuditEvent.TRIGGER_DISABLED, subject=f"trigger:{trigger.pk}", data=data)
 
@@ -217,7 +221,7 @@ def dispatch_happened(trigger_id: UUID) -> int:
 
 def give_up(trigger_id: UUID, error: Exception) -> None:
     """Nothing can be begun for it, until somebody has mended its task and switches it on again."""
-    trigger = Trigger.objects.filter(pk=trigger_id).first()
+    trigger = Trigger.objects.select_related("task").filter(pk=trigger_id).first()
     if trigger is not None:
         switch_off(trigger, reason=type(error).__name__)
 

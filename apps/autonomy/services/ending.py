@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import random
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -25,7 +26,7 @@ from apps.autonomy.enums import SessionStatus, TaskEvent, TriggerKind
 from apps.autonomy.models import AutonomousSession, Checkpoint, Task
 from apps.autonomy.receipts import receipt, short_receipt
 from apps.autonomy.schemas import TaskLimits
-from apps.autonomy.services import spawning
+from apps.autonomy.services import notices, owing, raising, spawning
 from apps.autonomy.services.occurrences import owe
 from apps.guard import services as guard
 from apps.guard.enums import RunStatus, TerminalReason
@@ -58,7 +59,7 @@ _BUDGETS = frozenset(
 @dataclass(frozen=True)
 class Ending:
     """`fault` says that the machine failed, not the task: it is tried again. `outcome` is what the phase that was under
-    way came to; `awaits` the work that a person is asked about."""
+    way came to, `state` what it leaves to a session that goes on; `awaits` the work that a person is asked about."""
 
     status: SessionStatus
     reason: TerminalReason
@@ -67,6 +68,7 @@ class Ending:
     fault: bool = False
     outcome: str = ""
     awaits: str = ""
+    state: Mapping[str, Any] | None = None
 
 
 WORKER_HUNG = "worker_hung"
@@ -156,9 +158,9 @@ def _leave_phase(session: AutonomousSession, ending: Ending) -> None:
     """A phase that was under way came to this; one that was left before keeps what it said. A clock that
     was set back keeps no session from ending."""
     said = ending.outcome or ending.reason.value
-    Checkpoint.objects.filter(session=session, left_at=None).update(
-        left_at=Greatest(Now(), F("entered_at")), outcome=said[:60]
-    )
+    kept = {} if ending.state is None else {"state": dict(ending.state)}
+    open_one = Checkpoint.objects.filter(session=session, left_at=None)
+    open_one.update(left_at=Greatest(Now(), F("entered_at")), outcome=said[:60], **kept)
 
 
 def _close_run(session: AutonomousSession, ending: Ending) -> None:
@@ -177,8 +179,20 @@ def _tell(session: AutonomousSession) -> None:
     data = {"reason": reason.value, "error_code": session.error_code}
     signals.task_event(session, _EVENTS[SessionStatus(session.status)], data)
     signals.session_ended(session)
-    if session.status == SessionStatus.COMPLETED and not _is_part(session):
+    if _is_part(session):
+        return
+    if session.status == SessionStatus.COMPLETED:
         owe(f"chain:{session.task_id}", str(session.pk))
+    elif session.error_code or session.status != SessionStatus.CANCELLED:
+        _tell_owner(session, reason)
+
+
+def _tell_owner(session: AutonomousSession, reason: TerminalReason) -> None:
+    """Every end but a good one, and one that a person chose before it began. A web process asks whether a limit of the
+    session's own shall be raised."""
+    notices.tell_about(session, reason=reason.value)
+    if reason in raising.RAISABLE:
+        owing.owe(owing.RAISE, session.pk)
 
 
 def _is_part(session: AutonomousSession) -> bool:
@@ -230,6 +244,7 @@ def _try_again(session: AutonomousSession) -> None:
 
 
 def _set_aside(session: AutonomousSession, *, reason: str) -> None:
+    notices.tell_about(session, reason=notices.SET_ASIDE)
     _quarantine(session.task, reason=reason)
     signals.task_event(session, TaskEvent.DEAD_LETTER, {"error_code": reason[:60]})
 

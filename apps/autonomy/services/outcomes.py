@@ -15,9 +15,9 @@ from django.db.models.functions import Now
 
 from apps.autonomy import queries
 from apps.autonomy.enums import SpawnRefusal, TriggerKind
-from apps.autonomy.models import AutonomousSession, Finding, MemoryProposal, Notification, OpenQuestion, Task
+from apps.autonomy.models import AutonomousSession, Finding, MemoryProposal, OpenQuestion, Task
 from apps.autonomy.schemas import DraftFinding, DraftPrecedent, DraftProposal, Notify, NotSpawned, Owed, Spawned
-from apps.autonomy.services import spawning
+from apps.autonomy.services import notices, spawning
 from apps.autonomy.services.sending import owe_email, owe_webhooks
 from apps.guard.schemas import CallFailed
 from kernel.canonical import sha256_hex
@@ -108,8 +108,7 @@ def notify_owner(session_id: UUID, *, route: Notify | None, failed: bool) -> Non
         "proposals": MemoryProposal.objects.filter(root_id=session.origin).count(),
         "failed": int(failed),
     }
-    row = Notification(user_id=owner_id, session=session, root_id=session.origin, counts=counts)
-    Notification.objects.bulk_create([row], ignore_conflicts=True)
+    notices.tell_about(session, reason="", counts=counts)
     if route is not None and route.email:
         owe_email(session, owner_id, counts)
     if route is not None and route.webhook:

@@ -9,6 +9,7 @@ from apps.bus.enums import Kind, Queue, Sender
 from kernel.taint import Taint
 
 ASK, RECALL, AFTER_WORK, LOOK, PLAN, PREFER = "ask", "recall", "after_work", "look", "plan", "prefer"
+RAISE = "raise"
 
 
 def owe(event: str, subject: UUID, *, message_id: str = "") -> None:

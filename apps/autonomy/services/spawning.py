@@ -20,7 +20,9 @@ from apps.autonomy import queries, rules, signals
 from apps.autonomy.enums import SpawnRefusal, TaskEvent, TriggerKind
 from apps.autonomy.models import AutonomousSession, AutonomySettings, Task, Trigger
 from apps.autonomy.schemas import DEFAULT_LIMITS, MOST_USD, NotSpawned, Owed, Spawn, Spawned, TaskLimits, plain
+from apps.autonomy.services import notices
 from apps.autonomy.services.consent import MAY_SET_UP, require_opt_in
+from apps.guard.queries import pauses
 from apps.tenants.queries import require_role
 from kernel.errors import SilasError
 
@@ -77,7 +79,10 @@ def run_now(
     owed = _by_hand(task_id, once, params or {})
     caps = TaskLimits(cost_usd=cap_usd)
     task = queries.task(task_id)
-    return _or_earlier(spawn(task, kind=TriggerKind.MANUAL, owed=owed, requested_by=user.actor, limits=caps), owed)
+    begun = spawn(task, kind=TriggerKind.MANUAL, owed=owed, requested_by=user.actor, limits=caps)
+    if isinstance(begun, Spawned) and pauses().stops(task.deployment_id, critical=task.critical):
+        notices.tell_about(queries.session(begun.session_id), reason=notices.WAITS_FOR_LIMIT, counts={})
+    return _or_earlier(begun, owed)
 
 
 def retry_session(session_id: UUID, *, user: Any, once: UUID | None = None) -> Spawn:
@@ -112,16 +117,30 @@ def _or_earlier(begun: Spawn, owed: Owed) -> Spawn:
 
 def next_attempt(lost: AutonomousSession, *, left: TaskLimits, seconds: float) -> AutonomousSession:
     """The same occasion again, after a fault that was nobody's: a new session inside what its attempts have left."""
-    owed = Owed(f"again:{lost.pk}", params={**lost.params, "resumes": str(lost.pk)})
-    kind = TriggerKind(lost.trigger_kind)
-    again = new_session(
-        lost.task, kind=kind, owed=owed, limits=left, trigger=lost.trigger, requested_by=lost.requested_by
-    )
-    again.attempt, again.root_id, again.context = lost.attempt + 1, lost.origin, lost.context
-    again.parent_id, again.depth, again.lane = lost.parent_id, lost.depth, lost.lane
-    again.not_before = Now() + timedelta(seconds=seconds)
+    again = _following(lost, key=f"again:{lost.pk}", limits=left)
+    again.attempt, again.not_before = lost.attempt + 1, Now() + timedelta(seconds=seconds)
     insert([again])
     return again
+
+
+def go_on(stopped: AutonomousSession, *, key: str, limits: TaskLimits) -> AutonomousSession | None:
+    """The same occasion, where it was stopped; None where `key` has begun it already."""
+    return next(iter(insert([_following(stopped, key=key, limits=limits)])), None)
+
+
+def _following(former: AutonomousSession, *, key: str, limits: TaskLimits) -> AutonomousSession:
+    owed = Owed(key, params={**former.params, "resumes": str(former.pk)})
+    session = new_session(
+        former.task,
+        kind=TriggerKind(former.trigger_kind),
+        owed=owed,
+        limits=limits,
+        trigger=former.trigger,
+        requested_by=former.requested_by,
+    )
+    session.attempt, session.root_id, session.context = former.attempt, former.origin, former.context
+    session.parent_id, session.depth, session.lane = former.parent_id, former.depth, former.lane
+    return session
 
 
 def frozen_limits(task: Task, settings: AutonomySettings, *caps: TaskLimits) -> TaskLimits:
