@@ -275,6 +275,7 @@ WORKERS_WRITE: dict[AuditEvent, str] = {
     AuditEvent.AUTONOMOUS_STARTED: "system",
     AuditEvent.PHASE_TRANSITION: "system",
     AuditEvent.AUTONOMOUS_PARKED: "system",
+    AuditEvent.AUTONOMOUS_RAISED: "",
     AuditEvent.AUTONOMOUS_ENDED: "system",
     AuditEvent.AUTONOMY_OPTED: "",
     AuditEvent.AUTONOMY_CHANGED: "",
