@@ -190,7 +190,7 @@ WORKERS_MAY: dict[str, str] = {
     "autonomy_initiativesettings": "SELECT",
     "autonomy_memberoptin": "SELECT",
     "autonomy_memoryproposal": "SELECT, INSERT",
-    "autonomy_notification": "SELECT, INSERT",
+    "autonomy_notification": "SELECT, INSERT, UPDATE (session_id, reason, counts, created_at, read_at, card_id)",
     "autonomy_occurrence": "SELECT, INSERT, DELETE",
     "autonomy_outcome": "SELECT",
     "autonomy_preference": "",

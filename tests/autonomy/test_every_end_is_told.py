@@ -26,6 +26,7 @@ from tests.factories.console import browser
 from tests.factories.proposals import press
 from tests.factories.tenants import make_member
 from tests.rivals import race
+from tests.work.drained import drain_as_a_worker
 
 
 def told(house: House) -> list[str]:
@@ -190,7 +191,7 @@ def test_rivals_that_decide_the_same_card_continue_the_session_once(house: House
 
 
 def test_company_that_allows_no_more_is_asked_nothing(house: House) -> None:
-    house.do(services.put_settings, actor="test", limits={"calls": 2})
+    house.do(services.put_settings, actor="system", limits={"calls": 2})
     session = stopped(house, calls=2)
     assert house.do(raising.ask, session.pk) is None
 
@@ -198,7 +199,7 @@ def test_company_that_allows_no_more_is_asked_nothing(house: House) -> None:
 def test_task_that_may_not_begin_any_more_is_not_continued(house: House) -> None:
     stopped(house, calls=2)
     card = asked(house)
-    house.do(services.put_settings, actor="test", enabled=False)
+    house.do(services.put_settings, actor="system", enabled=False)
     press(house.tenant, card.subject_id, make_member(house.tenant, "approver"), "approve")
     assert len(house.sessions()) == 1
 
@@ -234,3 +235,11 @@ def test_money_that_was_spent_counts_for_the_continued_session(modelled: House, 
     spent = modelled.session(session.pk).run.cost_total
     assert spent > 0
     assert second.frozen_limits.cost_usd == Decimal("0.5") - spent
+
+
+def test_worker_tells_with_its_own_rights_what_ended_otherwise_than_well(house: House) -> None:
+    house.run_now(house.task(limits={"calls": 2}))
+    house.do(admission.admit_waiting)
+    drain_as_a_worker(house.tenant)
+    assert told(house) == ["budget_tool_calls"]
+    assert asked(house).payload["after"]["limit_calls"] == "4"
