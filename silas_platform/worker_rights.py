@@ -33,6 +33,7 @@ WORKERS_MAY: dict[str, str] = {
     "approvals_card": "SELECT, UPDATE (status, settled_at, withdrawal)",
     "approvals_cardtiming": "SELECT",
     "approvals_decision": "",
+    "approvals_gatepause": "SELECT, INSERT, UPDATE (state, kept, ended_at, token_id)",
     "approvals_look": "",
     "approvals_passkey": "",
     "approvals_passkeychallenge": "",

@@ -6,7 +6,10 @@ class ApprovalsConfig(AppConfig):
     label = "approvals"
 
     def ready(self) -> None:
-        from apps.approvals import queries
+        from apps.approvals import (
+            queries,
+            receivers,  # noqa: F401  (pauses hear of their cards)
+        )
         from apps.approvals.models import ApprovalPolicy
         from apps.tenants import policy_seals
         from apps.tenants.enums import PolicyKind

@@ -108,12 +108,20 @@ class Action(Bound):
         return [value for value in self.args.values() if isinstance(value, str)]
 
 
-class GateBody(Frozen):
-    """The gate that asks, the value it asks about, and what it knew."""
+class GateReason(Frozen):
+    """A gate that wants a person to look, and why."""
 
-    gate_name: Key
-    value: Any
-    context: dict[str, Any] = Field(default_factory=dict)
+    name: Key
+    reason: Annotated[str, Field(max_length=300)] = ""
+
+
+class GatePayload(Bound):
+    """What gates hold back: the text of a message or an answer, a call with its arguments, or a step with its call."""
+
+    pause_id: Key
+    trigger: Key
+    gates: Annotated[list[GateReason], Field(min_length=1, max_length=32)]
+    holds: Annotated[dict[str, Any], Field(min_length=1)]
 
 
 class BatchPayload(Frozen):

@@ -100,6 +100,26 @@ class Pace(TextChoices):
     CALM = "calm", "Nobody waits"
 
 
+class PauseTrigger(TextChoices):
+    """At which trigger of the gates something waits; the values are the triggers' own."""
+
+    INPUT = "every_user_message", "Message"
+    OUTPUT = "every_agent_response", "Answer"
+    TOOL = "on_tool_call", "Call"
+    STEP = "after_step", "Step"
+
+
+class PauseState(TextChoices):
+    """waiting → approved, declined, expired or withdrawn; an approved pause is resumed once."""
+
+    WAITING = "waiting"
+    APPROVED = "approved"
+    DECLINED = "declined"
+    EXPIRED = "expired"
+    WITHDRAWN = "withdrawn"
+    RESUMED = "resumed"
+
+
 class Withdrawal(TextChoices):
     """Why a card was taken back before anybody decided."""
 

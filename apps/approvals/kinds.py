@@ -65,7 +65,7 @@ def _recoveries(payload: Mapping[str, Any]) -> tuple[Choice, ...]:
     return tuple(Choice(each["action"], ApprovalVerdict.APPROVED, each["label"]) for each in found)
 
 
-_NO_SCOPE = frozenset({Scope.SINGLE_STEP})
+_ONE_STEP = frozenset({Scope.SINGLE_STEP})
 _CALLS = frozenset({Scope.SINGLE_STEP, Scope.CONNECTION_ACT})
 _BATCH = frozenset({Scope.CONNECTION_ACT})
 _MANAGE = frozenset({Scope.CONNECTION_MANAGE})
@@ -79,7 +79,7 @@ KINDS: dict[CardKind, Kind] = {
     CardKind.PLAN: Kind(asks.Plan, frozenset({Scope.FULL_PLAN}), _YES_OR_NO),
     CardKind.STANDING: Kind(asks.Plan, frozenset({Scope.STANDING}), _YES_OR_NO, Pace.CALM),
     CardKind.TOOL_CALL: Kind(asks.Action, _CALLS, _YES_OR_NO),
-    CardKind.GATE: Kind(asks.Action, _CALLS, _YES_OR_NO, Pace.GATE, body=asks.GateBody),
+    CardKind.GATE: Kind(asks.GatePayload, _ONE_STEP, _YES_OR_NO, Pace.GATE),
     CardKind.BATCH_REVIEW: Kind(
         asks.BatchPayload,
         _BATCH,
@@ -93,8 +93,8 @@ KINDS: dict[CardKind, Kind] = {
         (_YES, _other("edit", "Save my wording, ask again"), _other("rephrase", "Have it rephrased"), _NO),
         body=asks.DraftBody,
     ),
-    CardKind.DECISION: Kind(asks.DecisionPayload, _NO_SCOPE, (_NO,), binds=False, options=_options),
-    CardKind.SUGGESTION: Kind(asks.SuggestionPayload, _NO_SCOPE, _YES_OR_NO, Pace.CALM, binds=False, options=_options),
+    CardKind.DECISION: Kind(asks.DecisionPayload, _ONE_STEP, (_NO,), binds=False, options=_options),
+    CardKind.SUGGESTION: Kind(asks.SuggestionPayload, _ONE_STEP, _YES_OR_NO, Pace.CALM, binds=False, options=_options),
     CardKind.AUTONOMY_THRESHOLD: Kind(
         asks.AutonomyPayload,
         frozenset({Scope.AUTONOMY_THRESHOLD}),
@@ -124,7 +124,7 @@ KINDS: dict[CardKind, Kind] = {
     ),
     # Found by a check at any hour: nobody waits, and whoever comes in the morning has to see it.
     CardKind.CONNECTION_FAILURE: Kind(
-        asks.FailurePayload, _NO_SCOPE, (_NO,), Pace.CALM, binds=False, options=_recoveries
+        asks.FailurePayload, _ONE_STEP, (_NO,), Pace.CALM, binds=False, options=_recoveries
     ),
 }
 

@@ -1,4 +1,4 @@
-"""Which rows does this room lock? Card, then key, then token, each by its key; the audit head comes last of all."""
+"""The rows that this room locks: card, pause, key, token, in this order, each by its key; the audit head comes last."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from uuid import UUID, uuid4
 from django.db import connection
 
 from apps.approvals.enums import Reason
-from apps.approvals.models import WAITING, ApprovalToken, ApproverKey, Card
+from apps.approvals.models import WAITING, ApprovalToken, ApproverKey, Card, GatePause
 from apps.approvals.schemas import SignedToken
 from kernel.clock import now
 from kernel.errors import NotFound
@@ -20,6 +20,15 @@ def lock_card(card_id: UUID) -> Card:
     if card is None:
         raise NotFound("card")
     return card
+
+
+def lock_pause(pause_id: UUID) -> GatePause:
+    """The pause, locked until the scope ends. Raises `NotFound` for an unknown or foreign id."""
+    rows = GatePause.objects.select_for_update(of=("self",), no_key=True).select_related("token")
+    pause: GatePause | None = rows.filter(pk=pause_id).first()
+    if pause is None:
+        raise NotFound("pause")
+    return pause
 
 
 def lock_waiting(**about: Any) -> list[Card]:

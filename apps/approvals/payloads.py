@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from apps.approvals.enums import ApprovalScope
-from apps.approvals.schemas import Approvable, SpawnPolicy
+from apps.approvals.schemas import Approvable, GatePass, SpawnPolicy
 from apps.approvals.scopes import PLAN, PLAN_FIELDS, SHAPES, Shape
 from kernel.canonical import canonical_json, sha256_hex
 from kernel.errors import SilasError
@@ -83,6 +83,13 @@ def call_payload(tool: str, args: Mapping[str, Any], *, work_item_id: str, plan_
     return {"work_item_id": work_item_id, "plan_hash": plan_hash, "step": step, **tool_call_payload(tool, args)}
 
 
+def gate_payload(
+    pause_id: str, trigger: str, gates: Sequence[Mapping[str, Any]], holds: Mapping[str, Any]
+) -> dict[str, Any]:
+    """What gates hold back at one trigger, for one pause: `single_step`."""
+    return {"pause_id": pause_id, "trigger": trigger, "gates": [dict(gate) for gate in gates], "holds": dict(holds)}
+
+
 def budget_payload(
     *, work_item_id: str, plan_hash: str, before: Mapping[str, Any], after: Mapping[str, Any]
 ) -> dict[str, Any]:
@@ -108,6 +115,12 @@ def autonomy_payload(
         "correction_rate": correction_rate,
         "evidence_window": evidence_window,
     }
+
+
+def let_through(passes: Iterable[GatePass], *, trigger: str, gate: str, holds: Mapping[str, Any]) -> bool:
+    """Has a person let exactly this content through this gate?"""
+    own = [each for each in passes if each.trigger == trigger and gate in each.gates]
+    return any(each.content_hash == payload_hash(holds) for each in own)
 
 
 def payload_hash(payload: Mapping[str, Any]) -> str:

@@ -167,6 +167,15 @@ class Approvable:
 
 
 @dataclass(frozen=True)
+class GatePass:
+    """What a person let through: these gates, at this trigger, for content with this hash."""
+
+    trigger: str
+    gates: frozenset[str]
+    content_hash: str
+
+
+@dataclass(frozen=True)
 class Verdict:
     """The answer of `verify` and `check`."""
 

@@ -4,7 +4,7 @@
 |---|---|---|---|
 | full_plan | the 23 fields of a task or project | its decision (5.1.2 step 6) | execution entry (5.2.1 step 0) |
 | standing | the 23 fields of a goal, its template | each child (5.2.3 step 4) | the child's entry (5.2.1 step 0) |
-| single_step | one call: item, plan, step, tool, arguments | its decision (5.2.1 c2) | before the paused call goes on |
+| single_step | one call of a plan, or what gates hold back | its decision (5.2.1 c2) | before exactly that goes on |
 | skill_install | skill, content, validation report | its activation (10.4 step 4) | - |
 | budget | item, plan, budget before and after | the raise (5.2.1 step 1) | - |
 | connection_act | one call on a connection, or one batch | its decision (5.2.4 step 4) | before it is carried out |
@@ -64,6 +64,7 @@ def _shape(subject: str, *others: str) -> Shape:
 
 PLAN = Shape(frozenset(PLAN_FIELDS), "id")
 STEP = _shape("work_item_id", "plan_hash", "step", "tool", "args")
+GATE_PASS = _shape("pause_id", "trigger", "gates", "holds")
 SKILL = _shape("skill", "content_hash", "report_hash")
 BUDGET = _shape("work_item_id", "plan_hash", "before", "after")
 CONNECTION_CALL = _shape("connection_id", "tool", "args")
@@ -74,7 +75,7 @@ AUTONOMY = _shape("scope_id", "goal_id", "changes", "sample_size", "correction_r
 SHAPES: Mapping[ApprovalScope, tuple[Shape, ...]] = {
     ApprovalScope.FULL_PLAN: (PLAN,),
     ApprovalScope.STANDING: (PLAN,),
-    ApprovalScope.SINGLE_STEP: (STEP,),
+    ApprovalScope.SINGLE_STEP: (STEP, GATE_PASS),
     ApprovalScope.SKILL_INSTALL: (SKILL,),
     ApprovalScope.BUDGET: (BUDGET,),
     ApprovalScope.CONNECTION_ACT: (CONNECTION_CALL, BATCH),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from apps.approvals.models import ApprovalToken, Card, Decision, TokenRevocation
+from apps.approvals.models import ApprovalToken, Card, Decision, GatePause, TokenRevocation
 from kernel.events import Event
 
 # A card was put into the queue.
@@ -27,5 +27,7 @@ class Fresh:
 # Somebody is about to say yes to a card that shows the state of records: whoever knows these replaces it where they
 # have changed, and says with which card.
 card_relied_on: Event[[Card, Fresh]] = Event("card_relied_on")
+# A pause for a gate has ended: approved, declined, expired or withdrawn.
+pause_ended: Event[[GatePause]] = Event("pause_ended")
 # An approval was taken back; whatever it was spent for must not begin again.
 token_revoked: Event[[ApprovalToken, TokenRevocation]] = Event("token_revoked")

@@ -195,6 +195,8 @@ class AuditEvent(TextChoices):
     VISITOR_LEFTOVERS_FORGOTTEN = "visitor_leftovers_forgotten", "A visitor's files and answers were deleted"
 
     # approvals
+    HELD_FOR_REVIEW = "held_for_review", "A gate holds something back until a person has looked"
+    HELD_REVIEW_ENDED = "held_review_ended", "What a gate held back goes on, or does not"
     CARD_OPENED = "card_opened", "A person was asked to decide"
     CARD_DECIDED = "card_decided", "A person decided"
     CARD_EXPIRED = "card_expired", "Nobody decided in time"

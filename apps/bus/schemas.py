@@ -60,10 +60,11 @@ class Frozen(BaseModel):
 
 class UserMessage(Frozen):
     """Which entry of the scope's chronicle asks for an answer; its text stays there. `overheard`: it was said to a
-    person, and is owed a look of the gates alone."""
+    person, and is owed a look of the gates alone. `pause`: what its turn waited for has ended."""
 
     seq: int = Field(ge=1)
     overheard: bool = False
+    pause: UUID | None = None
 
 
 class StatusPayload(Frozen):

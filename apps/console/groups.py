@@ -153,6 +153,8 @@ GROUPS: dict[str, frozenset[str]] = {
             "gate_blocked",
             "gate_asked",
             "content_marked",
+            "held_for_review",
+            "held_review_ended",
             "gate_escalated",
             "gate_reported",
             "escalation_unknown",

@@ -208,6 +208,8 @@ SENTENCES: dict[str, tuple[str, str, str]] = {
     "gate_blocked": ("bad", "Policy said no", "in {what} (gate {gate})"),
     "gate_asked": ("", "Policy asked for a person", "in {what} (gate {gate})"),
     "content_marked": ("bad", "Found instructions to the assistant", "in what {what} read (gate {gate})"),
+    "held_for_review": ("ask", "Asked for a person to look", "in {what}"),
+    "held_review_ended": ("", "A review asked for by policy ended", "in {what}: {outcome}"),
     "gate_escalated": ("", "Followed up on a no of policy", "in {what} (gate {gate}): {action}"),
     "gate_reported": ("bad", "Reported to you", "a no of policy in {what} (gate {gate})"),
     "escalation_unknown": ("bad", "Nobody wrote what follows", "a no of the gate {gate}, so it was reported"),

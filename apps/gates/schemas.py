@@ -101,6 +101,25 @@ class GateSpec(Frozen):
         """The tools an `on_tool_call` or `on_content` gate is about (`config.tools`); empty means all."""
         return frozenset(self.config.get("tools") or ())
 
+    @property
+    def standing_approval_counts(self) -> bool:
+        """May a standing approval stand in for the person whom the gate asks for?"""
+        return self.config.get("standing_approval_counts") is True
+
+    @property
+    def wait_seconds(self) -> int | None:
+        """How long it waits for a person; None for as long as the company's timings say."""
+        return self.config.get("wait_seconds")
+
+    @property
+    def may_ask(self) -> bool:
+        """May it want a person to look, depending on what it sees?"""
+        if self.provider == GateProvider.LLM:
+            return self.promote_to_policy
+        always = self.type == GateType.APPROVAL_ALWAYS and self.provider == GateProvider.PREDICATE
+        words = any(name == "required_keywords" for name in _names_of(self.config))
+        return bool(always or self.require_approval or self.approval_values or words)
+
     def to_plan_dict(self) -> dict[str, Any]:
         """The specification's fields only, nulls included, as a plan hash binds them (contract 5.7)."""
         return self.model_dump(mode="json")
@@ -175,9 +194,13 @@ class GateReport:
 
     @property
     def needs_approval(self) -> GateResult | None:
-        if self.blocked:
-            return None
-        return next((result for result in self.policy if result.action == GateAction.REQUIRE_APPROVAL), None)
+        return next(iter(self.asking), None)
+
+    @property
+    def asking(self) -> tuple[GateResult, ...]:
+        """Every gate that wants a person to look; none where one blocks."""
+        asking = (result for result in self.policy if result.action == GateAction.REQUIRE_APPROVAL)
+        return () if self.blocked else tuple(asking)
 
     @property
     def verified(self) -> tuple[GateResult, ...]:
@@ -194,6 +217,13 @@ def _patterns_of(config: Mapping[str, Any], depth: int = 0) -> Iterator[object]:
             raise ValueError("predicates are nested too deeply")
         for each in inner:
             yield from _patterns_of(each, depth + 1) if isinstance(each, Mapping) else ()
+
+
+def _names_of(config: Mapping[str, Any], depth: int = 0) -> Iterator[str]:
+    """The settings of a gate and of the predicates inside of it."""
+    yield from config
+    for each in config.get("predicates") or () if depth < _DEEPEST else ():
+        yield from _names_of(each, depth + 1) if isinstance(each, Mapping) else ()
 
 
 def _repeats(pattern: str) -> int:

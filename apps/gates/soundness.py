@@ -24,6 +24,10 @@ from kernel.errors import SilasError
 from kernel.llm.models import is_known
 
 LONGEST_FIELD = 20_000
+# What any gate may say of itself: the tools it is about, and how a person is asked.
+_ANY = frozenset({"tools", "standing_approval_counts", "wait_seconds"})
+# Seconds that a gate may wait for a person.
+SHORTEST_WAIT, LONGEST_WAIT = 10, 86_400
 MAX_WORDS, MAX_WORD, MAX_NESTED = 100, 80, 8
 LONGEST_POLICY, MAX_SECONDS = 2000, 20
 _ENVIRONMENT = re.compile(r"[A-Z][A-Z0-9_]{0,59}")
@@ -103,6 +107,10 @@ def _places(gate: GateSpec) -> Iterator[tuple[str, str]]:
         yield from _words(gate.config, "tools")
     if gate.on == GateTrigger.ON_CONTENT and gate.provider in (GateProvider.SCRIPT, GateProvider.LLM):
         yield "provider", "content is looked at by rules and detectors only"
+    if not isinstance(gate.config.get("standing_approval_counts", False), bool):
+        yield "config", "standing_approval_counts is true or false"
+    if "wait_seconds" in gate.config:
+        yield from _whole(gate.config, "wait_seconds", least=SHORTEST_WAIT, most=LONGEST_WAIT)
     if gate.after_step is not None and gate.after_step < 1:
         yield "after_step", "steps are counted from 1"
 
@@ -237,7 +245,7 @@ def _detector(gate: GateSpec) -> Iterator[tuple[str, str]]:
 
 
 def _only(config: Mapping[str, Any], known: frozenset[str]) -> Iterator[tuple[str, str]]:
-    strange = sorted(map(str, set(config) - known - {"tools"}))
+    strange = sorted(map(str, set(config) - known - _ANY))
     if strange:
         yield "config", f"no such setting here: {', '.join(strange)[:80]}"
 

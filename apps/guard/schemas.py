@@ -15,9 +15,10 @@ from uuid import UUID
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
 from apps.approvals.payloads import tool_call_payload
+from apps.approvals.schemas import GatePass
 from apps.bus.schemas import LeaseRef
 from apps.gates.content import ContentMark
-from apps.gates.schemas import GateSpec
+from apps.gates.schemas import GateResult, GateSpec
 from apps.guard.enums import Intent, RefusalCode
 from kernel.canonical import sha256_hex
 from kernel.llm.pricing import Rates
@@ -70,7 +71,7 @@ class RunRef:
 @dataclass(frozen=True)
 class Call:
     """One call. `access` holds the tools that the visitor's level allows, until `access_until` if the level ends then;
-    `gates` are the frozen gates of the turn or item.
+    `gates` are the frozen gates of the turn or item, `passes` what people have let through those that ask.
 
     `estimate` may be left out where calls cost nothing. A model run names its `forecast` instead, the tokens it may use
     at most, and the guard says what that costs; one whose price nobody knows is refused. For a model run `tool` is what
@@ -85,6 +86,7 @@ class Call:
     access_until: datetime | None = None
     acting: bool = False
     gates: tuple[GateSpec, ...] = ()
+    passes: tuple[GatePass, ...] = ()
     estimate: Decimal | None = None
     forecast: Usage | None = None
     model: str = ""
@@ -201,10 +203,13 @@ class Refused:
 
 @dataclass(frozen=True)
 class NeedsApproval:
-    """Nothing was done; a person may allow exactly this call."""
+    """Nothing was done; a person may allow exactly this call. `asking`: the gates that want one to look, and `args` as
+    the gates left them."""
 
     reason: str
     gate: str | None = None
+    asking: tuple[GateResult, ...] = ()
+    args: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ from pydantic_ai.tools import RunContext, ToolDefinition
 from pydantic_ai.toolsets.abstract import AbstractToolset, ToolsetTool
 from pydantic_core import SchemaValidator, core_schema
 
+from apps.approvals.schemas import GatePass
 from apps.gates.allowance import Allowance
 from apps.gates.schemas import GateSpec
 from apps.guard.enums import Intent, RefusalCode
@@ -58,6 +59,7 @@ class GuardedToolset(AbstractToolset[Any]):
     in order; `context` goes to the handlers. An answer that is no result is a sentence the model can read.
     `allowance`: what the gates of one call may ask. `sources`: what the model has been shown, at the moment
     of a call; left out, it is `asked` and what its calls brought.
+    `passes`: what people have let through gates that ask.
     """
 
     run: RunRef
@@ -72,6 +74,7 @@ class GuardedToolset(AbstractToolset[Any]):
     sources: Callable[[], Sources] | None = None
     asked: tuple[Source, ...] = ()
     brought: list[Source] = field(default_factory=list)
+    passes: tuple[GatePass, ...] = ()
 
     @property
     def patience_seconds(self) -> float:
@@ -107,6 +110,7 @@ class GuardedToolset(AbstractToolset[Any]):
             access_until=self.access_until,
             acting=offered.acting,
             gates=self.gates,
+            passes=self.passes,
             estimate=offered.estimate,
             patience_seconds=self.patience_seconds,
             leaves=offered.leaves,

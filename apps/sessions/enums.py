@@ -35,6 +35,7 @@ class TurnStatus(TextChoices):
     DONE = "done", "Done"
     STOPPED = "stopped", "Stopped"
     FAILED = "failed", "Failed"
+    PAUSED = "paused", "Waits for a person"
 
 
 class AskKind(TextChoices):

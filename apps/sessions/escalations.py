@@ -25,6 +25,7 @@ SAY_OTHERWISE = "Say it differently."
 MAX_TRIES = 6
 REPHRASES = frozenset({EscalationKind.SUPPRESS_AND_REPHRASE, EscalationKind.RETRY})
 RETRIES = frozenset({EscalationKind.RETRY})
+NO_REPEATS: frozenset[EscalationKind] = frozenset()
 _REPEATS = REPHRASES
 
 

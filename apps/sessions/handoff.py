@@ -10,9 +10,8 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from apps.approvals.enums import Pace, Withdrawal
-from apps.approvals.kinds import of_pace
-from apps.approvals.services import withdraw_of_session
+from apps.approvals.enums import Withdrawal
+from apps.approvals.services import pauses
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.sessions import chronicle, rules
@@ -46,8 +45,7 @@ def take_over(session_id: UUID, user: Any) -> ChatSession:
     for staff, to call it off. Lock order: cards, then the conversation.
     """
     require_role(user, ANSWERING_ROLES)
-    asked_by_turn = of_pace(Pace.GATE)
-    withdraw_of_session(session_id, reason=Withdrawal.HANDOFF, actor=f"user:{user.pk}", kinds=asked_by_turn)
+    pauses.withdraw_pauses(session_id, reason=Withdrawal.HANDOFF, actor=f"user:{user.pk}")
     session = lock_session(session_id)
     if session.owner == Owner.HUMAN:
         _require_mine(session, user)

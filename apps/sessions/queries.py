@@ -33,7 +33,7 @@ _SAID = """
     ), looked AS (
         SELECT message_seq, started_at, read_as, CASE
             WHEN status = 'stopped' AND step = 'input_gates' AND starts_with(reason, 'gate:') THEN false
-            WHEN status IN ('done', 'stopped') THEN true
+            WHEN status IN ('done', 'stopped') OR status = 'paused' AND step <> 'input_gates' THEN true
             WHEN status = 'failed' AND step NOT IN ('precompile_gates', 'input_gates') THEN true
         END AS let_in
         FROM silas_sessions_turn WHERE session_id = %s AND message_seq >= (SELECT min(seq) FROM entry)

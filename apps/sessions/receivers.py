@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
+from apps.approvals.signals import pause_ended
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.bus.enums import Kind, Queue
@@ -15,7 +16,7 @@ from apps.bus.models import QueueMessage
 from apps.bus.signals import message_dead
 from apps.memory import memories
 from apps.memory.enums import SourceKind
-from apps.sessions import chronicle, handoff, rules, window
+from apps.sessions import chronicle, handoff, pausing, rules, window
 from apps.sessions.enums import EntryKind, Owner, Sender
 from apps.sessions.locks import lock_session
 from apps.sessions.models import ChatSession
@@ -43,6 +44,9 @@ def _apologise(message: QueueMessage) -> None:
         chronicle.append(session, kind=EntryKind.MESSAGE, sender=Sender.BOT, text=said, taint=Taint.AUTH)
         handoff.want_person(session, because=handoff.UNANSWERED, actor="system")
     record(AuditEvent.TURN_FAILED, subject=f"session:{session.pk}", data={"reason": message.reason.split()[0][:60]})
+
+
+pause_ended.connect(pausing.owe)
 
 
 @skill_purged.connect

@@ -7,6 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 from uuid import UUID
 
+from apps.approvals.enums import PauseTrigger
+from apps.approvals.models import GatePause
+from apps.approvals.schemas import GatePass
 from apps.bus.schemas import Lease
 from apps.gates.allowance import Allowance
 from apps.gates.content import ContentMark
@@ -51,10 +54,19 @@ class Fix:
 
 
 @dataclass(frozen=True)
+class Held:
+    """What gates hold back until a person has looked: who asks, at which trigger, and the content."""
+
+    trigger: PauseTrigger
+    asking: tuple[GateResult, ...]
+    holds: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
 class Stop:
     """The turn ends here: `text` is said instead of an answer ("" says nothing), `wants_person` asks for a hand-off, to
     the named `queue` if there is one. `report` tells the owner; `fix` is put before a person, and `otherwise` is what
-    happens when that cannot be.
+    happens when that cannot be. `held`: the turn waits for a person, and goes on with another turn.
     """
 
     reason: str
@@ -64,6 +76,7 @@ class Stop:
     report: bool = False
     fix: Fix | None = None
     otherwise: Stop | None = None
+    held: Held | None = None
 
 
 @dataclass(frozen=True)
@@ -150,6 +163,11 @@ class TurnState:
     called_off: tuple[UUID, str] | None = None
     # A person answers this message: the gates look at it, for what models read later, and nothing else happens.
     overheard: bool = False
+    # The pause whose end this turn goes on after, and what people have let through for this message.
+    resumed: GatePause | None = None
+    passes: tuple[GatePass, ...] = ()
+    # A call that gates hold back: the turn waits for a person.
+    held_call: Held | None = None
     # The plan of the answer, where it may be taken in.
     screened: Screened | None = None
     # The gate that refused the last call of a tool, or the plan; "" when none did.
@@ -160,6 +178,11 @@ class TurnState:
     # Gates and models are audited with the turn's end, in the transaction that records what came of them.
     audit: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
 
+    @property
+    def resumed_answer(self) -> bool:
+        """Does this turn go on with an answer that was held back?"""
+        return self.resumed is not None and self.resumed.trigger == PauseTrigger.OUTPUT
+
     def hear(self, tool: str, args: Mapping[str, Any], outcome: CallOutcome) -> None:
         """Observe a call of the turn's toolset. Of what a gate refused the last word counts: a model that was refused
         and then asked rightly has mended it itself."""
@@ -168,5 +191,9 @@ class TurnState:
             self.marks += [outcome.mark] if outcome.mark else []
         if isinstance(outcome, Failed):
             self.failures.append((tool, outcome.reason))
+        if isinstance(outcome, NeedsApproval) and outcome.asking:
+            self.held_call = self.held_call or Held(
+                PauseTrigger.TOOL, outcome.asking, {"tool": tool, "args": dict(outcome.args)}
+            )
         refused = isinstance(outcome, Refused) and outcome.code == RefusalCode.GATE_BLOCKED
         self.refused_by = (outcome.gate or "") if isinstance(outcome, Refused) and refused else ""

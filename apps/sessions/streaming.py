@@ -1,8 +1,8 @@
 """What stands between a model's words and the screen while they stream?
 
 Every word out passes the response gates: a piece is released only when what has been said so far passes them
-untouched. A gate that needs more than text (a script, a model) keeps the answer back until it is whole; one that only
-advises is asked about the whole answer alone.
+untouched. A gate that needs more than text (a script, a model), or may ask for a person, keeps the answer back until it
+is whole; one that only advises is asked about the whole answer alone.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class GatedStream:
         ours = tuple(gate for gate in gates if gate.on == GateTrigger.EVERY_AGENT_RESPONSE)
         relevant = tuple(gate for gate in ours if gate.lane == GateLane.POLICY)
         self._gates = relevant
-        self._open = all(gate.provider in _FROM_TEXT for gate in relevant)
+        self._open = all(gate.provider in _FROM_TEXT and not gate.may_ask for gate in relevant)
         # That library answers from a program of its own: the loop, which is everybody's, does not wait for it.
         self._waits = any(gate.provider == GateProvider.GUARDRAILS_AI for gate in relevant)
         self._send = send

@@ -60,6 +60,11 @@ BETWEEN: tuple[SlowStep, ...] = (
     SlowStep("8", "output_gates", output_gates.check),
     SlowStep("9", "memory_requests", memory.take_requests),
 )
+# Of a message whose answer was held back until a person had looked (ADR 101).
+RESUMED: tuple[SlowStep, ...] = (
+    SlowStep("8", "output_gates", output_gates.resume),
+    SlowStep("9", "memory_requests", memory.take_requests),
+)
 # Of a message that a person answers (ADR 43).
 OVERHEARD: tuple[SlowStep, ...] = (SlowStep("1", "input_gates", input_gates.overhear),)
 CLOSING: tuple[ClosingStep, ...] = (
@@ -86,7 +91,7 @@ async def run(state: TurnState) -> None:
 
     An answer that is there waits for a database that is away: closing twice is refused by the lease's fence.
     """
-    for step in OVERHEARD if state.overheard else BETWEEN:
+    for step in OVERHEARD if state.overheard else RESUMED if state.resumed_answer else BETWEEN:
         state.step = step.name
         state.stop = await step.run(state)
         if state.stop is not None:

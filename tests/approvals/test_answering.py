@@ -81,11 +81,17 @@ def test_answer_that_the_card_does_not_offer_is_refused(tenant: Any, owner: Any,
     assert isinstance(refused, SilasError) and refused.code == "choice_unknown"
 
 
-def test_batch_with_items_left_out_asks_anew_in_its_order(tenant: Any, owner: Any) -> None:
+def test_batch_with_items_left_out_asks_in_the_order_of_the_picks(tenant: Any, owner: Any) -> None:
     card = make_kind(tenant, CardKind.BATCH_REVIEW)
     new = answer(card, owner, "edit_selection", selected=["T-4", "T-1"])
     assert isinstance(new, Card)
-    assert (new.payload["item_ids"], new.payload["count"], new.supersedes_id) == (["T-1", "T-4"], 2, card.pk)
+    assert (new.payload["item_ids"], new.payload["count"], new.supersedes_id) == (["T-4", "T-1"], 2, card.pk)
+
+
+def test_batch_with_items_left_out_shows_them_in_the_order_of_the_picks(tenant: Any, owner: Any) -> None:
+    new = answer(make_kind(tenant, CardKind.BATCH_REVIEW), owner, "edit_selection", selected=["T-4", "T-2", "T-4"])
+    assert isinstance(new, Card)
+    assert [item["item_id"] for item in new.body["items"]] == ["T-4", "T-2"]
 
 
 def test_batch_with_items_left_out_shows_only_what_it_binds(tenant: Any, owner: Any) -> None:

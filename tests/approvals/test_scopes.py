@@ -27,6 +27,11 @@ PAYLOADS: list[tuple[ApprovalScope, dict[str, Any], str]] = [
     (ApprovalScope.FULL_PLAN, vectors.BASE, "task-1"),
     (ApprovalScope.STANDING, vectors.BASE, "task-1"),
     (ApprovalScope.SINGLE_STEP, payloads.call_payload("refund", {"amount": 5}, step=2, **CALL), "task-1"),
+    (
+        ApprovalScope.SINGLE_STEP,
+        payloads.gate_payload("p-1", "every_agent_response", [{"name": "g", "reason": ""}], {"response": "Hi"}),
+        "p-1",
+    ),
     (ApprovalScope.SKILL_INSTALL, {"skill": "desk", "content_hash": vectors.V2, "report_hash": vectors.V3}, "desk"),
     (
         ApprovalScope.BUDGET,

@@ -73,15 +73,18 @@ def _tool_call() -> Fields:
 def _gate() -> Fields:
     return {
         **_words(
-            "Let a refund of £148.00 through",
-            "The gate refund_limit asks for a person above £100.",
-            approve="Let it through, refund £148.00",
-            decline="Block it, nothing is refunded",
+            "Run this call",
+            "A gate asks for a person here.",
+            approve="Run it with these values",
+            decline="Don't run it",
         ),
-        "payload": _step("refund_order", order="H-90211", amount="148.00"),
-        "body": {"gate_name": "refund_limit", "value": "148.00", "context": {"limit": "100.00"}},
+        "payload": payloads.gate_payload(
+            str(uuid4()),
+            "on_tool_call",
+            [{"name": "refund_limit", "reason": "148 needs a person's approval"}],
+            {"tool": "refund_order", "args": {"order": "H-90211", "amount": "148.00"}},
+        ),
         "scope": Scope.SINGLE_STEP,
-        "affected": "1 order",
     }
 
 

@@ -31,7 +31,7 @@ KINDS = ("SELECT", "INSERT", "UPDATE", "DELETE", "TRUNCATE")
 # Whatever is added to the list: these answer who said yes, who may log in, what the rules are, what was signed.
 NEVER_WRITTEN = re.compile(
     r"tenants_|auth_|django_|gates_|memory_|skills_skill|audit_"
-    r"|approvals_(?!card$)"
+    r"|approvals_(?!card$|gatepause$)"
 )
 
 

@@ -331,25 +331,6 @@ async def test_retry_that_did_not_help_falls_back(tenant: Any, tmp_path: Path) -
     assert await in_thread(lambda: heard.said) == ["Let us talk about orders."]
 
 
-async def test_message_that_needs_a_person_is_not_answered_by_the_bot(tenant: Any, tmp_path: Path) -> None:
-    deployment = await in_thread(_desk, tenant, tmp_path)
-    gate = GateSpec(name="ask", on="every_user_message", type="approval_always", on_block="second")
-    heard = Talk(await converse(await in_thread(_gated, deployment, gate), "Hello"))
-    assert (await in_thread(lambda: heard.said), heard.session.wanted_queue) == (
-        ["The second line takes over."],
-        "support_l2",
-    )
-
-
-@pytest.mark.parametrize(("on_block", "said"), [("second", "The second line takes over."), ("hushed", "One moment.")])
-async def test_answer_that_needs_a_person_is_not_said(tenant: Any, tmp_path: Path, on_block: str, said: str) -> None:
-    """Nobody could say yes to it while the visitor waits: it ends like a block."""
-    deployment = await in_thread(_desk, tenant, tmp_path)
-    gate = GateSpec(name="ask", on="every_agent_response", type="approval_always", on_block=on_block)
-    heard = Talk(await converse(await in_thread(_gated, deployment, gate), "Hello"))
-    assert (await in_thread(lambda: heard.said), heard.session.wanted_queue) == ([said], "support_l2")
-
-
 async def test_message_that_a_gate_kept_out_is_read_by_no_later_turn_either(tenant: Any, tmp_path: Path) -> None:
     deployment = await in_thread(_desk, tenant, tmp_path)
     gate = GateSpec(name="kind", on="every_user_message", type="custom_check", config={"blocked_keywords": [BAD]})

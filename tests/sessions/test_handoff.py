@@ -21,6 +21,7 @@ from apps.sessions.turn import open_turn
 from kernel.errors import NotFound, SilasError
 from kernel.tenancy import in_scope, in_thread, tenant_scope
 from tests.factories.cards import make_kind
+from tests.factories.pauses import asking_gate, converse, gate_card, gated
 from tests.factories.sessions import make_session, say, served
 from tests.factories.work import make_desk
 
@@ -118,8 +119,9 @@ def test_visitor_who_wants_a_person_again_waits_in_no_queue_of_before(deployment
 
 def test_take_over_ends_what_a_running_turn_asks(deployment: Any, agent: Any) -> None:
     """The turn says nothing more, so nobody waits for that answer."""
-    session = make_session(deployment)
-    card = make_kind(deployment.tenant, CardKind.GATE, session_id=session.pk)
+    session = gated(deployment, asking_gate("every_user_message"))
+    converse(session, "Hello")
+    card = gate_card(deployment.tenant)
     _take_over(session, agent)
     with tenant_scope(session.tenant_id):
         found = cards.card(card.pk)
@@ -129,7 +131,7 @@ def test_take_over_ends_what_a_running_turn_asks(deployment: Any, agent: Any) ->
 def test_take_over_that_is_refused_ends_no_question(deployment: Any, agent: Any, owner: Any) -> None:
     session = make_session(deployment)
     _take_over(session, agent)
-    card = make_kind(deployment.tenant, CardKind.GATE, session_id=session.pk)
+    card = make_kind(deployment.tenant, CardKind.PLAN, session_id=session.pk)
     with pytest.raises(SilasError):
         _take_over(session, owner)
     with tenant_scope(session.tenant_id):

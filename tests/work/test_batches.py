@@ -11,6 +11,7 @@ from django.conf import settings
 from apps.approvals.models import Card, TokenUse
 from apps.approvals.payloads import batch_payload, payload_hash
 from apps.audit.models import AuditEntry
+from apps.bus.enums import Kind
 from apps.bus.models import QueueMessage
 from apps.console.faces import buttons_of
 from apps.work.enums import BatchStatus, WorkReason
@@ -262,7 +263,7 @@ def test_selection_is_a_new_payload_with_a_new_card(desk: Desk, approver: Any) -
     select(desk, batch, approver, 2, 0)
     new = card_of(desk, batch.pk)
     assert (new.payload["item_ids"], new.payload_hash == old.payload_hash, new.supersedes_id) == (
-        [old.payload["item_ids"][0], old.payload["item_ids"][2]],
+        [old.payload["item_ids"][2], old.payload["item_ids"][0]],
         False,
         old.pk,
     )
@@ -285,6 +286,19 @@ def test_approved_selection_runs_exactly_what_was_ticked(desk: Desk, approver: A
     answer(desk, card_of(desk, batch.pk), approver, "approve")
     carry_out(desk)
     assert (notes(desk, 1, 2, 3), desk.item(left_out.pk).reason) == ([11, None, 13], WorkReason.LEFT_OUT)
+
+
+def test_approved_selection_is_owed_in_the_order_of_the_picks(desk: Desk, approver: Any) -> None:
+    batch = proposed(desk, 1, 2, 3)
+    picked = [items(desk, batch)[place].pk for place in (2, 0)]
+    select(desk, batch, approver, 2, 0)
+    answer(desk, card_of(desk, batch.pk), approver, "approve")
+    assert [item.pk for item in items(desk, batch)] == picked
+    with tenant_scope(desk.tenant):
+        owed = QueueMessage.objects.filter(kind=Kind.EXECUTION_REQUEST, task_id__in=picked).order_by("position")
+        assert [message.task_id for message in owed] == picked
+    carry_out(desk)
+    assert notes(desk, 1, 2, 3) == [11, None, 13]
 
 
 @pytest.mark.parametrize("choose", [lambda ids: ids, lambda ids: [], lambda ids: ["0" * 64], lambda ids: [*ids, "x"]])

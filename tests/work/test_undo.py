@@ -109,10 +109,44 @@ def test_undo_is_listed_with_the_last_effect_first(desk: Desk, approver: Any) ->
     assert [item.follow_up_of_id for item in undo_items(desk, batch.pk)] == made[::-1]
 
 
-def test_undo_is_offered_for_as_long_as_its_window(desk: Desk, approver: Any) -> None:
+def test_undo_is_offered_for_exactly_its_window(desk: Desk, approver: Any) -> None:
     card = offered(desk, done(desk, approver, 1).pk)
-    left = (card.expires_at - now()).total_seconds()
-    assert settings.UNDO_SECONDS - 30 < left <= settings.UNDO_SECONDS
+    with tenant_scope(desk.tenant):
+        entry = UndoEntry.objects.get()
+    assert card.expires_at == entry.expires_at
+    assert card.expires_at == entry.created_at + timedelta(seconds=settings.UNDO_SECONDS)
+
+
+def test_undo_in_the_last_moment_of_its_window_is_carried_out(desk: Desk, approver: Any) -> None:
+    card = offered(desk, done(desk, approver, 1).pk)
+    with time_machine.travel(card.expires_at - timedelta(milliseconds=1), tick=False):
+        answer(desk, card, approver, "approve")
+    carry_out(desk)
+    assert notes(desk, 1) == [0]
+
+
+def test_sweep_leaves_an_undo_whose_window_is_open_to_the_last_moment(desk: Desk, approver: Any) -> None:
+    card = offered(desk, done(desk, approver, 1).pk)
+    with time_machine.travel(card.expires_at - timedelta(milliseconds=1), tick=False), tenant_scope(desk.tenant):
+        assert expire_cards() == 0
+
+
+def test_batch_that_took_long_can_be_taken_back_whole_until_the_window_of_its_last_item_ends(
+    desk: Desk, approver: Any
+) -> None:
+    (batch,) = route(desk, found(1), found(2)).batches
+    answer(desk, card_of(desk, batch.pk), approver, "approve")
+    desk.work()
+    with tenant_scope(desk.tenant):
+        first, last = UndoEntry.objects.order_by("created_at")
+        earlier = timedelta(seconds=settings.UNDO_SECONDS + 60)
+        UndoEntry.objects.filter(pk=first.pk).update(
+            created_at=first.created_at - earlier, expires_at=first.expires_at - earlier
+        )
+    desk.work(Queue.PROXY)
+    card = offered(desk, batch.pk)
+    assert card.expires_at == last.expires_at
+    assert len(card.payload["item_ids"]) == 2
 
 
 def test_single_item_is_offered_too(desk: Desk, approver: Any) -> None:

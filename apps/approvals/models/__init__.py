@@ -4,6 +4,7 @@ from apps.approvals.models.alerts import AlertChoice, PushSubscription
 from apps.approvals.models.cards import CARD_TRANSITIONS, WAITING, Answer, Card, Decision
 from apps.approvals.models.course import CardTiming, Look
 from apps.approvals.models.keys import ApproverKey, Passkey, PasskeyChallenge
+from apps.approvals.models.pauses import GatePause
 from apps.approvals.models.policy import ApprovalPolicy
 from apps.approvals.models.tokens import ApprovalToken, TokenRevocation, TokenUse
 
@@ -18,6 +19,7 @@ __all__ = [
     "Card",
     "CardTiming",
     "Decision",
+    "GatePause",
     "Look",
     "Passkey",
     "PasskeyChallenge",

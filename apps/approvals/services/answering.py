@@ -73,13 +73,13 @@ def _require_whole(card: Card, ticked: Sequence[str] | None) -> None:
 
 
 def _narrow(card: Card, user: Any, selected: Sequence[str]) -> Card:
-    """The same batch with a strict part of its items, in its order (spec 5.2.4 step 5)."""
-    bound = card.payload["item_ids"]
-    kept = [item for item in bound if item in set(selected)]
-    if not kept or len(kept) == len(bound) or len(kept) != len(set(selected)):
+    """The same batch with a strict part of its items, in the order in which they were picked (spec 5.2.4 step 5)."""
+    bound, kept = card.payload["item_ids"], list(dict.fromkeys(selected))
+    if not kept or len(kept) == len(bound) or not set(kept) <= set(bound):
         raise SilasError("selection_unfit", "Tick some of the items, but not all of them.")
     count = f"{len(kept)} of {len(bound)}"
-    items = [{**item, "unusual": False} for item in card.body["items"] if item["item_id"] in kept]
+    lines = {item["item_id"]: item for item in card.body["items"]}
+    items = [{**lines[item_id], "unusual": False} for item_id in kept]
     payload = payloads.batch_payload(goal_id=card.payload["goal_id"], action=card.payload["action"], item_ids=kept)
     text = replace(
         text_of(card),
@@ -106,8 +106,6 @@ def _replaced(payload: dict[str, Any], draft: str, text: str) -> dict[str, Any]:
     changed = dict(payload)
     if "args" in changed:
         changed["args"] = {name: text if value == draft else value for name, value in changed["args"].items()}
-    if "calls" in changed:
-        changed["calls"] = [_replaced(call, draft, text) for call in changed["calls"]]
     return changed
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 from uuid import UUID
@@ -38,12 +38,13 @@ def open_card(
     text: CardText,
     body: Mapping[str, Any] | None = None,
     seconds: int | None = None,
+    until: datetime | None = None,
     supersedes: Card | None = None,
 ) -> Card:
     """Ask a person. The yes will bind the hash of the payload; the harness computes the risk (spec 0.5.2, `risk`).
 
-    `body`: what its kind shows beside the payload. `seconds`: how long it waits; else as its pace says. Raises what
-    `contract.held` raises.
+    `body`: what its kind shows beside the payload. `seconds`: how long it waits, or `until` when exactly; else as its
+    pace says. Raises what `contract.held` raises.
     """
     text, shown, payload = replace(text, intent=contract.on_one_line(text.intent)), dict(body or {}), binding.payload
     payload_hash = payloads.payload_hash(payload)
@@ -63,7 +64,7 @@ def open_card(
         **_origin(about),
         supersedes=supersedes,
         created_at=opened,
-        expires_at=opened + timedelta(seconds=seconds or queries.patience(held.pace, about.deployment_id)),
+        expires_at=until or opened + timedelta(seconds=seconds or queries.patience(held.pace, about.deployment_id)),
     )
     note(AuditEvent.CARD_OPENED, card, kind=card.kind, risk=card.risk, scope=card.scope)
     signals.card_opened(card)

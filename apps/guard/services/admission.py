@@ -13,10 +13,12 @@ from uuid import uuid4
 
 from django.db.models import Sum
 
+from apps.approvals.payloads import let_through
 from apps.approvals.queries import is_void
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record, told
-from apps.gates.schemas import GateReport
+from apps.gates.enums import GateTrigger
+from apps.gates.schemas import GateReport, GateResult
 from apps.guard import rules, sending
 from apps.guard.alerts import tell
 from apps.guard.enums import CallOutcomeLabel, CallState, HaltState, Holder, Intent, RefusalCode
@@ -31,6 +33,7 @@ from kernel import fault_points
 
 # In a code and a sentence, or None.
 Policy = Callable[[], tuple[str, str] | None]
+_ASK_A_PERSON = "A person has to approve this first."
 _MONEY = frozenset({RefusalCode.COST_CAP_REACHED, RefusalCode.GLOBAL_DAILY, RefusalCode.GLOBAL_MONTHLY})
 
 
@@ -139,17 +142,30 @@ def _needs_yes(call: Call, report: GateReport | None) -> bool:
 def _not_approved(
     run: LockedRun, intent: Intent, call: Call, report: GateReport | None
 ) -> Refused | NeedsApproval | None:
-    code = _approval_lacks(run, call) if _needs_yes(call, report) else None
+    """What acts needs the run's approval; a gate that asks needs a person who has let exactly this call through it."""
+    asking = _still_asking(call, report)
+    if asking:
+        _write_no(run, intent, call, CallState.DENIED, CallOutcomeLabel.APPROVAL_REQUIRED)
+        first = asking[0]
+        return NeedsApproval(first.reason or _ASK_A_PERSON, first.gate_name, asking, call.args)
+    code = _approval_lacks(run, call) if call.acting else None
     if code is None:
         return None
     if run.facts.approval is not None:
         _write_no(run, intent, call, CallState.DENIED, CallOutcomeLabel(code.value))
         return _refusal(code)
     _write_no(run, intent, call, CallState.DENIED, CallOutcomeLabel.APPROVAL_REQUIRED)
-    gate = report.needs_approval if report else None
-    if gate is None:
-        return NeedsApproval("A person has to approve this first.")
-    return NeedsApproval(gate.reason or "A person has to approve this first.", gate.gate_name)
+    return NeedsApproval(_ASK_A_PERSON)
+
+
+def _still_asking(call: Call, report: GateReport | None) -> tuple[GateResult, ...]:
+    """The gates that want a person to look, and for which nobody has."""
+    holds = {"tool": call.tool, "args": dict(call.args)}
+    return tuple(
+        result
+        for result in (report.asking if report else ())
+        if not let_through(call.passes, trigger=GateTrigger.ON_TOOL_CALL, gate=result.gate_name, holds=holds)
+    )
 
 
 def _approval_lacks(run: LockedRun, call: Call) -> RefusalCode | None:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from apps.sessions import escalations, rules
+from apps.approvals.enums import PauseTrigger
+from apps.sessions import escalations, pausing, rules
 from apps.sessions.converse import converse
 from apps.sessions.state import Stop, TurnState
 from apps.sessions.steps.tools import toolset_for
@@ -31,12 +32,14 @@ CONSTITUTION = (
 
 async def route_and_answer(state: TurnState) -> Stop | None:
     """Step 7. Fills `state.response`."""
+    if (refused := pausing.refusal(state, PauseTrigger.TOOL)) is not None:
+        return refused
     return await answer(state, instruction="")
 
 
 async def answer(state: TurnState, *, instruction: str, again: bool = False) -> Stop | None:
     """Ask, or ask `again` when a gate held the first answer back (step 8), with its `instruction` if it has one."""
-    state.refused_by = ""
+    state.refused_by, state.held_call = "", None
     toolset, stream = toolset_for(state), _stream(state, again=again)
     key_of = state.session.deployment.keys.of
     briefing = briefing_of(state, instruction)
@@ -48,6 +51,8 @@ async def answer(state: TurnState, *, instruction: str, again: bool = False) -> 
     )
     if isinstance(proxy, Stop):
         return proxy
+    if state.held_call is not None:
+        return pausing.waits(state.held_call)
     state.route = proxy.output.route
     state.focus = replace(state.focus, profile=proxy.output.context_profile)
     if proxy.output.route == "direct":
@@ -66,6 +71,8 @@ async def answer(state: TurnState, *, instruction: str, again: bool = False) -> 
     )
     if isinstance(planner, Stop):
         return planner
+    if state.held_call is not None:
+        return pausing.waits(state.held_call)
     state.response = planner.output
     return None
 

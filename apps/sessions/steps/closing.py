@@ -12,12 +12,13 @@ from typing import Any
 from django.db import connection
 from psycopg.types.json import Jsonb
 
+from apps.approvals.services import pauses
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.bus import services as bus
 from apps.bus.enums import Queue
 from apps.memory.enums import SourceKind
-from apps.sessions import chronicle, converse, escalations, handoff, proposals, rules, signals, window
+from apps.sessions import chronicle, converse, escalations, handoff, pausing, proposals, rules, signals, window
 from apps.sessions.enums import EntryKind, Sender, TurnStatus
 from apps.sessions.locks import lock_session_and_ask
 from apps.sessions.state import Stop, TurnState
@@ -53,8 +54,9 @@ def still_ours(state: TurnState) -> bool:
 
 
 def escalate(state: TurnState) -> None:
-    """Step 8, its other half: what a block asks for, in the transaction that says so (spec 5.1.1)."""
-    state.stop = _carried_out(state, state.stop)
+    """Step 8, its other half: what a block asks for, and the pause where a person has to look, in the transaction that
+    says so (spec 5.1.1)."""
+    state.stop = _carried_out(state, pausing.hold(state, state.stop))
 
 
 def _carried_out(state: TurnState, stop: Stop | None) -> Stop | None:
@@ -138,7 +140,10 @@ def finish(state: TurnState) -> None:
     chronicle.touch(state.session)
     stopped = state.stop.reason if state.stop else ""
     _tell_unanswered(state)
-    _end(state, TurnStatus.STOPPED if stopped else TurnStatus.DONE, stopped)
+    waits = state.stop is not None and state.stop.held is not None
+    _end(state, TurnStatus.PAUSED if waits else TurnStatus.STOPPED if stopped else TurnStatus.DONE, stopped)
+    if state.resumed is not None:
+        pauses.resume(state.resumed)
     data = {"turn": state.number, "level": state.access.grant.level, "passages": len(state.passages)}
     left_out = len(state.window.evicted) if state.window else 0
     data |= {"prompts": list(state.prompts)} if state.prompts else {}

@@ -12,6 +12,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from apps.approvals.enums import PauseTrigger
 from apps.audit.enums import AuditEvent
 from apps.gates.allowance import Allowance
 from apps.gates.enums import GateLane, GateTrigger
@@ -19,7 +20,7 @@ from apps.gates.providers import needs_claim
 from apps.gates.schemas import GateReport
 from apps.gates.services import check_gates
 from apps.guard.services import GateJudge
-from apps.sessions import escalations, guessing, levels, limits, policy
+from apps.sessions import escalations, guessing, levels, limits, pausing, policy
 from apps.sessions.converse import model_of
 from apps.sessions.enums import Sender
 from apps.sessions.levels import Passed, grant_of
@@ -31,8 +32,10 @@ from kernel.tenancy import in_scope
 
 
 async def check(state: TurnState) -> Stop | None:
-    """Step 1. A block, or a wish for a person, ends the turn with its escalation; a rewritten message is what every
-    later step reads."""
+    """Step 1. A block ends the turn with its escalation, and a wish for a person pauses it; a rewritten message is what
+    every later step reads."""
+    if (refused := pausing.refusal(state, PauseTrigger.INPUT)) is not None:
+        return refused
     context = _asked_about(state)
     guess = await guessing.begin(state, context)
     held_back = guess.gates if guess.stop else frozenset[str]()
@@ -81,10 +84,10 @@ async def _judged(
     tried: Counter[str] = Counter()
     while True:
         report = await run_gates(state, GateTrigger.EVERY_USER_MESSAGE, context, without=without)
-        problem = report.blocked or report.needs_approval
-        if problem is None:
-            return report, None
-        chosen = escalations.after_block(state, problem, tried, repeats=escalations.RETRIES)
+        if report.blocked is None:
+            holds = {"message": report.context.get("message", state.text)}
+            return report, pausing.held_back(state, report, PauseTrigger.INPUT, holds)
+        chosen = escalations.after_block(state, report.blocked, tried, repeats=escalations.RETRIES)
         if isinstance(chosen, Stop):
             return report, chosen
 

@@ -6,12 +6,16 @@ turn needs of the rows is read here once and frozen.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 from uuid import UUID, uuid4, uuid5
 
 from django.conf import settings
 from django.db import connection
 
+from apps.approvals.locks import lock_pause
+from apps.approvals.models import GatePause
+from apps.approvals.services import pauses
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.bus import services as bus
@@ -20,7 +24,7 @@ from apps.bus.schemas import Lease
 from apps.guard.enums import Origin
 from apps.guard.schemas import Limits, RunRef
 from apps.guard.services import open_run
-from apps.sessions import policy, queries
+from apps.sessions import pausing, policy, queries
 from apps.sessions.access import AccessController
 from apps.sessions.converse import admit_free, free_run_asked
 from apps.sessions.enums import Owner, Sender, TurnStatus
@@ -59,10 +63,24 @@ def open_turn(session_id: UUID, *, consumer: str) -> TurnState | None:
         return open_turn(session_id, consumer=consumer)
     *recent, message = said
     overheard = bool(owed.get("overheard"))
+    resumed = _resumed(owed)
+    if resumed is not None and (session.owner == Owner.HUMAN or pausing.is_void(resumed, session)):
+        _drop(lease, session)
+        pauses.resume(resumed)
+        return open_turn(session_id, consumer=consumer)
     if session.owner == Owner.HUMAN and not overheard:
         _leave_to_a_person(session)
         overheard = True
-    return _state(lease, session, message._replace(kept_out=False), tuple(recent), overheard=overheard)
+    state = _state(lease, session, message._replace(kept_out=False), tuple(recent), overheard=overheard)
+    if resumed is not None:
+        state.resumed = resumed
+        state.passes = pauses.passes_of(pausing.TURN, session.pk, only=[UUID(one) for one in pausing.earlier(state)])
+    return state
+
+
+def _resumed(owed: Mapping[str, Any]) -> GatePause | None:
+    """The pause after which this message goes on."""
+    return lock_pause(UUID(owed["pause"])) if owed.get("pause") else None
 
 
 def _until(seq: int, newest: list[Said], session_id: UUID) -> list[Said]:

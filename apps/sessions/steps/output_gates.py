@@ -4,32 +4,51 @@ from __future__ import annotations
 
 from collections import Counter
 
+from apps.approvals.enums import PauseTrigger
 from apps.gates.enums import GateTrigger
-from apps.sessions import escalations
+from apps.sessions import escalations, pausing
 from apps.sessions.state import Stop, TurnState
 from apps.sessions.steps import answer
 from apps.sessions.steps.input_gates import run_gates
+from kernel.llm.schemas import AgentResponse
 
 
 async def check(state: TurnState) -> Stop | None:
-    """Step 8. A block rephrases or ends the turn by its escalation; a rewritten answer is what gets recorded."""
+    """Step 8. A block rephrases or ends the turn by its escalation, a wish for a person pauses it; a rewritten answer
+    is what gets recorded."""
     tried: Counter[str] = Counter()
+    repeats = escalations.NO_REPEATS if state.resumed_answer else escalations.REPHRASES
     while state.response is not None:
         context = {"response": state.response.message, "message": state.text, "sender": "bot"}
         report = await run_gates(state, GateTrigger.EVERY_AGENT_RESPONSE, context)
-        problem = report.blocked or report.needs_approval
-        if problem is None:
+        if report.blocked is None:
             message = str(report.context.get("response", state.response.message))
+            waits = pausing.held_back(state, report, PauseTrigger.OUTPUT, {"response": message})
+            if waits is not None:
+                return waits
             suggestions = await _fit_suggestions(state)
             state.response = state.response.model_copy(update={"message": message, "suggestions": suggestions})
             return None
-        chosen = escalations.after_block(state, problem, tried, repeats=escalations.REPHRASES)
+        chosen = escalations.after_block(state, report.blocked, tried, repeats=repeats)
         if isinstance(chosen, Stop):
             return chosen
         stopped = await answer.answer(state, instruction=chosen.instruction, again=True)
         if stopped is not None:
             return stopped
     return None
+
+
+async def resume(state: TurnState) -> Stop | None:
+    """Step 8 of a turn whose answer was held back: the very answer, as it was drafted, passes the gates of today, or
+    the safe answer is given."""
+    assert state.resumed is not None
+    drafted = state.resumed.kept["answer"]
+    state.text, state.route, state.model_name = drafted["text"], drafted["route"], drafted["model_name"]
+    state.prompts, state.refused_by = tuple(drafted["prompts"]), drafted["refused_by"]
+    if (refused := pausing.refusal(state, PauseTrigger.OUTPUT)) is not None:
+        return refused
+    state.response = AgentResponse.model_validate(drafted["response"])
+    return await check(state)
 
 
 async def _fit_suggestions(state: TurnState) -> list[str]:

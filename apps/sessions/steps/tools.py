@@ -80,6 +80,7 @@ def toolset_for(state: TurnState) -> AbstractToolset[Any]:
         observe=state.hear,
         allowance=lambda: state.allowance,
         sources=lambda: sources.shown_to(state),
+        passes=state.passes,
     )
     return catalogue.chained(told={tool.name for tool in state.tools})
 

@@ -6,6 +6,7 @@ Every line is the skill's words about bound values, never a model's. Web process
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 
 from apps.approvals.asks import About, Binding, CardText
 from apps.approvals.enums import ApprovalScope, CardKind
@@ -60,7 +61,7 @@ def _ways(tools: Sequence[ToolSpec]) -> list[Fact]:
     return [fact for place, fact in enumerate(found) if fact not in found[:place]]
 
 
-def show_results(undo: Batch, done: Sequence[WorkItem], *, seconds: int) -> Card:
+def show_results(undo: Batch, done: Sequence[WorkItem], *, until: datetime) -> Card:
     """What was done, with the one button that takes it back while there is time."""
     lines = list(lines_of(undo))
     what = done[0].title if len(done) == 1 else f"{len(done)} actions"
@@ -77,7 +78,7 @@ def show_results(undo: Batch, done: Sequence[WorkItem], *, seconds: int) -> Card
             details={"calls": [_call(line) for line in lines]},
         ),
         body={"results": [_result(item) for item in done]},
-        seconds=seconds,
+        until=until,
     )
 
 

@@ -112,19 +112,22 @@ def _finish(batch: Batch) -> None:
 
 
 def take_selection(batch: Batch, payload: Mapping[str, Any]) -> None:
-    """Somebody cut the batch to a part of its items: the new card asks for those, and what was left out never runs.
+    """Cut the batch to the part of its items that the new card asks for, in the card's order; the rest never runs.
 
     Raises `SilasError("selection_unfit")` where the new card asks for anything else than a part of this batch.
     """
     lines = list(lines_of(batch))
     kept = list(payload["item_ids"])
-    part = [line.item_id for line in lines if line.item_id in set(kept)]
-    if batch.status != BatchStatus.PROPOSED or part != kept or not 0 < len(kept) < len(lines):
+    is_part = set(kept) <= {line.item_id for line in lines} and len(set(kept)) == len(kept)
+    if batch.status != BatchStatus.PROPOSED or not is_part or not 0 < len(kept) < len(lines):
         raise SilasError("selection_unfit", "A selection is some of the items, but not all of them.", status=409)
     for line in lines:
         if line.item_id not in kept:
             line.delete()
             ending.settle(lock_item(line.work_item_id), WorkItemStatus.BLOCKED, WorkReason.LEFT_OUT)
+    # Positions are unique in a batch: the new ones begin behind all of the old ones.
+    for position, item_id in enumerate(kept, start=max(line.position for line in lines) + 1):
+        BatchItem.objects.filter(batch=batch, item_id=item_id).update(position=position)
     record(AuditEvent.BATCH_CUT, subject=f"batch:{batch.pk}", data={"kept": len(kept), "of": len(lines)})
 
 

@@ -7,7 +7,7 @@ and audited like anything else; what a skill does not declare as undoable is nev
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from uuid import UUID, uuid4
 
 from django.conf import settings
@@ -79,8 +79,7 @@ def offer(subject_id: UUID) -> Batch | None:
     undo = _undo_batch(subject_id, batch or items[0], entries)
     if undo is None:
         return None
-    left = min(entry.expires_at for entry in entries) - now()
-    asking_batches.show_results(undo, items, seconds=max(1, int(left.total_seconds())))
+    asking_batches.show_results(undo, items, until=_window_end(entries))
     record(AuditEvent.UNDO_OFFERED, subject=f"batch:{undo.pk}", data={"items": len(entries)})
     return undo
 
@@ -90,9 +89,15 @@ def _items_of(batch: Batch) -> list[WorkItem]:
 
 
 def _usable(items: Sequence[WorkItem]) -> list[UndoEntry]:
-    """What can still be taken back, in the order in which it was done."""
-    entries = UndoEntry.objects.filter(work_item__in=items, undone_by=None, expires_at__gt=now())
-    return list(entries.select_related("work_item").order_by("created_at", "pk"))
+    """What can still be taken back, in the order in which it was done: all of it, for as long as the last of it."""
+    found = UndoEntry.objects.filter(work_item__in=items, undone_by=None)
+    entries = list(found.select_related("work_item").order_by("created_at", "pk"))
+    return entries if entries and _window_end(entries) > now() else []
+
+
+def _window_end(entries: Sequence[UndoEntry]) -> datetime:
+    """A batch is executed once its last item is: its window is that item's."""
+    return max(entry.expires_at for entry in entries)
 
 
 def _undo_batch(subject_id: UUID, source: Batch | WorkItem, entries: Sequence[UndoEntry]) -> Batch | None:

@@ -1,0 +1,21 @@
+"""Pauses hear what became of their cards."""
+
+from __future__ import annotations
+
+from apps.approvals.enums import CardStatus, Withdrawal
+from apps.approvals.models import ApprovalToken, Card, Decision
+from apps.approvals.services import pauses
+from apps.approvals.signals import card_changed, card_decided
+
+
+@card_decided.connect
+def _decided(card: Card, decision: Decision, token: ApprovalToken | None) -> None:
+    if card.subject_kind == pauses.GATE_PAUSE:
+        pauses.decided(card, decision, token)
+
+
+@card_changed.connect
+def _came_to_nothing(card: Card) -> None:
+    over = card.status in (CardStatus.EXPIRED, CardStatus.WITHDRAWN) and card.withdrawal != Withdrawal.REPLACED
+    if over and card.subject_kind == pauses.GATE_PAUSE:
+        pauses.came_to_nothing(card)
