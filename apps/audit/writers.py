@@ -214,6 +214,8 @@ WORKERS_WRITE: dict[AuditEvent, str] = {
     AuditEvent.CONVERSATION_RATED: "",
     AuditEvent.VISITOR_LEFTOVERS_FORGOTTEN: "",
     # approvals
+    AuditEvent.HELD_FOR_REVIEW: "system",
+    AuditEvent.HELD_REVIEW_ENDED: "system",
     AuditEvent.CARD_OPENED: "",
     AuditEvent.CARD_DECIDED: "",
     AuditEvent.CARD_EXPIRED: "system",

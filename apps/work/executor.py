@@ -110,6 +110,7 @@ async def _asked(job: Job, ledger: Ledger, meter: Meter, steps: StepGates) -> Ag
         allowance=steps.allowances,
         steps=steps,
         asked=tuple(Source(Traced(Origin.AUTHOR), as_text(call.args)) for call in job.spec.calls),
+        passes=job.passes,
     )
     limits = replace(_LIMITS, total_tokens=meter.tokens_left)
     key = job.keys.of(job.model_name)

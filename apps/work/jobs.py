@@ -7,6 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
+from apps.approvals.enums import ApprovalScope, PauseTrigger
+from apps.approvals.payloads import payload_hash
+from apps.approvals.schemas import GatePass
 from apps.bus.deliveries import Delivery
 from apps.bus.schemas import Lease
 from apps.gates.queries import active_gates
@@ -49,6 +52,7 @@ class Job:
     run: RunRef
     tools: tuple[ToolSpec, ...]
     gates: tuple[GateSpec, ...]
+    passes: tuple[GatePass, ...]
     briefing: Briefing
     model_name: str
     keys: ProviderKeys
@@ -99,7 +103,7 @@ def _job(lease: Lease, attempt: Attempt, item: WorkItem) -> Job:
     wanted = {call.tool for call in spec.calls}
     known = outside.beside(skills.tools_for(spec.skills), outside.web_search(item.deployment_id))
     tools = tuple(tool for tool in known if tool.name in wanted)
-    again = attempt.number > 1
+    again, gates = attempt.number > 1, gates_of(item)
     assert item.run_id is not None
     return Job(
         tenant_id=tenant_id,
@@ -109,7 +113,8 @@ def _job(lease: Lease, attempt: Attempt, item: WorkItem) -> Job:
         keys=keys_of(item),
         run=RunRef(tenant_id, item.run_id, lease.ref),
         tools=tools,
-        gates=gates_of(item),
+        gates=gates,
+        passes=looked_at(item, gates),
         briefing=_briefing(item, spec, tools),
         model_name=model_name(item, Role.EXECUTOR),
         used=item.used,
@@ -129,6 +134,16 @@ def gates_of(item: WorkItem) -> tuple[GateSpec, ...]:
     system = active_gates(item.deployment_id) if item.deployment_id else ()
     gates = [*system, *_goal_gates(item), *item.spec.gates]
     return tuple(gate for place, gate in enumerate(gates) if gate not in gates[:place])
+
+
+def looked_at(item: WorkItem, gates: Sequence[GateSpec]) -> tuple[GatePass, ...]:
+    """What gates of calls need not ask again: whoever approved these very calls has looked at them. A standing approval
+    counts only for gates that say so. The approval itself is checked before each attempt (`authority`)."""
+    token = item.approval_token
+    standing = token is None or token.scope == ApprovalScope.STANDING
+    names = frozenset(gate.name for gate in gates if not standing or gate.standing_approval_counts)
+    held = [payload_hash({"tool": call.tool, "args": call.args}) for call in item.spec.calls]
+    return tuple(GatePass(PauseTrigger.TOOL, names, each) for each in held)
 
 
 def _goal_gates(item: WorkItem) -> Sequence[GateSpec]:
