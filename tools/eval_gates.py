@@ -19,6 +19,7 @@ from apps.gates.detectors.catalogue import detect, threshold
 from apps.gates.detectors.pii import detect_pii
 from tools import eval_corpora as corpora
 from tools import eval_forms as forms
+from tools import eval_languages
 
 FOLDER = Path(__file__).resolve().parent.parent / "var" / "corpora"
 ATTACKS = {
@@ -55,6 +56,8 @@ def main() -> int:
     judge("secrets", given_away, harmless, misses=given.misses)
     links = {"links, images and addresses of garak's": forms.leaking_links(given.corpora, held_back=held_back)}
     judge("markup", links, harmless, misses=given.misses)
+    print()
+    eval_languages.report("held_back" if held_back else "tuning")
     return 0
 
 

@@ -11,11 +11,12 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from apps.gates.detectors.credentials import detect_secrets
-from apps.gates.detectors.findings import Detection
+from apps.gates.detectors.findings import Detection, any_of, without_overlap
 from apps.gates.detectors.markup import detect_markup
 from apps.gates.detectors.normalise import Spellings
 from apps.gates.detectors.phrases import detect_phrases, read_table
 from apps.gates.detectors.pii import KINDS, detect_pii
+from apps.gates.detectors.roles import detect_roles
 
 TOPICS = ("medical", "legal", "investment", "politics")
 # The score from which on a gate objects unless its `threshold` says otherwise; measured in docs/gates.md.
@@ -89,13 +90,20 @@ def _markup(text: str, config: Mapping[str, Any], _spellings: Spellings | None) 
 
 def _jailbreak(text: str, config: Mapping[str, Any], spellings: Spellings | None) -> Detection:
     _only(config)
-    return detect_phrases(text, read_table("jailbreak"), spellings)
+    phrases = detect_phrases(text, read_table("jailbreak", "frames"), spellings)
+    return _together(phrases, detect_roles(text, sure=0.4))
 
 
 def _injection(text: str, config: Mapping[str, Any], spellings: Spellings | None) -> Detection:
     """Content addresses no assistant, so that less is enough than in what visitors write."""
     _only(config)
-    return detect_phrases(text, read_table("jailbreak"), spellings)
+    phrases = detect_phrases(text, read_table("jailbreak", "frames", "content_frames"), spellings)
+    return _together(phrases, detect_roles(text, sure=0.55))
+
+
+def _together(*found: Detection) -> Detection:
+    spans = without_overlap(span for each in found for span in each.spans)
+    return Detection(any_of(each.score for each in found), spans)
 
 
 def _toxicity(text: str, config: Mapping[str, Any], spellings: Spellings | None) -> Detection:

@@ -26,20 +26,15 @@ _INNER = ("mc", "ma", "de", "di", "la", "le", "va", "fi")
 # How much the others of a run, and of a list, have to say; and the most that one of them says.
 _RUN, _LIST, _MOST = 0.4, 0.9, 3.0
 _NEVER, _SHOUTED = -5.0, -1.0
-# About twice as many as a text of 50,000 characters has in German, which writes all its nouns so.
-_MOST_JUDGED = 4_000
 
 # One look at a word: which signs it may give, and what it sees.
 Look = tuple[Callable[..., Iterator[str]], tuple[str | int | bool, ...]]
 
 
 def likenesses(scene: Scene) -> Mapping[int, float]:
-    """For the number of each word with a capital, the logarithm of the odds that it is part of a person's name. Of a
-    text with more of them than `_MOST_JUDGED` the rest count as names: reading is bounded, and errs towards names."""
-    places = [(chain, run, number) for chain in scene.chains for run in chain for number in run.members]
-    odds = {number: _alone(scene, number, run, chain) for chain, run, number in places[:_MOST_JUDGED]}
-    odds |= {number: _MOST for _, _, number in places[_MOST_JUDGED:]}
-    return evened(scene, odds)
+    """For the number of each word with a capital, the logarithm of the odds that it is part of a person's name."""
+    places = ((chain, run, number) for chain in scene.chains for run in chain for number in run.members)
+    return evened(scene, {number: _alone(scene, number, run, chain) for chain, run, number in places})
 
 
 def signs(scene: Scene, number: int, run: Run, chain: Sequence[Run]) -> Iterator[str]:

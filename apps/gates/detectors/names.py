@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import islice
 
 from apps.gates.detectors.cues import CUES
 from apps.gates.detectors.findings import Span
@@ -16,8 +17,13 @@ from apps.gates.detectors.scene import OWNED, PARTICLES, Seen, are_joined, scene
 
 # One part of a name: `O'Neil`, `Jean-Luc`, `J.`; small words that stand inside names.
 _PART = re.compile(r"[^\W\d_]{1,40}+(?:['\u2019.-][^\W\d_]{1,40}+){0,3}+\.?+")
+_CAPITAL = r"[A-Z\u00c0-\u00d6\u00d8-\u00de][^\W\d_]*+"
+_CAPITAL_WORD = re.compile(_CAPITAL)
+_CAPITALS = re.compile(rf"{_CAPITAL}(?:[ \u00a0]{_CAPITAL})*+")
 _GAP = re.compile(r"[ \u00a0]{1,2}+")
 _MOST_PARTS = 5
+# As many words with a capital as 50,000 characters hold in German, which writes all its nouns so.
+_MOST_JUDGED = 2_500
 # The likeness from which on a word is taken for a name: a chance of 0.45; measured in docs/gates.md.
 _LIKELY = -0.2
 
@@ -66,7 +72,12 @@ def _lowered(text: str) -> str:
 
 
 def _likely(text: str) -> Iterator[Span]:
-    """Runs of words that look like names, with the small words inside them (`Ludwig van Beethoven`)."""
+    """Runs of words that look like names, with the small words inside them (`Ludwig van Beethoven`). Behind the words
+    that are judged every further one counts as a name: reading is bounded, and errs towards names."""
+    last_judged = next(islice(_CAPITAL_WORD.finditer(text), _MOST_JUDGED, None), None)
+    if last_judged is not None:
+        yield from (Span(*match.span(), "PERSON") for match in _CAPITALS.finditer(text, last_judged.start()))
+        text = text[: last_judged.start()]
     scene = scene_of(text)
     odds = likenesses(scene)
     first: Seen | None = None

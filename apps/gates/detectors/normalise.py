@@ -18,6 +18,7 @@ from apps.gates.detectors import decoding
 TABLES = Path(__file__).with_name("tables")
 MAX_DEPTH = 2
 _WORD = re.compile(r"[^\W_]++(?:['\u2019][^\W_]++)*+")
+_UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff]")
 _LEET_WORD = re.compile(r"[\w@$!|+()]++")
 _LEET = str.maketrans("01345789@$!|+(", "oieastbgasiitc")
 # A figure or sign that may stand for a letter, or a letter drawn out.
@@ -48,11 +49,13 @@ class Reading(NamedTuple):
 
 
 class Spelling(NamedTuple):
-    """A text, or one decoded from it, as it stands before anybody asks for words. `strange` are the tokens with
-    figures or signs that may stand for letters, found in `folded` by `places`; `long` the words that several may be
-    run together in; `apart`: letters stand by themselves, one behind the other."""
+    """A text, or one decoded from it, as it stands before anybody asks for words. `unspaced` are the words of scripts
+    that put nothing between words; `strange` the tokens with figures or signs that may stand for letters, found in
+    `folded` by `places`; `long` the words that several may be run together in; `apart`: letters stand by themselves,
+    one behind the other."""
 
     plain: Reading
+    unspaced: frozenset[str]
     folded: str
     places: Sequence[int]
     place: tuple[int, int] | None
@@ -77,6 +80,8 @@ def readings(text: str, vocabulary: Vocabulary, spellings: Spellings) -> Iterato
     """The plain reading first, then those that the text gives a reason for."""
     for spelling in spellings.of(text):
         plain, long, apart = spelling.plain, spelling.long, spelling.apart
+        if spelling.unspaced:
+            plain = _segmented(plain, spelling.unspaced, vocabulary)
         yield plain
         figures = _figures(spelling, vocabulary)
         parted = {word: parts for word in long if (parts := _parts(word, vocabulary))}
@@ -85,6 +90,30 @@ def readings(text: str, vocabulary: Vocabulary, spellings: Spellings) -> Iterato
         meant = _rejoined(_with_figures(plain.words, figures), vocabulary, parted)
         if meant != plain.words:
             yield Reading(meant, _numbered(meant), True)
+
+
+def _segmented(plain: Reading, unspaced: frozenset[str], vocabulary: Vocabulary) -> Reading:
+    """Chinese and Japanese as the words that are known and, for each two signs between them, one that is not."""
+    known = {word: list(_segments(word, vocabulary)) for word in unspaced}
+    words: list[Word] = []
+    for word in plain.words:
+        if word.text not in known:
+            words.append(word)
+            continue
+        exact = word.end - word.start == len(word.text)
+        for text, start, end in known[word.text]:
+            place = (word.start + start, word.start + end) if exact else (word.start, word.end)
+            words.append(Word(text, *place))
+    return Reading(words, _numbered(words), plain.hidden)
+
+
+def _segments(word: str, vocabulary: Vocabulary) -> Iterator[tuple[str, int, int]]:
+    last = 0
+    for text, start, end in (*vocabulary.split(word), ("", len(word), len(word))):
+        yield from (("", at, min(at + 2, start)) for at in range(last, start, 2))
+        if text:
+            yield text, start, end
+        last = end
 
 
 class Vocabulary:
@@ -153,8 +182,9 @@ def _spelling(folded: str, places: Sequence[int], place: tuple[int, int] | None,
     numbers = _numbered(words)
     alone = sorted(number for word, places in numbers.items() if len(word) == 1 for number in places)
     apart = any(last - first == _APART for first, last in zip(alone, alone[_APART:], strict=False))
-    long = [word for word in numbers if len(word) > _LONGEST_WORD - 4]
-    return Spelling(Reading(words, numbers, hidden), folded, places, place, _strange(folded), long, apart)
+    unspaced = frozenset(word for word in numbers if _UNSPACED.search(word))
+    long = [word for word in numbers if len(word) > _LONGEST_WORD - 4 and word not in unspaced]
+    return Spelling(Reading(words, numbers, hidden), unspaced, folded, places, place, _strange(folded), long, apart)
 
 
 def _numbered(words: Sequence[Word]) -> Mapping[str, Sequence[int]]:

@@ -7,11 +7,12 @@ places of its words: no search ever turns back.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple
 
+from apps.gates.detectors import tongues
 from apps.gates.detectors.findings import NOTHING, Detection, Span, any_of, without_overlap
 from apps.gates.detectors.normalise import TABLES, Reading, Spellings, Vocabulary, Word, readings
 
@@ -40,12 +41,14 @@ class Phrase(NamedTuple):
 
 @dataclass(frozen=True)
 class Table:
-    """`keys` says for a word which classes it is in; `stems` the same for words that begin so, whose first letters are
-    `heads`; `openings` which phrases begin with a word of a class."""
+    """`keys` says for a word which classes it is in; `chains` which words behind it make them one of a class together
+    (`from_now_on`); `stems` the same as `keys` for words that begin so, whose first letters are `heads`; `openings`
+    which phrases begin with a word of a class."""
 
     phrases: tuple[Phrase, ...]
     openings: dict[str, tuple[int, ...]]
     keys: dict[str, tuple[str, ...]]
+    chains: dict[str, tuple[tuple[tuple[str, ...], str], ...]]
     stems: dict[str, tuple[str, ...]]
     heads: frozenset[str]
     vocabulary: Vocabulary
@@ -75,8 +78,14 @@ def detect_phrases(text: str, table: Table, spellings: Spellings | None = None) 
 
 @cache
 def read_table(*names: str) -> Table:
-    """One table of all these, so that a text is gone through once. No two of them may use a name for two classes."""
-    return parse_table(line for name in names for line in (TABLES / f"{name}.txt").read_text("utf-8").splitlines())
+    """One table of all these, so that a text is gone through once. No two of them may use a name for two classes. Of a
+    table of frames there are as many as languages have words for it (`tables/tongues.txt`)."""
+    return parse_table(line for name in names for line in _lines_of(name))
+
+
+def _lines_of(name: str) -> list[str]:
+    lines = (TABLES / f"{name}.txt").read_text("utf-8").splitlines()
+    return tongues.spoken(lines) if name.endswith("frames") else lines
 
 
 def parse_table(lines: Iterable[str]) -> Table:
@@ -114,9 +123,14 @@ def _steps(body: str) -> tuple[Step, ...]:
 def _table(named: dict[str, tuple[str, ...]], phrases: Sequence[Phrase]) -> Table:
     members = {step.key: _members(step.key, named) for phrase in phrases for step in phrase.steps}
     keys: dict[str, tuple[str, ...]] = {}
+    chains: dict[str, tuple[tuple[tuple[str, ...], str], ...]] = {}
     stems: dict[str, tuple[str, ...]] = {}
     for key, words in members.items():
         for word in words:
+            if "_" in word:
+                first, *rest = word.split("_")
+                chains[first] = (*chains.get(first, ()), (tuple(rest), key))
+                continue
             place = stems if word.endswith("*") else keys
             place[word.rstrip("*")] = (*place.get(word.rstrip("*"), ()), key)
     openings: dict[str, tuple[int, ...]] = {}
@@ -124,8 +138,9 @@ def _table(named: dict[str, tuple[str, ...]], phrases: Sequence[Phrase]) -> Tabl
         key = phrase.steps[0].key
         openings[key] = (*openings.get(key, ()), number)
     heads = frozenset(stem[:_HEAD] for stem in stems)
-    vocabulary = Vocabulary([*keys, *(stem for stem in stems if len(stem) > 4)])
-    return Table(tuple(phrases), openings, keys, stems, heads, vocabulary)
+    parts = {part for first, ways in chains.items() for rest, _ in ways for part in (first, *rest)}
+    vocabulary = Vocabulary([*keys, *parts.difference(keys), *(stem for stem in stems if len(stem) > 4)])
+    return Table(tuple(phrases), openings, keys, chains, stems, heads, vocabulary)
 
 
 def _members(key: str, named: dict[str, tuple[str, ...]]) -> frozenset[str]:
@@ -134,7 +149,7 @@ def _members(key: str, named: dict[str, tuple[str, ...]]) -> frozenset[str]:
 
 
 def _said(reading: Reading, table: Table) -> Iterable[tuple[int, Span]]:
-    index = _index(reading.numbers, table)
+    index = _index(reading, table)
     there = index.keys()
     for number in (number for key in index for number in table.openings.get(key, ())):
         phrase = table.phrases[number]
@@ -147,13 +162,29 @@ def _extent(words: Sequence[Word]) -> tuple[int, int]:
     return min(word.start for word in words), max(word.end for word in words)
 
 
-def _index(places: Mapping[str, Sequence[int]], table: Table) -> dict[str, list[int]]:
-    """For each class, the numbers of the words that are in it, in order."""
+def _index(reading: Reading, table: Table) -> dict[str, list[int]]:
+    """For each class, the numbers of the words that are in it, in order; of several words that are one, the last."""
     index: dict[str, list[int]] = {}
-    for text, numbers in places.items():
+    for text, numbers in reading.numbers.items():
         for key in table.classes(text):
             index.setdefault(key, []).extend(numbers)
+        for rest, key in table.chains.get(text, ()):
+            if all(part in reading.numbers for part in rest):
+                index.setdefault(key, []).extend(_chained(reading, (text, *rest)))
+    index = {key: numbers for key, numbers in index.items() if numbers}
     return {key: sorted(numbers) for key, numbers in index.items()}
+
+
+def _chained(reading: Reading, chain: tuple[str, ...]) -> list[int]:
+    """Where these words stand behind each other: the number of the last. Looked for from the one that is rarest."""
+    place = min(range(len(chain)), key=lambda at: len(reading.numbers[chain[at]]))
+    starts = (number - place for number in reading.numbers[chain[place]])
+    words, length = reading.words, len(chain)
+    return [
+        start + length - 1
+        for start in starts
+        if start >= 0 and tuple(word.text for word in words[start : start + length]) == chain
+    ]
 
 
 def _find(steps: Sequence[Step], index: dict[str, list[int]]) -> tuple[int, int] | None:
