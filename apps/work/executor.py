@@ -30,7 +30,7 @@ from apps.work.meter import BudgetGone, Meter
 from apps.work.schemas import VerificationReport
 from apps.work.services import running
 from apps.work.services.running import AttemptOutcome
-from apps.work.step_gates import StepGates, StepStopped, looks_at_values
+from apps.work.step_gates import StepGates, StepStopped, asks_before, looks_at_values
 from apps.work.verification import run_checks
 from kernel import fault_points
 from kernel.llm.agents import AgentRun, Limits, run_executor
@@ -179,7 +179,7 @@ def _gates_say(
     """Step d: the gates of steps that look at the agent's report are asked now that there is one; those that look at
     what a step returned were asked right after it (`step_gates`). And what to write down."""
     notes: tuple[AuditNote, ...] = ()
-    late = [gate for gate in job.gates if not looks_at_values(gate)]
+    late = [gate for gate in job.gates if not looks_at_values(gate) and not asks_before(gate)]
     for step, line in enumerate(ledger.lines, start=1):
         context = {"step": step, "values": dict(line.value), "response": outcome.summary}
         report = check_gates(late, GateTrigger.AFTER_STEP, context, allowance=allowances())

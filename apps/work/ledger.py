@@ -155,6 +155,7 @@ class WorkToolset(GuardedToolset):
         if known is not None:
             await self.steps.after(len(self.ledger.lines), known)
             return dict(known)
+        await self.steps.before(len(self.ledger.lines) + 1, name, tool_args)
         async with self.meter.busy if self.meter is not None else nullcontext():
             value = await super().call_tool(name, tool_args, ctx, tool)
             await self.steps.after(len(self.ledger.lines), self.ledger.lines[-1].value)
