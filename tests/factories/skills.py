@@ -112,6 +112,7 @@ def answer(tenant: Any, version: SkillVersion, user: Any, verdict: ApprovalVerdi
     trials.try_next(tenant.pk)
     with tenant_scope(tenant):
         version.refresh_from_db()
+        assert version.card_id is not None
         decide_card(version.card_id, user=user, verdict=verdict)
     trials.try_next(tenant.pk)
     with tenant_scope(tenant):
