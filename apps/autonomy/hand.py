@@ -99,6 +99,11 @@ class Hand:
         outcome = await self.call(intent, tool, args, **context)
         return dict(outcome.value) if isinstance(outcome, Done) else {}
 
+    async def refuse(self, tool: str) -> None:
+        """A model wished for a tool that it was not offered."""
+        self._count(RefusalCode.TOOL_NOT_GRANTED.value)
+        await in_scope(self.job.tenant_id, guard.refuse_wish, self.job.run, Intent.RUN_SKILL, tool)
+
     async def ask(self, intent: Intent, inquiry: Inquiry, shape: type[T]) -> T:
         """One model run between admit and settle, which takes no longer than is left of the session. Raises
         `ProviderFailed`, `ShapeBroken`, `TooLarge` and what `call` raises."""

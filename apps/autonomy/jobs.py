@@ -12,6 +12,7 @@ from apps.autonomy.models import AutonomousSession, Checkpoint, Task
 from apps.autonomy.schemas import ChainNext, MemoryUpdate, Notify, Silent, TaskLimits
 from apps.bus.schemas import Lease
 from apps.guard.enums import Phase
+from apps.guard.models import GuardedRun
 from apps.guard.schemas import RunRef
 from apps.skills import outside, roles
 from apps.skills import queries as skills
@@ -73,7 +74,7 @@ def job_of(session: AutonomousSession, lease: Lease) -> Job:
         params=session.params,
         run=RunRef(session.tenant_id, session.run_id, lease.ref),
         skills=tuple(task.skills),
-        tools=_tools(task, installed),
+        tools=tuple(tool for tool in _tools(task, installed) if _is_granted(session.run, tool.name)),
         taught=roles.planner_view(roles.known_of(installed)),
         model_name=task.model_name or task.deployment.model_for(Role.PLANNER),
         keys=task.deployment.keys,
@@ -90,6 +91,11 @@ def _tools(task: Task, installed: Iterable[SkillVersion]) -> tuple[ToolSpec, ...
     """What only looks, of its skills and of the house."""
     core = outside.web_search(task.deployment_id)
     return outside.beside((tool for tool in skills.tools_from(installed, task.skills) if not tool.acting), core)
+
+
+def _is_granted(run: GuardedRun | None, tool: str) -> bool:
+    """What the guard would refuse is not offered to a model."""
+    return run is not None and (run.allow is None or tool in run.allow) and tool not in run.deny
 
 
 def _delegates(session: AutonomousSession) -> dict[str, UUID]:

@@ -202,7 +202,11 @@ async def _next(hand: Hand, notes: Notes) -> Step | None:
     if step.action == "done":
         notes.halt_reason = "planner_done"
         return None
-    if (step.action == "tool" and step.tool not in offered) or (step.action == "search" and not step.query.strip()):
+    if step.action == "tool" and step.tool not in offered:
+        await hand.refuse(step.tool)
+        notes.halt_reason = "planner_unparseable"
+        return None
+    if step.action == "search" and not step.query.strip():
         notes.halt_reason = "planner_unparseable"
         return None
     if step.action == "ask" and (step.task not in hand.job.delegates or len(notes.delegated) >= rules.MAX_CHILDREN):

@@ -81,6 +81,8 @@ async def _run(state: TurnState, admitted: Admitted, model: str, ask: Ask[Output
         state.charges.append(ModelCharge(admitted, failed=type(error).__name__[:60]))
         raise
     state.charges.append(ModelCharge(admitted, answered.usage))
+    for tool in answered.wishes:
+        await in_scope(state.tenant_id, guard.refuse_wish, state.run, Intent.RUN_SKILL, tool)
     state.model_name = answered.answered_by
     state.prompts += (answered.prompt,) if answered.prompt else ()
     if answered.fell_back:

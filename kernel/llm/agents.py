@@ -31,6 +31,7 @@ from kernel.llm.structured import Structured, structured_fallback
 __all__ = ["AgentRun", "Limits", "OnDelta", "Patience", "Usage", "run_executor", "run_planner", "run_proxy"]
 
 _HARNESS = "harness"
+_MOST_WISHES = 10
 _LIMITS, _PATIENCE = Limits(), Patience()
 _EXECUTOR_LIMITS = Limits(requests=24, tool_calls=24)
 
@@ -124,6 +125,7 @@ async def _run(model_name: str, attempts: Attempts, key: str | None, base_url: s
         fell_back=answered_by != model_name,
         reason=reason,
         requested=_requested(result.output),
+        wishes=tuple(dict.fromkeys(attempts.wishes))[:_MOST_WISHES],
         prompt="" if is_builtin(model_name) else prompts.current(attempts.briefing.role).name,
     )
 

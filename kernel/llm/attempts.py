@@ -27,7 +27,7 @@ from kernel.llm.schemas import AgentResponse, ExecutorAgentOutput, ModelAnswer, 
 from kernel.llm.streaming import MessageStream, OnDelta, Shown, planner_message, proxy_message
 from kernel.llm.structured import Structured, run_structured
 from kernel.llm.toolsets import CallLedger, bounded
-from kernel.llm.uncounted import counted
+from kernel.llm.uncounted import counted, tools_called
 
 Answer = ModelAnswer | DeferredToolRequests
 _READERS = {Role.PROXY: proxy_message, Role.PLANNER: planner_message, Role.EXECUTOR: None}
@@ -57,6 +57,9 @@ _AGENTS = {
 }
 
 
+_ANSWER = "final_result"
+
+
 class Attempts:
     """The tries of one run. `briefing` says what is known, `toolset` is the caller's."""
 
@@ -75,6 +78,7 @@ class Attempts:
         self._limits = limits
         self._patience = patience
         self._spent = RunUsage()
+        self.wishes: list[str] = []
 
     async def run(self, model: Model[Any]) -> Structured[Answer]:
         """Raises `ProviderFailed`."""
@@ -107,11 +111,18 @@ class Attempts:
         self._ledger.begin_try()
         usage, unreported = RunUsage(), RunUsage()
         try:
-            with failures_named(), counted(unreported):
-                return await self._stream(model, instructions, prompt, usage)
+            with failures_named(), counted(unreported) as messages:
+                try:
+                    return await self._stream(model, instructions, prompt, usage)
+                finally:
+                    self.wishes += [name for name in tools_called(messages) if self._is_a_wish(name)]
         finally:
             if model is not grounded_model():
                 self._spent += usage + unreported
+
+    def _is_a_wish(self, tool: str) -> bool:
+        """Neither one of the tools of this run nor the way in which a model of this family gives its answer."""
+        return not tool.startswith(_ANSWER) and all(tool != offered.name for offered in self.briefing.tools)
 
     async def _stream(self, model: Model[Any], instructions: str, prompt: str, usage: RunUsage) -> Answer:
         agent = _AGENTS[self.briefing.role]

@@ -62,6 +62,7 @@ class AgentRun(Generic[OutputT]):
     `model_name` is the model that was asked (price `usage` with it), `answered_by` the one whose words `output` holds.
     `prompt` names the wording that the role was told ("" for the built-in model, which reads none).
     `reason` is a short code, never text. `requested` are acting calls the model wanted: none of them was made.
+    `wishes` are tools that the model called and was not offered: nothing was done.
     `last_error` is set when an executor's try failed as a whole.
     """
 
@@ -75,3 +76,4 @@ class AgentRun(Generic[OutputT]):
     requested: tuple[PlannedCall, ...] = ()
     last_error: str = ""
     prompt: str = ""
+    wishes: tuple[str, ...] = ()

@@ -10,18 +10,19 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from pydantic_ai import capture_run_messages
-from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse
+from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, ToolCallPart
 from pydantic_ai.usage import RunUsage
 
 from kernel.llm.pricing import tokens_in
 
 
 @contextmanager
-def counted(spent: RunUsage) -> Iterator[None]:
-    """Add to `spent` what the run inside of this block used and its provider did not report; also when it fails."""
+def counted(spent: RunUsage) -> Iterator[list[ModelMessage]]:
+    """Add to `spent` what the run inside of this block used and its provider did not report; also when it fails. The
+    messages of the run, as they come."""
     with capture_run_messages() as messages:
         try:
-            yield
+            yield messages
         finally:
             spent.incr(missing(messages))
 
@@ -41,6 +42,12 @@ def missing(messages: Sequence[ModelMessage]) -> RunUsage:
         else:
             read += _size(message)
     return total
+
+
+def tools_called(messages: Sequence[ModelMessage]) -> list[str]:
+    """The names of the tools that a model called, whether or not there are such tools, in order."""
+    said = (part for message in messages if isinstance(message, ModelResponse) for part in message.parts)
+    return [part.tool_name for part in said if isinstance(part, ToolCallPart)]
 
 
 def _size(message: ModelMessage) -> int:

@@ -4,6 +4,7 @@
 which its caller makes itself. Everything else opens, narrows, stops and closes runs, and sets limits on money.
 """
 
+from apps.guard.services.admission import refuse_wish
 from apps.guard.services.budgets import remove_budget, resume, set_budget, set_platform_budget
 from apps.guard.services.door import guarded_call
 from apps.guard.services.judges import GateJudge
@@ -23,6 +24,7 @@ __all__ = [
     "halt",
     "narrow",
     "open_run",
+    "refuse_wish",
     "remove_budget",
     "resume",
     "set_budget",

@@ -6,6 +6,7 @@ as the answer, so a caller that ignores a refusal, or fails later, loses nothing
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from decimal import Decimal
@@ -41,6 +42,12 @@ def knock(ref: RunRef, intent: Intent, call: Call) -> Refused | None:
     """R5 and R6 alone, before gates may run: a stopped run starts no script. Writes the refusal down."""
     run = lock_run(ref)
     return _stopped(run) or _not_granted(run, intent, call)
+
+
+def refuse_wish(ref: RunRef, intent: Intent, tool: str) -> None:
+    """A model asked for a tool that it was not offered: nothing is done, and the wish leaves its row and its entry."""
+    named = re.sub(r"[^\w.-]", "_", tool[:120])
+    _write_no(lock_run(ref), intent, Call(tool=named), CallState.REFUSED, CallOutcomeLabel.TOOL_NOT_GRANTED)
 
 
 def admit_call(
