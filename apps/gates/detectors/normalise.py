@@ -28,6 +28,7 @@ _EDGES = "()!|+"
 _LONGEST_WORD = 16
 _MOST_FOLDS = 40_000
 _APART = 3
+_FAR_APART = 16
 _MOSTLY = 0.8
 
 
@@ -108,9 +109,14 @@ def _segmented(plain: Reading, unspaced: frozenset[str], vocabulary: Vocabulary)
 
 
 def _segments(word: str, vocabulary: Vocabulary) -> Iterator[tuple[str, int, int]]:
+    """No phrase reaches over more unknown words than `_FAR_APART`, so that no more of them are made."""
     last = 0
     for text, start, end in (*vocabulary.split(word), ("", len(word), len(word))):
-        yield from (("", at, min(at + 2, start)) for at in range(last, start, 2))
+        if len(text) == 1 and text.isascii():
+            continue
+        if start > last:
+            reached = min(start, last + 2 * _FAR_APART)
+            yield from (("", at, min(at + 2, start)) for at in range(last, reached, 2))
         if text:
             yield text, start, end
         last = end
