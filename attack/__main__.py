@@ -18,7 +18,7 @@ from pathlib import Path
 
 from attack.report import Figure, table
 
-MODULES: tuple[str, ...] = ("floods", "injected", "cards")
+MODULES: tuple[str, ...] = ("floods", "injected", "cards", "wall")
 
 
 def main(argv: list[str]) -> int:
