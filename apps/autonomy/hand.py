@@ -102,7 +102,7 @@ class Hand:
     async def refuse(self, tool: str) -> None:
         """A model wished for a tool that it was not offered."""
         self._count(RefusalCode.TOOL_NOT_GRANTED.value)
-        await in_scope(self.job.tenant_id, guard.refuse_wish, self.job.run, Intent.RUN_SKILL, tool)
+        await in_scope(self.job.tenant_id, guard.refuse_wish, self.job.run, Intent.PLAN, tool)
 
     async def ask(self, intent: Intent, inquiry: Inquiry, shape: type[T]) -> T:
         """One model run between admit and settle, which takes no longer than is left of the session. Raises
