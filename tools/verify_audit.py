@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-"""Check an exported audit chain without the platform that made it: `verify_audit.py FILE [--key PUBLIC_KEY_HEX]`.
+"""Check an exported audit chain without the platform that made it:
+`verify_audit.py FILE [--key PUBLIC_KEY_HEX] [--checkpoints FILE]`.
 
 Needs only the package `cryptography`. The format, the reasons and what this can and cannot prove: docs/audit-format.md.
-Prints one line; exit 0 when the chain holds, 1 when it does not, 2 when the file cannot be read at all.
+Prints one line, and on stderr what holds but could not be proven. Exit 0 when the chain holds, 1 when it does not, 2
+when the file cannot be read at all.
 """
 
 import argparse
@@ -11,10 +13,12 @@ import hashlib
 import json
 import re
 import sys
+from datetime import UTC, datetime, timedelta
 
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
+STALE = timedelta(hours=1)
 HEADER = {"chain", "checkpoints", "exported_at", "format", "head", "keys", "tenant", "version"}
 HEAD = {"entry_hash": str, "seq": int}
 CHECKPOINT = {
@@ -99,15 +103,51 @@ def is_signed(checkpoint, keys):
     return True
 
 
-def read_claims(file, header, trusted):
-    """What each checkpoint says the hash at its place is; None where nobody trusted signed it."""
-    keys = {key_id: key for key_id, key in header["keys"].items() if not trusted or key in trusted}
-    claims = {}
+def read_claims(file, header, keys):
+    """What each checkpoint says the hash at its place is; None where nobody trusted signed it. And the signed ones."""
+    claims, proofs = {}, []
     for _ in range(header["checkpoints"]):
         row = shaped(parsed(file.readline(), 0), CHECKPOINT, 0)
         signed = row["chain"] == header["chain"] and is_signed(row, keys)
         claims.setdefault(row["seq"], []).append(row["entry_hash"] if signed else None)
-    return claims
+        proofs += [row] if signed else []
+    return claims, proofs
+
+
+def newest_outside(lines, chain, pinned):
+    """Of the checkpoints kept elsewhere the one of this chain furthest on that a pinned key signed."""
+    found = None
+    for line in lines:
+        try:
+            row = shaped(json.loads(line), CHECKPOINT, 0)
+        except (ValueError, RecursionError, Broken):
+            continue
+        if row["chain"] == chain and (found is None or row["seq"] > found["seq"]) and is_signed(row, pinned):
+            found = row
+    return found
+
+
+def unproven(entries, proofs, pinned, outside):
+    """What a chain without a break still does not prove."""
+    if not pinned:
+        return ["no_pinned_key"]
+    newest = max(proofs, key=lambda row: row["seq"], default=None)
+    notes = [] if outside else ["no_outside_copy"]
+    if newest is None:
+        return notes + (["no_checkpoint"] if entries else [])
+    if entries > newest["seq"]:
+        notes.append(f"newest_entries={newest['seq'] + 1}-{entries}")
+        if moment(newest["created_at"]) < datetime.now(UTC) - STALE:
+            notes.append(f"old_checkpoint={newest['created_at']}")
+    return notes
+
+
+def moment(text):
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        return datetime.min.replace(tzinfo=UTC)
+    return found if found.tzinfo else found.replace(tzinfo=UTC)
 
 
 def check_entry(entry, chain, last, claims):
@@ -145,12 +185,17 @@ def check_end(last, head, claims):
         raise Broken(*min(found, key=lambda place: place[0]))
 
 
-def check(file, trusted):
-    """One line and whether it is good news."""
+def check(file, trusted, lines=()):
+    """One line, whether it is good news, and what could not be proven."""
     name = "unknown"
+    pinned = {hashlib.sha256(bytes.fromhex(key)).hexdigest()[:16]: key for key in trusted}
     try:
         header = read_header(file.readline())
-        claims = read_claims(file, header, trusted)
+        claims, proofs = read_claims(file, header, pinned or header["keys"])
+        outside = newest_outside(lines, header["chain"], pinned)
+        if outside:
+            claims.setdefault(outside["seq"], []).append(outside["entry_hash"])
+            proofs.append(outside)
         name = header["tenant"]
         last = {"seq": 0, "entry_hash": "genesis"}
         for place, line in enumerate(file, start=1):
@@ -159,22 +204,33 @@ def check(file, trusted):
             last = entry
         check_end(last, header["head"], claims)
     except Broken as broken:
-        return f"broken tenant={name} seq={broken.seq} reason={broken.reason}", False
-    return f"ok tenant={name} entries={last['seq']} head={last['entry_hash']}", True
+        return f"broken tenant={name} seq={broken.seq} reason={broken.reason}", False, []
+    notes = [f"unproven tenant={name} {note}" for note in unproven(last["seq"], proofs, pinned, outside)]
+    return f"ok tenant={name} entries={last['seq']} head={last['entry_hash']}", True, notes
 
 
 def main(arguments=None):
     parser = argparse.ArgumentParser(description="Check an exported audit chain.")
     parser.add_argument("file")
     parser.add_argument("--key", action="append", default=[], help="public key (hex) that must have signed")
+    parser.add_argument("--checkpoints", help="checkpoints that were kept elsewhere")
     options = parser.parse_args(arguments)
+    if not all(re.fullmatch("[0-9a-f]{64}", key) for key in options.key):
+        print("--key is a public key of 64 hex digits", file=sys.stderr)
+        return 2
     try:
+        lines = []
+        if options.checkpoints:
+            with open(options.checkpoints, encoding="utf-8", errors="replace") as kept:
+                lines = kept.read().splitlines()
         with open(options.file, encoding="utf-8", errors="surrogateescape", newline="\n") as file:
-            line, sound = check(file, frozenset(options.key))
+            line, sound, notes = check(file, frozenset(options.key), lines)
     except OSError as error:
-        print(f"{options.file} cannot be read: {error.strerror}", file=sys.stderr)
+        print(f"{error.filename} cannot be read: {error.strerror}", file=sys.stderr)
         return 2
     print(line)
+    for note in notes:
+        print(note, file=sys.stderr)
     return 0 if sound else 1
 
 

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass, fields, replace
 from itertools import chain as joined
 from pathlib import Path
 from typing import Any, TextIO
 
+from apps.audit.outside import newest_of
 from apps.audit.queries import ChainView
-from apps.audit.rules import Break, Checkpoint, Entry, Finding, Head, inspect
+from apps.audit.rules import Break, Checkpoint, Entry, Finding, Head, inspect, key_id_of, unproven
 from kernel.canonical import canonical_json
 from kernel.clock import now
 
@@ -58,20 +59,26 @@ def write_bundle(view: ChainView, path: Path) -> None:
         file.writelines(canonical_json(vars(row)) + "\n" for row in joined(view.checkpoints, view.entries))
 
 
-def inspect_bundle(file: TextIO, *, trusted_keys: frozenset[str] = frozenset()) -> tuple[str, Finding]:
+def inspect_bundle(
+    file: TextIO, *, trusted_keys: frozenset[str] = frozenset(), kept: Iterable[str] = ()
+) -> tuple[str, Finding]:
     """The chain's name and the same finding that the exporting database would give.
 
-    `trusted_keys`: public keys in hex; when given, a checkpoint of any other key counts as unsigned.
+    `trusted_keys`: public keys in hex; when given, a checkpoint of any other key counts as unsigned. `kept`: lines of
+    checkpoints that were kept elsewhere, of which the trusted keys' count.
     """
     try:
         bundle = read_bundle(file)
     except BundleFault as fault:
         return "unknown", _unreadable(fault)
-    keys = {key_id: key for key_id, key in bundle.keys.items() if not trusted_keys or key in trusted_keys}
+    pinned = {key_id_of(bytes.fromhex(key)): key for key in trusted_keys}
+    keys = pinned or bundle.keys
+    outside = newest_of(kept, pinned).get(bundle.chain)
+    claims = [*bundle.checkpoints, *([outside] if outside else [])]
     try:
-        finding = inspect(
-            bundle.entries, chain=bundle.chain, head=bundle.head, checkpoints=bundle.checkpoints, keys=keys
-        )
+        finding = inspect(bundle.entries, chain=bundle.chain, head=bundle.head, checkpoints=claims, keys=keys)
+        left = unproven(finding, claims, chain=bundle.chain, pinned=pinned, outside=outside, now=now())
+        finding = replace(finding, unproven=() if finding.broken else left)
     except BundleFault as fault:
         finding = _unreadable(fault)
     return bundle.tenant, finding

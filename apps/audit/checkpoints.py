@@ -1,7 +1,9 @@
 """Until where is a chain's length signed? Statements that make a tail cut off later be missed (docs/audit-format.md).
 
-Only a process that holds SILAS_SIGNING_KEY can write one; others do nothing. Nothing is signed that was not checked up
-to the checkpoint before. The web process calls `write_checkpoints` now and then.
+The installation key signs them (kernel.trust), so only a process that holds SILAS_SIGNING_KEY can write one; others do
+nothing. Each is kept in the database and outside of it (`outside`). Nothing is signed that does not follow from the
+newest checkpoint of both: a log that was cut or rewritten gets no fresh signature. The web process calls
+`write_checkpoints` now and then.
 """
 
 from __future__ import annotations
@@ -11,17 +13,15 @@ import logging
 from dataclasses import replace
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from django.conf import settings
-from django.db import connection, transaction
+from django.db import connection
 
-from apps.audit import queries
+from apps.audit import outside, queries
 from apps.audit.models import AuditCheckpoint, AuditKey
 from apps.audit.queries import Chain
-from apps.audit.rules import PLATFORM_CHAIN, Checkpoint, Finding, Head, inspect, key_id_of, statement
+from apps.audit.rules import PLATFORM_CHAIN, Checkpoint, Finding, Head, inspect, is_signed, key_id_of, statement
+from kernel import trust
 from kernel.clock import now
-from kernel.errors import SilasError
-from kernel.seal import seal, unseal
 from kernel.tenancy import lookup_scope
 
 logger = logging.getLogger(__name__)
@@ -31,23 +31,23 @@ def write_checkpoints() -> int:
     """Sign every chain whose head moved since its newest checkpoint; returns how many. 0 without the signing key."""
     if not settings.SILAS_SIGNING_KEY:
         return 0
-    key = _signing_key()
-    return sum(_write(chain, key) for chain in queries.chains())
+    key, known = _key(), outside.newest()
+    return sum(_write(chain, key, known.get(str(chain.id))) for chain in queries.chains())
 
 
 def write_checkpoint(chain: Chain) -> bool:
     """The same for one chain."""
-    return bool(settings.SILAS_SIGNING_KEY) and _write(chain, _signing_key())
+    return bool(settings.SILAS_SIGNING_KEY) and _write(chain, _key(), outside.newest().get(str(chain.id)))
 
 
-def _write(chain: Chain, key: Ed25519PrivateKey) -> bool:
+def _write(chain: Chain, key: Ed25519PrivateKey, known: Checkpoint | None) -> bool:
     if chain.id == PLATFORM_CHAIN and not _platform_moved():
         return False
     with chain.scope("audit_checkpoint"):
         if not _is_only_writer(chain):
             return False
-        head, newest = queries.head_of(chain.id), queries.newest_checkpoint(chain.id)
-        if head.seq <= (newest.seq if newest else 0):
+        head, newest = queries.head_of(chain.id), _newest(chain, known)
+        if (newest is not None and (head.seq, head.entry_hash) == (newest.seq, newest.entry_hash)) or not head.seq:
             return False
         finding = _since(chain, newest, head)
         if finding.broken:
@@ -55,6 +55,13 @@ def _write(chain: Chain, key: Ed25519PrivateKey) -> bool:
             return False
         _save(chain, head, key)
         return True
+
+
+def _newest(chain: Chain, known: Checkpoint | None) -> Checkpoint | None:
+    """The checkpoint furthest on that a pinned key signed, in the database or outside."""
+    pinned = outside.pinned_keys()
+    kept = next((each for each in queries.newest_checkpoints(chain.id) if is_signed(each, pinned)), None)
+    return max((each for each in (kept, known) if each), key=lambda each: each.seq, default=None)
 
 
 def _platform_moved() -> bool:
@@ -84,7 +91,7 @@ def _save(chain: Chain, head: Head, key: Ed25519PrivateKey) -> None:
         entry_hash=head.entry_hash,
         count=head.seq,
         created_at=made.isoformat(),
-        key_id=key_id_of(_public(key)),
+        key_id=key_id_of(key.public_key().public_bytes_raw()),
         signature="",
     )
     signed = replace(unsigned, signature=base64.b64encode(key.sign(statement(unsigned))).decode())
@@ -97,31 +104,14 @@ def _save(chain: Chain, head: Head, key: Ed25519PrivateKey) -> None:
         signature=signed.signature,
         created_at=made,
     )
+    outside.append(signed)
 
 
-def _signing_key() -> Ed25519PrivateKey:
-    """The newest key that our signing key opens, or a new one; an old one stays for what it signed."""
-    with transaction.atomic(savepoint=False), connection.cursor() as cursor:
-        cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended('audit_key', 0))")
-        opened = (_open(row) for row in AuditKey.objects.order_by("-created_at"))
-        return next((key for key in opened if key), None) or _new_key()
-
-
-def _open(row: AuditKey) -> Ed25519PrivateKey | None:
-    try:
-        raw = unseal(settings.SILAS_SIGNING_KEY, bytes(row.sealed_private), belongs_to=f"audit:{row.key_id}")
-    except SilasError:
-        return None
-    return Ed25519PrivateKey.from_private_bytes(raw)
-
-
-def _new_key() -> Ed25519PrivateKey:
-    key = Ed25519PrivateKey.generate()
-    key_id = key_id_of(_public(key))
-    sealed = seal(settings.SILAS_SIGNING_KEY, key.private_bytes_raw(), belongs_to=f"audit:{key_id}")
-    AuditKey.objects.create(key_id=key_id, public_key=_public(key).hex(), sealed_private=sealed)
+def _key() -> Ed25519PrivateKey:
+    """The installation key; its public half is listed beside the older keys, for bundles."""
+    key = trust.installation_key(settings.SILAS_SIGNING_KEY)
+    root = trust.root_of(settings.SILAS_SIGNING_KEY)
+    AuditKey.objects.get_or_create(
+        key_id=key_id_of(bytes.fromhex(root)), defaults={"public_key": root, "sealed_private": b""}
+    )
     return key
-
-
-def _public(key: Ed25519PrivateKey) -> bytes:
-    return key.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)

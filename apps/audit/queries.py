@@ -93,6 +93,11 @@ def checkpoints_of(chain: UUID) -> tuple[Checkpoint, ...]:
     return tuple(_checkpoints(AuditCheckpoint.objects.filter(chain=chain).order_by("seq", "created_at")))
 
 
+def newest_checkpoints(chain: UUID, limit: int = 100) -> list[Checkpoint]:
+    """The furthest on first."""
+    return list(_checkpoints(AuditCheckpoint.objects.filter(chain=chain).order_by("-seq", "-created_at")[:limit]))
+
+
 def newest_checkpoint(chain: UUID) -> Checkpoint | None:
     newest = AuditCheckpoint.objects.filter(chain=chain).order_by("-seq", "-created_at")[:1]
     return next(_checkpoints(newest), None)

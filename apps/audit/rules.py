@@ -10,6 +10,7 @@ import base64
 import binascii
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 from cryptography.exceptions import InvalidSignature
@@ -67,11 +68,13 @@ class Break:
 
 @dataclass(frozen=True)
 class Finding:
-    """What a verification saw: how many entries held, the hash they end in, and the first break if there is one."""
+    """What a verification saw: how many entries held, the hash they end in, the first break if there is one, and in
+    words what it could not prove."""
 
     entries: int
     head: str
     broken: Break | None = None
+    unproven: tuple[str, ...] = ()
 
 
 def hashed_text(entry: Entry) -> str:
@@ -194,3 +197,39 @@ def _beyond(last: Head, claims: Mapping[int, list[str]]) -> Iterator[Break]:
             yield Break(seq, "signature")
         elif seq > last.seq:
             yield Break(last.seq + 1, "tail")
+
+
+# A checkpoint that is older than this while entries follow it is no fresh one.
+STALE = timedelta(hours=1)
+
+
+def unproven(
+    finding: Finding,
+    checkpoints: Iterable[Checkpoint],
+    *,
+    chain: str,
+    pinned: Mapping[str, str],
+    outside: Checkpoint | None,
+    now: datetime,
+) -> tuple[str, ...]:
+    """What a chain without a break still does not prove, in words that the verifiers share (docs/audit-format.md)."""
+    if not pinned:
+        return ("no_pinned_key",)
+    latest_first = sorted(checkpoints, key=lambda each: each.seq, reverse=True)
+    newest = next((each for each in latest_first if each.chain == chain and is_signed(each, pinned)), None)
+    notes = [] if outside else ["no_outside_copy"]
+    if newest is None:
+        return (*notes, "no_checkpoint") if finding.entries else tuple(notes)
+    if finding.entries > newest.seq:
+        notes.append(f"newest_entries={newest.seq + 1}-{finding.entries}")
+        if _moment(newest.created_at) < now - STALE:
+            notes.append(f"old_checkpoint={newest.created_at}")
+    return tuple(notes)
+
+
+def _moment(text: str) -> datetime:
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        return datetime.min.replace(tzinfo=UTC)
+    return found if found.tzinfo else found.replace(tzinfo=UTC)

@@ -319,6 +319,8 @@ SKILL_SECONDS = 1.0
 KNOWLEDGE_SECONDS, KNOWLEDGE_WAIT_SECONDS = 1.0, 60
 # Whether a bundled skill is believed only by apps/skills/bundled.json. Tests install folders of their own as bundled.
 BUNDLED_SKILLS_CHECKED = True
+# Where the newest checkpoints of the audit log are kept outside the database; only appended to.
+CHECKPOINTS_FILE = env.text("SILAS_CHECKPOINTS") or str(VAR_DIR / "audit-checkpoints.jsonl")
 # How repositories of skills may be addressed. Tests add `http`.
 SKILL_GIT_SCHEMES = ("https",)
 # The mail server for notices of tasks; without one the console is where they are.

@@ -1,0 +1,72 @@
+"""Keep the newest checkpoints outside the database too, in a file that is only appended to (SILAS_CHECKPOINTS).
+
+Whoever owns the database can drop checkpoints and cut the log behind them; not here. A line is a checkpoint as
+canonical JSON. Lines that no pinned installation key signed are nobody's and are left out.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from django.conf import settings
+
+from apps.audit.rules import Checkpoint, is_signed, key_id_of
+from kernel import trust
+from kernel.canonical import canonical_json
+
+logger = logging.getLogger(__name__)
+_SHAPE = {name: int if name in ("seq", "count") else str for name in Checkpoint.__dataclass_fields__}
+
+
+def pinned_keys() -> dict[str, str]:
+    """The pinned public keys by their id."""
+    return {key_id_of(bytes.fromhex(root)): root for root in trust.roots()}
+
+
+def append(checkpoint: Checkpoint) -> None:
+    """Keep one more checkpoint. A disk that refuses is logged: the log itself goes on."""
+    path = Path(settings.CHECKPOINTS_FILE)
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with os.fdopen(os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600), "w") as file:
+            file.write(canonical_json(vars(checkpoint)) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        logger.error("audit_outside_copy_failed: %s", error.strerror)
+
+
+def newest(path: Path | None = None) -> dict[str, Checkpoint]:
+    """Of each chain the checkpoint furthest on that a pinned key signed; empty where there is no file."""
+    try:
+        lines = (path or Path(settings.CHECKPOINTS_FILE)).read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return {}
+    return newest_of(lines, pinned_keys())
+
+
+def newest_of(lines: Iterable[str], keys: dict[str, str]) -> dict[str, Checkpoint]:
+    """From the end, so that only the last lines of each chain cost a signature."""
+    found: dict[str, Checkpoint] = {}
+    for line in reversed([*lines]):
+        checkpoint = _read(line)
+        if checkpoint is None:
+            continue
+        known = found.get(checkpoint.chain)
+        if (known is None or checkpoint.seq > known.seq) and is_signed(checkpoint, keys):
+            found[checkpoint.chain] = checkpoint
+    return found
+
+
+def _read(line: str) -> Checkpoint | None:
+    try:
+        row = json.loads(line)
+    except ValueError:
+        return None
+    if not isinstance(row, dict) or {name: type(value) for name, value in row.items()} != _SHAPE:
+        return None
+    return Checkpoint(**row)
