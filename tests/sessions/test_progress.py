@@ -25,7 +25,8 @@ def approved_while(desk: Desk, approver: Any, *, present: str) -> dict[str, Any]
     """The last progress frame of an item of C-1, approved while `present` is whom the visitor has proved to be."""
     item = desk.waiting()
     with tenant_scope(desk.tenant):
-        ChatSession.objects.filter(pk=item.session_id).update(customer=present)
+        level = "verified" if present else "public"
+        ChatSession.objects.filter(pk=item.session_id).update(customer=present, level=level)
     desk.decide(item, approver)
     return _last(desk, item)
 

@@ -134,9 +134,12 @@ def test_card_says_who_acts_and_that_nobody_here_can_prove_it(desk):
     with tenant_scope(desk.tenant):
         text = words_of(wanted, spec, "", None)
     said = {fact.label: fact.text for fact in text.facts}
-    assert said == {
-        "Done by": "crm, an outside tool server",
-        "order": "A-1",
-        "Proved by": "nothing but the word of crm: it will be handed over, not verified",
-        "Can be undone": "No",
-    }
+    host = said["Runs"].removeprefix("By crm at ").partition(",")[0]
+    assert said["Done by"] == "crm, an outside tool server"
+    assert said["order"] == "A-1"
+    assert said["Runs"] == f"By crm at {host}, outside of our sandbox, with the key that your company gave it"
+    assert said["Judged"] == "High risk when your company accepted this tool"
+    assert said["Compared first"] == "No. It changes what another service keeps, and that is not compared."
+    assert said["Proved by"] == "nothing but the word of crm: it will be handed over, not verified"
+    assert said["Can be undone"] == "No"
+    assert len(said) == 7
