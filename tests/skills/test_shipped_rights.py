@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from django.db import DatabaseError, ProgrammingError, connection, transaction
@@ -35,7 +36,8 @@ def fields(tenant: Any) -> dict[str, Any]:
 
 @pytest.fixture
 def unlisted(tmp_path: Path) -> Path:
-    return make_folder(tmp_path / "own")
+    """A folder whose content no other test has listed."""
+    return make_folder(tmp_path / "own", files={"scripts/own.py": f"print('{uuid4()}')"})
 
 
 def test_every_skill_beside_the_code_is_listed(database: None) -> None:
