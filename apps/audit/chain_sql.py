@@ -111,8 +111,8 @@ BEGIN
             AND CASE WHEN v_worker THEN e.event || ' ' || v_kind IN ({_WORKERS})
                      ELSE v_kind IN ({_WEB}) END, false)
         THEN
-            RAISE EXCEPTION '% may not note this event for this actor', session_user
-                USING ERRCODE = 'insufficient_privilege';
+            RAISE EXCEPTION '% may not note the event % for the actor kind %',
+                session_user, left(e.event, 40), left(v_kind, 20) USING ERRCODE = 'insufficient_privilege';
         END IF;
         IF NOT coalesce(
             e.actor ~ '^[A-Za-z0-9_.:/@+#-]+$'

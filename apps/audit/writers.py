@@ -136,7 +136,7 @@ WORKERS_WRITE: dict[AuditEvent, str] = {
     AuditEvent.PROACTIVE_REFRESH_DORMANT: "system",
     AuditEvent.CONNECTION_WARNED: "system",
     AuditEvent.PERMISSION_ONCE: "system",
-    AuditEvent.SETUP_BEGUN: "",
+    AuditEvent.SETUP_BEGUN: "system",
     AuditEvent.SETUP_ASKED: "system",
     AuditEvent.SETUP_ANSWERED: "",
     AuditEvent.SETUP_ENDED: "system",
