@@ -43,7 +43,17 @@ HIDDEN = {
 
 
 # What is short: the sample stands in it where there is room.
-_MOST = {"label": 80, "version": 40, "suggestion_id": 0, "scope_id": 0, "cooldown_key": 0, "service": 120, "skill": 120}
+_MOST = {
+    "label": 80,
+    "version": 40,
+    "suggestion_id": 0,
+    "scope_id": 0,
+    "cooldown_key": 0,
+    "service": 120,
+    "skill": 120,
+    "pause_id": 120,
+    "trigger": 120,
+}
 
 
 def _filled(value: Any, sample: str, most: int = 300) -> Any:
