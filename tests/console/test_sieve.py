@@ -36,10 +36,10 @@ def _note(tenant: Any, actor: str, subject: str = "") -> None:
 
 
 @pytest.mark.parametrize(
-    ("who", "actors"), [("visitors", {"visitor:1", "visitor"}), ("platform", {"system", "bot:1"})], ids=str
+    ("who", "actors"), [("visitors", {"visitor:1", "visitor"}), ("platform", {"system", "deployment:1"})], ids=str
 )
 def test_those_who_are_no_members_are_told_apart(tenant: Any, owner: Any, who: str, actors: set[str]) -> None:
-    for actor in ("visitor:1", "visitor", "system", "bot:1", f"user:{owner.pk}"):
+    for actor in ("visitor:1", "visitor", "system", "deployment:1", f"user:{owner.pk}"):
         _note(tenant, actor)
     assert {one.actor for one in _shown(owner, who=who)} == actors
 

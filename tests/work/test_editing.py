@@ -55,7 +55,11 @@ def test_edited_plan_asks_anew_with_its_values(desk: Desk, owner: Any) -> None:
 def test_edited_card_shows_the_new_values(desk: Desk, owner: Any) -> None:
     item = desk.waiting(50)
     new = edit(desk, item, owner, note(60))
-    assert isinstance(new, Card) and new.details["calls"] == [{"tool": "act", "args": note(60).args}]
+    assert isinstance(new, Card)
+    (call,) = new.details["calls"]
+    assert call["tool"] == "act"
+    assert call["args"] == note(60).args
+    assert call["runs"] == "By the script of test-desk in a sandbox without network"
 
 
 def test_edit_is_no_yes(desk: Desk, owner: Any) -> None:
