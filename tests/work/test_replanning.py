@@ -12,6 +12,7 @@ from apps.approvals.models import Card
 from apps.bus.enums import Queue
 from apps.gates.services import save_gate
 from apps.sessions.models import ChatSession
+from apps.tenants.models import Deployment
 from apps.work import signals
 from apps.work.enums import WorkItemStatus, WorkReason
 from apps.work.execution_models import Course
@@ -195,6 +196,7 @@ def test_escalation_of_the_goal_is_said_in_its_words(
         spec["escalation"]["report"] = {"action": "respond", "message": "We will write to you."}
         changed = type(goal.spec).model_validate(spec)
         WorkItem.objects.filter(pk=goal.pk).update(plan=changed.as_text())
+        Deployment.objects.get(active_goal_id=goal.pk).save()  # puts the changed goal in force
     signals.work_escalated.connect(hear)
     try:
         desk.work()
