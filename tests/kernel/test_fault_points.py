@@ -37,7 +37,7 @@ def reach_in_child(folder: Path) -> subprocess.Popen[bytes]:
     return subprocess.Popen([sys.executable, "-c", script], cwd=ROOT, stdout=subprocess.PIPE)
 
 
-@pytest.mark.parametrize("settings", ["prod", "dev", "base"])
+@pytest.mark.parametrize("settings", ["prod", "local", "base"])
 def test_process_with_other_settings_refuses_to_start(settings: str, tmp_path: Path) -> None:
     started = start(settings, str(tmp_path))
     assert (started.returncode, "E_CFG_FAULT_POINTS" in started.stderr) == (1, True)

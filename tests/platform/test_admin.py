@@ -27,7 +27,7 @@ UNSEEN = {
     *("memory.Intake", "tenants.FirstRun", "tenants.Sighting"),
     *("gates.GateVersion", "tenants.Visit"),
     *("safety.Challenge", "safety.Execution", "safety.FailedTries", "safety.Hold", "safety.PolicyVersion"),
-    *("safety.SafetyAgent", "safety.Step"),
+    *("safety.SafetyAgent", "safety.Step", "safety.StepWindow", "tenants.PolicySeal", "approvals.GatePause"),
     *("memory.Chunk", "memory.DocumentVersion", "skills.SkillFile", "work.Artifact", "work.Batch", "work.BatchItem"),
     *("work.Course", "work.GoalCycle", "work.LedgerEntry", "work.Planning", "work.PoolSlot", "work.ResearchRequest"),
     *("work.KnowledgeEffect", "work.UndoEntry"),
