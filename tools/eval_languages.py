@@ -1,4 +1,4 @@
-"""How well are injections found, language by language? Our own sentences, at the thresholds that gates have.
+"""Measure how well injections are found in each language, on our own sentences, at the gates' thresholds.
 
 `evals/detection/tuning` may be read and written for; of `evals/detection/held_back` only totals are ever printed. A
 line is `kind|text`: `d` said to the bot, `e` standing in content, `u`, `a` and `o` what urgent, angry and ordinary

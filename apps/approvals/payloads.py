@@ -118,7 +118,7 @@ def autonomy_payload(
 
 
 def let_through(passes: Iterable[GatePass], *, trigger: str, gate: str, holds: Mapping[str, Any]) -> bool:
-    """Has a person let exactly this content through this gate?"""
+    """True when a person has let exactly this content through this gate."""
     own = [each for each in passes if each.trigger == trigger and gate in each.gates]
     return any(each.content_hash == payload_hash(holds) for each in own)
 

@@ -103,7 +103,7 @@ class GateSpec(Frozen):
 
     @property
     def standing_approval_counts(self) -> bool:
-        """May a standing approval stand in for the person whom the gate asks for?"""
+        """True when a standing approval may stand in for the person whom the gate asks for."""
         return self.config.get("standing_approval_counts") is True
 
     @property
@@ -113,7 +113,7 @@ class GateSpec(Frozen):
 
     @property
     def may_ask(self) -> bool:
-        """May it want a person to look, depending on what it sees?"""
+        """True when it may want a person to look, depending on its input."""
         if self.provider == GateProvider.LLM:
             return self.promote_to_policy
         always = self.type == GateType.APPROVAL_ALWAYS and self.provider == GateProvider.PREDICATE

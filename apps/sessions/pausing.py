@@ -1,4 +1,4 @@
-"""How does a turn wait for a person? It ends with a pause and a waiting line; the pause's end owes the message again.
+"""Let a turn wait for a person: it ends with a pause and a waiting line; the pause's end owes the message again.
 
 Nothing waits in a process: the turn is over, its lane is free, and the row of the pause says how to go on (ADR 101).
 What a person approved lets exactly that content through; anything else ends with the gate's safe answer. A pause of
@@ -120,7 +120,7 @@ def owe(pause: GatePause) -> None:
 
 
 def is_void(pause: GatePause, session: ChatSession) -> bool:
-    """Has the conversation moved on from what the pause was about?"""
+    """True when the conversation has moved on from what the pause was about."""
     kept = pause.kept
     if pause.state not in (PauseState.APPROVED, PauseState.DECLINED, PauseState.EXPIRED) or not kept:
         return True

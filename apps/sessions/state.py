@@ -180,7 +180,7 @@ class TurnState:
 
     @property
     def resumed_answer(self) -> bool:
-        """Does this turn go on with an answer that was held back?"""
+        """True when this turn goes on with an answer that was held back."""
         return self.resumed is not None and self.resumed.trigger == PauseTrigger.OUTPUT
 
     def hear(self, tool: str, args: Mapping[str, Any], outcome: CallOutcome) -> None:

@@ -1,4 +1,4 @@
-"""Does a card say beside each value where it comes from, and mark what an outsider or the assistant decided?"""
+"""A card says beside each value where it comes from, and marks what an outsider or the assistant decided."""
 
 from __future__ import annotations
 

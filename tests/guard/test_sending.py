@@ -1,4 +1,4 @@
-"""Does a read that goes to another host take only what the customer asked in, to where the customer or company said?"""
+"""A read that goes to another host takes only the customer's question, to a place the customer or company named."""
 
 from __future__ import annotations
 

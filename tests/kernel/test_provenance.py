@@ -1,4 +1,4 @@
-"""Does a value keep the origin that it has, whatever a model would like people to believe?"""
+"""A value keeps the origin that it has, whatever a model writes about it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does a card say where its values come from, whatever a hostile model wrote, and whatever the model had read?"""
+"""A card says where its values come from, whatever a hostile model wrote or had read."""
 
 from __future__ import annotations
 
