@@ -34,16 +34,22 @@ def one_page_pdf(*others: bytes, page: bytes = b"") -> bytes:
     return pdf(*tree, b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 9 9]%b>>" % page, *others)
 
 
-def pdf_of_forms(depth: int = 10, times: int = 10) -> bytes:
-    """One page whose form draws the next one ten times, and so on: a few kilobytes that are 10^10 forms."""
+def pdf_of_forms(depth: int = 10, times: int = 10, pages: int = 15) -> bytes:
+    """Pages with one form that draws the next one ten times, and so on: a few kilobytes that are 10^10 forms. A reader
+    that stops after some thousand forms of a page begins again on the next one."""
     forms = []
     for level in range(depth):
         following = 6 + level if level < depth - 1 else 5 + level
         told = b"/Type/XObject/Subtype/Form/BBox[0 0 9 9]/Resources<</XObject<</F %d 0 R>>>>" % following
         last = b"BT (laugh) Tj ET" if level == depth - 1 else b"/F Do " * times
         forms.append(stream(last, told))
-    page = b"/Contents 4 0 R/Resources<</XObject<</F 5 0 R>>>>"
-    return one_page_pdf(stream(b"/F Do " * times), *forms, page=page)
+    resources = b"/MediaBox[0 0 9 9]/Resources<</XObject<</F 5 0 R>>>>"
+    numbers = [3, *range(5 + depth, 4 + depth + pages)]
+    kids = b"".join(b"%d 0 R " % number for number in numbers)
+    tree = b"<</Type/Pages/Kids[%b]/Count %d%b>>" % (kids, pages, resources)
+    page = b"<</Type/Page/Parent 2 0 R/Contents 4 0 R>>"
+    content = stream(b"/F Do " * times)
+    return pdf(b"<</Type/Catalog/Pages 2 0 R>>", tree, page, content, *forms, *[page] * (pages - 1))
 
 
 def pdf_that_swells(megabytes: int = 1000) -> bytes:

@@ -189,12 +189,14 @@ def card_reads(tool: ToolSpec, args: Mapping[str, Any], customer: str) -> list[d
     return [{"book": book, "key": key, "revision": revisions.get((book, key), 0)} for book, key in sorted(named)]
 
 
-def have_changed(reads: Iterable[Mapping[str, Any]]) -> bool:
-    """Whether one of these records is at another revision than was shown."""
+def have_changed(reads: Iterable[Mapping[str, Any]], customer: str) -> bool:
+    """Whether one of these records is at another revision than was shown; another customer's is none for `customer`."""
     wanted = {(str(read["book"]), str(read["key"])): int(read["revision"]) for read in reads}
     if not wanted:
         return False
-    same = Record.objects.filter(book__in={book for book, _ in wanted}, key__in={key for _, key in wanted})
+    same = Record.objects.filter(
+        book__in={book for book, _ in wanted}, key__in={key for _, key in wanted}, subject__in={"", customer}
+    )
     found = {(row.book, row.key): row.revision for row in same}
     return any(found.get(name, 0) != revision for name, revision in wanted.items())
 

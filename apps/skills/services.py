@@ -116,7 +116,7 @@ def apply_changes(
     Raises `SilasError`: `record_changed` when a row is not as the script saw it (or is not the customer's),
     `record_exists` when a new row's key is taken.
     """
-    require_unchanged(expected or {})
+    require_unchanged(expected or {}, customer)
     for change in changes:
         if expected and (change.book, change.key) in expected:
             expected[change.book, change.key] += 1
@@ -128,10 +128,12 @@ def apply_changes(
         record(AuditEvent.RECORD_CHANGED, subject=f"record:{change.book}/{change.key}", data=data)
 
 
-def require_unchanged(expected: Mapping[tuple[str, str], int]) -> None:
-    """Raises `SilasError("record_changed")` when one of these records is not at the revision that was shown."""
+def require_unchanged(expected: Mapping[tuple[str, str], int], customer: str) -> None:
+    """Raises `SilasError("record_changed")` when one of these records is not at the revision that was shown; another
+    customer's is none for `customer`."""
     for (book, key), revision in sorted(expected.items()):
-        row = Record.objects.select_for_update(no_key=True).filter(book=book, key=key).first()
+        visible = Record.objects.filter(book=book, key=key, subject__in={"", customer})
+        row = visible.select_for_update(no_key=True).first()
         if (row.revision if row else 0) != revision:
             raise SilasError("record_changed", "The record has changed since a person was shown it.", status=409)
 

@@ -60,7 +60,8 @@ FINAL = ("done", "failed", "stuck", "blocked")
 
 _LEDGER = """
 CREATE TABLE chaos_ledger (key text NOT NULL, at timestamptz NOT NULL DEFAULT clock_timestamp());
-CREATE FUNCTION chaos_write() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS
+CREATE FUNCTION chaos_write() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path = pg_catalog, public, pg_temp AS
     $$ BEGIN INSERT INTO chaos_ledger (key) VALUES (NEW.key); RETURN NEW; END $$;
 CREATE TRIGGER chaos_write AFTER UPDATE ON skills_record FOR EACH ROW EXECUTE FUNCTION chaos_write();
 """

@@ -132,6 +132,8 @@ def _become(module: list[str], log: str) -> None:
         status = 0
     except SystemExit as ended:
         status = ended.code if isinstance(ended.code, int) else 1
+        if isinstance(ended.code, str):
+            sys.stderr.write(f"{ended.code}\n")
     finally:
         with suppress(Exception):
             sys.stdout.flush()

@@ -7,7 +7,10 @@ from typing import Any
 
 import pytest
 
+from apps.approvals.payloads import payload_hash
+from apps.approvals.schemas import GatePass
 from apps.approvals.services import revoke_token, rotate_key
+from apps.gates.enums import GateTrigger
 from apps.gates.schemas import GateSpec
 from apps.guard.enums import RefusalCode
 from apps.guard.schemas import (
@@ -38,6 +41,10 @@ BLOCKS = GateSpec(
     block={"outside": (0, 10)},
 )
 ASKS = GateSpec(name="ask", on="on_tool_call", type="approval_always")
+
+
+def passing(args: dict[str, Any]) -> GatePass:
+    return GatePass(GateTrigger.ON_TOOL_CALL, frozenset({"ask"}), payload_hash({"tool": "look_up", "args": args}))
 
 
 def test_gate_that_blocks_refuses_with_its_name(tenant: Any, handle: Handle) -> None:
@@ -134,10 +141,22 @@ def test_same_call_under_another_yes_happens(tenant: Any, handle: Handle) -> Non
     assert [type(outcome) for outcome in outcomes] == [Done, Done]
 
 
-def test_gates_question_is_answered_by_an_approval_of_the_exact_call(tenant: Any, handle: Handle) -> None:
+def test_gates_question_is_answered_by_a_pass_for_the_exact_call(tenant: Any, handle: Handle) -> None:
     handle(answer("done"))
+    assert isinstance(call(make_run(tenant), make_call(gates=(ASKS,), passes=(passing({"n": 1}),))), Done)
+
+
+def test_gates_question_is_not_answered_by_a_pass_for_another_call(tenant: Any, handle: Handle) -> None:
+    handle(never)
+    asked = make_call(gates=(ASKS,), passes=(passing({"n": 2}),))
+    assert isinstance(call(make_run(tenant), asked), NeedsApproval)
+
+
+def test_gates_question_is_not_answered_by_the_runs_approval_alone(tenant: Any, handle: Handle) -> None:
+    """A standing approval covers the call, and is nobody's look at it (ADR 101)."""
+    handle(never)
     run = make_run(tenant, approval=approving(("look_up", {"n": 1})))
-    assert isinstance(call(run, make_call(gates=(ASKS,))), Done)
+    assert isinstance(call(run, make_call(gates=(ASKS,))), NeedsApproval)
 
 
 def test_call_rewritten_by_a_gate_is_made_as_rewritten(

@@ -94,6 +94,19 @@ def test_card_whose_record_stays_as_it_is_runs(desk: Desk, approver: Any) -> Non
     assert desk.order().data["note"] == 40
 
 
+def test_card_about_another_customers_record_runs_into_that_and_changes_nothing(desk: Desk, approver: Any) -> None:
+    """For this customer there is no such record, before and after the approval: nothing has changed since."""
+    with tenant_scope(desk.tenant):
+        save_record("orders", "H-9", subject="C-2", data={"total": 120})
+    item = desk.item(desk.propose(note(40, "H-9")).work_item_id)
+    (card,) = _cards(desk, item)
+    assert card.reads == [{"book": "orders", "key": "H-9", "revision": 0}]
+    assert _press(desk, card, approver).verdict == "approved"
+    desk.work()
+    assert desk.item(item.pk).status not in ("pending", "running", "done")
+    assert desk.order("H-9").data == {"total": 120}
+
+
 def test_no_to_a_card_that_shows_the_past_is_a_no(desk: Desk, approver: Any) -> None:
     item = desk.waiting(40)
     _change(desk, 1)

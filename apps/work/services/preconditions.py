@@ -39,9 +39,11 @@ CHANGED_SINCE = "The records have changed since this was last shown. This card s
 
 def keep_current(card: Card, fresh: Fresh) -> None:
     """Somebody says yes to a card of ours: where what it shows has changed, another one takes its place."""
-    if card.subject_kind != WORK_ITEM or not skills.have_changed(card.reads):
+    if card.subject_kind != WORK_ITEM:
         return
     item = lock_item(card.subject_id)
+    if not skills.have_changed(card.reads, item.subject):
+        return
     withdraw_card(card.pk, reason=Withdrawal.REPLACED)
     fresh.card = _ask_again(item, card)
 
@@ -72,7 +74,7 @@ def _has_begun(item: WorkItem) -> bool:
 
 def is_outdated(item: WorkItem) -> bool:
     """Whether the records have changed since a person approved the item. Raises what `expected_of` raises."""
-    return skills.have_changed(expected_of(item))
+    return skills.have_changed(expected_of(item), item.subject)
 
 
 def give_back(item: WorkItem) -> None:
