@@ -33,7 +33,7 @@ from apps.tenants.models import Membership
 from kernel import trust
 from kernel.canonical import sha256_hex
 from kernel.clock import now
-from kernel.errors import NotFound
+from kernel.errors import NotFound, SilasError
 from kernel.tenancy import current_tenant_id
 
 
@@ -163,6 +163,15 @@ def successor_of(card: Card) -> Card | None:
     """The card that took its place."""
     found: Card | None = Card.objects.filter(supersedes=card).first()
     return found
+
+
+def asked_instead(card: Card) -> Card | None:
+    """The card that waits in its place, however often it was replaced; None where none does."""
+    while (card_after := successor_of(card)) is not None:
+        card = card_after
+        if card.is_open:
+            return card
+    return None
 
 
 def able_to_approve(who: Deciders, *, tenant_id: UUID | None) -> QuerySet[Membership]:
@@ -310,6 +319,14 @@ _FACE = (
 def face_hash(card: Card) -> str:
     """The hash of all that the card shows, as it is stored. A token is signed with it."""
     return sha256_hex({name: getattr(card, name) for name in _FACE})
+
+
+def require_shown(card: Card, face: str) -> None:
+    """Raises `SilasError("card_changed")` 409 unless `face` is the hash of what the card shows now: a press counts for
+    what its page showed, and for nothing else."""
+    if face != face_hash(card):
+        message = "This card has changed since it was shown to you. Nothing was decided; look at it again."
+        raise SilasError("card_changed", message, status=409)
 
 
 def approved_card(subject_kind: str, subject_id: UUID, face: str) -> Card | None:

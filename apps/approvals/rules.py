@@ -105,7 +105,7 @@ def key_refusal(key: KeyFacts | None, token: SignedToken) -> Reason | None:
 
 def answer_bytes(claims: AnswerClaims) -> bytes:
     """What an approver signs when they answer a card."""
-    return canonical_bytes(claims.model_dump(mode="json"))
+    return canonical_bytes(claims.model_dump(mode="json", exclude=None if claims.face else {"face"}))
 
 
 def challenge_bytes(

@@ -125,10 +125,12 @@ class Policy(Frozen):
 
 
 class AnswerClaims(Frozen):
-    """What a person's signature under their yes says. `step_up` is the hash of the passkey's assertion, if any."""
+    """What a person's signature under their approval says. `face`: the hash of all that the card showed; blank in
+    answers that were signed before it was part of them. `step_up`: the hash of the passkey's assertion, if any."""
 
     card_id: str
     payload_hash: Sha256
+    face: str = ""
     user_id: str
     verdict: ApprovalVerdict
     approval_strength: ApprovalStrength = ApprovalStrength.TAP

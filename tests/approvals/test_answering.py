@@ -9,6 +9,7 @@ import pytest
 from apps.approvals import kinds, queries, services
 from apps.approvals.enums import ApprovalVerdict, CardKind, CardStatus
 from apps.approvals.models import ApprovalToken, Card, Decision
+from apps.approvals.queries import face_hash
 from apps.approvals.services import Words
 from kernel.errors import SilasError
 from kernel.tenancy import tenant_scope
@@ -21,7 +22,7 @@ ASKING = [kind for kind in CardKind if kind not in BINDING]
 def answer(card: Card, user: Any, choice: str, **words: Any) -> Decision | Card | SilasError | None:
     try:
         with tenant_scope(card.tenant_id):
-            return services.answer_card(card.pk, user=user, choice=choice, words=Words(**words))
+            return services.answer_card(card.pk, user=user, choice=choice, face=face_hash(card), words=Words(**words))
     except SilasError as refused:
         return refused
 
@@ -159,5 +160,5 @@ def test_card_is_answered_by_nobody_without_the_role(tenant: Any, kind: CardKind
 def test_card_of_another_tenant_is_not_answered(tenant: Any, other_tenant: Any, owner: Any) -> None:
     foreign = make_kind(other_tenant, CardKind.TOOL_CALL)
     with tenant_scope(tenant), pytest.raises(SilasError) as refused:
-        services.answer_card(foreign.pk, user=owner, choice=kinds.APPROVE)
+        services.answer_card(foreign.pk, user=owner, choice=kinds.APPROVE, face=face_hash(foreign))
     assert refused.value.status == 404

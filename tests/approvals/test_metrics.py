@@ -11,6 +11,7 @@ from django.db import connections
 from apps.approvals import kinds, metrics, services
 from apps.approvals.enums import CardKind, Risk
 from apps.approvals.models import Card, Decision, Look
+from apps.approvals.queries import face_hash
 from kernel.clock import now
 from kernel.tenancy import tenant_scope
 from tests.factories.approvals import open_card
@@ -28,7 +29,7 @@ def decided(tenant: Any, user: Any, *, seconds: float | None = 3, choice: str = 
     with tenant_scope(tenant):
         if seconds is not None:
             Look.objects.create(card=card, user=user, first_at=now() - timedelta(seconds=seconds))
-        services.answer_card(card.pk, user=user, choice=choice)
+        services.answer_card(card.pk, user=user, choice=choice, face=face_hash(card))
     return card
 
 
@@ -58,7 +59,7 @@ def test_time_of_a_decision_is_that_of_who_decided(tenant: Any, owner: Any, appr
     with tenant_scope(tenant):
         Look.objects.create(card=card, user=approver, first_at=now() - timedelta(seconds=200))
         Look.objects.create(card=card, user=owner, first_at=now() - timedelta(seconds=4))
-        services.answer_card(card.pk, user=owner, choice=kinds.APPROVE)
+        services.answer_card(card.pk, user=owner, choice=kinds.APPROVE, face=face_hash(card))
     assert totals(tenant).median == pytest.approx(4, abs=1)
 
 
@@ -109,7 +110,9 @@ def test_family_of_a_call_is_its_tool(tenant: Any, owner: Any) -> None:
 def test_free_text_is_counted(tenant: Any, owner: Any) -> None:
     card = make_kind(tenant, CardKind.DECISION)
     with tenant_scope(tenant):
-        services.answer_card(card.pk, user=owner, choice="old", words=services.Words(freetext="She moves back."))
+        services.answer_card(
+            card.pk, user=owner, choice="old", face=face_hash(card), words=services.Words(freetext="She moves back.")
+        )
     decided(tenant, owner)
     assert totals(tenant).freetext == 0.5
 
@@ -132,8 +135,8 @@ def test_batch_with_a_tick_changed_takes_a_tap_more_each(tenant: Any, owner: Any
     card = make_kind(tenant, CardKind.BATCH_REVIEW)
     with tenant_scope(tenant):
         words = services.Words(selected=["T-1", "T-3"])
-        new = services.answer_card(card.pk, user=owner, choice="edit_selection", words=words)
-        services.answer_card(new.pk, user=owner, choice=kinds.APPROVE)
+        new = services.answer_card(card.pk, user=owner, choice="edit_selection", face=face_hash(card), words=words)
+        services.answer_card(new.pk, user=owner, choice=kinds.APPROVE, face=face_hash(new))
     assert totals(tenant).taps_per_batch == 4
 
 
@@ -203,7 +206,7 @@ def test_hasty_person_is_neither_held_up_nor_refused(tenant: Any, owner: Any) ->
     with tenant_scope(tenant):
         for card in cards:
             services.see_card(card, owner)
-            services.answer_card(card.pk, user=owner, choice=kinds.APPROVE)
+            services.answer_card(card.pk, user=owner, choice=kinds.APPROVE, face=face_hash(card))
         assert Decision.objects.filter(verdict="approved").count() == 50
     assert hasty(tenant, owner)
 

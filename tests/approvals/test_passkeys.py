@@ -16,6 +16,7 @@ from webauthn.helpers import bytes_to_base64url
 from apps.approvals import services
 from apps.approvals.enums import ApprovalVerdict, PasskeyRule, Risk
 from apps.approvals.models import Answer, ApprovalPolicy, Card, Decision, Passkey
+from apps.approvals.queries import face_hash
 from apps.approvals.schemas import Refused
 from apps.approvals.services import answers, passkeys, proofs
 from apps.audit.models import AuditEntry
@@ -37,7 +38,7 @@ def register(tenant: Any, user: Any, device: SoftPasskey, name: str = "Laptop") 
 
 def ask(tenant: Any, card: Card, user: Any, rp_id: str = RP_ID) -> dict[str, Any] | None:
     with tenant_scope(tenant):
-        return passkeys.begin_step_up(card.pk, user=user, rp_id=rp_id, origin=ORIGIN)
+        return passkeys.begin_step_up(card.pk, user=user, face=face_hash(card), rp_id=rp_id, origin=ORIGIN)
 
 
 def approve(tenant: Any, card: Card, user: Any, step_up: str = "") -> Decision | Refused | None:

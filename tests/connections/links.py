@@ -119,10 +119,11 @@ def link(
 def said_yes(tenant: Any, row: Connection, user: Any, choice: str = "approve") -> SetupRun | None:
     """The newest card about it is answered; the conversation that begins, if one does."""
     from apps.approvals.models import Card
+    from apps.approvals.queries import face_hash
     from apps.approvals.services import answer_card
 
     with tenant_scope(tenant):
         card = Card.objects.filter(subject_id=row.pk).order_by("-created_at").first()
-        answer_card(card.pk, user=user, choice=choice)
+        answer_card(card.pk, user=user, choice=choice, face=face_hash(card))
         found: SetupRun | None = SetupRun.objects.filter(connection_id=row.pk, ended_at=None).first()
     return found

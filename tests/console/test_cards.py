@@ -13,6 +13,7 @@ from django.urls import reverse
 from apps.approvals import kinds, services
 from apps.approvals.enums import CardKind, CardStatus, Risk, Withdrawal
 from apps.approvals.models import WAITING, ApprovalToken, Card, Look
+from apps.approvals.queries import face_hash
 from apps.approvals.schemas import Fact
 from apps.console import faces, watching
 from kernel.clock import now
@@ -32,7 +33,9 @@ def page(user: Any, card: Card) -> str:
 
 
 def press(user: Any, card: Card, choice: str, name: str = "console-decide", **data: Any) -> Any:
-    return browser(user).post(reverse(name, args=[card.pk]), {"choice": choice, **data}, **HTMX)
+    return browser(user).post(
+        reverse(name, args=[card.pk]), {"choice": choice, "face": face_hash(card), **data}, **HTMX
+    )
 
 
 def stored(card: Card) -> Card:
@@ -278,7 +281,10 @@ def test_stale_page_of_an_edited_card_leads_to_what_is_asked_now(tenant: Any, ow
     card = make_kind(tenant, CardKind.BATCH_REVIEW)
     press(approver, card, "edit_selection", selected=["T-1"])
     response = press(owner, card, "approve", confirmed="approve")
-    assert response.status_code == 409 and "See what is asked now" in response.content.decode()
+    with tenant_scope(tenant):
+        fresh = Card.objects.get(supersedes=card)
+    assert response.status_code == 409
+    assert f'data-card="{fresh.pk}"' in response.content.decode()
 
 
 def test_rivals_approve_and_edit_a_batch_once(tenant: Any, owner: Any, approver: Any) -> None:

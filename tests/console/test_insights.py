@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from apps.approvals import services
 from apps.approvals.enums import CardKind
 from apps.approvals.models import Look
+from apps.approvals.queries import face_hash
 from apps.console.charts import HEIGHT, WIDTH, columns, share_width
 from apps.console.views.insights import _fatigue, _share, _taps, _time
 from kernel.clock import now
@@ -27,7 +28,7 @@ def decided(tenant: Any, user: Any, choice: str = "approve", **fields: Any) -> N
     card = make_kind(tenant, CardKind.TOOL_CALL, **fields)
     with tenant_scope(tenant):
         Look.objects.create(card=card, user=user, first_at=now() - timedelta(seconds=3))
-        services.answer_card(card.pk, user=user, choice=choice)
+        services.answer_card(card.pk, user=user, choice=choice, face=face_hash(card))
 
 
 def page(user: Any, days: str = "") -> str:

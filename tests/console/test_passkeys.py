@@ -10,6 +10,7 @@ from django.urls import reverse
 
 from apps.approvals.enums import CardStatus, Risk
 from apps.approvals.models import ApproverKey, Card, Passkey
+from apps.approvals.queries import face_hash
 from kernel.tenancy import tenant_scope
 from tests.factories.approvals import make_plan, make_token
 from tests.factories.console import browser, make_card
@@ -119,27 +120,51 @@ def status(tenant: Any, card: Card) -> str:
 def test_grave_card_is_approved_with_the_passkey(tenant: Any, owner: Any) -> None:
     device, card = SoftPasskey(), make_card(tenant, risk=Risk.HIGH)
     client = add(owner, device)
-    options = post(client, "console-step-up", card.pk).json()["options"]
-    post(client, "console-decide", card.pk, choice="approve", slid="100", step_up=device.get(options))
+    options = post(client, "console-step-up", card.pk, face=face_hash(card)).json()["options"]
+    post(
+        client,
+        "console-decide",
+        card.pk,
+        choice="approve",
+        face=face_hash(card),
+        slid="100",
+        step_up=device.get(options),
+    )
     assert status(tenant, card) == CardStatus.DECIDED
 
 
 def test_grave_card_without_the_passkey_stays_open(tenant: Any, owner: Any) -> None:
     client, card = add(owner, SoftPasskey()), make_card(tenant, risk=Risk.HIGH)
-    response = post(client, "console-decide", card.pk, choice="approve", slid="100")
+    response = post(client, "console-decide", card.pk, choice="approve", face=face_hash(card), slid="100")
     assert (response.status_code, status(tenant, card)) == (403, CardStatus.OPEN)
 
 
 def test_wrong_answer_of_the_passkey_shows_the_card_again(tenant: Any, owner: Any) -> None:
     client, card = add(owner, SoftPasskey()), make_card(tenant, risk=Risk.HIGH)
-    response = post(client, "console-decide", card.pk, choice="approve", slid="100", step_up=json.dumps({"a": 1}))
+    response = post(
+        client,
+        "console-decide",
+        card.pk,
+        choice="approve",
+        face=face_hash(card),
+        slid="100",
+        step_up=json.dumps({"a": 1}),
+    )
     assert (response.status_code, status(tenant, card)) == (409, CardStatus.OPEN)
     assert "could not be read" in response.content.decode()
 
 
 def test_wrong_answer_of_the_passkey_stays_in_the_log(tenant: Any, owner: Any) -> None:
     client, card = add(owner, SoftPasskey()), make_card(tenant, risk=Risk.HIGH)
-    post(client, "console-decide", card.pk, choice="approve", slid="100", step_up=json.dumps({"a": 1}))
+    post(
+        client,
+        "console-decide",
+        card.pk,
+        choice="approve",
+        face=face_hash(card),
+        slid="100",
+        step_up=json.dumps({"a": 1}),
+    )
     story = client.get(reverse("console-activity"), headers={"host": HOST}).content.decode()
     assert f"of {owner.display_name}, at {card.intent}: its answer did not hold" in story
 
@@ -152,9 +177,9 @@ def test_passkey_that_was_not_asked_for_is_refused_in_json(tenant: Any, owner: A
 
 def test_card_of_a_person_without_passkey_asks_for_none(tenant: Any, owner: Any) -> None:
     card = make_card(tenant, risk=Risk.HIGH)
-    assert post(browser(owner), "console-step-up", card.pk).json() == {"options": None}
+    assert post(browser(owner), "console-step-up", card.pk, face=face_hash(card)).json() == {"options": None}
 
 
 def test_card_of_another_tenant_is_not_found(tenant: Any, other_tenant: Any, owner: Any) -> None:
     card = make_card(other_tenant, risk=Risk.HIGH)
-    assert post(browser(owner), "console-step-up", card.pk).json()["error"]["code"] == "not_found"
+    assert post(browser(owner), "console-step-up", card.pk, face=face_hash(card)).json()["error"]["code"] == "not_found"

@@ -28,6 +28,7 @@ from django.urls import reverse
 from apps.approvals import services, webpush
 from apps.approvals.enums import AlertWay, Risk
 from apps.approvals.models import AlertChoice, Card, PushSubscription
+from apps.approvals.queries import face_hash
 from apps.approvals.services import alerts
 from apps.approvals.services.alerts import Letter, Push
 from apps.audit.enums import AuditEvent
@@ -315,7 +316,7 @@ def test_no_letter_about_what_was_decided(tenant: Any, approver: Any, owner: Any
     choose(tenant, approver, AlertWay.EMAIL)
     card = make_lasting(tenant)
     with tenant_scope(tenant):
-        services.answer_card(card.pk, user=owner, choice="decline")
+        services.answer_card(card.pk, user=owner, choice="decline", face=face_hash(card))
     assert due(tenant, LATER) == []
 
 

@@ -12,6 +12,7 @@ from django.test import Client
 from django.urls import reverse
 
 from apps.approvals.models import Card
+from apps.approvals.queries import face_hash
 from kernel.clock import now
 from kernel.tenancy import tenant_scope
 from tests.factories.console import HTMX, browser, make_card
@@ -85,11 +86,13 @@ def test_card_that_ran_out_while_somebody_looked_says_so(card: Card, owner: Any)
 
 def test_same_press_twice_is_taken_once(card: Card, owner: Any) -> None:
     client, address = browser(owner), reverse("console-decide", args=[card.pk])
-    answers = [client.post(address, {"choice": "approve"}, **HTMX) for _ in range(2)]
+    answers = [client.post(address, {"choice": "approve", "face": face_hash(card)}, **HTMX) for _ in range(2)]
     assert [answer.status_code for answer in answers] == [200, 409]
 
 
 def test_second_of_the_same_presses_says_what_was_decided(card: Card, owner: Any) -> None:
     client, address = browser(owner), reverse("console-decide", args=[card.pk])
-    page = [client.post(address, {"choice": "approve"}, **HTMX) for _ in range(2)][1].content.decode()
+    page = [client.post(address, {"choice": "approve", "face": face_hash(card)}, **HTMX) for _ in range(2)][
+        1
+    ].content.decode()
     assert f"<b>Approved</b> by {owner.display_name}" in page

@@ -7,13 +7,16 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 from django.urls import reverse
 
 from apps.approvals.enums import CardStatus, Risk, Withdrawal
 from apps.approvals.models import ApprovalPolicy, Card
+from apps.approvals.queries import face_hash
 from apps.approvals.services import decide_card, withdraw_card
 from apps.skills.services import save_record
+from apps.work.services import amend
 from kernel.clock import now
 from kernel.tenancy import tenant_scope
 from tests.factories.console import HTMX, browser, make_card
@@ -22,7 +25,9 @@ from tests.rivals import race
 
 
 def _decide(user: Any, card: Card, choice: str = "approve", **data: str) -> Any:
-    return browser(user).post(reverse("console-decide", args=[card.pk]), {"choice": choice, **data}, **HTMX)
+    return browser(user).post(
+        reverse("console-decide", args=[card.pk]), {"choice": choice, "face": face_hash(card), **data}, **HTMX
+    )
 
 
 def _card(card: Card) -> Card:
@@ -232,7 +237,7 @@ def test_decision_that_fails_leaves_nothing_behind(tenant: Any, owner: Any, sett
     card = make_card(tenant)
     client = browser(owner)
     client.raise_request_exception = False
-    client.post(reverse("console-decide", args=[card.pk]), {"choice": "approve"})
+    client.post(reverse("console-decide", args=[card.pk]), {"choice": "approve", "face": face_hash(card)})
     assert _card(card).status == CardStatus.OPEN
 
 
@@ -280,3 +285,79 @@ def test_yes_to_a_card_whose_record_changed_shows_the_card_that_took_its_place(a
     with tenant_scope(shown_desk.tenant):
         assert Card.objects.get(pk=card.pk).status == "withdrawn"
         assert Card.objects.get(supersedes=card).status == "open"
+
+
+# --- what the page showed is what is decided
+
+
+def _shown_face(page: str) -> str:
+    found = re.search(r'name="face" value="([0-9a-f]{64})"', page)
+    assert found is not None
+    return found.group(1)
+
+
+def _press_face(user: Any, card: Card, face: str, choice: str = "approve", **data: str) -> Any:
+    given = {"choice": choice, "face": face, **data}
+    return browser(user).post(reverse("console-decide", args=[card.pk]), given, **HTMX)
+
+
+def _rewrite(superuser_dsn: str, card: Card) -> None:
+    with psycopg.connect(superuser_dsn) as raw:
+        raw.execute("SET session_replication_role = replica")
+        raw.execute("UPDATE approvals_card SET intent = 'Pay everybody' WHERE id = %s", [card.pk])
+
+
+def test_page_names_the_face_that_it_shows(tenant: Any, owner: Any) -> None:
+    card = make_card(tenant)
+    assert _shown_face(_page(owner, card)) == face_hash(_card(card))
+
+
+@pytest.mark.parametrize("choice", ["approve", "decline"])
+def test_press_from_a_page_that_showed_something_else_shows_the_card_as_it_is(
+    tenant: Any, owner: Any, superuser_dsn: str, choice: str
+) -> None:
+    card = make_card(tenant)
+    shown = _shown_face(_page(owner, card))
+    _rewrite(superuser_dsn, card)
+    response = _press_face(owner, card, shown, choice)
+    page = response.content.decode()
+    assert response.status_code == 409
+    assert "Pay everybody" in page
+    assert "This card has changed since it was shown to you" in page
+    assert _card(card).status == CardStatus.OPEN
+
+
+@pytest.mark.parametrize("risk", [Risk.MEDIUM, Risk.HIGH])
+def test_gesture_begun_on_another_face_is_not_asked_to_be_finished(
+    tenant: Any, owner: Any, superuser_dsn: str, risk: Risk
+) -> None:
+    """The chip and the slide confirm what was shown before them."""
+    card = make_card(tenant, risk=risk)
+    shown = _shown_face(_page(owner, card))
+    _rewrite(superuser_dsn, card)
+    response = _press_face(owner, card, shown)
+    assert response.status_code == 409
+    assert "Press again to confirm" not in response.content.decode()
+    assert _card(card).status == CardStatus.OPEN
+
+
+def test_press_without_a_face_decides_nothing(tenant: Any, owner: Any) -> None:
+    card = make_card(tenant)
+    response = browser(owner).post(reverse("console-decide", args=[card.pk]), {"choice": "approve"}, **HTMX)
+    assert response.status_code == 409
+    assert _card(card).status == CardStatus.OPEN
+
+
+def test_press_on_a_card_that_a_colleague_edited_shows_the_card_that_asks_now(
+    tenant: Any, tmp_path: Path, owner: Any, approver: Any
+) -> None:
+    desk = make_desk(tenant, tmp_path)
+    old = desk.card(desk.waiting(40))
+    with tenant_scope(tenant):
+        new = amend(old.pk, user=approver, calls=[{"tool": "act", "args": {"order": "H-1", "note": 45}}])
+    response = _press_face(owner, old, face_hash(old))
+    page = response.content.decode()
+    assert response.status_code == 409
+    assert f'data-card="{new.pk}"' in page
+    assert "a colleague changed that card meanwhile" in page
+    assert _card(new).status == CardStatus.OPEN

@@ -11,6 +11,7 @@ from django.urls import reverse
 from apps.approvals import services
 from apps.approvals.enums import CardKind
 from apps.approvals.models import ApprovalToken, Card
+from apps.approvals.queries import face_hash
 from apps.console import faces
 from kernel.errors import SilasError
 from kernel.tenancy import tenant_scope
@@ -35,7 +36,7 @@ def _even(tenant: Any) -> Card:
 
 
 def _press(user: Any, card: Card, ticked: list[str], choice: str = "approve", **data: str) -> Any:
-    given = {"choice": choice, "selected": ticked, "confirmed": choice, "slid": "100", **data}
+    given = {"choice": choice, "face": face_hash(card), "selected": ticked, "confirmed": choice, "slid": "100", **data}
     return browser(user).post(reverse("console-decide", args=[card.pk]), given, **HTMX)
 
 
@@ -66,14 +67,16 @@ def test_refusal_says_how_many_lines_are_unticked(batch: Card, owner: Any) -> No
 
 def test_refusal_has_a_code_of_its_own(batch: Card, owner: Any) -> None:
     with tenant_scope(batch.tenant_id), pytest.raises(SilasError) as refusal:
-        services.answer_card(batch.pk, user=owner, choice="approve", words=services.Words(ticked=USUAL))
+        services.answer_card(
+            batch.pk, user=owner, choice="approve", face=face_hash(batch), words=services.Words(ticked=USUAL)
+        )
     assert (refusal.value.code, refusal.value.status) == ("ticks_unfit", 409)
 
 
 def test_face_without_boxes_says_yes_to_what_the_card_binds(batch: Card, owner: Any) -> None:
     """Spec 8.1: a yes to the whole batch comes without ticks."""
     with tenant_scope(batch.tenant_id):
-        services.answer_card(batch.pk, user=owner, choice="approve")
+        services.answer_card(batch.pk, user=owner, choice="approve", face=face_hash(batch))
     assert not _is_open(batch)
 
 

@@ -15,6 +15,7 @@ from django.urls import reverse
 from apps.approvals import services
 from apps.approvals.enums import ApprovalScope, ApprovalVerdict, CardKind
 from apps.approvals.models import Card, TokenRevocation
+from apps.approvals.queries import face_hash
 from apps.work.models import WorkItem
 from kernel.clock import now
 from kernel.tenancy import tenant_scope
@@ -115,7 +116,7 @@ def test_card_without_a_yes_says_nothing_of_one(tenant: Any, owner: Any, verdict
 def test_answered_question_has_no_yes_to_take_back(tenant: Any, owner: Any) -> None:
     card = make_kind(tenant, CardKind.DECISION)
     with tenant_scope(tenant):
-        services.answer_card(card.pk, user=owner, choice="old")
+        services.answer_card(card.pk, user=owner, choice="old", face=face_hash(card))
     assert 'id="yes"' not in page(owner, card)
 
 

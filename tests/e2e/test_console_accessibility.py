@@ -21,6 +21,7 @@ from playwright.async_api import Browser, Page, StorageState, ViewportSize
 from apps.approvals import services
 from apps.approvals.enums import ApprovalScope, CardKind, Risk, Withdrawal
 from apps.approvals.models import ApprovalPolicy, Look, PushSubscription
+from apps.approvals.queries import face_hash
 from apps.audit.enums import AuditEvent
 from apps.audit.models import AuditEntry
 from apps.audit.services import record
@@ -199,7 +200,9 @@ def _insights(house: House) -> str:
         card = make_kind(house.tenant, CardKind.TOOL_CALL)
         with tenant_scope(house.tenant):
             Look.objects.create(card=card, user=house.owner, first_at=now() - timedelta(seconds=4 * number))
-            services.answer_card(card.pk, user=house.owner, choice="decline" if number == 3 else "approve")
+            services.answer_card(
+                card.pk, user=house.owner, choice="decline" if number == 3 else "approve", face=face_hash(card)
+            )
     furnished(house.desk.deployment, house.owner)
     return "/console/insights/"
 

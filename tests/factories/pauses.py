@@ -8,6 +8,7 @@ from typing import Any
 from apps.approvals import services as approvals
 from apps.approvals.enums import CardKind
 from apps.approvals.models import Card, Decision, GatePause
+from apps.approvals.queries import face_hash
 from apps.gates.schemas import GateSpec
 from apps.gates.services import save_gate
 from apps.sessions.models import ChatSession, ChronicleEntry, Turn
@@ -75,4 +76,4 @@ def gate_cards(tenant: Any) -> int:
 def answer(tenant: Any, user: Any, choice: str, card: Card | None = None) -> Decision | Any:
     card = card or gate_card(tenant)
     with tenant_scope(tenant):
-        return approvals.answer_card(card.pk, user=user, choice=choice)
+        return approvals.answer_card(card.pk, user=user, choice=choice, face=face_hash(card))

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from urllib.parse import urlencode
 
-from tests.faults.house import TENANT, Web
+from tests.faults.house import TENANT, Answer, Web
 
 
 class Staff:
@@ -21,22 +22,27 @@ class Staff:
     def press(self, path: str, **fields: str) -> int:
         """The status that came back."""
         body = urlencode({**fields, "csrfmiddlewaretoken": self._cookies["csrftoken"]}).encode()
-        return self._ask("POST", path, body)
+        return self._ask("POST", path, body).status
 
     def take_over(self, session_id: str) -> int:
         return self.press(f"/console/inbox/{session_id}/take-over/")
 
     def approve(self, card_id: object) -> int:
-        return self.press(f"/console/review/{card_id}/decision/", choice="approve", confirmed="approve", slid="100")
+        found = re.search(
+            rb'name="face" value="([0-9a-f]{64})"', self._ask("GET", f"/console/review/{card_id}/", None).body
+        )
+        face = found.group(1).decode() if found else ""
+        meant = {"choice": "approve", "confirmed": "approve", "slid": "100", "face": face}
+        return self.press(f"/console/review/{card_id}/decision/", **meant)
 
     def _get(self, path: str) -> int:
-        return self._ask("GET", path, None)
+        return self._ask("GET", path, None).status
 
-    def _ask(self, method: str, path: str, body: bytes | None) -> int:
+    def _ask(self, method: str, path: str, body: bytes | None) -> Answer:
         headers = {"Cookie": "; ".join(f"{name}={value}" for name, value in self._cookies.items())}
         headers |= {"Content-Type": "application/x-www-form-urlencoded"} if body else {}
         answer = self.web().ask(method, path, body=body, headers=headers)
         for line in answer.headers.get_all("Set-Cookie", []):
             name, _, value = line.partition(";")[0].partition("=")
             self._cookies[name] = value
-        return answer.status
+        return answer

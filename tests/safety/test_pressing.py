@@ -13,6 +13,7 @@ from django.db import IntegrityError
 from apps.approvals import services as approvals
 from apps.approvals.enums import ApprovalVerdict, PasskeyRule, Risk
 from apps.approvals.models import ApprovalPolicy, PasskeyChallenge
+from apps.approvals.queries import face_hash
 from apps.approvals.schemas import Refused, StepUp
 from apps.approvals.services import passkeys, proofs
 from apps.audit.models import AuditEntry
@@ -157,7 +158,9 @@ def test_answer_about_what_held_it_before_is_refused(tenant: Any, owner: Any, de
 def test_answer_to_a_card_lifts_nothing(blocked: Agent, tenant: Any, owner: Any, device: Any) -> None:
     card = open_card(tenant, declared_risk=Risk.HIGH)
     with tenant_scope(tenant):
-        answered = device.get(passkeys.begin_step_up(card.pk, user=owner, rp_id=RP_ID, origin=ORIGIN))
+        answered = device.get(
+            passkeys.begin_step_up(card.pk, user=owner, face=face_hash(card), rp_id=RP_ID, origin=ORIGIN)
+        )
     assert press(blocked, owner, answered) == "passkey_refused" and is_held(blocked)
 
 

@@ -37,18 +37,21 @@ class Words:
 
 
 def answer_card(
-    card_id: UUID, *, user: Any, choice: str, words: Words | None = None, step_up: str = ""
+    card_id: UUID, *, user: Any, choice: str, face: str, words: Words | None = None, step_up: str = ""
 ) -> Decision | Card | Refused | None:
-    """Answer with one of the card's own choices (`kinds.choices_of`).
+    """Answer with one of the card's own choices (`kinds.choices_of`). `face`: what the person's page showed
+    (`queries.face_hash`); a press from a page that showed anything else decides nothing.
 
     A decision settles it and holds `said`: the choice and, where the card takes it, `freetext`. The card that took
     its place, when items were left out or words changed, or when the records that it shows have changed. None while
     more people have to say yes. `Refused` when the person's passkey was not believed. Raises `SilasError`:
-    `choice_unknown`, `selection_unfit`, `ticks_unfit` 409, `text_missing`, `edit_unfit`, `freetext_too_long`,
-    `freetext_not_wanted`, and what `decide_card` and `edit_card` raise.
+    `card_changed` 409, `choice_unknown`, `selection_unfit`, `ticks_unfit` 409, `text_missing`, `edit_unfit`,
+    `freetext_too_long`, `freetext_not_wanted`, and what `decide_card` and `edit_card` raise.
     """
     card, said = queries.card(card_id), words or Words()
     chosen = kinds.choice_of(card.kind, card.payload, choice)
+    if card.is_open:
+        queries.require_shown(card, face)
     if chosen.value == "edit_selection":
         return _narrow(card, user, said.selected)
     if chosen.value == "edit":
@@ -56,9 +59,8 @@ def answer_card(
     if chosen.verdict == ApprovalVerdict.APPROVED:
         _require_whole(card, said.ticked)
     freetext = {"freetext": _freetext(card, said.freetext.strip())} if said.freetext.strip() else {}
-    return decide_card(
-        card_id, user=user, verdict=chosen.verdict, said={"choice": chosen.value, **freetext}, step_up=step_up
-    )
+    answer = {"choice": chosen.value, **freetext}
+    return decide_card(card_id, user=user, verdict=chosen.verdict, said=answer, step_up=step_up, face=face)
 
 
 def _require_whole(card: Card, ticked: Sequence[str] | None) -> None:

@@ -100,16 +100,22 @@ def _same_yeses(answer: Answer) -> list[Answer]:
 def is_genuine(answer: Answer) -> bool:
     """Did this person's key sign exactly this answer to exactly this card, with exactly this assertion?"""
     public_key = queries.public_key(answer.key_id, user_id=answer.user_id)
-    return public_key is not None and rules.is_signature(
-        from_base64(answer.signature), signed_bytes(answer), public_key
-    )
+    if public_key is None:
+        return False
+    signature = from_base64(answer.signature)
+    # The second is how answers were signed before they named the card's face; none is made so any more.
+    candidates = (signed_bytes(answer), signed_bytes(answer, face=""))
+    return any(rules.is_signature(signature, each, public_key) for each in candidates)
 
 
-def signed_bytes(answer: Answer) -> bytes:
+def signed_bytes(answer: Answer, *, face: str | None = None) -> bytes:
+    """What the person signs: their answer, and all that the card showed them. A card that says something else later
+    makes other bytes."""
     return rules.answer_bytes(
         AnswerClaims(
             card_id=str(answer.card_id),
             payload_hash=answer.card.payload_hash,
+            face=queries.face_hash(answer.card) if face is None else face,
             user_id=str(answer.user_id),
             verdict=ApprovalVerdict(answer.verdict),
             conditions=answer.conditions,

@@ -116,6 +116,7 @@ def decide_card(
     conditions: Mapping[str, Any] | None = None,
     said: Mapping[str, Any] | None = None,
     step_up: str = "",
+    face: str | None = None,
 ) -> Decision | Card | Refused | None:
     """Take one person's answer to a card. None while policy wants more people to say yes; one no ends it. `Refused`
     when their passkey was not believed: the card waits on, and the caller's transaction should commit. The card that
@@ -123,13 +124,16 @@ def decide_card(
 
     The yes that is enough mints the token and tells `card_decided` in the same transaction. `said`: the answer chosen
     and what came with it (`kinds.choices_of`). `step_up`: the JSON of the passkey's assertion, where one is asked for.
-    Raises `SilasError`: `not_found` 404, `card_decided`/`card_expired`/`card_withdrawn`/`card_damaged` 409, and what
-    `answers.take_answer` raises.
+    `face`: what the person's page showed (`queries.face_hash`); None for a caller that has no page.
+    Raises `SilasError`: `not_found` 404, `card_decided`/`card_expired`/`card_withdrawn`/`card_damaged`/`card_changed`
+    409, and what `answers.take_answer` raises.
     """
     require_approver(user)
     card = locks.lock_card(card_id)
     require_waiting(card)
     require_whole(card)
+    if face is not None:
+        queries.require_shown(card, face)
     if verdict == ApprovalVerdict.APPROVED and card.reads:
         fresh = signals.Fresh()
         signals.card_relied_on(card, fresh)

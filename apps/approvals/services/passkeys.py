@@ -52,7 +52,8 @@ class About:
 
     @classmethod
     def of(cls, card: Card) -> About:
-        return cls(ChallengePurpose.STEP_UP, card, content=card.payload_hash)
+        """A card is signed with all that it shows, which includes the hash of what an approval binds."""
+        return cls(ChallengePurpose.STEP_UP, card, content=queries.face_hash(card))
 
 
 _REGISTERING = About(ChallengePurpose.REGISTER)
@@ -136,13 +137,15 @@ def rename_passkey(passkey_id: UUID, *, user: Any, name: str) -> None:
         raise NotFound("passkey")
 
 
-def begin_step_up(card_id: UUID, *, user: Any, rp_id: str, origin: str) -> dict[str, Any] | None:
-    """What `navigator.credentials.get` is called with before this person's yes to this card; None when none is needed.
+def begin_step_up(card_id: UUID, *, user: Any, face: str, rp_id: str, origin: str) -> dict[str, Any] | None:
+    """What `navigator.credentials.get` is called with before this person's approval of this card; None when none is
+    needed. `face`: what the page showed (`queries.face_hash`).
 
-    Raises `SilasError`: `passkey_missing` 403 when policy asks for one; `passkey_elsewhere` 409 when the person's
-    passkeys belong to another address.
+    Raises `SilasError`: `card_changed` 409; `passkey_missing` 403 when policy asks for one; `passkey_elsewhere` 409
+    when the person's passkeys belong to another address.
     """
     card = queries.card(card_id)
+    queries.require_shown(card, face)
     if not _is_wanted(card, user, queries.policy_for(card)):
         return None
     return _question(About.of(card), user=user, rp_id=rp_id, origin=origin)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from uuid import UUID
 
 from apps.approvals.models import Answer, Passkey, PasskeyChallenge
@@ -13,7 +14,11 @@ from kernel import ceremony
 
 def is_proof(answer: Answer, proof: StepUp) -> bool:
     """Does the stored assertion still prove that this person's passkey stood behind exactly this answer?"""
-    return still_proves(passkeys.About.of(answer.card), proof, user_id=answer.user_id, tenant_id=answer.tenant_id)
+    about = passkeys.About.of(answer.card)
+    # The second is what passkeys signed before they signed the card's face; no challenge is made so any more.
+    candidates = (about, replace(about, content=answer.card.payload_hash))
+    who = {"user_id": answer.user_id, "tenant_id": answer.tenant_id}
+    return any(still_proves(each, proof, **who) for each in candidates)
 
 
 def still_proves(about: passkeys.About, proof: StepUp, *, user_id: UUID, tenant_id: UUID) -> bool:

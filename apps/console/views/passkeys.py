@@ -112,5 +112,6 @@ def replace_key(request: StaffRequest) -> HttpResponseBase:
 def step_up_options(request: StaffRequest, card_id: UUID) -> HttpResponseBase:
     """What the browser asks a passkey before this yes; `options` is null where none is needed."""
     rp_id, origin = place_of(request)
-    options = passkeys.begin_step_up(card_id, user=request.member.user, rp_id=rp_id, origin=origin)
+    face = request.POST.get("face", "")
+    options = passkeys.begin_step_up(card_id, user=request.member.user, face=face, rp_id=rp_id, origin=origin)
     return JsonResponse({"options": options})

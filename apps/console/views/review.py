@@ -70,8 +70,13 @@ def card_news(request: StaffRequest, card_id: UUID) -> HttpResponseBase:
 
 
 def settled(request: StaffRequest, refusal: SilasError | Refused, card_id: UUID, **_: Any) -> HttpResponseBase:
-    """The card as it is now, for a press that was refused; nothing of the press is left."""
-    return show(request, queries.card(card_id), refusal=refusal, status=409, **_as_pressed(request))
+    """The card as it is now, for a press that was refused; nothing of the press is left. Where another card waits in
+    its place, that one."""
+    card = queries.card(card_id)
+    fresh = queries.asked_instead(card)
+    if fresh is not None:
+        return show(request, fresh, changed=card, status=409)
+    return show(request, card, refusal=refusal, status=409, **_as_pressed(request))
 
 
 def _as_pressed(request: StaffRequest) -> dict[str, Any]:
@@ -83,7 +88,10 @@ def _as_pressed(request: StaffRequest) -> dict[str, Any]:
 @staff_view(*DECIDING_ROLES, on_conflict=settled)
 def decide(request: StaffRequest, card_id: UUID) -> HttpResponseBase:
     card, choice = queries.card(card_id), request.POST.get("choice", "")
+    face = request.POST.get("face", "")
     kinds.choice_of(card.kind, card.payload, choice)
+    if card.is_open:
+        queries.require_shown(card, face)
     if card.is_open and (wanted := _missing_gesture(request, card, choice)):
         return show(request, card, confirming=wanted, pressed=choice, ticked=_ticked(request))
     words = approvals.Words(
@@ -93,7 +101,9 @@ def decide(request: StaffRequest, card_id: UUID) -> HttpResponseBase:
         ticked=_ticked(request),
     )
     step_up = request.POST.get("step_up", "")
-    outcome = approvals.answer_card(card_id, user=request.member.user, choice=choice, words=words, step_up=step_up)
+    outcome = approvals.answer_card(
+        card_id, user=request.member.user, choice=choice, face=face, words=words, step_up=step_up
+    )
     if isinstance(outcome, Refused):
         return settled(request, outcome, card_id)
     return _after(request, card, outcome)
@@ -105,8 +115,9 @@ def _after(request: StaffRequest, card: Card, outcome: Decision | Card | None) -
     if not request.htmx:
         return redirect("console-card", now_asked)
     if isinstance(outcome, Card):
-        if queries.card(card.pk).status == CardStatus.WITHDRAWN:
-            return show(request, queries.card(now_asked), changed=card)
+        old = queries.card(card.pk)
+        if old.status == CardStatus.WITHDRAWN:
+            return show(request, queries.card(now_asked), changed=old)
         return show(request, queries.card(now_asked), anew=card)
     if outcome is None:
         return show(request, queries.card(card.pk))
@@ -148,6 +159,7 @@ def _about(request: StaffRequest, card: Card) -> dict[str, Any]:
         approvals.see_card(card, request.member.user)
     return {
         "is_open": card.is_open,
+        "face": queries.face_hash(card),
         "kind": kinds.kind_of(card.kind),
         "body": f"console/cards/{card.kind}.html",
         "buttons": faces.buttons_of(card),

@@ -4,9 +4,12 @@ const B64 = { toBytes: (text) => Uint8Array.from(atob(text.replace(/-/g, "+").re
   toText: (buffer) => btoa(String.fromCharCode(...new Uint8Array(buffer)))
     .replace(/\+/g, "-").replace(/\//g, "_").replace(/=+$/, "") };
 
-/* The JSON of the passkey's answer for this card, or "" where none is asked for. Throws with words for people. */
-export async function stepUp(cardId) {
-  const { options } = await post(`/console/review/${cardId}/step-up/options/`, null);
+/* The JSON of the passkey's answer for this card, or "" where none is asked for. `face`: what the page showed of it; the
+   passkey signs that and nothing else. Throws with words for people. */
+export async function stepUp(cardId, face) {
+  const body = new FormData();
+  body.set("face", face);
+  const { options } = await post(`/console/review/${cardId}/step-up/options/`, body);
   return options ? ask(options) : "";
 }
 
@@ -43,7 +46,7 @@ export function watchStepUps() {
 
 async function prove(form, button) {
   try {
-    form.elements.step_up.value = await stepUp(form.dataset.stepUp);
+    form.elements.step_up.value = await stepUp(form.dataset.stepUp, form.elements.face.value);
     form.requestSubmit(button);
   } catch (refusal) {
     say(document.querySelector("#notice"), refusal.message);
