@@ -292,6 +292,12 @@ def _standing_of(token: Any) -> Standing:
     return Standing.HOLDS if token.used < token.max_executions else Standing.USED_UP
 
 
+def is_for_these_calls(nonce: str) -> bool:
+    """Whether a person gave this approval for the calls that it names. A standing approval was given before there were
+    any; of a token that is not there nothing is known."""
+    return bool(ApprovalToken.objects.filter(nonce=nonce).exclude(scope=ApprovalScope.STANDING).exists())
+
+
 def is_void(nonce: str) -> bool:
     """Was the token with this signed nonce taken back, or everything that its key signed? Asked at every dispatch."""
     signed_with = ApprovalToken.objects.filter(nonce=nonce).values("key_id")

@@ -138,6 +138,7 @@ async def _intake(course: _Course) -> None:
     """What the documents say to the prompt; ready ways of work read for themselves."""
     fault_points.reach("autonomy.intake")
     job = course.hand.job
+    await course.hand.look_at_context()
     if (before := job.done.get(Phase.INTAKE)) is not None:
         course.found = tuple(Passage(**each) for each in before["passages"])
     elif not job.playbook:

@@ -19,6 +19,7 @@ from apps.autonomy import rules
 from apps.autonomy.jobs import LEVELS, Job
 from apps.autonomy.services.warning import warn
 from apps.bus.schemas import LeaseLost
+from apps.gates.content import LEFT, look_at
 from apps.guard import services as guard
 from apps.guard.enums import Intent, Phase, RefusalCode
 from apps.guard.schemas import Admitted, Call, CallOutcome, Done, Failed, NeedsApproval, Refused
@@ -85,6 +86,7 @@ class Hand:
             access=access,
             estimate=estimate,
             patience_seconds=patience,
+            gates=job.gates,
             leaves=leaves,
             shown=self._shown(),
         )
@@ -93,6 +95,13 @@ class Hand:
             self.brought.append(brought_by(intent, outcome.value, leaves=leaves, args=args))
         await self._warned()
         return self._heard(outcome)
+
+    async def look_at_context(self) -> None:
+        """What another session left for this one is looked at before a model reads it."""
+        job = self.job
+        mark = await asyncio.to_thread(look_at, job.context, job.gates, kind=LEFT, ref=str(job.session_id))
+        if mark is not None:
+            await in_scope(job.tenant_id, guard.keep_mark, job.run, mark)
 
     async def value(self, intent: Intent, tool: str, args: Mapping[str, Any], **context: Any) -> dict[str, Any]:
         """What the call brought; {} when it was refused or failed."""

@@ -11,6 +11,9 @@ from apps.autonomy.enums import TriggerKind
 from apps.autonomy.models import AutonomousSession, Checkpoint, Task
 from apps.autonomy.schemas import ChainNext, MemoryUpdate, Notify, Silent, TaskLimits
 from apps.bus.schemas import Lease
+from apps.gates.enums import GateTrigger
+from apps.gates.queries import active_gates
+from apps.gates.schemas import GateSpec
 from apps.guard.enums import Phase
 from apps.guard.models import GuardedRun
 from apps.guard.schemas import RunRef
@@ -29,7 +32,7 @@ LEVELS = ("public",)
 @dataclass(frozen=True)
 class Job:
     """One session, ready to run outside of any scope. `taught`: what its skills say, as a planner reads it; `done`
-    holds what phases of an attempt before it brought."""
+    holds what phases of an attempt before it brought; `gates` are those that look at what its models read."""
 
     tenant_id: UUID
     session_id: UUID
@@ -53,6 +56,7 @@ class Job:
     delegates: Mapping[str, UUID]
     deployment_id: UUID
     done: Mapping[str, Mapping[str, Any]]
+    gates: tuple[GateSpec, ...] = ()
 
 
 def job_of(session: AutonomousSession, lease: Lease) -> Job:
@@ -84,6 +88,7 @@ def job_of(session: AutonomousSession, lease: Lease) -> Job:
         delegates=_delegates(session),
         deployment_id=task.deployment_id,
         done=_done_before(session),
+        gates=tuple(gate for gate in active_gates(task.deployment_id) if gate.on == GateTrigger.ON_CONTENT),
     )
 
 

@@ -150,7 +150,8 @@ class Occurrence(TenantModel):
 
 class AutonomousSession(TenantModel):
     """One run of a task. `root` is the first attempt of the same occasion (None: it is this one), `parent` the session
-    that began this one, `depth` how many did so above it. `limits` are frozen when it is queued."""
+    that began this one, `depth` how many did so above it. `limits` are frozen when it is queued. `marked`: a session
+    whose words it goes on with had read instructions to the assistant (ADR 107)."""
 
     task = models.ForeignKey(Task, on_delete=models.PROTECT, related_name="sessions")
     trigger = models.ForeignKey(Trigger, on_delete=models.SET_NULL, null=True, related_name="+")
@@ -169,6 +170,7 @@ class AutonomousSession(TenantModel):
     params: models.JSONField[dict[str, Any], dict[str, Any]] = models.JSONField(default=dict)
     context = models.TextField(blank=True, help_text="What another session left for this one: a stranger's words")
     limits: models.JSONField[dict[str, Any], dict[str, Any]] = models.JSONField(default=dict)
+    marked = models.BooleanField(default=False, db_default=False)
     output = models.TextField(blank=True)
     receipt: models.JSONField[dict[str, Any] | None, dict[str, Any] | None] = models.JSONField(null=True)
     terminal_reason = models.CharField(max_length=20, choices=TerminalReason.choices, blank=True)

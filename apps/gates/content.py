@@ -1,4 +1,5 @@
-"""Content that models are about to read, tools' answers and passages of documents, looked at for instructions.
+"""Content that models are about to read, looked at for instructions: what tools answer, passages of documents,
+memories, and what another run left.
 
 Gates of the trigger `on_content` look, and `BUILT_IN` looks for every tenant whether or not it has gates of its own. A
 hit marks and never withholds: the model reads the content, and the mark lowers what its turn or run may do without a
@@ -17,18 +18,19 @@ from apps.gates.rules import MAX_TEXT
 from apps.gates.schemas import AuditNote, GateSpec
 from apps.gates.services.running import check_gates
 
-TOOL, DOCUMENT = "tool", "document"
+TOOL, DOCUMENT, MEMORY, LEFT = "tool", "document", "memory", "left"
 BUILT_IN = GateSpec(
     name="content_instructions", on=GateTrigger.ON_CONTENT, provider=GateProvider.CUSTOM, check="injection"
 )
-# Shorter texts are judged sooner than a thread is reached.
-SHORT = 4_000
+# In the place of a gate's name: what was written down after a mark keeps it, whatever it says.
+WRITTEN_AFTER = "written_after_a_mark"
+_READ = {DOCUMENT: "A document", MEMORY: "A memory", LEFT: "What an earlier run left"}
 
 
 @dataclass(frozen=True)
 class ContentMark:
-    """What was read (`kind` and `name`: a tool's, or nothing for a document), by which call or document (`ref`), and
-    the gate that objected."""
+    """What was read (`kind`, and the `name` of a tool), its call, document, memory or session (`ref`), and the gate
+    that objected."""
 
     kind: str
     name: str
@@ -38,7 +40,7 @@ class ContentMark:
     @property
     def sentence(self) -> str:
         """The line for a card of what is prepared afterwards."""
-        read = f"The answer of {self.name}" if self.kind == TOOL else "A document"
+        read = _READ.get(self.kind) or f"The answer of {self.name}"
         return f"{read} read before this contained instructions to the assistant."
 
     @property

@@ -97,6 +97,10 @@ class RefusalCode(TextChoices):
     SAFETY_BLOCKED = "safety_blocked", "This is too dangerous; a person has to unblock it first."
     SENDS_ELSEWHERE = "sends_elsewhere", "This address does not come from the customer or the company: do not ask it."
     SENDS_PRIVATE = "sends_private", "This would give private data away: ask in the customer's own words."
+    CONTENT_MARKED = (
+        "content_marked",
+        "Something read before gives orders to the assistant: a person has to decide this.",
+    )
     APPROVAL_MISSING = "approval_missing", "Nobody has approved exactly this call."
     APPROVAL_VOID = "approval_void", "The approval of this call has been taken back."
     APPROVAL_SPENT = "approval_spent", "This approved call has been carried out; it is not done twice."
@@ -122,6 +126,7 @@ class CallOutcomeLabel(TextChoices):
     SAFETY_BLOCKED = "safety_blocked"
     SENDS_ELSEWHERE = "sends_elsewhere"
     SENDS_PRIVATE = "sends_private"
+    CONTENT_MARKED = "content_marked"
     APPROVAL_REQUIRED = "approval_required"
     APPROVAL_MISSING = "approval_missing"
     APPROVAL_VOID = "approval_void"

@@ -102,12 +102,13 @@ def lock_run(ref: RunRef, *, spending: Decimal = ZERO) -> LockedRun:
         raise NotFound("run")
     seen, now, zone, on_limit, visitor_limit, pauses, reached, *values = found
     row, day = _RUNS.make(values), rules.day_in(zone, now)
-    of_money: dict[str, Any] = {
+    others: dict[str, Any] = {
+        "marked": rules.is_marked(row.origin, row.content_marks, marked_turn=row.marked_turn, turn=ref.turn),
         "limit_paused": rules.present(map(_reached, reached), day),
         "on_limit": on_limit or OnLimit.PAUSE_ALL,
         "day": day,
     }
-    facts = _facts(row, now, frozenset(pauses), held=bool(rest[-1]) if leases else True, money=of_money)
+    facts = _facts(row, now, frozenset(pauses), held=bool(rest[-1]) if leases else True, others=others)
     remember(KnownRun(row.tenant_id, row.pk, seen, zone, facts, row.deployment_id, row.task_ref))
     return LockedRun(row, facts, _spends_from(row, ref), visitor_limit, purse)
 
@@ -153,7 +154,7 @@ def _reached(said: str) -> tuple[str, date]:
     return period, date.fromisoformat(window)
 
 
-def _facts(row: GuardedRun, now: datetime, pauses: frozenset[str], *, held: bool, money: dict[str, Any]) -> RunFacts:
+def _facts(row: GuardedRun, now: datetime, pauses: frozenset[str], *, held: bool, others: dict[str, Any]) -> RunFacts:
     return RunFacts(
         origin=row.origin,
         critical=row.critical,
@@ -171,7 +172,7 @@ def _facts(row: GuardedRun, now: datetime, pauses: frozenset[str], *, held: bool
         committed=row.cost_total + row.cost_reserved,
         seconds=(now - row.started_at).total_seconds(),
         now=now,
-        **money,
+        **others,
     )
 
 

@@ -63,8 +63,9 @@ class GuardedRun(TenantModel):
     cost_total = _money(default=0)
     cost_reserved = _money(default=0)
     cost_cap_reached = models.BooleanField(default=False)
-    # Answers of tools in which a gate found instructions to the assistant.
+    # What its models read in which a gate found instructions to the assistant, and the turn that read it last.
     content_marks = models.PositiveIntegerField(default=0, db_default=0)
+    marked_turn = models.UUIDField(null=True, blank=True)
     started_at = models.DateTimeField(db_default=Now())
     ended_at = models.DateTimeField(null=True, blank=True)
 

@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Mapping
 from datetime import date, datetime
 from decimal import Decimal
 from typing import NamedTuple, TypeVar
+from uuid import UUID
 
 from apps.guard.enums import HaltState, Holder, Intent, OnLimit, Origin, Pause, Period, Phase, RefusalCode, RunStatus
 from apps.guard.schemas import BudgetFacts, Limits, RunFacts
@@ -124,6 +125,18 @@ def approval(facts: RunFacts, digest: str) -> RefusalCode | None:
     if given.expires_at is not None and facts.now >= given.expires_at:
         return RefusalCode.APPROVAL_MISSING
     return None
+
+
+def is_marked(origin: str, marks: int, *, marked_turn: UUID | None, turn: UUID | None) -> bool:
+    """Whether the models of this run have read instructions to the assistant (ADR 107). Of a conversation, whose turns
+    share one run, only what this very turn read counts."""
+    return marks > 0 and (origin != Origin.CHAT or turn is None or marked_turn == turn)
+
+
+def is_lowered(facts: RunFacts, *, intent: Intent, acting: bool, leaves: bool) -> bool:
+    """Whether this call needs a person's approval because of what its run has read: it acts, or goes to another
+    host."""
+    return facts.marked and (acting or leaves or intent in OUTSIDE)
 
 
 def r4_run(facts: RunFacts, estimate: Decimal | None, *, tokens: int = 0) -> RefusalCode | None:

@@ -60,12 +60,14 @@ def call_digest(tool: str, args: Mapping[str, Any]) -> str:
 @dataclass(frozen=True)
 class RunRef:
     """Which run asks. With `lease` the call also needs the lease to be still held (R5). `visitor` is for whom it is, by
-    an id that means one visitor to the tenant; the call is paid from that visitor's budget too."""
+    an id that means one visitor to the tenant; the call is paid from that visitor's budget too. `turn`: of a run that
+    many turns share, the one that asks."""
 
     tenant_id: UUID
     run_id: UUID
     lease: LeaseRef | None = None
     visitor: UUID | None = None
+    turn: UUID | None = None
 
 
 @dataclass(frozen=True)
@@ -103,7 +105,7 @@ class Call:
 @dataclass(frozen=True)
 class RunFacts:
     """What the rules need to know of a run, as it was under its lock. `limit_paused`: the period whose limit was
-    reached in its present window, or ""."""
+    reached in its present window, or "". `marked`: its models read instructions to the assistant (ADR 107)."""
 
     origin: str
     critical: bool
@@ -124,6 +126,7 @@ class RunFacts:
     seconds: float
     now: datetime
     day: date
+    marked: bool = False
 
 
 @dataclass(frozen=True)

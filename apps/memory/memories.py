@@ -45,9 +45,9 @@ LEFT_OUT = "[Left out: words that would instruct the bot]"
 _BATCH = 500
 _COLUMNS = (
     "id, tenant_id, scope, content, memory_type, tier, trust, taint, source_kind, reference, session_id, created_at,"
-    " updated_at, valid_until, tags, entity_refs, links, embedding"
+    " updated_at, valid_until, tags, entity_refs, links, embedding, marked"
 )
-_ROW = "(" + "%s, " * 14 + "%s::text[], %s::text[], '[]', %s::vector)"
+_ROW = "(" + "%s, " * 14 + "%s::text[], %s::text[], '[]', %s::vector, %s)"
 _INSERT = f"INSERT INTO memory_memoryitem ({_COLUMNS}) VALUES %s ON CONFLICT DO NOTHING"  # noqa: S608  (our own column names)
 
 
@@ -219,4 +219,5 @@ def _values(note: Note, tenant_id: UUID, moment: datetime) -> tuple[Any, ...]:
         [tag[:60] for tag in note.tags[:MAX_WORDS]],
         [entity[:120] for entity in note.entity_refs[:MAX_WORDS]],
         None if note.embedding is None else str(note.embedding),
+        note.marked,
     )

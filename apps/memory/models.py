@@ -120,7 +120,8 @@ class MemoryItem(TenantModel):
     """Something of a conversation, a customer or the company that may be recalled (contract silas 10).
 
     `scope` says whose it is (`schemas.Scope`); no read goes without one. `reference` says what it came from and is
-    unique in its scope. `links` are `{"to": id, "type": word}`.
+    unique in its scope. `links` are `{"to": id, "type": word}`. `marked`: whoever wrote it had read instructions to the
+    assistant, so whoever recalls it is marked too (ADR 107).
     """
 
     scope = models.CharField(max_length=140)
@@ -138,6 +139,7 @@ class MemoryItem(TenantModel):
     tags = ArrayField(models.CharField(max_length=60), default=list)
     entity_refs = ArrayField(models.CharField(max_length=120), default=list)
     links: models.JSONField[list[Any], list[Any]] = models.JSONField(default=list)
+    marked = models.BooleanField(default=False, db_default=False)
     embedding = VectorField(dimensions=DIMENSIONS, null=True)
     words = models.GeneratedField(
         expression=SearchVector("content", config="english"), output_field=SearchVectorField(), db_persist=True

@@ -88,6 +88,8 @@ def held_by(scopes: Iterable[Scope]) -> QuerySet[MemoryItem]:
 
 def _recollections(rows: list[tuple[Any, ...]]) -> tuple[Recollection, ...]:
     return tuple(
-        Recollection(str(pk), content, kind, trust, Taint(taint), said_at.date().isoformat(), reference, float(score))
-        for pk, reference, kind, trust, taint, content, said_at, score in rows
+        Recollection(
+            str(pk), content, kind, trust, Taint(taint), said_at.date().isoformat(), reference, float(score), marked
+        )
+        for pk, reference, kind, trust, taint, content, said_at, score, marked in rows
     )

@@ -79,7 +79,8 @@ def said_here(session_id: UUID, customer: str = "") -> Scope:
 
 @dataclass(frozen=True)
 class Note:
-    """Something to be kept, with where it came from. `reference` is unique in the scope: the same is kept once."""
+    """Something to be kept, with where it came from. `reference` is unique in the scope: the same is kept once.
+    `marked`: whoever wrote it had read instructions to the assistant."""
 
     scope: Scope
     content: str
@@ -93,3 +94,4 @@ class Note:
     tags: tuple[str, ...] = ()
     entity_refs: tuple[str, ...] = ()
     embedding: list[float] | None = None
+    marked: bool = False

@@ -159,6 +159,12 @@ END $$;
 )
 RECALL_REVERSE = "DROP FUNCTION memory_recall(uuid, text[], text[], text, vector, text, integer, integer);"
 
+# The same, and of each whether it was written after its author had read instructions to the assistant.
+RECALL_MARKED = RECALL_REVERSE + RECALL.replace(
+    "similarity double precision)", "similarity double precision, marked boolean)"
+).replace("coalesce(greatest(0, 1 - best.distance), 0)", "coalesce(greatest(0, 1 - best.distance), 0), item.marked")
+RECALL_MARKED_REVERSE = RECALL_REVERSE + RECALL
+
 KEEP_MARKS = """
 CREATE FUNCTION memory_keep_marks() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN

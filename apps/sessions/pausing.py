@@ -100,6 +100,7 @@ def _kept(state: TurnState, held: Held, before: list[str]) -> dict[str, Any]:
             "model_name": state.model_name,
             "prompts": list(state.prompts),
             "refused_by": state.refused_by,
+            "marks": [vars(mark) for mark in state.marks],
         }
     return kept
 

@@ -53,7 +53,7 @@ BETWEEN: tuple[SlowStep, ...] = (
     SlowStep("2", "taint", context.classify),
     SlowStep("3", "chronicle", context.remember_message),
     SlowStep("4", "retrieve", context.retrieve),
-    SlowStep("4", "look_at_passages", context.look_at_passages),
+    SlowStep("4", "look_at_content", context.look_at_content),
     SlowStep("5", "token_budget", context.enforce_budget),
     SlowStep("6", "toolset", tools.build),
     SlowStep("7", "answer", answer.route_and_answer),

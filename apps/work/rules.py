@@ -84,6 +84,7 @@ _STOPS: dict[RefusalCode, WorkReason] = {
     RefusalCode.TOOL_NOT_GRANTED: WorkReason.GATE,
     RefusalCode.APPROVAL_MISSING: WorkReason.NOT_APPROVED,
     RefusalCode.APPROVAL_VOID: WorkReason.NOT_APPROVED,
+    RefusalCode.CONTENT_MARKED: WorkReason.NOT_APPROVED,
     RefusalCode.EFFECT_UNCERTAIN: WorkReason.UNCERTAIN,
     RefusalCode.COST_CAP_REACHED: WorkReason.BUDGET,
     RefusalCode.BUDGET_TOKENS: WorkReason.BUDGET,

@@ -70,7 +70,8 @@ class SkillBrief:
 @dataclass(frozen=True)
 class Recollection:
     """A memory that was recalled. `kind` is its memory type, `trust` its trust level, `said_at` its day, ISO;
-    `score` how alike question and memory are, 0 to 1."""
+    `score` how alike question and memory are, 0 to 1; `marked`: it was written after its author had read instructions
+    to the assistant."""
 
     memory_id: str
     text: str
@@ -80,6 +81,7 @@ class Recollection:
     said_at: str
     reference: str = ""
     score: float = 0.0
+    marked: bool = False
 
 
 @dataclass(frozen=True)

@@ -112,4 +112,5 @@ def _collected(parent: AutonomousSession) -> bool:
     said = [f"{each.task.name}: {each.output or each.terminal_reason}" for each in children]
     session.context = plain("\n\n".join([parent.output, *said]), spawning.LONGEST_CONTEXT)
     session.parent, session.depth = parent, parent.depth + 1
+    session.marked = any(map(spawning.is_marked, (parent, *children)))
     return bool(spawning.insert([session]))

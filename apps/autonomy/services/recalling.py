@@ -15,6 +15,7 @@ from apps.autonomy.locks import lock_proposal
 from apps.autonomy.models import MemoryProposal
 from apps.autonomy.services import owing
 from apps.bus.deliveries import Delivery
+from apps.guard.queries import read_instructions
 from apps.memory import memories
 from apps.memory import services as knowledge
 from apps.memory.enums import ScopeKind, SourceKind, Tier, Trust
@@ -77,20 +78,23 @@ def require_home(proposal: MemoryProposal) -> None:
 async def carry_out(delivery: Delivery, proposal_id: UUID) -> None:
     """Put one kept proposal where it is recalled. Embedding and cutting happen outside of every transaction; whether it
     is still wanted is asked again where it is written."""
-    proposal = await in_scope(delivery.tenant_id, _wanted, proposal_id)
+    proposal, marked = await in_scope(delivery.tenant_id, _wanted, proposal_id)
     if proposal is None:
         return
     if proposal.kind == ProposalKind.KNOWLEDGE:
         await in_thread(_store, delivery.tenant_id, proposal)
         await delivery.commit(_stored, proposal_id)
     else:
-        (note,) = await in_thread(memories.prepared, [_note(proposal, delivery.tenant_id)])
+        (note,) = await in_thread(memories.prepared, [_note(proposal, delivery.tenant_id, marked=marked)])
         await delivery.commit(_remember, proposal_id, note, proposal.content)
 
 
-def _wanted(proposal_id: UUID) -> MemoryProposal | None:
+def _wanted(proposal_id: UUID) -> tuple[MemoryProposal | None, bool]:
+    """With it, whether the session that proposed it had read instructions to the assistant."""
     found: MemoryProposal | None = MemoryProposal.objects.filter(pk=proposal_id).first()
-    return found if found is not None and is_wanted(found) else None
+    if found is None or not is_wanted(found):
+        return None, False
+    return found, read_instructions(found.session_id)
 
 
 def _store(tenant_id: UUID, proposal: MemoryProposal) -> None:
@@ -130,9 +134,10 @@ def _remember(proposal_id: UUID, note: Note, content: str) -> None:
         MemoryProposal.objects.filter(pk=proposal_id).update(result_ref=f"memory:{reference_of(proposal)}")
 
 
-def _note(proposal: MemoryProposal, tenant_id: UUID) -> Note:
+def _note(proposal: MemoryProposal, tenant_id: UUID, *, marked: bool) -> Note:
     """A member read these words and put their name to them: staff are `auth` (architecture), and the company's memory
-    takes nothing from outside. Only a way to behave is confirmed by being kept (spec 6.6)."""
+    takes nothing from outside. Only a way to behave is confirmed by being kept (spec 6.6). A mark stays: what the words
+    rest on did not become true by being kept."""
     prefers = proposal.kind == ProposalKind.PREFERENCE
     return Note(
         Scope(ScopeKind.TENANT, str(tenant_id)),
@@ -143,6 +148,7 @@ def _note(proposal: MemoryProposal, tenant_id: UUID) -> Note:
         tier=Tier.ACTIVE,
         trust=Trust.VERIFIED if prefers else Trust.WORKING,
         memory_type=MemoryType.PREFERENCE if prefers else MemoryType(proposal.memory_type),
+        marked=marked,
     )
 
 

@@ -107,6 +107,7 @@ def _open_run(session: AutonomousSession) -> None:
         allow=allow,
         deny=deny,
         limits=limits.guards,
+        marked=session.marked,
     )
 
 

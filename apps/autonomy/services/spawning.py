@@ -22,7 +22,7 @@ from apps.autonomy.models import AutonomousSession, AutonomySettings, Task, Trig
 from apps.autonomy.schemas import DEFAULT_LIMITS, MOST_USD, NotSpawned, Owed, Spawn, Spawned, TaskLimits, plain
 from apps.autonomy.services import notices
 from apps.autonomy.services.consent import MAY_SET_UP, require_opt_in
-from apps.guard.queries import pauses
+from apps.guard.queries import pauses, read_instructions
 from apps.tenants.queries import require_role
 from kernel.errors import SilasError
 
@@ -39,10 +39,12 @@ def spawn(
     parent: AutonomousSession | None = None,
     limits: TaskLimits | None = None,
     context: str = "",
+    marked: bool = False,
 ) -> Spawn:
     """Queue a session of the task, or say why not. `limits` narrow further, for example a cap given by hand; of one
     that another asks, they are its share of what that one has left. A `parent` makes it a link of that chain, which
-    ends; within what the parent has left runs all but who is called for help."""
+    ends; within what the parent has left runs all but who is called for help. `marked`: the words in `context` are a
+    marked session's; a parent's mark is passed on without it."""
     refusal = queries.refusal_of(task) or (_against_child(task, parent) if parent else None)
     if refusal is not None:
         return refused(task, kind, refusal)
@@ -55,6 +57,7 @@ def spawn(
         return refused(task, kind, SpawnRefusal.NOTHING_LEFT)
     session = new_session(task, kind=kind, owed=owed, limits=frozen, trigger=trigger, requested_by=requested_by)
     session.context = plain(context, LONGEST_CONTEXT)
+    session.marked = marked or (parent is not None and is_marked(parent))
     if parent is not None:
         session.parent, session.depth = parent, parent.depth + 1
     return NotSpawned(SpawnRefusal.TWICE) if not insert([session]) else Spawned(session.pk)
@@ -99,6 +102,7 @@ def retry_session(session_id: UUID, *, user: Any, once: UUID | None = None) -> S
         owed=owed,
         requested_by=user.actor,
         context=old.context,
+        marked=is_marked(old),
         limits=TaskLimits(cost_usd=old.frozen_limits.cost_usd),
     )
     return _or_earlier(begun, owed)
@@ -140,7 +144,13 @@ def _following(former: AutonomousSession, *, key: str, limits: TaskLimits) -> Au
     )
     session.attempt, session.root_id, session.context = former.attempt, former.origin, former.context
     session.parent_id, session.depth, session.lane = former.parent_id, former.depth, former.lane
+    session.marked = is_marked(former)
     return session
+
+
+def is_marked(session: AutonomousSession) -> bool:
+    """Whether what it says may come from instructions to the assistant that it read."""
+    return session.marked or read_instructions(session.pk)
 
 
 def frozen_limits(task: Task, settings: AutonomySettings, *caps: TaskLimits) -> TaskLimits:

@@ -9,7 +9,7 @@ from apps.guard.services.budgets import remove_budget, resume, set_budget, set_p
 from apps.guard.services.door import guarded_call
 from apps.guard.services.judges import GateJudge
 from apps.guard.services.model_runs import admission_asked, admit, charge, settle
-from apps.guard.services.runs import close_run, enter_phase, halt, narrow, open_run
+from apps.guard.services.runs import close_run, enter_phase, halt, keep_mark, narrow, open_run, pass_mark_on
 from apps.guard.services.upkeep import give_up_calls, settle_lost_calls
 
 __all__ = [
@@ -22,8 +22,10 @@ __all__ = [
     "give_up_calls",
     "guarded_call",
     "halt",
+    "keep_mark",
     "narrow",
     "open_run",
+    "pass_mark_on",
     "refuse_wish",
     "remove_budget",
     "resume",

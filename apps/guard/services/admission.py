@@ -1,4 +1,4 @@
-"""R5 → R6 → gates → safety → approval → R4 → admit: one short transaction, in which a refusal is committed too.
+"""R5 → R6 → marks → gates → safety → approval → R4 → admit: one short transaction, in which a refusal is committed too.
 
 Runs under the run's row lock inside the caller's scope. What a brake changes and writes down is in the same transaction
 as the answer, so a caller that ignores a refusal, or fails later, loses nothing (contract autonomy A4, C, D).
@@ -15,7 +15,7 @@ from uuid import uuid4
 from django.db.models import Sum
 
 from apps.approvals.payloads import let_through
-from apps.approvals.queries import is_void
+from apps.approvals.queries import is_for_these_calls, is_void
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record, told
 from apps.gates.enums import GateTrigger
@@ -68,6 +68,7 @@ def admit_call(
     return (
         _stopped(run)
         or _not_granted(run, intent, call)
+        or _lowered(run, intent, call)
         or _forbidden(run, intent, call, policy)
         or _gated(run, intent, call, report)
         or _gives_away(run, intent, call)
@@ -94,6 +95,21 @@ def _not_granted(run: LockedRun, intent: Intent, call: Call) -> Refused | None:
         return None
     _write_no(run, intent, call, CallState.REFUSED, CallOutcomeLabel.TOOL_NOT_GRANTED)
     return _refusal(code)
+
+
+def _lowered(run: LockedRun, intent: Intent, call: Call) -> Refused | None:
+    """After its models read instructions to the assistant, what acts or leaves needs a person's approval of exactly
+    this call: no standing one counts, and no address that the customer or the company named (ADR 107). What acts in a
+    run without any approval is put before a person as ever."""
+    if not rules.is_lowered(run.facts, intent=intent, acting=call.acting, leaves=call.leaves):
+        return None
+    given = run.facts.approval
+    if given is None and call.acting:
+        return None
+    if given is not None and rules.approval(run.facts, call.digest) is None and is_for_these_calls(given.token):
+        return None
+    _write_no(run, intent, call, CallState.DENIED, CallOutcomeLabel.CONTENT_MARKED)
+    return _refusal(RefusalCode.CONTENT_MARKED)
 
 
 def _gated(run: LockedRun, intent: Intent, call: Call, report: GateReport | None) -> Refused | None:

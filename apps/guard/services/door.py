@@ -12,18 +12,14 @@ from functools import partial
 from typing import Any
 
 from django.db import connection
-from django.db.models import F
 
-from apps.audit.enums import AuditEvent
-from apps.audit.services import record
 from apps.gates.allowance import Allowance
-from apps.gates.content import DOCUMENT, TOOL, ContentMark, look_at
+from apps.gates.content import DOCUMENT, TOOL, look_at
 from apps.gates.enums import GateTrigger
 from apps.gates.schemas import GateReport
 from apps.gates.services import check_gates
 from apps.guard import registry, signals
 from apps.guard.enums import CallState, Intent
-from apps.guard.models import GuardedRun
 from apps.guard.schemas import (
     Admitted,
     Call,
@@ -39,6 +35,7 @@ from apps.guard.schemas import (
 )
 from apps.guard.services.admission import admit_call, knock, rewritten
 from apps.guard.services.at_once import admit_at_once, ordinary
+from apps.guard.services.runs import keep_mark
 from apps.guard.services.settlement import CallLost, give_up, settle_at_once, settle_call
 from kernel import fault_points
 from kernel.errors import SilasError, place_of
@@ -57,9 +54,9 @@ async def guarded_call(
 ) -> CallOutcome:
     """Let the call happen if everything allows it, and answer with what came of it.
 
-    R5 → R6 → `on_tool_call` gates → safety → approval → R4 → admit → dispatch → settle. `context` is handed to the
-    handler and written down nowhere; `allowance` is the turn's for its gates. Never raises for a refusal or a failing
-    tool; a cancelled caller leaves the call to the sweep.
+    R5 → R6 → marks → `on_tool_call` gates → safety → approval → R4 → admit → dispatch → settle. `context` is handed to
+    the handler and written down nowhere; `allowance` is the turn's for its gates. Never raises for a refusal or a
+    failing tool; a cancelled caller leaves the call to the sweep.
     """
     handler = registry._handler_of(intent)
     report: GateReport | None = None
@@ -84,14 +81,8 @@ async def _looked_at(done: Done, admitted: Admitted) -> Done:
     mark = await asyncio.to_thread(looked)
     if mark is None:
         return done
-    await in_scope(admitted.run.tenant_id, _keep_mark, admitted.run, mark)
+    await in_scope(admitted.run.tenant_id, keep_mark, admitted.run, mark)
     return replace(done, mark=mark)
-
-
-def _keep_mark(run: RunRef, mark: ContentMark) -> None:
-    GuardedRun.objects.filter(pk=run.run_id).update(content_marks=F("content_marks") + 1)
-    event, data = mark.note
-    record(AuditEvent(event), subject=f"run:{run.run_id}", data=data)
 
 
 async def _admitted(

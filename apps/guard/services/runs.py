@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Collection
 from uuid import UUID
 
+from django.db.models import F
 from django.db.models.functions import Now
 
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
+from apps.gates.content import ContentMark
 from apps.guard import rules
 from apps.guard.enums import HaltState, Origin, Phase, RunStatus, TerminalReason
 from apps.guard.models import GuardedRun
-from apps.guard.schemas import ApprovedCalls, Limits
+from apps.guard.schemas import ApprovedCalls, Limits, RunRef
 from kernel.errors import NotFound
 
 _MAY_BE_HALTED = [state for state, onward in rules.HALT_TRANSITIONS.items() if HaltState.HALT_REQUESTED in onward]
@@ -30,12 +32,14 @@ def open_run(
     deny: Collection[str] = (),
     limits: Limits | None = None,
     approval: ApprovedCalls | None = None,
+    marked: bool = False,
 ) -> GuardedRun:
     """Open the run of a chat scope, work attempt or session (`owner_ref`); its limits never change afterwards.
 
     `allow` None narrows nothing below phase and level, an empty list allows no tool. `task_ref`: the task whose budget
     pays too. `critical` runs go on where the tenant's limit pauses only the others; without a word, everything that
-    somebody waits for is critical and what runs unattended is not.
+    somebody waits for is critical and what runs unattended is not. `marked`: it goes on with what another run said
+    that had read instructions to the assistant.
     """
     attended = Origin(origin) is not Origin.BACKGROUND
     run: GuardedRun = GuardedRun.objects.create(
@@ -49,9 +53,23 @@ def open_run(
         deny=sorted(deny),
         limits=(limits or Limits()).model_dump(mode="json", exclude_none=True),
         approval=None if approval is None else approval.model_dump(mode="json"),
+        content_marks=int(marked),
     )
     record(AuditEvent.RUN_STARTED, subject=_subject(run.pk), data={"origin": run.origin, "phase": run.phase})
     return run
+
+
+def keep_mark(ref: RunRef, mark: ContentMark) -> None:
+    """A model of this run is about to read marked content: from here on the run may do less (ADR 107)."""
+    GuardedRun.objects.filter(pk=ref.run_id).update(content_marks=F("content_marks") + 1, marked_turn=ref.turn)
+    event, data = mark.note
+    record(AuditEvent(event), subject=_subject(ref.run_id), data=data)
+
+
+def pass_mark_on(run_id: UUID, *, to: UUID) -> None:
+    """What was written under one run is about to be read under another, which is marked if the first one is."""
+    if GuardedRun.objects.filter(pk=run_id, content_marks__gt=0).exists():
+        GuardedRun.objects.filter(pk=to, content_marks=0).update(content_marks=1)
 
 
 def narrow(run_id: UUID, *, allow: Collection[str]) -> GuardedRun:

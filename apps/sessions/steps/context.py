@@ -10,7 +10,8 @@ import asyncio
 from dataclasses import replace
 from typing import Any
 
-from apps.gates.content import DOCUMENT, ContentMark, look_at
+from apps.gates.content import DOCUMENT, MEMORY, WRITTEN_AFTER, ContentMark, look_at
+from apps.guard import services as guard
 from apps.memory import embedding, memories
 from apps.memory.enums import ScopeKind, Tier
 from apps.memory.queries import passages_asked
@@ -28,7 +29,7 @@ from kernel.llm.context.items import FRAME_TOKENS
 from kernel.llm.context.subscriptions import Subscription
 from kernel.llm.enums import MemoryQueryStrategy
 from kernel.taint import Taint
-from kernel.tenancy import in_thread, tenant_scope
+from kernel.tenancy import in_scope, in_thread, tenant_scope
 from kernel.tenancy.rows import Question, ask_last
 
 PASSAGES, MEMORIES = 6, 5
@@ -112,20 +113,28 @@ def _fresh(state: TurnState, answers: list[tuple[Subscription, tuple[Recollectio
     return tuple(fresh)
 
 
-async def look_at_passages(state: TurnState) -> Stop | None:
-    """Step 4, its end: passages are looked at by gates before any model reads them. A hit marks and withholds none."""
+async def look_at_content(state: TurnState) -> Stop | None:
+    """Step 4, its end: passages and memories are looked at by gates before any model reads them. A hit withholds none:
+    it marks the turn, and the guard knows of it before a tool can be called."""
     marks = await asyncio.to_thread(_marks_of, state)
     state.marks += marks
-    state.audit += [mark.note for mark in marks]
+    for mark in marks:
+        await in_scope(state.tenant_id, guard.keep_mark, state.run, mark)
     return None
 
 
 def _marks_of(state: TurnState) -> list[ContentMark]:
-    return [
-        mark
-        for each in state.passages
-        if (mark := look_at([each.title, each.quote], state.policy.gates, kind=DOCUMENT, ref=str(each.version_id)))
+    """A memory that was written after a mark has it still, whatever its words."""
+    gates = state.policy.gates
+    memories = {each.memory_id: each for each in (*state.memories, *state.subscribed)}.values()
+    found = [look_at([each.title, each.quote], gates, kind=DOCUMENT, ref=each.version_id) for each in state.passages]
+    found += [
+        ContentMark(MEMORY, "", each.memory_id, WRITTEN_AFTER)
+        if each.marked
+        else look_at(each.text, gates, kind=MEMORY, ref=each.memory_id)
+        for each in memories
     ]
+    return [mark for mark in found if mark is not None]
 
 
 async def enforce_budget(state: TurnState) -> Stop | None:

@@ -126,6 +126,7 @@ async def take_requests(state: TurnState) -> Stop | None:
         SourceKind.AGENT_RESPONSE_RAW,
         "answer",
         session_id=state.session.pk,
+        marked=bool(state.marks),
     )
     heard = _heard(state)
     notes = [answer, *heard, *(note for _, note in wanted if note)]
@@ -197,6 +198,7 @@ def _heard(state: TurnState) -> list[Note]:
             window.call_reference(heard.done.call_id),
             session_id=pk,
             tags=window.tags_of(skill_of.get(heard.tool, "")),
+            marked=bool(state.marks),
         )
         for heard in state.heard
     ]

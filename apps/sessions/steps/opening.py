@@ -114,7 +114,7 @@ def _state(
         policy=frozen,
         access=access,
         open_work=tuple(title for whose, title in waiting if whose in ("", access.subject)),
-        run=_run_of(session),
+        run=_run_of(session, turn_id),
         text=message.text,
         focus=Focus.of(session.focus),
         overheard=overheard,
@@ -153,7 +153,7 @@ def _close_lost(session: ChatSession, message: Said) -> None:
     lost.update(status=TurnStatus.FAILED, reason="process_lost", finished_at=now())
 
 
-def _run_of(session: ChatSession) -> RunRef:
+def _run_of(session: ChatSession, turn_id: UUID) -> RunRef:
     """The guarded run that all turns of this conversation share, opened with the first. Its cap keeps one visitor from
     using up the tenant's budget; beyond it the conversation goes on with what costs nothing.
     """
@@ -161,7 +161,7 @@ def _run_of(session: ChatSession) -> RunRef:
         limits = Limits(cost_usd=settings.MAX_CONVERSATION_USD)
         session.run_id = open_run(Origin.CHAT, session.pk, deployment_id=session.deployment_id, limits=limits).pk
         session.save(update_fields=["run_id"])
-    return RunRef(session.tenant_id, session.run_id, visitor=_visitor(session))
+    return RunRef(session.tenant_id, session.run_id, visitor=_visitor(session), turn=turn_id)
 
 
 def _visitor(session: ChatSession) -> UUID:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from apps.approvals.enums import PauseTrigger
+from apps.gates.content import ContentMark
 from apps.gates.enums import GateTrigger
 from apps.sessions import escalations, pausing
 from apps.sessions.state import Stop, TurnState
@@ -47,6 +48,7 @@ async def resume(state: TurnState) -> Stop | None:
     state.prompts, state.refused_by = tuple(drafted["prompts"]), drafted["refused_by"]
     if (refused := pausing.refusal(state, PauseTrigger.OUTPUT)) is not None:
         return refused
+    state.marks = [ContentMark(**mark) for mark in drafted.get("marks", ())]
     state.response = AgentResponse.model_validate(drafted["response"])
     return await check(state)
 

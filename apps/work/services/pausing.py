@@ -16,6 +16,7 @@ from apps.bus import services as bus
 from apps.bus.deliveries import Delivery
 from apps.bus.enums import ErrorCode, Kind, Queue, Sender
 from apps.bus.schemas import ErrorPayload, ReplanRequest
+from apps.guard import services as guard
 from apps.work import cascade
 from apps.work.budgets import BudgetUsed
 from apps.work.cascade import Step
@@ -165,6 +166,9 @@ def take_guidance(item_id: UUID, *, answers: str, text: str) -> bool:
 
 def _resume(item: WorkItem, course: Course, guidance: str, *, resumes: str | None = None) -> None:
     ending.forget_wait(course)
+    _, account = account_of(item, course)
+    if guidance and item.run_id and account.plan_run_id:
+        guard.pass_mark_on(account.plan_run_id, to=item.run_id)
     course.guidance = guidance
     course.save(update_fields=["guidance"])
     dispatching.owe(item, resumes=resumes)
