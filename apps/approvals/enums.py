@@ -39,7 +39,6 @@ class CardKind(TextChoices):
 
     PLAN = "plan", "Plan"
     STANDING = "standing", "Standing permission"
-    TOOL_CALL = "tool_call", "Single action"
     GATE = "gate", "Gate"
     BATCH_REVIEW = "batch_review", "Batch"
     DRAFT_REVIEW = "draft_review", "Draft"

@@ -66,7 +66,6 @@ def _recoveries(payload: Mapping[str, Any]) -> tuple[Choice, ...]:
 
 
 _ONE_STEP = frozenset({Scope.SINGLE_STEP})
-_CALLS = frozenset({Scope.SINGLE_STEP, Scope.CONNECTION_ACT})
 _BATCH = frozenset({Scope.CONNECTION_ACT})
 _MANAGE = frozenset({Scope.CONNECTION_MANAGE})
 
@@ -78,7 +77,6 @@ def _rights(payload: Mapping[str, Any]) -> Risk:
 KINDS: dict[CardKind, Kind] = {
     CardKind.PLAN: Kind(asks.Plan, frozenset({Scope.FULL_PLAN}), _YES_OR_NO),
     CardKind.STANDING: Kind(asks.Plan, frozenset({Scope.STANDING}), _YES_OR_NO, Pace.CALM),
-    CardKind.TOOL_CALL: Kind(asks.Action, _CALLS, _YES_OR_NO),
     CardKind.GATE: Kind(asks.GatePayload, _ONE_STEP, _YES_OR_NO, Pace.GATE),
     CardKind.BATCH_REVIEW: Kind(
         asks.BatchPayload,
@@ -89,7 +87,7 @@ KINDS: dict[CardKind, Kind] = {
     ),
     CardKind.DRAFT_REVIEW: Kind(
         asks.Action,
-        _CALLS,
+        _ONE_STEP,
         (_YES, _other("edit", "Save my wording, ask again"), _other("rephrase", "Have it rephrased"), _NO),
         body=asks.DraftBody,
     ),

@@ -7,7 +7,7 @@
 | single_step | one call of a plan, or what gates hold back | its decision (5.2.1 c2) | before exactly that goes on |
 | skill_install | skill, content, validation report | its activation (10.4 step 4) | - |
 | budget | item, plan, budget before and after | the raise (5.2.1 step 1) | - |
-| connection_act | one call on a connection, or one batch | its decision (5.2.4 step 4) | before it is carried out |
+| connection_act | one batch of a goal, or its undoing | its decision (5.2.4 step 4) | before it is carried out |
 | connection_manage | connection, operation, rights before and after | the change (5.10.2) | - |
 | autonomy_threshold | the exact ordered changes and their evidence | the change (5.1.6) | - |
 
@@ -67,7 +67,6 @@ STEP = _shape("work_item_id", "plan_hash", "step", "tool", "args")
 GATE_PASS = _shape("pause_id", "trigger", "gates", "holds")
 SKILL = _shape("skill", "content_hash", "report_hash")
 BUDGET = _shape("work_item_id", "plan_hash", "before", "after")
-CONNECTION_CALL = _shape("connection_id", "tool", "args")
 BATCH = _shape("goal_id", "action", "item_ids", "count")
 CONNECTION_CHANGE = _shape("connection_id", "operation", "before", "after")
 AUTONOMY = _shape("scope_id", "goal_id", "changes", "sample_size", "correction_rate", "evidence_window")
@@ -78,7 +77,7 @@ SHAPES: Mapping[ApprovalScope, tuple[Shape, ...]] = {
     ApprovalScope.SINGLE_STEP: (STEP, GATE_PASS),
     ApprovalScope.SKILL_INSTALL: (SKILL,),
     ApprovalScope.BUDGET: (BUDGET,),
-    ApprovalScope.CONNECTION_ACT: (CONNECTION_CALL, BATCH),
+    ApprovalScope.CONNECTION_ACT: (BATCH,),
     ApprovalScope.CONNECTION_MANAGE: (CONNECTION_CHANGE,),
     ApprovalScope.AUTONOMY_THRESHOLD: (AUTONOMY,),
 }

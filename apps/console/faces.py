@@ -103,7 +103,7 @@ def answered(card: Card) -> str:
     chosen = str(card.decision.said.get("choice", ""))
     if card.decision.verdict == ApprovalVerdict.EDIT_REQUESTED and chosen in ("", "edit", "edit_selection"):
         return "asked anew"
-    if card.kind not in _SPEAKS_FOR_ITSELF and chosen in ("", kinds.APPROVE, kinds.DECLINE):
+    if not chosen or (card.kind not in _SPEAKS_FOR_ITSELF and chosen in (kinds.APPROVE, kinds.DECLINE)):
         return "approved" if card.decision.verdict == ApprovalVerdict.APPROVED else "declined"
     return f"“{card.consequence.get(chosen, chosen)}”"
 

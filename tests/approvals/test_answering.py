@@ -126,7 +126,7 @@ def test_option_of_a_question_is_kept_with_its_words(tenant: Any, owner: Any) ->
 
 
 def test_words_where_none_are_wanted_are_refused(tenant: Any, owner: Any) -> None:
-    refused = answer(make_kind(tenant, CardKind.TOOL_CALL), owner, kinds.APPROVE, freetext="Also refund the rest")
+    refused = answer(make_kind(tenant, CardKind.GATE), owner, kinds.APPROVE, freetext="Also refund the rest")
     assert isinstance(refused, SilasError) and refused.code == "freetext_not_wanted"
 
 
@@ -158,7 +158,7 @@ def test_card_is_answered_by_nobody_without_the_role(tenant: Any, kind: CardKind
 
 
 def test_card_of_another_tenant_is_not_answered(tenant: Any, other_tenant: Any, owner: Any) -> None:
-    foreign = make_kind(other_tenant, CardKind.TOOL_CALL)
+    foreign = make_kind(other_tenant, CardKind.GATE)
     with tenant_scope(tenant), pytest.raises(SilasError) as refused:
         services.answer_card(foreign.pk, user=owner, choice=kinds.APPROVE, face=face_hash(foreign))
     assert refused.value.status == 404

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,9 +18,10 @@ from tests.factories.approvals import put
 from tests.factories.cards import EXAMPLES, MAIL, example, make_kind
 
 KINDS = list(CardKind)
+ROOT = Path(__file__).resolve().parents[2]
 
 
-def refusal(tenant: Any, kind: CardKind = CardKind.TOOL_CALL, **fields: Any) -> SilasError:
+def refusal(tenant: Any, kind: CardKind = CardKind.GATE, **fields: Any) -> SilasError:
     with tenant_scope(tenant), pytest.raises(SilasError) as refused:
         put(example(kind, **fields))
     return refused.value
@@ -34,6 +37,25 @@ def test_every_kind_has_its_example_and_its_place_in_the_table() -> None:
 
 def test_every_scope_can_be_asked_for() -> None:
     assert set(ApprovalScope) == {scope for kind in kinds.KINDS.values() for scope in kind.scopes}
+
+
+def _opened() -> set[tuple[str, str]]:
+    """Kind and scope of every call of `open_card` in product code, as written there."""
+    trees = [ast.parse(path.read_text()) for path in (ROOT / "apps").rglob("*.py") if "migrations" not in path.parts]
+    calls = [node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    opening = [call for call in calls if getattr(call.func, "id", getattr(call.func, "attr", "")) == "open_card"]
+    bindings = {call: next(each.value for each in call.keywords if each.arg == "binding") for call in opening}
+    return {
+        (call.args[0].attr, binding.args[0].attr)
+        for call, binding in bindings.items()
+        if isinstance(binding, ast.Call)
+        and isinstance(call.args[0], ast.Attribute)
+        and isinstance(binding.args[0], ast.Attribute)
+    }
+
+
+def test_every_kind_with_each_of_its_scopes_is_opened_by_product_code() -> None:
+    assert _opened() == {(kind.name, scope.name) for kind, about in kinds.KINDS.items() for scope in about.scopes}
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -59,7 +81,7 @@ def test_card_of_every_kind_opens(tenant: Any, kind: CardKind) -> None:
 RUNGS = {
     CardKind.PLAN: Risk.MEDIUM,
     CardKind.STANDING: Risk.HIGH,
-    CardKind.TOOL_CALL: Risk.LOW,
+    CardKind.GATE: Risk.LOW,
     CardKind.BATCH_REVIEW: Risk.MEDIUM,
     CardKind.DRAFT_REVIEW: Risk.MEDIUM,
     CardKind.AUTONOMY_THRESHOLD: Risk.HIGH,
@@ -81,13 +103,13 @@ def test_connection_that_writes_is_graver_than_one_that_reads(tenant: Any) -> No
 
 
 def test_card_that_destroys_for_good_is_irreversible(tenant: Any) -> None:
-    assert make_kind(tenant, CardKind.TOOL_CALL, destroys=True, reversible=False).risk == Risk.IRREVERSIBLE
+    assert make_kind(tenant, CardKind.GATE, destroys=True, reversible=False).risk == Risk.IRREVERSIBLE
 
 
 @pytest.mark.parametrize("kind", ["", "approve_everything", "PLAN"])
 def test_card_of_a_forged_kind_is_refused(tenant: Any, kind: Any) -> None:
     with tenant_scope(tenant), pytest.raises(SilasError) as refused:
-        put({**example(CardKind.TOOL_CALL), "kind": kind})
+        put({**example(CardKind.GATE), "kind": kind})
     assert refused.value.code == "card_kind_unknown"
 
 
@@ -185,7 +207,7 @@ def test_button_that_looks_different_from_what_it_is_is_refused(tenant: Any) -> 
 
 
 def test_intent_of_two_lines_stands_on_one(tenant: Any) -> None:
-    assert make_kind(tenant, CardKind.TOOL_CALL, intent="Refund it\nand  more").intent == "Refund it and more"
+    assert make_kind(tenant, CardKind.GATE, intent="Refund it\nand  more").intent == "Refund it and more"
 
 
 def test_refused_card_leaves_nothing(tenant: Any) -> None:

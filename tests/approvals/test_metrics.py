@@ -64,7 +64,7 @@ def test_time_of_a_decision_is_that_of_who_decided(tenant: Any, owner: Any, appr
 
 
 def test_rungs_are_told_apart(tenant: Any, owner: Any) -> None:
-    decided(tenant, owner, seconds=2, kind=CardKind.TOOL_CALL)
+    decided(tenant, owner, seconds=2, kind=CardKind.GATE)
     decided(tenant, owner, seconds=10)
     with tenant_scope(tenant):
         found = metrics.by_risk(LONG_AGO)
@@ -100,11 +100,11 @@ def test_correction_rate_counts_edits_declines_and_undos(tenant: Any, owner: Any
 
 
 def test_family_of_a_call_is_its_tool(tenant: Any, owner: Any) -> None:
-    decided(tenant, owner, kind=CardKind.TOOL_CALL)
-    decided(tenant, owner, kind=CardKind.TOOL_CALL, choice=kinds.DECLINE)
+    decided(tenant, owner, kind=CardKind.DRAFT_REVIEW)
+    decided(tenant, owner, kind=CardKind.DRAFT_REVIEW, choice=kinds.DECLINE)
     with tenant_scope(tenant):
         (found,) = metrics.by_family(LONG_AGO)
-    assert (found.name, found.total, found.declines, found.rate) == ("refund_order", 2, 1, 0.5)
+    assert (found.name, found.total, found.declines, found.rate) == ("send_letter", 2, 1, 0.5)
 
 
 def test_free_text_is_counted(tenant: Any, owner: Any) -> None:
@@ -184,7 +184,7 @@ def test_nine_are_none(tenant: Any, owner: Any) -> None:
 
 def test_light_decisions_in_a_flash_are_none(tenant: Any, owner: Any) -> None:
     for _ in range(metrics.HASTY_WINDOW):
-        decided(tenant, owner, seconds=0.3, kind=CardKind.TOOL_CALL)
+        decided(tenant, owner, seconds=0.3, kind=CardKind.GATE)
     assert not hasty(tenant, owner)
 
 

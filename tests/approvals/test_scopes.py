@@ -38,7 +38,6 @@ PAYLOADS: list[tuple[ApprovalScope, dict[str, Any], str]] = [
         payloads.budget_payload(before={"max_attempts": 5}, after={"max_attempts": 9}, **CALL),
         "task-1",
     ),
-    (ApprovalScope.CONNECTION_ACT, {"connection_id": "c", "tool": "t", "args": {}}, "c"),
     (ApprovalScope.CONNECTION_ACT, payloads.batch_payload(goal_id="g1", action="archive", item_ids=["3"]), "g1"),
     (ApprovalScope.CONNECTION_MANAGE, {"connection_id": "c", "operation": "widen", "before": [], "after": ["w"]}, "c"),
     (ApprovalScope.AUTONOMY_THRESHOLD, payloads.autonomy_payload(**EVIDENCE), "s-1"),

@@ -11,7 +11,7 @@ import pytest
 from django.urls import reverse
 
 from apps.approvals import kinds, services
-from apps.approvals.enums import CardKind, CardStatus, Risk, Withdrawal
+from apps.approvals.enums import ApprovalVerdict, CardKind, CardStatus, Risk, Withdrawal
 from apps.approvals.models import WAITING, ApprovalToken, Card, Look
 from apps.approvals.queries import face_hash
 from apps.approvals.schemas import Fact
@@ -47,8 +47,7 @@ def stored(card: Card) -> Card:
 SHOWN = {
     CardKind.PLAN: ["Flat 3, 41 Canal Wharf", "postcode is new", "identity verified"],
     CardKind.STANDING: ["Approve, allow up to 20 times"],
-    CardKind.TOOL_CALL: ["refund_order", "H-90211"],
-    CardKind.GATE: ["refund limit", "148.00"],
+    CardKind.GATE: ["refund limit", "refund_order", "H-90211", "148.00"],
     CardKind.BATCH_REVIEW: ["looks unusual", "Ticket T-4", "55\N{NO-BREAK SPACE}% sure"],
     CardKind.DRAFT_REVIEW: ["your new policy documents", "Could you confirm", "Have it rephrased"],
     CardKind.DECISION: ["Which address is meant?", "Send it to the old one", "Leave it for now"],
@@ -100,6 +99,14 @@ def test_page_names_the_keys_of_its_own_buttons(tenant: Any, owner: Any, kind: C
     hints = re.findall(r"<kbd>(\w)</kbd>", head.partition('class="quiet keys"')[2])
     keys = [button.key.upper() for button in faces.buttons_of(card) if button.key]
     assert sorted(set(hints) - {"J", "K", "E"}) == sorted(keys)
+
+
+@pytest.mark.parametrize("kind", [CardKind.GATE, CardKind.PLAN])
+def test_answer_given_as_a_verdict_alone_is_named(tenant: Any, owner: Any, kind: CardKind) -> None:
+    card = make_kind(tenant, kind)
+    with tenant_scope(tenant):
+        services.decide_card(card.pk, user=owner, verdict=ApprovalVerdict.DECLINED)
+    assert f"<b>Declined</b> by {owner.display_name}" in page(owner, card)
 
 
 def test_undoing_has_a_key_of_its_own(tenant: Any, owner: Any) -> None:
@@ -159,11 +166,9 @@ def test_markup_in_every_text_of_a_card_is_escaped(tenant: Any, owner: Any, kind
 
 
 def test_markup_in_the_arguments_of_a_call_is_escaped(tenant: Any, owner: Any) -> None:
-    payload = {
-        **EXAMPLES[CardKind.TOOL_CALL]()["payload"],
-        "args": {NASTY: NASTY, "items": [NASTY], "keys": {"a": NASTY}},
-    }
-    assert "<img" not in page(owner, make_kind(tenant, CardKind.TOOL_CALL, payload=payload))
+    args = {NASTY: NASTY, "items": [NASTY], "keys": {"a": NASTY}}
+    payload = {**EXAMPLES[CardKind.GATE]()["payload"], "holds": {"tool": "act", "args": args}}
+    assert "<img" not in page(owner, make_kind(tenant, CardKind.GATE, payload=payload))
 
 
 def test_markup_in_a_draft_stays_text(tenant: Any, owner: Any) -> None:
@@ -174,7 +179,7 @@ def test_markup_in_a_draft_stays_text(tenant: Any, owner: Any) -> None:
 
 
 def test_character_that_cannot_be_seen_is_written_out(tenant: Any, owner: Any) -> None:
-    card = make_kind(tenant, CardKind.TOOL_CALL, rationale="Refund\u202e all")
+    card = make_kind(tenant, CardKind.GATE, rationale="Refund\u202e all")
     assert "Refund⟨U+202E⟩ all" in page(owner, card)
 
 

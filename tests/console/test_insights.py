@@ -25,7 +25,7 @@ from tests.factories.tenants import make_member
 
 
 def decided(tenant: Any, user: Any, choice: str = "approve", **fields: Any) -> None:
-    card = make_kind(tenant, CardKind.TOOL_CALL, **fields)
+    card = make_kind(tenant, CardKind.DRAFT_REVIEW, **{"reversible": True, **fields})
     with tenant_scope(tenant):
         Look.objects.create(card=card, user=user, first_at=now() - timedelta(seconds=3))
         services.answer_card(card.pk, user=user, choice=choice, face=face_hash(card))
@@ -43,7 +43,7 @@ def test_numbers_stand_in_tables_beneath_the_drawings(tenant: Any, owner: Any) -
     for choice in ("approve", "approve", "approve", "decline"):
         decided(tenant, owner, choice)
     found = page(owner)
-    assert "<td>4</td><td>1</td>" in found and "Refund order" in found.replace("refund order", "Refund order")
+    assert "<td>4</td><td>1</td>" in found and "Send letter" in found.replace("send letter", "Send letter")
 
 
 def test_every_drawing_has_its_table(tenant: Any, owner: Any) -> None:

@@ -11,7 +11,7 @@ import psycopg
 import pytest
 from django.urls import reverse
 
-from apps.approvals.enums import CardStatus, Risk, Withdrawal
+from apps.approvals.enums import CardKind, CardStatus, Risk, Withdrawal
 from apps.approvals.models import ApprovalPolicy, Card
 from apps.approvals.queries import face_hash
 from apps.approvals.services import decide_card, withdraw_card
@@ -19,6 +19,7 @@ from apps.skills.services import save_record
 from apps.work.services import amend
 from kernel.clock import now
 from kernel.tenancy import tenant_scope
+from tests.factories.cards import make_kind
 from tests.factories.console import HTMX, browser, make_card
 from tests.factories.work import Desk, make_desk
 from tests.rivals import race
@@ -143,7 +144,8 @@ def test_next_card_comes_up_after_a_decision(tenant: Any, owner: Any) -> None:
 
 
 def test_decision_is_confirmed_in_words(tenant: Any, owner: Any) -> None:
-    assert "Approved: Change the postal address" in _decide(owner, make_card(tenant)).content.decode()
+    card = make_kind(tenant, CardKind.DRAFT_REVIEW, reversible=True)
+    assert "Approved: Send Maria Ortega a letter" in _decide(owner, card).content.decode()
 
 
 def test_second_decision_is_refused_with_who_decided(tenant: Any, owner: Any, approver: Any) -> None:
@@ -228,7 +230,7 @@ def test_review_takes_the_same_queries_for_any_number_of_cards(
         client.get(reverse("console-review"))
 
 
-QUERIES_OF_REVIEW = 29  # two of them for the rail (budgets, unread), three for the records that cards show
+QUERIES_OF_REVIEW = 28  # two of them for the rail (budgets, unread), three for the records that cards show
 
 
 def test_decision_that_fails_leaves_nothing_behind(tenant: Any, owner: Any, settings: Any) -> None:

@@ -181,7 +181,7 @@ STATES = [
     State("review-batch", lambda scene: scene.card(kind="batch_review"), "light phone"),
     State("review-batch-told", lambda scene: scene.card(kind="batch_review"), "light", act=_all_of_it),
     State("review-draft", lambda scene: scene.card(kind="draft_review"), "light"),
-    State("review-decided", lambda scene: scene.card(kind="tool_call", status="decided"), "light"),
+    State("review-decided", lambda scene: scene.card(kind="gate", status="decided"), "light"),
     State("review-viewer", lambda scene: scene.card(kind="draft_review"), "light", role="viewer"),
     State("review-empty", "/console/review/", "light", shop=True),
     State("palette", "/console/review/", "light dark", act=_palette),
@@ -267,7 +267,7 @@ def _happened(scene: Scene) -> None:
     """A decision, cards of the other rungs, a hand that was lent, and a task's nightly run."""
     tenant, owner, deployment = scene.tenant, scene.member("owner"), scene.find(Deployment)
     about: dict[str, Any] = {"deployment_id": deployment.pk}
-    decided = make_kind(tenant, CardKind.TOOL_CALL, **about)
+    decided = make_kind(tenant, CardKind.GATE, **about)
     with tenant_scope(tenant):
         decide_card(decided.pk, user=owner, verdict="approved")  # type: ignore[arg-type]
         waits = ChatSession.objects.filter(wanted_person_at__isnull=False).order_by("-created_at").first()

@@ -197,7 +197,7 @@ def _gate(house: House) -> str:
 
 def _insights(house: House) -> str:
     for number in range(6):
-        card = make_kind(house.tenant, CardKind.TOOL_CALL)
+        card = make_kind(house.tenant, CardKind.GATE)
         with tenant_scope(house.tenant):
             Look.objects.create(card=card, user=house.owner, first_at=now() - timedelta(seconds=4 * number))
             services.answer_card(

@@ -53,7 +53,7 @@ async def test_second_of_two_people_sees_the_first_yes(
     await in_scope(tenant.pk, services.answer_card, card.pk, user=approver, choice="approve")
     await expect(page.locator(".quorum")).to_contain_text(f"1 of 2 people said yes: {approver.display_name}")
     await page.keyboard.press("a")
-    await expect(page.locator("#decided")).to_contain_text("Approved")
+    await expect(page.locator("#decided")).to_contain_text("“Change the address”")
 
 
 async def test_card_taken_back_says_so_without_a_reload(web: str, open_page: Any, tenant: Any, owner: Any) -> None:
@@ -115,7 +115,7 @@ async def test_lines_of_a_long_batch_do_not_run_into_each_other(
 async def test_page_does_not_scroll_sideways_on_the_narrowest_phone(
     web: str, open_page: Any, tenant: Any, owner: Any, path: str
 ) -> None:
-    for kind in (CardKind.TOOL_CALL, CardKind.BATCH_REVIEW):
+    for kind in (CardKind.GATE, CardKind.BATCH_REVIEW):
         card = await in_thread(make_kind, tenant, kind)
     await in_scope(tenant.pk, services.answer_card, card.pk, user=owner, choice="decline")
     page = await log_in(open_page, web, owner, path, **NARROWEST)

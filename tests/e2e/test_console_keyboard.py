@@ -72,7 +72,7 @@ async def test_console_is_worked_with_keys_alone(web: str, open_page: Any, tenan
     await _tab_to(page, "Review")
     await page.keyboard.press("Enter")
     await expect(page.locator("#card")).to_be_visible()
-    await _tab_to(page, "Approve")
+    await _tab_to(page, "Change the address")
     await page.keyboard.press("Enter")
     await expect(page.locator("#decided")).to_be_visible()
     assert await in_scope(tenant, _decided) == ["decided"]

@@ -56,7 +56,7 @@ async def test_card_appears_on_the_empty_page_by_itself(web: str, open_page: Any
 async def test_press_approves_and_says_so(web: str, open_page: Any, tenant: Any, owner: Any) -> None:
     card = await in_thread(make_card, tenant)
     page = await log_in(open_page, web, owner)
-    await page.get_by_role("button", name="Approve, change the address").click()
+    await page.get_by_role("button", name="Change the address").click()
     await _settled(page)
     assert await _verdict(card) == "approved"
 
@@ -71,9 +71,9 @@ async def test_word_about_the_decision_stays_when_the_news_come(
     await in_thread(make_card, tenant, intent="Another one")
     await expect(page.locator("#intent")).to_have_text("Another one")
     await page.keyboard.press("d")
-    await expect(page.locator("#decided")).to_contain_text("Declined: Another one")
+    await expect(page.locator("#decided")).to_contain_text("“Nothing changes”: Another one")
     await page.wait_for_timeout(800)
-    await expect(page.locator("#decided")).to_contain_text("Declined: Another one")
+    await expect(page.locator("#decided")).to_contain_text("“Nothing changes”: Another one")
 
 
 async def test_key_a_twice_approves_a_medium_card(web: str, open_page: Any, tenant: Any, owner: Any) -> None:
@@ -164,7 +164,7 @@ async def test_press_that_comes_too_late_says_who_decided(
     await page.evaluate("document.querySelector('#card').removeAttribute('hx-trigger'); htmx.process(document.body)")
     await page.route("**/news/", lambda route: route.abort())
     await in_scope(tenant.pk, decide_card, card.pk, user=approver, verdict="declined")
-    await page.get_by_role("button", name="Approve").click()
+    await page.get_by_role("button", name="Change the address").click()
     await expect(page.locator("#card")).to_contain_text("already settled")
     await expect(page.locator("#card .settled")).to_contain_text(approver.display_name)
     open_page.errors.clear()  # the browser reports the 409
@@ -184,7 +184,7 @@ async def test_press_that_does_not_arrive_says_so(web: str, open_page: Any, tena
     card = await in_thread(make_card, tenant)
     page = await log_in(open_page, web, owner)
     await page.route("**/decision/", lambda route: route.abort())
-    await page.get_by_role("button", name="Approve").click()
+    await page.get_by_role("button", name="Change the address").click()
     await expect(page.locator("#notice")).to_contain_text("did not reach us")
     assert await _verdict(card) == "open"
     open_page.errors.clear()  # the browser reports the lost request

@@ -40,7 +40,7 @@ async def test_keys_of_the_page_rest_while_the_palette_is_open(
     await expect(page.get_by_role("combobox")).to_have_value("a3?")
     await page.keyboard.press("Escape")
     await expect(page.locator("#palette")).to_be_hidden()
-    await expect(page.get_by_role("button", name="Approve")).to_be_visible()
+    await expect(page.get_by_role("button", name="Change the address")).to_be_visible()
 
 
 async def _without_a_line(page: Page) -> None:
@@ -96,13 +96,13 @@ async def test_login_that_ran_out_leads_back_to_the_card(web: str, open_page: An
     card = await in_thread(make_card, tenant)
     page = await log_in(open_page, web, owner, f"/console/review/{card.pk}/")
     await page.context.clear_cookies(name="sessionid")
-    await page.get_by_role("button", name="Approve").click()
+    await page.get_by_role("button", name="Change the address").click()
     await expect(page.locator("#unanswered")).to_be_visible()
     await page.fill("#username", owner.email)
     await page.fill("#password", "a-long-password")
     await page.get_by_role("button", name="Log in").click()
     await page.wait_for_url(f"**/console/review/{card.pk}/")
-    await expect(page.get_by_role("button", name="Approve")).to_be_visible()
+    await expect(page.get_by_role("button", name="Change the address")).to_be_visible()
     open_page.errors.clear()  # the browser reports the 401
 
 

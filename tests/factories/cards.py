@@ -56,20 +56,6 @@ def _standing() -> Fields:
     }
 
 
-def _tool_call() -> Fields:
-    return {
-        **_words(
-            "Refund £21.50 for order H-90211",
-            "The parcel was returned unopened on Friday.",
-            approve="Refund £21.50",
-            decline="No refund",
-        ),
-        "payload": _step("refund_order", order="H-90211", amount="21.50"),
-        "scope": Scope.SINGLE_STEP,
-        "affected": "1 order",
-    }
-
-
 def _gate() -> Fields:
     return {
         **_words(
@@ -318,7 +304,6 @@ def _failure() -> Fields:
 EXAMPLES: dict[CardKind, Callable[[], Fields]] = {
     CardKind.PLAN: _plan,
     CardKind.STANDING: _standing,
-    CardKind.TOOL_CALL: _tool_call,
     CardKind.GATE: _gate,
     CardKind.BATCH_REVIEW: batch,
     CardKind.DRAFT_REVIEW: _draft,

@@ -9,6 +9,7 @@ from django.test import Client
 
 from apps.approvals.enums import ApprovalScope, CardKind, Risk
 from apps.approvals.models import Card
+from apps.approvals.payloads import gate_payload
 from apps.approvals.schemas import Fact
 from tests.factories.approvals import open_card
 
@@ -22,16 +23,16 @@ def browser(user: Any = None, *, csrf: bool = False) -> Client:
     return client
 
 
-def make_step(**args: Any) -> dict[str, Any]:
-    """What a card about one step of a plan asks for: the lowest rung."""
+def make_held_call(**args: Any) -> dict[str, Any]:
+    """What a card about a call that a gate holds back asks for: the lowest rung."""
     call = {"tool": "update_address", "args": args or {"policy": "HM-20418"}}
-    payload = {"work_item_id": str(uuid4()), "plan_hash": "0" * 64, "step": 0, **call}
-    return {"kind": CardKind.TOOL_CALL, "scope": ApprovalScope.SINGLE_STEP, "payload": payload}
+    payload = gate_payload(str(uuid4()), "on_tool_call", [{"name": "look_first", "reason": ""}], call)
+    return {"kind": CardKind.GATE, "scope": ApprovalScope.SINGLE_STEP, "payload": payload, "seconds": 300}
 
 
 def make_card(tenant: Any, *, risk: Risk = Risk.LOW, **fields: Any) -> Card:
     """A card as the desk of an insurance would show it."""
-    asked = make_step() if risk == Risk.LOW else {"scope": "full_plan"}
+    asked = make_held_call() if risk == Risk.LOW else {"scope": "full_plan"}
     return open_card(
         tenant,
         **{
