@@ -44,6 +44,8 @@ _OWN: Mapping[str, frozenset[str]] = {
 NOT_INSTALLED = (
     "guardrails-ai is not installed here: make guardrails installs it, and custom runs the same detectors without it"
 )
+# A gate of steps asks before anything takes effect (ADR 101); the report is there when everything has.
+ASKS_LATE = "a gate of steps that may ask a person names the value it looks at, or always asks"
 # The rest of a script's settings is its skill's: which books it reads, what it asks the visitor for.
 _SCRIPT = frozenset({"skill", "script", "args_from_env", "records", "match", "ask"})
 _LLM = frozenset({"policy", "model", "seconds", "max_tokens"})
@@ -113,6 +115,8 @@ def _places(gate: GateSpec) -> Iterator[tuple[str, str]]:
         yield from _whole(gate.config, "wait_seconds", least=SHORTEST_WAIT, most=LONGEST_WAIT)
     if gate.after_step is not None and gate.after_step < 1:
         yield "after_step", "steps are counted from 1"
+    if gate.looks_at_report and gate.may_ask:
+        yield "extract", ASKS_LATE
 
 
 def _predicate(gate: GateSpec) -> Iterator[tuple[str, str]]:

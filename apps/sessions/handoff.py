@@ -11,10 +11,9 @@ from typing import Any
 from uuid import UUID
 
 from apps.approvals.enums import Withdrawal
-from apps.approvals.services import pauses
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
-from apps.sessions import chronicle, rules
+from apps.sessions import chronicle, pausing, rules
 from apps.sessions.desk.enums import DeskStatus
 from apps.sessions.enums import EntryKind, Owner, Sender
 from apps.sessions.locks import lock_session
@@ -45,7 +44,7 @@ def take_over(session_id: UUID, user: Any) -> ChatSession:
     for staff, to call it off. Lock order: cards, then the conversation.
     """
     require_role(user, ANSWERING_ROLES)
-    pauses.withdraw_pauses(session_id, reason=Withdrawal.HANDOFF, actor=f"user:{user.pk}")
+    pausing.withdraw_pauses(session_id, reason=Withdrawal.HANDOFF, actor=f"user:{user.pk}")
     session = lock_session(session_id)
     if session.owner == Owner.HUMAN:
         _require_mine(session, user)

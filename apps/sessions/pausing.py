@@ -2,16 +2,17 @@
 
 Nothing waits in a process: the turn is over, its lane is free, and the row of the pause says how to go on (ADR 101).
 What a person approved lets exactly that content through; anything else ends with the gate's safe answer. A pause of
-which the conversation has moved on (taken over, forgotten) comes to nothing.
+which the conversation has moved on (taken over, resolved, forgotten) comes to nothing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
+from uuid import UUID
 
 from apps.approvals.asks import About, GateReason
-from apps.approvals.enums import PauseState, PauseTrigger
+from apps.approvals.enums import PauseState, PauseTrigger, Withdrawal
 from apps.approvals.models import GatePause
 from apps.approvals.payloads import let_through
 from apps.approvals.services import pauses
@@ -118,6 +119,11 @@ def owe(pause: GatePause) -> None:
         trace_id=pause.kept["trace"],
         message_id=f"pause:{pause.pk}",
     )
+
+
+def withdraw_pauses(session_id: UUID, *, reason: Withdrawal, actor: str) -> None:
+    """Take back what the turns of a conversation wait for, with the cards. Before the conversation is locked."""
+    pauses.withdraw_pauses(TURN, session_id, reason=reason, actor=actor)
 
 
 def is_void(pause: GatePause, session: ChatSession) -> bool:

@@ -11,7 +11,7 @@ from uuid import UUID
 from apps.bus.deliveries import Delivery
 from apps.work import rewording
 from apps.work.locks import lock_item
-from apps.work.services import desk, preconditions, routing, screening, undoing
+from apps.work.services import desk, gate_pauses, preconditions, routing, screening, undoing
 from apps.work.services.asking import ask_a_person, is_unasked
 
 
@@ -36,6 +36,8 @@ def _attend(delivery: Delivery) -> None:
             _ask(message.task_id)
         case desk.ASK_AGAIN:
             _ask_again(message.task_id)
+        case desk.REVIEW:
+            gate_pauses.ask(UUID(payload["pause"]))
         case desk.ROUTE:
             routing.take_in(message.task_id, payload["found"], trace_id=message.trace_id)
 

@@ -28,12 +28,14 @@ class Lane(TextChoices):
 
 
 class AttemptStatus(TextChoices):
-    """An attempt whose worker died is `interrupted` when the next one begins."""
+    """An attempt whose worker died is `interrupted` when the next one begins; a `paused` one goes on when a person has
+    let through what a gate held back."""
 
     RUNNING = "running"
     PASSED = "passed"
     FAILED = "failed"
     INTERRUPTED = "interrupted"
+    PAUSED = "paused"
 
 
 class WorkReason(TextChoices):
@@ -46,6 +48,9 @@ class WorkReason(TextChoices):
     BUDGET = "budget_exceeded", "the budget was used up"
     VERIFICATION = "verification_failed", "the outside checks did not pass"
     GATE = "gate_blocked", "policy does not allow it"
+    REVIEW = "awaiting_review", "a gate asks for a person"
+    REVIEW_DECLINED = "review_declined", "a person stopped it at a gate"
+    REVIEW_EXPIRED = "review_expired", "a gate asked for a person, and its time ran out"
     HALTED = "halted", "a person stopped it"
     TOOL = "tool_failure", "a tool failed"
     UNCERTAIN = "effect_uncertain", "it cannot be known whether the action took effect"
@@ -65,6 +70,7 @@ class Waiting(TextChoices):
     NOTHING = "", "nothing"
     GUIDANCE = "awaiting_planner_guidance", "what the planner advises"
     REPLAN = "awaiting_replan", "another plan"
+    REVIEW = "awaiting_review", "a person whom a gate asks for"
 
 
 class PlanningState(TextChoices):

@@ -30,7 +30,7 @@ from apps.work.meter import BudgetGone, Meter
 from apps.work.schemas import VerificationReport
 from apps.work.services import running
 from apps.work.services.running import AttemptOutcome
-from apps.work.step_gates import StepGates, StepStopped, asks_before, looks_at_values
+from apps.work.step_gates import Held, PersonWanted, StepGates, StepStopped
 from apps.work.verification import run_checks
 from kernel import fault_points
 from kernel.llm.agents import AgentRun, Limits, run_executor
@@ -65,12 +65,13 @@ async def _attempt(delivery: Delivery) -> bool:
 
 async def _worked(job: Job) -> AttemptOutcome:
     meter, ledger = Meter(job.spec.budget, job.used), Ledger(job.settled, job.files)
-    steps = StepGates(job.gates, _allowances(job))
+    effects = frozenset(tool.name for tool in job.offered if tool.acting or tool.leaves)
+    steps = StepGates(job.gates, _allowances(job), job.passes, effects)
     deadlines.within(meter.seconds_left + _GRACE_SECONDS)
     outcome = await _run_agent(job, ledger, meter, steps)
     deadlines.within(_CHECKING_SECONDS)
     outcome = replace(outcome, notes=(*steps.notes, *outcome.notes))
-    if outcome.stop in (WorkReason.NONE, WorkReason.UNCERTAIN):
+    if outcome.held is None and outcome.stop in (WorkReason.NONE, WorkReason.UNCERTAIN):
         outcome = await _verified(job, ledger, outcome)
     used = outcome.used.merge(BudgetUsed(wall_time_seconds=meter.seconds))
     outcome = replace(
@@ -90,6 +91,9 @@ async def _run_agent(job: Job, ledger: Ledger, meter: Meter, steps: StepGates) -
         run = await meter.in_time(_asked(job, ledger, meter, steps))
     except EffectUncertain:
         return await _cut_short(job, admitted, "effect_uncertain", WorkReason.UNCERTAIN)
+    except PersonWanted as wanted:
+        outcome = await _cut_short(job, admitted, "person_wanted", WorkReason.NONE)
+        return replace(outcome, held=_timed(job, wanted.held))
     except StepStopped as stopped:
         return await _cut_short(job, admitted, f"gate {stopped.gate}", WorkReason.GATE)
     except BudgetGone as gone:
@@ -121,6 +125,12 @@ async def _cut_short(job: Job, admitted: Admitted, error: str, stop: WorkReason)
     """What the model had used by then is not known: the estimate is charged."""
     await in_scope(job.tenant_id, guard.settle, admitted, cost=None, failed=error.split()[0])
     return AttemptOutcome("", BudgetUsed(), error=error, stop=stop)
+
+
+def _timed(job: Job, held: Held) -> Held:
+    asking = {result.gate_name for result in held.asking}
+    named = [gate.wait_seconds for gate in job.gates if gate.name in asking and gate.wait_seconds]
+    return replace(held, seconds=min(named, default=None))
 
 
 async def _settled(job: Job, admitted: Admitted, run: AgentRun[ExecutorAgentOutput]) -> AttemptOutcome:
@@ -177,15 +187,16 @@ def _gates_say(
     job: Job, ledger: Ledger, outcome: AttemptOutcome, allowances: Callable[[], Allowance]
 ) -> tuple[GateResult | None, tuple[AuditNote, ...]]:
     """Step d: the gates of steps that look at the agent's report are asked now that there is one; those that look at
-    what a step returned were asked right after it (`step_gates`). And what to write down."""
+    what a step returned were asked right after it, and for one that may ask a person looked before its step
+    (`step_gates`). And what to write down."""
     notes: tuple[AuditNote, ...] = ()
-    late = [gate for gate in job.gates if not looks_at_values(gate) and not asks_before(gate)]
+    late = [gate for gate in job.gates if gate.looks_at_report]
     for step, line in enumerate(ledger.lines, start=1):
         context = {"step": step, "values": dict(line.value), "response": outcome.summary}
         report = check_gates(late, GateTrigger.AFTER_STEP, context, allowance=allowances())
         notes += report.audit
-        if report.blocked or report.needs_approval:
-            return report.blocked or report.needs_approval, notes
+        if report.blocked:
+            return report.blocked, notes
     return None, notes
 
 

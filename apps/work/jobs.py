@@ -26,7 +26,7 @@ from apps.work.locks import lock_course
 from apps.work.models import Attempt, WorkItem
 from apps.work.provenance import without_account
 from apps.work.schemas import WorkItemSpec
-from apps.work.services import preconditions, recording, running
+from apps.work.services import gate_pauses, preconditions, recording, running
 from kernel.llm.briefing import Briefing, ToolBrief
 from kernel.llm.enums import Role
 from kernel.llm.keys import ProviderKeys
@@ -103,7 +103,10 @@ def _job(lease: Lease, attempt: Attempt, item: WorkItem) -> Job:
     wanted = {call.tool for call in spec.calls}
     known = outside.beside(skills.tools_for(spec.skills), outside.web_search(item.deployment_id))
     tools = tuple(tool for tool in known if tool.name in wanted)
-    again, gates = attempt.number > 1, gates_of(item)
+    gates, passes = gates_of(item), gate_pauses.passes_of(item)
+    again = attempt.number > 1 or bool(passes)
+    # What people have let through is not read again: it might say something else by now.
+    kept = [tool.name for tool in tools if tool.acting or passes]
     assert item.run_id is not None
     return Job(
         tenant_id=tenant_id,
@@ -114,11 +117,11 @@ def _job(lease: Lease, attempt: Attempt, item: WorkItem) -> Job:
         run=RunRef(tenant_id, item.run_id, lease.ref),
         tools=tools,
         gates=gates,
-        passes=looked_at(item, gates),
+        passes=(*looked_at(item, gates), *passes),
         briefing=_briefing(item, spec, tools),
         model_name=model_name(item, Role.EXECUTOR),
         used=item.used,
-        settled=recording.settled_calls(item, [tool.name for tool in tools if tool.acting]) if again else {},
+        settled=recording.settled_calls(item, kept) if again else {},
         files=artifacts.files_of(item) if again else {},
         inputs=follow_ups.inputs_of(item),
         expected={

@@ -19,11 +19,12 @@ from pydantic_ai.exceptions import ToolFailed
 from pydantic_ai.tools import RunContext
 from pydantic_ai.toolsets.abstract import ToolsetTool
 
+from apps.approvals.enums import PauseTrigger
 from apps.guard.enums import RefusalCode
 from apps.guard.schemas import CallOutcome, Done, Failed, NeedsApproval, Refused, call_digest
 from apps.guard.toolset import GuardedToolset
 from apps.work.meter import Meter
-from apps.work.step_gates import StepGates
+from apps.work.step_gates import Held, PersonWanted, StepGates
 from kernel.clock import now
 
 FILES = "_artifacts"
@@ -72,13 +73,15 @@ class Ledger:
         return known
 
     def observe(self, tool: str, args: Mapping[str, Any], outcome: CallOutcome) -> None:
-        """Write the outcome down. Raises what tells the agent, or ends the attempt."""
+        """Write the outcome down. Raises what tells the agent, ends the attempt, or pauses it (`PersonWanted`)."""
         match outcome:
             case Done(value=value):
                 self._write(tool, args, value=value if isinstance(value, Mapping) else {"value": value})
             case Refused(code=code, reason=reason):
                 self._write(tool, args, error=code.value, refusal=code)
                 self._tell(reason, uncertain=code is RefusalCode.EFFECT_UNCERTAIN)
+            case NeedsApproval(asking=asking, args=held) if asking:
+                raise PersonWanted(Held(PauseTrigger.TOOL, asking, {"tool": tool, "args": dict(held)}))
             case NeedsApproval(reason=reason):
                 missing = RefusalCode.APPROVAL_MISSING
                 self._write(tool, args, error=missing.value, refusal=missing)
@@ -153,10 +156,10 @@ class WorkToolset(GuardedToolset):
             self.meter.require()
         known = self.ledger.ask(name, tool_args)
         if known is not None:
-            await self.steps.after(len(self.ledger.lines), known)
+            await self.steps.after(len(self.ledger.lines), name, tool_args, known)
             return dict(known)
         await self.steps.before(len(self.ledger.lines) + 1, name, tool_args)
         async with self.meter.busy if self.meter is not None else nullcontext():
             value = await super().call_tool(name, tool_args, ctx, tool)
-            await self.steps.after(len(self.ledger.lines), self.ledger.lines[-1].value)
+            await self.steps.after(len(self.ledger.lines), name, tool_args, self.ledger.lines[-1].value)
         return without_files(value) if isinstance(value, dict) else value

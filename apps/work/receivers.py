@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from apps.approvals.enums import ApprovalScope, ApprovalVerdict, CardKind, CardStatus, Withdrawal
 from apps.approvals.models import ApprovalToken, Card, Decision
-from apps.approvals.signals import card_changed, card_decided, card_edited, card_relied_on
+from apps.approvals.signals import card_changed, card_decided, card_edited, card_relied_on, pause_ended
 from apps.bus.enums import Kind, Queue
 from apps.bus.models import QueueMessage
 from apps.bus.registry import register
@@ -25,6 +25,7 @@ from apps.work.services import (
     drafting,
     editing,
     ending,
+    gate_pauses,
     goals,
     preconditions,
     projects,
@@ -115,6 +116,7 @@ def _moved(item: WorkItem, status: str, text: str, next_steps: list[str]) -> Non
 
 
 card_relied_on.connect(preconditions.keep_current)
+pause_ended.connect(gate_pauses.move_on)
 call_done.connect(recording.write_done)
 register(Queue.EXECUTOR, Kind.EXECUTION_REQUEST, executor.carry_out)
 register(Queue.PLANNER, Kind.CONSULT_PLANNER, planner.help_out)

@@ -1,24 +1,50 @@
-"""May the next step be taken? What a step returned passes its `after_step` gates before the agent reads it.
+"""Judge the steps of an attempt by the `after_step` gates of its item.
 
-A step is one call of an attempt, counted from 1. A no, or a wish for a person, ends the attempt there: nothing more is
-called. A gate that names no value looks at the agent's report, and is asked when there is one (`executor`).
+A step is one call of an attempt, counted from 1. A gate that blocks ends the attempt there; one that wants a person
+pauses it (`PersonWanted`), always before an effect: before its own step where that acts, or where the gate looks at the
+whole report; else right after the step, before the agent reads what it returned and the next step is taken (ADR 101).
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from apps.approvals.enums import PauseTrigger
+from apps.approvals.payloads import let_through
+from apps.approvals.schemas import GatePass
+from apps.audit.enums import AuditEvent
 from apps.gates.allowance import Allowance
-from apps.gates.enums import GateProvider, GateTrigger, GateType
-from apps.gates.schemas import AuditNote, GateSpec
+from apps.gates.enums import GateAction, GateCode, GateLane, GateTrigger
+from apps.gates.schemas import AuditNote, GateReport, GateResult, GateSpec
 from apps.gates.services import check_gates
+from kernel.errors import SilasError
+
+UNSEEN = "What it wants to see is known only after this step has taken effect"
+
+
+@dataclass(frozen=True)
+class Held:
+    """What gates hold back until a person has looked. `seconds`: the shortest time that one of them sets for itself."""
+
+    trigger: PauseTrigger
+    asking: tuple[GateResult, ...]
+    holds: Mapping[str, Any]
+    seconds: int | None = None
+
+
+class PersonWanted(Exception):
+    """The attempt pauses until a person has looked at what is held back."""
+
+    def __init__(self, held: Held) -> None:
+        super().__init__(held.trigger.value)
+        self.held = held
 
 
 class StepStopped(Exception):
-    """A gate ends the attempt after a step; `gate` is its name."""
+    """A gate ends the attempt; `gate` is its name."""
 
     def __init__(self, gate: str) -> None:
         super().__init__(gate)
@@ -27,45 +53,75 @@ class StepStopped(Exception):
 
 @dataclass
 class StepGates:
-    """The gates of one attempt that look at what its steps return, and what has to be written down of them."""
+    """The gates of one attempt that look at its steps, and what has to be written down of them. `passes`: what people
+    have let through; `effects`: the tools whose calls have an effect."""
 
     gates: tuple[GateSpec, ...] = ()
     allowances: Callable[[], Allowance] = Allowance
+    passes: tuple[GatePass, ...] = ()
+    effects: frozenset[str] = frozenset()
     notes: list[AuditNote] = field(default_factory=list)
 
     async def before(self, step: int, tool: str, args: Mapping[str, Any]) -> None:
-        """Ask the gates that want a person whatever the step returns, before its call is made. Raises `StepStopped`."""
-        due = [gate for gate in self.gates if asks_before(gate) and gate.after_step == step]
+        """The gates that ask before their step's call is made; one that names an argument judges it. Raises
+        `StepStopped` and `PersonWanted`."""
+        due = [gate for gate in self._of(step) if self._asks_first(gate, tool)]
         if not due:
             return
-        context = {"step": step, "values": dict(args), "tool_name": tool}
-        report = await asyncio.to_thread(check_gates, due, GateTrigger.AFTER_STEP, context, allowance=self.allowances())
-        self.notes += report.audit
-        stopping = report.blocked or report.needs_approval
-        if stopping:
-            raise StepStopped(stopping.gate_name)
+        judged = [gate for gate in due if gate.asks_always or gate.extract in args]
+        report = await self._checked(judged, {"step": step, "values": dict(args), "tool_name": tool})
+        unseen = tuple(_unseen(gate) for gate in due if gate not in judged)
+        self.notes += [(AuditEvent.GATE_ASKED, {"gate": one.gate_name, "code": one.code}) for one in unseen]
+        self._hold((*report.asking, *unseen), _call(step, tool, args))
 
-    async def after(self, step: int, value: Mapping[str, Any]) -> None:
-        """Raises `StepStopped`."""
-        due = [
-            gate for gate in self.gates if looks_at_values(gate) and not asks_before(gate) and gate.after_step == step
-        ]
+    async def after(self, step: int, tool: str, args: Mapping[str, Any], value: Mapping[str, Any]) -> None:
+        """The gates that look at what a step returned. Raises `StepStopped` and `PersonWanted`."""
+        due = [gate for gate in self._of(step) if gate.looks_at_values]
         if not due:
             return
-        context = {"step": step, "values": dict(value)}
+        report = await self._checked(due, {"step": step, "values": dict(value)})
+        call = _call(step, tool, args)
+        asking = [result for result in report.asking if not self._is_let_through(result, call)]
+        named = {gate.extract for gate in due if any(gate.name == result.gate_name for result in asking)}
+        self._hold(asking, {**call, "value": {name: each for name, each in value.items() if name in named}})
+
+    def _of(self, step: int) -> list[GateSpec]:
+        return [gate for gate in self.gates if gate.on == GateTrigger.AFTER_STEP and gate.after_step == step]
+
+    async def _checked(self, due: Sequence[GateSpec], context: Mapping[str, Any]) -> GateReport:
         report = await asyncio.to_thread(check_gates, due, GateTrigger.AFTER_STEP, context, allowance=self.allowances())
         self.notes += report.audit
-        stopping = report.blocked or report.needs_approval
-        if stopping:
-            raise StepStopped(stopping.gate_name)
+        if report.blocked:
+            raise StepStopped(report.blocked.gate_name)
+        return report
+
+    def _asks_first(self, gate: GateSpec, tool: str) -> bool:
+        """Whether it asks before its step: it wants a person in any case, or can judge only when it would be late."""
+        late = gate.looks_at_report or (gate.looks_at_values and tool in self.effects)
+        return gate.may_ask and (gate.asks_always or late)
+
+    def _hold(self, asking: Sequence[GateResult], holds: Mapping[str, Any]) -> None:
+        still = tuple(result for result in asking if not self._is_let_through(result, holds))
+        if still:
+            raise PersonWanted(Held(PauseTrigger.STEP, still, holds))
+
+    def _is_let_through(self, result: GateResult, holds: Mapping[str, Any]) -> bool:
+        try:
+            return let_through(self.passes, trigger=PauseTrigger.STEP, gate=result.gate_name, holds=holds)
+        except SilasError:  # nobody can have approved what cannot be signed
+            return False
 
 
-def asks_before(gate: GateSpec) -> bool:
-    """Whether it wants a person in any case: then it is asked before the step takes effect."""
-    always = gate.provider == GateProvider.PREDICATE and gate.type == GateType.APPROVAL_ALWAYS
-    return gate.on == GateTrigger.AFTER_STEP and always
+def _call(step: int, tool: str, args: Mapping[str, Any]) -> dict[str, Any]:
+    return {"step": step, "tool": tool, "args": dict(args)}
 
 
-def looks_at_values(gate: GateSpec) -> bool:
-    """Whether it can be asked as soon as its step is over."""
-    return gate.on == GateTrigger.AFTER_STEP and bool(gate.extract or gate.provider == GateProvider.SCRIPT)
+def _unseen(gate: GateSpec) -> GateResult:
+    return GateResult(
+        gate.name,
+        GateLane.POLICY,
+        GateAction.REQUIRE_APPROVAL,
+        GateCode.NEEDS_APPROVAL,
+        UNSEEN,
+        on_block=gate.on_block,
+    )

@@ -15,11 +15,14 @@ NOTHING_CHANGED = "Nothing was changed."
 PARTS_STAY = "What had been done by then stays; a colleague can tell you what that was."
 _STARTED = "On it: {title}."
 _DONE = "Done: {title}."
+_REVIEWED = "A colleague is checking this before it goes on: {title}."
 _LONGER = "This takes a little longer: {title}. I am looking for another way."
 _OPEN = "I could not finish this: {title}. Nothing more will happen by itself, and a colleague has been told."
 _STOPPED: dict[Reason, str] = {
     Reason.DECLINED: "A colleague looked at this and decided against it: {title}. Nothing was changed.",
     Reason.EXPIRED: "Nobody could look at this in time, so nothing was changed: {title}. You are welcome to ask again.",
+    Reason.REVIEW_DECLINED: "A colleague checked this and stopped it: {title}.",
+    Reason.REVIEW_EXPIRED: "This needed a check that did not happen in time, so it was stopped: {title}.",
     Reason.CANCELLED: "Called off: {title}.",
     Reason.REPLANNED: "This did not work out: {title}. I have prepared another way.",
     Reason.HANDED_OVER: "Handed over, not verified: {title}. Nobody here can check whether it was done.",
@@ -29,7 +32,7 @@ _STOPPED: dict[Reason, str] = {
 
 def templates() -> tuple[str, ...]:
     """Every sentence here that names a piece of work."""
-    return (WAITING, APPROVED, CHANGED, _STARTED, _DONE, _LONGER, _OPEN, *_STOPPED.values())
+    return (WAITING, APPROVED, CHANGED, _STARTED, _DONE, _REVIEWED, _LONGER, _OPEN, *_STOPPED.values())
 
 
 def spoken(text: str, title: str, language: str) -> str:
@@ -52,6 +55,6 @@ def sentence(status: Status, reason: Reason, title: str) -> str:
         case Status.DONE | Status.HEALTHY:
             return _DONE.format(title=subject)
         case Status.PAUSED:
-            return _LONGER.format(title=subject)
+            return (_REVIEWED if reason == Reason.REVIEW else _LONGER).format(title=subject)
         case Status.FAILED | Status.STUCK | Status.BLOCKED:
             return _STOPPED.get(reason, _OPEN).format(title=subject)

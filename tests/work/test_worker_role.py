@@ -9,6 +9,7 @@ from typing import Any
 
 from apps.approvals.models import Card
 from apps.bus.enums import Queue
+from apps.gates.services import save_gate
 from apps.safety.models import Hold
 from apps.work import queries
 from apps.work.models import Batch, GoalCycle, WorkItem
@@ -16,6 +17,8 @@ from apps.work.services import cycles
 from kernel.clock import now
 from kernel.tenancy import tenant_scope
 from tests.factories.batches import again, answer, card_of, found, items, notes, route, undoable_desk
+from tests.factories.pauses import answer as answer_gate
+from tests.factories.pauses import asking_gate
 from tests.factories.safety import policy
 from tests.factories.work import Hands, make_desk
 from tests.work.drained import drain_as_a_worker
@@ -88,3 +91,16 @@ def test_worker_leaves_a_card_about_a_repair_to_a_web_process(tenant: Any, tmp_p
     before = house.count(Card)
     Hands(tenant).work(Queue.PROXY)
     assert (before, house.count(Card)) == (0, 1)
+
+
+def test_worker_pauses_an_item_for_a_gate_and_goes_on_with_it(tenant: Any, tmp_path: Path, approver: Any) -> None:
+    desk = make_desk(tenant, tmp_path)
+    item = desk.approved(approver)
+    with tenant_scope(tenant):
+        save_gate(asking_gate("after_step", after_step=1), deployment_id=desk.deployment.pk)
+    drain_as_a_worker(tenant)
+    assert desk.item(item.pk).status == "paused"
+    desk.work(Queue.PROXY)
+    answer_gate(tenant, approver, "approve")
+    drain_as_a_worker(tenant)
+    assert desk.item(item.pk).status == "done"

@@ -12,6 +12,8 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID, uuid4
 
+from django.db.models import QuerySet
+
 from apps.approvals import locks, payloads, queries, signals
 from apps.approvals.asks import About, Binding, CardText, GateReason
 from apps.approvals.enums import ApprovalScope, CardKind, CardStatus, Pace, PauseState, PauseTrigger, Risk, Withdrawal
@@ -126,18 +128,45 @@ def expire(pause_id: UUID) -> None:
         _end(pause, PauseState.EXPIRED)
 
 
-def withdraw_pauses(session_id: UUID, *, reason: Withdrawal, actor: str = "system") -> None:
-    """Take back what a conversation's turns wait for; an approval that nothing has used yet counts no more."""
-    for pause_id in _unfinished(session_id):
-        withdraw_about(GATE_PAUSE, pause_id, reason=reason, actor=actor)
+def withdraw_pauses(subject_kind: str, subject_id: UUID, *, reason: Withdrawal, actor: str = "system") -> int:
+    """Take back what this subject waits for; an approval that nothing has used yet counts no more. Returns how many
+    pauses were still waiting for a person."""
+    waited = 0
+    for pause_id in _unfinished(subject_kind, subject_id):
+        asked = withdraw_about(GATE_PAUSE, pause_id, reason=reason, actor=actor) > 0
         pause = locks.lock_pause(pause_id)
+        waited += asked or pause.state == PauseState.WAITING
         if pause.state in (PauseState.WAITING, PauseState.APPROVED):
             _end(pause, PauseState.WITHDRAWN)
+    return waited
 
 
-def _unfinished(session_id: UUID) -> list[UUID]:
-    waiting = GatePause.objects.filter(session_id=session_id, state__in=[PauseState.WAITING, PauseState.APPROVED])
-    return list(waiting.order_by("pk").values_list("pk", flat=True))
+def lock_unfinished(subject_kind: str, subject_id: UUID) -> None:
+    """Lock what `withdraw_pauses` locks, for a caller who locks the subject before it withdraws."""
+    for pause_id in _unfinished(subject_kind, subject_id):
+        locks.lock_waiting(subject_kind=GATE_PAUSE, subject_id=pause_id)
+        locks.lock_pause(pause_id)
+
+
+def _unfinished(subject_kind: str, subject_id: UUID) -> list[UUID]:
+    found = _of(subject_kind, subject_id).filter(state__in=[PauseState.WAITING, PauseState.APPROVED])
+    return list(found.order_by("pk").values_list("pk", flat=True))
+
+
+def _of(subject_kind: str, subject_id: UUID) -> QuerySet[GatePause]:
+    found: QuerySet[GatePause] = GatePause.objects.filter(subject_kind=subject_kind, subject_id=subject_id)
+    return found
+
+
+def overdue(subject_kind: str, subject_id: UUID) -> list[UUID]:
+    """The pauses of this subject whose time is up and that have not ended."""
+    late = _of(subject_kind, subject_id).filter(state=PauseState.WAITING, expires_at__lte=now())
+    return list(late.order_by("pk").values_list("pk", flat=True))
+
+
+def count_of(subject_kind: str, subject_id: UUID) -> int:
+    """How often this subject was held back."""
+    return int(_of(subject_kind, subject_id).count())
 
 
 def pass_of(pause: GatePause) -> GatePass | None:
@@ -151,7 +180,7 @@ def pass_of(pause: GatePause) -> GatePass | None:
 
 def passes_of(subject_kind: str, subject_id: UUID, *, only: Sequence[UUID] | None = None) -> tuple[GatePass, ...]:
     """What people have let through for this subject; `only`: of these pauses."""
-    rows = GatePause.objects.filter(subject_kind=subject_kind, subject_id=subject_id, token__isnull=False)
+    rows = _of(subject_kind, subject_id).filter(token__isnull=False)
     rows = rows if only is None else rows.filter(pk__in=only)
     return tuple(found for pause in rows.select_related("token") if (found := pass_of(pause)) is not None)
 

@@ -12,8 +12,10 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from apps.approvals.enums import Withdrawal
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
+from apps.sessions import pausing
 from apps.sessions.desk import rules
 from apps.sessions.desk.enums import DeskStatus
 from apps.sessions.enums import Owner
@@ -27,8 +29,11 @@ from kernel.errors import NotFound, SilasError
 
 
 def resolve(session_id: UUID, user: Any) -> bool:
-    """Nothing is left to do here until the visitor writes again. Whoever waits for a person does no longer; who answers
-    stays the same. False where it was so already, as with all of these."""
+    """Nothing is left to do here until the visitor writes again. Whoever waits for a person does no longer, and what
+    gates hold back for one is withdrawn; who answers stays the same. False where it was so already, as with all of
+    these."""
+    require_role(user, ANSWERING_ROLES)
+    pausing.withdraw_pauses(session_id, reason=Withdrawal.STAFF, actor=f"user:{user.pk}")
     session, state = _begin(session_id, user)
     if state.status == DeskStatus.RESOLVED and session.wanted_person_at is None:
         return False

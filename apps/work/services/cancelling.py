@@ -11,7 +11,7 @@ from uuid import UUID
 
 from apps.approvals.enums import Withdrawal
 from apps.approvals.locks import lock_waiting
-from apps.approvals.services import withdraw_about
+from apps.approvals.services import pauses, withdraw_about
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.bus.deliveries import Delivery
@@ -56,6 +56,7 @@ def hold_for_visitor(*, session_id: UUID, subject: str) -> UUID | None:
     if len(waiting) != 1:
         return None
     lock_waiting(subject_kind=WORK_ITEM, subject_id=waiting[0].pk)
+    pauses.lock_unfinished(WORK_ITEM, waiting[0].pk)
     item = lock_item(waiting[0].pk)
     return None if WorkItemStatus(item.status) in rules.FINAL else item.pk
 
@@ -66,6 +67,7 @@ def _cancel(item: WorkItem, *, by: str) -> WorkItem:
         raise SilasError("not_cancellable", "A goal is changed, not called off.", status=409)
     record(AuditEvent.WORK_CANCELLED, actor=by, subject=f"work:{item.pk}", data={"status": item.status})
     asked = withdraw_about(WORK_ITEM, item.pk, reason=Withdrawal.CANCELLED, actor=by)
+    asked += pauses.withdraw_pauses(WORK_ITEM, item.pk, reason=Withdrawal.CANCELLED, actor=by)
     item = lock_item(item.pk)
     if WorkItemStatus(item.status) in rules.FINAL and not asked:
         raise SilasError("work_settled", "This work has ended already.", status=409)

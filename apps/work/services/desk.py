@@ -16,7 +16,7 @@ from apps.work.locks import lock_course
 from apps.work.models import WorkItem
 from kernel.taint import Taint
 
-ASK, ASK_AGAIN, ROUTE, REWORD = "ask", "ask_again", "route", "reword"
+ASK, ASK_AGAIN, REVIEW, ROUTE, REWORD = "ask", "ask_again", "review", "route", "reword"
 # A scope with a word in front is no conversation (apps.sessions.runner).
 SCOPE = "desk"
 
@@ -30,6 +30,11 @@ def ask_again(item: WorkItem) -> None:
     """Owe a fresh card about an item whose records changed after it was approved, once for each delivery."""
     deliveries = lock_course(item).deliveries
     _owe(ASK_AGAIN, item.pk, trace_id=item.trace_id, message_id=f"{ASK_AGAIN}:{item.pk}:{deliveries}")
+
+
+def ask_for_review(item: WorkItem, pause_id: UUID) -> None:
+    """Owe the card of a pause."""
+    _owe(REVIEW, item.pk, trace_id=item.trace_id, message_id=f"{REVIEW}:{pause_id}", pause=str(pause_id))
 
 
 def report_on(subject_id: UUID, *, trace_id: str, failed: WorkItem | None = None) -> None:

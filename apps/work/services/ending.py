@@ -15,7 +15,7 @@ from apps.gates.schemas import EscalationSpec
 from apps.guard import services as guard
 from apps.guard.enums import RunStatus, TerminalReason
 from apps.work import cascade, pool, signals
-from apps.work.enums import WorkItemStatus, WorkReason
+from apps.work.enums import AttemptStatus, WorkItemStatus, WorkReason
 from apps.work.execution_models import Course
 from apps.work.locks import lock_course
 from apps.work.models import WorkItem
@@ -37,16 +37,26 @@ def end(
     finish(delivery)
 
 
-def settle(item: WorkItem, status: WorkItemStatus, reason: WorkReason, *, error: str = "", **changes: Any) -> None:
-    """The locked item is over, whoever found that out."""
+def settle(
+    item: WorkItem,
+    status: WorkItemStatus,
+    reason: WorkReason,
+    *,
+    error: str = "",
+    escalation: str = "",
+    **changes: Any,
+) -> None:
+    """The locked item is over, whoever found that out. `escalation`: what a gate wants to follow, instead of what the
+    item itself names."""
     course = lock_course(item)
     forget_wait(course)
+    item.attempts.filter(status=AttemptStatus.PAUSED).update(status=AttemptStatus.FAILED, error=error)
     move(item, status, reason=reason, last_error=error, **changes)
     done = status == WorkItemStatus.DONE
     for run_id in filter(None, (item.run_id, course.plan_run_id)):
         guard.close_run(run_id, status=_run_status(done), reason=_run_reason(reason, done=done))
-    if not done and reason not in _EXPECTED:
-        _escalate(item, status)
+    if escalation or (not done and reason not in _EXPECTED):
+        _escalate(item, escalation or _escalation_name(item, status))
 
 
 def finish(delivery: Delivery) -> None:
@@ -73,10 +83,9 @@ def _run_reason(reason: WorkReason, *, done: bool) -> TerminalReason:
     return TerminalReason.COMPLETED if done else TerminalReason.FAILED
 
 
-def _escalate(item: WorkItem, status: WorkItemStatus) -> None:
-    """Resolve the item's escalation by name: its own map, then its deployment's goal's, then the built-in ones; what
+def _escalate(item: WorkItem, name: str) -> None:
+    """Resolve an escalation by name: the item's own map, then its deployment's goal's, then the built-in ones; what
     nobody knows is a report (spec 5.1.1)."""
-    name = _escalation_name(item, status)
     known = _escalations(item)
     action = _first_action(name, known)
     needs_person = action.action != EscalationKind.RESPOND

@@ -24,7 +24,7 @@ from apps.work.enums import Waiting, WorkItemStatus, WorkItemType, WorkReason
 from apps.work.execution_models import Course, Planning
 from apps.work.locks import lock_course, lock_item
 from apps.work.models import WorkItem
-from apps.work.services import dispatching, ending
+from apps.work.services import dispatching, ending, gate_pauses
 from apps.work.services.items import move
 from kernel.clock import now
 from kernel.taint import Taint
@@ -181,7 +181,9 @@ def overdue() -> list[UUID]:
 
 
 def end_wait(item_id: UUID) -> None:
-    """Go on without: no advice is a failure that may be retried, no other plan is the end. In a scope of its own."""
+    """Go on without: no advice is a failure that may be retried, no other plan and no review is the end. In a scope of
+    its own."""
+    gate_pauses.expire(item_id)
     item = lock_item(item_id)
     course = lock_course(item)
     if course.waiting_until is None or course.waiting_until > now():
@@ -190,7 +192,8 @@ def end_wait(item_id: UUID) -> None:
         record(AuditEvent.GUIDANCE_GIVEN, subject=f"work:{item.pk}", data={"outcome": "timeout"})
         _resume(item, course, "")
     else:
-        record(AuditEvent.REPLAN_ENDED, subject=f"work:{item.pk}", data={"outcome": "timeout"})
+        if course.waiting_for == Waiting.REPLAN:
+            record(AuditEvent.REPLAN_ENDED, subject=f"work:{item.pk}", data={"outcome": "timeout"})
         give_up(item)
 
 

@@ -30,9 +30,10 @@ from apps.work.ledger import Line
 from apps.work.locks import lock_course, lock_item
 from apps.work.models import Attempt, VerificationRun, WorkItem
 from apps.work.schemas import VerificationReport, WorkItemSpec
-from apps.work.services import cancelling, ending, pausing, preconditions, recording, spending
+from apps.work.services import cancelling, ending, gate_pauses, pausing, preconditions, recording, spending
 from apps.work.services.authority import Authority, authority_of
 from apps.work.services.items import move
+from apps.work.step_gates import Held
 from kernel.clock import now
 from kernel.errors import SilasError
 
@@ -45,7 +46,8 @@ _STOPPED_AS = {
 
 @dataclass(frozen=True)
 class AttemptOutcome:
-    """What an attempt came to. `stop` ends the item without another try; `result` is what its tools said of it."""
+    """What an attempt came to. `stop` ends the item without another try, `held` pauses it for a person; `result` is
+    what its tools said of it."""
 
     summary: str
     used: BudgetUsed
@@ -60,11 +62,12 @@ class AttemptOutcome:
     prompt: str = ""
     error: str = ""
     stop: WorkReason = WorkReason.NONE
+    held: Held | None = None
 
 
 def begin(delivery: Delivery) -> Attempt | None:
-    """The next attempt of the delivered item; None when the delivery is over: done before, called off, not approved,
-    nothing left to spend, or no place in the pool for now."""
+    """The next attempt of the delivered item, or the one that paused for a person; None when the delivery is over: done
+    before, called off, not approved, nothing left to spend, or no place in the pool for now."""
     assert delivery.message.task_id is not None
     item = lock_item(delivery.message.task_id)
     course = lock_course(item)
@@ -75,14 +78,15 @@ def begin(delivery: Delivery) -> Attempt | None:
     authority = authority_of(item)
     if _stopped(delivery, item, course, authority):
         return None
-    if item.used.exhausted(item.spec.budget):
+    paused: Attempt | None = item.attempts.filter(status=AttemptStatus.PAUSED).first()
+    if item.used.exhausted(item.spec.budget, but=frozenset({"attempts"} if paused else ())):
         pausing.go_on(delivery, item, course)
         return None
     if not pool.enter(delivery.lease):
         delivery.defer(settings.POOL_RETRY_SECONDS, pool.IN_USE)
         return None
     _open_run_once(item, authority)
-    return _next_attempt(item)
+    return _next_attempt(item) if paused is None else _same_attempt(item, paused)
 
 
 def _stopped(delivery: Delivery, item: WorkItem, course: Course, authority: Authority) -> bool:
@@ -192,6 +196,17 @@ def _next_attempt(item: WorkItem) -> Attempt:
     return attempt
 
 
+def _same_attempt(item: WorkItem, paused: Attempt) -> Attempt:
+    """The attempt goes on behind what a person has let through. It was counted when it began; its clock starts again,
+    so that its wait counts as nobody's time."""
+    item.budget_used = item.used.merge(BudgetUsed(executor_runs=1)).model_dump(mode="json")
+    item.save(update_fields=["budget_used", "run_id"])
+    move(item, WorkItemStatus.RUNNING)
+    paused.status, paused.started_at, paused.ended_at = AttemptStatus.RUNNING, now(), None
+    paused.save(update_fields=["status", "started_at", "ended_at"])
+    return paused
+
+
 def conclude(delivery: Delivery, attempt: Attempt, outcome: AttemptOutcome) -> bool:
     """Write the attempt's end down and decide what follows; True when the delivery is over."""
     item = lock_item(attempt.work_item_id)
@@ -199,7 +214,8 @@ def conclude(delivery: Delivery, attempt: Attempt, outcome: AttemptOutcome) -> b
     passed = outcome.report is not None and outcome.report.all_passed and not outcome.stop
     _close_attempt(attempt, outcome, passed=passed)
     item.budget_used = spending.with_run(item.used.merge(outcome.used), item.run_id).model_dump(mode="json")
-    item.last_error = "" if passed else _explain(outcome)
+    if outcome.held is None:
+        item.last_error = "" if passed else _explain(outcome)
     item.save(update_fields=["budget_used", "last_error"])
     if passed:
         said: dict[str, Any] = {"summary": outcome.summary, "result": outcome.result}
@@ -207,6 +223,9 @@ def conclude(delivery: Delivery, attempt: Attempt, outcome: AttemptOutcome) -> b
         ending.end(delivery, item, WorkItemStatus.DONE, WorkReason.NONE, next_steps=next_steps, **said)
     elif course.cancelled_by:
         cancelling.end_cancelled(delivery, item)
+    elif outcome.held:
+        gate_pauses.hold(item, course, outcome.held)
+        ending.finish(delivery)
     elif outcome.stop:
         status = _STOPPED_AS.get(outcome.stop, WorkItemStatus.STUCK)
         ending.end(delivery, item, status, outcome.stop, error=item.last_error)
@@ -217,9 +236,11 @@ def conclude(delivery: Delivery, attempt: Attempt, outcome: AttemptOutcome) -> b
 
 def _close_attempt(attempt: Attempt, outcome: AttemptOutcome, *, passed: bool) -> None:
     attempt.status = AttemptStatus.PASSED if passed else AttemptStatus.FAILED
+    attempt.status = AttemptStatus.PAUSED if outcome.held else attempt.status
     attempt.summary, attempt.error = outcome.summary, outcome.error
     attempt.artifacts, attempt.model_name = list(outcome.artifacts), outcome.model_name
-    attempt.used, attempt.ended_at = outcome.used.model_dump(mode="json"), now()
+    used = BudgetUsed.model_validate(attempt.used).merge(outcome.used)
+    attempt.used, attempt.ended_at = used.model_dump(mode="json"), now()
     attempt.save()
     recording.write_undone(attempt, outcome.lines)
     data: dict[str, int | str | bool] = {"attempt": attempt.number, "passed": passed}
@@ -231,7 +252,8 @@ def _close_attempt(attempt: Attempt, outcome: AttemptOutcome, *, passed: bool) -
         )
         data |= {"checks": len(outcome.report.results), "failed": len(outcome.report.failed)}
     subject = f"work:{attempt.work_item_id}"
-    record(AuditEvent.WORK_ATTEMPTED, subject=subject, data=data)
+    if outcome.held is None:
+        record(AuditEvent.WORK_ATTEMPTED, subject=subject, data=data)
     for event, noted in outcome.notes:
         record(AuditEvent(event), subject=subject, data=noted)
     invented = set(outcome.claimed_artifacts) - set(outcome.artifacts)

@@ -1,4 +1,4 @@
-"""A gate that asks at a step of work, and a standing approval where a gate asks about a call."""
+"""What counts as a look where a gate asks about a call of work."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import pytest
 
 from apps.approvals.enums import ApprovalScope
 from apps.gates.services import save_gate
-from apps.work.enums import WorkReason
 from apps.work.jobs import looked_at
 from apps.work.models import WorkItem
 from kernel.tenancy import tenant_scope
@@ -20,15 +19,6 @@ from tests.factories.work import Desk, make_desk, note
 @pytest.fixture
 def desk(tenant: Any, tmp_path: Path) -> Desk:
     return make_desk(tenant, tmp_path)
-
-
-def test_step_gate_that_always_asks_stops_before_the_effect_of_its_step(desk: Desk, approver: Any) -> None:
-    item = desk.approved(approver)
-    with tenant_scope(desk.tenant):
-        save_gate(asking_gate("after_step", after_step=1), deployment_id=desk.deployment.pk)
-    desk.work()
-    assert desk.item(item.pk).reason == WorkReason.GATE
-    assert desk.order().revision == 1
 
 
 @pytest.mark.parametrize("counts", [False, True])

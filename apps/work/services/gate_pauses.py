@@ -1,0 +1,124 @@
+"""Pause an item where gates want a person to look, and move it on when the pause has ended (ADR 101).
+
+Always holds: the item pauses in the transaction that closes its attempt, and no process waits; an approval owes the
+item to the executors again, any other end of the pause ends the item as the first asking gate says (`on_block`). A web
+process opens the card. Lock order: card, pause, item, course.
+"""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from apps.approvals.asks import About, GateReason
+from apps.approvals.enums import PauseState, Risk
+from apps.approvals.locks import lock_pause
+from apps.approvals.models import GatePause
+from apps.approvals.schemas import GatePass
+from apps.approvals.services import pauses
+from apps.skills.schemas import ToolSpec
+from apps.work import rules, wording
+from apps.work.enums import Waiting, WorkItemStatus, WorkReason
+from apps.work.execution_models import Course, LedgerEntry
+from apps.work.locks import lock_course, lock_item
+from apps.work.models import WorkItem
+from apps.work.queries import work_item
+from apps.work.services import cancelling, desk, dispatching, ending, screening, ways
+from apps.work.services.asking import WORK_ITEM, gravest
+from apps.work.services.items import move
+from apps.work.step_gates import Held
+from kernel.canonical import canonical_json
+from kernel.errors import SilasError
+
+# One item asks people no more often than it may make calls; beyond that, and for what no card can show, it ends.
+MOST_FOR_AN_ITEM, MOST_SHOWN_CHARS = rules.MAX_CALLS, 20_000
+_REASON_CHARS = 300
+
+
+def hold(item: WorkItem, course: Course, held: Held) -> None:
+    """Pause the locked item. In the scope that closes its attempt; a worker may do this."""
+    first = held.asking[0]
+    pause = _begin(item, held)
+    if pause is None:
+        _stop(item, WorkReason.GATE, gate=first.gate_name, on_block=first.on_block)
+        return
+    course.waiting_for, course.waiting_until = Waiting.REVIEW, pause.expires_at
+    course.save(update_fields=["waiting_for", "waiting_until"])
+    move(item, WorkItemStatus.PAUSED, reason=WorkReason.REVIEW)
+    desk.ask_for_review(item, pause.pk)
+
+
+def _begin(item: WorkItem, held: Held) -> GatePause | None:
+    """None where the item has asked too often, or no card could show what is held back."""
+    if pauses.count_of(WORK_ITEM, item.pk) >= MOST_FOR_AN_ITEM:
+        return None
+    first = held.asking[0]
+    try:
+        if len(canonical_json(held.holds)) > MOST_SHOWN_CHARS:
+            return None
+        return pauses.begin(
+            held.trigger,
+            about=About(WORK_ITEM, item.pk, item.deployment_id, item.session_id),
+            gates=[GateReason(name=one.gate_name, reason=one.reason[:_REASON_CHARS]) for one in held.asking],
+            holds=held.holds,
+            kept={"gate": first.gate_name, "on_block": first.on_block},
+            seconds=held.seconds,
+        )
+    except (SilasError, ValueError):  # a value that cannot be signed as it stands
+        return None
+
+
+def ask(pause_id: UUID) -> None:
+    """Open the card of a pause. Web processes only."""
+    pause = lock_pause(pause_id)
+    tools = _tools_at_stake(pause)
+    pauses.ask(
+        pause,
+        reversible=not any(ways.can_lift(tool) for tool in tools),
+        declared_risk=gravest(tools) if tools else Risk.LOW,
+    )
+
+
+def _tools_at_stake(pause: GatePause) -> list[ToolSpec]:
+    """What an approval lets happen: the call that is held back, or what is left of the work behind a step."""
+    spec = work_item(pause.subject_id).spec
+    known = screening.tools_in(spec.skills)
+    is_behind = "value" in pause.payload["holds"]
+    names = [call.tool for call in spec.calls] if is_behind else [pause.payload["holds"]["tool"]]
+    return [known[name] for name in dict.fromkeys(names) if name in known]
+
+
+def move_on(pause: GatePause) -> None:
+    """A pause of an item has ended: the item is owed to the executors again, or ends. Hears every pause's end."""
+    if pause.subject_kind != WORK_ITEM:
+        return
+    item = lock_item(pause.subject_id)
+    course = lock_course(item)
+    if course.waiting_for != Waiting.REVIEW or WorkItemStatus(item.status) in rules.FINAL:
+        return
+    if pause.state == PauseState.APPROVED:
+        ending.forget_wait(course)
+        dispatching.owe(item)
+    elif pause.state == PauseState.WITHDRAWN:
+        cancelling.withdrawn(item)
+    else:
+        declined = pause.state == PauseState.DECLINED
+        reason = WorkReason.REVIEW_DECLINED if declined else WorkReason.REVIEW_EXPIRED
+        _stop(item, reason, gate=pause.kept["gate"], on_block=pause.kept["on_block"])
+    pauses.resume(pause)
+
+
+def expire(item_id: UUID) -> None:
+    """End the pauses of an item whose time is up, also those whose card was never opened."""
+    for pause_id in pauses.overdue(WORK_ITEM, item_id):
+        pauses.expire(pause_id)
+
+
+def passes_of(item: WorkItem) -> tuple[GatePass, ...]:
+    """What people have let through for this item."""
+    return pauses.passes_of(WORK_ITEM, item.pk)
+
+
+def _stop(item: WorkItem, reason: WorkReason, *, gate: str, on_block: str) -> None:
+    acted = LedgerEntry.objects.filter(attempt__work_item=item, success=True).exists()
+    said = wording.PARTS_STAY if acted else wording.NOTHING_CHANGED
+    ending.settle(item, WorkItemStatus.BLOCKED, reason, error=f"gate {gate}", result=said, escalation=on_block)
