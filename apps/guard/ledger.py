@@ -1,50 +1,73 @@
 """The statements that move calls and money. Only the guard's services run them, under the run's lock.
 
-A call, its run's counters and its money change in one statement (`moves_sql`), so that they cannot part. Every ending
-claims by a condition and answers whether it did.
+A call, its run's counters and its money change in one transaction. Every ending claims its call by a condition and
+answers whether it did.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from datetime import date, datetime
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
 from decimal import Decimal
 from typing import Any
 from uuid import UUID, uuid4
 
-from django.db import DatabaseError, connection
+from django.db import connection
 
 from apps.guard import rules
 from apps.guard.alerts import tell
-from apps.guard.enums import CallState
-from apps.guard.known import KnownRun
-from apps.guard.models import ToolCall
-from apps.guard.moves_sql import TELL
-from apps.guard.rules import holder_of
-from apps.guard.schemas import Admitted, BudgetAlert, BudgetFacts
-from kernel.tenancy.scope import current_tenant_id, gather_for_commit
+from apps.guard.enums import CallState, SpendKind
+from apps.guard.locks import LOCK_BUDGETS_BY_ID
+from apps.guard.schemas import ZERO, Admitted, BudgetAlert, BudgetFacts, BudgetRow
+from kernel.tenancy.scope import current_tenant_id, gather_for_commit, in_one_trip
 
 _log = logging.getLogger(__name__)
 
-_MONEY = (
-    "%(entry)s, %(day)s::date, %(budgets)s::uuid[], %(starts)s::date[], %(platform_day)s::date, %(thresholds)s::int[]"
-)
-_ADMIT = f"""
-    SELECT guard_admit(%(id)s, %(run)s, %(seq)s, %(effect_key)s, %(intent)s, %(tool)s, %(model)s, %(digest)s,
-                       %(reserved)s, %(patience)s, {_MONEY})
+# Nothing of the run changes where the effect key was used before.
+_OPEN_CALL = """
+    WITH opened AS (
+        INSERT INTO guard_toolcall (id, tenant_id, run_id, seq, effect_key, intent, tool, model, args_digest, state,
+                                    reserved, charged, tokens_reserved, error_code, deadline)
+        VALUES (%(id)s, %(tenant)s, %(run)s, %(seq)s, %(effect_key)s, %(intent)s, %(tool)s, %(model)s, %(digest)s,
+                'admitted', %(reserved)s, 0, %(tokens)s, '',
+                statement_timestamp() + make_interval(secs => %(patience)s))
+        ON CONFLICT (tenant_id, effect_key) DO NOTHING
+        RETURNING run_id, reserved
+    )
+    UPDATE guard_guardedrun AS run
+    SET seq = seq + 1, calls = calls + 1, cost_reserved = cost_reserved + opened.reserved
+    FROM opened WHERE run.id = opened.run_id
 """
-_ADMIT_AT_ONCE = """
-    SELECT * FROM guard_admit_at_once(
-        %(tenant)s, %(told)s, %(seen)s, %(zone)s, %(since)s, %(until)s, %(message)s, %(fence)s, %(visitor)s,
-        %(most_committed)s, %(most_tokens)s, %(most_calls)s, %(most_seconds)s,
-        %(id)s, %(run)s, %(intent)s, %(tool)s, %(digest)s, %(reserved)s, %(patience)s, %(day)s, %(platform_day)s)
+# Nothing of the run changes where the call was closed already.
+_CLOSE_CALL = """
+    WITH closed AS (
+        UPDATE guard_toolcall
+        SET state = %(state)s, charged = %(charged)s, error_code = %(error_code)s, effect_key = %(effect_key)s,
+            measured = %(measured)s, settled_at = statement_timestamp()
+        WHERE id = %(id)s AND state = 'admitted'
+        RETURNING run_id, reserved
+    )
+    UPDATE guard_guardedrun AS run
+    SET cost_total = cost_total + %(charged)s, cost_reserved = cost_reserved - closed.reserved,
+        input_tokens = input_tokens + %(input_tokens)s, output_tokens = output_tokens + %(output_tokens)s
+    FROM closed WHERE run.id = closed.run_id
 """
-_SETTLEMENT = f"""%(id)s, %(state)s, %(effect_key)s, %(error_code)s, %(measured)s, %(charged)s, %(reserved)s,
-                        %(input_tokens)s, %(output_tokens)s, {_MONEY}"""
-_SETTLE = f"SELECT guard_settle({_SETTLEMENT})"
-_SETTLE_AT_ONCE = f"SELECT guard_settle_at_once(%(tenant)s, %(told)s, {_SETTLEMENT})"
+_INSERT_SPEND = """
+    INSERT INTO guard_spendentry (id, tenant_id, call_id, deployment_id, kind, intent, model, purpose, day, amount)
+    VALUES (%(id)s, %(tenant)s, %(call)s, %(deployment)s, %(kind)s, %(intent)s, %(model)s, %(purpose)s, %(day)s,
+            %(amount)s)
+"""
+_MOVE_BUDGETS = """
+    UPDATE guard_budget AS budget
+    SET reserved = moved.reserved, spent = moved.spent, alerted = moved.alerted, paused_in = moved.paused_in,
+        window_start = moved.window_start
+    FROM unnest(%s::uuid[], %s::numeric[], %s::numeric[], %s::smallint[], %s::date[], %s::date[])
+         AS moved (id, reserved, spent, alerted, paused_in, window_start)
+    WHERE budget.id = moved.id
+"""
+_MOVE_PLATFORM = "SELECT of_period, passed FROM guard_platform_move(%s, %s, %s, %s)"
 _REACHED = """
     UPDATE guard_budget AS b
     SET reserved = CASE WHEN b.window_start = held.start THEN b.reserved ELSE 0 END,
@@ -61,13 +84,14 @@ _GIVE_UP = """
 _GRACE_SECONDS = 60
 
 
-def write_admission(admitted: Admitted, *, tokens: int = 0, alone: bool = False) -> bool:
-    """Insert the call, count it and reserve, also its model `tokens`; False when its effect key has been used before.
-    The budgets that it reserves from are locked by then (`locks.lock_budgets`). `alone`: the scope ends with this, and
-    what cannot have been used before leaves with COMMIT."""
+def write_admission(admitted: Admitted, budgets: Sequence[BudgetRow], *, tokens: int = 0, alone: bool = False) -> bool:
+    """Insert the call, count it, and reserve its price from the locked `budgets` and its model `tokens`. Returns False,
+    and changes nothing, when its effect key has been used before. `alone`: the scope ends with this, so that the
+    statements of a key that cannot have been used may leave with COMMIT."""
     call = admitted.call
     values = {
         "id": admitted.call_id,
+        "tenant": current_tenant_id(),
         "run": admitted.run.run_id,
         "seq": admitted.seq,
         "effect_key": admitted.effect_key,
@@ -76,60 +100,27 @@ def write_admission(admitted: Admitted, *, tokens: int = 0, alone: bool = False)
         "model": call.model[:120],
         "digest": call.digest,
         "reserved": admitted.reserved,
+        "tokens": tokens,
         "patience": call.patience_seconds + _GRACE_SECONDS,
-        **_money(admitted),
     }
-    if alone and not tokens and admitted.effect_key == str(admitted.call_id):
-        gather_for_commit(_admit_all, values)
+    if alone and admitted.effect_key == str(admitted.call_id):
+        gather_for_commit(_open_all, (admitted, values, budgets))
         return True
-    written = bool(_answer(_ADMIT, values))
-    if written and tokens:
-        ToolCall.objects.filter(pk=admitted.call_id).update(tokens_reserved=tokens)
-    return written
+    if not _execute(_OPEN_CALL, values).rowcount:
+        return False
+    _reserve(admitted, budgets)
+    return True
 
 
-def _admit_all(found: list[dict[str, Any]]) -> None:
-    for values in found:
-        _execute(_ADMIT, values)
+def _open_all(gathered: list[tuple[Admitted, dict[str, Any], Sequence[BudgetRow]]]) -> None:
+    for admitted, values, budgets in gathered:
+        _execute(_OPEN_CALL, values)
+        _reserve(admitted, budgets)
 
 
-def write_admission_at_once(
-    admitted: Admitted, run: KnownRun, told: str, *, valid: tuple[datetime, datetime], days: tuple[date, date]
-) -> Admitted | None:
-    """Admit as a transaction by itself, with what the audit log is told. `valid`: the time for which the tenant's and
-    the installation's `days` were found. None: nothing has happened, because something is not as remembered."""
-    ref, call, room = admitted.run, admitted.call, rules.room(run.facts.limits, admitted.reserved)
-    values = {
-        "tenant": run.tenant_id,
-        "told": told,
-        "seen": run.seen,
-        "zone": run.zone,
-        "since": valid[0],
-        "until": valid[1],
-        "message": ref.lease and ref.lease.message_pk,
-        "fence": ref.lease and ref.lease.fence,
-        "visitor": ref.visitor,
-        "most_committed": room.committed,
-        "most_tokens": room.tokens,
-        "most_calls": room.calls,
-        "most_seconds": room.seconds,
-        "id": admitted.call_id,
-        "run": run.run_id,
-        "intent": admitted.intent.value,
-        "tool": call.tool,
-        "digest": call.digest,
-        "reserved": admitted.reserved,
-        "patience": call.patience_seconds + _GRACE_SECONDS,
-        "day": days[0],
-        "platform_day": days[1],
-    }
-    seq, budgets, starts = _execute(_ADMIT_AT_ONCE, values).fetchone()
-    if seq is None:
-        return None
-    if not admitted.reserved:
-        return replace(admitted, seq=seq)
-    windows = tuple(zip(budgets or (), starts or (), strict=True))
-    return replace(admitted, seq=seq, day=days[0], platform_day=days[1], windows=windows)
+def _reserve(admitted: Admitted, budgets: Sequence[BudgetRow]) -> None:
+    if admitted.reserved:
+        _move(admitted, SpendKind.RESERVE, budgets, reserved=admitted.reserved, spent=ZERO)
 
 
 def write_uncertain(call_id: UUID, *, error_code: str) -> bool:
@@ -152,54 +143,67 @@ class Settlement:
 
 
 def write_settlement(admitted: Admitted, ended: Settlement) -> bool:
-    """Close the call and charge it; False when somebody else closed it, and then nothing moves. Tells of every
+    """Close the call and charge it. Returns False, and changes nothing, when it was closed already. Tells of every
     threshold that the charge has passed."""
-    passed = _answer(_SETTLE, _settled(admitted, ended))
-    if passed is None:
+    values = {
+        "id": admitted.call_id,
+        "state": ended.state.value,
+        "effect_key": f"{admitted.effect_key}#{admitted.call_id}" if ended.effect_free else admitted.effect_key,
+        "error_code": ended.error_code[:60],
+        "measured": ended.measured,
+        "charged": ended.charged,
+        "input_tokens": ended.input_tokens,
+        "output_tokens": ended.output_tokens,
+    }
+    if not (ended.charged or admitted.reserved):
+        return bool(_execute(_CLOSE_CALL, values).rowcount)
+    with in_one_trip():
+        closed = _execute(_CLOSE_CALL, values)
+        held = _execute(LOCK_BUDGETS_BY_ID, [[budget_id for budget_id, _ in admitted.windows]])
+    if not closed.rowcount:
         return False
-    tell(alert for row in passed["budgets"] for alert in _alerts(row))
-    for period, threshold in passed["platform"]:
+    budgets = [BudgetRow(*row) for row in held.fetchall()]
+    alerts, platform = _move(admitted, SpendKind.SETTLE, budgets, reserved=-admitted.reserved, spent=ended.charged)
+    tell(alerts)
+    for period, threshold in platform:
         _log.warning("platform_budget_alert period=%s threshold=%s", period, threshold)
     return True
 
 
-def write_settlement_at_once(admitted: Admitted, ended: Settlement, told: str) -> bool | None:
-    """The same as a transaction by itself, with what the audit log is told. None: nothing has happened, because
-    somebody has to be told of a threshold."""
-    values = {**_settled(admitted, ended), "tenant": current_tenant_id(), "told": told}
-    try:
-        return bool(_answer(_SETTLE_AT_ONCE, values) == "settled")
-    except DatabaseError as error:
-        if getattr(error.__cause__, "sqlstate", "") != TELL:
-            raise
-        return None
+def _move(
+    admitted: Admitted, kind: SpendKind, budgets: Sequence[BudgetRow], *, reserved: Decimal, spent: Decimal
+) -> tuple[list[BudgetAlert], list[tuple[str, int]]]:
+    """Enter a movement in the ledger, in the locked budgets and in the installation's own. Returns the thresholds that
+    it passed: alerts of budgets, and (period, percent) of the installation's."""
+    windows = dict(admitted.windows)
+    moved = [
+        (budget, changed)
+        for budget in budgets
+        if (changed := rules.moved(budget, windows[budget.budget_id], reserved=reserved, spent=spent)) is not None
+    ]
+    after = [row for _, row in moved]
+    with in_one_trip():
+        _execute(_INSERT_SPEND, _entry(admitted, kind, reserved + spent))
+        if after:
+            columns = ("budget_id", "reserved", "spent", "alerted", "paused_in", "window_start")
+            _execute(_MOVE_BUDGETS, [[getattr(row, column) for row in after] for column in columns])
+        platform = _execute(_MOVE_PLATFORM, [reserved, spent, admitted.platform_day, list(rules.THRESHOLDS)])
+    alerts = [alert for budget, changed in moved for alert in _alerts(budget, changed, windows[budget.budget_id])]
+    return alerts, platform.fetchall() if spent else []
 
 
-def _settled(admitted: Admitted, ended: Settlement) -> dict[str, Any]:
-    key = f"{admitted.effect_key}#{admitted.call_id}" if ended.effect_free else admitted.effect_key
+def _entry(admitted: Admitted, kind: SpendKind, amount: Decimal) -> dict[str, Any]:
     return {
-        "id": admitted.call_id,
-        "state": ended.state.value,
-        "effect_key": key,
-        "error_code": ended.error_code[:60],
-        "measured": ended.measured,
-        "charged": ended.charged,
-        "reserved": admitted.reserved,
-        "input_tokens": ended.input_tokens,
-        "output_tokens": ended.output_tokens,
-        **_money(admitted),
-    }
-
-
-def _money(admitted: Admitted) -> dict[str, Any]:
-    """Which windows of which budgets the call's money moves in."""
-    return {
-        "entry": uuid4(),
+        "id": uuid4(),
+        "tenant": current_tenant_id(),
+        "call": admitted.call_id,
+        "deployment": admitted.deployment_id,
+        "kind": kind.value,
+        "intent": admitted.intent.value,
+        "model": admitted.call.model[:120],
+        "purpose": admitted.call.tool,
         "day": admitted.day,
-        "budgets": [budget_id for budget_id, _ in admitted.windows],
-        "starts": [start for _, start in admitted.windows],
-        "platform_day": admitted.platform_day,
-        "thresholds": list(rules.THRESHOLDS),
+        "amount": amount,
     }
 
 
@@ -209,30 +213,26 @@ def write_reached(budgets: Sequence[BudgetFacts]) -> None:
     _execute(_REACHED, values)
 
 
-def _alerts(row: dict[str, Any]) -> list[BudgetAlert]:
-    """One for each threshold that the movement passed in this budget."""
-    ids = {name: row[name] and UUID(row[name]) for name in ("deployment_id", "visitor_ref", "task_ref")}
-    new = (each for each in rules.THRESHOLDS if row["told"] < each <= row["alerted"])
+def _alerts(before: BudgetRow, after: BudgetRow, window: date) -> list[BudgetAlert]:
+    """One for each threshold that the movement has passed in this budget."""
+    told = before.alerted if before.window_start == window else 0
     return [
         BudgetAlert(
-            budget_id=UUID(row["id"]),
-            holder=holder_of(ids["deployment_id"], ids["visitor_ref"], ids["task_ref"]),
-            ref=UUID(row["ref"]),
-            period=row["period"],
-            window=date.fromisoformat(row["window_start"]),
-            threshold=each,
-            spent=Decimal(row["spent"]),
-            limit=row["limit_usd"] and Decimal(row["limit_usd"]),
+            budget_id=after.budget_id,
+            holder=rules.holder_of(after.deployment_id, after.visitor_ref, after.task_ref),
+            ref=after.ref,
+            period=after.period,
+            window=window,
+            threshold=threshold,
+            spent=after.spent,
+            limit=after.limit_usd,
         )
-        for each in new
+        for threshold in rules.THRESHOLDS
+        if told < threshold <= after.alerted
     ]
 
 
-def _answer(statement: str, values: dict[str, Any]) -> Any:
-    return _execute(statement, values).fetchone()[0]
-
-
-def _execute(statement: str, values: dict[str, Any]) -> Any:
+def _execute(statement: str, values: Mapping[str, Any] | Sequence[Any]) -> Any:
     cursor = connection.cursor()
     cursor.execute(statement, values)
     return cursor

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 from uuid import UUID
 
 from django.conf import settings
@@ -15,10 +15,8 @@ from django.db.models.functions import Now
 from apps.bus.queries import lease
 from apps.guard import rules
 from apps.guard.enums import OnLimit, Period
-from apps.guard.known import KnownRun, remember
 from apps.guard.models import Budget, GuardedRun
-from apps.guard.moves_sql import AS_OPENED
-from apps.guard.schemas import ZERO, BudgetFacts, RunFacts, RunRef
+from apps.guard.schemas import ZERO, BudgetFacts, BudgetRow, RunFacts, RunRef
 from apps.tenants.models import Tenant
 from kernel.errors import NotFound
 from kernel.tenancy import current_tenant_id
@@ -31,7 +29,7 @@ A = TypeVar("A")
 # what the tenant wants of its money, and the database's time, in one statement.
 _RUNS = Rows(GuardedRun, alias="run")
 _LOCK = f"""
-    SELECT {AS_OPENED.format("run")}, statement_timestamp(), tenant.timezone, policy.on_limit, policy.visitor_daily_usd,
+    SELECT statement_timestamp(), tenant.timezone, policy.on_limit, policy.visitor_daily_usd,
            ARRAY(SELECT control.pause FROM guard_systemcontrol control WHERE control.tenant_id = run.tenant_id
                  AND (control.deployment_id IS NULL OR control.deployment_id = run.deployment_id)),
            ARRAY(SELECT budget.period || ' ' || budget.paused_in FROM guard_budget budget
@@ -43,36 +41,26 @@ _LOCK = f"""
     WHERE run.tenant_id = %s AND run.id = %s FOR NO KEY UPDATE OF run
 """  # noqa: S608  (our own column names)
 # Found by the ids of whoever the run spends from alone, and locked in the order of their own.
-_LOCK_BUDGETS = """
+_BUDGETS = """
     SELECT budget.id, budget.ref, budget.deployment_id, budget.visitor_ref, budget.task_ref, budget.period,
            budget.window_start, budget.spent, budget.reserved, budget.limit_usd, budget.alerted, budget.paused_in
     FROM guard_budget budget
+"""
+_LOCK_BUDGETS = f"""
+    {_BUDGETS}
     WHERE budget.tenant_id = %(tenant)s AND budget.ref = ANY(ARRAY(
         SELECT unnest(ARRAY[run.tenant_id, run.deployment_id, run.task_ref, %(visitor)s::uuid])
         FROM guard_guardedrun run WHERE run.tenant_id = %(tenant)s AND run.id = %(run)s
     ))
     ORDER BY budget.id FOR NO KEY UPDATE
-"""
+"""  # noqa: S608  (our own column names)
+# What a call reserved from, when it is settled.
+LOCK_BUDGETS_BY_ID = f"{_BUDGETS} WHERE budget.id = ANY(%s::uuid[]) ORDER BY budget.id FOR NO KEY UPDATE"
 _ROOM = "SELECT guard_platform_room(%s, (statement_timestamp() AT TIME ZONE %s)::date)"
 
 
-class _BudgetRow(NamedTuple):
-    budget_id: UUID
-    ref: UUID
-    deployment_id: UUID | None
-    visitor_ref: UUID | None
-    task_ref: UUID | None
-    period: str
-    window_start: date | None
-    spent: Decimal
-    reserved: Decimal
-    limit_usd: Decimal | None
-    alerted: int
-    paused_in: date | None
-
-
 # What a reservation needs to know of money: the run's budgets, and the period of the installation's own that is full.
-_Purse = tuple[list[_BudgetRow], str]
+_Purse = tuple[list[BudgetRow], str]
 
 
 @dataclass(frozen=True)
@@ -100,7 +88,7 @@ def lock_run(ref: RunRef, *, spending: Decimal = ZERO) -> LockedRun:
     purse = (rest[0], rest[1]) if money else None
     if found is None:
         raise NotFound("run")
-    seen, now, zone, on_limit, visitor_limit, pauses, reached, *values = found
+    now, zone, on_limit, visitor_limit, pauses, reached, *values = found
     row, day = _RUNS.make(values), rules.day_in(zone, now)
     others: dict[str, Any] = {
         "marked": rules.is_marked(row.origin, row.content_marks, marked_turn=row.marked_turn, turn=ref.turn),
@@ -109,7 +97,6 @@ def lock_run(ref: RunRef, *, spending: Decimal = ZERO) -> LockedRun:
         "day": day,
     }
     facts = _facts(row, now, frozenset(pauses), held=bool(rest[-1]) if leases else True, others=others)
-    remember(KnownRun(row.tenant_id, row.pk, seen, zone, facts, row.deployment_id, row.task_ref))
     return LockedRun(row, facts, _spends_from(row, ref), visitor_limit, purse)
 
 
@@ -135,11 +122,11 @@ def _only(rows: list[tuple[Any, ...]]) -> tuple[Any, ...] | None:
     return rows[0] if rows else None
 
 
-def _money_of(ref: RunRef, estimate: Decimal) -> tuple[Question[list[_BudgetRow]], Question[str]]:
+def _money_of(ref: RunRef, estimate: Decimal) -> tuple[Question[list[BudgetRow]], Question[str]]:
     """The budgets in the order of their ids, then the installation's own."""
     values = {"tenant": current_tenant_id(), "run": ref.run_id, "visitor": ref.visitor}
     return (
-        Question(_LOCK_BUDGETS, values, lambda rows: [_BudgetRow(*row) for row in rows]),
+        Question(_LOCK_BUDGETS, values, lambda rows: [BudgetRow(*row) for row in rows]),
         Question(_ROOM, [estimate, settings.TIME_ZONE], first),
     )
 
@@ -186,15 +173,25 @@ def platform_day(now: datetime) -> date:
     return rules.day_in(settings.TIME_ZONE, now)
 
 
-def lock_budgets(run: LockedRun, ref: RunRef, estimate: Decimal) -> tuple[tuple[BudgetFacts, ...], str]:
-    """Every budget that the run spends from, in the present window, and the period of the installation's own that has
-    no room for the estimate (or ""). No round trip where they came along with the run; two more when a visitor costs
-    something for the first time where each has a limit."""
+@dataclass(frozen=True)
+class LockedBudgets:
+    """`rows` as they are stored, `facts` in their present windows, in the same order; `platform`: the period of the
+    installation's own budget that has no room for the estimate, or ""."""
+
+    rows: tuple[BudgetRow, ...]
+    facts: tuple[BudgetFacts, ...]
+    platform: str
+
+
+def lock_budgets(run: LockedRun, ref: RunRef, estimate: Decimal) -> LockedBudgets:
+    """Every budget that the run spends from, under its row lock. No round trip where they came along with the run; two
+    more when a visitor costs something for the first time where each has a limit."""
     rows, platform = run.purse or ask(*_money_of(ref, estimate))
     if ref.visitor and run.visitor_limit is not None and not any(row.visitor_ref == ref.visitor for row in rows):
         Budget.objects.bulk_create([Budget(visitor_ref=ref.visitor, period=Period.DAY)], ignore_conflicts=True)
         rows, platform = ask(*_money_of(ref, estimate))
-    return tuple(_budget(row, run.facts.day, run.visitor_limit) for row in rows), platform
+    facts = tuple(_budget(row, run.facts.day, run.visitor_limit) for row in rows)
+    return LockedBudgets(tuple(rows), facts, platform)
 
 
 def windows_of(spends_from: Iterable[UUID], day: date) -> tuple[tuple[UUID, date], ...]:
@@ -203,7 +200,7 @@ def windows_of(spends_from: Iterable[UUID], day: date) -> tuple[tuple[UUID, date
     return tuple((pk, rules.present_window(period, day, begun)) for pk, period, begun in rows)
 
 
-def _budget(row: _BudgetRow, day: date, visitor_limit: Decimal | None) -> BudgetFacts:
+def _budget(row: BudgetRow, day: date, visitor_limit: Decimal | None) -> BudgetFacts:
     window = rules.present_window(row.period, day, row.window_start)
     spent, reserved = (row.spent, row.reserved) if row.window_start == window else (ZERO, ZERO)
     return BudgetFacts(

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from datetime import date, datetime
 from decimal import Decimal
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 from uuid import UUID
 
 from apps.guard.enums import HaltState, Holder, Intent, OnLimit, Origin, Pause, Period, Phase, RefusalCode, RunStatus
-from apps.guard.schemas import BudgetFacts, Limits, RunFacts
+from apps.guard.schemas import BudgetFacts, BudgetRow, Limits, RunFacts
 from kernel.zones import zone_of
 
 N = TypeVar("N", int, Decimal)
@@ -180,25 +180,6 @@ def reads_nothing(model: str) -> bool:
     return model.startswith("builtin:")
 
 
-class Room(NamedTuple):
-    """What a run may have used at most before a call; None is no bound."""
-
-    committed: Decimal | None
-    tokens: int | None
-    calls: int | None
-    seconds: int | None
-
-
-def room(limits: Limits, estimate: Decimal) -> Room:
-    """What `r4_run` lets pass, for whoever knows the limits of a run and not what it has used."""
-    return Room(
-        committed=None if limits.cost_usd is None else limits.cost_usd - estimate,
-        tokens=None if limits.tokens is None else limits.tokens - 1,
-        calls=None if limits.calls is None else limits.calls - 1,
-        seconds=limits.wall_seconds,
-    )
-
-
 def breached(facts: RunFacts, budgets: Iterable[BudgetFacts], estimate: Decimal) -> list[BudgetFacts]:
     """The budgets that refuse: a limit would be passed, or was reached in this window. The tenant may soften its own
     limits and its chatbots' (`OnLimit`); a visitor's and a task's always hold."""
@@ -238,6 +219,25 @@ def holder_of(deployment: object, visitor: object, task: object) -> Holder:
 def level(spent: Decimal, limit: Decimal) -> int:
     """The highest threshold that is reached."""
     return max((each for each in THRESHOLDS if spent * 100 >= limit * each), default=0)
+
+
+def moved(budget: BudgetRow, window: date, *, reserved: Decimal, spent: Decimal) -> BudgetRow | None:
+    """The budget after a movement in `window`, with the highest threshold that was reached; only what is spent reaches
+    one, and the limit itself pauses the window. None where a later window has begun: one that is over stays as it was.
+    """
+    if budget.window_start is not None and budget.window_start > window:
+        return None
+    same = budget.window_start == window
+    spent_now = spent + budget.spent if same else spent
+    told = budget.alerted if same else 0
+    reached = level(spent_now, budget.limit_usd) if spent and budget.limit_usd is not None else 0
+    return budget._replace(
+        window_start=window,
+        spent=spent_now,
+        reserved=reserved + budget.reserved if same else reserved,
+        alerted=max(told, reached),
+        paused_in=window if reached == LIMIT and told < LIMIT else budget.paused_in,
+    )
 
 
 def is_reached(budget: BudgetFacts) -> bool:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from decimal import Decimal
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
@@ -127,6 +127,24 @@ class RunFacts:
     now: datetime
     day: date
     marked: bool = False
+
+
+class BudgetRow(NamedTuple):
+    """A budget as it is stored, under its row lock. `spent` and `reserved` are those of the window that began at
+    `window_start`."""
+
+    budget_id: UUID
+    ref: UUID
+    deployment_id: UUID | None
+    visitor_ref: UUID | None
+    task_ref: UUID | None
+    period: str
+    window_start: date | None
+    spent: Decimal
+    reserved: Decimal
+    limit_usd: Decimal | None
+    alerted: int
+    paused_in: date | None
 
 
 @dataclass(frozen=True)

@@ -315,8 +315,8 @@ def test_budgets_are_found_and_locked_with_two_statements(tenant: Any, django_as
         limit(tenant, "9", holder=holder, ref=ref)
     run = make_run(tenant)
     asked = make_call(tool="converse", estimate=Decimal("0.1"))
-    # lock the run, lock the budgets, ask the installation; admit and move in both
-    with tenant_scope(tenant), django_assert_num_queries(4 + THE_SCOPES_OWN, connection=connection):
+    # lock the run, lock the budgets, ask the installation; then the call, the ledger, the budgets, the installation
+    with tenant_scope(tenant), django_assert_num_queries(7 + THE_SCOPES_OWN, connection=connection):
         services.admit(run.ref, Intent.CONVERSE, asked)
 
 

@@ -268,7 +268,7 @@ def test_every_name_that_a_function_reads_means_the_same_beside_its_shadow(
     line.rollback()
     names.shadow(line)
     after = names.meanings(line)
-    assert {"pg_class", "approvals_approvaltoken", "guard_budget"} <= names.relations
+    assert {"pg_class", "approvals_approvaltoken", "guard_platformbudget"} <= names.relations
     assert {"uuid", "text", "record"} <= names.types
     assert len(names.calls) > 100
     assert len(names.operators) > 100

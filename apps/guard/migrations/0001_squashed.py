@@ -7,7 +7,7 @@ import django.db.models.functions.datetime
 import uuid
 from django.db import migrations, models
 
-from apps.guard import ledger_sql, moves_sql, phases_sql, platform_sql
+from apps.guard import ledger_sql, phases_sql, platform_sql
 from kernel.tenancy.migrations import PlatformOnly, RowSecurity, Tables
 
 
@@ -220,6 +220,4 @@ class Migration(migrations.Migration):
         migrations.RunSQL(ledger_sql.APPEND_ONLY, ledger_sql.APPEND_ONLY_REVERSE),
         migrations.RunSQL(phases_sql.ORDER, phases_sql.ORDER_REVERSE),
         migrations.RunSQL(platform_sql.FORWARD, platform_sql.REVERSE),
-        migrations.RunSQL(moves_sql.FORWARD, moves_sql.REVERSE),
-        migrations.RunSQL(moves_sql.SETTLE_AT_ONCE, moves_sql.SETTLE_AT_ONCE_REVERSE),
     ]

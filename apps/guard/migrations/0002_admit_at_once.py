@@ -1,16 +1,13 @@
-from django.db import migrations
+"""Made a database function that 0006 drops; kept because installations have it in their history."""
 
-from apps.guard import moves_sql
+from django.db import migrations
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('guard', '0001_squashed'),
-        ('audit', '0001_squashed'),
-        ('bus', '0001_squashed'),
+        ("guard", "0001_squashed"),
+        ("audit", "0001_squashed"),
+        ("bus", "0001_squashed"),
     ]
 
-    operations = [
-        migrations.RunSQL(moves_sql.ADMIT_AT_ONCE, moves_sql.ADMIT_AT_ONCE_REVERSE),
-    ]
+    operations = []

@@ -7,7 +7,7 @@ as the answer, so a caller that ignores a refusal, or fails later, loses nothing
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from uuid import uuid4
@@ -17,7 +17,7 @@ from django.db.models import Sum
 from apps.approvals.payloads import let_through
 from apps.approvals.queries import is_for_these_calls, is_void
 from apps.audit.enums import AuditEvent
-from apps.audit.services import record, told
+from apps.audit.services import record
 from apps.gates.enums import GateTrigger
 from apps.gates.schemas import GateReport, GateResult
 from apps.guard import rules, sending
@@ -28,7 +28,7 @@ from apps.guard.ledger import write_admission, write_reached
 from apps.guard.locks import LockedRun, lock_budgets, lock_run, platform_day
 from apps.guard.models import GuardedRun, ToolCall
 from apps.guard.rules import LIMIT
-from apps.guard.schemas import ZERO, Admitted, BudgetAlert, BudgetFacts, Call, NeedsApproval, Refused, RunRef
+from apps.guard.schemas import ZERO, Admitted, BudgetAlert, BudgetFacts, BudgetRow, Call, NeedsApproval, Refused, RunRef
 from apps.safety.services import ask_inside
 from kernel import fault_points
 
@@ -212,18 +212,20 @@ def _admitted_or_over_budget(
         return _over_budget(run, call, code, estimate or ZERO, closes=rules.is_used_up(run.facts, code))
     admitted = _admission(run, ref, intent, call, estimate, acting=acting)
     admitted = replace(admitted, rates=quoted.rates)
+    budgets: tuple[BudgetRow, ...] = ()
     if estimate:
-        budgets, platform = lock_budgets(run, ref, estimate)
-        refusing = rules.breached(run.facts, budgets, estimate)
-        code = rules.r4_budgets(refusing, platform)
+        locked = lock_budgets(run, ref, estimate)
+        refusing = rules.breached(run.facts, locked.facts, estimate)
+        code = rules.r4_budgets(refusing, locked.platform)
         if code is not None:
             _tell_reached(refusing)
-            gone = bool(platform) or any(each.paused or rules.is_reached(each) for each in refusing)
+            gone = bool(locked.platform) or any(each.paused or rules.is_reached(each) for each in refusing)
             return _over_budget(run, call, code, estimate, latch=False, closes=gone)
-        windows = tuple((budget.budget_id, budget.window) for budget in budgets)
+        budgets = locked.rows
+        windows = tuple((budget.budget_id, budget.window) for budget in locked.facts)
         installations = platform_day(run.facts.now)
         admitted = replace(admitted, day=run.facts.day, platform_day=installations, windows=windows)
-    return _admit(run, admitted, alone=alone)
+    return _admit(run, admitted, budgets, alone=alone)
 
 
 def _tell_reached(refusing: Iterable[BudgetFacts]) -> None:
@@ -306,10 +308,11 @@ def _admission(
     )
 
 
-def _admit(run: LockedRun, admitted: Admitted, *, alone: bool) -> Admitted | Refused:
-    if write_admission(admitted, tokens=_tokens_of(admitted.call), alone=alone):
+def _admit(run: LockedRun, admitted: Admitted, budgets: Sequence[BudgetRow], *, alone: bool) -> Admitted | Refused:
+    if write_admission(admitted, budgets, tokens=_tokens_of(admitted.call), alone=alone):
         record_call(admitted, CallOutcomeLabel.STARTED)
-        about_to_be_admitted()
+        # The last moment at which a process can die and the call was never admitted: behind it lies the COMMIT.
+        fault_points.reach("guard.admitted")
         return admitted
     first = ToolCall.objects.get(effect_key=admitted.effect_key)
     done = first.state == CallState.EXECUTED
@@ -318,33 +321,16 @@ def _admit(run: LockedRun, admitted: Admitted, *, alone: bool) -> Admitted | Ref
     return _refusal(code)
 
 
-def about_to_be_admitted() -> None:
-    """The last moment at which a process can die and the call was never admitted: behind it lies a COMMIT, its own or
-    the statement's."""
-    fault_points.reach("guard.admitted")
-
-
 def record_call(admitted: Admitted, outcome: CallOutcomeLabel, *, charged: Decimal | None = None) -> None:
     """One `tool_call` row of the audit log."""
-    data = _data_of_call(admitted, outcome, charged)
-    record(AuditEvent.TOOL_CALL, subject=f"run:{admitted.run.run_id}", data=data)
-
-
-def told_of_call(admitted: Admitted, outcome: CallOutcomeLabel, *, charged: Decimal | None = None) -> str:
-    """The same row for a statement that writes it itself."""
-    data = _data_of_call(admitted, outcome, charged)
-    return told(AuditEvent.TOOL_CALL, subject=f"run:{admitted.run.run_id}", data=data)
-
-
-def _data_of_call(admitted: Admitted, outcome: CallOutcomeLabel, charged: Decimal | None) -> dict[str, object]:
-    """Ids, kinds, counts. The digest of arguments is in it for approved calls only, where it proves what was approved;
-    from a digest of short arguments the arguments could be guessed."""
+    # The digest of arguments is in it for approved calls only, where it proves what was approved; from a digest of
+    # short arguments the arguments could be guessed.
     data: dict[str, object] = {"intent": admitted.intent.value, "outcome": outcome.value, "seq": admitted.seq}
     if admitted.acting:
         data["digest"] = admitted.call.digest
     if charged is not None:
         data["cost_usd"] = rules.plain(charged)
-    return data
+    record(AuditEvent.TOOL_CALL, subject=f"run:{admitted.run.run_id}", data=data)
 
 
 def _write_no(run: LockedRun, intent: Intent, call: Call, state: CallState, outcome: CallOutcomeLabel) -> None:

@@ -34,12 +34,11 @@ from apps.guard.schemas import (
     RunRef,
 )
 from apps.guard.services.admission import admit_call, knock, rewritten
-from apps.guard.services.at_once import admit_at_once, ordinary
 from apps.guard.services.runs import keep_mark
-from apps.guard.services.settlement import CallLost, give_up, settle_at_once, settle_call
+from apps.guard.services.settlement import CallLost, give_up, settle_call
 from kernel import fault_points
 from kernel.errors import SilasError, place_of
-from kernel.tenancy import in_scope, in_statement
+from kernel.tenancy import in_scope
 
 _log = logging.getLogger(__name__)
 
@@ -88,13 +87,7 @@ async def _looked_at(done: Done, admitted: Admitted) -> Done:
 async def _admitted(
     ref: RunRef, intent: Intent, call: Call, report: GateReport | None, context: Mapping[str, Any]
 ) -> Admitted | Refused | NeedsApproval:
-    """In one statement where nothing can be against it; whatever that leaves undone is decided in full."""
     policy = registry._policy_of(intent)
-    run = None if policy else ordinary(ref, intent, call, report)
-    if run is not None:
-        admitted = await in_statement(ref.tenant_id, admit_at_once, run, ref, intent, call)
-        if admitted is not None:
-            return admitted
     asked = partial(policy, call.tool, context) if policy else None
     return await in_scope(ref.tenant_id, admit_call, ref, intent, call, report, alone=True, policy=asked)
 
@@ -165,13 +158,9 @@ async def _settle_done(admitted: Admitted, result: HandlerResult, context: Mappi
             signals.call_done(admitted, result.value, context)
 
     try:
-        charged = None
-        if result.on_settle is None and signals.ATTEMPT not in context:
-            charged = await in_statement(run.tenant_id, settle_at_once, admitted, CallState.EXECUTED, cost=result.cost)
-        if charged is None:
-            charged = await in_scope(
-                run.tenant_id, settle_call, admitted, CallState.EXECUTED, cost=result.cost, on_settle=effect
-            )
+        charged = await in_scope(
+            run.tenant_id, settle_call, admitted, CallState.EXECUTED, cost=result.cost, on_settle=effect
+        )
     except CallLost as lost:
         return Failed(lost.code, lost.message, uncertain=True)
     except SilasError as refusal:

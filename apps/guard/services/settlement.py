@@ -8,10 +8,10 @@ from decimal import Decimal
 
 from apps.guard.enums import CallOutcomeLabel, CallState
 from apps.guard.estimates import rounded
-from apps.guard.ledger import Settlement, write_settlement, write_settlement_at_once, write_uncertain
+from apps.guard.ledger import Settlement, write_settlement, write_uncertain
 from apps.guard.locks import today, windows_of
 from apps.guard.schemas import Admitted
-from apps.guard.services.admission import record_call, told_of_call
+from apps.guard.services.admission import record_call
 from kernel import fault_points
 from kernel.errors import SilasError
 
@@ -51,30 +51,9 @@ def settle_call(
     if not write_settlement(admitted, ended):
         raise CallLost
     record_call(admitted, _label(state), charged=charged)
-    _about_to_settle()
-    return charged
-
-
-def settle_at_once(
-    admitted: Admitted, state: CallState, *, cost: Decimal | None, error_code: str = "", effect_free: bool = False
-) -> Decimal | None:
-    """The same for a call without an effect of ours, in the one statement of the caller's scope (`in_statement`). None:
-    nothing has happened, and `settle_call` has to be asked."""
-    charged = admitted.reserved if cost is None else rounded(cost)
-    if charged and not admitted.reserved:
-        return None
-    _about_to_settle()
-    told = told_of_call(admitted, _label(state), charged=charged)
-    closed = write_settlement_at_once(admitted, Settlement(state, charged, error_code, effect_free), told)
-    if closed is False:
-        raise CallLost
-    return charged if closed else None
-
-
-def _about_to_settle() -> None:
-    """The last moment at which a process can die and the call is open: behind it lies a COMMIT, its own or the
-    statement's."""
+    # The last moment at which a process can die and the call is open: behind it lies the COMMIT.
     fault_points.reach("guard.before_settle")
+    return charged
 
 
 def _label(state: CallState) -> CallOutcomeLabel:
