@@ -1,4 +1,5 @@
-"""Certify what the database holds as it stands: once, when an installation gets its installation key (ADR 99).
+"""Certify what the database holds as it stands: once, when an installation gets its installation key (ADR 99), and
+after a database was restored. The versions that are sealed are pinned outside the database (apps.tenants.policy_pins).
 
 From then on every change certifies itself, and nothing that was only written is believed. So this runs by hand, or at
 the one start that pins the installation key for the first time, and never again by itself.
@@ -9,15 +10,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from apps.approvals.queries import sealed_policies
+from apps.approvals.queries import sealed_policies, sealed_revocations
 from apps.approvals.services import certify_keys
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.gates.queries import sealed_gates
 from apps.sessions.policy import sealed_levels
+from apps.skills.believing import sealed_skills
 from apps.tenants import policy_seals
 from apps.tenants.enums import PolicyKind
 from apps.tenants.queries import all_tenants
+from apps.toolservers.believing import sealed_tools
 from apps.work.queries import sealed_goals
 from kernel.tenancy import tenant_scope
 
@@ -60,4 +63,7 @@ def _certify() -> dict[str, int]:
         "levels": policy_seals.certify(PolicyKind.LEVELS, sealed_levels()),
         "approval_policies": policy_seals.certify(PolicyKind.APPROVALS, sealed_policies()),
         "goals": policy_seals.certify(PolicyKind.GOALS, sealed_goals()),
+        "revocations": policy_seals.certify(PolicyKind.REVOCATIONS, sealed_revocations()),
+        "skills": policy_seals.certify(PolicyKind.SKILLS, sealed_skills()),
+        "tools": policy_seals.certify(PolicyKind.TOOLS, sealed_tools()),
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
@@ -194,11 +195,23 @@ def members() -> list[Any]:
 # Written by hand because it stands on the way of every dispatch: all that is known of a token, in one statement.
 # A nonce belongs to one token, and the wall hides another tenant's rows; whose the key is, is asked besides.
 _FACTS = """
-    SELECT key.public_key, key.retired_at, key.revoked_at, key.certificate, key.user_id,
-           (SELECT true FROM approvals_tokenrevocation WHERE token_nonce = %(nonce)s), uses.number, uses.bound
+    SELECT key.public_key, key.retired_at, key.revoked_at IS NOT NULL, key.certificate, key.user_id,
+           (SELECT true FROM approvals_tokenrevocation WHERE token_nonce = %(nonce)s), uses.number, uses.bound,
+           seal.version, seal.signature, seal.items
     FROM (SELECT count(*) AS number, bool_or(bound_hash = %(bound)s) AS bound
           FROM approvals_tokenuse WHERE token_nonce = %(nonce)s) AS uses
     LEFT JOIN approvals_approverkey AS key ON key.key_id = %(key)s AND key.tenant_id = %(tenant)s
+    LEFT JOIN tenants_policyseal AS seal ON seal.kind = 'revocations' AND seal.tenant_id = %(tenant)s
+"""
+# The sealed list of what was taken back, the key of a token, and what the rows say of both.
+_TAKEN_BACK = """
+    SELECT seal.version, seal.signature, seal.items, token.key_id,
+           EXISTS (SELECT FROM approvals_tokenrevocation WHERE token_nonce = %(nonce)s)
+           OR EXISTS (SELECT FROM approvals_approverkey
+                      WHERE key_id = token.key_id AND tenant_id = %(tenant)s AND revoked_at IS NOT NULL)
+    FROM (SELECT) AS one
+    LEFT JOIN approvals_approvaltoken AS token ON token.nonce = %(nonce)s AND token.tenant_id = %(tenant)s
+    LEFT JOIN tenants_policyseal AS seal ON seal.kind = 'revocations' AND seal.tenant_id = %(tenant)s
 """
 
 
@@ -207,16 +220,36 @@ def token_facts(nonce: str, *, key_id: str, bound_hash: str) -> TokenFacts:
     tenant = current_tenant_id()
     with connection.cursor() as cursor:
         cursor.execute(_FACTS, {"nonce": nonce, "bound": bound_hash, "key": key_id, "tenant": tenant})
-        public, retired, revoked, certificate, user, taken_back, used, bound = cursor.fetchone()
+        public, retired, void, certificate, user, taken_back, used, bound, *seal = cursor.fetchone()
+    ended = _ended(seal)
     trusted = public and _is_certified(tenant, user, key_id, public, certificate)
-    key = KeyFacts(bytes.fromhex(public), retired, revoked) if trusted else None
-    return TokenFacts(key=key, revoked=bool(taken_back), used=used, used_for_subject=bool(bound))
+    void = void or ended is None or ended_key(key_id) in ended
+    key = KeyFacts(bytes.fromhex(public), retired, void) if trusted else None
+    revoked = taken_back or ended is None or ended_token(nonce) in ended
+    return TokenFacts(key=key, revoked=bool(revoked), used=used, used_for_subject=bool(bound))
 
 
-def trusted_key(key_id: str) -> bytes | None:
-    """The public half of a certified key of this tenant, ended or not; else None."""
-    key = ApproverKey.objects.filter(key_id=key_id).defer("sealed_private").first()
-    return bytes.fromhex(key.public_key) if key is not None and is_certified(key) else None
+def ended_key(key_id: str) -> str:
+    """What a void key is called in the sealed list of revocations."""
+    return f"key:{key_id}"
+
+
+def ended_token(nonce: str) -> str:
+    """What an approval that was taken back is called there."""
+    return f"approval:{nonce}"
+
+
+def sealed_revocations() -> dict[str, dict[str, Any]]:
+    """What the rows say was taken back in this tenant, for `manage.py certify`."""
+    keys = ApproverKey.objects.exclude(revoked_at=None).values_list("key_id", flat=True)
+    nonces = TokenRevocation.objects.values_list("token_nonce", flat=True)
+    return {name: {} for name in [*map(ended_key, keys), *map(ended_token, nonces)]}
+
+
+def _ended(seal: Sequence[Any]) -> policy_seals.Items | None:
+    """Keys and approvals that were taken back; None when nobody can say, and then nothing that was approved holds."""
+    rows = [tuple(seal)] if seal[0] is not None else []
+    return policy_seals.believed(current_tenant_id(), PolicyKind.REVOCATIONS, rows)
 
 
 def is_spent_for(token: ApprovalToken, subject: Approvable) -> bool:
@@ -235,8 +268,10 @@ def is_spent_for(token: ApprovalToken, subject: Approvable) -> bool:
 def public_key(key_id: str, *, user_id: UUID) -> bytes | None:
     """The public half of one person's certified key in this tenant; None for anybody else's, and for a void one."""
     mine = ApproverKey.objects.filter(key_id=key_id, user_id=user_id, revoked_at=None).defer("sealed_private")
-    key = mine.first()
-    return bytes.fromhex(key.public_key) if key is not None and is_certified(key) else None
+    key, ended = mine.first(), policy_seals.items(PolicyKind.REVOCATIONS)
+    if key is None or ended is None or ended_key(key_id) in ended or not is_certified(key):
+        return None
+    return bytes.fromhex(key.public_key)
 
 
 def is_certified(key: ApproverKey, *, by: tuple[str, ...] | None = None) -> bool:
@@ -300,9 +335,11 @@ def is_for_these_calls(nonce: str) -> bool:
 
 def is_void(nonce: str) -> bool:
     """Was the token with this signed nonce taken back, or everything that its key signed? Asked at every dispatch."""
-    signed_with = ApprovalToken.objects.filter(nonce=nonce).values("key_id")
-    void_keys = ApproverKey.objects.filter(revoked_at__isnull=False, key_id__in=signed_with)
-    return bool(TokenRevocation.objects.filter(token_nonce=nonce).exists() or void_keys.exists())
+    with connection.cursor() as cursor:
+        cursor.execute(_TAKEN_BACK, {"nonce": nonce, "tenant": current_tenant_id()})
+        *seal, key_id, taken_back = cursor.fetchone()
+    ended = _ended(seal)
+    return bool(taken_back) or ended is None or ended_token(nonce) in ended or ended_key(key_id or "") in ended
 
 
 def uses(nonce: str) -> int:

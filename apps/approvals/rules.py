@@ -98,7 +98,7 @@ def key_refusal(key: KeyFacts | None, token: SignedToken) -> Reason | None:
     """Did a key of this tenant sign exactly this, and could it? A retired one could until it was retired."""
     if key is None or not is_signed_by(token, key.public_key):
         return Reason.INVALID_SIGNATURE
-    if key.revoked_at is not None:
+    if key.void:
         return Reason.KEY_REVOKED
     return Reason.KEY_RETIRED if key.retired_at is not None and token.issued_at >= key.retired_at else None
 

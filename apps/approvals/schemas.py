@@ -207,11 +207,11 @@ class Asked:
 
 @dataclass(frozen=True)
 class KeyFacts:
-    """An approver's public key, and whether it has ended (models.ApproverKey)."""
+    """An approver's public key, whether it has ended (models.ApproverKey), and whether all that it signed is void."""
 
     public_key: bytes
     retired_at: datetime | None = None
-    revoked_at: datetime | None = None
+    void: bool = False
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,8 @@
 """Keep the newest checkpoints outside the database too, in a file that is only appended to (SILAS_CHECKPOINTS).
 
 Whoever owns the database can drop checkpoints and cut the log behind them; not here. A line is a checkpoint as
-canonical JSON. Lines that no pinned installation key signed are nobody's and are left out.
+canonical JSON; other rooms keep lines of their own kind beside them (apps.tenants.policy_pins). Lines that no pinned
+installation key signed are left out.
 """
 
 from __future__ import annotations
@@ -29,15 +30,20 @@ def pinned_keys() -> dict[str, str]:
 
 def append(checkpoint: Checkpoint) -> None:
     """Keep one more checkpoint. A disk that refuses is logged: the log itself goes on."""
-    path = Path(settings.CHECKPOINTS_FILE)
     try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with os.fdopen(os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600), "w") as file:
-            file.write(canonical_json(vars(checkpoint)) + "\n")
-            file.flush()
-            os.fsync(file.fileno())
+        append_line(canonical_json(vars(checkpoint)))
     except OSError as error:
         logger.error("audit_outside_copy_failed: %s", error.strerror)
+
+
+def append_line(line: str) -> None:
+    """Add one line to the file, on the disk when this returns. Raises `OSError`."""
+    path = Path(settings.CHECKPOINTS_FILE)
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600), "w") as file:
+        file.write(f"{line}\n")
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def newest(path: Path | None = None) -> dict[str, Checkpoint]:

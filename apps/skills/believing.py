@@ -2,7 +2,9 @@
 
 What ships with the installation is believed by `bundled.json`, the hashes of its folders in the code; everything else
 by the approval that was spent for exactly this content, along pinned key, certificate and signature. In both cases the
-stored files have the version's hash, and what the row says is what they say. A proven version is remembered.
+stored files have the version's hash, and what the row says is what they say. A proven version is remembered. Whether it
+is in use, and since when, the company's sealed list of skills says (ADR 100): one that was switched off or replaced
+does not come back.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ from __future__ import annotations
 import functools
 import json
 from collections.abc import Mapping
+from datetime import UTC
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +22,7 @@ from apps.approvals.enums import ApprovalScope
 from apps.approvals.models import Card
 from apps.approvals.payloads import approvable
 from apps.approvals.queries import is_spent_for
-from apps.skills.enums import SkillSource
+from apps.skills.enums import SkillSource, SkillStatus
 from apps.skills.loader import load_files
 from apps.skills.models import SkillFile, SkillVersion
 from apps.skills.rules import content_digest
@@ -33,8 +36,30 @@ _MOST_PROVEN = 16_384
 _proven: set[tuple[Any, ...]] = set()
 
 
-def is_believed(version: SkillVersion) -> bool:
-    """Whether this version may be loaded. What is not is logged and audited, once a process."""
+def is_believed(version: SkillVersion, sealed: policy_seals.Items | None) -> bool:
+    """Whether this version may be loaded; `sealed`: the list of skills in use. What is not is logged and audited, once
+    a process."""
+    if sealed is None:
+        return False
+    if sealed.get(str(version.pk)) != policy_seals.digest(sealed_value(version)):
+        policy_seals.report("skills", str(version.pk), "not_in_use")
+        return False
+    return _is_proven(version)
+
+
+def sealed_value(version: SkillVersion) -> dict[str, str]:
+    """All that decides which version of a skill is in use."""
+    since = version.activated_at.astimezone(UTC).isoformat() if version.activated_at else ""
+    return {"name": version.name, "digest": version.digest, "since": since}
+
+
+def sealed_skills() -> dict[str, dict[str, str]]:
+    """What is in use in this tenant as the rows say, with its proof, for `manage.py certify`."""
+    rows = [row for row in SkillVersion.objects.filter(status=SkillStatus.ACTIVE) if _is_proven(row)]
+    return {str(row.pk): sealed_value(row) for row in rows}
+
+
+def _is_proven(version: SkillVersion) -> bool:
     known = (
         current_tenant_id(),
         version.pk,

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from django.db.models import F, QuerySet
+from django.db.models import F, QuerySet, Subquery
+from django.db.models.functions import JSONObject
 
 from apps.gates.schemas import GateSpec
 from apps.skills import argv, outside, rules, store
@@ -19,9 +20,13 @@ from apps.skills.believing import is_believed
 from apps.skills.enums import SkillStatus
 from apps.skills.models import Record, SkillFile, SkillVersion
 from apps.skills.schemas import DIGEST_CHARS, ArgSpec, SkillManifest, ToolDeclaration, ToolSpec
+from apps.tenants import policy_seals
+from apps.tenants.enums import PolicyKind
+from apps.tenants.models import PolicySeal
 from kernel.canonical import canonical_bytes
 from kernel.errors import SilasError
 from kernel.sandbox.spec import Mount
+from kernel.tenancy import current_tenant_id
 
 Rows = dict[str, list[dict[str, Any]]]
 
@@ -41,7 +46,7 @@ def _looked_up(refs: Iterable[str]) -> list[tuple[str, SkillVersion | None]]:
     """One statement for all of them."""
     wanted = [ref for ref in refs if not outside.is_reference(ref)]
     names = {rules.split_reference(ref)[0] for ref in wanted}
-    rows = [row for row in in_use().filter(name__in=names) if is_believed(row)] if names else []
+    rows = _believed(in_use().filter(name__in=names)) if names else []
     return [(ref, next((row for row in rows if _is_meant(row, ref)), None)) for ref in wanted]
 
 
@@ -250,7 +255,20 @@ def in_use() -> QuerySet[SkillVersion]:
 
 def current(name: str) -> SkillVersion | None:
     """The version of this skill that whoever names no version gets."""
-    return next((row for row in in_use().filter(name=name) if is_believed(row)), None)
+    return next(iter(_believed(in_use().filter(name=name))), None)
+
+
+def _believed(rows: QuerySet[SkillVersion]) -> list[SkillVersion]:
+    """Those of these that may be loaded. The sealed list comes with the rows, in one statement."""
+    list_of_skills = PolicySeal.objects.filter(kind=PolicyKind.SKILLS)
+    seal = list_of_skills.values(seal=JSONObject(version="version", signature="signature", items="items"))
+    found = list(rows.annotate(seal=Subquery(seal)))
+    if not found:
+        return []
+    said = found[0].seal
+    seals = [(said["version"], said["signature"], said["items"])] if said else []
+    sealed = policy_seals.believed(current_tenant_id(), PolicyKind.SKILLS, seals)
+    return [row for row in found if is_believed(row, sealed)]
 
 
 def newest_of_each() -> list[SkillVersion]:

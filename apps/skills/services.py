@@ -16,11 +16,13 @@ from django.db.models.functions import Now
 
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
-from apps.skills.believing import is_bundled
+from apps.skills.believing import is_bundled, sealed_value
 from apps.skills.enums import SkillSource, SkillStatus
 from apps.skills.loader import Folder, load_folder
 from apps.skills.models import TRANSITIONS, Record, SkillFile, SkillVersion
 from apps.skills.schemas import Change, CreateChange, SetChange
+from apps.tenants import policy_seals
+from apps.tenants.enums import PolicyKind
 from kernel.clock import now
 from kernel.errors import SilasError
 
@@ -71,11 +73,16 @@ def store_version(folder: Folder, *, status: SkillStatus, source: SkillSource, *
     SkillFile.objects.bulk_create(
         [SkillFile(version=version, path=path, content=content) for path, content in folder.files.items()]
     )
+    if status == SkillStatus.ACTIVE:
+        policy_seals.put(PolicyKind.SKILLS, str(version.pk), sealed_value(version))
     return version
 
 
 def move(version: SkillVersion, status: SkillStatus, **fields: Any) -> SkillVersion:
-    """One step of its course, only from where the caller saw it."""
+    """One step of its course, only from where the caller saw it; what is in use is sealed (apps.tenants.policy_seals).
+
+    Raises `SilasError`: `skill_moved` 409; when it comes into use or out of it, as `policy_seals.put`.
+    """
     before = SkillStatus(version.status)
     if status not in TRANSITIONS[before]:
         raise SilasError("skill_moved", f"A skill does not go from {before} to {status}.", status=409)
@@ -83,6 +90,10 @@ def move(version: SkillVersion, status: SkillStatus, **fields: Any) -> SkillVers
     if not found:
         raise SilasError("skill_moved", "Somebody else changed this skill meanwhile.", status=409)
     version.refresh_from_db()
+    if status == SkillStatus.ACTIVE:
+        policy_seals.put(PolicyKind.SKILLS, str(version.pk), sealed_value(version))
+    elif status == SkillStatus.DISABLED:
+        policy_seals.take_out(PolicyKind.SKILLS, str(version.pk))
     return version
 
 

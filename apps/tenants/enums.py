@@ -73,3 +73,6 @@ class PolicyKind(TextChoices):
     LEVELS = "levels", "Access levels"
     APPROVALS = "approvals", "Approval policies"
     GOALS = "goals", "Goals"
+    SKILLS = "skills", "Skills in use"
+    TOOLS = "tools", "Outside tools"
+    REVOCATIONS = "revocations", "Revocations"

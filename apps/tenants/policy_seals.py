@@ -5,7 +5,8 @@ was written, changed, copied or put back by SQL is not believed, and one that wa
 policy says so with `put` or `take_out` in the same transaction, from the values that they write; rows are never sealed
 as they are found, but by `manage.py certify`.
 
-A list that was verified is remembered by its text, so a turn pays for no signature.
+The version of each list is kept outside the database as well (policy_pins), so an older list is not believed. A list
+that was verified is remembered by its text, so a turn pays for no signature.
 """
 
 from __future__ import annotations
@@ -16,14 +17,18 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any
 from uuid import UUID
 
+from django.conf import settings
+from django.db import transaction
 from django.db.models import Model
 from django.db.models.signals import post_delete, post_save
 
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
+from apps.tenants import policy_pins
 from apps.tenants.enums import PolicyKind
 from apps.tenants.models import PolicySeal
 from kernel import trust
@@ -37,16 +42,20 @@ from kernel.tenancy.scope import current_scope
 _log = logging.getLogger(__name__)
 CERTIFICATE = "policy_seal"
 NOT_CERTIFIED = "policy_not_certified"
-# A reader may be overtaken by one that saw the next version first; after this long an older version is a step back.
-OVERTAKEN_SECONDS = 60.0
 _SEAL = "SELECT version, signature, items FROM tenants_policyseal WHERE tenant_id = %s AND kind = %s"
 
 Items = Mapping[str, str]
 
 
 def begin(tenant_id: UUID) -> None:
-    """Seal that nothing is in force yet: a tenant without its lists is one whose lists were deleted. In its scope."""
-    PolicySeal.objects.bulk_create([_sealed(tenant_id, kind, 1, {}) for kind in PolicyKind])
+    """Seal that nothing is in force yet: a tenant without its lists is one whose lists were deleted. In its scope.
+
+    Raises `SilasError`: `signing_key_missing` 403; `policy_pin_failed` 503.
+    """
+    seals = [_sealed(tenant_id, kind, 1, {}) for kind in PolicyKind]
+    PolicySeal.objects.bulk_create(seals)
+    # Before the COMMIT, because a tenant without pins is not believed; the pins of one that is rolled back harm nobody.
+    policy_pins.pin(tenant_id, {PolicyKind(seal.kind): (seal.version, seal.items) for seal in seals})
 
 
 def put(kind: PolicyKind, name: str, value: Mapping[str, Any]) -> None:
@@ -83,8 +92,8 @@ def believed(tenant_id: UUID, kind: PolicyKind, rows: list[tuple[Any, ...]]) -> 
         if not trust.is_certified(CERTIFICATE, _fields(tenant_id, kind, version, text), signature):
             report(kind, "seal", "forged")
             return None
-        if _is_step_back(tenant_id, kind, version):
-            report(kind, "seal", "old")
+        if problem := _compared_with_pin(tenant_id, kind, version, text):
+            report(kind, "seal", problem)
             return None
         return _parsed(text)
     report(kind, "seal", "missing")
@@ -137,7 +146,8 @@ def certify(kind: PolicyKind, found: Mapping[str, Mapping[str, Any]]) -> int:
     before = None if seal is None else believed(current_tenant_id(), kind, [(seal.version, seal.signature, seal.items)])
     if before == wanted:
         return 0
-    _write(seal, kind, wanted, at_least=_highest(current_tenant_id(), kind))
+    pinned = policy_pins.pin_of(current_tenant_id(), kind)
+    _write(seal, kind, wanted, at_least=pinned.version if pinned else 0)
     return len({*wanted.items()} ^ {*(before or {}).items()}) or 1
 
 
@@ -149,6 +159,7 @@ def reseal(*, old: str, new: str) -> None:
         if trust.is_certified(CERTIFICATE, fields, seal.signature, by=(trust.root_of(old),)):
             signature = trust.certify(CERTIFICATE, fields, signing_key=new)
             PolicySeal.objects.filter(pk=seal.pk).update(signature=signature)
+            _pin_after_commit(current_tenant_id(), kind, seal.version, seal.items, signing_key=new)
 
 
 def _change(kind: PolicyKind, changes: Mapping[str, str | None]) -> None:
@@ -168,10 +179,21 @@ def _write(seal: PolicySeal | None, kind: PolicyKind, after: Items, *, at_least:
     fresh = _sealed(tenant_id, kind, max(seal.version if seal else 0, at_least) + 1, after)
     if seal is None:
         fresh.save(force_insert=True)
-        return
-    PolicySeal.objects.filter(pk=seal.pk).update(
-        version=fresh.version, items=fresh.items, signature=fresh.signature, sealed_at=fresh.sealed_at
-    )
+    else:
+        PolicySeal.objects.filter(pk=seal.pk).update(
+            version=fresh.version, items=fresh.items, signature=fresh.signature, sealed_at=fresh.sealed_at
+        )
+    _pin_after_commit(tenant_id, kind, fresh.version, fresh.items)
+
+
+def _pin_after_commit(tenant_id: UUID, kind: PolicyKind, version: int, text: str, *, signing_key: str = "") -> None:
+    """A pin that is not written is logged, and made up for by the next web process that reads the list."""
+
+    def pin() -> None:
+        with suppress(SilasError):
+            policy_pins.pin(tenant_id, {kind: (version, text)}, signing_key=signing_key)
+
+    transaction.on_commit(pin)
 
 
 def _sealed(tenant_id: UUID, kind: PolicyKind, version: int, after: Items) -> PolicySeal:
@@ -190,25 +212,24 @@ def _parsed(text: str) -> Items:
     return found
 
 
-# The highest version that this process saw of each list, and when it first did; what was already reported.
-_seen: dict[tuple[UUID, PolicyKind], tuple[int, float]] = {}
+# What was already reported.
 _reported: set[tuple[UUID, str, str, str]] = set()
 _MOST_REPORTED = 10_000
 _lock = threading.Lock()
 
 
-def _is_step_back(tenant_id: UUID, kind: PolicyKind, version: int) -> bool:
-    """Whether this process knows a later version. What the scope itself wrote may yet be rolled back, and is not kept
-    in mind."""
-    with _lock:
-        highest, since = _seen.get((tenant_id, kind), (0, 0.0))
-        if version < highest:
-            return time.monotonic() - since > OVERTAKEN_SECONDS
-        if version > highest and not current_scope().counted.get("policy_sealed"):
-            _seen[tenant_id, kind] = (version, time.monotonic())
-        return False
-
-
-def _highest(tenant_id: UUID, kind: PolicyKind) -> int:
-    with _lock:
-        return _seen.get((tenant_id, kind), (0, 0.0))[0]
+def _compared_with_pin(tenant_id: UUID, kind: PolicyKind, version: int, text: str) -> str:
+    """What is wrong with this version of the list, by what is known outside the database; empty when nothing is. What
+    the scope itself wrote may yet be rolled back, and is not kept in mind."""
+    pin = policy_pins.pin_of(tenant_id, kind)
+    if pin is None:
+        return "unpinned"
+    if version < pin.version:
+        return "old" if time.monotonic() - pin.since > policy_pins.OVERTAKEN_SECONDS else ""
+    if version == pin.version:
+        return "" if policy_pins.digest_of(text) == pin.digest else "old"
+    if not current_scope().counted.get("policy_sealed"):
+        policy_pins.learn(tenant_id, kind, version, text)
+        if settings.SILAS_SIGNING_KEY:
+            _pin_after_commit(tenant_id, kind, version, text)
+    return ""

@@ -12,8 +12,9 @@ from uuid import UUID
 
 from django.db.models import QuerySet
 
-from apps.tenants import vault
-from apps.toolservers import ports, rules
+from apps.tenants import policy_seals, vault
+from apps.tenants.enums import PolicyKind
+from apps.toolservers import believing, ports, rules
 from apps.toolservers.enums import ToolState, Transport
 from apps.toolservers.models import OutsideTool, ToolServer, ToolSet
 from apps.toolservers.schemas import Address, RemoteTool
@@ -23,7 +24,9 @@ from kernel.errors import NotFound, SilasError
 def tools_for(refs: Iterable[str]) -> tuple[RemoteTool, ...]:
     """Every tool of these references that is in use as it was pinned. A server that is gone, switched off or has none
     gives none: a conversation goes on without it."""
-    return tuple(tool for ref in refs for tool in _tools_of(ref))
+    wanted = list(refs)
+    sealed = policy_seals.items(PolicyKind.TOOLS) if wanted else None
+    return tuple(tool for ref in wanted for tool in _tools_of(ref, sealed))
 
 
 def pinned(ref: str) -> str:
@@ -42,9 +45,9 @@ def tool_of(alias: str, refs: Iterable[str]) -> RemoteTool | None:
 
 def address_of(server_id: UUID) -> Address:
     """Where the server is, with its secret opened: for a moment, outside of rows and logs. Raises `NotFound` for one
-    that is gone, `SilasError`: seal_broken, skill_missing."""
+    that is gone or is not where it was registered, `SilasError`: seal_broken, skill_missing."""
     row = ToolServer.objects.filter(pk=server_id, removed=False).first()
-    if row is None:
+    if row is None or not believing.is_server(row, policy_seals.items(PolicyKind.TOOLS)):
         raise NotFound("tool server")
     sealed = bytes(row.secret)
     secret = vault.unseal(sealed, belongs_to=rules.belongs(row.pk)).decode() if sealed else ""
@@ -78,14 +81,16 @@ def tool_at(server_id: UUID, tool_id: UUID) -> OutsideTool:
     return row
 
 
-def _tools_of(ref: str) -> tuple[RemoteTool, ...]:
+def _tools_of(ref: str, sealed: policy_seals.Items | None) -> tuple[RemoteTool, ...]:
     name, digest = rules.split_reference(ref)
     found = _set_of(name, digest) if digest else _set_now(name)
     if found is None or not found.server.enabled or found.server.removed:
         return ()
     rows = OutsideTool.objects.filter(server=found.server, state=ToolState.ACCEPTED).order_by("alias")
     pin = rules.reference(name, found.digest)
-    return tuple(_offered(row, found.server, pin) for row in rows if found.tools.get(row.alias) == row.digest)
+    pinned_rows = [row for row in rows if found.tools.get(row.alias) == row.digest]
+    in_use = [row for row in pinned_rows if believing.is_in_use(row, found.server, sealed)]
+    return tuple(_offered(row, found.server, pin) for row in in_use)
 
 
 def _set_of(name: str, digest: str) -> ToolSet | None:

@@ -1,7 +1,8 @@
 """How does an outside tool come into use, and out of it again? Verbs that write, inside the caller's scope.
 
 A tool is in use only after a person accepted exactly the description that is stored (`digest`), on terms of their own;
-whatever its server changes afterwards suspends it. Nothing here asks a server: `refreshing` does, between two of these.
+whatever its server changes afterwards suspends it. What a person decides is sealed (`believing`). Nothing here asks a
+server: `refreshing` does, between two of these.
 """
 
 from __future__ import annotations
@@ -20,8 +21,9 @@ from apps.approvals.enums import Risk
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.gates.schemas import Expectation
-from apps.tenants import vault
-from apps.toolservers import ports, rules
+from apps.tenants import policy_seals, vault
+from apps.tenants.enums import PolicyKind
+from apps.toolservers import believing, ports, rules
 from apps.toolservers.enums import ToolState, Transport
 from apps.toolservers.knocks import address_problem
 from apps.toolservers.models import OutsideTool, ToolServer, ToolSet
@@ -86,6 +88,10 @@ def set_enabled(server_id: UUID, enabled: bool, *, actor: str) -> None:
     if row.enabled != enabled:
         row.enabled = enabled
         row.save(update_fields=["enabled"])
+        if enabled:
+            policy_seals.take_out(PolicyKind.TOOLS, believing.off(row.pk))
+        else:
+            policy_seals.put(PolicyKind.TOOLS, believing.off(row.pk), {})
         _changed(row, actor)
 
 
@@ -161,6 +167,7 @@ def accept_tool(tool_id: UUID, terms: Terms, *, digest: str, by: UUID | None, ac
     tool.price, tool.timeout, tool.proof = terms.price, terms.timeout, proof
     tool.accepted_by, tool.accepted_at = by, Now()
     tool.save()
+    policy_seals.put(PolicyKind.TOOLS, believing.tool_name(tool.pk), believing.tool_value(tool))
     _pin(tool.server)
     data = {"server": str(tool.server_id), "digest": digest, "acting": tool.acting, "risk": str(tool.risk)}
     data |= {"proved": bool(proof)}
@@ -173,6 +180,7 @@ def suspend_tool(tool_id: UUID, *, actor: str) -> None:
     tool = _tool(tool_id)
     if tool.state == ToolState.ACCEPTED:
         _suspend(tool, "by_person", actor)
+        policy_seals.take_out(PolicyKind.TOOLS, believing.tool_name(tool.pk))
         _pin(tool.server)
 
 
@@ -184,6 +192,7 @@ def remove_server(server_id: UUID, *, actor: str) -> None:
         _suspend(tool, "server_removed", actor)
     row.enabled, row.secret, row.removed = False, b"", True
     row.save(update_fields=["enabled", "secret", "removed"])
+    policy_seals.take_out(PolicyKind.TOOLS, believing.server_name(row.pk))
     record(AuditEvent.TOOL_SERVER_REMOVED, actor=actor, subject=f"tool_server:{row.pk}")
 
 
@@ -207,6 +216,7 @@ def _added(row: ToolServer, secret: str, actor: str) -> ToolServer:
     row.pk = uuid4()
     row.secret = _sealed(row, secret)
     row.save(force_insert=True)
+    policy_seals.put(PolicyKind.TOOLS, believing.server_name(row.pk), believing.server_value(row))
     data = {"transport": str(row.transport)}
     record(AuditEvent.TOOL_SERVER_ADDED, actor=actor, subject=f"tool_server:{row.pk}", data=data)
     return row

@@ -112,7 +112,7 @@ def test_genuine_key_moved_to_another_person_or_tenant_is_none(
     with tampering(superuser_dsn) as cursor:
         cursor.execute(f"UPDATE approvals_approverkey SET {column} = %s WHERE user_id = %s", [elsewhere, owner.pk])
     with tenant_scope(tenant if column == "user_id" else other_tenant):
-        assert queries.trusted_key(token.key_id) is None
+        assert queries.token_facts(token.nonce, key_id=token.key_id, bound_hash="").key is None
 
 
 def test_genuine_key_is_believed_by_a_worker_that_knows_the_pinned_key_only(

@@ -140,11 +140,11 @@ def test_accepted_tool_is_stopped(server: ToolServer, owner: Any) -> None:
     assert tool_of(server).state == ToolState.SUSPENDED
 
 
-def test_server_that_does_not_answer_says_so(server: ToolServer, owner: Any, settings: Any) -> None:
+def test_server_that_does_not_answer_says_so(tenant: Any, owner: Any, settings: Any) -> None:
     settings.EGRESS_PRIVATE = ["127.0.0.1:9"]
-    with tenant_scope(server.tenant_id):
-        ToolServer.objects.filter(pk=server.pk).update(url="http://127.0.0.1:9/mcp")
-    answer = browser(owner).post(reverse("console-tool-server-refresh", args=[server.pk]))
+    with tenant_scope(tenant):
+        silent = services.add_server("silent", url="http://127.0.0.1:9/mcp", actor="user:1")
+    answer = browser(owner).post(reverse("console-tool-server-refresh", args=[silent.pk]))
     assert (answer.status_code, 'role="alert"' in answer.content.decode()) == (502, True)
 
 

@@ -17,7 +17,7 @@ from apps.gates.schemas import GateSpec
 from apps.gates.services import check_gates, retire, roll_back, save_gate
 from apps.sessions import policy
 from apps.sessions.models import AccessLevel
-from apps.tenants import policy_seals
+from apps.tenants import policy_pins, policy_seals
 from apps.tenants.enums import PolicyKind
 from apps.tenants.models import PolicySeal, Tenant
 from apps.tenants.services import create_tenant
@@ -131,7 +131,7 @@ def test_list_that_is_gone_copied_or_emptied_blocks(
 def test_list_put_back_to_what_it_was_is_found_by_a_process_that_saw_the_later_one(
     tenant: Any, deployment: Any, gate: Any, superuser_dsn: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(policy_seals, "OVERTAKEN_SECONDS", 0.0)
+    monkeypatch.setattr(policy_pins, "OVERTAKEN_SECONDS", 0.0)
     with tenant_scope(tenant):
         seal = PolicySeal.objects.get(kind=PolicyKind.GATES)
         retire(gate.pk)

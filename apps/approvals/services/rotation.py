@@ -14,6 +14,7 @@ from apps.approvals.models import ApproverKey
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.tenants import policy_seals
+from apps.tenants.enums import PolicyKind
 from kernel import trust
 from kernel.clock import now
 from kernel.errors import SilasError
@@ -37,7 +38,8 @@ def rotate_key(user: Any, *, actor: str, compromised: bool = False) -> ApproverK
 def revoke_key(key_id: str, *, actor: str) -> None:
     """Declare a retired key void, and with it everything that it signed.
 
-    Raises `SilasError`: `not_found` 404, `key_active` 409 (rotate it first), `key_revoked` 409.
+    Raises `SilasError`: `not_found` 404, `key_active` 409 (rotate it first), `key_revoked` 409, and as
+    `policy_seals.put`.
     """
     key = locks.lock_key(key_id)
     if key.retired_at is None:
@@ -46,6 +48,7 @@ def revoke_key(key_id: str, *, actor: str) -> None:
         raise SilasError("key_revoked", "This key is void already.", status=409)
     key.revoked_at = now()
     key.save(update_fields=["revoked_at"])
+    policy_seals.put(PolicyKind.REVOCATIONS, queries.ended_key(key.key_id), {})
     record(AuditEvent.APPROVER_KEY_REVOKED, actor=actor, subject=f"user:{key.user_id}", data={"key": key_id})
 
 

@@ -20,6 +20,8 @@ from apps.approvals.schemas import Approvable, SignedToken, TokenClaims, TokenFa
 from apps.approvals.services.course import require_approver
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
+from apps.tenants import policy_seals
+from apps.tenants.enums import PolicyKind
 from kernel.clock import now
 from kernel.errors import NotFound, SilasError
 
@@ -78,12 +80,15 @@ def verify(token: ApprovalToken, subject: Approvable, spawned: Approvable | None
     The authorization site (apps.approvals.scopes). Holds the lock of the signed nonce until the scope ends.
     """
     signed = _read(token)
-    key = queries.trusted_key(token.key_id)
-    if signed is None or key is None or not rules.is_signed_by(signed, key):
+    facts = queries.token_facts(token.nonce, key_id=token.key_id, bound_hash=subject.plan_hash)
+    if signed is None or facts.key is None or not rules.is_signed_by(signed, facts.key.public_key):
         return _refused(str(token.pk), Reason.INVALID_SIGNATURE)
     verdict = rules.may_spend(signed, subject, spawned=spawned, now=now())
     if not verdict.ok:
         return _refused(signed.token_id, verdict.reason)
+    # The database looks at the rows once more as it spends; only the sealed list knows of rows that were deleted.
+    if refusal := rules.key_refusal(facts.key, signed) or (Reason.TOKEN_REVOKED if facts.revoked else None):
+        return _refused(signed.token_id, refusal)
     return _spend(signed, spawned or subject)
 
 
@@ -103,7 +108,7 @@ def revoke_token(token: ApprovalToken, *, user: Any, reason: str) -> TokenRevoca
     """Take an approval back: it is spent no more, and what it was spent for does not begin (again).
 
     `reason` is for people and stays on the row. Raises `SilasError`: `approver_required` 403, `reason_missing`,
-    `not_found` 404, `token_revoked` 409. Tells `token_revoked` in the same transaction.
+    `not_found` 404, `token_revoked` 409, and as `policy_seals.put`. Tells `token_revoked` in the same transaction.
     """
     require_approver(user)
     if not reason.strip():
@@ -116,6 +121,7 @@ def revoke_token(token: ApprovalToken, *, user: Any, reason: str) -> TokenRevoca
     revocation: TokenRevocation = TokenRevocation.objects.create(
         token=stored, token_nonce=stored.nonce, user=user, reason=reason.strip()[:300], revoked_at=now()
     )
+    policy_seals.put(PolicyKind.REVOCATIONS, queries.ended_token(stored.nonce), {})
     data = {"work_item": stored.work_item_id, "scope": stored.scope, "used": queries.uses(stored.nonce)}
     record(AuditEvent.APPROVAL_REVOKED, actor=f"user:{user.pk}", subject=f"token:{stored.pk}", data=data)
     signals.token_revoked(stored, revocation)

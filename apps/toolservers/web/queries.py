@@ -5,11 +5,15 @@ Without a row that can be used there is no such tool: nobody is told of it, and 
 
 from __future__ import annotations
 
+import json
 from decimal import Decimal
+from typing import Any
 from uuid import UUID
 
 from apps.guard.models import GuardedRun
-from apps.tenants import vault
+from apps.tenants import policy_seals, vault
+from apps.tenants.enums import PolicyKind
+from apps.toolservers import believing
 from apps.toolservers.models import WebSearch
 from apps.toolservers.web.providers import PROVIDERS
 from apps.toolservers.web.schemas import SearchTerms, Source
@@ -19,8 +23,12 @@ from kernel.tenancy.rows import Question, ask
 
 _TERMS = """
     SELECT search.provider, search.base_url, search.key <> ''::bytea, search.level, search.price::text,
-           search.most_results, (SELECT place.environment_keys FROM tenants_deployment place WHERE place.id = %s)
-    FROM toolservers_websearch search WHERE search.tenant_id = %s
+           search.most_results, search.domains::text,
+           (SELECT place.environment_keys FROM tenants_deployment place WHERE place.id = %s),
+           seal.version, seal.signature, seal.items
+    FROM toolservers_websearch search
+    LEFT JOIN tenants_policyseal seal ON seal.tenant_id = search.tenant_id AND seal.kind = 'tools'
+    WHERE search.tenant_id = %s
 """
 
 
@@ -34,12 +42,22 @@ def terms(deployment_id: UUID | None) -> SearchTerms | None:
     return found
 
 
-def _terms(rows: list[tuple[str, str, bool, str, str, int, bool | None]]) -> SearchTerms | None:
-    for provider, base_url, has_key, level, price, most, environment in rows:
+def _terms(rows: list[tuple[Any, ...]]) -> SearchTerms | None:
+    for provider, base_url, has_key, level, price, most, domains, environment, *seal in rows:
+        sealed = policy_seals.believed(current_tenant_id(), PolicyKind.TOOLS, [tuple(seal)] if seal[0] else [])
+        value = believing.search_value(
+            provider,
+            base_url,
+            domains=json.loads(domains),
+            most_results=most,
+            price=Decimal(price),
+            level=level,
+        )
         usable = (
             has_key or not PROVIDERS[provider].needs_key or house_key(provider, base_url, allowed=bool(environment))
         )
-        return SearchTerms(provider, level, Decimal(price), most) if usable else None
+        is_ours = believing.is_search(value, sealed)
+        return SearchTerms(provider, level, Decimal(price), most) if usable and is_ours else None
     return None
 
 
@@ -58,7 +76,7 @@ def source_of(run_id: UUID) -> Source | None:
     """Whom this run asks, with the key opened: for a moment, outside of rows and logs. None when there is nobody.
     Raises `SilasError("seal_broken")`."""
     row = setting()
-    if row is None:
+    if row is None or not believing.is_search(believing.value_of(row), policy_seals.items(PolicyKind.TOOLS)):
         return None
     run = GuardedRun.objects.filter(pk=run_id)
     allowed = bool(run.values_list("deployment__environment_keys", flat=True).first())

@@ -11,8 +11,10 @@ from django.db.models.functions import Now
 
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
-from apps.tenants import vault
+from apps.tenants import policy_seals, vault
+from apps.tenants.enums import PolicyKind
 from apps.tenants.provider_keys import key_problem
+from apps.toolservers import believing
 from apps.toolservers.enums import SearchProvider
 from apps.toolservers.knocks import address_problem, is_private
 from apps.toolservers.models import WebSearch
@@ -52,6 +54,7 @@ def set_search(
         row.key = vault.seal(key.encode(), belongs_to=belongs(row.pk)) if key else b""
     row.changed_at = Now()
     row.save()
+    policy_seals.put(PolicyKind.TOOLS, believing.SEARCH, believing.value_of(row))
     record(AuditEvent.WEB_SEARCH_SET, actor=actor, subject=f"web_search:{row.pk}", data={"provider": provider})
     return row
 
@@ -63,6 +66,7 @@ def remove_search(*, actor: str) -> None:
         raise NotFound("web search")
     record(AuditEvent.WEB_SEARCH_REMOVED, actor=actor, subject=f"web_search:{row.pk}", data={"provider": row.provider})
     row.delete()
+    policy_seals.take_out(PolicyKind.TOOLS, believing.SEARCH)
 
 
 def note_failure(search_id: UUID, code: str) -> None:

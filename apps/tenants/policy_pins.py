@@ -1,0 +1,151 @@
+"""Remember outside the database which version of each policy list was sealed last (ADR 100).
+
+A line of the file SILAS_CHECKPOINTS names a tenant and, by kind, the version and hash of the list that was sealed,
+certified by the installation key. Lines are only appended. A list that is older than its pin, or has none, is not
+believed: whoever writes rows cannot put back what was certified once, and a file that is missing or cannot be read
+fails closed. A version above its pin is believed, because a pin follows its COMMIT and may be read from a copy that is
+behind. A process keeps in mind what it has read.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import logging
+import os
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from django.conf import settings
+
+from apps.audit import outside
+from apps.tenants.enums import PolicyKind
+from kernel import trust
+from kernel.canonical import canonical_json, sha256_hex
+from kernel.clock import now
+from kernel.errors import SilasError
+
+_log = logging.getLogger(__name__)
+CERTIFICATE = "policy_pin"
+# A reader may be overtaken by one that saw the next version first; after this long an older version is a step back.
+OVERTAKEN_SECONDS = 60.0
+
+
+@dataclass(frozen=True)
+class Pin:
+    """`since`: the moment, on this process' monotonic clock, at which the version was the one in force."""
+
+    version: int
+    digest: str
+    since: float
+
+
+def pin(tenant_id: UUID, sealed: Mapping[PolicyKind, tuple[int, str]], *, signing_key: str = "") -> None:
+    """Append one line: of these kinds the version that was sealed and the text of its list.
+
+    Raises `SilasError("policy_pin_failed")` 503 when the file cannot be written.
+    """
+    digests = {kind.value: [version, digest_of(text)] for kind, (version, text) in sealed.items()}
+    fields = {"tenant": str(tenant_id), "policy": digests, "at": now().isoformat()}
+    certificate = trust.certify(CERTIFICATE, fields, signing_key=signing_key)
+    try:
+        outside.append_line(canonical_json({**fields, "certificate": certificate}))
+    except OSError as error:
+        _log.error("policy_pin_failed tenant=%s: %s", tenant_id, error.strerror)
+        raise SilasError(
+            "policy_pin_failed",
+            "The file that keeps what is in force outside the database (SILAS_CHECKPOINTS) cannot be written.",
+            status=503,
+        ) from None
+
+
+def pin_of(tenant_id: UUID, kind: PolicyKind) -> Pin | None:
+    """The newest version of the list that is known outside the database."""
+    with _lock:
+        _read_on()
+        _take_in(tenant_id)
+        return _pins.get((tenant_id, kind))
+
+
+def learn(tenant_id: UUID, kind: PolicyKind, version: int, text: str) -> None:
+    """Keep a certified version in mind that is above its pin."""
+    with _lock:
+        _keep(tenant_id, kind, Pin(version, digest_of(text), time.monotonic()))
+
+
+@functools.lru_cache(maxsize=1024)
+def digest_of(text: str) -> str:
+    return sha256_hex(text)
+
+
+class _Place(NamedTuple):
+    """How far which file was read."""
+
+    path: str
+    inode: int
+    offset: int
+
+
+_pins: dict[tuple[UUID, PolicyKind], Pin] = {}
+# Lines of each tenant whose certificates were not looked at yet.
+_unread: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
+_place = _Place("", 0, 0)
+_lock = threading.Lock()
+
+
+def _read_on() -> None:
+    """Take in the lines that were appended since the last look; all of them when the file is another one."""
+    global _place
+    path = settings.CHECKPOINTS_FILE
+    try:
+        stat = os.stat(path)
+        start = _place.offset if (path, stat.st_ino) == _place[:2] and stat.st_size >= _place.offset else 0
+        if start == stat.st_size:
+            return
+        with Path(path).open("rb") as file:
+            file.seek(start)
+            fresh = file.read()
+    except OSError as error:
+        if _place.path != path or _place.inode:
+            _log.error("policy_pins_unreadable: %s", error.strerror)
+        _place = _Place(path, 0, 0)
+        return
+    whole = fresh[: fresh.rfind(b"\n") + 1]
+    _place = _Place(path, stat.st_ino, start + len(whole))
+    for line in whole.splitlines():
+        if b'"policy":' in line and (row := _parsed(line)):
+            _unread[row["tenant"]].append(row)
+
+
+def _parsed(line: bytes) -> dict[str, Any] | None:
+    try:
+        row = json.loads(line)
+    except ValueError:
+        return None
+    wanted = {"tenant": str, "policy": dict, "at": str, "certificate": str}
+    is_pin = isinstance(row, dict) and {name: type(value) for name, value in row.items()} == wanted
+    return row if is_pin else None
+
+
+def _take_in(tenant_id: UUID) -> None:
+    for row in _unread.pop(str(tenant_id), []):
+        fields = {name: value for name, value in row.items() if name != "certificate"}
+        if not trust.is_certified(CERTIFICATE, fields, row["certificate"]):
+            continue
+        age = (now() - datetime.fromisoformat(row["at"])).total_seconds()
+        for kind, (version, digest) in row["policy"].items():
+            if kind in PolicyKind.values:
+                _keep(tenant_id, PolicyKind(kind), Pin(version, digest, time.monotonic() - max(age, 0.0)))
+
+
+def _keep(tenant_id: UUID, kind: PolicyKind, fresh: Pin) -> None:
+    known = _pins.get((tenant_id, kind))
+    if known is None or fresh.version > known.version:
+        _pins[tenant_id, kind] = fresh
