@@ -5,17 +5,22 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from django.urls import reverse
 
 from apps.autonomy import services
 from apps.autonomy.enums import SessionStatus, TriggerKind
+from apps.autonomy.models import Task
 from apps.autonomy.services import admission, running
 from apps.bus import services as bus
 from apps.bus.deliveries import Delivery
 from apps.bus.enums import Queue
 from kernel.errors import NotFound, SilasError
+from kernel.tenancy import tenant_scope
 from tests.autonomy.test_api import BUDGETS, HOOKS, TASKS, Api, new
 from tests.autonomy.test_api import api as api
+from tests.console.runs import said
 from tests.factories.autonomy import House, make_house
+from tests.factories.console import browser
 from tests.factories.tenants import make_member
 
 INTERVAL = {"kind": "interval", "spec": {"seconds": 60}}
@@ -68,6 +73,39 @@ def test_limit_that_nobody_knows_is_refused_by_name(house: House, api: Api, limi
     assert answer.status_code == 422
     assert answer.json()["error"]["code"] == "task_limits"
     assert next(iter(limits)) in answer.json()["error"]["message"]
+
+
+@pytest.mark.parametrize("field", ["tool_allow", "tool_deny"])
+def test_tool_that_nobody_knows_is_refused_by_name(house: House, api: Api, field: str) -> None:
+    answer = api("post", TASKS, new(house, **{field: ["knowledge_search", "knowlege_search", "delete_all"]}))
+    assert answer.status_code == 422
+    assert answer.json()["error"]["code"] == "task_tools"
+    assert answer.json()["error"]["extra"] == {"tools": ["delete_all", "knowlege_search"]}
+    assert "delete_all, knowlege_search" in answer.json()["error"]["message"]
+    assert house.tasks() == []
+
+
+@pytest.mark.parametrize("field", ["tool_allow", "tool_deny"])
+def test_changed_task_refuses_a_tool_that_nobody_knows(house: House, api: Api, field: str) -> None:
+    task = house.task(**{field: ["knowledge_search"]})
+    answer = api("patch", f"{TASKS}/{task.pk}", {field: ["knowlege_search"]})
+    assert answer.status_code == 422
+    assert answer.json()["error"]["code"] == "task_tools"
+    with tenant_scope(house.tenant):
+        assert getattr(Task.objects.get(pk=task.pk), field) == ["knowledge_search"]
+
+
+def test_tool_whose_skill_was_switched_off_since_keeps_no_other_change_back(house: House, api: Api) -> None:
+    task = house.task()
+    house.change(task, tool_deny=["of_a_skill_that_is_gone"])
+    assert api("patch", f"{TASKS}/{task.pk}", {"priority": 7}).status_code == 200
+
+
+@pytest.mark.parametrize("field", ["tool_allow", "tool_deny"])
+def test_console_form_says_which_tool_nobody_knows(house: House, field: str) -> None:
+    page = browser(house.owner).post(reverse("console-task-new"), {**said(house), field: "knowlege_search"})
+    assert "No tool of this task is called knowlege_search." in page.content.decode()
+    assert house.tasks() == []
 
 
 def under_way(house: House) -> Any:

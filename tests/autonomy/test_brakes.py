@@ -166,7 +166,7 @@ def test_contract_denied_tool_fails_with_its_reason(house: House) -> None:
 
 
 def test_tool_list_that_leaves_the_search_out_takes_it_away(house: House) -> None:
-    session = house.through(house.task(tool_allow=["something_else"]))
+    session = house.through(house.task(tool_allow=["open_questions"]))
     assert session.terminal_reason == TerminalReason.TOOL_NOT_GRANTED
 
 

@@ -22,6 +22,7 @@ from apps.autonomy.models import Task, Trigger
 from apps.autonomy.schemas import DEFAULT_LIMITS, ROUTE, ChainNext, TaskLimits
 from apps.autonomy.services.consent import MAY_SET_UP, require_opt_in, require_say_over
 from apps.autonomy.services.halting import stop_all
+from apps.autonomy.services.running import INTERNAL
 from apps.autonomy.services.timing import first_due
 from apps.skills import queries as skills_of
 from apps.tenants.models import Deployment
@@ -58,7 +59,7 @@ def save_task(
     """A new task of this member's, or an existing one changed as a whole; sessions under way keep what they began with.
 
     Raises `SilasError` 422: task_name, task_says_nothing, task_limits, task_route, task_loop, task_skills, task_model,
-    task_bounds, task_delegates; 403 not_opted_in, task_of_another; `NotFound` for foreign ids.
+    task_bounds, task_delegates, task_tools; 403 not_opted_in, task_of_another; `NotFound` for foreign ids.
     """
     require_role(user, MAY_SET_UP)
     require_opt_in(user)
@@ -76,6 +77,7 @@ def save_task(
     _check_words(task)
     _set_delegates(task, delegates_to)
     task.skills = _pinned(skills)
+    _check_tools(task)
     task.limits = _limits(limits or {})
     task.route = _route(task, route or {"kind": "silent"})
     _write(task)
@@ -152,6 +154,24 @@ def _pinned(skills: Collection[str]) -> list[str]:
         return list(skills_of.pinned(skills))
     except SilasError as missing:
         raise SilasError("task_skills", missing.message, status=422) from None
+
+
+def _check_tools(task: Task) -> None:
+    """A misspelt tool would be granted or denied to nobody. Named may be what its skills and those of the tasks it asks
+    bring, and our own steps; lists that stay as they were are not looked at again."""
+    stored = Task.objects.filter(pk=task.pk).values("tool_allow", "tool_deny", "skills", "delegates_to").first()
+    if stored == {name: getattr(task, name) for name in ("tool_allow", "tool_deny", "skills", "delegates_to")}:
+        return
+    named = {*(task.tool_allow or ()), *task.tool_deny}
+    if unknown := sorted(named - INTERNAL - {rules.KNOWLEDGE, rules.WEB} - _tools_of(task)):
+        said = f"No tool of this task is called {', '.join(unknown)}."
+        raise SilasError("task_tools", said, status=422, extra={"tools": unknown})
+
+
+def _tools_of(task: Task) -> set[str]:
+    delegates = Task.objects.filter(pk__in=task.delegates_to).values_list("skills", flat=True)
+    refs = {*task.skills, *(ref for its_skills in delegates for ref in its_skills)}
+    return {tool.name for tool in skills_of.tools_in_use(refs)}
 
 
 def _limits(said: Mapping[str, Any]) -> dict[str, Any]:
