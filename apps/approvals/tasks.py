@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from uuid import UUID
+
 from celery import shared_task
 
 from apps.approvals import services
-from apps.tenants.queries import all_tenants
+from apps.tenants.queries import over_all
 from kernel.tenancy import tenant_scope
 
 
 @shared_task(name="approvals.expire_cards")
 def expire_cards() -> None:
-    for tenant in all_tenants():
-        with tenant_scope(tenant):
-            services.expire_cards()
+    over_all(expire_cards_of)
+
+
+def expire_cards_of(tenant_id: UUID) -> int:
+    with tenant_scope(tenant_id):
+        return services.expire_cards()

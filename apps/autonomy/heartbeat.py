@@ -4,6 +4,7 @@ itself is owed to web processes. Safe to run twice: a quarter is owed once. Impo
 from __future__ import annotations
 
 from datetime import timedelta
+from uuid import UUID
 
 from celery import shared_task
 
@@ -11,7 +12,7 @@ from apps.autonomy import queries
 from apps.autonomy.models import Outcome
 from apps.autonomy.services import owing
 from apps.tenants.models import Deployment
-from apps.tenants.queries import all_tenants
+from apps.tenants.queries import over_all
 from kernel.clock import now
 from kernel.tenancy import tenant_scope
 
@@ -20,9 +21,12 @@ SECONDS = 900
 
 @shared_task(name="autonomy.look_around")
 def look_around() -> None:
-    for tenant in all_tenants():
-        with tenant_scope(tenant):
-            owe_looks()
+    over_all(owe_looks_of)
+
+
+def owe_looks_of(tenant_id: UUID) -> None:
+    with tenant_scope(tenant_id):
+        owe_looks()
 
 
 def owe_looks() -> None:

@@ -25,6 +25,7 @@ from apps.autonomy.enums import (
     Severity,
     TaskEvent,
 )
+from apps.bus.enums import SetAside
 from kernel.llm.enums import MemoryType
 from kernel.taint import Taint
 from kernel.tenancy import TenantModel
@@ -143,16 +144,19 @@ class ContextProposal(TenantModel):
 
 
 class Notification(TenantModel):
-    """A notice in somebody's console: the record that they were told. Counts, ids and codes, no text of anybody's.
+    """A notice in a member's console, or without `user` in every owner's: the record that they were told. Counts, ids
+    and codes, no text of anybody's.
 
     One an occasion (`root`), about its newest session; `reason` is why that one ended otherwise than well, or what it
-    waits for. Of a trigger that switched itself off: the trigger, and why. `card_id`: where its limit can be raised.
+    waits for. Of a trigger that switched itself off: the trigger, and why. Of anything else that was set aside: its
+    kind (`about`), unread once. `card_id`: where its limit can be raised.
     """
 
-    user = models.ForeignKey("tenants.User", on_delete=models.CASCADE, related_name="+")
+    user = models.ForeignKey("tenants.User", on_delete=models.CASCADE, null=True, related_name="+")
     session = models.ForeignKey("autonomy.AutonomousSession", on_delete=models.PROTECT, null=True, related_name="+")
     root = models.ForeignKey("autonomy.AutonomousSession", on_delete=models.PROTECT, null=True, related_name="+")
     trigger = models.ForeignKey("autonomy.Trigger", on_delete=models.CASCADE, null=True, related_name="+")
+    about = models.CharField(max_length=20, choices=SetAside.choices, blank=True, db_default="")
     reason = models.CharField(max_length=60, blank=True, db_default="")
     card_id: models.UUIDField[UUID | None, UUID | None] = models.UUIDField(null=True)
     counts: models.JSONField[dict[str, int], dict[str, int]] = models.JSONField(default=dict)
@@ -164,8 +168,15 @@ class Notification(TenantModel):
         constraints: ClassVar = [
             models.UniqueConstraint(fields=["root", "user"], name="autonomy_notice_once"),
             models.CheckConstraint(
-                condition=Q(session__isnull=False, root__isnull=False) | Q(trigger__isnull=False),
+                condition=Q(session__isnull=False, root__isnull=False) | Q(trigger__isnull=False) | ~Q(about=""),
                 name="autonomy_notice_is_about_something",
+            ),
+            models.CheckConstraint(condition=Q(user__isnull=False) | ~Q(about=""), name="autonomy_notice_has_a_reader"),
+            models.UniqueConstraint(
+                fields=["tenant", "user", "about"],
+                condition=Q(read_at=None) & ~Q(about=""),
+                nulls_distinct=False,
+                name="autonomy_set_aside_unread_once",
             ),
         ]
         indexes: ClassVar = [models.Index(fields=["tenant", "user", "-created_at"], name="autonomy_notice_by_user")]
@@ -190,6 +201,7 @@ class Outbox(TenantModel):
     channel = models.CharField(max_length=8, choices=Channel.choices)
     webhook = models.ForeignKey(Webhook, on_delete=models.CASCADE, null=True, related_name="+")
     user = models.ForeignKey("tenants.User", on_delete=models.CASCADE, null=True, related_name="+")
+    notice = models.ForeignKey(Notification, on_delete=models.CASCADE, null=True, related_name="+")
     event = models.CharField(max_length=24, choices=TaskEvent.choices)
     key = models.CharField(max_length=200)
     body: models.JSONField[dict[str, Any], dict[str, Any]] = models.JSONField(default=dict)
@@ -206,7 +218,8 @@ class Outbox(TenantModel):
             models.UniqueConstraint(fields=["tenant", "key"], name="autonomy_outbox_once"),
             models.CheckConstraint(
                 condition=Q(channel=Channel.WEBHOOK, webhook__isnull=False)
-                | Q(channel=Channel.EMAIL, user__isnull=False),
+                | Q(channel=Channel.EMAIL, user__isnull=False)
+                | Q(channel=Channel.EMAIL, notice__isnull=False),
                 name="autonomy_outbox_has_a_receiver",
             ),
         ]

@@ -8,7 +8,7 @@ from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Q, QuerySet
+from django.db.models import Exists, Q, QuerySet
 from pydantic import ValidationError
 
 from apps.autonomy import rules
@@ -25,7 +25,8 @@ from apps.autonomy.models import (
 )
 from apps.autonomy.schemas import DEFAULT_LIMITS, TaskLimits
 from apps.guard.models import GuardedRun
-from apps.tenants.models import Tenant
+from apps.tenants.enums import Role
+from apps.tenants.models import Membership, Tenant
 from kernel.clock import now
 from kernel.errors import NotFound
 from kernel.tenancy import current_tenant_id
@@ -127,8 +128,16 @@ def proposals_of(session_id: UUID) -> list[MemoryProposal]:
 
 
 def notices(user: Any, *, unread: bool = False) -> list[Notification]:
-    rows = Notification.objects.select_related("session__task", "trigger__task").filter(user_id=user.pk)
+    rows = for_member(user).select_related("session__task", "trigger__task")
     return list((rows.filter(read_at=None) if unread else rows)[:MOST])
+
+
+def for_member(user: Any) -> QuerySet[Notification]:
+    """The member's own, and for an owner what the company's owners are told: the first of them who reads it has read it
+    for all."""
+    is_owner = Exists(Membership.objects.filter(user_id=user.pk, role=Role.OWNER))
+    rows: QuerySet[Notification] = Notification.objects.filter(Q(user_id=user.pk) | Q(is_owner, user=None))
+    return rows
 
 
 def used(session: AutonomousSession) -> TaskLimits:

@@ -11,14 +11,14 @@ from apps.autonomy import executor
 from apps.autonomy.enums import TaskEvent, Topic
 from apps.autonomy.locks import lock_session
 from apps.autonomy.models import AutonomousSession
-from apps.autonomy.services import consent, ending, questions
+from apps.autonomy.services import consent, ending, notices, questions
 from apps.autonomy.services.occurrences import owe
 from apps.autonomy.services.sending import owe_webhooks
 from apps.autonomy.signals import task_event
-from apps.bus.enums import Kind, Queue
+from apps.bus.enums import Kind, Queue, SetAside
 from apps.bus.models import QueueMessage
-from apps.bus.registry import register
-from apps.bus.signals import message_dead
+from apps.bus.registry import register, when_dead
+from apps.bus.signals import set_aside
 from apps.memory.signals import document_stored
 from apps.sessions.models import ChatSession
 from apps.sessions.signals import question_unanswered
@@ -73,16 +73,19 @@ def _work(item: WorkItem, status: str, text: str, next_steps: list[str]) -> None
 def _wanted(item: WorkItem, text: str, needs_person: bool) -> None:
     if needs_person:
         owe(f"event:{Topic.PERSON_WANTED}", str(item.pk))
+    if item.session_id is None and not item.is_part:
+        set_aside(SetAside.WORK, item.requested_by)
 
 
-@message_dead.connect
-def _undeliverable(message: QueueMessage) -> None:
-    """Five workers died of it, or nobody could carry it out: it ends as lost, and counts as an attempt."""
-    if message.kind != Kind.AUTONOMOUS_SESSION or message.payload is None:
-        return
-    session_id = UUID(message.payload["session"])
-    if AutonomousSession.objects.filter(pk=session_id).exists():
-        ending.end(lock_session(session_id), ending.LOST)
+def _undeliverable(message: QueueMessage) -> bool:
+    """Five workers died of it, or nobody could carry it out: it ends as lost, which its owner is told, and counts as an
+    attempt."""
+    session_id = UUID((message.payload or {})["session"])
+    if not AutonomousSession.objects.filter(pk=session_id).exists():
+        return False
+    session = lock_session(session_id)
+    ending.end(session, ending.LOST)
+    return session.task.owner_id is not None
 
 
 @task_event.connect
@@ -91,3 +94,5 @@ def _told(session: AutonomousSession, event: TaskEvent, data: Mapping[str, Any])
 
 
 register(Queue.EXECUTOR, Kind.AUTONOMOUS_SESSION, executor.carry_out)
+when_dead(_undeliverable, Kind.AUTONOMOUS_SESSION)
+set_aside.connect(notices.tell_of)

@@ -12,6 +12,7 @@ import hashlib
 import hmac
 import logging
 import time
+from datetime import datetime
 from urllib.parse import SplitResult, urlsplit
 from uuid import UUID
 
@@ -21,7 +22,8 @@ from django.core.mail import send_mail
 
 from apps.autonomy.enums import Channel
 from apps.autonomy.models import Outbox
-from apps.autonomy.services import sending
+from apps.autonomy.services import notice_letters, sending
+from apps.autonomy.services.notice_letters import NoLetter
 from apps.autonomy.services.webhooks import secret_of
 from apps.tenants.models import User
 from kernel.canonical import canonical_bytes
@@ -37,12 +39,13 @@ GOOD = range(200, 300)
 
 
 class NotSent(Exception):
-    """`for_good`: no other try would go better."""
+    """`for_good`: no other try would go better; `until`: it is not due before."""
 
-    def __init__(self, code: str, *, for_good: bool = False) -> None:
+    def __init__(self, code: str, *, for_good: bool = False, until: datetime | None = None) -> None:
         super().__init__(code)
         self.code = code
         self.for_good = for_good
+        self.until = until
 
 
 def send_due() -> int:
@@ -59,6 +62,8 @@ def _send_of(tenant_id: UUID) -> int:
         with tenant_scope(tenant_id):
             if problem is None:
                 done += sending.sent(row)
+            elif problem.until is not None:
+                sending.later(row, problem.until)
             else:
                 sending.failed(row, problem.code, for_good=problem.for_good)
     return done
@@ -120,6 +125,9 @@ def _mail(tenant_id: UUID, row: Outbox) -> None:
     """Without a mail server there is no letter: the console's notice is the record."""
     if not settings.EMAIL_HOST:
         raise NotSent("no_mail_server", for_good=True)
+    if row.notice_id is not None:
+        _mail_notice(tenant_id, row)
+        return
     assert row.user is not None
     with tenant_scope(tenant_id):
         address = User.objects.filter(pk=row.user.pk, is_active=True, memberships__isnull=False).values_list("email")
@@ -129,3 +137,16 @@ def _mail(tenant_id: UUID, row: Outbox) -> None:
     counts = row.body.get("counts", {})
     said = f"{counts.get('findings', 0)} findings, {counts.get('proposals', 0)} proposals. Read them in the console."
     send_mail(" ".join(f"Done: {row.body['task']}".split()), said, None, [found[0]])
+
+
+def _mail_notice(tenant_id: UUID, row: Outbox) -> None:
+    with tenant_scope(tenant_id):
+        if row.user is None:
+            notice_letters.share_out(row)
+            return
+        letter = notice_letters.letter_for(row)
+    if isinstance(letter, NoLetter):
+        raise NotSent(letter.code, for_good=True, until=letter.until)
+    send_mail(letter.subject, letter.text, None, [letter.address])
+    with tenant_scope(tenant_id):
+        notice_letters.sent_with(letter.others)

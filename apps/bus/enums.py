@@ -49,6 +49,19 @@ class State(TextChoices):
     DROPPED = "dropped"
 
 
+class SetAside(TextChoices):
+    """What can be set aside beside a session and a trigger, which have owners of their own: the label is what a person
+    reads. A new one has a place to press in `autonomy.services.notices`, and a line in docs/alerts.md."""
+
+    MESSAGE = "message", "Work failed for good"
+    WORK = "work", "Work stopped before it was done"
+    DOCUMENT = "document", "A document could not be read"
+    SKILL = "skill", "A skill failed its trial after it was approved"
+    TOOL_SERVER = "tool_server", "A tool server could not be asked"
+    WEBHOOK = "webhook", "A webhook could not be delivered"
+    TRANSCRIPT = "transcript", "A transcript could not be sent to a visitor"
+
+
 LIVE = (State.QUEUED, State.LEASED)
 # Nothing of it is delivered any more, whatever anybody decides.
 CLOSED = (State.ACKED, State.DROPPED)

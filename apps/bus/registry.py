@@ -17,6 +17,7 @@ from apps.bus.enums import Kind, Queue
 
 if TYPE_CHECKING:
     from apps.bus.deliveries import Delivery
+    from apps.bus.models import QueueMessage
 
 Handler = Callable[["Delivery"], Awaitable[None]]
 
@@ -29,7 +30,11 @@ class Consumer:
     handler: Handler
 
 
+# (message): what it stands for ends with it, in the bus's transaction; True when a person has been told of that.
+Teller = Callable[["QueueMessage"], bool]
+
 _consumers: dict[tuple[str, str], Consumer] = {}
+_tellers: dict[str, Teller] = {}
 
 
 def register(queue: Queue, kind: Kind, handler: Handler, *, name: str = "") -> None:
@@ -40,6 +45,18 @@ def register(queue: Queue, kind: Kind, handler: Handler, *, name: str = "") -> N
     standing = _consumers.setdefault((queue, kind), Consumer(name or f"{queue.value}:{kind.value}", handler))
     if standing.handler is not handler:
         raise ValueError(f"{kind} on {queue} has a consumer already")
+
+
+def when_dead(teller: Teller, *kinds: Kind) -> None:
+    """Have `teller` called for each message of these kinds that failed for good. Of what it tells nobody, and of kinds
+    without one, the company's owners are told (`signals.set_aside`). Raises `ValueError` where another one stands."""
+    for kind in kinds:
+        if _tellers.setdefault(kind, teller) is not teller:
+            raise ValueError(f"{kind} has a teller already")
+
+
+def teller_of(kind: str) -> Teller | None:
+    return _tellers.get(kind)
 
 
 def unregister(queue: Queue, kind: Kind) -> None:

@@ -21,8 +21,8 @@ from pydantic import BaseModel, ValidationError
 
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
-from apps.bus import rules, signals, telemetry, wakeup
-from apps.bus.enums import LIVE, Queue, State
+from apps.bus import registry, rules, signals, telemetry, wakeup
+from apps.bus.enums import LIVE, Queue, SetAside, State
 from apps.bus.models import QueueMessage
 from apps.bus.queries import has_processed as has_processed
 from apps.bus.queries import pending as pending
@@ -30,7 +30,7 @@ from apps.bus.queries import pending_count as pending_count
 from apps.bus.registry import consumed_queues
 from apps.bus.schemas import AlreadyProcessed, Lease, LeaseLost, Message, MessageFields, MessageRefused
 from kernel import fault_points
-from kernel.tenancy import current_tenant_id
+from kernel.tenancy import current_tenant_id, over_rows
 from kernel.tenancy.rows import Question, Rows, ask
 
 _MESSAGES = Rows(QueueMessage, alias="message")
@@ -310,4 +310,6 @@ def _burial(message: QueueMessage, reason: str) -> dict[str, Any]:
 def _tell_dead(message: QueueMessage) -> None:
     data = {"queue": message.queue, "kind": message.kind, "attempts": message.attempts}
     record(AuditEvent.MESSAGE_DEAD, subject=f"message:{message.pk}", data=data)
-    signals.message_dead(message)
+    teller = registry.teller_of(message.kind)
+    if teller is None or not over_rows([message], teller):
+        signals.set_aside(SetAside.MESSAGE, "system")

@@ -1,7 +1,10 @@
-"""What does the bus tell the rooms above? Receivers run in the bus's transaction."""
+"""What does the bus tell the rooms above? Receivers run in the sender's transaction."""
 
-from apps.bus.models import QueueMessage
+from __future__ import annotations
+
+from apps.bus.enums import SetAside
 from kernel.events import Event
 
-# (message): it failed for good and nobody will deliver it again; whoever owns what it stands for must say so.
-message_dead: Event[[QueueMessage]] = Event("message_dead")
+# (what, actor): nothing of it happens any more until a person has looked. Told is the member who wanted it
+# (`user:<id>`), or the company's owners.
+set_aside: Event[[SetAside, str]] = Event("set_aside")

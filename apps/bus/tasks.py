@@ -12,7 +12,7 @@ from celery.signals import worker_ready
 from apps.bus import draining, queries, services, upkeep, wakeup
 from apps.bus.enums import Queue
 from apps.bus.registry import consumed_queues
-from apps.tenants.queries import all_tenants
+from apps.tenants.queries import over_all
 from kernel.tenancy import in_batches, tenant_scope
 
 
@@ -30,25 +30,34 @@ def consumer_name(pid: int) -> str:
 @shared_task(name="bus.give_back")
 def give_back(consumer: str) -> None:
     """What a worker held that was ended is owed again at once, not when its leases run out."""
-    for tenant in all_tenants():
-        with tenant_scope(tenant):
+
+    def give_back_of(tenant_id: UUID) -> None:
+        with tenant_scope(tenant_id):
             services.give_back(consumer)
+
+    over_all(give_back_of)
     wakeup.poke()
 
 
 @shared_task(name="bus.sweep")
 def sweep() -> None:
-    for tenant in all_tenants():
-        with tenant_scope(tenant):
-            services.sweep()
+    over_all(sweep_of)
     if queries.waiting_lines(consumed_queues()):
         wakeup.poke()
 
 
 @shared_task(name="bus.clear")
 def clear() -> None:
-    for tenant in all_tenants():
-        in_batches(tenant, upkeep.clear_batch)
+    over_all(clear_of)
+
+
+def sweep_of(tenant_id: UUID) -> None:
+    with tenant_scope(tenant_id):
+        services.sweep()
+
+
+def clear_of(tenant_id: UUID) -> None:
+    in_batches(tenant_id, upkeep.clear_batch)
 
 
 @worker_ready.connect

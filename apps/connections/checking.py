@@ -11,7 +11,7 @@ from apps.connections import running
 from apps.connections.enums import Script
 from apps.connections.services import upkeep
 from apps.guard.schemas import CallOutcome, Done, RunRef
-from apps.tenants.queries import all_tenants
+from apps.tenants.queries import over_all
 from kernel.tenancy import in_scope, tenant_scope
 
 AT_ONCE = 8
@@ -19,7 +19,7 @@ AT_ONCE = 8
 
 def check_due() -> int:
     """Whatever is due, of every company; returns how many were checked."""
-    return sum(check_of(tenant.pk) for tenant in all_tenants())
+    return over_all(check_of)
 
 
 def check_of(tenant_id: UUID) -> int:

@@ -3,14 +3,15 @@ clear the keyring. Safe to run twice."""
 
 from __future__ import annotations
 
+from functools import partial
 from uuid import UUID
 
 from celery import shared_task
 
 from apps.connections import checking, discovering, holding, jobs, strays
 from apps.connections.services import course, finding_out
-from apps.tenants.queries import all_tenants
-from kernel.tenancy import tenant_scope
+from apps.tenants.queries import over_all
+from kernel.tenancy import over_each, tenant_scope
 
 
 @shared_task(name=jobs.HOLD)
@@ -25,13 +26,15 @@ def discover(tenant_id: str, connection_id: str) -> None:
 
 @shared_task(name="connections.sweep")
 def sweep() -> None:
-    for tenant in all_tenants():
-        with tenant_scope(tenant):
-            waiting, unknown = course.lost(), finding_out.outstanding()
-        for setup_id in waiting:
-            holding.begin(tenant.pk, setup_id)
-        for connection_id in unknown:
-            discovering.discover(tenant.pk, connection_id)
+    over_all(sweep_of)
+
+
+def sweep_of(tenant_id: UUID) -> None:
+    with tenant_scope(tenant_id):
+        waiting, unknown = course.lost(), finding_out.outstanding()
+    for setup_id in waiting:
+        holding.begin(tenant_id, setup_id)
+    over_each(unknown, partial(discovering.discover, tenant_id))
 
 
 @shared_task(name="connections.check_due")

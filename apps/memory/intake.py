@@ -22,6 +22,8 @@ from django.db.models.functions import Now
 
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
+from apps.bus.enums import SetAside
+from apps.bus.signals import set_aside
 from apps.memory import parsing, reading, website
 from apps.memory.enums import IntakeKind, IntakeState
 from apps.memory.models import Collection, Document, DocumentVersion, Intake
@@ -29,7 +31,7 @@ from apps.memory.parsing import Parsed, ParsedDocument, Problem, ProblemCode
 from apps.memory.services import INDEXED_WITH, refresh_collection, store_parsed
 from kernel.errors import NotFound, SilasError
 from kernel.outside import LONGEST, host_of, is_outside_url
-from kernel.tenancy import tenant_scope
+from kernel.tenancy import over_each, tenant_scope
 from kernel.unseen import storable
 from kernel.visiting import SCHEMES
 
@@ -131,7 +133,7 @@ def _handed_in(collection_id: UUID, kind: IntakeKind, *, once: UUID, actor: str,
 def work_off() -> int:
     """Read everything that waits, of every tenant; how many were read. In a web process, outside of any scope."""
     try:
-        return sum(read_next(tenant_id) for tenant_id in _waiting_tenants())
+        return over_each(_waiting_tenants(), read_next)
     finally:
         connection.close()
 
@@ -235,3 +237,5 @@ def _end(row: Intake, state: IntakeState, problems: list[list[str]]) -> None:
     Intake.objects.filter(pk=row.pk).update(state=state, problems=kept, content=None, ended_at=Now())
     data = {"status": str(state), "problems": len(problems)}
     record(AuditEvent.KNOWLEDGE_READ, actor=row.by, subject=f"intake:{row.pk}", data=data)
+    if state == IntakeState.FAILED:
+        set_aside(SetAside.DOCUMENT, row.by)

@@ -26,7 +26,7 @@ from apps.memory import embedding, recall
 from apps.memory.enums import ScopeKind, SourceKind, Tier, Trust
 from apps.memory.models import MemoryItem
 from apps.memory.schemas import Note, Scope
-from apps.tenants.queries import all_tenants, retention
+from apps.tenants.queries import over_all, retention
 from kernel.canonical import sha256_hex
 from kernel.clock import now
 from kernel.tenancy import current_tenant_id, gather_for_commit, in_batches
@@ -135,8 +135,7 @@ def let_go_tagged(tags: Sequence[str], *, source: SourceKind) -> int:
 
 def clear_expired() -> None:
     """Delete what has outlived its time, of every tenant in its own scope, in short transactions. Safe to run twice."""
-    for tenant in all_tenants():
-        clear_expired_of(tenant.pk)
+    over_all(clear_expired_of)
 
 
 def clear_expired_of(tenant_id: UUID) -> None:

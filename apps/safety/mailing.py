@@ -16,8 +16,8 @@ from django.core.mail import send_mail
 from apps.safety.services import claim_letters
 from apps.safety.services.challenges import CodeLetter
 from apps.tenants.letters import can_send
-from apps.tenants.queries import all_tenants
-from kernel.tenancy import over_each, tenant_scope
+from apps.tenants.queries import over_all
+from kernel.tenancy import tenant_scope
 
 _log = logging.getLogger(__name__)
 _BODY = """{agent} is held: {reason}
@@ -34,7 +34,7 @@ console makes it void. To let the agent go on without a code, or to leave it sto
 
 def send_due() -> int:
     """Returns how many letters left. In a web process, outside of any scope: no worker knows people's addresses."""
-    return over_each((tenant.pk for tenant in all_tenants()), send_due_of) if _may_send() else 0
+    return over_all(send_due_of) if _may_send() else 0
 
 
 def send_due_of(tenant_id: UUID) -> int:

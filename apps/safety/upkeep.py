@@ -6,7 +6,7 @@ import logging
 from uuid import UUID
 
 from apps.safety.services import end_silent, expire_pauses
-from apps.tenants.queries import all_tenants
+from apps.tenants.queries import over_all
 from kernel.tenancy import tenant_scope
 
 _log = logging.getLogger(__name__)
@@ -14,8 +14,7 @@ _log = logging.getLogger(__name__)
 
 def sweep() -> None:
     """Each company in a scope of its own; one company's trouble does not stop the others'."""
-    for tenant in all_tenants():
-        sweep_of(tenant.pk)
+    over_all(sweep_of)
 
 
 def sweep_of(tenant_id: UUID) -> None:
@@ -23,5 +22,7 @@ def sweep_of(tenant_id: UUID) -> None:
         try:
             with tenant_scope(tenant_id):
                 step()
-        except Exception:  # noqa: BLE001 (the next round tries again)
-            _log.exception("safety_upkeep_failed tenant=%s", tenant_id)
+        except Exception as error:  # noqa: BLE001 (the next round tries again)
+            _log.error(
+                "safety_upkeep_failed tenant=%s step=%s error=%s", tenant_id, step.__name__, type(error).__name__
+            )

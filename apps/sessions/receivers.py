@@ -11,9 +11,9 @@ from uuid import UUID
 from apps.approvals.signals import pause_ended
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
-from apps.bus.enums import Kind, Queue
+from apps.bus.enums import Kind
 from apps.bus.models import QueueMessage
-from apps.bus.signals import message_dead
+from apps.bus.registry import when_dead
 from apps.memory import memories
 from apps.memory.enums import SourceKind
 from apps.sessions import chronicle, handoff, pausing, rules, window
@@ -32,21 +32,21 @@ EARLIER_REQUEST = "An earlier request"
 MOVED_ON = "Something that another person asked for here has moved on. They can ask us about it."
 
 
-@message_dead.connect
-def _apologise(message: QueueMessage) -> None:
+def _apologise(message: QueueMessage) -> bool:
     """A visitor's message that failed five times gets an honest word, and a person is asked for; not one that was said
     to a person."""
-    if message.queue != Queue.PROXY or message.kind != Kind.USER_MESSAGE:
-        return
     session = lock_session(UUID(message.scope_id))
-    if session.owner == Owner.BOT and not (message.payload or {}).get("overheard"):
+    answered = session.owner == Owner.BOT and not (message.payload or {}).get("overheard")
+    if answered:
         said = languages.said(APOLOGY, rules.language_of(session))
         chronicle.append(session, kind=EntryKind.MESSAGE, sender=Sender.BOT, text=said, taint=Taint.AUTH)
         handoff.want_person(session, because=handoff.UNANSWERED, actor="system")
     record(AuditEvent.TURN_FAILED, subject=f"session:{session.pk}", data={"reason": message.reason.split()[0][:60]})
+    return answered
 
 
 pause_ended.connect(pausing.owe)
+when_dead(_apologise, Kind.USER_MESSAGE)
 
 
 @skill_purged.connect

@@ -21,9 +21,9 @@ from apps.sessions.beside import forgetting as beside
 from apps.sessions.enums import EntryKind, Sender
 from apps.sessions.focus import Focus
 from apps.sessions.models import ChatSession, ChronicleEntry, Note, Turn, VisitorCard
-from apps.tenants.queries import all_tenants, retention
+from apps.tenants.queries import over_all, retention
 from kernel.clock import now
-from kernel.tenancy import in_batches
+from kernel.tenancy import in_batches, over_rows
 
 BATCH = 50
 _WITHOUT_WORDS = (EntryKind.ACCESS, EntryKind.OWNER)
@@ -39,8 +39,7 @@ _REST_OF_FRAME = """(
 
 def forget_due() -> None:
     """Of every tenant in its own scope. Safe to run twice, and beside another process that does."""
-    for tenant in all_tenants():
-        forget_due_of(tenant.pk)
+    over_all(forget_due_of)
 
 
 def forget_due_of(tenant_id: UUID) -> None:
@@ -54,11 +53,18 @@ def forget_batch() -> bool:
     if days is None:
         return False
     due = list(_due(now() - timedelta(days=days)))
-    entries = sum(_forget(session) for session in due)
-    if due:
-        beside.forget([session.pk for session in due], actor="system", subject="")
-        record(AuditEvent.RETENTION_SWEPT, data={"kind": "conversations", "count": len(due), "entries": entries})
-    return len(due) == BATCH
+    forgotten: list[UUID] = []
+
+    def forget(session: ChatSession) -> int:
+        entries = _forget(session)
+        forgotten.append(session.pk)
+        return entries
+
+    entries = over_rows(due, forget)
+    if forgotten:
+        beside.forget(forgotten, actor="system", subject="")
+        record(AuditEvent.RETENTION_SWEPT, data={"kind": "conversations", "count": len(forgotten), "entries": entries})
+    return len(forgotten) == BATCH
 
 
 def _due(before: datetime) -> Any:
@@ -79,7 +85,15 @@ def _forget(session: ChatSession) -> int:
     Note.objects.filter(session_id=session.pk).update(text=FORGOTTEN)
     VisitorCard.objects.filter(session_id=session.pk).update(payload={}, chosen="", sealed=None, answers={})
     session.preview, session.customer_name, session.attributes = FORGOTTEN, "", {}
-    session.focus = Focus.of(session.focus).without_memory(session.seq).as_kept()
+    session.focus = _focus_of(session).without_memory(session.seq).as_kept()
     session.forgotten_at = now()
     session.save(update_fields=["preview", "customer_name", "attributes", "focus", "forgotten_at"])
     return count
+
+
+def _focus_of(session: ChatSession) -> Focus:
+    """Settings that cannot be read keep no words from being forgotten."""
+    try:
+        return Focus.of(session.focus)
+    except (AttributeError, TypeError, ValueError):
+        return Focus()

@@ -16,7 +16,7 @@ from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.skills.draft_models import SkillDraft
 from apps.skills.package_models import PackageState, SkillPackage
-from apps.tenants.queries import all_tenants, retention
+from apps.tenants.queries import over_all, retention
 from kernel.clock import now
 from kernel.tenancy import in_batches
 
@@ -25,8 +25,7 @@ BATCH = 50
 
 def forget_due() -> None:
     """Of every tenant in its own scope. Safe to run twice, and beside another process that does."""
-    for tenant in all_tenants():
-        forget_due_of(tenant.pk)
+    over_all(forget_due_of)
 
 
 def forget_due_of(tenant_id: UUID) -> None:

@@ -23,6 +23,8 @@ from apps.approvals.payloads import approvable
 from apps.approvals.schemas import Fact
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
+from apps.bus.enums import SetAside
+from apps.bus.signals import set_aside
 from apps.skills import dry_runs, queries, showing
 from apps.skills.dry_runs import Trial
 from apps.skills.enums import SkillStatus
@@ -31,7 +33,7 @@ from apps.skills.models import SkillVersion
 from apps.skills.schemas import SkillManifest
 from apps.skills.services import move, told
 from kernel.clock import now
-from kernel.tenancy import tenant_scope
+from kernel.tenancy import over_each, tenant_scope
 
 SUBJECT = "skill"
 _CLAIM_SECONDS = 300
@@ -40,7 +42,7 @@ _CLAIM_SECONDS = 300
 def work_off() -> int:
     """Try whatever waits, of every tenant; how many there were. In a web process, outside of any scope."""
     try:
-        return sum(try_next(tenant_id) for tenant_id in _waiting_tenants())
+        return over_each(_waiting_tenants(), try_next)
     finally:
         connection.close()
 
@@ -55,9 +57,11 @@ def try_next(tenant_id: UUID) -> int:
     """One version of this tenant, outside of any scope; how many there were."""
     with tenant_scope(tenant_id):
         version = _claimed()
-        folder = queries.folder_of(version) if version else None
-    if version is None or folder is None:
+    if version is None:
         return 0
+    # Apart from the claim: a version that cannot be read stays claimed for a while, and the next one has its turn.
+    with tenant_scope(tenant_id):
+        folder = queries.folder_of(version)
     trials = dry_runs.dry_run(SkillManifest.model_validate(version.manifest), folder)
     with tenant_scope(tenant_id):
         if version.approval_token_id:
@@ -136,6 +140,7 @@ def _settle(version: SkillVersion, trials: list[Trial]) -> None:
     version.report = report
     if not dry_runs.stood(trials):
         withdraw(version, "trial_failed")
+        set_aside(SetAside.SKILL, version.requested_by)
         return
     move(version, SkillStatus.ACTIVE, activated_at=now(), claimed_until=None)
     record(AuditEvent.SKILL_INSTALLED, subject=f"skill:{version.pk}", data=told(version))

@@ -20,6 +20,8 @@ from pydantic import ValidationError
 from apps.approvals.enums import Risk
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
+from apps.bus.enums import SetAside
+from apps.bus.signals import set_aside
 from apps.gates.schemas import Expectation
 from apps.tenants import policy_seals, vault
 from apps.tenants.enums import PolicyKind
@@ -136,7 +138,10 @@ def note_list(server_id: UUID, listed: Iterable[Descriptor]) -> int:
 
 
 def note_failure(server_id: UUID, code: str, *, actor: str = "system") -> None:
-    """The server could not be asked. Its tools stay as they are: a call of one fails by itself."""
+    """The server could not be asked, which the owners are told once. Its tools stay as they are: a call of one fails by
+    itself."""
+    if ToolServer.objects.filter(pk=server_id, failure="").exists():
+        set_aside(SetAside.TOOL_SERVER, "system")
     if ToolServer.objects.filter(pk=server_id).update(failure=code[:60], failed_at=Now()):
         record(AuditEvent.TOOL_SERVER_FAILED, actor=actor, subject=f"tool_server:{server_id}", data={"code": code[:60]})
 

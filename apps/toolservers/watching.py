@@ -12,7 +12,7 @@ import logging
 from collections.abc import Sequence
 from uuid import UUID
 
-from apps.tenants.queries import all_tenants
+from apps.tenants.queries import over_all
 from apps.toolservers import queries, services
 from apps.toolservers.schemas import Address, Descriptor, NotServed
 from kernel.errors import SilasError
@@ -24,7 +24,7 @@ AT_ONCE = 8
 
 def watch() -> int:
     """Whatever is due, of every company; returns how many servers were asked."""
-    return sum(watch_of(tenant.pk) for tenant in all_tenants())
+    return over_all(watch_of)
 
 
 def watch_of(tenant_id: UUID) -> int:
@@ -61,6 +61,8 @@ async def _asked(address: Address) -> tuple[Descriptor, ...] | str:
         return await list_tools(address)
     except NotServed as no:
         return no.code
+    except Exception as error:  # noqa: BLE001 (one server's answer must not keep the others from being looked at)
+        return type(error).__name__
 
 
 def _note(server_id: UUID, said: tuple[Descriptor, ...] | str) -> None:

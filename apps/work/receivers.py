@@ -8,8 +8,7 @@ from apps.approvals.models import ApprovalToken, Card, Decision
 from apps.approvals.signals import card_changed, card_decided, card_edited, card_relied_on, pause_ended
 from apps.bus.enums import Kind, Queue
 from apps.bus.models import QueueMessage
-from apps.bus.registry import register
-from apps.bus.signals import message_dead
+from apps.bus.registry import register, when_dead
 from apps.gates.signals import gates_counted
 from apps.guard.signals import call_done
 from apps.work import attending, checking, executor, planner, pool, research, rules
@@ -89,14 +88,16 @@ def _came_to_nothing(card: Card) -> None:
         authorization.refuse(item, WorkReason.EXPIRED)
 
 
-@message_dead.connect
-def _undeliverable(message: QueueMessage) -> None:
+def _undeliverable(message: QueueMessage) -> bool:
+    """An item that would wait for ever ends, which asks for a person in its conversation."""
     pool.leave(message.pk)
     if message.task_id is None or not WorkItem.objects.filter(pk=message.task_id).exists():
-        return
+        return False
     item = lock_item(message.task_id)
-    if WorkItemStatus(item.status) not in rules.FINAL and _waits_for(item, message):
-        ending.settle(item, WorkItemStatus.BLOCKED, WorkReason.LOST, error=message.reason)
+    if WorkItemStatus(item.status) in rules.FINAL or not _waits_for(item, message):
+        return False
+    ending.settle(item, WorkItemStatus.BLOCKED, WorkReason.LOST, error=message.reason)
+    return True
 
 
 def _waits_for(item: WorkItem, message: QueueMessage) -> bool:
@@ -128,3 +129,8 @@ register(Queue.PLANNER, Kind.RESEARCH_RESULT, research.take_result)
 register(Queue.PROXY, Kind.SYSTEM_EVENT, attending.carry_out)
 register(Queue.PROXY, Kind.EXECUTION_STATUS, attending.show_done)
 register(Queue.EXECUTOR, Kind.SYSTEM_EVENT, checking.carry_out)
+when_dead(
+    _undeliverable,
+    *(Kind.EXECUTION_REQUEST, Kind.EXECUTION_STATUS, Kind.SYSTEM_EVENT, Kind.PLAN_RESULT, Kind.REPLAN_REQUEST),
+    *(Kind.CONSULT_PLANNER, Kind.PLANNER_GUIDANCE, Kind.RESEARCH_REQUEST, Kind.RESEARCH_RESULT),
+)

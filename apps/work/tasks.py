@@ -8,28 +8,34 @@ from uuid import UUID
 
 from celery import shared_task
 
-from apps.tenants.queries import all_tenants
+from apps.tenants.queries import over_all
 from apps.work.services import cycles, pausing, researching
-from kernel.tenancy import tenant_scope
+from kernel.tenancy import over_rows, tenant_scope
 
 
 @shared_task(name="work.end_waits")
 def end_waits() -> None:
-    for tenant in all_tenants():
-        _each(tenant.pk, pausing.overdue, pausing.end_wait)
-        _each(tenant.pk, researching.overdue, researching.expire)
+    over_all(end_waits_of)
 
 
-def _each(tenant_id: UUID, overdue: Callable[[], Iterable[UUID]], end: Callable[[UUID], None]) -> None:
+def end_waits_of(tenant_id: UUID) -> None:
+    _end_each(tenant_id, pausing.overdue, pausing.end_wait)
+    _end_each(tenant_id, researching.overdue, researching.expire)
+
+
+def _end_each(tenant_id: UUID, overdue: Callable[[], Iterable[UUID]], end: Callable[[UUID], None]) -> None:
     with tenant_scope(tenant_id):
         found = overdue()
-    for each in found:
+    for subject_id in found:
         with tenant_scope(tenant_id):
-            end(each)
+            over_rows([subject_id], end)
 
 
 @shared_task(name="work.owe_cycles")
 def owe_cycles() -> None:
-    for tenant in all_tenants():
-        with tenant_scope(tenant):
-            cycles.owe_due()
+    over_all(owe_cycles_of)
+
+
+def owe_cycles_of(tenant_id: UUID) -> int:
+    with tenant_scope(tenant_id):
+        return cycles.owe_due()

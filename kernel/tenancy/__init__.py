@@ -3,11 +3,13 @@
 from kernel.tenancy.models import TenantModel
 from kernel.tenancy.scope import (
     ScopeError,
+    apart,
     current_tenant_id,
     gather_for_commit,
     in_batches,
     lookup_scope,
     over_each,
+    over_rows,
     platform_scope,
     tenant_scope,
 )
@@ -16,6 +18,7 @@ from kernel.tenancy.threads import in_scope, in_scope_patiently, in_statement, i
 __all__ = [
     "ScopeError",
     "TenantModel",
+    "apart",
     "current_tenant_id",
     "gather_for_commit",
     "in_batches",
@@ -25,6 +28,7 @@ __all__ = [
     "in_thread",
     "lookup_scope",
     "over_each",
+    "over_rows",
     "platform_scope",
     "tenant_scope",
 ]

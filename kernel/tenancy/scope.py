@@ -13,12 +13,14 @@ import select
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from copy import copy
 from dataclasses import dataclass, field
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 from uuid import UUID
 
 import psycopg
-from django.db import connection, transaction
+from django.db import OperationalError, connection, transaction
 from psycopg.pq import ConnStatus, PipelineStatus
 
 from kernel.errors import SilasError
@@ -27,6 +29,7 @@ from kernel.events import Event
 _log = logging.getLogger(__name__)
 
 Flush = Callable[[list[Any]], None]
+Row = TypeVar("Row")
 _TELL = (
     "SELECT set_config('silas.tenant', %s, true), set_config('silas.platform', %s, true),"
     " set_config('silas.lookup', %s, true)"
@@ -139,17 +142,56 @@ def in_batches(tenant: Any, batch: Callable[[], bool]) -> None:
             more = batch()
 
 
-def over_each(tenant_ids: Iterable[UUID], work: Callable[[UUID], int]) -> int:
+@contextmanager
+def apart() -> Iterator[None]:
+    """A savepoint inside a scope: a block that raises leaves neither rows nor what it gathered for the commit."""
+    scope = current_scope()
+    gathered = [{flush: list(items) for flush, items in each.items()} for each in (scope.gathered, scope.gathered_last)]
+    locked, counted = [(key, row, copy(row)) for key, row in scope.locked.items()], dict(scope.counted)
+    try:
+        with transaction.atomic():
+            yield
+    except BaseException:
+        scope.gathered, scope.gathered_last = gathered
+        scope.counted, scope.locked = counted, {key: row for key, row, _ in locked}
+        for _, row, before in locked:
+            vars(row).update(vars(before))
+        raise
+
+
+def over_rows(rows: Iterable[Row], work: Callable[[Row], int | None]) -> int:
+    """The sum of `work` over these rows of a scope, each `apart`. One row's trouble is logged, by its kind alone, and
+    stops no other's; a database that is away stops all."""
+    done = 0
+    for row in rows:
+        try:
+            with apart():
+                done += work(row) or 0
+        except OperationalError:
+            raise
+        except Exception as error:  # noqa: BLE001 (whatever it is, the others have their turn)
+            _log.error(
+                "row_left_out row=%s work=%s error=%s", getattr(row, "pk", row), _name(work), type(error).__name__
+            )
+    return done
+
+
+def over_each(tenant_ids: Iterable[UUID], work: Callable[[UUID], int | None]) -> int:
     """The sum of `work` over these, outside of any scope. One company's trouble is logged, by its kind alone, because
     its words may quote what is secret, and stops no other's."""
     done = 0
     for tenant_id in tenant_ids:
         try:
-            done += work(tenant_id)
+            done += work(tenant_id) or 0
         except Exception as error:  # noqa: BLE001 (whatever it is, the others have their turn)
-            what = f"{work.__module__}.{work.__qualname__}"
-            _log.error("company_left_out tenant=%s work=%s error=%s", tenant_id, what, type(error).__name__)
+            _log.error("company_left_out tenant=%s work=%s error=%s", tenant_id, _name(work), type(error).__name__)
     return done
+
+
+def _name(work: Any) -> str:
+    while isinstance(work, partial):
+        work = work.func
+    return f"{work.__module__}.{work.__qualname__}"
 
 
 @contextmanager

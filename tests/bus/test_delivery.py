@@ -10,6 +10,7 @@ from django.db import IntegrityError, connection
 from apps.audit.enums import AuditEvent
 from apps.audit.models import AuditEntry
 from apps.bus import queries, services, signals, tasks
+from apps.bus.enums import SetAside
 from apps.bus.models import QueueMessage
 from apps.bus.schemas import AlreadyProcessed, Lease, LeaseLost
 from kernel.tenancy import ScopeError, tenant_scope
@@ -272,14 +273,14 @@ def test_dead_message_lets_the_next_through(tenant: Any) -> None:
     assert held(tenant).message.pk == second.pk
 
 
-def test_dead_message_is_told_upwards(tenant: Any) -> None:
+def test_dead_message_that_tells_nobody_is_told_upwards(tenant: Any) -> None:
     make_message(tenant, message_id="m-1")
-    told: list[str] = []
-    receiver = signals.message_dead.connect(lambda message: told.append(message.message_id))
+    told: list[Any] = []
+    receiver = signals.set_aside.connect(lambda what, actor: told.append((what, actor)))
     with tenant_scope(tenant):
         services.dead_letter(held(tenant), "poison")
-    signals.message_dead.disconnect(receiver)
-    assert told == ["m-1"]
+    signals.set_aside.disconnect(receiver)
+    assert told == [(SetAside.MESSAGE, "system")]
 
 
 def test_dead_message_is_audited_without_its_text(tenant: Any) -> None:

@@ -130,7 +130,9 @@ def test_task_is_changed_as_a_whole(house: House) -> None:
 
 def test_form_of_a_task_sent_back_as_it_is_changes_nothing(house: House) -> None:
     others = [house.task(name=f"other {number}").pk for number in range(2)]
-    task = house.task(tool_allow=["knowledge_search"], limits={"calls": 3, "memory_writes": 0}, priority=7, delegates_to=others)
+    task = house.task(
+        tool_allow=["knowledge_search"], limits={"calls": 3, "memory_writes": 0}, priority=7, delegates_to=others
+    )
     form = browser(house.owner).get(reverse("console-task-edit", args=[task.pk])).context["form"]
     sent = {field.html_name: field.value() for field in form if str(field.value()) not in ("None", "False", "[]")}
     post(house.owner, "console-task-edit", task.pk, **sent)

@@ -20,6 +20,7 @@ from apps.audit.services import record
 from apps.tenants.queries import role_of
 from kernel.clock import now
 from kernel.errors import SilasError
+from kernel.tenancy import over_rows
 
 
 def deciders_of(card: Card) -> list[Any]:
@@ -125,12 +126,14 @@ def expire_cards() -> int:
     late = Card.objects.select_for_update(skip_locked=True, no_key=True).filter(
         status__in=WAITING, expires_at__lte=now()
     )
-    cards = list(late)
-    for card in cards:
-        settle(card, CardStatus.EXPIRED)
-        note(AuditEvent.CARD_EXPIRED, card)
-        signals.card_changed(card)
-    return len(cards)
+    return over_rows(list(late), _expire)
+
+
+def _expire(card: Card) -> int:
+    settle(card, CardStatus.EXPIRED)
+    note(AuditEvent.CARD_EXPIRED, card)
+    signals.card_changed(card)
+    return 1
 
 
 def settle(card: Card, status: CardStatus, *fields: str) -> None:

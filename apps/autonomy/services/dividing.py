@@ -13,7 +13,7 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
-from django.db import OperationalError, transaction
+from django.db import OperationalError
 from django.db.models import Exists, OuterRef
 
 from apps.autonomy import queries, rules
@@ -23,6 +23,7 @@ from apps.autonomy.models import AutonomousSession, Task
 from apps.autonomy.schemas import Delegated, Owed, Spawned, TaskLimits, plain
 from apps.autonomy.services import spawning
 from kernel.clock import now
+from kernel.tenancy import apart
 
 _log = logging.getLogger(__name__)
 _RECENT = timedelta(days=2)
@@ -87,7 +88,7 @@ def collect() -> int:
 def _collected_or_left(parent: AutonomousSession) -> bool:
     """One whose rows cannot be read keeps no other from going on."""
     try:
-        with transaction.atomic():
+        with apart():
             return _collected(parent)
     except OperationalError:
         raise

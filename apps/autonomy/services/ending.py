@@ -15,7 +15,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from django.db import OperationalError, transaction
+from django.db import OperationalError
 from django.db.models import F
 from django.db.models.functions import Greatest, Now
 
@@ -34,6 +34,7 @@ from apps.guard.models import GuardedRun
 from apps.work import rules as work_rules
 from apps.work.enums import WorkItemStatus
 from apps.work.models import WorkItem
+from kernel.tenancy import apart
 
 _log = logging.getLogger(__name__)
 WORKER_LOST = "worker_lost"
@@ -204,7 +205,7 @@ def _is_part(session: AutonomousSession) -> bool:
 def _receipt(session: AutonomousSession) -> dict[str, Any]:
     """A row that cannot be read makes a short receipt; it keeps no session from ending."""
     try:
-        with transaction.atomic():
+        with apart():
             return receipt(session)
     except OperationalError:
         raise
@@ -216,7 +217,7 @@ def _receipt(session: AutonomousSession) -> dict[str, Any]:
 def _try_again_or_set_aside(session: AutonomousSession) -> None:
     """A task whose rows cannot be read is not tried again: a person has to look."""
     try:
-        with transaction.atomic():
+        with apart():
             _try_again(session)
     except OperationalError:
         raise

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any
 from uuid import UUID
 
-from django.db import OperationalError, connection, transaction
+from django.db import OperationalError, connection
 
 from apps.autonomy import queries
 from apps.autonomy.enums import SessionStatus, TriggerKind
@@ -27,7 +27,7 @@ from apps.guard.enums import TerminalReason
 from apps.tenants.enums import Capability
 from apps.tenants.queries import require_role
 from apps.tenants.rules import roles_with
-from kernel.tenancy import current_tenant_id
+from kernel.tenancy import apart, current_tenant_id
 
 _log = logging.getLogger(__name__)
 _GRACE_SECONDS = 30
@@ -135,7 +135,7 @@ def _stop_for(reason: str) -> Callable[[UUID], object]:
 
 def _quietly(session_id: UUID, step: Callable[[UUID], object]) -> None:
     try:
-        with transaction.atomic():
+        with apart():
             step(session_id)
     except OperationalError:
         raise

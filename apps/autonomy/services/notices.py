@@ -1,18 +1,25 @@
-"""How does a member hear how a task of theirs ended, and how does a notice become read?
+"""How does a member hear how a task of theirs ended, or that something of the company's was set aside, and how does a
+notice become read?
 
-One notice an occasion: a later session of it takes the place of the former and is new again. Read by the member it is
-for, and nobody else; the first time counts.
+One notice an occasion: a later session of it takes the place of the former and is new again. Of what was set aside one
+of each kind is unread at a time, for its member or for all owners, and counts how often. Every bad end is owed as a
+letter too, which a web process sends to whoever chose alerts (`autonomy.relay`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
 from django.db.models.functions import Now
+from django.urls import reverse
 
+from apps.autonomy import queries
 from apps.autonomy.models import AutonomousSession, Notification, Trigger
+from apps.autonomy.services.sending import owe_letter
+from apps.bus.enums import SetAside
 from kernel.errors import NotFound
 
 # Beside the reasons for which a session ends: its task failed too often; a limit of the company lets it not begin yet.
@@ -27,13 +34,17 @@ def tell_about(session: AutonomousSession, *, reason: str, counts: Mapping[str, 
     row = Notification(user_id=owner_id, session=session, root_id=session.origin, reason=reason[:60])
     row.counts = dict(counts or {"failed": 1})
     if Notification.objects.bulk_create([row], ignore_conflicts=True) and _is_stored(row):
+        _owe_letter(row)
         return
     known = Notification.objects.filter(user_id=owner_id, root_id=session.origin)
     if counts is not None:
         known.filter(session=session).update(counts=row.counts)
-    known.exclude(session=session, reason=row.reason).update(
+    changed = known.exclude(session=session, reason=row.reason).update(
         session=session, reason=row.reason, counts=row.counts, created_at=Now(), read_at=None, card_id=None
     )
+    if changed:
+        row.pk = known.values_list("pk", flat=True).get()
+        _owe_letter(row)
 
 
 def _is_stored(row: Notification) -> bool:
@@ -43,7 +54,28 @@ def _is_stored(row: Notification) -> bool:
 def tell_of_trigger(trigger: Trigger, *, reason: str) -> None:
     """A trigger switched itself off: nothing begins by it any more."""
     if trigger.task.owner_id is not None:
-        Notification.objects.create(user_id=trigger.task.owner_id, trigger=trigger, reason=reason[:60])
+        row = Notification.objects.create(user_id=trigger.task.owner_id, trigger=trigger, reason=reason[:60])
+        _owe_letter(row)
+
+
+def tell_of(what: SetAside, actor: str) -> None:
+    """Something was set aside: the member who wanted it is told, or the company's owners."""
+    kind, _, name = actor.partition(":")
+    user_id = UUID(name) if kind == "user" else None
+    row = Notification(user_id=user_id, about=what, counts={"times": 1})
+    if Notification.objects.bulk_create([row], ignore_conflicts=True) and _is_stored(row):
+        _owe_letter(row)
+        return
+    unread = Notification.objects.filter(user_id=user_id, about=what, read_at=None)
+    for known in unread.select_for_update(no_key=True):
+        known.counts = {"times": known.counts.get("times", 0) + 1}
+        known.save(update_fields=["counts"])
+
+
+def _owe_letter(row: Notification) -> None:
+    """Of a result that came as it should its own route says whether a letter leaves."""
+    if row.session_id is None or row.reason:
+        owe_letter(row)
 
 
 def offer_card(session: AutonomousSession, card_id: UUID) -> None:
@@ -53,17 +85,81 @@ def offer_card(session: AutonomousSession, card_id: UUID) -> None:
 
 def mark_read(notice_id: UUID, *, user: Any) -> Notification:
     """Raises `NotFound` for anybody else's."""
-    mine = Notification.objects.filter(pk=notice_id, user_id=user.pk)
+    mine = queries.for_member(user).filter(pk=notice_id)
     mine.filter(read_at=None).update(read_at=Now())
-    found: Notification | None = mine.select_related("trigger", "session").first()
-    if found is None:
+    notice = mine.select_related("trigger__task", "session__task").first()
+    if notice is None:
         raise NotFound("notice")
-    return found
+    return notice
 
 
 def mark_all_read(*, user: Any) -> int:
-    return int(Notification.objects.filter(user_id=user.pk, read_at=None).update(read_at=Now()))
+    return int(queries.for_member(user).filter(read_at=None).update(read_at=Now()))
 
 
 def unread_count(user: Any) -> int:
-    return int(Notification.objects.filter(user_id=user.pk, read_at=None).count())
+    return int(queries.for_member(user).filter(read_at=None).count())
+
+
+# What happened and what to press, by the reason of a notice. Of a result that came as it should there is only a button.
+_ENDED = {
+    "cost_cap_reached": "Stopped: its spending limit is reached",
+    "budget_tokens": "Stopped: its limit of model tokens is reached",
+    "budget_tool_calls": "Stopped: its limit of calls is reached",
+    "budget_wall_clock": "Stopped: its time limit is reached",
+    "global_daily": "Stopped: the company's daily limit is reached",
+    "global_monthly": "Stopped: the company's monthly limit is reached",
+    "waits_for_limit": "Waiting: a limit of the company is reached",
+    "worker_lost": "Failed: its worker was lost",
+    "set_aside": "Set aside after too many failures",
+    "idle_timeout": "Stopped: it did nothing for too long",
+    "external_halt": "Stopped by a person",
+    "tool_not_granted": "Failed: it wanted a tool that it may not use",
+    "approval_missing": "Stopped: what it led to was not approved",
+    "failed": "Failed",
+    "cancelled": "Canceled: it may not run any more",
+}
+_SPENDING = ("global_daily", "global_monthly", WAITS_FOR_LIMIT)
+# What to press about what was set aside, and the page that it leads to. Every kind has its line.
+PLACES: dict[SetAside, tuple[str, str]] = {
+    SetAside.MESSAGE: ("Try it again or drop it", "console-queues"),
+    SetAside.WORK: ("View work", "console-work"),
+    SetAside.DOCUMENT: ("View documents", "console-knowledge"),
+    SetAside.SKILL: ("View skills", "console-skills"),
+    SetAside.TOOL_SERVER: ("View tool servers", "console-tool-servers"),
+    SetAside.WEBHOOK: ("View webhooks", "console-autonomy"),
+    SetAside.TRANSCRIPT: ("View activity", "console-activity"),
+}
+
+
+@dataclass(frozen=True)
+class Line:
+    """One notice as a person reads it: of what, what happened, what to press and where that leads."""
+
+    notice: Notification
+    title: str
+    ended: str
+    button: str
+    path: str
+
+
+def line_of(notice: Notification) -> Line:
+    if notice.about:
+        what = SetAside(notice.about)
+        button, page = PLACES[what]
+        return Line(notice, str(what.label), "", button, reverse(page))
+    if notice.trigger is not None:
+        path = reverse("console-task", args=[notice.trigger.task_id])
+        return Line(notice, notice.trigger.task.name, "A trigger was switched off", "Open the task", path)
+    session = notice.session
+    assert session is not None
+    ended = _ENDED.get(notice.reason) or session.get_status_display()
+    if notice.card_id:
+        button, path = "Raise the limit and continue", reverse("console-card", args=[notice.card_id])
+    elif notice.reason == SET_ASIDE:
+        button, path = "Open the task", reverse("console-task", args=[session.task_id])
+    elif notice.reason in _SPENDING:
+        button, path = "View spending", reverse("console-spending")
+    else:
+        button, path = "Read what it left", reverse("console-run", args=[session.pk])
+    return Line(notice, session.task.name, ended, button, path)

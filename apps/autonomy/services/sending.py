@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -20,7 +20,9 @@ from django.db.models.functions import Now
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.autonomy.enums import Channel, OutboxState, TaskEvent
-from apps.autonomy.models import AutonomousSession, Outbox, Webhook
+from apps.autonomy.models import AutonomousSession, Notification, Outbox, Webhook
+from apps.bus.enums import SetAside
+from apps.bus.signals import set_aside
 from kernel.tenancy import gather_for_commit
 
 MOST_ATTEMPTS = 8
@@ -37,6 +39,19 @@ def owe_email(session: AutonomousSession, user_id: UUID, counts: Mapping[str, in
         event=TaskEvent.COMPLETED,
         key=f"email:{session.origin}:{user_id}",
         body=body,
+    )
+    Outbox.objects.bulk_create([row], ignore_conflicts=True)
+
+
+def owe_letter(notice: Notification) -> None:
+    """A letter about a notice of a bad end, once for each end: to its member, or to the owners. Whether they want one,
+    and when, a web process asks when it sends it."""
+    row = Outbox(
+        channel=Channel.EMAIL,
+        user_id=notice.user_id,
+        notice_id=notice.pk,
+        event=TaskEvent.FAILED,
+        key=f"notice:{notice.pk}:{notice.session_id}:{notice.reason}"[:200],
     )
     Outbox.objects.bulk_create([row], ignore_conflicts=True)
 
@@ -118,10 +133,18 @@ def failed(row: Outbox, code: str, *, for_good: bool = False) -> bool:
     return bool(waiting.update(error_code=code[:60], due_at=Now() + wait))
 
 
+def later(row: Outbox, until: datetime) -> None:
+    """Not yet, which is no failure."""
+    waiting = Outbox.objects.filter(pk=row.pk, state=OutboxState.WAITING, attempts=row.attempts)
+    waiting.update(due_at=until, attempts=row.attempts - 1)
+
+
 def _settle(row: Outbox, **fields: Any) -> bool:
     mine = Outbox.objects.filter(pk=row.pk, state=OutboxState.WAITING, attempts=row.attempts)
     if not mine.update(**fields):
         return False
     data = {"channel": row.channel, "state": fields["state"].value, "attempts": row.attempts}
     record(AuditEvent.OUTBOX_SENT, subject=f"outbox:{row.pk}", data=data)
+    if fields["state"] == OutboxState.GIVEN_UP and row.channel == Channel.WEBHOOK:
+        set_aside(SetAside.WEBHOOK, "system")
     return True

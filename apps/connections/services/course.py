@@ -10,6 +10,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 from uuid import UUID
@@ -28,6 +29,7 @@ from apps.connections.services.owing import FAILED, owe
 from apps.tenants import vault
 from kernel.clock import now
 from kernel.errors import SilasError
+from kernel.tenancy import over_rows
 
 LEASE = timedelta(seconds=60)
 _ASKS = ("device_code", "browser_redirect", "secure_input")
@@ -241,10 +243,8 @@ def lost() -> list[UUID]:
     moment = now()
     dead = SetupRun.objects.filter(state__in=_LEASED, leased_until__lte=moment)
     late = SetupRun.objects.filter(state__in=[*_LEASED, SetupState.WAITING], deadline__lte=moment)
-    for setup_id in list(dead.values_list("pk", flat=True)):
-        fail(setup_id, None, code="worker_lost")
-    for setup_id in list(late.values_list("pk", flat=True)):
-        fail(setup_id, None, code="out_of_time")
+    over_rows(list(dead.values_list("pk", flat=True)), partial(fail, lease=None, code="worker_lost"))
+    over_rows(list(late.values_list("pk", flat=True)), partial(fail, lease=None, code="out_of_time"))
     return list(SetupRun.objects.filter(leases.free(), state=SetupState.WAITING).values_list("pk", flat=True))
 
 

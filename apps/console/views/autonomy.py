@@ -5,7 +5,6 @@ Only owners change what the company allows and who is told. A webhook's secret i
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
@@ -16,7 +15,6 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from apps.autonomy import overview, queries
 from apps.autonomy.enums import TaskEvent
-from apps.autonomy.models import Notification
 from apps.autonomy.services import consent, notices, webhooks
 from apps.console.members import DECIDING_ROLES, StaffRequest, staff_view
 from apps.console.task_forms import SettingsForm, settings_as_they_are
@@ -75,56 +73,11 @@ def delete_webhook(request: StaffRequest, webhook_id: UUID) -> HttpResponseBase:
     return redirect("console-autonomy")
 
 
-# What happened and what to press, by the reason of a notice. Of a result that came as it should there is only a button.
-_ENDED = {
-    "cost_cap_reached": "Stopped: its spending limit is reached",
-    "budget_tokens": "Stopped: its limit of model tokens is reached",
-    "budget_tool_calls": "Stopped: its limit of calls is reached",
-    "budget_wall_clock": "Stopped: its time limit is reached",
-    "global_daily": "Stopped: the company's daily limit is reached",
-    "global_monthly": "Stopped: the company's monthly limit is reached",
-    "waits_for_limit": "Waiting: a limit of the company is reached",
-    "worker_lost": "Failed: its worker was lost",
-    "set_aside": "Set aside after too many failures",
-    "idle_timeout": "Stopped: it did nothing for too long",
-    "external_halt": "Stopped by a person",
-    "tool_not_granted": "Failed: it wanted a tool that it may not use",
-    "approval_missing": "Stopped: what it led to was not approved",
-    "failed": "Failed",
-    "cancelled": "Canceled: it may not run any more",
-}
-
-
-@dataclass(frozen=True)
-class _Line:
-    """One notice as the page shows it."""
-
-    notice: Notification
-    task: str
-    ended: str
-    button: str
-
-
-def _line(notice: Notification) -> _Line:
-    if notice.trigger is not None:
-        return _Line(notice, notice.trigger.task.name, "A trigger was switched off", "Open the task")
-    session = notice.session
-    assert session is not None
-    ended = _ENDED.get(notice.reason) or session.get_status_display()
-    button = {
-        "set_aside": "Open the task",
-        "global_daily": "View spending",
-        "global_monthly": "View spending",
-        "waits_for_limit": "View spending",
-    }.get(notice.reason, "Read what it left")
-    return _Line(notice, session.task.name, ended, "Raise the limit and continue" if notice.card_id else button)
-
-
 @require_safe
 @staff_view()
 def notices_page(request: StaffRequest) -> HttpResponseBase:
     user, unread = request.member.user, request.GET.get("unread") == "true"
-    lines = [_line(notice) for notice in queries.notices(user, unread=unread)]
+    lines = [notices.line_of(notice) for notice in queries.notices(user, unread=unread)]
     return page(request, "console/notices.html", at="notices", notices=lines, only_unread=unread)
 
 
@@ -132,16 +85,8 @@ def notices_page(request: StaffRequest) -> HttpResponseBase:
 @staff_view()
 def read_notice(request: StaffRequest, notice_id: UUID) -> HttpResponseBase:
     """Read, and off to what it is about. Twice changes nothing."""
-    found = notices.mark_read(notice_id, user=request.member.user)
-    if found.card_id is not None:
-        return redirect("console-card", found.card_id)
-    if found.trigger is not None:
-        return redirect("console-task", found.trigger.task_id)
-    if found.reason == notices.SET_ASIDE and found.session is not None:
-        return redirect("console-task", found.session.task_id)
-    if found.reason in (notices.WAITS_FOR_LIMIT, "global_daily", "global_monthly"):
-        return redirect("console-spending")
-    return redirect("console-run", found.session_id)
+    notice = notices.mark_read(notice_id, user=request.member.user)
+    return redirect(notices.line_of(notice).path)
 
 
 @require_POST

@@ -35,6 +35,8 @@ KIND_NAMES = {
     Kind.SYSTEM_EVENT: "Upkeep",
     Kind.EXECUTION_REQUEST: "Approved work",
     Kind.AUTONOMOUS_SESSION: "A task that runs by itself",
+    Kind.REVIEW_OWED: "A question to a person about a task",
+    Kind.CONNECTION_OWED: "A question to a person about a connection",
 }
 
 

@@ -7,15 +7,17 @@ that a report that arrives meanwhile wins or loses whole. Called by `apps.safety
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from functools import partial
 
 from django.conf import settings
 
 from apps.safety.enums import ChallengeState, ExecutionStatus, HoldKind, HoldState
 from apps.safety.locks import lock_hold, lock_reporting
-from apps.safety.models import Execution, Hold, SafetyAgent
+from apps.safety.models import Execution, Hold
 from apps.safety.services.executions import end_execution
 from apps.safety.services.holding import end_hold
 from kernel.clock import now
+from kernel.tenancy import over_rows
 
 _MOST = 200
 
@@ -24,7 +26,7 @@ def end_silent(*, most: int = _MOST) -> int:
     """Call off the executions that were silent for longer than the setting says; returns how many."""
     before = _silent_since()
     idle = Execution.objects.filter(status=ExecutionStatus.RUNNING, last_at__lt=before).select_related("agent")
-    return sum(_ended(each.agent, each, before) for each in idle.order_by("last_at")[:most])
+    return over_rows(idle.order_by("last_at")[:most], partial(_ended, before))
 
 
 def expire_pauses(*, most: int = _MOST) -> int:
@@ -35,15 +37,15 @@ def expire_pauses(*, most: int = _MOST) -> int:
         challenges__state=ChallengeState.PENDING,
         challenges__expires_at__lte=now(),
     )
-    return sum(_expired(hold) for hold in rows.select_related("agent").order_by("created_at")[:most])
+    return over_rows(rows.select_related("agent").order_by("created_at")[:most], _expired)
 
 
 def _silent_since() -> datetime:
     return now() - timedelta(seconds=settings.SAFETY_IDLE_SECONDS)
 
 
-def _ended(agent: SafetyAgent, execution: Execution, before: datetime) -> bool:
-    lock_reporting(agent.principal, agent.name)
+def _ended(before: datetime, execution: Execution) -> bool:
+    lock_reporting(execution.agent.principal, execution.agent.name)
     still = Execution.objects.filter(pk=execution.pk, status=ExecutionStatus.RUNNING, last_at__lt=before).first()
     if still is not None:
         end_execution(still, ExecutionStatus.CANCELLED, actor="system")

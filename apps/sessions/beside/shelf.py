@@ -18,7 +18,7 @@ from django.conf import settings
 from django.db import connection, transaction
 
 from apps.sessions.models import VisitorFile
-from apps.tenants.queries import all_tenants
+from apps.tenants.queries import over_all
 from kernel.tenancy import current_tenant_id, tenant_scope
 
 ORPHAN_SECONDS = 3600
@@ -86,10 +86,11 @@ def sweep() -> int:
     """Delete bytes that have had no row for an hour, of every tenant; how many. Outside of any scope."""
     old = time.time() - ORPHAN_SECONDS
     deleted = sum(_delete_old(path, old) for path in _files(_root() / _INCOMING))
-    return deleted + sum(_sweep_tenant(tenant.pk, old) for tenant in all_tenants())
+    return deleted + over_all(_sweep_tenant)
 
 
-def _sweep_tenant(tenant_id: UUID, old: float) -> int:
+def _sweep_tenant(tenant_id: UUID) -> int:
+    old = time.time() - ORPHAN_SECONDS
     aged = {path.name for path in _files(_root() / tenant_id.hex) if _age(path) < old}
     if not aged:
         return 0

@@ -14,13 +14,15 @@ from uuid import UUID
 
 from django.conf import settings
 from django.core.mail import EmailMultiAlternatives
-from django.db import connection
+from django.db import OperationalError, connection
 from django.db.models import F
 from django.db.models.functions import Now
 from django.template.loader import render_to_string
 
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
+from apps.bus.enums import SetAside
+from apps.bus.signals import set_aside
 from apps.sessions.beside import throttling
 from apps.sessions.beside.offers import offers_of
 from apps.sessions.beside.transcript_words import words_in
@@ -91,13 +93,26 @@ def send_due() -> int:
 
 def _send_of(tenant_id: UUID) -> int:
     with tenant_scope(tenant_id):
-        letters = [(row, _letter(row)) for row in _claim()]
+        claimed = _claim()
     sent = 0
-    for row, letter in letters:
-        problem = _sent(letter)
+    for row in claimed:
+        problem = _tried(tenant_id, row)
         with tenant_scope(tenant_id):
             sent += _settle(row, problem)
     return sent
+
+
+def _tried(tenant_id: UUID, row: TranscriptRequest) -> str:
+    """Empty, or why it could not be sent."""
+    try:
+        with tenant_scope(tenant_id):
+            letter = _letter(row)
+    except OperationalError:
+        raise
+    except Exception as error:  # noqa: BLE001 (one letter's fault must not keep the others)
+        _log.warning("transcript_not_written error=%s", type(error).__name__)
+        return "failed"
+    return _sent(letter)
 
 
 def _claim() -> list[TranscriptRequest]:
@@ -160,4 +175,6 @@ def _settle(row: TranscriptRequest, problem: str) -> bool:
         return False
     data = {"letter": str(row.pk), "state": state.value, "attempts": row.attempts}
     record(AuditEvent.TRANSCRIPT_SETTLED, subject=f"session:{row.session_id}", data=data)
+    if problem == "failed":
+        set_aside(SetAside.TRANSCRIPT, "system")
     return not problem

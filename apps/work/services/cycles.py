@@ -36,7 +36,7 @@ from kernel import schedules
 from kernel.clock import now
 from kernel.errors import SilasError
 from kernel.taint import Taint
-from kernel.tenancy import current_tenant_id
+from kernel.tenancy import current_tenant_id, over_rows
 
 CYCLE_EVENT = "cycle"
 _LOOKED_AT = (WorkItemStatus.HEALTHY, WorkItemStatus.FAILED)
@@ -72,11 +72,13 @@ def begin_schedule(goal: WorkItem) -> None:
 def owe_due() -> int:
     """Owe a look at every goal whose time has come; what was missed meanwhile is one look. Returns how many."""
     due = WorkItem.objects.filter(type=WorkItemType.GOAL, due_at__lte=now(), status__in=_LOOKED_AT)
-    goals = list(due.select_for_update(skip_locked=True, no_key=True))
-    for goal in goals:
-        _owe(goal)
-        _set_due(goal)
-    return len(goals)
+    return over_rows(list(due.select_for_update(skip_locked=True, no_key=True)), _owe_look)
+
+
+def _owe_look(goal: WorkItem) -> int:
+    _owe(goal)
+    _set_due(goal)
+    return 1
 
 
 def _owe(goal: WorkItem) -> None:

@@ -13,6 +13,7 @@ from uuid import UUID
 
 from django.db import connection
 from django.db.models import Q
+from pydantic import ValidationError
 
 from apps.guard.schemas import call_digest
 from apps.memory.services import revise
@@ -24,7 +25,7 @@ from apps.work.models import WorkItem
 from apps.work.services.authority import authority_of
 from kernel.clock import now
 from kernel.errors import SilasError
-from kernel.tenancy import tenant_scope
+from kernel.tenancy import over_each, tenant_scope
 
 _CLAIM_SECONDS = 120
 
@@ -32,7 +33,7 @@ _CLAIM_SECONDS = 120
 def work_off() -> int:
     """Carry out whatever waits, of every tenant; how many there were. In a web process, outside of any scope."""
     try:
-        return sum(carry_out_next(tenant_id) for tenant_id in _waiting_tenants())
+        return over_each(_waiting_tenants(), carry_out_next)
     finally:
         connection.close()
 
@@ -53,6 +54,10 @@ def carry_out_next(tenant_id: UUID) -> int:
             change = _approved(effect)
         except SilasError as refusal:
             _refuse(effect, refusal)
+            return 1
+        except ValidationError:
+            # Else the same row would be the oldest for ever, and keep its company's others waiting.
+            _refuse(effect, SilasError("knowledge_refused", "The approved plan cannot be read."))
             return 1
     try:
         revise(

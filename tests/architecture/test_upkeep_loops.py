@@ -1,0 +1,27 @@
+"""Upkeep that visits every company leaves none out because of another one: there is one loop for that, `over_all`."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+# Commands that a person runs stop at the first fault, and say it.
+BY_HAND = ("management", "certifying.py")
+
+
+def loops(path: Path) -> list[int]:
+    """Lines with a loop or comprehension over `all_tenants()`."""
+    heads = [
+        (node.lineno if isinstance(node, ast.For | ast.AsyncFor) else node.target.lineno, node.iter)
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.For | ast.AsyncFor | ast.comprehension)
+    ]
+    return [line for line, source in heads if "all_tenants(" in ast.unparse(source)]
+
+
+def test_no_upkeep_loops_over_companies_by_itself() -> None:
+    files = [*(ROOT / "apps").rglob("*.py"), *(ROOT / "silas_platform").rglob("*.py")]
+    watched = [path for path in files if not set(BY_HAND) & set(path.parts)]
+    found = [f"{path.relative_to(ROOT)}:{line}" for path in watched for line in loops(path)]
+    assert [each for each in found if not each.startswith("apps/tenants/queries.py")] == []
