@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import io
+import struct
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 _MEGABYTE = 1 << 20
 
@@ -144,6 +146,91 @@ def tar_with_a_long_name(megabytes: int = 40) -> bytes:
         archive.addfile(tarfile.TarInfo("x/" * (megabytes * _MEGABYTE // 2)))
     return out.getvalue()
 
+
+def zipped(files: Mapping[str, bytes]) -> bytes:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in files.items():
+            archive.writestr(name, content)
+    return out.getvalue()
+
+
+def zip_that_overlaps(count: int = 900) -> bytes:
+    """Entries that all stand for the same bytes: each alone is small."""
+    one = bytearray(zipped({"0000": b"\0" * (4 * _MEGABYTE)}))
+    start = one.rindex(b"PK\x01\x02")
+    end = one.rindex(b"PK\x05\x06")
+    listed = b"".join(one[start:end].replace(b"0000", b"%04d" % number) for number in range(count))
+    tail = bytearray(one[end:])
+    struct.pack_into("<HHI", tail, 8, count, count, len(listed))
+    return bytes(one[:start] + listed + tail)
+
+
+def zip_that_lies(told: int = 10) -> bytes:
+    """Of its file it says that it holds ten bytes."""
+    raw = bytearray(zip_bomb(40))
+    struct.pack_into("<I", raw, raw.rfind(b"PK\x01\x02") + 24, told)
+    return bytes(raw)
+
+
+def zip_with_a_password() -> bytes:
+    raw = bytearray(zipped({"a": b"secret"}))
+    raw[6] |= 1
+    raw[raw.rfind(b"PK\x01\x02") + 8] |= 1
+    return bytes(raw)
+
+
+def zip_packed_by(method: int) -> bytes:
+    """The library unpacks these all at once."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", method) as archive:
+        archive.writestr("a", b"\0" * (40 * _MEGABYTE))
+    return out.getvalue()
+
+
+def tar_of(files: Mapping[bytes, bytes]) -> bytes:
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w") as archive:
+        for name, content in files.items():
+            info = tarfile.TarInfo(name.decode("utf-8", "surrogateescape"))
+            info.size = len(content)
+            archive.addfile(info, io.BytesIO(content))
+    return out.getvalue()
+
+
+def tar_of_a(kind: bytes) -> bytes:
+    info = tarfile.TarInfo("a")
+    info.type, info.linkname = kind, "/etc/passwd"
+    return info.tobuf() + bytes(1024)
+
+
+def tar_with_a_slow_header(digits: int = 400_000) -> bytes:
+    """Attributes that `tarfile` searches from each of their digits again."""
+    head = tarfile.TarInfo("pax")
+    head.type, head.size = tarfile.XHDTYPE, digits
+    return head.tobuf() + b"1" * digits + bytes(-digits % 512) + tar_of({b"a": b"x"})
+
+
+# What `kernel.archives` has to refuse.
+ARCHIVES: dict[str, Callable[[], bytes]] = {
+    "bomb.zip": zip_bomb,
+    "many.zip": zip_of_many,
+    "overlapping.zip": zip_that_overlaps,
+    "lying.zip": zip_that_lies,
+    "password.zip": zip_with_a_password,
+    "bzip2.zip": lambda: zip_packed_by(zipfile.ZIP_BZIP2),
+    "lzma.zip": lambda: zip_packed_by(zipfile.ZIP_LZMA),
+    "cut.zip": lambda: zipped({"a": b"x" * 1000})[:-20],
+    "bomb.tar.gz": gzip_bomb,
+    "many.tar.gz": tar_of_many,
+    "name.tar.gz": tar_with_a_long_name,
+    "header.tar": tar_with_a_slow_header,
+    "link.tar": lambda: tar_of_a(tarfile.SYMTYPE),
+    "device.tar": lambda: tar_of_a(tarfile.CHRTYPE),
+    "bzip2.tar": lambda: bz2.compress(tar_of({b"a": b"x"})),
+    "nothing": lambda: b"",
+    "noise": lambda: b"PK\x03\x04" + bytes(range(256)) * 4000,
+}
 
 # By a name whose ending says how it is to be read.
 DOCUMENTS: dict[str, Callable[[], bytes]] = {

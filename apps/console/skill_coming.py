@@ -60,8 +60,9 @@ def _imported(request: StaffRequest, fetched: importing.Fetched) -> Place:
 
 
 def _package(request: StaffRequest, raw: bytes) -> Place:
+    package = archive.unpack(raw)
     with tenant_scope(request.member.tenant):
-        row = packages.take_in(raw, by=request.member.user)
+        row = packages.take_in(package, by=request.member.user)
     if row.state == PackageState.WAITING:
         return ("console-skill-package", row.pk)
     return ("console-skill", row.name)

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import frontmatter
 import yaml
+from frontmatter.default_handlers import YAMLHandler
 from pydantic import ValidationError
 
 from apps.skills import inspecting, rules
@@ -21,8 +21,9 @@ from kernel.errors import SilasError
 from kernel.sandbox.spec import is_safe_relative
 
 MAX_FILES, MAX_FILE_BYTES, MAX_TOTAL_BYTES, MAX_PATH_CHARS = 200, 1_000_000, 5_000_000, 200
-MAX_FRONT_CHARS = 100_000
+MAX_FRONT_CHARS, MAX_FRONT_DEPTH = 100_000, 20
 MANIFEST = "SKILL.md"
+_FRONT = YAMLHandler()
 
 
 @dataclass(frozen=True)
@@ -106,21 +107,30 @@ def _parse(raw: bytes | None) -> tuple[SkillManifest, str]:
 def read_front(raw: bytes) -> tuple[dict[str, Any], str]:
     """The front matter of a SKILL.md as it stands, and what stands below it. Raises `SilasError("skill_invalid")`."""
     try:
-        text = raw.decode("utf-8")
-        _require_no_aliases(text)
-        post = frontmatter.loads(text)
-        return dict(post.metadata), post.content
+        text = raw.decode("utf-8").replace("\r\n", "\n").strip()
+        if not _FRONT.detect(text):
+            return {}, text
+        front, body = _FRONT.split(text)
+        _require_plain(front)
+        given = _FRONT.load(front)
     except (yaml.YAMLError, UnicodeDecodeError, ValueError, RecursionError) as error:
         raise invalid([f"SKILL.md cannot be read: {' '.join(str(error).split())[:300]}"]) from error
+    return (given if isinstance(given, dict) else {}), body.strip()
 
 
-def _require_no_aliases(text: str) -> None:
-    """A few aliases of aliases are a gigabyte once they are written out."""
-    _, front, _ = [*text.split("---", 2), "", ""][:3]
+def _require_plain(front: str) -> None:
+    """Judged by its events, as they come: the parser's own recursion ends the process where values are nested deeply,
+    its time grows with the square of the depth, and a few aliases of aliases are a gigabyte once they are written out.
+    """
     if len(front) > MAX_FRONT_CHARS:
         raise ValueError("the front matter is too long")
-    if "*" in front and any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(front)):
-        raise ValueError("aliases are not read")
+    depth = 0
+    for event in yaml.parse(front, Loader=yaml.CSafeLoader):
+        if isinstance(event, yaml.AliasEvent):
+            raise ValueError("aliases are not read")
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > MAX_FRONT_DEPTH:
+            raise ValueError("its values are nested too deeply")
 
 
 def manifest_of(front: Mapping[str, Any]) -> SkillManifest:

@@ -6,6 +6,7 @@ import io
 import os
 import time
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -18,7 +19,9 @@ from apps.sessions import forgetting
 from apps.sessions.beside import files, kinds, shelf
 from apps.sessions.models import ChatSession, ChronicleEntry, VisitorFile
 from apps.tenants.models import Deployment
+from attack import bombs
 from kernel.errors import SilasError
+from kernel.sandbox import Choice, Kind, configure
 from kernel.tenancy import tenant_scope
 from tests.factories.beside import FILES, PNG, Browser, docx, offer, packed, refused
 from tests.factories.console import browser
@@ -117,6 +120,30 @@ def test_archive_that_would_unpack_all_at_once_is_refused(tmp_path: Path, how: i
     bomb = tmp_path / "bomb.docx"
     bomb.write_bytes(docx(how=how))
     assert kinds.kind_of(bomb, bomb.name) is None
+
+
+@pytest.mark.parametrize("name", ["bomb.zip", "overlapping.zip", "lzma.zip", "many.zip", "noise"])
+def test_hostile_archive_is_refused_and_costs_this_process_nothing(tmp_path: Path, name: str) -> None:
+    bomb = tmp_path / "bomb.docx"
+    bomb.write_bytes(bombs.ARCHIVES[name]())
+    began = time.process_time()
+    assert kinds.kind_of(bomb, bomb.name) is None
+    assert time.process_time() - began < 1
+
+
+@pytest.fixture
+def no_sandbox() -> Iterator[None]:
+    configure(Choice(kind=Kind.DOCKER, image="no-such-image:0"))
+    yield
+    configure(Choice())
+
+
+def test_archive_is_not_taken_where_it_cannot_be_looked_into(
+    no_sandbox: None, visitor: Browser, session: ChatSession
+) -> None:
+    assert refused(visitor.send("letter.docx", docx())) == (503, "sandbox_unavailable")
+    assert rows(session) == []
+    assert list((Path(settings.VAR_DIR) / "files/incoming").iterdir()) == []
 
 
 def test_archive_of_too_many_entries_is_refused(tmp_path: Path) -> None:

@@ -56,10 +56,10 @@ def test_package_from_nobody_known_waits_with_its_fingerprint(other_tenant: Any,
 def test_package_from_a_pinned_key_is_proposed_and_no_longer_once_the_pin_is_gone(
     other_tenant: Any, package: bytes
 ) -> None:
-    keeper = make_member(other_tenant, "owner")
+    keeper, read = make_member(other_tenant, "owner"), archive.unpack(package)
     with tenant_scope(other_tenant):
-        row = packages.take_in(package, by=keeper)
-        packages.trust(row.pk, archive.unpack(package).manifest.fingerprint, by=keeper)
+        row = packages.take_in(read, by=keeper)
+        packages.trust(row.pk, read.manifest.fingerprint, read, by=keeper)
         SkillPackage.objects.all().delete()
     assert hand_in(other_tenant, package).json()["state"] == "taken"
     (pinned,) = asked(other_tenant, "get", "skill-publishers").json()

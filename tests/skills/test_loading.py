@@ -1,10 +1,11 @@
 """Which folders come in, and which do not (spec 10.4)."""
 
 import os
+import time
 
 import pytest
 
-from apps.skills.loader import load_folder
+from apps.skills.loader import load_folder, read_front
 from kernel.errors import SilasError
 from tests.factories.skills import acting_tool, make_folder, read_tool
 
@@ -55,6 +56,28 @@ def test_folder_of_another_name_is_refused(tmp_path):
 def test_folder_without_manifest_is_refused(tmp_path):
     (tmp_path / "empty").mkdir()
     assert "no SKILL.md" in refusal(tmp_path / "empty")
+
+
+HOSTILE_FRONTS = {
+    "lists in a row": "a:\n  " + "- " * 49_000,
+    "keys in a row": "a:\n  " + "? " * 49_000,
+    "brackets": "a: " + "[" * 90_000,
+    "braces": "a: " + "{a: " * 20_000,
+    "brackets beside a star": "a: '*'\nb: " + "[" * 90_000,
+    "twenty-one lists": "a: " + "[" * 21 + "]" * 21,
+    "an alias": "a: &a [1]\nb: [*a, *a]",
+    "an alias behind three dashes": "a: 'x---y'\nb: &b [1]\nc: [*b, *b]",
+}
+
+
+@pytest.mark.parametrize("what", HOSTILE_FRONTS)
+def test_front_matter_that_is_nested_deeply_or_refers_to_itself_is_refused_at_once(what):
+    raw = f"---\nname: x\n{HOSTILE_FRONTS[what]}\n---\n\nDo it.".encode()
+    began = time.process_time()
+    with pytest.raises(SilasError) as refused:
+        read_front(raw)
+    assert refused.value.code == "skill_invalid"
+    assert time.process_time() - began < 1
 
 
 @pytest.mark.parametrize("front", ["name: [", "name: !!python/object:os.system x", "- a\n- b"])

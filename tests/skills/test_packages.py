@@ -57,14 +57,15 @@ def raw(publisher: Publisher) -> bytes:
 
 
 def take_in(tenant: Any, raw: bytes, by: Any) -> SkillPackage:
+    package = archive.unpack(raw)
     with tenant_scope(tenant):
-        return packages.take_in(raw, by=by)
+        return packages.take_in(package, by=by)
 
 
 def trusted(tenant: Any, raw: bytes, by: Any) -> SkillPackage:
-    row = take_in(tenant, raw, by)
+    row, package = take_in(tenant, raw, by), archive.unpack(raw)
     with tenant_scope(tenant):
-        return packages.trust(row.pk, archive.fingerprint(row.public_key), by=by)
+        return packages.trust(row.pk, archive.fingerprint(row.public_key), package, by=by)
 
 
 def test_export_twice_is_the_same_bytes(publisher: Publisher, raw: bytes) -> None:
@@ -139,9 +140,9 @@ def test_unknown_publisher_waits_for_a_person(tenant: Any, owner: Any, raw: byte
 
 
 def test_wrong_fingerprint_pins_nothing(tenant: Any, owner: Any, raw: bytes) -> None:
-    row = take_in(tenant, raw, owner)
+    row, package = take_in(tenant, raw, owner), archive.unpack(raw)
     with pytest.raises(SilasError) as refusal, tenant_scope(tenant):
-        packages.trust(row.pk, "0000 " * 8, by=owner)
+        packages.trust(row.pk, "0000 " * 8, package, by=owner)
     with tenant_scope(tenant):
         assert (refusal.value.code, TrustedPublisher.objects.count()) == ("fingerprint_differs", 0)
 
@@ -169,11 +170,12 @@ def test_next_package_of_a_pinned_key_is_proposed_at_once(
 def test_older_package_after_a_newer_one_is_a_replay(
     tenant: Any, owner: Any, raw: bytes, publisher: Publisher, known: bool
 ) -> None:
-    fingerprint = archive.unpack(raw).manifest.fingerprint
+    package = archive.unpack(raw)
+    fingerprint = package.manifest.fingerprint
     waiting = None if known else take_in(tenant, raw, owner)
     trusted(tenant, publisher.package("second"), owner)
     with pytest.raises(SilasError) as refusal, tenant_scope(tenant):
-        packages.trust(waiting.pk, fingerprint, by=owner) if waiting else packages.take_in(raw, by=owner)
+        packages.trust(waiting.pk, fingerprint, package, by=owner) if waiting else packages.take_in(package, by=owner)
     assert refusal.value.code == "package_replayed"
 
 
@@ -199,8 +201,17 @@ def test_package_that_is_thrown_away_keeps_no_bytes(tenant: Any, owner: Any, raw
     assert (kept.state, kept.content) == (PackageState.REFUSED, None)
 
 
+def test_other_bytes_than_those_that_wait_are_not_trusted(
+    tenant: Any, owner: Any, raw: bytes, publisher: Publisher
+) -> None:
+    row, other = take_in(tenant, raw, owner), archive.unpack(publisher.package("second"))
+    with pytest.raises(SilasError) as refusal, tenant_scope(tenant):
+        packages.trust(row.pk, archive.fingerprint(row.public_key), other, by=owner)
+    assert refusal.value.code == "not_found"
+
+
 def test_package_of_another_company_is_not_there(tenant: Any, owner: Any, other_tenant: Any, raw: bytes) -> None:
-    row = take_in(tenant, raw, owner)
+    row, package = take_in(tenant, raw, owner), archive.unpack(raw)
     with pytest.raises(SilasError) as refusal, tenant_scope(other_tenant):
-        packages.trust(row.pk, archive.fingerprint(row.public_key), by=make_member(other_tenant, "owner"))
+        packages.trust(row.pk, archive.fingerprint(row.public_key), package, by=make_member(other_tenant, "owner"))
     assert refusal.value.code == "not_found"

@@ -13,6 +13,7 @@ from django.db.models import Case, Q, When
 from django.http import HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
+from django.template.response import TemplateResponse
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from apps.console import capabilities, skill_faces
@@ -203,15 +204,20 @@ def package(request: StaffRequest, package_id: UUID) -> HttpResponseBase:
 
 
 @require_POST
-@staff_view(Role.OWNER)
+@staff_view(Role.OWNER, scoped=False)
 def trust(request: StaffRequest, package_id: UUID) -> HttpResponseBase:
-    """The last group of the fingerprint is typed by hand: whoever types has looked at it."""
-    row = _waiting(package_id)
-    told = archive.fingerprint(row.public_key)
-    if request.POST.get("last", "").strip().lower() != told.split()[-1]:
-        refusal = SilasError("fingerprint_differs", "These are not the last four characters of the fingerprint.")
-        return _package(request, package_id, refusal=refusal)
-    taken = packages.trust(package_id, told, by=request.member.user)
+    """The last group of the fingerprint is typed by hand: whoever types has looked at it. The package is opened outside
+    of any scope."""
+    with tenant_scope(request.member.tenant):
+        row = _waiting(package_id)
+        told = archive.fingerprint(row.public_key)
+        if request.POST.get("last", "").strip().lower() != told.split()[-1]:
+            refusal = SilasError("fingerprint_differs", "These are not the last four characters of the fingerprint.")
+            return _package(request, package_id, refusal=refusal).render()
+        raw = bytes(row.content or b"")
+    package = archive.unpack(raw)
+    with tenant_scope(request.member.tenant):
+        taken = packages.trust(package_id, told, package, by=request.member.user)
     return redirect("console-skill", taken.name)
 
 
@@ -222,7 +228,7 @@ def refuse(request: StaffRequest, package_id: UUID) -> HttpResponseBase:
     return redirect("console-skills")
 
 
-def _package(request: StaffRequest, package_id: UUID, *, refusal: SilasError | None = None) -> HttpResponseBase:
+def _package(request: StaffRequest, package_id: UUID, *, refusal: SilasError | None = None) -> TemplateResponse:
     row = _waiting(package_id)
     return page(
         request,

@@ -40,7 +40,8 @@ class Received:
 
 def keep(tenant_id: UUID, session_id: UUID, *, name: str, chunks: Iterable[bytes], client_id: str) -> VisitorFile:
     """Take one file. Opens its own scopes; nothing slow is done in them. Raises `NotFound` where no files are taken,
-    `SilasError`: 400 `file_kind`, 413 `file_too_large`, 409 `files_full`, `conversation_full`."""
+    `SilasError`: 400 `file_kind`, 413 `file_too_large`, 409 `files_full`, `conversation_full`, 503 where it cannot be
+    looked at now (`kernel.sandbox.reading`)."""
     with tenant_scope(tenant_id):
         if before := _kept(session_id, client_id):
             return before
@@ -67,10 +68,13 @@ def _received(name: str, chunks: Iterable[bytes], taken: set[str], most: int) ->
     except shelf.TooLarge:
         extra = {"most_bytes": most}
         raise SilasError("file_too_large", "This file is too large.", extra=extra, status=413) from None
-    kind = kinds.kind_of(path, name) if size else None
-    if kind is None or kind.name not in taken:
+    try:
+        kind = kinds.kind_of(path, name) if size else None
+        if kind is None or kind.name not in taken:
+            raise SilasError("file_kind", "Files of this kind are not taken here.", status=400)
+    except BaseException:
         path.unlink(missing_ok=True)
-        raise SilasError("file_kind", "Files of this kind are not taken here.", status=400)
+        raise
     return Received(path, digest, size, kinds.clean_name(name, kind), kind)
 
 

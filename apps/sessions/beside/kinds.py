@@ -1,4 +1,4 @@
-"""What kind of file is this, by its own bytes, and what may it be called? Decided from values, and a ZIP's insides.
+"""What kind of file is this, by its own bytes, and what may it be called? A ZIP is opened in the sandbox (ADR 109).
 
 What the sender says of a file counts for nothing: its kind is what its bytes show, its ending has to fit, and its name
 keeps no path, no control character and nothing that turns the reading direction.
@@ -7,19 +7,18 @@ keeps no path, no control character and nothing that turns the reading direction
 from __future__ import annotations
 
 import unicodedata
-import zipfile
-import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
 
+from kernel.archives.reading import BadArchive, Entry, Limits, entries_of
 from kernel.unseen import hides_something
 
 LONGEST_NAME = 100
 MOST_ENTRIES = 1000
 MOST_UNPACKED = 60 * 1024 * 1024
+_LIMITS = Limits(MOST_ENTRIES, MOST_UNPACKED, seconds=10)
 _HEAD = 16
-_CHUNK = 64 * 1024
 # Line breaks and tabs are what a text may have of the control characters.
 _TEXT_CONTROLS = frozenset(range(32)) - frozenset(b"\t\n\r\f") | {127}
 _OFFICE = {"docx": "word/document.xml", "xlsx": "xl/workbook.xml"}
@@ -54,7 +53,7 @@ KINDS = {
 
 def kind_of(path: Path, name: str) -> Kind | None:
     """The kind that both the bytes at `path` and the ending of `name` say; None where they do not agree, or it is none
-    that is taken."""
+    that is taken. Raises `SilasError` 503 where the sandbox cannot look into it now. Outside of a transaction."""
     ending = Path(name).suffix.lower()
     kind = next((each for each in KINDS.values() if ending in each.endings), None)
     return kind if kind is not None and _LOOKS[kind.name](path) else None
@@ -106,46 +105,19 @@ def _unpacks(path: Path, core: str) -> bool:
     """Whether it is what it says within bounds: unpacked to nowhere, because what a ZIP says of its sizes may be a
     lie."""
     try:
-        with zipfile.ZipFile(path) as archive:
-            entries = archive.infolist()
-            return _is_bounded(entries) and _holds(entries, core) and _reads(archive, entries)
-    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, ValueError, EOFError, OSError, zlib.error):
+        return _holds(entries_of(path.read_bytes(), _LIMITS, contents=False), core)
+    except BadArchive:
         return False
 
 
-def _is_bounded(entries: list[zipfile.ZipInfo]) -> bool:
-    return len(entries) <= MOST_ENTRIES and sum(each.file_size for each in entries) <= MOST_UNPACKED
-
-
-def _holds(entries: list[zipfile.ZipInfo], core: str) -> bool:
-    """Its own parts, each once, nothing encrypted, no path that leads out, no macros; packed only as can be unpacked
-    piece by piece."""
-    names = [each.filename for each in entries]
+def _holds(entries: Collection[Entry], core: str) -> bool:
+    """Its own parts, no path that leads out, no macros."""
+    names = {each.name for each in entries}
     plain = all(not name.startswith("/") and ".." not in name.split("/") and "\\" not in name for name in names)
-    closed = any(each.flag_bits & 1 for each in entries)
-    pieces = all(each.compress_type in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) for each in entries)
     macros = any(
         name.lower().endswith((".bin", ".exe", ".dll", ".js", ".vbs")) and "vba" in name.lower() for name in names
     )
-    return (
-        plain
-        and pieces
-        and not closed
-        and not macros
-        and len(set(names)) == len(names)
-        and {core, "[Content_Types].xml"} <= set(names)
-    )
-
-
-def _reads(archive: zipfile.ZipFile, entries: list[zipfile.ZipInfo]) -> bool:
-    left = MOST_UNPACKED
-    for each in entries:
-        with archive.open(each) as part:
-            while chunk := part.read(_CHUNK):
-                left -= len(chunk)
-                if left < 0:
-                    return False
-    return True
+    return plain and not macros and {core, "[Content_Types].xml"} <= names
 
 
 _LOOKS: dict[str, Callable[[Path], bool]] = {

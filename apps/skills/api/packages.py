@@ -86,8 +86,9 @@ class Packages(OwnersView):
         asked = PackageRequest(data=request.data)
         asked.is_valid(raise_exception=True)
         raw = asked.validated_data["package"].read(archive.MAX_BYTES + 1)
+        package = archive.unpack(raw)
         with tenant_scope(self.caller.tenant_id):
-            row = services.take_in(raw, by=doer(self.caller))
+            row = services.take_in(package, by=doer(self.caller))
             return Response(PackageAnswer(row).data, status.HTTP_201_CREATED)
 
 

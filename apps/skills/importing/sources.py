@@ -4,32 +4,27 @@ out, too many files and archives that swell are refused before anything is kept.
 
 from __future__ import annotations
 
-import io
-import tarfile
-import zipfile
-import zlib
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from urllib.parse import urlsplit
 
-from apps.skills import zips
 from apps.skills.enums import SkillSource
 from apps.skills.importing import repository
 from apps.skills.importing.refusing import refused
 from apps.skills.loader import MANIFEST, read_folder
+from kernel.archives.reading import BadArchive, Limits, Problem, entries_of
 from kernel.sandbox.spec import is_safe_relative
 
 MAX_ARCHIVE_BYTES, MAX_UNPACKED_BYTES, MAX_ENTRIES = 10_000_000, 50_000_000, 5_000
-# Of a tar: how long what stands before a file (a long name, attributes) may be; reading it takes its square.
-_MAX_HEADER_BYTES = 2_000
-_HEADERS = (
-    tarfile.XHDTYPE,
-    tarfile.XGLTYPE,
-    tarfile.SOLARIS_XHDTYPE,
-    tarfile.GNUTYPE_LONGNAME,
-    tarfile.GNUTYPE_LONGLINK,
-)
+_LIMITS = Limits(MAX_ENTRIES, MAX_UNPACKED_BYTES)
+_WHY = {
+    Problem.UNREADABLE: "The archive cannot be read.",
+    Problem.TOO_MANY: "The archive holds too many files.",
+    Problem.TOO_LARGE: "The archive holds too much.",
+    Problem.NOT_PLAIN: "The archive holds a link, a device or something encrypted.",
+    Problem.PACKING: "The archive is packed in a way that is not read here.",
+    Problem.TWICE: "The archive holds a file twice.",
+}
 _IGNORED = frozenset({".git", "__pycache__", "__MACOSX", "node_modules", ".DS_Store"})
 
 
@@ -54,8 +49,7 @@ def from_archive(raw: bytes, *, name: str = "", folder: str = "") -> Fetched:
     """A zip or tar (plain or gz) that holds one skill, or several of which `folder` names one."""
     if len(raw) > MAX_ARCHIVE_BYTES:
         raise refused("The archive is too large.")
-    entries = _unzipped(raw) if raw.startswith(b"PK") else _untarred(_gunzipped(raw))
-    files, called = _skill_in(_collected(entries), folder)
+    files, called = _skill_in(_unpacked(raw), folder)
     return Fetched(files, SkillSource.ARCHIVE, uri=name[:300], called=called)
 
 
@@ -63,101 +57,29 @@ def from_git(url: str, *, folder: str = "", ref: str = "") -> Fetched:
     """The newest commit of a repository's branch or tag, over https from a public host. Blocking, up to a minute. What
     was fetched (`repository`) is read as an archive, like any other."""
     commit, raw = repository.fetch(url, ref, most_bytes=MAX_UNPACKED_BYTES)
-    files, called = _skill_in(_collected(_untarred(raw)), folder)
+    files, called = _skill_in(_unpacked(raw), folder)
     named = called or PurePosixPath(urlsplit(url).path).name.removesuffix(".git")
     return Fetched(
         files, SkillSource.GIT, uri=f"{url}{f'#{folder}' if folder else ''}"[:300], commit=commit, called=named
     )
 
 
-def _collected(entries: Iterator[tuple[str, bytes]]) -> dict[str, bytes]:
+def _unpacked(raw: bytes) -> dict[str, bytes]:
+    try:
+        entries = entries_of(raw, _LIMITS)
+    except BadArchive as bad:
+        raise refused(_WHY[bad.problem]) from None
     files: dict[str, bytes] = {}
-    total = 0
-    for name, content in entries:
-        path = name.removeprefix("./")
+    for entry in entries:
+        path = entry.name.removeprefix("./")
+        if path.endswith("/") or not path:
+            continue
         if not is_safe_relative(path) or "\\" in path:
             raise refused("A path in the archive leads out of it.")
         if path in files:
-            raise refused("The archive holds a file twice.")
-        total += len(content)
-        if len(files) >= MAX_ENTRIES or total > MAX_UNPACKED_BYTES:
-            raise refused("The archive holds too much.")
-        files[path] = content
+            raise refused(_WHY[Problem.TWICE])
+        files[path] = entry.content
     return files
-
-
-def _unzipped(raw: bytes) -> Iterator[tuple[str, bytes]]:
-    with zips.opened(raw, refused("The archive cannot be read.")) as archive:
-        _require_few(len(archive.infolist()))
-        left = MAX_UNPACKED_BYTES
-        for info in archive.infolist():
-            if info.is_dir():
-                continue
-            _require_plain_zip(info, left)
-            with archive.open(info) as file:
-                content = file.read(left + 1)  # what the header says of the size is only what it says
-            left -= len(content)
-            if left < 0:
-                raise refused("The archive holds too much.")
-            yield info.filename, content
-
-
-def _require_plain_zip(info: zipfile.ZipInfo, left: int) -> None:
-    if not zips.is_plain(info):
-        raise refused("The archive holds a link, a device or something encrypted.")
-    if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-        raise refused("The archive is packed in a way that is not read here.")  # the others unpack without a limit
-    if info.file_size > left:
-        raise refused("The archive holds too much.")
-
-
-def _gunzipped(raw: bytes) -> bytes:
-    if not raw.startswith(b"\x1f\x8b"):
-        return raw
-    try:
-        stream = zlib.decompressobj(wbits=31)
-        plain = stream.decompress(raw, MAX_UNPACKED_BYTES + 1)
-    except zlib.error as error:
-        raise refused("The archive cannot be read.") from error
-    if len(plain) > MAX_UNPACKED_BYTES:
-        raise refused("The archive holds too much.")
-    return plain
-
-
-class _Member(tarfile.TarInfo):
-    """A file of a tar. What its header says of sizes is looked at before anything is read by it."""
-
-    @classmethod
-    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> _Member:
-        member = super().frombuf(buf, encoding, errors)
-        _require_size(member.size, most=_MAX_HEADER_BYTES if member.type in _HEADERS else MAX_UNPACKED_BYTES)
-        return member
-
-
-def _untarred(raw: bytes) -> Iterator[tuple[str, bytes]]:
-    try:
-        with tarfile.open(fileobj=io.BytesIO(raw), mode="r:", tarinfo=_Member) as archive:
-            for number, member in enumerate(archive):
-                _require_few(number)
-                if member.isdir():
-                    continue
-                if not member.isreg() or member.issparse():
-                    raise refused("The archive holds a link or a device.")
-                _require_size(member.size, most=MAX_UNPACKED_BYTES)  # attributes may have said another one
-                file = archive.extractfile(member)
-                yield member.name, file.read() if file else b""
-    except (tarfile.TarError, ValueError, EOFError, OSError, RecursionError) as error:
-        raise refused("The archive cannot be read.") from error
-
-
-def _require_size(size: int, *, most: int) -> None:
-    if not 0 <= size <= most:
-        raise refused("The archive says that it holds more than it may.")
-
-
-def _require_few(count: int) -> None:
-    if count > MAX_ENTRIES:
-        raise refused("The archive holds too many files.")
 
 
 def _skill_in(files: dict[str, bytes], folder: str) -> tuple[dict[str, bytes], str]:

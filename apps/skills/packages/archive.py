@@ -1,7 +1,8 @@
 """What does a package hold? A stored zip: `package.json`, its signature, and the skill's files under `skill/`.
 
-The same version signed by the same key is the same bytes. Nothing is unpacked before everything was checked: shape,
-signature, the hash of each file, and that there is neither one too few nor one too many. Pure.
+The same version signed by the same key is the same bytes. A package that comes is opened in the sandbox (ADR 109), and
+nothing of it is kept before everything that came back was checked: shape, signature, the hash of each file, and that
+there is neither one too few nor one too many.
 """
 
 from __future__ import annotations
@@ -12,13 +13,14 @@ import io
 import stat
 import zipfile
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from apps.skills import rules, zips
+from apps.skills import rules
+from kernel.archives.reading import BadArchive, Limits, Problem, entries_of
 from kernel.canonical import canonical_bytes, sha256_hex
 from kernel.errors import SilasError
 from kernel.sandbox.spec import is_safe_relative
@@ -26,6 +28,13 @@ from kernel.sandbox.spec import is_safe_relative
 FORMAT = "silas-skill-package/1"
 MANIFEST, SIGNATURE, FOLDER = "package.json", "package.sig", "skill/"
 MAX_BYTES, MAX_FILES, MAX_NAME = 6_000_000, 400, 300
+_LIMITS, _SIGHT = Limits(MAX_FILES + 2, MAX_BYTES), Limits(5_000, 50_000_000)
+_WHY = {
+    Problem.TOO_MANY: "holds too many files, or one twice",
+    Problem.TWICE: "holds too many files, or one twice",
+    Problem.TOO_LARGE: "is compressed, or says that it holds more than it does",
+    Problem.NOT_PLAIN: "holds something that is no plain file",
+}
 _NEVER = (1980, 1, 1, 0, 0, 0)
 
 
@@ -50,10 +59,11 @@ class PackageManifest(BaseModel):
 
 @dataclass(frozen=True)
 class Package:
-    """A package that was checked whole."""
+    """A package that was checked whole. `raw`: the bytes that came."""
 
     manifest: PackageManifest
     files: dict[str, bytes]
+    raw: bytes = field(repr=False)
 
 
 def fingerprint(public_key: str) -> str:
@@ -87,17 +97,18 @@ def pack(
 
 
 def is_package(raw: bytes) -> bool:
-    """Does it say of itself that it is one? Nothing of it was checked."""
+    """Whether it says of itself that it is one; nothing of it was checked. Outside of a transaction."""
+    if not raw.startswith(b"PK"):
+        return False
     try:
-        with zips.opened(raw, _unreadable("cannot be read")) as archive:
-            return MANIFEST in archive.namelist()
-    except SilasError:
+        return any(entry.name == MANIFEST for entry in entries_of(raw, _SIGHT, contents=False))
+    except BadArchive:
         return False
 
 
 def unpack(raw: bytes) -> Package:
-    """Raises `SilasError` 422: `package_unreadable`, `package_signature`, `package_incomplete`, `package_extra_file`,
-    `package_tampered`."""
+    """Outside of a transaction. Raises `SilasError` 422: `package_unreadable`, `package_signature`,
+    `package_incomplete`, `package_extra_file`, `package_tampered`; 503 where it cannot be opened now."""
     contents = _contents(raw)
     told = contents.pop(MANIFEST, b"")
     signature = contents.pop(SIGNATURE, b"")
@@ -105,7 +116,7 @@ def unpack(raw: bytes) -> Package:
     _require_signed(manifest, told, signature)
     files = {path.removeprefix(FOLDER): content for path, content in contents.items() if path.startswith(FOLDER)}
     _require_whole(manifest, files, others=len(contents) - len(files))
-    return Package(manifest, files)
+    return Package(manifest, files, raw)
 
 
 def _zipped(contents: Mapping[str, bytes]) -> bytes:
@@ -122,24 +133,18 @@ def _zipped(contents: Mapping[str, bytes]) -> bytes:
 def _contents(raw: bytes) -> dict[str, bytes]:
     if len(raw) > MAX_BYTES:
         raise _unreadable("is too large")
-    with zips.opened(raw, _unreadable("cannot be read")) as archive:
-        entries = archive.infolist()
-        _require_plain(entries, len(raw))
-        return {entry.filename: archive.read(entry) for entry in entries}
-
-
-def _require_plain(entries: list[zipfile.ZipInfo], size: int) -> None:
-    """What is stored cannot grow: no bomb. One name once, plain files only."""
-    names = [entry.filename for entry in entries]
-    if len(names) > MAX_FILES + 2 or len(set(names)) != len(names):
-        raise _unreadable("holds too many files, or one twice")
+    if not raw.startswith(b"PK"):
+        raise _unreadable("cannot be read")
+    try:
+        entries = entries_of(raw, _LIMITS)
+    except BadArchive as bad:
+        raise _unreadable(_WHY.get(bad.problem, "cannot be read")) from None
     for entry in entries:
-        if entry.compress_type != zipfile.ZIP_STORED or entry.file_size != entry.compress_size:
+        if not entry.stored:
             raise _unreadable("is compressed")
-        if not zips.is_plain(entry) or len(entry.filename) > MAX_NAME or not is_safe_relative(entry.filename):
+        if len(entry.name) > MAX_NAME or not is_safe_relative(entry.name):
             raise _unreadable("holds something that is no plain file")
-    if sum(entry.file_size for entry in entries) > size:
-        raise _unreadable("says that it holds more than it does")
+    return {entry.name: entry.content for entry in entries}
 
 
 def _manifest(told: bytes) -> PackageManifest:

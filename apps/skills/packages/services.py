@@ -48,12 +48,11 @@ def export(version_id: UUID, *, actor: str) -> bytes:
     return raw
 
 
-def take_in(raw: bytes, *, by: Any) -> SkillPackage:
-    """A package that came: proposed, or waiting for somebody to look at whose it is.
+def take_in(package: Package, *, by: Any) -> SkillPackage:
+    """A package that came, as `archive.unpack` read it: proposed, or waiting until a person trusts its publisher.
 
-    Raises what `archive.unpack` does, `package_replayed` 409 and what `installing.propose` raises.
+    Raises `package_replayed` 409 and what `installing.propose` raises.
     """
-    package = archive.unpack(raw)
     manifest = package.manifest
     _require_newer(manifest)
     row: SkillPackage = SkillPackage.objects.create(
@@ -62,20 +61,22 @@ def take_in(raw: bytes, *, by: Any) -> SkillPackage:
         digest=manifest.digest,
         public_key=manifest.public_key,
         publisher=manifest.publisher,
-        content=raw,
+        content=package.raw,
         by=_actor(by),
     )
     record(AuditEvent.SKILL_PACKAGE_CAME, actor=row.by, subject=_package(row), data={"number": row.number})
     return _proposed(row, package, by) if is_trusted(manifest.public_key) else row
 
 
-def trust(package_id: UUID, fingerprint: str, *, by: Any) -> SkillPackage:
-    """Pin the key of a waiting package by the fingerprint that this person saw, and propose the package.
+def trust(package_id: UUID, fingerprint: str, package: Package, *, by: Any) -> SkillPackage:
+    """Pin the key of a waiting package by the fingerprint that this person saw, and propose the package. `package`: its
+    bytes, as `archive.unpack` read them.
 
     Raises `SilasError`: `fingerprint_differs` 409, `package_replayed` 409, and what `installing.propose` raises.
     """
     row = _waiting(package_id)
-    package = archive.unpack(bytes(row.content or b""))
+    if bytes(row.content or b"") != package.raw:
+        raise NotFound("package that waits")
     told = "".join(package.manifest.fingerprint.split())
     if not hmac.compare_digest(told, "".join(fingerprint.split()).lower().encode("ascii", "replace").decode()):
         raise SilasError("fingerprint_differs", "This is not the fingerprint of the key that signed it.", status=409)

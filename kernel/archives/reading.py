@@ -1,0 +1,100 @@
+"""What is in an archive of a stranger. It is opened in the sandbox: only checked, bounded, plain data comes back.
+
+Hashes and signatures are checked by the caller, over what came back: an opener that is taken over can say no more than
+an archive of its own could have said. Blocking; never call it in a transaction.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from kernel.sandbox.reading import NotRead, Reader, read
+
+LONGEST_NAME = 1000
+_SPARE_BYTES = 4_000_000  # for the names
+_MODULE = "kernel.archives.unpacking"
+
+
+class Problem(StrEnum):
+    UNREADABLE = "unreadable"
+    TOO_MANY = "too_many"
+    TOO_LARGE = "too_large"
+    NOT_PLAIN = "not_plain"
+    PACKING = "packing"
+    TWICE = "twice"
+
+
+class BadArchive(Exception):
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(problem)
+        self.problem = problem
+
+
+@dataclass(frozen=True)
+class Limits:
+    """`size`: of all contents together."""
+
+    entries: int
+    size: int
+    seconds: int = 20
+
+
+@dataclass(frozen=True)
+class Entry:
+    """`stored`: not compressed. A folder's name ends with a slash. `content` is empty where it was not asked for."""
+
+    name: str
+    size: int
+    stored: bool
+    content: bytes = b""
+
+
+class _Entry(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    name: Annotated[str, Field(min_length=1, max_length=LONGEST_NAME)]
+    size: Annotated[int, Field(ge=0)]
+    stored: bool
+
+
+class _Unpacked(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    problem: Problem | Literal[""]
+    entries: list[_Entry]
+
+
+def entries_of(data: bytes, limits: Limits, *, contents: bool = True) -> tuple[Entry, ...]:
+    """What a zip or tar (plain or gz) holds; all of it was unpacked, within the limits.
+
+    Raises `BadArchive`, and what `kernel.sandbox.reading.read` raises where nothing can be read now.
+    """
+    reader = Reader(_MODULE, "unpack", (_MODULE,), seconds=limits.seconds, most_bytes=limits.size + _SPARE_BYTES)
+    try:
+        found = read(reader, data, most_entries=limits.entries, most_bytes=limits.size, contents=contents)
+        unpacked = _Unpacked.model_validate(found.answer)
+    except NotRead as failed:
+        raise BadArchive(Problem.TOO_LARGE if failed.code == "too_demanding" else Problem.UNREADABLE) from None
+    except ValidationError:
+        raise BadArchive(Problem.UNREADABLE) from None
+    if unpacked.problem:
+        raise BadArchive(unpacked.problem)
+    return _entries(unpacked.entries, found.blob, limits, contents=contents)
+
+
+def _entries(told: list[_Entry], blob: bytes, limits: Limits, *, contents: bool) -> tuple[Entry, ...]:
+    total = sum(each.size for each in told)
+    if len(told) > limits.entries or total > limits.size or len(blob) != (total if contents else 0):
+        raise BadArchive(Problem.UNREADABLE)
+    files = [each.name for each in told if not each.name.endswith("/")]
+    if len(set(files)) != len(files):
+        raise BadArchive(Problem.TWICE)
+    entries, at = [], 0
+    for each in told:
+        entries.append(Entry(each.name, each.size, each.stored, blob[at : at + each.size] if contents else b""))
+        at += each.size
+    return tuple(entries)

@@ -1,0 +1,101 @@
+"""Parsers of foreign bytes run in the sandbox: no other module imports one unless it is listed with a reason."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+import pytest
+
+from tests.architecture.source import Module, modules
+
+_PARSERS = """
+    bs4 bz2 configparser csv defusedxml docx email frontmatter gzip html.parser html5lib lxml lzma mailbox markdown
+    markdown_it marshal mistune nh3 odf openpyxl pandas pickle PIL plistlib pptx pypdf selectolax shelve tarfile tomllib
+    trafilatura xlrd xml yaml zipfile zlib zstandard
+"""
+PARSERS = frozenset(_PARSERS.split())
+# What runs in the sandbox: `kernel.sandbox.reading.Reader`s start these.
+READERS = ("apps.memory.parsing", "kernel.archives.unpacking")
+# Everything else that imports a parser: whose bytes it reads, and what bounds them.
+ALLOWED = {
+    "apps.console.templatetags.console": "renders our own pages' Markdown, and cleans what came of it",
+    "apps.console.views.insights": "writes CSV, reads none",
+    "apps.skills.importing.adapting": "writes YAML, reads none",
+    "apps.skills.loader": "front matter of a SKILL.md: at most 100,000 characters, its depth judged before values are made",
+    "apps.skills.packages.archive": "writes packages, opens none",
+    "apps.toolservers.rules": "cleans text of tools, which its caller has cut",
+    "apps.work.plans": "a plan's blocks, with a loader of its own that knows no aliases, anchors and tags",
+    "apps.work.projects": "Markdown of our own plans",
+    "apps.work.provenance": "Markdown of our own plans",
+    "kernel.llm.calls": "a model's answer, bounded by its tokens",
+    "kernel.llm.grounded.languages": "files of this code",
+    "kernel.sandbox.asking": "between two processes of ours",
+    "kernel.sandbox.keeper.contained": "between two processes of ours",
+    "kernel.sandbox.keeper.serve": "between two processes of ours",
+    "kernel.visiting": "gzip of a fetched page, piece by piece up to a bound; a reader takes the page",
+    "silas_platform.demo": "files of this code",
+}
+
+
+# Whoever calls a document's parser here: files that the operator of this machine names on the command line, and the demo.
+CALLERS = {"apps.memory.services"}
+
+
+def parsers_of(module: Module) -> set[str]:
+    return {parser for name in _imported(module.tree) for parser in PARSERS if f"{name}.".startswith(f"{parser}.")}
+
+
+def _imported(tree: ast.Module) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+        elif isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Constant):
+            called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+            if called in ("import_module", "__import__"):
+                yield str(node.args[0].value)
+
+
+def is_reader(name: str) -> bool:
+    return any(f"{name}.".startswith(f"{reader}.") for reader in READERS)
+
+
+def test_only_readers_in_the_sandbox_import_parsers() -> None:
+    found = {module.name for module in modules() if parsers_of(module) and not is_reader(module.name)}
+    assert found - set(ALLOWED) == set()
+    assert set(ALLOWED) - found == set()
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "import zipfile",
+        "import xml.etree.ElementTree as tree",
+        "from html.parser import HTMLParser",
+        "from html import parser",
+        "def read():\n    from PIL import Image",
+        "import importlib\nimportlib.import_module('lxml.html')",
+    ],
+)
+def test_import_of_a_parser_is_found(line: str) -> None:
+    module = next(iter(modules()))
+    assert parsers_of(Module("apps.anywhere", module.path, ast.parse(line)))
+
+
+def test_documents_are_parsed_by_readers_and_for_the_command_line_alone() -> None:
+    forbidden = (
+        "parse",
+        "read",
+        "files.parse",
+        "files.read",
+        "pages.parse_page",
+        "readers.read_file",
+        "readers.read_page",
+        "pdf.parse_pdf",
+        "html.parse_html",
+    )
+    names = {f"apps.memory.parsing.{name}" for name in forbidden} | {"kernel.archives.unpacking.unpack"}
+    found = {module.name for module in modules() if not is_reader(module.name) and names & set(module.calls)}
+    assert found == CALLERS
