@@ -22,7 +22,7 @@ ALLOWED = {
     "apps.console.templatetags.console": "renders our own pages' Markdown, and cleans what came of it",
     "apps.console.views.insights": "writes CSV, reads none",
     "apps.skills.importing.adapting": "writes YAML, reads none",
-    "apps.skills.loader": "front matter of a SKILL.md: at most 100,000 characters, its depth judged before values are made",
+    "apps.skills.loader": "front matter of a SKILL.md: at most 100,000 characters, its depth judged first",
     "apps.skills.packages.archive": "writes packages, opens none",
     "apps.toolservers.rules": "cleans text of tools, which its caller has cut",
     "apps.work.plans": "a plan's blocks, with a loader of its own that knows no aliases, anchors and tags",
@@ -38,7 +38,7 @@ ALLOWED = {
 }
 
 
-# Whoever calls a document's parser here: files that the operator of this machine names on the command line, and the demo.
+# Files that the operator of this machine names on the command line, and the demo.
 CALLERS = {"apps.memory.services"}
 
 
