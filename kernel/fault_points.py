@@ -49,6 +49,7 @@ class Action(StrEnum):
     PASS = "pass"
     KILL = "kill"  # -9: no handler, no rollback that we could send
     STOP = "stop"  # stands still until somebody sends SIGCONT
+    HANG = "hang"  # computes for ever, holds the interpreter and hears no signal
     RAISE = "raise"
 
 
@@ -106,5 +107,8 @@ def _meet(folder: Path, point: str) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
         case Action.STOP:
             os.kill(os.getpid(), signal.SIGSTOP)
+        case Action.HANG:
+            signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+            pow(3, 10**10)
         case Action.RAISE:
             raise Fault(point)

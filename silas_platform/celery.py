@@ -10,8 +10,10 @@ from typing import Any
 
 import psycopg
 from celery import Celery
-from celery.signals import setup_logging, task_postrun, worker_init, worker_shutdown
+from celery.signals import setup_logging, task_postrun, task_prerun, worker_init, worker_shutdown
 from psycopg.pq import PGconn, Ping
+
+from apps.bus import deadlines
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "silas_platform.settings.local")
 
@@ -72,6 +74,17 @@ def _leave_without_tidying(**_: Any) -> None:
     second of processor time, most of a worker's end, and many seconds on a busy machine."""
     gc.disable()
     gc.freeze()
+
+
+@task_prerun.connect
+def _begin_in_time(**_: Any) -> None:
+    """Whatever a child is woken for, it is over by its deadline or the child is ended."""
+    deadlines.within()
+
+
+@task_postrun.connect
+def _ended_in_time(**_: Any) -> None:
+    deadlines.clear()
 
 
 @task_postrun.connect

@@ -46,7 +46,7 @@ async def carry_out(delivery: Delivery) -> None:
             deadlines.within(job.limits.wall_seconds + rules.GRACE_SECONDS)
         ending = await _Course(Hand(job)).run()
         await in_scope(delivery.tenant_id, running.conclude, delivery, job.session_id, ending)
-        deadlines.within(deadlines.DELIVERY_SECONDS)
+        deadlines.within()
     await in_scope(delivery.tenant_id, dividing.collect)
     await in_scope(delivery.tenant_id, admission.admit_waiting)
 

@@ -14,10 +14,10 @@ import time
 from collections.abc import Iterator
 
 from billiard import current_process  # type: ignore[import-untyped]
+from django.conf import settings
 
-# For a delivery whose handler names no time of its own, and for leaving the event loop behind: what still runs in a
-# thread by then never ends.
-DELIVERY_SECONDS, LEAVING_SECONDS = 3600.0, 15.0
+# For leaving the event loop behind: what still runs in a thread by then never ends.
+LEAVING_SECONDS = 15.0
 _SLOTS = 256
 _SLOT = struct.Struct("=qd")
 _FREE = (0, 0.0)
@@ -47,10 +47,11 @@ class Deadlines:
 SHARED = Deadlines()
 
 
-def within(seconds: float) -> None:
-    """What this process does now is over by then, or the process is ended."""
+def within(seconds: float | None = None) -> None:
+    """What this process does now is over by then, or the process is ended. `DELIVERY_SECONDS` of the settings for what
+    names no time of its own."""
     if (place := getattr(current_process(), "index", None)) is not None:
-        SHARED.write(place, os.getpid(), time.monotonic() + seconds)
+        SHARED.write(place, os.getpid(), time.monotonic() + (settings.DELIVERY_SECONDS if seconds is None else seconds))
 
 
 def clear() -> None:

@@ -83,7 +83,7 @@ class Shift:
             if lease is None:
                 return
             self._count()
-            deadlines.within(deadlines.DELIVERY_SECONDS)
+            deadlines.within()
             self._runner.run(deliver(line[1], lease, seconds=self._seconds))
             if time.monotonic() >= ends:
                 return

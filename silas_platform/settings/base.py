@@ -140,6 +140,9 @@ CELERY_BEAT_SCHEDULE: dict[str, dict[str, object]] = {
 }
 CELERY_BEAT_SCHEDULE_FILENAME = str(VAR_DIR / "celerybeat-schedule")
 
+# A worker's child that is busy for so long with what names no time of its own hangs, and is ended (apps.bus.deadlines).
+DELIVERY_SECONDS = env.number("SILAS_DELIVERY_SECONDS", 3600)
+
 # How long a queue message is kept after it was done with or dropped.
 BUS_KEEP_DAYS = env.number("SILAS_BUS_KEEP_DAYS", 7)
 
