@@ -20,6 +20,7 @@ from apps.autonomy.jobs import LEVELS, Job
 from apps.autonomy.services.warning import warn
 from apps.bus.schemas import LeaseLost
 from apps.gates.content import LEFT, look_at
+from apps.gates.schemas import GateSpec
 from apps.guard import services as guard
 from apps.guard.enums import Intent, Phase, RefusalCode
 from apps.guard.schemas import Admitted, Call, CallOutcome, Done, Failed, NeedsApproval, Refused
@@ -32,6 +33,8 @@ from kernel.provenance import Origin, Source, Sources, Traced, as_text
 from kernel.tenancy import in_scope
 
 T = TypeVar("T", bound=BaseModel)
+# A gate wants a person to look at a call first.
+REVIEW_REQUIRED = "review_required"
 
 
 class Braked(BaseException):
@@ -69,9 +72,11 @@ class Hand:
         *,
         estimate: Decimal | None = None,
         leaves: bool = False,
+        gates: tuple[GateSpec, ...] = (),
         **context: Any,
     ) -> CallOutcome:
-        """Raises `Braked`, and `LeaseLost` when somebody else has taken the session over."""
+        """`gates` are asked about this call; one that wants a person refuses it, because no session waits for one.
+        Raises `Braked`, and `LeaseLost` when somebody else has taken the session over."""
         job = self.job
         known: dict[str, Any] = {
             "session": str(job.session_id),
@@ -86,7 +91,7 @@ class Hand:
             access=access,
             estimate=estimate,
             patience_seconds=patience,
-            gates=job.gates,
+            gates=(*job.gates, *gates),
             leaves=leaves,
             shown=self._shown(),
         )
@@ -169,6 +174,8 @@ class Hand:
                 self._count(code.value)
                 if rules.ends_as(code) is not None and not too_large:
                     raise Braked(code)
+            case NeedsApproval(asking=asking) if asking:
+                self._count(REVIEW_REQUIRED)
             case NeedsApproval():
                 self._count(RefusalCode.APPROVAL_MISSING.value)
             case Failed(code=code_of_failure):

@@ -32,7 +32,8 @@ LEVELS = ("public",)
 @dataclass(frozen=True)
 class Job:
     """One session, ready to run outside of any scope. `taught`: what its skills say, as a planner reads it; `done`
-    holds what phases of an attempt before it brought; `gates` are those that look at what its models read."""
+    holds what phases of an attempt before it brought; `gates` are those that look at what its models read,
+    `call_gates` those that are asked before a model's call of a tool is made."""
 
     tenant_id: UUID
     session_id: UUID
@@ -57,6 +58,7 @@ class Job:
     deployment_id: UUID
     done: Mapping[str, Mapping[str, Any]]
     gates: tuple[GateSpec, ...] = ()
+    call_gates: tuple[GateSpec, ...] = ()
 
 
 def job_of(session: AutonomousSession, lease: Lease) -> Job:
@@ -64,6 +66,7 @@ def job_of(session: AutonomousSession, lease: Lease) -> Job:
     task = session.task
     assert session.run_id is not None
     installed = skills.versions(task.skills)
+    gates = active_gates(task.deployment_id)
     is_part = session.trigger_kind == TriggerKind.DELEGATED and "collects" not in session.params
     return Job(
         tenant_id=session.tenant_id,
@@ -88,7 +91,8 @@ def job_of(session: AutonomousSession, lease: Lease) -> Job:
         delegates=_delegates(session),
         deployment_id=task.deployment_id,
         done=_done_before(session),
-        gates=tuple(gate for gate in active_gates(task.deployment_id) if gate.on == GateTrigger.ON_CONTENT),
+        gates=tuple(gate for gate in gates if gate.on == GateTrigger.ON_CONTENT),
+        call_gates=tuple(gate for gate in gates if gate.on == GateTrigger.ON_TOOL_CALL),
     )
 
 

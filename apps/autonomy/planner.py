@@ -232,7 +232,10 @@ async def _taken(hand: Hand, notes: Notes, step: Step) -> None:
 
 async def _called(hand: Hand, step: Step) -> dict[str, Any]:
     tool = next(tool for tool in hand.job.tools if tool.name == step.tool)
-    return await hand.value(tool.via, tool.name, step.arguments, estimate=tool.estimate, leaves=tool.leaves)
+    gates = hand.job.call_gates
+    return await hand.value(
+        tool.via, tool.name, step.arguments, estimate=tool.estimate, leaves=tool.leaves, gates=gates
+    )
 
 
 def _remember(notes: Notes, heading: str, found: tuple[Passage, ...]) -> None:

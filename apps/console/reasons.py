@@ -28,6 +28,7 @@ REASONS: dict[str, str] = {
     "worker_lost": "the process that ran it is gone",
     "tool_not_granted": "it is not allowed here",
     "approval_required": "it needs a person's approval",
+    "review_required": "a gate asks for a person, and nobody is there to look",
     "approval_missing": "nobody has approved exactly this",
     "approval_spent": "it was carried out before and is not done twice",
 }
