@@ -74,6 +74,25 @@ async def test_ticks_are_asked_anew_and_approved(web: str, open_page: Any, tenan
     await expect(page.locator("#decided")).to_contain_text("Approved")
 
 
+async def test_lines_are_asked_anew_in_the_order_in_which_they_were_ticked(
+    web: str, open_page: Any, tenant: Any, owner: Any
+) -> None:
+    await in_thread(make_kind, tenant, CardKind.BATCH_REVIEW)
+    page = await log_in(open_page, web, owner)
+    places = page.locator(".batch .place")
+    await expect(places).to_have_text(["1", "", "2", "3"])
+    await page.get_by_role("checkbox").nth(0).uncheck()
+    await expect(places).to_have_text(["", "", "1", "2"])
+    await page.get_by_role("checkbox").nth(1).check()
+    await page.get_by_role("checkbox").nth(0).check()
+    await page.get_by_role("checkbox").nth(2).uncheck()
+    await expect(places).to_have_text(["3", "2", "", "1"])
+    await page.get_by_role("button", name="Archive only the ticked ones").click()
+    await expect(page.locator("#intent")).to_have_text("Only 3 of 4: Archive 4 answered tickets")
+    newest = await in_scope(tenant.pk, Card.objects.latest, "created_at")
+    assert newest.payload["item_ids"] == ["T-4", "T-2", "T-1"]
+
+
 async def test_key_e_edits_the_values(web: str, open_page: Any, tenant: Any, owner: Any, tmp_path: Path) -> None:
     desk = await in_thread(make_desk, tenant, tmp_path)
     await in_thread(desk.waiting, 50)

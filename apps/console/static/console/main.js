@@ -2,6 +2,7 @@
    slide, finds what is asked for, and says when a press did not reach us. Without this file every page and form still works. */
 
 import { watchAsking } from "./ask.js";
+import { watchBatch } from "./batch.js";
 import { watchCanned } from "./canned.js";
 import { watchCompany } from "./company.js";
 import { watchComposer } from "./composer.js";
@@ -26,6 +27,7 @@ watchRefusals();
 watchKeys();
 watchPalette();
 watchSlides();
+watchBatch();
 watchFit();
 watchSecrets();
 watchCompany();
