@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -113,22 +113,50 @@ def test_undo_is_offered_for_exactly_its_window(desk: Desk, approver: Any) -> No
     card = offered(desk, done(desk, approver, 1).pk)
     with tenant_scope(desk.tenant):
         entry = UndoEntry.objects.get()
-    assert card.expires_at == entry.expires_at
-    assert card.expires_at == entry.created_at + timedelta(seconds=settings.UNDO_SECONDS)
+    assert card.expires_at == entry.expires_at + timedelta(microseconds=1)
+    assert entry.expires_at == entry.created_at + timedelta(seconds=settings.UNDO_SECONDS)
 
 
-def test_undo_in_the_last_moment_of_its_window_is_carried_out(desk: Desk, approver: Any) -> None:
+def window_end(desk: Desk) -> datetime:
+    with tenant_scope(desk.tenant):
+        end: datetime = UndoEntry.objects.get().expires_at
+        return end
+
+
+@pytest.mark.parametrize("left", [timedelta(seconds=1), timedelta(milliseconds=1), timedelta(0)], ids=str)
+def test_undo_in_the_last_second_of_its_window_is_carried_out(desk: Desk, approver: Any, left: timedelta) -> None:
     card = offered(desk, done(desk, approver, 1).pk)
-    with time_machine.travel(card.expires_at - timedelta(milliseconds=1), tick=False):
+    with time_machine.travel(window_end(desk) - left, tick=False):
         answer(desk, card, approver, "approve")
     carry_out(desk)
     assert notes(desk, 1) == [0]
 
 
-def test_sweep_leaves_an_undo_whose_window_is_open_to_the_last_moment(desk: Desk, approver: Any) -> None:
+@pytest.mark.parametrize(("after", "ended"), [(timedelta(0), 0), (timedelta(microseconds=1), 1)], ids=str)
+def test_sweep_ends_an_undo_behind_its_window_and_not_before(
+    desk: Desk, approver: Any, after: timedelta, ended: int
+) -> None:
+    offered(desk, done(desk, approver, 1).pk)
+    with time_machine.travel(window_end(desk) + after, tick=False), tenant_scope(desk.tenant):
+        assert expire_cards() == ended
+
+
+def test_undo_is_refused_as_soon_as_its_window_has_ended(desk: Desk, approver: Any) -> None:
     card = offered(desk, done(desk, approver, 1).pk)
-    with time_machine.travel(card.expires_at - timedelta(milliseconds=1), tick=False), tenant_scope(desk.tenant):
-        assert expire_cards() == 0
+    moment = window_end(desk) + timedelta(microseconds=1)
+    with time_machine.travel(moment, tick=False), pytest.raises(SilasError) as refused:
+        answer(desk, card, approver, "approve")
+    assert refused.value.code == "card_expired"
+
+
+@pytest.mark.parametrize(("after", "offers"), [(timedelta(0), True), (timedelta(microseconds=1), False)], ids=str)
+def test_undo_is_offered_until_its_window_ends(desk: Desk, approver: Any, after: timedelta, offers: bool) -> None:
+    (batch,) = route(desk, found(1)).batches
+    answer(desk, card_of(desk, batch.pk), approver, "approve")
+    desk.work()
+    with time_machine.travel(window_end(desk) + after, tick=False), tenant_scope(desk.tenant):
+        undoing.offer(batch.pk)
+    assert has_offer(desk, batch.pk) is offers
 
 
 def test_batch_that_took_long_can_be_taken_back_whole_until_the_window_of_its_last_item_ends(
@@ -145,7 +173,7 @@ def test_batch_that_took_long_can_be_taken_back_whole_until_the_window_of_its_la
         )
     desk.work(Queue.PROXY)
     card = offered(desk, batch.pk)
-    assert card.expires_at == last.expires_at
+    assert card.expires_at == last.expires_at + timedelta(microseconds=1)
     assert len(card.payload["item_ids"]) == 2
 
 

@@ -79,7 +79,8 @@ def offer(subject_id: UUID) -> Batch | None:
     undo = _undo_batch(subject_id, batch or items[0], entries)
     if undo is None:
         return None
-    asking_batches.show_results(undo, items, until=_window_end(entries))
+    # A card is closed from its end on; the window includes its own.
+    asking_batches.show_results(undo, items, until=_window_end(entries) + timedelta(microseconds=1))
     record(AuditEvent.UNDO_OFFERED, subject=f"batch:{undo.pk}", data={"items": len(entries)})
     return undo
 
@@ -92,7 +93,7 @@ def _usable(items: Sequence[WorkItem]) -> list[UndoEntry]:
     """What can still be taken back, in the order in which it was done: all of it, for as long as the last of it."""
     found = UndoEntry.objects.filter(work_item__in=items, undone_by=None)
     entries = list(found.select_related("work_item").order_by("created_at", "pk"))
-    return entries if entries and _window_end(entries) > now() else []
+    return entries if entries and now() <= _window_end(entries) else []
 
 
 def _window_end(entries: Sequence[UndoEntry]) -> datetime:
