@@ -1,6 +1,6 @@
-"""What does each of the eight scopes bind, and where is its approval spent and asked for? One table, no other.
+"""List what each of the eight scopes binds, and where its approval is spent and checked. There is no other table.
 
-| scope | a yes binds exactly | spent by `verify` at | asked for by `check` at |
+| scope | an approval binds exactly | spent by `verify` at | asked for by `check` at |
 |---|---|---|---|
 | full_plan | the 23 fields of a task or project | its decision (5.1.2 step 6) | execution entry (5.2.1 step 0) |
 | standing | the 23 fields of a goal, its template | each child (5.2.3 step 4) | the child's entry (5.2.1 step 0) |

@@ -13,6 +13,7 @@ from apps.approvals.models import Card, GatePause, TokenUse
 from apps.approvals.services import expire_cards
 from apps.bus.models import QueueMessage
 from apps.sessions import forgetting, handoff, turn
+from apps.sessions.desk import services as desk
 from apps.sessions.enums import Owner
 from apps.sessions.models import ChatSession
 from kernel.errors import SilasError
@@ -165,6 +166,31 @@ def test_take_over_withdraws_what_waits(deployment: Any, owner: Any, agent: Any,
     assert bot_lines(session) == [WAITING]
     assert pause_of(deployment.tenant).state == PauseState.WITHDRAWN
     assert not gate_card(deployment.tenant).is_open
+
+
+@BOTH
+@pytest.mark.parametrize("choice", ["", "approve"])
+def test_resolving_withdraws_what_waits(deployment: Any, owner: Any, agent: Any, on: str, choice: str) -> None:
+    """Before anybody has answered, and between the approval and the turn that resumes."""
+    session = gated(deployment, asking_gate(on))
+    converse(session, "Hello")
+    if choice:
+        answer(deployment.tenant, owner, choice)
+    with tenant_scope(deployment.tenant):
+        desk.resolve(session.pk, agent)
+    serve(session)
+    assert bot_lines(session) == [WAITING]
+    assert pause_of(deployment.tenant).state == PauseState.WITHDRAWN
+    assert pause_of(deployment.tenant).kept == {}
+    assert not gate_card(deployment.tenant).is_open
+
+
+def test_resolving_by_somebody_without_the_right_withdraws_nothing(deployment: Any, viewer: Any) -> None:
+    session = gated(deployment, asking_gate(INPUT))
+    converse(session, "Hello")
+    with pytest.raises(SilasError), tenant_scope(deployment.tenant):
+        desk.resolve(session.pk, viewer)
+    assert pause_of(deployment.tenant).state == PauseState.WAITING
 
 
 @BOTH

@@ -1,5 +1,4 @@
-"""How does a member hear how a task of theirs ended, or that something of the company's was set aside, and how does a
-notice become read?
+"""Tell members how their tasks ended and that something of the company's was set aside, and note that they read it.
 
 One notice an occasion: a later session of it takes the place of the former and is new again. Of what was set aside one
 of each kind is unread at a time, for its member or for all owners, and counts how often. Every bad end is owed as a

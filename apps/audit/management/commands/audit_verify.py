@@ -1,4 +1,4 @@
-"""Does the audit chain hold? One line a chain; exit 1 and the first bad entry if one does not (interfaces).
+"""Verify the audit chains: one line a chain; exit 1 and the first bad entry where one does not hold (interfaces).
 
 What holds but could not be proven is said on stderr, one line each: it is no failure.
 """
