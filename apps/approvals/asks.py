@@ -139,6 +139,15 @@ class BatchPayload(Frozen):
         return self
 
 
+class LineFact(Frozen):
+    """One line about a record: what is there now and what would be, or a text."""
+
+    label: Annotated[str, Field(max_length=300)]
+    text: Annotated[str, Field(max_length=310)] | None = None
+    before: Annotated[str, Field(max_length=310)] | None = None
+    after: Annotated[str, Field(max_length=310)] | None = None
+
+
 class BatchItem(Frozen):
     item_id: Key
     title: Line
@@ -147,6 +156,7 @@ class BatchItem(Frozen):
     reason: Annotated[str, Field(max_length=500)] = ""
     confidence: Share | None = None
     unusual: bool = False
+    facts: Annotated[list[LineFact], Field(max_length=40)] = Field(default_factory=list)
 
 
 class BatchBody(Frozen):

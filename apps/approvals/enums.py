@@ -126,6 +126,7 @@ class Withdrawal(TextChoices):
     HANDOFF = "handoff", "A person took the conversation over and sees to it"
     CANCELLED = "cancelled", "The work it belongs to was stopped"
     REPLACED = "replaced", "A newer card took its place"
+    OUTDATED = "outdated", "The records have changed since, so this can't be undone"
     STAFF = "staff", "A colleague took it back"
 
 

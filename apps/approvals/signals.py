@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from apps.approvals.models import ApprovalToken, Card, Decision, GatePause, TokenRevocation
+from apps.approvals.schemas import Refused
 from kernel.events import Event
 
 # A card was put into the queue.
@@ -19,9 +20,10 @@ card_edited: Event[[Card, Card]] = Event("card_edited")
 
 @dataclass
 class Fresh:
-    """The card that took the place of one whose records have changed, if one did."""
+    """The card that took the place of one whose records have changed, if one did; or why none can."""
 
     card: Card | None = None
+    refused: Refused | None = None
 
 
 # Somebody is about to say yes to a card that shows the state of records: whoever knows these replaces it where they

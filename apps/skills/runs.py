@@ -160,8 +160,8 @@ def _read_changes(found: Runnable, outcome: SandboxResult, customer: str) -> tup
 
 
 def _effect(changes: tuple[Change, ...], customer: str, ctx: CallContext) -> Callable[[], None]:
-    expected = ctx.context.get("expected")
-    return lambda: apply_changes(changes, customer=customer, effect_key=ctx.effect_key, expected=expected)
+    expected, left = ctx.context.get("expected"), ctx.context.get("left")
+    return lambda: apply_changes(changes, customer=customer, effect_key=ctx.effect_key, expected=expected, left=left)
 
 
 def _failed(code: str, reason: str) -> CallFailed:

@@ -120,14 +120,18 @@ def apply_changes(
     customer: str,
     effect_key: str,
     expected: MutableMapping[tuple[str, str], int] | None = None,
+    left: MutableMapping[tuple[str, str], int] | None = None,
 ) -> None:
     """Carry out what a tool's run decided, all of it or, by raising, nothing. `expected`: the revisions of the records
     that a person was shown, by book and key, 0 for none; they are locked and compared first, and follow the change.
+    `left`: filled with the revisions at which this leaves the records that it changes.
 
     Raises `SilasError`: `record_changed` when a row is not as the script saw it (or is not the customer's),
     `record_exists` when a new row's key is taken.
     """
     require_unchanged(expected or {}, customer)
+    if left is not None:
+        left.clear()
     for change in changes:
         if expected and (change.book, change.key) in expected:
             expected[change.book, change.key] += 1
@@ -135,6 +139,8 @@ def apply_changes(
             _set(change, customer)
         else:
             _create(change)
+        if left is not None:
+            left[change.book, change.key] = change.revision + 1 if isinstance(change, SetChange) else 1
         data = {"book": change.book, "key": change.key, "effect": effect_key[:120]}
         record(AuditEvent.RECORD_CHANGED, subject=f"record:{change.book}/{change.key}", data=data)
 

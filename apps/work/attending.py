@@ -11,7 +11,7 @@ from uuid import UUID
 from apps.bus.deliveries import Delivery
 from apps.work import rewording
 from apps.work.locks import lock_item
-from apps.work.services import desk, gate_pauses, preconditions, routing, screening, undoing
+from apps.work.services import batches, desk, fresh_cards, gate_pauses, routing, screening, undoing
 from apps.work.services.asking import ask_a_person, is_unasked
 
 
@@ -45,7 +45,8 @@ def _attend(delivery: Delivery) -> None:
 def _ask_again(item_id: UUID) -> None:
     item = lock_item(item_id)
     if is_unasked(item):
-        preconditions.ask_again(item)
+        batches.leave(item)
+        fresh_cards.ask_again(item)
 
 
 def _ask(item_id: UUID) -> None:

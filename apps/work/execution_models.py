@@ -69,6 +69,9 @@ class LedgerEntry(TenantModel):
     args_digest = models.CharField(max_length=64)
     success = models.BooleanField()
     value = models.JSONField(default=dict, help_text="What the tool returned; untrusted")
+    left = models.JSONField(
+        default=list, help_text="The records that it changed, at the revision at which it left them"
+    )
     error = models.CharField(max_length=60, blank=True)
     cost_usd = models.DecimalField(max_digits=18, decimal_places=9, default=0)
     duration_seconds = models.FloatField(default=0)

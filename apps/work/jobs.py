@@ -43,7 +43,8 @@ CONSTITUTION = (
 @dataclass(frozen=True)
 class Job:
     """One attempt, ready to run outside of any scope. `readers`: outside tools that only read, which may prove what
-    others did. `expected`: the revisions of the records that its card showed, kept as its own calls change them."""
+    others did. `expected`: the revisions of the records that its card showed, kept as its own calls change them.
+    `left`: those at which a call leaves what it changed, until that is written down with the call."""
 
     tenant_id: UUID
     attempt: Attempt
@@ -62,6 +63,7 @@ class Job:
     inputs: Mapping[str, bytes]
     readers: tuple[OutsideToolSpec, ...] = ()
     expected: dict[tuple[str, str], int] = field(default_factory=dict)
+    left: dict[tuple[str, str], int] = field(default_factory=dict)
 
     @property
     def access(self) -> frozenset[str]:
@@ -75,7 +77,7 @@ class Job:
     def context(self) -> dict[str, Any]:
         known = {"customer": self.customer, "skills": tuple(self.spec.skills), "attempt": self.attempt.pk}
         known |= {"expected": self.expected} if self.expected else {}
-        return {**known, "inputs": self.inputs}
+        return {**known, "inputs": self.inputs, "left": self.left}
 
 
 def offered_of(tool: ToolSpec) -> OfferedTool:

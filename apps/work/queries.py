@@ -125,6 +125,16 @@ def lines_of(batch: Batch) -> QuerySet[BatchItem]:
     return lines
 
 
+def items_of(batch: Batch) -> list[WorkItem]:
+    """The items that run with the batch, in its order, without those that left it to be asked about again."""
+    return [line.work_item for line in lines_of(batch) if line.work_item.batch_id == batch.pk]
+
+
+def left_out_of(batch_id: UUID) -> int:
+    """How many items left the batch to be asked about again."""
+    return int(BatchItem.objects.filter(batch=batch_id).exclude(work_item__batch=batch_id).count())
+
+
 def standing_items_of(goal: WorkItem, *, subject: str, since: datetime) -> list[WorkItem]:
     """What the goal's standing approval has let run for this customer since then, or may still."""
     ended_without_effect = (WorkItemStatus.BLOCKED, WorkItemStatus.FAILED)

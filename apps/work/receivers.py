@@ -24,9 +24,9 @@ from apps.work.services import (
     drafting,
     editing,
     ending,
+    fresh_cards,
     gate_pauses,
     goals,
-    preconditions,
     projects,
     recording,
     replanning,
@@ -116,7 +116,8 @@ def _moved(item: WorkItem, status: str, text: str, next_steps: list[str]) -> Non
     cycles.heard(item)
 
 
-card_relied_on.connect(preconditions.keep_current)
+card_relied_on.connect(fresh_cards.keep_current)
+card_relied_on.connect(batches.keep_current)
 pause_ended.connect(gate_pauses.move_on)
 call_done.connect(recording.write_done)
 register(Queue.EXECUTOR, Kind.EXECUTION_REQUEST, executor.carry_out)

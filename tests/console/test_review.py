@@ -16,16 +16,18 @@ from apps.approvals.models import ApprovalPolicy, Card
 from apps.approvals.queries import face_hash
 from apps.approvals.services import decide_card, withdraw_card
 from apps.skills.services import save_record
+from apps.work.models import Batch
 from apps.work.services import amend
 from kernel.clock import now
 from kernel.tenancy import tenant_scope
+from tests.factories.batches import card_of, carry_out, found, notes, route, undoable_desk
 from tests.factories.cards import make_kind
 from tests.factories.console import HTMX, browser, make_card
 from tests.factories.work import Desk, make_desk
 from tests.rivals import race
 
 
-def _decide(user: Any, card: Card, choice: str = "approve", **data: str) -> Any:
+def _decide(user: Any, card: Card, choice: str = "approve", **data: Any) -> Any:
     return browser(user).post(
         reverse("console-decide", args=[card.pk]), {"choice": choice, "face": face_hash(card), **data}, **HTMX
     )
@@ -363,3 +365,34 @@ def test_press_on_a_card_that_a_colleague_edited_shows_the_card_that_asks_now(
     assert f'data-card="{new.pk}"' in page
     assert "a colleague changed that card meanwhile" in page
     assert _card(new).status == CardStatus.OPEN
+
+
+def test_press_on_an_undo_whose_records_changed_says_why_nothing_is_undone(
+    tenant: Any, tmp_path: Path, approver: Any
+) -> None:
+    desk = undoable_desk(tenant, tmp_path)
+    item = desk.approved(approver)
+    carry_out(desk)
+    with tenant_scope(tenant):
+        card = card_of(desk, Batch.objects.get(undo_of=item.pk).pk)
+        save_record("orders", "H-1", subject="C-1", data={"total": 100, "note": 7})
+    response = _decide(approver, card)
+    page = response.content.decode()
+    assert response.status_code == 409
+    assert "The records have changed since" in page
+    assert _card(card).status == CardStatus.WITHDRAWN
+    assert notes(desk, 1) == [7]
+
+
+def test_approval_of_a_batch_says_what_was_left_out(tenant: Any, tmp_path: Path, approver: Any) -> None:
+    note = {"label": "Note", "book": "orders", "key": "{order}", "field": "note", "after": "{note}"}
+    desk = undoable_desk(tenant, tmp_path, facts=[note])
+    (batch,) = route(desk, found(1), found(2)).batches
+    card = card_of(desk, batch.pk)
+    assert "not on record" in _page(approver, card)
+    with tenant_scope(tenant):
+        save_record("orders", "H-2", subject="C-2", data={"total": 100, "note": 7})
+    ticked = list(card.payload["item_ids"])
+    page = _decide(approver, card, confirmed="approve", slid="100", selected=ticked).content.decode()
+    assert "1 action of it was left out because its record has changed" in page
+    assert _card(card).status == CardStatus.DECIDED

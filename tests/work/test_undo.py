@@ -297,10 +297,10 @@ def test_record_that_somebody_changed_since_stays_and_stops_the_undo(desk: Desk,
     batch = done(desk, approver, 1, 2)
     last = undo_items(desk, batch.pk)[0]
     order = last.spec.calls[0].args["order"]
+    answer(desk, offered(desk, batch.pk), approver, "approve")
     with tenant_scope(desk.tenant):
         row = Record.objects.get(book="orders", key=order)
         Record.objects.filter(pk=row.pk).update(data={**row.data, "note": 77}, revision=row.revision + 1)
-    answer(desk, offered(desk, batch.pk), approver, "approve")
     carry_out(desk)
     ended = [(item.status, item.reason) for item in undo_items(desk, batch.pk)]
     assert (desk.order(order).data["note"], ended[1]) == (77, ("blocked", WorkReason.DEPENDENCY))

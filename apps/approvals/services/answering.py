@@ -89,7 +89,8 @@ def _narrow(card: Card, user: Any, selected: Sequence[str]) -> Card:
         affected=f"{count} items",
         consequence={**card.consequence, "approve": f"Do it for these {len(kept)}"},
     )
-    return edit_card(card.pk, user=user, payload=payload, text=text, body={**card.body, "items": items})
+    reads = [each for each in card.reads if each.get("item") in kept]
+    return edit_card(card.pk, user=user, payload=payload, text=text, body={**card.body, "items": items}, reads=reads)
 
 
 def _reword(card: Card, user: Any, text: str) -> Card:

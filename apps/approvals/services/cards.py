@@ -119,7 +119,8 @@ def decide_card(
     face: str | None = None,
 ) -> Decision | Card | Refused | None:
     """Take one person's answer to a card. None while policy wants more people to say yes; one no ends it. `Refused`
-    when their passkey was not believed: the card waits on, and the caller's transaction should commit. The card that
+    when their passkey was not believed and the card waits on, or when the card was withdrawn because its records have
+    changed and nothing takes its place: the caller's transaction should commit. The card that
     shows how things are now, when what this one shows has changed: nobody's yes to the old one counts.
 
     The yes that is enough mints the token and tells `card_decided` in the same transaction. `said`: the answer chosen
@@ -137,8 +138,9 @@ def decide_card(
     if verdict == ApprovalVerdict.APPROVED and card.reads:
         fresh = signals.Fresh()
         signals.card_relied_on(card, fresh)
-        if fresh.card is not None:
-            return fresh.card
+        instead = fresh.card or fresh.refused
+        if instead is not None:
+            return instead
     try:
         answer = answers.take_answer(
             card, user=user, verdict=verdict, conditions=conditions or {}, said=said or {}, step_up=step_up

@@ -20,7 +20,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from apps.approvals import kinds, metrics, queries
 from apps.approvals import services as approvals
-from apps.approvals.enums import CardStatus, Standing
+from apps.approvals.enums import CardKind, CardStatus, Standing
 from apps.approvals.models import ApprovalToken, Card, Decision
 from apps.approvals.risk import Friction
 from apps.approvals.schemas import Refused
@@ -31,6 +31,7 @@ from apps.console.views.pages import page
 from apps.sessions.models import ChatSession
 from apps.work.enums import WorkItemType
 from apps.work.models import WorkItem
+from apps.work.queries import left_out_of
 from apps.work.rules import FINAL
 from apps.work.services import is_editable
 from kernel.clock import now
@@ -121,7 +122,8 @@ def _after(request: StaffRequest, card: Card, outcome: Decision | Card | None) -
         return show(request, queries.card(now_asked), anew=card)
     if outcome is None:
         return show(request, queries.card(card.pk))
-    return show(request, None, decided=queries.card(card.pk))
+    left_out = left_out_of(card.subject_id) if card.kind == CardKind.BATCH_REVIEW else 0
+    return show(request, None, decided=queries.card(card.pk), left_out=left_out)
 
 
 def _ticked(request: StaffRequest) -> list[str]:

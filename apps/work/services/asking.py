@@ -86,14 +86,15 @@ def ask_a_person(
     told: str = "",
 ) -> Card:
     """`marks`: what its author read before, in lines for the card. `instead_of`: the card that asked before, whose risk
-    and marks stand and whose reasons are told again with `rationale`. `told`: the values of the calls in lines, as far
-    as the visitor may read them."""
+    and marks stand. `rationale`: the reasons, where they are not those of its tool. `told`: the values of the calls
+    in lines, as far as the visitor may read them."""
     spec = item.spec
     marks = marks or (instead_of.details.get("marks", ()) if instead_of is not None else ())
     text = words_of(wanted, spec, item.subject, asks, marks)
+    text = replace(text, rationale=rationale or text.rationale)
     if instead_of is not None:
         asked_by = {"asked_by_gate": instead_of.details.get("asked_by_gate", "")}
-        text = replace(text, rationale=rationale or text.rationale, details={**text.details, **asked_by})
+        text = replace(text, details={**text.details, **asked_by})
     card = open_card(
         CardKind.PLAN,
         about=About(WORK_ITEM, item.pk, item.deployment_id, item.session_id, item.requested_by),
@@ -178,13 +179,13 @@ def _rationale(first: Wanted, spec: WorkItemSpec, asks: GateResult | None) -> st
 
 def _facts(wanted: Sequence[Wanted], spec: WorkItemSpec, subject: str) -> list[Fact]:
     """What the skill says about its calls, then what it left unsaid of undo and proof."""
-    said = [fact for place, each in enumerate(wanted, start=1) for fact in _facts_of(each, subject, place, len(wanted))]
+    said = [fact for place, each in enumerate(wanted, start=1) for fact in facts_of(each, subject, place, len(wanted))]
     labels = {fact.label for fact in said}
     ours = [*_accounts(wanted), *_assurances([each.tool for each in wanted], _checks(wanted, spec))]
     return [*said, *(fact for fact in ours if fact.label not in labels)]
 
 
-def _facts_of(each: Wanted, subject: str, place: int, of: int) -> list[Fact]:
+def facts_of(each: Wanted, subject: str, place: int = 1, of: int = 1) -> list[Fact]:
     """The lines of one call; among several it says first which one it is."""
     told = (Fact(**fact) for fact in skills.card_facts(each.tool, each.call.args, subject))
     said = [replace(fact, label=f"{fact.label} (says the tool)") if fact.label in ways.OURS else fact for fact in told]

@@ -5,28 +5,33 @@ Every line is the skill's words about bound values, never a model's. Web process
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
+from typing import Any
+from uuid import UUID
 
 from apps.approvals.asks import About, Binding, CardText
-from apps.approvals.enums import ApprovalScope, CardKind
+from apps.approvals.enums import ApprovalScope, CardKind, Risk
 from apps.approvals.models import Card
 from apps.approvals.payloads import batch_payload
+from apps.approvals.risk import highest
 from apps.approvals.schemas import Fact
 from apps.approvals.services import open_card
+from apps.skills import queries as skills
 from apps.skills.schemas import ToolSpec
 from apps.work.enums import WorkItemStatus
 from apps.work.models import Batch, BatchItem, WorkItem
 from apps.work.queries import lines_of
 from apps.work.services import screening, ways
-from apps.work.services.asking import gravest, is_lifted, short
+from apps.work.services.asking import Wanted, gravest, is_lifted, reads_of, short
 
 BATCH = "batch"
-_TITLE_CHARS = 200
+Reads = Sequence[Mapping[str, Any]]
+_TITLE_CHARS, _FACT_CHARS = 200, 300
 
 
-def ask(batch: Batch) -> Card:
-    """Put a batch before a person."""
+def ask(batch: Batch, *, instead_of: Card | None = None, rationale: str = "") -> Card:
+    """Put a batch before a person. `instead_of`: the card that asked before, whose risk stands."""
     lines = list(lines_of(batch))
     tools = _tools(lines)
     count = f"{len(lines)} action{'s' if len(lines) != 1 else ''}"
@@ -37,12 +42,13 @@ def ask(batch: Batch) -> Card:
             ApprovalScope.CONNECTION_ACT,
             _payload(batch, lines),
             reversible=not any(ways.can_lift(tool) for tool in tools),
-            declared_risk=gravest(tools),
-            lifted=any(is_lifted(line.work_item.spec) for line in lines),
+            declared_risk=highest(gravest(tools), Risk(instead_of.risk) if instead_of else Risk.LOW),
+            lifted=instead_of is None and any(is_lifted(line.work_item.spec) for line in lines),
+            reads=_reads(lines),
         ),
         text=CardText(
             intent=f"{short(tools[0].description, _TITLE_CHARS)}: {count}",
-            rationale=batch.reason_summary or "The goal found these; each fits its rule.",
+            rationale=rationale or batch.reason_summary or "The goal found these; each fits its rule.",
             consequence={"approve": f"Carry out {count}", "decline": "Change nothing"},
             affected=count,
             facts=_ways(tools),
@@ -52,7 +58,26 @@ def ask(batch: Batch) -> Card:
             "reason_summary": batch.reason_summary,
             "confidence_min": batch.confidence_min,
         },
+        supersedes=instead_of,
     )
+
+
+def reads_of_line(card: Card, item_id: str) -> list[dict[str, Any]]:
+    """The records whose state the card shows for this line."""
+    return [each for each in card.reads if each.get("item") == item_id]
+
+
+def _reads(lines: Sequence[BatchItem]) -> list[dict[str, Any]]:
+    """The records that each line shows, under the line's id: lines may be about different customers."""
+    return [
+        {**each, "item": line.item_id}
+        for line in lines
+        for each in reads_of(_wanted(line.work_item), line.work_item.subject)
+    ]
+
+
+def _wanted(item: WorkItem) -> Sequence[Wanted]:
+    return screening.wanted_of(item.spec.calls, screening.tools_in(item.spec.skills))
 
 
 def _ways(tools: Sequence[ToolSpec]) -> list[Fact]:
@@ -61,25 +86,48 @@ def _ways(tools: Sequence[ToolSpec]) -> list[Fact]:
     return [fact for place, fact in enumerate(found) if fact not in found[:place]]
 
 
-def show_results(undo: Batch, done: Sequence[WorkItem], *, until: datetime) -> Card:
-    """What was done, with the one button that takes it back while there is time."""
+def show_results(
+    undo: Batch,
+    done: Sequence[WorkItem],
+    *,
+    reads: Mapping[UUID, Reads],
+    until: datetime,
+    instead_of: Card | None = None,
+    rationale: str = "It is done and proved. It can be taken back for a short while.",
+) -> Card:
+    """What was done, with the one button that takes it back while there is time. `reads`: by the done item, the records
+    that it changed, at the revisions at which they are now."""
     lines = list(lines_of(undo))
     what = done[0].title if len(done) == 1 else f"{len(done)} actions"
     session_id = done[0].session_id if len(done) == 1 else None
+    shown = [
+        {**each, "item": line.item_id}
+        for line in lines
+        if line.work_item.follow_up_of_id is not None
+        for each in reads.get(line.work_item.follow_up_of_id, ())
+    ]
     return open_card(
         CardKind.POST_EXECUTION,
         about=About(BATCH, undo.pk, undo.deployment_id, session_id, undo.requested_by),
-        binding=Binding(ApprovalScope.CONNECTION_ACT, _payload(undo, lines), reversible=True),
+        binding=Binding(ApprovalScope.CONNECTION_ACT, _payload(undo, lines), reversible=True, reads=shown),
         text=CardText(
             intent=f"Done: {what}",
-            rationale="It is done and proved. It can be taken back for a short while.",
+            rationale=rationale,
             consequence={"approve": f"Undo {_how_many(len(lines))}", "decline": "Keep it as it is"},
             affected=_how_many(len(lines)),
+            facts=[fact for line in lines for fact in _present(line)],
             details={"calls": [_call(line) for line in lines]},
         ),
         body={"results": [_result(item) for item in done]},
         until=until,
+        supersedes=instead_of,
     )
+
+
+def _present(line: BatchItem) -> list[Fact]:
+    """What taking it back would change, as its tool says it: what is there now, and what would be."""
+    wanted, subject = _wanted(line.work_item), line.work_item.subject
+    return [Fact(**fact) for each in wanted for fact in skills.card_facts(each.tool, each.call.args, subject)]
 
 
 def _how_many(count: int) -> str:
@@ -119,4 +167,9 @@ def _line(line: BatchItem) -> dict[str, object]:
         "reason": line.reason,
         "confidence": line.confidence,
         "unusual": line.unusual,
+        "facts": [
+            {name: short(words, _FACT_CHARS) for name, words in fact.items()}
+            for each in _wanted(line.work_item)
+            for fact in skills.card_facts(each.tool, each.call.args, line.work_item.subject)
+        ],
     }

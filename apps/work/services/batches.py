@@ -11,18 +11,21 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from apps.approvals import services as approvals
-from apps.approvals.enums import ApprovalScope, ApprovalVerdict
+from apps.approvals.enums import ApprovalScope, ApprovalVerdict, Withdrawal
 from apps.approvals.models import ApprovalToken, Card, Decision
 from apps.approvals.payloads import approvable, batch_payload
 from apps.approvals.schemas import Approvable
+from apps.approvals.services import withdraw_card
+from apps.approvals.signals import Fresh
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.work import rules
 from apps.work.enums import BatchStatus, WorkItemStatus, WorkReason
 from apps.work.locks import lock_batch, lock_course, lock_item
 from apps.work.models import Batch, BatchItem, WorkItem
-from apps.work.queries import lines_of
-from apps.work.services import desk, dispatching, ending, undoing
+from apps.work.queries import items_of, lines_of
+from apps.work.services import asking_batches, desk, dispatching, ending, fresh_cards, preconditions, undoing
+from apps.work.services.asking_batches import BATCH
 from kernel.clock import now
 from kernel.errors import SilasError
 
@@ -52,7 +55,7 @@ def decided(card: Card, decision: Decision, token: ApprovalToken | None) -> None
     if batch.status != BatchStatus.PROPOSED:
         return
     if token is not None:
-        _begin(batch, token)
+        _begin(batch, token, card)
     elif decision.verdict == ApprovalVerdict.DECLINED:
         _refuse(batch, BatchStatus.DECLINED, WorkReason.DECLINED)
 
@@ -63,14 +66,50 @@ def came_to_nothing(batch: Batch, reason: WorkReason) -> None:
         _refuse(batch, BatchStatus.EXPIRED, reason)
 
 
-def _begin(batch: Batch, token: ApprovalToken) -> None:
-    """Spend the yes for exactly this batch, and owe its items to the executors."""
+def keep_current(card: Card, fresh: Fresh) -> None:
+    """A person approves a batch's card: where the records of every line have changed, or of any line of an undo,
+    nothing of it counts and another card takes its place. Where some have, the others count (`_begin`)."""
+    if card.subject_kind != BATCH:
+        return
+    batch = lock_batch(card.subject_id)
+    outdated = preconditions.outdated_lines(batch, card)
+    if batch.undo_of is not None and outdated:
+        undoing.offer_what_is_left(batch, card, outdated, fresh)
+    elif outdated and len(outdated) == lines_of(batch).count():
+        withdraw_card(card.pk, reason=Withdrawal.REPLACED)
+        rationale = fresh_cards.since_changed(card.rationale)
+        fresh.card = asking_batches.ask(batch, instead_of=card, rationale=rationale)
+
+
+def leave(item: WorkItem) -> None:
+    """The item is asked about by itself from now on, and the batch goes on without it. In a web process."""
+    if item.batch_id is None:
+        return
+    batch = lock_batch(item.batch_id)
+    _take_out(item)
+    if batch.status == BatchStatus.RUNNING:
+        _go_on(batch)
+
+
+def _take_out(item: WorkItem) -> None:
+    WorkItem.objects.filter(pk=item.pk).update(batch=None, approval_token=None)
+    item.batch = item.approval_token = None
+
+
+def _begin(batch: Batch, token: ApprovalToken, card: Card) -> None:
+    """Spend the approval for exactly this batch, and owe its items to the executors. What has changed since the card
+    was shown leaves the batch, and is asked about by itself."""
     verdict = approvals.verify(token, approvable_batch(batch))
     if not verdict.ok:
         _refuse(batch, BatchStatus.REFUSED, WorkReason.NOT_APPROVED)
         return
     Batch.objects.filter(pk=batch.pk).update(approval_token=token)
     batch.approval_token = token
+    for line in preconditions.outdated_lines(batch, card):
+        item = lock_item(line.work_item_id)
+        _take_out(item)
+        record(AuditEvent.WORK_NOT_APPROVED, subject=f"work:{item.pk}", data={"reason": preconditions.CHANGED})
+        fresh_cards.ask_again(item)
     WorkItem.objects.filter(batch=batch).update(approval_token=token)
     _move(batch, BatchStatus.RUNNING)
     if batch.undo_of:
@@ -81,7 +120,7 @@ def _begin(batch: Batch, token: ApprovalToken) -> None:
 def _go_on(batch: Batch) -> None:
     """Owe what may run now: everything at once, or for an undo one after the other, and nothing behind one that did not
     get done. When nothing is left the batch is over, and what came of it is shown."""
-    items = [line.work_item for line in lines_of(batch)]
+    items = items_of(batch)
     left = [item for item in items if WorkItemStatus(item.status) not in rules.FINAL]
     broken = batch.undo_of and any(item.status != WorkItemStatus.DONE for item in items if item not in left)
     if not left or broken:
@@ -106,8 +145,7 @@ def _finish(batch: Batch) -> None:
     _move(batch, BatchStatus.FINISHED)
     _end_items(batch, WorkReason.DEPENDENCY)
     if batch.undo_of is None:
-        items = [line.work_item for line in lines_of(batch)]
-        failed = next((item for item in items if item.status != WorkItemStatus.DONE), None)
+        failed = next((item for item in items_of(batch) if item.status != WorkItemStatus.DONE), None)
         desk.report_on(batch.pk, trace_id=batch.trace_id, failed=failed)
 
 
@@ -138,9 +176,9 @@ def _refuse(batch: Batch, status: BatchStatus, reason: WorkReason) -> None:
 
 def _end_items(batch: Batch, reason: WorkReason) -> None:
     """What has not begun never does. The batch is not running any more, so none of this is news to it."""
-    for line in lines_of(batch):
-        if line.work_item.status in (WorkItemStatus.PENDING, WorkItemStatus.PAUSED):
-            ending.settle(lock_item(line.work_item_id), WorkItemStatus.BLOCKED, reason)
+    for item in items_of(batch):
+        if item.status in (WorkItemStatus.PENDING, WorkItemStatus.PAUSED):
+            ending.settle(lock_item(item.pk), WorkItemStatus.BLOCKED, reason)
 
 
 def _move(batch: Batch, status: BatchStatus) -> None:

@@ -27,7 +27,16 @@ from apps.work.locks import lock_course, lock_item
 from apps.work.models import WorkItem
 from apps.work.queries import active_goal
 from apps.work.services import editing, planning, screening, ways
-from apps.work.services.asking import WORK_ITEM, Wanted, ask_a_person, is_lifted, is_unasked, patience_of
+from apps.work.services.asking import (
+    WORK_ITEM,
+    Wanted,
+    ask_a_person,
+    facts_of,
+    is_lifted,
+    is_unasked,
+    patience_of,
+    reads_of,
+)
 from kernel.errors import SilasError
 from kernel.llm.briefing import Briefing
 from kernel.llm.calls import PlannedCall
@@ -65,12 +74,12 @@ def ask(item: WorkItem, wanted: Sequence[Wanted], *, context: str) -> None:
 
 def _open(
     item: WorkItem, wanted: Wanted, draft: str, *, context: str, rationale: str, instead_of: Card | None = None
-) -> None:
+) -> Card:
     """`instead_of`: the card that asked before; its risk stands, and whoever it names as the one who asked."""
     call, tool = wanted.call, wanted.tool
     gravest = Risk(instead_of.risk) if instead_of else Risk.MEDIUM
     asked_by = instead_of.requested_by if instead_of else item.requested_by
-    open_card(
+    return open_card(
         CardKind.DRAFT_REVIEW,
         about=About(WORK_ITEM, item.pk, item.deployment_id, requested_by=asked_by),
         binding=Binding(
@@ -79,18 +88,25 @@ def _open(
             reversible=not ways.can_lift(tool),
             declared_risk=highest(Risk(tool.risk), gravest),
             lifted=is_lifted(item.spec) and instead_of is None,
+            reads=reads_of([wanted], item.subject),
         ),
         text=CardText(
             intent=item.title,
             rationale=rationale,
             consequence=wanted.buttons,
-            facts=ways.facts_of(tool),
+            facts=facts_of(wanted, item.subject),
             details={"calls": [{"tool": call.tool, "args": call.args, "runs": ways.way_of(tool)}]},
         ),
         body={"context": context, "draft": draft},
         seconds=patience_of(item),
         supersedes=instead_of,
     )
+
+
+def ask_as_it_was(item: WorkItem, wanted: Wanted, old: Card, *, rationale: str) -> Card:
+    """The same words once more, beside the records as they are now."""
+    body = old.body
+    return _open(item, wanted, body["draft"], context=body["context"], rationale=rationale, instead_of=old)
 
 
 def reworded(item: WorkItem, card: Card) -> None:

@@ -1,7 +1,7 @@
-"""An approval counts while the records are as its card showed them.
+"""Compare the records that an approval rests on with what its card showed.
 
-Always holds: a change since then means that nothing runs on that approval, and that one fresh card shows how things are
-now. It is looked at when a person says yes, when work begins, and in the transaction that carries out its first change
+Always holds: a change since then means that nothing runs on that approval. It is looked at when a person approves
+(`fresh_cards`, `batches`), when work begins, and in the transaction that carries out its first change
 (`skills.services.apply_changes`). Inside a scope.
 """
 
@@ -9,60 +9,60 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
+from uuid import UUID
 
 from apps.approvals import queries as cards
-from apps.approvals.enums import ApprovalScope, Withdrawal
+from apps.approvals.enums import ApprovalScope
 from apps.approvals.models import ApprovalToken, Card
 from apps.approvals.rules import FACE
-from apps.approvals.services import withdraw_card
-from apps.approvals.signals import Fresh
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.guard import services as guard
 from apps.guard.enums import RunStatus, TerminalReason
 from apps.skills import queries as skills
-from apps.work import wording
-from apps.work.enums import WorkItemStatus, WorkItemType
+from apps.work.enums import WorkItemStatus
 from apps.work.execution_models import LedgerEntry
-from apps.work.locks import lock_item
-from apps.work.models import WorkItem
-from apps.work.queries import children_of
+from apps.work.models import Batch, BatchItem, WorkItem
 from apps.work.services import desk, screening
-from apps.work.services.asking import WORK_ITEM, Wanted, ask_a_person
-from apps.work.services.items import announce, move
+from apps.work.services.asking import WORK_ITEM, reads_of
+from apps.work.services.asking_batches import BATCH, reads_of_line
+from apps.work.services.items import move
 from kernel.clock import now
 from kernel.errors import SilasError
 
-UNREADABLE = "card_mismatch"
-CHANGED_SINCE = "The records have changed since this was last shown. This card shows them as they are now."
+UNREADABLE, CHANGED = "card_mismatch", "record_changed"
+Reads = Sequence[Mapping[str, Any]]
 
 
-def keep_current(card: Card, fresh: Fresh) -> None:
-    """Somebody says yes to a card of ours: where what it shows has changed, another one takes its place."""
-    if card.subject_kind != WORK_ITEM:
-        return
-    item = lock_item(card.subject_id)
-    if not skills.have_changed(card.reads, item.subject):
-        return
-    withdraw_card(card.pk, reason=Withdrawal.REPLACED)
-    fresh.card = _ask_again(item, card)
-
-
-def expected_of(item: WorkItem) -> Sequence[Mapping[str, Any]]:
-    """The records on whose state the item's approval rests, while nothing of it has taken effect; none afterwards, and
-    none for parts of a project or batch, which a person decided as one. Raises `SilasError("card_mismatch")` where no
-    card shows what was signed."""
+def expected_of(item: WorkItem) -> Reads:
+    """The records on whose state the item's approval rests, at the revisions at which they must be now; none once
+    something of the item has taken effect, and none under a standing approval. The own changes of a project or of an
+    undo, which run in an approved order, are counted. Raises `SilasError("card_mismatch")` where no card shows what
+    was signed."""
     token = item.approval_token
-    if token is None or item.is_part or item.batch_id or token.scope != ApprovalScope.FULL_PLAN:
+    if token is None or token.scope == ApprovalScope.STANDING or FACE not in token.conditions or _has_begun(item):
         return ()
-    if FACE not in token.conditions or _has_begun(item):
-        return ()
-    reads: list[dict[str, Any]] = _card_of(item, token).reads
-    return reads
+    reads = _reads_of(item, token)
+    steps = [] if not reads else _own_changes(item)
+    return [{**each, "revision": each["revision"] + steps.count((each["book"], each["key"]))} for each in reads]
 
 
-def _card_of(item: WorkItem, token: ApprovalToken) -> Card:
-    found = cards.approved_card(WORK_ITEM, item.pk, str(token.conditions[FACE]))
+def _reads_of(item: WorkItem, token: ApprovalToken) -> Reads:
+    """What the card that was approved showed of the item's records: its own card, its batch's or its project's."""
+    own = token.work_item_id == str(item.pk)
+    if item.batch_id is not None and not own:
+        return reads_of_line(_card_of(BATCH, item.batch_id, token), item.plan_hash)
+    project_id = item.parent_id if item.is_part and not own else None
+    shown: Reads = _card_of(WORK_ITEM, project_id or item.pk, token).reads
+    if project_id is None:
+        return shown
+    calls = screening.wanted_of(item.spec.calls, screening.tools_in(item.spec.skills))
+    named = {(each["book"], each["key"]) for each in reads_of(calls, item.subject)}
+    return [each for each in shown if (each["book"], each["key"]) in named]
+
+
+def _card_of(subject_kind: str, subject_id: UUID, token: ApprovalToken) -> Card:
+    found = cards.approved_card(subject_kind, subject_id, str(token.conditions[FACE]))
     if found is None:
         raise SilasError(UNREADABLE, "The card that was approved does not say that any more.", status=409)
     return found
@@ -72,9 +72,30 @@ def _has_begun(item: WorkItem) -> bool:
     return bool(LedgerEntry.objects.filter(attempt__work_item=item, success=True).exists())
 
 
+def _own_changes(item: WorkItem) -> list[tuple[str, str]]:
+    """The records that this project, or this undo, has changed itself, once for each change."""
+    if item.is_part:
+        own = LedgerEntry.objects.filter(attempt__work_item__parent=item.parent_id, success=True)
+    elif is_undo(item):
+        own = LedgerEntry.objects.filter(attempt__work_item__batch=item.batch_id, success=True)
+    else:
+        return []
+    return [(each["book"], each["key"]) for left in own.values_list("left", flat=True) for each in left]
+
+
+def is_undo(item: WorkItem) -> bool:
+    return item.batch is not None and item.batch.undo_of is not None
+
+
 def is_outdated(item: WorkItem) -> bool:
     """Whether the records have changed since a person approved the item. Raises what `expected_of` raises."""
     return skills.have_changed(expected_of(item), item.subject)
+
+
+def outdated_lines(batch: Batch, card: Card) -> list[BatchItem]:
+    """The lines of a batch whose records are not as its card shows them."""
+    lines = BatchItem.objects.filter(batch=batch).select_related("work_item").order_by("position")
+    return [line for line in lines if skills.have_changed(reads_of_line(card, line.item_id), line.work_item.subject)]
 
 
 def give_back(item: WorkItem) -> None:
@@ -87,23 +108,5 @@ def give_back(item: WorkItem) -> None:
     item.approval_token = item.run_id = None
     if item.status == WorkItemStatus.PAUSED:
         move(item, WorkItemStatus.PENDING)
-    record(AuditEvent.WORK_NOT_APPROVED, subject=f"work:{item.pk}", data={"reason": "record_changed"})
+    record(AuditEvent.WORK_NOT_APPROVED, subject=f"work:{item.pk}", data={"reason": CHANGED})
     desk.ask_again(item)
-
-
-def ask_again(item: WorkItem) -> None:
-    """The fresh card about an item whose records changed after it was approved. Web processes only."""
-    last = cards.latest_about(WORK_ITEM, item.pk)
-    if last is not None and item.status == WorkItemStatus.PENDING and item.approval_token_id is None:
-        _ask_again(item, last)
-
-
-def _ask_again(item: WorkItem, old: Card) -> Card:
-    rationale = f"{CHANGED_SINCE} {old.rationale.removeprefix(CHANGED_SINCE).strip()}"
-    announce(item, wording.CHANGED.format(title=item.title.rstrip(".")))
-    return ask_a_person(item, _wanted_of(item), None, instead_of=old, rationale=rationale)
-
-
-def _wanted_of(item: WorkItem) -> Sequence[Wanted]:
-    specs = [task.spec for task in children_of(item)] if item.type == WorkItemType.PROJECT else [item.spec]
-    return [each for spec in specs for each in screening.wanted_of(spec.calls, screening.tools_in(spec.skills))]

@@ -27,9 +27,11 @@ def write_done(admitted: Admitted, value: Any, context: Mapping[str, Any]) -> No
         args_digest=admitted.call.digest,
         success=True,
         value=without_files(value),
+        left=[{"book": book, "key": key, "revision": at} for (book, key), at in sorted(context["left"].items())],
         duration_seconds=context["elapsed"](),
         created_at=now(),
     )
+    context["left"].clear()
     artifacts.keep(context[ATTEMPT], files_in(value))
 
 

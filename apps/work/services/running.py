@@ -97,13 +97,23 @@ def _stopped(delivery: Delivery, item: WorkItem, course: Course, authority: Auth
         record(AuditEvent.WORK_NOT_APPROVED, subject=f"work:{item.pk}", data={"reason": refusal})
         ending.end(delivery, item, WorkItemStatus.BLOCKED, WorkReason.NOT_APPROVED, error=refusal)
     elif preconditions.is_outdated(item):
-        preconditions.give_back(item)
-        ending.finish(delivery)
+        _end_outdated(delivery, item)
     elif missing := _missing_link(item):
         ending.end(delivery, item, WorkItemStatus.BLOCKED, WorkReason.LINKAGE, error=missing)
     else:
         return False
     return True
+
+
+def _end_outdated(delivery: Delivery, item: WorkItem) -> None:
+    """What an undo would put back is not there any more: it ends. Anything else is asked about again."""
+    if preconditions.is_undo(item):
+        reason = preconditions.CHANGED
+        record(AuditEvent.WORK_NOT_APPROVED, subject=f"work:{item.pk}", data={"reason": reason})
+        ending.end(delivery, item, WorkItemStatus.BLOCKED, WorkReason.NOT_APPROVED, error=reason)
+    else:
+        preconditions.give_back(item)
+        ending.finish(delivery)
 
 
 def _foreign_run(item: WorkItem, authority: Authority) -> str:

@@ -8,23 +8,31 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from typing import Any
 from uuid import UUID, uuid4
 
 from django.conf import settings
 from django.db import IntegrityError, transaction
 
+from apps.approvals.enums import Withdrawal
+from apps.approvals.models import Card
+from apps.approvals.schemas import Refused
+from apps.approvals.services import withdraw_card
+from apps.approvals.signals import Fresh
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.guard.schemas import call_digest
+from apps.skills import queries as skills
 from apps.skills import rules as skill_rules
 from apps.skills.roles import handed_down
-from apps.work.enums import WorkItemStatus
+from apps.work.enums import WorkItemStatus, WorkReason
 from apps.work.execution_models import LedgerEntry
+from apps.work.locks import lock_item
 from apps.work.models import Batch, BatchItem, UndoEntry, WorkItem
 from apps.work.provenance import Tracing, going_on_with
-from apps.work.queries import lines_of
+from apps.work.queries import items_of, lines_of
 from apps.work.schemas import WorkItemSpec
-from apps.work.services import asking_batches, desk, screening
+from apps.work.services import asking_batches, desk, ending, screening
 from apps.work.services.asking import Wanted
 from apps.work.services.binding import Terms, bound_task
 from apps.work.services.items import create_item
@@ -33,6 +41,8 @@ from kernel.llm.calls import PlannedCall, call_block
 from kernel.provenance import Origin, Source, Traced, as_text
 
 ACTION = "undo"
+GONE = "The records have changed since this was done, so it can't be undone. Nothing was changed."
+REST = "Some records have changed since this was done and stay as they are. The rest can still be taken back."
 _TITLE_CHARS = 280
 
 
@@ -72,21 +82,61 @@ def _inverse(item: WorkItem) -> list[PlannedCall]:
 def offer(subject_id: UUID) -> Batch | None:
     """Show what a batch or an item came to, with the button that takes it back. In a web process; once a subject."""
     batch = Batch.objects.filter(pk=subject_id).first()
-    items = _items_of(batch) if batch else list(WorkItem.objects.filter(pk=subject_id))
+    items = items_of(batch) if batch else list(WorkItem.objects.filter(pk=subject_id))
     entries = _usable(items)
+    reads = _left_by(entries)
+    entries = [entry for entry in entries if not skills.have_changed(reads[entry.work_item_id], _whose(entry))]
     if not entries:
         return None
     undo = _undo_batch(subject_id, batch or items[0], entries)
     if undo is None:
         return None
     # A card is closed from its end on; the window includes its own.
-    asking_batches.show_results(undo, items, until=_window_end(entries) + timedelta(microseconds=1))
+    asking_batches.show_results(undo, items, reads=reads, until=_window_end(entries) + timedelta(microseconds=1))
     record(AuditEvent.UNDO_OFFERED, subject=f"batch:{undo.pk}", data={"items": len(entries)})
     return undo
 
 
-def _items_of(batch: Batch) -> list[WorkItem]:
-    return [line.work_item for line in lines_of(batch)]
+def offer_what_is_left(undo: Batch, card: Card, outdated: Sequence[BatchItem], fresh: Fresh) -> None:
+    """Records that an undo would put back have changed since its card was shown: they stay as they are now, and the
+    rest is offered by another card for the same time. Where nothing is left, the undo is refused."""
+    if len(outdated) == lines_of(undo).count():
+        withdraw_card(card.pk, reason=Withdrawal.OUTDATED)
+        fresh.refused = Refused("records_changed", GONE)
+        return
+    withdraw_card(card.pk, reason=Withdrawal.REPLACED)
+    for line in outdated:
+        line.delete()
+        ending.settle(lock_item(line.work_item_id), WorkItemStatus.BLOCKED, WorkReason.LEFT_OUT)
+    done = [line.work_item.follow_up_of for line in lines_of(undo)]
+    entries = list(
+        UndoEntry.objects.filter(work_item__in=done).select_related("work_item").order_by("created_at", "pk")
+    )
+    items = [entry.work_item for entry in entries]
+    fresh.card = asking_batches.show_results(
+        undo, items, reads=_left_by(entries), until=card.expires_at, instead_of=card, rationale=REST
+    )
+
+
+def _left_by(entries: Sequence[UndoEntry]) -> dict[UUID, list[dict[str, Any]]]:
+    """By the done item, the records that it changed, at the revisions at which it and what was done after it, of the
+    same entries, left them. `entries` in the order in which it was done."""
+    found: dict[UUID, list[dict[str, Any]]] = {}
+    later: list[tuple[str, str]] = []
+    for entry in reversed(entries):
+        ledger = LedgerEntry.objects.filter(attempt__work_item=entry.work_item, success=True).order_by("created_at")
+        changes = [(each["book"], each["key"], each["revision"]) for one in ledger for each in one.left]
+        newest = {(book, key): revision for book, key, revision in changes}
+        found[entry.work_item_id] = [
+            {"book": book, "key": key, "revision": revision + later.count((book, key))}
+            for (book, key), revision in sorted(newest.items())
+        ]
+        later += [(book, key) for book, key, _ in changes]
+    return found
+
+
+def _whose(entry: UndoEntry) -> str:
+    return str(entry.work_item.subject)
 
 
 def _usable(items: Sequence[WorkItem]) -> list[UndoEntry]:
