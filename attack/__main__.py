@@ -18,7 +18,7 @@ from pathlib import Path
 
 from attack.report import Figure, table
 
-MODULES: tuple[str, ...] = ("floods", "injected", "cards", "wall", "trust")
+MODULES: tuple[str, ...] = ("floods", "injected", "cards", "wall", "trust", "detect")
 
 
 def main(argv: list[str]) -> int:

@@ -92,11 +92,10 @@ def _languages() -> list[Figure]:
         for each in found
     ]
     stopped, told = sum(each.blocked[0] for each in found), sum(each.blocked[1] for each in found)
-    by_language = ", ".join(f"{each.language} {each.blocked[0]}" for each in found if each.blocked[0]) or "none"
     alarms = Figure(
         "customers stopped, held-back half, all languages",
         told,
-        f"{stopped / told:.1%} ({by_language})",
+        f"{stopped / told:.1%} ({', '.join(f'{each.language} {each.blocked[0]}/{each.blocked[1]}' for each in found)})",
         f"<= {MOST_FALSE:.0%}",
         stopped / told <= MOST_FALSE,
     )

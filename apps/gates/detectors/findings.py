@@ -42,9 +42,11 @@ def any_of(weights: Iterable[float]) -> float:
 def without_overlap(spans: Iterable[Span]) -> tuple[Span, ...]:
     """In order of the text; of two that overlap the one that begins first, then the longer one."""
     kept: list[Span] = []
-    for span in sorted(spans, key=lambda span: (span.start, -span.end)):
-        if span.start < span.end and (not kept or span.start >= kept[-1].end):
+    last = 0
+    for span in sorted(spans, key=lambda span: (span[0], -span[1])):
+        if last <= span[0] < span[1]:
             kept.append(span)
+            last = span[1]
     return tuple(kept)
 
 
@@ -55,13 +57,18 @@ def taken_out(text: str, found: Sequence[tuple[Span, float]], *, alike: bool = F
         return NOTHING
     spans = without_overlap(span for span, _ in found)
     sure = [sure for _, sure in found]
-    return Detection(any_of(sorted(set(sure)) if alike else sure), spans, redact(text, spans))
+    return Detection(any_of(sorted(set(sure)) if alike else sure), spans, _replaced(text, spans))
 
 
 def redact(text: str, spans: Iterable[Span]) -> str:
     """Each place replaced by its kind in brackets: `[CREDIT_CARD]`."""
+    return _replaced(text, without_overlap(spans))
+
+
+def _replaced(text: str, spans: Iterable[Span]) -> str:
+    """`spans` are in order and none overlaps another."""
     pieces, last = [], 0
-    for span in without_overlap(spans):
+    for span in spans:
         pieces += [text[last : span.start], f"[{span.kind}]"]
         last = span.end
     return "".join([*pieces, text[last:]])

@@ -80,7 +80,8 @@ def _tags(text: str) -> Iterator[tuple[Span, float]]:
         yield Span(*match.span(), "HTML"), _IMAGE
     for match in _TAG.finditer(text):
         name = match[2].lower()
-        attributes = [(key.lower(), value) for key, value in _ATTRIBUTE.findall(match[3])]
+        written = match[3]
+        attributes = [(key.lower(), value) for key, value in _ATTRIBUTE.findall(written)] if "=" in written else []
         runs = name in _LIVE or any(key.startswith("on") or _is_live(value) for key, value in attributes)
         fetches = name in _IMAGES or any(key in _FETCHED for key, _ in attributes)
         yield Span(*match.span(), "HTML"), _SCRIPT if runs else _CARRIES if fetches else _IMAGE

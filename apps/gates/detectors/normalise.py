@@ -139,25 +139,24 @@ class Vocabulary:
 
     def split(self, letters: str) -> Iterator[tuple[str, int, int]]:
         """The known words in letters that were run together, longest first; unknown letters are stepped over."""
-        by_head, alone = self._by_head, self._alone
+        by_head, alone, patterns = self._by_head, self._alone, self._patterns
         at, length = 0, len(letters)
         while at < length:
             head = letters[at : at + 2]
-            match = self._pattern(head).match(letters, at) if head in by_head else None
-            if match:
-                yield match[0], at, match.end()
-                at = match.end()
-                continue
+            if head in by_head:
+                match = (patterns.get(head) or self._pattern(head)).match(letters, at)
+                if match:
+                    yield match[0], at, match.end()
+                    at = match.end()
+                    continue
             if head[0] in alone:
                 yield head[0], at, at + 1
             at += 1
 
     def _pattern(self, head: str) -> re.Pattern[str]:
         """The words that begin with these two letters as one pattern, made when a text first has them."""
-        known = self._patterns.get(head)
-        if known is None:
-            known = self._patterns[head] = re.compile("|".join(map(re.escape, self._by_head[head])))
-        return known
+        made = self._patterns[head] = re.compile("|".join(map(re.escape, self._by_head[head])))
+        return made
 
 
 def fold(text: str) -> tuple[str, Sequence[int]]:
@@ -209,7 +208,11 @@ def _words(folded: str, places: Sequence[int], place: tuple[int, int] | None) ->
     if place:
         return [Word(_bare(match[0]), *place) for match in found]
     if isinstance(places, range):
-        return [Word(_bare(match[0]), match.start(), match.end()) for match in found]
+        new = tuple.__new__
+        return [
+            new(Word, (word if (word := match[0]).isalnum() else _WITHIN.sub("", word), *match.span()))
+            for match in found
+        ]
     return [Word(_bare(match[0]), places[match.start()], places[match.end() - 1] + 1) for match in found]
 
 
@@ -304,8 +307,9 @@ def _spelled(run: list[Word], vocabulary: Vocabulary) -> list[Word]:
     letters = "".join(word.text for word in run)
     if len(run) <= _APART or letters.isdigit():
         return run
-    known = vocabulary.split(letters.translate(_LEET))
-    return [Word(text, run[start].start, run[end - 1].end) for text, start, end in known]
+    known, new = vocabulary.split(letters.translate(_LEET)), tuple.__new__
+    starts, ends = [word.start for word in run], [word.end for word in run]
+    return [new(Word, (text, starts[start], ends[end - 1])) for text, start, end in known]
 
 
 class _Folds(dict[str, str]):

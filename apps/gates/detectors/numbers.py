@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import accumulate
 
 _SSN_NEVER_GIVEN = frozenset({"078051120", "219099999"})
 _VERHOEFF_TURN = (1, 5, 7, 6, 2, 8, 3, 0, 9, 4)
@@ -40,15 +41,14 @@ def luhn(digits: str) -> bool:
     return (sum(int(digit) for digit in digits[::-2]) + sum(n - 9 * (n > 9) for n in doubled)) % 10 == 0
 
 
-_IBAN_FIGURES = {ord(letter): str(10 + place) for place, letter in enumerate("ABCDEFGHIJKLMNOPQRSTUVWXYZ")}
+_IBAN_FIGURES = {char: str(value) for value, char in enumerate("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ")}
 
 
-def is_iban(text: str) -> bool:
-    """As many letters and digits as its country's have, whose rearranged number leaves 1 when divided by 97
-    (ISO 13616)."""
-    if len(text) != IBAN_LENGTHS.get(text[:2]) or not text.isascii() or not text.isalnum():
-        return False
-    return int((text[4:] + text[:4]).upper().translate(_IBAN_FIGURES)) % 97 == 1
+def iban_figures(text: str) -> tuple[str, list[int]]:
+    """The letters and figures of `text` as the figures that are divided by 97 (ISO 13616), and for each of them, and
+    for the end, where its own begin."""
+    figures = [_IBAN_FIGURES[char] for char in text.upper()]
+    return "".join(figures), [0, *accumulate(map(len, figures))]
 
 
 def is_us_ssn(digits: str) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterator
 from typing import NamedTuple
 
@@ -28,7 +29,8 @@ _EMAIL_SPOKEN = re.compile(
     re.IGNORECASE,
 )
 _AT_SPOKEN = re.compile(r"[\[(]\s?at\s?[\])]", re.IGNORECASE)
-_IBAN = re.compile(r"(?<![A-Za-z0-9])[A-Za-z]{2}\d{2}(?:[ -]?+[A-Za-z0-9]){11,30}+")
+# Letters and figures with at most one sign between any two, however long.
+_ACCOUNT = re.compile(r"[A-Za-z0-9](?:[ -]?+[A-Za-z0-9])*+")
 _IP4 = re.compile(r"(?<![\d.])\d{1,3}+\.\d{1,3}+\.\d{1,3}+\.\d{1,3}+(?![\d]|\.\d)")
 _IP6 = re.compile(r"(?<![\w:.])(?:[0-9A-Fa-f]{0,4}+:){2,7}+(?:[0-9A-Fa-f]{1,4}+)?+(?![\w:])")
 _SPANISH = re.compile(r"(?<![A-Za-z0-9])[XYZxyz0-9]\d{7}-?+[A-Za-z](?![A-Za-z0-9])")
@@ -53,6 +55,7 @@ _ZIP_BEFORE = re.compile(r"\d{5} (?=(?:1[-. ])?+\(?[2-9]\d\d\)?[-. ]{1,2}+[2-9]\
 # How each begins: to look behind at every place of a text is dear, so they are tried only where these stand.
 _IBAN_BEGINS = re.compile(r"[A-Za-z](?<![A-Za-z0-9].)[A-Za-z]\d{2}")
 _FIGURE = re.compile(r"\d(?<![\d.].)")
+_DOTTED = re.compile(r"\d\.\d")
 _TWO_COLONS = re.compile(r":[0-9A-Fa-f]{0,4}+:")
 _SPANISH_BEGINS = re.compile(r"[XYZxyz0-9](?<![A-Za-z0-9].)\d{7}")
 _UK_NINO_BEGINS = re.compile(r"[A-CEGHJ-PR-TW-Z](?<![A-Za-z0-9].)[A-CEGHJ-NPR-TW-Z] ?+\d\d")
@@ -131,26 +134,38 @@ def _emails(text: str) -> Iterator[Span]:
 
 
 def _ibans(text: str) -> Iterator[Span]:
-    """Tried wherever one may begin: what only looks like the beginning of one must not hide the one in it."""
-    for begin in _IBAN_BEGINS.finditer(text):
-        match = _IBAN.match(text, begin.start())
-        end = _iban_end(match[0]) if match else 0
-        if end:
-            yield Span(begin.start(), begin.start() + end, "IBAN")
+    """Tried wherever one may begin: what only looks like the beginning of one must not hide the one in it. Each stretch
+    of letters and figures is prepared once for all that may begin in it."""
+    begin = _IBAN_BEGINS.search(text)
+    while begin:
+        stretch = _ACCOUNT.match(text, begin.start())
+        assert stretch is not None
+        yield from _ibans_in(stretch)
+        begin = _IBAN_BEGINS.search(text, stretch.end())
 
 
-def _iban_end(run: str) -> int:
-    """Where the IBAN ends that a run of groups begins with, as its country says; others may follow. 0 for none."""
-    length = numbers.IBAN_LENGTHS.get(run[:2].upper())
-    account = run.replace(" ", "").replace("-", "")[:length].upper() if length else ""
-    if not length or len(account) < length or not numbers.is_iban(account):
-        return 0
-    end = [place for place, char in enumerate(run, 1) if char.isalnum()][length - 1]
-    return 0 if run[end : end + 1].isalnum() else end
+def _ibans_in(stretch: re.Match[str]) -> Iterator[Span]:
+    """As long as its country says; a letter or figure right behind it says that it is none."""
+    text, (first, last) = stretch.string, stretch.span()
+    places = [place for place, char in enumerate(stretch[0], first) if char not in " -"]
+    figures, offsets = numbers.iban_figures(stretch[0].replace(" ", "").replace("-", ""))
+    number = 0
+    for begin in _IBAN_BEGINS.finditer(text, first, last):
+        start = begin.start()
+        length = numbers.IBAN_LENGTHS.get(text[start : start + 2].upper(), 0)
+        number = bisect_left(places, start, number)
+        if not length or number + length > len(places):
+            continue
+        end = places[number + length - 1] + 1
+        if end < last and text[end] not in " -":
+            continue
+        account, behind = figures[offsets[number] : offsets[number + 4]], offsets[number + length]
+        if int(figures[offsets[number + 4] : behind] + account) % 97 == 1:
+            yield Span(start, end, "IBAN")
 
 
 def _addresses(text: str) -> Iterator[Span]:
-    found = list(_matches(_IP4, _FIGURE, text))
+    found = list(_matches(_IP4, _FIGURE, text)) if _DOTTED.search(text) else []
     if _TWO_COLONS.search(text):
         found += _IP6.finditer(text)
     for match in found:

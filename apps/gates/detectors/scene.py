@@ -54,9 +54,7 @@ class Seen(NamedTuple):
     @property
     def is_street(self) -> bool:
         """`Rue`, `Street`, `Goethestrasse`; not the `Dijk` of `van Dijk`."""
-        return self.low in _STREET_WORDS or (
-            self.is_capital and self.low.endswith(_STREETS) and self.low not in _STREETS
-        )
+        return _is_street(self.low, bool(self.kind))
 
     @property
     def may_be_name(self) -> bool:
@@ -71,6 +69,11 @@ class Seen(NamedTuple):
     def opens(self) -> bool:
         """One of the small words, with a capital for the sentence's sake: `From Paris` is no run."""
         return self.begins and self.low in _OPENERS and len(self.text) > 1
+
+
+@lru_cache(maxsize=8192)
+def _is_street(low: str, is_capital: bool) -> bool:
+    return low in _STREET_WORDS or (is_capital and low.endswith(_STREETS) and low not in _STREETS)
 
 
 class Run(NamedTuple):
