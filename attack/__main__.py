@@ -54,8 +54,9 @@ def _run_apart(name: str, short: bool) -> list[Figure]:
 
 def _run_child(name: str, short: bool, answer: Path) -> None:
     from bench.stage import servers
+    from tests.prepared import lay
 
-    with servers():
+    with servers(lay=lay):
         figures = importlib.import_module(f"attack.{name}").run(short)
     answer.write_text(json.dumps([dataclasses.asdict(figure) for figure in figures]))
 

@@ -213,7 +213,7 @@ def _documents(short: bool) -> Figure:
     from apps.memory import reading
 
     if short:
-        reading._FILE = replace(reading._FILE, seconds=3)
+        reading._FILE = replace(reading._FILE, seconds=2)
     limit = reading._FILE.seconds + 30
     hostile = {**bombs.DOCUMENTS}
     names = ["forms.pdf", "operators.pdf", "tower.html", "laughs.md"] if short else list(hostile)

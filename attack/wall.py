@@ -98,15 +98,17 @@ def run(short: bool) -> list[Figure]:
         if not short:
             shadows |= {f"{name}, empty": lambda line, name=name: _empty(line, [name]) for name in read}
         tried, believed = 0, []
+        before = _state(superuser)
         for role, address in ROLES.items():
             forgeries = FORGERIES | (WORKERS_FORGERIES if role == "worker" else {})
             for shadow, make in shadows.items():
                 for what, statement in forgeries.items():
-                    before = _state(superuser)
                     _try(os.environ[address], make, statement, values)
                     tried += 1
-                    if _state(superuser) != before:
+                    after = _state(superuser)
+                    if after != before:
                         believed.append(f"{role}: {what} ({shadow})")
+                    before = after
     for line in believed:
         print(f"believed: {line}")
     return [Figure("forged or shadowed by SQL, believed", tried, str(len(believed)), "0", not believed)]

@@ -13,7 +13,7 @@ import sys
 import tempfile
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -60,9 +60,14 @@ def stage(
 
 
 @contextlib.contextmanager
-def servers(extra_env: dict[str, str] | None = None) -> Iterator[dict[str, str]]:
-    """PostgreSQL and Redis of this process's own, migrated, with Django set up; what others need to reach them."""
+def servers(
+    extra_env: dict[str, str] | None = None, lay: Callable[[Path], None] | None = None
+) -> Iterator[dict[str, str]]:
+    """PostgreSQL and Redis of this process's own, migrated, with Django set up; what others need to reach them. `lay`
+    may put a cluster where the servers keep theirs, before they start."""
     with tempfile.TemporaryDirectory(prefix="silas-bench-") as var, contextlib.ExitStack() as stack:
+        if lay:
+            lay(Path(var))
         postgres, redis = start_postgres(Path(var)), start_redis(Path(var), persist=False)
         stack.callback(postgres.stop)
         stack.callback(redis.stop)
