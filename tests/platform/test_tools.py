@@ -59,7 +59,7 @@ def test_whole_run_that_passes_ends_well(checkout: Path) -> None:
     assert [line.split()[6] for line in done.stdout.splitlines()] == [
         "tests/e2e",
         "tests/faults",
-        "tests/skills",
+        "tests/console",
         "tests/platform",
         "tests/work",
         "--ignore",

@@ -90,9 +90,9 @@ def live(moves: bytes) -> Visit:
 
 
 @settings(
-    max_examples=5_000, deadline=None, database=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck)
+    max_examples=1_000, deadline=None, database=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck)
 )
-@given(st.binary(min_size=24 * 20, max_size=24 * 20))
+@given(st.binary(min_size=24 * 100, max_size=24 * 100))
 def test_hundred_thousand_lives_dispatch_nothing_above_the_level(moves: bytes) -> None:
     for start in range(0, len(moves), 24):
         live(moves[start : start + 24])

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from functools import cache, lru_cache
 
 from apps.gates.schemas import AccessLevel
 from apps.guard import rules
@@ -93,8 +94,9 @@ class Visit:
 
     def approve(self, tool: str, lasts: int) -> None:
         """A person said yes to exactly this call: it opens no level."""
-        digest = call_digest(tool, {})
-        self.yes = ApprovedCalls(nonce="n", calls=frozenset({digest}), expires_at=self.time + timedelta(seconds=lasts))
+        self.yes = ApprovedCalls(
+            nonce="n", calls=frozenset({_digest(tool)}), expires_at=self.time + timedelta(seconds=lasts)
+        )
 
     def open_turn(self) -> Turn:
         return Turn(self.levels, AccessController(self.levels, self.grant).at(self.time), tuple(self.history))
@@ -102,40 +104,47 @@ class Visit:
     def model_asks(self, turn: Turn, tool: str, intent: Intent = Intent.RUN_SKILL) -> bool:
         """Whether the guard's rules let pass what a model names, asked as `admission` asks them; fails if they should
         not have."""
-        facts, access = self._facts(), turn.access
+        facts, access = _facts(self.time, self.yes), turn.access
         refused = rules.r6(
             facts, intent=intent, tool=tool, access=access.allowed_tools(), access_until=access.grant.expires_at
         )
         if refused is None and tool in ACTING:
-            refused = rules.approval(facts, call_digest(tool, {}))
+            refused = rules.approval(facts, _digest(tool))
         if refused is None:
             assert is_allowed(tool, turn, self.time), (tool, access.grant, self.time)
             assert tool not in ACTING or self.yes is not None
             self.dispatched.append((access.grant.level, tool))
         return refused is None
 
-    def _facts(self) -> RunFacts:
-        return RunFacts(
-            origin=Origin.CHAT,
-            critical=True,
-            phase=Phase.INTERACTIVE,
-            status=RunStatus.RUNNING,
-            halt_state=HaltState.RUNNING,
-            lease_held=True,
-            pauses=frozenset(),
-            limit_paused="",
-            on_limit=OnLimit.PAUSE_ALL,
-            allow=None,
-            deny=frozenset(),
-            limits=Limits(),
-            approval=self.yes,
-            calls=0,
-            tokens=0,
-            committed=Decimal(0),
-            seconds=0,
-            now=self.time,
-            day=self.time.date(),
-        )
+
+@cache
+def _digest(tool: str) -> str:
+    return call_digest(tool, {})
+
+
+@lru_cache(maxsize=256)
+def _facts(time: datetime, yes: ApprovedCalls | None) -> RunFacts:
+    return RunFacts(
+        origin=Origin.CHAT,
+        critical=True,
+        phase=Phase.INTERACTIVE,
+        status=RunStatus.RUNNING,
+        halt_state=HaltState.RUNNING,
+        lease_held=True,
+        pauses=frozenset(),
+        limit_paused="",
+        on_limit=OnLimit.PAUSE_ALL,
+        allow=None,
+        deny=frozenset(),
+        limits=Limits(),
+        approval=yes,
+        calls=0,
+        tokens=0,
+        committed=Decimal(0),
+        seconds=0,
+        now=time,
+        day=time.date(),
+    )
 
 
 def aged(turn: Turn, seconds: int) -> Turn:
