@@ -100,6 +100,7 @@ async def test_keys_j_and_k_move_through_the_queue(web: str, open_page: Any, ten
     page = await log_in(open_page, web, owner)
     await page.keyboard.press("j")
     await expect(page.locator("#intent")).to_have_text("Second")
+    await page.wait_for_selector("[data-line=open]")  # another page, whose scripts hear no key before they are there
     await page.keyboard.press("k")
     await expect(page.locator("#intent")).to_have_text("First")
 
