@@ -45,9 +45,10 @@ async def call_tool(ctx: CallContext) -> HandlerResult:
 
 def told(reply: Reply, server: str, secret: str) -> dict[str, Any]:
     """The answer as models and people get it."""
-    text = rules.without(secret, rules.cleaned("\n\n".join(reply.texts)))
+    raw = "\n\n".join(reply.texts)
+    text = rules.without(secret, rules.cleaned(raw))
     value: dict[str, Any] = {"from": server, "taint": Taint.EXTERNAL.value, "text": text[: rules.MOST_ANSWER_CHARS]}
-    if len(text) > rules.MOST_ANSWER_CHARS:
+    if len(text) > rules.MOST_ANSWER_CHARS or len(raw) > rules.MOST_READ_CHARS:
         value["cut"] = True
     if reply.data is not None and not text:
         value["data"] = _data(reply.data, secret)
@@ -58,6 +59,8 @@ def told(reply: Reply, server: str, secret: str) -> dict[str, Any]:
 
 def _data(data: Any, secret: str) -> Any:
     """Structured content stands for the text where there is none; too large, it is left out."""
+    if len(str(data)) > rules.MOST_READ_CHARS:
+        return None
     clean = rules.without_in(secret, rules.cleaned_value(data))
     return clean if len(str(clean)) <= rules.MOST_ANSWER_CHARS else None
 

@@ -26,6 +26,8 @@ DIGEST_CHARS = 16
 LONGEST_DESCRIPTION, LONGEST_ALIAS = 2000, 60
 MOST_SCHEMA_BYTES, MOST_NODES, DEEPEST = 20_000, 1000, 12
 MOST_ANSWER_CHARS = 20_000
+# More of an answer is not cleaned: the HTML parser's time grows with the square of how deep elements are nested.
+MOST_READ_CHARS = 2 * MOST_ANSWER_CHARS
 REDACTED = "[removed]"
 _SERVER_NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 _TOOL_NAME = re.compile(r"[A-Za-z0-9_./:-]{1,128}")
@@ -178,8 +180,9 @@ class _Expansion:
 
 
 def cleaned(text: str) -> str:
-    """Text of the outside without a terminal's commands, without markup and without what cannot be seen."""
-    plain = _TERMINAL.sub("", text)
+    """Text of the outside, its first `MOST_READ_CHARS`, without a terminal's commands, without markup and without what
+    cannot be seen."""
+    plain = _TERMINAL.sub("", text[:MOST_READ_CHARS])
     for _ in range(3):
         if not _MARKUP.search(plain):
             break
@@ -190,7 +193,7 @@ def cleaned(text: str) -> str:
 
 def shown(text: str, most: int) -> str:
     """A server's words on one line, for a page, a card or a log's reader."""
-    plain = " ".join(cleaned(text).split())
+    plain = " ".join(cleaned(text[: 10 * most]).split())
     return plain if len(plain) <= most else f"{plain[:most]}…"
 
 

@@ -24,7 +24,7 @@ ALLOWED = {
     "apps.skills.importing.adapting": "writes YAML, reads none",
     "apps.skills.loader": "front matter of a SKILL.md: at most 100,000 characters, its depth judged first",
     "apps.skills.packages.archive": "writes packages, opens none",
-    "apps.toolservers.rules": "cleans text of tools, which its caller has cut",
+    "apps.toolservers.rules": "cleans the first 40,000 characters of a tool's answer",
     "apps.work.plans": "a plan's blocks, with a loader of its own that knows no aliases, anchors and tags",
     "apps.work.projects": "Markdown of our own plans",
     "apps.work.provenance": "Markdown of our own plans",

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ipaddress import IPv4Address
+import socket
+from ipaddress import IPv4Address, IPv6Address, ip_network
 from urllib.parse import urlsplit
 
 import pytest
@@ -219,6 +220,76 @@ def test_name_is_not_looked_up_to_metadata_where_the_inside_is_allowed() -> None
 def test_inside_is_reached_where_the_operator_allows_it() -> None:
     assert place_of(urlsplit("http://127.0.0.1:8080/x"), inside_too=True) == "http://127.0.0.1:8080/x"
     assert not is_metadata("10.0.0.1")
+
+
+@given(st.ip_addresses())
+def test_address_outside_is_of_the_public_internet_by_each_property(address: IPv4Address | IPv6Address) -> None:
+    if not is_outside(str(address)):
+        return
+    number = int(address)
+    if isinstance(address, IPv6Address) and (address.ipv4_mapped or address in ip_network("64:ff9b::/96")):
+        address = IPv4Address(number & 0xFFFFFFFF)
+    assert address.is_global
+    assert not address.is_private
+    assert not address.is_multicast
+    assert not address.is_reserved
+    assert not address.is_loopback
+    assert not address.is_link_local
+    assert not address.is_unspecified
+
+
+@given(st.ip_addresses(v=6), st.sampled_from(["eth0", "1", "25eth0", "lo"]))
+def test_address_with_a_zone_is_inside(address: IPv6Address, zone: str) -> None:
+    assert not is_outside(f"{address}%{zone}")
+
+
+# As the resolver reads them: each is an address of this machine or its network.
+@pytest.mark.parametrize(
+    "spelling",
+    [
+        "127.1",
+        "2130706433",
+        "0x7f000001",
+        "017700000001",
+        "0177.0.0.1",
+        "0x7f.1",
+        "10.1",
+        "0",
+        "0xa9fea9fe",
+        "2852039166",
+        "0251.0376.0251.0376",
+        "[::ffff:7f00:1]",
+        "[0:0:0:0:0:ffff:127.0.0.1]",
+    ],
+)
+def test_address_in_another_spelling_is_inside_before_and_after_it_is_looked_up(spelling: str) -> None:
+    assert not is_outside_url(f"http://{spelling}/", schemes=("http",))
+    with pytest.raises(NoWayThere) as no:
+        place_of(urlsplit(f"http://{spelling}/"), inside_too=False)
+    assert no.value.code in ("address_inside", "no_such_host")
+
+
+def test_name_that_stands_for_another_address_a_moment_later_is_called_at_the_first(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    answers = iter(["8.8.8.8", "127.0.0.1"])
+
+    def look_up(host: str, port: int, **_: object) -> list[object]:
+        return [(2, 1, 6, "", (next(answers), port))]
+
+    monkeypatch.setattr(socket, "getaddrinfo", look_up)
+    assert place_of(urlsplit("http://rebinding.example/x"), inside_too=False) == "http://8.8.8.8:80/x"
+    with pytest.raises(NoWayThere) as no:
+        place_of(urlsplit("http://rebinding.example/x"), inside_too=False)
+    assert no.value.code == "address_inside"
+
+
+def test_name_of_which_one_address_is_inside_is_not_called(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = [(2, 1, 6, "", ("8.8.8.8", 80)), (2, 1, 6, "", ("10.0.0.1", 80))]
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: found)
+    with pytest.raises(NoWayThere) as no:
+        place_of(urlsplit("http://two.example/"), inside_too=False)
+    assert no.value.code == "address_inside"
 
 
 @given(st.text(max_size=30))

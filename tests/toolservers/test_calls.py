@@ -1,6 +1,7 @@
 """Outside tools through the guard's door, with a real server on the other side that means no good."""
 
 import base64
+import time
 from dataclasses import replace
 from decimal import Decimal
 
@@ -9,7 +10,8 @@ import pytest
 
 from apps.guard.models import ToolCall
 from apps.guard.schemas import Done, Failed, NeedsApproval, Refused
-from apps.toolservers import services
+from apps.toolservers import calls, services
+from apps.toolservers.schemas import Reply
 from kernel.tenancy import tenant_scope
 from tests.fakes.tool_server import LOOK, Fake, forever, serving
 from tests.toolservers.conftest import ACTS, READS, SECRET, Desk
@@ -132,6 +134,28 @@ def test_long_answer_is_cut(ready):
     ready.fake.answer = lambda *_: "y" * 100_000
     value = ready.call("crm_look_up").value
     assert (len(value["text"]), value["cut"]) == (20_000, True)
+
+
+TOWER = "<div>" * 200_000 + "deep"
+
+
+@pytest.mark.parametrize(
+    ("reply", "told"),
+    [
+        (Reply((TOWER,)), {"text": "", "cut": True}),
+        (Reply(("x" * 1000, TOWER)), {"text": "x" * 1000, "cut": True}),
+        (Reply((), data={"page": TOWER}), {"text": "", "data": None}),
+        (Reply((), data=["<div>" * 4_000] * 50), {"text": "", "data": None}),
+    ],
+    ids=["text", "text behind another", "value", "list of values"],
+)
+def test_answer_of_nested_elements_costs_next_to_nothing(reply, told):
+    busy = time.process_time()
+    value = calls.told(reply, "crm", SECRET)
+    assert time.process_time() - busy < 1
+    assert value.get("cut") == told.get("cut")
+    assert value.get("data") is None
+    assert value["text"].strip() == told["text"]
 
 
 def test_pictures_are_left_out_and_counted(ready):
