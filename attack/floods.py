@@ -19,6 +19,7 @@ import statistics
 import struct
 import time
 from dataclasses import dataclass, field, replace
+from multiprocessing.sharedctypes import Synchronized
 from urllib.parse import urlsplit
 
 import psutil
@@ -140,17 +141,17 @@ def _p95(found: list[float]) -> float:
     return statistics.quantiles(found, n=20)[-1]
 
 
-def _flood(url: str, tokens: list[str], seconds: float, sent: object) -> None:
+def _flood(url: str, tokens: list[str], seconds: float, sent: Synchronized[int]) -> None:
     """In a process of its own: each socket sends its kind of flood and, when it is thrown out, comes back at once."""
     os.nice(19)
     asyncio.run(_flood_all(url, tokens, time.monotonic() + seconds, sent))
 
 
-async def _flood_all(url: str, tokens: list[str], until: float, sent: object) -> None:
+async def _flood_all(url: str, tokens: list[str], until: float, sent: Synchronized[int]) -> None:
     await asyncio.gather(*(_flood_one(url, token, place, until, sent) for place, token in enumerate(tokens)))
 
 
-async def _flood_one(url: str, token: str, place: int, until: float, sent: object) -> None:
+async def _flood_one(url: str, token: str, place: int, until: float, sent: Synchronized[int]) -> None:
     parts = urlsplit(url)
     auth = _frame(1, json.dumps({"type": "auth", "token": token}).encode())
     kinds = (
@@ -171,7 +172,7 @@ async def _flood_one(url: str, token: str, place: int, until: float, sent: objec
             reader, writer = await asyncio.open_connection(parts.hostname, parts.port)
             try:
                 async with asyncio.timeout(max(0.1, until - time.monotonic())):
-                    sent.value += await _send(reader, writer, parts.path, place, flood)  # type: ignore[attr-defined]
+                    sent.value += await _send(reader, writer, parts.path, place, flood)
             finally:
                 writer.transport.abort()
 

@@ -1,7 +1,7 @@
 """The database's own part of the chain: the only way in, and the refusal of every other (docs/audit-format.md)."""
 
 from apps.audit.rules import PLATFORM_CHAIN
-from apps.audit.writers import ACTOR_KINDS, WORKERS_WRITE
+from apps.audit.writers import ACTOR_KINDS, ONLY_FOR, WORKERS_WRITE
 
 # Characters of an entry's `data`, which no entry of the platform's comes near.
 MOST_DATA = 20_000
@@ -74,6 +74,10 @@ DROP POLICY tenant_lookup ON audit_auditcheckpoint;
 # without spaces, actor and subject are words.
 _WEB = ", ".join(f"'{kind}'" for kind in ACTOR_KINDS)
 _EVENTS = ", ".join(f"'{event.value}'" for event in WORKERS_WRITE)
+_WHENS = "\n                     ".join(
+    f"WHEN e.event IN ({', '.join(sorted(repr(event.value) for event in events))}) THEN v_kind = '{kind}'"
+    for kind, events in ONLY_FOR.items()
+)
 _WORKERS = ", ".join(f"'{event.value} {kind}'" for event, kinds in WORKERS_WRITE.items() for kind in kinds.split())
 APPEND = f"""
 CREATE OR REPLACE FUNCTION audit_append(p_chain uuid, p_tenant uuid, p_entries text) RETURNS bigint
@@ -109,6 +113,7 @@ BEGIN
         IF NOT coalesce(
             e.event IN ({_EVENTS})
             AND CASE WHEN v_worker THEN e.event || ' ' || v_kind IN ({_WORKERS})
+                     {_WHENS}
                      ELSE v_kind IN ({_WEB}) END, false)
         THEN
             RAISE EXCEPTION '% may not note the event % for the actor kind %',

@@ -1,8 +1,10 @@
 """Who may write which entry into the audit log. One list; the database function `audit_append` holds everybody to it.
 
 Workers run what models and scripts brought in: their role notes what workers do, and nothing that a person does. Web's
-role notes every event, for each kind of actor that there is. Every `migrate` puts the list into the function; an event
-that is not on it is refused whoever writes it, and fails tests/audit/test_append.py until somebody decides.
+role notes every event, because web does by itself much of what workers do (it moves, ends and cancels work, it makes
+calls in a turn); of many events the kind of actor is fixed (`ONLY_FOR`). Every `migrate` puts the lists into the
+function; an event that is not on them is refused whoever writes it, and fails tests/audit/test_append.py until it is
+decided.
 """
 
 from __future__ import annotations
@@ -284,4 +286,111 @@ WORKERS_WRITE: dict[AuditEvent, str] = {
     AuditEvent.PROPOSAL_DECIDED: "",
     AuditEvent.OUTBOX_SENT: "system",
     AuditEvent.PROVENANCE_PURGED: "",
+}
+
+# Events that are noted for one kind of actor alone, by web's role too: what the platform does by itself is no person's
+# act, and what only people do is not noted without one.
+ONLY_FOR: dict[str, frozenset[AuditEvent]] = {
+    "system": frozenset(
+        {
+            AuditEvent.PLATFORM_SCOPE_ENTERED,
+            AuditEvent.POLICY_NOT_BELIEVED,
+            AuditEvent.RETENTION_SWEPT,
+            AuditEvent.LOGIN_PROVIDER_REFUSED,
+            AuditEvent.MESSAGE_DEAD,
+            AuditEvent.MESSAGES_CLEARED,
+            AuditEvent.GATE_REPORTED,
+            AuditEvent.RUN_STARTED,
+            AuditEvent.RUN_CLOSED,
+            AuditEvent.TOOL_CALL,
+            AuditEvent.HALTED,
+            AuditEvent.COST_CAP_REACHED,
+            AuditEvent.BUDGET_REACHED,
+            AuditEvent.BUDGET_ALERT,
+            AuditEvent.CONNECTION_WIDENED,
+            AuditEvent.CONNECTION_REFUSED,
+            AuditEvent.CONNECTION_RECOVERED,
+            AuditEvent.CONNECTION_WARNED,
+            AuditEvent.PERMISSION_ONCE,
+            AuditEvent.SETUP_BEGUN,
+            AuditEvent.SETUP_ASKED,
+            AuditEvent.CREDENTIALS_KEPT,
+            AuditEvent.SKILL_INSTALLED,
+            AuditEvent.SKILL_WITHDRAWN,
+            AuditEvent.RECORD_CHANGED,
+            AuditEvent.TURN_COMPLETED,
+            AuditEvent.TURN_SUPPRESSED,
+            AuditEvent.TURN_FAILED,
+            AuditEvent.MODEL_FELL_BACK,
+            AuditEvent.MEMORY_OPS,
+            AuditEvent.CONTEXT_PROFILE_CHANGED,
+            AuditEvent.LEVEL_RAISED,
+            AuditEvent.LEVEL_EXPIRED,
+            AuditEvent.TRANSCRIPT_SETTLED,
+            AuditEvent.HELD_FOR_REVIEW,
+            AuditEvent.HELD_REVIEW_ENDED,
+            AuditEvent.APPROVAL_VERIFIED,
+            AuditEvent.APPROVAL_REFUSED,
+            AuditEvent.ALERTS_SENT,
+            AuditEvent.WORK_PROPOSED,
+            AuditEvent.WORK_REFUSED,
+            AuditEvent.WORK_MOVED,
+            AuditEvent.WORK_ATTEMPTED,
+            AuditEvent.WORK_NOT_APPROVED,
+            AuditEvent.WORK_ESCALATED,
+            AuditEvent.PLANNER_CONSULTED,
+            AuditEvent.REPLAN_ASKED,
+            AuditEvent.RESEARCH_ASKED,
+            AuditEvent.RESEARCH_ENDED,
+            AuditEvent.GOAL_CHECKED,
+            AuditEvent.BATCH_PROPOSED,
+            AuditEvent.BATCH_CUT,
+            AuditEvent.BATCH_MOVED,
+            AuditEvent.UNDO_OFFERED,
+            AuditEvent.UNDO_BEGUN,
+            AuditEvent.ARTIFACT_REF_MISMATCH,
+            AuditEvent.SUGGESTED,
+            AuditEvent.THRESHOLDS_PROPOSED,
+            AuditEvent.THRESHOLDS_REFUSED,
+            AuditEvent.TASK_QUARANTINED,
+            AuditEvent.TRIGGER_DISABLED,
+            AuditEvent.SPAWN_REFUSED,
+            AuditEvent.AUTONOMOUS_STARTED,
+            AuditEvent.PHASE_TRANSITION,
+            AuditEvent.AUTONOMOUS_PARKED,
+            AuditEvent.OUTBOX_SENT,
+        }
+    ),
+    "user": frozenset(
+        {
+            AuditEvent.MEMBER_INVITED,
+            AuditEvent.INVITATION_REVOKED,
+            AuditEvent.INVITATION_ACCEPTED,
+            AuditEvent.TAKEN_OVER,
+            AuditEvent.HANDED_BACK,
+            AuditEvent.STAFF_REPLIED,
+            AuditEvent.LABEL_SAVED,
+            AuditEvent.LABEL_DELETED,
+            AuditEvent.CANNED_REPLY_SAVED,
+            AuditEvent.CANNED_REPLY_DELETED,
+            AuditEvent.APPROVAL_TOKEN_ISSUED,
+            AuditEvent.APPROVAL_REVOKED,
+            AuditEvent.PASSKEY_ADDED,
+            AuditEvent.PASSKEY_REFUSED,
+            AuditEvent.GOAL_RESUMED,
+            AuditEvent.SUGGESTION_HANDLED,
+            AuditEvent.THRESHOLDS_CHANGED,
+            AuditEvent.PROPOSAL_DECIDED,
+        }
+    ),
+    "visitor": frozenset(
+        {
+            AuditEvent.VISITOR_DESCRIBED,
+            AuditEvent.CONSENT_GIVEN,
+            AuditEvent.FORM_ANSWERED,
+            AuditEvent.FILE_KEPT,
+            AuditEvent.TRANSCRIPT_ASKED,
+            AuditEvent.CONVERSATION_RATED,
+        }
+    ),
 }

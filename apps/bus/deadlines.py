@@ -13,7 +13,7 @@ import struct
 import time
 from collections.abc import Iterator
 
-from billiard import current_process  # type: ignore[import-untyped]
+from billiard import current_process
 from django.conf import settings
 
 # For leaving the event loop behind: what still runs in a thread by then never ends.

@@ -17,7 +17,7 @@ from apps.audit.enums import AuditEvent
 from apps.audit.models import AuditEntry, AuditHead
 from apps.audit.rules import PLATFORM_CHAIN
 from apps.audit.services import record
-from apps.audit.writers import ACTOR_KINDS, WORKERS_WRITE
+from apps.audit.writers import ACTOR_KINDS, ONLY_FOR, WORKERS_WRITE
 from kernel.tenancy import tenant_scope
 from tests.factories.audit import make_entries, verdict
 
@@ -139,6 +139,35 @@ def test_worker_notes_what_workers_do(worker: Connection, chain: Any) -> None:
             append(worker, chain.pk, event=event.value, actor=f"{kind}:1")
     written = sum(len(kinds.split()) for kinds in WORKERS_WRITE.values())
     assert verdict_of(chain) == f"ok tenant={chain.slug} entries={2 + written}"
+
+
+def test_event_of_one_kind_of_actor_is_refused_to_both_roles_for_every_other(line: Connection, chain: Any) -> None:
+    believed = []
+    for kind, events in ONLY_FOR.items():
+        for event in events:
+            for other in sorted({*ACTOR_KINDS} - {kind}):
+                try:
+                    append(line, chain.pk, event=event.value, actor=f"{other}:1")
+                except psycopg.errors.InsufficientPrivilege:
+                    continue
+                believed.append((event.value, other))
+    assert believed == []
+    assert verdict_of(chain) == f"ok tenant={chain.slug} entries=2"
+
+
+def test_web_notes_every_event_for_an_actor_that_it_may_have(chain: Any) -> None:
+    fixed = {event: kind for kind, events in ONLY_FOR.items() for event in events}
+    with psycopg.connect(os.environ["DATABASE_URL"], autocommit=True) as web:
+        web.execute("SELECT set_config('silas.tenant', %s, false)", [str(chain.pk)])
+        for event in AuditEvent:
+            append(web, chain.pk, event=event.value, actor=f"{fixed.get(event, 'user')}:1")
+    assert verdict_of(chain) == f"ok tenant={chain.slug} entries={2 + len(AuditEvent)}"
+
+
+def test_what_workers_note_fits_the_kind_of_actor_that_an_event_has() -> None:
+    for kind, events in ONLY_FOR.items():
+        for event in events:
+            assert WORKERS_WRITE[event] in ("", kind)
 
 
 @pytest.mark.parametrize(("event", "actor"), [("no_such_event", "system"), ("tool_call", "nobody"), ("", "system")])

@@ -18,6 +18,7 @@ from apps.audit.enums import AuditEvent
 from apps.audit.models import AuditEntry
 from apps.audit.queries import written_between
 from apps.audit.services import record
+from apps.audit.writers import ONLY_FOR
 from apps.tenants.models import Visit
 from kernel.clock import now
 from kernel.tenancy import tenant_scope
@@ -36,7 +37,8 @@ def _page(user: Any, **query: str) -> str:
 def _note(tenant: Any, event: AuditEvent, times: int = 1, subject: str = "", **data: Any) -> None:
     with tenant_scope(tenant):
         for _ in range(times):
-            record(event, subject=subject or f"session:{uuid4()}", data=data)
+            actor = "user:1" if event in ONLY_FOR["user"] else "system"
+            record(event, actor=actor, subject=subject or f"session:{uuid4()}", data=data)
 
 
 def _was_here_until_now(tenant: Any, user: Any) -> None:

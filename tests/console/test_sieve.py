@@ -32,7 +32,7 @@ def _shown(user: Any, **query: str) -> list[Any]:
 
 def _note(tenant: Any, actor: str, subject: str = "") -> None:
     with tenant_scope(tenant):
-        record(AuditEvent.TAKEN_OVER, actor=actor, subject=subject)
+        record(AuditEvent.PERSON_WANTED, actor=actor, subject=subject)
 
 
 @pytest.mark.parametrize(
@@ -151,10 +151,10 @@ def test_entry_shows_its_proofs_and_the_entry_before(tenant: Any, owner: Any) ->
 def test_proof_of_another_tenant_is_not_found(tenant: Any, other_tenant: Any) -> None:
     card = make_card(other_tenant)
     _note(tenant, "system", f"card:{card.pk}")
-    assert _proofs(tenant, "taken_over") == {}
+    assert _proofs(tenant, "person_wanted") == {}
 
 
 @pytest.mark.parametrize("subject", ["", "card:", "card:x", f"token:{uuid4()}", f"run:{uuid4()}", f"gate:{uuid4()}"])
 def test_subject_without_a_proof_has_none(tenant: Any, subject: str) -> None:
     _note(tenant, "system", subject)
-    assert _proofs(tenant, "taken_over") == {}
+    assert _proofs(tenant, "person_wanted") == {}

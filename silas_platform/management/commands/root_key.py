@@ -14,7 +14,7 @@ from silas_platform.up.environment import pin_root
 
 class Command(BaseCommand):
     help = "Prints the installation key's public half. Needs SILAS_SIGNING_KEY. Nothing of it is secret."
-    requires_system_checks = []  # noqa: RUF012
+    requires_system_checks = ()
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--pin", type=Path, metavar="FILE", help="also add it to this file of pinned keys")
