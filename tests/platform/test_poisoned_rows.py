@@ -1,0 +1,127 @@
+"""One row that nobody can read keeps no other row of its company, and no other company, from its upkeep."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+from django.db.models.functions import Now
+
+from apps.approvals.models import Card
+from apps.approvals.tasks import expire_cards
+from apps.audit.models import AuditEntry
+from apps.bus import services as bus
+from apps.bus import tasks as bus_tasks
+from apps.bus.enums import Kind
+from apps.bus.models import QueueMessage
+from apps.memory import intake
+from apps.memory.models import Collection, Intake
+from apps.sessions import retention
+from apps.sessions.models import ChatSession
+from apps.tenants.models import Tenant
+from apps.tenants.queries import over_all
+from apps.work import tasks as work_tasks
+from kernel.clock import now
+from kernel.tenancy import tenant_scope
+from tests.factories.approvals import open_card
+from tests.factories.bus import let_leases_run_out, make_message
+from tests.factories.tenants import make_deployment
+from tests.sessions.test_retention import keep, silent, texts
+
+
+def test_company_in_trouble_keeps_no_other_company_from_upkeep(tenant: Any, other_tenant: Any) -> None:
+    visited: list[UUID] = []
+
+    def work(tenant_id: UUID) -> None:
+        visited.append(tenant_id)
+        raise ValueError
+
+    over_all(work)
+    assert {tenant.pk, other_tenant.pk} <= set(visited)
+    assert len(visited) == Tenant.objects.count()
+
+
+@pytest.mark.parametrize(
+    "payload", [None, {}, {"session": "no id"}, {"session": 7}, {"session": str(uuid4())}], ids=str
+)
+def test_lost_message_whose_row_cannot_be_told_keeps_no_other_lease(tenant: Any, payload: Any) -> None:
+    for scope_id in ("broken", "fine"):
+        make_message(tenant, scope_id=scope_id)
+        with tenant_scope(tenant):
+            assert bus.lease("executor", consumer="gone", scope_id=scope_id) is not None
+    with tenant_scope(tenant):
+        broken = QueueMessage.objects.filter(scope_id="broken")
+        broken.update(kind=Kind.AUTONOMOUS_SESSION, payload=payload, attempts=4)
+    let_leases_run_out(tenant)
+    bus_tasks.sweep()
+    with tenant_scope(tenant):
+        assert QueueMessage.objects.get(scope_id="broken").state == "dead"
+        assert QueueMessage.objects.get(scope_id="fine").state == "queued"
+
+
+@pytest.mark.parametrize("focus", [[], "x", {"subscriptions": [{"nobody": 1}]}, {"forgotten": "much"}], ids=str)
+def test_conversation_whose_settings_cannot_be_read_is_forgotten_with_the_others(tenant: Any, focus: Any) -> None:
+    deployment = make_deployment(tenant)
+    broken, fine = silent(deployment), silent(deployment)
+    keep(tenant, conversation_days=30)
+    with tenant_scope(tenant):
+        ChatSession.objects.filter(pk=broken.pk).update(focus=focus)
+    retention.forget_due()
+    assert texts(broken) == {retention.FORGOTTEN}
+    assert texts(fine) == {retention.FORGOTTEN}
+
+
+def test_card_whose_subject_is_gone_keeps_no_other_card_from_running_out(tenant: Any) -> None:
+    broken = open_card(tenant, subject_kind="work_item", subject_id=uuid4())
+    fine = open_card(tenant, subject_kind="nothing", subject_id=uuid4())
+    with tenant_scope(tenant):
+        Card.objects.update(created_at=now() - timedelta(days=2), expires_at=now() - timedelta(days=1))
+    expire_cards()
+    with tenant_scope(tenant):
+        assert Card.objects.get(pk=fine.pk).status == "expired"
+        assert Card.objects.get(pk=broken.pk).status == "open"
+
+
+def test_what_a_left_out_row_had_written_down_is_not_in_the_log(tenant: Any) -> None:
+    broken = open_card(tenant, subject_kind="work_item", subject_id=uuid4())
+    with tenant_scope(tenant):
+        Card.objects.update(created_at=now() - timedelta(days=2), expires_at=now() - timedelta(days=1))
+    expire_cards()
+    with tenant_scope(tenant):
+        assert not AuditEntry.objects.filter(event="card_expired", subject=f"card:{broken.pk}").exists()
+
+
+def test_work_that_cannot_be_read_keeps_no_other_wait_from_ending(tenant: Any) -> None:
+    ended: list[int] = []
+
+    def end(number: int) -> None:
+        if number == 1:
+            raise ValueError("unreadable")
+        ended.append(number)
+
+    work_tasks._end_each(tenant.pk, lambda: [1, 2, 3], end)
+    assert ended == [2, 3]
+
+
+def test_intake_in_trouble_keeps_no_other_company_from_being_read(
+    tenant: Any, other_tenant: Any, tmp_path: Path
+) -> None:
+    ids = [handed_in(each) for each in (tenant, other_tenant)]
+    with tenant_scope(tenant):
+        Intake.objects.filter(pk=ids[0]).update(kind="file", name="x", content=None)
+    intake.work_off()
+    with tenant_scope(tenant):
+        assert Intake.objects.get(pk=ids[0]).state == "failed"
+    with tenant_scope(other_tenant):
+        assert Intake.objects.get(pk=ids[1]).state == "done"
+
+
+def handed_in(tenant: Any) -> UUID:
+    with tenant_scope(tenant):
+        collection = Collection.objects.create(name="Rules")
+        row = intake.hand_in_text(collection.pk, title="Rules", text="We open at nine.", once=uuid4(), actor="system")
+        Intake.objects.filter(pk=row.pk).update(due_at=Now())
+        return row.pk
