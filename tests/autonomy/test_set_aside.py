@@ -118,6 +118,20 @@ def test_many_dead_letters_are_one_notice_that_counts_until_it_is_read(house: Ho
     assert told(house) == [("message", ""), ("message", "")]
 
 
+@pytest.mark.parametrize("actor", ["user:1", "user:", "goal:1", "visitor"])
+def test_what_nobody_here_asked_for_is_told_to_the_owners(house: House, actor: str) -> None:
+    with tenant_scope(house.tenant):
+        set_aside(SetAside.DOCUMENT, actor)
+        assert Notification.objects.get().user_id is None
+
+
+def test_what_a_member_handed_in_is_told_to_that_member(house: House) -> None:
+    member = make_member(house.tenant, "approver")
+    with tenant_scope(house.tenant):
+        set_aside(SetAside.DOCUMENT, member.actor)
+        assert Notification.objects.get().user_id == member.pk
+
+
 def test_owners_see_what_was_set_aside_and_are_led_to_where_it_is_tried_again(house: House) -> None:
     bury(house.tenant)
     client = browser(house.owner)

@@ -59,8 +59,7 @@ def tell_of_trigger(trigger: Trigger, *, reason: str) -> None:
 
 def tell_of(what: SetAside, actor: str) -> None:
     """Something was set aside: the member who wanted it is told, or the company's owners."""
-    kind, _, name = actor.partition(":")
-    user_id = UUID(name) if kind == "user" else None
+    user_id = _user_in(actor)
     row = Notification(user_id=user_id, about=what, counts={"times": 1})
     if Notification.objects.bulk_create([row], ignore_conflicts=True) and _is_stored(row):
         _owe_letter(row)
@@ -69,6 +68,14 @@ def tell_of(what: SetAside, actor: str) -> None:
     for known in unread.select_for_update(no_key=True):
         known.counts = {"times": known.counts.get("times", 0) + 1}
         known.save(update_fields=["counts"])
+
+
+def _user_in(actor: str) -> UUID | None:
+    kind, _, name = actor.partition(":")
+    try:
+        return UUID(name) if kind == "user" else None
+    except ValueError:
+        return None
 
 
 def _owe_letter(row: Notification) -> None:
