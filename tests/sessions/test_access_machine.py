@@ -117,6 +117,19 @@ def test_machine_catches_a_level_without_its_end() -> None:
         visit.model_asks(endless, "claim_status")
 
 
+@pytest.mark.parametrize(("lasts", "again", "opens"), [(3600, 1, True), (1, 3600, False)])
+def test_gate_that_no_level_asks_for_neither_shortens_nor_lengthens(lasts: int, again: int, opens: bool) -> None:
+    visit = Visit()
+    visit.pass_gate("factor", "C-1", lasts)
+    visit.edit_policy(3)
+    visit.pass_gate("factor", "C-1", again)
+    visit.edit_policy(1)
+    visit.pass_gate("identity", "C-1", None)
+    turn = visit.open_turn()
+    visit.wait(60)
+    assert visit.model_asks(turn, "claim_status") is opens
+
+
 def test_yes_of_a_person_opens_no_tool_above_the_level() -> None:
     visit = Visit()
     visit.approve("file_claim", 600)

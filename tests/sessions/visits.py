@@ -52,6 +52,7 @@ class Passed:
     customer: str
     at: datetime
     until: datetime | None
+    is_asked_for: bool
 
 
 @dataclass(frozen=True)
@@ -90,7 +91,8 @@ class Visit:
             gate, customer=customer, customer_name="", moment=self.time, until=until
         ).grant
         if customer and (until is None or until > self.time):
-            self.history.append(Passed(gate, customer, self.time, until))
+            is_asked_for = any(gate in level.requires for level in self.levels.values())
+            self.history.append(Passed(gate, customer, self.time, until, is_asked_for))
 
     def approve(self, tool: str, lasts: int) -> None:
         """A person said yes to exactly this call: it opens no level."""
@@ -167,7 +169,8 @@ def _older(grant: Grant, seconds: int) -> Grant:
 
 def is_allowed(tool: str, turn: Turn, moment: datetime) -> bool:
     """By the history alone: anybody may, or one customer has passed all that some level with this tool asks for, was
-    the last to pass anything, and the level's seconds have not run out since the last of it."""
+    the last to pass anything, and the level's seconds have not run out since the last of it. A gate that no level asks
+    for when it is passed earns nothing, and takes nothing of what was earned."""
     if tool in turn.levels[PUBLIC].tools:
         return True
     who = turn.history[-1].customer if turn.history else ""
@@ -181,7 +184,7 @@ def is_allowed(tool: str, turn: Turn, moment: datetime) -> bool:
 
 def _holds(level: AccessLevel, own: list[Passed], moment: datetime) -> bool:
     last = {}
-    for passed in own:
+    for passed in (each for each in own if each.is_asked_for):
         last.setdefault(passed.gate, passed)
     if not level.requires or not last.keys() >= set(level.requires):
         return False
