@@ -200,7 +200,7 @@ class DecisionPayload(Frozen):
 class SuggestionPayload(Frozen):
     suggestion_id: Key
     scope_id: Key
-    source: Literal["idle_heartbeat", "post_execution", "goal_monitor"]
+    source: Literal["idle_heartbeat", "post_execution", "goal_monitor", "connection_check"]
     proposed_work_item_id: str | None = None
     cooldown_key: Key
     options: Options = Field(default_factory=list)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from apps.approvals.enums import ApprovalScope
+from apps.approvals.enums import ApprovalScope, CardKind
 from apps.approvals.models import Card
 from apps.console.names import names_for
 from apps.console.narrative import Names
@@ -40,6 +40,7 @@ _STARTED = {
     Origin.AUTHOR: "This chatbot's own rules",
     Origin.TOOL: "A goal of yours, by what it found outside: {label}",
 }
+_OFFERED = "Offered automatically after the work was done"
 _AFTER_READING = "The assistant, after it read {read}. The customer may not have asked for this."
 _OWN_CHOICE = "The assistant, in a conversation with a customer. It did not get every value from them."
 
@@ -74,7 +75,8 @@ def origins_of(card: Card) -> Origins | None:
     people = names_for([value.ref for _, account in found for call in account.calls for value in call.values()])
     lines = [line for body, account in found for line in _lines(body, account, people)]
     marked = any(line.is_marked for line in lines)
-    return Origins(_asked_by([account for _, account in found]), tuple(lines), marked)
+    offered = card.kind == CardKind.POST_EXECUTION
+    return Origins(_OFFERED if offered else _asked_by([account for _, account in found]), tuple(lines), marked)
 
 
 def _bodies(card: Card) -> Iterator[str]:

@@ -64,7 +64,9 @@ def _edited(old: Card, new: Card) -> None:
     if new.subject_kind == BATCH:
         batches.take_selection(lock_batch(new.subject_id), new.payload)
     elif new.subject_kind == WORK_ITEM and new.scope == ApprovalScope.FULL_PLAN:
-        editing.take_edit(lock_item(new.subject_id), new.payload)
+        item = lock_item(new.subject_id)
+        editing.take_edit(item, new.payload)
+        editing.tell(item)
     elif new.subject_kind == WORK_ITEM and new.kind == CardKind.DRAFT_REVIEW:
         drafting.reworded(lock_item(new.subject_id), new)
 

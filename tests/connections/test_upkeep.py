@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from django.db import connection as database
+from django.urls import reverse
 
 from apps.approvals.models import Card
 from apps.audit.models import AuditEntry
@@ -22,6 +23,7 @@ from kernel.tenancy import tenant_scope
 from tests.connections.links import make_skill, said_yes
 from tests.connections.test_setup import attend_owed
 from tests.factories.connections import make_connection, reread
+from tests.factories.console import browser
 from tests.rivals import race
 
 
@@ -54,6 +56,18 @@ def test_healthy_connection_is_due_again_by_its_schedule(tenant: Any) -> None:
     after = reread(row)
     assert after.last_health_check is not None and after.next_check_at > now() and after.leased_by is None
     assert checking.check_of(tenant.pk) == 0
+
+
+def test_card_about_a_sign_in_that_ends_soon_says_when_and_why_it_came(tenant: Any, owner: Any) -> None:
+    row = make_connection(tenant, refresh_token_expires_at=now() + timedelta(days=3))
+    with tenant_scope(tenant):
+        card = recovering.suggest_reconnect(row)
+    assert card is not None
+    ends = row.refresh_token_expires_at
+    assert card.intent == f"The sign-in of Shop mail ends on {ends.day} {ends:%B} {ends.year} (UTC)"
+    page = browser(owner).get(reverse("console-card", args=[card.pk])).content.decode()
+    assert "Suggested because a sign-in ends soon" in page
+    assert "by what a goal found" not in page
 
 
 def test_token_that_ends_soon_is_renewed_and_nobody_is_asked(tenant: Any) -> None:

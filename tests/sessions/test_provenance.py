@@ -225,6 +225,18 @@ def test_visitor_reads_the_values_of_what_was_prepared(desk: Desk) -> None:
     assert f"iban: {IBAN}" in told
 
 
+def test_visitor_reads_the_values_that_a_colleague_set(desk: Desk) -> None:
+    talk = Talk(desk, "Please note something on H-1")
+    card = talk.plans(PlannedCall("act", {**PAY.args, "iban": IBAN}))
+    user = make_member(desk.tenant, "owner")
+    with tenant_scope(desk.tenant):
+        amend(card.pk, user=user, calls=[{"tool": "act", "args": {**PAY.args, "note": 77, "iban": IBAN}}])
+    with tenant_scope(desk.tenant):
+        told = ChronicleEntry.objects.filter(session_id=talk.session.pk, kind="status").latest("seq").text
+    assert "note: 77" in told
+    assert f"iban: {IBAN}" in told
+
+
 def test_visitor_is_not_shown_values_of_somebody_elses_work(desk: Desk) -> None:
     talk = Talk(desk, "Please note 50 on H-1")
     with tenant_scope(desk.tenant):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,7 +24,7 @@ from kernel.llm.calls import PlannedCall
 from kernel.tenancy import tenant_scope
 from kernel.tenancy.scope import current_scope
 from tests.factories.sessions import make_session
-from tests.factories.work import GOAL, Desk, note, plan
+from tests.factories.work import GOAL, Desk, make_desk, note, plan
 from tests.rivals import race
 
 
@@ -366,6 +367,18 @@ def test_two_calls_under_standing_approval_open_a_card(desk: Desk, owner: Any) -
 def test_standing_approval_that_is_used_up_opens_a_card(desk: Desk, owner: Any) -> None:
     desk.allow_standing(owner, uses=1)
     assert [desk.propose(note(value)).outcome for value in (1, 2)] == ["dispatched", "card"]
+
+
+@pytest.mark.parametrize(("tool", "risk"), [({}, "high"), ({"reversible": False}, "irreversible")])
+def test_card_of_a_standing_approval_says_how_it_runs_and_how_risky_it_is(
+    tenant: Any, tmp_path: Path, tool: dict[str, Any], risk: str
+) -> None:
+    desk = make_desk(tenant, tmp_path, **tool)
+    with tenant_scope(tenant):
+        goal = WorkItem.objects.get(pk=desk.goal_id)
+        card = services.ask_for_standing(goal, uses=1, days=1, rationale="Why not.")
+    assert card.risk == risk
+    assert {"label": "Runs", "text": "By the script of test-desk in a sandbox without network"} in card.facts
 
 
 def test_standing_approval_that_is_declined_allows_nothing(desk: Desk, owner: Any) -> None:

@@ -177,6 +177,18 @@ def test_batch_that_took_long_can_be_taken_back_whole_until_the_window_of_its_la
     assert len(card.payload["item_ids"]) == 2
 
 
+def test_results_of_which_one_failed_are_not_called_done(desk: Desk, approver: Any) -> None:
+    (batch,) = route(desk, found(1), found(2)).batches
+    answer(desk, card_of(desk, batch.pk), approver, "approve")
+    with tenant_scope(desk.tenant):
+        Record.objects.filter(book="orders", key="H-2").update(key="H-none")
+    carry_out(desk)
+    carry_out(desk)
+    card = offered(desk, batch.pk)
+    assert card.intent == "Done: 1 of 2 actions"
+    assert card.rationale.startswith("Not all of it was done")
+
+
 def test_single_item_is_offered_too(desk: Desk, approver: Any) -> None:
     item = desk.approved(approver)
     carry_out(desk)

@@ -53,7 +53,6 @@ def suggest_reconnect(row: Connection) -> Card | None:
     asked = waiting_about(row.pk, BROKEN).filter(kind=CardKind.SUGGESTION)
     if ends is None or row.status != ConnectionStatus.ACTIVE or asked.exists():
         return None
-    days = max((ends - now()).days, 0)
     return open_card(
         CardKind.SUGGESTION,
         about=About(BROKEN, row.pk),
@@ -62,15 +61,15 @@ def suggest_reconnect(row: Connection) -> Card | None:
             {
                 "suggestion_id": str(uuid4()),
                 "scope_id": f"connection:{row.pk}",
-                "source": "goal_monitor",
+                "source": "connection_check",
                 "cooldown_key": f"ends_soon:{row.pk}",
                 "options": [{"label": "Remind me later", "value": _LATER}],
             },
             reversible=True,
         ),
         text=CardText(
-            intent=f"Your {row.name} refresh token expires in {days} days",
-            rationale="After that nothing can use it until somebody signs in again.",
+            intent=f"The sign-in of {row.name} ends on {ends.day} {ends:%B} {ends.year} (UTC)",
+            rationale="After that the account cannot be used until a colleague signs in again.",
             consequence={"approve": "Reconnect now", _LATER: "Remind me later", "decline": "Let it end"},
         ),
     )

@@ -28,6 +28,8 @@ from apps.work.services.asking import Wanted, gravest, is_lifted, reads_of, shor
 BATCH = "batch"
 Reads = Sequence[Mapping[str, Any]]
 _TITLE_CHARS, _FACT_CHARS = 200, 300
+_DONE = "It is done and proved. It can be taken back for a short while."
+_PARTLY_DONE = "Not all of it was done: see each result. What was done is proved and can be taken back for now."
 
 
 def ask(batch: Batch, *, instead_of: Card | None = None, rationale: str = "") -> Card:
@@ -93,12 +95,14 @@ def show_results(
     reads: Mapping[UUID, Reads],
     until: datetime,
     instead_of: Card | None = None,
-    rationale: str = "It is done and proved. It can be taken back for a short while.",
+    rationale: str = "",
 ) -> Card:
     """What was done, with the one button that takes it back while there is time. `reads`: by the done item, the records
     that it changed, at the revisions at which they are now."""
     lines = list(lines_of(undo))
-    what = done[0].title if len(done) == 1 else f"{len(done)} actions"
+    well = sum(item.status == WorkItemStatus.DONE for item in done)
+    count = f"{len(done)} actions" if well == len(done) else f"{well} of {len(done)} actions"
+    what = done[0].title if len(done) == 1 else count
     session_id = done[0].session_id if len(done) == 1 else None
     shown = [
         {**each, "item": line.item_id}
@@ -112,7 +116,7 @@ def show_results(
         binding=Binding(ApprovalScope.CONNECTION_ACT, _payload(undo, lines), reversible=True, reads=shown),
         text=CardText(
             intent=f"Done: {what}",
-            rationale=rationale,
+            rationale=rationale or (_DONE if well == len(done) else _PARTLY_DONE),
             consequence={"approve": f"Undo {_how_many(len(lines))}", "decline": "Keep it as it is"},
             affected=_how_many(len(lines)),
             facts=[fact for line in lines for fact in _present(line)],

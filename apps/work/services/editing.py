@@ -26,6 +26,8 @@ from apps.work.queries import active_goal, course_of
 from apps.work.schemas import WorkItemSpec
 from apps.work.services import screening
 from apps.work.services.asking import Wanted, gravest, intent_of, reads_of, words_of
+from apps.work.services.items import announce
+from apps.work.wording import WAITING
 from kernel.clock import now
 from kernel.errors import SilasError
 from kernel.llm.calls import PlannedCall, with_calls
@@ -95,6 +97,15 @@ def take_edit(item: WorkItem, payload: Mapping[str, Any]) -> None:
     changes = {"plan": spec.as_text(), "plan_hash": spec.plan_hash, "title": spec.title, "updated_at": now()}
     if not WorkItem.objects.filter(pk=item.pk, status=WorkItemStatus.PENDING).update(**changes):
         raise SilasError("work_settled", "This work has ended or moved on already.", status=409)
+
+
+def tell(item: WorkItem) -> None:
+    """Tell the conversation that the item belongs to what is asked for now, with the values that a colleague set."""
+    item = WorkItem.objects.get(pk=item.pk)
+    if item.session_id is not None:
+        tools = screening.tools_in(item.spec.skills)
+        values = screening.values_told(screening.wanted_of(item.spec.calls, tools), gates_of(item))
+        announce(item, "\n".join(filter(None, (WAITING.format(title=item.title.rstrip(".")), values))))
 
 
 def _spec(payload: Mapping[str, Any]) -> WorkItemSpec:

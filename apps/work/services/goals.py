@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from uuid import UUID, uuid4
 
 from apps.approvals.asks import About, Binding, CardText
-from apps.approvals.enums import ApprovalScope, CardKind
+from apps.approvals.enums import ApprovalScope, CardKind, Risk
 from apps.approvals.models import ApprovalToken, Card
 from apps.approvals.schemas import Fact
 from apps.approvals.services import open_card
@@ -28,7 +28,7 @@ from apps.work.enums import WorkItemStatus, WorkItemType, WorkReason
 from apps.work.models import WorkItem
 from apps.work.queries import active_goal, active_goal_spec
 from apps.work.schemas import WorkItemSpec
-from apps.work.services import cycles, screening
+from apps.work.services import cycles, screening, ways
 from apps.work.services.items import create_item, move
 from kernel.errors import SilasError
 
@@ -126,13 +126,15 @@ def ask_for_standing(goal: WorkItem, *, uses: int, days: int, rationale: str) ->
     """Ask a person to let the goal's template run `uses` times within `days` without asking again."""
     spec = goal.spec
     call = templates.template_call(spec.failure_context or "")
+    tool = screening.tools_in(spec.skills)[call.tool]
     return open_card(
         CardKind.STANDING,
         about=About("work_item", goal.pk, goal.deployment_id, requested_by=goal.requested_by),
         binding=Binding(
             ApprovalScope.STANDING,
             spec.as_plan(),
-            reversible=True,
+            reversible=not ways.can_lift(tool),
+            declared_risk=Risk(tool.risk),
             max_executions=uses,
             token_seconds=days * 86_400,
         ),
@@ -140,7 +142,7 @@ def ask_for_standing(goal: WorkItem, *, uses: int, days: int, rationale: str) ->
             intent=f"Let “{goal.title}” run {call.tool} without asking, up to {uses} times in {days} days",
             rationale=rationale,
             consequence={"approve": f"Allow up to {uses} times", "decline": "Keep asking each time"},
-            facts=[Fact("Each time", text="the same gates and checks as with a person's yes")],
+            facts=[Fact("Each time", text="the same gates and checks as with a person's yes"), *ways.facts_of(tool)],
             details={"body": spec.failure_context, "checks": [check.model_dump() for check in spec.verify]},
         ),
     )

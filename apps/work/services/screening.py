@@ -34,13 +34,13 @@ from apps.work.services.asking import Wanted, intent_of, short
 from kernel.errors import SilasError
 from kernel.llm.calls import PlannedCall
 from kernel.tenancy.scope import current_scope
-from kernel.unseen import hides_something
+from kernel.unseen import hides_something, show_hidden
 
 # Gates that need nothing but what stands before them: no script, no library, no model.
 _FROM_VALUES = frozenset({GateProvider.PREDICATE, GateProvider.CUSTOM})
 _NOT_HERE = "that is not something I can do here"
 _BROKEN = "I could not prepare it properly"
-_MOST_TOLD, _TOLD_CHARS = 20, 200
+_MOST_TOLD, _TOLD_CHARS, _NAME_CHARS = 20, 200, 80
 _HIDDEN = "it holds characters that cannot be seen; please write it again by hand"
 
 
@@ -179,7 +179,8 @@ def _require_telling(wanted: Sequence[Wanted], gates: Sequence[GateSpec]) -> Non
 def values_told(wanted: Sequence[Wanted], gates: Sequence[GateSpec]) -> str:
     """The values of the calls, a line each, so that a visitor sees one that is not theirs. They are a model's words
     like any answer: nothing is told where a response gate has something against them."""
-    lines = [line for each in wanted for line in _value_lines(each)][:_MOST_TOLD]
+    lines = [line for each in wanted for line in _value_lines(each)]
+    lines = lines if len(lines) <= _MOST_TOLD else [*lines[: _MOST_TOLD - 1], "…"]
     from_values = [gate for gate in gates if gate.provider in _FROM_VALUES]
     told = "\n".join(lines)
     report = check_gates(from_values, GateTrigger.EVERY_AGENT_RESPONSE, {"response": told}, allowance=_allowance())
@@ -190,12 +191,14 @@ def values_told(wanted: Sequence[Wanted], gates: Sequence[GateSpec]) -> str:
 def _value_lines(wanted: Wanted) -> list[str]:
     known: Mapping[str, Any] = wanted.tool.args.get("properties") or {}
     named = {name: known.get(name, {}).get("title") or name.replace("_", " ") for name in wanted.call.args}
-    return [f"{named[name]}: {_one_line(value)}" for name, value in wanted.call.args.items()]
+    return [
+        f"{short(_one_line(named[name]), _NAME_CHARS)}: {_one_line(value)}" for name, value in wanted.call.args.items()
+    ]
 
 
 def _one_line(value: Any) -> str:
     said = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return short(" ".join(said.split()), _TOLD_CHARS)
+    return short(show_hidden(" ".join(said.split())), _TOLD_CHARS)
 
 
 def _allowance() -> Allowance:
