@@ -38,6 +38,8 @@ def _attend(delivery: Delivery) -> None:
             _ask_again(message.task_id)
         case desk.REVIEW:
             gate_pauses.ask(UUID(payload["pause"]))
+        case desk.REVIEW_OVER:
+            gate_pauses.withdraw(message.task_id)
         case desk.ROUTE:
             routing.take_in(message.task_id, payload["found"], trace_id=message.trace_id)
 

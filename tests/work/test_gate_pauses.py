@@ -34,7 +34,7 @@ from kernel.tenancy import tenant_scope
 from tests.factories.bus import let_leases_run_out
 from tests.factories.pauses import answer, asking_gate, gate_card, gate_cards, pause_of
 from tests.factories.skills import acting_tool, install, make_folder, read_tool, save_record
-from tests.factories.work import ARGS, NOTE, NOTED, Desk, adopt, note, plan
+from tests.factories.work import ARGS, NOTE, NOTED, PROJECT, Desk, adopt, note, plan
 from tests.rivals import race
 
 CALL = {"order": "H-3", "note": 60}
@@ -309,6 +309,27 @@ def test_item_that_is_called_off_takes_its_card_back(gated: Desk, approver: Any,
         answer(gated.tenant, owner, "approve")
     gated.work()
     assert gated.order("H-3").revision == 1
+
+
+def test_project_that_is_called_off_takes_the_cards_of_its_tasks_back(desk: Desk, approver: Any, owner: Any) -> None:
+    put_gate(desk, step_gate(1))
+    proposal = desk.propose(plan_markdown=PROJECT)
+    assert proposal.work_item_id is not None
+    desk.decide(desk.item(proposal.work_item_id), approver)
+    desk.work()
+    desk.work(Queue.PROXY)
+    with tenant_scope(desk.tenant):
+        assert Card.objects.filter(kind="gate", status=CardStatus.OPEN).count() == 2
+        services.cancelling.cancel_for_staff(proposal.work_item_id, user=owner)
+    desk.work(Queue.PROXY)
+    with tenant_scope(desk.tenant):
+        assert not Card.objects.filter(kind="gate", status=CardStatus.OPEN).exists()
+        assert not GatePause.objects.exclude(state=PauseState.WITHDRAWN).exists()
+        assert set(WorkItem.objects.filter(parent_id=proposal.work_item_id).values_list("status", flat=True)) == {
+            WorkItemStatus.BLOCKED
+        }
+    assert desk.item(proposal.work_item_id).reason == WorkReason.CANCELLED
+    assert desk.order().revision == 1
 
 
 def test_approval_and_calling_off_at_once_leave_one_outcome(gated: Desk, approver: Any, owner: Any) -> None:

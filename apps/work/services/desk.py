@@ -16,7 +16,14 @@ from apps.work.locks import lock_course
 from apps.work.models import WorkItem
 from kernel.taint import Taint
 
-ASK, ASK_AGAIN, REVIEW, ROUTE, REWORD = "ask", "ask_again", "review", "route", "reword"
+ASK, ASK_AGAIN, REVIEW, REVIEW_OVER, ROUTE, REWORD = (
+    "ask",
+    "ask_again",
+    "review",
+    "review_over",
+    "route",
+    "reword",
+)
 # A scope with a word in front is no conversation (apps.sessions.runner).
 SCOPE = "desk"
 
@@ -35,6 +42,11 @@ def ask_again(item: WorkItem) -> None:
 def ask_for_review(item: WorkItem, pause_id: UUID) -> None:
     """Owe the card of a pause."""
     _owe(REVIEW, item.pk, trace_id=item.trace_id, message_id=f"{REVIEW}:{pause_id}", pause=str(pause_id))
+
+
+def end_review(item: WorkItem) -> None:
+    """Owe the withdrawal of what asks about an item that ended while it waited: cards are locked before items."""
+    _owe(REVIEW_OVER, item.pk, trace_id=item.trace_id)
 
 
 def report_on(subject_id: UUID, *, trace_id: str, failed: WorkItem | None = None) -> None:

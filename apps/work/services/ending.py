@@ -15,11 +15,12 @@ from apps.gates.schemas import EscalationSpec
 from apps.guard import services as guard
 from apps.guard.enums import RunStatus, TerminalReason
 from apps.work import cascade, pool, signals
-from apps.work.enums import AttemptStatus, WorkItemStatus, WorkReason
+from apps.work.enums import AttemptStatus, Waiting, WorkItemStatus, WorkReason
 from apps.work.execution_models import Course
 from apps.work.locks import lock_course
 from apps.work.models import WorkItem
 from apps.work.queries import active_goal_spec
+from apps.work.services import desk
 from apps.work.services.items import move
 from kernel import fault_points
 
@@ -49,6 +50,8 @@ def settle(
     """The locked item is over, whoever found that out. `escalation`: what a gate wants to follow, instead of what the
     item itself names."""
     course = lock_course(item)
+    if course.waiting_for == Waiting.REVIEW:
+        desk.end_review(item)
     forget_wait(course)
     item.attempts.filter(status=AttemptStatus.PAUSED).update(status=AttemptStatus.FAILED, error=error)
     move(item, status, reason=reason, last_error=error, **changes)

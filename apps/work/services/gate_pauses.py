@@ -10,7 +10,7 @@ from __future__ import annotations
 from uuid import UUID
 
 from apps.approvals.asks import About, GateReason
-from apps.approvals.enums import PauseState, Risk
+from apps.approvals.enums import PauseState, Risk, Withdrawal
 from apps.approvals.locks import lock_pause
 from apps.approvals.models import GatePause
 from apps.approvals.schemas import GatePass
@@ -95,8 +95,8 @@ def move_on(pause: GatePause) -> None:
     course = lock_course(item)
     if course.waiting_for != Waiting.REVIEW or WorkItemStatus(item.status) in rules.FINAL:
         return
+    ending.forget_wait(course)
     if pause.state == PauseState.APPROVED:
-        ending.forget_wait(course)
         dispatching.owe(item)
     elif pause.state == PauseState.WITHDRAWN:
         cancelling.withdrawn(item)
@@ -111,6 +111,11 @@ def expire(item_id: UUID) -> None:
     """End the pauses of an item whose time is up, also those whose card was never opened."""
     for pause_id in pauses.overdue(WORK_ITEM, item_id):
         pauses.expire(pause_id)
+
+
+def withdraw(item_id: UUID) -> None:
+    """Take back what still asks about an item that has ended."""
+    pauses.withdraw_pauses(WORK_ITEM, item_id, reason=Withdrawal.CANCELLED)
 
 
 def passes_of(item: WorkItem) -> tuple[GatePass, ...]:
