@@ -16,7 +16,7 @@ from kernel.llm.grounded.words import content, sentences, stem
 _LONGEST = 400
 _FIGURE = re.compile(
     r"(?P<money>[£€$])\s?(?P<sum>\d[\d,]*(?:\.\d+)?)"
-    r"|(?P<number>\d[\d,]*(?:\.\d+)?)\s?(?P<unit>%|per cent|[a-zA-Z]{3,})"
+    r"|(?<!\d)(?<!\d,)(?P<number>\d[\d,]*+(?:\.\d++)?+)\s?(?P<unit>%|per cent|[a-zA-Z]{3,})"
 )
 _NO_UNIT = frozenset({"and", "the", "for", "from", "per", "but", "with", "are", "was", "january", "february", "march"})
 # How much of the rarer sentence's words the other has to share before both are about the same.

@@ -191,7 +191,7 @@ def _cased(word: str) -> str:
 
 def _without_birth_words(text: str) -> str:
     return re.sub(
-        r"(?i)[,(]?\s*\b(?:(?:was |am )?born(?: on)?|(?:my )?(?:date of birth|dob|birthday|birthdate)(?: is|:)?)",
+        r"(?i)[,(]?\s{0,4}+\b(?:(?:was |am )?born(?: on)?|(?:my )?(?:date of birth|dob|birthday|birthdate)(?: is|:)?)",
         "\n",
         text,
     )

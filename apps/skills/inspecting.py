@@ -36,7 +36,7 @@ _NAMED = re.compile(r"(?<![\w/.:-])(?:\./)?((?:scripts|references|assets|checks|
 _LINKED = re.compile(r"\]\((?!\w+:|#|/)([^)\s#]+)")
 # Words of a description that tell steps instead of when to use the skill (spec 10.1, description quality).
 _SEQUENCE = re.compile(r"\b(first(?:ly)?|second(?:ly)?|then|next|after that|afterwards|finally|lastly)\b[ ,:]", re.I)
-_STEP = re.compile(r"(?:^|\n)\s*\d+[.)]\s|\bstep \d+\b", re.I)
+_STEP = re.compile(r"(?:^|\n)[^\S\n]*+\d++[.)]\s|\bstep \d+\b", re.I)
 _COMMAND = re.compile(r"\b(?:scripts|checks)/\S+\.(?:py|sh)\b|```|(?:^|\s)--[a-z][\w-]+=", re.I)
 
 

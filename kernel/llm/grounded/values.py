@@ -49,14 +49,17 @@ _ADDRESS_AFTER = re.compile(
     re.I,
 )
 _ADDRESS_ENDS = re.compile(
-    r"[.!?](?:\s|$)|[,\s]+(?:please|thanks|thank you|(?:for|on) (?:my )?(?:policy|order|account|claim))\b", re.I
+    r"[.!?](?:\s|$)|(?<![,\s])[,\s]++(?:please|thanks|thank you|(?:for|on) (?:my )?(?:policy|order|account|claim))\b",
+    re.I,
 )
 _LEAD_IN = re.compile(
     r"^\s*(?:(?:hi|hello|hey|yes|yeah|sure|ok(?:ay)?|so|well|please|use|that would be|that's|that is|it's|it is|this is"
     r"|change it to|set it to|make it|(?:the|my)(?: new)? \w+(?: \w+)? is(?: now)?)[\s,:]+)+",
     re.I,
 )
-_TAIL = re.compile(r"(?:[\s,.!]+(?:please|thanks|thank you|cheers))+[\s.!]*$|[\s,;]+$", re.I)
+_TAIL = re.compile(
+    r"(?<![\s,.!])(?:[\s,.!]++(?:please|thanks|thank you|cheers)){1,6}+[\s.!]*+$|(?<![\s,;])[\s,;]++$", re.I
+)
 _OF_LETTERS_AND_DIGITS = re.compile(r"(?<=[A-Za-z])[\s#:]+(?=\d)")
 _PROBES = ("zzz qqq", "some words", "x")
 
