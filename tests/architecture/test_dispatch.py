@@ -19,6 +19,7 @@ RUNS_SANDBOXES = {
     "apps.work.verification",
     "kernel.sandbox",
     "apps.memory.reading",
+    "kernel.archives.reading",
 }
 
 # What the composition says once, when a process starts; it runs nothing.
