@@ -2,7 +2,7 @@
 
 Each module here has one function, `run(short) -> list[Figure]`, which may rely on Django, a migrated PostgreSQL and
 Redis, and on `SILAS_TEST_SUPERUSER_DSN` for what a superuser of the database would do. Each runs in a process of its
-own. Exit code 1: a module broke, or a bound was missed.
+own. Exit code 1: a module broke, or a bound was missed; with `--short`, a bound that no clock decides.
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ def main(argv: list[str]) -> int:
     print(table(figures))
     if broken:
         print(f"broken: {', '.join(broken)}", file=sys.stderr)
-    return 1 if broken or not all(figure.holds for figure in figures) else 0
+    judged = [figure for figure in figures if not (given.short and figure.timed)]
+    return 1 if broken or not all(figure.holds for figure in judged) else 0
 
 
 def _run_apart(name: str, short: bool) -> list[Figure]:

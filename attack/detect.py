@@ -62,6 +62,7 @@ def _time(units: dict[str, str]) -> Figure:
         f"{slowest.milliseconds:.0f} ms ({slowest.detector}: {slowest.unit})",
         f"< {MOST_MILLISECONDS:.0f} ms",
         slowest.milliseconds < MOST_MILLISECONDS,
+        timed=True,
     )
 
 

@@ -10,13 +10,15 @@ HEAD = ("figure", "tried", "result", "bound", "")
 
 @dataclass(frozen=True)
 class Figure:
-    """One line of the report. `tried` is how many attempts it rests on; `holds` is whether `result` keeps `bound`."""
+    """One line of the report. `tried` is how many attempts it rests on; `holds` is whether `result` keeps `bound`.
+    `timed`: the result depends on how busy the machine is, so that no test is decided by it."""
 
     name: str
     tried: int
     result: str
     bound: str
     holds: bool
+    timed: bool = False
 
 
 def table(figures: Sequence[Figure]) -> str:

@@ -11,6 +11,7 @@ from playwright.async_api import expect
 from apps.approvals import services
 from apps.approvals.enums import CardKind, Withdrawal
 from apps.approvals.models import ApprovalPolicy, Card
+from apps.approvals.queries import face_hash
 from kernel.tenancy import in_scope, in_thread
 from tests.e2e.console import log_in
 from tests.factories.cards import batch, make_kind
@@ -19,6 +20,10 @@ from tests.factories.work import make_desk
 
 PHONE = {"viewport": {"width": 375, "height": 760}, "has_touch": True}
 NARROWEST = {"viewport": {"width": 320, "height": 640}, "has_touch": True}
+
+
+def answer(card: Card, user: Any, choice: str) -> None:
+    services.answer_card(card.pk, user=user, choice=choice, face=face_hash(card))
 
 
 async def test_colleague_is_seen_coming_and_going(
@@ -50,7 +55,7 @@ async def test_second_of_two_people_sees_the_first_yes(
     card = await in_thread(make_card, tenant)
     page = await log_in(open_page, web, owner, f"/console/review/{card.pk}/")
     await expect(page.locator(".quorum")).to_contain_text("0 of 2 people said yes")
-    await in_scope(tenant.pk, services.answer_card, card.pk, user=approver, choice="approve")
+    await in_scope(tenant.pk, answer, card, approver, "approve")
     await expect(page.locator(".quorum")).to_contain_text(f"1 of 2 people said yes: {approver.display_name}")
     await page.keyboard.press("a")
     await expect(page.locator("#decided")).to_contain_text("“Change the address”")
@@ -136,7 +141,7 @@ async def test_page_does_not_scroll_sideways_on_the_narrowest_phone(
 ) -> None:
     for kind in (CardKind.GATE, CardKind.BATCH_REVIEW):
         card = await in_thread(make_kind, tenant, kind)
-    await in_scope(tenant.pk, services.answer_card, card.pk, user=owner, choice="decline")
+    await in_scope(tenant.pk, answer, card, owner, "decline")
     page = await log_in(open_page, web, owner, path, **NARROWEST)
     wider = await page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
     assert wider == 0

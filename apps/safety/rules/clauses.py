@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 _QUOTED = re.compile(
-    r"""(?<![\w\\])"[^"\n]{1,400}"(?!\w)|(?<![\w\\])'[^'\n]{1,400}'(?!\w)|\u201c[^\u201d\n]{1,400}\u201d|\u00ab[^\u00bb\n]{1,400}\u00bb"""
+    r"""(?<![\w\\])"[^"\n]{1,400}"(?!\w)|(?<![\w\\])'[^'\n]{1,400}'(?!\w)|\u201c[^\u201c\u201d\n]{1,400}\u201d|\u00ab[^\u00ab\u00bb\n]{1,400}\u00bb"""
 )
 # Where another act may begin. Quotations are taken out before, so that none is cut in two.
 _BREAK = re.compile(
