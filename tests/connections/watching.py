@@ -180,7 +180,7 @@ def watching(superuser_dsn: str, *secrets: str) -> Iterator[Watch]:
     root.setLevel(logging.DEBUG)
     tracers = trace._TRACER_PROVIDER
     trace._TRACER_PROVIDER = _Tracers(watch.heard[TRACES])
-    client = redis.Redis.from_url(settings.REDIS_URL)
+    client = redis.Redis.from_url(settings.REDIS_URL, socket_timeout=None)  # a monitor hears nothing for long
     monitor = threading.Thread(target=_listen, args=(client, watch), daemon=True)
     try:
         monitor.start()
