@@ -27,12 +27,16 @@ class Staff:
     def take_over(self, session_id: str) -> int:
         return self.press(f"/console/inbox/{session_id}/take-over/")
 
-    def approve(self, card_id: object) -> int:
-        found = re.search(
-            rb'name="face" value="([0-9a-f]{64})"', self._ask("GET", f"/console/review/{card_id}/", None).body
-        )
-        face = found.group(1).decode() if found else ""
-        meant = {"choice": "approve", "confirmed": "approve", "slid": "100", "face": face}
+    def face_of(self, card_id: object) -> str:
+        """Open the card's page; what it shows, as its press says."""
+        page = self._ask("GET", f"/console/review/{card_id}/", None).body
+        found = re.search(rb'name="face" value="([0-9a-f]{64})"', page)
+        return found.group(1).decode() if found else ""
+
+    def approve(self, card_id: object, face: str | None = None) -> int:
+        """Press on a page that is open already, if `face` is given."""
+        shown = self.face_of(card_id) if face is None else face
+        meant = {"choice": "approve", "confirmed": "approve", "slid": "100", "face": shown}
         return self.press(f"/console/review/{card_id}/decision/", **meant)
 
     def _get(self, path: str) -> int:

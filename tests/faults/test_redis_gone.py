@@ -98,10 +98,12 @@ async def _still(house: House, web: Web) -> Stillness:
         await mover.say("Please change the address on my policy HM-22310 to 8 Dock Street, Hull HU1 2BB")
         await mover.until(lambda frame: frame["type"] == "status")
         staff = await asyncio.to_thread(Staff, lambda: web, "approver")
+        (card,) = house.rows("SELECT id FROM approvals_card WHERE session_id = %s", mover.session_id)
+        face = await asyncio.to_thread(staff.face_of, card["id"])
         house.hold_redis(still=True)
         try:
             approving, *_ = await asyncio.gather(
-                _approving(house, mover, staff),
+                _approving(staff, card["id"], face),
                 asyncio.sleep(STILL_SECONDS),
                 *(talker.say(QUESTION) for talker in talkers),
             )
@@ -112,11 +114,10 @@ async def _still(house: House, web: Web) -> Stillness:
         return Stillness(talkers, approving)
 
 
-async def _approving(house: House, mover: Visitor, staff: Staff) -> float:
-    """How long the approver waits for the page."""
-    (card,) = house.rows("SELECT id FROM approvals_card WHERE session_id = %s", mover.session_id)
+async def _approving(staff: Staff, card_id: object, face: str) -> float:
+    """How long the approver, who has the page open, waits for the press."""
     started = time.monotonic()
-    assert await asyncio.to_thread(staff.approve, card["id"]) == 302
+    assert await asyncio.to_thread(staff.approve, card_id, face) == 302
     return time.monotonic() - started
 
 
