@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-from uuid import UUID
-
 from celery import shared_task
 
 from apps.approvals import services
 from apps.tenants.queries import over_all
-from kernel.tenancy import tenant_scope
+from kernel.tenancy import scoped
 
 
 @shared_task(name="approvals.expire_cards")
 def expire_cards() -> None:
-    over_all(expire_cards_of)
-
-
-def expire_cards_of(tenant_id: UUID) -> int:
-    with tenant_scope(tenant_id):
-        return services.expire_cards()
+    over_all(scoped(services.expire_cards))

@@ -4,7 +4,6 @@ itself is owed to web processes. Safe to run twice: a quarter is owed once. Impo
 from __future__ import annotations
 
 from datetime import timedelta
-from uuid import UUID
 
 from celery import shared_task
 
@@ -14,19 +13,14 @@ from apps.autonomy.services import owing
 from apps.tenants.models import Deployment
 from apps.tenants.queries import over_all
 from kernel.clock import now
-from kernel.tenancy import tenant_scope
+from kernel.tenancy import scoped
 
 SECONDS = 900
 
 
 @shared_task(name="autonomy.look_around")
 def look_around() -> None:
-    over_all(owe_looks_of)
-
-
-def owe_looks_of(tenant_id: UUID) -> None:
-    with tenant_scope(tenant_id):
-        owe_looks()
+    over_all(scoped(owe_looks))
 
 
 def owe_looks() -> None:

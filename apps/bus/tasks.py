@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+from functools import partial
 from uuid import UUID
 
 from celery import current_app, shared_task
@@ -13,7 +14,7 @@ from apps.bus import draining, queries, services, upkeep, wakeup
 from apps.bus.enums import Queue
 from apps.bus.registry import consumed_queues
 from apps.tenants.queries import over_all
-from kernel.tenancy import in_batches, tenant_scope
+from kernel.tenancy import in_batches, scoped
 
 
 @shared_task(name=wakeup.DRAIN)
@@ -30,34 +31,20 @@ def consumer_name(pid: int) -> str:
 @shared_task(name="bus.give_back")
 def give_back(consumer: str) -> None:
     """What a worker held that was ended is owed again at once, not when its leases run out."""
-
-    def give_back_of(tenant_id: UUID) -> None:
-        with tenant_scope(tenant_id):
-            services.give_back(consumer)
-
-    over_all(give_back_of)
+    over_all(scoped(partial(services.give_back, consumer)))
     wakeup.poke()
 
 
 @shared_task(name="bus.sweep")
 def sweep() -> None:
-    over_all(sweep_of)
+    over_all(scoped(services.sweep))
     if queries.waiting_lines(consumed_queues()):
         wakeup.poke()
 
 
 @shared_task(name="bus.clear")
 def clear() -> None:
-    over_all(clear_of)
-
-
-def sweep_of(tenant_id: UUID) -> None:
-    with tenant_scope(tenant_id):
-        services.sweep()
-
-
-def clear_of(tenant_id: UUID) -> None:
-    in_batches(tenant_id, upkeep.clear_batch)
+    over_all(partial(in_batches, batch=upkeep.clear_batch))
 
 
 @worker_ready.connect

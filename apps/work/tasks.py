@@ -10,7 +10,7 @@ from celery import shared_task
 
 from apps.tenants.queries import over_all
 from apps.work.services import cycles, pausing, researching
-from kernel.tenancy import over_rows, tenant_scope
+from kernel.tenancy import over_rows, scoped, tenant_scope
 
 
 @shared_task(name="work.end_waits")
@@ -33,9 +33,4 @@ def _end_each(tenant_id: UUID, overdue: Callable[[], Iterable[UUID]], end: Calla
 
 @shared_task(name="work.owe_cycles")
 def owe_cycles() -> None:
-    over_all(owe_cycles_of)
-
-
-def owe_cycles_of(tenant_id: UUID) -> int:
-    with tenant_scope(tenant_id):
-        return cycles.owe_due()
+    over_all(scoped(cycles.owe_due))

@@ -11,7 +11,9 @@ from kernel.tenancy.scope import (
     over_each,
     over_rows,
     platform_scope,
+    scoped,
     tenant_scope,
+    tried,
 )
 from kernel.tenancy.threads import in_scope, in_scope_patiently, in_statement, in_thread
 
@@ -30,5 +32,7 @@ __all__ = [
     "over_each",
     "over_rows",
     "platform_scope",
+    "scoped",
     "tenant_scope",
+    "tried",
 ]

@@ -13,9 +13,8 @@ import select
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from copy import copy
 from dataclasses import dataclass, field
-from functools import partial
+from functools import partial, wraps
 from typing import Any, TypeVar
 from uuid import UUID
 
@@ -30,6 +29,7 @@ _log = logging.getLogger(__name__)
 
 Flush = Callable[[list[Any]], None]
 Row = TypeVar("Row")
+Out = TypeVar("Out")
 _TELL = (
     "SELECT set_config('silas.tenant', %s, true), set_config('silas.platform', %s, true),"
     " set_config('silas.lookup', %s, true)"
@@ -147,33 +147,35 @@ def apart() -> Iterator[None]:
     """A savepoint inside a scope: a block that raises leaves neither rows nor what it gathered for the commit."""
     scope = current_scope()
     gathered = [{flush: list(items) for flush, items in each.items()} for each in (scope.gathered, scope.gathered_last)]
-    locked, counted = [(key, row, copy(row)) for key, row in scope.locked.items()], dict(scope.counted)
+    locked, counted = dict(scope.locked), dict(scope.counted)
+    before = [(row, dict(row.__dict__)) for row in locked.values() if hasattr(row, "__dict__")]
     try:
         with transaction.atomic():
             yield
     except BaseException:
         scope.gathered, scope.gathered_last = gathered
-        scope.counted, scope.locked = counted, {key: row for key, row, _ in locked}
-        for _, row, before in locked:
-            vars(row).update(vars(before))
+        scope.counted, scope.locked = counted, locked
+        for row, values in before:
+            row.__dict__.update(values)
         raise
 
 
+def tried(work: Callable[[Row], Out], row: Row, otherwise: Callable[[Exception], Out]) -> Out:
+    """`work` on one row of a scope, `apart`. Its trouble is logged, by its kind alone, and answered by `otherwise`; a
+    database that is away is raised."""
+    try:
+        with apart():
+            return work(row)
+    except OperationalError:
+        raise
+    except Exception as error:  # noqa: BLE001 (whatever is wrong with one row, the others have their turn)
+        _log.error("row_left_out row=%s work=%s error=%s", getattr(row, "pk", row), _name(work), type(error).__name__)
+        return otherwise(error)
+
+
 def over_rows(rows: Iterable[Row], work: Callable[[Row], int | None]) -> int:
-    """The sum of `work` over these rows of a scope, each `apart`. One row's trouble is logged, by its kind alone, and
-    stops no other's; a database that is away stops all."""
-    done = 0
-    for row in rows:
-        try:
-            with apart():
-                done += work(row) or 0
-        except OperationalError:
-            raise
-        except Exception as error:  # noqa: BLE001 (whatever it is, the others have their turn)
-            _log.error(
-                "row_left_out row=%s work=%s error=%s", getattr(row, "pk", row), _name(work), type(error).__name__
-            )
-    return done
+    """The sum of `work` over these rows of a scope, each `tried`: one row's trouble stops no other's."""
+    return sum(tried(work, row, lambda _: 0) or 0 for row in rows)
 
 
 def over_each(tenant_ids: Iterable[UUID], work: Callable[[UUID], int | None]) -> int:
@@ -186,6 +188,16 @@ def over_each(tenant_ids: Iterable[UUID], work: Callable[[UUID], int | None]) ->
         except Exception as error:  # noqa: BLE001 (whatever it is, the others have their turn)
             _log.error("company_left_out tenant=%s work=%s error=%s", tenant_id, _name(work), type(error).__name__)
     return done
+
+
+def scoped(step: Callable[[], Out]) -> Callable[[UUID], Out]:
+    """`step`, to be called with a company's id and done in its scope."""
+
+    def in_its_scope(tenant_id: UUID) -> Out:
+        with tenant_scope(tenant_id):
+            return step()
+
+    return wraps(step)(in_its_scope)
 
 
 def _name(work: Any) -> str:

@@ -6,7 +6,6 @@ looked. Neither says a word of what a card is about: its risk, and where to look
 
 from __future__ import annotations
 
-import logging
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ from typing import Any
 from uuid import UUID
 
 from django.conf import settings
-from django.db import OperationalError, connection
+from django.db import connection
 
 from apps.approvals import webpush
 from apps.approvals.enums import AlertWay, Risk
@@ -30,9 +29,8 @@ from kernel.canonical import sha256_hex
 from kernel.clock import now
 from kernel.errors import NotFound, SilasError
 from kernel.outside import host_of, is_outside_url
-from kernel.tenancy import apart
+from kernel.tenancy import tried
 
-_log = logging.getLogger(__name__)
 MOST_BROWSERS, MOST_PUSHES = 10, 3
 # One letter in so many minutes; a card may be committed so much later than it says it was made.
 LETTER_MINUTES, LATE_SECONDS = 10, 60
@@ -175,19 +173,13 @@ class _Told:
 
     def may_decide(self, card: Card, user_id: UUID) -> bool:
         if card.pk not in self._deciders:
-            self._deciders[card.pk] = self._may_decide(card)
+            # A card whose rows cannot be read keeps no member from hearing of the others.
+            self._deciders[card.pk] = tried(_deciders_of, card, lambda _: set())
         return user_id in self._deciders[card.pk]
 
-    def _may_decide(self, card: Card) -> set[UUID]:
-        """A card whose rows cannot be read keeps nobody from hearing of the others."""
-        try:
-            with apart():
-                return {one.pk for one in deciders_of(card)}
-        except OperationalError:
-            raise
-        except Exception as error:  # noqa: BLE001 (one card's fault must not keep the others)
-            _log.error("alert_left_out card=%s error=%s", card.pk, type(error).__name__)
-            return set()
+
+def _deciders_of(card: Card) -> set[UUID]:
+    return {one.pk for one in deciders_of(card)}
 
 
 def _pushes(choice: AlertChoice, told: _Told) -> list[Push]:

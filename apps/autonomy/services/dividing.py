@@ -7,13 +7,11 @@ results and with what they did not use. All is counted from rows, so that a cras
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
-from django.db import OperationalError
 from django.db.models import Exists, OuterRef
 
 from apps.autonomy import queries, rules
@@ -23,9 +21,8 @@ from apps.autonomy.models import AutonomousSession, Task
 from apps.autonomy.schemas import Delegated, Owed, Spawned, TaskLimits, plain
 from apps.autonomy.services import spawning
 from kernel.clock import now
-from kernel.tenancy import apart
+from kernel.tenancy import over_rows
 
-_log = logging.getLogger(__name__)
 _RECENT = timedelta(days=2)
 
 
@@ -82,19 +79,7 @@ def collect() -> int:
     over = AutonomousSession.objects.filter(pk__in=recent.values("parent"), ended_at__isnull=False, halt_reason="")
     ready = over.exclude(Exists(asked.filter(ended_at=None)))
     ready = ready.exclude(Exists(asked.filter(params__has_key="collects"))).select_related("task__deployment", "run")
-    return sum(_collected_or_left(parent) for parent in ready)
-
-
-def _collected_or_left(parent: AutonomousSession) -> bool:
-    """One whose rows cannot be read keeps no other from going on."""
-    try:
-        with apart():
-            return _collected(parent)
-    except OperationalError:
-        raise
-    except Exception as error:  # noqa: BLE001 (one session's fault must not keep the others)
-        _log.error("autonomy_collect_failed session=%s error=%s", parent.pk, type(error).__name__)
-        return False
+    return over_rows(ready, _collected)
 
 
 def _collected(parent: AutonomousSession) -> bool:

@@ -7,15 +7,14 @@ is no fault and is never tried again.
 
 from __future__ import annotations
 
-import logging
 import random
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 from typing import Any
 from uuid import UUID
 
-from django.db import OperationalError
 from django.db.models import F
 from django.db.models.functions import Greatest, Now
 
@@ -34,9 +33,8 @@ from apps.guard.models import GuardedRun
 from apps.work import rules as work_rules
 from apps.work.enums import WorkItemStatus
 from apps.work.models import WorkItem
-from kernel.tenancy import apart
+from kernel.tenancy import tried
 
-_log = logging.getLogger(__name__)
 WORKER_LOST = "worker_lost"
 _EVENTS = {
     SessionStatus.COMPLETED: TaskEvent.COMPLETED,
@@ -204,26 +202,12 @@ def _is_part(session: AutonomousSession) -> bool:
 
 def _receipt(session: AutonomousSession) -> dict[str, Any]:
     """A row that cannot be read makes a short receipt; it keeps no session from ending."""
-    try:
-        with apart():
-            return receipt(session)
-    except OperationalError:
-        raise
-    except Exception as error:  # noqa: BLE001 (whatever is wrong with its rows, the session ends)
-        _log.error("autonomy_receipt_failed session=%s error=%s", session.pk, type(error).__name__)
-        return short_receipt(session, error)
+    return tried(receipt, session, partial(short_receipt, session))
 
 
 def _try_again_or_set_aside(session: AutonomousSession) -> None:
     """A task whose rows cannot be read is not tried again: a person has to look."""
-    try:
-        with apart():
-            _try_again(session)
-    except OperationalError:
-        raise
-    except Exception as error:  # noqa: BLE001 (the same)
-        _log.error("autonomy_retry_failed session=%s error=%s", session.pk, type(error).__name__)
-        _set_aside(session, reason=type(error).__name__)
+    tried(_try_again, session, lambda error: _set_aside(session, reason=type(error).__name__))
 
 
 def _try_again(session: AutonomousSession) -> None:

@@ -7,13 +7,12 @@ is beyond its time whatever its worker does.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from functools import partial
 from typing import Any
 from uuid import UUID
 
-from django.db import OperationalError, connection
+from django.db import connection
 
 from apps.autonomy import queries
 from apps.autonomy.enums import SessionStatus, TriggerKind
@@ -27,9 +26,8 @@ from apps.guard.enums import TerminalReason
 from apps.tenants.enums import Capability
 from apps.tenants.queries import require_role
 from apps.tenants.rules import roles_with
-from kernel.tenancy import apart, current_tenant_id
+from kernel.tenancy import current_tenant_id, tried
 
-_log = logging.getLogger(__name__)
 _GRACE_SECONDS = 30
 MAY_HALT = roles_with(Capability.ANSWER)
 # Running, although its message is neither waiting nor held any more: nobody will ever end it.
@@ -134,13 +132,7 @@ def _stop_for(reason: str) -> Callable[[UUID], object]:
 
 
 def _quietly(session_id: UUID, step: Callable[[UUID], object]) -> None:
-    try:
-        with apart():
-            step(session_id)
-    except OperationalError:
-        raise
-    except Exception as error:  # noqa: BLE001 (one session's fault must not keep the others)
-        _log.error("autonomy_watch_failed session=%s error=%s", session_id, type(error).__name__)
+    tried(step, session_id, lambda _: None)
 
 
 def _rows(statement: str, values: Any) -> list[tuple[Any, ...]]:

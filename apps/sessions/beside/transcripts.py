@@ -14,7 +14,7 @@ from uuid import UUID
 
 from django.conf import settings
 from django.core.mail import EmailMultiAlternatives
-from django.db import OperationalError, connection
+from django.db import connection
 from django.db.models import F
 from django.db.models.functions import Now
 from django.template.loader import render_to_string
@@ -34,7 +34,7 @@ from apps.tenants.addresses import is_email
 from kernel.canonical import sha256_hex
 from kernel.clock import now
 from kernel.errors import NotFound, SilasError
-from kernel.tenancy import over_each, tenant_scope
+from kernel.tenancy import over_each, tenant_scope, tried
 from kernel.throttle import Limit
 
 MOST_ATTEMPTS = 6
@@ -104,15 +104,9 @@ def _send_of(tenant_id: UUID) -> int:
 
 def _tried(tenant_id: UUID, row: TranscriptRequest) -> str:
     """Empty, or why it could not be sent."""
-    try:
-        with tenant_scope(tenant_id):
-            letter = _letter(row)
-    except OperationalError:
-        raise
-    except Exception as error:  # noqa: BLE001 (one letter's fault must not keep the others)
-        _log.warning("transcript_not_written error=%s", type(error).__name__)
-        return "failed"
-    return _sent(letter)
+    with tenant_scope(tenant_id):
+        letter: EmailMultiAlternatives | None = tried(_letter, row, lambda _: None)
+    return "failed" if letter is None else _sent(letter)
 
 
 def _claim() -> list[TranscriptRequest]:
