@@ -28,9 +28,14 @@ class Staff:
         return self.press(f"/console/inbox/{session_id}/take-over/")
 
     def face_of(self, card_id: object) -> str:
-        """Open the card's page; what it shows, as its press says."""
-        page = self._ask("GET", f"/console/review/{card_id}/", None).body
-        found = re.search(rb'name="face" value="([0-9a-f]{64})"', page)
+        """Open the card's page; what it shows, as its press says; "" where nothing can be pressed any more.
+
+        Raises: OSError, the page did not come.
+        """
+        page = self._ask("GET", f"/console/review/{card_id}/", None)
+        if page.status >= 500:
+            raise OSError(f"the card's page answered {page.status}")
+        found = re.search(rb'name="face" value="([0-9a-f]{64})"', page.body)
         return found.group(1).decode() if found else ""
 
     def approve(self, card_id: object, face: str | None = None) -> int:
