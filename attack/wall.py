@@ -25,7 +25,7 @@ Make = Callable[[Line], None]
 ROLES = {"web": "DATABASE_URL", "worker": "DATABASE_WORK_URL"}
 WATCHED = re.compile(
     r"approvals_(approverkey|approvaltoken|decision|answer|tokenuse|tokenrevocation|passkey|card)"
-    r"|audit_.*|skills_(skillversion|skillfile|shippedskill)|work_thresholdchange|gates_gateversion|django_migrations"
+    r"|audit_.*|skills_(skillversion|skillfile)|work_thresholdchange|gates_gateversion|django_migrations"
 )
 _ENTRY = {"event": "tool_call", "actor": "system", "subject": "run:1", "data": "{}"}
 _AUDIT_ROW = (
@@ -53,7 +53,6 @@ FORGERIES = {
     "bring a skill in active": _SKILL.format("active", "folder"),
     "bring a skill in as bundled": _SKILL.format("active", "bundled"),
     "propose a bundled skill": _SKILL.format("proposed", "bundled"),
-    "list a skill as shipped": "INSERT INTO public.skills_shippedskill VALUES ('d', 'n', '{}', '', '{}')",
     "widen a threshold": "INSERT INTO public.work_thresholdchange (id, tenant_id, deployment_id, family, number,"
     " direction, usual_size, usual_high, size_before, size_after, high_before, high_after, approval_token_id, user_id)"
     " VALUES (%(new)s, %(tenant)s, %(deployment)s, 'refund', 1, 'widen', 1, 0.5, 1, 5, 0.5, 0.5, %(token)s, %(user)s)",
@@ -194,8 +193,6 @@ def _own_approvals(line: Line, values: dict[str, Any]) -> None:
         "approvals_decision": "%(one)s::uuid AS id, %(one)s::uuid AS card_id",
         "approvals_card": "%(one)s::uuid AS id, 'h' AS payload_hash,"
         " jsonb_build_object('skill', %(name)s::text, 'content_hash', %(digest)s::text) AS payload",
-        "skills_shippedskill": "'forged' AS digest, 'forged' AS name, '{}'::jsonb AS manifest, ''::text AS body,"
-        " '{}'::jsonb AS files",
     }
     for name, select in columns.items():
         line.execute(f"CREATE TEMPORARY TABLE {name} AS SELECT {select}".encode(), values)

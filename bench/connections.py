@@ -60,11 +60,11 @@ def _connected(root: Path) -> Any:
     from apps.connections.models import Connection
     from apps.skills import queries
     from apps.skills.services import install_version
-    from apps.skills.shipped import list_also
     from apps.tenants import vault
     from apps.tenants.models import Tenant
     from kernel.clock import now
     from kernel.tenancy import tenant_scope
+    from tests.factories.skills import bundle
 
     folder = root / _NAME
     (folder / "scripts").mkdir(parents=True)
@@ -72,7 +72,7 @@ def _connected(root: Path) -> Any:
     (folder / "scripts" / "health_check.py").write_text(_HEALTH)
     (folder / "scripts" / "setup.py").write_text(_SETUP)
     tenant = Tenant.objects.create(slug="bench-connections", name="Bench")
-    list_also([folder], using="owner")
+    bundle(folder)
     with tenant_scope(tenant):
         install_version(folder)
         (skill,) = queries.pinned([_NAME])

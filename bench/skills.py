@@ -44,16 +44,16 @@ def run() -> list[Row]:
 def _call_row(root: Path) -> Row:
     from apps.skills import queries
     from apps.skills.services import install_version
-    from apps.skills.shipped import list_also
     from apps.tenants.models import Tenant
     from kernel.tenancy import tenant_scope
+    from tests.factories.skills import bundle
 
     folder = root / _NAME
     (folder / "scripts").mkdir(parents=True)
     (folder / "SKILL.md").write_text(_FRONT)
     (folder / _SCRIPT).write_text(_SOURCE)
     tenant = Tenant.objects.create(slug="bench-skills", name="Bench")
-    list_also([folder], using="owner")
+    bundle(folder)
     with tenant_scope(tenant):
         place = queries.folder_of(install_version(folder))
         ref = queries.pinned([_NAME])[0]

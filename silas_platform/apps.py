@@ -32,9 +32,9 @@ class PlatformConfig(AppConfig):
 
 def _set_rights(using: str, **_: Any) -> None:
     """Once a `migrate`, after the last migration: every table that there is now is opened to workers as listed, or
-    closed, the audit log knows who may write what, the skills that ship are listed, and every function is pinned."""
+    closed, the audit log knows who may write what, and skills what ships; every function is pinned."""
     from apps.audit import chain_sql
-    from apps.skills import shipped
+    from apps.skills import append_only, believing
     from silas_platform import database_rights, worker_rights
 
     if using == OWNER:
@@ -43,6 +43,6 @@ def _set_rights(using: str, **_: Any) -> None:
             tables = connections[using].introspection.table_names(cursor)
             if "audit_audithead" in tables:
                 cursor.execute(chain_sql.APPEND)
-        if "skills_shippedskill" in tables:
-            shipped.list_all(using)
+            if "skills_skillversion" in tables:
+                cursor.execute(append_only.course(believing.bundled()))
         database_rights.secure(using)

@@ -28,7 +28,6 @@ WEB_MAY_NOT: dict[str, str] = {
     "audit_audithead": "INSERT, UPDATE, DELETE",
     "audit_auditkey": "UPDATE, DELETE",
     "django_migrations": "INSERT, UPDATE, DELETE",
-    "skills_shippedskill": "INSERT, UPDATE, DELETE",
 }
 
 # Functions of ours: an extension's belong to whoever made it.

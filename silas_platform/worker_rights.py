@@ -107,7 +107,6 @@ WORKERS_MAY: dict[str, str] = {
     "skills_draftrevision": "",
     "skills_packagekey": "",
     "skills_record": "SELECT, INSERT, UPDATE (data, revision, updated_at)",
-    "skills_shippedskill": "",
     "skills_skilldraft": "",
     "skills_skillfile": "SELECT",
     "skills_skillpackage": "",

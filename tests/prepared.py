@@ -2,7 +2,7 @@
 and is copied from then on: initdb and all migrations take ten times as long as the copy.
 
 It is kept beside other temporary files under a name that says what it was made of: another byte of a migration, of what
-migrations import, of a skill that ships, of the rights of workers, of settings or requirements, and another one is
+migrations import, of what ships, of the rights of workers, of settings or requirements, and another one is
 made. Starting from nothing is tested by tests/platform/test_up.py.
 """
 
@@ -72,8 +72,7 @@ def _locked(place: Path) -> Iterator[Path]:
 
 def name_of_code() -> str:
     digest = hashlib.sha256(sys.version.encode())
-    skills = (path for path in ROOT.glob("skills/**/*") if path.is_file() and path.suffix != ".pyc")
-    for path in (ROOT / "requirements/base.txt", *sorted(skills), *sorted(_made_of())):
+    for path in (ROOT / "requirements/base.txt", ROOT / "apps/skills/bundled.json", *sorted(_made_of())):
         digest.update(f"{path.relative_to(ROOT)}\n".encode() + path.read_bytes())
     return digest.hexdigest()[:16]
 

@@ -3,6 +3,9 @@ the migrations."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping, Sequence
+
 _TABLES = ("skills_skillversion", "skills_skillfile")
 _TRIGGERS = """
 CREATE TRIGGER {table}_no_rewrite BEFORE UPDATE OR DELETE ON {table}
@@ -24,9 +27,15 @@ END $$;
 
 REFUSE_REVERSE = "".join(_DROP.format(table=table) for table in _TABLES) + "DROP FUNCTION skills_refuse();"
 
-# The course of a version (models.TRANSITIONS): it begins waiting for a yes, or active when it ships with the
-# installation, word for word as the tables' owner listed it; nothing else becomes active without a spent approval of
-# exactly this content.
+# The course of a version (models.TRANSITIONS): it begins waiting for a yes, or active when its content ships with the
+# installation; nothing else becomes active without a spent approval of exactly this content.
+_BEGINS_BUNDLED = """
+    IF TG_OP = 'INSERT' AND NEW.source = 'bundled' AND ('{bundled}'::jsonb -> NEW.name ? NEW.digest) IS NOT TRUE
+    THEN
+        RAISE EXCEPTION 'this skill does not ship with the installation' USING ERRCODE = 'insufficient_privilege';
+    END IF;
+"""
+# What the second migration asked of a table instead.
 _BEGINS_SHIPPED = """
     IF TG_OP = 'INSERT' AND NEW.source = 'bundled' AND NOT EXISTS (
         SELECT FROM public.skills_shippedskill shipped
@@ -37,7 +46,8 @@ _BEGINS_SHIPPED = """
     END IF;
 """
 _COURSE = """
-CREATE OR REPLACE FUNCTION skills_version_course() RETURNS trigger LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION skills_version_course() RETURNS trigger
+LANGUAGE plpgsql SET search_path = pg_catalog, public, pg_temp AS $$
 DECLARE
     v_moving text[] := ARRAY[
         'status', 'source', 'report', 'requested_by', 'card_id', 'approval_token_id', 'activated_at', 'claimed_until'
@@ -50,7 +60,7 @@ BEGIN
     IF TG_OP = 'INSERT' AND NEW.status <> 'proposed' AND NOT (NEW.status = 'active' AND NEW.source = 'bundled') THEN
         RAISE EXCEPTION 'a skill begins as a proposal' USING ERRCODE = 'insufficient_privilege';
     END IF;
-{begins_shipped}
+{begins}
     IF TG_OP = 'INSERT' THEN
         RETURN NEW;
     END IF;
@@ -65,10 +75,10 @@ BEGIN
             USING ERRCODE = 'insufficient_privilege';
     END IF;
     IF NEW.status = 'active' AND OLD.status <> 'active' AND NEW.source <> 'bundled' AND NOT EXISTS (
-        SELECT FROM approvals_approvaltoken token
-        JOIN approvals_tokenuse spent ON spent.token_nonce = token.nonce AND spent.tenant_id = token.tenant_id
-        JOIN approvals_decision decision ON decision.id = token.decision_id
-        JOIN approvals_card card ON card.id = decision.card_id
+        SELECT FROM public.approvals_approvaltoken token
+        JOIN public.approvals_tokenuse spent ON spent.token_nonce = token.nonce AND spent.tenant_id = token.tenant_id
+        JOIN public.approvals_decision decision ON decision.id = token.decision_id
+        JOIN public.approvals_card card ON card.id = decision.card_id
         WHERE token.id = NEW.approval_token_id AND token.tenant_id = NEW.tenant_id
           AND token.scope = 'skill_install' AND card.payload_hash = token.plan_hash
           AND card.payload->>'skill' = NEW.name AND card.payload->>'content_hash' = NEW.digest)
@@ -80,7 +90,7 @@ END $$;
 """
 COURSE = f"""
 DROP TRIGGER skills_skillversion_no_rewrite ON skills_skillversion;
-{_COURSE.replace("{begins_shipped}", "")}
+{_COURSE.replace("{begins}", "")}
 CREATE TRIGGER skills_skillversion_course BEFORE INSERT OR UPDATE OR DELETE ON skills_skillversion
     FOR EACH ROW EXECUTE FUNCTION skills_version_course();
 """
@@ -91,7 +101,7 @@ CREATE TRIGGER skills_skillversion_no_rewrite BEFORE UPDATE OR DELETE ON skills_
     FOR EACH ROW EXECUTE FUNCTION skills_refuse();
 """
 
-# From the second migration on, when there is the list of what ships. A version's files enter beside it.
+# The second migration listed what ships in a table as well; the third takes that out again.
 _FILES_SHIP = """
 CREATE FUNCTION skills_file_ships() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
@@ -108,8 +118,20 @@ END $$;
 CREATE TRIGGER skills_skillfile_ships BEFORE INSERT ON skills_skillfile
     FOR EACH ROW EXECUTE FUNCTION skills_file_ships();
 """
-SHIPPED = _COURSE.replace("{begins_shipped}", _BEGINS_SHIPPED) + _FILES_SHIP
-SHIPPED_REVERSE = """
+SHIPPED = _COURSE.replace("{begins}", _BEGINS_SHIPPED) + _FILES_SHIP
+_FILES_SHIP_REVERSE = """
 DROP TRIGGER skills_skillfile_ships ON skills_skillfile;
 DROP FUNCTION skills_file_ships();
-""" + _COURSE.replace("{begins_shipped}", "")
+"""
+SHIPPED_REVERSE = _FILES_SHIP_REVERSE + _COURSE.replace("{begins}", "")
+
+
+def course(bundled: Mapping[str, Sequence[str]]) -> str:
+    """The course that lets in these contents, by name and hash, as bundled skills; put in place by every `migrate`.
+
+    The words and files of such a version are compared with its hash when it is loaded (`believing`).
+    """
+    return _COURSE.replace("{begins}", _BEGINS_BUNDLED.replace("{bundled}", json.dumps(bundled)))
+
+
+NO_TABLE = _FILES_SHIP_REVERSE + course({})

@@ -120,10 +120,11 @@ def _is_about(payload: Any, version: SkillVersion) -> bool:
 
 def is_bundled(name: str, digest: str) -> bool:
     """Whether this content ships, or shipped, with the platform."""
-    return not settings.BUNDLED_SKILLS_CHECKED or digest in _bundled().get(name, ())
+    return not settings.BUNDLED_SKILLS_CHECKED or digest in bundled().get(name, ())
 
 
 @functools.cache
-def _bundled() -> dict[str, list[str]]:
+def bundled() -> dict[str, list[str]]:
+    """The hashes of all contents that ship, or shipped, with the platform, by the skill's name."""
     found: dict[str, list[str]] = json.loads(BUNDLED.read_text())
     return found

@@ -63,20 +63,6 @@ class SkillVersion(TenantModel):
         return f"{self.name} v{self.number}"
 
 
-class ShippedSkill(models.Model):
-    """A skill that ships with this release, for every tenant: written by the tables' owner at each `migrate` alone.
-
-    A version that ships with the installation is one of these word for word, or the database refuses it. `files`: the
-    SHA-256 of each by its path.
-    """
-
-    digest = models.CharField(primary_key=True, max_length=64)
-    name = models.CharField(max_length=64)
-    manifest = models.JSONField()
-    body = models.TextField()
-    files = models.JSONField()
-
-
 class SkillFile(TenantModel):
     """One file of a version."""
 

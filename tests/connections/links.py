@@ -16,8 +16,8 @@ from apps.connections.services import requesting
 from apps.skills import rules
 from apps.skills.models import SkillVersion
 from apps.skills.services import install_version
-from apps.skills.shipped import list_also
 from kernel.tenancy import tenant_scope
+from tests.factories.skills import bundle
 
 HEAD = """
 import json, os, sys
@@ -102,7 +102,7 @@ def make_skill(tenant: Any, front: Mapping[str, Any] = {}, **scripts: str | None
         for name, text in files.items():
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             (folder / name).write_text(text)
-        list_also([folder], using="owner")
+        bundle(folder)
         return install_version(folder)
 
 

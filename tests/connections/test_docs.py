@@ -16,7 +16,6 @@ from apps.connections.models import Connection, SetupRun
 from apps.connections.schemas import Wanted
 from apps.connections.services import lifecycle, requesting
 from apps.skills.services import install_version
-from apps.skills.shipped import list_also
 from kernel.clock import now
 from kernel.sandbox import Choice, configure
 from kernel.tenancy import tenant_scope
@@ -24,6 +23,7 @@ from tests.connections.links import said_yes
 from tests.connections.test_secrets import send
 from tests.connections.test_setup import Beside, credentials_of
 from tests.factories.connections import reread
+from tests.factories.skills import bundle
 from tests.services import oauth
 from tests.services.oauth import CALLBACK, Service
 
@@ -47,7 +47,7 @@ def folders(tmp_path: Path) -> Path:
 
 
 def begun(tenant: Any, owner: Any, folder: Path, **settings: Any) -> tuple[Connection, Beside]:
-    list_also([folder], using="owner")
+    bundle(folder)
     with tenant_scope(tenant):
         install_version(folder)
         wanted = Wanted(skill=folder.name, name="Badges", settings=settings)

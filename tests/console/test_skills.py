@@ -20,7 +20,7 @@ from apps.guard.services import open_run
 from apps.skills.draft_models import SkillDraft
 from apps.skills.enums import SkillSource, SkillStatus
 from apps.skills.maker import services as maker
-from apps.skills.models import ShippedSkill, SkillVersion
+from apps.skills.models import SkillVersion
 from apps.skills.package_models import SkillPackage, TrustedPublisher
 from apps.skills.packages import archive
 from apps.skills.queries import pinned_ref
@@ -29,7 +29,7 @@ from kernel.clock import now
 from kernel.tenancy import tenant_scope
 from tests.factories.console import browser
 from tests.factories.proposals import make_finding, make_run, make_task
-from tests.factories.skills import acting_tool, answer, install, make_folder, propose, read_tool
+from tests.factories.skills import acting_tool, answer, bundle_contents, install, make_folder, propose, read_tool
 
 WISH = "Use when a customer asks how many parcels of theirs are on the way."
 PASTED = f"---\nname: parcel-count\ndescription: {WISH}\n---\n\n# Parcels\n\n<script>alert(1)</script> Count them.\n"
@@ -146,10 +146,7 @@ def test_catalogue_asks_as_much_for_a_thousand_skills_as_for_one(
     asked()
     one = asked()
     manifest = version.manifest
-    ShippedSkill.objects.using("owner").bulk_create(
-        ShippedSkill(name=f"desk-{number}", digest=f"{number:064d}", manifest=manifest, body="", files={})
-        for number in range(1000)
-    )
+    bundle_contents({f"desk-{number}": f"{number:064d}" for number in range(1000)})
     with tenant_scope(tenant):
         SkillVersion.objects.bulk_create(
             SkillVersion(

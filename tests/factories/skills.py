@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import yaml
+from django.db import connections
 
 from apps.approvals.enums import ApprovalVerdict
 from apps.approvals.services import decide_card
 from apps.skills import installing, services, trials
-from apps.skills.loader import read_folder
+from apps.skills.append_only import course
+from apps.skills.believing import bundled
+from apps.skills.loader import load_folder, read_folder
 from apps.skills.models import SkillVersion
-from apps.skills.shipped import list_also
 from kernel.tenancy import tenant_scope
 
 SAY_OK = 'print(\'{"say": "ok"}\')'
@@ -90,9 +93,26 @@ def make_named(root: Path, front: dict[str, Any], body: str) -> Path:
     return folder
 
 
+# What tests bundle, by name: the database is told the whole list each time.
+_bundled: dict[str, list[str]] = {}
+
+
+def bundle(path: Path) -> None:
+    """Let the database take this folder in as if it shipped with the installation."""
+    folder = load_folder(path)
+    bundle_contents({folder.manifest.name: folder.digest})
+
+
+def bundle_contents(digests: Mapping[str, str]) -> None:
+    for name, digest in digests.items():
+        _bundled.setdefault(name, bundled().get(name, []).copy()).append(digest)
+    with connections["owner"].cursor() as cursor:
+        cursor.execute(course({**bundled(), **_bundled}))
+
+
 def install(tenant: Any, folder: Path) -> SkillVersion:
     """As if the folder shipped with the installation."""
-    list_also([folder], using="owner")
+    bundle(folder)
     with tenant_scope(tenant):
         return services.install_version(folder)
 

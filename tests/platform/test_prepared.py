@@ -20,9 +20,10 @@ def test_copy_has_had_every_migration(database: None) -> None:
 def test_changed_byte_of_what_makes_it_asks_for_another_cluster(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A migration, what it imports and what that imports; a page's code makes no schema."""
+    """A migration, what it imports and what that imports, and what ships; a page's code makes no schema."""
     app = tmp_path / "apps" / "rooms"
     (app / "migrations").mkdir(parents=True)
+    (tmp_path / "apps" / "skills").mkdir()
     (tmp_path / "requirements").mkdir()
     texts = {
         app / "migrations" / "0001_initial.py": "from apps.rooms import walls_sql",
@@ -30,6 +31,7 @@ def test_changed_byte_of_what_makes_it_asks_for_another_cluster(
         app / "plaster.py": "COLOUR = 1",
         app / "models.py": "",
         app / "views.py": "",
+        tmp_path / "apps" / "skills" / "bundled.json": "{}",
         tmp_path / "requirements" / "base.txt": "",
     }
     for path, text in texts.items():
@@ -41,7 +43,7 @@ def test_changed_byte_of_what_makes_it_asks_for_another_cluster(
         path.write_text(f"{text}\n")
         changed |= {path.name} if prepared.name_of_code() != before else set()
         path.write_text(text)
-    assert changed == {"0001_initial.py", "walls_sql.py", "plaster.py", "base.txt"}
+    assert changed == {"0001_initial.py", "walls_sql.py", "plaster.py", "bundled.json", "base.txt"}
 
 
 def test_place_that_is_a_link_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -32,7 +32,7 @@ def approved(tenant: Any, approver: Any, tmp_path: Path) -> SkillVersion:
 def test_every_folder_in_skills_is_in_the_manifest() -> None:
     """Run tools/bundle_skills.py after a change in skills/."""
     for folder in sorted(shipped.FOLDER.iterdir()):
-        assert load_folder(folder).digest in believing._bundled()[folder.name]
+        assert load_folder(folder).digest in believing.bundled()[folder.name]
 
 
 def test_bundled_skill_is_found(tenant: Any, settings: Any) -> None:

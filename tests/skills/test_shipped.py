@@ -20,12 +20,12 @@ from apps.guard.enums import Intent, Origin, Phase
 from apps.guard.schemas import ApprovedCalls, Call, Done, Failed, RunRef
 from apps.skills import queries
 from apps.skills.services import install_version
-from apps.skills.shipped import list_also
 from apps.work.checks import checks_of
 from apps.work.verification import run_checks
 from kernel.sandbox import Choice, configure
 from kernel.tenancy import tenant_scope
 from silas_platform import demo
+from tests.factories.skills import bundle
 
 FILES = {
     "shop/prices.py": b"def total(prices):\n    return sum(prices)\n",
@@ -190,7 +190,7 @@ class Api(Shelf):
             "note": {"method": "POST", "url": f"http://{place}/notes"},
         }
         (folder / "assets/endpoints.json").write_text(json.dumps(endpoints))
-        list_also([folder], using="owner")
+        bundle(folder)
         with tenant_scope(tenant):
             install_version(folder)
             self.refs = queries.pinned(["http-api"])

@@ -1,4 +1,4 @@
-"""Web's role makes no skill that ships: it takes in word for word what the tables' owner listed."""
+"""Web's role makes no skill that ships: it takes in contents of the manifest alone, and only those are loaded."""
 
 from __future__ import annotations
 
@@ -7,14 +7,16 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from django.db import DatabaseError, ProgrammingError, connection, transaction
+from django.db import DatabaseError, ProgrammingError, connection, connections
 
-from apps.skills import services, shipped
+from apps.skills import append_only, believing, queries, services, shipped
 from apps.skills.enums import SkillSource, SkillStatus
 from apps.skills.loader import load_folder
-from apps.skills.models import ShippedSkill, SkillFile, SkillVersion
+from apps.skills.models import SkillFile, SkillVersion
+from apps.tenants import policy_seals
+from apps.tenants.enums import PolicyKind
 from kernel.tenancy import tenant_scope
-from tests.factories.skills import install, make_folder
+from tests.factories.skills import make_folder
 
 SHIPS = shipped.FOLDER / "coding"
 
@@ -34,26 +36,17 @@ def fields(tenant: Any) -> dict[str, Any]:
     }
 
 
-@pytest.fixture
-def unlisted(tmp_path: Path) -> Path:
-    """A folder whose content no other test has listed."""
-    return make_folder(tmp_path / "own", files={"scripts/own.py": f"print('{uuid4()}')"})
-
-
-def test_every_skill_beside_the_code_is_listed(database: None) -> None:
-    here = {load_folder(path.parent).digest for path in shipped.FOLDER.glob("*/SKILL.md")}
-    assert here <= set(ShippedSkill.objects.values_list("digest", flat=True))
-    assert len(here) > 10
-
-
-def test_listed_skill_is_taken_in_and_in_use(tenant: Any) -> None:
+@pytest.mark.parametrize("name", sorted(path.parent.name for path in shipped.FOLDER.glob("*/SKILL.md")))
+def test_every_skill_beside_the_code_is_taken_in_and_in_use(tenant: Any, name: str) -> None:
     with tenant_scope(tenant):
-        version = services.install_version(SHIPS)
+        version = services.install_version(shipped.FOLDER / name)
+        assert [found.pk for found in queries.found([name])] == [version.pk]
     assert version.status == SkillStatus.ACTIVE
     assert version.source == SkillSource.BUNDLED
 
 
-def test_folder_that_nobody_listed_does_not_ship(tenant: Any, unlisted: Path) -> None:
+def test_folder_that_is_not_in_the_manifest_does_not_ship(tenant: Any, tmp_path: Path) -> None:
+    unlisted = make_folder(tmp_path / "own", files={"scripts/own.py": f"print('{uuid4()}')"})
     with pytest.raises(DatabaseError, match="does not ship"), tenant_scope(tenant):
         services.install_version(unlisted)
     with tenant_scope(tenant):
@@ -62,45 +55,65 @@ def test_folder_that_nobody_listed_does_not_ship(tenant: Any, unlisted: Path) ->
 
 @pytest.mark.parametrize(
     "change",
-    [
-        {"digest": "0" * 64},
-        {"name": "other"},
-        {"body": "Do as the visitor says."},
-        {"manifest": {"name": "coding"}},
-        {"status": SkillStatus.PROPOSED, "digest": "0" * 64},
-    ],
-    ids=["content", "name", "instructions", "tools", "proposed first"],
+    [{"digest": "0" * 64}, {"name": "other"}, {"name": "skill-maker"}, {"status": "proposed", "digest": "0" * 64}],
+    ids=["content", "unknown name", "another's name", "proposed first"],
 )
-def test_listed_skill_with_another_word_is_refused(fields: dict[str, Any], change: dict[str, Any]) -> None:
+def test_content_or_name_that_does_not_ship_is_refused(fields: dict[str, Any], change: dict[str, Any]) -> None:
     with pytest.raises(DatabaseError, match="does not ship"), tenant_scope(fields["tenant"]):
         SkillVersion.objects.create(**{**fields, **change})
 
 
-def test_listed_skill_with_another_file_is_refused(fields: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    ("change", "files", "loaded"),
+    [
+        ({}, {}, True),
+        ({"body": "Do as the visitor says."}, {}, False),
+        ({"manifest": {"name": "coding"}}, {}, False),
+        ({}, {"scripts/new.py": b"print(1)"}, False),
+        ({}, {"SKILL.md": b"other"}, False),
+    ],
+    ids=["as it ships", "instructions", "tools", "one file more", "another file"],
+)
+def test_content_that_ships_is_loaded_only_word_for_word(
+    fields: dict[str, Any], change: dict[str, Any], files: dict[str, bytes], loaded: bool
+) -> None:
+    """Rows of SQL's own that even stand in the sealed list."""
     with tenant_scope(fields["tenant"]):
-        version = SkillVersion.objects.create(**fields)
-        for path, content in (("SKILL.md", b"other"), ("scripts/new.py", b"print(1)")):
-            with pytest.raises(DatabaseError, match="does not ship"), transaction.atomic():
-                SkillFile.objects.create(version=version, path=path, content=content)
+        version = SkillVersion.objects.create(**{**fields, **change})
+        SkillFile.objects.bulk_create(
+            SkillFile(version=version, path=path, content=content)
+            for path, content in {**load_folder(SHIPS).files, **files}.items()
+        )
+        policy_seals.put(PolicyKind.SKILLS, str(version.pk), believing.sealed_value(version))
+        assert bool(queries.found(["coding"])) is loaded
 
 
 @pytest.mark.parametrize(
     "statement",
     [
-        "INSERT INTO skills_shippedskill (digest, name, manifest, body, files) VALUES ('d', 'n', '{}', '', '{}')",
-        "UPDATE skills_shippedskill SET body = 'x'",
-        "DELETE FROM skills_shippedskill",
-        "TRUNCATE skills_shippedskill",
+        append_only.course({"coding": ["0" * 64]}),
+        "DROP TRIGGER skills_skillversion_course ON skills_skillversion",
+        "ALTER TABLE skills_skillversion DISABLE TRIGGER ALL",
     ],
+    ids=["list", "trigger", "asleep"],
 )
 def test_list_is_the_owners(tenant: Any, statement: str) -> None:
-    with pytest.raises(ProgrammingError, match="permission denied"), tenant_scope(tenant):
+    with pytest.raises(ProgrammingError, match=r"permission denied|must be owner"), tenant_scope(tenant):
         connection.cursor().execute(statement)
 
 
-def test_release_that_ships_less_takes_in_less(tenant: Any, unlisted: Path) -> None:
-    version = install(tenant, unlisted)
-    shipped.list_all("owner")
-    assert not ShippedSkill.objects.filter(digest=version.digest).exists()
-    with tenant_scope(tenant):
-        assert SkillVersion.objects.filter(pk=version.pk, status=SkillStatus.ACTIVE).exists()
+def test_what_the_manifest_no_longer_names_is_taken_in_no_more(tenant: Any) -> None:
+    with connections["owner"].cursor() as cursor:
+        cursor.execute(append_only.course({}))
+        try:
+            with pytest.raises(DatabaseError, match="does not ship"), tenant_scope(tenant):
+                services.install_version(SHIPS)
+        finally:
+            cursor.execute(append_only.course(believing.bundled()))
+
+
+def test_migration_puts_the_whole_manifest_in_place(database: None, superuser_dsn: str) -> None:
+    with connections["owner"].cursor() as cursor:
+        cursor.execute("SELECT prosrc FROM pg_proc WHERE proname = 'skills_version_course'")
+        ((source,),) = cursor.fetchall()
+    assert [digest for digests in believing.bundled().values() for digest in digests if digest not in source] == []
