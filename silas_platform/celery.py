@@ -1,4 +1,8 @@
-"""How does background work start? Celery delivers wake-ups; the rows in `bus` are the truth."""
+"""The Celery application. Celery delivers wake-ups; the rows in `bus` are the truth.
+
+A worker serves either the queue `trusted`, with the signing key and the web processes' database role, or any of
+`work`, `parse` and `upkeep`, with neither. A worker that holds more or less than its queues need does not start.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +18,7 @@ from celery.signals import setup_logging, task_postrun, task_prerun, worker_init
 from psycopg.pq import PGconn, Ping
 
 from apps.bus import deadlines
+from apps.bus.enums import Worker
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "silas_platform.settings.local")
 
@@ -32,19 +37,30 @@ def _log_like_web(**_: Any) -> None:
 
 
 @worker_init.connect
-def _refuse_too_much(**_: Any) -> None:
-    """A worker must not be able to mint approvals, by key or by SQL (architecture: who can sign).
+def _refuse_wrong_rights(options: dict[str, Any], **_: Any) -> None:
+    """A worker that handles bytes from outside must not be able to mint approvals, by key or by SQL (architecture).
 
     Celery writes down what a receiver raises and starts all the same; only an exit ends the start.
     """
     from django.core.exceptions import ImproperlyConfigured
 
-    from silas_platform.checks import refuse_signing_key, refuse_without_root
+    from silas_platform.checks import (
+        refuse_mixed_queues,
+        refuse_signing_key,
+        refuse_without_root,
+        refuse_without_signing_key,
+    )
 
+    given = options.get("queues") or [app.conf.task_default_queue]
+    queues = given.split(",") if isinstance(given, str) else list(given)
     try:
-        refuse_signing_key()
+        refuse_mixed_queues(queues)
         refuse_without_root()
-        _refuse_wide_role_patiently()
+        if queues == [Worker.TRUSTED]:
+            refuse_without_signing_key()
+        else:
+            refuse_signing_key()
+            _refuse_wide_role_patiently()
     except (ImproperlyConfigured, psycopg.Error) as refusal:
         raise SystemExit(str(refusal)) from None
 

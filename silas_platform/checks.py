@@ -1,4 +1,6 @@
-"""May this process start like this? Numbered system checks (style, Django 7); `manage.py up` runs them first.
+"""Checks of whether this process may start as it is configured.
+
+Numbered system checks (style, Django 7); `manage.py up` runs them first.
 
 silas.E001 an open HOST without its conditions · silas.E002 one key used for two jobs · silas.E003 a database role that
 row-level security does not bind · silas.E004 demo logins behind an open HOST · silas.E005 a database that is further
@@ -22,6 +24,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.db import connections
 from django.db.migrations.loader import MigrationLoader
 
+from apps.bus.enums import Worker
 from kernel import fault_points, trust
 from kernel.sandbox import Choice, Kind, configure
 from kernel.sandbox.egress import listed
@@ -34,10 +37,27 @@ from silas_platform.up.versions import server_faults
 DEMO_MAIL = ".example"
 
 
+def refuse_mixed_queues(queues: Sequence[str]) -> None:
+    """Raise `ImproperlyConfigured` for an unknown queue, and for `trusted` beside another one: who holds the signing
+    key must not read documents, visit websites or run programs from outside."""
+    if unknown := set(queues) - set(Worker):
+        raise ImproperlyConfigured(f"E_CFG_WORKER_QUEUES: no queue is called {', '.join(sorted(unknown))}")
+    if Worker.TRUSTED in queues and len(queues) > 1:
+        raise ImproperlyConfigured("E_CFG_WORKER_QUEUES: the queue trusted needs a worker of its own")
+
+
+def refuse_without_signing_key() -> None:
+    """Raise `ImproperlyConfigured` when a trusted worker has no signing key."""
+    if not settings.SILAS_SIGNING_KEY:
+        raise ImproperlyConfigured("E_CFG_SIGNING_KEY: the worker of the queue trusted needs SILAS_SIGNING_KEY")
+
+
 def refuse_signing_key() -> None:
     """Raise `ImproperlyConfigured` when this process could open approvers' keys and must not."""
     if any(env.text(f"SILAS_SIGNING_KEY{form}") for form in ("", "_FILE", "_OLD", "_OLD_FILE")):
-        raise ImproperlyConfigured("E_CFG_SIGNING_KEY: only web processes may hold SILAS_SIGNING_KEY")
+        raise ImproperlyConfigured(
+            "E_CFG_SIGNING_KEY: only web processes and the trusted worker may hold SILAS_SIGNING_KEY"
+        )
 
 
 def refuse_without_root() -> None:

@@ -1,10 +1,10 @@
-"""Does this worker still hear its broker? A consumer that comes back after its broker died can be connected and deaf:
-the descriptor of the old line is closed late and takes the new one, of the same number, out of the event loop.
+"""End a worker that no longer hears its broker, and children of a worker that hang.
 
-That loop's timer looks now and then. Where messages waited at several looks in a row and this worker neither took one
-nor had anything to do, it ends itself, and whoever keeps it starts another: rows are the truth, so nothing is lost but
-time. No thread looks: this process forks its children, and a child would inherit, held for ever, each lock that a
-thread held at that moment.
+A consumer that comes back after its broker died can be connected and deaf: the descriptor of the old line is closed
+late and takes the new one, of the same number, out of the event loop. That loop's timer looks now and then. Where
+messages waited at several looks in a row and this worker neither took one nor had anything to do, it ends itself, and
+whoever keeps it starts another: rows are the truth, so nothing is lost but time. No thread looks: this process forks
+its children, and a child would inherit, held for ever, each lock that a thread held at that moment.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Listening(bootsteps.StartStopStep):  # type: ignore[misc]  # Celery has no
 
     def __init__(self, consumer: Any, **kwargs: Any) -> None:
         super().__init__(consumer, **kwargs)
-        self._ear, self._timer = Ear(partial(waiting_at, consumer.app), _is_busy), None
+        self._ear, self._timer = Ear(partial(waiting_at, *consumer.app.amqp.queues.consume_from), _is_busy), None
         task_received.connect(self._hear)
 
     def start(self, consumer: Any) -> None:
@@ -83,10 +83,10 @@ def end_if_deaf(ear: Ear) -> None:
         os.kill(os.getpid(), signal.SIGTERM)
 
 
-def waiting_at(app: Any) -> int:
-    """How many messages the broker holds that nobody has taken. The event loop waits for it, half a second at most;
-    raises what Redis raises."""
-    return int(redis().llen(app.conf.task_default_queue))
+def waiting_at(*queues: str) -> int:
+    """How many messages the broker holds on these queues that nobody has taken. The event loop waits for it, half a
+    second at most; raises what Redis raises."""
+    return sum(int(redis().llen(queue)) for queue in queues)
 
 
 class Ending(bootsteps.StartStopStep):  # type: ignore[misc]  # Celery has no types
@@ -120,7 +120,7 @@ def end_overdue(app: Any, shared: deadlines.Deadlines) -> None:
         from apps.bus.tasks import consumer_name  # with the models, which are not loaded where this module is
 
         try:
-            app.send_task("bus.give_back", [consumer_name(pid)])
+            app.send_task("bus.give_back", [consumer_name(pid)], queue=next(iter(app.amqp.queues.consume_from)))
         except Exception as error:  # noqa: BLE001 (a broker that is away: the leases run out by themselves)
             _log.warning("give_back_not_sent: %s", type(error).__name__)
 

@@ -13,7 +13,7 @@ from django.db.models.functions import Now
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.bus import wakeup
-from apps.bus.enums import State
+from apps.bus.enums import WORKER_OF, Queue, State
 from apps.bus.models import QueueMessage
 from apps.tenants.enums import Role
 from apps.tenants.models import User
@@ -25,7 +25,9 @@ def retry(message_pk: UUID, *, user: User) -> None:
     """Raises `NotFound`, 409 `not_dead` where somebody was faster, 403 for whoever is not an owner."""
     require_role(user, {Role.OWNER})
     _claim(message_pk, state=State.QUEUED, attempts=0, available_at=Now(), finished_at=None)
-    wakeup.after_commit(_tell(AuditEvent.MESSAGE_RETRIED, message_pk, user).queue)
+    queue = Queue(_tell(AuditEvent.MESSAGE_RETRIED, message_pk, user).queue)
+    if worker := WORKER_OF.get(queue):
+        wakeup.after_commit(worker)
 
 
 def drop(message_pk: UUID, *, user: User) -> None:

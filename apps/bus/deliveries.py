@@ -1,4 +1,4 @@
-"""How is one message carried out? Its handler runs outside of every transaction, with the lease kept alive around it.
+"""Carry out one message: its handler runs outside of every transaction, with the lease kept alive around it.
 
 The effect commits together with the end of the delivery, exactly once: `await delivery.commit(step, …)`, or
 `delivery.finish()` inside a scope of the handler's own. Coming back without either ends the delivery without an effect;
@@ -13,6 +13,7 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import ParamSpec, TypeVar
 from uuid import UUID
 
@@ -23,7 +24,7 @@ from apps.audit.enums import AuditEvent
 from apps.bus import services
 from apps.bus.enums import Queue
 from apps.bus.models import QueueMessage
-from apps.bus.registry import Handler, consumer_of, names_on
+from apps.bus.registry import Handler, consumer_of, is_standing, names_on
 from apps.bus.schemas import AlreadyProcessed, Lease, LeaseLost
 from kernel.errors import SilasError, place_of
 from kernel.tenancy import in_scope, in_scope_patiently
@@ -63,9 +64,23 @@ class Delivery:
 
         return await in_scope(self.tenant_id, whole)
 
+    async def repeat(self, step: Callable[P, datetime | None], *args: P.args, **kwargs: P.kwargs) -> None:
+        """`commit` for a standing message: `step` returns when it is due next, or None where it is not any more."""
+
+        def whole() -> None:
+            due_at = step(*args, **kwargs)
+            if due_at is None:
+                self.finish()
+            else:
+                services.repeat(self.lease, due_at)
+                transaction.on_commit(self._ended)
+
+        await in_scope(self.tenant_id, whole)
+
     def finish(self) -> None:
         """Mark the effect and end the delivery; inside the effect's own scope. Raises as `commit` does."""
-        services.mark_processed(self.name, self.message.message_id)
+        if not is_standing(self.message.queue, self.message.kind):
+            services.mark_processed(self.name, self.message.message_id)
         services.ack(self.lease)
         transaction.on_commit(self._ended)
 
@@ -78,11 +93,11 @@ class Delivery:
         self.over = True
 
 
-def take(queue: Queue, *, consumer: str, after: str, seconds: float) -> Lease | None:
-    """The next delivery of this queue for the process `consumer`, in turn after the scope `after`; what had its effect
-    before is acked and passed by (spec 19.2.3). Inside a scope."""
+def take(queue: Queue, *, scope_id: str, consumer: str, seconds: float) -> Lease | None:
+    """The scope's next delivery for the process `consumer`; what had its effect before is acked and passed by (spec
+    19.2.3). Inside a scope."""
     names = names_on(queue)
-    while lease := services.lease(queue, consumer=consumer, after=after, names=names, seconds=seconds):
+    while lease := services.lease(queue, consumer=consumer, scope_id=scope_id, names=names, seconds=seconds):
         if not lease.processed:
             services.write_down(AuditEvent.MESSAGE_TAKEN, lease.message)
             return lease

@@ -4,10 +4,43 @@ from django.db.models import TextChoices
 
 
 class Queue(TextChoices):
+    """The queues between agents (spec 19.2.1), and those of work that is only due later, by trust and weight."""
+
     PROXY = "proxy"
     PLANNER = "planner"
     EXECUTOR = "executor"
     RUNTIME = "runtime"
+    TRUSTED = "trusted"
+    WORK = "work"
+    PARSE = "parse"
+    UPKEEP = "upkeep"
+
+
+class Worker(TextChoices):
+    """The kinds of Celery worker, each with a Celery queue of the same name.
+
+    `trusted` holds the signing key and never touches bytes from outside; `work` runs approved work, `parse` reads
+    documents and websites, `upkeep` does checks and clean-up, all three without the signing key.
+    """
+
+    TRUSTED = "trusted"
+    WORK = "work"
+    PARSE = "parse"
+    UPKEEP = "upkeep"
+
+
+# The queues between agents; a step of a message on them is in the audit log.
+AGENTS = frozenset({Queue.PLANNER, Queue.EXECUTOR, Queue.RUNTIME})
+# Which worker carries out a queue's messages. Turns (`proxy`) run in web processes, which have no Celery.
+WORKER_OF = {
+    Queue.PLANNER: Worker.WORK,
+    Queue.EXECUTOR: Worker.WORK,
+    Queue.RUNTIME: Worker.WORK,
+    Queue.TRUSTED: Worker.TRUSTED,
+    Queue.WORK: Worker.WORK,
+    Queue.PARSE: Worker.PARSE,
+    Queue.UPKEEP: Worker.UPKEEP,
+}
 
 
 class Kind(TextChoices):
@@ -29,6 +62,77 @@ class Kind(TextChoices):
     AUTONOMOUS_SESSION = "autonomous_session"
     REVIEW_OWED = "review_owed"
     CONNECTION_OWED = "connection_owed"
+    CARD_EXPIRY = "card_expiry"
+    CARD_ALERT = "card_alert"
+    ACCOUNT_MAIL = "account_mail"
+    OUTBOX_DELIVERY = "outbox_delivery"
+    NOTICE_ALERT = "notice_alert"
+    SAFETY_CODE_MAIL = "safety_code_mail"
+    TRANSCRIPT_MAIL = "transcript_mail"
+    DOCUMENT_CHANGE = "document_change"
+    DOCUMENT_INTAKE = "document_intake"
+    DOCUMENT_INDEX = "document_index"
+    CHECKPOINT = "checkpoint"
+    RETENTION = "retention"
+    FILE_CLEANUP = "file_cleanup"
+    SKILL_TRIAL = "skill_trial"
+    SKILL_TRIED = "skill_tried"
+    CONNECTION_SETUP = "connection_setup"
+    CONNECTION_DISCOVERY = "connection_discovery"
+    CONNECTION_CHECK = "connection_check"
+    KEYRING_CLEANUP = "keyring_cleanup"
+    TOOL_SERVER_CHECK = "tool_server_check"
+    WAIT_END = "wait_end"
+    GOAL_CYCLE = "goal_cycle"
+    TRIGGER_DUE = "trigger_due"
+    SESSION_ADMISSION = "session_admission"
+    SESSION_WATCH = "session_watch"
+    SUGGESTION_LOOK = "suggestion_look"
+    LOST_CALLS = "lost_calls"
+    SAFETY_EXPIRY = "safety_expiry"
+
+
+# The queue of each kind of work that is due later and is no message between agents.
+QUEUE_OF = {
+    **dict.fromkeys(
+        (
+            Kind.REVIEW_OWED,
+            Kind.CONNECTION_OWED,
+            Kind.CARD_EXPIRY,
+            Kind.CARD_ALERT,
+            Kind.ACCOUNT_MAIL,
+            Kind.OUTBOX_DELIVERY,
+            Kind.NOTICE_ALERT,
+            Kind.SAFETY_CODE_MAIL,
+            Kind.TRANSCRIPT_MAIL,
+            Kind.DOCUMENT_CHANGE,
+            Kind.DOCUMENT_INDEX,
+            Kind.CHECKPOINT,
+            Kind.RETENTION,
+            Kind.FILE_CLEANUP,
+            Kind.SKILL_TRIED,
+            Kind.SAFETY_EXPIRY,
+        ),
+        Queue.TRUSTED,
+    ),
+    **dict.fromkeys((Kind.CONNECTION_SETUP, Kind.CONNECTION_DISCOVERY, Kind.SKILL_TRIAL), Queue.WORK),
+    Kind.DOCUMENT_INTAKE: Queue.PARSE,
+    **dict.fromkeys(
+        (
+            Kind.CONNECTION_CHECK,
+            Kind.KEYRING_CLEANUP,
+            Kind.TOOL_SERVER_CHECK,
+            Kind.WAIT_END,
+            Kind.GOAL_CYCLE,
+            Kind.TRIGGER_DUE,
+            Kind.SESSION_ADMISSION,
+            Kind.SESSION_WATCH,
+            Kind.SUGGESTION_LOOK,
+            Kind.LOST_CALLS,
+        ),
+        Queue.UPKEEP,
+    ),
+}
 
 
 class Sender(TextChoices):

@@ -1,4 +1,4 @@
-"""The database's own part of a lease: one call takes the oldest message that may be delivered.
+"""The SQL function that leases a message: one call takes the oldest message of a scope, if it may be delivered.
 
 A message may be delivered when it is its scope's oldest live one, no other of the scope is leased, and it is due or its
 holder's lease has run out with attempts left. `SKIP LOCKED` keeps rivals from waiting for each other; a rival who was

@@ -1,4 +1,4 @@
-"""Which message is owed to whom? Durable queues with leases, and the list of messages that have had their effect.
+"""Durable queues with leases, and the list of messages that have had their effect.
 
 Always true of the rows: a message id is on a queue once, and a scope has at most one leased message a queue, whatever
 the code above does. `position` is given by the database at insert and orders a scope.
@@ -22,8 +22,11 @@ from kernel.tenancy import TenantModel
 class QueueMessage(TenantModel):
     """One message (spec 19.2.1) and its delivery. `attempts` counts failed deliveries; `fence` counts all of them."""
 
-    # No index of its own: every other one begins with it, and each is written with every step of a message.
-    tenant = models.ForeignKey("tenants.Tenant", on_delete=models.PROTECT, related_name="+", db_index=False)
+    # No index of its own: others begin with it, and each is written with every step of a message. No constraint in the
+    # database: what belongs to the whole installation has `kernel.tenancy.INSTALLATION` here, which is no tenant.
+    tenant = models.ForeignKey(
+        "tenants.Tenant", on_delete=models.PROTECT, related_name="+", db_index=False, db_constraint=False
+    )
     queue = models.CharField(max_length=16, choices=Queue.choices)
     kind = models.CharField(max_length=32, choices=Kind.choices)
     message_id = models.CharField(max_length=128)
@@ -86,6 +89,12 @@ class QueueMessage(TenantModel):
             models.Index(
                 fields=["tenant", "queue", "scope_id", "position"], condition=Q(state__in=LIVE), name="bus_by_scope"
             ),
+            models.Index(
+                fields=["queue", "available_at"],
+                include=["tenant", "scope_id"],
+                condition=Q(state=State.QUEUED),
+                name="bus_queued_by_time",
+            ),
             models.Index(fields=["tenant", "finished_at"], condition=Q(state=State.DEAD), name="bus_dead"),
             models.Index(fields=["tenant", "finished_at"], condition=Q(state__in=CLOSED), name="bus_closed"),
         ]
@@ -112,8 +121,10 @@ class QueueMessage(TenantModel):
 class Processed(TenantModel):
     """A consumer has had its effect for a message; written in the effect's own transaction (spec 19.2.3)."""
 
-    # No index of its own, as above.
-    tenant = models.ForeignKey("tenants.Tenant", on_delete=models.PROTECT, related_name="+", db_index=False)
+    # As above.
+    tenant = models.ForeignKey(
+        "tenants.Tenant", on_delete=models.PROTECT, related_name="+", db_index=False, db_constraint=False
+    )
     consumer = models.CharField(max_length=80)
     message_id = models.CharField(max_length=128)
     created_at = models.DateTimeField(db_default=Now())

@@ -1,4 +1,4 @@
-"""What waits, what is held, what has been done? Reads of the bus, inside a scope."""
+"""Reads of the bus: what is due, what waits, what is held, what has been done. Inside a scope unless said otherwise."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from uuid import UUID
 
 from django.db import connection
 from django.db.models import Count, Min, Q
+from django.db.models.functions import Now
 
 from apps.bus import rules
 from apps.bus.enums import LIVE, Queue, State
@@ -18,7 +19,7 @@ from apps.bus.schemas import LeaseRef
 from kernel.tenancy import current_tenant_id
 from kernel.tenancy.rows import Question, ask, first
 
-_SCOPES_A_SWEEP = 200
+DUE_AT_A_TIME = 200
 _PENDING = """
     SELECT count(*) FROM bus_queuemessage
     WHERE tenant_id = %s AND queue = %s AND scope_id = %s AND state IN ('queued', 'leased')
@@ -28,8 +29,7 @@ _LEASE_HELD = """
     WHERE tenant_id = %s AND id = %s AND fence = %s AND leased_until > statement_timestamp()
 """
 _PROCESSED = "SELECT FROM bus_processed WHERE tenant_id = %s AND consumer = %s AND message_id = %s"
-_WAITING_SCOPES = "SELECT * FROM bus_waiting_scopes(%s, %s, %s, %s)"
-_WAITING_LINES = "SELECT queue, tenant_id FROM bus_waiting_lines(%s::text[], %s)"
+_DUE = "SELECT turn, tenant_id, queue, scope_id, exhausted FROM bus_due(%s::text[], %s, %s)"
 
 
 def pending_count(queue: str, scope_id: UUID | str) -> int:
@@ -60,27 +60,45 @@ def lease(ref: LeaseRef) -> Question[bool]:
     return Question(_LEASE_HELD, [current_tenant_id(), ref.message_pk, ref.fence], bool)
 
 
-def waiting_scopes(queue: str) -> list[str]:
-    """The queue's scopes whose oldest message may be delivered now, a silent holder's included; at most 200."""
-    with connection.cursor() as cursor:
-        cursor.execute(_WAITING_SCOPES, [current_tenant_id(), queue, _SCOPES_A_SWEEP, rules.MAX_ATTEMPTS])
-        return [scope_id for (scope_id,) in cursor.fetchall()]
+@dataclass(frozen=True)
+class DueScope:
+    """A scope whose oldest message may be delivered now.
+
+    `turn` counts a tenant's scopes from 1, so that whoever serves by turn serves every tenant before anybody twice.
+    `exhausted`: the message's last holder fell silent and no attempt is left; `services.sweep` buries it.
+    """
+
+    turn: int
+    tenant_id: UUID
+    queue: Queue
+    scope_id: str
+    exhausted: bool
 
 
-def waiting_lines(queues: Sequence[Queue]) -> list[tuple[Queue, UUID]]:
-    """(queue, tenant) wherever something may be delivered now, of all tenants; outside of any scope."""
+def due(queues: Sequence[Queue], *, most: int = DUE_AT_A_TIME) -> list[DueScope]:
+    """Scopes of all tenants with a message that may be delivered now, by turn. Sees past the wall between tenants for
+    the length of one statement."""
     with connection.cursor() as cursor:
-        cursor.execute(_WAITING_LINES, [[queue.value for queue in queues], rules.MAX_ATTEMPTS])
-        return [(Queue(queue), tenant_id) for queue, tenant_id in cursor.fetchall()]
+        cursor.execute(_DUE, [[queue.value for queue in queues], most, rules.MAX_ATTEMPTS])
+        rows = cursor.fetchall()
+    return [DueScope(turn, tenant, Queue(queue), scope, gone) for turn, tenant, queue, scope, gone in rows]
+
+
+def tenants_held_by(consumer: str) -> list[UUID]:
+    """The tenants of which this consumer holds a message. Outside of any scope."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT bus_held_by(%s)", [consumer])
+        return [tenant_id for (tenant_id,) in cursor.fetchall()]
 
 
 @dataclass(frozen=True)
 class Depth:
-    """One queue of the tenant: how many wait, are held, failed for good, and since when the oldest unfinished one is
-    there."""
+    """One queue of the tenant: how many messages are due, are due later, are held, failed for good, and since when the
+    oldest one is due."""
 
     queue: Queue
     waiting: int = 0
+    scheduled: int = 0
     held: int = 0
     dead: int = 0
     oldest: datetime | None = None
@@ -89,10 +107,12 @@ class Depth:
 def depths() -> list[Depth]:
     """Every queue of the tenant, empty ones too."""
     by_queue = QueueMessage.objects.order_by().values("queue")
+    is_due = Q(state=State.QUEUED, available_at__lte=Now())
     live = by_queue.filter(state__in=LIVE).annotate(
-        waiting=Count("pk", filter=Q(state=State.QUEUED)),
+        waiting=Count("pk", filter=is_due),
+        scheduled=Count("pk", filter=Q(state=State.QUEUED, available_at__gt=Now())),
         held=Count("pk", filter=Q(state=State.LEASED)),
-        oldest=Min("created_at"),
+        oldest=Min("available_at", filter=is_due),
     )
     dead = by_queue.filter(state=State.DEAD).annotate(dead=Count("pk"))
     found: dict[str, dict[str, Any]] = {queue.value: {"queue": queue} for queue in Queue}

@@ -1,7 +1,9 @@
-"""Who carries out which messages? Rooms above register one handler for each queue and kind that is theirs.
+"""The handlers of messages. Rooms above register one for each queue and kind that is theirs.
 
     async def carry_out(delivery: Delivery) -> None: ...
     register(Queue.EXECUTOR, Kind.EXECUTION_REQUEST, carry_out)
+    register_later(Kind.CARD_EXPIRY, expire)                   # its queue is `enums.QUEUE_OF`
+    register_later(Kind.RETENTION, clear, standing=True)       # `services.schedule`
 
 Called when Django is set up (a room's `receivers.py`), so that every process knows the same consumers; only workers
 run them. What a handler may do stands in `deliveries`.
@@ -13,7 +15,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from apps.bus.enums import Kind, Queue
+from apps.bus.enums import QUEUE_OF, WORKER_OF, Kind, Queue, Worker
 
 if TYPE_CHECKING:
     from apps.bus.deliveries import Delivery
@@ -24,10 +26,12 @@ Handler = Callable[["Delivery"], Awaitable[None]]
 
 @dataclass(frozen=True)
 class Consumer:
-    """`name` is what effects are marked under; it must not change while messages are under way."""
+    """`name` is what effects are marked under; it must not change while messages are under way. `standing`: its
+    messages are delivered again and again (`services.schedule`), and their effects are not marked."""
 
     name: str
     handler: Handler
+    standing: bool = False
 
 
 # (message): what it stands for ends with it, in the bus's transaction; True when a person has been told of that.
@@ -37,14 +41,19 @@ _consumers: dict[tuple[str, str], Consumer] = {}
 _tellers: dict[str, Teller] = {}
 
 
-def register(queue: Queue, kind: Kind, handler: Handler, *, name: str = "") -> None:
-    """Hand every message of this kind on this queue to `handler`. Raises `ValueError` where another one stands.
+def register(queue: Queue, kind: Kind, handler: Handler, *, name: str = "", standing: bool = False) -> None:
+    """Hand every message of this kind on this queue to `handler`. Raises `ValueError` when another one is registered.
 
     The consumer's `name` is made of queue and kind unless it is given.
     """
-    standing = _consumers.setdefault((queue, kind), Consumer(name or f"{queue.value}:{kind.value}", handler))
-    if standing.handler is not handler:
+    consumer = Consumer(name or f"{queue.value}:{kind.value}", handler, standing)
+    if _consumers.setdefault((queue, kind), consumer).handler is not handler:
         raise ValueError(f"{kind} on {queue} has a consumer already")
+
+
+def register_later(kind: Kind, handler: Handler, *, standing: bool = False) -> None:
+    """Hand every message of this kind of work that is due later to `handler`."""
+    register(QUEUE_OF[kind], kind, handler, standing=standing)
 
 
 def when_dead(teller: Teller, *kinds: Kind) -> None:
@@ -67,12 +76,16 @@ def consumer_of(queue: str, kind: str) -> Consumer | None:
     return _consumers.get((queue, kind))
 
 
+def is_standing(queue: str, kind: str) -> bool:
+    consumer = _consumers.get((queue, kind))
+    return consumer is not None and consumer.standing
+
+
 def names_on(queue: str) -> list[str]:
-    """Under which names this queue's messages are marked."""
+    """The names under which effects of this queue's messages are marked."""
     return sorted({consumer.name for (its, _), consumer in _consumers.items() if its == queue})
 
 
-def consumed_queues() -> tuple[Queue, ...]:
-    """The queues of which workers carry out anything; the proxy's belongs to web processes (architecture,
-    Processes)."""
-    return tuple(Queue(name) for name in sorted({queue for queue, _ in _consumers} - {Queue.PROXY}))
+def queues_of(worker: Worker) -> tuple[Queue, ...]:
+    """The queues that this kind of worker serves and on which anything is carried out."""
+    return tuple(Queue(name) for name in sorted({queue for queue, _ in _consumers}) if WORKER_OF.get(name) == worker)

@@ -1,4 +1,4 @@
-"""Which messages may be sent, and what becomes of one whose delivery failed? Pure."""
+"""Which messages may be sent, and what becomes of one whose delivery failed. Pure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from apps.bus.enums import FAILING, ExecutionStatus, Kind, Queue, Sender, State
+from apps.bus.enums import FAILING, QUEUE_OF, ExecutionStatus, Kind, Queue, Sender, State
 from apps.bus.schemas import (
     AutonomousRun,
     ConnectionOwed,
@@ -47,12 +47,13 @@ def _route(queues: set[Queue], senders: set[Sender], payload: type[BaseModel] | 
     return Route(frozenset(queues), frozenset(senders), payload, **more)
 
 
+_PAYLOADS: Mapping[Kind, type[BaseModel]] = {Kind.REVIEW_OWED: ReviewOwed, Kind.CONNECTION_OWED: ConnectionOwed}
 _HARNESS = {Sender.EXECUTOR, Sender.RUNTIME}
 ROUTES: Mapping[Kind, Route] = {
     Kind.USER_MESSAGE: _route({Queue.PROXY}, {Sender.USER}, UserMessage),
     Kind.PLAN_REQUEST: _route({Queue.PLANNER}, {Sender.PROXY}, PlanRequest, optional=True, needs=("content",)),
     Kind.PLAN_RESULT: _route(
-        {Queue.PROXY, Queue.RUNTIME},
+        {Queue.TRUSTED, Queue.RUNTIME},
         {Sender.PLANNER},
         PlanResult,
         optional=True,
@@ -63,7 +64,7 @@ ROUTES: Mapping[Kind, Route] = {
         {Queue.EXECUTOR}, {Sender.PLANNER}, ResearchRequest, needs=("content", "constraints")
     ),
     Kind.RESEARCH_RESULT: _route({Queue.PLANNER}, {Sender.EXECUTOR}, ResearchResult, errors=True),
-    Kind.EXECUTION_STATUS: _route({Queue.PROXY, Queue.RUNTIME}, _HARNESS, StatusPayload, needs=("task_id",)),
+    Kind.EXECUTION_STATUS: _route({Queue.TRUSTED, Queue.RUNTIME}, _HARNESS, StatusPayload, needs=("task_id",)),
     Kind.CONSULT_PLANNER: _route(
         {Queue.PLANNER}, _HARNESS, ErrorPayload, optional=True, errors=True, needs=("task_id", "attempt_number")
     ),
@@ -75,9 +76,8 @@ ROUTES: Mapping[Kind, Route] = {
         {Queue.EXECUTOR}, {Sender.RUNTIME}, ExecutionRequest, optional=True, needs=("task_id",)
     ),
     Kind.AUTONOMOUS_SESSION: _route({Queue.EXECUTOR}, {Sender.RUNTIME}, AutonomousRun),
-    Kind.REVIEW_OWED: _route({Queue.PROXY}, {Sender.RUNTIME}, ReviewOwed),
-    Kind.CONNECTION_OWED: _route({Queue.PROXY}, {Sender.RUNTIME}, ConnectionOwed),
     Kind.SYSTEM_EVENT: _route(set(Queue), {Sender.RUNTIME}, optional=True, errors=True),
+    **{kind: _route({queue}, {Sender.RUNTIME}, _PAYLOADS.get(kind), optional=True) for kind, queue in QUEUE_OF.items()},
 }
 
 
@@ -147,6 +147,8 @@ def _fits(schema: type[BaseModel], payload: Mapping[str, Any]) -> bool:
 # A delivery that is refused (nack) and one whose lease runs out both count (issue B's reading of contract silas 15).
 MAX_ATTEMPTS = 5
 _LONGEST_WAIT_SECONDS = 60
+# A standing message whose deliveries all failed is tried again after this, because its work stays due.
+STANDING_PAUSE_SECONDS = 3600
 
 
 def state_after_failure(attempts: int) -> State:

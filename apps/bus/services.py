@@ -1,4 +1,4 @@
-"""How is a message handed over so that none is lost and none has its effect twice? (spec 19.2; contract silas 15)
+"""Hand messages over so that none is lost and none has its effect twice (spec 19.2; contract silas 15).
 
 Delivery is at least once: whoever leases must ack before the lease runs out, or the message is delivered again. An
 effect is exactly once when `mark_processed` commits with it. Everything here runs inside the caller's tenant scope, a
@@ -8,38 +8,40 @@ statement each; the database's clock decides, so replicas need not agree on the 
 from __future__ import annotations
 
 import json
+import logging
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, Unpack
 from uuid import UUID, uuid4
 
 from django.db import connection
-from django.db.models import Count, F
+from django.db.models import F
 from django.db.models.functions import Now
 from pydantic import BaseModel, ValidationError
 
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.bus import registry, rules, signals, telemetry, wakeup
-from apps.bus.enums import LIVE, Queue, SetAside, State
+from apps.bus.enums import AGENTS, LIVE, QUEUE_OF, WORKER_OF, Kind, Queue, Sender, SetAside, State
 from apps.bus.models import QueueMessage
 from apps.bus.queries import has_processed as has_processed
 from apps.bus.queries import pending as pending
 from apps.bus.queries import pending_count as pending_count
-from apps.bus.registry import consumed_queues
 from apps.bus.schemas import AlreadyProcessed, Lease, LeaseLost, Message, MessageFields, MessageRefused
 from kernel import fault_points
-from kernel.tenancy import current_tenant_id, over_rows
+from kernel.clock import now
+from kernel.taint import Taint
+from kernel.tenancy import INSTALLATION, current_tenant_id, over_rows
 from kernel.tenancy.rows import Question, Rows, ask
 
+_log = logging.getLogger(__name__)
 _MESSAGES = Rows(QueueMessage, alias="message")
 _LEASE = f"""
     SELECT {_MESSAGES.columns}, EXISTS (SELECT FROM bus_processed done WHERE done.tenant_id = message.tenant_id
         AND done.consumer = ANY(%s::text[]) AND done.message_id = message.message_id)
-    FROM bus_lease_in_turn(%s, %s, %s, %s, %s, %s) AS message
+    FROM bus_lease_of_scope(%s, %s, %s, %s, %s, %s) AS message
 """  # noqa: S608 (columns of our own model)
-_LEASE_OF_SCOPE = f"SELECT {_MESSAGES.columns} FROM bus_lease_of_scope(%s, %s, %s, %s, %s, %s) AS message"  # noqa: S608 (the same columns)
 _ACK = """
     UPDATE bus_queuemessage SET state = 'acked', leased_until = NULL, finished_at = statement_timestamp()
     WHERE id = %s AND fence = %s AND leased_until IS NOT NULL RETURNING true
@@ -47,11 +49,23 @@ _ACK = """
 _ENQUEUE = """
     INSERT INTO bus_queuemessage (id, tenant_id, queue, kind, message_id, trace_id, scope_id, content, sender, taint,
                                   task_id, parent_task_id, urgency, error_code, retryable, origin_agent,
-                                  attempt_number, payload, extras, state, attempts, consumer, fence, reason)
+                                  attempt_number, payload, extras, state, attempts, consumer, fence, reason,
+                                  available_at)
     VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s::jsonb, %s::jsonb,
-            'queued', 0, '', 0, '')
+            'queued', 0, '', 0, '', coalesce(%s, statement_timestamp()))
     ON CONFLICT (tenant_id, queue, message_id) DO NOTHING
     RETURNING position, created_at, available_at
+"""
+_SCHEDULE = """
+    INSERT INTO bus_queuemessage (id, tenant_id, queue, kind, message_id, trace_id, scope_id, content, sender, taint,
+                                  urgency, error_code, origin_agent, payload, state, attempts, consumer, fence, reason,
+                                  available_at)
+    VALUES (%s, %s, %s, %s, %s, %s, %s, '', 'runtime', 'auth', 'informational', '', '', %s::jsonb, 'queued', 0, '', 0,
+            '', %s)
+    ON CONFLICT (tenant_id, queue, message_id) DO UPDATE SET
+        available_at = excluded.available_at, payload = excluded.payload, state = 'queued', attempts = 0,
+        finished_at = NULL, reason = ''
+    WHERE bus_queuemessage.state <> 'leased'
 """
 _EXTRAS = {"plan_markdown", "approval_token", "artifacts", "constraints"}
 _ERROR_HEADERS = ("error_code", "retryable", "origin_agent", "attempt_number")
@@ -71,9 +85,12 @@ def enqueue(
     payload: Mapping[str, Any] | BaseModel | None = None,
     trace_id: str | None = None,
     message_id: str | None = None,
+    due_at: datetime | None = None,
     **fields: Unpack[MessageFields],
 ) -> QueueMessage:
     """Put a message at the end of its scope and wake a worker for it after the commit; one INSERT.
+
+    `due_at`: not delivered before; at once where it is None.
 
     `message_id` is the idempotency key: given again on the same queue, the first message is returned and nothing is
     added. `trace_id` is copied unchanged from the message this one follows from; a new one begins a trace. Raises
@@ -90,18 +107,69 @@ def enqueue(
         **fields,
     )
     row = _row(message)
-    if message.queue in consumed_queues():
-        wakeup.after_commit(queue)
-    found = _insert(row)
+    found = _insert(row, due_at)
+    _wake(message.queue, due_at)
     if found is not None:
         write_down(AuditEvent.MESSAGE_QUEUED, found)
     return found or QueueMessage.objects.get(queue=row.queue, message_id=row.message_id)
 
 
+def owe(
+    kind: Kind,
+    *,
+    scope_id: UUID | str,
+    payload: Mapping[str, Any] | None = None,
+    message_id: str | None = None,
+    due_at: datetime | None = None,
+) -> QueueMessage:
+    """`enqueue` for work that is due later and is no message between agents; its queue is `enums.QUEUE_OF`."""
+    return enqueue(
+        QUEUE_OF[kind],
+        kind=kind,
+        scope_id=scope_id,
+        sender=Sender.RUNTIME,
+        payload=payload,
+        message_id=message_id,
+        due_at=due_at,
+        taint=Taint.AUTH,
+    )
+
+
+def schedule(kind: Kind, *, scope_id: UUID | str, due_at: datetime, payload: Mapping[str, Any] | None = None) -> None:
+    """Have the standing message of this kind and scope delivered at `due_at`; a scope has one, which is moved.
+
+    While it is being carried out nothing is changed: its handler computes the next time itself, from the row that it
+    is about, locked in the transaction of `Delivery.repeat`. Whoever changes that row and calls this afterwards, in one
+    transaction, cannot be missed. The handler is registered with `standing=True`.
+    """
+    queue, message_id = QUEUE_OF[kind], f"{kind}:{scope_id}"[:128]
+    values = [uuid4(), current_tenant_id(), queue, kind, message_id, uuid4(), str(scope_id), _json(payload), due_at]
+    with connection.cursor() as cursor:
+        cursor.execute(_SCHEDULE, values)
+    _wake(queue, due_at)
+
+
+def _wake(queue: Queue, due_at: datetime | None = None) -> None:
+    if (due_at is None or due_at <= now()) and (worker := WORKER_OF.get(queue)):
+        wakeup.after_commit(worker)
+
+
+def unschedule(kind: Kind, *, scope_id: UUID | str) -> None:
+    """End the standing message of this kind and scope, whoever carries it out; `schedule` brings it back."""
+    standing = QueueMessage.objects.filter(queue=QUEUE_OF[kind], kind=kind, scope_id=str(scope_id), state__in=LIVE)
+    standing.update(state=State.ACKED, leased_until=None, finished_at=Now(), reason="unscheduled")
+
+
+def repeat(lease: Lease, due_at: datetime) -> None:
+    """A standing message was carried out: it is delivered again at `due_at`. Raises `LeaseLost`."""
+    _change(lease, state=State.QUEUED, leased_until=None, attempts=0, available_at=due_at, reason="")
+    telemetry.done(lease.message, lease.held_for)
+
+
 def write_down(event: AuditEvent, message: QueueMessage) -> None:
-    """A step of a message between agents, in the audit log. A visitor's own stands there already, as what it is: a
-    message that was accepted, a turn that was completed."""
-    if message.queue == Queue.PROXY:
+    """A step of a message between agents, in the audit log. What other messages do is there as what it is: a visitor's
+    message that was accepted, a turn that was completed, a card that expired."""
+    if message.queue not in AGENTS:
         return
     data = {"queue": message.queue, "kind": message.kind, "trace": message.trace_id, "attempt": message.attempts + 1}
     record(event, subject=f"message:{message.pk}", data=data)
@@ -132,9 +200,9 @@ def _row(message: Message) -> QueueMessage:
     )
 
 
-def _insert(row: QueueMessage) -> QueueMessage | None:
+def _insert(row: QueueMessage, due_at: datetime | None) -> QueueMessage | None:
     with connection.cursor() as cursor:
-        cursor.execute(_ENQUEUE, _values(row))
+        cursor.execute(_ENQUEUE, [*_values(row), due_at])
         found = cursor.fetchone()
     if found is None:
         return None
@@ -152,40 +220,33 @@ def _json(value: Any) -> str | None:
 
 
 def lease(
-    queue: str,
-    *,
-    consumer: str,
-    scope_id: UUID | str | None = None,
-    after: str = "",
-    names: Sequence[str] = (),
-    seconds: float = 300,
+    queue: str, *, consumer: str, scope_id: UUID | str, names: Sequence[str] = (), seconds: float = 300
 ) -> Lease | None:
-    """Take the oldest message of one scope, or of the next scope in turn after the scope `after`; None when none may be
-    delivered. Who passes the scope served last as `after` serves all scopes in turn.
+    """Take the oldest message of a scope; None when it may not be delivered.
 
-    One statement. At most one message of a scope is leased at a time and order inside a scope is kept: while the oldest
-    is leased or waits for its next attempt, the younger ones wait behind it. Asked for no scope, `Lease.processed` says
-    whether an effect is marked already under one of `names`.
+    At most one message of a scope is leased at a time and order inside a scope is kept: while the oldest is leased or
+    waits for its next attempt, the younger ones wait behind it. `Lease.processed` says whether an effect is marked
+    already under one of `names`.
     """
-    if scope_id is not None:
-        return ask(lease_asked(queue, consumer=consumer, scope_id=scope_id, seconds=seconds))[0]
-    values = [list(names), current_tenant_id(), Queue(queue).value, after, consumer, float(seconds), rules.MAX_ATTEMPTS]
-    return ask(Question(_LEASE, values, _leased))[0]
+    return ask(lease_asked(queue, consumer=consumer, scope_id=scope_id, names=names, seconds=seconds))[0]
 
 
-def lease_asked(queue: str, *, consumer: str, scope_id: UUID | str, seconds: float = 300) -> Question[Lease | None]:
+def lease_asked(
+    queue: str, *, consumer: str, scope_id: UUID | str, names: Sequence[str] = (), seconds: float = 300
+) -> Question[Lease | None]:
     """`lease` of one scope, for whoever reads something else in the same round trip."""
-    values = [current_tenant_id(), Queue(queue).value, str(scope_id), consumer, float(seconds), rules.MAX_ATTEMPTS]
-    return Question(_LEASE_OF_SCOPE, values, _leased)
+    scope = [current_tenant_id(), Queue(queue).value, str(scope_id)]
+    return Question(_LEASE, [list(names), *scope, consumer, float(seconds), rules.MAX_ATTEMPTS], _leased)
 
 
 def _leased(rows: list[tuple[Any, ...]]) -> Lease | None:
     if not rows:
         return None
-    message = _MESSAGES.make(rows[0][: _MESSAGES.width])
+    *values, processed = rows[0]
+    message = _MESSAGES.make(values)
     fault_points.reach("bus.leased")
     telemetry.taken(message)
-    return Lease(message, message.fence, processed=len(rows[0]) > _MESSAGES.width and rows[0][-1])
+    return Lease(message, message.fence, processed=processed)
 
 
 def heartbeat(lease: Lease, seconds: float = 120) -> None:
@@ -230,7 +291,7 @@ def hasten(queue: str, *, reason: str) -> None:
     """What was deferred for this reason may be delivered at once: what it needed has been given back."""
     waiting = QueueMessage.objects.filter(queue=queue, state=State.QUEUED, reason=reason, available_at__gt=Now())
     if waiting.update(available_at=Now()):
-        wakeup.after_commit(queue)
+        _wake(Queue(queue))
 
 
 def dead_letter(lease: Lease, reason: str) -> None:
@@ -255,26 +316,8 @@ def mark_processed(consumer: str, message_id: str) -> None:
 
 
 def sweep() -> None:
-    """Return what dead holders held, bury what has failed too often, and tell how much waits."""
-    _take_back()
-    for queue, messages in QueueMessage.objects.filter(state__in=LIVE).order_by().values_list("queue", Count("pk")):
-        telemetry.depth(queue, messages, str(current_tenant_id()))
-
-
-def give_back(consumer: str) -> None:
-    """This process was ended: its leases end now, and what it held is delivered again or buried."""
-    QueueMessage.objects.filter(consumer=consumer, leased_until__isnull=False).update(leased_until=Now())
-    _take_back()
-
-
-def revoke(message_pk: UUID) -> None:
-    """The message is over, whoever holds it: its holder has lost its lease, and its scope is free."""
-    QueueMessage.objects.filter(pk=message_pk, state__in=LIVE).update(
-        state=State.ACKED, leased_until=None, finished_at=Now(), reason="revoked"
-    )
-
-
-def _take_back() -> None:
+    """Return what dead holders held, and bury what has failed too often. A worker does it where `queries.due` found a
+    message without attempts left; one with attempts left is also leased without it."""
     expired = QueueMessage.objects.filter(leased_until__lte=Now())
     lost = Counter(expired.order_by().values_list("queue", flat=True))
     if not lost:
@@ -287,6 +330,20 @@ def _take_back() -> None:
         _tell_dead(message)
     for queue, times in lost.items():
         telemetry.expired(queue, times)
+        _wake(Queue(queue))
+
+
+def give_back(consumer: str) -> None:
+    """This process was ended: its leases end now, and what it held is delivered again or buried."""
+    QueueMessage.objects.filter(consumer=consumer, leased_until__isnull=False).update(leased_until=Now())
+    sweep()
+
+
+def revoke(message_pk: UUID) -> None:
+    """The message is over, whoever holds it: its holder has lost its lease, and its scope is free."""
+    QueueMessage.objects.filter(pk=message_pk, state__in=LIVE).update(
+        state=State.ACKED, leased_until=None, finished_at=Now(), reason="revoked"
+    )
 
 
 def _change(lease: Lease, **values: Any) -> None:
@@ -300,14 +357,23 @@ def _change(lease: Lease, **values: Any) -> None:
 
 
 def _burial(message: QueueMessage, reason: str) -> dict[str, Any]:
+    """What changes about a message that failed for good. A standing one comes back after a pause instead."""
     message.attempts += 1
     message.reason = reason[:200]
+    if registry.is_standing(message.queue, message.kind):
+        pause = Now() + timedelta(seconds=rules.STANDING_PAUSE_SECONDS)
+        values = {"state": State.QUEUED, "attempts": 0, "available_at": pause, "reason": message.reason}
+        return {**values, "leased_until": None}
     message.state = State.DEAD
     values = {"state": State.DEAD, "attempts": message.attempts, "reason": message.reason}
     return {**values, "leased_until": None, "finished_at": Now()}
 
 
 def _tell_dead(message: QueueMessage) -> None:
+    """The rooms above and the company's owners are told; of what belongs to no company the operator's log is."""
+    if current_tenant_id() == INSTALLATION:
+        _log.error("message_dead queue=%s kind=%s reason=%s", message.queue, message.kind, message.reason)
+        return
     data = {"queue": message.queue, "kind": message.kind, "attempts": message.attempts}
     record(AuditEvent.MESSAGE_DEAD, subject=f"message:{message.pk}", data=data)
     teller = registry.teller_of(message.kind)

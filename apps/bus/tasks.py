@@ -1,26 +1,23 @@
-"""The worker's doors to the bus: carry out what is owed, and upkeep that visits every tenant in its own scope."""
+"""Celery tasks of the bus: carry out what is due, give back what a process that was ended held, forget what is done."""
 
 from __future__ import annotations
 
 import os
 import socket
 from functools import partial
-from uuid import UUID
 
 from celery import current_app, shared_task
 from celery.signals import worker_ready
 
 from apps.bus import draining, queries, services, upkeep, wakeup
-from apps.bus.enums import Queue
-from apps.bus.registry import consumed_queues
+from apps.bus.enums import Worker
 from apps.tenants.queries import over_all
-from kernel.tenancy import in_batches, scoped
+from kernel.tenancy import in_batches, over_each, scoped
 
 
 @shared_task(name=wakeup.DRAIN)
-def drain(queue: str = "", tenant_id: str = "") -> None:
-    first = (Queue(queue), UUID(tenant_id)) if queue else None
-    draining.drain(consumer=consumer_name(os.getpid()), first=first)
+def drain(worker: str) -> None:
+    draining.drain(Worker(worker), consumer=consumer_name(os.getpid()))
 
 
 def consumer_name(pid: int) -> str:
@@ -30,16 +27,8 @@ def consumer_name(pid: int) -> str:
 
 @shared_task(name="bus.give_back")
 def give_back(consumer: str) -> None:
-    """What a worker held that was ended is owed again at once, not when its leases run out."""
-    over_all(scoped(partial(services.give_back, consumer)))
-    wakeup.poke()
-
-
-@shared_task(name="bus.sweep")
-def sweep() -> None:
-    over_all(scoped(services.sweep))
-    if queries.waiting_lines(consumed_queues()):
-        wakeup.poke()
+    """Deliver again at once what a process that was ended held, instead of when its leases run out."""
+    over_each(queries.tenants_held_by(consumer), scoped(partial(services.give_back, consumer)))
 
 
 @shared_task(name="bus.clear")
@@ -50,4 +39,5 @@ def clear() -> None:
 @worker_ready.connect
 def _begin(**_: object) -> None:
     """What a worker of before left, and what was owed meanwhile, is looked for at once (spec 19.2.2)."""
-    current_app.send_task("bus.sweep")
+    for queue in current_app.amqp.queues.consume_from:
+        current_app.send_task(wakeup.DRAIN, args=[queue], queue=queue)

@@ -1,4 +1,4 @@
-"""How long do messages wait, how long are they held, how often is a holder lost? (contract silas 15, telemetry event)
+"""How long messages wait and are held, and how often a holder is lost (contract silas 15, telemetry event).
 
 Measured with OpenTelemetry, whose values go nowhere until an operator sets up an exporter; each one is a line of the
 log `silas.bus` at level DEBUG as well, with its trace. Ids and numbers only. Nothing is written anywhere for it.
@@ -19,7 +19,7 @@ _waits = _meter.create_histogram("queue_wait_ms", unit="ms", description="From w
 _holds = _meter.create_histogram("lease_duration_ms", unit="ms", description="From taken until done")
 _beats = _meter.create_counter("lease_heartbeat", description="Leases renewed")
 _losses = _meter.create_counter("lease_expired", description="Holders that fell silent")
-_depths = _meter.create_gauge("queue_depth_sample", description="Messages of a tenant that are not finished")
+_depths = _meter.create_gauge("queue_depth_sample", description="Scopes with due messages, as a worker finds them")
 
 
 def taken(message: QueueMessage) -> None:
@@ -43,9 +43,10 @@ def expired(queue: str, times: int) -> None:
     _log.debug("lease_expired queue=%s value=%d", queue, times)
 
 
-def depth(queue: str, messages: int, tenant: str) -> None:
-    _depths.set(messages, {"queue": queue, "tenant": tenant})
-    _log.debug("queue_depth_sample queue=%s tenant=%s value=%d", queue, tenant, messages)
+def due(worker: str, scopes: int) -> None:
+    """As a worker finds them, up to the length of its list (`queries.DUE_AT_A_TIME`)."""
+    _depths.set(scopes, {"worker": worker})
+    _log.debug("queue_depth_sample worker=%s value=%d", worker, scopes)
 
 
 def _tell(name: str, value: float, message: QueueMessage) -> None:

@@ -1,8 +1,7 @@
-"""How does a worker learn that something waits? A poke after the commit; the rows are the truth.
+"""Wake a worker after the commit that owes it something; the rows are the truth.
 
-A poke says where something came in: whoever hears it looks there first, and then asks the rows whose turn it is, so
-that a thousand pokes of one tenant put nobody else at the end of a line. A broker that is away costs seconds: the sweep
-pokes again. It never fails or delays what was committed.
+A poke names the kind of worker, which then asks the rows what is due. A broker that is away costs seconds: beat wakes
+every kind of worker now and then. A poke never fails or delays what was committed.
 """
 
 from __future__ import annotations
@@ -16,8 +15,9 @@ from kombu.connection import Connection
 from kombu.exceptions import LimitExceeded, OperationalError
 from kombu.pools import producers
 
+from apps.bus.enums import Worker
 from kernel import fault_points
-from kernel.tenancy import current_tenant_id, gather_for_commit
+from kernel.tenancy import gather_for_commit
 
 DRAIN = "bus.drain"
 # Nobody waits for a broker that is away or does not answer: one try, no pause.
@@ -33,19 +33,18 @@ _AT_ONCE = {
 _log = logging.getLogger(__name__)
 
 
-def after_commit(queue: str) -> None:
-    """Wake a worker once this scope has committed, however often it is asked for."""
-    gather_for_commit(_poke_once, (queue, str(current_tenant_id())))
+def after_commit(worker: Worker) -> None:
+    """Wake a worker of this kind once this scope has committed, however often it is asked for."""
+    gather_for_commit(_poke_once, worker)
 
 
-def poke(*where: str) -> None:
-    """Wake a worker now, over one of the few lines that this process keeps to its broker. `where` is the queue and the
-    tenant's id, if they are known."""
+def poke(worker: Worker) -> None:
+    """Wake a worker of this kind now, over one of the few lines that this process keeps to its broker."""
     fault_points.reach("bus.before_poke")
     lines = producers[_broker(current_app.conf.broker_write_url)]
     try:
         with lines.acquire(block=True, timeout=_PATIENCE_SECONDS) as producer:
-            current_app.send_task(DRAIN, args=where, producer=producer, retry=False)
+            current_app.send_task(DRAIN, args=[worker.value], queue=worker.value, producer=producer, retry=False)
     except (OperationalError, LimitExceeded):
         _log.warning("bus_poke_lost")
 
@@ -57,5 +56,6 @@ def _broker(address: str) -> Connection:
     return line
 
 
-def _poke_once(places: list[tuple[str, str]]) -> None:
-    transaction.on_commit(lambda: poke(*places[0]), robust=True)
+def _poke_once(workers: list[Worker]) -> None:
+    for worker in dict.fromkeys(workers):
+        transaction.on_commit(functools.partial(poke, worker), robust=True)

@@ -18,4 +18,4 @@ def _decided(card: Card, decision: Decision, token: ApprovalToken | None) -> Non
         recovering.decided(card, decision)
 
 
-register(Queue.PROXY, Kind.CONNECTION_OWED, attending.carry_out)
+register(Queue.TRUSTED, Kind.CONNECTION_OWED, attending.carry_out)

@@ -1,4 +1,5 @@
-"""Which turns run in this web process? One task a conversation; the lease in the database keeps it to one everywhere.
+"""Run queued chat turns in this web process, one asyncio task per conversation; the lease in the database keeps it to
+one everywhere.
 
 `wake` is a poke after a message was committed. `pick_up_waiting` finds what a dead process left or a failure
 postponed. A turn whose lease is lost is cancelled; what fails is given back to the queue, and is dead after the fifth
@@ -17,9 +18,9 @@ from django.conf import settings
 from django.db import Error as DatabaseError
 
 from apps.bus import services as bus
-from apps.bus.deliveries import deliver, kept_alive
+from apps.bus.deliveries import kept_alive
 from apps.bus.enums import Queue
-from apps.bus.queries import waiting_lines, waiting_scopes
+from apps.bus.queries import due
 from apps.bus.schemas import LeaseLost
 from apps.sessions import turn
 from apps.sessions.state import TurnState
@@ -54,27 +55,11 @@ def _ended(tenant_id: UUID, session_id: UUID, *, stopped: bool = False) -> None:
 
 
 async def pick_up_waiting() -> None:
-    """Wake every conversation that is owed an answer and has nobody working on it, and do what else waits for a web
-    process. One question where nothing does, however many tenants there are."""
-    for _, tenant_id in await in_thread(waiting_lines, [Queue.PROXY]):
-        for scope_id in await in_scope(tenant_id, waiting_scopes, Queue.PROXY):
-            if is_conversation(scope_id):
-                wake(tenant_id, UUID(scope_id))
-            else:
-                await _serve(tenant_id, scope_id)
-
-
-def is_conversation(scope_id: str) -> bool:
-    """A conversation's scope is its id; what a web process does for other rooms has scopes with a word in front."""
-    return ":" not in scope_id
-
-
-async def _serve(tenant_id: UUID, scope_id: str) -> None:
-    """Carry out one message that only a web process may (a card asks for the signing side), by its room's consumer."""
-    seconds = settings.TURN_LEASE_SECONDS
-    lease = await in_scope(tenant_id, bus.lease, Queue.PROXY, consumer=CONSUMER, scope_id=scope_id, seconds=seconds)
-    if lease is not None:
-        await deliver(tenant_id, lease, seconds=seconds)
+    """Wake every conversation that is owed an answer and has nobody working on it: one question for all tenants."""
+    for scope in await in_thread(due, [Queue.PROXY]):
+        if scope.exhausted:
+            await in_scope(scope.tenant_id, bus.sweep)
+        wake(scope.tenant_id, UUID(scope.scope_id))
 
 
 async def settled() -> None:

@@ -2,6 +2,7 @@
 
 from kernel.tenancy.models import TenantModel
 from kernel.tenancy.scope import (
+    INSTALLATION,
     ScopeError,
     apart,
     current_tenant_id,
@@ -18,6 +19,7 @@ from kernel.tenancy.scope import (
 from kernel.tenancy.threads import in_scope, in_scope_patiently, in_statement, in_thread
 
 __all__ = [
+    "INSTALLATION",
     "ScopeError",
     "TenantModel",
     "apart",

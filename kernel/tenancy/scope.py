@@ -27,6 +27,9 @@ from kernel.events import Event
 
 _log = logging.getLogger(__name__)
 
+# The scope of what belongs to the whole installation and to no tenant: mail about accounts, files that no row names.
+INSTALLATION = UUID(int=0)
+
 Flush = Callable[[list[Any]], None]
 Row = TypeVar("Row")
 Out = TypeVar("Out")

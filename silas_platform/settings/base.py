@@ -1,9 +1,10 @@
-"""How is it put together? What holds in every environment; dev, test and prod say what differs."""
+"""Settings of every environment; dev, test and prod say what differs."""
 
 from __future__ import annotations
 
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured
 
@@ -124,8 +125,15 @@ CELERY_DB_REUSE_MAX = 1000
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 # A broker that vanishes without closing its lines is noticed, by beat too.
 CELERY_BROKER_TRANSPORT_OPTIONS = {"socket_timeout": 10, "socket_connect_timeout": 10}
-CELERY_BEAT_SCHEDULE: dict[str, dict[str, object]] = {
-    "bus.sweep": {"task": "bus.sweep", "schedule": 5.0},
+# A task that names no queue is upkeep; the bus names the queue of each kind of worker (apps.bus.enums.Worker).
+CELERY_TASK_DEFAULT_QUEUE = "upkeep"
+# Beat wakes each kind of worker, so that a lost poke costs seconds. An entry that nobody took by the next one expires.
+_WAKE = {
+    f"bus.drain.{worker}": {"task": "bus.drain", "args": [worker], "schedule": 5.0, "options": {"queue": worker}}
+    for worker in ("trusted", "work", "parse", "upkeep")
+}
+CELERY_BEAT_SCHEDULE: dict[str, dict[str, Any]] = {
+    **_WAKE,
     "bus.clear": {"task": "bus.clear", "schedule": 3600.0},
     "guard.settle_lost_calls": {"task": "guard.settle_lost_calls", "schedule": 60.0},
     "approvals.expire_cards": {"task": "approvals.expire_cards", "schedule": 15.0},
@@ -138,6 +146,8 @@ CELERY_BEAT_SCHEDULE: dict[str, dict[str, object]] = {
     "autonomy.tick": {"task": "autonomy.tick", "schedule": 5.0},
     "autonomy.look_around": {"task": "autonomy.look_around", "schedule": 900.0},
 }
+for _entry in CELERY_BEAT_SCHEDULE.values():
+    _entry["options"] = {**_entry.get("options", {}), "expires": _entry["schedule"]}
 CELERY_BEAT_SCHEDULE_FILENAME = str(VAR_DIR / "celerybeat-schedule")
 
 # A worker's child that is busy for so long with what names no time of its own hangs, and is ended (apps.bus.deadlines).

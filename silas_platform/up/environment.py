@@ -1,9 +1,9 @@
-"""What does each process get to know? Addresses, keys and the rule for an open HOST.
+"""The environment of each process: addresses, keys and the rule for an open HOST.
 
-The signing key goes to web processes only, the public half of its installation key to all, the secrets key to web and
-workers, the owner's database address to none of them (contract interfaces, Environment). Workers and beat reach the
-database as a role of their own and sign with a key of their own. Keys nobody gave are made under `var/keys`, mode 0600,
-and handed on as files.
+The signing key goes to web processes and the trusted worker only, the public half of its installation key to all, the
+secrets key to web and workers, the owner's database address to none of them (contract interfaces, Environment). Workers
+for anything else and beat reach the database as a role of their own and sign with a key of their own. Keys nobody gave
+are made under `var/keys`, mode 0600, and handed on as files.
 """
 
 import ipaddress
@@ -24,6 +24,7 @@ ROOT_KEYS = "SILAS_ROOT_KEYS"
 # Whoever is not named here is told none of these.
 _TOLD: dict[str, set[str]] = {
     "web": {"SECRET_KEY", "SILAS_SIGNING_KEY", "SILAS_SECRETS_KEY", *OLD_KEYS},
+    "trusted": {"SECRET_KEY", "SILAS_SIGNING_KEY", "SILAS_SECRETS_KEY", *OLD_KEYS},
     "worker": {"SILAS_SECRETS_KEY", *OLD_KEYS},
     "beat": set(),
 }
@@ -114,14 +115,14 @@ def _value(env: Mapping[str, str], name: str) -> str:
 
 
 def for_program(env: Mapping[str, str], program: str) -> dict[str, str]:
-    """What of `env` the program `web`, `worker` or `beat` may know.
+    """What of `env` the program `web`, `trusted`, `worker` or `beat` may know.
 
     Who serves no request gets a `SECRET_KEY` that nobody else has: it can forge neither logins nor visitors' tokens.
     """
     withheld = {*KEYS, *OLD_KEYS} - _TOLD[program]
     hidden = {"DATABASE_OWNER_URL", "DATABASE_WORK_URL", *withheld, *(f"{name}_FILE" for name in withheld)}
     told = {name: value for name, value in env.items() if name not in hidden}
-    return told if program == "web" else told | _of_workers(env)
+    return told if program in ("web", "trusted") else told | _of_workers(env)
 
 
 def _of_workers(env: Mapping[str, str]) -> dict[str, str]:

@@ -1,7 +1,7 @@
-"""Which programs make up the platform on one machine, and what is each told? (architecture, Processes)
+"""The programs that make up the platform on one machine (architecture, Processes).
 
-Servers first: PostgreSQL and Redis where nobody gave an address. Then web, worker and beat, each with its own part of
-the environment. `manage.py up` starts them in this order.
+Servers first: PostgreSQL and Redis where nobody gave an address. Then web, the trusted worker, the worker for
+everything else and beat, each with its own part of the environment. `manage.py up` starts them in this order.
 """
 
 import os
@@ -21,6 +21,10 @@ _CELERY = ("-m", "celery", "-A", "silas_platform", "--quiet")
 AS_ROOT = ("-W", "ignore:You're running the worker with superuser privileges")
 
 
+# One machine: nothing to gossip with, and each handshake costs a second of the start.
+_ALONE = ("--loglevel=INFO", "--without-gossip", "--without-mingle")
+
+
 def servers(env: Mapping[str, str]) -> list[Program]:
     """The embedded servers that `env` asks for."""
     var = var_directory(env)
@@ -37,11 +41,15 @@ def web(env: Mapping[str, str], *, host: str, port: int) -> Program:
     return _python("web", env, ["-m", "daphne", "--verbosity", "1", *bind, "silas_platform.asgi:application"])
 
 
+def trusted(env: Mapping[str, str]) -> Program:
+    """The worker that holds the signing key. It waits for databases and servers, so threads do, and it forks nobody."""
+    size = ["--pool", "threads", "--concurrency", "4"]
+    return _python("trusted", env, [*AS_ROOT, *_CELERY, "worker", "-Q", "trusted", "-n", "trusted@%h", *_ALONE, *size])
+
+
 def worker(env: Mapping[str, str]) -> Program:
     size = ["--concurrency", str(min(4, os.cpu_count() or 1))]
-    # One machine: nothing to gossip with, and each handshake costs a second of the start.
-    alone = ["--without-gossip", "--without-mingle"]
-    return _python("worker", env, [*AS_ROOT, *_CELERY, "worker", "--loglevel=INFO", *size, *alone])
+    return _python("worker", env, [*AS_ROOT, *_CELERY, "worker", "-Q", "work,parse,upkeep", *_ALONE, *size])
 
 
 def beat(env: Mapping[str, str]) -> Program:

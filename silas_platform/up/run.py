@@ -107,6 +107,7 @@ def _start_programs(supervisor: Supervisor, env: Mapping[str, str], address: Add
         return
     supervisor.keep(programs.web(env, host=address.host, port=address.port))
     if work:
+        supervisor.keep(programs.trusted(env))
         supervisor.keep(programs.worker(env))
         supervisor.keep(programs.beat(env))
 

@@ -11,7 +11,6 @@ from apps.autonomy import services
 from apps.autonomy.enums import SessionStatus, TriggerKind
 from apps.autonomy.models import Task
 from apps.autonomy.services import admission, running
-from apps.bus import services as bus
 from apps.bus.deliveries import Delivery
 from apps.bus.enums import Queue
 from kernel.errors import NotFound, SilasError
@@ -20,6 +19,7 @@ from tests.autonomy.test_api import BUDGETS, HOOKS, TASKS, Api, new
 from tests.autonomy.test_api import api as api
 from tests.console.runs import said
 from tests.factories.autonomy import House, make_house
+from tests.factories.bus import lease_any
 from tests.factories.console import browser
 from tests.factories.tenants import make_member
 
@@ -111,7 +111,7 @@ def test_console_form_says_which_tool_nobody_knows(house: House, field: str) -> 
 def under_way(house: House) -> Any:
     session = house.run_now(house.task())
     house.do(admission.admit_waiting)
-    lease = house.do(bus.lease, Queue.EXECUTOR, consumer="test")
+    lease = house.do(lease_any, Queue.EXECUTOR, consumer="test")
     house.do(running.begin, Delivery(house.tenant.pk, lease, "executor:autonomous_session"))
     return house.session(session.pk)
 

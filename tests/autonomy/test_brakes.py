@@ -16,7 +16,6 @@ from apps.autonomy.hand import Hand
 from apps.autonomy.jobs import job_of
 from apps.autonomy.models import MemoryProposal, Notification
 from apps.autonomy.services import admission, running
-from apps.bus import services as bus
 from apps.bus.deliveries import Delivery
 from apps.bus.enums import Queue
 from apps.guard import services as guard
@@ -25,6 +24,7 @@ from apps.guard.models import SystemControl
 from kernel.errors import NotFound, SilasError
 from kernel.tenancy import tenant_scope
 from tests.factories.autonomy import RETURNS, House, make_house
+from tests.factories.bus import lease_any
 from tests.factories.tenants import make_member
 
 
@@ -36,7 +36,7 @@ def begun(house: House) -> tuple[Any, Delivery]:
     """A session that a worker has begun, and holds."""
     session = house.run_now(house.task())
     house.do(admission.admit_waiting)
-    lease = house.do(bus.lease, Queue.EXECUTOR, consumer="test")
+    lease = house.do(lease_any, Queue.EXECUTOR, consumer="test")
     delivery = Delivery(house.tenant.pk, lease, "executor:autonomous_session")
     house.do(running.begin, delivery)
     return house.session(session.pk), delivery

@@ -21,6 +21,7 @@ from apps.guard.models import GuardedRun
 from kernel.clock import now
 from kernel.tenancy import tenant_scope
 from tests.factories.autonomy import RETURNS, House, make_house
+from tests.factories.bus import lease_any
 
 POISON: list[Any] = [{"cost_usd": "much"}, {"wall_seconds": "x"}, {"tokens": {}}, [], "limits", {"unknown": 1}]
 
@@ -28,7 +29,7 @@ POISON: list[Any] = [{"cost_usd": "much"}, {"wall_seconds": "x"}, {"tokens": {}}
 def begun(house: House) -> tuple[Any, Delivery]:
     session = house.run_now(house.task())
     house.do(admission.admit_waiting)
-    lease = house.do(bus.lease, Queue.EXECUTOR, consumer="lost")
+    lease = house.do(lease_any, Queue.EXECUTOR, consumer="lost")
     delivery = Delivery(house.tenant.pk, lease, "executor:autonomous_session")
     house.do(running.begin, delivery)
     return house.session(session.pk), delivery

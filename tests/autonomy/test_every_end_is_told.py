@@ -22,6 +22,7 @@ from apps.guard.models import SystemControl
 from kernel.tenancy import tenant_scope
 from tests.autonomy.test_models import CLOSE, DONE, MODEL, SEARCH
 from tests.factories.autonomy import House
+from tests.factories.bus import lease_any
 from tests.factories.console import browser
 from tests.factories.proposals import press
 from tests.factories.tenants import make_member
@@ -37,7 +38,7 @@ def told(house: House) -> list[str]:
 def lost(house: House, task: Any) -> Any:
     session = house.run_now(task)
     house.do(admission.admit_waiting)
-    lease = house.do(bus.lease, Queue.EXECUTOR, consumer="test")
+    lease = house.do(lease_any, Queue.EXECUTOR, consumer="test")
     house.do(running.begin, Delivery(house.tenant.pk, lease, "executor:autonomous_session"))
     house.do(lambda: end(house.session(session.pk), LOST))
     return house.session(session.pk)
@@ -49,7 +50,7 @@ def stopped(house: House, **limits: Any) -> Any:
 
 def asked(house: House) -> Card:
     """The card that a web process opens."""
-    house.work(Queue.PROXY)
+    house.work(Queue.TRUSTED)
     with tenant_scope(house.tenant):
         return Card.objects.get(kind=CardKind.BUDGET)
 

@@ -29,6 +29,7 @@ from kernel.clock import now
 from kernel.tenancy import tenant_scope
 from silas_platform.listening import end_overdue
 from tests.factories.autonomy import House
+from tests.factories.bus import lease_any
 from tests.factories.guard import answer, make_call, make_run
 from tests.guard.conftest import call as through_the_door
 from tests.guard.conftest import handle as handle
@@ -38,7 +39,7 @@ def hung(house: House, **fields: Any) -> tuple[Any, Delivery]:
     """A session of which a worker has begun a call, and then did nothing more."""
     session = house.run_now(house.task(**fields))
     house.do(admission.admit_waiting)
-    lease = house.do(bus.lease, Queue.EXECUTOR, consumer="worker:here:1")
+    lease = house.do(lease_any, Queue.EXECUTOR, consumer="worker:here:1")
     delivery = Delivery(house.tenant.pk, lease, "executor:autonomous_session")
     job = house.do(running.begin, delivery)
     asked = Call(tool="knowledge_search", access=frozenset({"knowledge_search"}))

@@ -30,7 +30,7 @@ from kernel.fault_points import VARIABLE
 from kernel.tenancy import tenant_scope
 from tests.autonomy.test_models import ASK, CLOSE, DONE, MODEL
 from tests.factories.autonomy import RETURNS, House
-from tests.factories.bus import let_leases_run_out
+from tests.factories.bus import lease_any, let_leases_run_out
 
 CAP = {"cost_usd": "0.5"}
 POINTS = (
@@ -88,7 +88,7 @@ def lost(house: House, task: Task) -> Any:
     """A session whose worker is gone, noticed."""
     session = house.run_now(task)
     house.do(admission.admit_waiting)
-    lease = house.do(bus.lease, Queue.EXECUTOR, consumer="test")
+    lease = house.do(lease_any, Queue.EXECUTOR, consumer="test")
     house.do(running.begin, Delivery(house.tenant.pk, lease, "executor:autonomous_session"))
     house.do(lambda: end(house.session(session.pk), LOST))
     return house.session(session.pk)
@@ -146,7 +146,7 @@ def test_workers_killed_while_one_asks_another_leave_one_answer_inside_its_budge
 def test_contract_redelivery_replays_nothing_and_begins_another_session(house: House) -> None:
     session = house.run_now(house.task())
     house.do(admission.admit_waiting)
-    lease = house.do(bus.lease, Queue.EXECUTOR, consumer="lost")
+    lease = house.do(lease_any, Queue.EXECUTOR, consumer="lost")
     house.do(running.begin, Delivery(house.tenant.pk, lease, "executor:autonomous_session"))
     deliver_again(house)
     first, second = house.sessions()
@@ -157,7 +157,7 @@ def test_contract_redelivery_replays_nothing_and_begins_another_session(house: H
 def test_session_that_was_halted_is_not_begun_again_when_its_worker_dies(house: House) -> None:
     session = house.run_now(house.task())
     house.do(admission.admit_waiting)
-    lease = house.do(bus.lease, Queue.EXECUTOR, consumer="lost")
+    lease = house.do(lease_any, Queue.EXECUTOR, consumer="lost")
     house.do(running.begin, Delivery(house.tenant.pk, lease, "executor:autonomous_session"))
     assert house.do(services.halt_session, session.pk, user=house.owner)
     deliver_again(house)
@@ -168,7 +168,7 @@ def test_session_that_was_halted_is_not_begun_again_when_its_worker_dies(house: 
 def test_session_whose_phase_began_in_the_future_ends_all_the_same(house: House) -> None:
     session = house.run_now(house.task())
     house.do(admission.admit_waiting)
-    lease = house.do(bus.lease, Queue.EXECUTOR, consumer="test")
+    lease = house.do(lease_any, Queue.EXECUTOR, consumer="test")
     house.do(running.begin, Delivery(house.tenant.pk, lease, "executor:autonomous_session"))
     with tenant_scope(house.tenant):
         Checkpoint.objects.filter(session=session).update(entered_at=now() + timedelta(days=1))
@@ -198,7 +198,7 @@ def test_attempts_share_one_budget(house: House) -> None:
 
     session = house.run_now(house.task(limits={"cost_usd": "0.50"}))
     house.do(admission.admit_waiting)
-    lease = house.do(bus.lease, Queue.EXECUTOR, consumer="test")
+    lease = house.do(lease_any, Queue.EXECUTOR, consumer="test")
     house.do(running.begin, Delivery(house.tenant.pk, lease, "executor:autonomous_session"))
     run = house.session(session.pk).run
     assert run is not None
@@ -256,7 +256,7 @@ def test_session_that_does_nothing_is_asked_to_stop(house: House) -> None:
 
     session = house.run_now(house.task())
     house.do(admission.admit_waiting)
-    lease = house.do(bus.lease, Queue.EXECUTOR, consumer="test")
+    lease = house.do(lease_any, Queue.EXECUTOR, consumer="test")
     house.do(running.begin, Delivery(house.tenant.pk, lease, "executor:autonomous_session"))
     session = house.session(session.pk)
     house.change(session, heartbeat_at=now() - timedelta(hours=1))
@@ -268,7 +268,7 @@ def test_session_that_does_nothing_is_asked_to_stop(house: House) -> None:
 def test_session_under_way_is_left_alone_by_the_watch(house: House) -> None:
     session = house.run_now(house.task())
     house.do(admission.admit_waiting)
-    lease = house.do(bus.lease, Queue.EXECUTOR, consumer="test")
+    lease = house.do(lease_any, Queue.EXECUTOR, consumer="test")
     house.do(running.begin, Delivery(house.tenant.pk, lease, "executor:autonomous_session"))
     assert (house.do(halting.watch), house.session(session.pk).halt_reason) == (0, "")
 

@@ -10,15 +10,14 @@ import pytest
 from apps.audit.enums import AuditEvent
 from apps.audit.models import AuditEntry
 from apps.audit.services import record
-from apps.bus import registry, services, tasks
+from apps.bus import registry, services
 from apps.bus.deliveries import Delivery, Undeliverable
 from apps.bus.enums import Kind, Queue
 from apps.bus.models import QueueMessage
 from kernel.errors import SilasError
 from kernel.tenancy import in_scope, tenant_scope
 from silas_platform.celery import app
-from silas_platform.listening import waiting_at
-from tests.factories.bus import let_waits_pass, make_message
+from tests.factories.bus import forget_pokes, let_waits_pass, make_message, pokes
 
 QUEUE = Queue.RUNTIME
 MARK = "runtime:system_event"
@@ -299,15 +298,15 @@ def test_same_consumer_registered_twice_is_one(consume: Any) -> None:
 
 @pytest.fixture
 def no_pokes(database: None) -> None:
-    app.control.purge()
+    forget_pokes()
 
 
 def test_message_for_a_consumer_wakes_a_worker_once_it_is_committed(no_pokes: None, tenant: Any, consume: Any) -> None:
     consume(commit_effect)
     with tenant_scope(tenant):
         owe(tenant)
-        before = waiting_at(app)
-    assert (before, waiting_at(app)) == (0, 1)
+        before = pokes()
+    assert (before, pokes()) == (0, 1)
 
 
 def test_many_messages_of_one_commit_are_one_poke(no_pokes: None, tenant: Any, consume: Any) -> None:
@@ -315,7 +314,7 @@ def test_many_messages_of_one_commit_are_one_poke(no_pokes: None, tenant: Any, c
     with tenant_scope(tenant):
         for _ in range(10):
             owe(tenant)
-    assert waiting_at(app) == 1
+    assert pokes() == 1
 
 
 def take_back(tenant: Any) -> None:
@@ -328,7 +327,7 @@ def test_message_that_is_rolled_back_wakes_nobody(no_pokes: None, tenant: Any, c
     consume(commit_effect)
     with pytest.raises(RuntimeError):
         take_back(tenant)
-    assert waiting_at(app) == 0
+    assert pokes() == 0
 
 
 def test_message_stands_when_the_broker_is_gone(
@@ -338,12 +337,4 @@ def test_message_stands_when_the_broker_is_gone(
     with monkeypatch.context() as patch:
         patch.setattr(app.conf, "broker_write_url", "redis+socket:///nowhere/redis.sock")
         owe(tenant)
-    assert (state(tenant)[0], waiting_at(app)) == ("queued", 0)
-
-
-def test_sweep_wakes_a_worker_for_what_waits(no_pokes: None, tenant: Any, consume: Any) -> None:
-    consume(commit_effect)
-    owe(tenant)
-    app.control.purge()
-    tasks.sweep()
-    assert waiting_at(app) >= 1
+    assert (state(tenant)[0], pokes()) == ("queued", 0)

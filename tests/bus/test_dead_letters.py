@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 from uuid import uuid4
 
@@ -10,10 +11,13 @@ import pytest
 from apps.audit.enums import AuditEvent
 from apps.audit.models import AuditEntry
 from apps.bus import dead_letters, queries, services
+from apps.bus.enums import Queue
 from apps.bus.models import QueueMessage
+from apps.bus.queries import Depth
+from kernel.clock import now
 from kernel.errors import NotFound, SilasError
 from kernel.tenancy import tenant_scope
-from tests.factories.bus import make_message
+from tests.factories.bus import lease_any, make_message
 from tests.rivals import race
 
 
@@ -51,7 +55,7 @@ def test_message_tried_again_is_delivered_under_a_new_fence(tenant: Any, owner: 
     message = bury(tenant)
     say(dead_letters.retry, tenant, message.pk, owner)
     with tenant_scope(tenant):
-        lease = services.lease("executor", consumer="test")
+        lease = lease_any("executor", consumer="test")
     assert lease is not None and (lease.message.pk, lease.fence) == (message.pk, 2)
 
 
@@ -60,7 +64,7 @@ def test_message_tried_again_keeps_its_place_in_its_scope(tenant: Any, owner: An
     make_message(tenant)
     say(dead_letters.retry, tenant, message.pk, owner)
     with tenant_scope(tenant):
-        lease = services.lease("executor", consumer="test")
+        lease = lease_any("executor", consumer="test")
     assert lease is not None and lease.message.pk == message.pk
 
 
@@ -68,7 +72,7 @@ def test_dropped_message_is_kept_and_never_delivered(tenant: Any, owner: Any) ->
     message = bury(tenant)
     say(dead_letters.drop, tenant, message.pk, owner)
     with tenant_scope(tenant):
-        assert services.lease("executor", consumer="test") is None
+        assert lease_any("executor", consumer="test") is None
     assert (row(tenant, message).state, row(tenant, message).reason) == ("dropped", "poison")
 
 
@@ -124,28 +128,34 @@ def test_word_is_written_down_with_whose_it_was(tenant: Any, owner: Any, word: A
     assert (entry.actor, entry.subject) == (f"user:{owner.pk}", f"message:{message.pk}")
 
 
-def test_depths_count_what_waits_is_held_and_failed(tenant: Any) -> None:
+def test_depths_count_what_is_due_later_held_and_failed(tenant: Any) -> None:
     bury(tenant, scope_id="a")
     for scope in "bcd":
         make_message(tenant, scope_id=scope)
+    make_message(tenant, scope_id="e", due_at=now() + timedelta(hours=1))
     with tenant_scope(tenant):
-        services.lease("executor", consumer="test")
-        found = {depth.queue: (depth.waiting, depth.held, depth.dead) for depth in queries.depths()}
-    assert found == {"proxy": (0, 0, 0), "planner": (0, 0, 0), "executor": (2, 1, 1), "runtime": (0, 0, 0)}
+        lease_any("executor", consumer="test")
+        depths = {depth.queue: depth for depth in queries.depths()}
+    executor = depths.pop(Queue.EXECUTOR)
+    assert executor.waiting == 2
+    assert executor.scheduled == 1
+    assert executor.held == 1
+    assert executor.dead == 1
+    assert list(depths.values()) == [Depth(queue) for queue in Queue if queue != Queue.EXECUTOR]
 
 
-def test_depths_tell_since_when_the_oldest_waits(tenant: Any) -> None:
+def test_depths_say_since_when_the_oldest_is_due(tenant: Any) -> None:
     oldest = make_message(tenant)
     make_message(tenant)
     with tenant_scope(tenant):
         (depth,) = [depth for depth in queries.depths() if depth.queue == "executor"]
-    assert depth.oldest == oldest.created_at
+    assert depth.oldest == oldest.available_at
 
 
 def test_lists_of_one_tenant_show_nothing_of_another(tenant: Any, other_tenant: Any) -> None:
     bury(other_tenant, scope_id="a")
     make_message(other_tenant, scope_id="b")
     with tenant_scope(other_tenant):
-        services.lease("executor", consumer="test")
+        lease_any("executor", consumer="test")
     with tenant_scope(tenant):
         assert (queries.held_messages(9), queries.dead_letters(9)) == ([], [])

@@ -10,11 +10,11 @@ from django.db import IntegrityError, connection
 from apps.audit.enums import AuditEvent
 from apps.audit.models import AuditEntry
 from apps.bus import queries, services, signals, tasks
-from apps.bus.enums import SetAside
+from apps.bus.enums import Queue, SetAside
 from apps.bus.models import QueueMessage
 from apps.bus.schemas import AlreadyProcessed, Lease, LeaseLost
 from kernel.tenancy import ScopeError, tenant_scope
-from tests.factories.bus import let_leases_run_out, let_waits_pass, make_message
+from tests.factories.bus import due_scopes, lease_any, let_leases_run_out, let_waits_pass, make_message
 from tests.factories.tenants import THE_SCOPES_OWN
 
 QUEUE = "executor"
@@ -22,7 +22,7 @@ QUEUE = "executor"
 
 def take(tenant: Any, **wish: Any) -> Lease | None:
     with tenant_scope(tenant):
-        return services.lease(QUEUE, consumer="test", **wish)
+        return lease_any(QUEUE, consumer="test", **wish)
 
 
 def held(tenant: Any, **wish: Any) -> Lease:
@@ -100,7 +100,7 @@ def test_busy_scope_does_not_hold_up_another(tenant: Any) -> None:
     make_message(tenant, scope_id="a")
     make_message(tenant, scope_id="a")
     other = make_message(tenant, scope_id="b")
-    held(tenant)
+    held(tenant, scope_id="a")
     assert held(tenant).message.pk == other.pk
 
 
@@ -108,18 +108,6 @@ def test_lease_takes_the_oldest_of_a_scope_first(tenant: Any) -> None:
     first = make_message(tenant)
     make_message(tenant)
     assert held(tenant).message.pk == first.pk
-
-
-@pytest.mark.parametrize(("after", "found"), [("", "a"), ("a", "b"), ("b", "a"), ("aa", "b"), ("z", "a")])
-def test_lease_goes_round_the_scopes_after_the_one_served_last(tenant: Any, after: str, found: str) -> None:
-    make_message(tenant, scope_id="b")
-    make_message(tenant, scope_id="a")
-    assert held(tenant, after=after).message.scope_id == found
-
-
-def test_lease_comes_back_to_the_scope_served_last_when_no_other_waits(tenant: Any) -> None:
-    make_message(tenant, scope_id="a")
-    assert held(tenant, after="a").message.scope_id == "a"
 
 
 def test_lease_of_one_scope_passes_the_others_by(tenant: Any) -> None:
@@ -301,16 +289,16 @@ def test_leased_message_waits_for_a_consumer_once_its_holder_is_silent(
     held(tenant)
     if silent:
         let_leases_run_out(tenant)
-    with tenant_scope(tenant):
-        assert queries.waiting_scopes(QUEUE) == waiting
+    assert due_scopes(tenant, Queue(QUEUE)) == waiting
 
 
-def test_sweep_task_visits_every_tenant(tenant: Any, other_tenant: Any) -> None:
+def test_what_a_process_that_was_ended_held_is_given_back_in_every_tenant(tenant: Any, other_tenant: Any) -> None:
     for one in (tenant, other_tenant):
         make_message(one)
         held(one)
-        let_leases_run_out(one)
-    tasks.sweep()
+    tasks.give_back("another")
+    assert [take(one) for one in (tenant, other_tenant)] == [None, None]
+    tasks.give_back("test")
     assert [held(one).message.attempts for one in (tenant, other_tenant)] == [1, 1]
 
 
@@ -371,7 +359,7 @@ def test_second_lease_in_a_scope_written_around_the_service_is_refused_by_the_da
 def test_lease_is_one_statement(tenant: Any, django_assert_num_queries: Any) -> None:
     make_message(tenant)
     with tenant_scope(tenant), django_assert_num_queries(1 + THE_SCOPES_OWN, connection=connection):
-        services.lease(QUEUE, consumer="test")
+        services.lease(QUEUE, consumer="test", scope_id="scope")
 
 
 def test_enqueue_is_one_statement(tenant: Any, django_assert_num_queries: Any) -> None:

@@ -1,20 +1,23 @@
-"""Nobody's crowd stands in front of somebody else's one: between tenants, and between the scopes of a tenant."""
+"""No tenant's crowd of messages delays another tenant's one, and no scope's another scope's."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
-from itertools import pairwise
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.db import connection
 
-from apps.bus import draining, queries, services
+from apps.bus import draining, queries
 from apps.bus.deliveries import Delivery
-from apps.bus.enums import Queue
+from apps.bus.enums import Queue, Worker
 from apps.bus.models import QueueMessage
-from kernel.tenancy import tenant_scope
-from tests.factories.bus import crowd, disperse, let_leases_run_out, make_message
+from apps.bus.queries import DueScope
+from kernel.clock import now
+from kernel.tenancy import in_thread, tenant_scope
+from tests.factories.bus import crowd, disperse, lease_any, let_leases_run_out, make_message
 
 CROWD = 10_000
 
@@ -38,7 +41,7 @@ def place_of(found: list[tuple[Any, str]], tenant: Any, scope: str) -> int:
 
 
 @pytest.mark.parametrize("scopes", [1, CROWD])
-def test_crowd_of_one_tenant_does_not_stand_before_anothers_message(
+def test_crowd_of_one_tenant_does_not_delay_another_tenants_message(
     tenant: Any, other_tenant: Any, served: Any, drain: Any, monkeypatch: Any, scopes: int
 ) -> None:
     monkeypatch.setattr(draining, "SHIFT_SECONDS", 0.5)
@@ -46,21 +49,32 @@ def test_crowd_of_one_tenant_does_not_stand_before_anothers_message(
     make_message(other_tenant, queue=Queue.RUNTIME, scope_id="alone")
     drain()
     before = [served_tenant for served_tenant, _ in served[: place_of(served, other_tenant, "alone")]]
-    assert before.count(tenant.pk) <= draining.TURN_MESSAGES
+    assert before.count(tenant.pk) <= 1
 
 
-def test_poke_for_a_crowd_holds_another_tenant_up_for_one_turn(
-    tenant: Any, other_tenant: Any, served: Any, drain: Any, monkeypatch: Any
+def test_message_that_comes_during_a_crowd_waits_for_one_list(
+    tenant: Any, other_tenant: Any, consume: Any, drain: Any, monkeypatch: Any
 ) -> None:
-    monkeypatch.setattr(draining, "SHIFT_SECONDS", 0.5)
-    crowd(tenant, CROWD, scopes=7, queue=Queue.RUNTIME)
-    make_message(other_tenant, queue=Queue.RUNTIME, scope_id="alone")
-    drain(first=(Queue.RUNTIME, tenant.pk))
-    before = [one for one, _ in served[: place_of(served, other_tenant, "alone")] if one == tenant.pk]
-    assert len(before) == draining.TURN_MESSAGES
+    order: list[Any] = []
+
+    async def slow(delivery: Delivery) -> None:
+        order.append(delivery.tenant_id)
+        if len(order) == 1:
+            await in_thread(make_late)
+        await asyncio.sleep(0.02)
+
+    def make_late() -> None:
+        make_message(other_tenant, queue=Queue.RUNTIME)
+
+    consume(slow)
+    monkeypatch.setattr(draining, "LIST_SECONDS", 0.1)
+    crowd(tenant, 100, scopes=100, queue=Queue.RUNTIME)
+    drain()
+    disperse(tenant)
+    assert order.index(other_tenant.pk) < 20
 
 
-def test_crowd_in_one_scope_does_not_stand_before_another_scopes_message(
+def test_crowd_in_one_scope_does_not_delay_another_scopes_message(
     tenant: Any, served: Any, drain: Any, monkeypatch: Any
 ) -> None:
     monkeypatch.setattr(draining, "SHIFT_SECONDS", 0.5)
@@ -80,13 +94,13 @@ def test_scopes_of_a_tenant_are_served_in_turn(tenant: Any, served: Any, drain: 
 
 
 def test_tenants_are_served_in_turn(tenant: Any, other_tenant: Any, served: Any, drain: Any) -> None:
-    for one in (tenant, other_tenant):
-        crowd(one, 3 * draining.TURN_MESSAGES, scopes=5, queue=Queue.RUNTIME)
+    ours = (tenant, other_tenant)
+    for one in ours:
+        crowd(one, 15, scopes=5, queue=Queue.RUNTIME)
     drain()
-    ours = {tenant.pk, other_tenant.pk}
-    order = [tenant_id for tenant_id, _ in served if tenant_id in ours]
-    turns = [set(order[start : start + draining.TURN_MESSAGES]) for start in range(0, len(order), 16)]
-    assert len(turns) == 6 and all(len(turn) == 1 and turn != following for turn, following in pairwise(turns))
+    order = [tenant_id for tenant_id, _ in served if tenant_id in {one.pk for one in ours}]
+    rounds = [set(order[start : start + 2]) for start in range(0, len(order), 2)]
+    assert rounds == [{one.pk for one in ours}] * 15
 
 
 def test_next_shift_goes_on_where_the_last_one_ended(
@@ -95,64 +109,92 @@ def test_next_shift_goes_on_where_the_last_one_ended(
     monkeypatch.setattr(draining, "SHIFT_SECONDS", 0.0)
     for one in (tenant, other_tenant):
         crowd(one, 100, scopes=5, queue=Queue.RUNTIME)
-    for _ in range(40):
+    for _ in range(4):
         drain()
-    assert {tenant.pk, other_tenant.pk} <= {tenant_id for tenant_id, _ in served}
+    ours = [tenant_id for tenant_id, _ in served if tenant_id in {tenant.pk, other_tenant.pk}]
+    assert set(ours) == {tenant.pk, other_tenant.pk}
 
 
-def test_shift_that_ends_before_the_work_wakes_somebody(tenant: Any, served: Any, drain: Any, monkeypatch: Any) -> None:
+def test_shift_that_ends_before_the_work_wakes_a_worker(tenant: Any, served: Any, drain: Any, monkeypatch: Any) -> None:
     monkeypatch.setattr(draining, "SHIFT_SECONDS", 0.0)
-    woken: list[int] = []
-    monkeypatch.setattr(draining.wakeup, "poke", lambda: woken.append(1))
+    woken: list[Worker] = []
+    monkeypatch.setattr(draining.wakeup, "poke", woken.append)
     crowd(tenant, 2, scopes=2, queue=Queue.RUNTIME)
     drain()
-    assert woken
+    assert woken == [Worker.WORK]
 
 
-def lines(*tenants: Any) -> set[tuple[str, Any]]:
+def due(*tenants: Any) -> set[tuple[str, Any, str]]:
     pks = {one.pk for one in tenants}
-    return {(queue.value, pk) for queue, pk in queries.waiting_lines(tuple(Queue)) if pk in pks}
+    found = queries.due(tuple(Queue), most=1_000_000)
+    return {(each.queue.value, each.tenant_id, each.scope_id) for each in found if each.tenant_id in pks}
 
 
-def test_lines_are_found_of_every_tenant(tenant: Any, other_tenant: Any) -> None:
+def test_due_scopes_of_every_tenant_are_found(tenant: Any, other_tenant: Any) -> None:
     make_message(tenant, queue=Queue.RUNTIME)
     make_message(other_tenant, queue=Queue.EXECUTOR)
-    assert lines(tenant, other_tenant) == {("runtime", tenant.pk), ("executor", other_tenant.pk)}
+    assert due(tenant, other_tenant) == {("runtime", tenant.pk, "scope"), ("executor", other_tenant.pk, "scope")}
 
 
-def test_line_whose_only_scope_is_held_does_not_wait(tenant: Any) -> None:
+def test_scope_that_is_held_is_not_due(tenant: Any) -> None:
     make_message(tenant)
     make_message(tenant)
     with tenant_scope(tenant):
-        services.lease("executor", consumer="test")
-    assert lines(tenant) == set()
+        lease_any("executor", consumer="test")
+    assert due(tenant) == set()
 
 
-def test_line_whose_holder_is_silent_waits(tenant: Any) -> None:
+def test_scope_whose_oldest_message_waits_is_not_due(tenant: Any) -> None:
+    make_message(tenant, due_at=now() + timedelta(minutes=1))
+    make_message(tenant)
+    assert due(tenant) == set()
+
+
+def test_scope_whose_holder_is_silent_is_due(tenant: Any) -> None:
     make_message(tenant)
     with tenant_scope(tenant):
-        services.lease("executor", consumer="test")
+        lease_any("executor", consumer="test")
     let_leases_run_out(tenant)
-    assert lines(tenant) == {("executor", tenant.pk)}
+    assert due(tenant) == {("executor", tenant.pk, "scope")}
 
 
-def test_asking_for_all_lines_leaves_the_wall_between_tenants_standing(tenant: Any, other_tenant: Any) -> None:
+def test_asking_for_all_tenants_leaves_the_wall_between_them_standing(tenant: Any, other_tenant: Any) -> None:
     make_message(other_tenant)
     with tenant_scope(tenant):
-        queries.waiting_lines(tuple(Queue))
+        queries.due(tuple(Queue))
         with connection.cursor() as cursor:
             cursor.execute("SELECT count(*) FROM bus_queuemessage WHERE tenant_id = %s", [other_tenant.pk])
             assert cursor.fetchone() == (0,)
 
 
-def test_waiting_scopes_are_found_behind_many_that_are_held(tenant: Any) -> None:
+def test_due_scope_is_found_behind_many_that_are_held(tenant: Any) -> None:
     crowd(tenant, 300, scopes=300)
     with tenant_scope(tenant):
         for _ in range(300):
-            services.lease("executor", consumer="test")
+            lease_any("executor", consumer="test")
     make_message(tenant, scope_id="zz-waits")
+    assert due(tenant) == {("executor", tenant.pk, "zz-waits")}
+
+
+def test_question_reads_what_is_due_and_not_what_waits(tenant: Any) -> None:
+    """With 100,000 messages of the future the question still fetches a handful of rows."""
+    crowd(tenant, 100_000, scopes=100_000, queue=Queue.UPKEEP, due_in=timedelta(days=1))
+    make_message(tenant, queue=Queue.UPKEEP, scope_id="now")
     with tenant_scope(tenant):
-        assert queries.waiting_scopes("executor") == ["zz-waits"]
+        found = [each for each in queries.due([Queue.UPKEEP], most=10_000) if each.tenant_id == tenant.pk]
+        rows = rows_fetched()
+    disperse(tenant)
+    assert found == [DueScope(1, tenant.pk, Queue.UPKEEP, "now", exhausted=False)]
+    assert rows < 10_000
+
+
+def rows_fetched() -> int:
+    """Rows of the queue that this transaction has read so far, by whatever way."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT seq_tup_read + idx_tup_fetch FROM pg_stat_xact_user_tables WHERE relname = 'bus_queuemessage'"
+        )
+        return int(cursor.fetchone()[0])
 
 
 def test_crowd_is_what_it_says(tenant: Any) -> None:

@@ -11,18 +11,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.conf import settings
 from redis import Redis
 
 from apps.audit.enums import AuditEvent
 from apps.audit.models import AuditEntry
 from apps.audit.services import record
-from apps.bus import services, tasks
+from apps.bus import services
 from apps.bus.deliveries import Delivery
 from apps.bus.enums import Queue
 from apps.bus.models import QueueMessage
 from kernel.tenancy import tenant_scope
 from silas_platform.celery import app
-from tests.factories.bus import let_leases_run_out, make_message
+from tests.factories.bus import lease_any, let_leases_run_out, make_message
 
 QUEUE = Queue.RUNTIME
 
@@ -33,7 +34,7 @@ import django; django.setup()
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.bus import draining, registry
-from apps.bus.enums import Kind, Queue
+from apps.bus.enums import Kind, Queue, Worker
 
 place = sys.argv[1]
 
@@ -57,7 +58,7 @@ async def handler(delivery):
 
 registry._consumers.clear()
 registry.register(Queue.RUNTIME, Kind.SYSTEM_EVENT, handler)
-draining.drain(consumer="doomed")
+draining.drain(Worker.WORK, consumer="doomed")
 """
 
 
@@ -105,8 +106,7 @@ def test_message_is_handled_after_redis_forgot_its_wake_up(tenant: Any, consume:
     consume(do_it)
     make_message(tenant, queue=QUEUE)
     forget_everything()
-    tasks.sweep()
-    handled_by_poke()
+    beat_wakes_a_worker()
     assert (effects(tenant), state(tenant)) == (1, "acked")
 
 
@@ -114,12 +114,10 @@ def forget_everything() -> None:
     Redis.from_url(os.environ["REDIS_URL"]).flushdb()
 
 
-def handled_by_poke() -> None:
-    """What a worker does with the first poke that it hears; there must be one."""
-    with app.connection_for_read() as connection:
-        message = connection.default_channel.basic_get("celery")
-    assert message is not None and message.headers["task"] == "bus.drain"
-    tasks.drain()
+def beat_wakes_a_worker() -> None:
+    """What a worker does when beat's entry of its kind comes."""
+    entry = settings.CELERY_BEAT_SCHEDULE["bus.drain.work"]
+    app.tasks[entry["task"]](*entry["args"])
 
 
 STARTING = """
@@ -132,7 +130,7 @@ async def handler(delivery):
     pass
 registry._consumers.clear()
 registry.register(Queue.RUNTIME, Kind.SYSTEM_EVENT, handler)
-app.worker_main(["worker", "--pool", "solo", "--loglevel", "ERROR", "--without-gossip", "--without-mingle"])
+app.worker_main(["worker", "-Q", "work", "--pool=solo", "--loglevel=ERROR", "--without-gossip", "--without-mingle"])
 """
 
 
@@ -141,7 +139,7 @@ def test_worker_that_starts_goes_on_with_what_a_dead_one_left(tenant: Any) -> No
 
     make_message(tenant, queue=QUEUE)
     with tenant_scope(tenant):
-        services.lease(QUEUE, consumer="dead")
+        lease_any(QUEUE, consumer="dead")
     let_leases_run_out(tenant)
     forget_everything()
     worker = subprocess.Popen([sys.executable, "-c", STARTING], env=for_program(os.environ, "worker"), cwd=ROOT)

@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from apps.bus import rules, services
-from apps.bus.enums import FAILING, ErrorCode, ExecutionStatus, Kind, Queue, Sender
+from apps.bus.enums import FAILING, QUEUE_OF, ErrorCode, ExecutionStatus, Kind, Queue, Sender
 from apps.bus.models import QueueMessage
 from apps.bus.schemas import ErrorPayload, Message, MessageRefused, ResearchConstraints, StatusPayload
 from kernel.tenancy import tenant_scope
+from tests.factories.bus import lease_any
 
 ERROR = {"error_code": "timeout", "retryable": True, "origin_agent": "executor", "attempt_number": 2, "detail": "late"}
 HEADERS = {name: ERROR[name] for name in ("error_code", "retryable", "origin_agent", "attempt_number")}
@@ -26,20 +27,25 @@ TASK = uuid4()
 
 # One message of each kind as its sender means it: queue, sender and what it carries.
 GOOD: dict[str, tuple[str, str, dict[str, Any]]] = {
+    **{kind: (queue, "runtime", {}) for kind, queue in QUEUE_OF.items()},
     "user_message": ("proxy", "user", {"payload": {"seq": 1}}),
     "plan_request": ("planner", "proxy", {"content": "move house"}),
-    "plan_result": ("proxy", "planner", {"plan_markdown": "# Plan"}),
+    "plan_result": ("trusted", "planner", {"plan_markdown": "# Plan"}),
     "research_request": ("executor", "planner", {"content": "who?", "payload": ASK, "constraints": WITHIN}),
     "research_result": ("planner", "executor", {"content": "she", "payload": {"key": "k", "tokens": 3}}),
-    "execution_status": ("proxy", "runtime", {"task_id": TASK, "payload": {"status": "running"}}),
+    "execution_status": ("trusted", "runtime", {"task_id": TASK, "payload": {"status": "running"}}),
     "consult_planner": ("planner", "runtime", {"task_id": TASK, "payload": ERROR}),
     "planner_guidance": ("runtime", "planner", {"task_id": TASK, "content": "try", "payload": {"answers": "m-1"}}),
     "replan_request": ("planner", "runtime", {"task_id": TASK, "payload": {"depth": 1}}),
     "system_event": ("runtime", "runtime", {"payload": {"anything": [1]}}),
     "execution_request": ("executor", "runtime", {"task_id": TASK}),
     "autonomous_session": ("executor", "runtime", {"payload": {"session": str(TASK)}}),
-    "review_owed": ("proxy", "runtime", {"payload": {"event": "ask", "subject": str(TASK)}}),
-    "connection_owed": ("proxy", "runtime", {"payload": {"event": "failed", "subject": str(TASK), "permissions": []}}),
+    "review_owed": ("trusted", "runtime", {"payload": {"event": "ask", "subject": str(TASK)}}),
+    "connection_owed": (
+        "trusted",
+        "runtime",
+        {"payload": {"event": "failed", "subject": str(TASK), "permissions": []}},
+    ),
 }
 
 
@@ -61,18 +67,16 @@ def test_message_as_its_kind_should_be_is_queued(tenant: Any, kind: str) -> None
     assert send(tenant, kind).state == "queued"
 
 
-MISPLACED = [(kind, queue) for kind, queue in product(Kind, Queue) if queue not in rules.ROUTES[kind].queues]
-FORGED = [(kind, sender) for kind, sender in product(Kind, Sender) if sender not in rules.ROUTES[kind].senders]
+def test_kind_on_a_queue_that_is_not_its_own_is_refused(tenant: Any) -> None:
+    misplaced = [(kind, queue) for kind, queue in product(Kind, Queue) if queue not in rules.ROUTES[kind].queues]
+    accepted = [(k, queue) for k, queue in misplaced if refusal(tenant, k, queue=queue) != "kind_not_on_queue"]
+    assert accepted == []
 
 
-@pytest.mark.parametrize(("kind", "queue"), MISPLACED)
-def test_kind_on_a_queue_that_is_not_its_own_is_refused(tenant: Any, kind: str, queue: str) -> None:
-    assert refusal(tenant, kind, queue=queue) == "kind_not_on_queue"
-
-
-@pytest.mark.parametrize(("kind", "sender"), FORGED)
-def test_kind_from_somebody_who_may_not_send_it_is_refused(tenant: Any, kind: str, sender: str) -> None:
-    assert refusal(tenant, kind, sender=sender) == "kind_not_from_sender"
+def test_kind_from_a_sender_who_may_not_send_it_is_refused(tenant: Any) -> None:
+    forged = [(kind, sender) for kind, sender in product(Kind, Sender) if sender not in rules.ROUTES[kind].senders]
+    accepted = [(k, sender) for k, sender in forged if refusal(tenant, k, sender=sender) != "kind_not_from_sender"]
+    assert accepted == []
 
 
 @pytest.mark.parametrize(
@@ -236,7 +240,7 @@ def test_every_field_comes_back_as_it_was_sent(tenant: Any) -> None:
     }
     send(tenant, "research_request", approval_token=token, taint="auth", **sent)
     with tenant_scope(tenant):
-        lease = services.lease("executor", consumer="test")
+        lease = lease_any("executor", consumer="test")
     assert lease is not None
     read = {name: getattr(lease.message, name) for name in sent}
     assert (read, lease.message.constraints, lease.message.approval_token_id) == (sent, WITHIN, token)

@@ -19,7 +19,7 @@ from apps.bus import services
 from apps.bus.models import QueueMessage
 from apps.bus.schemas import AlreadyProcessed, Lease
 from kernel.tenancy import tenant_scope
-from tests.factories.bus import make_message
+from tests.factories.bus import lease_any, make_message
 from tests.rivals import race
 
 RIVALS = 8
@@ -33,7 +33,7 @@ def all_at_once(step: Callable[[int], Any]) -> list[Any]:
 def leasing(tenant: Any, **wish: Any) -> Callable[[int], Lease | None]:
     def step(number: int) -> Lease | None:
         with tenant_scope(tenant):
-            return services.lease(QUEUE, consumer=f"rival-{number}", **wish)
+            return lease_any(QUEUE, consumer=f"rival-{number}", **wish)
 
     return step
 
@@ -64,7 +64,7 @@ def test_rivals_draining_a_queue_keep_every_scope_in_order(tenant: Any) -> None:
     def drain(number: int) -> None:
         for _ in range(60):
             with tenant_scope(tenant):
-                lease = services.lease(QUEUE, consumer=f"rival-{number}")
+                lease = lease_any(QUEUE, consumer=f"rival-{number}")
             if lease:
                 with tenant_scope(tenant):
                     services.ack(lease)
@@ -134,7 +134,7 @@ import sys, time, uuid
 from apps.bus import services
 from kernel.tenancy import tenant_scope
 with tenant_scope(uuid.UUID(sys.argv[1])):
-    services.lease("executor", consumer="doomed", seconds=1.0)
+    services.lease("executor", consumer="doomed", scope_id="scope", seconds=1.0)
 print("held", flush=True)
 time.sleep(60)
 """

@@ -13,7 +13,7 @@ from apps.audit.models import AuditEntry
 from apps.bus import deliveries, services
 from apps.bus.enums import Queue
 from kernel.tenancy import tenant_scope
-from tests.factories.bus import let_leases_run_out, make_message
+from tests.factories.bus import lease_any, let_leases_run_out, make_message
 
 
 @pytest.fixture
@@ -30,31 +30,39 @@ def names(lines: list[str]) -> list[str]:
 def test_message_taken_renewed_and_done_tells_each(tenant: Any, told: Any) -> None:
     make_message(tenant)
     with tenant_scope(tenant):
-        lease = services.lease("executor", consumer="test")
+        lease = lease_any("executor", consumer="test")
         assert lease is not None
         services.heartbeat(lease)
         services.ack(lease)
     assert names(told()) == ["queue_wait_ms", "lease_heartbeat", "lease_duration_ms"]
 
 
-def test_sweep_tells_of_silent_holders_and_of_depth(tenant: Any, told: Any) -> None:
+def test_sweep_tells_of_silent_holders(tenant: Any, told: Any) -> None:
     make_message(tenant)
     with tenant_scope(tenant):
-        services.lease("executor", consumer="test")
+        lease_any("executor", consumer="test")
     let_leases_run_out(tenant)
     with tenant_scope(tenant):
         services.sweep()
     lines = [line for line in told() if not line.startswith("queue_wait_ms")]
-    assert lines == [
-        "lease_expired queue=executor value=1",
-        f"queue_depth_sample queue=executor tenant={tenant.pk} value=1",
-    ]
+    assert lines == ["lease_expired queue=executor value=1"]
+
+
+def test_worker_tells_how_many_scopes_were_due(tenant: Any, told: Any, consume: Any, drain: Any) -> None:
+    async def nothing(delivery: deliveries.Delivery) -> None: ...
+
+    consume(nothing)
+    make_message(tenant, queue=Queue.RUNTIME)
+    make_message(tenant, queue=Queue.RUNTIME, scope_id="another")
+    drain()
+    first = next(line for line in told() if line.startswith("queue_depth_sample worker=work value="))
+    assert int(first.rpartition("=")[2]) >= 2
 
 
 def test_line_names_its_trace_and_says_nothing_of_the_text(tenant: Any, told: Any) -> None:
     make_message(tenant, content="my secret", payload={"a": "my secret"}, trace_id="trace-1")
     with tenant_scope(tenant):
-        services.lease("executor", consumer="test")
+        lease_any("executor", consumer="test")
     (line,) = told()
     assert "trace=trace-1" in line and "secret" not in line
 
@@ -67,7 +75,7 @@ def entries(tenant: Any, event: AuditEvent) -> list[tuple[str, dict[str, Any]]]:
 def test_message_between_agents_is_written_down_when_queued_and_when_taken(tenant: Any) -> None:
     message = make_message(tenant, content="my secret", trace_id="trace-1")
     with tenant_scope(tenant):
-        deliveries.take(Queue.EXECUTOR, consumer="test", after="", seconds=9)
+        deliveries.take(Queue.EXECUTOR, scope_id="scope", consumer="test", seconds=9)
     expected = {"queue": "executor", "kind": "system_event", "trace": "trace-1", "attempt": 1}
     assert [entries(tenant, event) for event in (AuditEvent.MESSAGE_QUEUED, AuditEvent.MESSAGE_TAKEN)] == [
         [(f"message:{message.pk}", expected)],

@@ -16,13 +16,13 @@ from apps.autonomy.models import AutonomousSession
 from apps.autonomy.services import running
 from apps.autonomy.services.ending import Ending
 from apps.autonomy.tasks import look_at
-from apps.bus import services as bus
 from apps.bus.deliveries import Delivery
 from apps.bus.enums import Queue
 from apps.guard.enums import Intent
 from kernel.tenancy import in_thread
 from tests.e2e.console import log_in
 from tests.factories.autonomy import House, make_house
+from tests.factories.bus import lease_any
 from tests.factories.guard import change_run
 
 FINDING = {"title": "Two prices differ", "content": "The lamp costs 20 here and 25 there.", "severity": "warn"}
@@ -52,7 +52,7 @@ def _begin(house: House) -> UnderWay:
     """In drafting, with a finding written down, money spent and some set aside."""
     session = house.run_now(house.task(name="Compare the price lists"))
     look_at(house.tenant.pk)
-    lease = house.do(bus.lease, Queue.EXECUTOR, consumer="test")
+    lease = house.do(lease_any, Queue.EXECUTOR, consumer="test")
     delivery = Delivery(house.tenant.pk, lease, "test")
     house.do(running.begin, delivery)
     for phase in rules.PHASES[1:3]:

@@ -2,20 +2,42 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 from django.db import connection
 from django.db.models.functions import Now
 
-from apps.bus.enums import Kind, Queue, Sender
+from apps.bus import queries
+from apps.bus.enums import LIVE, Kind, Queue, Sender, Worker
 from apps.bus.models import QueueMessage
-from apps.bus.services import enqueue
+from apps.bus.schemas import Lease
+from apps.bus.services import enqueue, lease
 from kernel.tenancy import tenant_scope
+from kernel.throttle import redis
+from silas_platform.listening import waiting_at
 
 
 def make_message(tenant: Any, *, scope_id: str = "scope", queue: str = Queue.EXECUTOR, **fields: Any) -> QueueMessage:
     with tenant_scope(tenant):
         return enqueue(queue, **{"kind": Kind.SYSTEM_EVENT, "scope_id": scope_id, "sender": Sender.RUNTIME, **fields})
+
+
+def lease_any(queue: str, *, consumer: str, scope_id: Any = None, **fields: Any) -> Lease | None:
+    """Lease a message of one scope or of any, the oldest first, in the tenant whose scope is open."""
+    if scope_id is not None:
+        return lease(queue, consumer=consumer, scope_id=scope_id, **fields)
+    live = QueueMessage.objects.filter(queue=queue, state__in=LIVE).order_by("position")
+    for name in dict.fromkeys(live.values_list("scope_id", flat=True)):
+        if found := lease(queue, consumer=consumer, scope_id=name, **fields):
+            return found
+    return None
+
+
+def due_scopes(tenant: Any, *queues: Queue) -> list[str]:
+    """The tenant's scopes that are due, by name."""
+    found = queries.due(queues or tuple(Queue), most=1_000_000)
+    return sorted(each.scope_id for each in found if each.tenant_id == tenant.pk and not each.exhausted)
 
 
 def let_leases_run_out(tenant: Any, **which: Any) -> None:
@@ -31,19 +53,32 @@ def let_waits_pass(tenant: Any) -> None:
 
 _CROWD = """
     INSERT INTO bus_queuemessage (id, tenant_id, queue, kind, message_id, trace_id, scope_id, content, sender, taint,
-                                  urgency, error_code, origin_agent, state, attempts, consumer, fence, reason)
+                                  urgency, error_code, origin_agent, state, attempts, consumer, fence, reason,
+                                  available_at)
     SELECT gen_random_uuid(), %s, %s, 'system_event', 'crowd-' || n, 't', 'crowd-' || n %% %s, '', 'runtime',
-           'external', 'informational', '', '', 'queued', 0, '', 0, '' FROM generate_series(1, %s) n
+           'external', 'informational', '', '', 'queued', 0, '', 0, '',
+           statement_timestamp() + %s FROM generate_series(1, %s) n
 """
 
 
-def crowd(tenant: Any, messages: int, *, scopes: int, queue: str = Queue.EXECUTOR) -> None:
+def crowd(
+    tenant: Any, messages: int, *, scopes: int, queue: str = Queue.EXECUTOR, due_in: timedelta = timedelta()
+) -> None:
     """Very many messages at once, spread over so many scopes."""
     with tenant_scope(tenant), connection.cursor() as cursor:
-        cursor.execute(_CROWD, [tenant.pk, str(queue), scopes, messages])
+        cursor.execute(_CROWD, [tenant.pk, str(queue), scopes, due_in, messages])
 
 
 def disperse(tenant: Any) -> None:
     """Whatever of the tenant's still waits is done with."""
     with tenant_scope(tenant):
         QueueMessage.objects.filter(state="queued").update(state="acked", finished_at=Now())
+
+
+def pokes(worker: Worker = Worker.WORK) -> int:
+    """How many wake-ups wait at the broker for this kind of worker."""
+    return waiting_at(worker)
+
+
+def forget_pokes() -> None:
+    redis().delete(*Worker)

@@ -5,7 +5,6 @@ The planner is a local server that speaks like a provider; the queues are carrie
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -14,7 +13,6 @@ from typing import Any
 from apps.audit.models import AuditEntry
 from apps.bus.enums import Queue
 from apps.bus.models import QueueMessage
-from apps.sessions import runner
 from apps.tenants.models import Deployment
 from apps.work import signals
 from apps.work.execution_models import Course
@@ -49,11 +47,9 @@ def failing(tenant: Any, folder: Path, *, planner: str = MODEL, check: str = NEV
     return desk
 
 
-def web(desk: Desk) -> None:
-    """Let a web process carry out the plans that are owed to it."""
-    for message in messages(desk, "plan_result"):
-        assert not runner.is_conversation(message.scope_id)
-        asyncio.run(runner._serve(desk.tenant.pk, message.scope_id))
+def trusted(desk: Desk) -> None:
+    """Let the trusted worker carry out what is owed to it."""
+    desk.work(Queue.TRUSTED)
 
 
 def course(desk: Desk, item: WorkItem) -> Course:

@@ -68,7 +68,7 @@ def again(row: Any) -> Any:
 
 def web(tenant: Any) -> None:
     """Whatever is owed to web processes, until nothing is left."""
-    Hands(tenant).work(Queue.PROXY)
+    Hands(tenant).work(Queue.TRUSTED)
 
 
 def card_about(tenant: Any, subject_id: UUID) -> Card:

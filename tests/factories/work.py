@@ -12,7 +12,6 @@ from apps.approvals import services as approvals
 from apps.approvals.enums import ApprovalVerdict
 from apps.approvals.models import Card
 from apps.approvals.payloads import plan_hash
-from apps.bus import services as bus
 from apps.bus.deliveries import deliver
 from apps.bus.enums import Queue
 from apps.gates.schemas import GateSpec
@@ -28,6 +27,7 @@ from kernel.clock import now
 from kernel.llm.calls import PlannedCall, call_block
 from kernel.provenance import Origin, Traced
 from kernel.tenancy import in_scope, tenant_scope
+from tests.factories.bus import lease_any
 from tests.factories.sessions import make_session
 from tests.factories.skills import acting_tool, install, make_folder, read_tool, save_record
 from tests.factories.tenants import make_deployment
@@ -107,7 +107,7 @@ class Hands:
         while found:
             found = False
             for queue in queues:
-                lease = await in_scope(tenant_id, bus.lease, queue, consumer=consumer, seconds=seconds)
+                lease = await in_scope(tenant_id, lease_any, queue, consumer=consumer, seconds=seconds)
                 if lease is not None:
                     found = True
                     await deliver(tenant_id, lease, seconds=seconds)

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from apps.bus import services as bus
 from apps.guard import services
 from apps.guard.enums import Intent, RefusalCode
 from apps.guard.models import SystemControl
@@ -19,7 +18,7 @@ from apps.guard.schemas import (
     RunRef,
 )
 from kernel.tenancy import tenant_scope
-from tests.factories.bus import let_leases_run_out, make_message
+from tests.factories.bus import lease_any, let_leases_run_out, make_message
 from tests.factories.guard import answer, audited, change_run, make_call, make_run, reread
 from tests.guard.conftest import call, never, refused
 
@@ -76,7 +75,7 @@ def test_call_under_a_lost_lease_is_refused(tenant: Any, handle: Handle) -> None
     run = make_run(tenant)
     make_message(tenant)
     with tenant_scope(tenant):
-        lease = bus.lease("executor", consumer="test")
+        lease = lease_any("executor", consumer="test")
     assert lease is not None
     let_leases_run_out(tenant)
     assert call(run, ref=RunRef(tenant.pk, run.pk, lease.ref)) == refused(RefusalCode.LEASE_LOST)
@@ -87,7 +86,7 @@ def test_call_under_a_held_lease_happens(tenant: Any, handle: Handle) -> None:
     run = make_run(tenant)
     make_message(tenant)
     with tenant_scope(tenant):
-        lease = bus.lease("executor", consumer="test")
+        lease = lease_any("executor", consumer="test")
     assert lease is not None
     assert isinstance(call(run, ref=RunRef(tenant.pk, run.pk, lease.ref)), Done)
 

@@ -60,7 +60,8 @@ def test_deaf_worker_ends_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     assert told == [(os.getpid(), signal.SIGTERM)]
 
 
-def test_message_that_nobody_takes_is_counted(database: None) -> None:
-    before = listening.waiting_at(app)
-    app.send_task("bus.sweep")
-    assert listening.waiting_at(app) == before + 1
+def test_message_that_no_worker_takes_is_counted_at_its_queue(database: None) -> None:
+    before, elsewhere = listening.waiting_at("parse"), listening.waiting_at("upkeep")
+    app.send_task("bus.drain", args=["parse"], queue="parse")
+    assert listening.waiting_at("parse") == before + 1
+    assert listening.waiting_at("upkeep") == elsewhere

@@ -9,7 +9,6 @@ from typing import Any
 import time_machine
 from django.test import override_settings
 
-from apps.bus import services as bus
 from apps.bus.deliveries import Delivery
 from apps.bus.enums import Queue
 from apps.bus.models import QueueMessage
@@ -20,6 +19,7 @@ from apps.work.tasks import end_waits
 from kernel.clock import now
 from kernel.llm.calls import PlannedCall, call_block
 from kernel.tenancy import tenant_scope
+from tests.factories.bus import lease_any
 from tests.factories.planning import (
     advice,
     course,
@@ -58,7 +58,7 @@ def test_advice_resumes_with_the_next_attempt_under_its_heading(
     item = paused(desk, approver)
     desk.work(Queue.PLANNER, Queue.RUNTIME)
     with tenant_scope(tenant):
-        lease = bus.lease("executor", consumer="test", seconds=60)
+        lease = lease_any("executor", consumer="test", seconds=60)
         assert lease is not None
         job = jobs.next_job(Delivery(tenant.pk, lease, "test"))
     assert job is not None and job.attempt.number == item.attempts_made + 1

@@ -102,7 +102,7 @@ class House:
     def work(self) -> None:
         desk = Hands(self.tenant)
         desk.work()
-        desk.work(Queue.PROXY)
+        desk.work(Queue.TRUSTED)
 
     def allow(self, user: Any, uses: int = 3) -> None:
         with tenant_scope(self.tenant):

@@ -16,6 +16,7 @@ from apps.work.services import cycles
 from apps.work.services import desk as left_to_web
 from kernel.clock import now
 from kernel.tenancy import in_scope, tenant_scope
+from tests.factories.bus import lease_any
 from tests.factories.planning import messages
 from tests.factories.work import PROJECT, Desk, Hands
 from tests.work.test_cycles import House
@@ -29,7 +30,7 @@ CHECKED = PROJECT.replace(
 def dies(desk: Hands, queue: Queue) -> None:
     """The oldest message of the queue, as after its fifth lost delivery."""
     with tenant_scope(desk.tenant):
-        lease = bus.lease(queue, consumer="test", seconds=60)
+        lease = lease_any(queue, consumer="test", seconds=60)
         assert lease is not None
         bus.dead_letter(lease, "lease_expired")
 
@@ -57,7 +58,7 @@ def test_repair_about_which_nobody_could_be_asked_ends_and_the_next_look_may_try
         cycles.owe_due()
     desk = Hands(tenant)
     desk.work()
-    dies(desk, Queue.PROXY)
+    dies(desk, Queue.TRUSTED)
     (first,) = house.repairs()
     assert (found(desk, first.pk), house.look()) == (("blocked", "delivery_failed 1"), "asked")
 
@@ -66,7 +67,7 @@ def test_item_that_somebody_can_still_be_asked_about_is_left_to_its_card(desk: D
     item = desk.waiting()
     with tenant_scope(desk.tenant):
         left_to_web.ask_for(item)
-    dies(desk, Queue.PROXY)
+    dies(desk, Queue.TRUSTED)
     assert desk.item(item.pk).status == "pending"
 
 
@@ -81,6 +82,6 @@ def test_project_whose_checks_could_not_be_run_ends(desk: Desk, approver: Any) -
 
 
 async def _deliver_one(desk: Desk) -> None:
-    lease = await in_scope(desk.tenant.pk, bus.lease, Queue.EXECUTOR, consumer="test", seconds=60)
+    lease = await in_scope(desk.tenant.pk, lease_any, Queue.EXECUTOR, consumer="test", seconds=60)
     if lease is not None:
         await deliver(desk.tenant.pk, lease, seconds=60)

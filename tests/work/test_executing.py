@@ -32,7 +32,7 @@ from apps.work.services.running import AttemptOutcome
 from apps.work.step_gates import StepGates, StepStopped
 from kernel.errors import SilasError
 from kernel.tenancy import tenant_scope
-from tests.factories.bus import let_leases_run_out
+from tests.factories.bus import lease_any, let_leases_run_out
 from tests.factories.work import CAP, NOTE, Desk, make_desk, note, plan
 from tests.rivals import race
 
@@ -273,7 +273,7 @@ def test_attempt_whose_worker_died_before_any_call_is_followed_by_a_good_one(des
 def test_item_that_a_person_halts_is_blocked(desk: Desk, approver: Any) -> None:
     item = desk.approved(approver)
     with tenant_scope(desk.tenant):
-        lease = bus.lease("executor", consumer="lost", seconds=60)
+        lease = lease_any("executor", consumer="lost", seconds=60)
         assert lease is not None
         job = jobs.next_job(Delivery(desk.tenant.pk, lease, "test"))
         assert job is not None
@@ -360,7 +360,7 @@ def test_next_steps_that_no_answer_could_hold_are_not_told(desk: Desk, approver:
     item = desk.approved(approver)
     with tenant_scope(desk.tenant):
         save_gate(gate, deployment_id=desk.deployment.pk)
-        lease = bus.lease("executor", consumer="test", seconds=60)
+        lease = lease_any("executor", consumer="test", seconds=60)
         assert lease is not None
         job = jobs.next_job(Delivery(desk.tenant.pk, lease, "test"))
     assert job is not None and item.pk == job.attempt.work_item_id
@@ -387,7 +387,7 @@ def test_item_of_other_tenant_is_not_found(desk: Desk, other_tenant: Any) -> Non
 def test_message_that_is_dead_ends_the_item(desk: Desk, approver: Any) -> None:
     item = desk.approved(approver)
     with tenant_scope(desk.tenant):
-        lease = bus.lease("executor", consumer="test")
+        lease = lease_any("executor", consumer="test")
         assert lease
         bus.dead_letter(lease, "broken")
     assert desk.item(item.pk).reason == WorkReason.LOST

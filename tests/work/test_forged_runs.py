@@ -10,7 +10,6 @@ import psycopg
 import pytest
 from psycopg.types.json import Jsonb
 
-from apps.bus import services as bus
 from apps.bus.deliveries import Delivery
 from apps.bus.enums import Queue
 from apps.guard.models import GuardedRun
@@ -20,7 +19,7 @@ from apps.work.enums import WorkItemStatus
 from apps.work.models import WorkItem
 from apps.work.services import running
 from kernel.tenancy import tenant_scope
-from tests.factories.bus import let_leases_run_out
+from tests.factories.bus import lease_any, let_leases_run_out
 from tests.factories.work import Desk
 
 _COPY = """
@@ -52,7 +51,7 @@ def _interrupted(desk: Desk, approver: Any) -> WorkItem:
     """An approved item whose first attempt has begun, and whose worker is gone."""
     item = desk.approved(approver)
     with tenant_scope(desk.tenant):
-        lease = bus.lease(Queue.EXECUTOR, consumer="lost")
+        lease = lease_any(Queue.EXECUTOR, consumer="lost")
         assert lease is not None
         assert running.begin(Delivery(desk.tenant.pk, lease, "test")) is not None
     let_leases_run_out(desk.tenant)

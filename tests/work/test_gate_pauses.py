@@ -63,7 +63,7 @@ def begun(desk: Desk, user: Any, *calls: PlannedCall) -> WorkItem:
     assert proposal.work_item_id is not None
     desk.decide(desk.item(proposal.work_item_id), user)
     desk.work()
-    desk.work(Queue.PROXY)
+    desk.work(Queue.TRUSTED)
     return desk.item(proposal.work_item_id)
 
 
@@ -129,8 +129,8 @@ def test_worker_opens_no_card_itself(gated: Desk, approver: Any) -> None:
     gated.decide(gated.item(proposal.work_item_id), approver)
     gated.work()
     assert gate_cards(gated.tenant) == 0
-    gated.work(Queue.PROXY)
-    gated.work(Queue.PROXY)
+    gated.work(Queue.TRUSTED)
+    gated.work(Queue.TRUSTED)
     assert gate_cards(gated.tenant) == 1
 
 
@@ -165,7 +165,7 @@ def test_item_of_one_attempt_can_pause_and_go_on(desk: Desk, approver: Any, owne
     proposal = desk.propose(plan_markdown=text)
     desk.decide(desk.item(proposal.work_item_id), approver)
     desk.work()
-    desk.work(Queue.PROXY)
+    desk.work(Queue.TRUSTED)
     answer(desk.tenant, owner, "approve")
     desk.work()
     assert desk.item(proposal.work_item_id).status == WorkItemStatus.DONE
@@ -185,7 +185,7 @@ def test_item_that_asks_twice_pauses_twice(desk: Desk, approver: Any, owner: Any
     item = begun(desk, approver)
     answer(desk.tenant, owner, "approve")
     desk.work()
-    desk.work(Queue.PROXY)
+    desk.work(Queue.TRUSTED)
     assert desk.item(item.pk).status == WorkItemStatus.PAUSED
     assert [gate["name"] for gate in gate_card(desk.tenant).payload["gates"]] == ["second"]
     answer(desk.tenant, owner, "approve")
@@ -199,7 +199,7 @@ def test_call_under_a_standing_approval_waits_for_a_person(desk: Desk, approver:
     proposal = desk.propose(note(5))
     put_gate(desk, asking_gate("on_tool_call", config={"tools": ["act"]}))
     desk.work()
-    desk.work(Queue.PROXY)
+    desk.work(Queue.TRUSTED)
     assert desk.item(proposal.work_item_id).status == WorkItemStatus.PAUSED
     assert gate_card(desk.tenant).payload["holds"] == {"tool": "act", "args": {"order": "H-1", "note": 5}}
     assert calls(desk) == ["denied"]
@@ -214,7 +214,7 @@ def test_gate_that_came_into_force_meanwhile_is_asked_about_too(gated: Desk, app
     put_gate(gated, step_gate(name="newer"))
     answer(gated.tenant, owner, "approve")
     gated.work()
-    gated.work(Queue.PROXY)
+    gated.work(Queue.TRUSTED)
     assert gated.item(item.pk).status == WorkItemStatus.PAUSED
     assert [gate["name"] for gate in gate_card(gated.tenant).payload["gates"]] == ["newer"]
 
@@ -227,7 +227,7 @@ def test_pause_that_was_changed_in_the_database_lets_nothing_through(gated: Desk
         pause.payload["holds"]["args"]["note"] = 61
         pause.save(update_fields=["payload"])
     gated.work()
-    gated.work(Queue.PROXY)
+    gated.work(Queue.TRUSTED)
     assert gated.order("H-3").revision == 1
     assert gate_cards(gated.tenant) == 2
 
@@ -286,7 +286,7 @@ def test_item_whose_card_was_never_opened_ends_when_its_time_is_up(gated: Desk, 
     gated.work()
     with time_machine.travel(pause_of(gated.tenant).expires_at + timedelta(seconds=1)):
         tasks.end_waits()
-        gated.work(Queue.PROXY)
+        gated.work(Queue.TRUSTED)
     assert gated.item(proposal.work_item_id).reason == WorkReason.REVIEW_EXPIRED
     assert gate_cards(gated.tenant) == 0
 
@@ -317,11 +317,11 @@ def test_project_that_is_called_off_takes_the_cards_of_its_tasks_back(desk: Desk
     assert proposal.work_item_id is not None
     desk.decide(desk.item(proposal.work_item_id), approver)
     desk.work()
-    desk.work(Queue.PROXY)
+    desk.work(Queue.TRUSTED)
     with tenant_scope(desk.tenant):
         assert Card.objects.filter(kind="gate", status=CardStatus.OPEN).count() == 2
         services.cancelling.cancel_for_staff(proposal.work_item_id, user=owner)
-    desk.work(Queue.PROXY)
+    desk.work(Queue.TRUSTED)
     with tenant_scope(desk.tenant):
         assert not Card.objects.filter(kind="gate", status=CardStatus.OPEN).exists()
         assert not GatePause.objects.exclude(state=PauseState.WITHDRAWN).exists()
@@ -504,7 +504,7 @@ def test_worker_killed_anywhere_loses_no_pause_and_does_nothing_twice(
         gated.decide(gated.item(items[-1]), approver)
     killed_at(gated, tmp_path / "pausing", *POINTS)
     deliver_again(gated)
-    gated.work(Queue.PROXY)
+    gated.work(Queue.TRUSTED)
     assert {gated.item(each).status for each in items} == {WorkItemStatus.PAUSED}
     assert {gated.order(f"K-{number}-b").revision for number in range(len(POINTS))} == {1}
     assert len(list(approve_each(gated, owner))) == len(POINTS)

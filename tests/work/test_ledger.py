@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from apps.audit.models import AuditEntry
-from apps.bus import services as bus
 from apps.bus.deliveries import Delivery
 from apps.guard.models import GuardedRun
 from apps.guard.schemas import call_digest
@@ -25,7 +24,7 @@ from apps.work.services.running import AttemptOutcome
 from kernel import fault_points
 from kernel.fault_points import Action
 from kernel.tenancy import tenant_scope
-from tests.factories.bus import let_waits_pass
+from tests.factories.bus import lease_any, let_waits_pass
 from tests.factories.work import NOTE, NOTED, Desk, make_desk, note
 
 LETTER = NOTE + '\nopen("/sandbox/out/letter.txt", "w").write("dear customer")\n'
@@ -200,7 +199,7 @@ def test_time_of_attempts_adds_up(tenant: Any, tmp_path: Path, approver: Any) ->
 def test_file_that_the_agent_invents_is_written_down_and_never_used(desk: Desk, approver: Any) -> None:
     item = approved(desk, approver, note())
     with tenant_scope(desk.tenant):
-        lease = bus.lease("executor", consumer="test", seconds=60)
+        lease = lease_any("executor", consumer="test", seconds=60)
         assert lease is not None
         delivery = Delivery(desk.tenant.pk, lease, "test")
         job = jobs.next_job(delivery)

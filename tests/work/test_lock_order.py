@@ -12,7 +12,6 @@ from uuid import UUID
 import pytest
 
 from apps.approvals import locks as cards
-from apps.bus import services as bus
 from apps.bus.deliveries import Delivery
 from apps.bus.enums import Queue
 from apps.work.enums import Waiting, WorkItemStatus, WorkReason
@@ -27,6 +26,7 @@ from kernel.clock import now
 from kernel.errors import SilasError
 from kernel.tenancy import tenant_scope
 from tests.factories.batches import answer, card_of, found, items, route, undoable_desk
+from tests.factories.bus import lease_any
 from tests.factories.planning import failing, paused
 from tests.factories.sessions import make_session
 from tests.factories.work import PROJECT, Desk, note
@@ -143,7 +143,7 @@ def test_item_that_is_called_off_while_its_planner_answers_comes_to_its_end(
     desk = failing(tenant, tmp_path)
     item = paused(desk, approver)
     with tenant_scope(tenant):
-        lease = bus.lease(Queue.PLANNER, consumer="test", seconds=60)
+        lease = lease_any(Queue.PLANNER, consumer="test", seconds=60)
         assert lease is not None
         job = planning.open_job(lease.message)
 
@@ -161,12 +161,12 @@ def test_research_that_begins_beside_an_attempt_takes_its_place_after_the_item(
     desk = failing(tenant, tmp_path)
     item = paused(desk, approver)
     with tenant_scope(tenant):
-        lease = bus.lease(Queue.PLANNER, consumer="test", seconds=60)
+        lease = lease_any(Queue.PLANNER, consumer="test", seconds=60)
         assert lease is not None
         asked = planning.open_job(lease.message)
         assert asked is not None
         researching.ask(Delivery(tenant.pk, lease, "test"), asked, [researching.Question("What?", "one line", 20)])
-        question = bus.lease(Queue.EXECUTOR, consumer="test", seconds=60)
+        question = lease_any(Queue.EXECUTOR, consumer="test", seconds=60)
         assert question is not None
 
     def begin(meet: Callable[[], None]) -> None:

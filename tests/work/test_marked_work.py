@@ -8,7 +8,6 @@ from uuid import UUID
 
 import pytest
 
-from apps.bus import services as bus
 from apps.bus.deliveries import Delivery
 from apps.bus.enums import Queue
 from apps.gates.content import DOCUMENT, ContentMark
@@ -20,6 +19,7 @@ from apps.work.execution_models import Course
 from apps.work.services import planning
 from kernel.llm.calls import PlannedCall
 from kernel.tenancy import tenant_scope
+from tests.factories.bus import lease_any
 from tests.factories.planning import failing, paused
 from tests.factories.skills import acting_tool, install, make_folder, read_tool, save_record
 from tests.factories.work import ARGS, NOTE, NOTED, Desk, adopt, note
@@ -36,7 +36,7 @@ def begun_under_standing_approval(desk: Desk, owner: Any, *, marked: bool) -> UU
     assert proposal.outcome == "dispatched"
     assert proposal.work_item_id is not None
     with tenant_scope(desk.tenant):
-        lease = bus.lease("executor", consumer="lost", seconds=0)
+        lease = lease_any("executor", consumer="lost", seconds=0)
         assert lease is not None
         job = jobs.next_job(Delivery(desk.tenant.pk, lease, "lost"))
         assert job is not None

@@ -18,7 +18,7 @@ from apps.work.conflicts import Claims
 from apps.work.enums import SlotKind, WorkItemStatus
 from apps.work.execution_models import PoolSlot
 from kernel.tenancy import platform_scope, tenant_scope
-from tests.factories.bus import let_leases_run_out
+from tests.factories.bus import lease_any, let_leases_run_out
 from tests.factories.work import Desk, note
 from tests.rivals import race
 
@@ -192,7 +192,7 @@ def test_item_that_is_done_leaves_no_place_behind(desk: Desk, approver: Any) -> 
 def test_message_that_is_dead_leaves_no_place_behind(desk: Desk, approver: Any) -> None:
     desk.approved(approver)
     with tenant_scope(desk.tenant):
-        lease = bus.lease(Queue.EXECUTOR, consumer="test")
+        lease = lease_any(Queue.EXECUTOR, consumer="test")
         assert lease
         bus.dead_letter(lease, "broken")
         assert not PoolSlot.objects.exists()

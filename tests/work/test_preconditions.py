@@ -119,8 +119,8 @@ def test_record_that_changes_between_the_yes_and_the_work_is_asked_about_once_mo
     item = desk.approved(approver, 40)
     _change(desk, 1)
     desk.work()
-    desk.work(Queue.PROXY)
-    desk.work(Queue.PROXY)
+    desk.work(Queue.TRUSTED)
+    desk.work(Queue.TRUSTED)
     assert desk.order().data["note"] == 1
     old, fresh = _cards(desk, item)
     assert desk.item(item.pk).status == "pending"

@@ -177,7 +177,7 @@ def test_line_whose_record_changes_between_approval_and_work_is_left_out_and_ask
     press(desk, card_of(desk, batch.pk), approver)
     change(desk, 2, 7)
     carry_out(desk)
-    desk.work(Queue.PROXY)
+    desk.work(Queue.TRUSTED)
     fresh = card_of(desk, left_out.pk)
     assert notes(desk, 1, 2, 3) == [11, 7, 13]
     assert before(fresh) == "7"
@@ -277,7 +277,7 @@ def test_task_whose_record_changed_since_the_project_was_approved_is_asked_about
     whole = project(builder, approver)
     change(builder, 3, 7)
     builder.work()
-    builder.work(Queue.PROXY)
+    builder.work(Queue.TRUSTED)
     task = tasks(builder, whole)["H-3"]
     assert notes(builder, 1, 3) == [31, 7]
     assert builder.item(whole.pk).status == WorkItemStatus.RUNNING
@@ -293,7 +293,7 @@ def test_task_that_is_declined_ends_its_project(builder: Desk, approver: Any) ->
     whole = project(builder, approver)
     change(builder, 3, 7)
     builder.work()
-    builder.work(Queue.PROXY)
+    builder.work(Queue.TRUSTED)
     press(builder, card_of(builder, tasks(builder, whole)["H-3"].pk), approver, "decline")
     builder.work()
     assert notes(builder, 3) == [7]
@@ -384,7 +384,7 @@ def test_what_changed_before_the_results_are_shown_is_not_offered(desk: Desk, ap
     press(desk, card_of(desk, batch.pk), approver)
     desk.work()
     change(desk, 1, 50)
-    desk.work(Queue.PROXY)
+    desk.work(Queue.TRUSTED)
     card = offered(desk, batch.pk)
     assert [each["key"] for each in card.reads] == ["H-2"]
     press(desk, card, approver)

@@ -29,7 +29,7 @@ from tests.factories.planning import (
     outcomes,
     replies,
     told_by,
-    web,
+    trusted,
 )
 from tests.factories.work import CAP, note
 from tests.fakes.openai_server import FakeOpenAI, Reply, final
@@ -41,7 +41,7 @@ def test_other_plan_gets_a_card_of_its_own_and_runs_after_its_yes(
     planner.replies = replies(replan=other(note(60)))
     desk = failing(tenant, tmp_path)
     old = exhausted(desk, approver)
-    web(desk)
+    trusted(desk)
     with tenant_scope(tenant):
         new = Course.objects.get(replaces=old)
         card = Card.objects.get(subject_id=new.work_item_id)
@@ -56,7 +56,7 @@ def test_other_plan_runs_nothing_without_its_yes(
     planner.replies = replies(replan=other(note(60, "H-3")))
     desk = failing(tenant, tmp_path)
     exhausted(desk, approver)
-    web(desk)
+    trusted(desk)
     desk.work()
     assert desk.order("H-3").revision == 1
 
@@ -68,7 +68,7 @@ def test_other_plan_is_never_under_a_standing_yes(
     desk = failing(tenant, tmp_path)
     desk.allow_standing(owner)
     old = exhausted(desk, approver)
-    web(desk)
+    trusted(desk)
     with tenant_scope(tenant):
         new = Course.objects.get(replaces=old).work_item
     assert (new.parent_id, new.approval_token_id) == (None, None)
@@ -104,7 +104,7 @@ def test_other_plan_that_may_not_be_asked_ends_with_a_person(
     with tenant_scope(tenant):
         save_gate(CAP, deployment_id=desk.deployment.pk)
     item = exhausted(desk, approver)
-    web(desk)
+    trusted(desk)
     ended = desk.item(item.pk)
     with tenant_scope(tenant):
         cards = Card.objects.count()
@@ -120,7 +120,7 @@ def test_other_plan_cannot_use_what_the_level_did_not_allow(
     with tenant_scope(tenant):
         Course.objects.filter(work_item=item).update(granted=["look"])
     desk.work()
-    web(desk)
+    trusted(desk)
     assert outcomes(desk, "replan_ended") == ["refused"]
 
 
@@ -146,7 +146,7 @@ def test_third_plan_is_the_last(tenant: Any, tmp_path: Path, approver: Any, plan
     for value in (60, 70, 80):
         planner.replies = replies(replan=other(note(value)))
         desk.work()
-        web(desk)
+        trusted(desk)
         seen.append((desk.item(item.pk).reason, course(desk, item).depth))
         with tenant_scope(tenant):
             new = Course.objects.filter(replaces=item).first()
@@ -164,7 +164,7 @@ def test_plan_that_was_tried_before_is_no_other_plan(
     desk = failing(tenant, tmp_path)
     planner.replies = replies(replan=other(note(60)))
     first = exhausted(desk, approver)
-    web(desk)
+    trusted(desk)
     with tenant_scope(tenant):
         second = Course.objects.get(replaces=first).work_item
     desk.decide(desk.item(second.pk), approver)

@@ -61,7 +61,7 @@ def undo_items(desk: Desk, subject_id: Any) -> list[WorkItem]:
 def told_over(desk: Desk, subject_id: Any) -> tuple[str, str, str]:
     """What web processes were told when it was over: the status, the error's code, what became of the message."""
     with tenant_scope(desk.tenant):
-        told = QueueMessage.objects.get(queue=Queue.PROXY, kind=Kind.EXECUTION_STATUS, task_id=subject_id)
+        told = QueueMessage.objects.get(queue=Queue.TRUSTED, kind=Kind.EXECUTION_STATUS, task_id=subject_id)
     return told.payload["status"], told.error_code, told.state
 
 
@@ -171,7 +171,7 @@ def test_batch_that_took_long_can_be_taken_back_whole_until_the_window_of_its_la
         UndoEntry.objects.filter(pk=first.pk).update(
             created_at=first.created_at - earlier, expires_at=first.expires_at - earlier
         )
-    desk.work(Queue.PROXY)
+    desk.work(Queue.TRUSTED)
     card = offered(desk, batch.pk)
     assert card.expires_at == last.expires_at + timedelta(microseconds=1)
     assert len(card.payload["item_ids"]) == 2
@@ -285,7 +285,7 @@ def test_report_that_comes_after_the_window_offers_nothing(desk: Desk, approver:
     item = desk.approved(approver)
     desk.work()
     with time_machine.travel(now() + timedelta(seconds=settings.UNDO_SECONDS + 1)):
-        desk.work(Queue.PROXY)
+        desk.work(Queue.TRUSTED)
     assert not has_offer(desk, item.pk)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from apps.bus.tasks import sweep
+from apps.bus.enums import Worker
 from apps.bus.wakeup import poke
 from apps.sessions.models import ChatSession
 from apps.work.enums import WorkItemStatus, WorkReason
@@ -21,8 +21,8 @@ from apps.work.execution_models import Course
 from apps.work.models import WorkItem
 from kernel.tenancy import tenant_scope
 from silas_platform.celery import app
-from silas_platform.listening import waiting_at
 from silas_platform.up.environment import for_program
+from tests.factories.bus import forget_pokes, pokes
 from tests.factories.work import Desk, make_desk
 
 
@@ -35,21 +35,14 @@ def no_pokes(database: None, superuser_dsn: str) -> None:
             "UPDATE bus_queuemessage SET state = 'dead', leased_until = NULL, finished_at = now()"
             " WHERE finished_at IS NULL"
         )
-    app.control.purge()
+    forget_pokes()
 
 
 def test_approval_pokes_a_worker_after_its_commit(no_pokes: None, desk: Desk, approver: Any) -> None:
     item = desk.waiting()
-    before = waiting_at(app)
+    before = pokes()
     desk.decide(item, approver)
-    assert (before, waiting_at(app)) == (0, 1)
-
-
-def test_sweep_pokes_again_for_what_waits(no_pokes: None, desk: Desk, approver: Any) -> None:
-    desk.approved(approver)
-    app.control.purge()
-    sweep()
-    assert waiting_at(app) == 1
+    assert (before, pokes()) == (0, 1)
 
 
 def test_approval_stands_when_the_broker_is_gone(
@@ -59,19 +52,19 @@ def test_approval_stands_when_the_broker_is_gone(
     with monkeypatch.context() as patch:
         patch.setattr(app.conf, "broker_write_url", "redis+socket:///nowhere/redis.sock")
         desk.decide(item, approver)
-    assert (desk.item(item.pk).approval_token is not None, waiting_at(app)) == (True, 0)
+    assert (desk.item(item.pk).approval_token is not None, pokes()) == (True, 0)
 
 
 def worker_until(desk: Desk, item: WorkItem, status: WorkItemStatus) -> None:
     """A real worker, in its own role of the database, until the item has come to this status. Beat would sweep; here
     the test pokes."""
-    argv = [sys.executable, "-m", "celery", "-A", "silas_platform", "worker", "--pool", "solo", "--loglevel", "ERROR"]
+    argv = [sys.executable, "-m", "celery", "-A", "silas_platform", "worker", "-Q", "work", "--pool", "solo", "--loglevel", "ERROR"]
     worker = subprocess.Popen(argv, env={**for_program(os.environ, "worker"), "PYTHONFAULTHANDLER": "1"})
     try:
         deadline = time.monotonic() + 300
         while desk.item(item.pk).status != status and time.monotonic() < deadline:
             time.sleep(0.5)
-            poke()
+            poke(Worker.WORK)
     finally:
         worker.terminate()
         try:

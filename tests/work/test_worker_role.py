@@ -54,7 +54,7 @@ def test_worker_carries_a_batch_and_its_undo_to_their_ends(tenant: Any, tmp_path
     answer(desk, card_of(desk, batch.pk), approver, "approve")
     drain_as_a_worker(tenant)
     done = notes(desk, 1, 2)
-    desk.work(Queue.PROXY)
+    desk.work(Queue.TRUSTED)
     with tenant_scope(tenant):
         undo = Batch.objects.get(undo_of=batch.pk)
     answer(desk, card_of(desk, undo.pk), approver, "approve")
@@ -89,7 +89,7 @@ def test_worker_leaves_a_card_about_a_repair_to_a_web_process(tenant: Any, tmp_p
     _due(house)
     drain_as_a_worker(tenant)
     before = house.count(Card)
-    Hands(tenant).work(Queue.PROXY)
+    Hands(tenant).work(Queue.TRUSTED)
     assert (before, house.count(Card)) == (0, 1)
 
 
@@ -100,7 +100,7 @@ def test_worker_pauses_an_item_for_a_gate_and_goes_on_with_it(tenant: Any, tmp_p
         save_gate(asking_gate("after_step", after_step=1), deployment_id=desk.deployment.pk)
     drain_as_a_worker(tenant)
     assert desk.item(item.pk).status == "paused"
-    desk.work(Queue.PROXY)
+    desk.work(Queue.TRUSTED)
     answer_gate(tenant, approver, "approve")
     drain_as_a_worker(tenant)
     assert desk.item(item.pk).status == "done"

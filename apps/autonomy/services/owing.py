@@ -16,7 +16,7 @@ def owe(event: str, subject: UUID, *, message_id: str = "") -> None:
     """`message_id`: the same is owed once; without it once a subject and event. A scope with a word in front is no
     conversation (apps.sessions.runner)."""
     bus.enqueue(
-        Queue.PROXY,
+        Queue.TRUSTED,
         kind=Kind.REVIEW_OWED,
         scope_id=f"review:{subject}",
         sender=Sender.RUNTIME,

@@ -5,7 +5,7 @@ import django.db.models.functions.datetime
 import uuid
 from django.db import migrations, models
 
-from apps.bus import lease_sql, owe_sql, walk_sql
+from apps.bus import lease_sql, owe_sql
 from kernel.tenancy.migrations import RowSecurity, Tables
 
 
@@ -94,9 +94,6 @@ class Migration(migrations.Migration):
         RowSecurity("bus_queuemessage"),
         migrations.RunSQL(lease_sql.POSITION, lease_sql.POSITION_REVERSE),
         migrations.RunSQL(lease_sql.LEASE_OF_SCOPE, lease_sql.LEASE_OF_SCOPE_REVERSE),
-        migrations.RunSQL(walk_sql.LEASE_IN_TURN, walk_sql.LEASE_IN_TURN_REVERSE),
-        migrations.RunSQL(walk_sql.WAITING_SCOPES, walk_sql.WAITING_SCOPES_REVERSE),
-        migrations.RunSQL(walk_sql.WAITING_LINES, walk_sql.WAITING_LINES_REVERSE),
         migrations.RunSQL(owe_sql.PENDING, owe_sql.PENDING_REVERSE),
         migrations.RunSQL(owe_sql.OWE, owe_sql.OWE_REVERSE),
         migrations.RunSQL(owe_sql.WAITING, owe_sql.WAITING_REVERSE),

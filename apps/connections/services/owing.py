@@ -16,7 +16,7 @@ DISCOVERED, FAILED, ENDS_SOON, WIDEN = "discovered", "failed", "ends_soon", "wid
 def owe(event: str, connection_id: UUID, *, message_id: str, permissions: Sequence[str] = ()) -> None:
     """The same `message_id` is owed once."""
     bus.enqueue(
-        Queue.PROXY,
+        Queue.TRUSTED,
         kind=Kind.CONNECTION_OWED,
         scope_id=f"connection:{connection_id}",
         sender=Sender.RUNTIME,
@@ -27,4 +27,4 @@ def owe(event: str, connection_id: UUID, *, message_id: str, permissions: Sequen
 
 
 def was_owed(message_id: str) -> bool:
-    return bool(QueueMessage.objects.filter(queue=Queue.PROXY, message_id=message_id).exists())
+    return bool(QueueMessage.objects.filter(queue=Queue.TRUSTED, message_id=message_id).exists())

@@ -1,4 +1,4 @@
-"""Is anything stuck? Every line of the tenant: how long it is, who works on what, and what failed for good."""
+"""The page *Queue*: how many messages each queue holds, who works on what, and what failed for good."""
 
 from __future__ import annotations
 
@@ -20,7 +20,11 @@ QUEUE_NAMES = {
     Queue.PROXY: "Answering visitors",
     Queue.PLANNER: "Planning",
     Queue.EXECUTOR: "Carrying out",
-    Queue.RUNTIME: "Upkeep",
+    Queue.RUNTIME: "Coordination",
+    Queue.TRUSTED: "Notices, mail and webhooks",
+    Queue.WORK: "Set-ups and trials",
+    Queue.PARSE: "Reading documents and websites",
+    Queue.UPKEEP: "Checks and clean-up",
 }
 KIND_NAMES = {
     Kind.USER_MESSAGE: "A visitor's message",
@@ -37,6 +41,34 @@ KIND_NAMES = {
     Kind.AUTONOMOUS_SESSION: "A task that runs by itself",
     Kind.REVIEW_OWED: "A question to a person about a task",
     Kind.CONNECTION_OWED: "A question to a person about a connection",
+    Kind.CARD_EXPIRY: "A card's time-out",
+    Kind.CARD_ALERT: "A notice of a card",
+    Kind.ACCOUNT_MAIL: "An email about an account",
+    Kind.OUTBOX_DELIVERY: "A webhook or email",
+    Kind.NOTICE_ALERT: "A notification",
+    Kind.SAFETY_CODE_MAIL: "An email with a verification code",
+    Kind.TRANSCRIPT_MAIL: "A transcript by email",
+    Kind.DOCUMENT_CHANGE: "An approved change of a document",
+    Kind.DOCUMENT_INTAKE: "A document or website to read",
+    Kind.DOCUMENT_INDEX: "A document to index",
+    Kind.CHECKPOINT: "A checkpoint of the audit log",
+    Kind.RETENTION: "Deletion of expired data",
+    Kind.FILE_CLEANUP: "Deletion of unused files",
+    Kind.SKILL_TRIAL: "Trial run of a skill",
+    Kind.SKILL_TRIED: "Result of a skill's trial run",
+    Kind.CONNECTION_SETUP: "Set-up of a connection",
+    Kind.CONNECTION_DISCOVERY: "A new connection to inspect",
+    Kind.CONNECTION_CHECK: "Health check of a connection",
+    Kind.KEYRING_CLEANUP: "Clean-up of the keyring",
+    Kind.TOOL_SERVER_CHECK: "Check of a tool server",
+    Kind.WAIT_END: "End of a wait",
+    Kind.GOAL_CYCLE: "Next cycle of a goal",
+    Kind.TRIGGER_DUE: "A trigger of an automation",
+    Kind.SESSION_ADMISSION: "Start of an automation",
+    Kind.SESSION_WATCH: "Check of a running automation",
+    Kind.SUGGESTION_LOOK: "Suggestions to look for",
+    Kind.LOST_CALLS: "Interrupted tool calls",
+    Kind.SAFETY_EXPIRY: "Expiry in the safety loop",
 }
 
 

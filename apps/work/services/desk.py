@@ -53,7 +53,7 @@ def report_on(subject_id: UUID, *, trace_id: str, failed: WorkItem | None = None
     """Say that a batch or one item is over, for the card about what was done; `failed`: of a batch, what was not."""
     status = ExecutionStatus.FAILED if failed else ExecutionStatus.DONE
     bus.enqueue(
-        Queue.PROXY,
+        Queue.TRUSTED,
         kind=Kind.EXECUTION_STATUS,
         scope_id=f"{SCOPE}:{subject_id}",
         sender=Sender.RUNTIME,
@@ -91,7 +91,7 @@ def reword(item: WorkItem, card_id: UUID) -> None:
 
 def _owe(event: str, subject_id: UUID, *, trace_id: str, message_id: str = "", **more: Any) -> None:
     bus.enqueue(
-        Queue.PROXY,
+        Queue.TRUSTED,
         kind=Kind.SYSTEM_EVENT,
         scope_id=f"{SCOPE}:{subject_id}",
         sender=Sender.RUNTIME,

@@ -214,7 +214,7 @@ def submit(delivery: Delivery, job: PlanningJob, plan_markdown: str, *, seconds:
 
 def _send_plan(item: WorkItem, course: Course, plan_markdown: str) -> None:
     bus.enqueue(
-        Queue.PROXY,
+        Queue.TRUSTED,
         kind=Kind.PLAN_RESULT,
         scope_id=plan_scope(item.pk),
         sender=Sender.PLANNER,
@@ -228,7 +228,7 @@ def _send_plan(item: WorkItem, course: Course, plan_markdown: str) -> None:
 
 
 def plan_scope(item_id: UUID) -> str:
-    """A scope of its own on the proxy queue, so that no conversation waits behind a plan."""
+    """A scope of its own, so that nothing else waits behind a plan."""
     return f"plan:{item_id}"
 
 

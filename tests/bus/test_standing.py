@@ -1,0 +1,185 @@
+"""A standing message is one row that is delivered again and again, and that a change of its time cannot miss."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+
+from apps.bus import draining, registry, services
+from apps.bus.deliveries import Delivery
+from apps.bus.enums import Kind, Queue, Worker
+from apps.bus.models import Processed, QueueMessage
+from apps.bus.rules import MAX_ATTEMPTS
+from kernel.clock import now
+from kernel.tenancy import INSTALLATION, in_scope, tenant_scope
+from tests.factories.bus import disperse, lease_any, let_leases_run_out, let_waits_pass
+
+HOUR = timedelta(hours=1)
+
+
+@pytest.fixture
+def stand(monkeypatch: pytest.MonkeyPatch, tenant: Any) -> Iterator[Any]:
+    """Makes a coroutine function the only consumer; what is left of the tenant's is not delivered to another test's."""
+    monkeypatch.setattr(registry, "_consumers", {})
+
+    def become(handler: Any) -> None:
+        registry.register_later(Kind.LOST_CALLS, handler, standing=True)
+
+    yield become
+    disperse(tenant)
+
+
+def schedule(tenant: Any, due_at: datetime) -> None:
+    with tenant_scope(tenant):
+        services.schedule(Kind.LOST_CALLS, scope_id="calls", due_at=due_at)
+
+
+def row(tenant: Any) -> QueueMessage:
+    with tenant_scope(tenant):
+        message: QueueMessage = QueueMessage.objects.get(queue=Queue.UPKEEP)
+    return message
+
+
+def work() -> None:
+    draining.drain(Worker.UPKEEP, consumer="test")
+
+
+def test_standing_message_is_moved_and_not_doubled(tenant: Any) -> None:
+    schedule(tenant, now() + HOUR)
+    soon = now() + timedelta(minutes=5)
+    schedule(tenant, soon)
+    assert row(tenant).available_at == soon
+
+
+def test_standing_message_comes_back_when_its_handler_says(tenant: Any, stand: Any) -> None:
+    later = now() + HOUR
+
+    async def handler(delivery: Delivery) -> None:
+        await delivery.repeat(lambda: later)
+
+    stand(handler)
+    schedule(tenant, now())
+    work()
+    message = row(tenant)
+    assert message.state == "queued"
+    assert message.available_at == later
+    with tenant_scope(tenant):
+        assert not Processed.objects.exists()
+
+
+def test_standing_message_is_carried_out_each_time_it_is_due(tenant: Any, stand: Any) -> None:
+    times: list[int] = []
+
+    async def handler(delivery: Delivery) -> None:
+        times.append(delivery.lease.fence)
+        await delivery.repeat(lambda: now() + HOUR)
+
+    stand(handler)
+    schedule(tenant, now())
+    for _ in range(3):
+        work()
+        let_waits_pass(tenant)
+    assert times == [1, 2, 3]
+
+
+def test_standing_message_that_is_not_due_any_more_ends_and_can_be_scheduled_again(tenant: Any, stand: Any) -> None:
+    times: list[int] = []
+
+    async def handler(delivery: Delivery) -> None:
+        times.append(1)
+        await delivery.repeat(lambda: None)
+
+    stand(handler)
+    schedule(tenant, now())
+    work()
+    assert row(tenant).state == "acked"
+    schedule(tenant, now())
+    work()
+    assert times == [1, 1]
+
+
+def test_time_that_is_changed_after_a_run_began_is_kept(tenant: Any, stand: Any) -> None:
+    """The handler's last transaction and the change lock the same row; whichever is second decides."""
+    changed = now() + timedelta(minutes=1)
+
+    async def handler(delivery: Delivery) -> None:
+        await in_scope(delivery.tenant_id, services.schedule, Kind.LOST_CALLS, scope_id="calls", due_at=changed)
+        await delivery.repeat(lambda: now() + HOUR)
+        await in_scope(delivery.tenant_id, services.schedule, Kind.LOST_CALLS, scope_id="calls", due_at=changed)
+
+    stand(handler)
+    schedule(tenant, now())
+    work()
+    assert row(tenant).available_at == changed
+
+
+def test_standing_message_that_always_fails_is_told_once_and_comes_back(tenant: Any, stand: Any) -> None:
+    async def handler(delivery: Delivery) -> None:
+        raise RuntimeError
+
+    stand(handler)
+    schedule(tenant, now())
+    for _ in range(MAX_ATTEMPTS):
+        work()
+        let_waits_pass(tenant)
+    message = row(tenant)
+    assert message.state == "queued"
+    assert message.attempts == 0
+    assert message.reason == "RuntimeError"
+
+
+def test_standing_message_whose_holders_die_comes_back(tenant: Any, stand: Any) -> None:
+    async def handler(delivery: Delivery) -> None: ...
+
+    stand(handler)
+    schedule(tenant, now())
+    for _ in range(MAX_ATTEMPTS):
+        with tenant_scope(tenant):
+            lease_any(Queue.UPKEEP, consumer="doomed")
+        let_leases_run_out(tenant)
+    with tenant_scope(tenant):
+        services.sweep()
+    message = row(tenant)
+    assert message.state == "queued"
+    assert message.available_at > now()
+
+
+def test_unscheduled_message_is_not_delivered(tenant: Any, stand: Any) -> None:
+    schedule(tenant, now())
+    with tenant_scope(tenant):
+        services.unschedule(Kind.LOST_CALLS, scope_id="calls")
+        assert lease_any(Queue.UPKEEP, consumer="test") is None
+
+
+@pytest.fixture
+def installation(database: None) -> Iterator[None]:
+    yield
+    with tenant_scope(INSTALLATION):
+        QueueMessage.objects.all().delete()
+
+
+def test_work_of_the_installation_belongs_to_no_tenant(tenant: Any, installation: None, stand: Any) -> None:
+    seen: list[Any] = []
+
+    async def handler(delivery: Delivery) -> None:
+        seen.append(delivery.tenant_id)
+
+    stand(handler)
+    with tenant_scope(INSTALLATION):
+        services.owe(Kind.LOST_CALLS, scope_id="calls")
+    with tenant_scope(tenant):
+        assert not QueueMessage.objects.exists()
+    work()
+    assert seen == [INSTALLATION]
+
+
+def test_work_of_the_installation_that_fails_for_good_stops_nothing(installation: None, stand: Any) -> None:
+    with tenant_scope(INSTALLATION):
+        services.owe(Kind.LOST_CALLS, scope_id="calls")
+        lease = lease_any(Queue.UPKEEP, consumer="test")
+        assert lease is not None
+        services.dead_letter(lease, "broken")
+        assert QueueMessage.objects.get().state == "dead"
