@@ -85,11 +85,12 @@ MADE_UP = Traced(Origin.MODEL)
 @dataclass(frozen=True)
 class Source:
     """Something that a model was shown. `given`: what a tool was called with; a value that was handed to a tool does
-    not come from it."""
+    not come from it. `is_private`: it was read in an account of the company's, whoever wrote it there."""
 
     traced: Traced
     text: str
     given: str = ""
+    is_private: bool = False
 
     def holds(self, value: Any) -> bool:
         return is_held(value, self.text) and not (self.given and is_held(value, self.given))

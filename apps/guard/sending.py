@@ -65,7 +65,7 @@ def _without(addresses: Collection[str], text: str) -> str:
 def _gives_away(texts: Collection[str], shown: Sources) -> bool:
     """A word of private data that the customer did not say themselves, or one that could be anything, while the models
     have private data before them."""
-    said, private = _words_of(shown, _ASKED), _words_of(shown, _PRIVATE)
+    said, private = _words_of(shown, _ASKED), _private_words(shown)
     if not private:
         return False
     telling = {word for word in private - said if len(word) > _SHORT_WORD}
@@ -84,6 +84,11 @@ def _is_opaque(word: str) -> bool:
 
 def _words_of(shown: Sources, origins: Collection[Origin]) -> set[str]:
     return {word for each in shown.sources if each.traced.origin in origins for word in _words(each.text)}
+
+
+def _private_words(shown: Sources) -> set[str]:
+    in_accounts = {word for each in shown.sources if each.is_private for word in _words(each.text)}
+    return in_accounts | _words_of(shown, _PRIVATE)
 
 
 def _words(text: str) -> set[str]:
