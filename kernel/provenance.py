@@ -176,10 +176,10 @@ def _is_code_in(value: str, text: str) -> bool:
 
 
 def _is_number_in(value: Decimal, text: str) -> bool:
-    return any(value in _readings(found[0]) for found in _NUMBER.finditer(unicodedata.normalize("NFKC", text)))
+    return any(value in readings(found[0]) for found in _NUMBER.finditer(unicodedata.normalize("NFKC", text)))
 
 
-def _readings(written: str) -> Iterator[Decimal]:
+def readings(written: str) -> Iterator[Decimal]:
     """Every way in which people write this number: `1,200.50`, `1.200,50`, `1'200`."""
     bare = re.sub(r"['\u00a0\u202f ]", "", written[:_MOST_DIGITS])
     forms = {bare.replace(",", ""), bare.replace(".", "").replace(",", ".")}
