@@ -21,102 +21,18 @@ MAX_CHANGES, MAX_CHANGE_BYTES = 20, 100_000
 _CHANGES: TypeAdapter[list[Change]] = TypeAdapter(list[Change])
 _SLOT = re.compile(r"\{(\w+)\}")
 # Words of argument names that decide where something goes, and how much of it.
-_PLACES = frozenset(
-    [
-        "to",
-        "cc",
-        "bcc",
-        "recipient",
-        "recipients",
-        "receiver",
-        "payee",
-        "beneficiary",
-        "creditor",
-        "destination",
-        "target",
-        "address",
-        "addresses",
-        "street",
-        "city",
-        "town",
-        "postcode",
-        "zip",
-        "email",
-        "mail",
-        "emailaddress",
-        "mailbox",
-        "url",
-        "uri",
-        "link",
-        "href",
-        "website",
-        "webhook",
-        "callback",
-        "endpoint",
-        "host",
-        "domain",
-        "server",
-        "ip",
-        "channel",
-        "phone",
-        "phonenumber",
-        "tel",
-        "telephone",
-        "mobile",
-        "fax",
-        "whatsapp",
-        "account",
-        "accountnumber",
-        "bank",
-        "bankaccount",
-        "iban",
-        "bic",
-        "swift",
-        "routing",
-        "sortcode",
-        "wallet",
-        "amount",
-        "sum",
-        "total",
-        "price",
-        "payment",
-        "payout",
-        "refund",
-        "transfer",
-        "charge",
-        "fee",
-        "cents",
-        "empfanger",
-        "empfaenger",
-        "anschrift",
-        "adresse",
-        "konto",
-        "kontonummer",
-        "betrag",
-        "summe",
-        "telefon",
-        "destinataire",
-        "compte",
-        "montant",
-        "destinatario",
-        "direccion",
-        "correo",
-        "cuenta",
-        "importe",
-        "monto",
-        "telefono",
-        "endereco",
-        "conta",
-        "valor",
-        "indirizzo",
-        "conto",
-        "importo",
-        "ontvanger",
-        "adres",
-        "rekening",
-        "bedrag",
-    ]
-)
+_PLACE_WORDS = """
+    to cc bcc recipient recipients receiver payee beneficiary creditor destination target
+    address addresses street city town postcode zip email mail emailaddress mailbox
+    url uri link href website webhook callback endpoint host domain server ip channel
+    phone phonenumber tel telephone mobile fax whatsapp
+    account accountnumber bank bankaccount iban bic swift routing sortcode wallet
+    amount sum total price payment payout refund transfer charge fee cents
+    empfanger empfaenger anschrift adresse konto kontonummer betrag summe telefon
+    destinataire compte montant destinatario direccion correo cuenta importe monto telefono
+    endereco conta valor indirizzo conto importo ontvanger adres rekening bedrag
+"""
+_PLACES = frozenset(_PLACE_WORDS.split())
 _PLACE_FORMATS = frozenset({"email", "idn-email", "uri", "uri-reference", "iri", "iri-reference", "hostname", "ipv4"})
 _MOST_READ = 20_000
 _PLACE = re.compile(
