@@ -23,13 +23,14 @@ from apps.sessions.access import AccessController, Grant
 from apps.sessions.models import ChatSession, ChronicleEntry
 from apps.sessions.state import Held, TurnState
 from apps.work.models import WorkItem
-from apps.work.provenance import UNTRACED, Value, account_in
+from apps.work.provenance import UNTRACED, Tracing, Value, account_in
 from apps.work.services import amend
+from apps.work.services.asking import BY_RULES, LOOK, PREPARED
 from kernel.clock import now
 from kernel.llm.briefing import Passage
 from kernel.llm.calls import PlannedCall
 from kernel.llm.schemas import AgentResponse, PlanAction
-from kernel.provenance import Origin
+from kernel.provenance import Origin, Source, Sources, Traced
 from kernel.tenancy import tenant_scope
 from tests.factories.sessions import make_session, say
 from tests.factories.tenants import make_member
@@ -262,6 +263,31 @@ def test_card_does_not_say_that_the_customer_asked_for_what_a_page_said(desk: De
     card = Talk(desk, "What does that page say?").plans(heard=[page])
     assert "customer asked" not in card.rationale.lower()
     assert "look at where each comes from" in card.rationale
+
+
+WHY = "The customer proved who they are and asked for this."
+
+
+@pytest.mark.parametrize(
+    ("started", "values", "said"),
+    [
+        (Origin.VISITOR, Origin.VISITOR, WHY),
+        (Origin.VISITOR, Origin.RECORDS, WHY),
+        (Origin.VISITOR, Origin.MODEL, f"{PREPARED} {LOOK}"),
+        (Origin.VISITOR, Origin.DOCUMENT, f"{PREPARED} {LOOK}"),
+        (Origin.STAFF, Origin.STAFF, PREPARED),
+        (Origin.RECORDS, Origin.RECORDS, BY_RULES),
+        (Origin.AUTHOR, Origin.AUTHOR, BY_RULES),
+        (Origin.TOOL, Origin.TOOL, f"{BY_RULES} {LOOK}"),
+    ],
+)
+def test_tool_says_that_a_customer_asked_only_where_one_did(
+    tenant: Any, tmp_path: Path, started: Origin, values: Origin, said: str
+) -> None:
+    desk = make_desk(tenant, tmp_path, rationale=WHY)
+    tracing = Tracing(Sources((Source(Traced(values), "50 on H-1"),)), Traced(started))
+    proposal = desk.propose(PAY, tracing=tracing, always_asks=True, gates=())
+    assert desk.card(desk.item(proposal.work_item_id)).rationale == said
 
 
 def test_standing_approval_serves_the_customers_own_values(desk: Desk, tenant: Any) -> None:
