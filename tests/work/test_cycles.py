@@ -184,7 +184,7 @@ def test_repair_without_a_standing_yes_is_put_before_a_person(house: House) -> N
     assert (outcome, item.status, house.count(Card, subject_id=item.pk)) == ("asked", "pending", 1)
 
 
-def test_card_of_a_repair_says_that_no_customer_asked(house: House) -> None:
+def test_card_of_a_repair_says_that_no_conversation_asked(house: House) -> None:
     house.feed(90)
     house.look()
     (item,) = house.repairs()
