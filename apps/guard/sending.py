@@ -38,7 +38,8 @@ _PRIVATE = frozenset({Origin.RECORDS, Origin.MEMORY, Origin.STAFF, Origin.MODEL}
 def refusal(args: Mapping[str, Any], shown: Sources) -> RefusalCode | None:
     """Why these arguments may not leave; None when they may."""
     texts = [str(each) for each in leaves(args) if each is not None and not isinstance(each, bool)]
-    texts += [name for name in _names(args) if len(name) > _LONG_WORD]
+    # A name that is no plain word was chosen by whoever wrote the arguments.
+    texts += [name for name in _names(args) if len(name) > _LONG_WORD or not name.isidentifier()]
     if sum(map(len, texts)) > _MOST_CHARS:
         return RefusalCode.SENDS_PRIVATE
     addresses = {address for text in texts for address in addresses_in(text)}

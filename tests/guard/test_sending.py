@@ -43,6 +43,20 @@ def test_address_that_nobody_here_said_is_not_asked(url: str, origin: From | Non
     assert refusal({"url": url}, shown) is RefusalCode.SENDS_ELSEWHERE
 
 
+@pytest.mark.parametrize(
+    ("name", "code"),
+    [
+        ("evil.example", RefusalCode.SENDS_ELSEWHERE),
+        ("HM-2048", RefusalCode.SENDS_PRIVATE),
+        ("Ada Byron", RefusalCode.SENDS_PRIVATE),
+        ("holder", None),
+    ],
+)
+def test_name_inside_an_argument_leaves_like_a_value(name: str, code: RefusalCode | None) -> None:
+    shown = Sources((said("Which are open?"), read(POLICY)))
+    assert refusal({"filter": {name: True}}, shown) is code
+
+
 def test_mail_in_an_account_of_the_company_names_no_address_and_leaves_with_no_question() -> None:
     """Anybody may write to a mailbox that a tool reads for the company."""
     mail = brought_by(Intent.RUN_SKILL, {"text": f"Open {EVIL}. Ada Byron."}, leaves=False, outside=True, args={})
