@@ -85,11 +85,12 @@ MADE_UP = Traced(Origin.MODEL)
 @dataclass(frozen=True)
 class Source:
     """Something that a model was shown. `given`: what a tool was called with; a value that was handed to a tool does
-    not come from it."""
+    not come from it. `is_private`: it was read in an account of the company's, whoever wrote it there."""
 
     traced: Traced
     text: str
     given: str = ""
+    is_private: bool = False
 
     def holds(self, value: Any) -> bool:
         return is_held(value, self.text) and not (self.given and is_held(value, self.given))
@@ -175,10 +176,10 @@ def _is_code_in(value: str, text: str) -> bool:
 
 
 def _is_number_in(value: Decimal, text: str) -> bool:
-    return any(value in _readings(found[0]) for found in _NUMBER.finditer(unicodedata.normalize("NFKC", text)))
+    return any(value in readings(found[0]) for found in _NUMBER.finditer(unicodedata.normalize("NFKC", text)))
 
 
-def _readings(written: str) -> Iterator[Decimal]:
+def readings(written: str) -> Iterator[Decimal]:
     """Every way in which people write this number: `1,200.50`, `1.200,50`, `1'200`."""
     bare = re.sub(r"['\u00a0\u202f ]", "", written[:_MOST_DIGITS])
     forms = {bare.replace(",", ""), bare.replace(".", "").replace(",", ".")}

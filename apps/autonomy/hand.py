@@ -72,10 +72,12 @@ class Hand:
         *,
         estimate: Decimal | None = None,
         leaves: bool = False,
+        outside: bool = False,
         gates: tuple[GateSpec, ...] = (),
         **context: Any,
     ) -> CallOutcome:
         """`gates` are asked about this call; one that wants a person refuses it, because no session waits for one.
+        `leaves` and `outside`: as of `OfferedTool`.
         Raises `Braked`, and `LeaseLost` when somebody else has taken the session over."""
         job = self.job
         known: dict[str, Any] = {
@@ -97,7 +99,7 @@ class Hand:
         )
         outcome = await guard.guarded_call(job.run, intent, call, context={**known, **context})
         if isinstance(outcome, Done):
-            self.brought.append(brought_by(intent, outcome.value, leaves=leaves, args=args))
+            self.brought.append(brought_by(intent, outcome.value, leaves=leaves, outside=outside, args=args))
         await self._warned()
         return self._heard(outcome)
 

@@ -234,7 +234,13 @@ async def _called(hand: Hand, step: Step) -> dict[str, Any]:
     tool = next(tool for tool in hand.job.tools if tool.name == step.tool)
     gates = hand.job.call_gates
     return await hand.value(
-        tool.via, tool.name, step.arguments, estimate=tool.estimate, leaves=tool.leaves, gates=gates
+        tool.via,
+        tool.name,
+        step.arguments,
+        estimate=tool.estimate,
+        leaves=tool.leaves,
+        outside=tool.is_outside,
+        gates=gates,
     )
 
 

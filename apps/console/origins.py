@@ -6,7 +6,7 @@ A plan holds its account itself; a draft and a batch name their plans by hash, a
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -20,7 +20,7 @@ from apps.work.models import WorkItem
 from apps.work.projects import covered
 from apps.work.provenance import Account, Value, account_in
 from apps.work.schemas import WorkItemSpec
-from kernel.llm.calls import calls_in
+from kernel.llm.calls import PlannedCall, calls_in
 from kernel.provenance import Origin
 
 _WORDS = {
@@ -69,14 +69,25 @@ class Origins:
 
 def origins_of(card: Card) -> Origins | None:
     """None for a card of which nothing was written down, or whose plan is no longer the one that it binds."""
-    found = [(body, account) for body in _bodies(card) if (account := account_in(body)) is not None]
+    found = list(_accounts(card))
     if not found:
         return None
     people = names_for([value.ref for _, account in found for call in account.calls for value in call.values()])
-    lines = [line for body, account in found for line in _lines(body, account, people)]
+    lines = [line for calls, account in found for line in _lines(calls, account, people)]
     marked = any(line.is_marked for line in lines)
     offered = card.kind == CardKind.POST_EXECUTION
     return Origins(_OFFERED if offered else _asked_by([account for _, account in found]), tuple(lines), marked)
+
+
+def _accounts(card: Card) -> Iterator[tuple[Sequence[PlannedCall], Account]]:
+    """The calls that the card is about, with their accounts. That of a call which a gate holds back stands on the card
+    itself, which the approval's signature covers."""
+    if card.kind == CardKind.GATE and "origins" in card.details:
+        holds = card.payload["holds"]
+        yield [PlannedCall(holds["tool"], holds["args"])], Account.model_validate(card.details["origins"])
+    for body in _bodies(card):
+        if (account := account_in(body)) is not None:
+            yield calls_in(body), account
 
 
 def _bodies(card: Card) -> Iterator[str]:
@@ -100,8 +111,8 @@ def _bound(ids: Iterable[Any], hashes: Collection[str]) -> list[str]:
     return [spec.body for spec in specs if spec.plan_hash in hashes]
 
 
-def _lines(body: str, account: Account, people: Names) -> Iterator[Line]:
-    for call, values in zip(calls_in(body), account.calls, strict=False):
+def _lines(calls: Sequence[PlannedCall], account: Account, people: Names) -> Iterator[Line]:
+    for call, values in zip(calls, account.calls, strict=False):
         for name, value in call.args.items():
             known = values.get(name, Value(origin=Origin.MODEL))
             yield Line(

@@ -235,11 +235,13 @@ class NeedsApproval:
 
 @dataclass(frozen=True)
 class Failed:
-    """It was tried and did not work out; `uncertain` when nobody knows whether it had its effect."""
+    """It was tried and did not work out; `uncertain` when nobody knows whether it had its effect. `mark`: a gate found
+    instructions to the assistant in the reason, which may be a tool's own words."""
 
     code: str
     reason: str
     uncertain: bool = False
+    mark: ContentMark | None = None
 
 
 CallOutcome = Done | Refused | NeedsApproval | Failed

@@ -38,7 +38,8 @@ _PRIVATE = frozenset({Origin.RECORDS, Origin.MEMORY, Origin.STAFF, Origin.MODEL}
 def refusal(args: Mapping[str, Any], shown: Sources) -> RefusalCode | None:
     """Why these arguments may not leave; None when they may."""
     texts = [str(each) for each in leaves(args) if each is not None and not isinstance(each, bool)]
-    texts += [name for name in _names(args) if len(name) > _LONG_WORD]
+    # A name that is no plain word was chosen by whoever wrote the arguments.
+    texts += [name for name in _names(args) if len(name) > _LONG_WORD or not name.isidentifier()]
     if sum(map(len, texts)) > _MOST_CHARS:
         return RefusalCode.SENDS_PRIVATE
     addresses = {address for text in texts for address in addresses_in(text)}
@@ -65,7 +66,7 @@ def _without(addresses: Collection[str], text: str) -> str:
 def _gives_away(texts: Collection[str], shown: Sources) -> bool:
     """A word of private data that the customer did not say themselves, or one that could be anything, while the models
     have private data before them."""
-    said, private = _words_of(shown, _ASKED), _words_of(shown, _PRIVATE)
+    said, private = _words_of(shown, _ASKED), _private_words(shown)
     if not private:
         return False
     telling = {word for word in private - said if len(word) > _SHORT_WORD}
@@ -84,6 +85,11 @@ def _is_opaque(word: str) -> bool:
 
 def _words_of(shown: Sources, origins: Collection[Origin]) -> set[str]:
     return {word for each in shown.sources if each.traced.origin in origins for word in _words(each.text)}
+
+
+def _private_words(shown: Sources) -> set[str]:
+    in_accounts = {word for each in shown.sources if each.is_private for word in _words(each.text)}
+    return in_accounts | _words_of(shown, _PRIVATE)
 
 
 def _words(text: str) -> set[str]:

@@ -40,7 +40,8 @@ Observer = Callable[[str, Mapping[str, Any], CallOutcome], None]
 @dataclass(frozen=True)
 class OfferedTool:
     """A tool as a model sees it, and the intent under which the guard lets it pass. `parameters` is a JSON schema,
-    `estimate` what one call costs, None for nothing; `leaves`: it goes to a host outside."""
+    `estimate` what one call costs, None for nothing; `leaves`: it goes to a host outside; `is_outside`: what it answers
+    was written elsewhere than in the company's records."""
 
     name: str
     description: str
@@ -49,6 +50,7 @@ class OfferedTool:
     acting: bool = False
     estimate: Decimal | None = None
     leaves: bool = False
+    is_outside: bool = False
 
 
 @dataclass
@@ -118,7 +120,10 @@ class GuardedToolset(AbstractToolset[Any]):
         )
         outcome = await guarded_call(self.run, offered.intent, call, context=self.context, allowance=self.allowance())
         if self.sources is None and isinstance(outcome, Done):
-            self.brought.append(brought_by(offered.intent, outcome.value, leaves=offered.leaves, args=tool_args))
+            brought = brought_by(
+                offered.intent, outcome.value, leaves=offered.leaves, outside=offered.is_outside, args=tool_args
+            )
+            self.brought.append(brought)
         if self.observe is not None:
             self.observe(name, tool_args, outcome)
         return self._told(outcome)
@@ -157,11 +162,12 @@ class GuardedToolset(AbstractToolset[Any]):
         assert_never(outcome)
 
 
-def brought_by(intent: Intent, value: Any, *, leaves: bool, args: Mapping[str, Any]) -> Source:
-    """What a call brought, as a source of later values."""
-    origin = Origin.TOOL if leaves or intent in OUTSIDE else Origin.RECORDS
+def brought_by(intent: Intent, value: Any, *, leaves: bool, outside: bool, args: Mapping[str, Any]) -> Source:
+    """What a call brought, as a source of later values. What stands in an account of the company's (a mailbox) is
+    private like its records, and written by anybody."""
+    origin = Origin.TOOL if leaves or outside or intent in OUTSIDE else Origin.RECORDS
     origin = Origin.DOCUMENT if intent is Intent.RETRIEVE_CHUNKS else origin
-    return Source(Traced(origin), as_text(value), as_text(args))
+    return Source(Traced(origin), as_text(value), as_text(args), is_private=outside and not leaves)
 
 
 def _told_of(value: Any) -> Any:

@@ -18,12 +18,15 @@ from apps.approvals.payloads import let_through
 from apps.approvals.services import pauses
 from apps.bus import services as bus
 from apps.bus.enums import Kind, Queue, Sender
+from apps.gates.content import sentences
 from apps.gates.enums import GateAction, GateCode, GateLane
 from apps.gates.schemas import GateReport, GateResult
-from apps.sessions import escalations
+from apps.sessions import escalations, sources
 from apps.sessions.focus import Focus
 from apps.sessions.models import ChatSession
 from apps.sessions.state import Held, Stop, TurnState
+from apps.work.provenance import Account
+from kernel.llm.calls import PlannedCall
 
 TURN = "turn"
 WAITING = "A colleague is checking this. We'll reply here."
@@ -64,8 +67,24 @@ def hold(state: TurnState, stop: Stop | None) -> Stop | None:
         kept=_kept(state, held, before),
         seconds=_seconds(state, held),
     )
-    pauses.ask(pause, reversible=held.trigger != PauseTrigger.OUTPUT)
+    account = _account(state, held)
+    pauses.ask(
+        pause,
+        reversible=held.trigger != PauseTrigger.OUTPUT,
+        lifted=account is not None and account.is_marked,
+        warnings=sentences(state.marks),
+        origins=account.model_dump(mode="json") if account else None,
+    )
     return stop
+
+
+def _account(state: TurnState, held: Held) -> Account | None:
+    """Where the values of a call come from; None for what is no call of one of the deployment's tools."""
+    name = held.holds.get("tool", "")
+    tool = next((each for each in state.policy.tools if each.name == name), None)
+    if tool is None:
+        return None
+    return sources.tracing_of(state).account([(PlannedCall(name, dict(held.holds["args"])), tool)])
 
 
 def earlier(state: TurnState) -> list[str]:

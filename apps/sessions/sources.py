@@ -77,7 +77,8 @@ def _heard(heard: Heard, tool: ToolSpec | None) -> Iterator[Source]:
     for page in pages or ():
         yield Source(Traced(Origin.TOOL, ref, named(_host(page.get("address")))), _told(page), given)
     if pages is None:
-        yield Source(Traced(Origin.TOOL, ref, _brought_by(heard, tool)), _told(value), given)
+        private = tool is not None and not tool.leaves
+        yield Source(Traced(Origin.TOOL, ref, _brought_by(heard, tool)), _told(value), given, is_private=private)
 
 
 def _brought_by(heard: Heard, tool: ToolSpec | None) -> str:

@@ -188,9 +188,10 @@ class TurnState:
         and then asked rightly has mended it itself."""
         if isinstance(outcome, Done):
             self.heard.append(Heard(tool, args, outcome))
-            self.marks += [outcome.mark] if outcome.mark else []
         if isinstance(outcome, Failed):
             self.failures.append((tool, outcome.reason))
+        if isinstance(outcome, Done | Failed) and outcome.mark:
+            self.marks.append(outcome.mark)
         if isinstance(outcome, NeedsApproval) and outcome.asking:
             self.held_call = self.held_call or Held(
                 PauseTrigger.TOOL, outcome.asking, {"tool": tool, "args": dict(outcome.args)}

@@ -6,7 +6,8 @@ References, content hashes, argument checks, a card's facts, and which changes o
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+import unicodedata
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from jsonschema import Draft202012Validator, FormatChecker
@@ -20,66 +21,18 @@ MAX_CHANGES, MAX_CHANGE_BYTES = 20, 100_000
 _CHANGES: TypeAdapter[list[Change]] = TypeAdapter(list[Change])
 _SLOT = re.compile(r"\{(\w+)\}")
 # Words of argument names that decide where something goes, and how much of it.
-_PLACES = frozenset(
-    [
-        "to",
-        "cc",
-        "bcc",
-        "recipient",
-        "recipients",
-        "receiver",
-        "payee",
-        "beneficiary",
-        "destination",
-        "target",
-        "address",
-        "addresses",
-        "street",
-        "city",
-        "town",
-        "postcode",
-        "zip",
-        "email",
-        "mail",
-        "mailbox",
-        "url",
-        "uri",
-        "link",
-        "href",
-        "website",
-        "webhook",
-        "callback",
-        "endpoint",
-        "host",
-        "domain",
-        "phone",
-        "tel",
-        "telephone",
-        "mobile",
-        "fax",
-        "account",
-        "iban",
-        "bic",
-        "swift",
-        "routing",
-        "sortcode",
-        "wallet",
-        "amount",
-        "sum",
-        "total",
-        "price",
-        "payout",
-        "refund",
-        "empfaenger",
-        "adresse",
-        "konto",
-        "betrag",
-        "destinataire",
-        "adresse",
-        "compte",
-        "montant",
-    ]
-)
+_PLACE_WORDS = """
+    to cc bcc recipient recipients receiver payee beneficiary creditor destination target
+    address addresses street city town postcode zip email mail emailaddress mailbox
+    url uri link href website webhook callback endpoint host domain server ip channel
+    phone phonenumber tel telephone mobile fax whatsapp
+    account accountnumber bank bankaccount iban bic swift routing sortcode wallet
+    amount sum total price payment payout refund transfer charge fee cents
+    empfanger empfaenger anschrift adresse konto kontonummer betrag summe telefon
+    destinataire compte montant destinatario direccion correo cuenta importe monto telefono
+    endereco conta valor indirizzo conto importo ontvanger adres rekening bedrag
+"""
+_PLACES = frozenset(_PLACE_WORDS.split())
 _PLACE_FORMATS = frozenset({"email", "idn-email", "uri", "uri-reference", "iri", "iri-reference", "hostname", "ipv4"})
 _MOST_READ = 20_000
 _PLACE = re.compile(
@@ -87,7 +40,18 @@ _PLACE = re.compile(
     r"|\bwww\.[^\s<>\"']{1,2000}"
     r"|(?<![\w.+\-])[\w.+\-]{1,64}@[\w\-]{1,63}(?:\.[\w\-]{1,63}){1,5}"
     r"|\b[A-Z]{2}\d{2}(?: ?[A-Z0-9]){11,30}\b"
-    r"|(?<![\w+])(?:\+|00)\d(?:[ ().\-]{0,2}\d){7,14}(?!\d)",
+    r"|(?<![\w+])(?:\+|00)\d(?:[ ().\-]{0,2}\d){7,14}(?!\d)"
+    # An account or card number, but no date; a wallet; a host with its path or a usual ending.
+    r"|(?<![\w.,\-/])(?!(?:19|20)\d\d-\d\d-\d\d(?!\d))\d(?:[ \-]?\d){7,33}(?![\w\-])"
+    r"|\b(?:0x[0-9a-f]{40}|bc1[02-9ac-hj-np-z]{11,71})\b"
+    r"|(?<![\w.@\-])[a-z0-9\-]{1,63}(?:\.[a-z0-9\-]{1,63}){0,4}"
+    r"\.(?:(?:com|net|org|info|biz|io|app|dev|xyz|top|site|shop|ru|cn|de|fr|es|it|nl|uk|ch|at|jp)\b|[a-z]{2,24}(?=/))"
+    r"[^\s<>\"']{0,2000}",
+    re.IGNORECASE,
+)
+_AMOUNT = re.compile(
+    r"(?:[€$£¥]|\b(?:eur|euro|usd|gbp|chf|jpy))\s?(\d[\d.,'\u00a0\u202f]{0,20})"
+    r"|(?<![\w.,])(\d[\d.,'\u00a0\u202f]{0,20})\s?(?:[€$£¥]|(?:euros?|eur|dollars?|usd|gbp|chf|jpy|yen)\b)",
     re.IGNORECASE,
 )
 
@@ -156,14 +120,46 @@ def is_listed(tool: ToolSpec, name: str) -> bool:
     return isinstance(said, Mapping) and ("enum" in said or "const" in said or said.get("type") == "boolean")
 
 
+def free_names(tool: ToolSpec, value: Any) -> list[str]:
+    """The names inside a value that its tool does not declare: whoever wrote the value chose them."""
+    declared = set(_declared(tool.args))
+    return [name for name in _names(value) if name not in declared]
+
+
 def places_in(value: Any) -> list[str]:
-    """The addresses of the web and of mail, bank accounts and telephone numbers inside the texts of a value."""
-    texts = [each for each in leaves(value) if isinstance(each, str)]
+    """The addresses of the web and of mail, bank accounts and telephone numbers inside the texts and names of a
+    value."""
+    texts = [*(each for each in leaves(value) if isinstance(each, str)), *_names(value)]
     return [found[0] for text in texts for found in _PLACE.finditer(text[:_MOST_READ])]
 
 
+def amounts_in(value: Any) -> list[str]:
+    """The amounts of money inside the texts of a value, as they are written."""
+    texts = [each for each in leaves(value) if isinstance(each, str)]
+    found = [match for text in texts for match in _AMOUNT.finditer(text[:_MOST_READ])]
+    return [(each[1] or each[2]).rstrip(".,'") for each in found]
+
+
+def _names(value: Any) -> Iterator[str]:
+    """The names in all objects inside."""
+    if isinstance(value, Mapping):
+        yield from map(str, value)
+    for part in value.values() if isinstance(value, Mapping) else value if isinstance(value, list | tuple) else ():
+        yield from _names(part)
+
+
+def _declared(schema: Any) -> Iterator[str]:
+    """The names of all properties that a schema declares, its parts and definitions included."""
+    if isinstance(schema, Mapping):
+        properties = schema.get("properties")
+        yield from properties if isinstance(properties, Mapping) else ()
+    for part in schema.values() if isinstance(schema, Mapping) else schema if isinstance(schema, list) else ():
+        yield from _declared(part)
+
+
 def _names_a_place(name: str) -> bool:
-    words = re.split(r"[^a-z0-9]+", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower())
+    bare = "".join(each for each in unicodedata.normalize("NFKD", name) if not unicodedata.combining(each))
+    words = re.split(r"[^a-z0-9]+", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", bare).lower())
     return not _PLACES.isdisjoint(words)
 
 

@@ -11,8 +11,10 @@ from uuid import UUID
 from apps.bus.deliveries import Delivery
 from apps.work import rewording
 from apps.work.locks import lock_item
-from apps.work.services import batches, desk, fresh_cards, gate_pauses, routing, screening, undoing
+from apps.work.provenance import account_in, all_from
+from apps.work.services import batches, desk, fresh_cards, gate_pauses, proposing, routing, screening, undoing
 from apps.work.services.asking import ask_a_person, is_unasked
+from kernel.provenance import Origin, Traced
 
 
 async def carry_out(delivery: Delivery) -> None:
@@ -55,4 +57,6 @@ def _ask(item_id: UUID) -> None:
     item = lock_item(item_id)
     if is_unasked(item):
         wanted = screening.wanted_of(item.spec.calls, screening.tools_in(item.spec.skills))
+        if account_in(item.spec.body) is None:
+            proposing.tell_origins(item, wanted, all_from(Traced(Origin.AUTHOR)))
         ask_a_person(item, wanted, None)

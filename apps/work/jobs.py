@@ -90,6 +90,7 @@ def offered_of(tool: ToolSpec) -> OfferedTool:
         acting=tool.acting,
         estimate=tool.estimate,
         leaves=tool.leaves,
+        is_outside=tool.is_outside,
     )
 
 

@@ -14,7 +14,8 @@ from apps.autonomy.models import AutonomousSession, ContextProposal
 from apps.autonomy.services import precedents
 from kernel.errors import SilasError
 from kernel.tenancy import tenant_scope
-from tests.factories.proposals import again, make_precedent, make_run, make_task, press
+from tests.factories.guard import make_run as make_guarded
+from tests.factories.proposals import again, card_about, make_precedent, make_run, make_task, press
 from tests.rivals import race
 
 LINE = "Seen before (habit): Refunds come with a photo"
@@ -86,6 +87,15 @@ def test_card_says_what_the_bot_will_be_told(
 ) -> None:
     press(tenant, promoted(run, approver).pk, approver, "accept")
     assert again(deployment).persona == LINE
+
+
+@pytest.mark.parametrize("is_marked", [True, False], ids=["marked", "unmarked"])
+def test_card_says_that_the_session_had_read_instructions(
+    run: AutonomousSession, owner: Any, tenant: Any, is_marked: bool
+) -> None:
+    make_guarded(tenant, owner_ref=run.pk, marked=is_marked)
+    card = card_about(tenant, promoted(run, owner).pk)
+    assert [fact["label"] for fact in card.facts] == [*(["Warning"] if is_marked else []), "In these words"]
 
 
 def test_accepted_rejected_accepted_is_appended_once(run: AutonomousSession, owner: Any, deployment: Any) -> None:

@@ -15,9 +15,11 @@ from apps.autonomy.models import AutonomySettings, ContextProposal, InitiativeSe
 from apps.autonomy.services import suggesting
 from apps.bus.models import QueueMessage
 from apps.console.faces import buttons_of
+from apps.guard.models import GuardedRun
 from apps.work.execution_models import Course
 from apps.work.models import WorkItem
 from apps.work.services import following
+from apps.work.wording import READ_INSTRUCTIONS
 from kernel.tenancy import tenant_scope
 from tests.factories.proposals import again, card_about, make_precedent, make_run, make_task, press, web
 from tests.factories.work import Desk, make_desk, note, plan
@@ -179,6 +181,22 @@ def test_planned_step_waits_for_a_yes_of_its_own(on: None, desk: Desk, owner: An
         proposal = following.take(job, plan(note(60)), trace_id="trace")
         follow_up = WorkItem.objects.get(pk=proposal.work_item_id)
         assert (follow_up.status, follow_up.follow_up_of_id) == ("pending", job.item_id)
+
+
+@pytest.mark.parametrize("is_marked", [True, False], ids=["marked", "unmarked"])
+def test_card_of_a_planned_step_says_that_instructions_were_read_before(
+    on: None, desk: Desk, owner: Any, is_marked: bool
+) -> None:
+    row = taken_up(desk, owner)
+    item_id = UUID(row.subject.removeprefix("work:"))
+    with tenant_scope(desk.tenant):
+        GuardedRun.objects.filter(owner_ref=item_id).update(content_marks=int(is_marked))
+        job = following.open_job(item_id, "Note 60", asked_by=row.pk)
+        assert job is not None
+        proposal = following.take(job, plan(note(60)), trace_id="trace")
+        card = Card.objects.get(subject_id=proposal.work_item_id)
+    warnings = [fact["text"] for fact in card.facts if fact["label"] == "Warning"]
+    assert warnings == ([READ_INSTRUCTIONS] if is_marked else [])
 
 
 def test_step_may_call_no_more_than_the_work_it_follows(on: None, desk: Desk, owner: Any) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from apps.audit.models import AuditEntry
 from apps.guard.queries import read_instructions
-from apps.guard.schemas import Done
+from apps.guard.schemas import CallContext, CallFailed, Done, Failed, HandlerResult
 from kernel.tenancy import tenant_scope
 from tests.factories.guard import answer, make_run, reread
 from tests.guard.conftest import call
@@ -54,3 +54,28 @@ def test_harmless_answer_leaves_no_mark(tenant: Any, handle: Callable[..., None]
     assert reread(run).content_marks == 0
     with tenant_scope(tenant):
         assert not read_instructions(run.owner_ref)
+
+
+def test_error_with_instructions_marks_the_run_as_an_answer_does(tenant: Any, handle: Callable[..., None]) -> None:
+    def fails(_: CallContext) -> HandlerResult:
+        raise CallFailed("tool_error", f"The tool server answered with an error: {PAGE['text']}")
+
+    handle(fails)
+    run = make_run(tenant)
+    outcome = call(run)
+    assert isinstance(outcome, Failed)
+    assert PAGE["text"] in outcome.reason
+    assert outcome.mark is not None
+    assert reread(run).content_marks == 1
+
+
+def test_error_that_says_what_went_wrong_leaves_no_mark(tenant: Any, handle: Callable[..., None]) -> None:
+    def fails(_: CallContext) -> HandlerResult:
+        raise CallFailed("tool_error", "The tool server answered with an error: there is no order H-7.")
+
+    handle(fails)
+    run = make_run(tenant)
+    outcome = call(run)
+    assert isinstance(outcome, Failed)
+    assert outcome.mark is None
+    assert reread(run).content_marks == 0

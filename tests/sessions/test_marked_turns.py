@@ -18,7 +18,7 @@ from apps.gates.enums import GateAction, GateCode, GateLane
 from apps.gates.schemas import GateResult
 from apps.guard import registry
 from apps.guard.enums import Intent, RefusalCode
-from apps.guard.schemas import Done, Refused
+from apps.guard.schemas import Done, Failed, Refused
 from apps.guard.services import guarded_call
 from apps.memory import embedding
 from apps.memory.enums import Tier
@@ -84,6 +84,13 @@ async def test_poisoned_passage_is_read_whole_and_marks_the_turn(deployment: Any
     assert [mark.kind for mark in state.marks] == [DOCUMENT]
     assert [each.quote for each in state.passages] == [POISONED, "We are open from 9 to 17."]
     assert await in_thread(noted, state) == [{"gate": "content_instructions", "kind": "document", "ref": "v1"}]
+
+
+async def test_error_of_a_tool_marks_the_turn_that_read_it(deployment: Any) -> None:
+    state = await in_thread(opened, deployment)
+    mark = look_at(POISONED, kind=TOOL, name="mail", ref="c")
+    state.hear("mail", {}, Failed("tool_error", POISONED, mark=mark))
+    assert state.marks == [mark]
 
 
 async def test_content_is_looked_at_before_a_model_reads_it(deployment: Any) -> None:

@@ -15,12 +15,14 @@ from apps.approvals.models import Card, TokenUse
 from apps.audit.models import AuditEntry
 from apps.bus.enums import Queue
 from apps.bus.models import QueueMessage
+from apps.console.origins import origins_of
 from apps.skills.models import Record
 from apps.work import services
 from apps.work.budgets import Budget
 from apps.work.enums import WorkItemStatus, WorkReason
 from apps.work.models import GoalCycle, WorkItem
 from apps.work.services import cycles
+from apps.work.services.asking import BY_RULES
 from kernel import schedules
 from kernel.clock import now
 from kernel.errors import SilasError
@@ -180,6 +182,19 @@ def test_repair_without_a_standing_yes_is_put_before_a_person(house: House) -> N
     outcome = house.look()
     (item,) = house.repairs()
     assert (outcome, item.status, house.count(Card, subject_id=item.pk)) == ("asked", "pending", 1)
+
+
+def test_card_of_a_repair_says_that_no_conversation_asked(house: House) -> None:
+    house.feed(90)
+    house.look()
+    (item,) = house.repairs()
+    with tenant_scope(house.tenant):
+        card = Card.objects.get(subject_id=item.pk)
+        origins = origins_of(card)
+    assert card.rationale == BY_RULES
+    assert origins is not None
+    assert origins.asked_by == "This chatbot's own rules"
+    assert {line.origin for line in origins.lines} == {"Set in this chatbot's own rules"}
 
 
 def test_repair_under_the_standing_yes_runs_at_once(house: House, owner: Any) -> None:

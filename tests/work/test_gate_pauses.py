@@ -19,6 +19,7 @@ from apps.approvals.services import expire_cards
 from apps.bus.enums import Queue
 from apps.bus.models import QueueMessage
 from apps.bus.services import sweep
+from apps.console.origins import origins_of
 from apps.gates.schemas import GateSpec
 from apps.gates.services import save_gate
 from apps.guard.enums import RunStatus
@@ -26,10 +27,13 @@ from apps.guard.models import GuardedRun, ToolCall
 from apps.work import services, tasks
 from apps.work.enums import AttemptStatus, WorkItemStatus, WorkReason
 from apps.work.models import Attempt, WorkItem
+from apps.work.provenance import Tracing
 from apps.work.step_gates import UNSEEN
+from apps.work.wording import READ_INSTRUCTIONS
 from kernel.errors import SilasError
 from kernel.fault_points import VARIABLE
 from kernel.llm.calls import PlannedCall
+from kernel.provenance import Origin, Source, Sources, Traced
 from kernel.tenancy import tenant_scope
 from tests.factories.bus import let_leases_run_out
 from tests.factories.pauses import answer, asking_gate, gate_card, gate_cards, pause_of
@@ -122,6 +126,31 @@ def test_card_shows_the_call_that_is_held_back(gated: Desk, approver: Any) -> No
     assert card.session_id == item.session_id
     assert card.payload["holds"] == {"step": 2, "tool": "act", "args": CALL}
     assert card.expires_at == pause_of(gated.tenant).expires_at
+
+
+@pytest.mark.parametrize("is_marked", [True, False], ids=["marked", "unmarked"])
+def test_card_says_where_the_values_come_from_and_what_was_read_before(
+    gated: Desk, approver: Any, is_marked: bool
+) -> None:
+    page = Source(Traced(Origin.TOOL, "call:1", "the page"), "note 60 on H-3")
+    asked = Traced(Origin.VISITOR, "seq:1")
+    proposal = gated.propose(note(50), note(60, "H-3"), tracing=Tracing(Sources((page,)), asked))
+    item = gated.item(proposal.work_item_id)
+    gated.decide(item, approver)
+    gated.work()
+    with tenant_scope(gated.tenant):
+        GuardedRun.objects.filter(owner_ref=item.pk).update(content_marks=int(is_marked))
+    gated.work(Queue.PROXY)
+    card = gate_card(gated.tenant)
+    with tenant_scope(gated.tenant):
+        origins = origins_of(card)
+    assert origins is not None
+    assert {line.value: line.origin for line in origins.lines} == {
+        "H-3": "From outside: the page",
+        "60": "From outside: the page",
+    }
+    warnings = [fact["text"] for fact in card.facts if fact["label"] == "Warning"]
+    assert warnings == ([READ_INSTRUCTIONS] if is_marked else [])
 
 
 def test_worker_opens_no_card_itself(gated: Desk, approver: Any) -> None:

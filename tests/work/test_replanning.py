@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -10,17 +11,22 @@ import time_machine
 
 from apps.approvals.models import Card
 from apps.bus.enums import Queue
+from apps.console.origins import origins_of
 from apps.gates.services import save_gate
+from apps.guard.models import GuardedRun
 from apps.sessions.models import ChatSession
 from apps.tenants.models import Deployment
 from apps.work import signals
 from apps.work.enums import WorkItemStatus, WorkReason
-from apps.work.execution_models import Course
+from apps.work.execution_models import Course, ResearchRequest
 from apps.work.models import WorkItem
 from apps.work.tasks import end_waits
+from apps.work.wording import READ_INSTRUCTIONS
 from kernel.clock import now
 from kernel.tenancy import tenant_scope
 from tests.factories.planning import (
+    advice,
+    body_of,
     course,
     exhausted,
     failing,
@@ -31,7 +37,7 @@ from tests.factories.planning import (
     told_by,
     trusted,
 )
-from tests.factories.work import CAP, note
+from tests.factories.work import CAP, Desk, note
 from tests.fakes.openai_server import FakeOpenAI, Reply, final
 
 
@@ -48,6 +54,54 @@ def test_other_plan_gets_a_card_of_its_own_and_runs_after_its_yes(
     old = desk.item(old.pk)
     assert (old.status, old.reason, new.depth) == (WorkItemStatus.STUCK, WorkReason.REPLANNED, 1)
     assert (card.status, desk.item(new.work_item_id).status) == ("open", WorkItemStatus.PENDING)
+
+
+def researched(tenant: Any, folder: Path, approver: Any, planner: FakeOpenAI, *, answer: str) -> tuple[Desk, WorkItem]:
+    """Work that failed, and whose planner had something looked up for another plan, which is about to be adopted."""
+    question = json.dumps({"task": "What is usual?", "return_format": "one line", "max_tokens": 20})
+
+    def reply(request: dict[str, Any]) -> Reply:
+        said = body_of(request)
+        if "failed for good" not in said:
+            return advice()
+        return other(note(60)) if "# Research:" in said else Reply(calls=(("request_research", question),))
+
+    planner.replies = reply
+    desk = failing(tenant, folder)
+    item = exhausted(desk, approver)
+    with tenant_scope(tenant):
+        assert ResearchRequest.objects.update(result=answer) == 1
+    return desk, item
+
+
+def test_value_that_was_looked_up_for_another_plan_is_not_the_customers(
+    tenant: Any, tmp_path: Path, approver: Any, planner: FakeOpenAI
+) -> None:
+    desk, old = researched(tenant, tmp_path, approver, planner, answer="It is usual to note 60.")
+    web(desk)
+    with tenant_scope(tenant):
+        card = Card.objects.get(subject_id=Course.objects.get(replaces=old).work_item_id)
+        origins = origins_of(card)
+    assert origins is not None
+    (line,) = [one for one in origins.lines if one.value == "60"]
+    assert line.origin == "From the document “what was looked up for this plan”"
+    assert "looked up for this plan" in origins.asked_by
+
+
+@pytest.mark.parametrize("is_marked", [True, False], ids=["marked", "unmarked"])
+def test_card_of_another_plan_says_that_instructions_were_read_before(
+    tenant: Any, tmp_path: Path, approver: Any, planner: FakeOpenAI, is_marked: bool
+) -> None:
+    planner.replies = replies(replan=other(note(60)))
+    desk = failing(tenant, tmp_path)
+    old = exhausted(desk, approver)
+    with tenant_scope(tenant):
+        GuardedRun.objects.filter(pk=old.run_id).update(content_marks=int(is_marked))
+    web(desk)
+    with tenant_scope(tenant):
+        card = Card.objects.get(subject_id=Course.objects.get(replaces=old).work_item_id)
+    warnings = [fact["text"] for fact in card.facts if fact["label"] == "Warning"]
+    assert warnings == ([READ_INSTRUCTIONS] if is_marked else [])
 
 
 def test_other_plan_runs_nothing_without_its_yes(

@@ -18,7 +18,7 @@ from apps.approvals import locks, payloads, queries, signals
 from apps.approvals.asks import About, Binding, CardText, GateReason
 from apps.approvals.enums import ApprovalScope, CardKind, CardStatus, Pace, PauseState, PauseTrigger, Risk, Withdrawal
 from apps.approvals.models import ApprovalToken, Card, Decision, GatePause
-from apps.approvals.schemas import GatePass
+from apps.approvals.schemas import Fact, GatePass
 from apps.approvals.services.cards import open_card
 from apps.approvals.services.course import withdraw_about
 from apps.approvals.services.tokens import check, verify
@@ -71,8 +71,18 @@ def begin(
     return pause
 
 
-def ask(pause: GatePause, *, reversible: bool, destroys: bool = False, declared_risk: Risk = Risk.LOW) -> Card | None:
-    """Open the pause's card, in a web process; None for a pause that is over or has its card."""
+def ask(
+    pause: GatePause,
+    *,
+    reversible: bool,
+    declared_risk: Risk = Risk.LOW,
+    lifted: bool = False,
+    warnings: Sequence[str] = (),
+    origins: Mapping[str, Any] | None = None,
+) -> Card | None:
+    """Open the pause's card, in a web process; None for a pause that is over or has its card. `lifted`: an outsider or
+    the model decided where something goes; `warnings`: lines about what was read before; `origins`: where the values of
+    the call come from."""
     if pause.state != PauseState.WAITING or pause.expires_at <= now() or _has_card(pause):
         return None
     trigger = PauseTrigger(pause.trigger)
@@ -85,13 +95,15 @@ def ask(pause: GatePause, *, reversible: bool, destroys: bool = False, declared_
             ApprovalScope.SINGLE_STEP,
             pause.payload,
             reversible=reversible,
-            destroys=destroys,
             declared_risk=declared_risk,
+            lifted=lifted,
         ),
         text=CardText(
             intent=_INTENTS[trigger],
             rationale="A gate asks for a person here." if len(gates) == 1 else "Several gates ask for a person here.",
             consequence={"approve": approve, "decline": decline},
+            facts=[Fact("Warning", text=line) for line in warnings],
+            details={"origins": dict(origins)} if origins else {},
         ),
         until=pause.expires_at,
     )

@@ -25,7 +25,7 @@ from apps.autonomy.lifecycles import appended, context_text
 from apps.autonomy.locks import lock_context, lock_precedent
 from apps.autonomy.models import ContextProposal, Precedent
 from apps.autonomy.rules import CONTEXT_TRANSITIONS, PRECEDENT_TRANSITIONS
-from apps.autonomy.services.proposals import KEEPERS
+from apps.autonomy.services.proposals import KEEPERS, warnings_of
 from apps.tenants.models import Deployment
 from apps.tenants.queries import require_role
 from apps.tenants.services import change_deployment
@@ -156,7 +156,7 @@ def _ask(rule: ContextProposal, precedent: Precedent, deployment: Deployment) ->
             intent=within(show_hidden(f"Tell {deployment.title}: {rule.text}"), 300),
             rationale=f"Seen {precedent.count} times. It is told to the bot and changes no rule and no approval.",
             consequence={ACCEPT: "Add it to what the bot is told", "decline": "Do not add it"},
-            facts=[Fact("In these words", rule.text)],
+            facts=[*warnings_of(precedent.session_id), Fact("In these words", rule.text)],
         ),
         seconds=_CARD_SECONDS,
     )

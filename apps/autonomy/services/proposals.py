@@ -179,9 +179,10 @@ def _note(proposal: MemoryProposal, user: Any, verb: str, **data: bool) -> None:
     )
 
 
-def _warnings(proposal: MemoryProposal) -> list[Fact]:
+def warnings_of(session_id: UUID) -> list[Fact]:
+    """The line for a card of what a session wrote after it had read instructions to the assistant."""
     told = "What the session read before this contained instructions to the assistant."
-    return [Fact("Warning", told)] if guarded.read_instructions(proposal.session_id) else []
+    return [Fact("Warning", told)] if guarded.read_instructions(session_id) else []
 
 
 def _open(proposal: MemoryProposal) -> Card:
@@ -206,7 +207,7 @@ def _open(proposal: MemoryProposal) -> Card:
                 KEEP: f"Keep {'my answer' if _is_blank(proposal) else 'it'}{target}",
                 "decline": "Do not keep it",
             },
-            facts=[*_warnings(proposal), Fact("In these words", proposal.content)],
+            facts=[*warnings_of(proposal.session_id), Fact("In these words", proposal.content)],
             details={"evidence": proposal.evidence},
         ),
         seconds=_CARD_SECONDS,

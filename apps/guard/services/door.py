@@ -70,18 +70,20 @@ async def guarded_call(
         return admitted
     fault_points.reach("guard.before_dispatch")
     outcome = await _carry_out(handler, admitted, context or {})
-    return await _looked_at(outcome, admitted) if isinstance(outcome, Done) else outcome
+    return await _looked_at(outcome, admitted)
 
 
-async def _looked_at(done: Done, admitted: Admitted) -> Done:
-    """What the call brought, marked where a gate of content objects to it (`gates.content`)."""
+async def _looked_at(outcome: Done | Failed, admitted: Admitted) -> Done | Failed:
+    """What the call brought, or why it failed in its tool's words, marked where a gate of content objects to it
+    (`gates.content`)."""
+    brought = outcome.value if isinstance(outcome, Done) else outcome.reason
     tool, kind = admitted.call.tool, DOCUMENT if admitted.intent is Intent.RETRIEVE_CHUNKS else TOOL
-    looked = partial(look_at, done.value, admitted.call.gates, kind=kind, name=tool, ref=str(done.call_id))
+    looked = partial(look_at, brought, admitted.call.gates, kind=kind, name=tool, ref=str(admitted.call_id))
     mark = await asyncio.to_thread(looked)
     if mark is None:
-        return done
+        return outcome
     await in_scope(admitted.run.tenant_id, keep_mark, admitted.run, mark)
-    return replace(done, mark=mark)
+    return replace(outcome, mark=mark)
 
 
 async def _admitted(
@@ -98,7 +100,7 @@ async def _gates_say(call: Call, allowance: Allowance | None) -> GateReport:
     return await asyncio.to_thread(check_gates, call.gates, GateTrigger.ON_TOOL_CALL, asked, allowance=allowance)
 
 
-async def _carry_out(handler: registry.Handler, admitted: Admitted, context: Mapping[str, Any]) -> CallOutcome:
+async def _carry_out(handler: registry.Handler, admitted: Admitted, context: Mapping[str, Any]) -> Done | Failed:
     """Dispatch, then settle. What a handler raises becomes a `Failed`; only a coded failure may promise no effect."""
     try:
         async with asyncio.timeout(admitted.call.patience_seconds):
@@ -147,7 +149,7 @@ def _unforeseen(admitted: Admitted, error: Exception) -> CallFailed:
     return CallFailed("tool_failed", "It failed unexpectedly.", cost=None)
 
 
-async def _settle_done(admitted: Admitted, result: HandlerResult, context: Mapping[str, Any]) -> CallOutcome:
+async def _settle_done(admitted: Admitted, result: HandlerResult, context: Mapping[str, Any]) -> Done | Failed:
     """Settle with the effect in the same transaction; an effect that is refused there has not happened."""
     run = admitted.run
 

@@ -107,6 +107,7 @@ def _offered(tool: ToolSpec) -> OfferedTool:
         acting=tool.acting,
         estimate=tool.estimate,
         leaves=tool.leaves,
+        is_outside=tool.is_outside,
     )
 
 

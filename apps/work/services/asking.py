@@ -33,12 +33,16 @@ from apps.work.services import ways
 from apps.work.services.items import announce
 from apps.work.wording import WAITING
 from kernel.llm.calls import PlannedCall
+from kernel.provenance import Origin
 
 _TITLE_CHARS, _LABEL_CHARS, _WHY_CHARS = 200, 150, 600
 _A_DAY = 86_400
 PREPARED = "The assistant prepared this."
-UNASKED = "The assistant prepared this. Not every value is the customer's or your own: look at where each comes from."
+BY_RULES = "This chatbot's own rules and goals led to this. It was not asked for in a conversation."
+LOOK = "Not every value is the customer's or your own: look at where each comes from."
 WORK_ITEM = "work_item"
+# By whom a plan is started that the assistant prepares for somebody.
+_IN_CONVERSATIONS = frozenset({Origin.VISITOR, Origin.STAFF, Origin.MODEL})
 
 
 @dataclass(frozen=True)
@@ -170,10 +174,15 @@ def _seconds(spec: WorkItemSpec) -> int:
 
 
 def _rationale(first: Wanted, spec: WorkItemSpec, asks: GateResult | None) -> str:
-    """The skill's own words, where the values are the customer's or the company's; else what the harness knows."""
+    """The skill's own words, which may speak of a customer who asked, where one did and every value is theirs or the
+    company's; else what the harness knows."""
     account = account_in(spec.body)
-    warned = account is not None and (account.is_marked or bool(account.read))
-    said = UNASKED if warned else short(first.say(first.tool.rationale) or PREPARED, _WHY_CHARS)
+    started = account.started.origin if account else Origin.AUTHOR
+    said = PREPARED if started in _IN_CONVERSATIONS else BY_RULES
+    if account is not None and not account.is_vouched({name for values in account.calls for name in values}):
+        said = f"{said} {LOOK}"
+    elif started is Origin.VISITOR:
+        said = short(first.say(first.tool.rationale) or PREPARED, _WHY_CHARS)
     return f"{said} {asks.reason}." if asks and asks.reason else said
 
 

@@ -15,19 +15,23 @@ from apps.approvals.locks import lock_pause
 from apps.approvals.models import GatePause
 from apps.approvals.schemas import GatePass
 from apps.approvals.services import pauses
+from apps.guard import queries as guarded
 from apps.skills.schemas import ToolSpec
 from apps.work import rules, wording
 from apps.work.enums import Waiting, WorkItemStatus, WorkReason
 from apps.work.execution_models import Course, LedgerEntry
 from apps.work.locks import lock_course, lock_item
 from apps.work.models import WorkItem
+from apps.work.provenance import Account, account_in, going_on_with
 from apps.work.queries import work_item
+from apps.work.schemas import WorkItemSpec
 from apps.work.services import cancelling, desk, dispatching, ending, screening, ways
 from apps.work.services.asking import WORK_ITEM, gravest
 from apps.work.services.items import move
 from apps.work.step_gates import Held
 from kernel.canonical import canonical_json
 from kernel.errors import SilasError
+from kernel.llm.calls import PlannedCall
 
 # One item asks people no more often than it may make calls; beyond that, and for what no card can show, it ends.
 MOST_FOR_AN_ITEM, MOST_SHOWN_CHARS = rules.MAX_CALLS, 20_000
@@ -70,17 +74,30 @@ def _begin(item: WorkItem, held: Held) -> GatePause | None:
 def ask(pause_id: UUID) -> None:
     """Open the card of a pause. Web processes only."""
     pause = lock_pause(pause_id)
-    tools = _tools_at_stake(pause)
+    spec = work_item(pause.subject_id).spec
+    tools, account = _tools_at_stake(pause, spec), _account(pause, spec)
     pauses.ask(
         pause,
         reversible=not any(ways.can_lift(tool) for tool in tools),
         declared_risk=gravest(tools) if tools else Risk.LOW,
+        lifted=account is not None and account.is_marked,
+        warnings=(wording.READ_INSTRUCTIONS,) if guarded.read_instructions(pause.subject_id) else (),
+        origins=account.model_dump(mode="json") if account else None,
     )
 
 
-def _tools_at_stake(pause: GatePause) -> list[ToolSpec]:
+def _account(pause: GatePause, spec: WorkItemSpec) -> Account | None:
+    """Where the values of the call come from: as of the plan, and by the agent's hand what the plan does not hold. None
+    where nothing was written down of the plan."""
+    call = PlannedCall(pause.payload["holds"]["tool"], pause.payload["holds"]["args"])
+    tool = screening.tools_in(spec.skills).get(call.tool)
+    if tool is None or account_in(spec.body) is None:
+        return None
+    return going_on_with(spec).account([(call, tool)])
+
+
+def _tools_at_stake(pause: GatePause, spec: WorkItemSpec) -> list[ToolSpec]:
     """What an approval lets happen: the call that is held back, or what is left of the work behind a step."""
-    spec = work_item(pause.subject_id).spec
     known = screening.tools_in(spec.skills)
     is_behind = "value" in pause.payload["holds"]
     names = [call.tool for call in spec.calls] if is_behind else [pause.payload["holds"]["tool"]]

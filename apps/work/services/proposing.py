@@ -145,7 +145,7 @@ def take_in(screened: Screened, *, always_asks: bool = False) -> Proposal:
         item = _create(standing, source, terms.subject)
         if _runs_at_once(item, goal):
             return Proposal("dispatched", item.pk)
-        _tell_origins(item, wanted[0], terms)
+        tell_origins(item, wanted[0], terms.tracing)
     elif isinstance(plan, ProjectPlan):
         item = _create_project(plan, wanted, source, terms)
     else:
@@ -203,10 +203,10 @@ def _standing_spec(wanted: Sequence[Wanted], goal: WorkItem | None, terms: Terms
     return binding.standing_task(goal.spec, wanted[0], terms)
 
 
-def _tell_origins(item: WorkItem, wanted: Sequence[Wanted], terms: Terms) -> None:
+def tell_origins(item: WorkItem, wanted: Sequence[Wanted], tracing: Tracing) -> None:
     """A task that its goal's approval does not cover after all waits for one of its own, which shows where its values
     come from like any other."""
-    account = terms.tracing.account([(each.call, each.tool) for each in wanted])
+    account = tracing.account([(each.call, each.tool) for each in wanted])
     editing.take_edit(item, {**item.spec.as_plan(), "body": with_account(item.spec.body, account)})
     item.refresh_from_db()
 

@@ -10,16 +10,20 @@ from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.bus.deliveries import Delivery
 from apps.guard import queries as guarded
+from apps.skills import outside
+from apps.skills import queries as skills
 from apps.work.enums import Waiting, WorkItemStatus, WorkReason
+from apps.work.execution_models import ResearchRequest
 from apps.work.jobs import gates_of
 from apps.work.locks import lock_course, lock_item
 from apps.work.models import WorkItem
-from apps.work.provenance import going_on_with
+from apps.work.provenance import Tracing, going_on_with
 from apps.work.queries import course_of
 from apps.work.services import ending, pausing
 from apps.work.services.proposing import propose
 from apps.work.wording import READ_INSTRUCTIONS
 from kernel.llm.calls import PlannedCall
+from kernel.provenance import Origin, Source, Traced
 from kernel.tenancy import in_scope
 
 
@@ -58,9 +62,23 @@ def _proposed(item: WorkItem, plan_markdown: str, granted: frozenset[str]) -> bo
         requested_by=item.requested_by,
         replaces=item,
         marks=(READ_INSTRUCTIONS,) if guarded.read_instructions(item.pk) else (),
-        tracing=going_on_with(item.spec),
+        tracing=_tracing(item),
     )
     return proposal.outcome == "card"
+
+
+def _tracing(item: WorkItem) -> Tracing:
+    """The values of the plan before keep their origins. Beside them its planner was shown what went wrong, in words
+    that may be a tool's own, and what was looked up for it."""
+    known = {tool.name: tool for tool in skills.tools_in_use(item.spec.skills)}
+    is_outside = any(call.tool not in known or known[call.tool].is_outside for call in item.spec.calls)
+    failed = Traced(Origin.TOOL, label="the error of the earlier work") if is_outside else Traced(Origin.RECORDS)
+    searched = Origin.TOOL if outside.web_search(item.deployment_id) else Origin.DOCUMENT
+    answers = (
+        ResearchRequest.objects.filter(planning__work_item=item).exclude(result="").values_list("result", flat=True)
+    )
+    found = (Source(Traced(searched, label="what was looked up for this plan"), answer) for answer in answers)
+    return going_on_with(item.spec, Source(failed, item.last_error), *found)
 
 
 def _end(item: WorkItem, outcome: str) -> None:
