@@ -10,7 +10,7 @@ _DELIVERABLE = """(v_head.state = 'queued' AND v_head.available_at <= statement_
            OR v_head.state = 'leased' AND v_head.leased_until <= statement_timestamp()
               AND v_head.attempts + 1 < p_max_attempts)"""
 _NEXT_HEAD = """SELECT h.scope_id, h.state, h.available_at, h.leased_until, h.attempts INTO v_head
-        FROM bus_queuemessage h
+        FROM public.bus_queuemessage h
         WHERE h.tenant_id = p_tenant AND h.queue = p_queue AND h.state IN ('queued', 'leased') AND h.scope_id > v_scope
         ORDER BY h.scope_id, h.position LIMIT 1"""
 
@@ -37,7 +37,7 @@ BEGIN
         END IF;
         v_scope := v_head.scope_id;
         IF {_DELIVERABLE} THEN
-            RETURN QUERY SELECT * FROM bus_lease_of_scope(
+            RETURN QUERY SELECT * FROM public.bus_lease_of_scope(
                 p_tenant, p_queue, v_scope, p_consumer, p_seconds, p_max_attempts);
             IF FOUND THEN
                 RETURN;
@@ -78,8 +78,8 @@ DECLARE
 BEGIN
     {SEE_ALL}
     RETURN QUERY
-        SELECT q, t.id FROM tenants_tenant t CROSS JOIN unnest(p_queues) AS q
-        WHERE EXISTS (SELECT FROM bus_waiting_scopes(t.id, q, 1, p_max_attempts));
+        SELECT q, t.id FROM public.tenants_tenant t CROSS JOIN unnest(p_queues) AS q
+        WHERE EXISTS (SELECT FROM public.bus_waiting_scopes(t.id, q, 1, p_max_attempts));
     {SEE_AS_BEFORE}
 END $$;
 """

@@ -7,7 +7,8 @@ BEGIN
         RAISE EXCEPTION 'a change of thresholds is not rewritten' USING ERRCODE = 'insufficient_privilege';
     END IF;
     IF NEW.direction = 'widen' AND NOT EXISTS (
-        SELECT FROM approvals_approvaltoken token JOIN approvals_tokenuse spent ON spent.token_nonce = token.nonce
+        SELECT FROM public.approvals_approvaltoken token
+        JOIN public.approvals_tokenuse spent ON spent.token_nonce = token.nonce
         WHERE token.id = NEW.approval_token_id AND token.tenant_id = NEW.tenant_id AND spent.tenant_id = NEW.tenant_id
           AND token.scope = 'autonomy_threshold')
     THEN

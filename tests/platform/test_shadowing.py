@@ -151,6 +151,30 @@ def test_every_function_looks_at_temporary_objects_last(superuser: Connection) -
     assert [name for name, _, config, *_ in found if "search_path=pg_catalog, public, pg_temp" not in config] == []
 
 
+OURS = """
+    SELECT relname FROM pg_catalog.pg_class
+    WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p', 'v', 'm', 'S')
+    UNION SELECT proname FROM pg_catalog.pg_proc p
+    WHERE pronamespace = 'public'::regnamespace
+      AND NOT EXISTS (SELECT FROM pg_catalog.pg_depend d WHERE d.objid = p.oid AND d.deptype = 'e')
+"""
+
+
+def test_every_function_names_our_tables_and_functions_and_the_catalogs_with_their_schema(
+    superuser: Connection,
+) -> None:
+    """What stands behind such a name with a dot is a column of it."""
+    ours = {name for (name,) in superuser.execute(OURS).fetchall()}
+    short = re.compile(r"(?<![\w.'])([a-z]\w*)\b(?!\.|')")
+    found = {
+        (name, word)
+        for name, source, *_ in functions(superuser)
+        for word in short.findall(re.sub(r"--.*", "", source))
+        if word in ours or word in ("pg_class", "pg_proc", "pg_roles", "pg_namespace", "pg_trigger", "pg_settings")
+    }
+    assert sorted(found) == []
+
+
 def test_no_function_is_everybodys(superuser: Connection) -> None:
     assert [name for name, *_, is_everybodys in functions(superuser) if is_everybodys] == []
 
