@@ -118,6 +118,16 @@ def test_role_with_more_fails_the_check(rights_of_an_old_installation: None, rol
     assert "TEMPORARY ON DATABASE" in faults[0].msg
 
 
+def test_role_that_may_become_the_owner_is_found(superuser: Connection, role: str, line: Connection) -> None:
+    """Also where it has none of the owner's rights before it says SET ROLE."""
+    superuser.execute(f"GRANT silas_owner TO {ROLES[role]} WITH INHERIT FALSE")
+    try:
+        found = database_rights.excess(line.cursor())
+    finally:
+        superuser.execute(f"REVOKE silas_owner FROM {ROLES[role]}")
+    assert found == ["MEMBER OF silas_owner"]
+
+
 def test_worker_with_more_is_refused(rights_of_an_old_installation: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DATABASE_URL", os.environ["DATABASE_WORK_URL"])
     with pytest.raises(Exception, match=r"E_CFG_WORK_ROLE.*CREATE ON SCHEMA"):
