@@ -56,6 +56,9 @@ FORGERIES = {
     "widen a threshold": "INSERT INTO public.work_thresholdchange (id, tenant_id, deployment_id, family, number,"
     " direction, usual_size, usual_high, size_before, size_after, high_before, high_after, approval_token_id, user_id)"
     " VALUES (%(new)s, %(tenant)s, %(deployment)s, 'refund', 1, 'widen', 1, 0.5, 1, 5, 0.5, 0.5, %(token)s, %(user)s)",
+    "call widening tightening": "INSERT INTO public.work_thresholdchange (id, tenant_id, deployment_id, family, number,"
+    " direction, usual_size, usual_high, size_before, size_after, high_before, high_after, user_id)"
+    " VALUES (%(new)s, %(tenant)s, %(deployment)s, 'refund', 1, 'tighten', 10, 0.85, 50, 50, 0, 0, %(user)s)",
     "insert an entry": _AUDIT_ROW.format(3),
     "insert the last entry": _AUDIT_ROW.format(9223372036854775807),
     "move a head to the end": "UPDATE public.audit_audithead SET seq = 9223372036854775807",

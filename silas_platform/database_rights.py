@@ -57,7 +57,8 @@ _POWERS = """
     SELECT 'MEMBER OF ' || rolname FROM pg_catalog.pg_roles
     WHERE pg_has_role(oid, 'MEMBER') AND (rolsuper OR rolbypassrls OR rolcreaterole OR rolname IN (
         'pg_execute_server_program', 'pg_read_server_files', 'pg_write_server_files', 'pg_read_all_data',
-        'pg_write_all_data', 'pg_maintain', 'pg_create_subscription'))
+        'pg_write_all_data', 'pg_maintain', 'pg_create_subscription') OR EXISTS (
+            SELECT FROM pg_catalog.pg_class WHERE relnamespace = 'public'::regnamespace AND relowner = pg_roles.oid))
     UNION ALL
     SELECT 'EXECUTE ON ' || f FROM unnest(ARRAY[
         'pg_read_file(text)', 'pg_read_binary_file(text)', 'pg_ls_dir(text)', 'lo_import(text)', 'lo_export(oid, text)'

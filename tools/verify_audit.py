@@ -137,8 +137,8 @@ def unproven(entries, proofs, pinned, outside):
         return notes + (["no_checkpoint"] if entries else [])
     if entries > newest["seq"]:
         notes.append(f"newest_entries={newest['seq'] + 1}-{entries}")
-        if moment(newest["created_at"]) < datetime.now(UTC) - STALE:
-            notes.append(f"old_checkpoint={newest['created_at']}")
+    if moment(newest["created_at"]) < datetime.now(UTC) - STALE:
+        notes.append(f"old_checkpoint={newest['created_at']}")
     return notes
 
 

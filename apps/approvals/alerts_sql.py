@@ -10,9 +10,9 @@ DECLARE
 BEGIN
     {SEE_ALL}
     RETURN QUERY
-        SELECT a.tenant_id FROM approvals_alertchoice a WHERE a.way <> 'off'
+        SELECT a.tenant_id FROM public.approvals_alertchoice a WHERE a.way <> 'off'
         GROUP BY a.tenant_id
-        HAVING EXISTS (SELECT FROM approvals_card c
+        HAVING EXISTS (SELECT FROM public.approvals_card c
                        WHERE c.tenant_id = a.tenant_id AND c.status IN ('open', 'assigned')
                          AND c.created_at > least(min(a.pushed_until), min(a.mailed_until)) - interval '1 minute');
     {SEE_AS_BEFORE}

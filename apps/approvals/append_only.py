@@ -40,7 +40,7 @@ REFUSE_REVERSE = "".join(_DROP.format(table=table) for table in _FACTS) + "DROP 
 # take a key away (one whose seal is lost).
 _KEY_STAYS = """FUNCTION approvals_key_stays() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
-    v_owner boolean := current_user = (SELECT pg_get_userbyid(relowner) FROM pg_class WHERE oid = TG_RELID);
+    v_owner boolean := current_user = (SELECT pg_get_userbyid(relowner) FROM pg_catalog.pg_class WHERE oid = TG_RELID);
     v_ends text[] := ARRAY['sealed_private', 'certificate', 'retired_at', 'revoked_at'];
 BEGIN
     IF TG_OP = 'DELETE' THEN

@@ -186,10 +186,11 @@ def chain_of(row: Any) -> UUID:
 
 
 def changes_of(data: str) -> list[tuple[str, Any, Any]]:
-    """Field, before and after of an entry's data; other data as one line each."""
+    """Field, before and after of an entry's data; other data as one line each. Of an entry that a taken-over worker
+    wrote both may be anything."""
     said: dict[str, Any] = json.loads(data)
-    before, after = said.pop("before", None), said.pop("after", None)
-    if not isinstance(before, dict) and not isinstance(after, dict):
+    before, after = (each if isinstance(each := said.pop(name, None), dict) else None for name in ("before", "after"))
+    if before is None and after is None:
         return [(name, "", value) for name, value in said.items()]
     names = dict.fromkeys([*(before or {}), *(after or {})])
     return [(name, (before or {}).get(name, ""), (after or {}).get(name, "")) for name in names]

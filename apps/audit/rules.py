@@ -199,7 +199,7 @@ def _beyond(last: Head, claims: Mapping[int, list[str]]) -> Iterator[Break]:
             yield Break(last.seq + 1, "tail")
 
 
-# A checkpoint that is older than this while entries follow it is no fresh one.
+# A checkpoint that is older than this is no fresh one: entries made since may have been cut off behind it.
 STALE = timedelta(hours=1)
 
 
@@ -222,8 +222,8 @@ def unproven(
         return (*notes, "no_checkpoint") if finding.entries else tuple(notes)
     if finding.entries > newest.seq:
         notes.append(f"newest_entries={newest.seq + 1}-{finding.entries}")
-        if _moment(newest.created_at) < now - STALE:
-            notes.append(f"old_checkpoint={newest.created_at}")
+    if _moment(newest.created_at) < now - STALE:
+        notes.append(f"old_checkpoint={newest.created_at}")
     return tuple(notes)
 
 

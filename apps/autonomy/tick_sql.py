@@ -10,10 +10,10 @@ DECLARE
 BEGIN
     {SEE_ALL}
     RETURN QUERY
-        SELECT s.tenant_id FROM autonomy_autonomysettings s
+        SELECT s.tenant_id FROM public.autonomy_autonomysettings s
         WHERE (s.ticked_at IS NULL
                OR s.ticked_at <= statement_timestamp() - make_interval(secs => s.heartbeat_seconds))
-          AND (s.enabled OR EXISTS (SELECT FROM autonomy_autonomoussession a
+          AND (s.enabled OR EXISTS (SELECT FROM public.autonomy_autonomoussession a
                                     WHERE a.tenant_id = s.tenant_id AND a.ended_at IS NULL))
         ORDER BY s.ticked_at NULLS FIRST;
     {SEE_AS_BEFORE}
@@ -28,11 +28,11 @@ DECLARE
 BEGIN
     {SEE_ALL}
     RETURN QUERY
-        SELECT o.tenant_id FROM autonomy_outbox o WHERE o.state = 'waiting' AND o.due_at <= statement_timestamp()
+        SELECT o.tenant_id FROM public.autonomy_outbox o WHERE o.state = 'waiting' AND o.due_at <= statement_timestamp()
         GROUP BY o.tenant_id ORDER BY min(o.due_at);
     {SEE_AS_BEFORE}
 END $$;
 """
 OWING_TENANTS_REVERSE = "DROP FUNCTION autonomy_owing_tenants();"
 # A place is held from the moment a session is let in until it ends.
-RUNNING = "SELECT count(*) FROM autonomy_autonomoussession WHERE admitted_at IS NOT NULL AND ended_at IS NULL"
+RUNNING = "SELECT count(*) FROM public.autonomy_autonomoussession WHERE admitted_at IS NOT NULL AND ended_at IS NULL"

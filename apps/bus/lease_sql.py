@@ -16,13 +16,13 @@ CREATE FUNCTION bus_lease_of_scope(
 ) RETURNS SETOF bus_queuemessage LANGUAGE plpgsql SET enable_seqscan = off AS $$
 BEGIN
     RETURN QUERY
-        UPDATE bus_queuemessage AS taken
+        UPDATE public.bus_queuemessage AS taken
         SET state = 'leased', fence = taken.fence + 1, consumer = p_consumer,
             attempts = taken.attempts + (taken.state = 'leased')::int,
             leased_until = statement_timestamp() + make_interval(secs => p_seconds)
         WHERE taken.ctid = (
-            SELECT c.ctid FROM bus_queuemessage c
-            WHERE c.id = (SELECT h.id FROM bus_queuemessage h
+            SELECT c.ctid FROM public.bus_queuemessage c
+            WHERE c.id = (SELECT h.id FROM public.bus_queuemessage h
                           WHERE h.tenant_id = p_tenant AND h.queue = p_queue AND h.scope_id = p_scope
                             AND h.state IN ('queued', 'leased')
                           ORDER BY h.position LIMIT 1)

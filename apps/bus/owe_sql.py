@@ -2,7 +2,7 @@
 
 PENDING = """
 CREATE FUNCTION bus_pending(p_tenant uuid, p_queue text, p_scope text) RETURNS bigint LANGUAGE sql STABLE AS $$
-    SELECT count(*) FROM bus_queuemessage
+    SELECT count(*) FROM public.bus_queuemessage
     WHERE tenant_id = p_tenant AND queue = p_queue AND scope_id = p_scope AND state IN ('queued', 'leased')
 $$;
 """
@@ -12,7 +12,7 @@ PENDING_REVERSE = "DROP FUNCTION bus_pending(uuid, text, text);"
 WAITING = """
 CREATE FUNCTION bus_waiting(p_tenant uuid, p_queue text, p_most bigint) RETURNS bigint LANGUAGE sql STABLE AS $$
     SELECT count(*) FROM (
-        SELECT FROM bus_queuemessage
+        SELECT FROM public.bus_queuemessage
         WHERE tenant_id = p_tenant AND queue = p_queue AND state IN ('queued', 'leased') LIMIT p_most
     ) waiting
 $$;
@@ -25,7 +25,7 @@ CREATE FUNCTION bus_owe(
     p_tenant uuid, p_queue text, p_kind text, p_scope text, p_message_id text, p_trace text, p_sender text,
     p_taint text, p_payload jsonb
 ) RETURNS void LANGUAGE sql AS $$
-    INSERT INTO bus_queuemessage
+    INSERT INTO public.bus_queuemessage
         (id, tenant_id, queue, kind, scope_id, message_id, trace_id, sender, taint, payload, content, urgency,
          error_code, origin_agent, state, attempts, consumer, fence, reason)
     VALUES (gen_random_uuid(), p_tenant, p_queue, p_kind, p_scope, p_message_id, p_trace, p_sender, p_taint, p_payload,

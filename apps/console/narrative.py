@@ -61,7 +61,7 @@ def _label(event: str) -> str:
 def _plain(name: str, value: Any) -> str:
     text = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
     if name == "fields" and isinstance(value, list):
-        return ", ".join(FIELDS.get(each, str(each).replace("_", " ")) for each in value)
+        return ", ".join(FIELDS.get(str(each), str(each).replace("_", " ")) for each in value)
     if name in CODES:
         return REASONS.get(text, text.replace("_", " "))
     return text

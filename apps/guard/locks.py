@@ -91,6 +91,7 @@ def lock_run(ref: RunRef, *, spending: Decimal = ZERO) -> LockedRun:
     now, zone, on_limit, visitor_limit, pauses, reached, *values = found
     row, day = _RUNS.make(values), rules.day_in(zone, now)
     others: dict[str, Any] = {
+        "approval": ref.approval,
         "marked": rules.is_marked(row.origin, row.content_marks, marked_turn=row.marked_turn, turn=ref.turn),
         "limit_paused": rules.present(map(_reached, reached), day),
         "on_limit": on_limit or OnLimit.PAUSE_ALL,
@@ -153,7 +154,6 @@ def _facts(row: GuardedRun, now: datetime, pauses: frozenset[str], *, held: bool
         allow=None if row.allow is None else frozenset(row.allow),
         deny=frozenset(row.deny),
         limits=row.frozen_limits,
-        approval=row.approved,
         calls=row.calls,
         tokens=row.input_tokens + row.output_tokens,
         committed=row.cost_total + row.cost_reserved,

@@ -87,7 +87,8 @@ class GuardedRun(TenantModel):
 
     @property
     def ref(self) -> RunRef:
-        return RunRef(self.tenant_id, self.pk)
+        """For whoever opened the run, with the approval that they gave it. Of a row that was read nobody uses this."""
+        return RunRef(self.tenant_id, self.pk, approval=self.approved)
 
     @property
     def frozen_limits(self) -> Limits:

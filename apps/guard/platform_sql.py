@@ -9,7 +9,7 @@ from kernel.tenancy.migrations import SEE_ALL, SEE_AS_BEFORE
 # A window that has not begun for this row has nothing in it; a later one than ours is left alone.
 ROOM = f"""
 CREATE FUNCTION guard_platform_room(p_estimate numeric, p_day date) RETURNS text
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
 DECLARE
     v_before text;
     v_row record;
@@ -17,9 +17,10 @@ DECLARE
 BEGIN
     {SEE_ALL}
     FOR v_row IN SELECT period, limit_usd, window_start, spent + reserved AS committed
-                 FROM guard_platformbudget ORDER BY id FOR NO KEY UPDATE LOOP
-        IF p_estimate > v_row.limit_usd
-           - (CASE WHEN v_row.window_start = guard_window(v_row.period, p_day) THEN v_row.committed ELSE 0 END) THEN
+                 FROM public.guard_platformbudget ORDER BY id FOR NO KEY UPDATE LOOP
+        IF p_estimate > v_row.limit_usd - (
+            CASE WHEN v_row.window_start = public.guard_window(v_row.period, p_day) THEN v_row.committed ELSE 0 END
+        ) THEN
             v_full := CASE WHEN v_full = 'day' THEN v_full ELSE v_row.period END;
         END IF;
     END LOOP;
@@ -30,21 +31,21 @@ END $$;
 MOVE = f"""
 CREATE FUNCTION guard_platform_move(p_reserved numeric, p_spent numeric, p_day date, p_thresholds int[])
 RETURNS TABLE (of_period text, passed int)
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
 DECLARE
     v_before text;
 BEGIN
     {SEE_ALL}
     RETURN QUERY
     WITH held AS MATERIALIZED (
-        SELECT b.id, guard_window(b.period, p_day) AS start, b.window_start = guard_window(b.period, p_day) AS same,
-               b.spent, b.reserved, b.alerted
-        FROM guard_platformbudget b ORDER BY b.id FOR NO KEY UPDATE
+        SELECT b.id, public.guard_window(b.period, p_day) AS start,
+               b.window_start = public.guard_window(b.period, p_day) AS same, b.spent, b.reserved, b.alerted
+        FROM public.guard_platformbudget b ORDER BY b.id FOR NO KEY UPDATE
     ), moved AS (
-        UPDATE guard_platformbudget AS b
+        UPDATE public.guard_platformbudget AS b
         SET reserved = p_reserved + CASE WHEN held.same THEN held.reserved ELSE 0 END,
             spent = p_spent + CASE WHEN held.same THEN held.spent ELSE 0 END,
-            alerted = greatest(CASE WHEN held.same THEN held.alerted ELSE 0 END, guard_level(
+            alerted = greatest(CASE WHEN held.same THEN held.alerted ELSE 0 END, public.guard_level(
                 p_spent + CASE WHEN held.same THEN held.spent ELSE 0 END, b.limit_usd, p_thresholds)),
             window_start = held.start
         FROM held WHERE b.id = held.id AND (b.window_start IS NULL OR b.window_start <= held.start)

@@ -61,13 +61,15 @@ def call_digest(tool: str, args: Mapping[str, Any]) -> str:
 class RunRef:
     """Which run asks. With `lease` the call also needs the lease to be still held (R5). `visitor` is for whom it is, by
     an id that means one visitor to the tenant; the call is paid from that visitor's budget too. `turn`: of a run that
-    many turns share, the one that asks."""
+    many turns share, the one that asks. `approval`: the calls of an approval that the caller has verified itself; what
+    the run's row says of one is believed by nobody."""
 
     tenant_id: UUID
     run_id: UUID
     lease: LeaseRef | None = None
     visitor: UUID | None = None
     turn: UUID | None = None
+    approval: ApprovedCalls | None = None
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ DECLARE
 BEGIN
     {SEE_ALL}
     RETURN QUERY
-        SELECT i.tenant_id FROM memory_intake i
+        SELECT i.tenant_id FROM public.memory_intake i
         WHERE i.state IN ('waiting', 'running') AND i.due_at <= statement_timestamp()
         GROUP BY i.tenant_id ORDER BY min(i.due_at);
     {SEE_AS_BEFORE}

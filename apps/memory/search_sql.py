@@ -39,28 +39,28 @@ DECLARE
     v_any tsquery;
     v_telling tsquery;
     -- Without this declaration row-level security keeps the index on words out of reach (docs/adr/0012).
-    v_indexed boolean := (SELECT proleakproof FROM pg_proc WHERE oid = 'pg_catalog.ts_match_vq'::regproc);
+    v_indexed boolean := (SELECT proleakproof FROM pg_catalog.pg_proc WHERE oid = 'pg_catalog.ts_match_vq'::regproc);
 BEGIN
     SELECT array_agg(id), sum(chunk_count) INTO v_collections, v_size
-        FROM memory_collection WHERE tenant_id = p_tenant AND min_level = ANY (p_levels);
+        FROM public.memory_collection WHERE tenant_id = p_tenant AND min_level = ANY (p_levels);
     -- Every lexeme stands in quotes in a tsvector's text, so that joining them with | makes the query of any of them.
     v_any := replace(strip(v_asked)::text, ''' ''', ''' | ''')::tsquery;
     v_telling := replace(strip(ts_delete(v_asked, ARRAY(
-        SELECT unnest(common_words) FROM memory_collection WHERE id = ANY (v_collections)
+        SELECT unnest(common_words) FROM public.memory_collection WHERE id = ANY (v_collections)
     )))::text, ''' ''', ''' | ''')::tsquery;
     PERFORM set_config('hnsw.iterative_scan', 'relaxed_order', true);
     RETURN QUERY
     WITH near AS MATERIALIZED (
-        (SELECT id, words, embedding <=> p_vector AS distance FROM memory_chunk
+        (SELECT id, words, embedding <=> p_vector AS distance FROM public.memory_chunk
             WHERE v_size > 2000 AND tenant_id = p_tenant AND collection_id = ANY (v_collections)
             ORDER BY embedding <=> p_vector LIMIT 40)
         UNION ALL
         -- The addition hides the order from the index, which could overlook rows of a small collection.
-        (SELECT id, words, embedding <=> p_vector AS distance FROM memory_chunk
+        (SELECT id, words, embedding <=> p_vector AS distance FROM public.memory_chunk
             WHERE v_size <= 2000 AND tenant_id = p_tenant AND collection_id = ANY (v_collections)
             ORDER BY (embedding <=> p_vector) + 0 LIMIT 40)
     ), said AS MATERIALIZED (
-        SELECT id, words, embedding <=> p_vector AS distance FROM memory_chunk
+        SELECT id, words, embedding <=> p_vector AS distance FROM public.memory_chunk
             WHERE (v_indexed OR v_size <= 2000)
                 AND tenant_id = p_tenant AND collection_id = ANY (v_collections) AND words @@ v_telling
             ORDER BY ts_rank(words, v_telling) DESC, id LIMIT 40
@@ -70,9 +70,9 @@ BEGIN
     SELECT version.document_id, version.id, chunk.context::text, document.url::text,
             chunk."start", chunk."end", chunk.text, greatest(0, 1 - best.distance)
         FROM best
-        JOIN memory_chunk AS chunk ON chunk.id = best.id
-        JOIN memory_documentversion AS version ON version.id = chunk.version_id
-        JOIN memory_document AS document ON document.id = version.document_id
+        JOIN public.memory_chunk AS chunk ON chunk.id = best.id
+        JOIN public.memory_documentversion AS version ON version.id = chunk.version_id
+        JOIN public.memory_document AS document ON document.id = version.document_id
         ORDER BY best.score DESC, best.distance, best.id;
 END $$;
 """
@@ -83,11 +83,11 @@ SEARCH_REVERSE = "DROP FUNCTION memory_search(uuid, text[], text, vector, intege
 REFRESH = """
 CREATE FUNCTION memory_refresh(p_tenant uuid, p_collection uuid) RETURNS void LANGUAGE sql AS $$
     WITH mine AS MATERIALIZED (
-        SELECT words FROM memory_chunk WHERE tenant_id = p_tenant AND collection_id = p_collection
+        SELECT words FROM public.memory_chunk WHERE tenant_id = p_tenant AND collection_id = p_collection
     ), size AS (
         SELECT count(*) AS chunks FROM mine
     )
-    UPDATE memory_collection SET chunk_count = size.chunks, common_words = ARRAY(
+    UPDATE public.memory_collection SET chunk_count = size.chunks, common_words = ARRAY(
         SELECT word.lexeme FROM mine, unnest(mine.words) AS word
             GROUP BY word.lexeme HAVING count(*) > greatest(40, 0.01 * (SELECT chunks FROM size)) ORDER BY word.lexeme
     ) FROM size WHERE tenant_id = p_tenant AND id = p_collection;
@@ -137,7 +137,7 @@ BEGIN
     WITH near AS MATERIALIZED (
         SELECT item.id, item.words, item.embedding <=> p_vector AS distance
             FROM unnest(p_scopes) AS mine(scope) CROSS JOIN unnest(p_tiers) AS wanted(tier) CROSS JOIN LATERAL (
-                SELECT id, words, embedding FROM memory_memoryitem
+                SELECT id, words, embedding FROM public.memory_memoryitem
                     WHERE tenant_id = p_tenant AND memory_memoryitem.scope = mine.scope
                         AND memory_memoryitem.tier = wanted.tier AND (valid_until IS NULL OR valid_until > now())
                     ORDER BY memory_memoryitem.created_at DESC LIMIT p_reach
@@ -149,7 +149,7 @@ BEGIN
     + """    )
     SELECT item.id, item.reference::text, item.memory_type::text, item.trust::text, item.taint::text, item.content,
             item.created_at, coalesce(greatest(0, 1 - best.distance), 0)
-        FROM best JOIN memory_memoryitem AS item ON item.id = best.id
+        FROM best JOIN public.memory_memoryitem AS item ON item.id = best.id
         WHERE item.words @@ v_any OR (p_by <> 'keyword' AND best.distance < 0.75)
             OR (p_by = 'newest' AND numnode(v_any) = 0)
         ORDER BY CASE WHEN p_by = 'newest' THEN item.created_at END DESC, best.score DESC, best.distance, best.id

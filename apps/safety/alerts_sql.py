@@ -10,9 +10,9 @@ DECLARE
 BEGIN
     {SEE_ALL}
     RETURN QUERY
-        SELECT DISTINCT h.tenant_id FROM safety_hold h
+        SELECT DISTINCT h.tenant_id FROM public.safety_hold h
         WHERE h.state = 'open' AND h.pushed_at IS NULL
-          AND EXISTS (SELECT FROM approvals_alertchoice a WHERE a.tenant_id = h.tenant_id AND a.way = 'push');
+          AND EXISTS (SELECT FROM public.approvals_alertchoice a WHERE a.tenant_id = h.tenant_id AND a.way = 'push');
     {SEE_AS_BEFORE}
 END $$;
 """

@@ -16,18 +16,18 @@ CREATE FUNCTION sessions_accept(
     OUT outcome text, OUT at_seq bigint
 ) LANGUAGE plpgsql AS $$
 DECLARE
-    v_session silas_sessions_chatsession;
+    v_session public.silas_sessions_chatsession;
     v_taint text := 'external';
 BEGIN
     {ENTER}
-    SELECT * INTO v_session FROM silas_sessions_chatsession s
+    SELECT * INTO v_session FROM public.silas_sessions_chatsession s
         WHERE s.id = p_session AND s.tenant_id = p_tenant FOR NO KEY UPDATE;
     IF NOT FOUND THEN
         outcome := 'unknown';
         RETURN;
     END IF;
     IF p_client <> '' THEN
-        SELECT e.seq INTO at_seq FROM silas_sessions_chronicleentry e
+        SELECT e.seq INTO at_seq FROM public.silas_sessions_chronicleentry e
             WHERE e.session_id = p_session AND e.client_id = p_client;
         IF FOUND THEN
             outcome := 'repeated';
@@ -38,11 +38,11 @@ BEGIN
         outcome := 'full';
         RETURN;
     END IF;
-    IF v_session.owner = 'bot' AND bus_pending(p_tenant, 'proxy', p_session::text) >= p_max_pending THEN
+    IF v_session.owner = 'bot' AND public.bus_pending(p_tenant, 'proxy', p_session::text) >= p_max_pending THEN
         outcome := 'busy';
         RETURN;
     END IF;
-    IF v_session.owner = 'bot' AND bus_waiting(p_tenant, 'proxy', p_max_waiting) >= p_max_waiting THEN
+    IF v_session.owner = 'bot' AND public.bus_waiting(p_tenant, 'proxy', p_max_waiting) >= p_max_waiting THEN
         outcome := 'crowded';
         RETURN;
     END IF;
@@ -53,15 +53,15 @@ BEGIN
         v_taint := p_signed;
     END IF;
     at_seq := v_session.seq + 1;
-    UPDATE silas_sessions_chatsession
+    UPDATE public.silas_sessions_chatsession
         SET seq = at_seq, preview = p_preview, last_sender = 'visitor', last_active_at = p_now WHERE id = p_session;
-    INSERT INTO silas_sessions_chronicleentry
+    INSERT INTO public.silas_sessions_chronicleentry
         (id, tenant_id, session_id, seq, kind, sender, text, payload, taint, client_id, turn, created_at)
         VALUES
         (p_entry, p_tenant, p_session, at_seq, 'message', 'visitor', p_text, '{{}}', v_taint, p_client, 0, p_now);
-    PERFORM bus_owe(p_tenant, 'proxy', 'user_message', p_session::text, 'message:' || p_entry, p_trace, 'user',
+    PERFORM public.bus_owe(p_tenant, 'proxy', 'user_message', p_session::text, 'message:' || p_entry, p_trace, 'user',
                     v_taint, jsonb_build_object('seq', at_seq, 'overheard', v_session.owner <> 'bot'));
-    PERFORM audit_append(p_tenant, p_tenant, p_audit);
+    PERFORM public.audit_append(p_tenant, p_tenant, p_audit);
     outcome := 'accepted';
 END $$;
 """

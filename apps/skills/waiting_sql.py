@@ -9,7 +9,7 @@ DECLARE
 BEGIN
     {SEE_ALL}
     RETURN QUERY
-        SELECT v.tenant_id FROM skills_skillversion v
+        SELECT v.tenant_id FROM public.skills_skillversion v
         WHERE v.status = 'proposed' AND (v.card_id IS NULL OR v.approval_token_id IS NOT NULL)
           AND (v.claimed_until IS NULL OR v.claimed_until <= statement_timestamp())
         GROUP BY v.tenant_id ORDER BY min(v.created_at);

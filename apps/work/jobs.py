@@ -96,12 +96,13 @@ def offered_of(tool: ToolSpec) -> OfferedTool:
 
 def next_job(delivery: Delivery) -> Job | None:
     """Begin the next attempt of a delivery; None when the delivery is over. Inside a scope."""
-    attempt = running.begin(delivery)
-    return None if attempt is None else _job(delivery.lease, attempt, attempt.work_item)
+    begun = running.begin(delivery)
+    return None if begun is None else _job(delivery.lease, begun)
 
 
-def _job(lease: Lease, attempt: Attempt, item: WorkItem) -> Job:
+def _job(lease: Lease, begun: running.Begun) -> Job:
     """A fresh attempt from stored state: what earlier ones got done, and what they left, comes from rows."""
+    attempt, item = begun.attempt, begun.attempt.work_item
     spec, tenant_id = item.spec, current_tenant_id()
     wanted = {call.tool for call in spec.calls}
     known = outside.beside(skills.tools_for(spec.skills), outside.web_search(item.deployment_id))
@@ -117,7 +118,7 @@ def _job(lease: Lease, attempt: Attempt, item: WorkItem) -> Job:
         spec=spec,
         customer=item.subject,
         keys=keys_of(item),
-        run=RunRef(tenant_id, item.run_id, lease.ref),
+        run=RunRef(tenant_id, item.run_id, lease.ref, approval=begun.approval),
         tools=tools,
         gates=gates,
         passes=(*looked_at(item, gates), *passes),

@@ -9,7 +9,7 @@ DECLARE
 BEGIN
     {SEE_ALL}
     RETURN QUERY
-        SELECT e.tenant_id FROM work_knowledgeeffect e
+        SELECT e.tenant_id FROM public.work_knowledgeeffect e
         WHERE e.state = 'asked' AND (e.claimed_until IS NULL OR e.claimed_until <= statement_timestamp())
         GROUP BY e.tenant_id ORDER BY min(e.created_at);
     {SEE_AS_BEFORE}

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured
+from kombu import Queue
 
 from silas_platform.settings import env
 from silas_platform.settings.databases import databases
@@ -125,7 +126,9 @@ CELERY_DB_REUSE_MAX = 1000
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 # A broker that vanishes without closing its lines is noticed, by beat too.
 CELERY_BROKER_TRANSPORT_OPTIONS = {"socket_timeout": 10, "socket_connect_timeout": 10}
-# A task that names no queue is upkeep; the bus names the queue of each kind of worker (apps.bus.enums.Worker).
+# What a worker serves that is told no queues: all that need no signing key. A task that names no queue is upkeep; the
+# bus names the queue of each kind of worker (apps.bus.enums.Worker). The trusted worker is started with `-Q trusted`.
+CELERY_TASK_QUEUES = [Queue("work"), Queue("parse"), Queue("upkeep")]
 CELERY_TASK_DEFAULT_QUEUE = "upkeep"
 # Beat wakes each kind of worker, so that a lost poke costs seconds. An entry that nobody took by the next one expires.
 _WAKE = {

@@ -49,7 +49,7 @@ def trusted(env: Mapping[str, str]) -> Program:
 
 def worker(env: Mapping[str, str]) -> Program:
     size = ["--concurrency", str(min(4, os.cpu_count() or 1))]
-    return _python("worker", env, [*AS_ROOT, *_CELERY, "worker", "-Q", "work,parse,upkeep", *_ALONE, *size])
+    return _python("worker", env, [*AS_ROOT, *_CELERY, "worker", *_ALONE, *size])
 
 
 def beat(env: Mapping[str, str]) -> Program:

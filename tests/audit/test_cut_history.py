@@ -9,11 +9,13 @@ import sys
 from collections.abc import Iterator
 from contextlib import redirect_stderr
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 import pytest
+import time_machine
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from django.core.management import call_command
 
@@ -24,6 +26,7 @@ from apps.audit.queries import Chain
 from apps.audit.rules import Checkpoint, hash_of, key_id_of, statement
 from kernel import trust
 from kernel.canonical import canonical_json
+from kernel.clock import now
 from kernel.tenancy import tenant_scope
 from silas_platform.up.environment import ROOT
 from tests.factories.audit import export, make_entries, stranger_verdict, tampering, verdict
@@ -153,6 +156,27 @@ def test_forged_checkpoint_is_no_start_for_a_fresh_one(log: Any, superuser_dsn: 
 def test_entries_behind_the_newest_checkpoint_are_named(log: Any) -> None:
     make_entries(log, 2)
     assert notes("--tenant", log.slug) == ["newest_entries=7-8"]
+
+
+def test_log_that_was_cut_back_to_an_old_checkpoint_is_not_called_proven(log: Any, superuser_dsn: str) -> None:
+    """Entries that no checkpoint followed, because somebody kept web from signing, are cut off again."""
+    make_entries(log, 2)
+    cut(superuser_dsn, log, 6)
+    signed = outside.newest()[str(log.pk)].created_at
+    assert verdict("--tenant", log.slug).startswith(f"ok tenant={log.slug} entries=6 ")
+    with time_machine.travel(now() + timedelta(hours=2)):
+        assert notes("--tenant", log.slug) == [f"old_checkpoint={signed}"]
+
+
+def test_stranger_names_an_old_checkpoint_too(log: Any, tmp_path: Path, settings: Any) -> None:
+    settings.SILAS_SIGNING_KEY = ""
+    bundle = str(export(log, tmp_path / "bundle"))
+    more = ["--key", settings.SILAS_ROOT_KEYS[0], "--checkpoints", _kept()]
+    said = io.StringIO()
+    with redirect_stderr(said), time_machine.travel(now() + timedelta(hours=2)):
+        stranger_verdict(bundle, *more)
+        assert notes("--bundle", bundle, *more) == [said.getvalue().strip().split(" ", 2)[2]]
+    assert "old_checkpoint=" in said.getvalue()
 
 
 def test_log_that_is_gone_altogether_is_found(log: Any, tmp_path: Path, settings: Any) -> None:

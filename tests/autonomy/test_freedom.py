@@ -28,6 +28,7 @@ from kernel.errors import SilasError
 from kernel.tenancy import tenant_scope
 from tests.factories.batches import answer, card_of, found, items, route, undoable_desk
 from tests.factories.proposals import press
+from tests.factories.tenants import make_deployment
 from tests.factories.work import Desk
 from tests.rivals import race
 
@@ -97,6 +98,63 @@ def test_row_that_calls_widening_tightening_is_refused(deployment: Any, owner: A
         ThresholdChange.objects.create(
             deployment=deployment, family="act", direction="tighten", size_after=50, high_after=0.85, **row
         )
+
+
+def write(deployment: Any, owner: Any, **fields: Any) -> None:
+    """A row of somebody's own, as web's role."""
+    usual = {"usual_size": USUAL.size, "usual_high": USUAL.high_min, "size_before": 10, "high_before": 0.85}
+    row = {"family": "act", "number": 1, "direction": "widen", "size_after": 10, "high_after": 0.85, **usual, **fields}
+    with tenant_scope(deployment.tenant_id):
+        ThresholdChange.objects.create(deployment=deployment, user=owner, **row)
+
+
+def test_row_that_lies_about_what_held_before_is_refused(deployment: Any, owner: Any) -> None:
+    lies = {"direction": "tighten", "size_before": 50, "high_before": 0.0, "size_after": 50, "high_after": 0.0}
+    with pytest.raises(DatabaseError, match="without a spent approval"):
+        write(deployment, owner, **lies)
+    assert holds(deployment) == USUAL
+
+
+def test_row_that_lies_about_what_was_earned_before_is_refused(tenant: Any, deployment: Any, owner: Any) -> None:
+    press(tenant, proposed(deployment).pk, owner, "approve")
+    lies = {"direction": "tighten", "size_before": 50, "high_before": 0.8, "size_after": 50, "high_after": 0.8}
+    with pytest.raises(DatabaseError, match="without a spent approval"):
+        write(deployment, owner, number=2, **lies)
+    assert holds(deployment) == WIDER
+
+
+def test_row_far_ahead_that_would_outlast_every_tightening_is_refused(tenant: Any, deployment: Any, owner: Any) -> None:
+    press(tenant, proposed(deployment).pk, owner, "approve")
+    same = {"direction": "tighten", "size_before": 15, "high_before": 0.8, "size_after": 15, "high_after": 0.8}
+    with pytest.raises(DatabaseError, match="numbered in order"):
+        write(deployment, owner, number=2_000_000_000, **same)
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"size_after": 50, "high_after": 0.8},
+        {"size_after": 15, "high_after": 0.7},
+        {"family": "pay"},
+        {"place": "other"},
+    ],
+    ids=["larger", "less sure", "other family", "other chatbot"],
+)
+def test_spent_approval_widens_nothing_but_what_it_says(
+    tenant: Any, deployment: Any, owner: Any, more: dict[str, Any]
+) -> None:
+    """An approval that came too late is spent, and no row has it."""
+    proposal = proposed(deployment)
+    tighten(deployment, owner)
+    press(tenant, proposal.pk, owner, "approve")
+    with tenant_scope(tenant):
+        token = ApprovalToken.objects.get()
+        assert not ThresholdChange.objects.filter(approval_token=token).exists()
+    place = make_deployment(tenant) if more.pop("place", "") else deployment
+    number = 2 if place == deployment and "family" not in more else 1
+    row = {"size_after": 15, "high_after": 0.8, "number": number, "approval_token": token, **more}
+    with pytest.raises(DatabaseError, match="without a spent approval"):
+        write(place, owner, **row)
 
 
 def test_approval_of_something_else_widens_nothing(tenant: Any, deployment: Any, owner: Any) -> None:

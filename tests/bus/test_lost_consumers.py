@@ -130,7 +130,7 @@ async def handler(delivery):
     pass
 registry._consumers.clear()
 registry.register(Queue.RUNTIME, Kind.SYSTEM_EVENT, handler)
-app.worker_main(["worker", "-Q", "work", "--pool=solo", "--loglevel=ERROR", "--without-gossip", "--without-mingle"])
+app.worker_main(["worker", "--pool=solo", "--loglevel=ERROR", "--without-gossip", "--without-mingle"])
 """
 
 

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import json
+import os
+import re
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+import psycopg
 import pytest
 from django.urls import reverse
 
 from apps.approvals.enums import CardKind
 from apps.approvals.services import decide_card
 from apps.audit.enums import AuditEvent
+from apps.audit.house import changes_of
 from apps.audit.services import record
+from apps.audit.writers import WORKERS_WRITE
 from apps.console.groups import GROUPS, HIGHLIGHTS
 from apps.console.narrative import Names, Story, tell
 from apps.console.quiet import QUIET
@@ -170,6 +176,33 @@ def test_changed_deployment_is_told_by_its_title_and_in_words(deployment: Any, o
 
 def test_reason_code_is_told_in_words() -> None:
     assert "a person said no" in _tell("work_moved", {"status": "blocked", "reason": "approval_denied"}).rest
+
+
+ODD = ["null", "true", "1e400", "[]", "{}", "[[1]]", "[{}]", '{"a":{"b":[]}}', '"{0}"']
+
+
+@pytest.mark.parametrize("value", ODD)
+def test_entry_of_a_taken_over_worker_stops_no_page(tenant: Any, owner: Any, value: str) -> None:
+    """Its data is any JSON object that the database lets in."""
+    names = sorted({name for parts in SENTENCES.values() for name in re.findall(r"{(\w+)}", " ".join(parts))})
+    data = "{" + ",".join(f'"{name}":{value}' for name in [*names, "fields", "before", "after", "seq"]) + "}"
+    kinds = [(event.value, kind) for event, words in WORKERS_WRITE.items() for kind in words.split()]
+    entries = [
+        {"entry_id": str(uuid4()), "event": event, "actor": kind, "subject": f"tenant:{tenant.pk}", "data": data}
+        for event, kind in kinds
+    ]
+    with psycopg.connect(os.environ["DATABASE_WORK_URL"]) as worker:
+        worker.execute("SELECT set_config('silas.tenant', %s, true)", [str(tenant.pk)])
+        worker.execute("SELECT audit_append(%s, %s, %s)", [tenant.pk, tenant.pk, json.dumps(entries)])
+    for show in ("", *GROUPS):
+        assert browser(owner).get(reverse("console-activity"), {"show": show}).status_code == 200
+    assert browser(owner).get(reverse("console-entry", args=[1])).status_code == 200
+
+
+@pytest.mark.parametrize("before", ODD)
+@pytest.mark.parametrize("after", ODD)
+def test_changes_of_an_entry_are_read_whatever_it_holds(before: str, after: str) -> None:
+    assert isinstance(changes_of(f'{{"before":{before},"after":{after}}}'), list)
 
 
 def test_entries_with_odd_ids_are_told(tenant: Any, owner: Any) -> None:

@@ -92,12 +92,19 @@ def web(migrated: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[st
 
 @pytest.fixture(scope="package")
 def worker(migrated: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """A Celery worker, told what workers are told: its own database role, and no key that signs."""
+    """The two Celery workers: the trusted one, and one for everything else, which is told no key that signs and speaks
+    in a database role of its own."""
     env = {**for_program(os.environ, "worker"), "SILAS_EGRESS_PRIVATE": f"127.0.0.1:{OUTSIDE_PORT}"}
-    log = tmp_path_factory.mktemp("worker") / "log"
-    size = ["--loglevel=INFO", "--concurrency", "1", "--without-gossip", "--without-mingle"]
-    with _running([sys.executable, "-m", "celery", "-A", "silas_platform", "worker", *size], log, env) as process:
-        _await(lambda: " ready." in log.read_text(), process, log)
+    logs = tmp_path_factory.mktemp("worker")
+    celery = [sys.executable, "-m", "celery", "-A", "silas_platform", "worker", "--loglevel=INFO"]
+    alone = ["--without-gossip", "--without-mingle"]
+    own = ["-Q", "trusted", "-n", "trusted@%h", "--pool", "threads", "--concurrency", "2"]
+    with (
+        _running([*celery, *alone, "--concurrency", "1"], logs / "worker", env) as process,
+        _running([*celery, *alone, *own], logs / "trusted", for_program(os.environ, "trusted")) as trusted,
+    ):
+        _await(lambda: " ready." in (logs / "worker").read_text(), process, logs / "worker")
+        _await(lambda: " ready." in (logs / "trusted").read_text(), trusted, logs / "trusted")
         yield
 
 

@@ -91,6 +91,7 @@ class House:
     logs: dict[int, Path] = field(default_factory=dict)
     without_network: dict[str, Process] = field(default_factory=dict)
     nurseries: dict[str, Nursery] | None = None
+    trusted: Process | None = None
 
     # -- what runs -------------------------------------------------------------------------------------------------
 
@@ -116,6 +117,11 @@ class House:
         return Web(process, path, log)
 
     def start_worker(self) -> Process:
+        """The worker for approved work; beside the first one the trusted worker, which none of these tests kills."""
+        if not self.trusted:
+            own = ["-Q", "trusted", "-n", "trusted@%h", "--pool", "threads", "--concurrency", "2", "--loglevel=INFO"]
+            argv = ["celery", "-A", "silas_platform", "worker", *own, "--without-gossip", "--without-mingle"]
+            self.trusted, _ = self._spawn("trusted", argv, for_program(self.env(), "trusted"), network=False)
         env = for_program(self.env(), "worker")
         size = ["--loglevel=INFO", "--concurrency", "1", "--without-gossip", "--without-mingle"]
         return self._spawn("worker", ["celery", "-A", "silas_platform", "worker", *size], env, network=False)[0]

@@ -105,6 +105,18 @@ def test_acting_call_that_nobody_approved_exactly_is_refused(tenant: Any, handle
     assert call(run, make_call(**asked)) == refused(RefusalCode.APPROVAL_MISSING)
 
 
+@pytest.mark.parametrize("given", [None, ("act", {"to": "y"})], ids=["none", "another"])
+def test_approval_that_only_the_row_of_the_run_says_is_believed_by_nobody(
+    tenant: Any, handle: Handle, given: Any
+) -> None:
+    """Whoever writes rows writes one; the caller knows which it has verified."""
+    handle(never)
+    run = make_run(tenant, approval=given and approving(given))
+    change_run(run, approval=approving(("act", {"to": "x"})).model_dump(mode="json"))
+    outcome = call(run, make_call(**ACT))
+    assert outcome == refused(RefusalCode.APPROVAL_MISSING) if given else isinstance(outcome, NeedsApproval)
+
+
 def test_approved_call_happens(tenant: Any, handle: Handle) -> None:
     handle(answer("done"))
     run = make_run(tenant, approval=approving(("act", {"to": "x"})))

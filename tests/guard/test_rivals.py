@@ -146,7 +146,7 @@ from decimal import Decimal
 import tests.factories.guard  # noqa
 from apps.guard import registry, services
 from apps.guard.enums import Intent
-from apps.guard.schemas import RunRef
+from apps.guard.schemas import ApprovedCalls, RunRef
 from tests.factories.guard import make_call
 
 def handler(context):
@@ -154,8 +154,9 @@ def handler(context):
     time.sleep(60)
 
 registry._handlers[Intent.RUN_SKILL] = handler
-ref = RunRef(uuid.UUID(sys.argv[1]), uuid.UUID(sys.argv[2]))
 asked = make_call(tool="act", args={"to": "x"}, acting=True, estimate=Decimal("0.2"))
+yes = ApprovedCalls(nonce="n-1", calls=frozenset({asked.digest}))
+ref = RunRef(uuid.UUID(sys.argv[1]), uuid.UUID(sys.argv[2]), approval=yes)
 asyncio.run(services.guarded_call(ref, Intent.RUN_SKILL, asked))
 """
 

@@ -118,6 +118,16 @@ def test_role_with_more_fails_the_check(rights_of_an_old_installation: None, rol
     assert "TEMPORARY ON DATABASE" in faults[0].msg
 
 
+def test_role_that_may_become_the_owner_is_found(superuser: Connection, role: str, line: Connection) -> None:
+    """Also where it has none of the owner's rights before it says SET ROLE."""
+    superuser.execute(f"GRANT silas_owner TO {ROLES[role]} WITH INHERIT FALSE")
+    try:
+        found = database_rights.excess(line.cursor())
+    finally:
+        superuser.execute(f"REVOKE silas_owner FROM {ROLES[role]}")
+    assert found == ["MEMBER OF silas_owner"]
+
+
 def test_worker_with_more_is_refused(rights_of_an_old_installation: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DATABASE_URL", os.environ["DATABASE_WORK_URL"])
     with pytest.raises(Exception, match=r"E_CFG_WORK_ROLE.*CREATE ON SCHEMA"):
@@ -149,6 +159,30 @@ def test_every_function_looks_at_temporary_objects_last(superuser: Connection) -
     found = functions(superuser)
     assert len(found) > 40
     assert [name for name, _, config, *_ in found if "search_path=pg_catalog, public, pg_temp" not in config] == []
+
+
+OURS = """
+    SELECT relname FROM pg_catalog.pg_class
+    WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p', 'v', 'm', 'S')
+    UNION SELECT proname FROM pg_catalog.pg_proc p
+    WHERE pronamespace = 'public'::regnamespace
+      AND NOT EXISTS (SELECT FROM pg_catalog.pg_depend d WHERE d.objid = p.oid AND d.deptype = 'e')
+"""
+
+
+def test_every_function_names_our_tables_and_functions_and_the_catalogs_with_their_schema(
+    superuser: Connection,
+) -> None:
+    """What stands behind such a name with a dot is a column of it."""
+    ours = {name for (name,) in superuser.execute(OURS).fetchall()}
+    short = re.compile(r"(?<![\w.'])([a-z]\w*)\b(?!\.|')")
+    found = {
+        (name, word)
+        for name, source, *_ in functions(superuser)
+        for word in short.findall(re.sub(r"--.*", "", source))
+        if word in ours or word in ("pg_class", "pg_proc", "pg_roles", "pg_namespace", "pg_trigger", "pg_settings")
+    }
+    assert sorted(found) == []
 
 
 def test_no_function_is_everybodys(superuser: Connection) -> None:

@@ -43,7 +43,7 @@ class Desk:
                 Origin.WORK if tool.acting else Origin.CHAT, uuid4(), deployment_id=None, phase=phase, approval=approval
             )
         context = {"customer": customer, "skills": self.refs}
-        ref = RunRef(self.tenant.pk, run.pk)
+        ref = RunRef(self.tenant.pk, run.pk, approval=approval)
         outcome = asyncio.run(guard.guarded_call(ref, Intent.RUN_SKILL, call, context=context))
         self.calls.append({"tool": name, "args": args})
         return outcome

@@ -47,7 +47,7 @@ class Desk:
             )
         refs = [f"test-desk@{self.version.digest[:16]}"] if skills is None else skills
         context = {"customer": customer, "skills": refs}
-        ref = RunRef(self.tenant.pk, run.pk)
+        ref = RunRef(self.tenant.pk, run.pk, approval=approval)
         return asyncio.run(guard.guarded_call(ref, Intent.RUN_SKILL, call, context=context))
 
     def write(self, *changes, **options):

@@ -65,7 +65,7 @@ class Shelf:
         with tenant_scope(self.tenant):
             run = guard.open_run(Origin.WORK, uuid4(), deployment_id=None, phase=Phase.EXECUTION, approval=approval)
         context = {"customer": "", "skills": self.refs, "inputs": inputs or {}}
-        ref = RunRef(self.tenant.pk, run.pk)
+        ref = RunRef(self.tenant.pk, run.pk, approval=approval)
         return asyncio.run(guard.guarded_call(ref, Intent.RUN_SKILL, call, context=context))
 
     def proved(self, name: str, artifacts: dict[str, bytes], /, **args: Any) -> bool:

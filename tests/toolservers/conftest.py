@@ -77,7 +77,7 @@ class Desk:
         with tenant_scope(self.tenant):
             origin, phase = (Origin.WORK, Phase.EXECUTION) if approval else (Origin.CHAT, Phase.INTERACTIVE)
             row = guard.open_run(origin, uuid4(), deployment_id=None, phase=phase, approval=approval)
-        return RunRef(self.tenant.pk, row.pk)
+        return row.ref
 
 
 @pytest.fixture

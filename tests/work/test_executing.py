@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from pathlib import Path
 from typing import Any
@@ -20,8 +21,9 @@ from apps.gates.allowance import Allowance
 from apps.gates.schemas import GateSpec
 from apps.gates.services import save_gate
 from apps.guard import services as guard
+from apps.guard.enums import Intent, RefusalCode
 from apps.guard.models import GuardedRun, ToolCall
-from apps.guard.schemas import RunRef, call_digest
+from apps.guard.schemas import Call, Refused, RunRef, call_digest
 from apps.guard.toolset import OfferedTool
 from apps.work import executor, jobs, queries, signals
 from apps.work.budgets import BudgetUsed
@@ -32,6 +34,7 @@ from apps.work.services.running import AttemptOutcome
 from apps.work.step_gates import StepGates, StepStopped
 from kernel.errors import SilasError
 from kernel.tenancy import tenant_scope
+from tests.factories.audit import tampering
 from tests.factories.bus import lease_any, let_leases_run_out
 from tests.factories.work import CAP, NOTE, Desk, make_desk, note, plan
 from tests.rivals import race
@@ -268,6 +271,29 @@ def test_attempt_whose_worker_died_before_any_call_is_followed_by_a_good_one(des
         WorkItem.objects.filter(pk=item.pk).update(attempts_made=1, status=WorkItemStatus.RUNNING)
     work(desk)
     assert (attempts_of(desk, item), desk.order().revision) == ([AttemptStatus.INTERRUPTED, AttemptStatus.PASSED], 2)
+
+
+def test_call_that_was_written_into_the_run_while_it_runs_is_not_made(
+    desk: Desk, approver: Any, superuser_dsn: str
+) -> None:
+    desk.approved(approver)
+    with tenant_scope(desk.tenant):
+        lease = bus.lease("executor", consumer="lost", seconds=60)
+        assert lease is not None
+        job = jobs.next_job(Delivery(desk.tenant.pk, lease, "test"))
+    assert job is not None
+    wanted = {"note": 99, "order": "H-1"}
+    with tampering(superuser_dsn) as cursor:
+        cursor.execute(
+            "UPDATE guard_guardedrun SET approval = jsonb_set(approval, '{calls}', approval->'calls' || %s::jsonb)"
+            " WHERE id = %s",
+            [json.dumps([call_digest("act", wanted)]), job.run.run_id],
+        )
+    asked = Call(tool="act", args=wanted, access=job.access, acting=True)
+    outcome = asyncio.run(guard.guarded_call(job.run, Intent.RUN_SKILL, asked, context=job.context))
+    assert isinstance(outcome, Refused)
+    assert outcome.code == RefusalCode.APPROVAL_MISSING
+    assert desk.order().revision == 1
 
 
 def test_item_that_a_person_halts_is_blocked(desk: Desk, approver: Any) -> None:

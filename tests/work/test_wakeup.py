@@ -58,7 +58,7 @@ def test_approval_stands_when_the_broker_is_gone(
 def worker_until(desk: Desk, item: WorkItem, status: WorkItemStatus) -> None:
     """A real worker, in its own role of the database, until the item has come to this status. Beat would sweep; here
     the test pokes."""
-    argv = [sys.executable, "-m", "celery", "-A", "silas_platform", "worker", "-Q", "work", "--pool", "solo", "--loglevel", "ERROR"]
+    argv = [sys.executable, "-m", "celery", "-A", "silas_platform", "worker", "--pool", "solo", "--loglevel", "ERROR"]
     worker = subprocess.Popen(argv, env={**for_program(os.environ, "worker"), "PYTHONFAULTHANDLER": "1"})
     try:
         deadline = time.monotonic() + 300

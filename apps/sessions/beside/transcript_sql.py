@@ -9,7 +9,7 @@ DECLARE
 BEGIN
     {SEE_ALL}
     RETURN QUERY
-        SELECT t.tenant_id FROM silas_sessions_transcriptrequest t
+        SELECT t.tenant_id FROM public.silas_sessions_transcriptrequest t
         WHERE t.state = 'owed' AND t.due_at <= statement_timestamp()
         GROUP BY t.tenant_id ORDER BY min(t.due_at);
     {SEE_AS_BEFORE}

@@ -9,7 +9,7 @@ Only `@@` on a stored column is declared leakproof (ADR 12), so that row-level s
 REOPEN = """
 CREATE FUNCTION sessions_reopen() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-    UPDATE silas_sessions_deskstate SET status = 'open', until = NULL, changed_at = NEW.created_at
+    UPDATE public.silas_sessions_deskstate SET status = 'open', until = NULL, changed_at = NEW.created_at
         WHERE session_id = NEW.session_id AND status <> 'open';
     RETURN NULL;
 END $$;

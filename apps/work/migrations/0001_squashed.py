@@ -421,7 +421,7 @@ class Migration(migrations.Migration):
         migrations.RunSQL(moves_sql.MOVES, moves_sql.MOVES_REVERSE),
         CountOverAll(
             "work_pool_taken",
-            "SELECT count(*) FROM work_poolslot slot JOIN bus_queuemessage message"
+            "SELECT count(*) FROM public.work_poolslot slot JOIN public.bus_queuemessage message"
             " ON message.id = slot.holder AND message.fence = slot.fence"
             " WHERE message.leased_until > statement_timestamp()",
         ),

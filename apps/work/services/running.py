@@ -65,7 +65,15 @@ class AttemptOutcome:
     held: Held | None = None
 
 
-def begin(delivery: Delivery) -> Attempt | None:
+@dataclass(frozen=True)
+class Begun:
+    """An attempt, and the calls that its item's approval allows: the guard is told them by whoever verified it."""
+
+    attempt: Attempt
+    approval: ApprovedCalls
+
+
+def begin(delivery: Delivery) -> Begun | None:
     """The next attempt of the delivered item, or the one that paused for a person; None when the delivery is over: done
     before, called off, not approved, nothing left to spend, or no place in the pool for now."""
     assert delivery.message.task_id is not None
@@ -86,7 +94,8 @@ def begin(delivery: Delivery) -> Attempt | None:
         delivery.defer(settings.POOL_RETRY_SECONDS, pool.IN_USE)
         return None
     _open_run_once(item, authority)
-    return _next_attempt(item) if paused is None else _same_attempt(item, paused)
+    attempt = _next_attempt(item) if paused is None else _same_attempt(item, paused)
+    return Begun(attempt, _approved_calls(item.spec, authority))
 
 
 def _stopped(delivery: Delivery, item: WorkItem, course: Course, authority: Authority) -> bool:
