@@ -10,12 +10,15 @@ from typing import Any
 import pytest
 import yaml
 
+from apps.bus.enums import Worker
+
 from silas_platform.up.environment import ROOT
 
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "compose.yaml").read_text())
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
 DOCKERFILE = (ROOT / "Dockerfile").read_text()
-STAYING = ["postgres", "redis", "web", "worker", "beat"]
+WORKERS = ["worker", "parser", "upkeep"]
+STAYING = ["postgres", "redis", "web", "trusted", *WORKERS, "beat"]
 
 
 def holders(secret: str) -> set[str]:
@@ -28,12 +31,12 @@ def holders(secret: str) -> set[str]:
 @pytest.mark.parametrize(
     ("secret", "services"),
     [
-        ("signing_key", {"web"}),
-        ("secrets_key", {"web", "worker"}),
-        ("secret_key", {"web", "migrate"}),
-        ("worker_secret_key", {"worker", "beat"}),
-        ("database_url", {"web", "migrate"}),
-        ("database_work_url", {"worker", "beat"}),
+        ("signing_key", {"web", "trusted"}),
+        ("secrets_key", {"web", "trusted", *WORKERS}),
+        ("secret_key", {"web", "trusted", "migrate"}),
+        ("worker_secret_key", {*WORKERS, "beat"}),
+        ("database_url", {"web", "trusted", "migrate"}),
+        ("database_work_url", {*WORKERS, "beat"}),
         ("database_owner_url", {"migrate"}),
         ("postgres_password", {"postgres", "roles"}),
         ("database_owner_password", {"roles"}),
@@ -61,7 +64,7 @@ def test_service_has_health_check(service: str) -> None:
     assert SERVICES[service]["healthcheck"]["test"]
 
 
-@pytest.mark.parametrize("service", ["postgres", "roles", "redis", "worker", "beat", "migrate"])
+@pytest.mark.parametrize("service", ["postgres", "roles", "redis", "trusted", *WORKERS, "beat", "migrate"])
 def test_service_publishes_no_port(service: str) -> None:
     assert "ports" not in SERVICES[service]
 
@@ -87,13 +90,13 @@ def test_base_images_are_pinned_to_a_version() -> None:
     assert all(re.search(r":\d+\.\d+\.\d+", base) for base in bases)
 
 
-@pytest.mark.parametrize("service", ["web", "worker", "beat", "migrate", "roles"])
+@pytest.mark.parametrize("service", ["web", "trusted", *WORKERS, "beat", "migrate", "roles"])
 def test_service_can_gain_no_privilege(service: str) -> None:
     assert SERVICES[service]["cap_drop"] == ["ALL"]
     assert "no-new-privileges:true" in SERVICES[service]["security_opt"]
 
 
-@pytest.mark.parametrize("service", ["web", "worker", "beat"])
+@pytest.mark.parametrize("service", ["web", "trusted", *WORKERS, "beat"])
 def test_service_waits_for_migrations(service: str) -> None:
     assert SERVICES[service]["depends_on"]["migrate"] == {"condition": "service_completed_successfully"}
 
@@ -146,3 +149,12 @@ def test_made_secrets_fit_what_compose_asks_for(tmp_path: Path) -> None:
         address = made["database_url" if role == "app" else f"database_{role}_url"]
         assert f"silas_{role}:{made[f'database_{role}_password']}@" in address
     assert (tmp_path / "secrets").stat().st_mode & 0o077 == 0
+
+
+def test_every_kind_of_worker_has_a_service_of_its_own() -> None:
+    commands = [" ".join(map(str, service.get("command", []))) for service in SERVICES.values()]
+    assert [sum(f"worker -Q {kind} " in command for command in commands) for kind in Worker] == [1] * len(Worker)
+
+
+def test_service_with_the_signing_key_starts_no_sandbox() -> None:
+    assert SERVICES["trusted"]["security_opt"] == ["no-new-privileges:true"]

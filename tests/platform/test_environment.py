@@ -73,7 +73,7 @@ def test_key_that_is_given_is_not_made(env: dict[str, str], tmp_path: Path) -> N
 
 @pytest.mark.parametrize("program", ["worker", "beat"])
 @pytest.mark.parametrize("form", ["SILAS_SIGNING_KEY", "SILAS_SIGNING_KEY_FILE"])
-def test_signing_key_is_withheld_from_all_but_web(program: str, form: str) -> None:
+def test_signing_key_is_withheld_from_worker_and_beat(program: str, form: str) -> None:
     assert form not in for_program({form: "x"}, program)
 
 
@@ -82,7 +82,7 @@ def test_secrets_key_is_withheld_from_beat() -> None:
     assert not told.keys() & {"SILAS_SECRETS_KEY", "SILAS_SECRETS_KEY_FILE"}
 
 
-@pytest.mark.parametrize("program", ["web", "worker", "beat"])
+@pytest.mark.parametrize("program", ["web", "trusted", "worker", "beat"])
 @pytest.mark.parametrize("name", ["DATABASE_OWNER_URL", "DATABASE_WORK_URL"])
 def test_other_roles_addresses_are_withheld_from_programs(program: str, name: str) -> None:
     assert name not in for_program({name: "x"}, program)
@@ -109,8 +109,9 @@ def test_worker_signs_with_a_key_that_web_does_not_have(program: str, given: dic
     )
 
 
-def test_web_is_told_all_three_keys() -> None:
-    assert for_program(dict.fromkeys(KEYS, "x"), "web") == dict.fromkeys(KEYS, "x")
+@pytest.mark.parametrize("program", ["web", "trusted"])
+def test_web_and_the_trusted_worker_are_told_all_three_keys(program: str) -> None:
+    assert for_program(dict.fromkeys(KEYS, "x"), program) == dict.fromkeys(KEYS, "x")
 
 
 def test_address_given_is_left_alone(env: dict[str, str]) -> None:
@@ -147,7 +148,7 @@ def _pinned(told: dict[str, str]) -> list[str]:
 def test_installation_keys_public_half_is_pinned_for_every_program(env: dict[str, str]) -> None:
     told = with_keys(env)
     root = root_of(Path(told["SILAS_SIGNING_KEY_FILE"]).read_text())
-    for program in ("web", "worker", "beat"):
+    for program in ("web", "trusted", "worker", "beat"):
         assert _pinned(for_program(told, program)) == [root]
 
 

@@ -99,21 +99,25 @@ def test_address_of_the_first_company_is_printed_while_there_is_none(run: Run) -
         assert b"Who are you?" in answer.read()
 
 
-def test_only_web_is_told_signing_key(run: Run) -> None:
-    assert [_told(run, word, "SILAS_SIGNING_KEY_FILE") for word in ("daphne", "worker", "beat")] == [True, False, False]
+PROGRAMS = ("daphne", "trusted", "worker", "beat")
+
+
+def test_only_web_and_the_trusted_worker_are_told_the_signing_key(run: Run) -> None:
+    assert [word for word in PROGRAMS if _told(run, word, "SILAS_SIGNING_KEY_FILE")] == ["daphne", "trusted"]
 
 
 def test_worker_and_beat_speak_as_the_workers_role(run: Run) -> None:
-    said = [_environment(run, word)["DATABASE_URL"] for word in ("daphne", "worker", "beat")]
-    assert ["silas_work@" in address for address in said] == [False, True, True]
+    speaking = [word for word in PROGRAMS if "silas_work@" in _environment(run, word)["DATABASE_URL"]]
+    assert speaking == ["worker", "beat"]
 
 
-def test_no_program_but_web_is_told_webs_secret_key(run: Run) -> None:
-    assert [_told(run, word, "SECRET_KEY_FILE") for word in ("daphne", "worker", "beat")] == [True, False, False]
+def test_only_web_and_the_trusted_worker_are_told_webs_secret_key(run: Run) -> None:
+    assert [word for word in PROGRAMS if _told(run, word, "SECRET_KEY_FILE")] == ["daphne", "trusted"]
 
 
-def test_worker_of_the_run_is_up_and_stays(run: Run) -> None:
-    assert eventually(lambda: any("celery@" in line and "ready" in line for line in run.lines))
+@pytest.mark.parametrize("name", ["celery@", "trusted@"])
+def test_workers_of_the_run_are_up_and_stay(run: Run, name: str) -> None:
+    assert eventually(lambda: any(name in line and "ready" in line for line in run.lines))
 
 
 def test_worker_of_the_run_says_nothing_of_who_started_it(run: Run) -> None:
@@ -128,10 +132,10 @@ def test_workers_without_an_address_of_their_own_are_refused(start: Start) -> No
 
 
 def test_no_program_is_told_owners_database_address(run: Run) -> None:
-    assert not any(_told(run, word, "DATABASE_OWNER_URL") for word in ("daphne", "worker", "beat"))
+    assert not any(_told(run, word, "DATABASE_OWNER_URL") for word in PROGRAMS)
 
 
-@pytest.mark.parametrize("word", ["daphne", "worker", "beat"])
+@pytest.mark.parametrize("word", PROGRAMS)
 def test_program_killed_comes_back(run: Run, word: str) -> None:
     assert eventually(lambda: run.children(word))
     before = {child.pid for child in run.children(word)}

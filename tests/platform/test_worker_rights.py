@@ -213,8 +213,8 @@ def test_role_that_can_make_a_yes_has_more_than_the_list(database: None, address
     assert "INSERT ON approvals_decision" in excess(os.environ[address])
 
 
-def started(**env: str) -> subprocess.CompletedProcess[str]:
-    argv = [sys.executable, "-m", "celery", "-A", "silas_platform", "worker", "--pool", "solo"]
+def started(*more: str, **env: str) -> subprocess.CompletedProcess[str]:
+    argv = [sys.executable, "-m", "celery", "-A", "silas_platform", "worker", "--pool", "solo", *more]
     told = {**for_program(os.environ, "worker"), **env}
     return subprocess.run(argv, cwd=ROOT, env=told, capture_output=True, text=True, check=False, timeout=120)
 
@@ -227,6 +227,19 @@ def test_worker_with_applications_address_does_not_start(database: None) -> None
 def test_worker_with_the_signing_key_does_not_start(database: None) -> None:
     done = started(SILAS_SIGNING_KEY="of-somebody")
     assert (done.returncode, "E_CFG_SIGNING_KEY" in done.stderr) == (1, True), done.stderr
+
+
+def test_trusted_worker_without_the_signing_key_does_not_start(database: None) -> None:
+    done = started("-Q", "trusted", DJANGO_SETTINGS_MODULE="silas_platform.settings.prod", ALLOWED_HOSTS="localhost")
+    assert done.returncode == 1, done.stderr
+    assert "E_CFG_SIGNING_KEY" in done.stderr
+
+
+@pytest.mark.parametrize("queues", ["trusted,work", "parse,trusted", "work,somewhere"])
+def test_worker_of_queues_that_do_not_belong_together_does_not_start(database: None, queues: str) -> None:
+    done = started("-Q", queues)
+    assert done.returncode == 1, done.stderr
+    assert "E_CFG_WORKER_QUEUES" in done.stderr
 
 
 def test_worker_that_cannot_ask_who_it_is_does_not_start(database: None) -> None:

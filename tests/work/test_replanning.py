@@ -78,7 +78,7 @@ def test_value_that_was_looked_up_for_another_plan_is_not_the_customers(
     tenant: Any, tmp_path: Path, approver: Any, planner: FakeOpenAI
 ) -> None:
     desk, old = researched(tenant, tmp_path, approver, planner, answer="It is usual to note 60.")
-    web(desk)
+    trusted(desk)
     with tenant_scope(tenant):
         card = Card.objects.get(subject_id=Course.objects.get(replaces=old).work_item_id)
         origins = origins_of(card)
@@ -97,7 +97,7 @@ def test_card_of_another_plan_says_that_instructions_were_read_before(
     old = exhausted(desk, approver)
     with tenant_scope(tenant):
         GuardedRun.objects.filter(pk=old.run_id).update(content_marks=int(is_marked))
-    web(desk)
+    trusted(desk)
     with tenant_scope(tenant):
         card = Card.objects.get(subject_id=Course.objects.get(replaces=old).work_item_id)
     warnings = [fact["text"] for fact in card.facts if fact["label"] == "Warning"]
