@@ -11,7 +11,6 @@ import pytest
 import yaml
 
 from apps.bus.enums import Worker
-
 from silas_platform.up.environment import ROOT
 
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "compose.yaml").read_text())
