@@ -53,7 +53,7 @@ _IMPORTED_AS = {
 # length: a megabyte of either would end the process that reads it.
 MAX_CHARS, MAX_TOKENS = 1_000_000, 100_000
 _TOKEN = re.compile(r"\w++|[^\w\s]")
-_LONG_NAME = re.compile(r"(?:\w++[\s\\]*+\.[\s\\]*+){50}")
+_LONG_NAME = re.compile(r"\b(?:\w++[\s\\]*+\.[\s\\]*+){50}")
 
 
 @dataclass(frozen=True)
