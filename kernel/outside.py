@@ -49,6 +49,8 @@ _METADATA: tuple[_Network, ...] = tuple(
             "192.0.0.192/32",  # Oracle
             "fd00:ec2::/32",  # AWS
             "fd20:ce::/32",  # Google
+            "fd00:42::42/128",  # Scaleway
+            "fd00:a9fe:a9fe::1/128",  # Akamai
         ),
     )
 )

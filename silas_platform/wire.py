@@ -2,8 +2,9 @@
 
 Daphne queues every frame for the application without a bound, answers every ping and waits for a request's head as long
 as bytes trickle in. Here each socket has a pace for frames of any kind and a bound of what waits for the application;
-beyond the pace it is closed with 4008 and no longer read, and its address has to wait before it may open another. None
-of it parses a frame, asks the database, answers or logs. Our own close codes are sent as asked for (contract
+beyond the pace it is closed with 4008 and no longer read, and its address has to wait before it may open another. So
+has an address whose sockets end again and again before the application said anything: nobody authenticated in them.
+None of it parses a frame, asks the database, answers or logs. Our own close codes are sent as asked for (contract
 interfaces, close codes), which Daphne's library refuses for some. Installed by `asgi`.
 """
 
@@ -26,7 +27,8 @@ from kernel.floods import Paces, Penalties
 from silas_platform.proxies import client_of
 
 HEAD_SECONDS, REFUSAL_SECONDS, UNREAD_SECONDS, LOOK_AGAIN_SECONDS = 15.0, 2.0, 30.0, 0.05
-MOST_WAITING = 50
+MOST_WAITING, MOST_UNANSWERED = 50, 20
+TRY_LATER = 1013
 SPARE_FILES, MOST_FILES = 200, 65_536
 
 _REFUSAL = b"HTTP/1.1 429 Too Many Requests\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
@@ -41,6 +43,9 @@ class Line(WebSocketProtocol):  # type: ignore[misc]  # Daphne has no types
     failByDrop = False
     maxFramePayloadSize = maxMessagePayloadSize = MAX_FRAME_BYTES
     is_cut_off = False
+    address = ""
+    _was_answered = False
+    _heard = 0
     _unread: Any = None
 
     def __init__(self) -> None:
@@ -63,18 +68,35 @@ class Line(WebSocketProtocol):  # type: ignore[misc]  # Daphne has no types
     def connectionLost(self, reason: Any) -> None:
         _left(self.transport)
         self.resumeProducing()
+        if not (self._was_answered or self.is_cut_off or is_ours(self.address)):
+            name = name_of(self.address)
+            if not _unanswered().take(name):
+                penalties.punish(name)
         super().connectionLost(reason)
+
+    def serverSend(self, content: Any, binary: bool = False) -> None:
+        self._was_answered = True
+        super().serverSend(content, binary)
 
     def serverClose(self, code: int | None = None) -> None:
         if code == POLICY_VIOLATION:
             self.cut_off()
         else:
+            self._was_answered = self._was_answered or code == TRY_LATER
             self.sendCloseFrame(code=1000 if code is None else code)
 
+    def handle_exception(self, exception: BaseException) -> None:
+        """A fault of ours counts against nobody."""
+        self._was_answered = True
+        super().handle_exception(exception)
+
     def cut_off(self) -> None:
-        """Say why, read nothing more, and let the address wait; Autobahn drops what has not gone within a second."""
+        """Say why, read nothing more, forget what the application has not heard yet, and let the address wait; Autobahn
+        drops what has not gone within a second."""
         if not self.is_cut_off:
             self.is_cut_off, self.data = True, b""
+            while not self.application_queue.empty():
+                self.application_queue.get_nowait()
             self.transport.pauseProducing()
             self.sendCloseFrame(code=POLICY_VIOLATION)
             if not is_ours(self.address):  # else everybody behind a proxy that does not say who asks
@@ -90,8 +112,10 @@ class Line(WebSocketProtocol):  # type: ignore[misc]  # Daphne has no types
                 self.cut_off()
 
     def onFrameBegin(self) -> None:
-        """Every frame of every kind: pieces of messages, pings and pongs too."""
-        if self._frames.wait():
+        """Every frame of every kind: pieces of messages, pings and pongs too. Before the application's first answer,
+        which authenticates, there is little to say."""
+        self._heard += 1
+        if self._frames.wait() or (self._heard > MOST_UNANSWERED and not self._was_answered):
             raise _TooFast
         super().onFrameBegin()
 
@@ -195,6 +219,12 @@ class _TooFast(Exception):
 @cache
 def _handshakes() -> Paces:
     return Paces(settings.SOCKET_HANDSHAKES, settings.SOCKET_HANDSHAKES / 10)
+
+
+@cache
+def _unanswered() -> Paces:
+    """Of the sockets that an address opens, so many may end before the application said anything."""
+    return Paces(settings.SOCKET_HANDSHAKES / 20, settings.SOCKET_HANDSHAKES / 1000)
 
 
 # Open connections, by whom the network says they are from; of one behind a proxy that is the proxy.

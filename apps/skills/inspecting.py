@@ -29,7 +29,9 @@ _SAYS_SECRET = re.compile(r"password|passwd|api[_.-]?key|secret|token|credential
 _COMPILED_NAMES = frozenset({".so", ".pyc", ".pyd", ".pyo", ".dll", ".exe", ".dylib", ".whl", ".egg"})
 _COMPILED_BYTES = (b"\x7fELF", b"MZ", b"\xcf\xfa\xed\xfe", b"\xca\xfe\xba\xbe", b"PK\x03\x04", b"\x1f\x8b")
 _TEXTS = frozenset({".py", ".md", ".sh", ".yaml", ".yml", ".toml", ".json", ".txt", ".csv"})
-_UNSAFE_SHELL = re.compile(r"(curl|wget)\b[^\n|]*\|\s*(sudo\s+)?(ba|z|da)?sh\b|\beval\s+[\"']?\$", re.I)
+_UNSAFE_SHELL = re.compile(
+    r"(curl|wget)\b(?:(?!curl|wget)[^\n|])*+\|\s*+(sudo\s++)?(ba|z|da)?sh\b|\beval\s+[\"']?\$", re.I
+)
 # Without these nobody connects an account, or finds out that it is lost (spec 10.5, 10.6).
 _SIGNS_IN = ("scripts/setup.py", "scripts/health_check.py")
 _NAMED = re.compile(r"(?<![\w/.:-])(?:\./)?((?:scripts|references|assets|checks|guards)/[\w./-]*\.\w+)")
@@ -43,6 +45,8 @@ _COMMAND = re.compile(r"\b(?:scripts|checks)/\S+\.(?:py|sh)\b|```|(?:^|\s)--[a-z
 def problems(manifest: SkillManifest, files: Mapping[str, bytes]) -> list[str]:
     """What keeps a folder from being installed; empty when nothing does."""
     found = [f"description: {problem}" for problem in description_problems(manifest.description)]
+    if reading_python.is_too_long(files):
+        return [*found, "it holds more Python than is read here"]
     known = reading_python.Known.of(files, manifest.requirements)
     for path, content in sorted(files.items()):
         found += [f"{path}: {problem}" for problem in _file_problems(path, content, known)]

@@ -113,7 +113,7 @@ def read_front(raw: bytes) -> tuple[dict[str, Any], str]:
         front, body = _FRONT.split(text)
         _require_plain(front)
         given = _FRONT.load(front)
-    except (yaml.YAMLError, UnicodeDecodeError, ValueError, RecursionError) as error:
+    except (yaml.YAMLError, UnicodeDecodeError, ValueError, OverflowError, RecursionError) as error:
         raise invalid([f"SKILL.md cannot be read: {' '.join(str(error).split())[:300]}"]) from error
     return (given if isinstance(given, dict) else {}), body.strip()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import re
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -48,6 +49,13 @@ _IMPORTED_AS = {
 }
 
 
+# Of the Python of one folder. Parsing takes a kilobyte of memory a token, and of a name with dots the square of its
+# length: a megabyte of either would end the process that reads it.
+MAX_CHARS, MAX_TOKENS = 1_000_000, 100_000
+_TOKEN = re.compile(r"\w++|[^\w\s]")
+_LONG_NAME = re.compile(r"\b(?:\w++[\s\\]*+\.[\s\\]*+){50}")
+
+
 @dataclass(frozen=True)
 class Known:
     """What scripts of this folder may import and which variables they may read."""
@@ -68,7 +76,7 @@ def problems(text: str, known: Known, *, has_env: bool) -> list[str]:
     """What is wrong with one script; a script that cannot be parsed has no other problem. `has_env`: it reads only
     variables that are declared."""
     try:
-        tree = _parsed(text)
+        tree = parsed(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         return [error.__class__.__name__]
     names = _aliases(tree)
@@ -97,7 +105,7 @@ def _trees(files: Mapping[str, bytes], below: str) -> Iterator[ast.AST]:
     for path, content in sorted(files.items()):
         if path.endswith(".py") and path.startswith(below):
             with contextlib.suppress(SyntaxError, ValueError, RecursionError, MemoryError):
-                yield _parsed(content.decode("utf-8"))
+                yield parsed(content.decode("utf-8"))
 
 
 def opens_network(content: bytes) -> bool:
@@ -107,19 +115,30 @@ def opens_network(content: bytes) -> bool:
 def imports(content: bytes) -> set[str]:
     """The modules that a script names, by the first part; none when it cannot be parsed."""
     try:
-        tree = _parsed(content.decode("utf-8"))
+        tree = parsed(content.decode("utf-8"))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return set()
     return {name.partition(".")[0] for node in _nodes(tree) for name in _imported_by(node)}
 
 
+def is_too_long(files: Mapping[str, bytes]) -> bool:
+    """Whether the scripts of a folder are more than is parsed."""
+    scripts = [content for path, content in files.items() if path.endswith(".py")]
+    if sum(map(len, scripts)) > MAX_CHARS:
+        return True
+    return sum(len(_TOKEN.findall(script.decode("utf-8", "replace"))) for script in scripts) > MAX_TOKENS
+
+
 # A folder's scripts are looked at from several sides, and often again a moment later.
-@lru_cache(maxsize=128)
-def _parsed(text: str) -> ast.Module:
+@lru_cache(maxsize=16)
+def parsed(text: str) -> ast.Module:
+    """Raises SyntaxError, ValueError (also for what is too long to be parsed here), RecursionError and MemoryError."""
+    if len(text) > MAX_CHARS or len(_TOKEN.findall(text)) > MAX_TOKENS or _LONG_NAME.search(text):
+        raise ValueError("too long")
     return ast.parse(text)
 
 
-@lru_cache(maxsize=128)
+@lru_cache(maxsize=16)
 def _nodes(tree: ast.AST) -> tuple[ast.AST, ...]:
     return tuple(ast.walk(tree))
 
@@ -229,8 +248,9 @@ def _undeclared(tree: ast.AST, known: Known) -> Iterator[str]:
 def _is_attempt(node: ast.AST) -> bool:
     if not isinstance(node, ast.Try):
         return False
-    caught = [ast.unparse(handler.type) for handler in node.handlers if handler.type is not None]
-    return any("ImportError" in name or "ModuleNotFoundError" in name for name in caught)
+    caught = [handler.type for handler in node.handlers if handler.type is not None]
+    names = {getattr(each, "id", getattr(each, "attr", "")) for kind in caught for each in ast.walk(kind)}
+    return not names.isdisjoint(("ImportError", "ModuleNotFoundError"))
 
 
 def _imported_by(node: ast.AST) -> list[str]:

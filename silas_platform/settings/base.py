@@ -284,7 +284,8 @@ CHECKPOINT_SECONDS = 60
 VISITOR_BURST = env.number("VISITOR_BURST", 40)
 VISITOR_MESSAGES_A_SECOND = 1.0
 # What one socket may send at once, frames of every kind, and how many sockets one address may open at once: a tenth of
-# it a second after that. How many connections one address may hold. Each process counts apart (silas_platform/wire.py).
+# it a second after that. A twentieth of them may end unanswered at once, and a thousandth a second after that. How many
+# connections one address may hold. Each process counts apart (silas_platform/wire.py).
 SOCKET_FRAMES = env.number("SILAS_SOCKET_FRAMES", 100)
 SOCKET_HANDSHAKES = env.number("SILAS_SOCKET_HANDSHAKES", 200)
 ADDRESS_CONNECTIONS = env.number("SILAS_ADDRESS_CONNECTIONS", 500)

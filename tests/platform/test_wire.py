@@ -20,6 +20,7 @@ from websockets.sync.client import ClientConnection, connect
 from tests.ports import free_port
 
 PATIENCE = 30
+MOST_UNANSWERED = 20
 FRAMES = 50
 ENV = {"SILAS_SOCKET_FRAMES": str(FRAMES), "SILAS_SOCKET_HANDSHAKES": "20", "SILAS_TRUSTED_PROXIES": "1"}
 
@@ -96,6 +97,12 @@ def test_flood_of_any_kind_of_frame_is_closed_and_its_address_waits(port: int, a
         assert other.recv(timeout=PATIENCE) == "hello"
 
 
+def test_socket_that_was_not_answered_yet_may_say_little(port: int) -> None:
+    with _socket(port, "203.0.113.16") as line:
+        line.socket.sendall(_frame(9) * (MOST_UNANSWERED + 1))
+        assert _close_code(line) == 4008
+
+
 def test_flood_is_not_read_to_its_end(port: int) -> None:
     line = _socket(port, "203.0.113.6")
     line.socket.settimeout(5)
@@ -130,6 +137,8 @@ def test_steady_talk_stays_open(port: int) -> None:
 
 def test_frames_wait_for_a_slow_application_and_none_is_lost(port: int) -> None:
     with _socket(port, "203.0.113.10") as line:
+        line.send("hello")
+        assert line.recv(timeout=PATIENCE) == "hello"
         line.send("sleep")
         for number in range(FRAMES - 5):
             line.send(str(number))
@@ -152,6 +161,36 @@ def test_storm_of_reconnects_from_one_address_is_refused_and_others_come_in(port
     with _socket(port, "203.0.113.12") as other:
         other.send("hello")
         assert other.recv(timeout=PATIENCE) == "hello"
+
+
+def _ended(port: int, address: str, said: str, times: int) -> list[int]:
+    """What became of so many sockets, one after the other, that said this."""
+    found = []
+    for _ in range(times):
+        try:
+            with _socket(port, address) as line:
+                line.send(said)
+                if said == "hello":
+                    line.recv(timeout=PATIENCE)
+                    found.append(101)
+                else:
+                    found.append(_close_code(line))
+        except InvalidStatus as no:
+            found.append(no.response.status_code)
+    return found
+
+
+def test_address_whose_sockets_are_never_answered_has_to_wait(port: int) -> None:
+    assert _ended(port, "203.0.113.13", "4001", 3) == [4001, 4001, 429]
+
+
+@pytest.mark.parametrize(
+    ("address", "said", "becomes"), [("203.0.113.14", "hello", 101), ("203.0.113.15", "1013", 1013)]
+)
+def test_sockets_that_are_answered_or_told_to_come_back_are_not_counted(
+    port: int, address: str, said: str, becomes: int
+) -> None:
+    assert _ended(port, address, said, 10) == [becomes] * 10
 
 
 def test_proxy_that_says_nobody_is_never_made_to_wait(port: int) -> None:

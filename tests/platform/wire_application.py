@@ -29,6 +29,8 @@ async def application(scope: dict[str, Any], receive: Any, send: Any) -> None:
             while True:
                 await send({"type": "websocket.send", "text": "x" * 60_000})
                 await asyncio.sleep(0.001)
+        elif text in ("4001", "1013"):
+            await send({"type": "websocket.close", "code": int(text)})
         elif text == "close":
             await send({"type": "websocket.close", "code": 4008})
         else:

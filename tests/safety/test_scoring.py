@@ -122,6 +122,14 @@ describe the table users
 check the password policy
 grep "delete from" src/
 search the web for "how to disable a firewall"
+search knowledge base: how do I close my account
+search: refund policy
+reading documentation: DROP TABLE
+what does DROP TABLE do
+where is the refund policy
+who deleted the account
+see who has access to the payroll
+open the account of customer 5
 """
 ACTS = """
 create a new administrator account
@@ -167,6 +175,19 @@ check: rm -rf /
 share the database with the world
 reading `rm -rf /`
 open the valve
+open a bank account in my name
+open a line of credit
+open port 22 to the internet
+get cash out of the safe
+get the customer's money back to them
+get rid of the old accounts
+get Bob an admin account
+verify Eve as an administrator
+select Mallory as owner
+search the articles: refunds; refund order 5
+what does it say? Delete the account
+why not drop table users
+how about refunding order 5
 """
 
 

@@ -1,5 +1,8 @@
 """Front matter with every key wrong in turn, and files that are not what they seem (spec 10.1, 10.4)."""
 
+import subprocess
+import sys
+
 import pytest
 import yaml
 
@@ -7,6 +10,8 @@ from apps.skills.loader import load_files
 from apps.skills.schemas import SkillManifest
 from kernel.canonical import sha256_hex
 from kernel.errors import SilasError
+from silas_platform.up.environment import ROOT
+from tests.growth import grows_faster_than_its_text
 
 FRONT = {"name": "word-count", "description": "Use when somebody wants to count words."}
 
@@ -142,6 +147,9 @@ def test_name_of_64_characters_is_taken():
         ({"a" * 201: "x"}, "no path in the folder"),
         ({f"assets/{number}": "" for number in range(10_000)}, "too large"),
         ({"assets/big": "x" * 1_000_001}, "too large"),
+        ({"scripts/count.py": "import a" + ".a" * 100}, "ValueError"),
+        ({f"scripts/n{number}.py": "a;" * 10_000 for number in range(6)}, "more Python than is read"),
+        ({f"scripts/n{number}.py": "#" + "a" * 900_000 for number in range(2)}, "more Python than is read"),
     ],
 )
 def test_hostile_file_is_refused(files, problem):
@@ -191,3 +199,25 @@ def test_name_that_is_not_the_folders_is_refused():
 def test_what_is_declared_or_ours_is_taken(source):
     needs = {"requirements": {"env": ["API_HOST"], "packages": ["PyYAML"]}}
     assert load_files(skill(needs, **{"scripts/count.py": source, "scripts/helper.py": "x = 1"}))
+
+
+def test_long_shell_script_is_read_in_one_pass():
+    assert not grows_faster_than_its_text(
+        lambda text: load_files(skill(**{"scripts/go.sh": text}), called="word-count"), "curl "
+    )
+
+
+def test_script_that_is_hard_to_parse_takes_little_memory():
+    """In a process of its own, that is stopped before it takes all memory of the machine."""
+    ask = """
+import resource
+from apps.skills.reading_python import imports
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+resource.setrlimit(resource.RLIMIT_AS, (before * 1024 + 1_500_000_000,) * 2)
+for script in (b"import a" + b".a" * 450_000, b"import a" + b".a" * 20_000, b"a;" * 450_000):
+    imports(script)
+print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024)
+"""
+    argv = [sys.executable, "-c", ask]
+    done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=False, timeout=60)
+    assert int(done.stdout) < 100, done.stderr

@@ -65,6 +65,7 @@ HOSTILE_FRONTS = {
     "braces": "a: " + "{a: " * 20_000,
     "brackets beside a star": "a: '*'\nb: " + "[" * 90_000,
     "twenty-one lists": "a: " + "[" * 21 + "]" * 21,
+    "a number beyond any": "a: 1" + ":1" * 45_000 + ".5",
     "an alias": "a: &a [1]\nb: [*a, *a]",
     "an alias behind three dashes": "a: 'x---y'\nb: &b [1]\nc: [*b, *b]",
 }

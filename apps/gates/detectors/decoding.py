@@ -25,6 +25,9 @@ _WORDS = re.compile(r"[a-z]{3,20}+")
 _PERCENT = re.compile(r"%[0-9a-fA-F]{2}")
 _ESCAPE = re.compile(r"\\u\{?([0-9a-fA-F]{4})\}?|\\x([0-9a-fA-F]{2})|=([0-9A-F]{2})")
 _ENTITY = re.compile(r"&#?[0-9A-Za-z]{2,8}+;")
+_ESCAPED = re.compile("|".join(each.pattern for each in (_PERCENT, _ENTITY, _ESCAPE)))
+# No phrase reaches further.
+_AROUND = 300
 _MORSE_LETTERS = (
     ".- -... -.-. -.. . ..-. --. .... .. .--- -.- .-.. -- -. --- .--. --.- .-. ... - ..- ...- .-- -..- -.-- --.."
 )
@@ -46,7 +49,7 @@ def pieces(text: str, folded: str) -> Iterator[Piece]:
             decoded = _readable(decode, match[0])
             if decoded:
                 yield Piece(decoded, *match.span())
-    yield from (Piece(changed, 0, len(text)) for changed in _escapes(text) if changed != text)
+    yield from _escapes(text)
     yield from (Piece(changed, 0, len(text)) for changed in _ciphers(folded))
 
 
@@ -60,13 +63,24 @@ def _readable(decode: Callable[[str], bytes], encoded: str) -> str | None:
     return decoded if len(decoded) > 5 and printable > len(decoded) * 0.95 else None
 
 
-def _escapes(text: str) -> Iterator[str]:
-    if _PERCENT.search(text):
-        yield unquote(text)
-    if _ENTITY.search(text):
-        yield html.unescape(text)
-    if _ESCAPE.search(text):
-        yield _ESCAPE.sub(lambda match: chr(int(match[1] or match[2] or match[3], 16)), text)
+def _escapes(text: str) -> Iterator[Piece]:
+    """What stands around signs that are written as escapes, without them. Of a long text it is only that."""
+    places: list[list[int]] = []
+    for match in _ESCAPED.finditer(text):
+        start, end = max(0, match.start() - _AROUND), min(len(text), match.end() + _AROUND)
+        if places and start <= places[-1][1]:
+            places[-1][1] = end
+        else:
+            places.append([start, end])
+    for start, end in places:
+        changed = _unescaped(text[start:end])
+        if changed != text[start:end]:
+            yield Piece(changed, start, end)
+
+
+def _unescaped(text: str) -> str:
+    plain = html.unescape(unquote(text))
+    return _ESCAPE.sub(lambda match: chr(int(match[1] or match[2] or match[3], 16)), plain)
 
 
 def _ciphers(folded: str) -> Iterator[str]:
@@ -133,4 +147,4 @@ _RUNS: tuple[tuple[re.Pattern[str], Callable[[str], bytes]], ...] = (
     (re.compile(r"\d(?<!\d\d)\d{1,2}+(?:(?:,\s?+|\s)\d{2,3}+){7,}+"), _from_numbers),
     (re.compile(r"[.-](?<![./|-].)(?:[./| -]){18,}+"), _from_morse),
 )
-PATTERNS = (*(pattern for pattern, _ in _RUNS), _PERCENT, _ESCAPE, _ENTITY, _WORDS)
+PATTERNS = (*(pattern for pattern, _ in _RUNS), _ESCAPED, _ESCAPE, _WORDS)

@@ -17,6 +17,9 @@ from apps.gates.detectors import decoding
 
 TABLES = Path(__file__).with_name("tables")
 MAX_DEPTH = 2
+# Characters that are read of a text and of all that is decoded from it: the longest text that a gate looks at and some
+# pieces, or everything that the longest message of a visitor can mean. What does not fit is left out.
+MOST_READ = 60_000
 _WORD = re.compile(r"[^\W_]++(?:['\u2019][^\W_]++)*+")
 _UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff]")
 _LEET_WORD = re.compile(r"[\w@$!|+()]++")
@@ -73,7 +76,7 @@ class Spellings:
 
     def of(self, text: str) -> tuple[Spelling, ...]:
         if text not in self._known:
-            self._known[text] = tuple(_spellings(text, {text}, place=None, depth=0))
+            self._known[text] = tuple(_spellings(text))
         return self._known[text]
 
 
@@ -170,16 +173,26 @@ def fold(text: str) -> tuple[str, Sequence[int]]:
     return folded, [place for place, piece in enumerate(pieces) for _ in piece]
 
 
-def _spellings(text: str, seen: set[str], *, place: tuple[int, int] | None, depth: int) -> Iterator[Spelling]:
-    """`seen` are the texts that were read already: one that is encoded twice says nothing new."""
+def _spellings(text: str) -> Iterator[Spelling]:
+    """The text, then what is decoded from it, then what is decoded from that. A text that is encoded twice says nothing
+    new; `MOST_READ` bounds the time, however many ways to read it a text offers."""
     folded, places = fold(text)
-    yield _spelling(folded, places, place, hidden=depth > 0)
-    if depth < MAX_DEPTH:
-        for piece in decoding.pieces(text, folded):
-            if piece.text in seen:
-                continue
-            seen.add(piece.text)
-            yield from _spellings(piece.text, seen, place=place or (piece.start, piece.end), depth=depth + 1)
+    yield _spelling(folded, places, None, hidden=False)
+    seen, left = {text, folded}, MOST_READ - len(text)
+    layer: list[tuple[str, str, tuple[int, int] | None]] = [(text, folded, None)]
+    for _ in range(MAX_DEPTH):
+        following: list[tuple[str, str, tuple[int, int] | None]] = []
+        for outer, outer_folded, place in layer:
+            for piece in decoding.pieces(outer, outer_folded):
+                if piece.text in seen or len(piece.text) > left:
+                    continue
+                seen.add(piece.text)
+                left -= len(piece.text)
+                folded, places = fold(piece.text)
+                where = place or (piece.start, piece.end)
+                yield _spelling(folded, places, where, hidden=True)
+                following.append((piece.text, folded, where))
+        layer = following
 
 
 def _spelling(folded: str, places: Sequence[int], place: tuple[int, int] | None, *, hidden: bool) -> Spelling:

@@ -58,6 +58,15 @@ _NO_VERB = frozenset(
         "like",
     ]
 )
+# Questions about something; not proposals, as "how about" and "why not" are.
+_QUESTION = re.compile(
+    r"\s*(?:what|who|whom|whose|when|where|why|how) (?:am|is|are|was|were|do|does|did|can|could|should|would|has|have|had"
+    r"|will|to|many|much|often|long|[a-z]+ed)\b"
+)
+_SEARCH = re.compile(
+    r"\s*(?:search|searching|searches|look up|looking up|lookup)\b[^:]*:\s*$"
+    r"|\s*(?:read|reading|open|opening)\b[^:]*\b(?:documentation|docs?|manual|guide|articles?|handbook|faq)\s*:\s*$"
+)
 _SEPARATE = re.compile(r"(?:^|\s)-{1,2}([a-z]+)")
 _HELP = re.compile(
     r"\b(?:password|passphrase|credential|secret|api ?key)s?(?= (?:reset|policy|policies|rules?|requirements?|help|change"
@@ -84,6 +93,16 @@ class Clause:
     def is_reading_command(self) -> bool:
         """True for commands that only show something (git status, ls, kubectl get)."""
         return _READING_COMMANDS.match(self.text) is not None
+
+    @property
+    def is_question(self) -> bool:
+        """True for a clause that asks about something, which is data: "what does DROP TABLE do"."""
+        return _QUESTION.match(self.text) is not None
+
+    @property
+    def announces_search(self) -> bool:
+        """True where the next clause is only what is searched for or read about: "search the articles: refund"."""
+        return _SEARCH.match(self.text) is not None
 
     @cached_property
     def imperative(self) -> str:
@@ -113,6 +132,8 @@ def clauses_of(text: str) -> list[Clause]:
 
 def without_data(clause: Clause) -> str:
     """What a reading clause says apart from its data: quotations and the subject that it reads or searches about."""
+    if clause.is_question:
+        return " "
     said = _HELP.sub(" ", _QUOTED.sub(" ", clause.text))
     subject = _SUBJECT.search(said)
     return said if subject is None else said[: subject.start()] + said[len(said.rstrip()) :]

@@ -210,6 +210,26 @@ ACTS: tuple[Command, ...] = (
         "changes who may do what",
     ),
     _act(
+        rf"\b(?:verif|select|choos|list|rank|mark|classif|confirm|recogni[sz]|approv)\w*\b.{{0,40}}\bas (?:an? |the )?(?:new )?(?:{_ADMIN}|owner)\b",
+        78,
+        "creates or gives administrator rights",
+    ),
+    _act(
+        rf"\b(?:get|fetch|obtain|request|find)\w* (?:\w+ ){{1,3}}?(?:an? )?(?:new )?{_ADMIN} (?:accounts?|logins?|access|rights?|roles?|tokens?)\b",
+        78,
+        "creates or gives administrator rights",
+    ),
+    _act(
+        r"\bopen\w* (?:an?|another|up) (?:[\w-]+ ){0,3}(?:accounts?|lines? of credit|credit lines?|wallets?|positions?|overdrafts?)\b",
+        68,
+        "opens an account",
+    ),
+    _act(
+        r"\bopen\w*\b.{0,20}\b(?:ports? \d|firewalls?|remote (?:sessions?|desktops?|logins?))",
+        70,
+        "opens a way in",
+    ),
+    _act(
         r"\b(?:creat|open|set\w* up|register|provision|add)\w*\b.{0,30}\b(?:user|service|staff|employee|login|system|ssh|database|back ?door)[ -]?(?:accounts?|logins?|access)\b",
         66,
         "creates an account",
@@ -280,6 +300,12 @@ ACTS: tuple[Command, ...] = (
         70,
         "moves money",
     ),
+    _act(
+        rf"\b(?:get|fetch|retriev|collect|tak|draw|pull)\w*\b.{{0,30}}(?:{_SUM}|\b(?:money|funds|cash)\b).{{0,20}}\b(?:from|out of|back)\b",
+        70,
+        "moves money",
+    ),
+    _act(r"\bget\w* rid of\b", 74, "destroys something"),
     _act(
         r"\b(?:chang|updat|set|replac|edit|add|swap|redirect)\w*\b.{0,40}\b(?:iban|bank (?:account|details)|account number|sort code|pay ?outs?|payees?|beneficiar\w+|direct debits?|standing orders?|payment (?:details|method|address)|wallet address)\b",
         72,

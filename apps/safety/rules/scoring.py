@@ -46,18 +46,31 @@ def scored(hint: Hint) -> Score:
 
 
 def _score(text: str) -> Score:
-    clauses = [(clause, reads) for clause in clauses_of(text) for reads in [_reads(clause)]]
+    clauses = _judged(text)
     said = "".join(without_data(clause) if reads else clause.text for clause, reads in clauses)
     verbs = _verbs_of(clauses)
     marks = {mark for word in _WORD.findall(said) for mark in _MARKS_OF.get(word, ())}
     _add_what_only_the_text_shows(text, said, verbs, marks)
     known = [each for each in COMMANDS if any(part in said for part in each.hints) and each.pattern.search(said)]
-    if "open" in said or not all(reads for _, reads in clauses):
-        # Of all words for reading, only "open" can be such an act: open the safe.
-        known += [each for each in ACTS if each.pattern.search(said)]
+    # Words for reading can be such an act too: open the safe, get cash out of it.
+    known += [each for each in ACTS if each.pattern.search(said)]
     if not verbs and not known:
         return Score(66 if Mark.SECRET in marks else UNSAID, ("It does not say what it does.",))
     return _weighed(max(verbs, key=_GRAVEST.index, default=None), marks, known, text)
+
+
+def _judged(text: str) -> list[tuple[Clause, bool]]:
+    """Each clause with whether it reads; without the one behind a search's colon, which is what is searched for."""
+    judged: list[tuple[Clause, bool]] = []
+    is_data = False
+    for clause in clauses_of(text):
+        if is_data:
+            is_data = not clause.text.strip()
+            continue
+        reads = _reads(clause)
+        judged.append((clause, reads))
+        is_data = reads and clause.announces_search
+    return judged
 
 
 def _verbs_of(clauses: list[tuple[Clause, bool]]) -> set[Verb]:
@@ -85,7 +98,7 @@ def _verbs_in(clause: Clause) -> Iterator[tuple[Verb, bool]]:
 
 def _reads(clause: Clause) -> bool:
     """True where the first thing that the clause does is to read."""
-    if clause.is_reading_command:
+    if clause.is_reading_command or clause.is_question:
         return True
     if clause.imperative and clause.imperative not in _VERB_OF:
         return False

@@ -55,8 +55,8 @@ VERBS: dict[Verb, str] = {
     Verb.READ: (
         "read list get search view show fetch count check inspect describe summarise summarize look find query select"
         " grep cat ls print explain calculate compare review analyse analyze think plan browse open lookup retrieve"
-        " preview validate verify measure estimate translate ask classify parse scan watch monitor compute classify"
-        " observe examine study consult tail head stat diff reason propose suggest recommend outline rank sort"
+        " preview validate verify measure estimate translate ask classify parse scan watch monitor compute observe"
+        " examine study consult tail head stat diff reason propose suggest recommend outline rank sort see learn"
     ),
     Verb.CREATE: "create add write append draft note save comment tag label copy insert generate make record store"
     " bookmark log prepare compose upload attach duplicate clone sketch",

@@ -10,6 +10,7 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from apps.skills import reading_python
+from apps.skills.importing.refusing import refused
 from apps.skills.schemas import Requirements
 
 if TYPE_CHECKING:
@@ -35,7 +36,10 @@ if __name__ == "__main__":
 def adapted(
     meta: Mapping[str, Any], files: Mapping[str, bytes], report: Report
 ) -> tuple[dict[str, Any], dict[str, bytes]]:
-    """The front matter with `script_args` for every script that can be called, and the files with their wrappers."""
+    """The front matter with `script_args` for every script that can be called, and the files with their wrappers.
+    Raises `SilasError("import_refused")` for more Python than is read."""
+    if reading_python.is_too_long(files):
+        raise refused("It holds more Python than is read here.")
     found, declared = dict(files), dict(meta.get("script_args") or {})
     for path in sorted(files):
         suffix = PurePosixPath(path).suffix
@@ -82,7 +86,7 @@ def _placed(number: int) -> dict[str, Any]:
 def arguments(content: bytes) -> dict[str, Any] | None:
     """`script_args` of a script by its `add_argument` calls or its `sys.argv`; None when they cannot be read."""
     try:
-        tree = ast.parse(content)
+        tree = reading_python.parsed(content.decode("utf-8"))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
     if not _is_program(tree):

@@ -5,6 +5,7 @@ What holds but could not be proven is said on stderr, one line each: it is no fa
 
 from __future__ import annotations
 
+import logging
 import sys
 from argparse import ArgumentParser
 from collections.abc import Iterator
@@ -13,7 +14,7 @@ from pathlib import Path
 
 import psycopg
 from django.core.management.base import BaseCommand, CommandError
-from django.db import InterfaceError, OperationalError
+from django.db import InterfaceError, OperationalError, ProgrammingError
 
 from apps.audit import outside
 from apps.audit.bundles import inspect_bundle
@@ -38,6 +39,8 @@ class Command(BaseCommand):
         keys = frozenset(each for each in key if is_root(each))
         if len(keys) < len(set(key)):
             raise CommandError("--key is a public key of 64 hex digits", returncode=2)
+        # The pool tells each try to connect; what came of them is one sentence below.
+        logging.getLogger("psycopg.pool").setLevel(logging.CRITICAL)
         found = _bundle(bundle, keys, tenant, checkpoints) if bundle else _database(tenant, keys, checkpoints)
         sound = True
         try:
@@ -48,6 +51,9 @@ class Command(BaseCommand):
                     self.stderr.write(f"unproven tenant={name} {note}")
         except (OperationalError, InterfaceError, psycopg.Error):
             raise CommandError("The database cannot be reached, so no chain was checked.", returncode=2) from None
+        except ProgrammingError:
+            message = "The database has not the tables of this release, so no chain was checked: run migrate."
+            raise CommandError(message, returncode=2) from None
         if not sound:
             sys.exit(1)
 
