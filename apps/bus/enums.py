@@ -46,7 +46,7 @@ WORKER_OF = {
 class Kind(TextChoices):
     """`execution_request` is ours: without it nothing dispatches an approved item (contract silas 15, gap), and so are
     `autonomous_session` (ADR 40), `review_owed` (ADR 42) and `connection_owed` (ADR 77). Nobody sends `plan_request`: a
-    web process plans inside the turn (ADR 16)."""
+    web process plans inside the turn."""
 
     USER_MESSAGE = "user_message"
     PLAN_REQUEST = "plan_request"
