@@ -1,0 +1,101 @@
+"""What an installation costs at which nothing happens: processor time and memory of `make run`, with very many tenants.
+
+The whole of `manage.py up` runs with servers of its own, is left alone until it is calm, and its processes' own
+counters are read before and after a while: PostgreSQL and Valkey included, the supervisor too.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import psutil
+
+from bench.report import Row
+from silas_platform.up.processes import marked, running
+from silas_platform.up.programs import MARK
+
+TENANTS, CALM_SECONDS, SECONDS = 10_000, 30.0, 60.0
+READY_SECONDS = 300
+_ROOT = Path(__file__).resolve().parents[1]
+_TENANTS = """
+import sys
+from uuid import uuid4
+from apps.tenants.services import create_tenant
+for number in range(int(sys.argv[-1])):
+    slug = f"idle-{uuid4().hex[:10]}"
+    create_tenant(slug, name=slug, owner_email=f"{slug}@example.com")
+"""
+
+
+def run() -> list[Row]:
+    few, memory = _measured(2)
+    many, _ = _measured(TENANTS)
+    return [
+        Row("processor time, all processes, 2 tenants", few, "% of a core", "", 0, 0, "< 1.5 %", few < 1.5),
+        Row(f"processor time, all processes, {TENANTS:,} tenants", many, "% of a core", "", 0, 0, "< 5 %", many < 5),
+        Row("memory of all processes (PSS), idle", memory, "MB", "", 0, 0, "≤ 600", memory <= 600),
+    ]
+
+
+def _measured(tenants: int) -> tuple[float, float]:
+    """(percent of one core, proportional set size in MB) of an idle run with so many tenants."""
+    with tempfile.TemporaryDirectory(prefix="silas-idle-") as var:
+        env = {**os.environ, "SILAS_VAR": var, "PORT": str(_free_port()), "DJANGO_SETTINGS_MODULE": "silas_platform.settings.local"}
+        process = subprocess.Popen(
+            [sys.executable, "manage.py", "up", "--no-demo"], cwd=_ROOT, env=env, stdout=subprocess.PIPE, text=True
+        )
+        try:
+            _await_ready(process)
+            _manage(env, "-c", _TENANTS, str(tenants))
+            time.sleep(CALM_SECONDS)
+            before = _processor_seconds(var)
+            time.sleep(SECONDS)
+            return (_processor_seconds(var) - before) / SECONDS * 100, _memory(var)
+        finally:
+            process.send_signal(signal.SIGTERM)
+            process.wait(60)
+
+
+def _free_port() -> int:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        return int(taken.getsockname()[1])
+
+
+def _await_ready(process: subprocess.Popen[str]) -> None:
+    assert process.stdout is not None
+    for line in process.stdout:
+        if line.startswith("ready "):
+            return
+    raise RuntimeError("the run did not come up")
+
+
+def _manage(env: dict[str, str], *arguments: str) -> None:
+    subprocess.run([sys.executable, "manage.py", "shell", *arguments], cwd=_ROOT, env=env, check=True, timeout=3600)
+
+
+def _processes(var: str) -> list[psutil.Process]:
+    ours = {process.pid for process in marked(MARK, str(Path(var).resolve()))}
+    found = []
+    for process in running():
+        try:
+            if process.pid in ours or process.cwd().startswith(var) or var in " ".join(process.cmdline()):
+                found.append(process)
+        except psutil.Error:
+            continue
+    return found
+
+
+def _processor_seconds(var: str) -> float:
+    return sum(sum(process.cpu_times()[:2]) for process in _processes(var))
+
+
+def _memory(var: str) -> float:
+    return sum(process.memory_full_info().pss for process in _processes(var)) / 1_000_000
