@@ -1,7 +1,7 @@
 """What does a web process do beside answering? It finishes turns that a dead process left, brings presences up to date
 and lets consoles look again where a live poke was lost, deletes memories and words of conversations that have outlived
 their time (no worker may read either) and files' bytes that nothing names, reads what was handed in to the knowledge,
-sends what tasks and accounts owe to the outside and visitors' transcripts, tells members of new cards (no worker knows
+sends what tasks owe to the outside and visitors' transcripts, tells members of new cards (no worker knows
 people's addresses), ends what agents under the safety loop left behind, tries proposed skills, carries out
 approved changes of documents, and signs checkpoints.
 
@@ -56,7 +56,6 @@ def _start() -> None:
     _running.add(loop.create_task(_every(RENEW_SECONDS, attendance.renew)))
     _running.add(loop.create_task(_every(settings.CONSOLE_SWEEP_SECONDS, consoles.sweep)))
     _running.add(loop.create_task(_every(settings.OUTBOX_SECONDS, lambda: in_thread(relay.send_due))))
-    _running.add(loop.create_task(_every(settings.OUTBOX_SECONDS, lambda: in_thread(letters.send_due))))
     _running.add(loop.create_task(_every(settings.MEMORY_SWEEP_SECONDS, lambda: in_thread(letters.clear_old))))
     _running.add(loop.create_task(_every(settings.ALERT_SECONDS, lambda: in_thread(alerting.send_due))))
     _running.add(loop.create_task(_every(settings.MEMORY_SWEEP_SECONDS, lambda: in_thread(clear_expired))))
