@@ -1,9 +1,9 @@
 """What does a web process do beside answering? It finishes turns that a dead process left, brings presences up to date
 and lets consoles look again where a live poke was lost, deletes memories and words of conversations that have outlived
 their time (no worker may read either) and files' bytes that nothing names, reads what was handed in to the knowledge,
-sends what tasks owe to the outside and visitors' transcripts, tells members of new cards (no worker knows
-people's addresses), ends what agents under the safety loop left behind, tries proposed skills, carries out
-approved changes of documents, and signs checkpoints.
+sends what tasks owe to the outside, tells members of new cards (no worker knows people's addresses), ends what agents
+under the safety loop left behind, tries proposed skills, carries out approved changes of documents, and signs
+checkpoints.
 
 Daphne has no lifespan events, so the first request or socket starts the loops; `manage.py up` asks for /health/ready,
 so that one always comes.
@@ -26,7 +26,7 @@ from apps.memory.memories import clear_expired
 from apps.safety import mailing as safety_letters
 from apps.safety import upkeep as safety
 from apps.sessions import attendance, catch_up, retention, runner
-from apps.sessions.beside import shelf, transcripts
+from apps.sessions.beside import shelf
 from apps.skills import forgetting, trials
 from apps.tenants import letters
 from apps.work.services import documents
@@ -67,7 +67,6 @@ def _start() -> None:
     _running.add(loop.create_task(_every(settings.KNOWLEDGE_SECONDS, lambda: asyncio.to_thread(documents.work_off))))
     _running.add(loop.create_task(_every(settings.MEMORY_SWEEP_SECONDS, lambda: in_thread(retention.forget_due))))
     _running.add(loop.create_task(_every(settings.MEMORY_SWEEP_SECONDS, lambda: in_thread(forgetting.forget_due))))
-    _running.add(loop.create_task(_every(settings.TRANSCRIPT_SECONDS, lambda: in_thread(transcripts.send_due))))
     _running.add(loop.create_task(_every(settings.FILE_SWEEP_SECONDS, lambda: in_thread(shelf.sweep))))
     _running.add(loop.create_task(_every(settings.SAFETY_SWEEP_SECONDS, lambda: in_thread(safety.sweep))))
     if settings.SAFETY_MAIL_CODES:

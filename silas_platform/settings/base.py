@@ -307,7 +307,6 @@ SEARCH_LIMITS = {
 }
 # How many bytes of visitors' files one tenant may keep (under SILAS_VAR/files).
 VISITOR_FILES_BYTES = env.number("SILAS_VISITOR_FILES_MEGABYTES", 2048) * 1024 * 1024
-TRANSCRIPT_SECONDS = 3
 FILE_SWEEP_SECONDS = 1800
 # How many proxies of ours stand before each web process (`silas_platform.proxies`).
 TRUSTED_PROXIES = env.number("SILAS_TRUSTED_PROXIES", 0)
