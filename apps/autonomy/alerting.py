@@ -5,6 +5,7 @@ have claimed, because no worker knows people's addresses; outside of any scope, 
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from datetime import datetime
@@ -61,9 +62,8 @@ def _pushed(push: Push, gone: list[UUID]) -> bool:
         return False
     body = webpush.sealed_for(push.endpoint, push.p256dh, push.auth, push.said)
     try:
-        status = relay.deliver(
-            push.endpoint, body, webpush.headers_for(push.endpoint, urgent=push.said["risk"] in _GRAVE)
-        )
+        headers = webpush.headers_for(push.endpoint, urgent=push.said["risk"] in _GRAVE)
+        status = asyncio.run(relay.deliver(push.endpoint, body, headers))
     except Exception as error:  # noqa: BLE001 (one browser's fault must not keep the others)
         _log.warning("push_not_sent: %s", type(error).__name__)
         return False
