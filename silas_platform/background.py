@@ -1,8 +1,8 @@
 """What does a web process do beside answering? It finishes turns that a dead process left, brings presences up to date
 and lets consoles look again where a live poke was lost, deletes memories and words of conversations that have outlived
 their time (no worker may read either) and files' bytes that nothing names, reads what was handed in to the knowledge,
-tells members of new cards (no worker knows people's addresses), ends what agents under the safety loop left behind,
-tries proposed skills, carries out approved changes of documents, and signs checkpoints.
+ends what agents under the safety loop left behind, tries proposed skills, carries out approved changes of documents,
+and signs checkpoints.
 
 Daphne has no lifespan events, so the first request or socket starts the loops; `manage.py up` asks for /health/ready,
 so that one always comes.
@@ -18,7 +18,6 @@ from typing import Any
 from django.conf import settings
 
 from apps.audit.checkpoints import write_checkpoints
-from apps.autonomy import alerting
 from apps.console import consumers as consoles
 from apps.memory import intake
 from apps.memory.memories import clear_expired
@@ -55,7 +54,6 @@ def _start() -> None:
     _running.add(loop.create_task(_every(RENEW_SECONDS, attendance.renew)))
     _running.add(loop.create_task(_every(settings.CONSOLE_SWEEP_SECONDS, consoles.sweep)))
     _running.add(loop.create_task(_every(settings.MEMORY_SWEEP_SECONDS, lambda: in_thread(letters.clear_old))))
-    _running.add(loop.create_task(_every(settings.ALERT_SECONDS, lambda: in_thread(alerting.send_due))))
     _running.add(loop.create_task(_every(settings.MEMORY_SWEEP_SECONDS, lambda: in_thread(clear_expired))))
     # In a thread of its own: a website takes minutes, and holds no line to the database meanwhile.
     _running.add(loop.create_task(_every(settings.INTAKE_SECONDS, lambda: asyncio.to_thread(intake.work_off))))

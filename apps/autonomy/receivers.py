@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
-from apps.autonomy import executor, relay
+from apps.autonomy import alerting, executor, relay
 from apps.autonomy.enums import TaskEvent, Topic
 from apps.autonomy.locks import lock_session
 from apps.autonomy.models import AutonomousSession
@@ -95,6 +95,8 @@ def _told(session: AutonomousSession, event: TaskEvent, data: Mapping[str, Any])
 
 register(Queue.EXECUTOR, Kind.AUTONOMOUS_SESSION, executor.carry_out)
 when_dead(_undeliverable, Kind.AUTONOMOUS_SESSION)
+register_later(Kind.CARD_ALERT, alerting.tell_of_card)
+register_later(Kind.HOLD_ALERT, alerting.tell_of_hold)
 register_later(Kind.OUTBOX_DELIVERY, relay.carry_out)
 when_dead(relay.give_up, Kind.OUTBOX_DELIVERY)
 set_aside.connect(notices.tell_of)

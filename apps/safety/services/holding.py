@@ -10,6 +10,8 @@ from django.db.models import F, Q
 
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
+from apps.bus.enums import Kind
+from apps.bus.services import owe
 from apps.safety.enums import ChallengeState, HoldKind, HoldState, Stage
 from apps.safety.locks import lock_hold
 from apps.safety.models import Challenge, Execution, Hold, SafetyAgent, StepWindow
@@ -53,6 +55,7 @@ def open_hold(
         return standing
     if kind != HoldKind.CONFIRM:
         _create_challenge(hold, moment)
+    owe(Kind.HOLD_ALERT, scope_id="holds")
     loop_changed(True)
     if kind == HoldKind.BLOCK:
         data = {"stage": str(verdict.stage), "score": verdict.score, "hold": str(hold.pk)}
