@@ -21,7 +21,6 @@ from apps.audit.checkpoints import write_checkpoints
 from apps.console import consumers as consoles
 from apps.memory import intake
 from apps.memory.memories import clear_expired
-from apps.safety import mailing as safety_letters
 from apps.safety import upkeep as safety
 from apps.sessions import attendance, catch_up, retention, runner
 from apps.sessions.beside import shelf
@@ -65,8 +64,6 @@ def _start() -> None:
     _running.add(loop.create_task(_every(settings.MEMORY_SWEEP_SECONDS, lambda: in_thread(forgetting.forget_due))))
     _running.add(loop.create_task(_every(settings.FILE_SWEEP_SECONDS, lambda: in_thread(shelf.sweep))))
     _running.add(loop.create_task(_every(settings.SAFETY_SWEEP_SECONDS, lambda: in_thread(safety.sweep))))
-    if settings.SAFETY_MAIL_CODES:
-        _running.add(loop.create_task(_every(settings.ALERT_SECONDS, lambda: in_thread(safety_letters.send_due))))
     if settings.SILAS_SIGNING_KEY:
         _running.add(loop.create_task(_every(settings.CHECKPOINT_SECONDS, lambda: in_thread(write_checkpoints))))
 

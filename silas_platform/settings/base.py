@@ -321,7 +321,6 @@ POOL_SIZE_PER_SCOPE = env.number("SILAS_POOL_SIZE_PER_SCOPE", 8)
 POOL_RETRY_SECONDS = 2
 # How many sessions of all companies may run unattended at once; each company says for itself how many of them.
 AUTONOMY_SESSIONS = env.number("SILAS_AUTONOMY_SESSIONS", 8)
-ALERT_SECONDS = 5
 # May a webhook lead into the house's own network? For tests and for those who host both ends.
 WEBHOOKS_PRIVATE = env.flag("SILAS_WEBHOOKS_PRIVATE", default=False)
 # The same of websites that are read into the knowledge.

@@ -1,4 +1,4 @@
-"""Owes the notices of agents that wait, which a sweep found before."""
+"""Owes the notices of agents that wait, and the letters with their codes, which sweeps found before."""
 
 from django.db import migrations
 
@@ -9,6 +9,11 @@ UNTOLD = """
     SELECT DISTINCT tenant_id, 'holds', statement_timestamp() FROM safety_hold
     WHERE state = 'open' AND pushed_at IS NULL
 """
+# Carried out only where the installation wants such letters.
+UNMAILED = """
+    SELECT tenant_id, id::text, statement_timestamp() FROM safety_hold
+    WHERE state = 'open' AND mailed_at IS NULL AND kind <> 'confirm'
+"""
 
 
 class Migration(migrations.Migration):
@@ -17,4 +22,5 @@ class Migration(migrations.Migration):
     operations = [
         migrations.RunSQL("DROP FUNCTION IF EXISTS safety_alerting_tenants();", migrations.RunSQL.noop),
         migrations.RunSQL(schedule_rows(Kind.HOLD_ALERT, UNTOLD), unschedule_rows(Kind.HOLD_ALERT)),
+        migrations.RunSQL(schedule_rows(Kind.SAFETY_CODE_MAIL, UNMAILED), unschedule_rows(Kind.SAFETY_CODE_MAIL)),
     ]

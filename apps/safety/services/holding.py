@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from uuid import UUID
 
+from django.conf import settings
 from django.db import IntegrityError, transaction
 from django.db.models import F, Q
 
@@ -55,6 +56,8 @@ def open_hold(
         return standing
     if kind != HoldKind.CONFIRM:
         _create_challenge(hold, moment)
+        if settings.SAFETY_MAIL_CODES:
+            owe(Kind.SAFETY_CODE_MAIL, scope_id=hold.pk)
     owe(Kind.HOLD_ALERT, scope_id="holds")
     loop_changed(True)
     if kind == HoldKind.BLOCK:
