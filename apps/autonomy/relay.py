@@ -147,7 +147,8 @@ async def _mail(tenant_id: UUID, row: Outbox) -> tuple[UUID, ...]:
 
 def _result_letter(row: Outbox) -> Letter | NoLetter:
     """How many things a session found, without a word of them; inside a scope."""
-    person = User.objects.filter(pk=row.user_id, is_active=True, memberships__isnull=False).first()
+    assert row.user is not None
+    person = User.objects.filter(pk=row.user.pk, is_active=True, memberships__isnull=False).first()
     if person is None:
         return NoLetter("no_address")
     counts = row.body.get("counts", {})

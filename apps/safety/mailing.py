@@ -38,8 +38,9 @@ async def send_code(delivery: Delivery) -> None:
     if not (settings.SAFETY_MAIL_CODES and can_send()):
         return
     letter = await in_scope(delivery.tenant_id, claim_letter, UUID(delivery.message.scope_id))
-    for address in letter.addresses if letter else ():
-        await asyncio.to_thread(_send, letter, address)
+    if letter is not None:
+        for address in letter.addresses:
+            await asyncio.to_thread(_send, letter, address)
 
 
 def _send(letter: CodeLetter, address: str) -> None:

@@ -123,7 +123,7 @@ def failed(row: Outbox, code: str, *, for_good: bool = False) -> int | None:
         _settle(row, state=OutboxState.GIVEN_UP, error_code=code[:60])
         return None
     Outbox.objects.filter(pk=row.pk, state=OutboxState.WAITING).update(error_code=code[:60], attempts=attempts)
-    return min(15 * 2**attempts, _MOST_SECONDS)
+    return min(15 << attempts, _MOST_SECONDS)
 
 
 def _settle(row: Outbox, **fields: Any) -> None:
