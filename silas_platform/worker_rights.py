@@ -196,7 +196,7 @@ WORKERS_MAY: dict[str, str] = {
     "autonomy_preference": "",
     "autonomy_suggestion": "",
     "autonomy_openquestion": "SELECT, UPDATE (reviewed_at)",
-    "autonomy_outbox": "SELECT, INSERT, UPDATE (state, attempts, due_at, error_code, sent_at)",
+    "autonomy_outbox": "SELECT, INSERT",
     "autonomy_precedent": "SELECT, INSERT, UPDATE (count, evidence, updated_at, task_id, session_id, root_id, skills)",
     "autonomy_task": "SELECT, UPDATE (quarantined_at, quarantine_reason)",
     "autonomy_trigger": "SELECT, UPDATE (next_at, last_at, enabled, disabled_reason)",

@@ -207,7 +207,6 @@ class Outbox(TenantModel):
     body: models.JSONField[dict[str, Any], dict[str, Any]] = models.JSONField(default=dict)
     state = models.CharField(max_length=12, choices=OutboxState.choices, default=OutboxState.WAITING)
     attempts = models.PositiveSmallIntegerField(default=0)
-    due_at = models.DateTimeField(db_default=Now())
     error_code = models.CharField(max_length=60, blank=True)
     created_at = models.DateTimeField(db_default=Now())
     sent_at: models.DateTimeField[datetime | None, datetime | None] = models.DateTimeField(null=True)
@@ -222,11 +221,6 @@ class Outbox(TenantModel):
                 | Q(channel=Channel.EMAIL, notice__isnull=False),
                 name="autonomy_outbox_has_a_receiver",
             ),
-        ]
-        indexes: ClassVar = [
-            models.Index(
-                fields=["tenant", "due_at"], condition=Q(state=OutboxState.WAITING), name="autonomy_outbox_due"
-            )
         ]
 
 

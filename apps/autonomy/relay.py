@@ -1,8 +1,9 @@
-"""How does what is owed to the outside get there? A web process sends it, because no worker knows people's addresses.
+"""Deliver what the outbox owes: webhooks, and mail about tasks and notices, in a worker that holds the signing key,
+because the other workers know no people's addresses.
 
-Claimed in one scope, sent outside of any, settled in another. A webhook's letter is signed: HMAC-SHA256 over its time
-and body. An address that leads into the house's own network is refused by its words when it is typed, and by what it
-stands for each time a letter is sent; that is looked up once, and called. Of an answer only the status is read.
+A row is read in one scope, sent outside of any, settled in another. A webhook's letter is signed: HMAC-SHA256 over its
+time and body. An address that leads into the house's own network is refused by its words when it is typed, and by what
+it stands for each time a letter is sent; that is looked up once, and called. Of an answer only the status is read.
 """
 
 from __future__ import annotations
@@ -10,7 +11,6 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import hmac
-import logging
 import time
 from datetime import datetime
 from urllib.parse import SplitResult, urlsplit
@@ -23,14 +23,15 @@ from django.core.mail import send_mail
 from apps.autonomy.enums import Channel
 from apps.autonomy.models import Outbox
 from apps.autonomy.services import notice_letters, sending
-from apps.autonomy.services.notice_letters import NoLetter
+from apps.autonomy.services.notice_letters import Letter, NoLetter
 from apps.autonomy.services.webhooks import secret_of
+from apps.bus.deliveries import Delivery
+from apps.bus.models import QueueMessage
 from apps.tenants.models import User
 from kernel.canonical import canonical_bytes
+from kernel.clock import now
 from kernel.knocking import NoWayThere, place_of
-from kernel.tenancy import over_each, tenant_scope
-
-_log = logging.getLogger(__name__)
+from kernel.tenancy import in_scope
 
 SIGNATURE, EVENT, DELIVERY = "Silas-Signature", "Silas-Event", "Silas-Delivery"
 # For each step, and for a whole letter: a receiver that answers byte by byte holds nobody up.
@@ -48,38 +49,46 @@ class NotSent(Exception):
         self.until = until
 
 
-def send_due() -> int:
-    """Everything that is due, of every tenant; returns how many were sent. In a web process, outside of any scope."""
-    return over_each(sending.owing_tenants(), _send_of)
-
-
-def _send_of(tenant_id: UUID) -> int:
-    with tenant_scope(tenant_id):
-        rows = sending.claim()
-    done = 0
-    for row in rows:
-        problem = _tried(tenant_id, row)
-        with tenant_scope(tenant_id):
-            if problem is None:
-                done += sending.sent(row)
-            elif problem.until is not None:
-                sending.later(row, problem.until)
-            else:
-                sending.failed(row, problem.code, for_good=problem.for_good)
-    return done
-
-
-def _tried(tenant_id: UUID, row: Outbox) -> NotSent | None:
+async def carry_out(delivery: Delivery) -> None:
+    """Carry out one `OUTBOX_DELIVERY`. The row's scope on the bus is its own, so no letter waits for another."""
+    row = await in_scope(delivery.tenant_id, sending.waiting, UUID(delivery.message.scope_id))
+    if row is None:
+        return
+    problem: NotSent | None = None
+    others: tuple[UUID, ...] = ()
     try:
-        _post(row) if row.channel == Channel.WEBHOOK else _mail(tenant_id, row)
-    except NotSent as problem:
-        return problem
-    except Exception as error:  # noqa: BLE001 (one letter's fault must not keep the others)
-        return NotSent(type(error).__name__)
-    return None
+        if row.channel == Channel.WEBHOOK:
+            await _post(row)
+        else:
+            others = await _mail(delivery.tenant_id, row)
+    except NotSent as refusal:
+        problem = refusal
+    await in_scope(delivery.tenant_id, _settle, delivery, row, problem, others)
 
 
-def _post(row: Outbox) -> None:
+def give_up(message: QueueMessage) -> bool:
+    """The row's deliveries failed for good. The owners are told so of a webhook."""
+    row = sending.waiting(UUID(message.scope_id))
+    if row is None:
+        return False
+    sending.failed(row, message.reason, for_good=True)
+    return row.channel == Channel.WEBHOOK
+
+
+def _settle(delivery: Delivery, row: Outbox, problem: NotSent | None, others: tuple[UUID, ...]) -> None:
+    if problem is None:
+        sending.sent(row)
+        notice_letters.sent_with(others)
+        delivery.finish()
+    elif problem.until is not None:
+        delivery.defer(max((problem.until - now()).total_seconds(), 1), problem.code)
+    elif (seconds := sending.failed(row, problem.code, for_good=problem.for_good)) is not None:
+        delivery.defer(seconds, problem.code)
+    else:
+        delivery.finish()
+
+
+async def _post(row: Outbox) -> None:
     assert row.webhook is not None
     moment, body = str(int(time.time())), canonical_bytes({"id": str(row.pk), **row.body})
     headers = {
@@ -88,16 +97,21 @@ def _post(row: Outbox) -> None:
         DELIVERY: str(row.pk),
         SIGNATURE: f"t={moment},v1={signature(secret_of(row.webhook), moment, body)}",
     }
-    status = deliver(row.webhook.url, body, headers)
+    status = await deliver(row.webhook.url, body, headers)
     if status not in GOOD:
         raise NotSent(f"http_{status}", for_good=status == 410)
 
 
-def deliver(url: str, body: bytes, headers: dict[str, str]) -> int:
-    """Outside of any scope; the status of the answer. Raises `NotSent` for an address inside of the house."""
+async def deliver(url: str, body: bytes, headers: dict[str, str]) -> int:
+    """Outside of any scope; the status of the answer. Raises `NotSent`, for good for an address inside of the house."""
     parts = urlsplit(url)
-    place = _place_of(parts)
-    return asyncio.run(asyncio.wait_for(_knock(place, parts, body, headers), _WHOLE_SECONDS))
+    try:
+        place = await asyncio.to_thread(place_of, parts, inside_too=settings.WEBHOOKS_PRIVATE)
+        return await asyncio.wait_for(_knock(place, parts, body, headers), _WHOLE_SECONDS)
+    except NoWayThere as no:
+        raise NotSent(no.code, for_good=no.for_good) from None
+    except Exception as error:  # noqa: BLE001 (a receiver fails in many ways)
+        raise NotSent(type(error).__name__) from None
 
 
 async def _knock(place: str, parts: SplitResult, body: bytes, headers: dict[str, str]) -> int:
@@ -113,40 +127,30 @@ def signature(secret: bytes, moment: str, body: bytes) -> str:
     return hmac.new(secret, moment.encode() + b"." + body, hashlib.sha256).hexdigest()
 
 
-def _place_of(parts: SplitResult) -> str:
-    """Raises `NotSent` for an address inside of the house: its database, its cache, the machine's own metadata."""
-    try:
-        return place_of(parts, inside_too=settings.WEBHOOKS_PRIVATE)
-    except NoWayThere as no:
-        raise NotSent(no.code, for_good=no.for_good) from None
-
-
-def _mail(tenant_id: UUID, row: Outbox) -> None:
-    """Without a mail server there is no letter: the console's notice is the record."""
+async def _mail(tenant_id: UUID, row: Outbox) -> tuple[UUID, ...]:
+    """Send it and return which other rows it told about. Without a mail server there is no letter: the console's notice
+    is the record."""
     if not settings.EMAIL_HOST:
         raise NotSent("no_mail_server", for_good=True)
-    if row.notice_id is not None:
-        _mail_notice(tenant_id, row)
-        return
-    assert row.user is not None
-    with tenant_scope(tenant_id):
-        address = User.objects.filter(pk=row.user.pk, is_active=True, memberships__isnull=False).values_list("email")
-        found = address.first()
-    if found is None:
-        raise NotSent("no_address", for_good=True)
-    counts = row.body.get("counts", {})
-    said = f"{counts.get('findings', 0)} findings, {counts.get('proposals', 0)} proposals. Read them in the console."
-    send_mail(" ".join(f"Done: {row.body['task']}".split()), said, None, [found[0]])
-
-
-def _mail_notice(tenant_id: UUID, row: Outbox) -> None:
-    with tenant_scope(tenant_id):
-        if row.user is None:
-            notice_letters.share_out(row)
-            return
-        letter = notice_letters.letter_for(row)
+    if row.notice_id is not None and row.user_id is None:
+        await in_scope(tenant_id, notice_letters.share_out, row)
+        return ()
+    letter = await in_scope(tenant_id, notice_letters.letter_for if row.notice_id else _result_letter, row)
     if isinstance(letter, NoLetter):
         raise NotSent(letter.code, for_good=True, until=letter.until)
-    send_mail(letter.subject, letter.text, None, [letter.address])
-    with tenant_scope(tenant_id):
-        notice_letters.sent_with(letter.others)
+    try:
+        await asyncio.to_thread(send_mail, letter.subject, letter.text, None, [letter.address])
+    except Exception as error:  # noqa: BLE001 (a mail server refuses in many ways)
+        raise NotSent(type(error).__name__) from None
+    return letter.others
+
+
+def _result_letter(row: Outbox) -> Letter | NoLetter:
+    """How many things a session found, without a word of them; inside a scope."""
+    assert row.user is not None
+    person = User.objects.filter(pk=row.user.pk, is_active=True, memberships__isnull=False).first()
+    if person is None:
+        return NoLetter("no_address")
+    counts = row.body.get("counts", {})
+    said = f"{counts.get('findings', 0)} findings, {counts.get('proposals', 0)} proposals. Read them in the console."
+    return Letter(person.email, " ".join(f"Done: {row.body['task']}".split()), said)

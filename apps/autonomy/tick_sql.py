@@ -20,19 +20,5 @@ BEGIN
 END $$;
 """
 DUE_TENANTS_REVERSE = "DROP FUNCTION autonomy_due_tenants();"
-# The same of letters that are due: a relay looks every few seconds, and at most companies there is nothing to send.
-OWING_TENANTS = f"""
-CREATE FUNCTION autonomy_owing_tenants() RETURNS SETOF uuid LANGUAGE plpgsql AS $$
-DECLARE
-    v_before text;
-BEGIN
-    {SEE_ALL}
-    RETURN QUERY
-        SELECT o.tenant_id FROM public.autonomy_outbox o WHERE o.state = 'waiting' AND o.due_at <= statement_timestamp()
-        GROUP BY o.tenant_id ORDER BY min(o.due_at);
-    {SEE_AS_BEFORE}
-END $$;
-"""
-OWING_TENANTS_REVERSE = "DROP FUNCTION autonomy_owing_tenants();"
 # A place is held from the moment a session is let in until it ends.
 RUNNING = "SELECT count(*) FROM public.autonomy_autonomoussession WHERE admitted_at IS NOT NULL AND ended_at IS NULL"

@@ -5,7 +5,8 @@
 exist or the messages that wait for a later time.
 """
 
-from kernel.tenancy.migrations import SEE_ALL, SEE_AS_BEFORE
+from apps.bus.enums import QUEUE_OF, Kind
+from kernel.tenancy.migrations import SEE_ALL, SEE_AS_BEFORE, over_all_tenants
 
 # The due messages are collected first, unsorted: sorted by scope the planner would read the index of all scopes.
 # One row for each scope with a message that may be delivered: its tenant, queue and id, how many scopes of its tenant
@@ -60,3 +61,22 @@ BEGIN
 END $$;
 """
 HELD_BY_REVERSE = "DROP FUNCTION bus_held_by(text);"
+
+
+def schedule_rows(kind: Kind, rows: str) -> str:
+    """SQL for a migration: owe a message of `kind` for every row of the query `rows`, which selects tenant, scope and
+    due time. Where the kind is a standing one, it is what `services.schedule` moves."""
+    return over_all_tenants(f"""
+        INSERT INTO bus_queuemessage (id, tenant_id, queue, kind, message_id, trace_id, scope_id, content, sender,
+                                      taint, urgency, error_code, origin_agent, state, attempts, consumer, fence,
+                                      reason, available_at)
+        SELECT gen_random_uuid(), tenant_id, '{QUEUE_OF[kind]}', '{kind}', '{kind}:' || scope_id, gen_random_uuid(),
+               scope_id, '', 'runtime', 'auth', 'informational', '', '', 'queued', 0, '', 0, '', due_at
+        FROM ({rows}) AS owed (tenant_id, scope_id, due_at)
+        ON CONFLICT DO NOTHING
+    """)
+
+
+def unschedule_rows(kind: Kind) -> str:
+    """Undoes `schedule_rows`."""
+    return over_all_tenants(f"DELETE FROM bus_queuemessage WHERE queue = '{QUEUE_OF[kind]}' AND kind = '{kind}'")

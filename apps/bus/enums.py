@@ -66,7 +66,7 @@ class Kind(TextChoices):
     CARD_ALERT = "card_alert"
     ACCOUNT_MAIL = "account_mail"
     OUTBOX_DELIVERY = "outbox_delivery"
-    NOTICE_ALERT = "notice_alert"
+    HOLD_ALERT = "hold_alert"
     SAFETY_CODE_MAIL = "safety_code_mail"
     TRANSCRIPT_MAIL = "transcript_mail"
     DOCUMENT_CHANGE = "document_change"
@@ -102,7 +102,7 @@ QUEUE_OF = {
             Kind.CARD_ALERT,
             Kind.ACCOUNT_MAIL,
             Kind.OUTBOX_DELIVERY,
-            Kind.NOTICE_ALERT,
+            Kind.HOLD_ALERT,
             Kind.SAFETY_CODE_MAIL,
             Kind.TRANSCRIPT_MAIL,
             Kind.DOCUMENT_CHANGE,

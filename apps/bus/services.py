@@ -371,11 +371,13 @@ def _burial(message: QueueMessage, reason: str) -> dict[str, Any]:
 
 def _tell_dead(message: QueueMessage) -> None:
     """The rooms above and the company's owners are told; of what belongs to no company the operator's log is."""
-    if current_tenant_id() == INSTALLATION:
+    is_companys = current_tenant_id() != INSTALLATION
+    if is_companys:
+        data = {"queue": message.queue, "kind": message.kind, "attempts": message.attempts}
+        record(AuditEvent.MESSAGE_DEAD, subject=f"message:{message.pk}", data=data)
+    else:
         _log.error("message_dead queue=%s kind=%s reason=%s", message.queue, message.kind, message.reason)
-        return
-    data = {"queue": message.queue, "kind": message.kind, "attempts": message.attempts}
-    record(AuditEvent.MESSAGE_DEAD, subject=f"message:{message.pk}", data=data)
     teller = registry.teller_of(message.kind)
-    if teller is None or not over_rows([message], teller):
+    is_told = teller is not None and over_rows([message], teller)
+    if is_companys and not is_told:
         signals.set_aside(SetAside.MESSAGE, "system")

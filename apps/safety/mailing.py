@@ -1,23 +1,24 @@
-"""How does a code reach a person by letter, where the installation wants it to? (ADR 70)
+"""Mail a code to the people who may let an agent go on, where the installation wants it (ADR 70).
 
-A web process makes the code with the letter and forgets it: it stands in that letter alone. Off unless
-`SILAS_SAFETY_MAIL_CODES` is on and there is a mail server. A letter that does not arrive is not sent again; the console
-shows another code at any time.
+A worker that holds the signing key makes the code with the letter and forgets it: it stands in that letter alone. Off
+unless `SILAS_SAFETY_MAIL_CODES` is on and there is a mail server. A letter that does not arrive is not sent again; the
+console shows another code at any time.
 """
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from uuid import UUID
 
 from django.conf import settings
 from django.core.mail import send_mail
 
-from apps.safety.services import claim_letters
+from apps.bus.deliveries import Delivery
+from apps.safety.services import claim_letter
 from apps.safety.services.challenges import CodeLetter
 from apps.tenants.letters import can_send
-from apps.tenants.queries import over_all
-from kernel.tenancy import tenant_scope
+from kernel.tenancy import in_scope
 
 _log = logging.getLogger(__name__)
 _BODY = """{agent} is held: {reason}
@@ -32,25 +33,17 @@ console makes it void. To let the agent go on without a code, or to leave it sto
 """
 
 
-def send_due() -> int:
-    """Returns how many letters left. In a web process, outside of any scope: no worker knows people's addresses."""
-    return over_all(send_due_of) if _may_send() else 0
+async def send_code(delivery: Delivery) -> None:
+    """Carry out one `SAFETY_CODE_MAIL`, whose scope on the bus is its hold."""
+    if not (settings.SAFETY_MAIL_CODES and can_send()):
+        return
+    letter = await in_scope(delivery.tenant_id, claim_letter, UUID(delivery.message.scope_id))
+    if letter is not None:
+        for address in letter.addresses:
+            await asyncio.to_thread(_send, letter, address)
 
 
-def send_due_of(tenant_id: UUID) -> int:
-    """Those of one company."""
-    if not _may_send():
-        return 0
-    with tenant_scope(tenant_id):
-        due = claim_letters()
-    return sum(_sent(letter, address) for letter in due for address in letter.addresses)
-
-
-def _may_send() -> bool:
-    return bool(settings.SAFETY_MAIL_CODES) and can_send()
-
-
-def _sent(letter: CodeLetter, address: str) -> bool:
+def _send(letter: CodeLetter, address: str) -> None:
     """Each person has a letter of their own: nobody reads who else is asked. The error's own words may quote it."""
     where = f"{settings.PASSKEY_ORIGIN}/console/safety/" if settings.PASSKEY_ORIGIN else "the console, under Safety"
     hold = letter.hold
@@ -64,5 +57,3 @@ def _sent(letter: CodeLetter, address: str) -> bool:
         send_mail("An agent waits for you", _BODY.format(**told, code=letter.code, where=where), None, [address])
     except Exception as error:  # noqa: BLE001 (one letter's fault must not keep the others)
         _log.warning("safety_letter_not_sent: %s", type(error).__name__)
-        return False
-    return True

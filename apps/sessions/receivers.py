@@ -1,4 +1,4 @@
-"""What news changes a conversation? A message that could not be answered, and the progress of work promised in it.
+"""News that changes a conversation: a message that could not be answered, and the progress of work promised in it.
 
 Runs inside the transaction of whoever announced it.
 """
@@ -13,10 +13,11 @@ from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.bus.enums import Kind
 from apps.bus.models import QueueMessage
-from apps.bus.registry import when_dead
+from apps.bus.registry import register_later, when_dead
 from apps.memory import memories
 from apps.memory.enums import SourceKind
 from apps.sessions import chronicle, handoff, pausing, rules, window
+from apps.sessions.beside import transcripts
 from apps.sessions.enums import EntryKind, Owner, Sender
 from apps.sessions.locks import lock_session
 from apps.sessions.models import ChatSession
@@ -47,6 +48,8 @@ def _apologise(message: QueueMessage) -> bool:
 
 pause_ended.connect(pausing.owe)
 when_dead(_apologise, Kind.USER_MESSAGE)
+register_later(Kind.TRANSCRIPT_MAIL, transcripts.send)
+when_dead(transcripts.give_up, Kind.TRANSCRIPT_MAIL)
 
 
 @skill_purged.connect

@@ -1,23 +1,23 @@
-"""How does a letter about somebody's account get to them? Written down in one step, sent by a web process afterwards.
+"""Mail about accounts: written down in one step, sent afterwards by a worker that holds the signing key (ADR 51).
 
-Whoever asks for one gets the same answer in the same time whether there is such an account or not: who it is for is
-looked up when it leaves. A letter that cannot be sent is tried again for most of a day, with growing waits; given up,
-it stays in the administration's list of letters and in the log. No worker knows people's addresses (ADR 51).
+Whoever asks for a letter gets the same answer in the same time whether there is such an account or not: who it is for
+is looked up when it leaves. A letter that cannot be sent is tried again for most of a day, with growing waits; given
+up, it stays in the administration's list of letters and in the log.
 """
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from django.conf import settings
 from django.core.mail import EmailMultiAlternatives
 from django.db import transaction
-from django.db.models import F
 from django.template.loader import render_to_string
 
 from apps.audit.enums import AuditEvent
@@ -25,12 +25,17 @@ from apps.tenants import invitations, resets
 from apps.tenants.enums import LetterKind, LetterState
 from apps.tenants.models import Letter, Tenant, User
 from apps.tenants.persons import record_everywhere
+from apps.tenants.signals import letter_written
 from kernel.clock import now
-from kernel.tenancy import tenant_scope
+from kernel.tenancy import in_scope, in_thread, tenant_scope
+
+if TYPE_CHECKING:
+    from apps.bus.deliveries import Delivery
+    from apps.bus.models import QueueMessage
 
 _log = logging.getLogger(__name__)
 MOST_ATTEMPTS = 12
-_FIRST_WAIT, _LEASE = timedelta(seconds=30), timedelta(minutes=2)
+_FIRST_WAIT_SECONDS = 30
 _KEPT = timedelta(days=30)
 _SMTP = "django.core.mail.backends.smtp.EmailBackend"
 
@@ -52,24 +57,43 @@ def write(
     kind: LetterKind, address: str, *, origin: str, company_id: UUID | None = None, invitation_id: UUID | None = None
 ) -> Letter:
     """It leaves after this transaction has committed, and not without it."""
-    moment = now()
-    return Letter.objects.create(
-        kind=kind,
-        address=address[:254],
-        origin=origin,
-        company_id=company_id,
-        invitation_id=invitation_id,
-        created_at=moment,
-        due_at=moment,
-    )
+    with transaction.atomic():
+        letter = Letter.objects.create(
+            kind=kind,
+            address=address[:254],
+            origin=origin,
+            company_id=company_id,
+            invitation_id=invitation_id,
+            created_at=now(),
+        )
+        letter_written(letter)
+    return letter
 
 
-def send_due() -> int:
-    """Everything that is due; returns how many were sent. In a web process, outside of any scope."""
-    sent = 0
-    while (letter := _claim()) is not None:
-        sent += _send(letter)
-    return sent
+async def send(delivery: Delivery) -> None:
+    """Carry out one `ACCOUNT_MAIL`. The letter's scope on the bus is its own, so no letter waits for another."""
+    begun = await in_thread(_begin, UUID(delivery.message.scope_id))
+    if begun is None:
+        return
+    letter, written = begun
+    state, code = LetterState.SENT, ""
+    if written is None:
+        state = LetterState.DROPPED
+    elif not can_send():
+        state, code = LetterState.FAILED, "no_mail_server"
+    else:
+        try:
+            await asyncio.to_thread(_post, letter, written)
+        except Exception as error:  # noqa: BLE001 (a mail server refuses in many ways)
+            code = type(error).__name__
+            state = LetterState.FAILED if letter.attempts >= MOST_ATTEMPTS else LetterState.WAITING
+    await in_scope(delivery.tenant_id, _settle, delivery, letter, state, code)
+
+
+def give_up(message: QueueMessage) -> bool:
+    """The letter's deliveries failed for good. Nobody is told by this."""
+    _end(UUID(message.scope_id), LetterState.FAILED, message.reason)
+    return False
 
 
 def state_of(invitation_ids: list[UUID]) -> dict[UUID, Letter]:
@@ -83,30 +107,16 @@ def clear_old() -> int:
     return Letter.objects.filter(ended_at__lt=now() - _KEPT).delete()[0]
 
 
-def _claim() -> Letter | None:
-    """One that is due, in this process's hands for a while: should it die, the letter comes back by itself."""
+def _begin(letter_id: UUID) -> tuple[Letter, Written | None] | None:
+    """Count the try and write the letter, None where its person is gone. Outside of any scope, because a letter may
+    concern several companies."""
     with transaction.atomic():
-        due = Letter.objects.select_for_update(skip_locked=True, no_key=True).filter(
-            state=LetterState.WAITING, due_at__lte=now()
-        )
-        letter = due.order_by("due_at").first()
-        if letter is not None:
-            letter.attempts += 1
-            Letter.objects.filter(pk=letter.pk).update(due_at=now() + _LEASE, attempts=F("attempts") + 1)
-        return letter
-
-
-def _send(letter: Letter) -> bool:
-    try:
-        written = _COMPOSE[LetterKind(letter.kind)](letter)
-        if written is None:
-            return _ended(letter, LetterState.DROPPED)
-        if not can_send():
-            return _ended(letter, LetterState.FAILED, "no_mail_server")
-        _post(letter, written)
-    except Exception as error:  # noqa: BLE001 (one letter's fault must not keep the others)
-        return _failed(letter, type(error).__name__)
-    return _ended(letter, LetterState.SENT)
+        letter = Letter.objects.select_for_update(no_key=True).filter(pk=letter_id, state=LetterState.WAITING).first()
+        if letter is None:
+            return None
+        letter.attempts += 1
+        letter.save(update_fields=["attempts"])
+        return letter, _COMPOSE[LetterKind(letter.kind)](letter)
 
 
 def _post(letter: Letter, written: Written) -> None:
@@ -117,20 +127,21 @@ def _post(letter: Letter, written: Written) -> None:
     message.send()
 
 
-def _failed(letter: Letter, code: str) -> bool:
+def _settle(delivery: Delivery, letter: Letter, state: LetterState, code: str) -> None:
+    if state != LetterState.WAITING:
+        _end(letter.pk, state, code)
+        delivery.finish()
+        return
     _log.warning("letter_not_sent", extra={"letter": str(letter.pk), "code": code, "attempt": letter.attempts})
-    if letter.attempts >= MOST_ATTEMPTS:
-        return _ended(letter, LetterState.FAILED, code)
-    due_at = now() + _FIRST_WAIT * 2 ** (letter.attempts - 1)
-    Letter.objects.filter(pk=letter.pk).update(due_at=due_at, error_code=code[:60])
-    return False
+    Letter.objects.filter(pk=letter.pk).update(error_code=code[:60])
+    delivery.defer(_FIRST_WAIT_SECONDS * 2 ** (letter.attempts - 1), code)
 
 
-def _ended(letter: Letter, state: LetterState, code: str = "") -> bool:
+def _end(letter_id: UUID, state: LetterState, code: str) -> None:
     if state == LetterState.FAILED:
-        _log.error("letter_given_up", extra={"letter": str(letter.pk), "kind": letter.kind, "code": code})
-    Letter.objects.filter(pk=letter.pk).update(state=state, error_code=code[:60], ended_at=now())
-    return state == LetterState.SENT
+        _log.error("letter_given_up", extra={"letter": str(letter_id), "code": code})
+    waiting = Letter.objects.filter(pk=letter_id, state=LetterState.WAITING)
+    waiting.update(state=state, error_code=code[:60], ended_at=now())
 
 
 def _reset(letter: Letter) -> Written | None:
@@ -146,8 +157,7 @@ def _locked(letter: Letter) -> Written | None:
     if user is None:
         return None
     if letter.attempts == 1:
-        with transaction.atomic():
-            record_everywhere(user, AuditEvent.LOGIN_LOCKED)
+        record_everywhere(user, AuditEvent.LOGIN_LOCKED)
     return Written("Somebody failed to log in as you", {})
 
 

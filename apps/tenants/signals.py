@@ -5,9 +5,12 @@ from __future__ import annotations
 from uuid import UUID
 
 from apps.tenants.enums import Role
+from apps.tenants.models import Letter
 from kernel.events import Event
 
 # (user, their role now, who changed it)
 role_changed: Event[[UUID, Role, str]] = Event("role_changed")
 # Somebody is no member any more.
 member_removed: Event[[UUID]] = Event("member_removed")
+# A letter about an account is to be sent.
+letter_written: Event[[Letter]] = Event("letter_written")

@@ -138,3 +138,12 @@ ENTER = "PERFORM set_config('silas.tenant', p_tenant::text, true);"
 SEE_ALL = """v_before := coalesce(current_setting('silas.platform', true), '');
     PERFORM set_config('silas.platform', 'on', true);"""
 SEE_AS_BEFORE = "PERFORM set_config('silas.platform', v_before, true);"
+
+
+def over_all_tenants(statement: str) -> str:
+    """SQL for a migration: `statement`, which sees the rows of every tenant."""
+    return f"""
+        SELECT set_config('silas.platform', 'on', true);
+        {statement};
+        SELECT set_config('silas.platform', '', true);
+    """

@@ -308,7 +308,6 @@ SEARCH_LIMITS = {
 }
 # How many bytes of visitors' files one tenant may keep (under SILAS_VAR/files).
 VISITOR_FILES_BYTES = env.number("SILAS_VISITOR_FILES_MEGABYTES", 2048) * 1024 * 1024
-TRANSCRIPT_SECONDS = 3
 FILE_SWEEP_SECONDS = 1800
 # How many proxies of ours stand before each web process (`silas_platform.proxies`).
 TRUSTED_PROXIES = env.number("SILAS_TRUSTED_PROXIES", 0)
@@ -323,8 +322,6 @@ POOL_SIZE_PER_SCOPE = env.number("SILAS_POOL_SIZE_PER_SCOPE", 8)
 POOL_RETRY_SECONDS = 2
 # How many sessions of all companies may run unattended at once; each company says for itself how many of them.
 AUTONOMY_SESSIONS = env.number("SILAS_AUTONOMY_SESSIONS", 8)
-OUTBOX_SECONDS = 3
-ALERT_SECONDS = 5
 # May a webhook lead into the house's own network? For tests and for those who host both ends.
 WEBHOOKS_PRIVATE = env.flag("SILAS_WEBHOOKS_PRIVATE", default=False)
 # The same of websites that are read into the knowledge.

@@ -15,15 +15,16 @@ from typing import Any
 
 import pytest
 
-from apps.autonomy import relay, services
+from apps.autonomy import services
 from apps.autonomy.enums import Channel, OutboxState, SessionStatus, TriggerKind
 from apps.autonomy.models import MemoryProposal, Notification, Outbox
-from apps.autonomy.services import sending
+from apps.bus.enums import Queue
+from apps.bus.rules import MAX_ATTEMPTS
 from apps.guard.enums import TerminalReason
-from kernel.clock import now
 from kernel.errors import SilasError
-from kernel.tenancy import current_tenant_id, tenant_scope
-from tests.factories.autonomy import RETURNS, House, make_house
+from kernel.tenancy import tenant_scope
+from tests.factories.autonomy import RETURNS, House
+from tests.factories.bus import lease_any, let_leases_run_out, let_waits_pass
 from tests.factories.tenants import make_member
 
 PROMPT = "Within how many days can a coat be returned?"
@@ -145,8 +146,8 @@ def test_webhook_is_told_once_and_can_check_who_wrote(house: House) -> None:
     with receiver(200) as (url, got):
         _, secret = house.do(services.save_webhook, url, user=house.owner, events=["task:completed"])
         house.through(house.task())
-        relay.send_due()
-        relay.send_due()
+        house.work(Queue.TRUSTED)
+        house.work(Queue.TRUSTED)
     ((headers, body),) = got
     moment, sign = (part.partition("=")[2] for part in headers["Silas-Signature"].split(","))
     assert sign == hmac.new(secret.encode(), f"{moment}.".encode() + body, hashlib.sha256).hexdigest()
@@ -157,10 +158,10 @@ def test_webhook_that_fails_is_tried_again(house: House) -> None:
     with receiver(500, 200) as (url, got):
         house.do(services.save_webhook, url, user=house.owner, events=["task:completed"])
         house.through(house.task())
-        relay.send_due()
-        (row,) = outbox(house)
-        house.change(row, due_at=now())
-        relay.send_due()
+        house.work(Queue.TRUSTED)
+        assert [row.state for row in outbox(house)] == [OutboxState.WAITING]
+        let_waits_pass(house.tenant)
+        house.work(Queue.TRUSTED)
     assert (len(got), outbox(house)[0].state) == (2, OutboxState.SENT)
 
 
@@ -186,7 +187,7 @@ def test_answer_of_a_webhook_is_not_read(house: House) -> None:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         house.do(services.save_webhook, f"http://127.0.0.1:{server.server_port}/", user=house.owner)
         house.through(house.task())
-        relay.send_due()
+        house.work(Queue.TRUSTED)
         server.shutdown()
     assert {row.state for row in outbox(house)} == {OutboxState.SENT}
 
@@ -210,19 +211,30 @@ def test_name_of_a_webhook_is_looked_up_once(house: House, settings: Any, monkey
     house.through(house.task())
     monkeypatch.setattr("socket.getaddrinfo", look_up)
     monkeypatch.setattr("asyncio.selector_events.BaseSelectorEventLoop.sock_connect", connect)
-    relay.send_due()
+    house.work(Queue.TRUSTED)
     assert called == ["93.184.216.34"]
 
 
-def test_only_companies_whose_letters_are_due_are_looked_at(house: House, other_tenant: Any) -> None:
-    make_house(other_tenant)
-    with receiver(500) as (url, _):
+def test_webhook_whose_sender_died_is_told(house: House) -> None:
+    with receiver(200) as (url, got):
         house.do(services.save_webhook, url, user=house.owner, events=["task:completed"])
         house.through(house.task())
-        before = sending.owing_tenants()
-        relay.send_due()
-    assert (house.tenant.pk in before, other_tenant.pk in before) == (True, False)
-    assert house.tenant.pk not in sending.owing_tenants()
+        house.do(lease_any, Queue.TRUSTED, consumer="doomed")
+        house.work(Queue.TRUSTED)
+        assert got == []
+        let_leases_run_out(house.tenant)
+        house.work(Queue.TRUSTED)
+    assert len(got) == 1
+
+
+def test_webhook_that_waits_for_another_try_holds_no_other_up(house: House) -> None:
+    with receiver(500) as (away, _), receiver(200) as (there, got):
+        for url in (away, there):
+            house.do(services.save_webhook, url, user=house.owner, events=["task:completed"])
+        house.through(house.task())
+        house.through(house.task())
+        house.work(Queue.TRUSTED)
+    assert len(got) == 2
 
 
 def test_webhook_into_the_house_is_never_called(house: House, settings: Any) -> None:
@@ -230,7 +242,7 @@ def test_webhook_into_the_house_is_never_called(house: House, settings: Any) -> 
         house.do(services.save_webhook, url, user=house.owner)
         settings.WEBHOOKS_PRIVATE = False
         house.through(house.task())
-        relay.send_due()
+        house.work(Queue.TRUSTED)
     calls = [row.state for row in outbox(house) if row.channel == Channel.WEBHOOK]
     assert got == []
     assert set(calls) == {OutboxState.GIVEN_UP}
@@ -252,28 +264,22 @@ def test_only_owners_set_up_webhooks(house: House) -> None:
     assert refused.value.status == 403
 
 
-def test_companys_trouble_keeps_no_other_companys_letters(
-    house: House, other_tenant: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    troubled = make_house(other_tenant)
-    real = sending.claim
-
-    def claim() -> list[Outbox]:
-        if current_tenant_id() == troubled.tenant.pk:
-            raise OSError("its disk is full")
-        return real()
-
-    for each in (troubled, house):
-        each.through(each.task(route={"kind": "notify", "email": True}))
-    monkeypatch.setattr(sending, "claim", claim)
-    relay.send_due()
-    states = [row.state for each in (troubled, house) for row in outbox(each)]
-    assert states == [OutboxState.WAITING, OutboxState.GIVEN_UP]
+def test_row_that_cannot_be_sent_at_all_is_given_up_and_stops_no_other(house: House) -> None:
+    with receiver(200) as (url, got):
+        broken, _ = house.do(services.save_webhook, url, user=house.owner, events=["task:completed"])
+        house.do(services.save_webhook, url, user=house.owner, events=["task:completed"])
+        house.change(broken, sealed_secret=b"no secret of this installation")
+        house.through(house.task())
+        for _ in range(MAX_ATTEMPTS):
+            house.work(Queue.TRUSTED)
+            let_waits_pass(house.tenant)
+    assert len(got) == 1
+    assert {row.webhook_id: row.state for row in outbox(house)}[broken.pk] == OutboxState.GIVEN_UP
 
 
 def test_letter_is_not_sent_without_a_mail_server(house: House) -> None:
     house.through(house.task(route={"kind": "notify", "email": True}))
-    relay.send_due()
+    house.work(Queue.TRUSTED)
     assert [(row.state, row.error_code) for row in outbox(house)] == [(OutboxState.GIVEN_UP, "no_mail_server")]
 
 
@@ -284,7 +290,7 @@ def test_letter_says_how_many_and_no_word_of_what_was_found(house: House, settin
     mail.outbox = []
     house.know(tmp_path, returns=RETURNS)
     house.through(house.task(name="Look", prompt=PROMPT, route={"kind": "notify", "email": True}))
-    relay.send_due()
+    house.work(Queue.TRUSTED)
     (letter,) = mail.outbox
     assert (letter.to, "30 days" in letter.body, "findings" in letter.body) == ([house.owner.email], False, True)
 
@@ -295,7 +301,7 @@ def test_letter_of_a_task_with_a_broken_line_in_its_name_is_sent(house: House, s
     settings.EMAIL_HOST, settings.EMAIL_BACKEND = "mail.test", "django.core.mail.backends.locmem.EmailBackend"
     mail.outbox = []
     house.through(house.task(name="Look\r\nBcc: a@b.example", route={"kind": "notify", "email": True}))
-    relay.send_due()
+    house.work(Queue.TRUSTED)
     assert [letter.subject for letter in mail.outbox] == ["Done: Look Bcc: a@b.example"]
 
 

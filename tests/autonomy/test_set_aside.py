@@ -9,13 +9,11 @@ from uuid import uuid4
 
 import pytest
 from django.core import mail
-from django.db.models.functions import Now
 from django.urls import reverse
 
 from apps.approvals.enums import AlertWay
 from apps.approvals.models import AlertChoice
 from apps.approvals.services import alerts
-from apps.autonomy import relay
 from apps.autonomy.models import Notification, Outbox
 from apps.autonomy.services import notices
 from apps.bus import registry, services
@@ -27,7 +25,7 @@ from apps.sessions.models import ChatSession
 from kernel.tenancy import tenant_scope
 from tests.bus.test_dead_letters import bury
 from tests.factories.autonomy import House
-from tests.factories.bus import make_message
+from tests.factories.bus import let_waits_pass, make_message
 from tests.factories.console import browser
 from tests.factories.sessions import make_session
 from tests.factories.tenants import make_member
@@ -191,20 +189,20 @@ def choose(house: House, user: Any, way: AlertWay = AlertWay.EMAIL) -> None:
 
 
 def pass_minutes(house: House, minutes: int) -> None:
+    let_waits_pass(house.tenant)
     with tenant_scope(house.tenant):
         for notice in Notification.objects.all():
             Notification.objects.filter(pk=notice.pk).update(created_at=notice.created_at - timedelta(minutes=minutes))
         for choice in AlertChoice.objects.exclude(mailed_at=None):
             AlertChoice.objects.filter(pk=choice.pk).update(mailed_at=choice.mailed_at - timedelta(minutes=minutes))
-        Outbox.objects.filter(state="waiting").update(due_at=Now())
 
 
 def send(house: House, minutes: int = 0) -> None:
     """Once for the owners' letter to become one to each, once for each of these."""
     pass_minutes(house, minutes)
-    relay.send_due()
+    house.work(Queue.TRUSTED)
     pass_minutes(house, 0)
-    relay.send_due()
+    house.work(Queue.TRUSTED)
 
 
 def stopped(house: House) -> Any:

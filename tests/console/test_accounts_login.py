@@ -12,10 +12,9 @@ from django.urls import reverse
 from apps.audit.enums import AuditEvent
 from apps.audit.models import AuditEntry
 from apps.console import throttle
-from apps.tenants.letters import send_due
 from apps.tenants.models import Letter
 from kernel.tenancy import tenant_scope
-from tests.factories.accounts import guest, log_in, sent_to
+from tests.factories.accounts import guest, log_in, send_letters, sent_to
 
 
 def _locked(client: Any, user: Any) -> Any:
@@ -77,7 +76,7 @@ def test_lock_out_is_written_down_once_in_the_members_tenant(tenant: Any, owner:
     client = guest()
     _locked(client, owner)
     log_in(client, owner, "wrong")
-    send_due()
+    send_letters()
     with tenant_scope(tenant):
         assert AuditEntry.objects.filter(event=AuditEvent.LOGIN_LOCKED).count() == 1
 

@@ -14,15 +14,29 @@ from django.core import mail
 from django.test import Client
 from django.urls import reverse
 
+from apps.bus.enums import Queue
+from apps.bus.rules import MAX_ATTEMPTS
 from apps.console import throttle
 from apps.tenants import logins, resets
 from apps.tenants.enums import LetterKind, LetterState
-from apps.tenants.letters import MOST_ATTEMPTS, send_due, write
+from apps.tenants.letters import MOST_ATTEMPTS, write
 from apps.tenants.models import Letter, Login, Totp, User
 from kernel import live
 from kernel.clock import now
-from kernel.tenancy import in_thread
-from tests.factories.accounts import HOST, PASSWORD, add_app, app_of, guest, is_in, link_in, log_in, sent_to
+from kernel.tenancy import INSTALLATION, in_thread, tenant_scope
+from tests.factories.accounts import (
+    HOST,
+    PASSWORD,
+    add_app,
+    app_of,
+    guest,
+    is_in,
+    link_in,
+    log_in,
+    send_letters,
+    sent_to,
+)
+from tests.factories.bus import lease_any, let_leases_run_out, let_waits_pass
 from tests.factories.console import browser
 from tests.factories.tenants import make_user
 from tests.rivals import race
@@ -239,15 +253,40 @@ def letter(owner: Any) -> Letter:
 
 def test_letter_that_could_not_be_sent_waits_for_another_try(letter: Letter, settings: Any) -> None:
     settings.EMAIL_BACKEND = "tests.fakes.mail.Broken"
-    send_due()
+    send_letters()
     letter.refresh_from_db()
     assert (letter.state, letter.error_code, letter.attempts) == (LetterState.WAITING, "ConnectionRefusedError", 1)
-    assert letter.due_at > now()
+    settings.EMAIL_BACKEND = "django.core.mail.backends.locmem.EmailBackend"
+    assert sent_to(letter.address) == []
 
 
-def test_letter_goes_out_once_the_mail_server_is_back(letter: Letter) -> None:
-    Letter.objects.filter(pk=letter.pk).update(attempts=3)
+def test_letter_goes_out_once_the_mail_server_is_back(letter: Letter, settings: Any) -> None:
+    settings.EMAIL_BACKEND = "tests.fakes.mail.Broken"
+    send_letters()
+    settings.EMAIL_BACKEND = "django.core.mail.backends.locmem.EmailBackend"
+    let_waits_pass(INSTALLATION)
     assert len(sent_to(letter.address)) == 1
+    letter.refresh_from_db()
+    assert letter.state == LetterState.SENT
+
+
+def test_letter_whose_sender_died_is_sent(letter: Letter) -> None:
+    with tenant_scope(INSTALLATION):
+        lease_any(Queue.TRUSTED, consumer="doomed", scope_id=letter.pk)
+    assert sent_to(letter.address) == []
+    let_leases_run_out(INSTALLATION)
+    assert len(sent_to(letter.address)) == 1
+
+
+def test_letter_that_cannot_be_written_is_given_up_and_stops_no_other(letter: Letter) -> None:
+    """Its company is gone from under it."""
+    broken = write(LetterKind.INVITATION, letter.address, origin="")
+    for _ in range(MAX_ATTEMPTS):
+        send_letters()
+        let_waits_pass(INSTALLATION)
+    broken.refresh_from_db()
+    assert broken.state == LetterState.FAILED
+    assert broken.error_code == "AssertionError"
     letter.refresh_from_db()
     assert letter.state == LetterState.SENT
 
@@ -255,20 +294,20 @@ def test_letter_goes_out_once_the_mail_server_is_back(letter: Letter) -> None:
 def test_letter_that_fails_for_hours_is_given_up_and_shown(letter: Letter, settings: Any) -> None:
     settings.EMAIL_BACKEND = "tests.fakes.mail.Broken"
     Letter.objects.filter(pk=letter.pk).update(attempts=MOST_ATTEMPTS - 1)
-    send_due()
+    send_letters()
     letter.refresh_from_db()
     assert (letter.state, letter.error_code) == (LetterState.FAILED, "ConnectionRefusedError")
 
 
 def test_letter_without_a_mail_server_is_given_up(letter: Letter, settings: Any) -> None:
     settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
-    send_due()
+    send_letters()
     letter.refresh_from_db()
     assert (letter.state, letter.error_code) == (LetterState.FAILED, "no_mail_server")
 
 
 def test_rivals_send_a_letter_once(letter: Letter) -> None:
-    race(send_due, send_due, send_due)
+    race(send_letters, send_letters, send_letters)
     assert len([one for one in mail.outbox if one.to == [letter.address]]) == 1
 
 

@@ -1,4 +1,4 @@
-"""Is a member told of new cards the way they chose, once, at nobody else's expense, and without a visitor's word?
+"""Members are told of new cards the way they chose, once, at nobody else's expense, and without a visitor's word.
 
 The push service here is a server that decrypts what it gets as the browser would.
 """
@@ -23,6 +23,7 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from django.core import mail
+from django.db.models import F
 from django.urls import reverse
 
 from apps.approvals import services, webpush
@@ -33,13 +34,16 @@ from apps.approvals.services import alerts
 from apps.approvals.services.alerts import Letter, Push
 from apps.audit.enums import AuditEvent
 from apps.audit.models import AuditEntry
-from apps.autonomy import alerting
+from apps.bus.enums import Queue
+from apps.bus.models import QueueMessage
 from apps.tenants.models import Membership
 from kernel.clock import now
 from kernel.errors import NotFound, SilasError
 from kernel.tenancy import tenant_scope
+from tests.factories.bus import lease_any, let_leases_run_out, let_waits_pass
 from tests.factories.console import browser, make_card
-from tests.factories.tenants import make_member
+from tests.factories.work import Hands
+from tests.rivals import race
 
 
 class Device:
@@ -120,6 +124,13 @@ def make_lasting(tenant: Any, **fields: Any) -> Card:
     return card
 
 
+def age(tenant: Any, card: Card, by: timedelta) -> None:
+    """As if the card, and what its members chose before it, were so much older."""
+    with tenant_scope(tenant):
+        Card.objects.filter(pk=card.pk).update(created_at=F("created_at") - by)
+        AlertChoice.objects.update(mailed_until=F("mailed_until") - by)
+
+
 def choose(tenant: Any, user: Any, way: AlertWay, minutes: int = 10) -> None:
     with tenant_scope(tenant):
         alerts.choose(user, way=way, minutes=minutes)
@@ -128,6 +139,18 @@ def choose(tenant: Any, user: Any, way: AlertWay, minutes: int = 10) -> None:
 def due(tenant: Any, ahead: timedelta = timedelta(0)) -> list[Push | Letter]:
     with tenant_scope(tenant):
         return alerts.claim_alerts(now() + ahead)
+
+
+def send(tenant: Any) -> None:
+    """As a worker does, now."""
+    Hands(tenant).work(Queue.TRUSTED)
+
+
+def waits(tenant: Any) -> list[timedelta]:
+    """For how long the messages of cards wait."""
+    with tenant_scope(tenant):
+        rows = QueueMessage.objects.filter(kind="card_alert", state="queued")
+        return [row.available_at - now() for row in rows]
 
 
 def pushes(found: list[Push | Letter]) -> list[dict[str, Any]]:
@@ -146,7 +169,7 @@ def test_browser_reads_what_was_pushed(tenant: Any, approver: Any) -> None:
     with push_service() as (endpoint, got):
         subscribe(tenant, approver, endpoint, device)
         card = make_card(tenant)
-        alerting.send_due()
+        send(tenant)
     ((_, body),) = got
     assert device.read(body) == {"count": 1, "risk": "low", "url": f"/console/review/{card.pk}/"}
 
@@ -155,7 +178,7 @@ def test_push_is_signed_for_its_service(tenant: Any, approver: Any) -> None:
     with push_service() as (endpoint, got):
         subscribe(tenant, approver, endpoint)
         make_card(tenant)
-        alerting.send_due()
+        send(tenant)
     ((headers, _),) = got
     token, _, key = headers["Authorization"].removeprefix("vapid t=").partition(", k=")
     point = base64.urlsafe_b64decode(key + "=" * (-len(key) % 4))
@@ -184,7 +207,7 @@ def test_browser_that_is_gone_is_forgotten(tenant: Any, approver: Any, status: i
     with push_service(status) as (endpoint, _):
         subscribe(tenant, approver, endpoint)
         make_card(tenant)
-        alerting.send_due()
+        send(tenant)
     with tenant_scope(tenant):
         assert not PushSubscription.objects.exists()
 
@@ -193,7 +216,7 @@ def test_browser_whose_service_fails_stays(tenant: Any, approver: Any) -> None:
     with push_service(500) as (endpoint, _):
         subscribe(tenant, approver, endpoint)
         make_card(tenant)
-        alerting.send_due()
+        send(tenant)
     with tenant_scope(tenant):
         assert PushSubscription.objects.exists()
 
@@ -203,7 +226,7 @@ def test_service_inside_the_house_is_never_called(tenant: Any, approver: Any, se
         subscribe(tenant, approver, endpoint)
         settings.WEBHOOKS_PRIVATE = False
         make_card(tenant)
-        alerting.send_due()
+        send(tenant)
     assert got == []
 
 
@@ -246,7 +269,9 @@ def test_card_that_was_committed_late_is_pushed(tenant: Any, approver: Any) -> N
     late = make_card(tenant)
     with tenant_scope(tenant):
         Card.objects.filter(pk=late.pk).update(created_at=now() - timedelta(seconds=20))
-    assert [said["url"] for said in pushes(due(tenant))] == [f"/console/review/{late.pk}/"]
+    assert [said["url"] for said in pushes(due(tenant, timedelta(seconds=alerts.PUSH_SECONDS)))] == [
+        f"/console/review/{late.pk}/"
+    ]
 
 
 def test_many_cards_at_once_are_one_push(tenant: Any, approver: Any) -> None:
@@ -339,21 +364,97 @@ def test_letter_holds_how_grave_and_where_and_no_more(tenant: Any, approver: Any
     settings.PASSKEY_ORIGIN = "https://console.example.com"
     choose(tenant, approver, AlertWay.EMAIL)
     card = make_lasting(tenant)
-    with tenant_scope(tenant):
-        Card.objects.filter(pk=card.pk).update(created_at=now() - LATER)
-        AlertChoice.objects.update(mailed_until=now() - 2 * LATER)
-    alerting.send_due()
+    age(tenant, card, LATER)
+    send(tenant)
     (letter,) = mail.outbox
     body = "low risk: 1\n\nDecide: https://console.example.com/console/review/\n"
     assert (letter.to, letter.body) == ([approver.email], body)
 
 
-def test_only_tenants_with_something_to_tell_are_looked_at(tenant: Any, other_tenant: Any, approver: Any) -> None:
-    choose(tenant, approver, AlertWay.EMAIL)
-    choose(other_tenant, make_member(other_tenant, "owner"), AlertWay.EMAIL)
-    make_card(tenant)
-    waiting = alerts.waiting_tenants()
-    assert (tenant.pk in waiting, other_tenant.pk in waiting) == (True, False)
+def test_card_of_which_nobody_wants_to_hear_owes_nothing_more(tenant: Any) -> None:
+    make_lasting(tenant)
+    send(tenant)
+    assert waits(tenant) == []
+
+
+def test_card_waits_for_its_letter_and_for_nothing_else(tenant: Any, approver: Any) -> None:
+    choose(tenant, approver, AlertWay.EMAIL, minutes=30)
+    make_lasting(tenant)
+    send(tenant)
+    (wait,) = waits(tenant)
+    assert timedelta(minutes=29) < wait <= timedelta(minutes=30)
+
+
+def test_letter_leaves_when_its_card_has_waited(tenant: Any, approver: Any) -> None:
+    choose(tenant, approver, AlertWay.EMAIL, minutes=30)
+    card = make_lasting(tenant)
+    send(tenant)
+    age(tenant, card, timedelta(minutes=31))
+    let_waits_pass(tenant)
+    send(tenant)
+    assert len(mail.outbox) == 1
+    assert waits(tenant) == []
+
+
+def test_member_who_chooses_fewer_minutes_is_told_sooner(tenant: Any, approver: Any) -> None:
+    choose(tenant, approver, AlertWay.EMAIL, minutes=30)
+    make_lasting(tenant)
+    send(tenant)
+    choose(tenant, approver, AlertWay.EMAIL, minutes=1)
+    send(tenant)
+    (wait,) = waits(tenant)
+    assert wait <= timedelta(minutes=1)
+
+
+def test_card_that_was_decided_owes_no_letter(tenant: Any, approver: Any, owner: Any) -> None:
+    choose(tenant, approver, AlertWay.EMAIL, minutes=30)
+    card = make_lasting(tenant)
+    send(tenant)
+    with tenant_scope(tenant):
+        services.answer_card(card.pk, user=owner, choice="decline", face=face_hash(card))
+    let_waits_pass(tenant)
+    send(tenant)
+    assert waits(tenant) == []
+
+
+def test_cards_that_come_after_a_push_are_told_together_a_moment_later(tenant: Any, approver: Any) -> None:
+    with push_service() as (endpoint, got):
+        subscribe(tenant, approver, endpoint)
+        make_lasting(tenant)
+        send(tenant)
+        for _ in range(alerts.MOST_PUSHES + 1):
+            make_lasting(tenant)
+        send(tenant)
+        assert len(got) == 1
+        assert min(waits(tenant)) <= timedelta(seconds=alerts.PUSH_SECONDS)
+        with tenant_scope(tenant):
+            AlertChoice.objects.update(pushed_until=F("pushed_until") - timedelta(seconds=alerts.PUSH_SECONDS))
+        let_waits_pass(tenant)
+        send(tenant)
+    assert len(got) == 2
+
+
+def test_of_rivals_one_tells_of_a_card(tenant: Any, approver: Any) -> None:
+    with push_service() as (endpoint, got):
+        subscribe(tenant, approver, endpoint)
+        make_lasting(tenant)
+        race(*[lambda: send(tenant)] * 3)
+    assert len(got) == 1
+
+
+def test_card_whose_teller_died_is_told_by_letter(tenant: Any, approver: Any) -> None:
+    """It had noted the push and not sent it."""
+    subscribe(tenant, approver)
+    card = make_lasting(tenant)
+    with tenant_scope(tenant):
+        lease_any(Queue.TRUSTED, consumer="doomed", scope_id=card.pk)
+    due(tenant)
+    let_leases_run_out(tenant)
+    send(tenant)
+    age(tenant, card, LATER)
+    let_waits_pass(tenant)
+    send(tenant)
+    assert len(mail.outbox) == 1
 
 
 def test_choice_is_written_down(tenant: Any, approver: Any) -> None:

@@ -11,11 +11,13 @@ from django.core import mail
 from django.test import Client
 from django.urls import reverse
 
+from apps.bus.enums import Queue
 from apps.tenants import login_passkeys, second_factors
 from apps.tenants.enums import LetterState
-from apps.tenants.letters import send_due
 from apps.tenants.models import Letter, Totp
+from kernel.tenancy import INSTALLATION
 from tests.factories.passkeys import ORIGIN, RP_ID, SoftPasskey
+from tests.factories.work import Hands
 
 PASSWORD = "a-long-password"
 HOST = "localhost:8420"
@@ -55,9 +57,16 @@ def add_passkey(user: Any, device: SoftPasskey) -> list[str]:
     return login_passkeys.finish_registration(session, user, name="Laptop", credential=device.create(options))
 
 
+def send_letters() -> None:
+    """Send the letters about accounts that are due."""
+    companies = Letter.objects.filter(state=LetterState.WAITING).values_list("company_id", flat=True)
+    for company_id in set(companies):
+        Hands(company_id or INSTALLATION).work(Queue.TRUSTED)
+
+
 def sent_to(address: str) -> list[Any]:
     """What reached this mailbox, after everything that is due was sent."""
-    send_due()
+    send_letters()
     return [message for message in mail.outbox if message.to == [address]]
 
 

@@ -12,11 +12,14 @@ from django.core import mail
 from apps.approvals.enums import PasskeyRule
 from apps.approvals.models import ApprovalPolicy
 from apps.audit.models import AuditEntry
-from apps.safety.mailing import send_due, send_due_of
+from apps.bus.enums import Queue
+from apps.safety.services import claim_letter
 from kernel.tenancy import tenant_scope
+from tests.factories.bus import lease_any, let_leases_run_out
 from tests.factories.passkeys import enrolled
 from tests.factories.safety import DANGER, TO_CONFIRM, Agent, challenge_of, code_of, data, started
 from tests.factories.tenants import make_member
+from tests.factories.work import Hands
 from tests.rivals import race
 
 
@@ -32,6 +35,10 @@ def blocked(tenant: Any) -> Agent:
     return agent
 
 
+def send(tenant: Any) -> None:
+    Hands(tenant).work(Queue.TRUSTED)
+
+
 def letters_to(user: Any) -> list[Any]:
     return [letter for letter in mail.outbox if letter.to == [user.email]]
 
@@ -45,7 +52,7 @@ def code_in(letter: Any) -> str:
 def test_letter_goes_to_those_who_may_decide_and_its_code_works(
     blocked: Agent, owner: Any, approver: Any, agent: Any, viewer: Any, stranger: Any
 ) -> None:
-    send_due_of(blocked.tenant.pk)
+    send(blocked.tenant)
     assert len(letters_to(owner)) == 1 == len(letters_to(approver))
     assert [letters_to(one) for one in (agent, viewer, stranger)] == [[], [], []]
     assert data(blocked.verify(challenge_of(blocked.report()), code_in(letters_to(owner)[0])))["verified"] is True
@@ -53,49 +60,61 @@ def test_letter_goes_to_those_who_may_decide_and_its_code_works(
 
 def test_letter_is_no_way_round_a_passkey(blocked: Agent, tenant: Any, owner: Any, approver: Any) -> None:
     enrolled(tenant, owner)
-    send_due_of(tenant.pk)
+    send(tenant)
     assert letters_to(owner) == [] and len(letters_to(approver)) == 1
 
 
 def test_no_code_leaves_where_every_yes_takes_a_passkey(blocked: Agent, tenant: Any, owner: Any) -> None:
     with tenant_scope(tenant):
         ApprovalPolicy.objects.create(passkey=PasskeyRule.REQUIRED)
-    assert send_due_of(tenant.pk) == 0
+    send(tenant)
+    assert letters_to(owner) == []
 
 
 def test_nothing_leaves_unless_it_is_wanted(blocked: Agent, owner: Any, settings: Any) -> None:
     settings.SAFETY_MAIL_CODES = False
-    assert send_due_of(blocked.tenant.pk) == 0 and mail.outbox == []
+    send(blocked.tenant)
+    assert letters_to(owner) == []
 
 
 def test_hold_is_told_of_once_by_however_many_processes(blocked: Agent, owner: Any) -> None:
-    race(*[lambda: send_due_of(blocked.tenant.pk)] * 3)
-    send_due_of(blocked.tenant.pk)
+    race(*[lambda: send(blocked.tenant)] * 3)
+    send(blocked.tenant)
     assert len(letters_to(owner)) == 1
+
+
+def test_sender_that_dies_after_it_made_the_code_sends_no_second_one(blocked: Agent, owner: Any) -> None:
+    with tenant_scope(blocked.tenant):
+        lease_any(Queue.TRUSTED, consumer="doomed", scope_id=blocked.hold().pk)
+        claim_letter(blocked.hold().pk)
+    let_leases_run_out(blocked.tenant)
+    send(blocked.tenant)
+    assert letters_to(owner) == []
 
 
 def test_no_letter_makes_a_code_void_that_somebody_looks_at(blocked: Agent, owner: Any) -> None:
     code = blocked.code()
-    send_due_of(blocked.tenant.pk)
+    send(blocked.tenant)
     assert letters_to(owner) == []
     assert data(blocked.verify(challenge_of(blocked.report()), code))["verified"] is True
 
 
 def test_code_on_the_console_makes_the_letters_void(blocked: Agent, owner: Any) -> None:
-    send_due_of(blocked.tenant.pk)
+    send(blocked.tenant)
     blocked.code()
     assert code_of(blocked.verify(challenge_of(blocked.report()), code_in(letters_to(owner)[0]))) == "TOKEN_INVALID"
 
 
 def test_what_needs_no_code_has_no_letter(tenant: Any, owner: Any) -> None:
     started(tenant).report(TO_CONFIRM)
-    send_due_of(tenant.pk)
+    send(tenant)
     assert letters_to(owner) == []
 
 
 def test_other_company_hears_nothing(blocked: Agent, owner: Any, other_tenant: Any) -> None:
     foreign = make_member(other_tenant, "owner")
-    send_due()
+    send(other_tenant)
+    send(blocked.tenant)
     assert letters_to(foreign) == [] != letters_to(owner)
 
 
@@ -110,7 +129,7 @@ def test_code_of_a_letter_that_fails_is_in_no_line_and_no_entry(
 
     monkeypatch.setattr("apps.safety.mailing.send_mail", broken)
     caplog.set_level(logging.DEBUG)
-    assert send_due_of(blocked.tenant.pk) == 0
+    send(blocked.tenant)
     codes = re.findall(r"The code: (\S+)", "".join(told))
     assert codes and "safety_letter_not_sent" in caplog.text
     assert not [code for code in codes if code in caplog.text]

@@ -1,4 +1,4 @@
-"""Is a member pushed to about an agent that waits, once, without a word of what it intends and without a code?"""
+"""Members are pushed to about an agent that waits, once, without a word of what it intends and without a code."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from apps.autonomy import alerting
+from apps.bus.enums import Queue
 from apps.safety.models import Challenge, Hold
 from apps.safety.services import notices
 from apps.safety.services.confirming import allow
@@ -16,7 +16,9 @@ from apps.tenants.models import Membership
 from kernel.clock import now
 from kernel.tenancy import tenant_scope
 from tests.console.test_push import Device, push_service, subscribe
+from tests.factories.bus import let_waits_pass
 from tests.factories.safety import DANGER, TO_CONFIRM, TO_VERIFY, started
+from tests.factories.work import Hands
 from tests.rivals import race
 
 
@@ -33,8 +35,9 @@ def told(tenant: Any, user: Any, *hints: str) -> Iterator[list[dict[str, Any]]]:
         subscribe(tenant, user, endpoint, device)
         for at, hint in enumerate(hints):
             started(tenant, f"clerk-{at}").report(hint)
-        alerting.send_due_of(tenant.pk)
-        alerting.send_due_of(tenant.pk)
+        Hands(tenant).work(Queue.TRUSTED)
+        let_waits_pass(tenant)
+        Hands(tenant).work(Queue.TRUSTED)
         yield [device.read(body) for _, body in got]
 
 
@@ -81,14 +84,18 @@ def test_waiting_agent_of_another_company_is_not_told_of(tenant: Any, other_tena
         assert read == []
 
 
-def test_companies_with_agents_that_nobody_wants_to_hear_of_are_passed_by(tenant: Any, approver: Any) -> None:
-    started(tenant).report(DANGER)
-    assert tenant.pk not in notices.waiting_tenants()
-    subscribe(tenant, approver)
-    assert tenant.pk in notices.waiting_tenants()
-    with tenant_scope(tenant):
-        assert len(notices.claim_notices(now())) == 1
-    assert tenant.pk not in notices.waiting_tenants()
+def test_agents_that_come_after_a_push_are_told_together_a_moment_later(tenant: Any, approver: Any) -> None:
+    with push_service() as (endpoint, got):
+        subscribe(tenant, approver, endpoint)
+        started(tenant, "first").report(DANGER)
+        Hands(tenant).work(Queue.TRUSTED)
+        for at in range(4):
+            started(tenant, f"clerk-{at}").report(TO_CONFIRM)
+        Hands(tenant).work(Queue.TRUSTED)
+        assert len(got) == 1
+        let_waits_pass(tenant)
+        Hands(tenant).work(Queue.TRUSTED)
+    assert len(got) == 2
 
 
 def test_of_rivals_one_pushes_about_a_waiting_agent(tenant: Any, approver: Any) -> None:

@@ -1,4 +1,5 @@
-"""Who is told of which new cards, and how? Members choose; a web process's sweep claims what is due and sends it.
+"""Who is told of which new cards, and how: members choose, and what is due is claimed here and sent by
+`autonomy.alerting`.
 
 What is claimed is never claimed again: a push that is lost is made up for by the letter, which goes to whoever has not
 looked. Neither says a word of what a card is about: its risk, and where to look.
@@ -9,12 +10,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
 from django.conf import settings
-from django.db import connection
+from django.db.models import QuerySet
 
 from apps.approvals import webpush
 from apps.approvals.enums import AlertWay, Risk
@@ -24,6 +25,8 @@ from apps.approvals.rules import APPROVING_ROLES
 from apps.approvals.services.course import deciders_of
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
+from apps.bus import services as bus
+from apps.bus.enums import Queue
 from apps.tenants.queries import require_role
 from kernel.canonical import sha256_hex
 from kernel.clock import now
@@ -32,8 +35,12 @@ from kernel.outside import host_of, is_outside_url
 from kernel.tenancy import tried
 
 MOST_BROWSERS, MOST_PUSHES = 10, 3
-# One letter in so many minutes; a card may be committed so much later than it says it was made.
-LETTER_MINUTES, LATE_SECONDS = 10, 60
+# One letter in so many minutes, pushes in so many seconds: what comes meanwhile is told together.
+LETTER_MINUTES, PUSH_SECONDS = 10, 5
+# A card may be committed so much later than it says it was made.
+LATE_SECONDS = 60
+# Why the message of a card waits: something is due about it later.
+NOT_YET = "not_yet"
 _MOST_CARDS, _KEPT_IDS = 500, 100
 REVIEW = "/console/review/"
 
@@ -80,6 +87,7 @@ def choose(user: Any, *, way: AlertWay, minutes: int) -> AlertChoice:
         row.pushed_until = row.mailed_until = moment
     row.way, row.minutes = way, minutes
     row.save(update_fields=["way", "minutes", "pushed_until", "mailed_until"])
+    bus.hasten(Queue.TRUSTED, reason=NOT_YET)
     record(AuditEvent.ALERTS_CHOSEN, actor=user.actor, subject=f"user:{user.pk}", data={"way": way.value})
     return row
 
@@ -129,17 +137,10 @@ def drop_gone(subscription_ids: Sequence[UUID]) -> None:
         record(AuditEvent.PUSH_REMOVED, subject=f"user:{row.user_id}", data={"gone": True})
 
 
-def waiting_tenants() -> list[UUID]:
-    """Outside of any scope: where cards wait and somebody wants to be told. One question, however many tenants."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT approvals_alerting_tenants()")
-        return [tenant_id for (tenant_id,) in cursor.fetchall()]
-
-
 def claim_alerts(moment: datetime) -> list[Push | Letter]:
     """What is to be sent now, noted as told; inside a scope. Whoever looks meanwhile passes the same members by."""
     rows = AlertChoice.objects.select_for_update(of=("self",), skip_locked=True, no_key=True).select_related("user")
-    choices = list(rows.exclude(way=AlertWay.OFF).filter(user__is_active=True).order_by("pk"))
+    choices = list(_who_want_any(rows))
     if not choices:
         return []
     since = min(min(one.pushed_until, one.mailed_until) for one in choices) - timedelta(seconds=LATE_SECONDS)
@@ -148,12 +149,44 @@ def claim_alerts(moment: datetime) -> list[Push | Letter]:
     told = _Told(cards)
     due: list[Push | Letter] = []
     for choice in choices:
-        due += _pushes(choice, told)
+        due += _pushes(choice, told, moment)
         due += _letters(choice, told, moment)
     if due:
         pushes = sum(isinstance(alert, Push) for alert in due)
         record(AuditEvent.ALERTS_SENT, data={"pushes": pushes, "letters": len(due) - pushes})
     return due
+
+
+def next_look(card_id: UUID, moment: datetime) -> datetime | None:
+    """When something may be due about this card, None where nothing is. Whoever changes their choice waits until the
+    caller's transaction is over, and is not missed."""
+    card = Card.objects.filter(pk=card_id, status__in=WAITING, expires_at__gt=moment).first()
+    if card is None:
+        return None
+    due: list[datetime] = []
+    for choice in _who_want_any(AlertChoice.objects.select_for_update(of=("self",), no_key=True)):
+        if choice.way == AlertWay.PUSH and _is_new(card, choice):
+            due.append(_next_push(choice))
+        if card.created_at > choice.mailed_until:
+            due.append(max(card.created_at + timedelta(minutes=choice.minutes), _next_letter(choice)))
+    return max(min(due), moment + timedelta(seconds=PUSH_SECONDS)) if due else None
+
+
+def _who_want_any(choices: QuerySet[AlertChoice]) -> QuerySet[AlertChoice]:
+    return choices.exclude(way=AlertWay.OFF).filter(user__is_active=True).order_by("pk")
+
+
+def _is_new(card: Card, choice: AlertChoice) -> bool:
+    early = choice.pushed_until - timedelta(seconds=LATE_SECONDS)
+    return card.created_at > early and str(card.pk) not in choice.pushed
+
+
+def _next_push(choice: AlertChoice) -> datetime:
+    return choice.pushed_until + timedelta(seconds=PUSH_SECONDS if choice.pushed else 0)
+
+
+def _next_letter(choice: AlertChoice) -> datetime:
+    return (choice.mailed_at or datetime.min.replace(tzinfo=UTC)) + timedelta(minutes=LETTER_MINUTES)
 
 
 def pushes_to(user_ids: Collection[UUID], said: Sequence[dict[str, Any]]) -> list[Push]:
@@ -182,10 +215,11 @@ def _deciders_of(card: Card) -> set[UUID]:
     return {one.pk for one in deciders_of(card)}
 
 
-def _pushes(choice: AlertChoice, told: _Told) -> list[Push]:
-    early = choice.pushed_until - timedelta(seconds=LATE_SECONDS)
-    new = [card for card in told.cards if card.created_at > early and str(card.pk) not in choice.pushed]
-    if choice.way != AlertWay.PUSH or not new:
+def _pushes(choice: AlertChoice, told: _Told, moment: datetime) -> list[Push]:
+    if choice.way != AlertWay.PUSH or moment < _next_push(choice):
+        return []
+    new = [card for card in told.cards if _is_new(card, choice)]
+    if not new:
         return []
     mine = [card for card in new if card.created_at > choice.pushed_until or choice.pushed]
     choice.pushed = [*choice.pushed, *(str(card.pk) for card in new)][-_KEPT_IDS:]
@@ -214,7 +248,7 @@ def _gravest(cards: list[Card]) -> str:
 def _letters(choice: AlertChoice, told: _Told, moment: datetime) -> list[Letter]:
     """About what waits for so many minutes and they have not looked at."""
     early, late = choice.mailed_until, moment - timedelta(minutes=choice.minutes)
-    if choice.mailed_at and choice.mailed_at > moment - timedelta(minutes=LETTER_MINUTES):
+    if moment < _next_letter(choice):
         return []
     due = [card for card in told.cards if early < card.created_at <= late]
     if not due:

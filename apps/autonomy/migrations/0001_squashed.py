@@ -554,5 +554,4 @@ class Migration(migrations.Migration):
         CountOverAll("autonomy_running", tick_sql.RUNNING),
         migrations.RunSQL(tick_sql.DUE_TENANTS, tick_sql.DUE_TENANTS_REVERSE),
         migrations.RunSQL(proposals_sql.BEGIN, proposals_sql.BEGIN_REVERSE),
-        migrations.RunSQL(tick_sql.OWING_TENANTS, tick_sql.OWING_TENANTS_REVERSE),
     ]

@@ -1,7 +1,5 @@
 """Letters about notices: what they say, and when they leave. Members choose that with their alerts (docs/alerts.md):
 not at all, or after so many minutes in which they have not read the notice; at most one in ten minutes, about all.
-
-In a web process: no worker reads members or what they chose.
 """
 
 from __future__ import annotations
@@ -19,7 +17,7 @@ from apps.approvals.services.alerts import LETTER_MINUTES
 from apps.autonomy.enums import OutboxState
 from apps.autonomy.models import Outbox
 from apps.autonomy.services.notices import Line, line_of
-from apps.autonomy.services.sending import sent
+from apps.autonomy.services.sending import put, sent
 from apps.tenants.enums import Role
 from apps.tenants.models import Membership
 from kernel.clock import now
@@ -46,13 +44,18 @@ class NoLetter:
 def share_out(row: Outbox) -> None:
     """A letter to the owners becomes one to each of them; inside a scope."""
     owners = Membership.objects.filter(role=Role.OWNER, user__is_active=True).values_list("user_id", flat=True)
-    rows = [
-        Outbox(
-            channel=row.channel, user_id=owner_id, notice_id=row.notice_id, event=row.event, key=f"{row.key}:{owner_id}"
-        )
-        for owner_id in owners
-    ]
-    Outbox.objects.bulk_create(rows, ignore_conflicts=True)
+    put(
+        [
+            Outbox(
+                channel=row.channel,
+                user_id=owner_id,
+                notice_id=row.notice_id,
+                event=row.event,
+                key=f"{row.key}:{owner_id}",
+            )
+            for owner_id in owners
+        ]
+    )
 
 
 def letter_for(row: Outbox) -> Letter | NoLetter:

@@ -2,7 +2,7 @@
 
 One notice an occasion: a later session of it takes the place of the former and is new again. Of what was set aside one
 of each kind is unread at a time, for its member or for all owners, and counts how often. Every bad end is owed as a
-letter too, which a web process sends to whoever chose alerts (`autonomy.relay`).
+letter too, for whoever chose alerts (`autonomy.relay`).
 """
 
 from __future__ import annotations

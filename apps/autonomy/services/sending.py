@@ -1,33 +1,30 @@
-"""What is sent outside, and how does it arrive once? Written with what it tells, sent after the commit by the relay.
+"""What is sent outside, and how it arrives once: written with what it tells, and carried out by `autonomy.relay`.
 
-A row is claimed for longer than one claim's letters may take, and tried again later until it arrives or the last try
-failed; once it is sent nobody sends it again. A receiver that answers and dies before we hear it may be told twice: the
-row's id says it is the same.
+Each row owes one message on the bus, which carries when it is due and who sends it. It is tried again until it arrives
+or the last try failed; once it is sent nobody sends it again. A receiver that answers and dies before we hear it may be
+told twice: the row's id says it is the same.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from django.db import connection
-from django.db.models import F
 from django.db.models.functions import Now
 
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.autonomy.enums import Channel, OutboxState, TaskEvent
 from apps.autonomy.models import AutonomousSession, Notification, Outbox, Webhook
-from apps.bus.enums import SetAside
+from apps.bus.enums import Kind, SetAside
+from apps.bus.services import owe
 from apps.bus.signals import set_aside
 from kernel.tenancy import gather_for_commit
 
 MOST_ATTEMPTS = 8
-# A claim lasts longer than its letters one after the other (`relay`: ten seconds each).
-_CLAIM_SECONDS, _MOST_SECONDS, _BATCH = 300, 3600, 20
+_MOST_SECONDS = 3600
 
 
 def owe_email(session: AutonomousSession, user_id: UUID, counts: Mapping[str, int]) -> None:
@@ -40,12 +37,12 @@ def owe_email(session: AutonomousSession, user_id: UUID, counts: Mapping[str, in
         key=f"email:{session.origin}:{user_id}",
         body=body,
     )
-    Outbox.objects.bulk_create([row], ignore_conflicts=True)
+    put([row])
 
 
 def owe_letter(notice: Notification) -> None:
     """A letter about a notice of a bad end, once for each end: to its member, or to the owners. Whether they want one,
-    and when, a web process asks when it sends it."""
+    and when, is asked when it is sent."""
     row = Outbox(
         channel=Channel.EMAIL,
         user_id=notice.user_id,
@@ -53,7 +50,7 @@ def owe_letter(notice: Notification) -> None:
         event=TaskEvent.FAILED,
         key=f"notice:{notice.pk}:{notice.session_id}:{notice.reason}"[:200],
     )
-    Outbox.objects.bulk_create([row], ignore_conflicts=True)
+    put([row])
 
 
 def owe_webhooks(
@@ -97,54 +94,44 @@ def _owe_together(found: list[_News]) -> None:
         if news.is_for(hook)
     ]
     if rows:
-        Outbox.objects.bulk_create(rows, ignore_conflicts=True)
+        put(rows)
 
 
-def owing_tenants() -> list[UUID]:
-    """Outside of any scope: whose letters are due, the oldest first. One question, however many companies there are."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT autonomy_owing_tenants()")
-        return [tenant_id for (tenant_id,) in cursor.fetchall()]
+def put(rows: Sequence[Outbox]) -> None:
+    """Write these rows and owe each; a row whose key is there already is the same, and is owed once."""
+    Outbox.objects.bulk_create(rows, ignore_conflicts=True)
+    owed = Outbox.objects.filter(key__in=[row.key for row in rows], state=OutboxState.WAITING)
+    for pk in owed.values_list("pk", flat=True):
+        owe(Kind.OUTBOX_DELIVERY, scope_id=pk, message_id=f"{Kind.OUTBOX_DELIVERY}:{pk}")
 
 
-def claim() -> list[Outbox]:
-    """Rows that are due, ours for a while. Inside a scope; whoever else looks passes them by."""
-    due = Outbox.objects.filter(state=OutboxState.WAITING, due_at__lte=Now()).order_by("due_at")
-    rows = list(
-        due.select_for_update(of=("self",), skip_locked=True, no_key=True).select_related("webhook", "user")[:_BATCH]
-    )
-    mine = Outbox.objects.filter(pk__in=[row.pk for row in rows])
-    mine.update(attempts=F("attempts") + 1, due_at=Now() + timedelta(seconds=_CLAIM_SECONDS))
-    for row in rows:
-        row.attempts += 1
-    return rows
+def waiting(row_id: UUID) -> Outbox | None:
+    """The row, if it is still to be sent."""
+    rows = Outbox.objects.select_related("webhook", "user", "notice")
+    row: Outbox | None = rows.filter(pk=row_id, state=OutboxState.WAITING).first()
+    return row
 
 
-def sent(row: Outbox) -> bool:
-    return _settle(row, state=OutboxState.SENT, sent_at=Now(), error_code="")
+def sent(row: Outbox) -> None:
+    _settle(row, state=OutboxState.SENT, sent_at=Now(), error_code="")
 
 
-def failed(row: Outbox, code: str, *, for_good: bool = False) -> bool:
-    """Again later, or given up."""
-    if for_good or row.attempts >= MOST_ATTEMPTS:
-        return _settle(row, state=OutboxState.GIVEN_UP, error_code=code[:60])
-    wait = timedelta(seconds=min(15 * 2**row.attempts, _MOST_SECONDS))
-    waiting = Outbox.objects.filter(pk=row.pk, state=OutboxState.WAITING, attempts=row.attempts)
-    return bool(waiting.update(error_code=code[:60], due_at=Now() + wait))
+def failed(row: Outbox, code: str, *, for_good: bool = False) -> int | None:
+    """One more try failed. Returns after how many seconds the next one is due, or None where the row is given up."""
+    attempts = row.attempts + 1
+    if for_good or attempts >= MOST_ATTEMPTS:
+        _settle(row, state=OutboxState.GIVEN_UP, error_code=code[:60])
+        return None
+    Outbox.objects.filter(pk=row.pk, state=OutboxState.WAITING).update(error_code=code[:60], attempts=attempts)
+    return min(15 << attempts, _MOST_SECONDS)
 
 
-def later(row: Outbox, until: datetime) -> None:
-    """Not yet, which is no failure."""
-    waiting = Outbox.objects.filter(pk=row.pk, state=OutboxState.WAITING, attempts=row.attempts)
-    waiting.update(due_at=until, attempts=row.attempts - 1)
-
-
-def _settle(row: Outbox, **fields: Any) -> bool:
-    mine = Outbox.objects.filter(pk=row.pk, state=OutboxState.WAITING, attempts=row.attempts)
-    if not mine.update(**fields):
-        return False
-    data = {"channel": row.channel, "state": fields["state"].value, "attempts": row.attempts}
+def _settle(row: Outbox, **fields: Any) -> None:
+    attempts = row.attempts + 1
+    waiting = Outbox.objects.filter(pk=row.pk, state=OutboxState.WAITING)
+    if not waiting.update(attempts=attempts, **fields):
+        return
+    data = {"channel": row.channel, "state": fields["state"].value, "attempts": attempts}
     record(AuditEvent.OUTBOX_SENT, subject=f"outbox:{row.pk}", data=data)
     if fields["state"] == OutboxState.GIVEN_UP and row.channel == Channel.WEBHOOK:
         set_aside(SetAside.WEBHOOK, "system")
-    return True

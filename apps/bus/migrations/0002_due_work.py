@@ -4,6 +4,7 @@ import django.db.models.deletion
 from django.db import migrations, models
 
 from apps.bus import due_sql
+from apps.bus.enums import Kind
 
 DROP = """
     DROP FUNCTION IF EXISTS bus_waiting_lines(text[], int);
@@ -17,6 +18,11 @@ MOVE = """
     SELECT set_config('silas.platform', '', true);
 """
 MOVE_BACK = MOVE.replace("'trusted'", "'#'").replace("'proxy'", "'trusted'").replace("'#'", "'proxy'")
+# The tenants' room stands below the bus and cannot owe what waited before.
+LETTERS = """
+    SELECT coalesce(company_id, '00000000-0000-0000-0000-000000000000'), id::text, due_at FROM tenants_letter
+    WHERE state = 'waiting'
+"""
 
 
 class Migration(migrations.Migration):
@@ -31,7 +37,7 @@ class Migration(migrations.Migration):
         migrations.AlterField(
             model_name='queuemessage',
             name='kind',
-            field=models.CharField(choices=[('user_message', 'User Message'), ('plan_request', 'Plan Request'), ('plan_result', 'Plan Result'), ('research_request', 'Research Request'), ('research_result', 'Research Result'), ('execution_status', 'Execution Status'), ('consult_planner', 'Consult Planner'), ('planner_guidance', 'Planner Guidance'), ('replan_request', 'Replan Request'), ('system_event', 'System Event'), ('execution_request', 'Execution Request'), ('autonomous_session', 'Autonomous Session'), ('review_owed', 'Review Owed'), ('connection_owed', 'Connection Owed'), ('card_expiry', 'Card Expiry'), ('card_alert', 'Card Alert'), ('account_mail', 'Account Mail'), ('outbox_delivery', 'Outbox Delivery'), ('notice_alert', 'Notice Alert'), ('safety_code_mail', 'Safety Code Mail'), ('transcript_mail', 'Transcript Mail'), ('document_change', 'Document Change'), ('document_intake', 'Document Intake'), ('document_index', 'Document Index'), ('checkpoint', 'Checkpoint'), ('retention', 'Retention'), ('file_cleanup', 'File Cleanup'), ('skill_trial', 'Skill Trial'), ('skill_tried', 'Skill Tried'), ('connection_setup', 'Connection Setup'), ('connection_discovery', 'Connection Discovery'), ('connection_check', 'Connection Check'), ('keyring_cleanup', 'Keyring Cleanup'), ('tool_server_check', 'Tool Server Check'), ('wait_end', 'Wait End'), ('goal_cycle', 'Goal Cycle'), ('trigger_due', 'Trigger Due'), ('session_admission', 'Session Admission'), ('session_watch', 'Session Watch'), ('suggestion_look', 'Suggestion Look'), ('lost_calls', 'Lost Calls'), ('safety_expiry', 'Safety Expiry')], max_length=32),
+            field=models.CharField(choices=[('user_message', 'User Message'), ('plan_request', 'Plan Request'), ('plan_result', 'Plan Result'), ('research_request', 'Research Request'), ('research_result', 'Research Result'), ('execution_status', 'Execution Status'), ('consult_planner', 'Consult Planner'), ('planner_guidance', 'Planner Guidance'), ('replan_request', 'Replan Request'), ('system_event', 'System Event'), ('execution_request', 'Execution Request'), ('autonomous_session', 'Autonomous Session'), ('review_owed', 'Review Owed'), ('connection_owed', 'Connection Owed'), ('card_expiry', 'Card Expiry'), ('card_alert', 'Card Alert'), ('account_mail', 'Account Mail'), ('outbox_delivery', 'Outbox Delivery'), ('hold_alert', 'Hold Alert'), ('safety_code_mail', 'Safety Code Mail'), ('transcript_mail', 'Transcript Mail'), ('document_change', 'Document Change'), ('document_intake', 'Document Intake'), ('document_index', 'Document Index'), ('checkpoint', 'Checkpoint'), ('retention', 'Retention'), ('file_cleanup', 'File Cleanup'), ('skill_trial', 'Skill Trial'), ('skill_tried', 'Skill Tried'), ('connection_setup', 'Connection Setup'), ('connection_discovery', 'Connection Discovery'), ('connection_check', 'Connection Check'), ('keyring_cleanup', 'Keyring Cleanup'), ('tool_server_check', 'Tool Server Check'), ('wait_end', 'Wait End'), ('goal_cycle', 'Goal Cycle'), ('trigger_due', 'Trigger Due'), ('session_admission', 'Session Admission'), ('session_watch', 'Session Watch'), ('suggestion_look', 'Suggestion Look'), ('lost_calls', 'Lost Calls'), ('safety_expiry', 'Safety Expiry')], max_length=32),
         ),
         migrations.AlterField(
             model_name='queuemessage',
@@ -49,6 +55,9 @@ class Migration(migrations.Migration):
         ),
         migrations.RunSQL(DROP, migrations.RunSQL.noop),
         migrations.RunSQL(MOVE, MOVE_BACK),
+        migrations.RunSQL(
+            due_sql.schedule_rows(Kind.ACCOUNT_MAIL, LETTERS), due_sql.unschedule_rows(Kind.ACCOUNT_MAIL)
+        ),
         migrations.RunSQL(due_sql.DUE, due_sql.DUE_REVERSE),
         migrations.RunSQL(due_sql.HELD_BY, due_sql.HELD_BY_REVERSE),
     ]

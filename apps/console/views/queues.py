@@ -45,7 +45,7 @@ KIND_NAMES = {
     Kind.CARD_ALERT: "A notice of a card",
     Kind.ACCOUNT_MAIL: "An email about an account",
     Kind.OUTBOX_DELIVERY: "A webhook or email",
-    Kind.NOTICE_ALERT: "A notification",
+    Kind.HOLD_ALERT: "A notice of an agent that waits",
     Kind.SAFETY_CODE_MAIL: "An email with a verification code",
     Kind.TRANSCRIPT_MAIL: "A transcript by email",
     Kind.DOCUMENT_CHANGE: "An approved change of a document",

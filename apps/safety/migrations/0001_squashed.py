@@ -5,7 +5,6 @@ import django.db.models.functions.datetime
 import uuid
 from django.db import migrations, models
 
-from apps.safety import alerts_sql
 from apps.safety.append_only import STAY, STAY_REVERSE
 from kernel.tenancy.migrations import RowSecurity, Tables
 
@@ -193,5 +192,4 @@ class Migration(migrations.Migration):
         RowSecurity("safety_challenge"),
         RowSecurity("safety_failedtries"),
         migrations.RunSQL(STAY, STAY_REVERSE),
-        migrations.RunSQL(alerts_sql.ALERTING_TENANTS, alerts_sql.ALERTING_TENANTS_REVERSE),
     ]

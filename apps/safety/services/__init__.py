@@ -4,7 +4,7 @@ An expected no is a value (`Failure`), so that what it wrote down is committed w
 authentication found; `actor` is a person at the console.
 """
 
-from apps.safety.services.challenges import claim_letters, verify_challenge
+from apps.safety.services.challenges import claim_letter, verify_challenge
 from apps.safety.services.confirming import confirm_operation
 from apps.safety.services.executions import abort_execution, complete_execution, execute_agent
 from apps.safety.services.inside import ask_inside
@@ -17,7 +17,7 @@ __all__ = [
     "abort_execution",
     "ask_inside",
     "begin_press",
-    "claim_letters",
+    "claim_letter",
     "complete_execution",
     "confirm_operation",
     "end_silent",

@@ -63,21 +63,15 @@ class CodeLetter:
     addresses: tuple[str, ...]
 
 
-def claim_letters(*, most: int = 20) -> list[CodeLetter]:
-    """A code for each hold that waits for one, that nobody has looked at and no letter has told of, for everybody who
-    may decide and of whom no passkey is asked for it. Claimed by its row: of two web processes one sends."""
-    waiting = Hold.objects.filter(state=HoldState.OPEN, mailed_at=None).exclude(kind=HoldKind.CONFIRM)
-    unseen = waiting.exclude(challenges__state=ChallengeState.PENDING, challenges__shown_at__isnull=False)
-    ids = list(unseen.order_by("created_at").values_list("pk", flat=True)[:most])
-    people = _deciding() if ids else []
-    return [letter for hold_id in ids if (letter := _lettered(hold_id, people)) is not None]
-
-
-def _lettered(hold_id: UUID, people: list[Any]) -> CodeLetter | None:
+def claim_letter(hold_id: UUID) -> CodeLetter | None:
+    """A code for a hold that waits for one, that nobody has looked at and no letter has told of, for everybody who may
+    decide and of whom no passkey is asked for it. Claimed by its row, once."""
     hold = lock_hold(hold_id)
     if hold is None or hold.state != HoldState.OPEN or hold.mailed_at is not None:
         return None
-    addresses = tuple(one.email for one in people if not passkey_wanted(press_risk(hold.kind), one))
+    if hold.challenges.filter(state=ChallengeState.PENDING, shown_at__isnull=False).exists():
+        return None
+    addresses = tuple(one.email for one in _deciding() if not passkey_wanted(press_risk(hold.kind), one))
     if not addresses:
         return None
     hold.mailed_at = now()

@@ -5,11 +5,14 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from uuid import UUID
 
+from django.conf import settings
 from django.db import IntegrityError, transaction
 from django.db.models import F, Q
 
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
+from apps.bus.enums import Kind
+from apps.bus.services import owe
 from apps.safety.enums import ChallengeState, HoldKind, HoldState, Stage
 from apps.safety.locks import lock_hold
 from apps.safety.models import Challenge, Execution, Hold, SafetyAgent, StepWindow
@@ -53,6 +56,9 @@ def open_hold(
         return standing
     if kind != HoldKind.CONFIRM:
         _create_challenge(hold, moment)
+        if settings.SAFETY_MAIL_CODES:
+            owe(Kind.SAFETY_CODE_MAIL, scope_id=hold.pk)
+    owe(Kind.HOLD_ALERT, scope_id="holds")
     loop_changed(True)
     if kind == HoldKind.BLOCK:
         data = {"stage": str(verdict.stage), "score": verdict.score, "hold": str(hold.pk)}

@@ -1,4 +1,4 @@
-"""Who is pushed to about an agent that waits? Everybody who may let it go on and chose pushes (docs/alerts.md).
+"""Pushes about agents that wait, to everybody who may let them go on and chose pushes (docs/alerts.md).
 
 Once for each hold, claimed by its row. A push says how grave and where to look: no word of what the agent intends, and
 never a code, because it stands on lock screens and on whatever screen an agent may see (ADR 66).
@@ -9,9 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
-from uuid import UUID
-
-from django.db import connection
 
 from apps.approvals.enums import Risk
 from apps.approvals.services.alerts import MOST_PUSHES, Push, pushes_to
@@ -26,13 +23,6 @@ from apps.tenants.rules import roles_with
 
 SAFETY = "/console/safety/"
 _MOST = 200
-
-
-def waiting_tenants() -> list[UUID]:
-    """Outside of any scope: where agents wait that nobody was pushed to about, and somebody chose pushes."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT safety_alerting_tenants()")
-        return [tenant_id for (tenant_id,) in cursor.fetchall()]
 
 
 def claim_notices(moment: datetime) -> list[Push]:

@@ -1,27 +1,27 @@
-"""How does a visitor get what was said by e-mail? Asked for in the widget, sent by a web process after the commit.
+"""Transcripts by e-mail: asked for in the widget, sent by a worker that holds the signing key after the commit.
 
-A letter says what the visitor saw and no more, as plain text and as HTML without links. Each is claimed for longer than
-its sending takes; the address is let go with the last try. Who asks too often, from one conversation, one place or for
-one address, waits: a stranger's mailbox is behind every address that is typed.
+A letter says what the visitor saw and no more, as plain text and as HTML without links. The address is let go with the
+last try. Who asks too often, from one conversation, one place or for one address, waits: a stranger's mailbox is behind
+every address that is typed.
 """
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import smtplib
-from datetime import timedelta
 from uuid import UUID
 
 from django.conf import settings
 from django.core.mail import EmailMultiAlternatives
-from django.db import connection
-from django.db.models import F
-from django.db.models.functions import Now
 from django.template.loader import render_to_string
 
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
-from apps.bus.enums import SetAside
+from apps.bus.deliveries import Delivery
+from apps.bus.enums import Kind, SetAside
+from apps.bus.models import QueueMessage
+from apps.bus.services import owe
 from apps.bus.signals import set_aside
 from apps.sessions.beside import throttling
 from apps.sessions.beside.offers import offers_of
@@ -34,12 +34,11 @@ from apps.tenants.addresses import is_email
 from kernel.canonical import sha256_hex
 from kernel.clock import now
 from kernel.errors import NotFound, SilasError
-from kernel.tenancy import over_each, tenant_scope, tried
+from kernel.tenancy import in_scope
 from kernel.throttle import Limit
 
 MOST_ATTEMPTS = 6
 MOST_LINES = 1000
-_CLAIM_SECONDS, _BATCH = 300, 10
 _SEEN = (EntryKind.MESSAGE, EntryKind.FILE)
 _log = logging.getLogger(__name__)
 
@@ -64,8 +63,9 @@ def ask(session_id: UUID, *, address: str, client_id: str) -> TranscriptRequest:
     if session.seq == 0:
         raise SilasError("nothing_said", "Nothing has been said here yet.", status=409)
     row = TranscriptRequest(session_id=session_id, client_id=client_id, address=address, until_seq=session.seq)
-    row.due_at = row.asked_at = now()
+    row.asked_at = now()
     row.save(force_insert=True)
+    owe(Kind.TRANSCRIPT_MAIL, scope_id=row.pk)
     record(AuditEvent.TRANSCRIPT_ASKED, actor="visitor", subject=f"session:{session_id}", data={"letter": str(row.pk)})
     return row
 
@@ -83,43 +83,35 @@ def asked(session_id: UUID, request_id: UUID) -> TranscriptRequest:
     return row
 
 
-def send_due() -> int:
-    """Everything that is due, of every tenant; how many were sent. In a web process, outside of any scope."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT sessions_owing_transcripts()")
-        owing = [tenant_id for (tenant_id,) in cursor.fetchall()]
-    return over_each(owing, _send_of)
+async def send(delivery: Delivery) -> None:
+    """Carry out one `TRANSCRIPT_MAIL`. The letter's scope on the bus is its own, so no letter waits for another."""
+    request_id = UUID(delivery.message.scope_id)
+    letter = await in_scope(delivery.tenant_id, _letter, request_id)
+    if letter is not None:
+        problem = await asyncio.to_thread(_sent, letter)
+        await in_scope(delivery.tenant_id, _settle, delivery, request_id, problem)
 
 
-def _send_of(tenant_id: UUID) -> int:
-    with tenant_scope(tenant_id):
-        claimed = _claim()
-    sent = 0
-    for row in claimed:
-        problem = _tried(tenant_id, row)
-        with tenant_scope(tenant_id):
-            sent += _settle(row, problem)
-    return sent
+def give_up(message: QueueMessage) -> bool:
+    """The letter's deliveries failed for good, and the owners are told so."""
+    row = _owed(UUID(message.scope_id))
+    if row is None:
+        return False
+    _end(row, TranscriptState.GIVEN_UP)
+    set_aside(SetAside.TRANSCRIPT, "system")
+    return True
 
 
-def _tried(tenant_id: UUID, row: TranscriptRequest) -> str:
-    """Empty, or why it could not be sent."""
-    with tenant_scope(tenant_id):
-        letter: EmailMultiAlternatives | None = tried(_letter, row, lambda _: None)
-    return "failed" if letter is None else _sent(letter)
+def _owed(request_id: UUID) -> TranscriptRequest | None:
+    rows = TranscriptRequest.objects.select_for_update(no_key=True)
+    row: TranscriptRequest | None = rows.filter(pk=request_id, state=TranscriptState.OWED).first()
+    return row
 
 
-def _claim() -> list[TranscriptRequest]:
-    due = TranscriptRequest.objects.filter(state=TranscriptState.OWED, due_at__lte=Now()).order_by("due_at")
-    rows = list(due.select_for_update(skip_locked=True, no_key=True)[:_BATCH])
-    mine = TranscriptRequest.objects.filter(pk__in=[row.pk for row in rows])
-    mine.update(attempts=F("attempts") + 1, due_at=Now() + timedelta(seconds=_CLAIM_SECONDS))
-    for row in rows:
-        row.attempts += 1
-    return rows
-
-
-def _letter(row: TranscriptRequest) -> EmailMultiAlternatives:
+def _letter(request_id: UUID) -> EmailMultiAlternatives | None:
+    row = _owed(request_id)
+    if row is None:
+        return None
     session = session_by_id(row.session_id)
     words = words_in(session.locale)
     entries = ChronicleEntry.objects.filter(session=session, kind__in=_SEEN, seq__lte=row.until_seq)
@@ -158,17 +150,25 @@ def _sent(letter: EmailMultiAlternatives) -> str:
     return ""
 
 
-def _settle(row: TranscriptRequest, problem: str) -> bool:
-    """Sent, given up, or again later. Whoever claimed it meanwhile sees to it."""
-    mine = TranscriptRequest.objects.filter(pk=row.pk, state=TranscriptState.OWED, attempts=row.attempts)
+def _settle(delivery: Delivery, request_id: UUID, problem: str) -> None:
+    """Sent, given up, or again later. A letter whose visitor was forgotten meanwhile is owed no more."""
+    row = _owed(request_id)
+    if row is None:
+        delivery.finish()
+        return
+    row.attempts += 1
     if problem == "failed" and row.attempts < MOST_ATTEMPTS:
-        mine.update(due_at=Now() + timedelta(seconds=15 * 2**row.attempts))
-        return False
-    state = TranscriptState.GIVEN_UP if problem else TranscriptState.SENT
-    if not mine.update(state=state, address="", settled_at=Now()):
-        return False
-    data = {"letter": str(row.pk), "state": state.value, "attempts": row.attempts}
-    record(AuditEvent.TRANSCRIPT_SETTLED, subject=f"session:{row.session_id}", data=data)
+        row.save(update_fields=["attempts"])
+        delivery.defer(15 * 2**row.attempts, problem)
+        return
+    _end(row, TranscriptState.GIVEN_UP if problem else TranscriptState.SENT)
     if problem == "failed":
         set_aside(SetAside.TRANSCRIPT, "system")
-    return not problem
+    delivery.finish()
+
+
+def _end(row: TranscriptRequest, state: TranscriptState) -> None:
+    row.state, row.address, row.settled_at = state, "", now()
+    row.save(update_fields=["state", "address", "settled_at", "attempts"])
+    data = {"letter": str(row.pk), "state": state.value, "attempts": row.attempts}
+    record(AuditEvent.TRANSCRIPT_SETTLED, subject=f"session:{row.session_id}", data=data)

@@ -155,16 +155,12 @@ class TranscriptRequest(TenantModel):
     until_seq = models.PositiveBigIntegerField()
     state = models.CharField(max_length=8, choices=TranscriptState.choices, default=TranscriptState.OWED)
     attempts = models.PositiveSmallIntegerField(default=0)
-    due_at = models.DateTimeField()
     asked_at = models.DateTimeField()
     settled_at: models.DateTimeField[datetime | None, datetime | None] = models.DateTimeField(null=True)
 
     session_id: UUID
 
     class Meta(TenantModel.Meta):
-        indexes: ClassVar = [
-            models.Index(fields=["due_at"], condition=Q(state=TranscriptState.OWED), name="transcript_due")
-        ]
         constraints: ClassVar = [
             models.UniqueConstraint(fields=["session", "client_id"], name="transcript_client_id_once"),
             models.CheckConstraint(

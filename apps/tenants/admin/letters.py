@@ -1,4 +1,4 @@
-"""Which letters about accounts left, and which could not? For whoever runs the platform; nothing here is written."""
+"""Letters about accounts that left or could not leave, for whoever runs the platform; nothing here is written."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from apps.tenants.models import Letter
 
 @admin.register(Letter)
 class LetterAdmin(ReadOnlyAdmin):
-    list_display = ("kind", "address", "state", "attempts", "error_code", "created_at", "due_at")
+    list_display = ("kind", "address", "state", "attempts", "error_code", "created_at", "ended_at")
     list_filter = ("state", "kind")
 
     def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:

@@ -105,14 +105,10 @@ class Letter(models.Model):
     attempts = models.PositiveIntegerField(default=0)
     error_code = models.CharField(max_length=60, blank=True)
     created_at = models.DateTimeField()
-    due_at = models.DateTimeField()
     ended_at: models.DateTimeField[datetime | None, datetime | None] = models.DateTimeField(null=True)
 
     class Meta:
         ordering: ClassVar = ["-created_at"]
-        indexes: ClassVar = [
-            models.Index(fields=["due_at"], condition=Q(state=LetterState.WAITING), name="letter_is_due"),
-        ]
 
     def __str__(self) -> str:
         return self.get_kind_display()
