@@ -14,7 +14,7 @@ from typing import Any
 
 import psycopg
 from celery import Celery
-from celery.signals import setup_logging, task_postrun, task_prerun, worker_init, worker_shutdown
+from celery.signals import celeryd_init, setup_logging, task_postrun, task_prerun, worker_shutdown
 from psycopg.pq import PGconn, Ping
 
 from apps.bus import deadlines
@@ -36,7 +36,7 @@ def _log_like_web(**_: Any) -> None:
     """Celery would replace our handlers; with a receiver here it leaves Django's settings (SILAS_LOG) alone."""
 
 
-@worker_init.connect
+@celeryd_init.connect
 def _refuse_wrong_rights(options: dict[str, Any], **_: Any) -> None:
     """A worker that handles bytes from outside must not be able to mint approvals, by key or by SQL (architecture).
 
