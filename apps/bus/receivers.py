@@ -1,0 +1,43 @@
+"""Standing work that belongs to this room and to those below it: clean-up, and checkpoints of the audit log."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db.models.signals import post_save
+from django.dispatch import receiver
+
+from apps.audit.checkpoints import write_checkpoints
+from apps.bus import retention, upkeep
+from apps.bus.deliveries import Delivery
+from apps.bus.enums import Kind
+from apps.bus.registry import register_later
+from apps.tenants import letters
+from apps.tenants.models import Tenant
+from kernel.clock import now
+from kernel.tenancy import in_thread, tenant_scope
+
+CHECKPOINTS_EVERY = timedelta(minutes=1)
+
+
+@receiver(post_save, sender=Tenant)
+def _tenant_began(instance: Tenant, created: bool, **_: Any) -> None:
+    if created:
+        with tenant_scope(instance):
+            retention.begin()
+
+
+async def _sign_checkpoints(delivery: Delivery) -> None:
+    await in_thread(write_checkpoints)
+    await delivery.repeat(_next_checkpoint)
+
+
+def _next_checkpoint() -> datetime:
+    return now() + CHECKPOINTS_EVERY
+
+
+retention.register(upkeep.clear_batch)
+retention.register(letters.clear_old, installation=True)
+register_later(Kind.RETENTION, retention.clear, standing=True)
+register_later(Kind.CHECKPOINT, _sign_checkpoints, standing=True)
