@@ -1,7 +1,7 @@
 """What a web process does beside answering. It finishes turns that a dead process left, brings presences up to date
 and lets consoles look again where a live poke was lost, reads what was handed in to the knowledge, sends what tasks and
 accounts owe to the outside and visitors' transcripts, tells members of new cards (no worker knows people's addresses),
-ends what agents under the safety loop left behind, tries proposed skills, and carries out approved changes of documents.
+ends what agents under the safety loop left behind, and tries proposed skills.
 
 Daphne has no lifespan events, so the first request or socket starts the loops; `manage.py up` asks for /health/ready,
 so that one always comes.
@@ -25,7 +25,6 @@ from apps.sessions import attendance, catch_up, runner
 from apps.sessions.beside import transcripts
 from apps.skills import trials
 from apps.tenants import letters
-from apps.work.services import documents
 from kernel.seats import RENEW_SECONDS
 from kernel.tenancy import in_thread
 
@@ -58,8 +57,6 @@ def _start() -> None:
     _running.add(loop.create_task(_every(settings.INTAKE_SECONDS, lambda: asyncio.to_thread(intake.work_off))))
     # Sandboxes run meanwhile: they too in a thread of their own.
     _running.add(loop.create_task(_every(settings.SKILL_SECONDS, lambda: asyncio.to_thread(trials.work_off))))
-    # Embeds a text: it holds no line to the database meanwhile either.
-    _running.add(loop.create_task(_every(settings.KNOWLEDGE_SECONDS, lambda: asyncio.to_thread(documents.work_off))))
     _running.add(loop.create_task(_every(settings.TRANSCRIPT_SECONDS, lambda: in_thread(transcripts.send_due))))
     _running.add(loop.create_task(_every(settings.SAFETY_SWEEP_SECONDS, lambda: in_thread(safety.sweep))))
     if settings.SAFETY_MAIL_CODES:

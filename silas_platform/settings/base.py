@@ -327,8 +327,8 @@ WEBSITES_PRIVATE = env.flag("SILAS_WEBSITES_PRIVATE", default=False)
 INTAKE_SECONDS = 1.0
 # How often a web process looks for proposed skills to try.
 SKILL_SECONDS = 1.0
-# How often a web process looks for approved changes of documents, and how long their call waits for it.
-KNOWLEDGE_SECONDS, KNOWLEDGE_WAIT_SECONDS = 1.0, 60
+# How long the call of an approved change of a document waits for it.
+KNOWLEDGE_WAIT_SECONDS = 60
 # Whether a bundled skill is believed only by apps/skills/bundled.json. Tests install folders of their own as bundled.
 BUNDLED_SKILLS_CHECKED = True
 # Where the newest checkpoints of the audit log are kept outside the database; only appended to.
