@@ -1,8 +1,6 @@
-"""What does a web process do beside answering? It finishes turns that a dead process left, brings presences up to date
-and lets consoles look again where a live poke was lost, deletes memories and words of conversations that have outlived
-their time (no worker may read either) and files' bytes that nothing names, reads what was handed in to the knowledge,
-ends what agents under the safety loop left behind, tries proposed skills, carries out approved changes of documents,
-and signs checkpoints.
+"""What a web process does beside answering. It finishes turns that a dead process left, brings presences up to date
+and lets consoles look again where a live poke was lost, reads what was handed in to the knowledge, ends what agents
+under the safety loop left behind, and tries proposed skills.
 
 Daphne has no lifespan events, so the first request or socket starts the loops; `manage.py up` asks for /health/ready,
 so that one always comes.
@@ -17,16 +15,11 @@ from typing import Any
 
 from django.conf import settings
 
-from apps.audit.checkpoints import write_checkpoints
 from apps.console import consumers as consoles
 from apps.memory import intake
-from apps.memory.memories import clear_expired
 from apps.safety import upkeep as safety
-from apps.sessions import attendance, catch_up, retention, runner
-from apps.sessions.beside import shelf
-from apps.skills import forgetting, trials
-from apps.tenants import letters
-from apps.work.services import documents
+from apps.sessions import attendance, catch_up, runner
+from apps.skills import trials
 from kernel.seats import RENEW_SECONDS
 from kernel.tenancy import in_thread
 
@@ -52,20 +45,11 @@ def _start() -> None:
     _running.add(loop.create_task(_every(settings.PRESENCE_SWEEP_SECONDS, catch_up.sweep)))
     _running.add(loop.create_task(_every(RENEW_SECONDS, attendance.renew)))
     _running.add(loop.create_task(_every(settings.CONSOLE_SWEEP_SECONDS, consoles.sweep)))
-    _running.add(loop.create_task(_every(settings.MEMORY_SWEEP_SECONDS, lambda: in_thread(letters.clear_old))))
-    _running.add(loop.create_task(_every(settings.MEMORY_SWEEP_SECONDS, lambda: in_thread(clear_expired))))
     # In a thread of its own: a website takes minutes, and holds no line to the database meanwhile.
     _running.add(loop.create_task(_every(settings.INTAKE_SECONDS, lambda: asyncio.to_thread(intake.work_off))))
     # Sandboxes run meanwhile: they too in a thread of their own.
     _running.add(loop.create_task(_every(settings.SKILL_SECONDS, lambda: asyncio.to_thread(trials.work_off))))
-    # Embeds a text: it holds no line to the database meanwhile either.
-    _running.add(loop.create_task(_every(settings.KNOWLEDGE_SECONDS, lambda: asyncio.to_thread(documents.work_off))))
-    _running.add(loop.create_task(_every(settings.MEMORY_SWEEP_SECONDS, lambda: in_thread(retention.forget_due))))
-    _running.add(loop.create_task(_every(settings.MEMORY_SWEEP_SECONDS, lambda: in_thread(forgetting.forget_due))))
-    _running.add(loop.create_task(_every(settings.FILE_SWEEP_SECONDS, lambda: in_thread(shelf.sweep))))
     _running.add(loop.create_task(_every(settings.SAFETY_SWEEP_SECONDS, lambda: in_thread(safety.sweep))))
-    if settings.SILAS_SIGNING_KEY:
-        _running.add(loop.create_task(_every(settings.CHECKPOINT_SECONDS, lambda: in_thread(write_checkpoints))))
 
 
 async def _every(seconds: float, work: Callable[[], Awaitable[Any]]) -> None:

@@ -46,8 +46,8 @@ WORKERS_MAY: dict[str, str] = {
     "audit_audithead": "",
     "audit_auditkey": "",
     # what is owed to whom
-    "bus_processed": "SELECT, INSERT, DELETE",
-    "bus_queuemessage": "SELECT, INSERT, UPDATE, DELETE",
+    "bus_processed": "SELECT, INSERT",
+    "bus_queuemessage": "SELECT, INSERT, UPDATE",
     # who looked at the console when
     "tenants_visit": "",
     # what may be done, at what cost

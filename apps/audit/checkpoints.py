@@ -1,9 +1,9 @@
-"""Until where is a chain's length signed? Statements that make a tail cut off later be missed (docs/audit-format.md).
+"""Sign how long each chain is, so that a tail cut off later is missed (docs/audit-format.md).
 
 The installation key signs them (kernel.trust), so only a process that holds SILAS_SIGNING_KEY can write one; others do
 nothing. Each is kept in the database and outside of it (`outside`). Nothing is signed that does not follow from the
-newest checkpoint of both: a log that was cut or rewritten gets no fresh signature. The web process calls
-`write_checkpoints` now and then.
+newest checkpoint of both: a log that was cut or rewritten gets no fresh signature. The trusted worker calls
+`write_checkpoints` once a minute (`bus.receivers`).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from django.conf import settings
-from django.db import connection
+from django.db import OperationalError, connection
 
 from apps.audit import outside, queries
 from apps.audit.models import AuditCheckpoint, AuditKey
@@ -22,17 +22,26 @@ from apps.audit.queries import Chain
 from apps.audit.rules import PLATFORM_CHAIN, Checkpoint, Finding, Head, inspect, is_signed, key_id_of, statement
 from kernel import trust
 from kernel.clock import now
+from kernel.errors import place_of
 from kernel.tenancy import lookup_scope
 
 logger = logging.getLogger(__name__)
 
 
 def write_checkpoints() -> int:
-    """Sign every chain whose head moved since its newest checkpoint; returns how many. 0 without the signing key."""
+    """Sign every chain whose head moved since its newest checkpoint; returns how many. 0 without the signing key. One
+    chain's trouble is logged and stops no other's."""
     if not settings.SILAS_SIGNING_KEY:
         return 0
-    key, known = _key(), outside.newest()
-    return sum(_write(chain, key, known.get(str(chain.id))) for chain in queries.chains())
+    key, known, written = _key(), outside.newest(), 0
+    for chain in queries.moved_chains(known):
+        try:
+            written += _write(chain, key, known.get(str(chain.id)))
+        except OperationalError:
+            raise
+        except Exception as error:  # noqa: BLE001 (whatever is wrong with one chain, the others have their turn)
+            logger.error("audit_checkpoint_failed chain=%s error=%s", chain.id, place_of(error))
+    return written
 
 
 def write_checkpoint(chain: Chain) -> bool:
@@ -47,7 +56,11 @@ def _write(chain: Chain, key: Ed25519PrivateKey, known: Checkpoint | None) -> bo
         if not _is_only_writer(chain):
             return False
         head, newest = queries.head_of(chain.id), _newest(chain, known)
-        if (newest is not None and (head.seq, head.entry_hash) == (newest.seq, newest.entry_hash)) or not head.seq:
+        if newest is not None and (head.seq, head.entry_hash) == (newest.seq, newest.entry_hash):
+            if known is None or known.seq < newest.seq:
+                outside.append(newest)  # the copy outside was lost, or is another machine's
+            return False
+        if not head.seq:
             return False
         finding = _since(chain, newest, head)
         if finding.broken:

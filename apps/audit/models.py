@@ -76,6 +76,7 @@ class AuditCheckpoint(ChainRow):
 
     class Meta(ChainRow.Meta):
         ordering: ClassVar = ["chain", "seq"]
+        indexes: ClassVar = [models.Index(fields=["chain", "seq"], name="audit_checkpoint_by_chain")]
 
 
 class AuditKey(models.Model):

@@ -1,4 +1,4 @@
-"""Which chains are there, and what do they hold? Readers for verification, export and the console.
+"""Readers of the chains, for verification, export and the console.
 
 `read_chain` shows head, checkpoints and entries as of one moment, while writers go on; entries are streamed.
 """
@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -55,9 +55,27 @@ class ChainView:
 
 def chains() -> list[Chain]:
     """Every tenant's chain by slug, the platform's own last."""
+    return [*_chains_of(_tenants()), Chain(PLATFORM_NAME, PLATFORM_CHAIN)]
+
+
+def moved_chains(known: Mapping[str, Checkpoint]) -> list[Chain]:
+    """The tenants' chains that do not end where their known checkpoint says, and the platform's. One statement asks for
+    all ends; outside of any scope."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT chain, seq, entry_hash FROM audit_heads()")
+        ends = {chain: (seq, entry_hash) for chain, seq, entry_hash in cursor.fetchall()}
+    signed = {UUID(chain): (checkpoint.seq, checkpoint.entry_hash) for chain, checkpoint in known.items()}
+    moved = [chain for chain, end in ends.items() if signed.get(chain) != end]
+    return [*_chains_of(_tenants().filter(pk__in=moved)), Chain(PLATFORM_NAME, PLATFORM_CHAIN)]
+
+
+def _tenants() -> Any:
     directory: Any = AuditHead._meta.get_field("tenant").related_model  # the room of tenants is above this one
-    tenants = directory.objects.order_by("slug")
-    return [*(Chain(tenant.slug, tenant.pk) for tenant in tenants), Chain(PLATFORM_NAME, PLATFORM_CHAIN)]
+    return directory.objects.order_by("slug")
+
+
+def _chains_of(tenants: Any) -> list[Chain]:
+    return [Chain(slug, tenant_id) for slug, tenant_id in tenants.values_list("slug", "pk")]
 
 
 def chain_named(name: str) -> Chain | None:

@@ -77,7 +77,7 @@ WORKERS_WRITE: dict[AuditEvent, str] = {
     AuditEvent.MESSAGE_TAKEN: "system",
     AuditEvent.MESSAGE_RETRIED: "",
     AuditEvent.MESSAGE_DROPPED: "",
-    AuditEvent.MESSAGES_CLEARED: "system",
+    AuditEvent.MESSAGES_CLEARED: "",
     # gates
     AuditEvent.GATE_SAVED: "",
     AuditEvent.GATE_ACTIVATED: "",

@@ -6,4 +6,4 @@ class BusConfig(AppConfig):
     label = "bus"
 
     def ready(self) -> None:
-        from apps.bus import receivers  # noqa: F401  (work of the rooms below)
+        from apps.bus import receivers  # noqa: F401  (registers what it carries out)

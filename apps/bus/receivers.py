@@ -1,14 +1,33 @@
-"""Owe and carry out the work of the rooms below the bus, which announce it by signals: mail about accounts."""
+"""Work of this room and of those below the bus: mail about accounts, clean-up, and checkpoints of the audit log."""
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db.models.signals import post_save
+from django.dispatch import receiver
+
+from apps.audit.checkpoints import write_checkpoints
+from apps.bus import retention, upkeep
+from apps.bus.deliveries import Delivery
 from apps.bus.enums import Kind
 from apps.bus.registry import register_later, when_dead
 from apps.bus.services import owe
 from apps.tenants import letters
-from apps.tenants.models import Letter
+from apps.tenants.models import Letter, Tenant
 from apps.tenants.signals import letter_written
-from kernel.tenancy import INSTALLATION, tenant_scope
+from kernel.clock import now
+from kernel.tenancy import INSTALLATION, in_thread, tenant_scope
+
+CHECKPOINTS_EVERY = timedelta(minutes=1)
+
+
+@receiver(post_save, sender=Tenant)
+def _tenant_began(instance: Tenant, created: bool, **_: Any) -> None:
+    if created:
+        with tenant_scope(instance):
+            retention.begin()
 
 
 @letter_written.connect
@@ -18,5 +37,18 @@ def _owe_account_mail(letter: Letter) -> None:
         owe(Kind.ACCOUNT_MAIL, scope_id=letter.pk)
 
 
+async def _sign_checkpoints(delivery: Delivery) -> None:
+    await in_thread(write_checkpoints)
+    await delivery.repeat(_next_checkpoint)
+
+
+def _next_checkpoint() -> datetime:
+    return now() + CHECKPOINTS_EVERY
+
+
+retention.register(upkeep.clear_batch)
+retention.register(letters.clear_old, installation=True)
+register_later(Kind.RETENTION, retention.clear, standing=True)
+register_later(Kind.CHECKPOINT, _sign_checkpoints, standing=True)
 register_later(Kind.ACCOUNT_MAIL, letters.send)
 when_dead(letters.give_up, Kind.ACCOUNT_MAIL)

@@ -1,4 +1,4 @@
-"""Celery tasks of the bus: carry out what is due, give back what a process that was ended held, forget what is done."""
+"""Celery tasks of the bus: carry out what is due, and give back what a process that was ended held."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ from functools import partial
 from celery import current_app, shared_task
 from celery.signals import worker_ready
 
-from apps.bus import draining, queries, services, upkeep, wakeup
+from apps.bus import draining, queries, services, wakeup
 from apps.bus.enums import Worker
-from apps.tenants.queries import over_all
-from kernel.tenancy import in_batches, over_each, scoped
+from kernel.tenancy import over_each, scoped
 
 
 @shared_task(name=wakeup.DRAIN)
@@ -29,11 +28,6 @@ def consumer_name(pid: int) -> str:
 def give_back(consumer: str) -> None:
     """Deliver again at once what a process that was ended held, instead of when its leases run out."""
     over_each(queries.tenants_held_by(consumer), scoped(partial(services.give_back, consumer)))
-
-
-@shared_task(name="bus.clear")
-def clear() -> None:
-    over_all(partial(in_batches, batch=upkeep.clear_batch))
 
 
 @worker_ready.connect

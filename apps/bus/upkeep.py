@@ -1,7 +1,7 @@
-"""What of the bus may be forgotten? Messages that were closed some time ago, and with the last of an id its marks.
+"""Delete messages that were closed some time ago, and with the last message of an id its marks.
 
 A mark stays as long as any message of its id does: what waits, is held or has failed for good can still be delivered,
-and has to find that it had its effect. Called by `tasks.clear` alone.
+and has to find that it had its effect. A step of `retention`.
 """
 
 from __future__ import annotations

@@ -6,6 +6,6 @@ class MemoryConfig(AppConfig):
     label = "memory"
 
     def ready(self) -> None:
-        from apps.memory import handlers
+        from apps.memory import handlers, receivers  # noqa: F401  (registers what it carries out)
 
         handlers.register()

@@ -26,10 +26,10 @@ from apps.memory import embedding, recall
 from apps.memory.enums import ScopeKind, SourceKind, Tier, Trust
 from apps.memory.models import MemoryItem
 from apps.memory.schemas import Note, Scope
-from apps.tenants.queries import over_all, retention
+from apps.tenants.queries import retention
 from kernel.canonical import sha256_hex
 from kernel.clock import now
-from kernel.tenancy import current_tenant_id, gather_for_commit, in_batches
+from kernel.tenancy import current_tenant_id, gather_for_commit
 
 # More than a visitor's frame or an answer may hold; what a model wishes to remember is a sentence or two.
 MAX_RAW, MAX_REMEMBERED = 24_000, 2_000
@@ -133,17 +133,8 @@ def let_go_tagged(tags: Sequence[str], *, source: SourceKind) -> int:
     return int(MemoryItem.objects.filter(source_kind=source, tags__overlap=list(tags)).delete()[0])
 
 
-def clear_expired() -> None:
-    """Delete what has outlived its time, of every tenant in its own scope, in short transactions. Safe to run twice."""
-    over_all(clear_expired_of)
-
-
-def clear_expired_of(tenant_id: UUID) -> None:
-    in_batches(tenant_id, _clear_batch)
-
-
-def _clear_batch() -> bool:
-    """True while there is more."""
+def clear_batch() -> bool:
+    """Delete what has outlived its time, not more than a short transaction can; True when there may be more."""
     outlived, days = Q(valid_until__lt=now()), retention().memories
     if days is not None:
         outlived |= Q(created_at__lt=now() - timedelta(days=days))

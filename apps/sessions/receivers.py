@@ -1,23 +1,27 @@
-"""News that changes a conversation: a message that could not be answered, and the progress of work promised in it.
+"""News that changes a conversation: a message that could not be answered, and the progress of work promised in it;
+and the clean-up of conversations and files.
 
-Runs inside the transaction of whoever announced it.
+A receiver runs inside the transaction of whoever announced the news.
 """
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
 from apps.approvals.signals import pause_ended
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
+from apps.bus import retention as cleanup
+from apps.bus.deliveries import Delivery
 from apps.bus.enums import Kind
 from apps.bus.models import QueueMessage
 from apps.bus.registry import register_later, when_dead
 from apps.memory import memories
 from apps.memory.enums import SourceKind
-from apps.sessions import chronicle, handoff, pausing, rules, window
-from apps.sessions.beside import transcripts
+from apps.sessions import chronicle, handoff, pausing, retention, rules, window
+from apps.sessions.beside import shelf, transcripts
 from apps.sessions.enums import EntryKind, Owner, Sender
 from apps.sessions.locks import lock_session
 from apps.sessions.models import ChatSession
@@ -25,9 +29,12 @@ from apps.skills.signals import skill_purged
 from apps.work import wording
 from apps.work.models import WorkItem
 from apps.work.signals import work_changed, work_escalated
+from kernel.clock import now
 from kernel.llm.grounded import languages
 from kernel.taint import Taint
+from kernel.tenancy import in_thread
 
+FILES_EVERY = timedelta(hours=1)
 APOLOGY = "I could not answer that, and I am sorry. A person has been told and will look at it."
 EARLIER_REQUEST = "An earlier request"
 MOVED_ON = "Something that another person asked for here has moved on. They can ask us about it."
@@ -46,10 +53,17 @@ def _apologise(message: QueueMessage) -> bool:
     return answered
 
 
+async def _delete_unnamed_files(delivery: Delivery) -> None:
+    await in_thread(shelf.sweep)
+    await delivery.repeat(lambda: now() + FILES_EVERY)
+
+
 pause_ended.connect(pausing.owe)
 when_dead(_apologise, Kind.USER_MESSAGE)
 register_later(Kind.TRANSCRIPT_MAIL, transcripts.send)
 when_dead(transcripts.give_up, Kind.TRANSCRIPT_MAIL)
+cleanup.register(retention.forget_batch)
+register_later(Kind.FILE_CLEANUP, _delete_unnamed_files, standing=True)
 
 
 @skill_purged.connect

@@ -1,9 +1,8 @@
-"""What becomes of conversations whose company keeps them for a limited time? Their words are forgotten, in short steps.
+"""Forget the words of conversations that their company keeps for a limited time, in short steps.
 
 So are the words of notes, of what the visitor was asked and of what the site said of them, their files, and what they
 wrote into a form. That something was said, when and by whom, stays, as do cards, work and the audit log, which are
-evidence. A visitor who writes again afterwards is kept anew, from then on. Called by a web process's sweep: no worker
-may read a conversation.
+evidence. A visitor who writes again afterwards is kept anew, from then on. A step of `bus.retention`.
 """
 
 from __future__ import annotations
@@ -21,9 +20,9 @@ from apps.sessions.beside import forgetting as beside
 from apps.sessions.enums import EntryKind, Sender
 from apps.sessions.focus import Focus
 from apps.sessions.models import ChatSession, ChronicleEntry, Note, Turn, VisitorCard
-from apps.tenants.queries import over_all, retention
+from apps.tenants.queries import retention
 from kernel.clock import now
-from kernel.tenancy import in_batches, over_rows
+from kernel.tenancy import over_rows
 
 BATCH = 50
 _WITHOUT_WORDS = (EntryKind.ACCESS, EntryKind.OWNER)
@@ -35,15 +34,6 @@ _REST_OF_FRAME = """(
     SELECT coalesce(jsonb_object_agg(key, CASE WHEN key = 'citations' THEN '[]' ELSE value END), '{}')
     FROM jsonb_each(payload) WHERE key = ANY(%s) OR key = 'citations'
 )"""
-
-
-def forget_due() -> None:
-    """Of every tenant in its own scope. Safe to run twice, and beside another process that does."""
-    over_all(forget_due_of)
-
-
-def forget_due_of(tenant_id: UUID) -> None:
-    in_batches(tenant_id, forget_batch)
 
 
 def forget_batch() -> bool:

@@ -1,7 +1,7 @@
-"""What becomes of drafts that nobody goes on with, and of packages that nobody looked at? Their company says how long.
+"""Delete drafts that nobody goes on with and packages that nobody looked at, after as long as their company says.
 
 A draft is deleted with all its revisions; what was proposed of it stays. A package that waited is refused and its bytes
-are gone; that it came stays. Called by a web process's sweep: no worker may read either.
+are gone; that it came stays. A step of `bus.retention`.
 """
 
 from __future__ import annotations
@@ -16,23 +16,13 @@ from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.skills.draft_models import SkillDraft
 from apps.skills.package_models import PackageState, SkillPackage
-from apps.tenants.queries import over_all, retention
+from apps.tenants.queries import retention
 from kernel.clock import now
-from kernel.tenancy import in_batches
 
 BATCH = 50
 
 
-def forget_due() -> None:
-    """Of every tenant in its own scope. Safe to run twice, and beside another process that does."""
-    over_all(forget_due_of)
-
-
-def forget_due_of(tenant_id: UUID) -> None:
-    in_batches(tenant_id, _forget_batch)
-
-
-def _forget_batch() -> bool:
+def forget_batch() -> bool:
     """Not more than a short transaction can; inside a scope. True when there may be more."""
     days = retention().skills
     if days is None:

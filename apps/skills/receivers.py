@@ -6,9 +6,12 @@ from __future__ import annotations
 from apps.approvals.enums import CardStatus
 from apps.approvals.models import ApprovalToken, Card, Decision
 from apps.approvals.signals import card_changed, card_decided
-from apps.skills import trials
+from apps.bus import retention
+from apps.skills import forgetting, trials
 from apps.skills.enums import SkillStatus
 from apps.skills.models import SkillVersion
+
+retention.register(forgetting.forget_batch)
 
 
 @card_decided.connect

@@ -1,20 +1,18 @@
-"""Which approved changes of the company's documents are asked of a web process, and what became of each?"""
+"""Approved changes of the company's documents that are asked of the trusted worker, and what became of each."""
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Any, ClassVar
 from uuid import UUID
 
 from django.db import models
-from django.db.models import Q
 from django.db.models.functions import Now
 
 from kernel.tenancy import TenantModel
 
 
 class EffectState(models.TextChoices):
-    ASKED = "asked", "Waits for a web process"
+    ASKED = "asked", "Waits for the trusted worker"
     DONE = "done", "Carried out"
     REFUSED = "refused", "Refused"
     WITHDRAWN = "withdrawn", "Nobody waited any longer"
@@ -28,7 +26,6 @@ class KnowledgeEffect(TenantModel):
     call_digest = models.CharField(max_length=64)
     state = models.CharField(max_length=10, choices=EffectState.choices, default=EffectState.ASKED)
     answer: models.JSONField[dict[str, Any], dict[str, Any]] = models.JSONField(default=dict)
-    claimed_until: models.DateTimeField[datetime | None, datetime | None] = models.DateTimeField(null=True)
     created_at = models.DateTimeField(db_default=Now())
 
     work_item_id: UUID
@@ -37,9 +34,6 @@ class KnowledgeEffect(TenantModel):
         ordering: ClassVar = ["created_at"]
         constraints: ClassVar = [
             models.UniqueConstraint(fields=["work_item", "call_digest"], name="knowledge_effect_once")
-        ]
-        indexes: ClassVar = [
-            models.Index(fields=["tenant", "created_at"], condition=Q(state="asked"), name="knowledge_effect_asked")
         ]
 
     def __str__(self) -> str:

@@ -1,6 +1,6 @@
-"""What do tools see of the company's documents, which change does a call say, and how does a worker have it made?
+"""What tools see of the company's documents, which change a call says, and how a worker has it made.
 
-A worker may write no knowledge: it asks by a row and waits for a web process (`services.documents`, docs/adr 0085).
+A worker may write no knowledge: it asks by a row and waits for the trusted worker (`services.documents`, ADR 85).
 Called by `skills.runs` through its port, by the checks of finished work, and by whoever words a card.
 """
 
@@ -15,6 +15,8 @@ from uuid import UUID
 from django.conf import settings
 
 from apps.approvals.schemas import Fact
+from apps.bus import services as bus
+from apps.bus.enums import Kind
 from apps.guard.schemas import CallContext, CallFailed, call_digest
 from apps.memory import queries as memory
 from apps.memory.queries import Page
@@ -152,9 +154,11 @@ def edit(ctx: CallContext) -> dict[str, Any]:
 
 def _asked(item_id: UUID, digest: str) -> KnowledgeEffect:
     """The row of this call; what came to nothing before is asked for anew, what is done stays done."""
-    effect: KnowledgeEffect = KnowledgeEffect.objects.get_or_create(work_item_id=item_id, call_digest=digest)[0]
+    effect: KnowledgeEffect
+    effect, is_new = KnowledgeEffect.objects.get_or_create(work_item_id=item_id, call_digest=digest)
     again = KnowledgeEffect.objects.filter(pk=effect.pk, state__in=(EffectState.REFUSED, EffectState.WITHDRAWN))
-    again.update(state=EffectState.ASKED)
+    if again.update(state=EffectState.ASKED) or is_new:
+        bus.owe(Kind.DOCUMENT_CHANGE, scope_id=effect.pk)
     effect.refresh_from_db()
     return effect
 

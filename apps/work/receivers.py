@@ -1,5 +1,5 @@
-"""What does this room hear from below? Decisions about its cards, cards that ran out, deliveries that failed, calls
-that took effect; and which messages does it carry out?"""
+"""News from below (decisions about cards, cards that ran out, deliveries that failed, calls that took effect), and the
+messages that this room carries out."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from apps.approvals.models import ApprovalToken, Card, Decision
 from apps.approvals.signals import card_changed, card_decided, card_edited, card_relied_on, pause_ended
 from apps.bus.enums import Kind, Queue
 from apps.bus.models import QueueMessage
-from apps.bus.registry import register, when_dead
+from apps.bus.registry import register, register_later, when_dead
 from apps.gates.signals import gates_counted
 from apps.guard.signals import call_done
 from apps.work import attending, checking, executor, planner, pool, research, rules
@@ -21,6 +21,7 @@ from apps.work.services import (
     cancelling,
     cycles,
     desk,
+    documents,
     drafting,
     editing,
     ending,
@@ -132,6 +133,7 @@ register(Queue.PLANNER, Kind.RESEARCH_RESULT, research.take_result)
 register(Queue.TRUSTED, Kind.SYSTEM_EVENT, attending.carry_out)
 register(Queue.TRUSTED, Kind.EXECUTION_STATUS, attending.show_done)
 register(Queue.EXECUTOR, Kind.SYSTEM_EVENT, checking.carry_out)
+register_later(Kind.DOCUMENT_CHANGE, documents.carry_out)
 when_dead(
     _undeliverable,
     *(Kind.EXECUTION_REQUEST, Kind.EXECUTION_STATUS, Kind.SYSTEM_EVENT, Kind.PLAN_RESULT, Kind.REPLAN_REQUEST),

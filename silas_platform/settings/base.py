@@ -137,7 +137,6 @@ _WAKE = {
 }
 CELERY_BEAT_SCHEDULE: dict[str, dict[str, Any]] = {
     **_WAKE,
-    "bus.clear": {"task": "bus.clear", "schedule": 3600.0},
     "guard.settle_lost_calls": {"task": "guard.settle_lost_calls", "schedule": 60.0},
     "approvals.expire_cards": {"task": "approvals.expire_cards", "schedule": 15.0},
     "connections.sweep": {"task": "connections.sweep", "schedule": 10.0},
@@ -279,8 +278,6 @@ TURN_LEASE_SECONDS = 30
 TURN_SWEEP_SECONDS = 2
 PRESENCE_SWEEP_SECONDS = 3
 CONSOLE_SWEEP_SECONDS = 10
-MEMORY_SWEEP_SECONDS = 3600
-CHECKPOINT_SECONDS = 60
 VISITOR_BURST = env.number("VISITOR_BURST", 40)
 VISITOR_MESSAGES_A_SECOND = 1.0
 # What one socket may send at once, frames of every kind, and how many sockets one address may open at once: a tenth of
@@ -308,7 +305,6 @@ SEARCH_LIMITS = {
 }
 # How many bytes of visitors' files one tenant may keep (under SILAS_VAR/files).
 VISITOR_FILES_BYTES = env.number("SILAS_VISITOR_FILES_MEGABYTES", 2048) * 1024 * 1024
-FILE_SWEEP_SECONDS = 1800
 # How many proxies of ours stand before each web process (`silas_platform.proxies`).
 TRUSTED_PROXIES = env.number("SILAS_TRUSTED_PROXIES", 0)
 MAX_CHRONICLE = 5000
@@ -329,8 +325,8 @@ WEBSITES_PRIVATE = env.flag("SILAS_WEBSITES_PRIVATE", default=False)
 INTAKE_SECONDS = 1.0
 # How often a web process looks for proposed skills to try.
 SKILL_SECONDS = 1.0
-# How often a web process looks for approved changes of documents, and how long their call waits for it.
-KNOWLEDGE_SECONDS, KNOWLEDGE_WAIT_SECONDS = 1.0, 60
+# How long the call of an approved change of a document waits for it.
+KNOWLEDGE_WAIT_SECONDS = 60
 # Whether a bundled skill is believed only by apps/skills/bundled.json. Tests install folders of their own as bundled.
 BUNDLED_SKILLS_CHECKED = True
 # Where the newest checkpoints of the audit log are kept outside the database; only appended to.

@@ -1,4 +1,4 @@
-"""Until where is a chain signed, by whom, and is a cut tail missed?"""
+"""A chain is signed up to its end, by the platform's key, and a tail cut off later is missed."""
 
 from __future__ import annotations
 
@@ -8,14 +8,20 @@ from uuid import UUID
 
 import pytest
 
+from apps.audit import checkpoints, outside
 from apps.audit.checkpoints import write_checkpoint, write_checkpoints
 from apps.audit.models import AuditKey
-from apps.audit.queries import PLATFORM_NAME, Chain, chain_named, checkpoints_of, public_keys
+from apps.audit.queries import PLATFORM_NAME, Chain, chain_named, checkpoints_of, moved_chains, public_keys
 from apps.audit.rules import is_signed
+from apps.bus.enums import Kind
+from apps.bus.models import QueueMessage
+from apps.bus.receivers import CHECKPOINTS_EVERY
+from kernel.clock import now
 from kernel.errors import SilasError
 from kernel.seal import unseal
-from kernel.tenancy import platform_scope, tenant_scope
+from kernel.tenancy import INSTALLATION, platform_scope, tenant_scope
 from tests.factories.audit import export, make_entries, stranger_verdict, tampering, verdict
+from tests.factories.upkeep import stand
 from tests.rivals import race
 
 
@@ -51,6 +57,55 @@ def test_checkpoint_is_signed_with_the_platforms_key(tenant: Any) -> None:
     make_entries(tenant, 1)
     write_checkpoints()
     assert all(is_signed(row, public_keys()) for row in _checkpoints(tenant))
+
+
+def test_trusted_worker_signs_once_a_minute(tenant: Any) -> None:
+    make_entries(tenant, 2)
+    stand(INSTALLATION, Kind.CHECKPOINT, "checkpoints")
+    assert [row.seq for row in _checkpoints(tenant)] == [2]
+    with tenant_scope(INSTALLATION):
+        message = QueueMessage.objects.get(kind=Kind.CHECKPOINT)
+    assert message.state == "queued"
+    assert now() < message.available_at <= now() + CHECKPOINTS_EVERY
+
+
+def test_chain_that_did_not_move_is_not_opened(tenant: Any, other_tenant: Any) -> None:
+    for each in (tenant, other_tenant):
+        make_entries(each, 1)
+    write_checkpoints()
+    make_entries(other_tenant, 1)
+    moved = {chain.id for chain in moved_chains(outside.newest())}
+    assert other_tenant.pk in moved
+    assert tenant.pk not in moved
+
+
+def test_chain_in_trouble_keeps_no_other_from_its_checkpoint(
+    tenant: Any, other_tenant: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The broken one comes first: chains are in the order of their names."""
+    first, second = sorted((tenant, other_tenant), key=lambda each: each.slug)
+    for each in (first, second):
+        make_entries(each, 1)
+    whole = checkpoints._since
+
+    def broken(chain: Chain, *args: Any) -> Any:
+        if chain.id == first.pk:
+            raise ValueError
+        return whole(chain, *args)
+
+    monkeypatch.setattr(checkpoints, "_since", broken)
+    write_checkpoints()
+    assert [row.seq for row in _checkpoints(second)] == [1]
+    assert _checkpoints(first) == ()
+
+
+def test_lost_copy_outside_is_made_again(tenant: Any, settings: Any, tmp_path: Path) -> None:
+    make_entries(tenant, 2)
+    write_checkpoint(_chain(tenant))
+    settings.CHECKPOINTS_FILE = str(tmp_path / "checkpoints.jsonl")
+    write_checkpoints()
+    assert outside.newest()[str(tenant.pk)].seq == 2
+    assert len(_checkpoints(tenant)) == 1
 
 
 def test_checkpoint_of_unmoved_head_is_not_repeated(tenant: Any) -> None:

@@ -158,7 +158,7 @@ def test_unscheduled_message_is_not_delivered(tenant: Any, stand: Any) -> None:
 def installation(database: None) -> Iterator[None]:
     yield
     with tenant_scope(INSTALLATION):
-        QueueMessage.objects.all().delete()
+        QueueMessage.objects.filter(kind=Kind.LOST_CALLS).delete()
 
 
 def test_work_of_the_installation_belongs_to_no_tenant(tenant: Any, installation: None, stand: Any) -> None:
@@ -182,4 +182,4 @@ def test_work_of_the_installation_that_fails_for_good_stops_nothing(installation
         lease = lease_any(Queue.UPKEEP, consumer="test")
         assert lease is not None
         services.dead_letter(lease, "broken")
-        assert QueueMessage.objects.get().state == "dead"
+        assert QueueMessage.objects.get(kind=Kind.LOST_CALLS).state == "dead"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 from uuid import uuid4
 
+from apps.bus.models import QueueMessage
 from apps.tenants.models import Deployment, Membership, Tenant, User
 from kernel.tenancy import tenant_scope
 
@@ -13,8 +14,12 @@ THE_SCOPES_OWN = 2
 
 
 def make_tenant(**fields: Any) -> Tenant:
+    """A tenant without the standing work that each begins with: a test schedules what it is about."""
     slug = f"t-{uuid4().hex[:12]}"
-    return Tenant.objects.create(**{"slug": slug, "name": slug.title(), **fields})
+    tenant = Tenant.objects.create(**{"slug": slug, "name": slug.title(), **fields})
+    with tenant_scope(tenant):
+        QueueMessage.objects.all().delete()
+    return tenant
 
 
 def make_user(**fields: Any) -> User:

@@ -21,6 +21,7 @@ from kernel.llm.enums import MemoryQueryStrategy as Strategy
 from kernel.taint import Taint
 from kernel.tenancy import tenant_scope
 from tests.factories.memories import conversation, customer, kept_in, note, recalled, remember
+from tests.factories.upkeep import clean_up
 
 CAT = "The cat of the house is called Whiskers."
 
@@ -315,12 +316,12 @@ def test_what_has_outlived_its_time_is_neither_found_nor_kept(tenant: Any) -> No
     with tenant_scope(tenant):
         MemoryItem.objects.filter(pk=item.pk).update(valid_until=now() - timedelta(seconds=1))
     assert recalled(tenant, [mine], "What is the cat called?") == []
-    memories.clear_expired()
+    clean_up(tenant)
     assert kept_in(tenant, mine) == []
 
 
 def test_upkeep_leaves_what_has_time_left(tenant: Any) -> None:
     mine = conversation()
     remember(tenant, mine, CAT)
-    memories.clear_expired()
+    clean_up(tenant)
     assert kept_in(tenant, mine) == [CAT]

@@ -29,6 +29,7 @@ from kernel.tenancy import tenant_scope
 from tests.factories.approvals import open_card
 from tests.factories.bus import let_leases_run_out, make_message
 from tests.factories.tenants import make_deployment
+from tests.factories.upkeep import clean_up
 from tests.sessions.test_retention import keep, silent, texts
 
 
@@ -69,7 +70,7 @@ def test_conversation_whose_settings_cannot_be_read_is_forgotten_with_the_others
     keep(tenant, conversation_days=30)
     with tenant_scope(tenant):
         ChatSession.objects.filter(pk=broken.pk).update(focus=focus)
-    retention.forget_due()
+    clean_up(tenant)
     assert texts(broken) == {retention.FORGOTTEN}
     assert texts(fine) == {retention.FORGOTTEN}
 

@@ -15,6 +15,7 @@ import pytest
 from django.conf import settings
 from django.urls import reverse
 
+from apps.bus import enums as bus
 from apps.sessions import forgetting
 from apps.sessions.beside import files, kinds, shelf
 from apps.sessions.models import ChatSession, ChronicleEntry, VisitorFile
@@ -22,11 +23,12 @@ from apps.tenants.models import Deployment
 from attack import bombs
 from kernel.errors import SilasError
 from kernel.sandbox import Choice, Kind, configure
-from kernel.tenancy import tenant_scope
+from kernel.tenancy import INSTALLATION, tenant_scope
 from tests.factories.beside import FILES, PNG, Browser, docx, offer, packed, refused
 from tests.factories.console import browser
 from tests.factories.sessions import make_session
 from tests.factories.tenants import make_deployment, make_member
+from tests.factories.upkeep import stand
 
 
 @pytest.fixture
@@ -264,6 +266,15 @@ def test_death_before_the_row_leaves_bytes_that_are_swept(session: ChatSession) 
     orphan = shelf.place_of(session.tenant_id, death.value.code)
     os.utime(orphan, (time.time() - 2 * shelf.ORPHAN_SECONDS,) * 2)
     shelf.sweep()
+    assert not orphan.exists()
+
+
+def test_orphan_is_swept_by_the_trusted_worker(session: ChatSession) -> None:
+    with pytest.raises(SilasError) as death:
+        _die_before_the_row(session)
+    orphan = shelf.place_of(session.tenant_id, death.value.code)
+    os.utime(orphan, (time.time() - 2 * shelf.ORPHAN_SECONDS,) * 2)
+    stand(INSTALLATION, bus.Kind.FILE_CLEANUP, "files")
     assert not orphan.exists()
 
 

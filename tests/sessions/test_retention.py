@@ -1,4 +1,4 @@
-"""Does a company keep what was said for as long as it says, and no longer? And never less of what is evidence."""
+"""A company keeps what was said for as long as it says, and no longer, and never less of what is evidence."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from django.db.models import F
 
 from apps.audit.enums import AuditEvent
 from apps.audit.models import AuditEntry
-from apps.memory.memories import clear_expired_of
 from apps.memory.models import MemoryItem
 from apps.sessions import retention
 from apps.sessions.enums import EntryKind, Sender
@@ -22,6 +21,7 @@ from kernel.clock import now
 from kernel.tenancy import tenant_scope
 from tests.factories.sessions import make_session, say
 from tests.factories.tenants import make_deployment
+from tests.factories.upkeep import clean_up
 from tests.platform.administration import browser_of, page_of
 
 LONG_AGO = timedelta(days=31)
@@ -56,14 +56,14 @@ def swept(tenant: Any) -> list[dict[str, Any]]:
 def test_conversation_is_forgotten_after_its_days(deployment: Any) -> None:
     keep(deployment.tenant, conversation_days=30)
     session = silent(deployment)
-    retention.forget_due()
+    clean_up(deployment.tenant)
     assert texts(session) == {retention.FORGOTTEN}
 
 
 def test_nothing_of_a_forgotten_frame_is_left(deployment: Any) -> None:
     keep(deployment.tenant, conversation_days=30)
     session = silent(deployment)
-    retention.forget_due_of(deployment.tenant_id)
+    clean_up(deployment.tenant)
     with tenant_scope(deployment.tenant_id):
         session.refresh_from_db()
         payloads = list(session.entries.values_list("payload", flat=True))
@@ -87,7 +87,7 @@ def test_what_visitors_sent_and_were_asked_is_forgotten_too(deployment: Any) -> 
                 session=session, seq=seq, kind=kind, sender=Sender.VISITOR, text="ada.pdf", payload={"name": "ada.pdf"},
                 taint="external", created_at=moment,
             )  # fmt: skip
-    retention.forget_due_of(deployment.tenant_id)
+    clean_up(deployment.tenant)
     with tenant_scope(deployment.tenant_id):
         session.refresh_from_db()
         kept = [session.attributes, *Note.objects.values_list("text", flat=True)]
@@ -111,7 +111,7 @@ def test_file_of_a_forgotten_conversation_is_gone(deployment: Any) -> None:
             client_id="c",
             created_at=now(),
         )
-    retention.forget_due_of(deployment.tenant_id)
+    clean_up(deployment.tenant)
     with tenant_scope(deployment.tenant_id):
         assert not VisitorFile.objects.exists()
 
@@ -125,7 +125,7 @@ def test_what_work_a_frame_was_about_stays(deployment: Any) -> None:
             session=session, seq=90, kind=EntryKind.STATUS, sender=Sender.SYSTEM, text="Ada", payload=told,
             taint="auth", created_at=now(),
         )  # fmt: skip
-    retention.forget_due_of(deployment.tenant_id)
+    clean_up(deployment.tenant)
     with tenant_scope(deployment.tenant_id):
         assert ChronicleEntry.objects.get(seq=90).payload == {"work_item_id": "w", "status": "done"}
 
@@ -136,7 +136,7 @@ def test_what_models_read_of_a_message_is_forgotten(deployment: Any) -> None:
     with tenant_scope(deployment.tenant_id):
         fields = {"message_seq": 1, "number": 1, "epoch": 0, "step": "closing", "started_at": now()}
         Turn.objects.create(session=session, read_as="Ada's parcel", **fields)
-    retention.forget_due_of(deployment.tenant_id)
+    clean_up(deployment.tenant)
     with tenant_scope(deployment.tenant_id):
         assert Turn.objects.get().read_as == retention.FORGOTTEN
 
@@ -144,7 +144,7 @@ def test_what_models_read_of_a_message_is_forgotten(deployment: Any) -> None:
 def test_conversation_is_kept_within_its_days(deployment: Any) -> None:
     keep(deployment.tenant, conversation_days=30)
     session = silent(deployment, timedelta(days=29))
-    retention.forget_due_of(deployment.tenant_id)
+    clean_up(deployment.tenant)
     assert texts(session) == {"My parcel is lost"}
 
 
@@ -152,41 +152,41 @@ def test_conversation_is_kept_within_its_days(deployment: Any) -> None:
 def test_conversation_is_kept_for_ever_where_nobody_says_otherwise(deployment: Any, days: dict[str, int]) -> None:
     keep(deployment.tenant, **days)
     session = silent(deployment, timedelta(days=3000))
-    retention.forget_due_of(deployment.tenant_id)
+    clean_up(deployment.tenant)
     assert texts(session) == {"My parcel is lost"}
 
 
 def test_another_tenants_conversation_is_kept(deployment: Any, other_tenant: Any) -> None:
     keep(deployment.tenant, conversation_days=1)
     theirs = silent(make_deployment(other_tenant))
-    retention.forget_due()
+    clean_up(deployment.tenant)
     assert texts(theirs) == {"My parcel is lost"}
 
 
 def test_sweep_is_written_down_by_counts(deployment: Any) -> None:
     keep(deployment.tenant, conversation_days=30)
     silent(deployment)
-    retention.forget_due_of(deployment.tenant_id)
+    clean_up(deployment.tenant)
     assert swept(deployment.tenant) == [{"kind": "conversations", "count": 1, "entries": 1}]
 
 
 def test_second_sweep_finds_nothing(deployment: Any) -> None:
     keep(deployment.tenant, conversation_days=30)
     silent(deployment)
-    retention.forget_due_of(deployment.tenant_id)
-    retention.forget_due_of(deployment.tenant_id)
+    clean_up(deployment.tenant)
+    clean_up(deployment.tenant)
     assert len(swept(deployment.tenant)) == 1
 
 
 def test_visitor_who_comes_back_is_forgotten_again_later(deployment: Any) -> None:
     keep(deployment.tenant, conversation_days=30)
     session = silent(deployment)
-    retention.forget_due_of(deployment.tenant_id)
+    clean_up(deployment.tenant)
     say(session, "It is me again")
     with tenant_scope(deployment.tenant_id):
         rows = ChatSession.objects.filter(pk=session.pk)
         rows.update(last_active_at=now() - LONG_AGO, forgotten_at=F("last_active_at") - 2 * LONG_AGO)
-    retention.forget_due_of(deployment.tenant_id)
+    clean_up(deployment.tenant)
     assert texts(session) == {retention.FORGOTTEN}
 
 
@@ -195,7 +195,7 @@ def test_sweep_goes_in_bounded_steps(deployment: Any, monkeypatch: pytest.Monkey
     keep(deployment.tenant, conversation_days=30)
     for _ in range(3):
         silent(deployment)
-    retention.forget_due_of(deployment.tenant_id)
+    clean_up(deployment.tenant)
     assert [entry["count"] for entry in swept(deployment.tenant)] == [2, 1]
 
 
@@ -204,7 +204,7 @@ def test_audit_log_is_never_forgotten(deployment: Any) -> None:
     silent(deployment, timedelta(days=3000))
     with tenant_scope(deployment.tenant_id):
         before = AuditEntry.objects.count()
-    retention.forget_due_of(deployment.tenant_id)
+    clean_up(deployment.tenant)
     with tenant_scope(deployment.tenant_id):
         assert AuditEntry.objects.count() == before + 1
 
@@ -220,7 +220,7 @@ def remember(tenant: Any, ago: timedelta) -> None:
 def test_memory_is_kept_for_the_companys_days(tenant: Any, days: int, left: int) -> None:
     keep(tenant, memory_days=days)
     remember(tenant, timedelta(days=11))
-    clear_expired_of(tenant.pk)
+    clean_up(tenant)
     with tenant_scope(tenant):
         assert MemoryItem.objects.count() == left
 

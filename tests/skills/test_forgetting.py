@@ -1,4 +1,4 @@
-"""Do drafts that nobody goes on with and packages that nobody looked at stay only as long as the company says?"""
+"""Drafts that nobody goes on with and packages that nobody looked at stay only as long as the company says."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from apps.skills.package_models import PackageState, SkillPackage
 from apps.tenants.models import Retention
 from kernel.clock import now
 from kernel.tenancy import tenant_scope
+from tests.factories.upkeep import clean_up
 
 AGO = timedelta(days=11)
 
@@ -57,7 +58,7 @@ def test_what_lies_is_kept_for_the_companys_days(tenant: Any, days: int | None, 
     leave_lying(tenant)
     if days:
         keep(tenant, days)
-    forgetting.forget_due_of(tenant.pk)
+    clean_up(tenant)
     assert left(tenant) == there
 
 
@@ -66,14 +67,14 @@ def test_draft_that_somebody_went_on_with_is_kept(tenant: Any) -> None:
     keep(tenant, 10)
     with tenant_scope(tenant):
         SkillDraft.objects.update(updated_at=now())
-    forgetting.forget_due_of(tenant.pk)
+    clean_up(tenant)
     assert left(tenant)[:2] == (1, 1)
 
 
 def test_another_companys_are_kept(tenant: Any, other_tenant: Any) -> None:
     keep(tenant, 1)
     leave_lying(other_tenant)
-    forgetting.forget_due()
+    clean_up(tenant)
     assert left(other_tenant) == KEPT
 
 
@@ -84,7 +85,7 @@ def test_sweep_goes_in_bounded_steps_and_is_written_down_by_counts(
     keep(tenant, 10)
     for _ in range(3):
         leave_lying(tenant)
-    forgetting.forget_due_of(tenant.pk)
+    clean_up(tenant)
     with tenant_scope(tenant):
         rows = AuditEntry.objects.filter(event=AuditEvent.RETENTION_SWEPT).order_by("seq")
         told = [(data["kind"], data["count"]) for data in (json.loads(row.data) for row in rows)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import threading
 from collections.abc import Iterator
@@ -9,11 +10,16 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from django.conf import LazySettings
 from django.db import connection
 
+from apps.bus import services as bus
+from apps.bus.deliveries import deliver
+from apps.bus.enums import Kind, Queue
+from apps.bus.models import QueueMessage
 from apps.guard.schemas import CallContext, call_digest
 from apps.memory import queries as memory
 from apps.memory.services import Place, revise
@@ -27,6 +33,7 @@ from kernel.errors import SilasError
 from kernel.llm.calls import PlannedCall
 from kernel.tenancy import tenant_scope
 from tests.factories.batches import answer, card_of, carry_out
+from tests.factories.bus import lease_any, let_leases_run_out
 from tests.factories.memory import ingest_texts, search
 from tests.factories.work import Desk, adopt
 
@@ -57,14 +64,14 @@ def desk(tenant: Any, tmp_path: Path) -> Desk:
 
 
 @contextmanager
-def web_process(desk: Desk) -> Iterator[None]:
-    """One that looks for what waits, in a thread of its own, until it is not needed any longer."""
+def trusted_worker(desk: Desk) -> Iterator[None]:
+    """One that carries out what waits, in a thread of its own, until it is not needed any longer."""
     over = threading.Event()
 
     def serve() -> None:
         try:
             while not over.wait(0.02):
-                documents.carry_out_next(desk.tenant.pk)
+                desk.work(Queue.TRUSTED, consumer="trusted")
         finally:
             connection.close()
 
@@ -86,7 +93,7 @@ def waiting(desk: Desk, call: PlannedCall) -> WorkItem:
 def carried_out(desk: Desk, call: PlannedCall, user: Any) -> WorkItem:
     item = waiting(desk, call)
     desk.decide(item, user)
-    with web_process(desk):
+    with trusted_worker(desk):
         carry_out(desk)
     return desk.item(item.pk)
 
@@ -105,18 +112,18 @@ def undone(desk: Desk, item: WorkItem, user: Any) -> None:
     with tenant_scope(desk.tenant):
         batch = Batch.objects.get(undo_of=item.pk)
     answer(desk, card_of(desk, batch.pk), user, "approve")
-    with web_process(desk):
+    with trusted_worker(desk):
         carry_out(desk)
 
 
 def asked(desk: Desk, item: WorkItem, digest: str) -> KnowledgeEffect:
+    """As a worker asks, which a taken-over one may do for whatever it likes."""
     with tenant_scope(desk.tenant):
-        row: KnowledgeEffect = KnowledgeEffect.objects.create(work_item=item, call_digest=digest)
-    return row
+        return library._asked(item.pk, digest)
 
 
 def became(desk: Desk, effect: KnowledgeEffect) -> str:
-    assert documents.carry_out_next(desk.tenant.pk) == 1
+    desk.work(Queue.TRUSTED)
     with tenant_scope(desk.tenant):
         effect.refresh_from_db()
     return effect.state
@@ -163,7 +170,7 @@ def test_document_that_was_changed_meanwhile_stays(desk: Desk, approver: Any, tm
     item = waiting(desk, CHANGE)
     desk.decide(item, approver)
     ingest_texts(desk.tenant, tmp_path, returns="Coats stay where they are.")
-    with web_process(desk):
+    with trusted_worker(desk):
         carry_out(desk)
     assert desk.item(item.pk).status != WorkItemStatus.DONE
     assert reads(desk) == (2, "Coats stay where they are.")
@@ -189,8 +196,47 @@ def test_change_that_nobody_waits_for_any_longer_is_not_made(desk: Desk, approve
     item = waiting(desk, CHANGE)
     desk.decide(item, approver)
     carry_out(desk)
-    assert documents.carry_out_next(desk.tenant.pk) == 0
-    assert desk.item(item.pk).status != WorkItemStatus.DONE and reads(desk) == (1, OLD)
+    desk.work(Queue.TRUSTED)
+    assert desk.item(item.pk).status != WorkItemStatus.DONE
+    assert reads(desk) == (1, OLD)
+
+
+def test_change_that_is_asked_for_again_is_owed_again(desk: Desk) -> None:
+    item = waiting(desk, CHANGE)
+    digest = call_digest(CHANGE.tool, CHANGE.args)
+    for _ in range(2):
+        asked(desk, item, digest)
+    with tenant_scope(desk.tenant):
+        assert QueueMessage.objects.filter(kind=Kind.DOCUMENT_CHANGE).count() == 1
+    assert became(desk, asked(desk, item, digest)) == EffectState.REFUSED
+    asked(desk, item, digest)
+    with tenant_scope(desk.tenant):
+        assert QueueMessage.objects.filter(kind=Kind.DOCUMENT_CHANGE).count() == 2
+
+
+def test_forged_message_changes_nothing_and_stops_nothing(desk: Desk) -> None:
+    with tenant_scope(desk.tenant):
+        bus.owe(Kind.DOCUMENT_CHANGE, scope_id="no id")
+        bus.owe(Kind.DOCUMENT_CHANGE, scope_id=uuid4())
+    effect = asked(desk, waiting(desk, CHANGE), call_digest(CHANGE.tool, CHANGE.args))
+    assert became(desk, effect) == EffectState.REFUSED
+    assert reads(desk) == (1, OLD)
+
+
+def test_change_whose_worker_died_before_the_commit_is_made_once(desk: Desk, approver: Any) -> None:
+    """The lost delivery held the lease and had committed nothing; another one makes the change."""
+    item = waiting(desk, CHANGE)
+    desk.decide(item, approver)
+    with tenant_scope(desk.tenant):
+        WorkItem.objects.filter(pk=item.pk).update(status=WorkItemStatus.RUNNING)
+    effect = asked(desk, item, call_digest(CHANGE.tool, CHANGE.args))
+    with tenant_scope(desk.tenant):
+        lost = lease_any(Queue.TRUSTED, consumer="doomed", scope_id=effect.pk)
+    assert lost is not None
+    let_leases_run_out(desk.tenant)
+    assert became(desk, effect) == EffectState.DONE
+    asyncio.run(deliver(desk.tenant.pk, lost, seconds=60))
+    assert reads(desk) == (2, NEW)
 
 
 def test_change_that_is_withdrawn_while_it_is_made_is_undone(desk: Desk) -> None:
@@ -200,7 +246,7 @@ def test_change_that_is_withdrawn_while_it_is_made_is_undone(desk: Desk) -> None
         page = memory.page("help", "returns.md")
         assert page is not None
         place = Place(page.collection_id, page.reference)
-    done = partial(documents._done, effect, library.Change(place, 1, page.title, NEW))
+    done = partial(documents._done, effect.pk, library.Change(place, 1, page.title, NEW))
     with pytest.raises(SilasError, match="any longer"):
         revise(desk.tenant.pk, place, seen=1, title=page.title, text=NEW, on_stored=done)
     assert reads(desk) == (1, OLD)

@@ -1,8 +1,8 @@
-"""Where do visitors' bytes lie, and how do bytes and rows stay of one mind? By tenant and by what they are.
+"""Keep visitors' bytes by tenant and digest, and keep bytes and rows consistent.
 
 Bytes are written under a name of their own, brought to the disk, then renamed, then named by a row: whenever the
-process dies, bytes may be without a row (`sweep` deletes them an hour later), never a row without its bytes. Whoever
-puts, and whoever deletes, holds the digest's lock in the database. Nothing here is served by a web server.
+process dies, bytes may be without a row (`sweep` deletes them later), never a row without its bytes. Whoever puts, and
+whoever deletes, holds the digest's lock in the database. Nothing here is served by a web server.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import hashlib
 import os
 import time
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from uuid import UUID, uuid4
 
@@ -18,8 +19,7 @@ from django.conf import settings
 from django.db import connection, transaction
 
 from apps.sessions.models import VisitorFile
-from apps.tenants.queries import over_all
-from kernel.tenancy import current_tenant_id, tenant_scope
+from kernel.tenancy import current_tenant_id, over_each, tenant_scope
 
 ORPHAN_SECONDS = 3600
 _INCOMING = "incoming"
@@ -83,10 +83,16 @@ def let_go(digests: Iterable[str]) -> None:
 
 
 def sweep() -> int:
-    """Delete bytes that have had no row for an hour, of every tenant; how many. Outside of any scope."""
+    """Delete bytes that have had no row for an hour, of every tenant that has bytes; how many. Outside of any scope."""
     old = time.time() - ORPHAN_SECONDS
     deleted = sum(_delete_old(path, old) for path in _files(_root() / _INCOMING))
-    return deleted + over_all(_sweep_tenant)
+    return deleted + over_each(_tenants_with_bytes(), _sweep_tenant)
+
+
+def _tenants_with_bytes() -> Iterator[UUID]:
+    for folder in _root().iterdir() if _root().is_dir() else ():
+        with suppress(ValueError):
+            yield UUID(hex=folder.name)
 
 
 def _sweep_tenant(tenant_id: UUID) -> int:

@@ -9,7 +9,7 @@ import uuid
 from django.conf import settings
 from django.db import migrations, models
 
-from apps.work import earned_sql, knowledge_sql, moves_sql
+from apps.work import earned_sql, moves_sql
 from kernel.tenancy.migrations import CountOverAll, RowSecurity, Tables
 
 
@@ -426,5 +426,4 @@ class Migration(migrations.Migration):
             " WHERE message.leased_until > statement_timestamp()",
         ),
         migrations.RunSQL(earned_sql.HOLD, earned_sql.HOLD_REVERSE),
-        migrations.RunSQL(knowledge_sql.WAITING_TENANTS, knowledge_sql.WAITING_TENANTS_REVERSE),
     ]
