@@ -108,9 +108,8 @@ def report(kind: str, name: str, problem: str) -> None:
             return
         _reported.add((tenant_id, kind, name, problem))
     _log.error("%s tenant=%s kind=%s item=%s problem=%s", NOT_CERTIFIED, tenant_id, str(kind), name, problem)
-    if not current_scope().alone:
-        data = {"kind": str(kind), "item": name[:120], "problem": problem}
-        record(AuditEvent.POLICY_NOT_BELIEVED, subject=f"tenant:{tenant_id}", data=data)
+    data = {"kind": str(kind), "item": name[:120], "problem": problem}
+    record(AuditEvent.POLICY_NOT_BELIEVED, subject=f"tenant:{tenant_id}", data=data)
 
 
 def refuse(kind: PolicyKind) -> SilasError:

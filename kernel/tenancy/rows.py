@@ -8,14 +8,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar, overload
 
 from django.db import connection, models
-from django.db.backends.utils import CursorWrapper
-
-from kernel.tenancy.scope import commit_reading, in_one_trip
 
 M = TypeVar("M", bound=models.Model)
 A = TypeVar("A")
@@ -64,30 +60,14 @@ def ask(one: Question[A], two: Question[B], three: Question[C], four: Question[D
 @overload
 def ask(*questions: Question[Any]) -> tuple[Any, ...]: ...
 def ask(*questions: Question[Any]) -> tuple[Any, ...]:
-    """Every question's answer, in one round trip; each sees what those before it changed or waited for."""
-    with in_one_trip() if len(questions) > 1 else nullcontext():
-        cursors = _put(questions)
-    return _answers(questions, cursors)
+    """Every question's answer; each sees what those before it changed or waited for."""
+    return tuple(_answer(question) for question in questions)
 
 
-def ask_last(*questions: Question[Any]) -> tuple[Any, ...]:
-    """`ask`, and the scope's COMMIT leaves with them: for a scope that only reads, and ends here. Whatever would be
-    asked in it afterwards sees no tenant's rows."""
-    with in_one_trip():
-        cursors = _put(questions)
-        commit_reading()
-    return _answers(questions, cursors)
-
-
-def _put(questions: Sequence[Question[Any]]) -> list[CursorWrapper]:
-    cursors = [connection.cursor() for _ in questions]
-    for cursor, question in zip(cursors, questions, strict=True):
+def _answer(question: Question[Any]) -> Any:
+    with connection.cursor() as cursor:
         cursor.execute(question.statement, question.values)
-    return cursors
-
-
-def _answers(questions: Sequence[Question[Any]], cursors: Sequence[CursorWrapper]) -> tuple[Any, ...]:
-    return tuple(question.read(cursor.fetchall()) for cursor, question in zip(cursors, questions, strict=True))
+        return question.read(cursor.fetchall())
 
 
 def first(rows: list[tuple[Any, ...]]) -> Any:

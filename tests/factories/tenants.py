@@ -8,9 +8,6 @@ from uuid import uuid4
 from apps.tenants.models import Deployment, Membership, Tenant, User
 from kernel.tenancy import tenant_scope
 
-# BEGIN, and the statement with which a scope tells the database whose rows it may see; both travel with the first.
-THE_SCOPES_OWN = 2
-
 
 def make_tenant(**fields: Any) -> Tenant:
     slug = f"t-{uuid4().hex[:12]}"

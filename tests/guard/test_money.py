@@ -24,7 +24,7 @@ from kernel.errors import NotFound, SilasError
 from kernel.tenancy import tenant_scope
 from kernel.tenancy.rows import ask
 from tests.factories.guard import answer, audited, change_run, make_budget, make_call, make_run, reread
-from tests.factories.tenants import THE_SCOPES_OWN, make_deployment, make_tenant
+from tests.factories.tenants import make_deployment, make_tenant
 from tests.guard.conftest import call
 
 Handle = Callable[..., None]
@@ -147,7 +147,7 @@ def test_tool_cannot_pass_as_a_model_run(tenant: Any) -> None:
 def test_admission_of_a_free_model_run_is_two_statements(tenant: Any, django_assert_num_queries: Any) -> None:
     run = make_run(tenant)
     asked = make_call(tool="converse", estimate=Decimal(0))
-    with tenant_scope(tenant), django_assert_num_queries(2 + THE_SCOPES_OWN, connection=connection):
+    with tenant_scope(tenant), django_assert_num_queries(2, connection=connection):
         services.admit(run.ref, Intent.CONVERSE, asked)
 
 
@@ -181,7 +181,7 @@ def test_priced_run_that_was_locked_ahead_finds_its_budgets(tenant: Any) -> None
 
 def test_settlement_of_a_free_model_run_is_one_statement(tenant: Any, django_assert_num_queries: Any) -> None:
     call = admitted(make_run(tenant), "0")
-    with tenant_scope(tenant), django_assert_num_queries(1 + THE_SCOPES_OWN, connection=connection):
+    with tenant_scope(tenant), django_assert_num_queries(1, connection=connection):
         services.settle(call, cost=Decimal(0))
 
 

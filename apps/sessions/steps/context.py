@@ -30,7 +30,7 @@ from kernel.llm.context.subscriptions import Subscription
 from kernel.llm.enums import MemoryQueryStrategy
 from kernel.taint import Taint
 from kernel.tenancy import in_scope, in_thread, tenant_scope
-from kernel.tenancy.rows import Question, ask_last
+from kernel.tenancy.rows import Question, ask
 
 PASSAGES, MEMORIES = 6, 5
 TOO_MUCH = "I cannot answer here just now. A colleague will look at it."
@@ -70,7 +70,7 @@ def _retrieve(state: TurnState) -> None:
     asked, *vectors = embedding.embed_all([state.text, *(each.target for each in active)])
     with tenant_scope(state.tenant_id):
         questions = [_subscribed(state, each, vector) for each, vector in zip(active, vectors, strict=True)]
-        passages, recalled, *answers = ask_last(*_by_message(state, asked), *questions)
+        passages, recalled, *answers = ask(*_by_message(state, asked), *questions)
     state.passages, state.memories = passages, recalled
     state.subscribed = _fresh(state, list(zip(active, answers, strict=True)))
 

@@ -37,7 +37,6 @@ from apps.work.queries import open_titles_asked
 from kernel.clock import now
 from kernel.errors import NotFound
 from kernel.tenancy import gather_for_commit
-from kernel.tenancy.scope import let_commit_trail
 
 HISTORY_MESSAGES = 30
 YOUNGER_MESSAGES = 10
@@ -127,7 +126,6 @@ def _state(
 def _begin(session: ChatSession, message: Said) -> UUID:
     """Write down that this turn began."""
     turn_id = uuid4()
-    let_commit_trail()
     values: list[Any] = [
         turn_id,
         session.tenant_id,
