@@ -61,8 +61,7 @@ def admit_call(
     """Decide in the contract's order, and reserve. `report` is what the call's gates said, if it has any;
     `policy`: what the room that carries the intent out may have against it."""
     acting, quoted = _needs_yes(call, report), _quoted(intent, call)
-    # What acts is looked at for longer before anything is reserved for it: its budgets are not locked meanwhile.
-    run = lock_run(ref, spending=ZERO if acting or quoted.estimate is None else rounded(quoted.estimate))
+    run = lock_run(ref)
     return (
         _stopped(run)
         or _not_granted(run, intent, call)
