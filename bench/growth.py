@@ -65,11 +65,11 @@ async def _alternating(ready: Stage, *, asks: bool) -> tuple[float, float]:
 
 async def _turn(ready: Stage, session: UUID, number: int) -> float:
     from apps.sessions import runner, services
-    from kernel.tenancy import in_statement
+    from kernel.tenancy import in_scope
 
     tenant = ready.deployment.tenant_id
     started = time.perf_counter()
-    await in_statement(tenant, services.accept_message, session, text="Hello there", client_id=f"turn-{number}")
+    await in_scope(tenant, services.accept_message, session, text="Hello there", client_id=f"turn-{number}")
     await runner._one_turn(tenant, session)
     return (time.perf_counter() - started) * 1000
 

@@ -98,7 +98,7 @@ def _decision(tenant: Any) -> Row:
         with _waits() as spent:
             begun = time.perf_counter()
             with tenant_scope(tenant):
-                assert isinstance(admit_call(ref, Intent.RETRIEVE_CHUNKS, asked, alone=True), Admitted)
+                assert isinstance(admit_call(ref, Intent.RETRIEVE_CHUNKS, asked), Admitted)
             whole = (time.perf_counter() - begun) * 1000
         own.append(whole - sum(spent))
         waited.append(sum(spent))

@@ -52,14 +52,14 @@ async def _one_turn(ready: Stage, *, warm: bool) -> None:
     from uuid import UUID
 
     from apps.sessions import runner, services
-    from kernel.tenancy import in_statement
+    from kernel.tenancy import in_scope
 
     _, session = await asyncio.to_thread(ready.new_session)
     tenant = ready.deployment.tenant_id
     rounds = 2  # the second turn of a conversation is the usual one: its guarded run exists
     for number in range(rounds):
         _step.set("accept" if number else "first turn")
-        await in_statement(tenant, services.accept_message, UUID(session), text="Hello there", client_id=str(number))
+        await in_scope(tenant, services.accept_message, UUID(session), text="Hello there", client_id=str(number))
         await runner._one_turn(tenant, UUID(session))
 
 

@@ -20,7 +20,6 @@ from channels.layers import get_channel_layer
 from django.db import transaction
 
 from kernel.tenancy import gather_for_commit
-from kernel.tenancy.scope import current_scope
 
 _log = logging.getLogger(__name__)
 _PATIENCE_SECONDS, _PAUSE_SECONDS = 2.0, 1.0
@@ -48,12 +47,8 @@ def publish_on_commit(group: str, event: dict[str, Any]) -> None:
 
 def poke_on_commit(group: str, event: dict[str, Any]) -> None:
     """The same for what may as well be said once too often: all that a scope has to say leaves together, the same but
-    once, so that a worker that begins hundreds of sessions opens one line for them. A scope of one statement has
-    nothing to wait for."""
-    if current_scope().alone:
-        publish_on_commit(group, event)
-    else:
-        gather_for_commit(_poke_together, (group, event))
+    once, so that a worker that begins hundreds of sessions opens one line for them."""
+    gather_for_commit(_poke_together, (group, event))
 
 
 def _poke_together(said: list[tuple[str, dict[str, Any]]]) -> None:

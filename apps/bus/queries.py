@@ -17,30 +17,16 @@ from apps.bus.enums import LIVE, Queue, State
 from apps.bus.models import QueueMessage
 from apps.bus.schemas import LeaseRef
 from kernel.tenancy import current_tenant_id
-from kernel.tenancy.rows import Question, ask, first
 
 DUE_AT_A_TIME = 200
-_PENDING = """
-    SELECT count(*) FROM bus_queuemessage
-    WHERE tenant_id = %s AND queue = %s AND scope_id = %s AND state IN ('queued', 'leased')
-"""
-_LEASE_HELD = """
-    SELECT FROM bus_queuemessage
-    WHERE tenant_id = %s AND id = %s AND fence = %s AND leased_until > statement_timestamp()
-"""
 _PROCESSED = "SELECT FROM bus_processed WHERE tenant_id = %s AND consumer = %s AND message_id = %s"
 _DUE = "SELECT turn, tenant_id, queue, scope_id, exhausted FROM bus_due(%s::text[], %s, %s)"
 
 
 def pending_count(queue: str, scope_id: UUID | str) -> int:
     """How many messages of the scope are not finished, the leased one included."""
-    (count,) = ask(pending(queue, scope_id))
+    count: int = QueueMessage.objects.filter(queue=queue, scope_id=str(scope_id), state__in=LIVE).count()
     return count
-
-
-def pending(queue: str, scope_id: UUID | str) -> Question[int]:
-    """`pending_count` for whoever asks more in the same round trip."""
-    return Question(_PENDING, [current_tenant_id(), queue, str(scope_id)], first)
 
 
 def has_processed(consumer: str, message_id: str) -> bool:
@@ -50,14 +36,9 @@ def has_processed(consumer: str, message_id: str) -> bool:
 
 
 def lease_held(ref: LeaseRef) -> bool:
-    """Is the lease still its holder's? True until its time has run out."""
-    (held,) = ask(lease(ref))
+    """Whether the lease is still its holder's: until its time has run out."""
+    held: bool = QueueMessage.objects.filter(pk=ref.message_pk, fence=ref.fence, leased_until__gt=Now()).exists()
     return held
-
-
-def lease(ref: LeaseRef) -> Question[bool]:
-    """`lease_held` for whoever asks more in the same round trip."""
-    return Question(_LEASE_HELD, [current_tenant_id(), ref.message_pk, ref.fence], bool)
 
 
 @dataclass(frozen=True)

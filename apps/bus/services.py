@@ -26,25 +26,18 @@ from apps.bus import registry, rules, signals, telemetry, wakeup
 from apps.bus.enums import AGENTS, LIVE, QUEUE_OF, WORKER_OF, Kind, Queue, Sender, SetAside, State
 from apps.bus.models import QueueMessage
 from apps.bus.queries import has_processed as has_processed
-from apps.bus.queries import pending as pending
 from apps.bus.queries import pending_count as pending_count
 from apps.bus.schemas import AlreadyProcessed, Lease, LeaseLost, Message, MessageFields, MessageRefused
 from kernel import fault_points
 from kernel.clock import now
 from kernel.taint import Taint
 from kernel.tenancy import INSTALLATION, current_tenant_id, over_rows
-from kernel.tenancy.rows import Question, Rows, ask
 
 _log = logging.getLogger(__name__)
-_MESSAGES = Rows(QueueMessage, alias="message")
-_LEASE = f"""
-    SELECT {_MESSAGES.columns}, EXISTS (SELECT FROM bus_processed done WHERE done.tenant_id = message.tenant_id
-        AND done.consumer = ANY(%s::text[]) AND done.message_id = message.message_id)
+_LEASE = """
+    SELECT message.*, EXISTS (SELECT FROM bus_processed done WHERE done.tenant_id = message.tenant_id
+        AND done.consumer = ANY(%s::text[]) AND done.message_id = message.message_id) AS processed
     FROM bus_lease_of_scope(%s, %s, %s, %s, %s, %s) AS message
-"""  # noqa: S608 (columns of our own model)
-_ACK = """
-    UPDATE bus_queuemessage SET state = 'acked', leased_until = NULL, finished_at = statement_timestamp()
-    WHERE id = %s AND fence = %s AND leased_until IS NOT NULL RETURNING true
 """
 _ENQUEUE = """
     INSERT INTO bus_queuemessage (id, tenant_id, queue, kind, message_id, trace_id, scope_id, content, sender, taint,
@@ -228,25 +221,14 @@ def lease(
     waits for its next attempt, the younger ones wait behind it. `Lease.processed` says whether an effect is marked
     already under one of `names`.
     """
-    return ask(lease_asked(queue, consumer=consumer, scope_id=scope_id, names=names, seconds=seconds))[0]
-
-
-def lease_asked(
-    queue: str, *, consumer: str, scope_id: UUID | str, names: Sequence[str] = (), seconds: float = 300
-) -> Question[Lease | None]:
-    """`lease` of one scope, for whoever reads something else in the same round trip."""
     scope = [current_tenant_id(), Queue(queue).value, str(scope_id)]
-    return Question(_LEASE, [list(names), *scope, consumer, float(seconds), rules.MAX_ATTEMPTS], _leased)
-
-
-def _leased(rows: list[tuple[Any, ...]]) -> Lease | None:
-    if not rows:
+    values = [list(names), *scope, consumer, float(seconds), rules.MAX_ATTEMPTS]
+    message = next(iter(QueueMessage.objects.raw(_LEASE, values)), None)
+    if message is None:
         return None
-    *values, processed = rows[0]
-    message = _MESSAGES.make(values)
     fault_points.reach("bus.leased")
     telemetry.taken(message)
-    return Lease(message, message.fence, processed=processed)
+    return Lease(message, message.fence, processed=message.processed)
 
 
 def heartbeat(lease: Lease, seconds: float = 120) -> None:
@@ -257,18 +239,8 @@ def heartbeat(lease: Lease, seconds: float = 120) -> None:
 
 def ack(lease: Lease) -> None:
     """The message is done with. Raises `LeaseLost` for a former holder, and with it undoes the caller's transaction."""
-    ask(ack_asked(lease))
-
-
-def ack_asked(lease: Lease) -> Question[None]:
-    """`ack`, for whoever asks something else in the same round trip."""
-
-    def read(rows: list[tuple[Any, ...]]) -> None:
-        if not rows:
-            raise LeaseLost
-        telemetry.done(lease.message, lease.held_for)
-
-    return Question(_ACK, [lease.message.pk, lease.fence], read)
+    _change(lease, state=State.ACKED, leased_until=None, finished_at=Now())
+    telemetry.done(lease.message, lease.held_for)
 
 
 def nack(lease: Lease, *, reason: str) -> None:

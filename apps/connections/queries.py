@@ -2,39 +2,32 @@
 
 from __future__ import annotations
 
-from typing import Any
 from uuid import UUID
 
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 
 from apps.connections import rules
 from apps.connections.enums import ConnectionStatus
 from apps.connections.models import Connection, ItRequest, SetupRun
 from kernel.errors import NotFound, SilasError
-from kernel.tenancy import current_tenant_id
-from kernel.tenancy.rows import Question, ask
 
-_ACCOUNTS = """
-    SELECT id, skill_name, provider, status, is_usual FROM connections_connection
-     WHERE tenant_id = %s AND (status IN ('active', 'paused')
-        OR (status IN ('failed', 'connecting') AND next_check_at IS NOT NULL))
-"""
+_CONNECTED = Q(status__in=(ConnectionStatus.ACTIVE, ConnectionStatus.PAUSED)) | Q(
+    status__in=(ConnectionStatus.FAILED, ConnectionStatus.CONNECTING), next_check_at__isnull=False
+)
 
 
-def linked_asked() -> Question[frozenset[str]]:
+def usable_names() -> frozenset[str]:
     """What a tool may name as its `connection` and find an account: skills, and providers as `type:<provider>`."""
-    return Question(_ACCOUNTS, [current_tenant_id()], lambda rows: rules.usable(map(_account, rows)))
+    return rules.usable(accounts())
 
 
 def accounts() -> list[rules.Account]:
     """Those that were connected once and were not removed, whether or not they work now."""
-    (found,) = ask(Question(_ACCOUNTS, [current_tenant_id()], lambda rows: list(map(_account, rows))))
-    return found
-
-
-def _account(row: tuple[Any, ...]) -> rules.Account:
-    which, skill, provider, status, is_usual = row
-    return rules.Account(which, skill, provider, ConnectionStatus(status), is_usual)
+    rows = Connection.objects.filter(_CONNECTED).values_list("id", "skill_name", "provider", "status", "is_usual")
+    return [
+        rules.Account(pk, skill, provider, ConnectionStatus(status), is_usual)
+        for pk, skill, provider, status, is_usual in rows
+    ]
 
 
 def account_for(wanted: str) -> Connection:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 from uuid import UUID
 
+from django.db import connection
 from django.db.models import F, Q, QuerySet
 from pydantic import ValidationError
 
@@ -24,7 +25,6 @@ from apps.tenants.enums import PolicyKind
 from apps.tenants.models import Deployment
 from kernel.errors import NotFound
 from kernel.tenancy import current_tenant_id
-from kernel.tenancy.rows import Question, ask
 
 # The sealed list of what is in force comes first, then each gate that the rows say is.
 _ACTIVE = """
@@ -44,27 +44,18 @@ _EVERYTHING = (GateTrigger.EVERY_USER_MESSAGE, GateTrigger.EVERY_AGENT_RESPONSE,
 def active_gates(deployment_id: UUID) -> tuple[GateSpec, ...]:
     """The tenant's gates for all deployments first, then the deployment's own, each by order and name.
 
-    One light statement; the gates are made once for each state the rows ever had.
+    One statement, so that list and rows are of one moment; the gates are made once for each state the rows ever had.
     """
-    (gates,) = ask(gates_asked(deployment_id))
-    return gates
-
-
-def gates_asked(deployment_id: UUID) -> Question[tuple[GateSpec, ...]]:
-    """`active_gates` for whoever asks more in the same round trip."""
     tenant_id = current_tenant_id()
-    return Question(
-        _ACTIVE, [tenant_id, tenant_id, deployment_id], functools.partial(_read, tenant_id, str(deployment_id))
-    )
-
-
-def _read(tenant_id: UUID, deployment_id: str, rows: list[tuple[Any, ...]]) -> tuple[GateSpec, ...]:
+    with connection.cursor() as cursor:
+        cursor.execute(_ACTIVE, [tenant_id, tenant_id, deployment_id])
+        rows = cursor.fetchall()
     seals = [row for row in rows if row[0]]
     sealed = policy_seals.believed(tenant_id, PolicyKind.GATES, seals)
     found = tuple((name, text) for version, name, text in rows if not version)
     if sealed is None:
         return (*uncertified("policy_seal"), *_specs(found, "", "")[0])
-    specs, doubts = _specs(found, seals[0][2], deployment_id)
+    specs, doubts = _specs(found, seals[0][2], str(deployment_id))
     for name, problem in doubts:
         policy_seals.report(PolicyKind.GATES, name, problem)
     return specs

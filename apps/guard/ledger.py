@@ -21,7 +21,7 @@ from apps.guard.alerts import tell
 from apps.guard.enums import CallState, SpendKind
 from apps.guard.locks import LOCK_BUDGETS_BY_ID
 from apps.guard.schemas import ZERO, Admitted, BudgetAlert, BudgetFacts, BudgetRow
-from kernel.tenancy.scope import current_tenant_id, gather_for_commit, in_one_trip
+from kernel.tenancy import current_tenant_id
 
 _log = logging.getLogger(__name__)
 
@@ -84,10 +84,9 @@ _GIVE_UP = """
 _GRACE_SECONDS = 60
 
 
-def write_admission(admitted: Admitted, budgets: Sequence[BudgetRow], *, tokens: int = 0, alone: bool = False) -> bool:
+def write_admission(admitted: Admitted, budgets: Sequence[BudgetRow], *, tokens: int = 0) -> bool:
     """Insert the call, count it, and reserve its price from the locked `budgets` and its model `tokens`. Returns False,
-    and changes nothing, when its effect key has been used before. `alone`: the scope ends with this, so that the
-    statements of a key that cannot have been used may leave with COMMIT."""
+    and changes nothing, when its effect key has been used before."""
     call = admitted.call
     values = {
         "id": admitted.call_id,
@@ -103,24 +102,11 @@ def write_admission(admitted: Admitted, budgets: Sequence[BudgetRow], *, tokens:
         "tokens": tokens,
         "patience": call.patience_seconds + _GRACE_SECONDS,
     }
-    if alone and admitted.effect_key == str(admitted.call_id):
-        gather_for_commit(_open_all, (admitted, values, budgets))
-        return True
     if not _execute(_OPEN_CALL, values).rowcount:
         return False
-    _reserve(admitted, budgets)
-    return True
-
-
-def _open_all(gathered: list[tuple[Admitted, dict[str, Any], Sequence[BudgetRow]]]) -> None:
-    for admitted, values, budgets in gathered:
-        _execute(_OPEN_CALL, values)
-        _reserve(admitted, budgets)
-
-
-def _reserve(admitted: Admitted, budgets: Sequence[BudgetRow]) -> None:
     if admitted.reserved:
         _move(admitted, SpendKind.RESERVE, budgets, reserved=admitted.reserved, spent=ZERO)
+    return True
 
 
 def write_uncertain(call_id: UUID, *, error_code: str) -> bool:
@@ -157,11 +143,9 @@ def write_settlement(admitted: Admitted, ended: Settlement) -> bool:
     }
     if not (ended.charged or admitted.reserved):
         return bool(_execute(_CLOSE_CALL, values).rowcount)
-    with in_one_trip():
-        closed = _execute(_CLOSE_CALL, values)
-        held = _execute(LOCK_BUDGETS_BY_ID, [[budget_id for budget_id, _ in admitted.windows]])
-    if not closed.rowcount:
+    if not _execute(_CLOSE_CALL, values).rowcount:
         return False
+    held = _execute(LOCK_BUDGETS_BY_ID, [[budget_id for budget_id, _ in admitted.windows]])
     budgets = [BudgetRow(*row) for row in held.fetchall()]
     alerts, platform = _move(admitted, SpendKind.SETTLE, budgets, reserved=-admitted.reserved, spent=ended.charged)
     tell(alerts)
@@ -182,12 +166,11 @@ def _move(
         if (changed := rules.moved(budget, windows[budget.budget_id], reserved=reserved, spent=spent)) is not None
     ]
     after = [row for _, row in moved]
-    with in_one_trip():
-        _execute(_INSERT_SPEND, _entry(admitted, kind, reserved + spent))
-        if after:
-            columns = ("budget_id", "reserved", "spent", "alerted", "paused_in", "window_start")
-            _execute(_MOVE_BUDGETS, [[getattr(row, column) for row in after] for column in columns])
-        platform = _execute(_MOVE_PLATFORM, [reserved, spent, admitted.platform_day, list(rules.THRESHOLDS)])
+    _execute(_INSERT_SPEND, _entry(admitted, kind, reserved + spent))
+    if after:
+        columns = ("budget_id", "reserved", "spent", "alerted", "paused_in", "window_start")
+        _execute(_MOVE_BUDGETS, [[getattr(row, column) for row in after] for column in columns])
+    platform = _execute(_MOVE_PLATFORM, [reserved, spent, admitted.platform_day, list(rules.THRESHOLDS)])
     alerts = [alert for budget, changed in moved for alert in _alerts(budget, changed, windows[budget.budget_id])]
     return alerts, platform.fetchall() if spent else []
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
-from typing import Any, TypeVar
 from uuid import UUID
 
 from django.conf import settings
+from django.db import connection
 from django.db.models.functions import Now
 
-from apps.bus.queries import lease
+from apps.bus.queries import lease_held
 from apps.guard import rules
 from apps.guard.enums import OnLimit, Period
 from apps.guard.models import Budget, GuardedRun
@@ -20,26 +20,20 @@ from apps.guard.schemas import ZERO, BudgetFacts, BudgetRow, RunFacts, RunRef
 from apps.tenants.models import Tenant
 from kernel.errors import NotFound
 from kernel.tenancy import current_tenant_id
-from kernel.tenancy.rows import Question, Rows, ask, first
-from kernel.tenancy.scope import current_scope
 
-A = TypeVar("A")
-
-# Written by hand because it is on every call's way: the run, what is paused and in which windows a limit was reached,
-# what the tenant wants of its money, and the database's time, in one statement.
-_RUNS = Rows(GuardedRun, alias="run")
-_LOCK = f"""
-    SELECT statement_timestamp(), tenant.timezone, policy.on_limit, policy.visitor_daily_usd,
+# The run, what is paused and in which windows a limit was reached, what the tenant wants of its money, and the
+# database's time: one statement, so that the rules judge one moment.
+_LOCK = """
+    SELECT run.*, statement_timestamp() AS read_at, tenant.timezone, policy.on_limit, policy.visitor_daily_usd,
            ARRAY(SELECT control.pause FROM guard_systemcontrol control WHERE control.tenant_id = run.tenant_id
-                 AND (control.deployment_id IS NULL OR control.deployment_id = run.deployment_id)),
+                 AND (control.deployment_id IS NULL OR control.deployment_id = run.deployment_id)) AS paused,
            ARRAY(SELECT budget.period || ' ' || budget.paused_in FROM guard_budget budget
                  WHERE budget.tenant_id = run.tenant_id AND budget.paused_in IS NOT NULL
-                 AND budget.ref IN (run.tenant_id, run.deployment_id)),
-           {_RUNS.columns}
+                 AND budget.ref IN (run.tenant_id, run.deployment_id)) AS reached
     FROM guard_guardedrun run JOIN tenants_tenant tenant ON tenant.id = run.tenant_id
          LEFT JOIN guard_spendingpolicy policy ON policy.tenant_id = run.tenant_id
     WHERE run.tenant_id = %s AND run.id = %s FOR NO KEY UPDATE OF run
-"""  # noqa: S608  (our own column names)
+"""
 # Found by the ids of whoever the run spends from alone, and locked in the order of their own.
 _BUDGETS = """
     SELECT budget.id, budget.ref, budget.deployment_id, budget.visitor_ref, budget.task_ref, budget.period,
@@ -59,77 +53,47 @@ LOCK_BUDGETS_BY_ID = f"{_BUDGETS} WHERE budget.id = ANY(%s::uuid[]) ORDER BY bud
 _ROOM = "SELECT guard_platform_room(%s, (statement_timestamp() AT TIME ZONE %s)::date)"
 
 
-# What a reservation needs to know of money: the run's budgets, and the period of the installation's own that is full.
-_Purse = tuple[list[BudgetRow], str]
-
-
 @dataclass(frozen=True)
 class LockedRun:
     """A run under its row lock, and what the rules need to know of it. `spends_from`: the ids by which its budgets are
-    found; `visitor_limit`: what each visitor may cost a day; `purse`: its budgets, where they came along."""
+    found; `visitor_limit`: what each visitor may cost a day."""
 
     row: GuardedRun
     facts: RunFacts
     spends_from: tuple[UUID, ...]
     visitor_limit: Decimal | None = None
-    purse: _Purse | None = None
 
 
-def lock_run(ref: RunRef, *, spending: Decimal = ZERO) -> LockedRun:
-    """The run, whether its lease holds, and, locked after it, the budgets that something of this price would be
-    reserved from: one round trip. Raises `NotFound` for a run that is not this tenant's."""
-    money = _money_of(ref, spending) if spending else ()
-    leases = (lease(ref.lease),) if ref.lease else ()
-    ahead = current_scope().locked.pop(_ahead(ref), None)
-    if ahead is not None and not (money or leases):
-        found, *rest = (ahead,)
-    else:
-        found, *rest = ask(_locked(ref, _only), *money, *leases)
-    purse = (rest[0], rest[1]) if money else None
-    if found is None:
+def lock_run(ref: RunRef) -> LockedRun:
+    """Lock the run and read what is judged of it, then whether its lease holds. Raises `NotFound` for a run that is not
+    this tenant's."""
+    row = next(iter(GuardedRun.objects.raw(_LOCK, [current_tenant_id(), ref.run_id])), None)
+    if row is None:
         raise NotFound("run")
-    now, zone, on_limit, visitor_limit, pauses, reached, *values = found
-    row, day = _RUNS.make(values), rules.day_in(zone, now)
-    others: dict[str, Any] = {
-        "approval": ref.approval,
-        "marked": rules.is_marked(row.origin, row.content_marks, marked_turn=row.marked_turn, turn=ref.turn),
-        "limit_paused": rules.present(map(_reached, reached), day),
-        "on_limit": on_limit or OnLimit.PAUSE_ALL,
-        "day": day,
-    }
-    facts = _facts(row, now, frozenset(pauses), held=bool(rest[-1]) if leases else True, others=others)
-    return LockedRun(row, facts, _spends_from(row, ref), visitor_limit, purse)
-
-
-def lock_ahead(ref: RunRef) -> Question[None]:
-    """Lock the run in the round trip of something else: the first `lock_run` of this scope has it then."""
-    scope = current_scope()
-
-    def keep(rows: list[tuple[Any, ...]]) -> None:
-        scope.locked[_ahead(ref)] = _only(rows)
-
-    return _locked(ref, keep)
-
-
-def _ahead(ref: RunRef) -> tuple[str, UUID]:
-    return ("run ahead", ref.run_id)
-
-
-def _locked(ref: RunRef, read: Callable[[list[tuple[Any, ...]]], A]) -> Question[A]:
-    return Question(_LOCK, [current_tenant_id(), ref.run_id], read)
-
-
-def _only(rows: list[tuple[Any, ...]]) -> tuple[Any, ...] | None:
-    return rows[0] if rows else None
-
-
-def _money_of(ref: RunRef, estimate: Decimal) -> tuple[Question[list[BudgetRow]], Question[str]]:
-    """The budgets in the order of their ids, then the installation's own."""
-    values = {"tenant": current_tenant_id(), "run": ref.run_id, "visitor": ref.visitor}
-    return (
-        Question(_LOCK_BUDGETS, values, lambda rows: [BudgetRow(*row) for row in rows]),
-        Question(_ROOM, [estimate, settings.TIME_ZONE], first),
+    day = rules.day_in(row.timezone, row.read_at)
+    facts = RunFacts(
+        origin=row.origin,
+        critical=row.critical,
+        phase=row.phase,
+        status=row.status,
+        halt_state=row.halt_state,
+        lease_held=lease_held(ref.lease) if ref.lease else True,
+        pauses=frozenset(row.paused),
+        allow=None if row.allow is None else frozenset(row.allow),
+        deny=frozenset(row.deny),
+        limits=row.frozen_limits,
+        calls=row.calls,
+        tokens=row.input_tokens + row.output_tokens,
+        committed=row.cost_total + row.cost_reserved,
+        seconds=(row.read_at - row.started_at).total_seconds(),
+        now=row.read_at,
+        approval=ref.approval,
+        marked=rules.is_marked(row.origin, row.content_marks, marked_turn=row.marked_turn, turn=ref.turn),
+        limit_paused=rules.present(map(_reached, row.reached), day),
+        on_limit=row.on_limit or OnLimit.PAUSE_ALL,
+        day=day,
     )
+    return LockedRun(row, facts, _spends_from(row, ref), row.visitor_daily_usd)
 
 
 def _spends_from(row: GuardedRun, ref: RunRef) -> tuple[UUID, ...]:
@@ -140,27 +104,6 @@ def _spends_from(row: GuardedRun, ref: RunRef) -> tuple[UUID, ...]:
 def _reached(said: str) -> tuple[str, date]:
     period, window = said.split()
     return period, date.fromisoformat(window)
-
-
-def _facts(row: GuardedRun, now: datetime, pauses: frozenset[str], *, held: bool, others: dict[str, Any]) -> RunFacts:
-    return RunFacts(
-        origin=row.origin,
-        critical=row.critical,
-        phase=row.phase,
-        status=row.status,
-        halt_state=row.halt_state,
-        lease_held=held,
-        pauses=pauses,
-        allow=None if row.allow is None else frozenset(row.allow),
-        deny=frozenset(row.deny),
-        limits=row.frozen_limits,
-        calls=row.calls,
-        tokens=row.input_tokens + row.output_tokens,
-        committed=row.cost_total + row.cost_reserved,
-        seconds=(now - row.started_at).total_seconds(),
-        now=now,
-        **others,
-    )
 
 
 def today() -> tuple[date, date]:
@@ -184,14 +127,24 @@ class LockedBudgets:
 
 
 def lock_budgets(run: LockedRun, ref: RunRef, estimate: Decimal) -> LockedBudgets:
-    """Every budget that the run spends from, under its row lock. No round trip where they came along with the run; two
-    more when a visitor costs something for the first time where each has a limit."""
-    rows, platform = run.purse or ask(*_money_of(ref, estimate))
+    """Lock every budget that the run spends from, in the order of their ids, then ask the installation's own. A visitor
+    who costs something for the first time gets a budget where each visitor has a limit."""
+    rows = _locked_budgets(ref)
     if ref.visitor and run.visitor_limit is not None and not any(row.visitor_ref == ref.visitor for row in rows):
         Budget.objects.bulk_create([Budget(visitor_ref=ref.visitor, period=Period.DAY)], ignore_conflicts=True)
-        rows, platform = ask(*_money_of(ref, estimate))
+        rows = _locked_budgets(ref)
+    with connection.cursor() as cursor:
+        cursor.execute(_ROOM, [estimate, settings.TIME_ZONE])
+        (platform,) = cursor.fetchone()
     facts = tuple(_budget(row, run.facts.day, run.visitor_limit) for row in rows)
     return LockedBudgets(tuple(rows), facts, platform)
+
+
+def _locked_budgets(ref: RunRef) -> list[BudgetRow]:
+    values = {"tenant": current_tenant_id(), "run": ref.run_id, "visitor": ref.visitor}
+    with connection.cursor() as cursor:
+        cursor.execute(_LOCK_BUDGETS, values)
+        return [BudgetRow(*row) for row in cursor.fetchall()]
 
 
 def windows_of(spends_from: Iterable[UUID], day: date) -> tuple[tuple[UUID, date], ...]:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
+from django.db import connection
 from django.db.models import OuterRef, Subquery
 
 from apps.memory import embedding
@@ -21,7 +22,6 @@ from kernel.canonical import sha256_hex
 from kernel.errors import NotFound
 from kernel.llm.briefing import Passage
 from kernel.tenancy import current_tenant_id, in_thread, tenant_scope
-from kernel.tenancy.rows import Question, ask
 
 # PostgreSQL's text parser is asked for no more than this of a question.
 ASKED = 4000
@@ -60,17 +60,10 @@ def search(text: str, *, vector: embedding.Vector | None, levels: Words[str], k:
     the cosine similarity, 0 to 1: it says how near a passage is, the order says which is best."""
     if vector is None or not levels:
         return ()
-    (found,) = ask(passages_asked(text, vector=vector, levels=levels, k=k))
-    return found
-
-
-def passages_asked(text: str, *, vector: embedding.Vector, levels: Words[str], k: int) -> Question[tuple[Passage, ...]]:
-    """`search` for whoever asks more in the same round trip."""
     values = [current_tenant_id(), list(levels), text[:ASKED].replace("\0", " "), str(vector), k]
-    return Question("SELECT * FROM memory_search(%s::uuid, %s::text[], %s, %s::vector, %s)", values, _passages)
-
-
-def _passages(rows: list[tuple[Any, ...]]) -> tuple[Passage, ...]:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT * FROM memory_search(%s::uuid, %s::text[], %s, %s::vector, %s)", values)
+        rows = cursor.fetchall()
     return tuple(
         Passage(str(document), str(version), title, url, start, end, quote, similarity)
         for document, version, title, url, start, end, quote, similarity in rows

@@ -1,15 +1,15 @@
 """What do we remember that belongs to this question? Memories of the given scopes, and of no other.
 
-Every question names its scopes; without one nothing is found. Questions leave in one round trip with whatever else the
-caller asks (`recalled_asked`). Callers: the turn; nobody passes a scope that a model named.
+Every question names its scopes; without one nothing is found. Callers: the turn; nobody passes a scope that a model
+named.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
 from uuid import UUID
 
+from django.db import connection
 from django.db.models import Q, QuerySet
 
 from apps.memory.embedding import Vector
@@ -21,7 +21,6 @@ from kernel.llm.briefing import Recollection
 from kernel.llm.enums import MemoryQueryStrategy as Strategy
 from kernel.taint import Taint
 from kernel.tenancy import current_tenant_id
-from kernel.tenancy.rows import Question, ask
 
 # How far back in one scope and tier a question reaches.
 REACH = 500
@@ -34,13 +33,7 @@ _BY = {
 _RECALL = "SELECT * FROM memory_recall(%s::uuid, %s::text[], %s::text[], %s, %s::vector, %s, %s, %s)"
 
 
-def recall(scopes: Iterable[Scope], text: str, **how: Any) -> tuple[Recollection, ...]:
-    """`recalled_asked`, answered at once."""
-    (found,) = ask(recalled_asked(scopes, text, **how))
-    return found
-
-
-def recalled_asked(
+def recall(
     scopes: Iterable[Scope],
     text: str,
     *,
@@ -48,7 +41,7 @@ def recalled_asked(
     k: int,
     tiers: Iterable[Tier] = (Tier.ACTIVE,),
     strategy: Strategy = Strategy.SEMANTIC,
-) -> Question[tuple[Recollection, ...]]:
+) -> tuple[Recollection, ...]:
     """The `k` best memories of these scopes, best first. The raw lane is asked only when `tiers` names it."""
     values = [
         current_tenant_id(),
@@ -60,7 +53,15 @@ def recalled_asked(
         k,
         REACH,
     ]
-    return Question(_RECALL, values, _recollections)
+    with connection.cursor() as cursor:
+        cursor.execute(_RECALL, values)
+        rows = cursor.fetchall()
+    return tuple(
+        Recollection(
+            str(pk), content, kind, trust, Taint(taint), said_at.date().isoformat(), reference, float(score), marked
+        )
+        for pk, reference, kind, trust, taint, content, said_at, score, marked in rows
+    )
 
 
 def texts_of(scopes: Iterable[Scope], ids: Iterable[UUID]) -> Mapping[UUID, str]:
@@ -84,12 +85,3 @@ def held_by(scopes: Iterable[Scope]) -> QuerySet[MemoryItem]:
             wanted |= Q(scope__startswith=f"{scope}/")
     rows: QuerySet[MemoryItem] = MemoryItem.objects.filter(wanted)
     return rows
-
-
-def _recollections(rows: list[tuple[Any, ...]]) -> tuple[Recollection, ...]:
-    return tuple(
-        Recollection(
-            str(pk), content, kind, trust, Taint(taint), said_at.date().isoformat(), reference, float(score), marked
-        )
-        for pk, reference, kind, trust, taint, content, said_at, score, marked in rows
-    )

@@ -43,7 +43,7 @@ from kernel import live
 from kernel import presence as sockets
 from kernel.errors import SilasError
 from kernel.floods import Penalties
-from kernel.tenancy import in_scope, in_statement, in_thread
+from kernel.tenancy import in_scope, in_thread
 
 _log = logging.getLogger(__name__)
 
@@ -242,10 +242,9 @@ class VisitorConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels
             runner.wake(visitor.tenant_id, visitor.session_id)
 
     async def _stored(self, frame: MessageFrame, visitor: tokens.Visitor) -> Accepted | Busy:
-        """In one statement; a message that bears a signature asks more first."""
         if frame.signed is None:
             accept = partial(services.accept_message, visitor.session_id)
-            return await in_statement(
+            return await in_scope(
                 visitor.tenant_id, accept, text=frame.text, client_id=frame.client_id, bounds=self.bounds
             )
         where = visitor.deployment_key

@@ -12,9 +12,8 @@ from typing import Any, TypeVar
 
 from apps.guard import services as guard
 from apps.guard.enums import Intent, RefusalCode
-from apps.guard.schemas import Admitted, Call, NeedsApproval, Refused, RunRef
+from apps.guard.schemas import Admitted, Call, NeedsApproval, Refused
 from apps.sessions import limits
-from apps.sessions.models import ChatSession
 from apps.sessions.state import ModelCharge, Stop, TurnState
 from kernel.llm import pricing
 from kernel.llm.agents import AgentRun
@@ -22,7 +21,6 @@ from kernel.llm.briefing import Briefing
 from kernel.llm.enums import Role
 from kernel.llm.models import GROUNDED
 from kernel.tenancy import in_scope
-from kernel.tenancy.rows import Question
 
 Output = TypeVar("Output")
 Ask = Callable[[str], Awaitable[AgentRun[Output]]]
@@ -43,13 +41,6 @@ MODEL_PATIENCE_SECONDS = 300.0
 
 def model_of(state: TurnState, role: Role) -> str:
     return state.session.deployment.model_for(role)
-
-
-def free_run_asked(session: ChatSession) -> tuple[Question[None], ...]:
-    """What `admit_free` will need, for the round trip before it."""
-    if session.run_id is None or not pricing.is_free(session.deployment.model_for(Role.PROXY)):
-        return ()
-    return (guard.admission_asked(RunRef(session.tenant_id, session.run_id)),)
 
 
 def admit_free(state: TurnState) -> None:

@@ -11,15 +11,15 @@ import json
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any, TypeVar
-from uuid import UUID
+from typing import Any
 
+from django.db import connection
 from pydantic import ValidationError
 
-from apps.connections.queries import linked_asked
+from apps.connections.queries import usable_names
 from apps.gates.enums import GateProvider, GateTrigger
 from apps.gates.providers import claim_for, needs_claim
-from apps.gates.queries import gates_asked
+from apps.gates.queries import active_gates
 from apps.gates.schemas import AccessLevel, GateSpec
 from apps.sessions.access import PUBLIC, Level
 from apps.sessions.models import AccessLevel as AccessLevelRow
@@ -31,15 +31,12 @@ from apps.tenants import policy_seals
 from apps.tenants.enums import PolicyKind
 from apps.tenants.models import Deployment
 from apps.tenants.queries import signed_gates
-from apps.toolservers.web.queries import terms_asked
+from apps.toolservers.web.queries import terms
 from apps.toolservers.web.schemas import SearchTerms
-from apps.work.queries import goal_asked
+from apps.work.queries import active_goal_spec
 from apps.work.schemas import WorkItemSpec
 from kernel.sandbox.spec import Mount
 from kernel.tenancy import current_tenant_id
-from kernel.tenancy.rows import Question, ask
-
-A = TypeVar("A")
 
 KNOWLEDGE_TOOL = "knowledge_search"
 _BARE_LEVELS = {PUBLIC: AccessLevel(tools=[KNOWLEDGE_TOOL])}
@@ -58,40 +55,32 @@ _LEVELS = """
 
 def load(deployment: Deployment) -> Policy:
     """Inside the tenant's scope."""
-    asked = goal_asked(deployment), gates_asked(deployment.pk), levels_asked(deployment), terms_asked(deployment.pk)
-    return _policy(*ask(*asked))
-
-
-def load_and_ask(deployment: Deployment, asked: Question[A], *others: Question[None]) -> tuple[Policy, A]:
-    """`load` without the tools whose outside account is not connected just now, and the answer to what else is `asked`
-    in the same round trip; `others` are asked behind it."""
-    goal, system, levels, web, linked, answer, *_ = ask(
-        goal_asked(deployment),
-        gates_asked(deployment.pk),
-        levels_asked(deployment),
-        terms_asked(deployment.pk),
-        linked_asked(),
-        asked,
-        *others,
+    return _policy(
+        active_goal_spec(deployment), active_gates(deployment.pk), levels_of(deployment), terms(deployment.pk)
     )
-    whole = _policy(goal, system, levels, web)
-    usable = tuple(tool for tool in whole.tools if not tool.connection or tool.connection in linked)
-    return replace(whole, tools=usable), answer
+
+
+def load_usable(deployment: Deployment) -> Policy:
+    """`load` without the tools whose outside account is not connected just now."""
+    policy, usable = load(deployment), usable_names()
+    return replace(
+        policy, tools=tuple(tool for tool in policy.tools if not tool.connection or tool.connection in usable)
+    )
 
 
 def load_with(deployment: Deployment, *systems: tuple[GateSpec, ...]) -> tuple[Policy, ...]:
     """What the policy would be with each of these sets in the place of the gates of rows. Inside the tenant's scope."""
-    goal, levels, web = ask(goal_asked(deployment), levels_asked(deployment), terms_asked(deployment.pk))
+    goal, levels, web = active_goal_spec(deployment), levels_of(deployment), terms(deployment.pk)
     return tuple(_policy(goal, system, levels, web) for system in systems)
 
 
-def levels_asked(deployment: Deployment) -> Question[Mapping[str, AccessLevel]]:
-    """The deployment's own levels, lowest first; `public` is always there. A level that is not certified is not."""
+def levels_of(deployment: Deployment) -> Mapping[str, AccessLevel]:
+    """The deployment's own levels, lowest first; `public` is always there. A level that is not certified is not. One
+    statement, so that list and rows are of one moment."""
     tenant_id = current_tenant_id()
-    return Question(_LEVELS, [tenant_id, tenant_id, deployment.pk], lambda rows: _read_levels(tenant_id, rows))
-
-
-def _read_levels(tenant_id: UUID, rows: list[tuple[Any, ...]]) -> Mapping[str, AccessLevel]:
+    with connection.cursor() as cursor:
+        cursor.execute(_LEVELS, [tenant_id, tenant_id, deployment.pk])
+        rows = cursor.fetchall()
     seals = [row for row in rows if row[0]]
     if policy_seals.believed(tenant_id, PolicyKind.LEVELS, seals) is None:
         return _BARE_LEVELS

@@ -4,25 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 from uuid import UUID
 
+from django.db import connection
+
 from apps.sessions.models import ChatSession, ChronicleEntry
-from apps.tenants.models import Deployment
 from kernel.errors import NotFound
-from kernel.tenancy import current_tenant_id
-from kernel.tenancy.rows import Question, Rows, ask
 
 REPLAY_LIMIT = 500
-MAX_SEQ = 2**63 - 1
-A = TypeVar("A")
-_SESSIONS = Rows(ChatSession, alias="session")
-_DEPLOYMENTS = Rows(Deployment, alias="deployment")
-_FOR_TURN = f"""
-    SELECT {_SESSIONS.columns}, {_DEPLOYMENTS.columns} FROM silas_sessions_chatsession session
-    JOIN tenants_deployment deployment ON deployment.id = session.deployment_id
-    WHERE session.id = %s AND session.tenant_id = %s
-"""  # noqa: S608  (our own column names)
 # What was said: messages, and what the visitor was asked and chose; with each what gates made of it. A visitor's words
 # that no turn's gates have let in are kept out, whatever the reason is that they have not: a block, a process that
 # died (ADR 43).
@@ -91,51 +81,20 @@ def seqs_of(session_ids: Iterable[UUID]) -> dict[UUID, int]:
     return dict(ChatSession.objects.filter(pk__in=list(session_ids)).values_list("pk", "seq"))
 
 
-def session_for_turn(session_id: UUID, *, until_seq: int, limit: int) -> tuple[ChatSession, list[Said]]:
-    """The session with its deployment, and its last `limit` messages up to `until_seq`, oldest first, as a turn begins
-    with them; one round trip. Raises `NotFound`."""
-    session, said = ask(_session_asked(session_id), _said_asked(session_id, until_seq, limit))
-    if session is None:
-        raise NotFound("conversation")
-    return session, said
-
-
-def with_session(asked: Question[A], session_id: UUID, *, limit: int) -> tuple[A, ChatSession | None, list[Said]]:
-    """The answer to what is `asked`, and behind it in the same round trip the session with its deployment and its last
-    `limit` messages, oldest first."""
-    return ask(asked, _session_asked(session_id), _said_asked(session_id, MAX_SEQ, limit))
-
-
 def said_until(session_id: UUID, seq: int, *, limit: int) -> list[Said]:
     """The last `limit` messages up to `seq`, oldest first."""
-    (said,) = ask(_said_asked(session_id, seq, limit))
-    return said
-
-
-def _session_asked(session_id: UUID) -> Question[ChatSession | None]:
-    return Question(_FOR_TURN, [session_id, current_tenant_id()], _with_deployment)
-
-
-def _said_asked(session_id: UUID, until_seq: int, limit: int) -> Question[list[Said]]:
-    return Question(_NEWEST_SAID, [session_id, until_seq, limit, session_id], _read_backwards)
+    return _said(_NEWEST_SAID, [session_id, seq, limit, session_id])
 
 
 def messages_at(session_id: UUID, seqs: list[int]) -> list[Said]:
     """The messages with these numbers, in order."""
-    (said,) = ask(Question(_SAID_AT, [session_id, seqs, session_id], _read_backwards))
-    return said
+    return _said(_SAID_AT, [session_id, seqs, session_id])
 
 
-def _read_backwards(rows: list[tuple[Any, ...]]) -> list[Said]:
-    return [Said(*row) for row in rows][::-1]
-
-
-def _with_deployment(rows: list[tuple[Any, ...]]) -> ChatSession | None:
-    if not rows:
-        return None
-    session = _SESSIONS.make(rows[0][: _SESSIONS.width])
-    session.deployment = _DEPLOYMENTS.make(rows[0][_SESSIONS.width :])
-    return session
+def _said(statement: str, values: list[Any]) -> list[Said]:
+    with connection.cursor() as cursor:
+        cursor.execute(statement, values)
+        return [Said(*row) for row in cursor.fetchall()][::-1]
 
 
 def thread(session_id: UUID, *, limit: int = 300) -> list[ChronicleEntry]:

@@ -103,8 +103,8 @@ def accept_message(
     bounds: Bounds | None = None,
     signed: Taint | None = None,
 ) -> Accepted | Busy:
-    """Store a visitor's message and owe it an answer; where a person answers, a look of the gates alone. Inside a scope
-    of the tenant, for speed one of this statement alone (`in_statement`).
+    """Store a visitor's message and owe it an answer; where a person answers, a look of the gates alone. Inside the
+    tenant's scope.
 
     Returns `Busy`, with nothing stored, when as many messages of this conversation or of the tenant wait as its
     `bounds` allow (the installation's without any). Raises `SilasError("conversation_full")`: whoever comes back to it

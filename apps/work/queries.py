@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import functools
 from datetime import datetime
-from typing import Any
 from uuid import UUID
 
 from django.conf import settings
+from django.db import connection
 from django.db.models import Q, QuerySet
 
 from apps.gates.queries import uncertified
@@ -23,14 +23,8 @@ from apps.work.schemas import WorkItemSpec
 from kernel.canonical import sha256_hex
 from kernel.errors import NotFound
 from kernel.tenancy import current_tenant_id
-from kernel.tenancy.rows import Question, ask
 
 _OPEN = (WorkItemStatus.PENDING, WorkItemStatus.RUNNING, WorkItemStatus.PAUSED)
-_OPEN_TITLES = """
-    SELECT subject, title FROM work_workitem
-    WHERE tenant_id = %s AND session_id = %s AND subject IN ('', %s) AND status = ANY(%s) AND type <> 'goal'
-    ORDER BY created_at
-"""
 _BESIDE = ("deployment", "parent", "follow_up_of")
 # The sealed list of goals in force comes first, then the goal that the deployment's row names.
 _GOAL_PLAN = """
@@ -149,14 +143,13 @@ def pending_of(requested_by: str) -> list[WorkItem]:
 
 def open_work_titles(session_id: UUID, *, subject: str) -> list[str]:
     """What this customer, or nobody in particular, still waits for in a conversation; oldest first."""
-    (titles,) = ask(open_titles_asked(session_id, subject=subject))
-    return [title for _, title in titles]
+    return [title for _, title in open_work(session_id, subject=subject)]
 
 
-def open_titles_asked(session_id: UUID, *, subject: str) -> Question[list[tuple[str, str]]]:
-    """`open_work_titles`, each with the customer it is for, for whoever asks more in the same round trip."""
-    values = [current_tenant_id(), session_id, subject, [status.value for status in _OPEN]]
-    return Question(_OPEN_TITLES, values, list)
+def open_work(session_id: UUID, *, subject: str) -> list[tuple[str, str]]:
+    """`open_work_titles`, each as (customer it is for, title)."""
+    items = WorkItem.objects.filter(session_id=session_id, subject__in=("", subject), status__in=_OPEN)
+    return list(items.exclude(type=WorkItemType.GOAL).order_by("created_at").values_list("subject", "title"))
 
 
 def active_goal(deployment: Deployment) -> WorkItem | None:
@@ -176,26 +169,18 @@ def governed() -> list[tuple[Deployment, WorkItem]]:
 
 
 def active_goal_spec(deployment: Deployment) -> WorkItemSpec | None:
-    """What a turn reads of the goal: its plan, which is parsed once for each text that it ever was."""
-    (goal,) = ask(goal_asked(deployment))
-    return goal
-
-
-def goal_asked(deployment: Deployment) -> Question[WorkItemSpec | None]:
-    """`active_goal_spec` for whoever asks more in the same round trip."""
+    """The goal that was put in force, as a turn reads it. One that was put there by SQL, or is gone, blocks everything
+    and has no tools. One statement, so that list and goal are of one moment; a plan is parsed once for each text."""
     tenant_id = current_tenant_id()
-    read = functools.partial(_goal, tenant_id, deployment.pk)
-    return Question(_GOAL_PLAN, [tenant_id, deployment.active_goal_id, tenant_id], read)
-
-
-def _goal(tenant_id: UUID, deployment_id: UUID, rows: list[tuple[Any, ...]]) -> WorkItemSpec | None:
-    """The goal that was put in force. One that was put there by SQL, or is gone, blocks everything and has no tools."""
+    with connection.cursor() as cursor:
+        cursor.execute(_GOAL_PLAN, [tenant_id, deployment.active_goal_id, tenant_id])
+        rows = cursor.fetchall()
     sealed = policy_seals.believed(tenant_id, PolicyKind.GOALS, [row for row in rows if row[0]])
-    wanted = None if sealed is None else sealed.get(str(deployment_id), "")
+    wanted = None if sealed is None else sealed.get(str(deployment.pk), "")
     found = [(goal_id, plan) for version, goal_id, plan in rows if not version]
     if wanted == "".join(_sealed_goal(*goal) for goal in found):
         return _spec(found[0][1]) if found else None
-    policy_seals.report(PolicyKind.GOALS, str(deployment_id), "forged" if found else "missing")
+    policy_seals.report(PolicyKind.GOALS, str(deployment.pk), "forged" if found else "missing")
     return _nothing_goes()
 
 

@@ -16,7 +16,7 @@ from kernel.tenancy.scope import (
     tenant_scope,
     tried,
 )
-from kernel.tenancy.threads import in_scope, in_scope_patiently, in_statement, in_thread
+from kernel.tenancy.threads import in_scope, in_scope_patiently, in_thread
 
 __all__ = [
     "INSTALLATION",
@@ -28,7 +28,6 @@ __all__ = [
     "in_batches",
     "in_scope",
     "in_scope_patiently",
-    "in_statement",
     "in_thread",
     "lookup_scope",
     "over_each",

@@ -1,6 +1,6 @@
-"""Whose rows may this transaction see?
+"""Open transactions that see one tenant's rows.
 
-A scope is a short database transaction that tells PostgreSQL, for its own length only, which tenant it serves; the
+A scope is a short `transaction.atomic` that tells PostgreSQL, for its own length only, which tenant it serves; the
 row-level security policies read that setting, so a query that forgot its filter still sees nothing foreign, and a
 pooled connection handed on keeps no tenant. Nothing else may make these settings. No model, tool or network wait
 inside a scope.
@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 import select
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import partial, wraps
@@ -20,7 +20,7 @@ from uuid import UUID
 
 import psycopg
 from django.db import OperationalError, connection, transaction
-from psycopg.pq import ConnStatus, PipelineStatus
+from psycopg.pq import ConnStatus
 
 from kernel.errors import SilasError
 from kernel.events import Event
@@ -51,9 +51,6 @@ class Scope:
     tenant_id: UUID | None = None
     platform: bool = False
     lookup: str = ""
-    alone: bool = False
-    joined: bool = False
-    trails: bool = False
     gathered: dict[Flush, list[Any]] = field(default_factory=dict)
     gathered_last: dict[Flush, list[Any]] = field(default_factory=dict)
     locked: dict[Any, Any] = field(default_factory=dict)
@@ -97,26 +94,7 @@ def gather_for_commit(flush: Flush, item: Any, *, last: bool = False) -> None:
     What a rolled-back scope gathered is dropped with it.
     """
     scope = current_scope()
-    if scope.alone:
-        raise ScopeError("a scope of one statement has no last ones")
     (scope.gathered_last if last else scope.gathered).setdefault(flush, []).append(item)
-
-
-def let_commit_trail() -> None:
-    """What this scope gathers for its COMMIT may be on disk a moment later than it is seen: with the next commit that
-    waits for the disk, at the latest. Only for what nobody was told of and nothing outside follows from before such a
-    commit; a database server that falls over in between has never seen it (ADR 93)."""
-    current_scope().trails = True
-
-
-def commit_reading() -> None:
-    """Send this scope's COMMIT with what else leaves together. Raises `ScopeError` where something waits for it: what
-    was gathered, and what was written and is told of afterwards, is committed by the scope's own end."""
-    scope = current_scope()
-    if scope.gathered or scope.gathered_last:
-        raise ScopeError("a scope that writes commits at its end")
-    if not scope.joined:
-        _execute("COMMIT")
 
 
 @contextmanager
@@ -210,21 +188,6 @@ def _name(work: Any) -> str:
 
 
 @contextmanager
-def statement_scope(tenant_id: UUID) -> Iterator[None]:
-    """For one call of a database function that enters the tenant itself and is a transaction by itself: one round trip
-    instead of BEGIN, tenant, statement and COMMIT. Any other statement in here sees no tenant's rows.
-    """
-    if _current.get() is not None or connection.in_atomic_block:
-        raise ScopeError("a statement that is its own transaction cannot join another's")
-    _renew_lost_connection()
-    token = _current.set(Scope(tenant_id=tenant_id, alone=True))
-    try:
-        yield
-    finally:
-        _current.reset(token)
-
-
-@contextmanager
 def platform_scope(reason: str) -> Iterator[None]:
     """Open a transaction that sees every tenant: administrators and upkeep only. Leaves `reason` in the audit log."""
     outer = _current.get()
@@ -254,66 +217,25 @@ def lookup_scope(key: str) -> Iterator[None]:
 
 @contextmanager
 def _entered(scope: Scope, outer: Scope | None) -> Iterator[None]:
-    scope.joined = connection.in_atomic_block
-    with _begun(scope):
+    joined = connection.in_atomic_block
+    if not joined:
+        _renew_lost_connection()
+    with nullcontext() if joined else transaction.atomic():
+        _tell_database(scope)
         token = _current.set(scope)
         try:
             yield
-            _flush_and_commit(scope)
+            _flush(scope)
         finally:
             _current.reset(token)
-        if scope.joined:
+        if joined:
             _tell_database(outer or Scope())
-
-
-def _flush_and_commit(scope: Scope) -> None:
-    """COMMIT leaves with what was gathered for it; Django's own then finds nothing left to do. Where nothing was, or
-    the transaction is another's, it stays with whoever began it."""
-    if not (scope.gathered or scope.gathered_last):
-        return
-    with in_one_trip():
-        if scope.trails and not scope.joined:
-            _execute("SET LOCAL synchronous_commit TO off")
-        _flush(scope)
-        if not scope.joined:
-            _execute("COMMIT")
 
 
 def _flush(scope: Scope) -> None:
     while waiting := scope.gathered or scope.gathered_last:
         flush = next(iter(waiting))
         flush(waiting.pop(flush))
-
-
-@contextmanager
-def _begun(scope: Scope) -> Iterator[None]:
-    """A transaction that serves `scope`. Its BEGIN and its tenant travel with its first statement: one round trip."""
-    if scope.joined:
-        _tell_database(scope)
-        yield
-        return
-    _renew_lost_connection()
-    with transaction.atomic(savepoint=False), connection.execute_wrapper(_Leading(scope)):
-        connection.connection.autocommit = True  # else the driver begins by itself, and waits until that is answered
-        yield
-
-
-class _Leading:
-    """Sends the scope ahead of the transaction's first statement, whatever that is."""
-
-    def __init__(self, scope: Scope) -> None:
-        self._scope: Scope | None = scope
-
-    def __call__(self, execute: Callable[..., Any], sql: str, params: Any, many: bool, context: Any) -> Any:
-        if self._scope is None:
-            return execute(sql, params, many, context)
-        scope, self._scope = self._scope, None
-        if isinstance(context["cursor"].cursor, psycopg.ServerCursor):  # a cursor on the server takes no part in one
-            _begin(scope)
-            return execute(sql, params, many, context)
-        with in_one_trip():
-            _begin(scope)
-            return _sent_whole(execute, sql, params, many, context)
 
 
 def _renew_lost_connection() -> None:
@@ -335,41 +257,9 @@ def _is_lost(line: psycopg.Connection[Any]) -> bool:
     return line.pgconn.status != ConnStatus.OK
 
 
-@contextmanager
-def in_one_trip() -> Iterator[None]:
-    """Statements executed in here leave together; their results and errors are there at its end, or when fetched."""
-    line = connection.connection
-    if line is None or line.pgconn.pipeline_status != PipelineStatus.OFF:
-        yield
-        return
-    with connection.wrap_database_errors, line.pipeline(), connection.execute_wrapper(_sent_whole):
-        yield
-
-
-def _sent_whole(execute: Callable[..., Any], sql: str, params: Any, many: bool, context: Any) -> Any:
-    """A statement that is larger than a socket's buffer leaves whole: the driver stops when the buffer is full, and
-    server and client would wait for each other."""
-    queued = execute(sql, params, many, context)
-    line = connection.connection.pgconn
-    while line.flush():
-        readable, _, _ = select.select([line.socket], [line.socket], [])
-        if readable:
-            line.consume_input()
-    return queued
-
-
-def _begin(scope: Scope) -> None:
-    _execute("BEGIN")
-    _tell_database(scope)
-
-
 def _tell_database(scope: Scope) -> None:
-    _execute(_TELL, scope.settings())
-
-
-def _execute(statement: str, values: tuple[str, ...] | None = None) -> None:
     with connection.cursor() as cursor:
-        cursor.execute(statement, values)
+        cursor.execute(_TELL, scope.settings())
 
 
 def _tenant_id(tenant: Any) -> UUID:

@@ -13,12 +13,11 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, ParamSpec, TypeVar
-from uuid import UUID
 
 from django.conf import settings
 from django.db import InterfaceError, OperationalError, connection
 
-from kernel.tenancy.scope import leave_scope, statement_scope, tenant_scope
+from kernel.tenancy.scope import leave_scope, tenant_scope
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -97,16 +96,6 @@ async def in_scope(tenant: Any, step: Callable[P, T], *args: P.args, **kwargs: P
 
     def scoped() -> T:
         with tenant_scope(tenant):
-            return step(*args, **kwargs)
-
-    return await in_thread(scoped)
-
-
-async def in_statement(tenant_id: UUID, step: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Run `step`, whose only statement is a transaction by itself (`statement_scope`)."""
-
-    def scoped() -> T:
-        with statement_scope(tenant_id):
             return step(*args, **kwargs)
 
     return await in_thread(scoped)

@@ -9,9 +9,6 @@ from apps.bus.models import QueueMessage
 from apps.tenants.models import Deployment, Membership, Tenant, User
 from kernel.tenancy import tenant_scope
 
-# BEGIN, and the statement with which a scope tells the database whose rows it may see; both travel with the first.
-THE_SCOPES_OWN = 2
-
 
 def make_tenant(**fields: Any) -> Tenant:
     """A tenant without the standing work that each begins with: a test schedules what it is about."""

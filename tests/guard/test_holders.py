@@ -21,7 +21,7 @@ from apps.guard.schemas import Admitted, NeedsApproval, Refused
 from kernel.errors import NotFound, SilasError
 from kernel.tenancy import platform_scope, tenant_scope
 from tests.factories.guard import answer, make_budget, make_call, make_run, reread
-from tests.factories.tenants import THE_SCOPES_OWN, make_deployment, make_tenant
+from tests.factories.tenants import make_deployment, make_tenant
 from tests.guard.conftest import call
 from tests.guard.test_money import money, put_budget_into, settle
 from tests.rivals import race
@@ -316,7 +316,7 @@ def test_budgets_are_found_and_locked_with_two_statements(tenant: Any, django_as
     run = make_run(tenant)
     asked = make_call(tool="converse", estimate=Decimal("0.1"))
     # lock the run, lock the budgets, ask the installation; then the call, the ledger, the budgets, the installation
-    with tenant_scope(tenant), django_assert_num_queries(7 + THE_SCOPES_OWN, connection=connection):
+    with tenant_scope(tenant), django_assert_num_queries(7, connection=connection):
         services.admit(run.ref, Intent.CONVERSE, asked)
 
 

@@ -20,11 +20,10 @@ from apps.guard.enums import Holder, Intent, Period, RefusalCode
 from apps.guard.models import Budget, GuardedRun, SpendEntry, ToolCall
 from apps.guard.schemas import Admitted, CallFailed, Done, HandlerResult, Limits, NeedsApproval, Refused
 from apps.guard.services.settlement import CallLost
-from kernel.errors import NotFound, SilasError
+from kernel.errors import SilasError
 from kernel.tenancy import tenant_scope
-from kernel.tenancy.rows import ask
 from tests.factories.guard import answer, audited, change_run, make_budget, make_call, make_run, reread
-from tests.factories.tenants import THE_SCOPES_OWN, make_deployment, make_tenant
+from tests.factories.tenants import make_deployment, make_tenant
 from tests.guard.conftest import call
 
 Handle = Callable[..., None]
@@ -147,41 +146,13 @@ def test_tool_cannot_pass_as_a_model_run(tenant: Any) -> None:
 def test_admission_of_a_free_model_run_is_two_statements(tenant: Any, django_assert_num_queries: Any) -> None:
     run = make_run(tenant)
     asked = make_call(tool="converse", estimate=Decimal(0))
-    with tenant_scope(tenant), django_assert_num_queries(2 + THE_SCOPES_OWN, connection=connection):
+    with tenant_scope(tenant), django_assert_num_queries(2, connection=connection):
         services.admit(run.ref, Intent.CONVERSE, asked)
-
-
-def test_run_that_was_locked_ahead_is_not_asked_for_again_but_once(tenant: Any, django_assert_num_queries: Any) -> None:
-    run = make_run(tenant)
-    asked = make_call(tool="converse", estimate=Decimal(0))
-    with tenant_scope(tenant):
-        ask(services.admission_asked(run.ref))
-        with django_assert_num_queries(1, connection=connection):
-            first = services.admit(run.ref, Intent.CONVERSE, asked)
-        second = services.admit(run.ref, Intent.CONVERSE, asked)
-    assert isinstance(first, Admitted) and isinstance(second, Admitted)
-    assert (first.seq, second.seq) == (1, 2)
-
-
-def test_run_of_another_tenant_locked_ahead_is_not_found(tenant: Any, other_tenant: Any) -> None:
-    run = make_run(other_tenant)
-    with tenant_scope(tenant):
-        ask(services.admission_asked(run.ref))
-        with pytest.raises(NotFound):
-            services.admit(run.ref, Intent.CONVERSE, make_call(tool="converse", estimate=Decimal(0)))
-
-
-def test_priced_run_that_was_locked_ahead_finds_its_budgets(tenant: Any) -> None:
-    run = make_run(tenant)
-    with tenant_scope(tenant):
-        ask(services.admission_asked(run.ref))
-        call = services.admit(run.ref, Intent.CONVERSE, make_call(tool="converse", estimate=Decimal("0.1")))
-    assert isinstance(call, Admitted) and money(run) == (Decimal(0), Decimal("0.1"))
 
 
 def test_settlement_of_a_free_model_run_is_one_statement(tenant: Any, django_assert_num_queries: Any) -> None:
     call = admitted(make_run(tenant), "0")
-    with tenant_scope(tenant), django_assert_num_queries(1 + THE_SCOPES_OWN, connection=connection):
+    with tenant_scope(tenant), django_assert_num_queries(1, connection=connection):
         services.settle(call, cost=Decimal(0))
 
 

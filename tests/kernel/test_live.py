@@ -14,7 +14,6 @@ from redis import Redis
 
 from kernel import live
 from kernel.tenancy import tenant_scope
-from kernel.tenancy.scope import statement_scope
 
 GROUP = "news.of.a.test"
 
@@ -125,15 +124,6 @@ def test_poke_of_what_was_taken_back_is_not_heard(tenant: Any) -> None:
         redis.publish(GROUP, b"the end")
         last = line.get_message(timeout=5)
     assert last["data"] == b"the end"
-
-
-def test_poke_from_a_scope_of_one_statement_is_heard(tenant: Any) -> None:
-    with Redis.from_url(settings.REDIS_URL) as redis, redis.pubsub() as line:
-        line.psubscribe(f"*{GROUP}")
-        line.get_message(timeout=5)
-        with statement_scope(tenant.pk):
-            live.poke_on_commit(GROUP, {"type": "said"})
-        assert b"said" in line.get_message(timeout=5)["data"]
 
 
 # -- the end of a loop -------------------------------------------------------------------------------------------------

@@ -18,7 +18,6 @@ from apps.memory.models import Chunk, Collection
 from kernel.tenancy import ScopeError, tenant_scope
 from silas_platform.up.embedded import ROLES_SQL
 from tests.factories.memory import ingest_texts, search
-from tests.factories.tenants import THE_SCOPES_OWN
 
 TEXTS = {
     "fire": "# Fire\n\nWe pay when candles set the house on fire.",
@@ -148,7 +147,7 @@ def test_search_is_one_round_trip(knowledge: Any) -> None:
     vector = embedding.embed("bicycles")
     with tenant_scope(knowledge), CaptureQueriesContext(connection) as seen:
         queries.search("bicycles", vector=vector, levels=("public",))
-    assert len(seen) == 1 + THE_SCOPES_OWN
+    assert len(seen) == 1
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,6 @@ from apps.work.queries import active_goal, goals
 from apps.work.services.proposing import propose
 from kernel.clock import now
 from kernel.tenancy import tenant_scope
-from kernel.tenancy.rows import Question, first
 from silas_platform import demo
 from tests.factories.connections import make_connection
 from tests.factories.sessions import make_session
@@ -254,7 +253,7 @@ def test_refund_large_is_refused_with_a_reason(harbor):
 def offered(deployment: Deployment) -> set[str]:
     """What a turn may call or name, whatever the level."""
     with tenant_scope(deployment.tenant_id):
-        frozen, _ = policy.load_and_ask(deployment, Question("SELECT 1", [], first))
+        frozen = policy.load_usable(deployment)
     return {tool.name for tool in frozen.tools}
 
 

@@ -94,7 +94,6 @@ def test_turn_begins_with_what_was_said_before_its_message_however_much_waits_be
     deployment: Any, monkeypatch: Any, lines: int, said: int
 ) -> None:
     monkeypatch.setattr(opening, "HISTORY_MESSAGES", 5)
-    monkeypatch.setattr(opening, "YOUNGER_MESSAGES", 2)
     session = make_session(deployment)
     for number in range(lines):
         say(session, f"line {number + 1}")

@@ -17,7 +17,7 @@ from apps.audit.models import AuditEntry
 from apps.bus.models import QueueMessage
 from apps.bus.services import pending_count
 from apps.sessions import asking, handoff
-from apps.sessions.queries import session_for_turn
+from apps.sessions.queries import said_until
 from apps.sessions.rules import frame_of
 from kernel.clock import now
 from kernel.errors import NotFound, SilasError
@@ -214,7 +214,7 @@ async def test_models_read_the_question_and_the_answer(deployment: Any) -> None:
     asked = await in_thread(ask, deployment)
     await in_thread(asked.answer)
     await served(asked.session)
-    _, said = await in_scope(asked.session.tenant_id, session_for_turn, asked.session.pk, until_seq=2, limit=9)
+    said = await in_scope(asked.session.tenant_id, said_until, asked.session.pk, 2, limit=9)
     assert [(each.sender, each.shown) for each in said] == [("bot", "Where shall it go?"), ("visitor", "Send it to me")]
 
 

@@ -15,7 +15,7 @@ from apps.bus.services import pending_count
 from apps.sessions import asking, asking_forms, forgetting, tokens
 from apps.sessions.asking_forms import FormWanted
 from apps.sessions.models import VisitorCard
-from apps.sessions.queries import session_for_turn
+from apps.sessions.queries import said_until
 from apps.sessions.rules import frame_of
 from kernel.errors import SilasError
 from kernel.tenancy import in_scope, in_thread, tenant_scope
@@ -152,9 +152,9 @@ def test_filled_in_form_is_owed_a_turn(asked: Asked) -> None:
 async def test_models_read_what_was_filled_in_once_the_gates_let_it(deployment: Any) -> None:
     here = await in_thread(ask, deployment, _form())
     await in_thread(_fill, here)
-    _, before = await in_scope(here.session.tenant_id, session_for_turn, here.session.pk, until_seq=2, limit=9)
+    before = await in_scope(here.session.tenant_id, said_until, here.session.pk, 2, limit=9)
     await served(here.session)
-    _, said = await in_scope(here.session.tenant_id, session_for_turn, here.session.pk, until_seq=2, limit=9)
+    said = await in_scope(here.session.tenant_id, said_until, here.session.pk, 2, limit=9)
     assert "1234" not in before[-1].shown and "Order number: 1234" in said[-1].shown
 
 

@@ -18,7 +18,7 @@ from apps.sessions.models import ChatSession
 from kernel.clock import now
 from kernel.tenancy import tenant_scope
 from tests.factories.sessions import make_session, say
-from tests.factories.tenants import THE_SCOPES_OWN, make_deployment, make_member
+from tests.factories.tenants import make_deployment, make_member
 
 
 def _talk(deployment: Any, text: str = "Hello") -> ChatSession:
@@ -178,7 +178,7 @@ def test_search_takes_one_statement_more_than_a_list(
 ) -> None:
     for number in range(3):
         _known(_talk(deployment, "The parrot"), customer_name=f"Maria {number}")
-    with tenant_scope(deployment.tenant_id), django_assert_num_queries(4 + THE_SCOPES_OWN):
+    with tenant_scope(deployment.tenant_id), django_assert_num_queries(4):
         assert len(queries.conversations(Asked(words="marai", shown=Shown.ANY), agent).rows) == 3
 
 
@@ -244,7 +244,7 @@ def test_list_takes_the_same_statements_for_any_number(
             label = ready.save_label(agent, name=f"L{number}", colour="red")
             services.mark(session.pk, agent, label_id=label.pk, on=True)
             services.assign(session.pk, agent, to=agent)
-    with tenant_scope(deployment.tenant_id), django_assert_num_queries(3 + THE_SCOPES_OWN):
+    with tenant_scope(deployment.tenant_id), django_assert_num_queries(3):
         for one in queries.conversations(Asked(), agent).rows:
             assert one.labels and one.standing.assignee.display_name and one.session.deployment.title
 

@@ -6,9 +6,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import psycopg
 import pytest
-from django.db import IntegrityError, connection
+from django.db import IntegrityError
 from django.test import Client
 
 from apps.gates.services import save_gate
@@ -133,26 +132,6 @@ def test_row_that_is_no_level_opens_nothing(desk: Deployment, broken: dict[str, 
 def test_database_keeps_no_level_that_is_not_earned(desk: Deployment, name: str, fields: dict[str, Any]) -> None:
     with pytest.raises(IntegrityError):
         _level(desk, name, **fields)
-
-
-def test_levels_cost_no_round_trip_more(desk: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Goal, gates and levels are asked together, on one way there and back."""
-    _level(desk)
-    trips: list[Any] = []
-    with tenant_scope(desk.tenant_id):
-        policy.load(desk)
-        link = connection.connection
-        assert isinstance(link, psycopg.Connection)
-        pipeline = link.pipeline
-
-        def counted() -> Any:
-            trips.append(None)
-            return pipeline()
-
-        monkeypatch.setattr(link, "pipeline", counted)
-        policy.load(desk)
-        monkeypatch.undo()
-    assert len(trips) == 1
 
 
 # -- the form ----------------------------------------------------------------------------------------------------------

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
 from uuid import UUID
 
 from django.db import connection
+from django.db.models import Exists, OuterRef
 from django.db.models.functions import Now
 
 from apps.audit.enums import AuditEvent
@@ -26,20 +26,9 @@ from apps.autonomy.services import notices, spawning
 from apps.autonomy.services.timing import next_due
 from kernel.errors import SilasError
 from kernel.tenancy import current_tenant_id
-from kernel.tenancy.rows import Rows
 
 BATCH = 250
 _SHOWN = 50
-_TRIGGERS, _TASKS = Rows(Trigger, alias="trigger"), Rows(Task, alias="task")
-_DUE = f"""
-    SELECT statement_timestamp(), EXISTS (SELECT FROM autonomy_autonomoussession s WHERE s.tenant_id = trigger.tenant_id
-                   AND s.trigger_id = trigger.id AND s.status = 'queued' AND s.admitted_at IS NULL),
-           {_TRIGGERS.columns}, {_TASKS.columns}
-    FROM autonomy_trigger trigger JOIN autonomy_task task ON task.id = trigger.task_id
-    WHERE trigger.tenant_id = %s AND trigger.enabled AND trigger.deleted_at IS NULL
-      AND trigger.next_at <= statement_timestamp()
-    ORDER BY trigger.next_at LIMIT %s FOR NO KEY UPDATE OF trigger SKIP LOCKED
-"""  # noqa: S608  (our own column names)
 _MOVE = """
     UPDATE autonomy_trigger AS t SET next_at = new.next_at, last_at = statement_timestamp()
     FROM unnest(%s::uuid[], %s::timestamptz[]) AS new(id, next_at) WHERE t.id = new.id
@@ -95,17 +84,16 @@ def dispatch_due() -> int:
 
 
 def due_triggers() -> list[Due]:
-    """The most overdue; rivals are passed by. Worded by hand: at every tick of every company."""
-    with connection.cursor() as cursor:
-        cursor.execute(_DUE, [current_tenant_id(), BATCH])
-        return [_read(row) for row in cursor.fetchall()]
-
-
-def _read(row: tuple[Any, ...]) -> Due:
-    read_at, waits, *values = row
-    trigger = _TRIGGERS.make(values[: _TRIGGERS.width])
-    trigger.task = _TASKS.make(values[_TRIGGERS.width :])
-    return Due(trigger, waits, read_at)
+    """The most overdue, locked; what a rival holds is passed by."""
+    queued = AutonomousSession.objects.filter(trigger=OuterRef("pk"), status=SessionStatus.QUEUED, admitted_at=None)
+    triggers = (
+        Trigger.objects.filter(enabled=True, deleted_at=None, next_at__lte=Now())
+        .select_related("task")
+        .annotate(waits=Exists(queued), read_at=Now())
+        .order_by("next_at")
+        .select_for_update(of=("self",), no_key=True, skip_locked=True)
+    )
+    return [Due(trigger, trigger.waits, trigger.read_at) for trigger in triggers[:BATCH]]
 
 
 def _next_times(due: list[Due]) -> list[tuple[Trigger, datetime | None]]:

@@ -8,13 +8,12 @@ from apps.guard.services.admission import refuse_wish
 from apps.guard.services.budgets import remove_budget, resume, set_budget, set_platform_budget
 from apps.guard.services.door import guarded_call
 from apps.guard.services.judges import GateJudge
-from apps.guard.services.model_runs import admission_asked, admit, charge, settle
+from apps.guard.services.model_runs import admit, charge, settle
 from apps.guard.services.runs import close_run, enter_phase, halt, keep_mark, narrow, open_run, pass_mark_on
 from apps.guard.services.upkeep import give_up_calls, settle_lost_calls
 
 __all__ = [
     "GateJudge",
-    "admission_asked",
     "admit",
     "charge",
     "close_run",

@@ -56,15 +56,12 @@ def admit_call(
     call: Call,
     report: GateReport | None = None,
     *,
-    alone: bool = False,
     policy: Policy | None = None,
 ) -> Admitted | Refused | NeedsApproval:
-    """Decide in the contract's order, and reserve. `report` is what the call's gates said, if it has any; `alone`: the
-    scope ends with this, so that what is written may leave with its COMMIT; `policy`: what the room that carries the
-    intent out may have against it."""
+    """Decide in the contract's order, and reserve. `report` is what the call's gates said, if it has any;
+    `policy`: what the room that carries the intent out may have against it."""
     acting, quoted = _needs_yes(call, report), _quoted(intent, call)
-    # What acts is looked at for longer before anything is reserved for it: its budgets are not locked meanwhile.
-    run = lock_run(ref, spending=ZERO if acting or quoted.estimate is None else rounded(quoted.estimate))
+    run = lock_run(ref)
     return (
         _stopped(run)
         or _not_granted(run, intent, call)
@@ -74,7 +71,7 @@ def admit_call(
         or _gives_away(run, intent, call)
         or _unsafe(run, intent, call, report)
         or _not_approved(run, intent, call, report)
-        or _admitted_or_over_budget(run, ref, intent, call, quoted, acting=acting, alone=alone)
+        or _admitted_or_over_budget(run, ref, intent, call, quoted, acting=acting)
     )
 
 
@@ -201,7 +198,7 @@ def _approval_lacks(run: LockedRun, call: Call) -> RefusalCode | None:
 
 
 def _admitted_or_over_budget(
-    run: LockedRun, ref: RunRef, intent: Intent, call: Call, quoted: Quote, *, acting: bool, alone: bool
+    run: LockedRun, ref: RunRef, intent: Intent, call: Call, quoted: Quote, *, acting: bool
 ) -> Admitted | Refused:
     estimate = None if quoted.estimate is None else rounded(quoted.estimate)
     tokens = _tokens_of(call)
@@ -225,7 +222,7 @@ def _admitted_or_over_budget(
         windows = tuple((budget.budget_id, budget.window) for budget in locked.facts)
         installations = platform_day(run.facts.now)
         admitted = replace(admitted, day=run.facts.day, platform_day=installations, windows=windows)
-    return _admit(run, admitted, budgets, alone=alone)
+    return _admit(run, admitted, budgets)
 
 
 def _tell_reached(refusing: Iterable[BudgetFacts]) -> None:
@@ -308,8 +305,8 @@ def _admission(
     )
 
 
-def _admit(run: LockedRun, admitted: Admitted, budgets: Sequence[BudgetRow], *, alone: bool) -> Admitted | Refused:
-    if write_admission(admitted, budgets, tokens=_tokens_of(admitted.call), alone=alone):
+def _admit(run: LockedRun, admitted: Admitted, budgets: Sequence[BudgetRow]) -> Admitted | Refused:
+    if write_admission(admitted, budgets, tokens=_tokens_of(admitted.call)):
         record_call(admitted, CallOutcomeLabel.STARTED)
         # The last moment at which a process can die and the call was never admitted: behind it lies the COMMIT.
         fault_points.reach("guard.admitted")

@@ -91,7 +91,7 @@ async def _admitted(
 ) -> Admitted | Refused | NeedsApproval:
     policy = registry._policy_of(intent)
     asked = partial(policy, call.tool, context) if policy else None
-    return await in_scope(ref.tenant_id, admit_call, ref, intent, call, report, alone=True, policy=asked)
+    return await in_scope(ref.tenant_id, admit_call, ref, intent, call, report, policy=asked)
 
 
 async def _gates_say(call: Call, allowance: Allowance | None) -> GateReport:

@@ -10,7 +10,6 @@ from decimal import Decimal
 
 from apps.guard import rules
 from apps.guard.enums import CallState, Intent
-from apps.guard.locks import lock_ahead
 from apps.guard.rules import MODEL_RUNS
 from apps.guard.schemas import Admitted, Call, NeedsApproval, Refused, RunRef
 from apps.guard.services.admission import admit_call
@@ -18,13 +17,6 @@ from apps.guard.services.settlement import settle_call
 from kernel.errors import SilasError
 from kernel.llm.pricing import price
 from kernel.llm.runs import Usage
-from kernel.tenancy.rows import Question
-
-
-def admission_asked(run: RunRef) -> Question[None]:
-    """What `admit` will need of the run in this scope, for whoever reads something else before it: the run's lock, one
-    round trip less. For a run that costs nothing."""
-    return lock_ahead(run)
 
 
 def admit(run: RunRef, intent: Intent, call: Call) -> Admitted | Refused | NeedsApproval:

@@ -178,5 +178,4 @@ def _write_down(
 
 
 def _written(steps: list[Step]) -> None:
-    """With the audit log's entry and COMMIT: one round trip."""
     Step.objects.bulk_create(steps)

@@ -20,7 +20,7 @@ from apps.bus.enums import Queue
 from apps.memory.enums import SourceKind
 from apps.sessions import chronicle, converse, escalations, handoff, pausing, proposals, rules, signals, window
 from apps.sessions.enums import EntryKind, Sender, TurnStatus
-from apps.sessions.locks import lock_session_and_ask
+from apps.sessions.locks import lock_session
 from apps.sessions.state import Stop, TurnState
 from kernel.clock import now
 from kernel.llm.grounded import intents, languages
@@ -36,12 +36,13 @@ _END = """
 
 
 def still_ours(state: TurnState) -> bool:
-    """Lock the conversation and end the lease, in one round trip; when a person has taken over, end the turn without a
+    """Lock the conversation and end the lease; when a person has taken over, end the turn without a
     word: what its gates let in or kept out of the message stays so."""
-    deployment, waiting = state.session.deployment, bus.pending(Queue.PROXY, state.session.pk)
-    state.session, pending, _ = lock_session_and_ask(state.session.pk, waiting, bus.ack_asked(state.lease))
-    state.more = pending > 1
+    deployment = state.session.deployment
+    state.session = lock_session(state.session.pk)
     state.session.deployment = deployment
+    bus.ack(state.lease)
+    state.more = bus.pending_count(Queue.PROXY, state.session.pk) > 0
     ours = rules.may_speak(state.session.owner, state.session.owner_epoch, began_in=state.epoch)
     if ours and not state.overheard:
         return True

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
-from typing import Any
 
 from apps.gates.content import DOCUMENT, MEMORY, WRITTEN_AFTER, ContentMark, look_at
 from apps.guard import services as guard
 from apps.memory import embedding, memories
 from apps.memory.enums import ScopeKind, Tier
-from apps.memory.queries import passages_asked
-from apps.memory.recall import recalled_asked
+from apps.memory.queries import search
+from apps.memory.recall import recall
 from apps.memory.schemas import Note
 from apps.sessions import policy, scoring, window
 from apps.sessions.queries import Said
@@ -30,7 +29,6 @@ from kernel.llm.context.subscriptions import Subscription
 from kernel.llm.enums import MemoryQueryStrategy
 from kernel.taint import Taint
 from kernel.tenancy import in_scope, in_thread, tenant_scope
-from kernel.tenancy.rows import Question, ask_last
 
 PASSAGES, MEMORIES = 6, 5
 TOO_MUCH = "I cannot answer here just now. A colleague will look at it."
@@ -55,7 +53,7 @@ async def remember_message(state: TurnState) -> Stop | None:
 
 async def retrieve(state: TurnState) -> Stop | None:
     """Steps 3.5 and 4. The collections that the visitor's level reaches, the memory of this turn's scopes, and what was
-    subscribed to: one round trip for all. The raw lane answers subscriptions only.
+    subscribed to, in one scope. The raw lane answers subscriptions only.
     """
     ttl = window.BUDGET.subscription_ttl_turns
     standing = subscriptions.after(state.focus.subscriptions, turn=state.number, ttl=ttl)
@@ -69,30 +67,18 @@ def _retrieve(state: TurnState) -> None:
     active = state.focus.active
     asked, *vectors = embedding.embed_all([state.text, *(each.target for each in active)])
     with tenant_scope(state.tenant_id):
-        questions = [_subscribed(state, each, vector) for each, vector in zip(active, vectors, strict=True)]
-        passages, recalled, *answers = ask_last(*_by_message(state, asked), *questions)
-    state.passages, state.memories = passages, recalled
+        if asked is not None:  # a message without a visible character brings nothing to mind
+            state.passages = search(state.text, vector=asked, levels=state.access.reached_levels(), k=PASSAGES)
+            state.memories = recall(scopes_of(state), state.text, vector=asked, k=MEMORIES)
+        answers = [_subscribed(state, each, vector) for each, vector in zip(active, vectors, strict=True)]
     state.subscribed = _fresh(state, list(zip(active, answers, strict=True)))
 
 
-def _by_message(state: TurnState, vector: embedding.Vector | None) -> tuple[Question[Any], Question[Any]]:
-    """What the message brings to mind; a message without a visible character brings nothing."""
-    levels = state.access.reached_levels() if vector else ()
-    scopes = scopes_of(state) if vector else ()
-    nowhere = vector or [0.0] * embedding.DIMENSIONS
-    return (
-        passages_asked(state.text, vector=nowhere, levels=levels, k=PASSAGES),
-        recalled_asked(scopes, state.text, vector=nowhere, k=MEMORIES),
-    )
-
-
-def _subscribed(state: TurnState, asked: Subscription, vector: embedding.Vector | None) -> Question[Any]:
+def _subscribed(state: TurnState, asked: Subscription, vector: embedding.Vector | None) -> tuple[Recollection, ...]:
     strategy = MemoryQueryStrategy(asked.strategy)
     here_only = strategy is MemoryQueryStrategy.SESSION
     scopes = [each for each in scopes_of(state) if not here_only or each.kind is ScopeKind.CONVERSATION]
-    return recalled_asked(
-        scopes, asked.target, vector=vector, k=asked.max_results, tiers=tuple(Tier), strategy=strategy
-    )
+    return recall(scopes, asked.target, vector=vector, k=asked.max_results, tiers=tuple(Tier), strategy=strategy)
 
 
 def _fresh(state: TurnState, answers: list[tuple[Subscription, tuple[Recollection, ...]]]) -> tuple[Recollection, ...]:

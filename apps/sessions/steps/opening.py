@@ -26,21 +26,18 @@ from apps.guard.schemas import Limits, RunRef
 from apps.guard.services import open_run
 from apps.sessions import pausing, policy, queries
 from apps.sessions.access import AccessController
-from apps.sessions.converse import admit_free, free_run_asked
+from apps.sessions.converse import admit_free
 from apps.sessions.enums import Owner, Sender, TurnStatus
 from apps.sessions.focus import Focus
 from apps.sessions.levels import grant_of
 from apps.sessions.models import ChatSession, Turn
 from apps.sessions.queries import Said
 from apps.sessions.state import TurnState
-from apps.work.queries import open_titles_asked
+from apps.work.queries import open_work
 from kernel.clock import now
-from kernel.errors import NotFound
 from kernel.tenancy import gather_for_commit
-from kernel.tenancy.scope import let_commit_trail
 
 HISTORY_MESSAGES = 30
-YOUNGER_MESSAGES = 10
 _BEGIN = """
     INSERT INTO silas_sessions_turn (id, tenant_id, session_id, message_seq, number, epoch, started_at,
                                      step, status, reason, model_name)
@@ -50,14 +47,12 @@ _BEGIN = """
 
 def open_turn(session_id: UUID, *, consumer: str) -> TurnState | None:
     seconds = settings.TURN_LEASE_SECONDS
-    leasing = bus.lease_asked(Queue.PROXY, consumer=consumer, scope_id=session_id, seconds=seconds)
-    lease, session, said = queries.with_session(leasing, session_id, limit=HISTORY_MESSAGES + YOUNGER_MESSAGES)
+    lease = bus.lease(Queue.PROXY, consumer=consumer, scope_id=session_id, seconds=seconds)
     if lease is None:
         return None
-    if session is None:
-        raise NotFound("conversation")
+    session = queries.session_by_id(session_id)
     owed = lease.message.payload or {}
-    said = _until(int(owed["seq"]), said, session_id)
+    said = queries.said_until(session_id, int(owed["seq"]), limit=HISTORY_MESSAGES)
     if not session.deployment.enabled:
         _drop(lease, session)
         return open_turn(session_id, consumer=consumer)
@@ -83,20 +78,10 @@ def _resumed(owed: Mapping[str, Any]) -> GatePause | None:
     return lock_pause(UUID(owed["pause"])) if owed.get("pause") else None
 
 
-def _until(seq: int, newest: list[Said], session_id: UUID) -> list[Said]:
-    """The last messages up to the one that is owed an answer; asked for where too many younger ones came with them."""
-    said = [each for each in newest if each.seq <= seq]
-    if len(said) < HISTORY_MESSAGES <= len(newest) - YOUNGER_MESSAGES:
-        return queries.said_until(session_id, seq, limit=HISTORY_MESSAGES)
-    return said[-HISTORY_MESSAGES:]
-
-
 def _state(
     lease: Lease, session: ChatSession, message: Said, recent: tuple[Said, ...], *, overheard: bool
 ) -> TurnState:
-    titles = open_titles_asked(session.pk, subject=session.customer)
-    ahead = () if overheard else free_run_asked(session)
-    frozen, waiting = policy.load_and_ask(session.deployment, titles, *ahead)
+    frozen, waiting = policy.load_usable(session.deployment), open_work(session.pk, subject=session.customer)
     spoken = (said.text for said in (*recent, message) if said.sender == Sender.VISITOR)
     frozen = policy.as_named(frozen, spoken)
     if lease.message.attempts:
@@ -127,7 +112,6 @@ def _state(
 def _begin(session: ChatSession, message: Said) -> UUID:
     """Write down that this turn began."""
     turn_id = uuid4()
-    let_commit_trail()
     values: list[Any] = [
         turn_id,
         session.tenant_id,

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import json
 from decimal import Decimal
-from typing import Any
 from uuid import UUID
+
+from django.db import connection
 
 from apps.guard.models import GuardedRun
 from apps.tenants import policy_seals, vault
@@ -19,7 +20,6 @@ from apps.toolservers.web.providers import PROVIDERS
 from apps.toolservers.web.schemas import SearchTerms, Source
 from kernel.llm.models import environment_key
 from kernel.tenancy import current_tenant_id
-from kernel.tenancy.rows import Question, ask
 
 _TERMS = """
     SELECT search.provider, search.base_url, search.key <> ''::bytea, search.level, search.price::text,
@@ -32,17 +32,12 @@ _TERMS = """
 """
 
 
-def terms_asked(deployment_id: UUID | None) -> Question[SearchTerms | None]:
-    """For whom a chatbot searches: its company's own key, or the installation's where the chatbot may use those."""
-    return Question(_TERMS, [deployment_id, current_tenant_id()], _terms)
-
-
 def terms(deployment_id: UUID | None) -> SearchTerms | None:
-    (found,) = ask(terms_asked(deployment_id))
-    return found
-
-
-def _terms(rows: list[tuple[Any, ...]]) -> SearchTerms | None:
+    """The terms on which a chatbot searches: with its company's own key, or the installation's where it may use those.
+    One statement, so that setting and sealed list are of one moment."""
+    with connection.cursor() as cursor:
+        cursor.execute(_TERMS, [deployment_id, current_tenant_id()])
+        rows = cursor.fetchall()
     for provider, base_url, has_key, level, price, most, domains, environment, *seal in rows:
         sealed = policy_seals.believed(current_tenant_id(), PolicyKind.TOOLS, [tuple(seal)] if seal[0] else [])
         value = believing.search_value(
