@@ -47,7 +47,8 @@ def run() -> list[Row]:
 def _measured(tenants: int) -> tuple[float, float]:
     """(percent of one core, proportional set size in MB) of an idle run with so many tenants."""
     with tempfile.TemporaryDirectory(prefix="silas-idle-") as var:
-        env = {**os.environ, "SILAS_VAR": var, "PORT": str(_free_port()), "DJANGO_SETTINGS_MODULE": "silas_platform.settings.local"}
+        local = {"SILAS_VAR": var, "PORT": str(_free_port()), "DJANGO_SETTINGS_MODULE": "silas_platform.settings.local"}
+        env = {**os.environ, **local}
         process = subprocess.Popen(
             [sys.executable, "manage.py", "up", "--no-demo"], cwd=_ROOT, env=env, stdout=subprocess.PIPE, text=True
         )
