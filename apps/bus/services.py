@@ -17,7 +17,7 @@ from uuid import UUID, uuid4
 
 from django.db import connection
 from django.db.models import F
-from django.db.models.functions import Now
+from django.db.models.functions import Greatest, Now
 from pydantic import BaseModel, ValidationError
 
 from apps.audit.enums import AuditEvent
@@ -161,8 +161,10 @@ def unschedule(kind: Kind, *, scope_id: UUID | str) -> None:
 
 
 def repeat(lease: Lease, due_at: datetime) -> None:
-    """A standing message was carried out: it is delivered again at `due_at`. Raises `LeaseLost`."""
-    _change(lease, state=State.QUEUED, leased_until=None, attempts=0, available_at=due_at, reason="")
+    """A standing message was carried out: it is delivered again at `due_at`, a second from now at the earliest, so that
+    a process whose clock is behind the database's does not run in circles. Raises `LeaseLost`."""
+    due = Greatest(due_at, Now() + timedelta(seconds=1))
+    _change(lease, state=State.QUEUED, leased_until=None, attempts=0, available_at=due, reason="")
     telemetry.done(lease.message, lease.held_for)
 
 

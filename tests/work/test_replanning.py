@@ -20,7 +20,6 @@ from apps.work import signals
 from apps.work.enums import WorkItemStatus, WorkReason
 from apps.work.execution_models import Course, ResearchRequest
 from apps.work.models import WorkItem
-from apps.work.tasks import end_waits
 from apps.work.wording import READ_INSTRUCTIONS
 from kernel.clock import now
 from kernel.tenancy import tenant_scope
@@ -37,7 +36,7 @@ from tests.factories.planning import (
     told_by,
     trusted,
 )
-from tests.factories.work import CAP, Desk, note
+from tests.factories.work import CAP, Desk, end_waits, note
 from tests.fakes.openai_server import FakeOpenAI, Reply, final
 
 
@@ -78,7 +77,7 @@ def test_value_that_was_looked_up_for_another_plan_is_not_the_customers(
     tenant: Any, tmp_path: Path, approver: Any, planner: FakeOpenAI
 ) -> None:
     desk, old = researched(tenant, tmp_path, approver, planner, answer="It is usual to note 60.")
-    web(desk)
+    trusted(desk)
     with tenant_scope(tenant):
         card = Card.objects.get(subject_id=Course.objects.get(replaces=old).work_item_id)
         origins = origins_of(card)
@@ -97,7 +96,7 @@ def test_card_of_another_plan_says_that_instructions_were_read_before(
     old = exhausted(desk, approver)
     with tenant_scope(tenant):
         GuardedRun.objects.filter(pk=old.run_id).update(content_marks=int(is_marked))
-    web(desk)
+    trusted(desk)
     with tenant_scope(tenant):
         card = Card.objects.get(subject_id=Course.objects.get(replaces=old).work_item_id)
     warnings = [fact["text"] for fact in card.facts if fact["label"] == "Warning"]
@@ -188,7 +187,7 @@ def test_other_plan_that_does_not_come_ends_with_a_person(
         WorkItem.objects.filter(pk=item.pk).update(budget_used=spent)
     desk.work(Queue.EXECUTOR)
     with time_machine.travel(now().timestamp() + 601, tick=True):
-        end_waits()
+        end_waits(tenant)
     ended = desk.item(item.pk)
     assert (ended.status, ended.reason) == (WorkItemStatus.STUCK, WorkReason.BUDGET)
 

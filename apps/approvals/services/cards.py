@@ -25,6 +25,8 @@ from apps.approvals.services import answers, passkeys
 from apps.approvals.services.course import note, require_approver, require_waiting, settle
 from apps.approvals.services.tokens import issue_token
 from apps.audit.enums import AuditEvent
+from apps.bus import services as bus
+from apps.bus.enums import Kind
 from kernel import fault_points
 from kernel.clock import now
 from kernel.errors import SilasError
@@ -66,6 +68,7 @@ def open_card(
         created_at=opened,
         expires_at=until or opened + timedelta(seconds=seconds or queries.patience(held.pace, about.deployment_id)),
     )
+    bus.schedule(Kind.CARD_EXPIRY, scope_id=card.pk, due_at=card.expires_at)
     note(AuditEvent.CARD_OPENED, card, kind=card.kind, risk=card.risk, scope=card.scope)
     signals.card_opened(card)
     signals.card_changed(card)
