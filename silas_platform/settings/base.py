@@ -142,7 +142,6 @@ CELERY_BEAT_SCHEDULE: dict[str, dict[str, Any]] = {
     "connections.sweep": {"task": "connections.sweep", "schedule": 10.0},
     "connections.check_due": {"task": "connections.check_due", "schedule": 20.0},
     "connections.clear_strays": {"task": "connections.clear_strays", "schedule": 3600.0},
-    "toolservers.watch": {"task": "toolservers.watch", "schedule": 60.0},
     "autonomy.tick": {"task": "autonomy.tick", "schedule": 5.0},
     "autonomy.look_around": {"task": "autonomy.look_around", "schedule": 900.0},
 }
