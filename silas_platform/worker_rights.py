@@ -115,7 +115,7 @@ WORKERS_MAY: dict[str, str] = {
     # which outside tools a person accepted, and on which terms, is said in web processes; a worker that calls one notes
     # what its server says now, and stops it
     "toolservers_outsidetool": "SELECT, UPDATE (state, seen, seen_digest, problem)",
-    "toolservers_toolserver": "SELECT, UPDATE (failure, failed_at, next_look_at)",
+    "toolservers_toolserver": "SELECT, UPDATE (failure, failed_at)",
     "toolservers_toolset": "SELECT, INSERT",
     "toolservers_websearch": "SELECT, UPDATE (failure)",
     # on whose outside account: what a person wants connected, and with which rights, stays as it was said in web

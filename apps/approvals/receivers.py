@@ -1,11 +1,14 @@
-"""Pauses hear what became of their cards."""
+"""Pauses hear what became of their cards, and cards are closed when their time is up."""
 
 from __future__ import annotations
 
 from apps.approvals.enums import CardStatus, Withdrawal
 from apps.approvals.models import ApprovalToken, Card, Decision
-from apps.approvals.services import pauses
+from apps.approvals.services import expire_card, pauses
 from apps.approvals.signals import card_changed, card_decided
+from apps.bus.deliveries import repeating
+from apps.bus.enums import Kind
+from apps.bus.registry import register_later
 
 
 @card_decided.connect
@@ -19,3 +22,6 @@ def _came_to_nothing(card: Card) -> None:
     over = card.status in (CardStatus.EXPIRED, CardStatus.WITHDRAWN) and card.withdrawal != Withdrawal.REPLACED
     if over and card.subject_kind == pauses.GATE_PAUSE:
         pauses.came_to_nothing(card)
+
+
+register_later(Kind.CARD_EXPIRY, repeating(expire_card), standing=True)

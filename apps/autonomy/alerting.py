@@ -38,7 +38,7 @@ async def tell_of_card(delivery: Delivery) -> None:
 def _wait_for_next(delivery: Delivery, gone: Sequence[UUID]) -> None:
     alerts.drop_gone(gone)
     moment = now()
-    due_at = alerts.next_look(UUID(delivery.message.scope_id), moment)
+    due_at = alerts.next_look(UUID(delivery.message.subject), moment)
     if due_at is None:
         delivery.finish()
     else:

@@ -51,7 +51,7 @@ class NotSent(Exception):
 
 async def carry_out(delivery: Delivery) -> None:
     """Carry out one `OUTBOX_DELIVERY`. The row's scope on the bus is its own, so no letter waits for another."""
-    row = await in_scope(delivery.tenant_id, sending.waiting, UUID(delivery.message.scope_id))
+    row = await in_scope(delivery.tenant_id, sending.waiting, UUID(delivery.message.subject))
     if row is None:
         return
     problem: NotSent | None = None
@@ -68,7 +68,7 @@ async def carry_out(delivery: Delivery) -> None:
 
 def give_up(message: QueueMessage) -> bool:
     """The row's deliveries failed for good. The owners are told so of a webhook."""
-    row = sending.waiting(UUID(message.scope_id))
+    row = sending.waiting(UUID(message.subject))
     if row is None:
         return False
     sending.failed(row, message.reason, for_good=True)

@@ -93,6 +93,16 @@ class Delivery:
         self.over = True
 
 
+def repeating(step: Callable[[UUID], datetime | None]) -> Handler:
+    """The handler of a standing message whose work is one short step on the row that its scope names: `step` gets that
+    row's id and returns as in `Delivery.repeat`."""
+
+    async def handler(delivery: Delivery) -> None:
+        await delivery.repeat(step, UUID(delivery.message.subject))
+
+    return handler
+
+
 def take(queue: Queue, *, scope_id: str, consumer: str, seconds: float) -> Lease | None:
     """The scope's next delivery for the process `consumer`; what had its effect before is acked and passed by (spec
     19.2.3). Inside a scope."""

@@ -71,7 +71,7 @@ def schedule_rows(kind: Kind, rows: str) -> str:
                                       taint, urgency, error_code, origin_agent, state, attempts, consumer, fence,
                                       reason, available_at)
         SELECT gen_random_uuid(), tenant_id, '{QUEUE_OF[kind]}', '{kind}', '{kind}:' || scope_id, gen_random_uuid(),
-               scope_id, '', 'runtime', 'auth', 'informational', '', '', 'queued', 0, '', 0, '', due_at
+               '{kind}:' || scope_id, '', 'runtime', 'auth', 'informational', '', '', 'queued', 0, '', 0, '', due_at
         FROM ({rows}) AS owed (tenant_id, scope_id, due_at)
         ON CONFLICT DO NOTHING
     """)

@@ -115,7 +115,7 @@ QUEUE_OF = {
         ),
         Queue.TRUSTED,
     ),
-    **dict.fromkeys((Kind.CONNECTION_SETUP, Kind.CONNECTION_DISCOVERY, Kind.SKILL_TRIAL), Queue.WORK),
+    **dict.fromkeys((Kind.CONNECTION_SETUP, Kind.CONNECTION_DISCOVERY, Kind.GOAL_CYCLE, Kind.SKILL_TRIAL), Queue.WORK),
     Kind.DOCUMENT_INTAKE: Queue.PARSE,
     **dict.fromkeys(
         (
@@ -123,7 +123,6 @@ QUEUE_OF = {
             Kind.KEYRING_CLEANUP,
             Kind.TOOL_SERVER_CHECK,
             Kind.WAIT_END,
-            Kind.GOAL_CYCLE,
             Kind.TRIGGER_DUE,
             Kind.SESSION_ADMISSION,
             Kind.SESSION_WATCH,

@@ -100,6 +100,11 @@ class QueueMessage(TenantModel):
         ]
 
     @property
+    def subject(self) -> str:
+        """What work that is due later is about: the `scope_id` that `services.owe` or `services.schedule` was told."""
+        return self.scope_id.rpartition(":")[2]
+
+    @property
     def plan_markdown(self) -> str:
         return str((self.extras or {}).get("plan_markdown", ""))
 

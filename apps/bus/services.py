@@ -17,7 +17,7 @@ from uuid import UUID, uuid4
 
 from django.db import connection
 from django.db.models import F
-from django.db.models.functions import Now
+from django.db.models.functions import Greatest, Now
 from pydantic import BaseModel, ValidationError
 
 from apps.audit.enums import AuditEvent
@@ -115,11 +115,14 @@ def owe(
     message_id: str | None = None,
     due_at: datetime | None = None,
 ) -> QueueMessage:
-    """`enqueue` for work that is due later and is no message between agents; its queue is `enums.QUEUE_OF`."""
+    """`enqueue` for work that is due later and is no message between agents; its queue is `enums.QUEUE_OF`.
+
+    Each kind has scopes of its own, so that what is due waits for no other kind's work about the same thing.
+    """
     return enqueue(
         QUEUE_OF[kind],
         kind=kind,
-        scope_id=scope_id,
+        scope_id=_scope_of(kind, scope_id),
         sender=Sender.RUNTIME,
         payload=payload,
         message_id=message_id,
@@ -135,11 +138,15 @@ def schedule(kind: Kind, *, scope_id: UUID | str, due_at: datetime, payload: Map
     is about, locked in the transaction of `Delivery.repeat`. Whoever changes that row and calls this afterwards, in one
     transaction, cannot be missed. The handler is registered with `standing=True`.
     """
-    queue, message_id = QUEUE_OF[kind], f"{kind}:{scope_id}"[:128]
-    values = [uuid4(), current_tenant_id(), queue, kind, message_id, uuid4(), str(scope_id), _json(payload), due_at]
+    queue, scope = QUEUE_OF[kind], _scope_of(kind, scope_id)
+    values = [uuid4(), current_tenant_id(), queue, kind, scope, uuid4(), scope, _json(payload), due_at]
     with connection.cursor() as cursor:
         cursor.execute(_SCHEDULE, values)
     _wake(queue, due_at)
+
+
+def _scope_of(kind: Kind, subject: UUID | str) -> str:
+    return f"{kind}:{subject}"
 
 
 def _wake(queue: Queue, due_at: datetime | None = None) -> None:
@@ -149,13 +156,17 @@ def _wake(queue: Queue, due_at: datetime | None = None) -> None:
 
 def unschedule(kind: Kind, *, scope_id: UUID | str) -> None:
     """End the standing message of this kind and scope, whoever carries it out; `schedule` brings it back."""
-    standing = QueueMessage.objects.filter(queue=QUEUE_OF[kind], kind=kind, scope_id=str(scope_id), state__in=LIVE)
+    standing = QueueMessage.objects.filter(
+        queue=QUEUE_OF[kind], kind=kind, scope_id=_scope_of(kind, scope_id), state__in=LIVE
+    )
     standing.update(state=State.ACKED, leased_until=None, finished_at=Now(), reason="unscheduled")
 
 
 def repeat(lease: Lease, due_at: datetime) -> None:
-    """A standing message was carried out: it is delivered again at `due_at`. Raises `LeaseLost`."""
-    _change(lease, state=State.QUEUED, leased_until=None, attempts=0, available_at=due_at, reason="")
+    """A standing message was carried out: it is delivered again at `due_at`, a second from now at the earliest, so that
+    a process whose clock is behind the database's does not run in circles. Raises `LeaseLost`."""
+    due = Greatest(due_at, Now() + timedelta(seconds=1))
+    _change(lease, state=State.QUEUED, leased_until=None, attempts=0, available_at=due, reason="")
     telemetry.done(lease.message, lease.held_for)
 
 

@@ -37,7 +37,7 @@ async def send_code(delivery: Delivery) -> None:
     """Carry out one `SAFETY_CODE_MAIL`, whose scope on the bus is its hold."""
     if not (settings.SAFETY_MAIL_CODES and can_send()):
         return
-    letter = await in_scope(delivery.tenant_id, claim_letter, UUID(delivery.message.scope_id))
+    letter = await in_scope(delivery.tenant_id, claim_letter, UUID(delivery.message.subject))
     if letter is not None:
         for address in letter.addresses:
             await asyncio.to_thread(_send, letter, address)

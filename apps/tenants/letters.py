@@ -72,7 +72,7 @@ def write(
 
 async def send(delivery: Delivery) -> None:
     """Carry out one `ACCOUNT_MAIL`. The letter's scope on the bus is its own, so no letter waits for another."""
-    begun = await in_thread(_begin, UUID(delivery.message.scope_id))
+    begun = await in_thread(_begin, UUID(delivery.message.subject))
     if begun is None:
         return
     letter, written = begun
@@ -92,7 +92,7 @@ async def send(delivery: Delivery) -> None:
 
 def give_up(message: QueueMessage) -> bool:
     """The letter's deliveries failed for good. Nobody is told by this."""
-    _end(UUID(message.scope_id), LetterState.FAILED, message.reason)
+    _end(UUID(message.subject), LetterState.FAILED, message.reason)
     return False
 
 

@@ -20,8 +20,7 @@ from kernel.tenancy import TenantModel
 class ToolServer(TenantModel):
     """An outside MCP server. `secret` is its token, sealed for this row. One in the sandbox is a script of the approved
     skill `program` (`name@digest`): `argv` is its path and arguments, `egress` the places it may reach. A server that
-    is not `enabled` is asked nothing, and its tools are in no run. `next_look_at`: when a worker looks whether it still
-    says what was accepted."""
+    is not `enabled` is asked nothing, and its tools are in no run."""
 
     name = models.CharField(max_length=24)
     transport = models.CharField(max_length=8, choices=Transport.choices)
@@ -35,7 +34,6 @@ class ToolServer(TenantModel):
     listed_at = models.DateTimeField(null=True, blank=True)
     failure = models.CharField(max_length=60, blank=True)
     failed_at = models.DateTimeField(null=True, blank=True)
-    next_look_at = models.DateTimeField(db_default=Now())
     created_at = models.DateTimeField(db_default=Now())
 
     class Meta(TenantModel.Meta):

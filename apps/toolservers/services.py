@@ -8,7 +8,7 @@ server: `refreshing` does, between two of these.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from decimal import Decimal
 from random import SystemRandom
 from typing import Any
@@ -20,7 +20,8 @@ from pydantic import ValidationError
 from apps.approvals.enums import Risk
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
-from apps.bus.enums import SetAside
+from apps.bus import services as bus
+from apps.bus.enums import Kind, SetAside
 from apps.bus.signals import set_aside
 from apps.gates.schemas import Expectation
 from apps.tenants import policy_seals, vault
@@ -30,6 +31,7 @@ from apps.toolservers.enums import ToolState, Transport
 from apps.toolservers.knocks import address_problem
 from apps.toolservers.models import OutsideTool, ToolServer, ToolSet
 from apps.toolservers.schemas import Descriptor, Terms
+from kernel.clock import now
 from kernel.errors import NotFound, SilasError
 
 MOST_SERVERS = 50
@@ -92,6 +94,7 @@ def set_enabled(server_id: UUID, enabled: bool, *, actor: str) -> None:
         row.save(update_fields=["enabled"])
         if enabled:
             policy_seals.take_out(PolicyKind.TOOLS, believing.off(row.pk))
+            _look_soon(row.pk)
         else:
             policy_seals.put(PolicyKind.TOOLS, believing.off(row.pk), {})
         _changed(row, actor)
@@ -112,16 +115,17 @@ def take_list(server_id: UUID, listed: Iterable[Descriptor], *, actor: str = "sy
     return server
 
 
-def claim_looks(most: int) -> list[UUID]:
-    """Servers with tools in use that are due, each claimed for whoever asks; nobody else gets them for an hour, more or
-    less, so that not all of them are asked in one moment."""
-    due = ToolServer.objects.filter(enabled=True, removed=False, next_look_at__lte=Now())
-    ids = due.filter(tools__state=ToolState.ACCEPTED).order_by("next_look_at").values_list("pk", flat=True).distinct()
-    return [pk for pk in ids[:most] if due.filter(pk=pk).update(next_look_at=Now() + _until_next_look())]
+def is_watched(server_id: UUID) -> bool:
+    """True for a server that is on and has a tool in use."""
+    watched = ToolServer.objects.filter(pk=server_id, enabled=True, removed=False, tools__state=ToolState.ACCEPTED)
+    return bool(watched.exists())
 
 
-def _until_next_look() -> timedelta:
-    return LOOK_EVERY + _dice.random() * LOOK_EVERY / 4
+def next_look(server_id: UUID) -> datetime | None:
+    """When the server is asked next: in an hour, more or less, so that not all are asked in one moment; None for one
+    that is not watched any more."""
+    ToolServer.objects.select_for_update(no_key=True).filter(pk=server_id).first()
+    return now() + LOOK_EVERY + _dice.random() * LOOK_EVERY / 4 if is_watched(server_id) else None
 
 
 def note_list(server_id: UUID, listed: Iterable[Descriptor]) -> int:
@@ -174,6 +178,7 @@ def accept_tool(tool_id: UUID, terms: Terms, *, digest: str, by: UUID | None, ac
     tool.save()
     policy_seals.put(PolicyKind.TOOLS, believing.tool_name(tool.pk), believing.tool_value(tool))
     _pin(tool.server)
+    _look_soon(tool.server_id)
     data = {"server": str(tool.server_id), "digest": digest, "acting": tool.acting, "risk": str(tool.risk)}
     data |= {"proved": bool(proof)}
     record(AuditEvent.OUTSIDE_TOOL_ACCEPTED, actor=actor, subject=f"outside_tool:{tool.pk}", data=data)
@@ -346,6 +351,11 @@ def _locked(server_id: UUID) -> ToolServer:
     if row is None:
         raise NotFound("tool server")
     return row
+
+
+def _look_soon(server_id: UUID) -> None:
+    """Have a worker look whether the locked server still says what was accepted."""
+    bus.schedule(Kind.TOOL_SERVER_CHECK, scope_id=server_id, due_at=now())
 
 
 def _tool(tool_id: UUID) -> OutsideTool:

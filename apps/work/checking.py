@@ -1,7 +1,8 @@
-"""What do the checks of a project or a goal find? Run in a worker, outside of every transaction, like any verification.
+"""Run the checks of projects and goals in a worker, outside of every transaction, like any verification.
 
-`carry_out` is the consumer of `system_event` on the executors' queue: one visit of the checks, then one short scope
-that writes down what follows (spec 5.2.2 step 5, 5.2.3 steps 1 to 3). Nothing here acts; what a goal finds is asked.
+`check_project` is the consumer of `system_event` on the executors' queue, `look_at_goal` that of `goal_cycle`: one run
+of the checks, then one short scope that writes down what follows (spec 5.2.2 step 5, 5.2.3 steps 1 to 3). Nothing here
+acts; what a goal finds is asked.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from apps.work import artifacts, finding
 from apps.work.checks import Round, rounds
 from apps.work.enums import WorkItemType
 from apps.work.locks import lock_item
-from apps.work.models import GoalCycle, WorkItem
+from apps.work.models import GoalCycle
 from apps.work.queries import children_of, work_item
 from apps.work.schemas import VerificationReport
 from apps.work.services import cycles, desk, projects, routing
@@ -26,11 +27,20 @@ from apps.work.verification import run_checks
 from kernel.clock import now
 from kernel.tenancy import in_scope
 
+_Found = tuple[VerificationReport, Sequence[Mapping[str, Any]]]
 
-async def carry_out(delivery: Delivery) -> None:
+
+async def check_project(delivery: Delivery) -> None:
     assert delivery.message.task_id is not None
-    report, todo = await _looked(delivery.tenant_id, delivery.message.task_id)
-    await delivery.commit(_conclude, delivery, report, todo)
+    report, _ = await _looked(delivery.tenant_id, delivery.message.task_id)
+    await delivery.commit(_conclude_project, delivery.message.task_id, report)
+
+
+async def look_at_goal(delivery: Delivery) -> None:
+    goal_id = UUID(delivery.message.subject)
+    goal = await in_scope(delivery.tenant_id, work_item, goal_id)
+    found = await _looked(delivery.tenant_id, goal_id) if cycles.is_due(goal) else None
+    await delivery.repeat(_conclude_cycle, goal_id, found)
 
 
 async def look_now(tenant_id: UUID, goal_id: UUID) -> GoalCycle | None:
@@ -40,7 +50,7 @@ async def look_now(tenant_id: UUID, goal_id: UUID) -> GoalCycle | None:
     return await in_scope(tenant_id, _conclude_here, goal_id, report, todo)
 
 
-async def _looked(tenant_id: UUID, item_id: UUID) -> tuple[VerificationReport, Sequence[Mapping[str, Any]]]:
+async def _looked(tenant_id: UUID, item_id: UUID) -> _Found:
     found = await in_scope(tenant_id, _rounds, item_id)
     reports = [await asyncio.to_thread(run_checks, each.checks, mounts=each.mounts) for each in found]
     report = VerificationReport(tuple(result for each in reports for result in each.results))
@@ -65,14 +75,16 @@ def _rounds(item_id: UUID) -> Sequence[Round]:
     return (Round(tuple(spec.verify), mounts),)
 
 
-def _conclude(delivery: Delivery, report: VerificationReport, todo: Sequence[Mapping[str, Any]]) -> None:
-    message = delivery.message
-    assert message.task_id is not None
-    item: WorkItem = lock_item(message.task_id)
-    if item.type == WorkItemType.PROJECT:
-        projects.conclude(item, report)
-    else:
-        due_at = datetime.fromisoformat((message.payload or {})["due_at"])
-        looked = cycles.conclude(item, report, due_at=due_at, trace_id=message.trace_id)
+def _conclude_project(project_id: UUID, report: VerificationReport) -> None:
+    projects.conclude(lock_item(project_id), report)
+
+
+def _conclude_cycle(goal_id: UUID, found: _Found | None) -> datetime | None:
+    goal = lock_item(goal_id)
+    if found is not None and goal.due_at is not None:
+        (report, todo), trace_id = found, str(uuid4())
+        looked = cycles.conclude(goal, report, due_at=goal.due_at, trace_id=trace_id)
         if looked is not None and todo:
-            desk.route(item.pk, todo, cycle=str(looked.pk), trace_id=message.trace_id)
+            desk.route(goal.pk, todo, cycle=str(looked.pk), trace_id=trace_id)
+        cycles.set_due(goal)
+    return cycles.next_look(goal)

@@ -38,11 +38,6 @@ class Course(TenantModel):
     cancelled_by = models.CharField(max_length=80, blank=True)
 
     class Meta(TenantModel.Meta):
-        indexes: ClassVar = [
-            models.Index(
-                fields=["tenant", "waiting_until"], condition=Q(waiting_until__isnull=False), name="course_by_wait"
-            )
-        ]
         constraints: ClassVar = [
             models.CheckConstraint(
                 condition=Q(waiting_for="", waiting_until__isnull=True)

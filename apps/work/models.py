@@ -55,7 +55,6 @@ class WorkItem(TenantModel):
     class Meta(TenantModel.Meta):
         ordering: ClassVar = ["-created_at"]
         indexes: ClassVar = [
-            models.Index(fields=["tenant", "due_at"], condition=Q(due_at__isnull=False), name="work_goals_due"),
             models.Index(fields=["tenant", "status", "created_at"], name="work_by_status"),
             models.Index(fields=["tenant", "session_id", "created_at"], name="work_by_session"),
         ]

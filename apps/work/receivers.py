@@ -6,6 +6,7 @@ from __future__ import annotations
 from apps.approvals.enums import ApprovalScope, ApprovalVerdict, CardKind, CardStatus, Withdrawal
 from apps.approvals.models import ApprovalToken, Card, Decision
 from apps.approvals.signals import card_changed, card_decided, card_edited, card_relied_on, pause_ended
+from apps.bus.deliveries import repeating
 from apps.bus.enums import Kind, Queue
 from apps.bus.models import QueueMessage
 from apps.bus.registry import register, register_later, when_dead
@@ -31,6 +32,7 @@ from apps.work.services import (
     projects,
     recording,
     replanning,
+    researching,
     routing,
     undoing,
 )
@@ -132,7 +134,9 @@ register(Queue.EXECUTOR, Kind.RESEARCH_REQUEST, research.look_into)
 register(Queue.PLANNER, Kind.RESEARCH_RESULT, research.take_result)
 register(Queue.TRUSTED, Kind.SYSTEM_EVENT, attending.carry_out)
 register(Queue.TRUSTED, Kind.EXECUTION_STATUS, attending.show_done)
-register(Queue.EXECUTOR, Kind.SYSTEM_EVENT, checking.carry_out)
+register(Queue.EXECUTOR, Kind.SYSTEM_EVENT, checking.check_project)
+register_later(Kind.GOAL_CYCLE, checking.look_at_goal, standing=True)
+register_later(Kind.WAIT_END, repeating(researching.end_waits), standing=True)
 register_later(Kind.DOCUMENT_CHANGE, documents.carry_out)
 when_dead(
     _undeliverable,

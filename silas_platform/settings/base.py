@@ -138,13 +138,9 @@ _WAKE = {
 CELERY_BEAT_SCHEDULE: dict[str, dict[str, Any]] = {
     **_WAKE,
     "guard.settle_lost_calls": {"task": "guard.settle_lost_calls", "schedule": 60.0},
-    "approvals.expire_cards": {"task": "approvals.expire_cards", "schedule": 15.0},
     "connections.sweep": {"task": "connections.sweep", "schedule": 10.0},
     "connections.check_due": {"task": "connections.check_due", "schedule": 20.0},
     "connections.clear_strays": {"task": "connections.clear_strays", "schedule": 3600.0},
-    "toolservers.watch": {"task": "toolservers.watch", "schedule": 60.0},
-    "work.end_waits": {"task": "work.end_waits", "schedule": 5.0},
-    "work.owe_cycles": {"task": "work.owe_cycles", "schedule": 10.0},
     "autonomy.tick": {"task": "autonomy.tick", "schedule": 5.0},
     "autonomy.look_around": {"task": "autonomy.look_around", "schedule": 900.0},
 }

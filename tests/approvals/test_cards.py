@@ -17,10 +17,11 @@ from apps.approvals.enums import ApprovalScope, ApprovalVerdict, CardKind, CardS
 from apps.approvals.models import ApprovalToken, ApproverKey, Card, Decision
 from apps.approvals.schemas import Fact
 from apps.audit.models import AuditEntry
+from apps.bus.models import QueueMessage
 from kernel.clock import now
 from kernel.errors import SilasError
 from kernel.tenancy import tenant_scope
-from tests.factories.approvals import make_plan, make_token, open_card
+from tests.factories.approvals import expire_cards, make_plan, make_token, open_card
 from tests.factories.cards import make_kind
 from tests.factories.tenants import make_member
 from tests.rivals import race
@@ -258,17 +259,29 @@ def test_expire_cards_closes_only_late_ones(tenant: Any) -> None:
     late = open_card(tenant)
     with time_machine.travel(now() + timedelta(days=1)):
         fresh = open_card(tenant)
+        expire_cards(tenant)
         with tenant_scope(tenant):
-            services.expire_cards()
             assert list(queries.open_cards()) == [fresh]
     with tenant_scope(tenant):
         assert queries.card(late.pk).status == CardStatus.EXPIRED
 
 
-def test_expire_cards_twice_closes_nothing_more(tenant: Any) -> None:
-    open_card(tenant)
-    with time_machine.travel(now() + timedelta(days=1)), tenant_scope(tenant):
-        assert [services.expire_cards(), services.expire_cards()] == [1, 0]
+def test_card_expires_once(tenant: Any) -> None:
+    card = open_card(tenant)
+    with time_machine.travel(now() + timedelta(days=1)):
+        expire_cards(tenant)
+        with tenant_scope(tenant):
+            assert services.expire_card(card.pk) is None
+    with tenant_scope(tenant):
+        assert AuditEntry.objects.filter(event="card_expired").count() == 1
+
+
+def test_card_whose_time_out_comes_early_waits_for_it(tenant: Any) -> None:
+    card = open_card(tenant)
+    expire_cards(tenant)
+    with tenant_scope(tenant):
+        assert queries.card(card.pk).status == CardStatus.OPEN
+        assert QueueMessage.objects.get(kind="card_expiry").available_at == card.expires_at
 
 
 def test_decide_card_is_written_down_without_words(tenant: Any, owner: Any) -> None:

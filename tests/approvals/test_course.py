@@ -20,7 +20,7 @@ from apps.audit.models import AuditEntry
 from kernel.clock import now
 from kernel.errors import SilasError
 from kernel.tenancy import tenant_scope
-from tests.factories.approvals import open_card
+from tests.factories.approvals import expire_cards, open_card
 from tests.factories.cards import make_kind
 from tests.factories.tenants import make_member
 from tests.rivals import race
@@ -169,8 +169,8 @@ def test_card_whose_time_is_up_ends_without_a_yes(tenant: Any, owner: Any, assig
     if assigned:
         call(card, services.assign_card, to=owner, by=owner)
     run_out(card)
+    expire_cards(tenant)
     with tenant_scope(tenant):
-        services.expire_cards()
         ended = (queries.card(card.pk).status, Decision.objects.exists(), ApprovalToken.objects.exists())
     assert ended == (CardStatus.EXPIRED, False, False)
 
@@ -307,8 +307,7 @@ class Course(RuleBasedStateMachine):
 
     @rule()
     def sweep(self) -> None:
-        with tenant_scope(self.card.tenant_id):
-            services.expire_cards()
+        call(self.card, services.expire_card)
         if self.is_late and self.expected in WAITS:
             self.expected = CardStatus.EXPIRED
 

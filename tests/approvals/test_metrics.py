@@ -14,7 +14,7 @@ from apps.approvals.models import Card, Decision, Look
 from apps.approvals.queries import face_hash
 from kernel.clock import now
 from kernel.tenancy import tenant_scope
-from tests.factories.approvals import open_card
+from tests.factories.approvals import expire_cards, open_card
 from tests.factories.cards import make_kind
 from tests.factories.tenants import make_member
 
@@ -121,7 +121,7 @@ def test_cards_nobody_answered_are_counted(tenant: Any) -> None:
     late = open_card(tenant)
     with tenant_scope(tenant):
         Card.objects.filter(pk=late.pk).update(created_at=now() - WEEK, expires_at=now() - timedelta(seconds=1))
-        services.expire_cards()
+    expire_cards(tenant)
     assert totals(tenant).expired == 1
 
 
@@ -216,7 +216,8 @@ def test_time_alone_approves_nothing(tenant: Any, risk: Risk) -> None:
     card = open_card(tenant, declared_risk=risk)
     with tenant_scope(tenant):
         Card.objects.filter(pk=card.pk).update(created_at=now() - WEEK, expires_at=now() - timedelta(seconds=1))
-        services.expire_cards()
+    expire_cards(tenant)
+    with tenant_scope(tenant):
         assert (Card.objects.get(pk=card.pk).status, Decision.objects.exists()) == ("expired", False)
 
 

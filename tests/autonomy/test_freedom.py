@@ -12,7 +12,6 @@ from django.db import DatabaseError
 from django.test import Client
 from django.urls import reverse
 
-from apps.approvals import services as approvals
 from apps.approvals.enums import CardKind
 from apps.approvals.models import ApprovalToken, Card, TokenUse
 from apps.autonomy.enums import FreedomState, OutcomeKind
@@ -26,6 +25,7 @@ from apps.work.services import freedom
 from kernel.clock import now
 from kernel.errors import SilasError
 from kernel.tenancy import tenant_scope
+from tests.factories.approvals import expire_cards
 from tests.factories.batches import answer, card_of, found, items, route, undoable_desk
 from tests.factories.proposals import press
 from tests.factories.tenants import make_deployment
@@ -186,7 +186,7 @@ def test_card_that_ran_out_widens_nothing(tenant: Any, deployment: Any) -> None:
     proposal = proposed(deployment)
     with tenant_scope(tenant):
         Card.objects.filter(subject_id=proposal.pk).update(expires_at=now())
-        approvals.expire_cards()
+    expire_cards(tenant)
     assert holds(deployment) == USUAL
 
 

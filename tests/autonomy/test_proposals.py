@@ -9,7 +9,6 @@ from django.db import ProgrammingError
 
 from apps.approvals.enums import CardStatus
 from apps.approvals.models import Card
-from apps.approvals.services import expire_cards
 from apps.audit.models import AuditEntry
 from apps.autonomy.enums import ProposalKind, ProposalState
 from apps.autonomy.models import AutonomousSession, MemoryProposal
@@ -18,6 +17,7 @@ from apps.memory.models import Collection, MemoryItem
 from kernel.clock import now
 from kernel.errors import NotFound, SilasError
 from kernel.tenancy import tenant_scope
+from tests.factories.approvals import expire_cards
 from tests.factories.proposals import (
     again,
     card_about,
@@ -90,7 +90,7 @@ def test_card_that_ran_out_keeps_nothing(tenant: Any, run: AutonomousSession) ->
     proposal = asked(run)
     with tenant_scope(tenant):
         Card.objects.filter(subject_id=proposal.pk).update(expires_at=now())
-        expire_cards()
+    expire_cards(tenant)
     web(tenant)
     assert (again(proposal).state, remembered(tenant)) == (ProposalState.PROPOSED, [])
 

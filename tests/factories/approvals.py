@@ -10,8 +10,10 @@ from apps.approvals import services
 from apps.approvals.asks import About, Binding, CardText
 from apps.approvals.enums import ApprovalScope, ApprovalVerdict, CardKind
 from apps.approvals.models import ApprovalToken, Card
+from apps.bus.enums import Kind
 from kernel.tenancy import tenant_scope
 from tests.approvals import vectors
+from tests.factories.bus import carry_out_kinds
 
 
 def make_plan(**fields: Any) -> dict[str, Any]:
@@ -52,3 +54,8 @@ def make_token(tenant: Any, user: Any, plan: dict[str, Any], **terms: Any) -> Ap
         decision = services.decide_card(card.pk, user=user, verdict=ApprovalVerdict.APPROVED)
         token: ApprovalToken = decision.token
         return token
+
+
+def expire_cards(tenant: Any) -> None:
+    """Close the cards whose time has run out, as the worker does that is woken for each."""
+    carry_out_kinds(tenant, Kind.CARD_EXPIRY)

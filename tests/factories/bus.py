@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import timedelta
 from typing import Any
+from uuid import UUID
 
 from django.db import connection
 from django.db.models.functions import Now
 
 from apps.bus import queries
+from apps.bus.deliveries import deliver
 from apps.bus.enums import LIVE, Kind, Queue, Sender, Worker
 from apps.bus.models import QueueMessage
 from apps.bus.schemas import Lease
 from apps.bus.services import enqueue, lease
-from kernel.tenancy import tenant_scope
+from kernel.tenancy import in_scope, in_thread, tenant_scope
 from kernel.throttle import redis
 from silas_platform.listening import waiting_at
 
@@ -46,9 +49,27 @@ def let_leases_run_out(tenant: Any, **which: Any) -> None:
         QueueMessage.objects.filter(state="leased", **which).update(leased_until=Now())
 
 
-def let_waits_pass(tenant: Any) -> None:
+def let_waits_pass(tenant: Any, **which: Any) -> None:
     with tenant_scope(tenant):
-        QueueMessage.objects.filter(state="queued").update(available_at=Now())
+        QueueMessage.objects.filter(state="queued", **which).update(available_at=Now())
+
+
+def carry_out_kinds(tenant: Any, *kinds: Kind, consumer: str = "test") -> None:
+    """Whatever the tenant is owed of these kinds is due now and is carried out, once."""
+    asyncio.run(_carry_out_kinds(getattr(tenant, "pk", tenant), kinds, consumer))
+
+
+async def _carry_out_kinds(tenant_id: UUID, kinds: tuple[Kind, ...], consumer: str) -> None:
+    await in_thread(let_waits_pass, tenant_id, kind__in=kinds)
+    for queue, scope in await in_scope(tenant_id, _owed, kinds):
+        held = await in_scope(tenant_id, lease, queue, consumer=consumer, scope_id=scope)
+        if held is not None:
+            await deliver(tenant_id, held, seconds=120)
+
+
+def _owed(kinds: tuple[Kind, ...]) -> list[tuple[str, str]]:
+    owed = QueueMessage.objects.filter(state__in=LIVE, kind__in=kinds).order_by("position")
+    return list(owed.values_list("queue", "scope_id"))
 
 
 _CROWD = """

@@ -13,7 +13,7 @@ from apps.approvals.enums import ApprovalVerdict
 from apps.approvals.models import Card
 from apps.approvals.payloads import plan_hash
 from apps.bus.deliveries import deliver
-from apps.bus.enums import Queue
+from apps.bus.enums import Kind, Queue
 from apps.gates.schemas import GateSpec
 from apps.sessions.models import ChatSession
 from apps.skills.models import Record
@@ -27,7 +27,7 @@ from kernel.clock import now
 from kernel.llm.calls import PlannedCall, call_block
 from kernel.provenance import Origin, Traced
 from kernel.tenancy import in_scope, tenant_scope
-from tests.factories.bus import lease_any
+from tests.factories.bus import carry_out_kinds, lease_any
 from tests.factories.sessions import make_session
 from tests.factories.skills import acting_tool, install, make_folder, read_tool, save_record
 from tests.factories.tenants import make_deployment
@@ -84,7 +84,12 @@ Be kind.
 
 # Plans of which the customer typed every value, in the first message.
 TYPED = all_from(Traced(Origin.VISITOR, "seq:1"))
-WORKERS_QUEUES = (Queue.EXECUTOR, Queue.PLANNER, Queue.RUNTIME)
+WORKERS_QUEUES = (Queue.EXECUTOR, Queue.PLANNER, Queue.RUNTIME, Queue.WORK)
+
+
+def end_waits(tenant: Any) -> None:
+    """End the waits of work whose time is up, as the worker does that is woken for each."""
+    carry_out_kinds(tenant, Kind.WAIT_END)
 
 
 @dataclass(frozen=True)

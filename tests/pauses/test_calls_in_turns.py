@@ -12,11 +12,11 @@ import pytest
 import time_machine
 from pydantic_ai import models
 
-from apps.approvals.services import expire_cards
 from apps.guard.models import ToolCall
 from apps.sessions import handoff
 from apps.sessions.models import ChatSession
 from kernel.tenancy import tenant_scope
+from tests.factories.approvals import expire_cards
 from tests.factories.pauses import (
     SAFE,
     WAITING,
@@ -109,8 +109,7 @@ def test_declined_call_gives_the_safe_answer(tenant: Any, session: ChatSession, 
 def test_call_that_nobody_looked_at_gives_the_safe_answer(tenant: Any, session: ChatSession) -> None:
     converse(session, "Where is my order?")
     with time_machine.travel(pause_of(tenant).expires_at + timedelta(seconds=1)):
-        with tenant_scope(tenant):
-            expire_cards()
+        expire_cards(tenant)
         serve(session)
     assert bot_lines(session) == [WAITING, SAFE]
     assert calls(tenant) == ["denied"]

@@ -10,7 +10,6 @@ import time_machine
 
 from apps.approvals.enums import CardKind, PauseState
 from apps.approvals.models import Card, GatePause, TokenUse
-from apps.approvals.services import expire_cards
 from apps.bus.models import QueueMessage
 from apps.sessions import forgetting, handoff, turn
 from apps.sessions.desk import services as desk
@@ -18,6 +17,7 @@ from apps.sessions.enums import Owner
 from apps.sessions.models import ChatSession
 from kernel.errors import SilasError
 from kernel.tenancy import tenant_scope
+from tests.factories.approvals import expire_cards
 from tests.factories.pauses import (
     SAFE,
     WAITING,
@@ -125,8 +125,7 @@ def test_silence_gives_the_safe_answer(deployment: Any, on: str) -> None:
     session = gated(deployment, asking_gate(on))
     converse(session, "Hello")
     with time_machine.travel(pause_of(deployment.tenant).expires_at + timedelta(seconds=1)):
-        with tenant_scope(deployment.tenant):
-            assert expire_cards() == 1
+        expire_cards(deployment.tenant)
         serve(session)
     assert bot_lines(session) == [WAITING, SAFE]
     assert pause_of(deployment.tenant).state == PauseState.EXPIRED

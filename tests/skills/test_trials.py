@@ -5,12 +5,13 @@ from django.db import DatabaseError
 
 from apps.approvals.enums import ApprovalVerdict
 from apps.approvals.models import Card
-from apps.approvals.services import decide_card, expire_cards
+from apps.approvals.services import decide_card
 from apps.audit.models import AuditEntry
 from apps.skills import queries, trials
 from apps.skills.models import SkillVersion
 from kernel.clock import now
 from kernel.tenancy import tenant_scope
+from tests.factories.approvals import expire_cards
 from tests.factories.skills import SAY_OK, answer, install, make_folder, plain_folder, propose
 
 COUNT = """
@@ -75,7 +76,8 @@ def test_card_nobody_answered_withdraws(tenant, proposed, monkeypatch):
     card = card_of(tenant, proposed)
     with tenant_scope(tenant):
         Card.objects.filter(pk=card.pk).update(expires_at=now())
-        expire_cards()
+    expire_cards(tenant)
+    with tenant_scope(tenant):
         proposed.refresh_from_db()
     assert proposed.status == "withdrawn"
 

@@ -15,7 +15,6 @@ from apps.bus.models import QueueMessage
 from apps.guard.models import Budget
 from apps.work import jobs
 from apps.work.enums import Waiting, WorkItemStatus
-from apps.work.tasks import end_waits
 from kernel.clock import now
 from kernel.llm.calls import PlannedCall, call_block
 from kernel.tenancy import tenant_scope
@@ -29,7 +28,7 @@ from tests.factories.planning import (
     paused,
 )
 from tests.factories.skills import save_record
-from tests.factories.work import NOTED
+from tests.factories.work import NOTED, end_waits
 from tests.fakes.openai_server import FakeOpenAI
 from tests.rivals import race
 
@@ -101,7 +100,7 @@ def test_advice_that_does_not_come_in_time_lets_the_retries_go_on(
     desk = failing(tenant, tmp_path)
     item = paused(desk, approver)
     with time_machine.travel(now().timestamp() + 91, tick=True):
-        end_waits()
+        end_waits(tenant)
     assert (course(desk, item).waiting_for, outcomes(desk, "guidance_given")) == ("", ["timeout"])
     assert [message.state for message in messages(desk, "execution_request")] == ["acked", "queued"]
 
@@ -112,7 +111,7 @@ def test_advice_is_waited_for_a_minute_and_a_half(
     desk = failing(tenant, tmp_path)
     item = paused(desk, approver)
     with time_machine.travel(now().timestamp() + 80, tick=True):
-        end_waits()
+        end_waits(tenant)
     assert course(desk, item).waiting_for == Waiting.GUIDANCE
 
 
@@ -123,7 +122,7 @@ def test_advice_that_comes_late_changes_nothing(
     item = paused(desk, approver)
     desk.work(Queue.PLANNER)
     with time_machine.travel(now().timestamp() + 91, tick=True):
-        end_waits()
+        end_waits(tenant)
     desk.work(Queue.RUNTIME)
     assert (course(desk, item).guidance, outcomes(desk, "guidance_given")) == ("", ["timeout", "late"])
 
@@ -134,7 +133,7 @@ def test_question_that_is_answered_late_asks_no_model(
     desk = failing(tenant, tmp_path)
     paused(desk, approver)
     with time_machine.travel(now().timestamp() + 91, tick=True):
-        end_waits()
+        end_waits(tenant)
     desk.work(Queue.PLANNER)
     assert (planner.requests, outcomes(desk, "guidance_given")) == ([], ["timeout", "late"])
 
@@ -175,5 +174,5 @@ def test_sweep_and_answer_together_resume_once(tenant: Any, tmp_path: Path, appr
     desk = failing(tenant, tmp_path)
     paused(desk, approver)
     desk.work(Queue.PLANNER)
-    race(end_waits, end_waits, lambda: desk.work(Queue.RUNTIME))
+    race(lambda: end_waits(tenant), lambda: end_waits(tenant), lambda: desk.work(Queue.RUNTIME))
     assert len(messages(desk, "execution_request")) == 2

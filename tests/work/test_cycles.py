@@ -13,8 +13,7 @@ from apps.approvals import services as approvals
 from apps.approvals.enums import ApprovalVerdict
 from apps.approvals.models import Card, TokenUse
 from apps.audit.models import AuditEntry
-from apps.bus.enums import Queue
-from apps.bus.models import QueueMessage
+from apps.bus.enums import Kind, Queue
 from apps.console.origins import origins_of
 from apps.skills.models import Record
 from apps.work import services
@@ -27,6 +26,7 @@ from kernel import schedules
 from kernel.clock import now
 from kernel.errors import SilasError
 from kernel.tenancy import tenant_scope
+from tests.factories.bus import lease_any, let_leases_run_out, let_waits_pass
 from tests.factories.skills import acting_tool, install, make_folder, save_record
 from tests.factories.tenants import make_deployment
 from tests.factories.work import Hands
@@ -94,12 +94,15 @@ class House:
 
     def look(self) -> str:
         """One cycle, to its end."""
-        with tenant_scope(self.tenant):
-            WorkItem.objects.filter(pk=self.goal_id).update(due_at=now() - timedelta(seconds=1))
-            cycles.owe_due()
+        self.fall_due()
         self.work()
         with tenant_scope(self.tenant):
             return str(GoalCycle.objects.filter(goal_id=self.goal_id).latest("ran_at").outcome)
+
+    def fall_due(self, due_at: datetime | None = None) -> None:
+        with tenant_scope(self.tenant):
+            WorkItem.objects.filter(pk=self.goal_id).update(due_at=due_at or now() - timedelta(seconds=1))
+        let_waits_pass(self.tenant, kind=Kind.GOAL_CYCLE)
 
     def work(self) -> None:
         desk = Hands(self.tenant)
@@ -134,20 +137,23 @@ def test_goal_whose_checks_pass_is_healthy(house: House) -> None:
 
 
 def test_goal_is_looked_at_once_a_due_time(house: House) -> None:
-    with tenant_scope(house.tenant):
-        WorkItem.objects.filter(pk=house.goal_id).update(due_at=now() - timedelta(hours=3))
-        counts = (cycles.owe_due(), cycles.owe_due())
+    house.fall_due(now() - timedelta(hours=3))
     house.work()
-    assert (counts, house.count(GoalCycle)) == ((1, 0), 1)
+    let_waits_pass(house.tenant, kind=Kind.GOAL_CYCLE)
+    house.work()
+    assert house.count(GoalCycle) == 1
+    assert house.goal().due_at > now()
 
 
-def test_cycle_that_is_delivered_twice_happens_once(house: House) -> None:
+def test_look_that_a_dead_worker_had_begun_is_made_once(house: House) -> None:
     house.feed(90)
-    house.look()
+    house.fall_due()
     with tenant_scope(house.tenant):
-        QueueMessage.objects.filter(message_id__startswith="cycle:").update(state="queued", finished_at=None)
+        assert lease_any(Queue.WORK, consumer="doomed") is not None
+    let_leases_run_out(house.tenant)
     house.work()
-    assert (house.count(GoalCycle), len(house.repairs())) == (1, 1)
+    assert house.count(GoalCycle) == 1
+    assert len(house.repairs()) == 1
 
 
 def test_goal_sees_every_row_of_its_books(house: House) -> None:
@@ -165,13 +171,6 @@ def test_goal_that_only_reports_starts_nothing(tenant: Any, tmp_path: Path) -> N
 def test_cycle_is_on_record(house: House) -> None:
     house.look()
     assert house.count(AuditEntry, event="goal_checked") == 1
-
-
-def test_goal_of_another_tenant_is_left_alone(house: House, other_tenant: Any) -> None:
-    with tenant_scope(house.tenant):
-        WorkItem.objects.filter(pk=house.goal_id).update(due_at=now() - timedelta(hours=3))
-    with tenant_scope(other_tenant):
-        assert cycles.owe_due() == 0
 
 
 # --- repaired
@@ -282,9 +281,10 @@ def test_parked_goal_is_not_looked_at(house: House) -> None:
     house.feed(90)
     spent(house, 99)
     house.look()
-    with tenant_scope(house.tenant):
-        WorkItem.objects.filter(pk=house.goal_id).update(due_at=now() - timedelta(hours=1))
-        assert (cycles.owe_due(), house.goal().reason) == (0, WorkReason.BUDGET)
+    house.fall_due()
+    house.work()
+    assert house.count(GoalCycle) == 1
+    assert house.goal().reason == WorkReason.BUDGET
 
 
 def test_parked_goal_goes_on_when_a_person_says_so(house: House, owner: Any) -> None:

@@ -11,10 +11,7 @@ from apps.audit.models import AuditEntry
 from apps.bus import services as bus
 from apps.bus.deliveries import deliver
 from apps.bus.enums import Queue
-from apps.work.models import WorkItem
-from apps.work.services import cycles
 from apps.work.services import desk as left_to_web
-from kernel.clock import now
 from kernel.tenancy import in_scope, tenant_scope
 from tests.factories.bus import lease_any
 from tests.factories.planning import messages
@@ -53,9 +50,7 @@ def test_repair_about_which_nobody_could_be_asked_ends_and_the_next_look_may_try
 ) -> None:
     house = House(tenant, tmp_path)
     house.feed(90)
-    with tenant_scope(tenant):
-        WorkItem.objects.filter(pk=house.goal_id).update(due_at=now())
-        cycles.owe_due()
+    house.fall_due()
     desk = Hands(tenant)
     desk.work()
     dies(desk, Queue.TRUSTED)

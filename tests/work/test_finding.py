@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 
 from apps.approvals.models import Card
-from apps.bus.enums import Queue
+from apps.bus.enums import Kind, Queue
 from apps.work import services
 from apps.work.models import Batch, WorkItem
-from apps.work.services import cycles
 from kernel.clock import now
 from kernel.errors import SilasError
 from kernel.tenancy import tenant_scope
 from tests.factories.batches import items, notes, undoable_desk
+from tests.factories.bus import let_waits_pass
 from tests.factories.work import Desk
 from tests.work.drained import drain_as_a_worker
 
@@ -52,7 +52,7 @@ def look(desk: Desk, plan: str = GOAL) -> None:
     with tenant_scope(desk.tenant):
         goal = services.adopt_goal(plan, deployment_id=desk.deployment.pk, requested_by="user:test")
         WorkItem.objects.filter(pk=goal.pk).update(due_at=now() - timedelta(seconds=1))
-        cycles.owe_due()
+    let_waits_pass(desk.tenant, kind=Kind.GOAL_CYCLE)
     drain_as_a_worker(desk.tenant)
     desk.work(Queue.TRUSTED)
 

@@ -15,7 +15,6 @@ import time_machine
 
 from apps.approvals.enums import CardStatus, PauseState, PauseTrigger
 from apps.approvals.models import Card, GatePause, TokenUse
-from apps.approvals.services import expire_cards
 from apps.bus.enums import Queue
 from apps.bus.models import QueueMessage
 from apps.bus.services import sweep
@@ -24,7 +23,7 @@ from apps.gates.schemas import GateSpec
 from apps.gates.services import save_gate
 from apps.guard.enums import RunStatus
 from apps.guard.models import GuardedRun, ToolCall
-from apps.work import services, tasks
+from apps.work import services
 from apps.work.enums import AttemptStatus, WorkItemStatus, WorkReason
 from apps.work.models import Attempt, WorkItem
 from apps.work.provenance import Tracing
@@ -35,10 +34,11 @@ from kernel.fault_points import VARIABLE
 from kernel.llm.calls import PlannedCall
 from kernel.provenance import Origin, Source, Sources, Traced
 from kernel.tenancy import tenant_scope
+from tests.factories.approvals import expire_cards
 from tests.factories.bus import let_leases_run_out
 from tests.factories.pauses import answer, asking_gate, gate_card, gate_cards, pause_of
 from tests.factories.skills import acting_tool, install, make_folder, read_tool, save_record
-from tests.factories.work import ARGS, NOTE, NOTED, PROJECT, Desk, adopt, note, plan
+from tests.factories.work import ARGS, NOTE, NOTED, PROJECT, Desk, adopt, end_waits, note, plan
 from tests.rivals import race
 
 CALL = {"order": "H-3", "note": 60}
@@ -140,7 +140,7 @@ def test_card_says_where_the_values_come_from_and_what_was_read_before(
     gated.work()
     with tenant_scope(gated.tenant):
         GuardedRun.objects.filter(owner_ref=item.pk).update(content_marks=int(is_marked))
-    gated.work(Queue.PROXY)
+    gated.work(Queue.TRUSTED)
     card = gate_card(gated.tenant)
     with tenant_scope(gated.tenant):
         origins = origins_of(card)
@@ -298,10 +298,9 @@ def test_item_that_nobody_looked_at_ends_when_its_time_is_up(gated: Desk, approv
     with time_machine.travel(pause_of(gated.tenant).expires_at + timedelta(seconds=1)):
         for each in sweeps:
             if each == "waits":
-                tasks.end_waits()
+                end_waits(gated.tenant)
             else:
-                with tenant_scope(gated.tenant):
-                    expire_cards()
+                expire_cards(gated.tenant)
         gated.work()
     assert gated.item(item.pk).status == WorkItemStatus.BLOCKED
     assert gated.item(item.pk).reason == WorkReason.REVIEW_EXPIRED
@@ -314,7 +313,7 @@ def test_item_whose_card_was_never_opened_ends_when_its_time_is_up(gated: Desk, 
     gated.decide(gated.item(proposal.work_item_id), approver)
     gated.work()
     with time_machine.travel(pause_of(gated.tenant).expires_at + timedelta(seconds=1)):
-        tasks.end_waits()
+        end_waits(gated.tenant)
         gated.work(Queue.TRUSTED)
     assert gated.item(proposal.work_item_id).reason == WorkReason.REVIEW_EXPIRED
     assert gate_cards(gated.tenant) == 0
@@ -323,7 +322,7 @@ def test_item_whose_card_was_never_opened_ends_when_its_time_is_up(gated: Desk, 
 def test_item_does_not_end_before_its_time_is_up(gated: Desk, approver: Any) -> None:
     item = begun(gated, approver)
     with time_machine.travel(pause_of(gated.tenant).expires_at - timedelta(seconds=1), tick=False):
-        tasks.end_waits()
+        end_waits(gated.tenant)
     assert gated.item(item.pk).status == WorkItemStatus.PAUSED
 
 
@@ -379,9 +378,13 @@ def test_approval_in_the_last_moment_and_the_sweep_leave_one_outcome(gated: Desk
     item = begun(gated, approver)
     ends = pause_of(gated.tenant).expires_at
     with time_machine.travel(ends - timedelta(milliseconds=5)):
-        race(lambda: answer(gated.tenant, owner, "approve"), tasks.end_waits, tasks.end_waits)
+        race(
+            lambda: answer(gated.tenant, owner, "approve"),
+            lambda: end_waits(gated.tenant),
+            lambda: end_waits(gated.tenant),
+        )
     with time_machine.travel(ends + timedelta(seconds=1)):
-        tasks.end_waits()
+        end_waits(gated.tenant)
     gated.work()
     approved = pause_of(gated.tenant).state == PauseState.RESUMED
     assert gated.item(item.pk).status == (WorkItemStatus.DONE if approved else WorkItemStatus.BLOCKED)

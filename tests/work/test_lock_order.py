@@ -13,7 +13,8 @@ import pytest
 
 from apps.approvals import locks as cards
 from apps.bus.deliveries import Delivery
-from apps.bus.enums import Queue
+from apps.bus.enums import Kind, Queue
+from apps.bus.services import schedule
 from apps.work.enums import Waiting, WorkItemStatus, WorkReason
 from apps.work.execution_models import Course
 from apps.work.locks import lock_batch, lock_course, lock_customer, lock_item, lock_pool
@@ -21,7 +22,6 @@ from apps.work.models import WorkItem
 from apps.work.services import cancelling, editing, pausing, planning, researching
 from apps.work.services.items import move
 from apps.work.services.routing import Routed
-from apps.work.tasks import end_waits
 from kernel.clock import now
 from kernel.errors import SilasError
 from kernel.tenancy import tenant_scope
@@ -29,7 +29,7 @@ from tests.factories.batches import answer, card_of, found, items, route, undoab
 from tests.factories.bus import lease_any
 from tests.factories.planning import failing, paused
 from tests.factories.sessions import make_session
-from tests.factories.work import PROJECT, Desk, note
+from tests.factories.work import PROJECT, Desk, end_waits, note
 from tests.rivals import interrupted
 
 
@@ -195,7 +195,7 @@ def test_sweep_of_two_waits_does_not_hold_their_conversation_for_the_second(desk
             meet()
             pausing.give_up(item)
 
-    outcomes = interrupted(gives_up, end_waits)
+    outcomes = interrupted(gives_up, lambda: end_waits(desk.tenant))
     assert (outcomes, [desk.item(item).status for item in late]) == ([None, None], ["stuck", "stuck"])
 
 
@@ -208,6 +208,7 @@ def _waits(desk: Desk, user: Any, session_id: UUID, number: int) -> UUID:
         WorkItem.objects.filter(pk=found_id).update(status=WorkItemStatus.PAUSED, reason=WorkReason.VERIFICATION)
         until = now() - timedelta(minutes=10 - number)
         Course.objects.filter(work_item_id=found_id).update(waiting_for=Waiting.REPLAN, waiting_until=until)
+        schedule(Kind.WAIT_END, scope_id=found_id, due_at=until)
     return found_id
 
 

@@ -23,6 +23,7 @@ from kernel.errors import SilasError
 from kernel.llm.calls import PlannedCall
 from kernel.tenancy import tenant_scope
 from kernel.tenancy.scope import current_scope
+from tests.factories.approvals import expire_cards
 from tests.factories.sessions import make_session
 from tests.factories.work import GOAL, Desk, make_desk, note, plan
 from tests.rivals import race
@@ -295,12 +296,10 @@ def test_approval_of_a_plan_changed_meanwhile_runs_nothing(desk: Desk, approver:
 
 
 def test_card_that_ran_out_ends_the_item(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    from apps.approvals.services import expire_cards
-
     item = desk.waiting()
     with tenant_scope(desk.tenant):
         Card.objects.filter(subject_id=item.pk).update(created_at="2020-01-01T00:00Z", expires_at="2020-01-02T00:00Z")
-        expire_cards()
+    expire_cards(desk.tenant)
     assert (desk.item(item.pk).reason, desk.card(item).status) == (WorkReason.EXPIRED, CardStatus.EXPIRED)
 
 

@@ -20,7 +20,6 @@ from apps.work import signals
 from apps.work.enums import WorkItemStatus, WorkReason
 from apps.work.execution_models import Course, ResearchRequest
 from apps.work.models import WorkItem
-from apps.work.tasks import end_waits
 from apps.work.wording import READ_INSTRUCTIONS
 from kernel.clock import now
 from kernel.tenancy import tenant_scope
@@ -37,7 +36,7 @@ from tests.factories.planning import (
     told_by,
     trusted,
 )
-from tests.factories.work import CAP, Desk, note
+from tests.factories.work import CAP, Desk, end_waits, note
 from tests.fakes.openai_server import FakeOpenAI, Reply, final
 
 
@@ -188,7 +187,7 @@ def test_other_plan_that_does_not_come_ends_with_a_person(
         WorkItem.objects.filter(pk=item.pk).update(budget_used=spent)
     desk.work(Queue.EXECUTOR)
     with time_machine.travel(now().timestamp() + 601, tick=True):
-        end_waits()
+        end_waits(tenant)
     ended = desk.item(item.pk)
     assert (ended.status, ended.reason) == (WorkItemStatus.STUCK, WorkReason.BUDGET)
 

@@ -16,7 +16,6 @@ from apps.guard.models import GuardedRun
 from apps.tenants.models import Deployment
 from apps.toolservers.web.services import set_search
 from apps.work.execution_models import Course, Planning, ResearchRequest
-from apps.work.tasks import end_waits
 from kernel.clock import now
 from kernel.tenancy import tenant_scope
 from tests.factories.planning import (
@@ -28,7 +27,7 @@ from tests.factories.planning import (
     outcomes,
     paused,
 )
-from tests.factories.work import Desk, note
+from tests.factories.work import Desk, end_waits, note
 from tests.fakes.openai_server import FakeOpenAI, Reply, final
 from tests.fakes.search_provider import SearchFake, searching
 
@@ -138,7 +137,7 @@ def test_research_that_takes_too_long_lets_the_planner_do_its_best(
     with override_settings(RESEARCH_SECONDS=0, GUIDANCE_SECONDS=900):
         desk = failing(tenant, tmp_path)
         waiting_for_research(desk, approver)
-        end_waits()
+        end_waits(tenant)
         before = planning(desk).state
         desk.work(Queue.PLANNER)
     assert (before, planning(desk).state, requests_of(desk)[0].state) == ("expired", "finished", "expired")
@@ -154,7 +153,7 @@ def test_answer_that_comes_late_is_written_down_and_not_used(
     desk.work(Queue.EXECUTOR)
     with tenant_scope(tenant):
         ResearchRequest.objects.update(deadline=now())
-    end_waits()
+    end_waits(tenant)
     desk.work(Queue.PLANNER)
     assert (outcomes(desk, "research_ended"), requests_of(desk)[0].result) == (["timeout", "late"], "")
 

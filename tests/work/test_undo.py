@@ -12,7 +12,6 @@ from django.conf import settings
 
 from apps.approvals.enums import CardKind, Risk
 from apps.approvals.models import Card
-from apps.approvals.services import expire_cards
 from apps.audit.models import AuditEntry
 from apps.bus.enums import Kind, Queue
 from apps.bus.models import QueueMessage
@@ -25,6 +24,7 @@ from apps.work.services import cancelling, ending, undoing
 from kernel.clock import now
 from kernel.errors import SilasError
 from kernel.tenancy import tenant_scope
+from tests.factories.approvals import expire_cards
 from tests.factories.batches import answer, card_of, carry_out, found, items, notes, route, undoable_desk
 from tests.factories.work import Desk, note
 from tests.rivals import race
@@ -137,8 +137,10 @@ def test_sweep_ends_an_undo_behind_its_window_and_not_before(
     desk: Desk, approver: Any, after: timedelta, ended: int
 ) -> None:
     offered(desk, done(desk, approver, 1).pk)
-    with time_machine.travel(window_end(desk) + after, tick=False), tenant_scope(desk.tenant):
-        assert expire_cards() == ended
+    with time_machine.travel(window_end(desk) + after, tick=False):
+        expire_cards(desk.tenant)
+    with tenant_scope(desk.tenant):
+        assert Card.objects.filter(status="expired").count() == ended
 
 
 def test_undo_is_refused_as_soon_as_its_window_has_ended(desk: Desk, approver: Any) -> None:
@@ -292,8 +294,8 @@ def test_report_that_comes_after_the_window_offers_nothing(desk: Desk, approver:
 def test_offer_that_nobody_took_ends_quietly(desk: Desk, approver: Any) -> None:
     batch = done(desk, approver, 1)
     card = offered(desk, batch.pk)
-    with time_machine.travel(card.expires_at + timedelta(seconds=1)), tenant_scope(desk.tenant):
-        expire_cards()
+    with time_machine.travel(card.expires_at + timedelta(seconds=1)):
+        expire_cards(desk.tenant)
     (item,) = undo_items(desk, batch.pk)
     assert (item.reason, item.session_id, notes(desk, 1)) == (WorkReason.EXPIRED, None, [11])
 

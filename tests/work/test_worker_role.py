@@ -3,7 +3,6 @@ process."""
 
 from __future__ import annotations
 
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +11,7 @@ from apps.bus.enums import Queue
 from apps.gates.services import save_gate
 from apps.safety.models import Hold
 from apps.work import queries
-from apps.work.models import Batch, GoalCycle, WorkItem
-from apps.work.services import cycles
-from kernel.clock import now
+from apps.work.models import Batch, GoalCycle
 from kernel.tenancy import tenant_scope
 from tests.factories.batches import again, answer, card_of, found, items, notes, route, undoable_desk
 from tests.factories.pauses import answer as answer_gate
@@ -67,17 +64,11 @@ def test_worker_carries_a_batch_and_its_undo_to_their_ends(tenant: Any, tmp_path
     )
 
 
-def _due(house: House) -> None:
-    with tenant_scope(house.tenant):
-        WorkItem.objects.filter(pk=house.goal_id).update(due_at=now() - timedelta(seconds=1))
-        cycles.owe_due()
-
-
 def test_worker_spends_a_standing_yes_for_a_repair(tenant: Any, tmp_path: Path, owner: Any) -> None:
     house = House(tenant, tmp_path)
     house.allow(owner)
     house.feed(90)
-    _due(house)
+    house.fall_due()
     drain_as_a_worker(tenant)
     with tenant_scope(tenant):
         assert GoalCycle.objects.get().outcome == "spawned"
@@ -86,7 +77,7 @@ def test_worker_spends_a_standing_yes_for_a_repair(tenant: Any, tmp_path: Path, 
 def test_worker_leaves_a_card_about_a_repair_to_a_web_process(tenant: Any, tmp_path: Path) -> None:
     house = House(tenant, tmp_path)
     house.feed(90)
-    _due(house)
+    house.fall_due()
     drain_as_a_worker(tenant)
     before = house.count(Card)
     Hands(tenant).work(Queue.TRUSTED)

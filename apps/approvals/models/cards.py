@@ -98,7 +98,7 @@ class Card(TenantModel):
 
     @property
     def is_open(self) -> bool:
-        """Can somebody still answer? What ran out a moment ago is closed by the sweep a moment later."""
+        """Can somebody still answer? What ran out a moment ago is closed a moment later."""
         return self.status in WAITING and self.expires_at > now()
 
 

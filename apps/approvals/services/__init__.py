@@ -7,7 +7,7 @@ from apps.approvals.services.cards import decide_card, open_card
 from apps.approvals.services.course import (
     assign_card,
     deciders_of,
-    expire_cards,
+    expire_card,
     see_card,
     unassign_card,
     withdraw_about,
@@ -28,7 +28,7 @@ __all__ = [
     "decide_card",
     "deciders_of",
     "edit_card",
-    "expire_cards",
+    "expire_card",
     "issue_token",
     "open_card",
     "reseal_keys",

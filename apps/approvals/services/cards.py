@@ -69,6 +69,7 @@ def open_card(
         expires_at=until or opened + timedelta(seconds=seconds or queries.patience(held.pace, about.deployment_id)),
     )
     bus.owe(Kind.CARD_ALERT, scope_id=card.pk)
+    bus.schedule(Kind.CARD_EXPIRY, scope_id=card.pk, due_at=card.expires_at)
     note(AuditEvent.CARD_OPENED, card, kind=card.kind, risk=card.risk, scope=card.scope)
     signals.card_opened(card)
     signals.card_changed(card)

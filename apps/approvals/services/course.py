@@ -2,12 +2,13 @@
 
 Always holds: nothing here approves, delays or blocks anything; a settled card stays settled (the database keeps it so),
 and every end but a yes means that nothing runs (spec 0.5.4, 8.1). Each runs inside the caller's tenant scope, under the
-card's lock. Expiry is the worker's: of a card it writes `status`, `settled_at`, and nothing else.
+card's lock.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -20,7 +21,6 @@ from apps.audit.services import record
 from apps.tenants.queries import role_of
 from kernel.clock import now
 from kernel.errors import SilasError
-from kernel.tenancy import over_rows
 
 
 def deciders_of(card: Card) -> list[Any]:
@@ -121,19 +121,18 @@ def _withdraw(card: Card, reason: Withdrawal, actor: str) -> Card:
     return card
 
 
-def expire_cards() -> int:
-    """Close the cards whose time has run out: the safe answer to silence is no (spec 8.1). Returns how many."""
-    late = Card.objects.select_for_update(skip_locked=True, no_key=True).filter(
-        status__in=WAITING, expires_at__lte=now()
-    )
-    return over_rows(list(late), _expire)
-
-
-def _expire(card: Card) -> int:
+def expire_card(card_id: UUID) -> datetime | None:
+    """Close a card whose time has run out: the safe answer to silence is no (spec 8.1). Returns when it will have run
+    out, or None for a settled card."""
+    card = locks.lock_card(card_id)
+    if card.status not in WAITING:
+        return None
+    if card.expires_at > now():
+        return card.expires_at
     settle(card, CardStatus.EXPIRED)
     note(AuditEvent.CARD_EXPIRED, card)
     signals.card_changed(card)
-    return 1
+    return None
 
 
 def settle(card: Card, status: CardStatus, *fields: str) -> None:

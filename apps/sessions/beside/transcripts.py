@@ -85,7 +85,7 @@ def asked(session_id: UUID, request_id: UUID) -> TranscriptRequest:
 
 async def send(delivery: Delivery) -> None:
     """Carry out one `TRANSCRIPT_MAIL`. The letter's scope on the bus is its own, so no letter waits for another."""
-    request_id = UUID(delivery.message.scope_id)
+    request_id = UUID(delivery.message.subject)
     letter = await in_scope(delivery.tenant_id, _letter, request_id)
     if letter is not None:
         problem = await asyncio.to_thread(_sent, letter)
@@ -94,7 +94,7 @@ async def send(delivery: Delivery) -> None:
 
 def give_up(message: QueueMessage) -> bool:
     """The letter's deliveries failed for good, and the owners are told so."""
-    row = _owed(UUID(message.scope_id))
+    row = _owed(UUID(message.subject))
     if row is None:
         return False
     _end(row, TranscriptState.GIVEN_UP)

@@ -13,7 +13,7 @@ from typing import Any
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.bus import services as bus
-from apps.bus.enums import Kind, Queue, Sender
+from apps.bus.enums import Kind
 from apps.gates.enums import EscalationKind
 from apps.skills.roles import handed_down
 from apps.tenants.models import Tenant
@@ -35,10 +35,8 @@ from apps.work.templates import Filling
 from kernel import schedules
 from kernel.clock import now
 from kernel.errors import SilasError
-from kernel.taint import Taint
-from kernel.tenancy import current_tenant_id, over_rows
+from kernel.tenancy import current_tenant_id
 
-CYCLE_EVENT = "cycle"
 _LOOKED_AT = (WorkItemStatus.HEALTHY, WorkItemStatus.FAILED)
 
 
@@ -66,37 +64,21 @@ def require_schedule(spec: WorkItemSpec) -> None:
 
 def begin_schedule(goal: WorkItem) -> None:
     if is_scheduled(goal.spec):
-        _set_due(goal)
+        set_due(goal)
+        bus.schedule(Kind.GOAL_CYCLE, scope_id=goal.pk, due_at=goal.due_at)
 
 
-def owe_due() -> int:
-    """Owe a look at every goal whose time has come; what was missed meanwhile is one look. Returns how many."""
-    due = WorkItem.objects.filter(type=WorkItemType.GOAL, due_at__lte=now(), status__in=_LOOKED_AT)
-    return over_rows(list(due.select_for_update(skip_locked=True, no_key=True)), _owe_look)
+def is_due(goal: WorkItem) -> bool:
+    """What was missed while nothing looked is one look."""
+    return goal.status in _LOOKED_AT and goal.due_at is not None and goal.due_at <= now()
 
 
-def _owe_look(goal: WorkItem) -> int:
-    _owe(goal)
-    _set_due(goal)
-    return 1
+def next_look(goal: WorkItem) -> datetime | None:
+    """When the goal is looked at next; None for one that is parked or over."""
+    return goal.due_at if goal.status in _LOOKED_AT else None
 
 
-def _owe(goal: WorkItem) -> None:
-    assert goal.due_at is not None
-    due = goal.due_at.isoformat()
-    bus.enqueue(
-        Queue.EXECUTOR,
-        kind=Kind.SYSTEM_EVENT,
-        scope_id=goal.pk,
-        sender=Sender.RUNTIME,
-        task_id=goal.pk,
-        message_id=f"cycle:{goal.pk}:{due}",
-        payload={"event": CYCLE_EVENT, "due_at": due},
-        taint=Taint.AUTH,
-    )
-
-
-def _set_due(goal: WorkItem) -> None:
+def set_due(goal: WorkItem) -> None:
     goal.due_at = _next(goal.spec)
     goal.save(update_fields=["due_at"])
 

@@ -27,7 +27,7 @@ from kernel.tenancy import in_scope, in_thread
 
 async def carry_out(delivery: Delivery) -> None:
     """Make the change that the row asks for, or say on the row why it is not made. The message's scope is the row."""
-    effect_id = UUID(delivery.message.scope_id)
+    effect_id = UUID(delivery.message.subject)
     change = await in_scope(delivery.tenant_id, _wanted, effect_id)
     if change is None:
         return

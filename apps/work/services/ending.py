@@ -16,12 +16,12 @@ from apps.guard import services as guard
 from apps.guard.enums import RunStatus, TerminalReason
 from apps.work import cascade, pool, signals
 from apps.work.enums import AttemptStatus, Waiting, WorkItemStatus, WorkReason
-from apps.work.execution_models import Course
 from apps.work.locks import lock_course
 from apps.work.models import WorkItem
 from apps.work.queries import active_goal_spec
 from apps.work.services import desk
 from apps.work.services.items import move
+from apps.work.services.wait_state import forget_wait
 from kernel import fault_points
 
 # Nobody has to look at what a person decided, or called off, or has another plan for.
@@ -67,13 +67,6 @@ def finish(delivery: Delivery) -> None:
     pool.leave(delivery.message.pk)
     delivery.finish()
     fault_points.reach("work.before_ack")
-
-
-def forget_wait(course: Course) -> None:
-    if not course.waiting_for:
-        return
-    course.waiting_for, course.waiting_until = "", None
-    course.save(update_fields=["waiting_for", "waiting_until"])
 
 
 def _run_status(done: bool) -> RunStatus:

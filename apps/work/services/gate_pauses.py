@@ -28,6 +28,7 @@ from apps.work.schemas import WorkItemSpec
 from apps.work.services import cancelling, desk, dispatching, ending, screening, ways
 from apps.work.services.asking import WORK_ITEM, gravest
 from apps.work.services.items import move
+from apps.work.services.wait_state import begin_wait, forget_wait
 from apps.work.step_gates import Held
 from kernel.canonical import canonical_json
 from kernel.errors import SilasError
@@ -45,8 +46,7 @@ def hold(item: WorkItem, course: Course, held: Held) -> None:
     if pause is None:
         _stop(item, WorkReason.GATE, gate=first.gate_name, on_block=first.on_block)
         return
-    course.waiting_for, course.waiting_until = Waiting.REVIEW, pause.expires_at
-    course.save(update_fields=["waiting_for", "waiting_until"])
+    begin_wait(course, Waiting.REVIEW, pause.expires_at)
     move(item, WorkItemStatus.PAUSED, reason=WorkReason.REVIEW)
     desk.ask_for_review(item, pause.pk)
 
@@ -112,7 +112,7 @@ def move_on(pause: GatePause) -> None:
     course = lock_course(item)
     if course.waiting_for != Waiting.REVIEW or WorkItemStatus(item.status) in rules.FINAL:
         return
-    ending.forget_wait(course)
+    forget_wait(course)
     if pause.state == PauseState.APPROVED:
         dispatching.owe(item)
     elif pause.state == PauseState.WITHDRAWN:

@@ -1,6 +1,7 @@
 """What follows a failed attempt, and how does an item wait? As a row with an end, never as a thread (spec 19.5.3).
 
-A pause acks the delivery; the answer, or the sweep when none comes in time, owes the item to the executors anew.
+A pause acks the delivery; the answer, or the end of the wait when none comes in time, owes the item to the executors
+again.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from apps.work.locks import lock_course, lock_item
 from apps.work.models import WorkItem
 from apps.work.services import dispatching, ending, gate_pauses
 from apps.work.services.items import move
+from apps.work.services.wait_state import begin_wait, forget_wait
 from kernel.clock import now
 from kernel.taint import Taint
 
@@ -147,8 +149,8 @@ def _wait(
     _, account = account_of(item, course)
     account.plan_used = account.used.merge(BudgetUsed(planner_calls=1)).model_dump(mode="json")
     account.save(update_fields=["plan_used"])
-    course.waiting_for, course.waiting_until, course.guidance = kind, now() + timedelta(seconds=seconds), ""
-    course.save(update_fields=["waiting_for", "waiting_until", "guidance"])
+    course.guidance = ""
+    begin_wait(course, kind, now() + timedelta(seconds=seconds))
     move(item, WorkItemStatus.PAUSED, reason=reason)
 
 
@@ -165,7 +167,7 @@ def take_guidance(item_id: UUID, *, answers: str, text: str) -> bool:
 
 
 def _resume(item: WorkItem, course: Course, guidance: str, *, resumes: str | None = None) -> None:
-    ending.forget_wait(course)
+    forget_wait(course)
     _, account = account_of(item, course)
     if guidance and item.run_id and account.plan_run_id:
         guard.pass_mark_on(account.plan_run_id, to=item.run_id)
@@ -174,15 +176,8 @@ def _resume(item: WorkItem, course: Course, guidance: str, *, resumes: str | Non
     dispatching.owe(item, resumes=resumes)
 
 
-def overdue() -> list[UUID]:
-    """The items that have waited too long, the longest first."""
-    due = Course.objects.filter(waiting_until__lte=now()).order_by("waiting_until")
-    return list(due.values_list("work_item_id", flat=True))
-
-
 def end_wait(item_id: UUID) -> None:
-    """Go on without: no advice is a failure that may be retried, no other plan and no review is the end. In a scope of
-    its own."""
+    """Go on without: no advice is a failure that may be retried, no other plan and no review is the end."""
     gate_pauses.expire(item_id)
     item = lock_item(item_id)
     course = lock_course(item)

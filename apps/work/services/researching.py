@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from uuid import UUID
 
 from django.conf import settings
@@ -32,7 +32,7 @@ from apps.work.execution_models import Planning, ResearchRequest
 from apps.work.jobs import gates_of, keys_of, model_name
 from apps.work.locks import lock_course, lock_item
 from apps.work.models import WorkItem
-from apps.work.services import dispatching, ending, pausing, planning
+from apps.work.services import dispatching, ending, pausing, planning, wait_state
 from kernel.clock import now
 from kernel.llm.briefing import Briefing, ToolBrief
 from kernel.llm.calls import PlannedCall, call_block
@@ -89,11 +89,12 @@ class ResearchJob:
 
 def ask(delivery: Delivery, job: planning.PlanningJob, questions: Sequence[Question]) -> None:
     """The planner waits for the answers to these; its delivery is over, and no thread is held."""
-    plan = job.planning
+    course, plan = lock_course(lock_item(job.item.pk)), job.planning
     plan.rounds += 1
     planning.move(plan, PlanningState.AWAITING_RESEARCH)
     for question in questions[: research_rules.MAX_IN_FLIGHT]:
         _ask(job.item, plan, question)
+    wait_state.schedule_end(course)
     delivery.finish()
 
 
@@ -258,19 +259,18 @@ def _go_on(item: WorkItem, plan: Planning, state: PlanningState) -> None:
     pausing.ask_again(item, lock_course(item), plan)
 
 
-def overdue() -> list[UUID]:
-    """Questions whose time is up, the oldest first."""
-    due = ResearchRequest.objects.filter(state=ResearchState.ASKED, deadline__lte=now())
-    return list(due.order_by("deadline").values_list("pk", flat=True))
+def end_waits(item_id: UUID) -> datetime | None:
+    """End the item's wait and the questions about it whose time is up; returns when the next one's is."""
+    pausing.end_wait(item_id)
+    item = lock_item(item_id)
+    asked = ResearchRequest.objects.select_related("planning").filter(planning__work_item=item)
+    for request in asked.filter(state=ResearchState.ASKED, deadline__lte=now()):
+        _expire(item, request)
+    return wait_state.next_end(lock_course(item))
 
 
-def expire(request_id: UUID) -> None:
-    """The planner goes on with what it has. In a scope of its own."""
-    asked = ResearchRequest.objects.filter(pk=request_id).values_list("planning__work_item_id", flat=True)
-    item = lock_item(asked.get())
-    request = ResearchRequest.objects.select_related("planning").get(pk=request_id)
-    if request.state != ResearchState.ASKED:
-        return
+def _expire(item: WorkItem, request: ResearchRequest) -> None:
+    """The planner goes on with what it has."""
     request.state = ResearchState.EXPIRED
     request.save(update_fields=["state"])
     record(AuditEvent.RESEARCH_ENDED, subject=f"work:{item.pk}", data={"outcome": "timeout"})
