@@ -35,13 +35,6 @@ def record(
     return UUID(entry["entry_id"])
 
 
-def told(
-    event: AuditEvent, *, actor: str = "system", subject: str | UUID = "", data: Mapping[str, Any] | None = None
-) -> str:
-    """`record` for a database function that calls `audit_append` itself, last: what to give it as `p_entries`."""
-    return json.dumps([_entry(event, actor, subject, data)])
-
-
 def _entry(event: AuditEvent, actor: str, subject: str | UUID, data: Mapping[str, Any] | None) -> dict[str, str]:
     """What the database is told; it adds number, time and hash."""
     values = dict(data or {})

@@ -29,6 +29,12 @@ def pending_count(queue: str, scope_id: UUID | str) -> int:
     return count
 
 
+def waiting_count(queue: str, *, most: int) -> int:
+    """How many messages of the tenant's queue are not finished, counted up to `most`."""
+    count: int = QueueMessage.objects.filter(queue=queue, state__in=LIVE)[:most].count()
+    return count
+
+
 def has_processed(consumer: str, message_id: str) -> bool:
     with connection.cursor() as cursor:
         cursor.execute(_PROCESSED, [current_tenant_id(), consumer, message_id])

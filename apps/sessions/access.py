@@ -13,6 +13,11 @@ from typing import Protocol
 PUBLIC = "public"
 
 
+def is_over(ends: datetime | None, moment: datetime) -> bool:
+    """Whether what lasts until `ends` is over at `moment`: from that very moment on, and never without an end."""
+    return ends is not None and ends <= moment
+
+
 class Level(Protocol):
     """An access level of the active goal (contract silas 6)."""
 
@@ -65,7 +70,7 @@ class AccessController:
         if not self._is_earned(self.grant):
             return replace(self, grant=Grant())
         ends = self._end_by_now(moment)
-        if ends is not None and ends <= moment:
+        if is_over(ends, moment):
             return replace(self, grant=Grant())
         return self if ends == self.grant.expires_at else replace(self, grant=replace(self.grant, expires_at=ends))
 

@@ -293,7 +293,7 @@ def _customer(session: ChatSession) -> str:
 
 
 def _is_raised(session: ChatSession) -> bool:
-    return session.level != PUBLIC and (session.level_expires_at is None or session.level_expires_at > now())
+    return session.level_at(now()) != PUBLIC
 
 
 def _taint(session: ChatSession) -> Taint:

@@ -54,15 +54,15 @@ def missed(session_id: UUID, after_seq: int) -> list[dict[str, Any]]:
 
 def _ready(session: ChatSession) -> dict[str, Any]:
     deployment = session.deployment
-    live = session.level_expires_at is None or session.level_expires_at > now()
-    ends = session.level_expires_at if live and session.level != PUBLIC else None
+    level = session.level_at(now())
+    ends = session.level_expires_at if level != PUBLIC else None
     expiry = {"expires_at": ends.isoformat()} if ends else {}
     person = session.owner_user.display_name if session.owner_user else ""
     return {
         "type": "ready",
         "session_id": str(session.pk),
         "seq": session.seq,
-        "access_level": session.level if live else PUBLIC,
+        "access_level": level,
         "owner": session.owner,
         "name": person,
         "deployment": {

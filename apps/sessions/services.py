@@ -7,16 +7,18 @@ A message is committed, numbered and owed an answer in one transaction before an
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
-from uuid import UUID, uuid4
+from uuid import UUID
 
 from django.conf import settings
-from django.db import connection
 
 from apps.audit.enums import AuditEvent
-from apps.audit.services import record, told
-from apps.sessions import chronicle, rules, tokens
-from apps.sessions.enums import EntryKind, Sender
+from apps.audit.services import record
+from apps.bus import services as bus
+from apps.bus.enums import Kind, Queue
+from apps.bus.enums import Sender as BusSender
+from apps.sessions import chronicle, tokens
+from apps.sessions.access import PUBLIC
+from apps.sessions.enums import EntryKind, Owner, Sender
 from apps.sessions.limits import TOO_MANY_HERE, Bounds
 from apps.sessions.locks import lock_session
 from apps.sessions.models import ChatSession, ChronicleEntry
@@ -24,13 +26,12 @@ from apps.sessions.schemas import Accepted, Busy, StartedSession
 from apps.sessions.signals import session_changed
 from apps.tenants.models import Deployment
 from kernel.clock import now
-from kernel.errors import NotFound, SilasError
+from kernel.errors import SilasError
 from kernel.taint import Taint
-from kernel.tenancy import current_tenant_id, tenant_scope
+from kernel.tenancy import tenant_scope
 
 RETRY_AFTER_SECONDS = 5
 MAX_ATTRIBUTES = 20
-_ACCEPT = "SELECT * FROM sessions_accept(%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
 
 
 def start_session(
@@ -103,60 +104,46 @@ def accept_message(
     bounds: Bounds | None = None,
     signed: Taint | None = None,
 ) -> Accepted | Busy:
-    """Store a visitor's message and owe it an answer; where a person answers, a look of the gates alone. Inside the
-    tenant's scope.
+    """Store a visitor's message and owe it an answer; where a person answers, a look of the gates alone (ADR 43).
+    Inside the tenant's scope.
 
     Returns `Busy`, with nothing stored, when as many messages of this conversation or of the tenant wait as its
     `bounds` allow (the installation's without any). Raises `SilasError("conversation_full")`: whoever comes back to it
     is sent all of it, so it cannot grow for ever. `signed`: what a signature on it came to (`signing`).
     """
-    entry = _entry(session_id, text, client_id)
-    outcome, seq = _accepted(entry, trace_id, bounds or Bounds(**settings.VISITOR_LIMITS), signed or "")
-    match outcome:
-        case "unknown":
-            raise NotFound("conversation")
-        case "full":
-            raise SilasError("conversation_full", "This conversation is very long. Please begin a new one.", status=409)
-        case "busy":
-            return Busy(RETRY_AFTER_SECONDS, "Several of your messages still wait for an answer.")
-        case "crowded":
-            return Busy(RETRY_AFTER_SECONDS, TOO_MANY_HERE)
-        case "repeated":
+    session = lock_session(session_id)
+    if client_id:
+        earlier = ChronicleEntry.objects.filter(session=session, client_id=client_id).values_list("seq", flat=True)
+        for seq in earlier:
             return Accepted(seq, repeated=True)
-    entry.seq = seq
-    chronicle.announce(session_id, [entry])
-    return Accepted(seq, repeated=False)
-
-
-def _entry(session_id: UUID, text: str, client_id: str) -> ChronicleEntry:
-    return ChronicleEntry(
-        session_id=session_id,
-        kind=EntryKind.MESSAGE,
-        sender=Sender.VISITOR,
-        text=text,
-        client_id=client_id,
-        created_at=now(),
+    if session.seq >= settings.MAX_CHRONICLE:
+        raise SilasError("conversation_full", "This conversation is very long. Please begin a new one.", status=409)
+    is_bots = session.owner == Owner.BOT
+    if is_bots and (said := _too_many_wait(session, bounds or Bounds(**settings.VISITOR_LIMITS))):
+        return Busy(RETRY_AFTER_SECONDS, said)
+    taint = signed or (Taint.EXTERNAL if session.level_at(now()) == PUBLIC else Taint.AUTH)
+    entry = chronicle.append(
+        session, kind=EntryKind.MESSAGE, sender=Sender.VISITOR, text=text, taint=taint, client_id=client_id
     )
+    bus.enqueue(
+        Queue.PROXY,
+        kind=Kind.USER_MESSAGE,
+        scope_id=session_id,
+        sender=BusSender.USER,
+        payload={"seq": entry.seq, "overheard": not is_bots},
+        trace_id=trace_id,
+        message_id=f"message:{entry.pk}",
+        taint=taint,
+    )
+    data = {"chars": len(text)}
+    record(AuditEvent.MESSAGE_ACCEPTED, actor="visitor", subject=f"session:{session_id}", data=data)
+    return Accepted(entry.seq, repeated=False)
 
 
-def _accepted(entry: ChronicleEntry, trace_id: str | None, bounds: Bounds, signed: str) -> tuple[str, int]:
-    data = {"chars": len(entry.text)}
-    values: list[Any] = [
-        current_tenant_id(),
-        entry.session_id,
-        entry.pk,
-        entry.client_id,
-        entry.text,
-        rules.preview_of(entry.text),
-        entry.created_at,
-        trace_id or str(uuid4()),
-        settings.MAX_CHRONICLE,
-        bounds.pending_turns,
-        bounds.tenant_pending_turns,
-        told(AuditEvent.MESSAGE_ACCEPTED, actor="visitor", subject=f"session:{entry.session_id}", data=data),
-        str(signed),
-    ]
-    with connection.cursor() as cursor:
-        cursor.execute(_ACCEPT, values)
-        row: tuple[str, int] = cursor.fetchone()
-    return row
+def _too_many_wait(session: ChatSession, bounds: Bounds) -> str:
+    """What the visitor is told when no more messages may wait for an answer; "" while there is room."""
+    if bus.pending_count(Queue.PROXY, session.pk) >= bounds.pending_turns:
+        return "Several of your messages still wait for an answer."
+    if bus.waiting_count(Queue.PROXY, most=bounds.tenant_pending_turns) >= bounds.tenant_pending_turns:
+        return TOO_MANY_HERE
+    return ""

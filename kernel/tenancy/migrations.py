@@ -130,10 +130,6 @@ class CountOverAll(RunSQL):
         return (self.__class__.__name__, [self.name, self.count], {})
 
 
-# How a database function that is a transaction by itself enters the tenant it was given as `p_tenant`
-# (kernel.tenancy.scope.statement_scope); first in its body.
-ENTER = "PERFORM set_config('silas.tenant', p_tenant::text, true);"
-
 # How a database function that says of every tenant one thing only begins to see them all, and ends; `v_before` is text.
 SEE_ALL = """v_before := coalesce(current_setting('silas.platform', true), '');
     PERFORM set_config('silas.platform', 'on', true);"""

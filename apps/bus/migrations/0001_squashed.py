@@ -5,7 +5,7 @@ import django.db.models.functions.datetime
 import uuid
 from django.db import migrations, models
 
-from apps.bus import lease_sql, owe_sql
+from apps.bus import lease_sql
 from kernel.tenancy.migrations import RowSecurity, Tables
 
 
@@ -94,7 +94,4 @@ class Migration(migrations.Migration):
         RowSecurity("bus_queuemessage"),
         migrations.RunSQL(lease_sql.POSITION, lease_sql.POSITION_REVERSE),
         migrations.RunSQL(lease_sql.LEASE_OF_SCOPE, lease_sql.LEASE_OF_SCOPE_REVERSE),
-        migrations.RunSQL(owe_sql.PENDING, owe_sql.PENDING_REVERSE),
-        migrations.RunSQL(owe_sql.OWE, owe_sql.OWE_REVERSE),
-        migrations.RunSQL(owe_sql.WAITING, owe_sql.WAITING_REVERSE),
     ]

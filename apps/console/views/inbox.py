@@ -18,6 +18,7 @@ from apps.console.lines import lines_of, with_notes
 from apps.console.members import ANSWERING_ROLES, StaffRequest, staff_view
 from apps.console.views.pages import page
 from apps.sessions import asking, forgetting, handoff, queries, summaries
+from apps.sessions.access import PUBLIC
 from apps.sessions.beside import consents, files, forms, ratings, serving
 from apps.sessions.desk import queries as desk
 from apps.sessions.desk import rules
@@ -138,16 +139,16 @@ def _list(request: StaffRequest, asked: desk.Asked) -> dict[str, Any]:
 
 
 def _thread(request: StaffRequest, opened: ChatSession) -> dict[str, Any]:
-    level_holds = opened.level_expires_at is None or opened.level_expires_at > now()
     entries, moment = queries.thread(opened.pk), now()
+    level = opened.level_at(moment)
     worn = desk.labels_of([opened.pk]).get(opened.pk, ())
     since = entries[0].seq if entries else 0
     return {
         "lines": with_notes(lines_of(opened, entries, moment=moment), desk.notes(opened.pk), since=since),
         "summary": summaries.hand_over(opened, entries),
         "is_mine": opened.owner_user_id == request.member.user.pk,
-        "level": opened.level if level_holds else "public",
-        "level_until": opened.level_expires_at if level_holds else None,
+        "level": level,
+        "level_until": opened.level_expires_at if level != PUBLIC else None,
         "cards": [card for card in open_cards() if card.session_id == opened.pk],
         **_beside(opened),
         "remembered": forgetting.remembered(opened),

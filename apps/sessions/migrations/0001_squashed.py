@@ -7,7 +7,6 @@ import uuid
 from django.conf import settings
 from django.db import migrations, models
 
-from apps.sessions import accept_sql
 from apps.sessions.desk.desk_sql import CONTACT, CONTACT_REVERSE, REOPEN, REOPEN_REVERSE, WORDS, WORDS_REVERSE
 from kernel.tenancy.migrations import RowSecurity, Tables
 
@@ -444,7 +443,6 @@ class Migration(migrations.Migration):
         RowSecurity("silas_sessions_visitorfile"),
         RowSecurity("silas_sessions_transcriptrequest"),
         RowSecurity("silas_sessions_rating"),
-        migrations.RunSQL(accept_sql.ACCEPT, accept_sql.ACCEPT_REVERSE),
         migrations.RunSQL(REOPEN, REOPEN_REVERSE),
         migrations.RunSQL(WORDS, WORDS_REVERSE),
         migrations.RunSQL(CONTACT, CONTACT_REVERSE),

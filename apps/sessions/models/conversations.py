@@ -15,11 +15,10 @@ from django.conf import settings
 from django.db import models
 from django.db.models import F, Q
 
+from apps.sessions.access import PUBLIC, is_over
 from apps.sessions.enums import EntryKind, Owner, Sender, TurnStatus
 from kernel.taint import Taint
 from kernel.tenancy import TenantModel
-
-PUBLIC = "public"
 
 
 class AccessLevel(TenantModel):
@@ -116,6 +115,10 @@ class ChatSession(TenantModel):
         """The customer whose conversation this is, or was last; "" when nobody ever was: who passed one of two gates
         is nobody yet."""
         return self.last_customer if self.level == PUBLIC else self.customer
+
+    def level_at(self, moment: datetime) -> str:
+        """The level that counts at `moment`: public again once a raised one is over."""
+        return PUBLIC if is_over(self.level_expires_at, moment) else self.level
 
     @property
     def visitor_name(self) -> str:

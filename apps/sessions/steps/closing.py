@@ -9,9 +9,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.db import connection
-from psycopg.types.json import Jsonb
-
 from apps.approvals.services import pauses
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
@@ -21,18 +18,13 @@ from apps.memory.enums import SourceKind
 from apps.sessions import chronicle, converse, escalations, handoff, pausing, proposals, rules, signals, window
 from apps.sessions.enums import EntryKind, Sender, TurnStatus
 from apps.sessions.locks import lock_session
+from apps.sessions.models import Turn
 from apps.sessions.state import Stop, TurnState
 from kernel.clock import now
 from kernel.llm.grounded import intents, languages
 from kernel.taint import Taint
-from kernel.tenancy import gather_for_commit
 
 INPUT_GATES = "input_gates"
-_END = """
-    UPDATE silas_sessions_turn SET status = %s, reason = %s, step = %s, model_name = %s, context = %s, read_as = %s,
-        finished_at = %s
-    WHERE id = %s
-"""
 
 
 def still_ours(state: TurnState) -> bool:
@@ -185,14 +177,12 @@ def _extras(state: TurnState) -> dict[str, Any]:
 
 
 def _end(state: TurnState, status: TurnStatus, reason: str) -> None:
-    found = window.record_of(state)
-    seen = None if found is None else Jsonb(found)
-    read_as = None if state.text == state.message.text else state.text
-    values = [status.value, reason, state.step, state.model_name, seen, read_as, now(), state.turn_id]
-    gather_for_commit(_write_ends, values)
-
-
-def _write_ends(turns: list[list[Any]]) -> None:
-    with connection.cursor() as cursor:
-        for values in turns:
-            cursor.execute(_END, values)
+    Turn.objects.filter(pk=state.turn_id).update(
+        status=status,
+        reason=reason,
+        step=state.step,
+        model_name=state.model_name,
+        context=window.record_of(state),
+        read_as=None if state.text == state.message.text else state.text,
+        finished_at=now(),
+    )

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
-from uuid import UUID, uuid4, uuid5
+from uuid import UUID, uuid5
 
 from django.conf import settings
-from django.db import connection
 
 from apps.approvals.locks import lock_pause
 from apps.approvals.models import GatePause
@@ -35,14 +34,8 @@ from apps.sessions.queries import Said
 from apps.sessions.state import TurnState
 from apps.work.queries import open_work
 from kernel.clock import now
-from kernel.tenancy import gather_for_commit
 
 HISTORY_MESSAGES = 30
-_BEGIN = """
-    INSERT INTO silas_sessions_turn (id, tenant_id, session_id, message_seq, number, epoch, started_at,
-                                     step, status, reason, model_name)
-    VALUES (%s, %s, %s, %s, %s, %s, %s, 'precompile_gates', 'running', '', '')
-"""
 
 
 def open_turn(session_id: UUID, *, consumer: str) -> TurnState | None:
@@ -111,24 +104,15 @@ def _state(
 
 def _begin(session: ChatSession, message: Said) -> UUID:
     """Write down that this turn began."""
-    turn_id = uuid4()
-    values: list[Any] = [
-        turn_id,
-        session.tenant_id,
-        session.pk,
-        message.seq,
-        session.turns + 1,
-        session.owner_epoch,
-        now(),
-    ]
-    gather_for_commit(_write_begun, values)
-    return turn_id
-
-
-def _write_begun(turns: list[list[Any]]) -> None:
-    with connection.cursor() as cursor:
-        for values in turns:
-            cursor.execute(_BEGIN, values)
+    turn = Turn.objects.create(
+        session_id=session.pk,
+        message_seq=message.seq,
+        number=session.turns + 1,
+        epoch=session.owner_epoch,
+        started_at=now(),
+        step="precompile_gates",
+    )
+    return UUID(str(turn.pk))
 
 
 def _close_lost(session: ChatSession, message: Said) -> None:
