@@ -10,6 +10,6 @@ DROP = """
 
 
 class Migration(migrations.Migration):
-    dependencies = [("bus", "0002_due_work")]
+    dependencies = [("bus", "0003_standing_rows")]
 
     operations = [migrations.RunSQL(DROP, migrations.RunSQL.noop)]

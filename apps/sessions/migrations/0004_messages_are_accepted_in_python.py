@@ -10,6 +10,6 @@ DROP = """
 
 
 class Migration(migrations.Migration):
-    dependencies = [("silas_sessions", "0002_paused_turns")]
+    dependencies = [("silas_sessions", "0003_transcripts_are_owed_on_the_bus")]
 
     operations = [migrations.RunSQL(DROP, migrations.RunSQL.noop)]

@@ -9,7 +9,7 @@ WAITING = "SELECT tenant_id, id::text, expires_at FROM approvals_card WHERE stat
 
 
 class Migration(migrations.Migration):
-    dependencies = [("approvals", "0008_card_outdated"), ("bus", "0002_due_work")]
+    dependencies = [("approvals", "0009_alerts_are_owed_on_the_bus"), ("bus", "0002_due_work")]
 
     operations = [
         migrations.RunSQL(schedule_rows(Kind.CARD_EXPIRY, WAITING), unschedule_rows(Kind.CARD_EXPIRY)),

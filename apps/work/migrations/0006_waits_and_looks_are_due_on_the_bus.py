@@ -27,7 +27,7 @@ END_QUEUED_LOOKS = """
 
 
 class Migration(migrations.Migration):
-    dependencies = [("work", "0004_thresholds_by_exact_approval"), ("bus", "0002_due_work")]
+    dependencies = [("work", "0005_document_changes_on_the_bus"), ("bus", "0002_due_work")]
 
     operations = [
         migrations.RemoveIndex(model_name="course", name="course_by_wait"),
