@@ -1,6 +1,6 @@
 """What a web process does beside answering. It finishes turns that a dead process left, brings presences up to date
-and lets consoles look again where a live poke was lost, reads what was handed in to the knowledge, ends what agents
-under the safety loop left behind, and tries proposed skills.
+and lets consoles look again where a live poke was lost, ends what agents under the safety loop left behind, and tries
+proposed skills.
 
 Daphne has no lifespan events, so the first request or socket starts the loops; `manage.py up` asks for /health/ready,
 so that one always comes.
@@ -16,7 +16,6 @@ from typing import Any
 from django.conf import settings
 
 from apps.console import consumers as consoles
-from apps.memory import intake
 from apps.safety import upkeep as safety
 from apps.sessions import attendance, catch_up, runner
 from apps.skills import trials
@@ -45,8 +44,6 @@ def _start() -> None:
     _running.add(loop.create_task(_every(settings.PRESENCE_SWEEP_SECONDS, catch_up.sweep)))
     _running.add(loop.create_task(_every(RENEW_SECONDS, attendance.renew)))
     _running.add(loop.create_task(_every(settings.CONSOLE_SWEEP_SECONDS, consoles.sweep)))
-    # In a thread of its own: a website takes minutes, and holds no line to the database meanwhile.
-    _running.add(loop.create_task(_every(settings.INTAKE_SECONDS, lambda: asyncio.to_thread(intake.work_off))))
     # Sandboxes run meanwhile: they too in a thread of their own.
     _running.add(loop.create_task(_every(settings.SKILL_SECONDS, lambda: asyncio.to_thread(trials.work_off))))
     _running.add(loop.create_task(_every(settings.SAFETY_SWEEP_SECONDS, lambda: in_thread(safety.sweep))))

@@ -78,8 +78,10 @@ WORKERS_MAY: dict[str, str] = {
     "memory_collection": "SELECT",
     "memory_document": "SELECT",
     "memory_documentversion": "SELECT",
-    "memory_intake": "",
     "memory_memoryitem": "",
+    # what was handed in: a worker reads it and says what it read, which the trusted worker checks and stores
+    "memory_intake": "SELECT (id, tenant_id, kind, name, reference, content, ended_at)",
+    "memory_readpart": "INSERT",
     # what is said in a conversation: progress, and where it stands
     "silas_sessions_accesslevel": "",
     "silas_sessions_chatsession": (

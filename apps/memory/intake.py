@@ -1,37 +1,28 @@
-"""How does what an owner hands in at the console come into the knowledge?
+"""Take what an owner hands in at the console to be read into the knowledge (docs/adr/0053).
 
-Handing in writes a row; a web process reads it a moment later, because no worker may write knowledge (docs/adr/0053).
-A row is claimed before it is read, and what a dead process left is claimed anew. Reading happens outside of any
-transaction, in the sandbox (`reading`); every document is stored by `services.store_parsed`.
+Handing in writes a row and owes one message. Files and websites are read by the worker without the signing key
+(`intake_reading`), and the trusted worker stores what was read (`intake_indexing`); a text that was typed, and one that
+is kept already, need no reading and go there at once.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
-from datetime import timedelta
 from pathlib import PurePosixPath
 from typing import Any
 from uuid import UUID
 
 from django.conf import settings
-from django.db import connection
-from django.db.models import F
-from django.db.models.functions import Now
 
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
-from apps.bus.enums import SetAside
-from apps.bus.signals import set_aside
-from apps.memory import parsing, reading, website
+from apps.bus.enums import Kind
+from apps.bus.services import owe
+from apps.memory import parsing
 from apps.memory.enums import IntakeKind, IntakeState
-from apps.memory.models import Collection, Document, DocumentVersion, Intake
-from apps.memory.parsing import Parsed, ParsedDocument, Problem, ProblemCode
-from apps.memory.services import INDEXED_WITH, refresh_collection, store_parsed
+from apps.memory.models import Collection, Document, Intake
 from kernel.errors import NotFound, SilasError
 from kernel.outside import LONGEST, host_of, is_outside_url
-from kernel.tenancy import over_each, tenant_scope
 from kernel.unseen import storable
 from kernel.visiting import SCHEMES
 
@@ -39,20 +30,8 @@ LARGEST_UPLOAD = 10_000_000
 LONGEST_TEXT = 200_000
 MOST_WAITING = 50
 KINDS = tuple(sorted(parsing.SUFFIXES - {".jsonl", ".ndjson"}))
-_CLAIM_SECONDS = 120
-_TRIES = 3
-_KEPT_PROBLEMS = 20
+_NEEDS_NO_READING = (IntakeKind.TEXT, IntakeKind.AGAIN)
 _UNWRITABLE = re.compile(r"[\x00-\x1f\x7f]")
-
-
-@dataclass(frozen=True)
-class _Piece:
-    """A part of what was handed in, under the reference that its document has."""
-
-    reference: str
-    parsed: Parsed
-    url: str = ""
-    total: int = 1
 
 
 def hand_in_text(collection_id: UUID, *, title: str, text: str, once: UUID, actor: str) -> Intake:
@@ -126,116 +105,6 @@ def _handed_in(collection_id: UUID, kind: IntakeKind, *, once: UUID, actor: str,
     if is_new:
         data = {"kind": str(kind), "collection": str(collection_id)}
         record(AuditEvent.KNOWLEDGE_HANDED_IN, actor=actor, subject=f"intake:{row.pk}", data=data)
+        owe(Kind.DOCUMENT_INDEX if kind in _NEEDS_NO_READING else Kind.DOCUMENT_INTAKE, scope_id=row.pk)
     handed_in: Intake = row
     return handed_in
-
-
-def work_off() -> int:
-    """Read everything that waits, of every tenant; how many were read. In a web process, outside of any scope."""
-    try:
-        return over_each(_waiting_tenants(), read_next)
-    finally:
-        connection.close()
-
-
-def _waiting_tenants() -> list[UUID]:
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT memory_waiting_tenants()")
-        return [tenant_id for (tenant_id,) in cursor.fetchall()]
-
-
-def read_next(tenant_id: UUID) -> int:
-    """One thing of this tenant, outside of any scope; how many there were. A large site keeps no other tenant waiting
-    for more than itself."""
-    with tenant_scope(tenant_id):
-        row = _claimed()
-    if row is None:
-        return 0
-    try:
-        _read(tenant_id, row)
-    except Exception as error:
-        with tenant_scope(tenant_id):
-            _end(row, IntakeState.FAILED, [["", f"Something went wrong on our side ({type(error).__name__})."]])
-        raise
-    return 1
-
-
-def _claimed() -> Intake | None:
-    """The oldest that is due, ours for a while. One that was claimed too often killed its readers, and ends."""
-    due = Intake.objects.filter(state__in=(IntakeState.WAITING, IntakeState.RUNNING), due_at__lte=Now())
-    found = due.order_by("due_at").select_for_update(of=("self",), skip_locked=True, no_key=True).first()
-    if found is None:
-        return None
-    row: Intake = found
-    if row.attempts >= _TRIES:
-        _end(row, IntakeState.FAILED, [["", "Reading it broke off several times."]])
-        return None
-    until = Now() + timedelta(seconds=_CLAIM_SECONDS)
-    Intake.objects.filter(pk=row.pk).update(state=IntakeState.RUNNING, attempts=F("attempts") + 1, due_at=until)
-    return row
-
-
-def _read(tenant_id: UUID, row: Intake) -> None:
-    stored = 0
-    problems: list[list[str]] = []
-    for done, piece in enumerate(_pieces(tenant_id, row), start=1):
-        stored += len(store_parsed(tenant_id, row.collection_id, piece.parsed, reference=piece.reference, actor=row.by))
-        problems += [[piece.url, problem.message] for problem in piece.parsed.problems]
-        with tenant_scope(tenant_id):
-            _progress(row, done=done, total=max(piece.total, done), stored=stored)
-    with tenant_scope(tenant_id):
-        refresh_collection(row.collection_id)
-        _end(row, IntakeState.DONE if stored else IntakeState.FAILED, problems)
-
-
-def _pieces(tenant_id: UUID, row: Intake) -> Iterator[_Piece]:
-    match row.kind:
-        case IntakeKind.FILE:
-            yield _Piece(row.reference, reading.read_file(bytes(row.content or b""), row.name))
-        case IntakeKind.TEXT:
-            yield _Piece(row.reference, _as_document(row.name, bytes(row.content or b"").decode()))
-        case IntakeKind.AGAIN:
-            with tenant_scope(tenant_id):
-                parsed = _kept_text(row)
-            yield _Piece(row.reference.partition("#")[0], parsed)
-        case _:
-            most = 1 if row.kind == IntakeKind.PAGE else website.PAGES
-            for page in website.pages_of(row.reference, most=most):
-                yield _Piece(page.url, _at(page), page.url, page.total)
-
-
-def _at(page: website.Page) -> Parsed:
-    """A page's document, with where it stands: citations lead there."""
-    documents = tuple(ParsedDocument(each.title, each.text, page.url) for each in page.parsed.documents)
-    return Parsed(documents, page.parsed.problems)
-
-
-def _as_document(title: str, text: str) -> Parsed:
-    return Parsed((ParsedDocument(title, text),))
-
-
-def _kept_text(row: Intake) -> Parsed:
-    newest = DocumentVersion.objects.filter(document_id=row.document_id).select_related("document").order_by("-number")
-    version: DocumentVersion | None = newest.first()
-    if version is None:
-        return Parsed(problems=(Problem(ProblemCode.MISSING, "The document was deleted meanwhile."),))
-    # Whatever it was cut with before, it is cut anew.
-    Document.objects.filter(pk=version.document_id, indexed_with=INDEXED_WITH).update(indexed_with="")
-    document = version.document
-    part = row.reference.partition("#")[2]
-    return Parsed((ParsedDocument(document.title, version.text, document.url, part),))
-
-
-def _progress(row: Intake, *, done: int, total: int, stored: int) -> None:
-    until = Now() + timedelta(seconds=_CLAIM_SECONDS)
-    Intake.objects.filter(pk=row.pk).update(done=done, total=total, stored=stored, due_at=until)
-
-
-def _end(row: Intake, state: IntakeState, problems: list[list[str]]) -> None:
-    """The bytes are not kept: what was read of them stands in the document."""
-    kept = problems[:_KEPT_PROBLEMS]
-    Intake.objects.filter(pk=row.pk).update(state=state, problems=kept, content=None, ended_at=Now())
-    data = {"status": str(state), "problems": len(problems)}
-    record(AuditEvent.KNOWLEDGE_READ, actor=row.by, subject=f"intake:{row.pk}", data=data)
-    if state == IntakeState.FAILED:
-        set_aside(SetAside.DOCUMENT, row.by)

@@ -1,4 +1,4 @@
-"""What may be recalled? Collections of documents, every version of each and the chunks of the newest; and memories.
+"""What may be recalled: collections of documents, every version of each and the chunks of the newest; and memories.
 
 Always true of the rows: a version's text never changes (a trigger refuses), so that a citation can be opened for ever;
 chunks exist of a document's newest version only. A memory has a scope and keeps it, its taint never drops, what is raw
@@ -16,7 +16,8 @@ from django.contrib.postgres.indexes import GinIndex
 from django.contrib.postgres.search import SearchVector, SearchVectorField
 from django.db import models
 from django.db.models import F, Q
-from django.db.models.functions import Now
+from django.db.models.functions import Length, Now
+from django.db.models.lookups import LessThanOrEqual
 from pgvector.django import HnswIndex, VectorField
 
 from apps.memory.embedding import DIMENSIONS
@@ -190,8 +191,6 @@ class Intake(TenantModel):
     problems: models.JSONField[list[list[str]], list[list[str]]] = models.JSONField(default=list)
     by = models.CharField(max_length=60)
     once = models.UUIDField()
-    attempts = models.PositiveSmallIntegerField(default=0)
-    due_at = models.DateTimeField(db_default=Now())
     created_at = models.DateTimeField(db_default=Now())
     ended_at: models.DateTimeField[datetime | None, datetime | None] = models.DateTimeField(null=True)
 
@@ -200,9 +199,27 @@ class Intake(TenantModel):
     class Meta(TenantModel.Meta):
         ordering: ClassVar = ["-created_at"]
         constraints: ClassVar = [models.UniqueConstraint(fields=["tenant", "once"], name="memory_intake_once")]
-        indexes: ClassVar = [
-            models.Index(fields=["due_at"], name="memory_intake_due", condition=Q(state__in=["waiting", "running"]))
-        ]
 
     def __str__(self) -> str:
         return self.name
+
+
+class ReadPart(TenantModel):
+    """A page of a website or a whole file (its `url` is empty) as a worker read it, until the trusted worker has stored
+    it. `found` is JSON of documents and problems, which is checked again (`reading.believed`). Workers may only add."""
+
+    LONGEST = 12_000_000
+
+    intake = models.ForeignKey(Intake, on_delete=models.CASCADE, related_name="+", db_index=False)
+    url = models.CharField(max_length=500, blank=True)
+    total = models.PositiveIntegerField()
+    found = models.TextField()
+    created_at = models.DateTimeField(db_default=Now())
+
+    class Meta(TenantModel.Meta):
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["intake", "url"], name="memory_readpart_once"),
+            models.CheckConstraint(
+                condition=LessThanOrEqual(Length("found"), 12_000_000), name="memory_readpart_is_bounded"
+            ),
+        ]

@@ -5,6 +5,8 @@ A parser that is taken over can say no more than a document of its own could hav
 
 from __future__ import annotations
 
+import json
+from dataclasses import asdict
 from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
@@ -67,6 +69,16 @@ def read_file(data: bytes, name: str) -> Parsed:
 def read_page(body: bytes, name: str, *, charset: str, base: str) -> tuple[Parsed, tuple[str, ...]]:
     """The page's document and the addresses that it leads to."""
     return _read(_PAGE, PAGE_SECONDS, body, name=name, charset=charset, base=base)
+
+
+def written(parsed: Parsed) -> str:
+    """What was read, as text that another process takes back with `believed`."""
+    return json.dumps(asdict(parsed), ensure_ascii=False)
+
+
+def believed(text: str) -> Parsed:
+    """What another process has `written`, in the same bounds as a reader's own answer. Raises `ValidationError`."""
+    return _Read.model_validate_json(text).parsed()
 
 
 def _read(reader: Reader, seconds: int, data: bytes, **named: str) -> tuple[Parsed, tuple[str, ...]]:

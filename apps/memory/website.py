@@ -1,4 +1,4 @@
-"""What does a website say? Its pages, one after the other, from the page that somebody named.
+"""Fetch a website's pages, one after the other, from the page that somebody named.
 
 Only pages of the same host, what its robots.txt allows, so many pages, bytes and seconds and no more. Where a page
 leads to is followed within those walls; a redirect to another host is not. Called by the reading of what was handed in.
@@ -102,6 +102,11 @@ def _followed(url: str, home: str) -> Answer | None:
         if not _is_at(url, home):
             return None
     raise NotReached("no_answer")
+
+
+def is_at(url: str, start: str) -> bool:
+    """Whether it is a page of the site on which the page `start` stands."""
+    return _is_at(url, urlsplit(start).netloc.lower())
 
 
 def _is_at(url: str, home: str) -> bool:

@@ -11,11 +11,10 @@ import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.urls import reverse
 
-from apps.memory import intake
 from apps.memory.models import Collection, Document, Intake
 from kernel.tenancy import tenant_scope
 from tests.factories.console import browser
-from tests.factories.memory import ingest_texts, search
+from tests.factories.memory import ingest_texts, read_handed_in, search
 from tests.factories.tenants import make_deployment, make_member
 
 READS = ["console-knowledge", "console-collection", "console-document", "console-knowledge-try"]
@@ -119,7 +118,7 @@ def test_level_that_nobody_has_is_not_found(owner: Any, document: Document) -> N
 def test_text_is_handed_in_read_and_found(tenant: Any, owner: Any, document: Document) -> None:
     said = {"what": "text", "title": "Opening", "text": "The shop opens at eight.", "once": str(uuid4())}
     press(owner, "console-hand-in", document, **said)
-    assert intake.read_next(tenant.pk) == 1
+    read_handed_in(tenant)
     assert search(tenant, "When does the shop open?")[0].title.startswith("Opening")
 
 
@@ -127,14 +126,14 @@ def test_page_asks_again_while_something_is_read(tenant: Any, owner: Any, docume
     said = {"what": "text", "title": "Opening", "text": "The shop opens at eight.", "once": str(uuid4())}
     press(owner, "console-hand-in", document, **said)
     assert 'hx-trigger="every 2s"' in page_of(owner, "console-collection", document)
-    intake.read_next(tenant.pk)
+    read_handed_in(tenant)
     assert 'hx-trigger="every 2s"' not in page_of(owner, "console-collection", document)
 
 
 def test_file_that_could_not_be_read_says_why(tenant: Any, owner: Any, document: Document) -> None:
     lie = SimpleUploadedFile("lie.pdf", b"<html>", content_type="application/pdf")
     press(owner, "console-hand-in", document, what="files", files=lie, once=str(uuid4()))
-    intake.read_next(tenant.pk)
+    read_handed_in(tenant)
     assert "The PDF is damaged" in page_of(owner, "console-collection", document)
 
 
@@ -158,7 +157,9 @@ def test_name_of_a_file_is_shown_as_text(tenant: Any, owner: Any, document: Docu
 
 def test_document_is_read_again(tenant: Any, owner: Any, document: Document) -> None:
     press(owner, "console-document-again", document, once=str(uuid4()))
-    assert intake.read_next(tenant.pk) == 1
+    read_handed_in(tenant)
+    with tenant_scope(tenant):
+        assert Intake.objects.get().state == "done"
 
 
 def test_deleted_document_is_found_no_more(tenant: Any, owner: Any, document: Document) -> None:

@@ -9,9 +9,11 @@ from typing import Any
 from pypdf import PdfWriter
 from pypdf.generic import DecodedStreamObject, DictionaryObject, NameObject
 
+from apps.bus.enums import Queue
 from apps.memory import services
 from apps.memory.schemas import IngestReport
 from kernel.tenancy import tenant_scope
+from tests.factories.work import Hands
 
 
 def ingest_texts(
@@ -30,6 +32,11 @@ def search(tenant: Any, question: str, *, levels: tuple[str, ...] = ("public",),
     vector = embedding.embed(question)
     with tenant_scope(tenant):
         return queries.search(question, vector=vector, levels=levels, k=k)
+
+
+def read_handed_in(tenant: Any) -> None:
+    """Have the workers read and store whatever was handed in."""
+    Hands(tenant).work(Queue.PARSE, Queue.TRUSTED)
 
 
 def pdf_of(*pages: str, password: str = "") -> bytes:

@@ -3,25 +3,32 @@
 from __future__ import annotations
 
 import io
-import threading
+import os
 import zlib
-from datetime import timedelta
 from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
-from django.db import connection
-from django.db.models.functions import Now
+from django.conf import LazySettings
+from django.db import IntegrityError, connection
 from pypdf import PdfWriter
 
-from apps.memory import intake
+from apps.bus.enums import Kind, Queue
+from apps.bus.rules import MAX_ATTEMPTS
+from apps.bus.services import owe, sweep
+from apps.memory import intake, intake_indexing, intake_reading, reading
 from apps.memory.enums import IntakeState
-from apps.memory.models import Document, DocumentVersion, Intake
+from apps.memory.models import Document, DocumentVersion, Intake, ReadPart
+from apps.memory.parsing import Parsed, ParsedDocument
 from apps.memory.services import forget_document, open_collection
 from kernel.errors import NotFound, SilasError
 from kernel.tenancy import tenant_scope
-from tests.factories.memory import pdf_of, search
+from tests.factories.bus import lease_any, let_leases_run_out, let_waits_pass
+from tests.factories.memory import pdf_of, read_handed_in, search
 from tests.factories.website import serving
+from tests.factories.work import Hands
+from tests.platform.connecting import connected_as
+from tests.rivals import race
 
 BY = "user:test"
 
@@ -45,8 +52,7 @@ def now_of(tenant: Any, row: Intake) -> Intake:
 
 def read(tenant: Any, home: UUID, name: str, data: bytes) -> Intake:
     row = hand_in(tenant, home, name, data)
-    while intake.read_next(tenant.pk):
-        pass
+    read_handed_in(tenant)
     return now_of(tenant, row)
 
 
@@ -130,43 +136,164 @@ def test_collection_of_another_tenant_does_not_exist(other_tenant: Any, home: UU
         hand_in(other_tenant, home, "a.txt", b"x")
 
 
-def test_row_is_claimed_by_one_reader(tenant: Any, home: UUID) -> None:
-    hand_in(tenant, home, "a.txt", b"One text, read once.")
-    counts: list[int] = []
+def test_rival_workers_read_and_store_once(tenant: Any, home: UUID) -> None:
+    row = hand_in(tenant, home, "a.txt", b"One text, read once.")
 
     def rival_reads() -> None:
-        counts.append(intake.read_next(tenant.pk))
+        read_handed_in(tenant)
         connection.close()
 
-    rivals = [threading.Thread(target=rival_reads) for _ in range(3)]
-    for rival in rivals:
-        rival.start()
-    for rival in rivals:
-        rival.join()
+    race(*[rival_reads] * 3)
+    read_handed_in(tenant)
     with tenant_scope(tenant):
-        assert DocumentVersion.objects.count() == 1 and sum(counts) == 1
+        assert DocumentVersion.objects.count() == 1
+    assert now_of(tenant, row).stored == 1
 
 
-def test_what_a_dead_reader_left_is_read(tenant: Any, home: UUID) -> None:
-    row = hand_in(tenant, home, "a.txt", b"Left behind.")
+def test_what_a_dead_reader_left_is_read_and_nothing_is_stored_twice(
+    tenant: Any, home: UUID, settings: LazySettings
+) -> None:
+    settings.WEBSITES_PRIVATE = True
+    with serving() as site:
+        site.page("/", "<title>Shop</title><p>Parcels come back.</p><a href='/more'>more</a>")
+        site.page("/more", "<title>More</title><p>Within thirty days.</p>")
+        with tenant_scope(tenant):
+            row = intake.hand_in_website(home, address=f"{site.origin}/", once=uuid4(), actor=BY)
+            assert lease_any(Queue.PARSE, consumer="doomed") is not None
+            first = intake_reading._Part(Parsed((ParsedDocument("Shop", "Parcels come back."),)), f"{site.origin}/", 2)
+            intake_reading._hand_over(row.pk, first)
+        Hands(tenant).work(Queue.TRUSTED)
+        assert now_of(tenant, row).state == IntakeState.RUNNING
+        let_leases_run_out(tenant)
+        read_handed_in(tenant)
+    ended = now_of(tenant, row)
+    assert ended.state == IntakeState.DONE
+    assert ended.stored == 2
+    assert ended.done == 2
     with tenant_scope(tenant):
-        Intake.objects.filter(pk=row.pk).update(state=IntakeState.RUNNING, attempts=1)
-    assert intake.read_next(tenant.pk) == 1
-
-
-def test_what_is_being_read_is_left_alone(tenant: Any, home: UUID) -> None:
-    row = hand_in(tenant, home, "a.txt", b"In hand.")
-    with tenant_scope(tenant):
-        Intake.objects.filter(pk=row.pk).update(state=IntakeState.RUNNING, due_at=Now() + timedelta(minutes=1))
-    assert intake.read_next(tenant.pk) == 0
+        assert sorted(DocumentVersion.objects.values_list("text", flat=True)) == [
+            "Parcels come back.",
+            "Within thirty days.",
+        ]
+        assert not ReadPart.objects.exists()
 
 
 def test_what_kills_its_readers_ends(tenant: Any, home: UUID) -> None:
     row = hand_in(tenant, home, "a.txt", b"Deadly.")
+    for _ in range(MAX_ATTEMPTS):
+        with tenant_scope(tenant):
+            assert lease_any(Queue.PARSE, consumer="doomed") is not None
+        let_leases_run_out(tenant)
     with tenant_scope(tenant):
-        Intake.objects.filter(pk=row.pk).update(state=IntakeState.RUNNING, attempts=3)
-    intake.read_next(tenant.pk)
+        sweep()
+    Hands(tenant).work(Queue.TRUSTED)
+    ended = now_of(tenant, row)
+    assert ended.state == IntakeState.FAILED
+    assert ended.problems == [["", intake_indexing.BROKEN_OFF]]
+
+
+def test_what_cannot_be_stored_ends_and_its_owner_is_told(
+    tenant: Any, home: UUID, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    row = hand_in(tenant, home, "a.txt", b"Fine.")
+    monkeypatch.setattr(intake_indexing.reading, "believed", _raise)
+    for _ in range(MAX_ATTEMPTS):
+        read_handed_in(tenant)
+        let_waits_pass(tenant)
+    ended = now_of(tenant, row)
+    assert ended.state == IntakeState.FAILED
+    assert ended.problems == [["", intake_indexing.OUR_FAULT]]
+    assert ended.content is None
+
+
+def _raise(text: str) -> Any:
+    raise RuntimeError
+
+
+def forge(tenant: Any, row: Intake, **fields: Any) -> None:
+    """As a worker that was taken over adds a part, and asks for it to be stored."""
+    with tenant_scope(tenant):
+        part = ReadPart.objects.create(**{"intake": row, "url": "", "total": 1, "found": LIE, **fields})
+        owe(Kind.DOCUMENT_INDEX, scope_id=row.pk, payload={"part": str(part.pk)})
+    Hands(tenant).work(Queue.TRUSTED)
+
+
+LIE = reading.written(Parsed((ParsedDocument("Returns", "We refund everything."),)))
+
+
+def texts(tenant: Any) -> list[str]:
+    with tenant_scope(tenant):
+        return list(DocumentVersion.objects.values_list("text", flat=True))
+
+
+def test_part_that_comes_after_the_end_is_no_document(tenant: Any, home: UUID) -> None:
+    row = read(tenant, home, "returns.md", b"Parcels come back.")
+    forge(tenant, row)
+    assert texts(tenant) == ["Parcels come back."]
+
+
+def test_part_of_a_typed_text_is_no_document(tenant: Any, home: UUID) -> None:
+    with tenant_scope(tenant):
+        row = intake.hand_in_text(home, title="Returns", text="Parcels come back.", once=uuid4(), actor=BY)
+    forge(tenant, row)
+    assert texts(tenant) == ["Parcels come back."]
+
+
+@pytest.mark.parametrize("url", ["https://other.example/", "", "upload/returns.md"])
+def test_part_of_another_place_than_was_named_is_no_document(tenant: Any, home: UUID, url: str) -> None:
+    with tenant_scope(tenant):
+        row = intake.hand_in_website(home, address="https://shop.example/", once=uuid4(), actor=BY)
+    forge(tenant, row, url=url)
+    assert texts(tenant) == []
     assert now_of(tenant, row).state == IntakeState.FAILED
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        "",
+        "{}",
+        "[]",
+        '{"documents": [{"title": "x"}], "problems": []}',
+        LIE.replace('"part"', '"owner"'),
+        "[" * 9999,
+    ],
+    ids=["nothing", "empty", "list", "half", "other", "tower"],
+)
+def test_part_that_no_reader_writes_is_no_document(tenant: Any, home: UUID, found: str) -> None:
+    row = hand_in(tenant, home, "returns.md", b"Parcels come back.")
+    forge(tenant, row, found=found)
+    assert texts(tenant) == []
+    assert now_of(tenant, row).state == IntakeState.FAILED
+
+
+def test_part_of_another_tenants_intake_is_no_document(tenant: Any, other_tenant: Any, home: UUID) -> None:
+    row = hand_in(tenant, home, "returns.md", b"Parcels come back.")
+    forge(other_tenant, row)
+    assert texts(other_tenant) == []
+    assert texts(tenant) == []
+
+
+def test_part_is_bounded_by_the_table(tenant: Any, home: UUID) -> None:
+    row = hand_in(tenant, home, "a.md", b"x")
+    with tenant_scope(tenant), pytest.raises(IntegrityError, match="memory_readpart_is_bounded"):
+        ReadPart.objects.create(intake=row, total=1, found="x" * (ReadPart.LONGEST + 1))
+
+
+def test_workers_role_reads_what_waits_and_hands_it_over(tenant: Any, home: UUID) -> None:
+    row = hand_in(tenant, home, "returns.md", b"Parcels come back.")
+    with connected_as(os.environ["DATABASE_WORK_URL"]), tenant_scope(tenant):
+        waiting = intake_reading._waiting(row.pk)
+        assert waiting is not None
+        (part,) = intake_reading._parts(waiting)
+        for _ in range(2):
+            intake_reading._hand_over(row.pk, part)
+        intake_reading._owe_end(row.pk)
+    assert texts(tenant) == []
+    Hands(tenant).work(Queue.TRUSTED)
+    assert texts(tenant) == ["Parcels come back."]
+    assert now_of(tenant, row).state == IntakeState.DONE
+    assert now_of(tenant, row).stored == 1
 
 
 def test_document_is_read_again_from_what_is_kept(tenant: Any, home: UUID) -> None:
@@ -174,7 +301,7 @@ def test_document_is_read_again_from_what_is_kept(tenant: Any, home: UUID) -> No
     with tenant_scope(tenant):
         document = Document.objects.get()
         row = intake.read_again(document.pk, once=uuid4(), actor=BY)
-    assert intake.read_next(tenant.pk) == 1
+    read_handed_in(tenant)
     assert now_of(tenant, row).stored == 1
     with tenant_scope(tenant):
         assert DocumentVersion.objects.count() == 1
@@ -186,7 +313,7 @@ def test_document_that_was_deleted_meanwhile_is_not_read_again(tenant: Any, home
         document = Document.objects.get()
         row = intake.read_again(document.pk, once=uuid4(), actor=BY)
         forget_document(document.pk)
-    intake.read_next(tenant.pk)
+    read_handed_in(tenant)
     assert "deleted" in now_of(tenant, row).problems[0][1]
 
 
@@ -198,7 +325,7 @@ def test_website_is_read_and_leads_back(tenant: Any, home: UUID, monkeypatch: py
         site.page("/", "<title>Shop</title><p>Parcels come back within thirty days.</p>")
         with tenant_scope(tenant):
             intake.hand_in_website(home, address=f"{site.origin}/", once=uuid4(), actor=BY)
-        intake.read_next(tenant.pk)
+        read_handed_in(tenant)
     assert search(tenant, "How long may a parcel come back?")[0].url == f"{site.origin}/"
 
 

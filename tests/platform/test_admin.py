@@ -24,7 +24,7 @@ UNSEEN = {
     *("silas_sessions.FormAnswers", "silas_sessions.TranscriptRequest", "silas_sessions.VisitorFile"),
     *("approvals.AlertChoice", "approvals.PushSubscription"),
     *("approvals.Look", "approvals.PasskeyChallenge", "bus.Processed", "bus.QueueMessage", "guard.SpendEntry"),
-    *("memory.Intake", "tenants.FirstRun", "tenants.Sighting"),
+    *("memory.Intake", "memory.ReadPart", "tenants.FirstRun", "tenants.Sighting"),
     *("gates.GateVersion", "tenants.Visit"),
     *("safety.Challenge", "safety.Execution", "safety.FailedTries", "safety.Hold", "safety.PolicyVersion"),
     *("safety.SafetyAgent", "safety.Step", "safety.StepWindow", "tenants.PolicySeal", "approvals.GatePause"),

@@ -8,14 +8,13 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
-from django.db.models.functions import Now
 
 from apps.approvals.models import Card
 from apps.approvals.tasks import expire_cards
 from apps.audit.models import AuditEntry
 from apps.bus import services as bus
-from apps.bus import tasks as bus_tasks
-from apps.bus.enums import Kind
+from apps.bus.draining import drain
+from apps.bus.enums import Kind, Worker
 from apps.bus.models import QueueMessage
 from apps.memory import intake
 from apps.memory.models import Collection, Intake
@@ -57,8 +56,8 @@ def test_lost_message_whose_row_cannot_be_told_keeps_no_other_lease(tenant: Any,
         broken = QueueMessage.objects.filter(scope_id="broken")
         broken.update(kind=Kind.AUTONOMOUS_SESSION, payload=payload, attempts=4)
     let_leases_run_out(tenant)
-    bus_tasks.sweep()
     with tenant_scope(tenant):
+        bus.sweep()
         assert QueueMessage.objects.get(scope_id="broken").state == "dead"
         assert QueueMessage.objects.get(scope_id="fine").state == "queued"
 
@@ -112,8 +111,9 @@ def test_intake_in_trouble_keeps_no_other_company_from_being_read(
 ) -> None:
     ids = [handed_in(each) for each in (tenant, other_tenant)]
     with tenant_scope(tenant):
-        Intake.objects.filter(pk=ids[0]).update(kind="file", name="x", content=None)
-    intake.work_off()
+        Intake.objects.filter(pk=ids[0]).update(name="x", content=None)
+    drain(Worker.PARSE, consumer="test")
+    drain(Worker.TRUSTED, consumer="test")
     with tenant_scope(tenant):
         assert Intake.objects.get(pk=ids[0]).state == "failed"
     with tenant_scope(other_tenant):
@@ -123,6 +123,6 @@ def test_intake_in_trouble_keeps_no_other_company_from_being_read(
 def handed_in(tenant: Any) -> UUID:
     with tenant_scope(tenant):
         collection = Collection.objects.create(name="Rules")
-        row = intake.hand_in_text(collection.pk, title="Rules", text="We open at nine.", once=uuid4(), actor="system")
-        Intake.objects.filter(pk=row.pk).update(due_at=Now())
-        return row.pk
+        return intake.hand_in_file(
+            collection.pk, name="rules.md", data=b"We open at nine.", once=uuid4(), actor="system"
+        ).pk

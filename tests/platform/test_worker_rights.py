@@ -30,7 +30,7 @@ Connection = psycopg.Connection[tuple[Any, ...]]
 KINDS = ("SELECT", "INSERT", "UPDATE", "DELETE", "TRUNCATE")
 # Whatever is added to the list: these answer who said yes, who may log in, what the rules are, what was signed.
 NEVER_WRITTEN = re.compile(
-    r"tenants_|auth_|django_|gates_|memory_|skills_skill|audit_"
+    r"tenants_|auth_|django_|gates_|memory_(?!readpart$)|skills_skill|audit_"
     r"|approvals_(?!card$|gatepause$)"
 )
 
@@ -169,6 +169,25 @@ FORGED = {
     "pause": "DELETE FROM guard_systemcontrol WHERE tenant_id = %(tenant)s",
     "script": "UPDATE skills_skillfile SET content = ''::bytea WHERE tenant_id = %(tenant)s",
     "knowledge": "UPDATE memory_chunk SET text = 'We refund all' WHERE tenant_id = %(tenant)s",
+    "document": (
+        "INSERT INTO memory_document (id, tenant_id, collection_id, source_ref, title)"
+        " VALUES (gen_random_uuid(), %(tenant)s, gen_random_uuid(), 'a', 'a')"
+    ),
+    "document's version": (
+        "INSERT INTO memory_documentversion (id, tenant_id, document_id, number, sha256, text)"
+        " VALUES (gen_random_uuid(), %(tenant)s, gen_random_uuid(), 2, '', 'We refund all')"
+    ),
+    "document's title": "UPDATE memory_document SET title = 'x' WHERE tenant_id = %(tenant)s",
+    "no document": "DELETE FROM memory_document WHERE tenant_id = %(tenant)s",
+    "what was handed in": (
+        "INSERT INTO memory_intake (id, tenant_id, collection_id, kind, name, reference, by, once)"
+        " VALUES (gen_random_uuid(), %(tenant)s, gen_random_uuid(), 'text', 'a', 'a', 'a', gen_random_uuid())"
+    ),
+    "end of what was handed in": "UPDATE memory_intake SET ended_at = NULL WHERE tenant_id = %(tenant)s",
+    "what another worker read": "UPDATE memory_readpart SET found = '{}' WHERE tenant_id = %(tenant)s",
+    "what another worker read, gone": "DELETE FROM memory_readpart WHERE tenant_id = %(tenant)s",
+    "what another worker read, seen": "SELECT found FROM memory_readpart WHERE tenant_id = %(tenant)s",
+    "who handed it in": "SELECT by FROM memory_intake WHERE tenant_id = %(tenant)s",
     "goal": "UPDATE tenants_deployment SET active_goal_id = NULL WHERE tenant_id = %(tenant)s",
     "who a visitor is": "UPDATE silas_sessions_chatsession SET customer = 'C-1' WHERE tenant_id = %(tenant)s",
     "what was said": "UPDATE silas_sessions_chronicleentry SET text = 'Yes' WHERE tenant_id = %(tenant)s",

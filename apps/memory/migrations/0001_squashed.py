@@ -10,7 +10,7 @@ import pgvector.django.vector
 import uuid
 from django.db import migrations, models
 
-from apps.memory import intake_sql, search_sql
+from apps.memory import search_sql
 from kernel.tenancy.migrations import RowSecurity, Tables
 
 
@@ -187,5 +187,4 @@ class Migration(migrations.Migration):
         migrations.RunSQL(search_sql.REFRESH, search_sql.REFRESH_REVERSE),
         migrations.RunSQL(search_sql.KEEP_MARKS, search_sql.KEEP_MARKS_REVERSE),
         migrations.RunSQL(search_sql.RECALL, search_sql.RECALL_REVERSE),
-        migrations.RunSQL(intake_sql.WAITING_TENANTS, intake_sql.WAITING_TENANTS_REVERSE),
     ]

@@ -1,0 +1,166 @@
+"""Store what was read of what was handed in, in the trusted worker, which alone may write documents.
+
+Handler of `Kind.DOCUMENT_INDEX`, on the queue `trusted`. A part comes from a worker that reads strangers' bytes, so it
+counts for no more than what it was read of: it is checked again, it becomes the document that was handed in or a page
+of the site that was named, and only while that waits to be read. Nothing is parsed here. The message's scope is the
+intake, so parts come one after the other and their end comes last.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from uuid import UUID
+
+from django.db.models import F
+from django.db.models.functions import Greatest, Now
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from apps.audit.enums import AuditEvent
+from apps.audit.services import record
+from apps.bus.deliveries import Delivery, Undeliverable
+from apps.bus.enums import SetAside
+from apps.bus.models import QueueMessage
+from apps.bus.signals import set_aside
+from apps.memory import reading, website
+from apps.memory.enums import IntakeKind, IntakeState
+from apps.memory.models import Document, DocumentVersion, Intake, ReadPart
+from apps.memory.parsing import Parsed, ParsedDocument, Problem, ProblemCode
+from apps.memory.services import INDEXED_WITH, refresh_collection, store_parsed
+from kernel.tenancy import in_scope, in_thread
+
+_KEPT_PROBLEMS = 20
+BROKEN_OFF = "Reading it broke off several times."
+OUR_FAULT = "Something went wrong on our side."
+
+
+class Wanted(BaseModel):
+    """What a message asks for: to store a part, to end the intake, or, with neither, to store what needs no reading."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    part: UUID | None = None
+    ends: bool = False
+    broken_off: bool = False
+
+
+@dataclass(frozen=True)
+class _Found:
+    """A part under the reference that its document has, in the collection that it belongs to."""
+
+    intake: Intake
+    reference: str
+    parsed: Parsed
+    url: str = ""
+    total: int = 1
+
+
+async def index(delivery: Delivery) -> None:
+    """Store one part, or end the intake. Nothing is done for one that has ended."""
+    intake_id = UUID(delivery.message.scope_id)
+    wanted = Wanted.model_validate(delivery.message.payload or {})
+    if wanted.ends:
+        await delivery.commit(_end_of, intake_id, broken_off=wanted.broken_off)
+        return
+    found = await in_scope(delivery.tenant_id, _part_of, intake_id, wanted)
+    if found is None:
+        return
+    row = found.intake
+    told = {"reference": found.reference, "actor": row.by}
+    outcomes = await in_thread(store_parsed, delivery.tenant_id, row.collection_id, found.parsed, **told)
+    await delivery.commit(_stored, found, wanted, len(outcomes))
+
+
+def fail(message: QueueMessage) -> bool:
+    """The message is dead, and with it the intake; whoever handed it in is told, unless it has ended."""
+    row = _open(UUID(message.scope_id))
+    if row is not None:
+        _end(row, IntakeState.FAILED, [["", OUR_FAULT]])
+    return row is not None
+
+
+def _open(intake_id: UUID) -> Intake | None:
+    rows = Intake.objects.select_for_update(of=("self",), no_key=True).filter(pk=intake_id, ended_at=None)
+    row: Intake | None = rows.first()
+    return row
+
+
+def _part_of(intake_id: UUID, wanted: Wanted) -> _Found | None:
+    row: Intake | None = Intake.objects.filter(pk=intake_id, ended_at=None).first()
+    if row is None:
+        return None
+    if row.kind == IntakeKind.TEXT:
+        text = bytes(row.content or b"").decode()
+        return _Found(row, row.reference, Parsed((ParsedDocument(row.name, text),)))
+    if row.kind == IntakeKind.AGAIN:
+        return _Found(row, row.reference.partition("#")[0], _kept_text(row))
+    part: ReadPart | None = ReadPart.objects.filter(pk=wanted.part, intake=row).first()
+    return _checked(row, part) if part is not None else None
+
+
+def _checked(row: Intake, part: ReadPart) -> _Found:
+    """Raises `Undeliverable` for what no reader of ours hands over."""
+    try:
+        parsed = reading.believed(part.found)
+    except ValidationError:
+        raise Undeliverable("part_unreadable", "A part has another shape than a reader gives it.") from None
+    if row.kind == IntakeKind.FILE:
+        return _Found(row, row.reference, parsed)
+    if not website.is_at(part.url, row.reference):
+        raise Undeliverable("part_elsewhere", "A part is of another website than the one that was named.")
+    # A page's documents lead where it stands: citations go there.
+    documents = tuple(ParsedDocument(each.title, each.text, part.url) for each in parsed.documents)
+    return _Found(row, part.url, Parsed(documents, parsed.problems), part.url, min(part.total, website.PAGES))
+
+
+def _kept_text(row: Intake) -> Parsed:
+    newest = DocumentVersion.objects.filter(document_id=row.document_id).select_related("document").order_by("-number")
+    version: DocumentVersion | None = newest.first()
+    if version is None:
+        return Parsed(problems=(Problem(ProblemCode.MISSING, "The document was deleted meanwhile."),))
+    # Whatever it was cut with before, it is cut anew.
+    Document.objects.filter(pk=version.document_id, indexed_with=INDEXED_WITH).update(indexed_with="")
+    document = version.document
+    part = row.reference.partition("#")[2]
+    return Parsed((ParsedDocument(document.title, version.text, document.url, part),))
+
+
+def _stored(found: _Found, wanted: Wanted, count: int) -> None:
+    row = _open(found.intake.pk)
+    if row is None:
+        return
+    problems = [[found.url, problem.message] for problem in found.parsed.problems]
+    row.stored, row.problems = row.stored + count, [*row.problems, *problems][:_KEPT_PROBLEMS]
+    if wanted.part is None:
+        _end(row, IntakeState.DONE if row.stored else IntakeState.FAILED, row.problems)
+        return
+    ReadPart.objects.filter(pk=wanted.part).delete()
+    Intake.objects.filter(pk=row.pk).update(
+        state=IntakeState.RUNNING,
+        done=F("done") + 1,
+        total=Greatest(found.total, F("done") + 1),
+        stored=row.stored,
+        problems=row.problems,
+    )
+
+
+def _end_of(intake_id: UUID, *, broken_off: bool) -> None:
+    row = _open(intake_id)
+    if row is None:
+        return
+    if broken_off:
+        _end(row, IntakeState.FAILED, [*row.problems, ["", BROKEN_OFF]])
+    else:
+        _end(row, IntakeState.DONE if row.stored else IntakeState.FAILED, row.problems)
+
+
+def _end(row: Intake, state: IntakeState, problems: list[list[str]]) -> None:
+    """The bytes are not kept: what was read of them stands in the document."""
+    kept = problems[-_KEPT_PROBLEMS:]
+    ReadPart.objects.filter(intake=row).delete()
+    ended = {"state": state, "problems": kept, "stored": row.stored, "content": None, "ended_at": Now()}
+    Intake.objects.filter(pk=row.pk).update(**ended)
+    refresh_collection(row.collection_id)
+    data = {"status": str(state), "problems": len(problems)}
+    record(AuditEvent.KNOWLEDGE_READ, actor=row.by, subject=f"intake:{row.pk}", data=data)
+    if state == IntakeState.FAILED:
+        set_aside(SetAside.DOCUMENT, row.by)

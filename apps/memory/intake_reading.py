@@ -1,0 +1,86 @@
+"""Read what was handed in, in a worker without the signing key: a file's or a page's bytes are a stranger's.
+
+Handler of `Kind.DOCUMENT_INTAKE`, on the queue `parse`. Parsers run in the sandbox (`reading`); websites are fetched
+here. This worker may write no document: it adds each part that it read as a row and owes the trusted worker a message,
+which checks the part and stores it (`intake_indexing`). Read again after a death, a part that was handed over already
+stays as it is. The message's scope is the intake.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from dataclasses import dataclass
+from uuid import UUID
+
+from apps.bus.deliveries import Delivery
+from apps.bus.enums import Kind
+from apps.bus.models import QueueMessage
+from apps.bus.services import owe
+from apps.memory import reading, website
+from apps.memory.enums import IntakeKind
+from apps.memory.models import Intake, ReadPart
+from apps.memory.parsing import Parsed, Problem, ProblemCode
+from kernel.canonical import sha256_hex
+from kernel.tenancy import in_scope
+
+
+@dataclass(frozen=True)
+class _Part:
+    """A page, or a whole file, whose `url` is empty; `total` is how many parts are known of."""
+
+    parsed: Parsed
+    url: str = ""
+    total: int = 1
+
+
+async def read(delivery: Delivery) -> None:
+    """Hand over every part that can be read, then say that this was all."""
+    intake_id = UUID(delivery.message.scope_id)
+    row = await in_scope(delivery.tenant_id, _waiting, intake_id)
+    if row is None:
+        return
+    parts = _parts(row)
+    while (part := await asyncio.to_thread(next, parts, None)) is not None:
+        await in_scope(delivery.tenant_id, _hand_over, intake_id, part)
+    await delivery.commit(_owe_end, intake_id)
+
+
+def give_up(message: QueueMessage) -> bool:
+    """The message is dead: the trusted worker ends what waits, and tells whoever handed it in."""
+    intake_id = UUID(message.scope_id)
+    if _waiting(intake_id) is None:
+        return False
+    _owe_end(intake_id, broken_off=True)
+    return True
+
+
+def _waiting(intake_id: UUID) -> Intake | None:
+    """What this worker's role may see of it; None once it has ended."""
+    rows = Intake.objects.filter(pk=intake_id, ended_at=None).order_by()
+    row: Intake | None = rows.only("kind", "name", "reference", "content").first()
+    return row
+
+
+def _parts(row: Intake) -> Iterator[_Part]:
+    if row.kind == IntakeKind.FILE:
+        yield _Part(reading.read_file(bytes(row.content or b""), row.name))
+        return
+    most = 1 if row.kind == IntakeKind.PAGE else website.PAGES
+    for page in website.pages_of(row.reference, most=most):
+        yield _Part(page.parsed, page.url, page.total)
+
+
+def _hand_over(intake_id: UUID, part: _Part) -> None:
+    found = reading.written(part.parsed)
+    if len(found) > ReadPart.LONGEST:
+        found = reading.written(Parsed(problems=(Problem(ProblemCode.TOO_LARGE, "There is too much text in it."),)))
+    row = ReadPart(intake_id=intake_id, url=part.url, total=part.total, found=found)
+    ReadPart.objects.bulk_create([row], ignore_conflicts=True)
+    message_id = f"{intake_id}:{sha256_hex(part.url)[:32]}"
+    owe(Kind.DOCUMENT_INDEX, scope_id=intake_id, payload={"part": str(row.pk)}, message_id=message_id)
+
+
+def _owe_end(intake_id: UUID, *, broken_off: bool = False) -> None:
+    payload = {"ends": True, "broken_off": broken_off}
+    owe(Kind.DOCUMENT_INDEX, scope_id=intake_id, payload=payload, message_id=f"{intake_id}:end")
