@@ -1,7 +1,7 @@
 """What a web process does beside answering. It finishes turns that a dead process left, brings presences up to date
 and lets consoles look again where a live poke was lost, sends what tasks and accounts owe to the outside and visitors'
-transcripts, tells members of new cards (no worker knows people's addresses), ends what agents under the safety loop
-left behind, and tries proposed skills.
+transcripts, tells members of new cards (no worker knows people's addresses), and ends what agents under the safety loop
+left behind.
 
 Daphne has no lifespan events, so the first request or socket starts the loops; `manage.py up` asks for /health/ready,
 so that one always comes.
@@ -22,7 +22,6 @@ from apps.safety import mailing as safety_letters
 from apps.safety import upkeep as safety
 from apps.sessions import attendance, catch_up, runner
 from apps.sessions.beside import transcripts
-from apps.skills import trials
 from apps.tenants import letters
 from kernel.seats import RENEW_SECONDS
 from kernel.tenancy import in_thread
@@ -52,8 +51,6 @@ def _start() -> None:
     _running.add(loop.create_task(_every(settings.OUTBOX_SECONDS, lambda: in_thread(relay.send_due))))
     _running.add(loop.create_task(_every(settings.OUTBOX_SECONDS, lambda: in_thread(letters.send_due))))
     _running.add(loop.create_task(_every(settings.ALERT_SECONDS, lambda: in_thread(alerting.send_due))))
-    # Sandboxes run meanwhile: they too in a thread of their own.
-    _running.add(loop.create_task(_every(settings.SKILL_SECONDS, lambda: asyncio.to_thread(trials.work_off))))
     _running.add(loop.create_task(_every(settings.TRANSCRIPT_SECONDS, lambda: in_thread(transcripts.send_due))))
     _running.add(loop.create_task(_every(settings.SAFETY_SWEEP_SECONDS, lambda: in_thread(safety.sweep))))
     if settings.SAFETY_MAIL_CODES:
