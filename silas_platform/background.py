@@ -1,9 +1,7 @@
-"""What a web process does beside answering. It finishes turns that a dead process left, brings presences up to date
-and lets consoles look again where a live poke was lost, ends what agents under the safety loop left behind, and tries
-proposed skills.
+"""The loops of a web process: they find turns that a dead process left, and look after this process's own sockets.
 
-Daphne has no lifespan events, so the first request or socket starts the loops; `manage.py up` asks for /health/ready,
-so that one always comes.
+Everything else that runs later is a message on the bus, carried out by Celery workers (ADR 115). Daphne has no lifespan
+events, so the first request or socket starts the loops; `manage.py up` asks for /health/ready, so that one always comes.
 """
 
 from __future__ import annotations
@@ -16,11 +14,8 @@ from typing import Any
 from django.conf import settings
 
 from apps.console import consumers as consoles
-from apps.safety import upkeep as safety
 from apps.sessions import attendance, catch_up, runner
-from apps.skills import trials
 from kernel.seats import RENEW_SECONDS
-from kernel.tenancy import in_thread
 
 _log = logging.getLogger(__name__)
 _Application = Callable[[dict[str, Any], Callable[..., Awaitable[Any]], Callable[..., Awaitable[Any]]], Awaitable[None]]
@@ -44,9 +39,6 @@ def _start() -> None:
     _running.add(loop.create_task(_every(settings.PRESENCE_SWEEP_SECONDS, catch_up.sweep)))
     _running.add(loop.create_task(_every(RENEW_SECONDS, attendance.renew)))
     _running.add(loop.create_task(_every(settings.CONSOLE_SWEEP_SECONDS, consoles.sweep)))
-    # Sandboxes run meanwhile: they too in a thread of their own.
-    _running.add(loop.create_task(_every(settings.SKILL_SECONDS, lambda: asyncio.to_thread(trials.work_off))))
-    _running.add(loop.create_task(_every(settings.SAFETY_SWEEP_SECONDS, lambda: in_thread(safety.sweep))))
 
 
 async def _every(seconds: float, work: Callable[[], Awaitable[Any]]) -> None:

@@ -57,7 +57,10 @@ class _Found:
 async def index(delivery: Delivery) -> None:
     """Store one part, or end the intake. Nothing is done for one that has ended."""
     intake_id = UUID(delivery.message.scope_id)
-    wanted = Wanted.model_validate(delivery.message.payload or {})
+    try:
+        wanted = Wanted.model_validate(delivery.message.payload or {})
+    except ValidationError:
+        raise Undeliverable("payload_wrong", "A message asks for something else than to store or to end.") from None
     if wanted.ends:
         await delivery.commit(_end_of, intake_id, broken_off=wanted.broken_off)
         return

@@ -50,7 +50,7 @@ CREATE OR REPLACE FUNCTION skills_version_course() RETURNS trigger
 LANGUAGE plpgsql SET search_path = pg_catalog, public, pg_temp AS $$
 DECLARE
     v_moving text[] := ARRAY[
-        'status', 'source', 'report', 'requested_by', 'card_id', 'approval_token_id', 'activated_at', 'claimed_until'
+        'status', 'source', 'report', 'requested_by', 'card_id', 'approval_token_id', 'activated_at'
     ];
 BEGIN
     IF TG_OP = 'DELETE' OR (TG_OP = 'UPDATE' AND to_jsonb(NEW) - v_moving IS DISTINCT FROM to_jsonb(OLD) - v_moving)

@@ -1,4 +1,4 @@
-"""Do a version's scripts run at all? Each with what its author declares for a dry run, in a sandbox that has nothing.
+"""Run a version's scripts, each with what its author declares for a dry run, in a sandbox that has nothing.
 
 No network, no credentials, no records but the declared ones, and nothing of what it answers goes anywhere: a person
 reads how it ended. A script without declared inputs is not run, and the report says so (spec 10.4 step 5).
@@ -36,9 +36,13 @@ class Trial:
 
 def dry_run(manifest: SkillManifest, folder: Path) -> list[Trial]:
     """Every script that something calls. Blocking; never inside a transaction."""
-    scripts = list(dict.fromkeys([*(tool.script for tool in manifest.tools), *manifest.script_args]))
     declared = _declared(manifest)
-    return [_try(script, declared.get(script), manifest, folder) for script in scripts[:MAX_SCRIPTS]]
+    return [_try(script, declared.get(script), manifest, folder) for script in scripts_of(manifest)]
+
+
+def scripts_of(manifest: SkillManifest) -> list[str]:
+    """The scripts that a dry run tries, in its order."""
+    return list(dict.fromkeys([*(tool.script for tool in manifest.tools), *manifest.script_args]))[:MAX_SCRIPTS]
 
 
 def as_report(trials: list[Trial]) -> list[dict[str, Any]]:

@@ -13,7 +13,7 @@ from typing import Any
 
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
-from apps.skills import signals
+from apps.skills import signals, trials
 from apps.skills.enums import SkillSource, SkillStatus
 from apps.skills.loader import Folder, load_files
 from apps.skills.locks import lock_skill
@@ -35,7 +35,7 @@ def propose(
 ) -> SkillVersion:
     """Check these contents of a skill's folder (paths from its root, `SKILL.md` among them) and put them up for a yes.
 
-    Gives the version, `proposed`; a web process tries its scripts and asks (`trials`). The version as it stands when
+    Gives the version, `proposed`; workers try its scripts and ask (`trials`). The version as it stands when
     exactly this content waits or is in use already. `by`: the member who wants it, or an actor by
     name; None when nobody in particular does.
     `report`: what whoever made the files has to say (an import's transformation report), kept under `origin`.
@@ -67,6 +67,7 @@ def _put_up(
     else:
         version = move(known, SkillStatus.PROPOSED, source=source, **asked, card_id=None, approval_token=None)
     record(AuditEvent.SKILL_PROPOSED, actor=_actor(by), subject=f"skill:{version.pk}", data=told(version))
+    trials.owe_trial(version)
     return version
 
 

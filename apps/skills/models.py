@@ -1,4 +1,4 @@
-"""What can it do, and about whom? Installed skill versions, and the tenant's own small records.
+"""Installed skill versions, and the tenant's own small records.
 
 What a version says, and its files, are written once and never changed; its status goes its course, and becomes active
 only for what ships with the installation or by a spent approval of exactly this content (database triggers). A record's
@@ -30,8 +30,8 @@ class SkillVersion(TenantModel):
     """One content of one skill folder. `manifest` is its validated front matter, `body` its instructions.
 
     `report`: what the checks, the import and the trials found. `card_id`: where a person is or was asked.
-    `approval_token`: the yes that was spent for it. The current version of a name is the active one that was activated
-    last. `claimed_until`: a web process is trying it.
+    `approval_token`: the approval that was spent for it. The current version of a name is the active one that was
+    activated last.
     """
 
     name = models.CharField(max_length=64)
@@ -46,7 +46,6 @@ class SkillVersion(TenantModel):
     card_id = models.UUIDField(null=True)
     approval_token = models.ForeignKey(ApprovalToken, on_delete=models.PROTECT, null=True, related_name="+")
     activated_at = models.DateTimeField(null=True)
-    claimed_until = models.DateTimeField(null=True)
     created_at = models.DateTimeField(db_default=Now())
 
     class Meta(TenantModel.Meta):

@@ -1,5 +1,5 @@
-"""What does this room hear from below? Answers to its cards, and cards that came to nothing. Receivers run in the
-announcing transaction."""
+"""News from below (answers to this room's cards, and cards that came to nothing; receivers run in the announcing
+transaction), and the messages that this room carries out."""
 
 from __future__ import annotations
 
@@ -7,10 +7,15 @@ from apps.approvals.enums import CardStatus
 from apps.approvals.models import ApprovalToken, Card, Decision
 from apps.approvals.signals import card_changed, card_decided
 from apps.bus import retention
+from apps.bus.enums import Kind
+from apps.bus.registry import register_later, when_dead
 from apps.skills import forgetting, trials
 from apps.skills.enums import SkillStatus
 from apps.skills.models import SkillVersion
 
+register_later(Kind.SKILL_TRIAL, trials.run)
+register_later(Kind.SKILL_TRIED, trials.tried)
+when_dead(trials.give_up, Kind.SKILL_TRIAL)
 retention.register(forgetting.forget_batch)
 
 

@@ -1,19 +1,21 @@
-"""What happens between a proposal and its use? A web process tries the scripts, asks a person, tries them again after
-the yes, and only then lets the version be found.
+"""Between a proposal and its use: scripts are tried, a person is asked, scripts are tried again after the approval, and
+only then is the version found.
 
-Always holds: the card shows what the yes binds (content, report); the yes is spent in the transaction of the decision;
-sandboxes run outside of transactions; a version is claimed before it is tried, and what a dead process left is claimed
-anew. Workers can do none of this: they may neither ask nor write versions (spec 10.4, ADR 71).
+Always holds: the card shows what the approval binds (content, report); the approval is spent in the transaction of the
+decision; sandboxes run outside of transactions, in a worker without the signing key, which may neither ask nor write
+versions (spec 10.4, ADR 71). It reports how each script ended; the trusted worker takes the report for exactly the
+scripts of the version, and asks or settles. Messages have the version as their scope.
 """
 
 from __future__ import annotations
 
-from datetime import timedelta
-from typing import Any
+import asyncio
+from pathlib import Path
+from typing import Annotated, Any
 from uuid import UUID
 
-from django.db import connection
 from django.db.models import Q
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from apps.approvals import services as approvals
 from apps.approvals.asks import About, Binding, CardText
@@ -23,7 +25,10 @@ from apps.approvals.payloads import approvable
 from apps.approvals.schemas import Fact
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
-from apps.bus.enums import SetAside
+from apps.bus.deliveries import Delivery, Undeliverable
+from apps.bus.enums import Kind, SetAside
+from apps.bus.models import QueueMessage
+from apps.bus.services import owe
 from apps.bus.signals import set_aside
 from apps.skills import dry_runs, queries, showing
 from apps.skills.dry_runs import Trial
@@ -33,52 +38,94 @@ from apps.skills.models import SkillVersion
 from apps.skills.schemas import SkillManifest
 from apps.skills.services import move, told
 from kernel.clock import now
-from kernel.tenancy import over_each, tenant_scope
+from kernel.tenancy import in_scope
+from kernel.unseen import storable
 
 SUBJECT = "skill"
-_CLAIM_SECONDS = 300
 
 
-def work_off() -> int:
-    """Try whatever waits, of every tenant; how many there were. In a web process, outside of any scope."""
+class _Ended(BaseModel):
+    """How one script's dry run ended, as `Trial`."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    script: str = Field(max_length=300)
+    ok: bool | None
+    said: Annotated[str, Field(max_length=300), AfterValidator(storable)]
+
+
+class Report(BaseModel):
+    """`approved`: the trial came after the approval. Without `trials` no trial came to its end."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    approved: bool
+    trials: list[_Ended] | None = Field(max_length=dry_runs.MAX_SCRIPTS)
+
+
+def owe_trial(version: SkillVersion) -> None:
+    """Have its scripts tried, in the transaction that made it wait for that."""
+    owe(Kind.SKILL_TRIAL, scope_id=version.pk)
+
+
+async def run(delivery: Delivery) -> None:
+    """Try the version's scripts and report. Handler of `Kind.SKILL_TRIAL`, on the queue `work`."""
+    found = await in_scope(delivery.tenant_id, _with_folder, UUID(delivery.message.scope_id))
+    if found is None:
+        return
+    version, folder = found
+    trials = await asyncio.to_thread(dry_runs.dry_run, SkillManifest.model_validate(version.manifest), folder)
+    await delivery.commit(_owe_report, version, dry_runs.as_report(trials))
+
+
+def give_up(message: QueueMessage) -> bool:
+    """The trial's message is dead: the trusted worker withdraws what waits, and tells who proposed it."""
+    version = _waiting(UUID(message.scope_id))
+    if version is not None:
+        _owe_report(version, None)
+    return version is not None
+
+
+async def tried(delivery: Delivery) -> None:
+    """Ask or settle by the report. Handler of `Kind.SKILL_TRIED`, on the queue `trusted`."""
     try:
-        return over_each(_waiting_tenants(), try_next)
-    finally:
-        connection.close()
+        report = Report.model_validate(delivery.message.payload)
+    except ValidationError:
+        raise Undeliverable("report_unreadable", "A report has another shape than a trial gives it.") from None
+    await delivery.commit(_take, UUID(delivery.message.scope_id), report)
 
 
-def _waiting_tenants() -> list[UUID]:
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT skills_waiting_tenants()")
-        return [tenant_id for (tenant_id,) in cursor.fetchall()]
-
-
-def try_next(tenant_id: UUID) -> int:
-    """One version of this tenant, outside of any scope; how many there were."""
-    with tenant_scope(tenant_id):
-        version = _claimed()
-    if version is None:
-        return 0
-    # Apart from the claim: a version that cannot be read stays claimed for a while, and the next one has its turn.
-    with tenant_scope(tenant_id):
-        folder = queries.folder_of(version)
-    trials = dry_runs.dry_run(SkillManifest.model_validate(version.manifest), folder)
-    with tenant_scope(tenant_id):
-        if version.approval_token_id:
-            _settle(version, trials)
-        else:
-            _ask(version, trials)
-    return 1
-
-
-def _claimed() -> SkillVersion | None:
+def _waiting(version_id: UUID) -> SkillVersion | None:
+    """The version if it waits for a trial: nobody was asked yet, or the approval was given."""
     waits = Q(card_id=None) | Q(approval_token__isnull=False)
-    free = Q(claimed_until=None) | Q(claimed_until__lte=now())
-    due = SkillVersion.objects.filter(waits, free, status=SkillStatus.PROPOSED).order_by("created_at")
-    found: SkillVersion | None = due.select_for_update(of=("self",), skip_locked=True, no_key=True).first()
-    if found is not None:
-        SkillVersion.objects.filter(pk=found.pk).update(claimed_until=now() + timedelta(seconds=_CLAIM_SECONDS))
+    found: SkillVersion | None = SkillVersion.objects.filter(waits, pk=version_id, status=SkillStatus.PROPOSED).first()
     return found
+
+
+def _with_folder(version_id: UUID) -> tuple[SkillVersion, Path] | None:
+    version = _waiting(version_id)
+    return None if version is None else (version, queries.folder_of(version))
+
+
+def _owe_report(version: SkillVersion, trials: list[dict[str, Any]] | None) -> None:
+    payload = {"approved": version.approval_token_id is not None, "trials": trials}
+    owe(Kind.SKILL_TRIED, scope_id=version.pk, payload=payload)
+
+
+def _take(version_id: UUID, report: Report) -> None:
+    version = _waiting(version_id)
+    if version is None or report.approved != (version.approval_token_id is not None):
+        return
+    if report.trials is None:
+        _withdraw_failed(version)
+        return
+    trials = [Trial(each.script, each.ok, each.said) for each in report.trials]
+    if [trial.script for trial in trials] != dry_runs.scripts_of(SkillManifest.model_validate(version.manifest)):
+        raise Undeliverable("report_of_other_scripts", "A report names other scripts than the version has.")
+    if report.approved:
+        _settle(version, trials)
+    else:
+        _ask(version, trials)
 
 
 def _ask(version: SkillVersion, trials: list[Trial]) -> None:
@@ -95,7 +142,7 @@ def _ask(version: SkillVersion, trials: list[Trial]) -> None:
         text=_text(version, before, trials),
         body=showing.body(version, before, report),
     )
-    SkillVersion.objects.filter(pk=version.pk).update(card_id=card.pk, report=report, claimed_until=None)
+    SkillVersion.objects.filter(pk=version.pk).update(card_id=card.pk, report=report)
 
 
 def _text(version: SkillVersion, before: SkillVersion | None, trials: list[Trial]) -> CardText:
@@ -123,7 +170,8 @@ def decided(card: Card, token: ApprovalToken | None) -> None:
     if not verdict.ok:
         withdraw(version, verdict.reason.value)
         return
-    SkillVersion.objects.filter(pk=version.pk).update(approval_token=token, claimed_until=None)
+    SkillVersion.objects.filter(pk=version.pk).update(approval_token=token)
+    owe_trial(version)
 
 
 def withdraw(version: SkillVersion, reason: str) -> None:
@@ -133,14 +181,18 @@ def withdraw(version: SkillVersion, reason: str) -> None:
     record(AuditEvent.SKILL_WITHDRAWN, subject=f"skill:{version.pk}", data=data)
 
 
+def _withdraw_failed(version: SkillVersion) -> None:
+    withdraw(version, "trial_failed")
+    set_aside(SetAside.SKILL, version.requested_by)
+
+
 def _settle(version: SkillVersion, trials: list[Trial]) -> None:
     """After the yes: in use when its scripts stood their trial, withdrawn when not."""
     report = {**version.report, "trial": dry_runs.as_report(trials)}
     SkillVersion.objects.filter(pk=version.pk).update(report=report)
     version.report = report
     if not dry_runs.stood(trials):
-        withdraw(version, "trial_failed")
-        set_aside(SetAside.SKILL, version.requested_by)
+        _withdraw_failed(version)
         return
-    move(version, SkillStatus.ACTIVE, activated_at=now(), claimed_until=None)
+    move(version, SkillStatus.ACTIVE, activated_at=now())
     record(AuditEvent.SKILL_INSTALLED, subject=f"skill:{version.pk}", data=told(version))

@@ -318,8 +318,6 @@ AUTONOMY_SESSIONS = env.number("SILAS_AUTONOMY_SESSIONS", 8)
 WEBHOOKS_PRIVATE = env.flag("SILAS_WEBHOOKS_PRIVATE", default=False)
 # The same of websites that are read into the knowledge.
 WEBSITES_PRIVATE = env.flag("SILAS_WEBSITES_PRIVATE", default=False)
-# How often a web process looks for proposed skills to try.
-SKILL_SECONDS = 1.0
 # How long the call of an approved change of a document waits for it.
 KNOWLEDGE_WAIT_SECONDS = 60
 # Whether a bundled skill is believed only by apps/skills/bundled.json. Tests install folders of their own as bundled.

@@ -12,7 +12,8 @@ from django.db import connections
 
 from apps.approvals.enums import ApprovalVerdict
 from apps.approvals.services import decide_card
-from apps.skills import installing, services, trials
+from apps.bus.enums import Queue
+from apps.skills import installing, services
 from apps.skills.append_only import course
 from apps.skills.believing import bundled
 from apps.skills.loader import load_folder, read_folder
@@ -127,14 +128,21 @@ def propose(tenant: Any, folder: Path, *, source: str = "folder", **how: Any) ->
         return installing.propose(read_folder(folder), source=source, **how)
 
 
+def try_proposed(tenant: Any) -> None:
+    """Have the workers try whatever waits for it, and ask or settle."""
+    from tests.factories.work import Hands  # which needs this module
+
+    Hands(tenant).work(Queue.WORK, Queue.TRUSTED)
+
+
 def answer(tenant: Any, version: SkillVersion, user: Any, verdict: ApprovalVerdict = ApprovalVerdict.APPROVED) -> None:
-    """Have the web process try the version and ask, answer its card, and have it go on."""
-    trials.try_next(tenant.pk)
+    """Have the workers try the version and ask, answer its card, and have them go on."""
+    try_proposed(tenant)
     with tenant_scope(tenant):
         version.refresh_from_db()
         assert version.card_id is not None
         decide_card(version.card_id, user=user, verdict=verdict)
-    trials.try_next(tenant.pk)
+    try_proposed(tenant)
     with tenant_scope(tenant):
         version.refresh_from_db()
 

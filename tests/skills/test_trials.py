@@ -1,5 +1,7 @@
 """From a proposal to its use: tried, shown, approved for exactly this content, tried again (spec 10.4)."""
 
+import os
+
 import pytest
 from django.db import DatabaseError
 
@@ -7,12 +9,19 @@ from apps.approvals.enums import ApprovalVerdict
 from apps.approvals.models import Card
 from apps.approvals.services import decide_card
 from apps.audit.models import AuditEntry
+from apps.bus.enums import Kind, Queue
+from apps.bus.rules import MAX_ATTEMPTS
+from apps.bus.services import owe, sweep
 from apps.skills import queries, trials
 from apps.skills.models import SkillVersion
+from apps.skills.schemas import SkillManifest
 from kernel.clock import now
 from kernel.tenancy import tenant_scope
 from tests.factories.approvals import expire_cards
-from tests.factories.skills import SAY_OK, answer, install, make_folder, plain_folder, propose
+from tests.factories.bus import lease_any, let_leases_run_out
+from tests.factories.skills import SAY_OK, answer, install, make_folder, plain_folder, propose, try_proposed
+from tests.factories.work import Hands
+from tests.platform.connecting import connected_as
 
 COUNT = """
 import argparse
@@ -34,7 +43,7 @@ def proposed(tenant, tmp_path):
 
 
 def card_of(tenant, version):
-    trials.try_next(tenant.pk)
+    try_proposed(tenant)
     with tenant_scope(tenant):
         version.refresh_from_db()
         return Card.objects.get(pk=version.card_id)
@@ -142,18 +151,77 @@ def test_yes_to_a_report_that_changed_meanwhile_is_not_spent(tenant, approver, p
     assert (proposed.status, proposed.approval_token) == ("withdrawn", None)
 
 
-def test_waiting_skill_is_found_by_the_web_process(tenant, proposed):
-    assert tenant.pk in trials._waiting_tenants()
-
-
-def test_asked_skill_waits_for_nobody_but_its_reader(tenant, proposed):
+def test_skill_that_was_asked_about_is_not_tried_again(tenant, proposed):
     card_of(tenant, proposed)
-    assert tenant.pk not in trials._waiting_tenants()
-
-
-def test_skill_that_a_dead_process_claimed_is_tried_anew(tenant, proposed):
     with tenant_scope(tenant):
-        assert trials._claimed() == proposed
-        assert trials._claimed() is None
-        SkillVersion.objects.update(claimed_until=now())
-        assert trials._claimed() == proposed
+        trials.owe_trial(proposed)
+    try_proposed(tenant)
+    with tenant_scope(tenant):
+        assert Card.objects.filter(subject_id=proposed.pk).count() == 1
+
+
+def test_skill_whose_worker_died_is_tried_by_another(tenant, proposed):
+    with tenant_scope(tenant):
+        assert lease_any(Queue.WORK, consumer="doomed") is not None
+    let_leases_run_out(tenant)
+    assert card_of(tenant, proposed).status == "open"
+
+
+def test_skill_whose_trial_kills_its_workers_is_withdrawn(tenant, proposed):
+    for _ in range(MAX_ATTEMPTS):
+        with tenant_scope(tenant):
+            assert lease_any(Queue.WORK, consumer="doomed") is not None
+        let_leases_run_out(tenant)
+    with tenant_scope(tenant):
+        sweep()
+    try_proposed(tenant)
+    with tenant_scope(tenant):
+        proposed.refresh_from_db()
+    assert proposed.status == "withdrawn"
+    assert proposed.report["withdrawn"] == "trial_failed"
+
+
+def report(tenant, version, trials, *, approved=False):
+    """As a worker reports, and as one that was taken over may."""
+    with tenant_scope(tenant):
+        owe(Kind.SKILL_TRIED, scope_id=version.pk, payload={"approved": approved, "trials": trials})
+    Hands(tenant).work(Queue.TRUSTED)
+
+
+@pytest.mark.parametrize(
+    "trials",
+    [
+        [],
+        [{"script": "scripts/other.py", "ok": True, "said": "ran to its end"}],
+        [{"script": "scripts/count.py", "ok": True, "said": "x" * 301}],
+        [{"script": "scripts/count.py", "ok": "yes", "said": ""}],
+    ],
+    ids=["no scripts", "other scripts", "long", "no truth"],
+)
+def test_report_of_another_shape_or_script_asks_nobody(tenant, proposed, trials):
+    report(tenant, proposed, trials)
+    with tenant_scope(tenant):
+        proposed.refresh_from_db()
+    assert proposed.card_id is None
+    assert card_of(tenant, proposed).status == "open"
+
+
+def test_report_activates_nothing_that_nobody_approved(tenant, proposed):
+    well = [{"script": "scripts/count.py", "ok": True, "said": "ran to its end"}]
+    report(tenant, proposed, well, approved=True)
+    card_of(tenant, proposed)
+    report(tenant, proposed, well, approved=True)
+    with tenant_scope(tenant):
+        proposed.refresh_from_db()
+    assert proposed.status == "proposed"
+
+
+def test_workers_role_tries_and_reports(tenant, proposed):
+    with connected_as(os.environ["DATABASE_WORK_URL"]), tenant_scope(tenant):
+        version, folder = trials._with_folder(proposed.pk)
+        ended = trials.dry_runs.dry_run(SkillManifest.model_validate(version.manifest), folder)
+        trials._owe_report(version, trials.dry_runs.as_report(ended))
+    Hands(tenant).work(Queue.TRUSTED)
+    with tenant_scope(tenant):
+        proposed.refresh_from_db()
+    assert proposed.card_id is not None

@@ -5,7 +5,7 @@ import django.db.models.functions.datetime
 import uuid
 from django.db import migrations, models
 
-from apps.skills import append_only, waiting_sql
+from apps.skills import append_only
 from kernel.tenancy.migrations import RowSecurity, Tables
 
 
@@ -199,5 +199,4 @@ class Migration(migrations.Migration):
         RowSecurity("skills_draftrevision"),
         migrations.RunSQL(append_only.REFUSE, append_only.REFUSE_REVERSE),
         migrations.RunSQL(append_only.COURSE, append_only.COURSE_REVERSE),
-        migrations.RunSQL(waiting_sql.WAITING_TENANTS, waiting_sql.WAITING_TENANTS_REVERSE),
     ]
