@@ -60,7 +60,7 @@ def search(text: str, *, vector: embedding.Vector | None, levels: Words[str], k:
     the cosine similarity, 0 to 1: it says how near a passage is, the order says which is best."""
     if vector is None or not levels:
         return ()
-    values = [current_tenant_id(), list(levels), text[:ASKED].replace("\0", " "), str(vector), k]
+    values: list[Any] = [current_tenant_id(), list(levels), text[:ASKED].replace("\0", " "), str(vector), k]
     with connection.cursor() as cursor:
         cursor.execute("SELECT * FROM memory_search(%s::uuid, %s::text[], %s, %s::vector, %s)", values)
         rows = cursor.fetchall()

@@ -7,6 +7,7 @@ named.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import Any
 from uuid import UUID
 
 from django.db import connection
@@ -43,7 +44,7 @@ def recall(
     strategy: Strategy = Strategy.SEMANTIC,
 ) -> tuple[Recollection, ...]:
     """The `k` best memories of these scopes, best first. The raw lane is asked only when `tiers` names it."""
-    values = [
+    values: list[Any] = [
         current_tenant_id(),
         [str(scope) for scope in scopes],
         [tier.value for tier in tiers],

@@ -8,9 +8,9 @@ from django.contrib import admin
 
 from apps.audit.admin import ReadOnlyAdmin
 from apps.sessions import policy, rules
+from apps.sessions.access import PUBLIC
 from apps.sessions.beside.offers import problems_of, question_problems
 from apps.sessions.models import (
-    PUBLIC,
     AccessLevel,
     ChatSession,
     ChronicleEntry,

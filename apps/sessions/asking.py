@@ -24,10 +24,11 @@ from apps.bus import services as bus
 from apps.bus.enums import Kind, Queue
 from apps.bus.enums import Sender as From
 from apps.sessions import asking_forms, chronicle
+from apps.sessions.access import PUBLIC
 from apps.sessions.asking_forms import DAY, FormWanted, Seconds
 from apps.sessions.enums import AskKind, AskStatus, EntryKind, Owner, Sender
 from apps.sessions.locks import lock_session
-from apps.sessions.models import PUBLIC, ChatSession, VisitorCard
+from apps.sessions.models import ChatSession, VisitorCard
 from apps.sessions.schemas import Accepted
 from apps.sessions.tokens import Visitor
 from apps.tenants.enums import Role

@@ -7,9 +7,10 @@ from typing import Any
 from uuid import UUID
 
 from apps.sessions import queries, rules
+from apps.sessions.access import PUBLIC
 from apps.sessions.beside import forms
 from apps.sessions.limits import Bounds, bounds
-from apps.sessions.models import PUBLIC, ChatSession
+from apps.sessions.models import ChatSession
 from apps.sessions.tokens import Visitor
 from kernel.clock import now
 from kernel.errors import SilasError

@@ -11,11 +11,10 @@ from apps.sessions.models.beside import (
     VisitorFile,
     VisitorOffers,
 )
-from apps.sessions.models.conversations import PUBLIC, AccessLevel, ChatSession, ChronicleEntry, MessageNonce, Turn
+from apps.sessions.models.conversations import AccessLevel, ChatSession, ChronicleEntry, MessageNonce, Turn
 from apps.sessions.models.desk import CannedReply, DeskState, Label, Note, SessionLabel
 
 __all__ = [
-    "PUBLIC",
     "AccessLevel",
     "CannedReply",
     "ChatSession",
