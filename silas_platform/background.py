@@ -2,8 +2,7 @@
 and lets consoles look again where a live poke was lost, deletes memories and words of conversations that have outlived
 their time (no worker may read either) and files' bytes that nothing names, reads what was handed in to the knowledge,
 sends what tasks and accounts owe to the outside and visitors' transcripts, tells members of new cards (no worker knows
-people's addresses), ends what agents under the safety loop left behind, tries proposed skills, carries out
-approved changes of documents, and signs checkpoints.
+people's addresses), tries proposed skills, carries out approved changes of documents, and signs checkpoints.
 
 Daphne has no lifespan events, so the first request or socket starts the loops; `manage.py up` asks for /health/ready,
 so that one always comes.
@@ -24,7 +23,6 @@ from apps.console import consumers as consoles
 from apps.memory import intake
 from apps.memory.memories import clear_expired
 from apps.safety import mailing as safety_letters
-from apps.safety import upkeep as safety
 from apps.sessions import attendance, catch_up, retention, runner
 from apps.sessions.beside import shelf, transcripts
 from apps.skills import forgetting, trials
@@ -70,7 +68,6 @@ def _start() -> None:
     _running.add(loop.create_task(_every(settings.MEMORY_SWEEP_SECONDS, lambda: in_thread(forgetting.forget_due))))
     _running.add(loop.create_task(_every(settings.TRANSCRIPT_SECONDS, lambda: in_thread(transcripts.send_due))))
     _running.add(loop.create_task(_every(settings.FILE_SWEEP_SECONDS, lambda: in_thread(shelf.sweep))))
-    _running.add(loop.create_task(_every(settings.SAFETY_SWEEP_SECONDS, lambda: in_thread(safety.sweep))))
     if settings.SAFETY_MAIL_CODES:
         _running.add(loop.create_task(_every(settings.ALERT_SECONDS, lambda: in_thread(safety_letters.send_due))))
     if settings.SILAS_SIGNING_KEY:

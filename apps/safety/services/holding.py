@@ -10,6 +10,8 @@ from django.db.models import F, Q
 
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
+from apps.bus import services as bus
+from apps.bus.enums import Kind
 from apps.safety.enums import ChallengeState, HoldKind, HoldState, Stage
 from apps.safety.locks import lock_hold
 from apps.safety.models import Challenge, Execution, Hold, SafetyAgent, StepWindow
@@ -128,6 +130,8 @@ def new_challenge(hold: Hold, moment: datetime) -> Challenge:
 def _create_challenge(hold: Hold, moment: datetime) -> Challenge:
     expires_at = moment + timedelta(seconds=hold.challenge_seconds)
     made: Challenge = Challenge.objects.create(hold=hold, created_at=moment, expires_at=expires_at)
+    if hold.kind == HoldKind.VERIFY:
+        bus.schedule(Kind.SAFETY_EXPIRY, scope_id=hold.pk, due_at=expires_at)
     return made
 
 
