@@ -125,16 +125,14 @@ WORKERS_MAY: dict[str, str] = {
     "connections_connection": (
         "SELECT, UPDATE (status, auth_strategy, discovering, identity, provider, permissions, permissions_granted,"
         " failure, token_expires_at, refresh_token_expires_at, last_health_check, last_refresh, last_used,"
-        " next_check_at, warned_at, recovered, leased_by, leased_until)"
+        " next_check_at, warned_at, recovered)"
     ),
     "connections_credential": "SELECT, INSERT, UPDATE, DELETE",
     "connections_itrequest": "",
     "connections_oncegrant": "SELECT, UPDATE (used_at)",
     "connections_pendingsecret": "SELECT, INSERT",
     "connections_setupanswer": "SELECT, DELETE",
-    "connections_setuprun": (
-        "SELECT, UPDATE (state, step_id, step, failure, summary, ignored, leased_by, leased_until, deadline, ended_at)"
-    ),
+    "connections_setuprun": ("SELECT, UPDATE (state, step_id, step, failure, summary, ignored, deadline, ended_at)"),
     # who exists
     "tenants_apikey": "",
     "tenants_datakey": "SELECT",
@@ -224,6 +222,7 @@ WORKERS_CALL = frozenset(
         "bus_held_by",
         "bus_lease_of_scope",
         "guard_level",
+        "guard_lost_calls",
         "guard_platform_move",
         "guard_platform_room",
         "guard_window",

@@ -12,11 +12,11 @@ import time
 from collections.abc import Sequence
 from uuid import UUID
 
-from apps.bus import deadlines, queries, services, telemetry, wakeup
+from apps.bus import deadlines, queries, services, telemetry, threads, wakeup
 from apps.bus.deliveries import deliver, take
 from apps.bus.enums import Worker
 from apps.bus.queries import DueScope
-from apps.bus.registry import queues_of
+from apps.bus.registry import consumer_of, queues_of
 from apps.bus.schemas import Lease
 from kernel.tenancy import tenant_scope
 
@@ -47,8 +47,12 @@ def drain(worker: Worker, *, consumer: str, lease_seconds: float = LEASE_SECONDS
                     if delivered == 2:
                         # Where there is a second message there may be a third: another worker may have time for it.
                         wakeup.poke(worker)
-                    deadlines.within()
-                    runner.run(deliver(scope.tenant_id, lease, seconds=lease_seconds))
+                    found = consumer_of(lease.message.queue, lease.message.kind)
+                    if found and found.at_once:
+                        threads.begin(scope.tenant_id, lease, found, seconds=lease_seconds)
+                    else:
+                        deadlines.within()
+                        runner.run(deliver(scope.tenant_id, lease, seconds=lease_seconds))
                     if time.monotonic() >= ends:
                         wakeup.poke(worker)
                         return

@@ -27,11 +27,13 @@ Handler = Callable[["Delivery"], Awaitable[None]]
 @dataclass(frozen=True)
 class Consumer:
     """`name` is what effects are marked under; it must not change while messages are under way. `standing`: its
-    messages are delivered again and again (`services.schedule`), and their effects are not marked."""
+    messages are delivered again and again (`services.schedule`), and their effects are not marked. `at_once`: more than
+    0 where a delivery mostly waits for the outside; so many run beside each other in threads of a process."""
 
     name: str
     handler: Handler
     standing: bool = False
+    at_once: int = 0
 
 
 # (message): what it stands for ends with it, in the bus's transaction; True when a person has been told of that.
@@ -41,19 +43,21 @@ _consumers: dict[tuple[str, str], Consumer] = {}
 _tellers: dict[str, Teller] = {}
 
 
-def register(queue: Queue, kind: Kind, handler: Handler, *, name: str = "", standing: bool = False) -> None:
+def register(
+    queue: Queue, kind: Kind, handler: Handler, *, name: str = "", standing: bool = False, at_once: int = 0
+) -> None:
     """Hand every message of this kind on this queue to `handler`. Raises `ValueError` when another one is registered.
 
     The consumer's `name` is made of queue and kind unless it is given.
     """
-    consumer = Consumer(name or f"{queue.value}:{kind.value}", handler, standing)
+    consumer = Consumer(name or f"{queue.value}:{kind.value}", handler, standing, at_once)
     if _consumers.setdefault((queue, kind), consumer).handler is not handler:
         raise ValueError(f"{kind} on {queue} has a consumer already")
 
 
-def register_later(kind: Kind, handler: Handler, *, standing: bool = False) -> None:
+def register_later(kind: Kind, handler: Handler, *, standing: bool = False, at_once: int = 0) -> None:
     """Hand every message of this kind of work that is due later to `handler`."""
-    register(QUEUE_OF[kind], kind, handler, standing=standing)
+    register(QUEUE_OF[kind], kind, handler, standing=standing, at_once=at_once)
 
 
 def when_dead(teller: Teller, *kinds: Kind) -> None:

@@ -1,4 +1,4 @@
-"""How is a set-up conversation held? The work of one guarded call: the script in a sandbox, a person at the other end.
+"""The work of the guarded call in which a set-up is held: the script in a sandbox, a person at the other end.
 
 What the script says goes into the row, what a person answers comes from rows, so that any page of any process can show
 and answer it. Ends with a completion that was probed, a failure, a cancel, silence or the deadline; in every end but
@@ -15,6 +15,7 @@ from functools import partial
 from typing import Any
 from uuid import UUID
 
+from apps.bus.schemas import LeaseRef
 from apps.connections import scripts
 from apps.connections.enums import Script
 from apps.connections.models import SetupRun
@@ -40,11 +41,11 @@ class Limits:
 
 @dataclass
 class Held:
-    """One conversation as it is held. `lease` is this process's own."""
+    """One conversation as it is held, under the lease of its message."""
 
     tenant_id: UUID
     setup_id: UUID
-    lease: UUID
+    lease: LeaseRef
     limits: Limits = Limits()
     talk: Conversation = field(default_factory=Conversation)
     waits: bool = False

@@ -1,37 +1,50 @@
-"""How would this account be signed in to? The skill's `discover.py` says so before anybody is asked for a yes (spec
-5.10.1, step 1): a worker runs it once, in one guarded call, and what it found is on the card.
+"""Find out how an account would be signed in to: the skill's `discover.py` says so before anybody is asked for an
+approval (spec 5.10.1, step 1). `discover` is the handler of `connection_discovery`: one guarded call, and what it found
+is on the card.
 """
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import dataclass
 from uuid import UUID
 
 from pydantic import ValidationError
 
+from apps.bus.deliveries import Delivery
+from apps.bus.models import QueueMessage
+from apps.bus.schemas import LeaseRef
 from apps.connections import running, scripts
 from apps.connections.enums import Script
 from apps.connections.schemas import ConnectionFailure, Discovery
 from apps.connections.services import finding_out
 from apps.connections.services.course import failure_of
-from apps.guard.schemas import CallContext, Done, HandlerResult
-from kernel.tenancy import tenant_scope
+from apps.guard.schemas import CallContext, CallOutcome, Done, HandlerResult, RunRef
+from kernel.tenancy import in_scope
 
 
-def discover(tenant_id: UUID, connection_id: UUID) -> bool:
-    """False where another process sees to it, or nothing is to be found out any more."""
-    with tenant_scope(tenant_id):
-        lease = finding_out.claim(connection_id)
-        if lease is None:
-            return False
-        run = running.open_run(Script.DISCOVER)
-    looked = _Look(tenant_id, connection_id, lease)
-    outcome = asyncio.run(running.call(run, Script.DISCOVER, looked, connection=connection_id))
-    with tenant_scope(tenant_id):
-        if not isinstance(outcome, Done):
-            finding_out.failed(connection_id, lease, looked.failure)
-        running.close_run(run)
+async def discover(delivery: Delivery) -> None:
+    connection_id, lease = UUID(delivery.message.scope_id), delivery.lease.ref
+    run = await in_scope(delivery.tenant_id, _begin, connection_id, lease)
+    if run is None:
+        return
+    looked = _Look(delivery.tenant_id, connection_id, lease)
+    outcome = await running.call(run, Script.DISCOVER, looked, connection=connection_id)
+    await delivery.commit(_conclude, run, looked, outcome)
+
+
+def _begin(connection_id: UUID, lease: LeaseRef) -> RunRef | None:
+    return running.open_run(Script.DISCOVER, lease) if finding_out.is_outstanding(connection_id) else None
+
+
+def _conclude(run: RunRef, looked: _Look, outcome: CallOutcome) -> None:
+    if not isinstance(outcome, Done):
+        finding_out.failed(looked.connection_id, looked.lease.message_pk, looked.failure)
+    running.close_run(run)
+
+
+def gave_up(message: QueueMessage) -> bool:
+    """No worker could find it out: who asked is told."""
+    finding_out.failed(UUID(message.scope_id), message.pk, None)
     return True
 
 
@@ -41,7 +54,7 @@ class _Look:
 
     tenant_id: UUID
     connection_id: UUID
-    lease: UUID
+    lease: LeaseRef
     failure: ConnectionFailure | None = None
 
     def __call__(self, _: CallContext) -> HandlerResult:

@@ -1,69 +1,52 @@
-"""Who holds a set-up conversation? A thread of a worker, so that a person who thinks for minutes keeps no worker busy.
+"""Hold a set-up conversation. `hold` is the handler of `connection_setup`: one guarded call in which the conversation
+is held, with what comes of it in the rows.
 
-`hold` claims it, opens a guarded run and makes the one guarded call in which the conversation is held; whatever comes
-of it is in the rows. A worker that dies leaves a lease that runs out, and the sweep fails the conversation.
+A person may think for minutes, so the bus runs it in a thread beside the worker's other work (`apps.bus.threads`). The
+conversation of a worker that died fails when its message is delivered again.
 """
 
 from __future__ import annotations
 
-import asyncio
-import logging
-import threading
 from uuid import UUID
 
-from django.db import connection as database
-
+from apps.bus.deliveries import Delivery
+from apps.bus.models import QueueMessage
+from apps.bus.schemas import LeaseRef
 from apps.connections import running
 from apps.connections.conversing import Held, Limits
 from apps.connections.enums import Script
+from apps.connections.models import SetupRun
 from apps.connections.services import course
-from apps.guard.schemas import CallOutcome, Done, Failed
-from kernel.errors import place_of
-from kernel.tenancy import tenant_scope
-
-_log = logging.getLogger(__name__)
-AT_ONCE = 8
-_slots = threading.BoundedSemaphore(AT_ONCE)
+from apps.guard.schemas import CallOutcome, Done, Failed, RunRef
+from kernel.tenancy import in_scope
 
 
-def begin(tenant_id: UUID, setup_id: UUID) -> bool:
-    """Hold it in a thread of this process; False where there are enough of them: the sweep asks again."""
-    if not _slots.acquire(blocking=False):
-        return False
-    threading.Thread(target=_hold_and_leave, args=(tenant_id, setup_id), name="set-up", daemon=True).start()
-    return True
-
-
-def _hold_and_leave(tenant_id: UUID, setup_id: UUID) -> None:
-    try:
-        hold(tenant_id, setup_id)
-    except Exception as error:  # noqa: BLE001 (the thread's own end; what was held is swept)
-        _log.error("setup_failed setup=%s error=%s", setup_id, place_of(error))
-    finally:
-        database.close()
-        _slots.release()
-
-
-def hold(tenant_id: UUID, setup_id: UUID, *, limits: Limits | None = None) -> bool:
-    """The whole conversation, in this thread. False where somebody else holds it, or it is over."""
-    with tenant_scope(tenant_id):
-        lease = course.claim(setup_id)
-        if lease is None:
-            return False
-        row = course.setup_of(setup_id)
-        run = running.open_run(Script.SETUP, origin=row.connection_id)
-    held = Held(tenant_id, setup_id, lease, limits or Limits())
-    patience = held.limits.whole + running.PATIENCE_SECONDS
-    said = running.call(run, Script.SETUP, held, seconds=patience, connection=row.connection_id, setup=setup_id)
-    outcome = asyncio.run(said)
-    with tenant_scope(tenant_id):
-        _settle(setup_id, lease, held, outcome)
-        running.close_run(run)
-    return True
-
-
-def _settle(setup_id: UUID, lease: UUID, held: Held, outcome: CallOutcome) -> None:
-    if isinstance(outcome, Done):
+async def hold(delivery: Delivery, *, limits: Limits | None = None) -> None:
+    begun = await in_scope(delivery.tenant_id, _begin, UUID(delivery.message.scope_id), delivery.lease.ref)
+    if begun is None:
         return
-    code = outcome.code if isinstance(outcome, Failed) else "refused"
-    course.fail(setup_id, lease, code=str(code), failure=held.failure)
+    setup, run = begun
+    held = Held(delivery.tenant_id, setup.pk, delivery.lease.ref, limits or Limits())
+    patience = held.limits.whole + running.PATIENCE_SECONDS
+    outcome = await running.call(
+        run, Script.SETUP, held, seconds=patience, connection=setup.connection_id, setup=setup.pk
+    )
+    await delivery.commit(_conclude, run, held, outcome)
+
+
+def _begin(setup_id: UUID, lease: LeaseRef) -> tuple[SetupRun, RunRef] | None:
+    setup = course.begin(setup_id)
+    return (setup, running.open_run(Script.SETUP, lease, origin=setup.connection_id)) if setup else None
+
+
+def _conclude(run: RunRef, held: Held, outcome: CallOutcome) -> None:
+    if not isinstance(outcome, Done):
+        code = outcome.code if isinstance(outcome, Failed) else "refused"
+        course.fail(held.setup_id, code=str(code), failure=held.failure)
+    running.close_run(run)
+
+
+def gave_up(message: QueueMessage) -> bool:
+    """No worker could hold it: it fails, which a card tells."""
+    course.fail(UUID(message.scope_id), code="worker_lost")
+    return True

@@ -53,8 +53,6 @@ class Connection(TenantModel):
     recovered = models.BooleanField(default=False)
     discovering = models.BooleanField(default=False, db_default=False)
     is_usual = models.BooleanField(default=False, db_default=False)
-    leased_by = models.UUIDField(null=True, blank=True)
-    leased_until = models.DateTimeField(null=True, blank=True)
     requested_by = models.CharField(max_length=60, blank=True)
     callback = models.CharField(max_length=300, blank=True)
     created_at = models.DateTimeField(db_default=Now())
@@ -62,7 +60,6 @@ class Connection(TenantModel):
     class Meta(TenantModel.Meta):
         ordering: ClassVar = ["-created_at", "-id"]
         indexes: ClassVar = [
-            models.Index(fields=["next_check_at"], condition=Q(status=ConnectionStatus.ACTIVE), name="connection_due"),
             models.Index(fields=["tenant", "skill_name"], name="connection_by_skill"),
         ]
         constraints: ClassVar = [
@@ -93,8 +90,7 @@ class SetupRun(TenantModel):
     browser = models.CharField(max_length=64, blank=True)
     card_id = models.UUIDField(null=True, blank=True)
     started_by = models.CharField(max_length=60, blank=True)
-    leased_by = models.UUIDField(null=True, blank=True)
-    leased_until = models.DateTimeField(null=True, blank=True)
+    begins_at = models.DateTimeField(null=True, blank=True)
     deadline = models.DateTimeField()
     created_at = models.DateTimeField(db_default=Now())
     ended_at = models.DateTimeField(null=True, blank=True)

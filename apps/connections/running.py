@@ -1,13 +1,13 @@
 """How does a script of this room come to its guarded call? A run for the script's tool alone, calls in it, and its end.
 
-Nobody's turn asked for such a run: set-ups, discoveries and checks open one for themselves, inside the scope in which
-they took their lease, so that there is no lease without a run.
+Nobody's turn asked for such a run: set-ups, discoveries and checks open one for each delivery, under its lease.
 """
 
 from __future__ import annotations
 
 from uuid import UUID, uuid4
 
+from apps.bus.schemas import LeaseRef
 from apps.connections.enums import Script
 from apps.connections.scripts import TOOL, Work
 from apps.guard import services as guard
@@ -18,13 +18,13 @@ from kernel.tenancy import current_tenant_id
 PATIENCE_SECONDS = 120.0
 
 
-def open_run(script: Script, *, origin: UUID | None = None) -> RunRef:
+def open_run(script: Script, lease: LeaseRef, *, origin: UUID | None = None) -> RunRef:
     """Inside the caller's scope. `origin`: the row it is for, where it is for one."""
     tool = TOOL.format(script=script.value)
     run = guard.open_run(
         Origin.WORK, origin or uuid4(), deployment_id=None, phase=Phase.EXECUTION, allow=[tool], critical=False
     )
-    return RunRef(current_tenant_id(), run.pk)
+    return RunRef(current_tenant_id(), run.pk, lease)
 
 
 async def call(

@@ -1,4 +1,4 @@
-"""What does the keyring keep that no row leads to? A note stands for every value that is on its way in or out.
+"""Take out of the keyring what no row leads to. A note stands for every value that is on its way in or out.
 
 It is written before the keyring is asked, and taken away once the transaction that decides is committed. Whoever dies
 in between, comes to nothing, or finds the keyring locked leaves the note; upkeep asks the rows a day later (ADR 91).
@@ -7,6 +7,7 @@ Notes are empty files under `SILAS_VAR`, of the machine whose keyring it is; the
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Callable
 from datetime import timedelta
@@ -16,6 +17,7 @@ from uuid import UUID
 from django.conf import settings
 from django.db import transaction
 
+from apps.bus.deliveries import Delivery
 from apps.connections.backends import keeper
 from apps.connections.enums import Backend
 from apps.connections.models import Credential
@@ -24,6 +26,7 @@ from kernel.tenancy import current_tenant_id, over_each, tenant_scope
 
 # Longer than any transaction lasts.
 _IN_DOUBT = timedelta(days=1)
+_EVERY = timedelta(hours=1)
 _NAME = re.compile(r"([0-9a-f-]{36})\.((?:[0-9a-f]{2})+)")
 
 
@@ -39,6 +42,12 @@ def until_committed(backend: Backend, kept: bytes, *, then: Callable[[], None] |
             note.unlink(missing_ok=True)
 
     transaction.on_commit(settle, robust=True)
+
+
+async def clear_due(delivery: Delivery) -> None:
+    """The handler of `keyring_cleanup`, a standing message of the installation."""
+    await asyncio.to_thread(clear)
+    await delivery.repeat(lambda: now() + _EVERY)
 
 
 def clear() -> int:

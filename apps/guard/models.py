@@ -127,7 +127,12 @@ class ToolCall(TenantModel):
             models.UniqueConstraint(fields=["run", "seq"], name="guard_call_seq_once"),
         ]
         indexes: ClassVar = [
-            models.Index(fields=["tenant", "deadline"], condition=Q(state=CallState.ADMITTED), name="guard_call_open"),
+            models.Index(
+                fields=["deadline"],
+                condition=Q(state=CallState.ADMITTED),
+                include=["tenant"],
+                name="guard_call_overdue",
+            ),
             models.Index(
                 fields=["tenant", "model", "tool", "-settled_at"],
                 condition=Q(measured=True),

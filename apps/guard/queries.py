@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from datetime import date
 from uuid import UUID
 
+from django.db import connection
+
 from apps.guard import rules
 from apps.guard.enums import OnLimit, Origin, Pause
 from apps.guard.locks import today
@@ -60,3 +62,10 @@ def _reached() -> frozenset[UUID | None]:
         return frozenset()
     day = today()[0]
     return frozenset(where for where, period, window in found if rules.present([(period, window)], day))
+
+
+def tenants_with_lost_calls() -> list[UUID]:
+    """The tenants of which a call should have ended by now. Outside of any scope."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT guard_lost_calls()")
+        return [tenant_id for (tenant_id,) in cursor.fetchall()]

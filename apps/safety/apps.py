@@ -6,4 +6,4 @@ class SafetyConfig(AppConfig):
     label = "safety"
 
     def ready(self) -> None:
-        from apps.safety import receivers  # noqa: F401  (messages on the bus)
+        from apps.safety import receivers  # noqa: F401  (carries out messages of the bus)

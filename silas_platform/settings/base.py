@@ -137,10 +137,6 @@ _WAKE = {
 }
 CELERY_BEAT_SCHEDULE: dict[str, dict[str, Any]] = {
     **_WAKE,
-    "guard.settle_lost_calls": {"task": "guard.settle_lost_calls", "schedule": 60.0},
-    "connections.sweep": {"task": "connections.sweep", "schedule": 10.0},
-    "connections.check_due": {"task": "connections.check_due", "schedule": 20.0},
-    "connections.clear_strays": {"task": "connections.clear_strays", "schedule": 3600.0},
     "autonomy.tick": {"task": "autonomy.tick", "schedule": 5.0},
     "autonomy.look_around": {"task": "autonomy.look_around", "schedule": 900.0},
 }
@@ -343,7 +339,6 @@ SAFETY_KEY = env.secret("SILAS_SAFETY_KEY")  # manage.py safety_server only
 SAFETY_MAIL_CODES = env.flag("SILAS_SAFETY_MAIL_CODES", default=False)
 # After how long a silent execution is called off, and how often that is looked at.
 SAFETY_IDLE_SECONDS = env.number("SILAS_SAFETY_IDLE_SECONDS", 3600)
-SAFETY_SWEEP_SECONDS = 30
 if SAFETY_MODE not in ("", "enforcing", "monitoring", "logging", "disabled"):
     raise ImproperlyConfigured("E_CFG_SAFETY: MCPAQL_SAFETY_LOOP must be enforcing, monitoring, logging or disabled")
 GUIDANCE_SECONDS = 90

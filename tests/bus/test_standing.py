@@ -24,6 +24,7 @@ HOUR = timedelta(hours=1)
 def stand(monkeypatch: pytest.MonkeyPatch, tenant: Any) -> Iterator[Any]:
     """Makes a coroutine function the only consumer; what is left of the tenant's is not delivered to another test's."""
     monkeypatch.setattr(registry, "_consumers", {})
+    disperse(INSTALLATION)  # which has a message of this kind from the first day
 
     def become(handler: Any) -> None:
         registry.register_later(Kind.LOST_CALLS, handler, standing=True)
@@ -156,6 +157,8 @@ def test_unscheduled_message_is_not_delivered(tenant: Any, stand: Any) -> None:
 
 @pytest.fixture
 def installation(database: None) -> Iterator[None]:
+    with tenant_scope(INSTALLATION):
+        QueueMessage.objects.all().delete()
     yield
     with tenant_scope(INSTALLATION):
         QueueMessage.objects.filter(kind=Kind.LOST_CALLS).delete()

@@ -17,7 +17,7 @@ from keyring.backend import KeyringBackend
 from keyring.backends.fail import Keyring as NoKeyring
 from keyring.errors import KeyringLocked, PasswordDeleteError
 
-from apps.connections import checking, credentials
+from apps.connections import credentials
 from apps.connections.enums import Backend, ConnectionStatus
 from apps.connections.models import Connection, Credential, PendingSecret
 from apps.tenants import vault
@@ -27,7 +27,7 @@ from kernel.tenancy import tenant_scope
 from tests.connections.test_secrets import CANARY, send, told
 from tests.connections.test_setup import held
 from tests.connections.test_upkeep import linked
-from tests.factories.connections import keep, make_connection, make_pending, opened, reread
+from tests.factories.connections import check_due, keep, make_connection, make_pending, opened, reread
 
 
 class InMemory(KeyringBackend):
@@ -104,7 +104,7 @@ def test_script_of_a_guarded_call_gets_what_the_keyring_has(tenant: Any, ring: I
     """A renewal reads it, and what it hands back takes its place."""
     counts = 'hand_over(token=held["token"] + "+"); say({"success": True})'
     row = linked(tenant, scripts={"refresh_token": counts}, token_expires_at=now())
-    assert (checking.check_of(tenant.pk), opened(row), len(ring.kept)) == (1, {"token": "first+"}, 1)
+    assert (check_due(tenant), opened(row), len(ring.kept)) == (1, {"token": "first+"}, 1)
 
 
 def test_setup_puts_its_credentials_into_the_keyring(tenant: Any, owner: Any, ring: InMemory) -> None:
@@ -168,9 +168,9 @@ def test_locked_keyring_is_told_by_its_code_and_nothing_is_lost(tenant: Any, rin
 def test_check_while_the_keyring_is_locked_breaks_no_connection(tenant: Any, ring: InMemory) -> None:
     row = linked(tenant)
     ring.locked = True
-    checking.check_of(tenant.pk)
+    check_due(tenant)
     after = reread(row)
-    assert (after.status, after.leased_by, after.next_check_at > now()) == (ConnectionStatus.ACTIVE, None, True)
+    assert (after.status, after.next_check_at > now()) == (ConnectionStatus.ACTIVE, True)
 
 
 def test_secret_that_was_typed_while_the_keyring_is_locked_can_be_typed_again(

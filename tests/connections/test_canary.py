@@ -25,7 +25,6 @@ from opentelemetry import trace
 from pydantic_ai.models import override_allow_model_requests
 
 from apps.approvals.models import Card
-from apps.connections import checking
 from apps.connections.enums import ConnectionStatus, SetupState
 from apps.connections.models import Connection
 from apps.connections.services import lifecycle
@@ -36,7 +35,7 @@ from tests.connections.test_secrets import send
 from tests.connections.test_setup import Beside, attend_owed, credentials_of
 from tests.connections.watching import FILES, LOG, PROCESSES, STOPS, TRACES, WIRE, Watch, watching
 from tests.console.test_live import _ready
-from tests.factories.connections import make_connection, reread
+from tests.factories.connections import check_due, make_connection, reread
 from tests.factories.console import browser
 from tests.factories.sessions import answered
 from tests.factories.work import adopt
@@ -151,9 +150,9 @@ def _desk(tenant: Any) -> Any:
 
 def _renew_and_fail(tenant: Any, row: Connection) -> None:
     _due(tenant, token_expires_at=now() + timedelta(minutes=1))
-    assert checking.check_of(tenant.pk) == 1
+    assert check_due(tenant) == 1
     _due(tenant, token_expires_at=None)
-    assert checking.check_of(tenant.pk) == 1
+    assert check_due(tenant) == 1
     assert reread(row).status == ConnectionStatus.FAILED
     attend_owed(tenant)
 

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from apps.connections import checking
 from apps.connections.enums import ConnectionStatus, SetupState
 from apps.connections.models import Connection, SetupRun
 from apps.connections.schemas import Wanted
@@ -22,7 +21,7 @@ from kernel.tenancy import tenant_scope
 from tests.connections.links import said_yes
 from tests.connections.test_secrets import send
 from tests.connections.test_setup import Beside, credentials_of
-from tests.factories.connections import reread
+from tests.factories.connections import check_due, reread
 from tests.factories.skills import bundle
 from tests.services import oauth
 from tests.services.oauth import CALLBACK, Service
@@ -61,7 +60,7 @@ def is_up(tenant: Any, row: Connection, ended: SetupRun) -> None:
     assert (ended.state, ended.failure) == (SetupState.DONE, None)
     with tenant_scope(tenant):
         Connection.objects.update(next_check_at=now())
-    assert checking.check_of(tenant.pk) == 1 and reread(row).status == ConnectionStatus.ACTIVE
+    assert check_due(tenant) == 1 and reread(row).status == ConnectionStatus.ACTIVE
 
 
 @pytest.mark.parametrize(("given", "state"), [("desk-4711-key", SetupState.DONE), ("something", SetupState.FAILED)])

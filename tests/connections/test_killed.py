@@ -16,22 +16,27 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from apps.connections import checking, credentials, holding
+from apps.bus.enums import Kind
+from apps.connections import credentials
 from apps.connections.enums import ConnectionStatus, SetupState
-from apps.connections.models import Connection, Credential, SetupAnswer, SetupRun
-from apps.connections.services import course
+from apps.connections.models import Connection, Credential, SetupAnswer
+from apps.connections.services.moving import schedule_check
 from apps.skills import rules as skill_rules
 from kernel.clock import now
 from kernel.tenancy import tenant_scope
 from tests.connections.links import ASKS_SECRET, link, make_skill, said_yes
 from tests.connections.test_secrets import send
 from tests.connections.test_setup import attend_owed, credentials_of, until
-from tests.factories.connections import make_connection, reread
+from tests.factories.bus import carry_out_kinds, let_leases_run_out
+from tests.factories.connections import check_due, hold, make_connection, reread
 
 ROOT = Path(__file__).resolve().parents[2]
 DIES_WITH_US = "import ctypes; ctypes.CDLL(None).prctl(1, 9)\n"
-CHECKS = "from apps.connections import checking; checking.check_of(UUID(sys.argv[1]))"
-HOLDS = "from apps.connections import holding; holding.hold(UUID(sys.argv[1]), UUID(sys.argv[2]))"
+WORKS = """
+from apps.bus.enums import Kind
+from tests.factories.bus import carry_out_kinds
+carry_out_kinds(UUID(sys.argv[1]), Kind(sys.argv[2]), consumer="killed")
+"""
 # As long as the connection's settings say so, a script takes its time.
 LINGER = 'import time; time.sleep(90 if json.loads(os.environ["SILAS_SETTINGS"]).get("slow") else 0)'
 RENEWS = f'{LINGER}; hand_over(token=held["token"] + "+"); say({{"success": True, "new_expires_at": None}})'
@@ -39,9 +44,9 @@ LINGERS = ASKS_SECRET.replace("complete(", f"{LINGER}\ncomplete(")
 
 
 @contextmanager
-def worker(does: str, *about: Any) -> Iterator[subprocess.Popen[bytes]]:
-    source = f"{DIES_WITH_US}import sys, django; from uuid import UUID; django.setup(); {does}"
-    process = subprocess.Popen([sys.executable, "-c", source, *map(str, about)], cwd=ROOT)
+def worker(tenant: Any, kind: Kind) -> Iterator[subprocess.Popen[bytes]]:
+    source = f"{DIES_WITH_US}import sys, django; from uuid import UUID; django.setup()\n{WORKS}"
+    process = subprocess.Popen([sys.executable, "-c", source, str(tenant.pk), kind.value], cwd=ROOT)
     try:
         yield process
     finally:
@@ -74,11 +79,6 @@ def kill(process: subprocess.Popen[bytes], mark: str, script: str) -> None:
     until(lambda: not running(mark, script))
 
 
-def lease_runs_out(tenant: Any, model: Any) -> None:
-    with tenant_scope(tenant):
-        model.objects.update(leased_until=now() - timedelta(seconds=1))
-
-
 def test_worker_that_dies_while_it_renews_leaves_one_renewal_to_the_next(tenant: Any) -> None:
     version = make_skill(tenant, refresh_token=RENEWS)
     ref = skill_rules.reference(version.name, version.digest)
@@ -87,14 +87,15 @@ def test_worker_that_dies_while_it_renews_leaves_one_renewal_to_the_next(tenant:
     row = make_connection(tenant, skill=ref, settings={"mark": mark, "slow": True}, **soon)
     with tenant_scope(tenant):
         credentials.keep(row.pk, {"token": "first"})
-    with worker(CHECKS, tenant.pk) as process:
+        schedule_check(row)
+    with worker(tenant, Kind.CONNECTION_CHECK) as process:
         until(lambda: running(mark, "refresh_token.py"))
-        assert checking.check_of(tenant.pk) == 0  # its lease stands
+        assert check_due(tenant) == 0  # its lease stands
         kill(process, mark, "refresh_token.py")
     set_(row, slow=False)
-    assert (checking.check_of(tenant.pk), credentials_of(tenant, row)) == (0, {"token": "first"})
-    lease_runs_out(tenant, Connection)
-    assert [checking.check_of(tenant.pk) for _ in range(2)] == [1, 0]
+    assert (check_due(tenant), credentials_of(tenant, row)) == (0, {"token": "first"})
+    let_leases_run_out(tenant)
+    assert [check_due(tenant) for _ in range(2)] == [1, 0]
     assert (credentials_of(tenant, row), reread(row).status) == ({"token": "first+"}, ConnectionStatus.ACTIVE)
 
 
@@ -103,15 +104,15 @@ def test_worker_that_dies_in_a_setup_leaves_nothing_half_linked_and_a_card(tenan
     row = link(tenant, settings={"mark": mark, "slow": True}, setup=LINGERS)
     setup = said_yes(tenant, row, owner)
     assert setup is not None
-    with worker(HOLDS, tenant.pk, setup.pk) as process:
+    with worker(tenant, Kind.CONNECTION_SETUP) as process:
         until(lambda: reread(setup).state == SetupState.ASKING)
         send(owner, reread(setup).step["request"]["ref_id"], {"value": "a-typed-key"})
         until(lambda: reread(setup).state == SetupState.RUNNING)  # the script has it
         kill(process, mark, "setup.py")
-    assert holding.hold(tenant.pk, setup.pk) is False  # nobody goes on with what another process may still hold
-    lease_runs_out(tenant, SetupRun)
+    assert hold(tenant, setup) is False  # nobody goes on with what another process may still hold
+    let_leases_run_out(tenant)
+    carry_out_kinds(tenant, Kind.CONNECTION_SETUP)
     with tenant_scope(tenant):
-        course.lost()
         assert (Credential.objects.count(), SetupAnswer.objects.count()) == (0, 0)
     assert (reread(setup).failure["code"], reread(row).status) == ("worker_lost", ConnectionStatus.FAILED)
     attend_owed(tenant)

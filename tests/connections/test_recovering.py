@@ -8,14 +8,15 @@ from typing import Any
 import pytest
 
 from apps.approvals.models import Card
+from apps.bus.models import QueueMessage
 from apps.connections.enums import ConnectionStatus, FailureType
-from apps.connections.models import Connection, ItRequest, SetupRun
+from apps.connections.models import Connection, ItRequest
 from apps.connections.schemas import ConnectionFailure
-from apps.connections.services import course, recovering
+from apps.connections.services import recovering
 from kernel.clock import now
 from kernel.tenancy import tenant_scope
 from tests.connections.links import said_yes
-from tests.factories.connections import make_connection, make_setup, reread
+from tests.factories.connections import hold, make_connection, make_setup, reread
 
 ALL, READS = ["Mail.Read", "Mail.Send"], ["Mail.Read"]
 # For each failure, the ways out in their order, and what is asked for at the service afterwards; None: nothing.
@@ -87,8 +88,9 @@ def test_setup_at_a_service_that_wants_some_time_begins_after_it(tenant: Any, ow
     row = broken(tenant, "rate_limited", permissions_granted=[], initial_permissions=READS)
     setup = said_yes(tenant, row, owner, "retry_later")
     assert setup is not None and setup.wanted == READS
+    assert hold(tenant, setup) is False
+    assert setup.begins_at is not None
+    assert setup.begins_at > now() + timedelta(minutes=30)
+    assert setup.deadline > now() + timedelta(minutes=60)
     with tenant_scope(tenant):
-        assert (course.lost(), course.claim(setup.pk)) == ([], None)
-        assert setup.deadline > now() + timedelta(minutes=60)
-        SetupRun.objects.filter(pk=setup.pk).update(leased_until=now() - timedelta(seconds=1))
-        assert course.claim(setup.pk) is not None
+        assert QueueMessage.objects.get(kind="connection_setup").available_at == setup.begins_at

@@ -12,8 +12,9 @@ from django.db import connection as database
 
 from apps.approvals.models import Card
 from apps.audit.models import AuditEntry
+from apps.bus.enums import Queue
 from apps.bus.models import QueueMessage
-from apps.connections import credentials, holding
+from apps.connections import credentials
 from apps.connections.attending import attend
 from apps.connections.conversing import Limits
 from apps.connections.enums import ConnectionStatus, SetupState
@@ -24,7 +25,8 @@ from kernel.errors import SilasError
 from kernel.tenancy import tenant_scope
 from tests.connections.links import ASKS_SECRET, link, said_yes
 from tests.connections.test_secrets import CANARY, send
-from tests.factories.connections import reread
+from tests.factories.bus import lease_any, let_leases_run_out
+from tests.factories.connections import hold, reread
 
 SHORT, LONG = Limits(silence=3, whole=60), Limits(silence=30, whole=120)
 
@@ -34,7 +36,7 @@ def held(tenant: Any, owner: Any, **scripts: str | None) -> tuple[Connection, Se
     row = link(tenant, **scripts)
     setup = said_yes(tenant, row, owner)
     assert setup is not None
-    holding.hold(tenant.pk, setup.pk, limits=SHORT)
+    hold(tenant, setup, SHORT)
     return reread(row), reread(setup)
 
 
@@ -67,7 +69,7 @@ class Beside:
 
     def _hold(self) -> None:
         try:
-            holding.hold(self.tenant.pk, self.setup.pk, limits=self.limits)
+            hold(self.tenant, self.setup, self.limits)
         finally:
             database.close()
 
@@ -255,8 +257,8 @@ def test_second_process_does_not_hold_what_the_first_holds(tenant: Any, owner: A
     setup = said_yes(tenant, link(tenant), owner)
     assert setup is not None
     with tenant_scope(tenant):
-        assert course.claim(setup.pk) is not None
-    assert holding.hold(tenant.pk, setup.pk) is False
+        assert lease_any(Queue.WORK, consumer="first") is not None
+    assert hold(tenant, setup) is False
 
 
 def test_conversation_of_a_lost_worker_fails_and_completes_nothing(tenant: Any, owner: Any) -> None:
@@ -264,29 +266,44 @@ def test_conversation_of_a_lost_worker_fails_and_completes_nothing(tenant: Any, 
     setup = said_yes(tenant, row, owner)
     assert setup is not None
     with tenant_scope(tenant):
-        lease = course.claim(setup.pk)
-        assert lease is not None
+        lost = lease_any(Queue.WORK, consumer="lost")
+        assert lost is not None
+        course.begin(setup.pk)
         credentials.keep(row.pk, {"token": "partial"}, setup=setup)
-        SetupRun.objects.update(leased_until=now())
-        course.lost()
+    let_leases_run_out(tenant)
+    assert hold(tenant, setup) is True
+    with tenant_scope(tenant):
         with pytest.raises(SilasError):
-            course.complete(setup.pk, lease, course.Completed(), {})
+            course.complete(setup.pk, lost.ref, course.Completed(), {})
         assert Credential.objects.count() == 0
     assert (reread(setup).failure["code"], reread(row).status) == ("worker_lost", ConnectionStatus.FAILED)
 
 
-@pytest.mark.parametrize("is_held", [False, True])
-def test_conversation_whose_time_is_up_fails_and_leaves_nothing(tenant: Any, owner: Any, is_held: bool) -> None:
+def test_conversation_whose_time_was_up_before_it_began_fails(tenant: Any, owner: Any) -> None:
     row = link(tenant)
     setup = said_yes(tenant, row, owner)
     assert setup is not None
     with tenant_scope(tenant):
-        course.claim(setup.pk) if is_held else None
         credentials.keep(row.pk, {"token": "partial"}, setup=setup)
         SetupRun.objects.update(deadline=now())
-        assert course.lost() == [] and course.claim(setup.pk) is None
+    hold(tenant, setup)
+    with tenant_scope(tenant):
         assert Credential.objects.count() == 0
     assert (reread(setup).failure["code"], reread(row).status) == ("out_of_time", ConnectionStatus.FAILED)
+
+
+def test_conversation_whose_time_is_up_fails_and_leaves_nothing(tenant: Any, owner: Any) -> None:
+    row = link(tenant, setup=ASKS_SECRET)
+    setup = said_yes(tenant, row, owner)
+    assert setup is not None
+    beside = Beside(tenant, setup)
+    beside.asks()
+    with tenant_scope(tenant):
+        SetupRun.objects.update(deadline=now())
+    assert beside.ends().failure["code"] == "out_of_time"
+    assert reread(row).status == ConnectionStatus.FAILED
+    with tenant_scope(tenant):
+        assert Credential.objects.count() == 0
 
 
 def test_failed_setup_is_told_with_its_ways_out_and_begins_again_at_a_press(tenant: Any, owner: Any) -> None:

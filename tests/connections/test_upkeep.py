@@ -11,18 +11,23 @@ from django.urls import reverse
 
 from apps.approvals.models import Card
 from apps.audit.models import AuditEntry
-from apps.connections import checking, credentials, rules, scripts
+from apps.bus.enums import Kind, Queue
+from apps.bus.models import QueueMessage
+from apps.connections import credentials, rules, scripts
 from apps.connections.enums import ConnectionStatus, FailureType
 from apps.connections.models import Connection
 from apps.connections.schemas import ConnectionFailure
-from apps.connections.services import recovering, upkeep
+from apps.connections.services import lifecycle, recovering, upkeep
+from apps.connections.services.moving import schedule_check
+from apps.guard.models import ToolCall
 from apps.skills import rules as skill_rules
 from kernel.clock import now
 from kernel.errors import SilasError
 from kernel.tenancy import tenant_scope
 from tests.connections.links import make_skill, said_yes
 from tests.connections.test_setup import attend_owed
-from tests.factories.connections import make_connection, reread
+from tests.factories.bus import carry_out_kinds, lease_any, let_leases_run_out
+from tests.factories.connections import check_due, make_connection, reread
 from tests.factories.console import browser
 from tests.rivals import race
 
@@ -52,10 +57,10 @@ def token(tenant: Any, row: Connection) -> str:
 
 def test_healthy_connection_is_due_again_by_its_schedule(tenant: Any) -> None:
     row = linked(tenant)
-    assert checking.check_of(tenant.pk) == 1
+    assert check_due(tenant) == 1
     after = reread(row)
-    assert after.last_health_check is not None and after.next_check_at > now() and after.leased_by is None
-    assert checking.check_of(tenant.pk) == 0
+    assert after.last_health_check is not None and after.next_check_at > now()
+    assert check_due(tenant) == 0
 
 
 def test_card_about_a_sign_in_that_ends_soon_says_when_and_why_it_came(tenant: Any, owner: Any) -> None:
@@ -72,7 +77,7 @@ def test_card_about_a_sign_in_that_ends_soon_says_when_and_why_it_came(tenant: A
 
 def test_token_that_ends_soon_is_renewed_and_nobody_is_asked(tenant: Any) -> None:
     row = linked(tenant, token_expires_at=now() + timedelta(minutes=9))
-    checking.check_of(tenant.pk)
+    check_due(tenant)
     assert token(tenant, row) == "renewed-once" and reread(row).last_refresh is not None
     assert "connection_refreshed" in events(tenant)
     with tenant_scope(tenant):
@@ -88,7 +93,7 @@ def test_rivals_renew_once(tenant: Any) -> None:
 
 def _checked(tenant: Any) -> int:
     try:
-        return checking.check_of(tenant.pk)
+        return check_due(tenant)
     finally:
         database.close()
 
@@ -96,22 +101,47 @@ def _checked(tenant: Any) -> int:
 def test_lease_of_a_lost_worker_runs_out_and_its_late_answer_counts_for_nothing(tenant: Any) -> None:
     row = linked(tenant)
     with tenant_scope(tenant):
-        lost, ids = upkeep.claim_due(5)
-        assert ids == [row.pk] and upkeep.claim_due(5)[1] == []
-        Connection.objects.update(leased_until=now() - timedelta(seconds=1))
-        assert upkeep.claim_due(5)[1] == [row.pk]
-        with pytest.raises(SilasError) as refused:
-            upkeep.held(row.pk, lost)
+        schedule_check(row)
+        lost = lease_any(Queue.UPKEEP, consumer="lost")
+        assert lost is not None
+        assert lease_any(Queue.UPKEEP, consumer="other") is None
+        assert upkeep.held(row.pk, lost.ref) == row
+    let_leases_run_out(tenant)
+    assert check_due(tenant) == 1
+    with tenant_scope(tenant), pytest.raises(SilasError) as refused:
+        upkeep.held(row.pk, lost.ref)
     assert refused.value.code == "lease_lost"
+
+
+def test_check_that_had_its_effect_before_its_worker_died_is_not_made_twice(tenant: Any) -> None:
+    row = linked(tenant)
+    with tenant_scope(tenant):
+        schedule_check(row)
+        Connection.objects.update(next_check_at=now() + timedelta(hours=1))
+    carry_out_kinds(tenant, Kind.CONNECTION_CHECK)
+    with tenant_scope(tenant):
+        assert not ToolCall.objects.exists()
+        assert QueueMessage.objects.get().available_at == Connection.objects.get().next_check_at
+
+
+def test_paused_connection_is_not_checked_until_it_is_resumed(tenant: Any) -> None:
+    row = linked(tenant)
+    with tenant_scope(tenant):
+        lifecycle.pause(row.pk, actor="system")
+    assert check_due(tenant) == 0
+    with tenant_scope(tenant):
+        lifecycle.resume(row.pk, actor="system")
+    carry_out_kinds(tenant, Kind.CONNECTION_CHECK)
+    assert reread(row).last_health_check is not None
 
 
 def test_connection_that_does_not_work_is_recovered_once_and_then_told(tenant: Any) -> None:
     row = linked(tenant, scripts={"health_check": 'say({"healthy": False, "error": "odd"})'})
-    checking.check_of(tenant.pk)
+    check_due(tenant)
     assert (reread(row).status, reread(row).recovered) == (ConnectionStatus.ACTIVE, True)
     with tenant_scope(tenant):
         Connection.objects.update(next_check_at=now())
-    checking.check_of(tenant.pk)
+    check_due(tenant)
     attend_owed(tenant)
     assert reread(row).status == ConnectionStatus.FAILED
     assert events(tenant).count("connection_recovered") == 1
@@ -121,13 +151,13 @@ def test_connection_that_does_not_work_is_recovered_once_and_then_told(tenant: A
 
 def test_connection_whose_skill_cannot_recover_is_told_at_once(tenant: Any) -> None:
     row = linked(tenant, scripts={"health_check": 'say({"healthy": False, "error": "odd"})', "recover": None})
-    checking.check_of(tenant.pk)
+    check_due(tenant)
     assert (reread(row).status, "connection_recovered" in events(tenant)) == (ConnectionStatus.FAILED, False)
 
 
 def test_expired_token_is_renewed_before_anything_else_is_tried(tenant: Any) -> None:
     row = linked(tenant, scripts={"health_check": 'say({"healthy": False, "error": "token_expired"})'})
-    checking.check_of(tenant.pk)
+    check_due(tenant)
     assert token(tenant, row) == "renewed-once" and "connection_recovered" not in events(tenant)
 
 
@@ -137,7 +167,7 @@ REVOKED = 'say({"success": False, "failure": {"failure_type": "token_revoked"}})
 def test_revoked_refresh_fails_the_connection_with_its_reason(tenant: Any) -> None:
     scripts = {"refresh_token": REVOKED, "recover": REVOKED}
     row = linked(tenant, scripts=scripts, token_expires_at=now() - timedelta(minutes=1))
-    checking.check_of(tenant.pk)
+    check_due(tenant)
     attend_owed(tenant)
     assert reread(row).failure["failure_type"] == "token_revoked"
     again = said_yes(tenant, row, _owner(tenant), "reconnect") if _approved(tenant, row) else None
@@ -165,7 +195,7 @@ def test_refresh_token_that_ends_is_told_when_used_and_renewed_in_silence_when_n
         refresh_token_expires_at=now() + timedelta(days=5),
         last_used=now() - timedelta(days=used_days),
     )
-    checking.check_of(tenant.pk)
+    check_due(tenant)
     attend_owed(tenant)
     assert told in events(tenant)
     with tenant_scope(tenant):
@@ -175,7 +205,7 @@ def test_refresh_token_that_ends_is_told_when_used_and_renewed_in_silence_when_n
 @pytest.mark.parametrize(("days", "told"), [(8, False), (6, True)])
 def test_person_is_told_within_seven_days_of_the_end(tenant: Any, days: int, told: bool) -> None:
     linked(tenant, refresh_token_expires_at=now() + timedelta(days=days), last_used=now())
-    checking.check_of(tenant.pk)
+    check_due(tenant)
     assert ("connection_warned" in events(tenant)) is told
 
 
@@ -185,7 +215,7 @@ def test_who_wants_to_be_reminded_is_told_again_a_day_nearer_and_not_before(tena
     for nearer in (0, 0, 1, 1):
         with tenant_scope(tenant):
             Connection.objects.update(refresh_token_expires_at=ends - timedelta(days=nearer), next_check_at=now())
-        checking.check_of(tenant.pk)
+        check_due(tenant)
         attend_owed(tenant)
         with tenant_scope(tenant):
             waits = Card.objects.filter(status="open", kind="suggestion").exists()
@@ -199,7 +229,7 @@ def test_who_was_told_is_not_told_again(tenant: Any) -> None:
     for nearer in (0, 1):
         with tenant_scope(tenant):
             Connection.objects.update(refresh_token_expires_at=ends - timedelta(days=nearer), next_check_at=now())
-        checking.check_of(tenant.pk)
+        check_due(tenant)
     assert events(tenant).count("connection_warned") == 1
 
 
@@ -235,14 +265,14 @@ def test_retry_later_looks_again_after_a_while(tenant: Any, owner: Any) -> None:
 def test_check_that_does_not_answer_is_not_healthy(tenant: Any, says: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scripts, "ONE_SHOT_SECONDS", 2.0)
     row = linked(tenant, scripts={"health_check": says, "recover": None})
-    checking.check_of(tenant.pk)
+    check_due(tenant)
     assert (reread(row).status, token(tenant, row)) == (ConnectionStatus.FAILED, "first")
 
 
 def test_token_that_ends_later_is_left_alone_and_looked_at_in_time(tenant: Any) -> None:
     ends = now() + timedelta(minutes=12)
     row = linked(tenant, token_expires_at=ends)
-    checking.check_of(tenant.pk)
+    check_due(tenant)
     after = reread(row)
     assert (after.last_refresh, token(tenant, row)) == (None, "first")
     assert after.next_check_at <= ends - timedelta(minutes=10)

@@ -48,10 +48,10 @@ async def page(
 
 
 async def _beat() -> None:
-    """What beat does in a house: whoever was poked in vain is found by the sweep."""
+    """What beat does in a house: a worker is woken now and then, in case a poke was lost."""
     while True:
         await asyncio.sleep(2)
-        await asyncio.to_thread(app.send_task, "connections.sweep")
+        await asyncio.to_thread(app.send_task, "bus.drain", args=["work"], queue="work")
 
 
 async def ask_for(page: Page, name: str, settings: dict[str, str]) -> None:

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
-from apps.connections import credentials, pending
+from apps.bus.deliveries import Delivery, take
+from apps.bus.enums import Kind, Queue
+from apps.connections import credentials, holding, pending
+from apps.connections.conversing import Limits
 from apps.connections.enums import AuthStrategy, ConnectionStatus, Purpose, SetupState
 from apps.connections.models import Connection, PendingSecret, SetupRun
+from apps.connections.services.moving import schedule_check
+from apps.guard.models import ToolCall
 from kernel.clock import now
 from kernel.tenancy import tenant_scope
+from tests.factories.bus import carry_out_kinds
 
 
 def make_connection(tenant: Any, **fields: Any) -> Connection:
@@ -72,3 +79,33 @@ def keep(row: Connection, **values: str) -> None:
 def opened(row: Connection) -> dict[str, str]:
     with tenant_scope(row.tenant_id):
         return credentials.opened(row.pk)
+
+
+def check_due(tenant: Any) -> int:
+    """Carry out the checks of the tenant's connections that are due; how many there were."""
+    with tenant_scope(tenant):
+        for row in Connection.objects.exclude(next_check_at=None):
+            schedule_check(row)
+        checks = ToolCall.objects.filter(tool="connection:health_check")
+        before = checks.count()
+    carry_out_kinds(tenant, Kind.CONNECTION_CHECK)
+    with tenant_scope(tenant):
+        return int(checks.all().count()) - before
+
+
+def discover(tenant: Any) -> None:
+    carry_out_kinds(tenant, Kind.CONNECTION_DISCOVERY)
+
+
+def hold(tenant: Any, setup: SetupRun, limits: Limits | None = None) -> bool:
+    """Hold the conversation to its end, in this thread; False where another process holds it, or it is over."""
+    with tenant_scope(tenant):
+        lease = take(Queue.WORK, scope_id=str(setup.pk), consumer="test", seconds=120)
+    if lease is None:
+        return False
+    delivery = Delivery(tenant.pk, lease, "work:connection_setup")
+    asyncio.run(holding.hold(delivery, limits=limits))
+    if not delivery.over:
+        with tenant_scope(tenant):
+            delivery.finish()
+    return True

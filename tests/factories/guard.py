@@ -8,11 +8,15 @@ from typing import Any
 from uuid import uuid4
 
 from apps.audit.models import AuditEntry
+from apps.bus.enums import Kind
+from apps.bus.services import schedule
 from apps.guard import services
 from apps.guard.enums import Origin, Phase
 from apps.guard.models import Budget, GuardedRun
 from apps.guard.schemas import Call, CallContext, HandlerResult
-from kernel.tenancy import tenant_scope
+from kernel.clock import now
+from kernel.tenancy import INSTALLATION, tenant_scope
+from tests.factories.bus import carry_out_kinds
 
 TOOL = "look_up"
 
@@ -57,3 +61,10 @@ def audited(run: GuardedRun) -> list[tuple[str, str]]:
     with tenant_scope(run.tenant_id):
         rows = AuditEntry.objects.filter(subject=f"run:{run.pk}").order_by("seq")
         return [(row.event, row.data) for row in rows if row.event != "run_started"]
+
+
+def settle_lost() -> None:
+    """Give up the calls whose deadline has passed, of all tenants, as the worker does that is woken for it."""
+    with tenant_scope(INSTALLATION):
+        schedule(Kind.LOST_CALLS, scope_id="lost_calls", due_at=now())
+    carry_out_kinds(INSTALLATION, Kind.LOST_CALLS)

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from apps.guard import services, tasks
+from apps.guard import services
 from apps.guard.enums import Intent, RefusalCode
 from apps.guard.models import ToolCall
 from apps.guard.schemas import (
@@ -32,7 +32,7 @@ from apps.guard.schemas import (
 )
 from apps.guard.services.settlement import CallLost
 from kernel.tenancy import in_scope, tenant_scope
-from tests.factories.guard import answer, audited, make_budget, make_call, make_run, reread
+from tests.factories.guard import answer, audited, make_budget, make_call, make_run, reread, settle_lost
 from tests.guard.conftest import call
 from tests.guard.test_money import admit, admitted, money, settle
 from tests.rivals import race
@@ -188,7 +188,7 @@ def let_deadlines_pass(tenant: Any) -> None:
 
 def test_call_of_a_killed_process_becomes_uncertain_and_keeps_its_reservation(tenant: Any, killed: Any) -> None:
     let_deadlines_pass(tenant)
-    tasks.settle_lost_calls()
+    settle_lost()
     with tenant_scope(tenant):
         states = list(ToolCall.objects.values_list("state", flat=True))
     assert (states, money(killed)) == (["uncertain"], (Decimal(0), Decimal("0.2")))
@@ -200,7 +200,7 @@ def test_call_of_a_killed_process_is_not_made_again(tenant: Any, killed: Any, ha
 
     handle(never)
     let_deadlines_pass(tenant)
-    tasks.settle_lost_calls()
+    settle_lost()
     outcome = call(killed, make_call(tool="act", args={"to": "x"}, acting=True))
     assert isinstance(outcome, Refused) and outcome.code is RefusalCode.EFFECT_UNCERTAIN
 
@@ -209,7 +209,7 @@ def test_lost_call_has_its_two_rows(tenant: Any) -> None:
     run = make_run(tenant)
     admitted(run)
     let_deadlines_pass(tenant)
-    tasks.settle_lost_calls()
+    settle_lost()
     assert [data for _, data in audited(run)] == [
         '{"intent":"converse","outcome":"started","seq":1}',
         '{"intent":"converse","outcome":"uncertain","seq":1}',
@@ -227,7 +227,7 @@ def test_settlement_after_the_sweep_is_refused_and_its_effect_undone(tenant: Any
 
     def handler(_: CallContext) -> HandlerResult:
         let_deadlines_pass(tenant)
-        tasks.settle_lost_calls()
+        settle_lost()
         return HandlerResult("late", on_settle=lambda: effects.append("undone with its transaction"))
 
     handle(handler)
@@ -240,7 +240,7 @@ def test_model_run_settled_after_the_sweep_is_refused(tenant: Any) -> None:
     run = make_run(tenant)
     late = admitted(run, "0.2")
     let_deadlines_pass(tenant)
-    tasks.settle_lost_calls()
+    settle_lost()
     with pytest.raises(CallLost):
         settle(late, "0.1")
     assert reread(run).cost_reserved == Decimal("0.2")

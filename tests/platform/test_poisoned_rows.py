@@ -10,7 +10,6 @@ from uuid import UUID, uuid4
 import pytest
 
 from apps.approvals.models import Card
-from apps.approvals.tasks import expire_cards
 from apps.audit.models import AuditEntry
 from apps.bus import services as bus
 from apps.bus.draining import drain
@@ -22,13 +21,16 @@ from apps.sessions import retention
 from apps.sessions.models import ChatSession
 from apps.tenants.models import Tenant
 from apps.tenants.queries import over_all
-from apps.work import tasks as work_tasks
+from apps.work.enums import Waiting, WorkItemStatus, WorkReason
+from apps.work.execution_models import Course
+from apps.work.models import WorkItem
 from kernel.clock import now
 from kernel.tenancy import tenant_scope
-from tests.factories.approvals import open_card
+from tests.factories.approvals import expire_cards, open_card
 from tests.factories.bus import let_leases_run_out, make_message
 from tests.factories.tenants import make_deployment
 from tests.factories.upkeep import clean_up
+from tests.factories.work import end_waits, make_desk
 from tests.sessions.test_retention import keep, silent, texts
 
 
@@ -79,7 +81,7 @@ def test_card_whose_subject_is_gone_keeps_no_other_card_from_running_out(tenant:
     fine = open_card(tenant, subject_kind="nothing", subject_id=uuid4())
     with tenant_scope(tenant):
         Card.objects.update(created_at=now() - timedelta(days=2), expires_at=now() - timedelta(days=1))
-    expire_cards()
+    expire_cards(tenant)
     with tenant_scope(tenant):
         assert Card.objects.get(pk=fine.pk).status == "expired"
         assert Card.objects.get(pk=broken.pk).status == "open"
@@ -89,21 +91,22 @@ def test_what_a_left_out_row_had_written_down_is_not_in_the_log(tenant: Any) -> 
     broken = open_card(tenant, subject_kind="work_item", subject_id=uuid4())
     with tenant_scope(tenant):
         Card.objects.update(created_at=now() - timedelta(days=2), expires_at=now() - timedelta(days=1))
-    expire_cards()
+    expire_cards(tenant)
     with tenant_scope(tenant):
         assert not AuditEntry.objects.filter(event="card_expired", subject=f"card:{broken.pk}").exists()
 
 
-def test_work_that_cannot_be_read_keeps_no_other_wait_from_ending(tenant: Any) -> None:
-    ended: list[int] = []
-
-    def end(number: int) -> None:
-        if number == 1:
-            raise ValueError("unreadable")
-        ended.append(number)
-
-    work_tasks._end_each(tenant.pk, lambda: [1, 2, 3], end)
-    assert ended == [2, 3]
+def test_work_that_cannot_be_read_keeps_no_other_wait_from_ending(tenant: Any, tmp_path: Path, approver: Any) -> None:
+    desk = make_desk(tenant, tmp_path)
+    broken, fine = desk.approved(approver), desk.approved(approver, 40)
+    with tenant_scope(tenant):
+        for item, reason in ((broken, "no reason"), (fine, WorkReason.VERIFICATION)):
+            WorkItem.objects.filter(pk=item.pk).update(status=WorkItemStatus.PAUSED, reason=reason)
+            Course.objects.filter(work_item=item).update(waiting_for=Waiting.REPLAN, waiting_until=now())
+            bus.schedule(Kind.WAIT_END, scope_id=item.pk, due_at=now())
+    end_waits(tenant)
+    assert desk.item(fine.pk).status == WorkItemStatus.STUCK
+    assert desk.item(broken.pk).status == WorkItemStatus.PAUSED
 
 
 def test_intake_in_trouble_keeps_no_other_company_from_being_read(

@@ -9,14 +9,16 @@ from uuid import uuid4
 import pytest
 
 from apps.audit.models import AuditEntry
+from apps.bus.enums import Kind
+from apps.bus.models import QueueMessage
 from apps.safety import services
 from apps.safety.models import Challenge, Execution, Hold, Step, StepWindow
 from apps.safety.services.challenges import show_code
 from apps.safety.services.confirming import allow, issue_token
-from apps.safety.upkeep import sweep_of
 from kernel.clock import now
 from kernel.errors import NotFound, SilasError
 from kernel.tenancy import tenant_scope
+from tests.factories.bus import carry_out_kinds
 from tests.factories.safety import (
     DANGER,
     HARMLESS,
@@ -92,7 +94,7 @@ def test_silent_execution_ends_by_itself_and_another_does_not(clerk: Agent) -> N
     started(clerk.tenant, "busy")
     with tenant_scope(clerk.tenant):
         Execution.objects.filter(agent__name="clerk").update(last_at=now() - timedelta(seconds=3601))
-    sweep_of(clerk.tenant.pk)
+    carry_out_kinds(clerk.tenant, Kind.SAFETY_EXPIRY)
     with tenant_scope(clerk.tenant):
         told = Execution.objects.order_by("agent__name").values_list("agent__name", "status")
         assert list(told) == [("busy", "running"), ("clerk", "cancelled")]
@@ -104,9 +106,19 @@ def test_verify_pause_that_nobody_answered_leaves_the_page_and_a_block_stays(cle
     other.report(DANGER)
     with tenant_scope(clerk.tenant):
         Challenge.objects.update(expires_at=now())
-    sweep_of(clerk.tenant.pk)
+    carry_out_kinds(clerk.tenant, Kind.SAFETY_EXPIRY)
     with tenant_scope(clerk.tenant):
         assert sorted(Hold.objects.values_list("kind", "state")) == [("block", "open"), ("verify", "expired")]
+
+
+def test_execution_that_reported_meanwhile_is_looked_at_when_it_may_be_silent_again(clerk: Agent) -> None:
+    clerk.report()
+    carry_out_kinds(clerk.tenant, Kind.SAFETY_EXPIRY)
+    with tenant_scope(clerk.tenant):
+        execution = Execution.objects.get()
+        assert execution.status == "running"
+        due_at = QueueMessage.objects.get(scope_id=str(execution.pk)).available_at
+    assert due_at == execution.last_at + timedelta(seconds=3600)
 
 
 def test_step_after_the_limit_pauses_and_a_yes_gives_a_new_budget(tenant: Any) -> None:

@@ -1,6 +1,6 @@
-"""The rows of one set-up conversation: claimed, shown, answered, completed, failed. Inside the caller's tenant scope.
+"""The rows of one set-up conversation: begun, shown, answered, completed, failed. Inside the caller's tenant scope.
 
-Always holds: one process holds a conversation, by its lease, which it renews; whoever lost it completes nothing. What a
+Always holds: one process holds a conversation, by the lease of its message; whoever lost it completes nothing. What a
 conversation brought counts only when it was completed and probed; in every other end it is gone.
 """
 
@@ -9,8 +9,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import timedelta
-from functools import partial
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 from uuid import UUID
@@ -19,21 +17,21 @@ from pydantic import ValidationError
 
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
-from apps.connections import credentials, leases, pending, rules
+from apps.bus.queries import lease_held
+from apps.bus.schemas import LeaseRef
+from apps.connections import credentials, pending, rules
 from apps.connections.enums import ConnectionStatus, FailureType, Purpose, SetupState
 from apps.connections.locks import lock_connection, lock_setup
 from apps.connections.models import Connection, PendingSecret, SetupAnswer, SetupRun
 from apps.connections.schemas import Completed, ConnectionFailure, RedirectStep, SecureInputStep, Step
-from apps.connections.services.moving import move
+from apps.connections.services.moving import move, schedule_check
 from apps.connections.services.owing import FAILED, owe
 from apps.tenants import vault
 from kernel.clock import now
 from kernel.errors import SilasError
-from kernel.tenancy import over_rows
 
-LEASE = timedelta(seconds=60)
 _ASKS = ("device_code", "browser_redirect", "secure_input")
-_LEASED = [SetupState.RUNNING, SetupState.ASKING]
+_HELD = [SetupState.RUNNING, SetupState.ASKING]
 
 
 @dataclass(frozen=True)
@@ -45,15 +43,17 @@ class Heard:
     secret: dict[str, str] | None = None
 
 
-def claim(setup_id: UUID) -> UUID | None:
-    """The lease of a conversation that nobody holds, for this process; None when somebody else was first, or its time
-    has not come."""
-    waiting = SetupRun.objects.filter(leases.free(), pk=setup_id, state=SetupState.WAITING, deadline__gt=now())
-    lease = leases.claim(waiting, time=LEASE, state=SetupState.RUNNING)
-    if lease is None:
+def begin(setup_id: UUID) -> SetupRun | None:
+    """A conversation that waits is held from now on. None for one that is over; one that another process held and did
+    not end, or whose time is up, fails, so that somebody can begin again."""
+    setup = lock_setup(setup_id)
+    if setup.state != SetupState.WAITING or setup.deadline <= now():
+        fail(setup_id, code="worker_lost" if setup.state in _HELD else "out_of_time")
         return None
-    record(AuditEvent.SETUP_BEGUN, subject=f"connection:{setup_of(setup_id).connection_id}")
-    return lease
+    setup.state = SetupState.RUNNING
+    setup.save(update_fields=["state"])
+    record(AuditEvent.SETUP_BEGUN, subject=f"connection:{setup.connection_id}")
+    return setup
 
 
 def setup_of(setup_id: UUID) -> SetupRun:
@@ -77,7 +77,7 @@ def start_message(setup: SetupRun) -> dict[str, Any]:
     }
 
 
-def show(setup_id: UUID, lease: UUID, step_id: str, step: Step) -> None:
+def show(setup_id: UUID, lease: LeaseRef, step_id: str, step: Step) -> None:
     """Put the step where pages find it. Raises `SilasError`: `lease_lost`, `state_missing`."""
     setup = _held(setup_id, lease)
     asks = step.type in _ASKS
@@ -100,14 +100,14 @@ def _shown(setup: SetupRun, step: Step) -> dict[str, Any]:
     return {**shown, "shown_at": now().isoformat()}
 
 
-def look(setup_id: UUID, lease: UUID, step_id: str) -> Heard:
-    """Keep the lease, and see what happened. An answer is handed out once. Raises `SilasError("lease_lost")`."""
+def look(setup_id: UUID, lease: LeaseRef, step_id: str) -> Heard:
+    """See what happened. An answer is handed out once. Raises `SilasError`: `lease_lost`, `out_of_time`."""
     setup = lock_setup(setup_id)
     if setup.state == SetupState.CANCELLED:
         return Heard(cancelled=True)
     _require_lease(setup, lease)
-    setup.leased_until = now() + LEASE
-    setup.save(update_fields=["leased_until"])
+    if setup.deadline <= now():
+        raise SilasError("out_of_time", "The time for this conversation has run out.", status=409)
     return _stored(setup, step_id) or _answered(setup, step_id) or Heard()
 
 
@@ -167,7 +167,7 @@ def keep_partial(setup: SetupRun, values: Mapping[str, str]) -> None:
         credentials.keep(setup.connection_id, values, setup=setup)
 
 
-def complete(setup_id: UUID, lease: UUID, done: Completed, facts: Mapping[str, Any]) -> None:
+def complete(setup_id: UUID, lease: LeaseRef, done: Completed, facts: Mapping[str, Any]) -> None:
     """The connection is active with what was brought. In the transaction that settles the guarded call."""
     setup = _held(setup_id, lease)
     row = lock_connection(setup.connection_id)
@@ -179,6 +179,7 @@ def complete(setup_id: UUID, lease: UUID, done: Completed, facts: Mapping[str, A
     row.token_expires_at, row.refresh_token_expires_at = done.token_expires_at, done.refresh_token_expires_at
     row.failure, row.recovered, row.warned_at, row.next_check_at = None, False, None, now()
     move(row, ConnectionStatus.ACTIVE if row.status != ConnectionStatus.PAUSED else ConnectionStatus.PAUSED, *_FACTS)
+    schedule_check(row)
     setup.summary = {"said": done.summary, "probe": dict(facts)}
     _end(setup, SetupState.DONE, "summary")
     if setup.purpose == Purpose.WIDEN:
@@ -207,10 +208,10 @@ def _granted(setup: SetupRun, row: Connection, done: Completed) -> list[str]:
     return list(dict.fromkeys([*kept, *(name for name in said if name in {*setup.wanted, *kept})]))
 
 
-def fail(setup_id: UUID, lease: UUID | None, *, code: str, failure: ConnectionFailure | None = None) -> None:
-    """It came to nothing. A conversation that is over already, or is another process's by now, stays as it is."""
+def fail(setup_id: UUID, *, code: str, failure: ConnectionFailure | None = None) -> None:
+    """It came to nothing. A conversation that is over already stays as it is."""
     setup = lock_setup(setup_id)
-    if SetupState(setup.state) in rules.OVER or (lease is not None and setup.leased_by != lease):
+    if SetupState(setup.state) in rules.OVER:
         return
     setup.failure = {"code": code, **(failure.model_dump(mode="json") if failure else {})}
     credentials.drop_partial(setup)
@@ -237,17 +238,6 @@ def cancel(setup_id: UUID, *, actor: str) -> SetupRun:
     return setup
 
 
-def lost() -> list[UUID]:
-    """Conversations whose process died, or whose time is up: they fail, so that somebody can begin anew; returns those
-    that still wait for a process."""
-    moment = now()
-    dead = SetupRun.objects.filter(state__in=_LEASED, leased_until__lte=moment)
-    late = SetupRun.objects.filter(state__in=[*_LEASED, SetupState.WAITING], deadline__lte=moment)
-    over_rows(list(dead.values_list("pk", flat=True)), partial(fail, lease=None, code="worker_lost"))
-    over_rows(list(late.values_list("pk", flat=True)), partial(fail, lease=None, code="out_of_time"))
-    return list(SetupRun.objects.filter(leases.free(), state=SetupState.WAITING).values_list("pk", flat=True))
-
-
 def failure_of(said: object) -> ConnectionFailure:
     """What a script says is wrong; what cannot be read is `unknown`."""
     try:
@@ -256,19 +246,19 @@ def failure_of(said: object) -> ConnectionFailure:
         return ConnectionFailure(failure_type=FailureType.UNKNOWN)
 
 
-def _held(setup_id: UUID, lease: UUID) -> SetupRun:
+def _held(setup_id: UUID, lease: LeaseRef) -> SetupRun:
     setup = lock_setup(setup_id)
     _require_lease(setup, lease)
     return setup
 
 
-def _require_lease(setup: SetupRun, lease: UUID) -> None:
-    if setup.leased_by != lease or setup.state not in _LEASED:
+def _require_lease(setup: SetupRun, lease: LeaseRef) -> None:
+    if setup.state not in _HELD or not lease_held(lease):
         raise SilasError("lease_lost", "This conversation is not held by this process any more.", status=409)
 
 
 def _end(setup: SetupRun, state: SetupState, *fields: str, actor: str = "system", reason: str = "") -> None:
-    setup.state, setup.ended_at, setup.step, setup.leased_by = state, now(), None, None
-    setup.save(update_fields=["state", "ended_at", "step", "leased_by", *fields])
+    setup.state, setup.ended_at, setup.step = state, now(), None
+    setup.save(update_fields=["state", "ended_at", "step", *fields])
     data = {"state": state.value, **({"reason": reason} if reason else {})}
     record(AuditEvent.SETUP_ENDED, actor=actor, subject=f"connection:{setup.connection_id}", data=data)

@@ -20,7 +20,7 @@ from apps.connections.enums import ConnectionStatus, SetupState
 from apps.connections.locks import lock_connection, lock_setup
 from apps.connections.models import Connection, SetupRun
 from apps.connections.services import course
-from apps.connections.services.moving import move
+from apps.connections.services.moving import move, schedule_check
 from apps.connections.services.recovering import BROKEN
 from apps.connections.services.requesting import CONNECTION
 from apps.tenants.enums import Capability
@@ -49,6 +49,7 @@ def resume(connection_id: UUID, *, actor: str, user: Any = None) -> Connection:
         raise SilasError("connection_settled", "This connection is not paused.", status=409)
     row.next_check_at = now()
     move(row, ConnectionStatus.ACTIVE, "next_check_at", actor=actor)
+    schedule_check(row)
     return row
 
 

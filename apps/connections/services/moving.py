@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
+from apps.bus import services as bus
+from apps.bus.enums import Kind
 from apps.connections import rules, signals
 from apps.connections.enums import ConnectionStatus
 from apps.connections.models import Connection
@@ -23,3 +25,9 @@ def move(row: Connection, to: ConnectionStatus, *fields: str, actor: str = "syst
         data = {"status": to.value, **({"reason": reason} if reason else {})}
         record(AuditEvent.CONNECTION_MOVED, actor=actor, subject=f"connection:{row.pk}", data=data)
     signals.connection_changed(row)
+
+
+def schedule_check(row: Connection) -> None:
+    """Have a worker check the locked connection at its `next_check_at`."""
+    if row.next_check_at is not None:
+        bus.schedule(Kind.CONNECTION_CHECK, scope_id=row.pk, due_at=row.next_check_at)

@@ -18,7 +18,7 @@ from apps.connections.locks import lock_connection
 from apps.connections.models import Connection, SetupRun
 from apps.connections.services import it_requests, requesting
 from apps.connections.services.course import failure_of
-from apps.connections.services.moving import move
+from apps.connections.services.moving import move, schedule_check
 from kernel.clock import now
 from kernel.errors import SilasError
 
@@ -119,6 +119,7 @@ def _later(row: Connection, actor: str) -> None:
     """It is looked at again after a while, and is broken again if it still does not work."""
     row.next_check_at, row.recovered, row.failure = now() + _time_of(row), True, None
     move(row, ConnectionStatus.ACTIVE, "next_check_at", "recovered", "failure", actor=actor, reason="retry_later")
+    schedule_check(row)
 
 
 def _time_of(row: Connection) -> timedelta:

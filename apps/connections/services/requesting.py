@@ -21,7 +21,9 @@ from apps.approvals.schemas import Fact
 from apps.approvals.services import open_card, verify
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
-from apps.connections import jobs, rules
+from apps.bus import services as bus
+from apps.bus.enums import Kind
+from apps.connections import rules
 from apps.connections.enums import ConnectionStatus, Purpose, Script, SetupState
 from apps.connections.locks import lock_connection
 from apps.connections.models import Connection, OnceGrant, SetupRun
@@ -83,7 +85,7 @@ def look_again(row: Connection) -> None:
     """A worker finds out how it would sign in; then somebody is asked."""
     row.discovering, row.failure = True, None
     move(row, ConnectionStatus.PROPOSED, "discovering", "failure")
-    jobs.poke(row)
+    bus.owe(Kind.CONNECTION_DISCOVERY, scope_id=row.pk)
 
 
 def _connection_skill(ref: str) -> tuple[SkillVersion, SkillManifest]:
@@ -203,10 +205,10 @@ def begin(
         wanted=list(wanted),
         started_by=actor,
         card_id=card.pk if card else None,
-        leased_until=now() + later if later else None,
+        begins_at=now() + later if later else None,
         deadline=now() + later + SETUP_TIME,
     )
-    jobs.poke(setup)
+    bus.owe(Kind.CONNECTION_SETUP, scope_id=setup.pk, message_id=f"connection_setup:{setup.pk}", due_at=setup.begins_at)
     return setup
 
 

@@ -1,14 +1,14 @@
-"""How is a connection, and what follows from that? Checked by schedule, renewed in time, recovered once, then failed.
+"""What follows from the state of a connection: checked by schedule, renewed in time, recovered once, then failed.
 
-Always holds: who checks one holds its lease, so that a thousand are checked by any number of workers and none twice;
-one refresh at a time, whoever wants it; at most one automatic recovery until it is healthy again (spec 5.10.3, 5.10.4).
+Always holds: who checks one holds the lease of its message, so that any number of workers check a thousand and none
+twice; one refresh at a time; at most one automatic recovery until it is healthy again (spec 5.10.3, 5.10.4).
 """
 
 from __future__ import annotations
 
 import random
 from collections.abc import Mapping
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 from uuid import UUID
@@ -17,7 +17,9 @@ from pydantic import ValidationError
 
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
-from apps.connections import credentials, leases, rules, scripts, signals
+from apps.bus.queries import lease_held
+from apps.bus.schemas import LeaseRef
+from apps.connections import credentials, rules, scripts, signals
 from apps.connections.enums import ConnectionStatus, FailureType, Script
 from apps.connections.locks import lock_connection
 from apps.connections.models import Connection
@@ -31,28 +33,25 @@ from kernel.errors import SilasError
 from kernel.schedules import next_due
 from kernel.tenancy import tenant_scope
 
-LEASE = timedelta(seconds=150)
 AGAIN = timedelta(minutes=5)
 _dice = random.Random()  # noqa: S311 (spreads load, keeps no secret)
 
 
-def claim_due(many: int) -> tuple[UUID | None, list[UUID]]:
-    """The connections that are due and that nobody checks, for this process: a lease and their ids."""
-    due = Connection.objects.filter(leases.free(), status=ConnectionStatus.ACTIVE, next_check_at__lte=now())
-    rows = due.order_by("next_check_at").select_for_update(skip_locked=True, no_key=True)[:many]
-    ids = list(rows.values_list("pk", flat=True))
-    return leases.claim(Connection.objects.filter(pk__in=ids), time=LEASE), ids
+def is_due(connection_id: UUID) -> bool:
+    due = Connection.objects.filter(pk=connection_id, status=ConnectionStatus.ACTIVE, next_check_at__lte=now())
+    return bool(due.exists())
 
 
-def claim_one(connection_id: UUID) -> UUID | None:
-    """The lease of one, for somebody who wants it checked now; None while another process has it."""
-    return leases.claim(Connection.objects.filter(leases.free(), pk=connection_id), time=LEASE)
+def next_check(connection_id: UUID) -> datetime | None:
+    """When it is checked next; None for one that is not active."""
+    row = lock_connection(connection_id)
+    return row.next_check_at if row.status == ConnectionStatus.ACTIVE else None
 
 
 class Check:
     """The work of one guarded call: is it healthy, does its sign-in have to be renewed, can it be recovered?"""
 
-    def __init__(self, tenant_id: UUID, connection_id: UUID, lease: UUID) -> None:
+    def __init__(self, tenant_id: UUID, connection_id: UUID, lease: LeaseRef) -> None:
         self.tenant_id, self.connection_id, self.lease = tenant_id, connection_id, lease
 
     def __call__(self, ctx: CallContext) -> HandlerResult:
@@ -142,10 +141,10 @@ class Check:
         return HandlerResult({}, on_settle=lambda: step(held(self.connection_id, self.lease)))
 
 
-def held(connection_id: UUID, lease: UUID) -> Connection:
+def held(connection_id: UUID, lease: LeaseRef) -> Connection:
     """Its row, locked. Raises `SilasError("lease_lost")` for whoever lost it."""
     row = lock_connection(connection_id)
-    if row.leased_by != lease:
+    if not lease_held(lease):
         raise SilasError("lease_lost", "Somebody else sees to this connection now.", status=409)
     return row
 
@@ -179,10 +178,9 @@ def recovered(row: Connection) -> None:
 
 def broken(row: Connection, *, failure: ConnectionFailure) -> None:
     """It does not work, and nobody tries again by themselves: a person is told."""
-    row.failure, row.leased_by, row.leased_until = failure.model_dump(mode="json"), None, None
-    row.recovered = False
+    row.failure, row.recovered = failure.model_dump(mode="json"), False
     kind = FailureType(failure.failure_type).value
-    move(row, ConnectionStatus.FAILED, "failure", "leased_by", "leased_until", "recovered", reason=kind)
+    move(row, ConnectionStatus.FAILED, "failure", "recovered", reason=kind)
     owe(FAILED, row.pk, message_id=f"failed:{row.pk}:{now():%Y%m%d%H%M%S%f}")
 
 
@@ -205,12 +203,10 @@ def _done(row: Connection) -> None:
     moment = now()
     due = next_due(row.health_check, after=moment, zone="UTC")
     row.next_check_at = rules.next_check(due, row.token_expires_at, now=moment, dice=_dice)
-    row.leased_by, row.leased_until = None, None
-    row.save(update_fields=[*_TIMES, "warned_at", "recovered", "leased_by", "leased_until"])
+    row.save(update_fields=[*_TIMES, "warned_at", "recovered"])
     signals.connection_changed(row)
 
 
-def give_back(connection_id: UUID, lease: UUID) -> None:
+def put_off(connection_id: UUID) -> None:
     """A check that did not happen (the guard refused it) is tried later."""
-    mine = Connection.objects.filter(pk=connection_id, leased_by=lease)
-    mine.update(leased_by=None, leased_until=None, next_check_at=now() + AGAIN)
+    Connection.objects.filter(pk=connection_id).update(next_check_at=now() + AGAIN)

@@ -10,7 +10,7 @@ from apps.guard.services.door import guarded_call
 from apps.guard.services.judges import GateJudge
 from apps.guard.services.model_runs import admit, charge, settle
 from apps.guard.services.runs import close_run, enter_phase, halt, keep_mark, narrow, open_run, pass_mark_on
-from apps.guard.services.upkeep import give_up_calls, settle_lost_calls
+from apps.guard.services.upkeep import give_up_calls, settle_lost, settle_lost_calls
 
 __all__ = [
     "GateJudge",
@@ -31,5 +31,6 @@ __all__ = [
     "set_budget",
     "set_platform_budget",
     "settle",
+    "settle_lost",
     "settle_lost_calls",
 ]

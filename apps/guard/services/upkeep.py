@@ -1,7 +1,12 @@
-"""What becomes of calls whose process died? They are uncertain: kept, with their reservation, and never made again."""
+"""Give up calls whose process died: they are uncertain, kept with their reservation, and never made again.
+
+Nothing is written for a call that ends well, and no message stands for one that does not: one standing message of the
+whole installation asks for overdue calls of all tenants, by an index of the calls that are under way.
+"""
 
 from __future__ import annotations
 
+from datetime import timedelta
 from uuid import UUID
 
 from django.db.models import QuerySet
@@ -9,9 +14,22 @@ from django.db.models.functions import Now
 
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
+from apps.bus.deliveries import Delivery
 from apps.guard.enums import CallOutcomeLabel, CallState
 from apps.guard.ledger import write_uncertain
 from apps.guard.models import ToolCall
+from apps.guard.queries import tenants_with_lost_calls
+from kernel.clock import now
+from kernel.tenancy import in_thread, over_each, scoped
+
+_EVERY = timedelta(minutes=1)
+
+
+async def settle_lost(delivery: Delivery) -> None:
+    """The handler of `lost_calls`."""
+    tenants = await in_thread(tenants_with_lost_calls)
+    await in_thread(over_each, tenants, scoped(settle_lost_calls))
+    await delivery.repeat(lambda: now() + _EVERY)
 
 
 def settle_lost_calls() -> int:

@@ -11,7 +11,7 @@ from apps.safety.services.inside import ask_inside
 from apps.safety.services.policies import policy_from, roll_back, take_back, try_policy, write_policy
 from apps.safety.services.pressing import begin_press, needs_passkey, press
 from apps.safety.services.steps import record_step
-from apps.safety.services.upkeep import end_silent, expire_pauses
+from apps.safety.services.upkeep import end_late
 
 __all__ = [
     "abort_execution",
@@ -20,9 +20,8 @@ __all__ = [
     "claim_letter",
     "complete_execution",
     "confirm_operation",
-    "end_silent",
+    "end_late",
     "execute_agent",
-    "expire_pauses",
     "needs_passkey",
     "policy_from",
     "press",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -10,6 +10,8 @@ from django.conf import settings
 
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
+from apps.bus import services as bus
+from apps.bus.enums import Kind
 from apps.safety.enums import ExecutionStatus, HoldKind
 from apps.safety.locks import lock_execution, lock_reporting
 from apps.safety.models import Execution, SafetyAgent
@@ -33,6 +35,7 @@ def execute_agent(principal: Principal, *, name: str) -> Reply:
     _end_idle(agent)
     moment = now()
     execution: Execution = Execution.objects.create(agent=agent, started_at=moment, last_at=moment)
+    bus.schedule(Kind.SAFETY_EXPIRY, scope_id=execution.pk, due_at=silent_at(execution))
     record(AuditEvent.SAFETY_STARTED, actor=principal.ref, subject=f"safety_execution:{execution.pk}")
     loop_changed(True)
     told = {"max_steps": policy.max_steps, "mode": policy.mode.value, "autonomy": directive(policy.mode, None)}
@@ -74,11 +77,15 @@ def end_execution(found: Execution, status: ExecutionStatus, *, actor: str) -> E
     return execution
 
 
+def silent_at(execution: Execution) -> datetime:
+    """When it is over if nothing more is reported: nobody says goodbye for a client that went away (G12)."""
+    return execution.last_at + timedelta(seconds=settings.SAFETY_IDLE_SECONDS)
+
+
 def _end_idle(agent: SafetyAgent) -> None:
-    """Nobody says goodbye for a client that went away: what was silent for too long is over (G12)."""
-    before = now() - timedelta(seconds=settings.SAFETY_IDLE_SECONDS)
-    for each in agent.executions.filter(status=ExecutionStatus.RUNNING, last_at__lt=before):
-        end_execution(each, ExecutionStatus.CANCELLED, actor="system")
+    for each in agent.executions.filter(status=ExecutionStatus.RUNNING):
+        if silent_at(each) < now():
+            end_execution(each, ExecutionStatus.CANCELLED, actor="system")
 
 
 def state_of(execution: Execution) -> dict[str, Any]:

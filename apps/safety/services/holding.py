@@ -11,8 +11,8 @@ from django.db.models import F, Q
 
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
+from apps.bus import services as bus
 from apps.bus.enums import Kind
-from apps.bus.services import owe
 from apps.safety.enums import ChallengeState, HoldKind, HoldState, Stage
 from apps.safety.locks import lock_hold
 from apps.safety.models import Challenge, Execution, Hold, SafetyAgent, StepWindow
@@ -57,8 +57,8 @@ def open_hold(
     if kind != HoldKind.CONFIRM:
         _create_challenge(hold, moment)
         if settings.SAFETY_MAIL_CODES:
-            owe(Kind.SAFETY_CODE_MAIL, scope_id=hold.pk)
-    owe(Kind.HOLD_ALERT, scope_id="holds")
+            bus.owe(Kind.SAFETY_CODE_MAIL, scope_id=hold.pk)
+    bus.owe(Kind.HOLD_ALERT, scope_id="holds")
     loop_changed(True)
     if kind == HoldKind.BLOCK:
         data = {"stage": str(verdict.stage), "score": verdict.score, "hold": str(hold.pk)}
@@ -134,6 +134,8 @@ def new_challenge(hold: Hold, moment: datetime) -> Challenge:
 def _create_challenge(hold: Hold, moment: datetime) -> Challenge:
     expires_at = moment + timedelta(seconds=hold.challenge_seconds)
     made: Challenge = Challenge.objects.create(hold=hold, created_at=moment, expires_at=expires_at)
+    if hold.kind == HoldKind.VERIFY:
+        bus.schedule(Kind.SAFETY_EXPIRY, scope_id=hold.pk, due_at=expires_at)
     return made
 
 

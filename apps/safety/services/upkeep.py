@@ -1,63 +1,52 @@
-"""What ends by itself? Executions whose client fell silent, and verify pauses that nobody answered in time (G12).
+"""End executions whose client fell silent, and verify pauses that nobody answered in time (G12).
 
-A block is no part of it: it ends by a person alone. Each row is claimed under its agent's lock, as a report does, so
-that a report that arrives meanwhile wins or loses whole. Called by `apps.safety.upkeep`; safe to run twice.
+Each has a standing message, due at its time. A block has none: it ends by a person alone. Rows are locked after their
+agent, as a report does, so that a report that arrives meanwhile wins or loses whole.
 """
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
-from functools import partial
+from datetime import datetime
+from uuid import UUID
 
-from django.conf import settings
-
-from apps.safety.enums import ChallengeState, ExecutionStatus, HoldKind, HoldState
-from apps.safety.locks import lock_hold, lock_reporting
+from apps.safety.enums import ExecutionStatus, HoldKind, HoldState
+from apps.safety.locks import lock_execution, lock_hold, lock_reporting
 from apps.safety.models import Execution, Hold
-from apps.safety.services.executions import end_execution
+from apps.safety.queries import pending_challenge
+from apps.safety.services.executions import end_execution, silent_at
 from apps.safety.services.holding import end_hold
 from kernel.clock import now
-from kernel.tenancy import over_rows
-
-_MOST = 200
 
 
-def end_silent(*, most: int = _MOST) -> int:
-    """Call off the executions that were silent for longer than the setting says; returns how many."""
-    before = _silent_since()
-    idle = Execution.objects.filter(status=ExecutionStatus.RUNNING, last_at__lt=before).select_related("agent")
-    return over_rows(idle.order_by("last_at")[:most], partial(_ended, before))
+def end_late(subject_id: UUID) -> datetime | None:
+    """End the execution or the pause of this id if its time is up; else return when it is, None where it is over."""
+    execution = Execution.objects.filter(pk=subject_id).select_related("agent").first()
+    if execution is not None:
+        return _end_silent(execution)
+    hold = Hold.objects.filter(pk=subject_id, kind=HoldKind.VERIFY).select_related("agent").first()
+    return None if hold is None else _expire(hold)
 
 
-def expire_pauses(*, most: int = _MOST) -> int:
-    """End the verify pauses whose challenge ran out, so that no page shows them as if somebody still waited."""
-    rows = Hold.objects.filter(
-        kind=HoldKind.VERIFY,
-        state=HoldState.OPEN,
-        challenges__state=ChallengeState.PENDING,
-        challenges__expires_at__lte=now(),
-    )
-    return over_rows(rows.select_related("agent").order_by("created_at")[:most], _expired)
+def _end_silent(found: Execution) -> datetime | None:
+    """Called off when it was silent for longer than the setting says."""
+    lock_reporting(found.agent.principal, found.agent.name)
+    execution = lock_execution(found.pk)
+    if execution.status != ExecutionStatus.RUNNING:
+        return None
+    if silent_at(execution) >= now():
+        return silent_at(execution)
+    end_execution(execution, ExecutionStatus.CANCELLED, actor="system")
+    return None
 
 
-def _silent_since() -> datetime:
-    return now() - timedelta(seconds=settings.SAFETY_IDLE_SECONDS)
-
-
-def _ended(before: datetime, execution: Execution) -> bool:
-    lock_reporting(execution.agent.principal, execution.agent.name)
-    still = Execution.objects.filter(pk=execution.pk, status=ExecutionStatus.RUNNING, last_at__lt=before).first()
-    if still is not None:
-        end_execution(still, ExecutionStatus.CANCELLED, actor="system")
-    return still is not None
-
-
-def _expired(hold: Hold) -> bool:
+def _expire(found: Hold) -> datetime | None:
     """A code that was shown meanwhile has made the challenge last longer."""
-    lock_reporting(hold.agent.principal, hold.agent.name)
-    locked = lock_hold(hold.pk)
-    late = hold.challenges.filter(state=ChallengeState.PENDING, expires_at__lte=now())
-    if locked is None or locked.state != HoldState.OPEN or not late.exists():
-        return False
-    end_hold(locked, HoldState.EXPIRED, actor="system")
-    return True
+    lock_reporting(found.agent.principal, found.agent.name)
+    hold = lock_hold(found.pk)
+    challenge = pending_challenge(hold) if hold is not None and hold.state == HoldState.OPEN else None
+    if hold is None or challenge is None:
+        return None
+    if challenge.expires_at > now():
+        return challenge.expires_at
+    end_hold(hold, HoldState.EXPIRED, actor="system")
+    return None

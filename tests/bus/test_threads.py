@@ -1,0 +1,105 @@
+"""Deliveries that wait for minutes run beside a worker's other work, so many at once, with their leases kept."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from apps.bus import draining, registry, threads
+from apps.bus.deliveries import Delivery
+from apps.bus.enums import Kind, Queue, Worker
+from apps.bus.models import QueueMessage
+from apps.bus.services import owe
+from kernel.clock import now
+from kernel.tenancy import tenant_scope
+from tests.factories.bus import disperse, let_waits_pass
+
+PATIENCE_SECONDS = 30
+
+
+class Talk:
+    """A handler that waits until the test lets it go on."""
+
+    def __init__(self) -> None:
+        self.begun: list[str] = []
+        self.may_end = threading.Event()
+
+    async def __call__(self, delivery: Delivery) -> None:
+        self.begun.append(delivery.message.scope_id)
+        await asyncio.to_thread(self.may_end.wait, PATIENCE_SECONDS)
+
+
+@pytest.fixture
+def talk(monkeypatch: pytest.MonkeyPatch, tenant: Any) -> Iterator[Talk]:
+    """The only consumer, which holds one conversation at a time in a process."""
+    monkeypatch.setattr(registry, "_consumers", {})
+    monkeypatch.setattr(threads, "_slots", {})
+    handler = Talk()
+    registry.register_later(Kind.CONNECTION_SETUP, handler, at_once=1)
+    yield handler
+    handler.may_end.set()
+    _join()
+    disperse(tenant)
+
+
+def _join() -> None:
+    for each in threading.enumerate():
+        if each.name == "work:connection_setup":
+            each.join(PATIENCE_SECONDS)
+
+
+def work(seconds: float = 120.0) -> None:
+    draining.drain(Worker.WORK, consumer="test", lease_seconds=seconds)
+
+
+def state_of(tenant: Any, scope_id: str) -> str:
+    with tenant_scope(tenant):
+        return str(QueueMessage.objects.get(scope_id=scope_id).state)
+
+
+def owe_talk(tenant: Any, scope_id: str) -> None:
+    with tenant_scope(tenant):
+        owe(Kind.CONNECTION_SETUP, scope_id=scope_id)
+
+
+def test_worker_goes_on_while_a_conversation_is_held(tenant: Any, talk: Talk) -> None:
+    owe_talk(tenant, "first")
+    work()
+    assert state_of(tenant, "first") == "leased"
+    talk.may_end.set()
+    _join()
+    assert state_of(tenant, "first") == "acked"
+
+
+def test_conversation_beyond_what_a_process_holds_waits_without_a_failure(tenant: Any, talk: Talk) -> None:
+    owe_talk(tenant, "first")
+    work()
+    owe_talk(tenant, "second")
+    work()
+    with tenant_scope(tenant):
+        second = QueueMessage.objects.get(scope_id="second")
+    assert second.state == "queued"
+    assert second.attempts == 0
+    assert second.available_at > now()
+    talk.may_end.set()
+    _join()
+    let_waits_pass(tenant)
+    work()
+    _join()
+    assert talk.begun == ["first", "second"]
+
+
+def test_lease_of_a_conversation_is_kept_while_it_lasts(tenant: Any, talk: Talk) -> None:
+    owe_talk(tenant, "first")
+    work(seconds=1.5)
+    with tenant_scope(tenant):
+        before = QueueMessage.objects.get(queue=Queue.WORK).leased_until
+    ends = threading.Event()
+    ends.wait(1.2)
+    with tenant_scope(tenant):
+        after = QueueMessage.objects.get(queue=Queue.WORK).leased_until
+    assert after > before
