@@ -227,7 +227,6 @@ WORKERS_CALL = frozenset(
         "guard_window",
         "memory_search",
         "sessions_grams",
-        "work_pool_taken",
     }
 )
 
