@@ -1,5 +1,5 @@
-"""What does this room hear from below? Documents that came in, questions nobody answered, looks at goals, work that
-ended, deliveries that failed; and what does it carry out? Receivers run in the announcing transaction."""
+"""What this room hears from below (documents that came in, questions nobody answered, looks at goals, work that ended,
+deliveries that failed), and the handlers of its messages. Receivers run in the announcing transaction."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
-from apps.autonomy import executor
+from apps.autonomy import clock, executor
 from apps.autonomy.enums import TaskEvent, Topic
 from apps.autonomy.locks import lock_session
 from apps.autonomy.models import AutonomousSession
@@ -17,7 +17,7 @@ from apps.autonomy.services.sending import owe_webhooks
 from apps.autonomy.signals import task_event
 from apps.bus.enums import Kind, Queue, SetAside
 from apps.bus.models import QueueMessage
-from apps.bus.registry import register, when_dead
+from apps.bus.registry import register, register_later, when_dead
 from apps.bus.signals import set_aside
 from apps.memory.signals import document_stored
 from apps.sessions.models import ChatSession
@@ -94,5 +94,9 @@ def _told(session: AutonomousSession, event: TaskEvent, data: Mapping[str, Any])
 
 
 register(Queue.EXECUTOR, Kind.AUTONOMOUS_SESSION, executor.carry_out)
+register_later(Kind.TRIGGER_DUE, clock.trigger, standing=True)
+register_later(Kind.SESSION_ADMISSION, clock.admit)
+register_later(Kind.SESSION_WATCH, clock.watch, standing=True)
+register_later(Kind.SUGGESTION_LOOK, clock.look, standing=True)
 when_dead(_undeliverable, Kind.AUTONOMOUS_SESSION)
 set_aside.connect(notices.tell_of)

@@ -294,6 +294,17 @@ def hasten(queue: str, *, reason: str) -> None:
         _wake(Queue(queue))
 
 
+def absorb(lease: Lease) -> None:
+    """End the younger messages of the same kind and scope: they announce what the caller reads after this.
+
+    For a handler that looks at everything of its scope at once, so that a storm of messages costs one look. What is
+    committed later comes with a message of its own. First in the transaction that ends the delivery.
+    """
+    it = lease.message
+    same = QueueMessage.objects.filter(queue=it.queue, kind=it.kind, scope_id=it.scope_id, state=State.QUEUED)
+    same.update(state=State.ACKED, finished_at=Now(), reason="absorbed")
+
+
 def dead_letter(lease: Lease, reason: str) -> None:
     """Bury the message: it is kept with its reason, never delivered again, and the rooms above are told."""
     _change(lease, **_burial(lease.message, reason))

@@ -146,8 +146,6 @@ CELERY_BEAT_SCHEDULE: dict[str, dict[str, Any]] = {
     "toolservers.watch": {"task": "toolservers.watch", "schedule": 60.0},
     "work.end_waits": {"task": "work.end_waits", "schedule": 5.0},
     "work.owe_cycles": {"task": "work.owe_cycles", "schedule": 10.0},
-    "autonomy.tick": {"task": "autonomy.tick", "schedule": 5.0},
-    "autonomy.look_around": {"task": "autonomy.look_around", "schedule": 900.0},
 }
 for _entry in CELERY_BEAT_SCHEDULE.values():
     _entry["options"] = {**_entry.get("options", {}), "expires": _entry["schedule"]}
@@ -320,7 +318,7 @@ MODEL_TOTAL_SECONDS = 90
 POOL_SIZE = env.number("SILAS_POOL_SIZE", 16)
 POOL_SIZE_PER_SCOPE = env.number("SILAS_POOL_SIZE_PER_SCOPE", 8)
 POOL_RETRY_SECONDS = 2
-# How many sessions of all companies may run unattended at once; each company says for itself how many of them.
+# How many sessions of one company may run unattended at once, whatever it allows itself.
 AUTONOMY_SESSIONS = env.number("SILAS_AUTONOMY_SESSIONS", 8)
 OUTBOX_SECONDS = 3
 ALERT_SECONDS = 5

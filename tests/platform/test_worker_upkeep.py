@@ -17,10 +17,6 @@ from django.db.models.functions import Now
 
 from apps.approvals.models import Card
 from apps.approvals.tasks import expire_cards
-from apps.autonomy.enums import TriggerKind
-from apps.autonomy.heartbeat import look_around
-from apps.autonomy.models import AutonomousSession
-from apps.autonomy.tasks import tick
 from apps.bus.models import Processed, QueueMessage
 from apps.bus.services import mark_processed
 from apps.bus.tasks import clear, sweep
@@ -46,7 +42,6 @@ from kernel.clock import now
 from kernel.tenancy import tenant_scope
 from tests.connections.links import link
 from tests.connections.rings import OnDisk
-from tests.factories.autonomy import make_house as make_runs
 from tests.factories.bus import make_message
 from tests.factories.connections import make_connection, make_setup, reread
 from tests.factories.guard import make_call, make_run
@@ -62,8 +57,6 @@ TRIED = {
     "bus.clear",
     "guard.settle_lost_calls",
     "approvals.expire_cards",
-    "autonomy.look_around",
-    "autonomy.tick",
     "work.end_waits",
     "work.owe_cycles",
     "connections.sweep",
@@ -223,21 +216,3 @@ def _held_for_the_fifth_time(tenant: Any, **which: Any) -> None:
     with tenant_scope(tenant):
         held = QueueMessage.objects.filter(**which)
         assert held.update(state="leased", leased_until=Now(), attempts=4) == 1
-
-
-def test_task_whose_time_has_come_is_let_in(tenant: Any, as_worker: Any) -> None:
-    runs = make_runs(tenant)
-    task = runs.task()
-    runs.trigger(task, TriggerKind.INTERVAL, due=True, seconds=3600)
-    with as_worker():
-        tick()
-    with tenant_scope(tenant):
-        assert AutonomousSession.objects.get(task=task).admitted_at is not None
-
-
-def test_chatbots_that_may_suggest_are_owed_a_look(tenant: Any, as_worker: Any) -> None:
-    deployment = make_runs(tenant).deployment
-    with as_worker():
-        look_around()
-    with tenant_scope(tenant):
-        assert QueueMessage.objects.filter(kind="review_owed", message_id__contains=str(deployment.pk)).count() == 1
