@@ -36,6 +36,7 @@ POINTS = MappingProxyType(
         "autonomy.drafting": "a session is in drafting, nothing has been written",
         "autonomy.ethics_review": "a session is in ethics review",
         "autonomy.delivery": "a session is in delivery, its result has not gone anywhere",
+        "autonomy.dispatched": "a trigger's session and its next time are written, not yet committed",
         "autonomy.before_end": "the end of a session is written with its acknowledgement, not yet committed",
         "work.before_verification": "the agent has ended, no check has run",
         "work.after_verification": "the checks have run, their report is not stored",

@@ -182,7 +182,7 @@ WORKERS_MAY: dict[str, str] = {
         "SELECT, INSERT, UPDATE (run_id, status, phase, output, receipt, terminal_reason, halt_reason, error_code,"
         " message_id, awaits, not_before, admitted_at, started_at, ended_at, heartbeat_at, warned_at)"
     ),
-    "autonomy_autonomysettings": "SELECT, UPDATE (ticked_at)",
+    "autonomy_autonomysettings": "SELECT",
     "autonomy_checkpoint": "SELECT, INSERT, UPDATE (left_at, outcome, state)",
     "autonomy_contextproposal": "",
     "autonomy_finding": "SELECT, INSERT",
@@ -216,8 +216,6 @@ WORKERS_CALL = frozenset(
     {
         "approvals_spend",
         "audit_append",
-        "autonomy_due_tenants",
-        "autonomy_running",
         "bus_due",
         "bus_held_by",
         "bus_lease_of_scope",
@@ -228,7 +226,6 @@ WORKERS_CALL = frozenset(
         "guard_window",
         "memory_search",
         "sessions_grams",
-        "work_pool_taken",
     }
 )
 

@@ -35,7 +35,7 @@ class AutonomousSessionAdmin(ReadOnlyAdmin):
 
 @admin.register(AutonomySettings)
 class AutonomySettingsAdmin(ReadOnlyAdmin):
-    list_display = ("tenant", "enabled", "max_concurrent", "heartbeat_seconds")
+    list_display = ("tenant", "enabled", "max_concurrent")
     list_select_related: ClassVar = ["tenant"]
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from uuid import UUID
 
 from apps.autonomy.models import AutonomousSession, MemoryProposal, Suggestion
-from apps.autonomy.services import calibrating, owing, preferring, proposals, raising, recalling, suggesting
+from apps.autonomy.services import owing, preferring, proposals, raising, recalling, suggesting
 from apps.bus.deliveries import Delivery
 from apps.work.planner import paid_run
 from apps.work.services import following
@@ -34,8 +34,6 @@ async def carry_out(delivery: Delivery) -> None:
             await recalling.carry_out(delivery, subject)
         case owing.AFTER_WORK:
             await delivery.commit(suggesting.after_work, subject)
-        case owing.LOOK:
-            await delivery.commit(_look, subject)
         case owing.PREFER:
             await preferring.carry_out(delivery, subject)
         case owing.RAISE:
@@ -48,12 +46,6 @@ def _ask(session_id: UUID) -> None:
     waiting = MemoryProposal.objects.filter(session_id=session_id, card_id=None, deleted_at=None)
     for proposal_id in waiting.values_list("pk", flat=True):
         proposals.ask_about(proposal_id)
-
-
-def _look(deployment_id: UUID) -> None:
-    calibrating.evaluate(deployment_id)
-    preferring.infer(deployment_id)
-    suggesting.look_around(deployment_id)
 
 
 async def _plan(delivery: Delivery, suggestion_id: UUID) -> None:

@@ -1,4 +1,4 @@
-"""How is a session carried out? Five phases in order, none left out, each effect by a guarded call (contract A2, C).
+"""Carry out a session: five phases in order, none left out, each effect by a guarded call (contract A2, C).
 
 Slow, and outside of every transaction. A phase that fails leaves the others to say so: ethics review and delivery run
 all the same. A brake stops everything at once. Whatever happens, one terminal handler ends the session with its
@@ -19,7 +19,7 @@ from apps.autonomy.enums import SessionStatus, Severity
 from apps.autonomy.hand import Braked, Hand
 from apps.autonomy.playbooks import PLAYBOOKS, passages
 from apps.autonomy.schemas import ChainNext, Draft, DraftFinding, Notify, plain
-from apps.autonomy.services import admission, dividing, running
+from apps.autonomy.services import running
 from apps.autonomy.services.ending import Ending
 from apps.bus import deadlines
 from apps.bus.deliveries import Delivery
@@ -38,7 +38,7 @@ _FAULTS = (DatabaseError, ConnectionError, TimeoutError, ProviderFailed)
 
 
 async def carry_out(delivery: Delivery) -> None:
-    """One delivery: a session from its first phase to its receipt; then whoever waits for the place is let in."""
+    """One delivery: a session from its first phase to its receipt."""
     job = await in_scope(delivery.tenant_id, running.begin, delivery)
     if job is not None:
         fault_points.reach("autonomy.begun")
@@ -47,8 +47,6 @@ async def carry_out(delivery: Delivery) -> None:
         ending = await _Course(Hand(job)).run()
         await in_scope(delivery.tenant_id, running.conclude, delivery, job.session_id, ending)
         deadlines.within()
-    await in_scope(delivery.tenant_id, dividing.collect)
-    await in_scope(delivery.tenant_id, admission.admit_waiting)
 
 
 class _Over(Exception):

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from apps.approvals.models import ApprovalToken, Card, Decision
 from apps.approvals.signals import card_decided, card_edited
-from apps.autonomy import attending, heartbeat, queries  # noqa: F401  (the heartbeat is a task)
+from apps.autonomy import attending, queries
 from apps.autonomy.services import (
     calibrating,
     owing,

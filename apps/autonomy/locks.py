@@ -1,4 +1,4 @@
-"""What does this room lock, and in which order? A card first (`approvals.locks`); the trigger, the session, its guarded
+"""Row locks of this room, in this order: a card first (`approvals.locks`); the trigger, the session, its guarded
 run (below); a proposal, precedent or rule before what it becomes; admission last.
 
 Locked until the scope ends. Raises `NotFound` for an unknown, foreign or deleted row.
@@ -22,9 +22,9 @@ from apps.autonomy.models import (
     Trigger,
 )
 from kernel.errors import NotFound
+from kernel.tenancy import current_tenant_id
 
 M = TypeVar("M", bound=Model)
-_ADMISSION = 0x53494C41_5341  # any number that nobody else locks
 
 
 def _only(model: type[M], what: str, *related: str, **which: Any) -> M:
@@ -71,6 +71,6 @@ def lock_preference(preference_id: UUID) -> Preference:
 
 
 def lock_admission() -> None:
-    """Whoever lets sessions in, of any tenant, passes here one by one, until the scope ends."""
+    """Whoever lets the tenant's sessions in passes here one by one, until the scope ends."""
     with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_ADMISSION])
+        cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [f"admission:{current_tenant_id()}"])

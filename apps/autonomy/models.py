@@ -122,11 +122,6 @@ class Trigger(TenantModel):
         ]
         indexes: ClassVar = [
             models.Index(
-                fields=["tenant", "next_at"],
-                condition=Q(enabled=True, deleted_at__isnull=True, next_at__isnull=False),
-                name="autonomy_trigger_due",
-            ),
-            models.Index(
                 fields=["tenant", "topic"],
                 condition=Q(enabled=True, deleted_at__isnull=True) & ~Q(topic=""),
                 name="autonomy_trigger_heard",
@@ -270,27 +265,20 @@ class Checkpoint(TenantModel):
 
 
 class AutonomySettings(TenantModel):
-    """What a company allows to run unattended; off until somebody switches it on. Read anew at every tick."""
+    """What a company allows to run unattended; off until somebody switches it on. Read anew each time."""
 
     enabled = models.BooleanField(default=False)
     max_concurrent = models.PositiveSmallIntegerField(default=3)
-    heartbeat_seconds = models.PositiveSmallIntegerField(default=15)
     idle_seconds = models.PositiveIntegerField(default=300)
     limits: models.JSONField[dict[str, Any], dict[str, Any]] = models.JSONField(
         default=dict, blank=True, help_text="What one session may use at most, whatever its task says"
     )
     retry_base_seconds = models.PositiveIntegerField(default=5)
     retry_most_seconds = models.PositiveIntegerField(default=300)
-    ticked_at: models.DateTimeField[datetime | None, datetime | None] = models.DateTimeField(
-        null=True, blank=True, editable=False
-    )
 
     class Meta(TenantModel.Meta):
         verbose_name_plural = "autonomy settings"
-        constraints: ClassVar = [
-            models.UniqueConstraint(fields=["tenant"], name="autonomy_settings_once"),
-            models.CheckConstraint(condition=Q(heartbeat_seconds__gte=1), name="autonomy_heartbeat"),
-        ]
+        constraints: ClassVar = [models.UniqueConstraint(fields=["tenant"], name="autonomy_settings_once")]
 
 
 class MemberOptIn(TenantModel):

@@ -1,5 +1,5 @@
 """What this room hears from below (documents that came in, questions nobody answered, looks at goals, work that ended,
-deliveries that failed), and what it carries out. Receivers run in the announcing transaction."""
+deliveries that failed), and the handlers of its messages. Receivers run in the announcing transaction."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
-from apps.autonomy import alerting, executor, relay
+from apps.autonomy import alerting, clock, executor, relay
 from apps.autonomy.enums import TaskEvent, Topic
 from apps.autonomy.locks import lock_session
 from apps.autonomy.models import AutonomousSession
@@ -94,6 +94,10 @@ def _told(session: AutonomousSession, event: TaskEvent, data: Mapping[str, Any])
 
 
 register(Queue.EXECUTOR, Kind.AUTONOMOUS_SESSION, executor.carry_out)
+register_later(Kind.TRIGGER_DUE, clock.trigger, standing=True)
+register_later(Kind.SESSION_ADMISSION, clock.admit)
+register_later(Kind.SESSION_WATCH, clock.watch, standing=True)
+register_later(Kind.SUGGESTION_LOOK, clock.look, standing=True)
 when_dead(_undeliverable, Kind.AUTONOMOUS_SESSION)
 register_later(Kind.CARD_ALERT, alerting.tell_of_card)
 register_later(Kind.HOLD_ALERT, alerting.tell_of_hold)

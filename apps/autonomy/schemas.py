@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
 from decimal import Decimal
 from typing import Annotated, Any, Literal
 from uuid import UUID
@@ -204,7 +203,6 @@ class Owed:
 
     key: str
     params: Mapping[str, Any] = field(default_factory=dict)
-    not_before: datetime | None = None
 
 
 def plain(text: str, most: int) -> str:

@@ -13,7 +13,7 @@ from django.db.models import Count, Min, Q
 from django.db.models.functions import Now
 
 from apps.bus import rules
-from apps.bus.enums import LIVE, Queue, State
+from apps.bus.enums import LIVE, QUEUE_OF, Kind, Queue, State
 from apps.bus.models import QueueMessage
 from apps.bus.schemas import LeaseRef
 from kernel.tenancy import current_tenant_id
@@ -39,6 +39,18 @@ def has_processed(consumer: str, message_id: str) -> bool:
     with connection.cursor() as cursor:
         cursor.execute(_PROCESSED, [current_tenant_id(), consumer, message_id])
         return cursor.fetchone() is not None
+
+
+def is_live(message_pk: UUID | None) -> bool:
+    """True while the message waits or is held."""
+    return bool(QueueMessage.objects.filter(pk=message_pk, state__in=LIVE).exists())
+
+
+def is_waiting(kind: Kind, scope_id: UUID | str) -> bool:
+    """True while a message of this kind of work waits in the scope; one that is being carried out waits no more."""
+    scope = rules.scope_of(kind, scope_id)
+    waiting = QueueMessage.objects.filter(queue=QUEUE_OF[kind], kind=kind, scope_id=scope, state=State.QUEUED)
+    return bool(waiting.exists())
 
 
 def lease_held(ref: LeaseRef) -> bool:

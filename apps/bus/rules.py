@@ -144,6 +144,12 @@ def _fits(schema: type[BaseModel], payload: Mapping[str, Any]) -> bool:
     return True
 
 
+def scope_of(kind: Kind, subject: object) -> str:
+    """The scope of work that is due later: each kind has its own, so that none waits for another kind's about the same
+    thing."""
+    return f"{kind}:{subject}"
+
+
 # A delivery that is refused (nack) and one whose lease runs out both count (issue B's reading of contract silas 15).
 MAX_ATTEMPTS = 5
 _LONGEST_WAIT_SECONDS = 60

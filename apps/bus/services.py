@@ -123,7 +123,7 @@ def owe(
     return enqueue(
         QUEUE_OF[kind],
         kind=kind,
-        scope_id=_scope_of(kind, scope_id),
+        scope_id=rules.scope_of(kind, scope_id),
         sender=Sender.RUNTIME,
         payload=payload,
         message_id=message_id,
@@ -139,15 +139,11 @@ def schedule(kind: Kind, *, scope_id: UUID | str, due_at: datetime, payload: Map
     is about, locked in the transaction of `Delivery.repeat`. Whoever changes that row and calls this afterwards, in one
     transaction, cannot be missed. The handler is registered with `standing=True`.
     """
-    queue, scope = QUEUE_OF[kind], _scope_of(kind, scope_id)
+    queue, scope = QUEUE_OF[kind], rules.scope_of(kind, scope_id)
     values = [uuid4(), current_tenant_id(), queue, kind, scope, uuid4(), scope, _json(payload), due_at]
     with connection.cursor() as cursor:
         cursor.execute(_SCHEDULE, values)
     _wake(queue, due_at)
-
-
-def _scope_of(kind: Kind, subject: UUID | str) -> str:
-    return f"{kind}:{subject}"
 
 
 def _wake(queue: Queue, due_at: datetime | None = None) -> None:
@@ -158,7 +154,7 @@ def _wake(queue: Queue, due_at: datetime | None = None) -> None:
 def unschedule(kind: Kind, *, scope_id: UUID | str) -> None:
     """End the standing message of this kind and scope, whoever carries it out; `schedule` brings it back."""
     standing = QueueMessage.objects.filter(
-        queue=QUEUE_OF[kind], kind=kind, scope_id=_scope_of(kind, scope_id), state__in=LIVE
+        queue=QUEUE_OF[kind], kind=kind, scope_id=rules.scope_of(kind, scope_id), state__in=LIVE
     )
     standing.update(state=State.ACKED, leased_until=None, finished_at=Now(), reason="unscheduled")
 
@@ -276,6 +272,17 @@ def hasten(queue: str, *, reason: str) -> None:
     waiting = QueueMessage.objects.filter(queue=queue, state=State.QUEUED, reason=reason, available_at__gt=Now())
     if waiting.update(available_at=Now()):
         _wake(Queue(queue))
+
+
+def absorb(lease: Lease) -> None:
+    """End the younger messages of the same kind and scope: they announce what the caller reads after this.
+
+    For a handler that looks at everything of its scope at once, so that a storm of messages costs one look. What is
+    committed later comes with a message of its own. First in the transaction that ends the delivery.
+    """
+    it = lease.message
+    same = QueueMessage.objects.filter(queue=it.queue, kind=it.kind, scope_id=it.scope_id, state=State.QUEUED)
+    same.update(state=State.ACKED, finished_at=Now(), reason="absorbed")
 
 
 def dead_letter(lease: Lease, reason: str) -> None:

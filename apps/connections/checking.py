@@ -16,7 +16,7 @@ from kernel.tenancy import in_scope
 
 
 async def check(delivery: Delivery) -> None:
-    connection_id, lease = UUID(delivery.message.scope_id), delivery.lease.ref
+    connection_id, lease = UUID(delivery.message.subject), delivery.lease.ref
     run, outcome = await in_scope(delivery.tenant_id, _begin, connection_id, lease), None
     if run is not None:
         work = upkeep.Check(delivery.tenant_id, connection_id, lease)

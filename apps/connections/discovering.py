@@ -23,7 +23,7 @@ from kernel.tenancy import in_scope
 
 
 async def discover(delivery: Delivery) -> None:
-    connection_id, lease = UUID(delivery.message.scope_id), delivery.lease.ref
+    connection_id, lease = UUID(delivery.message.subject), delivery.lease.ref
     run = await in_scope(delivery.tenant_id, _begin, connection_id, lease)
     if run is None:
         return
@@ -44,7 +44,7 @@ def _conclude(run: RunRef, looked: _Look, outcome: CallOutcome) -> None:
 
 def gave_up(message: QueueMessage) -> bool:
     """No worker could find it out: who asked is told."""
-    finding_out.failed(UUID(message.scope_id), message.pk, None)
+    finding_out.failed(UUID(message.subject), message.pk, None)
     return True
 
 

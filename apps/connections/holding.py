@@ -22,7 +22,7 @@ from kernel.tenancy import in_scope
 
 
 async def hold(delivery: Delivery, *, limits: Limits | None = None) -> None:
-    begun = await in_scope(delivery.tenant_id, _begin, UUID(delivery.message.scope_id), delivery.lease.ref)
+    begun = await in_scope(delivery.tenant_id, _begin, UUID(delivery.message.subject), delivery.lease.ref)
     if begun is None:
         return
     setup, run = begun
@@ -48,5 +48,5 @@ def _conclude(run: RunRef, held: Held, outcome: CallOutcome) -> None:
 
 def gave_up(message: QueueMessage) -> bool:
     """No worker could hold it: it fails, which a card tells."""
-    course.fail(UUID(message.scope_id), code="worker_lost")
+    course.fail(UUID(message.subject), code="worker_lost")
     return True

@@ -240,9 +240,6 @@ class SettingsForm(forms.Form):
 
     enabled = forms.BooleanField(label="Let tasks run by themselves", required=False)
     max_concurrent = forms.IntegerField(label="Sessions at the same time", min_value=0, max_value=100)
-    heartbeat_seconds = forms.IntegerField(
-        label="Seconds between two looks at what is due", min_value=1, max_value=3600
-    )
     idle_seconds = forms.IntegerField(
         label="Seconds without a call before one is stopped", min_value=30, max_value=86_400
     )

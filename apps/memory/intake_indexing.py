@@ -56,7 +56,7 @@ class _Found:
 
 async def index(delivery: Delivery) -> None:
     """Store one part, or end the intake. Nothing is done for one that has ended."""
-    intake_id = UUID(delivery.message.scope_id)
+    intake_id = UUID(delivery.message.subject)
     try:
         wanted = Wanted.model_validate(delivery.message.payload or {})
     except ValidationError:
@@ -75,7 +75,7 @@ async def index(delivery: Delivery) -> None:
 
 def fail(message: QueueMessage) -> bool:
     """The message is dead, and with it the intake; whoever handed it in is told, unless it has ended."""
-    row = _open(UUID(message.scope_id))
+    row = _open(UUID(message.subject))
     if row is not None:
         _end(row, IntakeState.FAILED, [["", OUR_FAULT]])
     return row is not None

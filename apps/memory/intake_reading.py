@@ -36,7 +36,7 @@ class _Part:
 
 async def read(delivery: Delivery) -> None:
     """Hand over every part that can be read, then say that this was all."""
-    intake_id = UUID(delivery.message.scope_id)
+    intake_id = UUID(delivery.message.subject)
     row = await in_scope(delivery.tenant_id, _waiting, intake_id)
     if row is None:
         return
@@ -48,7 +48,7 @@ async def read(delivery: Delivery) -> None:
 
 def give_up(message: QueueMessage) -> bool:
     """The message is dead: the trusted worker ends what waits, and tells whoever handed it in."""
-    intake_id = UUID(message.scope_id)
+    intake_id = UUID(message.subject)
     if _waiting(intake_id) is None:
         return False
     _owe_end(intake_id, broken_off=True)

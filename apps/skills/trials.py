@@ -70,7 +70,7 @@ def owe_trial(version: SkillVersion) -> None:
 
 async def run(delivery: Delivery) -> None:
     """Try the version's scripts and report. Handler of `Kind.SKILL_TRIAL`, on the queue `work`."""
-    found = await in_scope(delivery.tenant_id, _with_folder, UUID(delivery.message.scope_id))
+    found = await in_scope(delivery.tenant_id, _with_folder, UUID(delivery.message.subject))
     if found is None:
         return
     version, folder = found
@@ -80,7 +80,7 @@ async def run(delivery: Delivery) -> None:
 
 def give_up(message: QueueMessage) -> bool:
     """The trial's message is dead: the trusted worker withdraws what waits, and tells who proposed it."""
-    version = _waiting(UUID(message.scope_id))
+    version = _waiting(UUID(message.subject))
     if version is not None:
         _owe_report(version, None)
     return version is not None
@@ -92,7 +92,7 @@ async def tried(delivery: Delivery) -> None:
         report = Report.model_validate(delivery.message.payload)
     except ValidationError:
         raise Undeliverable("report_unreadable", "A report has another shape than a trial gives it.") from None
-    await delivery.commit(_take, UUID(delivery.message.scope_id), report)
+    await delivery.commit(_take, UUID(delivery.message.subject), report)
 
 
 def _waiting(version_id: UUID) -> SkillVersion | None:

@@ -1,7 +1,8 @@
-"""What does this room lock, and in which order?
+"""Row locks of this room, in this order.
 
 The card, if there is one; the project or batch that an item is part of; the item; its course; the goal it serves; the
-customer, before what waits for them is counted; the conversation, which the rooms above lock; the executors' pool last.
+customer, before what waits for them is counted; the conversation, which the rooms above lock; the tenant's pool of
+executors last.
 `lock_item` keeps the first part of it: whoever holds a project or a batch holds everything that is part of it, so that
 its end and the end of a part never wait for each other (docs/work.md).
 """
@@ -17,8 +18,6 @@ from apps.work.execution_models import Course
 from apps.work.models import Batch, WorkItem
 from kernel.errors import NotFound
 from kernel.tenancy import current_tenant_id
-
-_POOL = 0x53494C4153_504F  # any number that nobody else locks
 
 
 def lock_item(item_id: UUID) -> WorkItem:
@@ -59,10 +58,9 @@ def lock_course(item: WorkItem) -> Course:
 
 
 def lock_pool() -> None:
-    """Everybody who wants a place in the executors' pool, of any tenant, passes here one by one, until the scope
-    ends."""
+    """Everybody who wants one of the tenant's places for work passes here one by one, until the scope ends."""
     with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_POOL])
+        cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [f"pool:{current_tenant_id()}"])
 
 
 def lock_customer(subject: str) -> None:

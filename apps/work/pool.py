@@ -1,7 +1,7 @@
-"""How many may work at once, and who goes first? Counted in the database, so that it holds across processes and
-tenants.
+"""Decide how many of a tenant's may work at once, and who goes first; counted in the database, so that it holds across
+processes.
 
-8 a scope, 16 in all (settings); approved execution before research before status; what may write the same things goes
+8 a scope, 16 a tenant (settings); approved execution before research before status; what may write the same things goes
 one by one, in the order in which it was asked (spec 19.7; contract silas 15). Called inside scopes, by `services` only.
 """
 
@@ -24,7 +24,8 @@ from kernel.tenancy import current_tenant_id
 
 IN_USE = "pool"
 _SIGHT = """
-    SELECT count(*) FILTER (WHERE live AND scope_id = %(scope)s),
+    SELECT count(*) FILTER (WHERE live),
+           count(*) FILTER (WHERE live AND scope_id = %(scope)s),
            count(*) FILTER (WHERE NOT live AND kind = 'execution'),
            coalesce(bool_or((live OR position < %(position)s)
                             AND (claims && %(reach)s::varchar[] OR covers && %(claims)s::varchar[])), false)
@@ -74,8 +75,6 @@ def leave(message_pk: UUID) -> None:
 
 def _has_room(slot: PoolSlot) -> bool:
     with connection.cursor() as cursor:
-        cursor.execute("SELECT work_pool_taken()")
-        (taken,) = cursor.fetchone()
         cursor.execute(
             _SIGHT,
             {
@@ -87,7 +86,7 @@ def _has_room(slot: PoolSlot) -> bool:
                 "reach": [*slot.claims, *slot.covers],
             },
         )
-        in_scope, waiting, in_conflict = cursor.fetchone()
+        taken, in_scope, waiting, in_conflict = cursor.fetchone()
     before = 0 if slot.kind == SlotKind.EXECUTION else waiting
     room = taken + before < settings.POOL_SIZE and in_scope < settings.POOL_SIZE_PER_SCOPE
     return room and not in_conflict

@@ -103,33 +103,6 @@ class PlatformOnly(RunSQL):
         return (self.__class__.__name__, [self.table], {})
 
 
-class CountOverAll(RunSQL):
-    """`CountOverAll("work_pool_taken", "SELECT count(*) FROM …")`: a function that answers one tenant with a number
-    over all of them. It looks past the wall for its own length only, and nothing of anybody's rows leaves it."""
-
-    def __init__(self, name: str, count: str) -> None:
-        self.name = name
-        self.count = count
-        super().__init__(
-            sql=f"""
-                CREATE FUNCTION {name}() RETURNS int LANGUAGE plpgsql AS $$
-                DECLARE
-                    v_before text := coalesce(current_setting('silas.platform', true), '');
-                    v_count int;
-                BEGIN
-                    PERFORM set_config('silas.platform', 'on', true);
-                    v_count := ({count});
-                    PERFORM set_config('silas.platform', v_before, true);
-                    RETURN v_count;
-                END $$;
-            """,
-            reverse_sql=f"DROP FUNCTION {name}();",
-        )
-
-    def deconstruct(self) -> tuple[str, list[str], dict[str, str]]:
-        return (self.__class__.__name__, [self.name, self.count], {})
-
-
 # How a database function that says of every tenant one thing only begins to see them all, and ends; `v_before` is text.
 SEE_ALL = """v_before := coalesce(current_setting('silas.platform', true), '');
     PERFORM set_config('silas.platform', 'on', true);"""

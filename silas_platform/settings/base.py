@@ -137,8 +137,6 @@ _WAKE = {
 }
 CELERY_BEAT_SCHEDULE: dict[str, dict[str, Any]] = {
     **_WAKE,
-    "autonomy.tick": {"task": "autonomy.tick", "schedule": 5.0},
-    "autonomy.look_around": {"task": "autonomy.look_around", "schedule": 900.0},
 }
 for _entry in CELERY_BEAT_SCHEDULE.values():
     _entry["options"] = {**_entry.get("options", {}), "expires": _entry["schedule"]}
@@ -308,7 +306,7 @@ MODEL_TOTAL_SECONDS = 90
 POOL_SIZE = env.number("SILAS_POOL_SIZE", 16)
 POOL_SIZE_PER_SCOPE = env.number("SILAS_POOL_SIZE_PER_SCOPE", 8)
 POOL_RETRY_SECONDS = 2
-# How many sessions of all companies may run unattended at once; each company says for itself how many of them.
+# How many sessions of one company may run unattended at once, whatever it allows itself.
 AUTONOMY_SESSIONS = env.number("SILAS_AUTONOMY_SESSIONS", 8)
 # May a webhook lead into the house's own network? For tests and for those who host both ends.
 WEBHOOKS_PRIVATE = env.flag("SILAS_WEBHOOKS_PRIVATE", default=False)

@@ -12,16 +12,16 @@ from django.db.models.functions import Now
 from apps.autonomy.enums import SessionStatus, TriggerKind
 from apps.autonomy.models import AutonomousSession, AutonomySettings, Checkpoint, Occurrence, Trigger
 from apps.autonomy.services import admission, halting, running
-from apps.autonomy.tasks import look_at, tick
+from apps.bus import draining
 from apps.bus import services as bus
 from apps.bus.deliveries import Delivery
-from apps.bus.enums import Queue
+from apps.bus.enums import Queue, Worker
 from apps.bus.models import QueueMessage
 from apps.guard.models import GuardedRun
 from kernel.clock import now
 from kernel.tenancy import tenant_scope
 from tests.factories.autonomy import RETURNS, House, make_house
-from tests.factories.bus import lease_any
+from tests.factories.bus import lease_any, let_waits_pass
 
 POISON: list[Any] = [{"cost_usd": "much"}, {"wall_seconds": "x"}, {"tokens": {}}, [], "limits", {"unknown": 1}]
 
@@ -79,7 +79,8 @@ def test_run_whose_limits_cannot_be_read_stops_no_watch(house: House, limits: An
     with tenant_scope(house.tenant):
         GuardedRun.objects.filter(pk=session.run_id).update(limits=limits)
     orphaned(house, other)
-    house.do(halting.watch)
+    let_waits_pass(house.tenant)
+    house.work(Queue.UPKEEP)
     assert house.session(other.pk).status == SessionStatus.FAILED
 
 
@@ -88,7 +89,7 @@ def test_receipt_that_raises_keeps_no_session_from_ending(house: House) -> None:
     orphaned(house, session)
     with tenant_scope(house.tenant):
         Checkpoint.objects.filter(session=session).update(phase="analysis", state=["no trace"])
-    house.do(halting.watch)
+    house.do(halting.watch, session.pk)
     ended = house.session(session.pk)
     assert ended.status == SessionStatus.FAILED
     assert ended.receipt["unreadable"] == "AttributeError"
@@ -113,7 +114,8 @@ def test_company_with_a_broken_row_keeps_no_other_company(house: House, other_te
     orphaned(house, session)
     theirs = make_house(other_tenant)
     theirs.trigger(theirs.task(), TriggerKind.INTERVAL, due=True, seconds=3600)
-    tick()
+    let_waits_pass(house.tenant)
+    draining.drain(Worker.UPKEEP, consumer="test")
     assert len(theirs.sessions()) == 1
 
 
@@ -122,7 +124,7 @@ def test_fault_at_a_watch_stops_no_upload(house: House, tmp_path: Path) -> None:
     trigger = house.trigger(house.task(playbook="contradictions"), TriggerKind.WATCH, collection=str(collection))
     house.change(trigger.task, limits={"cost_usd": "much"}, route={"kind": "nowhere"})
     assert house.know(tmp_path, other="# Other\n\nCoats within 14 days.")
-    look_at(house.tenant.pk)
+    house.tick()
     with tenant_scope(house.tenant):
         assert not Occurrence.objects.exists() or Trigger.objects.get(pk=trigger.pk).enabled is False
 

@@ -112,7 +112,7 @@ def test_contract_watchdog_stops_what_is_stuck_with_its_reason(house: House, fie
     session, delivery = begun(house)
     house.change(session, heartbeat_at=Now() - timedelta(hours=1))
     house.change(session.run, started_at=Now() - timedelta(seconds=315), **fields)
-    house.do(halting.watch)
+    house.do(halting.watch, session.pk)
     assert house.session(session.pk).halt_reason == reason
     assert how(carried_out(house, session, delivery)) == (SessionStatus.HALTED, reason)
 

@@ -16,7 +16,8 @@ from apps.autonomy.enums import SessionStatus, SpawnRefusal, TriggerKind
 from apps.autonomy.models import AutonomousSession, Occurrence, Task, Trigger
 from apps.autonomy.schemas import NotSpawned, Owed
 from apps.autonomy.services import admission, dispatching
-from apps.autonomy.tasks import look_at
+from apps.bus.enums import Kind, Queue
+from apps.bus.models import QueueMessage
 from apps.memory.services import store_parsed
 from apps.tenants.enums import Role
 from apps.tenants.models import Membership
@@ -25,6 +26,7 @@ from kernel.clock import now
 from kernel.errors import NotFound, SilasError
 from kernel.tenancy import tenant_scope
 from tests.factories.autonomy import RETURNS, House, make_house
+from tests.factories.bus import due_scopes, lease_any, let_waits_pass
 from tests.factories.memory import ingest_texts
 from tests.factories.tenants import make_member
 from tests.rivals import race
@@ -39,32 +41,34 @@ def interval(house: House, task: Task | None = None, *, due: bool = True) -> Tri
     return house.trigger(task or house.task(), TriggerKind.INTERVAL, due=due, seconds=60)
 
 
-def test_due_trigger_begins_once_for_two_beats(house: House) -> None:
-    interval(house)
-    race(*[lambda: house.do(dispatching.dispatch_due)] * 4)
+def test_due_trigger_begins_once_for_rivals(house: House) -> None:
+    trigger = interval(house)
+    lease = house.do(lease_any, Queue.UPKEEP, consumer="test")
+    race(*[lambda: house.do(dispatching.dispatch, trigger.pk, lease)] * 4)
     assert len(house.sessions()) == 1
 
 
 def test_next_time_is_set_before_anything_begins(house: House) -> None:
     trigger = interval(house)
-    house.do(dispatching.dispatch_due)
+    house.dispatch(trigger)
     with tenant_scope(house.tenant):
-        assert Trigger.objects.get(pk=trigger.pk, next_at__gt=now())
+        next_at = Trigger.objects.get(pk=trigger.pk, next_at__gt=now()).next_at
+        assert QueueMessage.objects.get(kind=Kind.TRIGGER_DUE, state="queued").available_at == next_at
 
 
 def test_missed_times_are_one_run(house: House) -> None:
     trigger = interval(house)
-    house.change(trigger, next_at=Now() - timedelta(days=3))
-    while house.do(dispatching.dispatch_due):
-        pass
+    house.make_due(trigger, since=timedelta(days=3))
+    house.tick()
+    house.tick()
     assert len(house.sessions()) == 1
 
 
 def test_run_that_still_waits_stands_for_the_next_time(house: House) -> None:
     trigger = interval(house)
-    house.do(dispatching.dispatch_due)
-    house.change(trigger, next_at=Now() - timedelta(seconds=1))
-    house.do(dispatching.dispatch_due)
+    house.dispatch(trigger)
+    house.make_due(trigger)
+    house.dispatch(trigger)
     assert len(house.sessions()) == 1
 
 
@@ -78,7 +82,7 @@ def test_same_occasion_begins_nothing_twice(house: House) -> None:
 def test_trigger_that_cannot_be_read_is_switched_off_and_stops_nobody(house: House) -> None:
     bad = house.change(interval(house), spec={"seconds": "never"})
     interval(house)
-    house.do(dispatching.dispatch_due)
+    house.tick()
     with tenant_scope(house.tenant):
         bad = Trigger.objects.get(pk=bad.pk)
     assert (bad.enabled, bad.disabled_reason, len(house.sessions())) == (False, "trigger_spec", 1)
@@ -89,7 +93,7 @@ def test_task_that_cannot_be_read_stops_nobody_elses_trigger(house: House) -> No
     bad = interval(house, task)
     interval(house)
     house.change(task, limits={"cost_usd": "much"})
-    house.do(dispatching.dispatch_due)
+    house.tick()
     with tenant_scope(house.tenant):
         bad = Trigger.objects.get(pk=bad.pk)
     assert (bad.enabled, bad.disabled_reason, len(house.sessions())) == (False, "ValidationError", 1)
@@ -109,7 +113,7 @@ def test_event_for_a_task_that_cannot_be_read_stops_nobody_else(house: House) ->
 def test_worker_whose_clock_is_late_sets_the_next_time_by_the_databases(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    house.trigger(house.task(), TriggerKind.CRON, due=True, schedule="* * * * *")
+    trigger = house.trigger(house.task(), TriggerKind.CRON, due=True, schedule="* * * * *")
 
     class Late(datetime):
         @classmethod
@@ -117,23 +121,24 @@ def test_worker_whose_clock_is_late_sets_the_next_time_by_the_databases(
             return datetime.now(tz) - timedelta(hours=1)
 
     monkeypatch.setattr("kernel.clock.datetime", Late)
-    house.do(dispatching.dispatch_due)
-    assert house.do(dispatching.due_triggers) == []
+    house.dispatch(trigger)
+    with tenant_scope(house.tenant):
+        assert Trigger.objects.filter(pk=trigger.pk, next_at__gt=Now()).exists()
 
 
 def test_trigger_of_a_deleted_task_never_fires(house: House) -> None:
     task = house.task()
     trigger = interval(house, task)
     house.do(services.delete_task, task.pk, user=house.owner)
-    house.change(trigger, deleted_at=None, next_at=Now() - timedelta(seconds=1))
-    house.do(dispatching.dispatch_due)
+    house.make_due(house.change(trigger, deleted_at=None))
+    house.dispatch(trigger)
     assert house.sessions() == []
 
 
 def test_nothing_begins_while_the_company_is_switched_off(house: House) -> None:
     interval(house)
     house.do(services.put_settings, actor="user:test", enabled=False)
-    house.do(dispatching.dispatch_due)
+    house.tick()
     assert house.sessions() == []
 
 
@@ -145,14 +150,14 @@ def test_yes_of_a_member_ends_with_the_role_that_could_give_it(house: House, rol
     member = house.do(Membership.objects.get, user=house.owner)
     house.do(change_role, member, role)
     house.do(change_role, member, Role.OWNER)
-    house.do(dispatching.dispatch_due)
+    house.tick()
     assert len(house.sessions()) == begun
 
 
 def test_nothing_begins_for_a_member_who_opted_out(house: House) -> None:
     interval(house)
     house.do(services.opt_out, house.owner)
-    house.do(dispatching.dispatch_due)
+    house.tick()
     assert house.sessions() == []
 
 
@@ -161,16 +166,51 @@ def test_nothing_begins_for_somebody_who_is_no_member_any_more(house: House) -> 
     make_member(house.tenant, "owner")
     with tenant_scope(house.tenant):
         remove_member(Membership.objects.get(user=house.owner))
-    house.do(dispatching.dispatch_due)
+    house.tick()
     assert house.sessions() == []
 
 
 def test_ten_thousand_events_become_one_run_and_none_is_lost(house: House) -> None:
     trigger = house.trigger(house.task(), TriggerKind.EVENT, topic="work_ended")
+    house.do(services.owe, "event:work_ended")
     with tenant_scope(house.tenant), connection.cursor() as cursor:
         cursor.execute(_STORM, [house.tenant.pk, trigger.pk])
-    race(*[lambda: house.do(dispatching.dispatch_happened, trigger.pk)] * 2)
-    assert [session.params["occurrences"] for session in house.sessions()] == [10_000]
+    lease = house.do(lease_any, Queue.UPKEEP, consumer="test")
+    race(*[lambda: house.do(dispatching.dispatch, trigger.pk, lease)] * 2)
+    assert [session.params["occurrences"] for session in house.sessions()] == [10_001]
+
+
+def test_many_events_cost_one_look(house: House) -> None:
+    trigger = house.trigger(house.task(), TriggerKind.EVENT, topic="work_ended")
+    for number in range(20):
+        house.do(services.owe, "event:work_ended", str(number))
+    house.dispatch(trigger)
+    assert [session.params["occurrences"] for session in house.sessions()] == [20]
+    with tenant_scope(house.tenant):
+        assert not QueueMessage.objects.filter(kind=Kind.TRIGGER_DUE, state="queued").exists()
+
+
+def test_event_while_a_run_waits_is_another_run_once_it_is_let_in(house: House) -> None:
+    trigger = house.trigger(house.task(), TriggerKind.EVENT, topic="work_ended")
+    house.do(services.owe, "event:work_ended", "1")
+    house.dispatch(trigger)
+    house.do(services.owe, "event:work_ended", "2")
+    house.dispatch(trigger)
+    assert len(house.sessions()) == 1
+    house.finish()
+    assert [session.params["subjects"] for session in house.sessions()] == [["1"], ["2"]]
+
+
+def test_event_while_a_run_waits_is_another_run_once_it_is_called_off(house: House) -> None:
+    trigger = house.trigger(house.task(), TriggerKind.EVENT, topic="work_ended")
+    house.do(services.owe, "event:work_ended", "1")
+    house.dispatch(trigger)
+    house.do(services.owe, "event:work_ended", "2")
+    house.dispatch(trigger)
+    (session,) = house.sessions()
+    house.do(services.halt_session, session.pk, user=house.owner)
+    house.finish()
+    assert [each.status for each in house.sessions()] == [SessionStatus.CANCELLED, SessionStatus.COMPLETED]
 
 
 def test_event_after_the_run_has_begun_is_owed_another(house: House) -> None:
@@ -179,18 +219,6 @@ def test_event_after_the_run_has_begun_is_owed_another(house: House) -> None:
         house.do(services.owe, "event:work_ended", str(uuid4()))
         house.finish()
     assert [session.status for session in house.sessions()] == [SessionStatus.COMPLETED] * 2
-
-
-def test_triggers_whose_runs_wait_starve_no_other(house: House, monkeypatch: Any) -> None:
-    monkeypatch.setattr(dispatching, "BATCH", 1)
-    for _ in range(9):
-        waits = house.trigger(house.task(), TriggerKind.EVENT, topic="work_ended")
-        house.do(services.owe, "event:work_ended", "1")
-        house.do(dispatching.dispatch_happened, waits.pk)
-    free = house.trigger(house.task(), TriggerKind.EVENT, topic="person_wanted")
-    house.do(services.owe, "event:work_ended", "2")
-    house.do(services.owe, "event:person_wanted", "3")
-    assert house.do(dispatching.happened) == [free.pk]
 
 
 def test_company_that_is_switched_off_collects_no_events(house: House) -> None:
@@ -204,7 +232,7 @@ def test_company_that_is_switched_off_collects_no_events(house: House) -> None:
 def test_another_companys_event_wakes_nobody(house: House, other_tenant: Any) -> None:
     house.trigger(house.task(), TriggerKind.EVENT, topic="work_ended")
     make_house(other_tenant).do(services.owe, "event:work_ended")
-    look_at(house.tenant.pk)
+    house.tick()
     assert house.sessions() == []
 
 
@@ -327,20 +355,44 @@ def test_paused_company_lets_in_only_what_is_critical(house: House) -> None:
     assert [session.pk for session in house.sessions(admitted_at__isnull=False)] == [critical.pk]
 
 
-def test_settings_hold_from_the_next_tick_on(house: House) -> None:
+def test_settings_hold_from_now_on(house: House) -> None:
     house.do(services.put_settings, actor="user:test", max_concurrent=0)
     session = house.run_now(house.task())
-    look_at(house.tenant.pk)
-    waits = house.session(session.pk).admitted_at is None
+    house.work(Queue.UPKEEP)
+    assert house.session(session.pk).admitted_at is None
     house.do(services.put_settings, actor="user:test", max_concurrent=1)
-    look_at(house.tenant.pk)
-    assert waits and house.session(session.pk).admitted_at is not None
+    house.work(Queue.UPKEEP)
+    assert house.session(session.pk).admitted_at is not None
 
 
-def test_only_companies_whose_heartbeat_came_are_looked_at(house: House) -> None:
-    before = house.tenant.pk in dispatching.due_tenants()
-    look_at(house.tenant.pk)
-    assert before and house.tenant.pk not in dispatching.due_tenants()
+def test_session_that_is_paused_is_looked_at_again_within_a_minute(house: House) -> None:
+    from apps.guard.models import SystemControl
+
+    with tenant_scope(house.tenant):
+        control = SystemControl.objects.create(pause="pause_all")
+    session = house.run_now(house.task())
+    house.work(Queue.UPKEEP)
+    with tenant_scope(house.tenant):
+        later = QueueMessage.objects.get(kind=Kind.SESSION_ADMISSION, state="queued")
+        assert now() < later.available_at <= now() + timedelta(minutes=1)
+        control.delete()
+    let_waits_pass(house.tenant)
+    house.work(Queue.UPKEEP)
+    assert house.session(session.pk).admitted_at is not None
+
+
+def test_company_in_which_nothing_is_to_be_done_is_looked_at_by_nobody(house: House) -> None:
+    house.through(house.task())
+    house.do(services.put_settings, actor="user:test", enabled=False)
+    house.tick()
+    with tenant_scope(house.tenant):
+        left = QueueMessage.objects.filter(state="queued").exclude(kind=Kind.SUGGESTION_LOOK)
+        assert {message.kind for message in left} <= {Kind.SESSION_WATCH}
+    let_waits_pass(house.tenant)
+    house.work(Queue.UPKEEP, Queue.TRUSTED)
+    assert due_scopes(house.tenant) == []
+    with tenant_scope(house.tenant):
+        assert not QueueMessage.objects.filter(state="queued").exists()
 
 
 def test_occasion_is_unique_whatever_the_code_above_does(house: House) -> None:
@@ -353,10 +405,10 @@ def test_occasion_is_unique_whatever_the_code_above_does(house: House) -> None:
         )
 
 
-def test_contract_places_of_all_companies_are_counted(house: House, other_tenant: Any, settings: Any) -> None:
-    theirs = make_house(other_tenant)
-    theirs.run_now(theirs.task())
-    theirs.do(admission.admit_waiting)
+def test_places_of_another_company_are_not_counted(house: House, other_tenant: Any, settings: Any) -> None:
     settings.AUTONOMY_SESSIONS = 1
-    house.run_now(house.task())
-    assert house.do(admission.admit_waiting) == 0
+    theirs = make_house(other_tenant)
+    for each in (theirs, house):
+        each.run_now(each.task())
+        each.run_now(each.task())
+        assert each.do(admission.admit_waiting) == 1

@@ -102,7 +102,7 @@ def test_session_that_a_person_called_off_before_it_began_tells_nothing(house: H
 def test_trigger_that_switched_itself_off_tells_the_owner_once(house: House) -> None:
     trigger = house.trigger(house.task(), TriggerKind.INTERVAL, due=True, seconds=3600)
     house.change(trigger, spec={"seconds": "often"})
-    house.do(dispatching.dispatch_due)
+    house.dispatch(trigger)
     fresh = house.do(lambda: Trigger.objects.select_related("task").get(pk=trigger.pk))
     house.do(dispatching.switch_off, fresh, reason="again")
     assert told(house) == ["trigger_spec"]
@@ -144,7 +144,7 @@ def test_notice_leads_to_the_card(house: House) -> None:
 def test_notice_of_a_trigger_leads_to_its_task(house: House) -> None:
     trigger = house.trigger(house.task(), TriggerKind.INTERVAL, due=True, seconds=3600)
     house.change(trigger, spec={"seconds": "often"})
-    house.do(dispatching.dispatch_due)
+    house.dispatch(trigger)
     client = browser(house.owner)
     page = client.get(reverse("console-notices")).content.decode()
     with tenant_scope(house.tenant):

@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable
 from datetime import timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -56,8 +57,8 @@ def let_time_run_out(house: House, session: Any) -> None:
 def test_hung_session_is_ended_by_the_watch_with_a_receipt(house: House) -> None:
     session, _ = hung(house)
     let_time_run_out(house, session)
-    house.do(halting.watch)
-    house.do(halting.watch)
+    house.do(halting.watch, session.pk)
+    house.do(halting.watch, session.pk)
     ended = house.session(session.pk)
     assert ended.status == SessionStatus.HALTED
     assert ended.terminal_reason == TerminalReason.BUDGET_WALL_CLOCK
@@ -68,8 +69,8 @@ def test_hung_session_is_ended_by_the_watch_with_a_receipt(house: House) -> None
 def test_calls_of_a_hung_session_are_unknown_and_not_repeated(house: House) -> None:
     session, _ = hung(house)
     let_time_run_out(house, session)
-    house.do(halting.watch)
-    house.do(halting.watch)
+    house.do(halting.watch, session.pk)
+    house.do(halting.watch, session.pk)
     assert [call["outcome"] for call in house.session(session.pk).receipt["tool_calls"]] == [CallState.UNCERTAIN]
     assert len(house.sessions()) == 1
 
@@ -78,8 +79,8 @@ def test_lane_of_a_hung_session_is_free_for_the_next_one(house: House) -> None:
     session, _ = hung(house)
     following = house.run_now(session.task)
     let_time_run_out(house, session)
-    house.do(halting.watch)
-    house.do(halting.watch)
+    house.do(halting.watch, session.pk)
+    house.do(halting.watch, session.pk)
     house.finish()
     assert house.session(following.pk).status == SessionStatus.COMPLETED
 
@@ -87,8 +88,8 @@ def test_lane_of_a_hung_session_is_free_for_the_next_one(house: House) -> None:
 def test_hung_worker_that_wakes_up_writes_nothing(house: House) -> None:
     session, delivery = hung(house)
     let_time_run_out(house, session)
-    house.do(halting.watch)
-    house.do(halting.watch)
+    house.do(halting.watch, session.pk)
+    house.do(halting.watch, session.pk)
     with pytest.raises(LeaseLost):
         house.do(delivery.finish)
 
@@ -97,14 +98,14 @@ def test_halted_session_whose_worker_hangs_ends_as_halted(house: House) -> None:
     session, _ = hung(house)
     house.do(halting.halt_session, session.pk, user=house.owner)
     let_time_run_out(house, session)
-    house.do(halting.watch)
+    house.do(halting.watch, session.pk)
     assert house.session(session.pk).terminal_reason == TerminalReason.EXTERNAL_HALT
 
 
 def test_session_within_its_time_is_not_ended(house: House) -> None:
     session, _ = hung(house)
-    house.do(halting.watch)
-    house.do(halting.watch)
+    house.do(halting.watch, session.pk)
+    house.do(halting.watch, session.pk)
     assert house.session(session.pk).status == SessionStatus.RUNNING
 
 
@@ -128,11 +129,13 @@ def test_what_another_worker_holds_stays_with_it(house: House) -> None:
 class Outbox:
     """Stands where the broker's client does."""
 
-    def __init__(self) -> None:
-        self.sent: list[tuple[str, list[str]]] = []
+    amqp = SimpleNamespace(queues=SimpleNamespace(consume_from={"work": None}))
 
-    def send_task(self, name: str, args: list[str]) -> None:
-        self.sent.append((name, args))
+    def __init__(self) -> None:
+        self.sent: list[tuple[str, list[str], str]] = []
+
+    def send_task(self, name: str, args: list[str], queue: str) -> None:
+        self.sent.append((name, args, queue))
 
 
 def stopped() -> None:
@@ -167,8 +170,10 @@ def test_child_beyond_its_deadline_is_ended_however_it_hangs(hang: Callable[[], 
         end_overdue(outbox, shared)
         time.sleep(0.05)
     assert os.WTERMSIG(os.waitpid(child, 0)[1]) == signal.SIGKILL
-    assert [name for name, _ in outbox.sent] == ["bus.give_back"]
-    assert outbox.sent[0][1][0].endswith(f":{child}")
+    ((name, args, queue),) = outbox.sent
+    assert name == "bus.give_back"
+    assert args[0].endswith(f":{child}")
+    assert queue == "work"
     assert list(shared.overdue()) == []
 
 

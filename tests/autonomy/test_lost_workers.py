@@ -17,7 +17,7 @@ import pytest
 from apps.autonomy import queries, services
 from apps.autonomy.enums import SessionStatus, TriggerKind
 from apps.autonomy.models import Checkpoint, Finding, Notification, Task, Trigger
-from apps.autonomy.services import admission, dispatching, halting, running
+from apps.autonomy.services import admission, halting, running
 from apps.autonomy.services.ending import LOST, end
 from apps.bus import services as bus
 from apps.bus.deliveries import Delivery
@@ -30,7 +30,8 @@ from kernel.fault_points import VARIABLE
 from kernel.tenancy import tenant_scope
 from tests.autonomy.test_models import ASK, CLOSE, DONE, MODEL
 from tests.factories.autonomy import RETURNS, House
-from tests.factories.bus import lease_any, let_leases_run_out
+from tests.factories.bus import lease_any, let_leases_run_out, let_waits_pass
+from tests.work.drained import drain_as_a_worker
 
 CAP = {"cost_usd": "0.5"}
 POINTS = (
@@ -47,15 +48,14 @@ POINTS = (
 # One start for all: each child is killed at its own point, in a session of its own.
 WORKER = """
 import django, os, pathlib, sys, uuid; django.setup()
-from apps.autonomy.tasks import look_at
+from apps.bus.enums import Queue
 from tests.factories.work import Hands
 tenant = uuid.UUID(sys.argv[1])
 for point in sys.argv[2:]:
     pathlib.Path(os.environ["SILAS_FAULT_POINTS"], point).write_text("kill")
     child = os.fork()
     if child == 0:
-        look_at(tenant)
-        Hands(tenant).work(consumer=point)
+        Hands(tenant).work(Queue.UPKEEP, Queue.EXECUTOR, consumer=point)
         os._exit(3)
     assert os.WTERMSIG(os.waitpid(child, 0)[1]) == 9, point
 """
@@ -76,6 +76,7 @@ def killed_at(house: House, folder: Path, *points: str) -> None:
 def deliver_again(house: House) -> None:
     let_leases_run_out(house.tenant)
     house.do(bus.sweep)
+    let_waits_pass(house.tenant)
     for session in house.sessions(status=SessionStatus.QUEUED):
         house.change(session, not_before=now())
     house.finish()
@@ -95,7 +96,8 @@ def lost(house: House, task: Task) -> Any:
 
 
 @pytest.mark.slow
-def test_worker_killed_anywhere_is_followed_by_one_whole_attempt(house: House, tmp_path: Path) -> None:
+def test_worker_killed_anywhere_is_followed_by_one_whole_attempt(house: House, tmp_path: Path, settings: Any) -> None:
+    settings.AUTONOMY_SESSIONS = 20
     house.do(services.put_settings, actor="user:test", max_concurrent=20)
     house.know(tmp_path, returns=RETURNS)
     route = {"kind": "notify"}
@@ -219,7 +221,7 @@ def test_triggers_of_a_task_that_was_set_aside_stop(house: House) -> None:
     task = house.task(max_attempts=1)
     house.trigger(task, TriggerKind.INTERVAL, due=True, seconds=60)
     lost(house, task)
-    house.do(dispatching.dispatch_due)
+    house.tick()
     assert len(house.sessions()) == 1
 
 
@@ -227,10 +229,12 @@ def test_released_task_is_due_again(house: House) -> None:
     task = house.task(max_attempts=1)
     trigger = house.trigger(task, TriggerKind.INTERVAL, due=True, seconds=60)
     lost(house, task)
-    house.do(dispatching.dispatch_due)
+    house.tick()
     house.do(services.release_task, task.pk, user=house.owner)
     with tenant_scope(house.tenant):
-        assert Trigger.objects.get(pk=trigger.pk).next_at is not None
+        next_at = Trigger.objects.get(pk=trigger.pk).next_at
+        assert next_at is not None
+        assert QueueMessage.objects.get(scope_id=str(trigger.pk), state="queued").available_at == next_at
 
 
 def test_task_that_was_not_set_aside_cannot_be_released(house: House) -> None:
@@ -247,7 +251,7 @@ def test_session_whose_message_is_gone_is_ended_by_the_watch(house: House) -> No
     from datetime import timedelta
 
     house.change(session, admitted_at=now() - timedelta(minutes=1))
-    house.do(halting.watch)
+    house.do(halting.watch, session.pk)
     assert house.session(session.pk).terminal_reason == TerminalReason.WORKER_LOST
 
 
@@ -261,7 +265,7 @@ def test_session_that_does_nothing_is_asked_to_stop(house: House) -> None:
     session = house.session(session.pk)
     house.change(session, heartbeat_at=now() - timedelta(hours=1))
     house.change(session.run, started_at=now() - timedelta(hours=1), limits={})
-    house.do(halting.watch)
+    house.do(halting.watch, session.pk)
     assert house.session(session.pk).halt_reason == TerminalReason.IDLE_TIMEOUT
 
 
@@ -270,15 +274,41 @@ def test_session_under_way_is_left_alone_by_the_watch(house: House) -> None:
     house.do(admission.admit_waiting)
     lease = house.do(lease_any, Queue.EXECUTOR, consumer="test")
     house.do(running.begin, Delivery(house.tenant.pk, lease, "executor:autonomous_session"))
-    assert (house.do(halting.watch), house.session(session.pk).halt_reason) == (0, "")
+    assert house.do(halting.watch, session.pk) > now()
+    assert house.session(session.pk).halt_reason == ""
 
 
-def test_session_is_carried_out_with_a_workers_rights(house: House, tmp_path: Path) -> None:
-    from tests.work.drained import drain_as_a_worker
-
+def test_due_task_is_let_in_and_carried_out_with_a_workers_rights(house: House, tmp_path: Path) -> None:
     house.know(tmp_path, returns=RETURNS)
     house.ask("Do you sell gift wrapping for parrots?")
-    session = house.run_now(house.task(playbook="unanswered", route={"kind": "notify"}))
+    task = house.task(playbook="unanswered", route={"kind": "notify"})
+    house.trigger(task, TriggerKind.INTERVAL, due=True, seconds=3600)
+    drain_as_a_worker(house.tenant, Queue.UPKEEP, Queue.EXECUTOR)
+    (session,) = house.sessions()
+    assert session.terminal_reason == TerminalReason.COMPLETED
+
+
+def test_event_and_a_lost_session_are_seen_to_with_a_workers_rights(house: House) -> None:
+    lost, broken = house.run_now(house.task(max_attempts=1)), house.task()
+    house.trigger(broken, TriggerKind.EVENT, topic="work_ended")
+    house.change(broken, limits={"cost_usd": "much"})
+    house.do(services.owe, "event:work_ended")
     house.do(admission.admit_waiting)
-    drain_as_a_worker(house.tenant)
-    assert house.session(session.pk).terminal_reason == TerminalReason.COMPLETED
+    with tenant_scope(house.tenant):
+        QueueMessage.objects.filter(payload__session=str(lost.pk)).update(state="dropped", finished_at=now())
+    let_waits_pass(house.tenant)
+    drain_as_a_worker(house.tenant, Queue.UPKEEP)
+    assert house.session(lost.pk).terminal_reason == TerminalReason.WORKER_LOST
+    with tenant_scope(house.tenant):
+        assert Trigger.objects.get().disabled_reason == "ValidationError"
+
+
+@pytest.mark.slow
+def test_worker_killed_over_a_due_trigger_begins_it_once(house: House, tmp_path: Path) -> None:
+    trigger = house.trigger(house.task(), TriggerKind.INTERVAL, due=True, seconds=3600)
+    killed_at(house, tmp_path, "bus.leased", "autonomy.dispatched")
+    deliver_again(house)
+    (session,) = house.sessions()
+    assert session.status == SessionStatus.COMPLETED
+    with tenant_scope(house.tenant):
+        assert Trigger.objects.get(pk=trigger.pk).next_at > now()

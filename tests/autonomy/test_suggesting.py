@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -9,10 +10,10 @@ from uuid import UUID
 import pytest
 
 from apps.approvals.models import ApprovalToken, Card
-from apps.autonomy import heartbeat
 from apps.autonomy.enums import PrecedentState, SuggestionState
-from apps.autonomy.models import AutonomySettings, ContextProposal, InitiativeSettings, Suggestion
-from apps.autonomy.services import suggesting
+from apps.autonomy.models import ContextProposal, InitiativeSettings, Outcome, Suggestion
+from apps.autonomy.services import calibrating, put_settings, suggesting
+from apps.bus.enums import Kind, Queue
 from apps.bus.models import QueueMessage
 from apps.console.faces import buttons_of
 from apps.guard.models import GuardedRun
@@ -20,16 +21,19 @@ from apps.work.execution_models import Course
 from apps.work.models import WorkItem
 from apps.work.services import following
 from apps.work.wording import READ_INSTRUCTIONS
+from kernel.clock import now
 from kernel.tenancy import tenant_scope
+from tests.factories.bus import let_waits_pass
 from tests.factories.proposals import again, card_about, make_precedent, make_run, make_task, press, web
-from tests.factories.work import Desk, make_desk, note, plan
+from tests.factories.tenants import make_deployment
+from tests.factories.work import Desk, Hands, make_desk, note, plan
 from tests.rivals import race
 
 
 @pytest.fixture
 def on(tenant: Any) -> None:
     with tenant_scope(tenant):
-        AutonomySettings.objects.create(enabled=True)
+        put_settings(actor="user:test", enabled=True)
 
 
 def look(deployment: Any) -> list[Suggestion]:
@@ -56,8 +60,6 @@ def test_company_may_want_unattended_work_and_no_suggestions(on: None, tenant: A
 
 
 def test_other_company_s_patterns_are_not_suggested(on: None, other_tenant: Any, deployment: Any) -> None:
-    from tests.factories.tenants import make_deployment
-
     make_precedent(make_run(make_task(make_deployment(other_tenant))))
     assert look(deployment) == []
 
@@ -119,20 +121,55 @@ def test_hidden_characters_in_a_pattern_are_shown(on: None, tenant: Any, deploym
     assert "\u202e" not in card_about(tenant, row.pk).intent
 
 
-def test_quarter_of_an_hour_is_owed_once(on: None, tenant: Any, deployment: Any) -> None:
+def standing_look(tenant: Any) -> QueueMessage | None:
     with tenant_scope(tenant):
-        for _ in range(2):
-            heartbeat.owe_looks()
-        assert QueueMessage.objects.filter(kind="review_owed").count() == 1
+        return QueueMessage.objects.filter(kind=Kind.SUGGESTION_LOOK, state="queued").first()
 
 
-def test_look_that_is_owed_is_carried_out_by_a_web_process(on: None, tenant: Any, deployment: Any) -> None:
+def look_now(tenant: Any) -> None:
+    let_waits_pass(tenant)
+    Hands(tenant).work(Queue.TRUSTED)
+
+
+def test_company_is_looked_at_every_quarter_of_an_hour(on: None, tenant: Any, deployment: Any) -> None:
     make_precedent(make_run(make_task(deployment)))
-    with tenant_scope(tenant):
-        heartbeat.owe_looks()
-    web(tenant)
+    look_now(tenant)
     with tenant_scope(tenant):
         assert Suggestion.objects.count() == 1
+    standing = standing_look(tenant)
+    assert standing is not None
+    assert timedelta(minutes=14) < standing.available_at - now() <= timedelta(minutes=15)
+
+
+def test_chatbot_that_cannot_be_looked_at_stops_no_other(
+    on: None, tenant: Any, deployment: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken = make_deployment(tenant, slug="broken")
+    make_precedent(make_run(make_task(deployment)))
+    look_around = suggesting.look_around
+
+    def stumble(deployment_id: Any) -> Any:
+        if deployment_id == broken.pk:
+            raise ValueError
+        return look_around(deployment_id)
+
+    monkeypatch.setattr(suggesting, "look_around", stumble)
+    look_now(tenant)
+    with tenant_scope(tenant):
+        assert Suggestion.objects.count() == 1
+    assert standing_look(tenant) is not None
+
+
+def test_company_without_unattended_work_is_looked_at_for_a_day_after_a_decision(tenant: Any, deployment: Any) -> None:
+    assert standing_look(tenant) is None
+    with tenant_scope(tenant):
+        calibrating.dismissed(Suggestion(deployment=deployment, action="look"))
+    look_now(tenant)
+    assert standing_look(tenant) is not None
+    with tenant_scope(tenant):
+        Outcome.objects.update(decided_at=now() - timedelta(days=2))
+    look_now(tenant)
+    assert standing_look(tenant) is None
 
 
 # --- after work

@@ -100,9 +100,9 @@ def test_limit_of_zero_is_reached_and_never_near(house: House, heard: Heard) -> 
     assert heard == []
 
 
-def test_tick_warns_of_a_session_that_waits_for_a_long_call(house: House, heard: Heard) -> None:
+def test_watch_warns_of_a_session_that_waits_for_a_long_call(house: House, heard: Heard) -> None:
     session = used(house, begun(house)[0], started_at=Now() - timedelta(seconds=241))
-    house.do(halting.watch)
+    house.do(halting.watch, session.pk)
     assert [told for told, _ in heard] == [session.pk]
 
 
@@ -110,5 +110,4 @@ def test_session_of_another_company_is_not_warned_of(house: House, other_tenant:
     theirs = make_house(other_tenant)
     session = used(theirs, begun(theirs)[0], calls=20)
     house.do(warn, session.pk)
-    house.do(warn)
     assert heard == []

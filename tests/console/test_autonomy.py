@@ -20,7 +20,6 @@ URL = "https://hooks.example.com/silas"
 SETTINGS = {
     "enabled": "on",
     "max_concurrent": "2",
-    "heartbeat_seconds": "5",
     "idle_seconds": "60",
     "retry_base_seconds": "1",
     "retry_most_seconds": "60",

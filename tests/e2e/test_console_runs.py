@@ -15,7 +15,6 @@ from apps.autonomy.jobs import job_of
 from apps.autonomy.models import AutonomousSession
 from apps.autonomy.services import running
 from apps.autonomy.services.ending import Ending
-from apps.autonomy.tasks import look_at
 from apps.bus.deliveries import Delivery
 from apps.bus.enums import Queue
 from apps.guard.enums import Intent
@@ -51,7 +50,7 @@ class UnderWay:
 def _begin(house: House) -> UnderWay:
     """In drafting, with a finding written down, money spent and some set aside."""
     session = house.run_now(house.task(name="Compare the price lists"))
-    look_at(house.tenant.pk)
+    house.tick()
     lease = house.do(lease_any, Queue.EXECUTOR, consumer="test")
     delivery = Delivery(house.tenant.pk, lease, "test")
     house.do(running.begin, delivery)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
@@ -15,8 +16,10 @@ from apps.autonomy import queries, receipts, services
 from apps.autonomy.enums import TriggerKind
 from apps.autonomy.models import AutonomousSession, Finding, MemoryProposal, OpenQuestion, Task, Trigger
 from apps.autonomy.schemas import Spawned
-from apps.autonomy.tasks import look_at
-from apps.bus.enums import Queue
+from apps.autonomy.services.timing import schedule
+from apps.bus.deliveries import deliver, take
+from apps.bus.enums import Kind, Queue
+from apps.bus.models import QueueMessage
 from apps.tenants.models import Deployment
 from kernel.canonical import sha256_hex
 from kernel.tenancy import tenant_scope
@@ -48,7 +51,26 @@ class House(Hands):
 
     def trigger(self, task: Task, kind: TriggerKind, *, due: bool = False, **spec: Any) -> Trigger:
         row: Trigger = self.do(services.add_trigger, task.pk, user=self.owner, kind=kind, spec=spec)
-        return self.change(row, next_at=Now() - timedelta(seconds=1)) if due else row
+        return self.make_due(row) if due else row
+
+    def make_due(self, trigger: Trigger, *, since: timedelta = timedelta(seconds=1)) -> Trigger:
+        row: Trigger = self.change(trigger, next_at=Now() - since)
+        self.do(schedule, row)
+        return row
+
+    def dispatch(self, trigger: Trigger) -> None:
+        """Carry out what one trigger is due for now, and nothing else."""
+        scope_id = str(trigger.pk)
+        lease = self.do(take, Queue.UPKEEP, scope_id=scope_id, consumer="test", seconds=120)
+        if lease is not None:
+            asyncio.run(deliver(self.tenant.pk, lease, seconds=120))
+
+    def tick(self) -> None:
+        """Carry out what is due, and look now at what is paused or runs, as the clock would a little later."""
+        with tenant_scope(self.tenant):
+            later = QueueMessage.objects.filter(kind__in=[Kind.SESSION_ADMISSION, Kind.SESSION_WATCH], state="queued")
+            later.update(available_at=Now())
+        self.work(Queue.UPKEEP)
 
     def run_now(self, task: Task, **more: Any) -> AutonomousSession:
         spawned = self.do(services.run_now, task.pk, user=self.owner, **more)
@@ -64,8 +86,8 @@ class House(Hands):
     def finish(self) -> None:
         """Tick and work until nothing is left to do at this moment."""
         for _ in range(12):
-            look_at(self.tenant.pk)
-            self.work(Queue.EXECUTOR)
+            self.tick()
+            self.work(Queue.EXECUTOR, Queue.UPKEEP)
             with tenant_scope(self.tenant):
                 waiting = AutonomousSession.objects.filter(ended_at=None, not_before__lte=Now(), awaits=None)
                 if not waiting.exists():

@@ -92,8 +92,8 @@ def taken_again(house: House, child: int) -> bool:
 
 
 def all_done(house: House, outside: Any) -> bool:
-    """The tick, which beat would send, lets in what waits."""
-    outside.send_task("autonomy.tick")
+    """A wake-up, which beat would send, lets in what waits."""
+    outside.send_task("bus.drain", args=["upkeep"], queue="upkeep")
     time.sleep(0.5)
     rows = sessions(house)
     return all(row["ended_at"] for row in rows) and sum(row["status"] == "completed" for row in rows) == 2

@@ -10,7 +10,6 @@ from apps.approvals.models import Card, CardTiming
 from apps.approvals.queries import open_cards, patience
 from apps.audit.models import AuditEntry
 from apps.autonomy.models import AutonomousSession, MemoryProposal
-from apps.autonomy.tasks import look_at
 from apps.bus.enums import Queue
 from apps.connections.models import Connection
 from apps.gates.queries import active_gates
@@ -337,9 +336,7 @@ def test_conversation_reaches_no_tool_of_the_upkeep(either):
 
 
 def test_both_tenants_ship_two_tasks_that_leave_a_receipt(either):
-    Hands(either.tenant).work(Queue.EXECUTOR)
-    look_at(either.tenant_id)
-    Hands(either.tenant).work(Queue.EXECUTOR)
+    Hands(either.tenant).work(Queue.EXECUTOR, Queue.UPKEEP)
     with tenant_scope(either.tenant):
         sessions = AutonomousSession.objects.filter(trigger_kind="manual")
         assert [(each.status, bool(each.receipt)) for each in sessions] == [("completed", True)] * 2

@@ -10,13 +10,10 @@ from typing import Any
 
 import keyring
 import pytest
-from django.conf import settings
 from django.db.models.functions import Now
 
 from apps.autonomy.enums import TriggerKind
-from apps.autonomy.heartbeat import look_around
 from apps.autonomy.models import AutonomousSession
-from apps.autonomy.tasks import tick
 from apps.bus.enums import QUEUE_OF, Kind, Queue
 from apps.bus.models import QueueMessage
 from apps.bus.registry import consumer_of
@@ -56,10 +53,9 @@ TRIED = {
     Kind.TOOL_SERVER_CHECK,
     Kind.WAIT_END,
     Kind.LOST_CALLS,
-}
-TASKS_TRIED = {
-    "autonomy.look_around",
-    "autonomy.tick",
+    Kind.TRIGGER_DUE,
+    Kind.SESSION_ADMISSION,
+    Kind.SESSION_WATCH,
 }
 
 
@@ -74,10 +70,9 @@ def as_worker(database: None) -> Iterator[Any]:
 
 
 def test_all_upkeep_is_tried_here() -> None:
-    """A new kind on the queue of upkeep, or a new entry of beat's schedule: try it below, as the workers' role."""
+    """A new kind on the queue of upkeep: try it below, as the workers' role."""
     kinds = {kind for kind, queue in QUEUE_OF.items() if queue == Queue.UPKEEP and consumer_of(queue, kind)}
     assert kinds == TRIED
-    assert {name for name in settings.CELERY_BEAT_SCHEDULE if not name.startswith("bus.drain")} == TASKS_TRIED
 
 
 def test_setup_whose_worker_died_has_failed(tenant: Any, as_worker: Any) -> None:
@@ -193,25 +188,19 @@ def test_call_whose_process_died_is_given_up(tenant: Any, as_worker: Any) -> Non
         assert (ToolCall.objects.get(run=run).state, settle_lost_calls()) == ("uncertain", 0)
 
 
-def _held_for_the_fifth_time(tenant: Any, **which: Any) -> None:
-    with tenant_scope(tenant):
-        held = QueueMessage.objects.filter(**which)
-        assert held.update(state="leased", leased_until=Now(), attempts=4) == 1
-
-
-def test_task_whose_time_has_come_is_let_in(tenant: Any, as_worker: Any) -> None:
+def test_task_whose_time_has_come_is_let_in_and_watched(tenant: Any, as_worker: Any) -> None:
     runs = make_runs(tenant)
     task = runs.task()
     runs.trigger(task, TriggerKind.INTERVAL, due=True, seconds=3600)
     with as_worker():
-        tick()
+        carry_out_kinds(tenant, Kind.TRIGGER_DUE)
+        carry_out_kinds(tenant, Kind.SESSION_ADMISSION)
+        carry_out_kinds(tenant, Kind.SESSION_WATCH)
     with tenant_scope(tenant):
         assert AutonomousSession.objects.get(task=task).admitted_at is not None
 
 
-def test_chatbots_that_may_suggest_are_owed_a_look(tenant: Any, as_worker: Any) -> None:
-    deployment = make_runs(tenant).deployment
-    with as_worker():
-        look_around()
+def _held_for_the_fifth_time(tenant: Any, **which: Any) -> None:
     with tenant_scope(tenant):
-        assert QueueMessage.objects.filter(kind="review_owed", message_id__contains=str(deployment.pk)).count() == 1
+        held = QueueMessage.objects.filter(**which)
+        assert held.update(state="leased", leased_until=Now(), attempts=4) == 1

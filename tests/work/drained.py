@@ -23,10 +23,10 @@ import django
 SECONDS = 120
 
 
-def drain_as_a_worker(tenant: Any) -> None:
+def drain_as_a_worker(tenant: Any, *queues: str) -> None:
     """In a process of its own that can do nothing else than a worker can (silas_platform.worker_rights)."""
     asked, told = _lines()
-    asked.write(json.dumps({"tenant": str(tenant.pk), "env": _environment()}) + "\n")
+    asked.write(json.dumps({"tenant": str(tenant.pk), "queues": queues, "env": _environment()}) + "\n")
     asked.flush()
     assert told.readline() == "0\n"
 
@@ -55,18 +55,18 @@ def main() -> None:
     for wanted in map(json.loads, sys.stdin):
         worker = os.fork()
         if not worker:
-            _work(Hands(UUID(wanted["tenant"])), wanted["env"])
+            _work(Hands(UUID(wanted["tenant"])), wanted["queues"], wanted["env"])
         print(os.waitstatus_to_exitcode(os.waitpid(worker, 0)[1]), flush=True)
 
 
-def _work(hands: Any, env: dict[str, str]) -> None:
+def _work(hands: Any, queues: list[str], env: dict[str, str]) -> None:
     """Never returns: the work is all of this process's life."""
     signal.alarm(SECONDS)
     os.dup2(2, 1)  # the other's line is not for what this one prints
     os.environ.clear()
     os.environ.update(env)
     try:
-        hands.work()
+        hands.work(*queues)
     except BaseException:  # noqa: BLE001 (whatever it was, nobody goes on in the parent's place)
         traceback.print_exc()
         os._exit(1)

@@ -237,7 +237,6 @@ class DeliveryAnswer(serializers.Serializer[Any]):
 class SettingsChange(Asked):
     enabled = serializers.BooleanField(required=False)
     max_concurrent = serializers.IntegerField(required=False, min_value=0, max_value=100)
-    heartbeat_seconds = serializers.IntegerField(required=False, min_value=1, max_value=3600)
     idle_seconds = serializers.IntegerField(required=False, min_value=30, max_value=86_400)
     retry_base_seconds = serializers.IntegerField(required=False, min_value=1, max_value=3600)
     retry_most_seconds = serializers.IntegerField(required=False, min_value=1, max_value=86_400)

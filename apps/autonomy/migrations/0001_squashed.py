@@ -7,8 +7,8 @@ import uuid
 from django.conf import settings
 from django.db import migrations, models
 
-from apps.autonomy import proposals_sql, tick_sql
-from kernel.tenancy.migrations import CountOverAll, RowSecurity, Tables
+from apps.autonomy import proposals_sql
+from kernel.tenancy.migrations import RowSecurity, Tables
 
 
 class Migration(migrations.Migration):
@@ -551,7 +551,5 @@ class Migration(migrations.Migration):
         RowSecurity("autonomy_freedomproposal"),
         RowSecurity("autonomy_suggestion"),
         RowSecurity("autonomy_preference"),
-        CountOverAll("autonomy_running", tick_sql.RUNNING),
-        migrations.RunSQL(tick_sql.DUE_TENANTS, tick_sql.DUE_TENANTS_REVERSE),
         migrations.RunSQL(proposals_sql.BEGIN, proposals_sql.BEGIN_REVERSE),
     ]

@@ -1,13 +1,15 @@
-"""Which of those that wait may run now? By priority, then age; so many of a company and so many in all.
+"""Let sessions in that wait: by priority, then age, as many of a company as it and the installation's setting allow.
 
-Counted in the database, under one lock for everybody; a place is held from here until the session ends. Of a lane one
+Counted in the database under a lock of the company's; a place is held from here until the session ends. Of a lane one
 is in at a time, so that nobody holds a place while waiting for a lane. Whoever is let in is owed to the workers by one
-message, in the scope of its lane: leases, fencing and heartbeats are the bus's.
+message, in the scope of its lane: leases, fencing and heartbeats are the bus's. Owed itself when a session comes into
+line, when a place may have become free, and when the company changes what it allows (`owing.owe_admission`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import datetime, timedelta
 
 from django.conf import settings as house
 from django.db import connection
@@ -17,6 +19,8 @@ from apps.autonomy import queries
 from apps.autonomy.enums import SessionStatus
 from apps.autonomy.locks import lock_admission
 from apps.autonomy.models import AutonomousSession
+from apps.autonomy.services.halting import schedule_watch
+from apps.autonomy.services.owing import owe_admission_later, owe_dispatch
 from apps.bus import services as bus
 from apps.bus.enums import Kind, Queue, Sender, Urgency
 from apps.guard.queries import pauses
@@ -24,9 +28,11 @@ from kernel.taint import Taint
 from kernel.tenancy import current_tenant_id
 
 _SIGHT = 200
+# How soon what is paused is looked at again: a limit's pause ends with its window, and no other event says so.
+_PAUSED_SECONDS = 60
 # The first of each lane in which nobody is, the best of these first.
 _NEXT = """
-    SELECT id FROM (
+    SELECT id, statement_timestamp() FROM (
         SELECT DISTINCT ON (s.lane) s.id, s.priority, s.queued_at FROM autonomy_autonomoussession s
         WHERE s.tenant_id = %(tenant)s AND s.status = 'queued' AND s.admitted_at IS NULL
           AND s.not_before <= statement_timestamp()
@@ -38,17 +44,20 @@ _NEXT = """
 
 
 def admit_waiting() -> int:
-    """Let in as many as there is room for; returns how many. Inside a scope, and last in it."""
+    """Let in as many as there is room for; returns how many. What an administrator or a reached limit paused stays in
+    line and is looked at again every minute. Inside a scope, and last in it."""
     allowed = queries.settings_of()
     if not allowed.enabled or not AutonomousSession.objects.filter(status=SessionStatus.QUEUED).exists():
         return 0
     lock_admission()
-    room = min(allowed.max_concurrent - _inside(), house.AUTONOMY_SESSIONS - _inside_of_all())
-    let_in = 0
-    for session in _candidates() if room > 0 else ():
-        let_in += _let_in(session)
+    room, let_in, paused = min(allowed.max_concurrent, house.AUTONOMY_SESSIONS) - _inside(), 0, pauses()
+    for session, moment in _candidates():
         if let_in >= room:
             break
+        if paused.stops(session.task.deployment_id, critical=session.task.critical):
+            owe_admission_later(f"paused:{current_tenant_id()}", moment + timedelta(seconds=_PAUSED_SECONDS))
+        else:
+            let_in += _let_in(session)
     return let_in
 
 
@@ -56,23 +65,15 @@ def _inside() -> int:
     return int(AutonomousSession.objects.filter(admitted_at__isnull=False, ended_at__isnull=True).count())
 
 
-def _inside_of_all() -> int:
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT autonomy_running()")
-        (count,) = cursor.fetchone()
-        return int(count)
-
-
-def _candidates() -> Iterator[AutonomousSession]:
-    """In their order; what an administrator or a reached limit paused stays in line."""
+def _candidates() -> Iterator[tuple[AutonomousSession, datetime]]:
+    """In their order, each with the database's time."""
     with connection.cursor() as cursor:
         cursor.execute(_NEXT, {"tenant": current_tenant_id(), "most": _SIGHT})
-        order = [session_id for (session_id,) in cursor.fetchall()]
+        found = cursor.fetchall()
+    order = [session_id for session_id, _ in found]
     rows = {row.pk: row for row in AutonomousSession.objects.select_related("task").filter(pk__in=order)}
-    paused = pauses()
-    for session in (rows[session_id] for session_id in order):
-        if not paused.stops(session.task.deployment_id, critical=session.task.critical):
-            yield session
+    for session_id, moment in found:
+        yield rows[session_id], moment
 
 
 def _let_in(session: AutonomousSession) -> bool:
@@ -89,4 +90,6 @@ def _let_in(session: AutonomousSession) -> bool:
         urgency=Urgency.BACKGROUND,
     )
     AutonomousSession.objects.filter(pk=session.pk).update(message_id=message.pk)
+    schedule_watch(session.pk)
+    owe_dispatch(session)
     return True

@@ -1,9 +1,9 @@
-"""How do people take what the bot proposes, and what does that speak for? Recorded where they decide; looked at on the
-heartbeat; changed by nothing but an approval (spec 5.1.6, 5.9).
+"""Record how people take what the bot proposes, and propose what that speaks for. Recorded where they decide; looked at
+every quarter of an hour; changed by nothing but an approval (spec 5.1.6, 5.9).
 
 Always holds: an action has one outcome, the gravest that was said of it; a proposal carries its evidence and the exact
 change; a yes is spent by the work room for exactly that, which refuses what has moved since. Silence is a no. All of it
-runs in web processes.
+runs in web processes and trusted workers.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from apps.autonomy import calibration
 from apps.autonomy.calibration import RANK, Config, Evidence, Seen
 from apps.autonomy.enums import FreedomState, OutcomeKind
 from apps.autonomy.models import FreedomProposal, InitiativeSettings, Outcome, Suggestion
+from apps.autonomy.services import owing
 from apps.tenants.models import Deployment
 from apps.work.confidence import Thresholds
 from apps.work.earned_models import ThresholdChange
@@ -75,6 +76,7 @@ def dismissed(suggestion: Suggestion) -> None:
         kind=OutcomeKind.DISMISSED,
         risk=Risk.LOW,
     )
+    owing.owe_looks()
 
 
 def _kind_of(card: Card, decision: Decision) -> OutcomeKind | None:
@@ -117,6 +119,7 @@ def _record(card: Card, subject_id: UUID, family: str, kind: OutcomeKind, *, sho
     known = {"kind": kind, "family": family[:80], "deployment_id": card.deployment_id, "risk": card.risk}
     row, created = Outcome.objects.get_or_create(subject_id=subject_id, defaults={**known, "shortened": shortened})
     if created:
+        owing.owe_looks()
         return
     lesser = RANK[: RANK.index(kind)] if kind in RANK else ()
     Outcome.objects.filter(pk=row.pk, kind__in=lesser).update(kind=kind)
@@ -125,7 +128,7 @@ def _record(card: Card, subject_id: UUID, family: str, kind: OutcomeKind, *, sho
 
 
 def evaluate(deployment_id: UUID) -> list[FreedomProposal]:
-    """Propose what the evidence speaks for, a family at a time. In a web process, on the heartbeat."""
+    """Propose what the evidence speaks for, a family at a time. In a trusted worker."""
     settings, moment = settings_of(), now()
     if not settings.calibration or calibration.problems_with(settings.config):
         return []

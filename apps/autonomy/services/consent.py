@@ -1,4 +1,4 @@
-"""Who allowed that anything runs unattended? The company by its settings, each member for their own tasks.
+"""Who allowed that anything runs unattended: the company by its settings, each member for their own tasks.
 
 Switching off stops nothing that runs: it can be halted, always and by everybody who may halt.
 """
@@ -16,6 +16,7 @@ from apps.audit.services import record
 from apps.autonomy import queries
 from apps.autonomy.models import AutonomySettings, MemberOptIn, Task
 from apps.autonomy.schemas import TaskLimits
+from apps.autonomy.services.owing import owe_admission, owe_looks
 from apps.tenants.enums import Capability, Role
 from apps.tenants.models import Membership
 from apps.tenants.queries import require_role
@@ -25,7 +26,6 @@ from kernel.errors import SilasError
 MAY_SET_UP = roles_with(Capability.DECIDE)
 _BOUNDS = {
     "max_concurrent": (0, 100),
-    "heartbeat_seconds": (1, 3600),
     "idle_seconds": (30, 86_400),
     "retry_base_seconds": (1, 3600),
     "retry_most_seconds": (1, 86_400),
@@ -73,7 +73,7 @@ def require_opt_in(user: Any) -> None:
 
 
 def change_settings(*, user: Any, **changes: Any) -> AutonomySettings:
-    """What the company allows, from the next tick on; owners only. Raises `SilasError`: autonomy_settings."""
+    """What the company allows, from now on; owners only. Raises `SilasError`: autonomy_settings."""
     require_role(user, (Role.OWNER,))
     return put_settings(actor=user.actor, **changes)
 
@@ -84,6 +84,9 @@ def put_settings(*, actor: str, **changes: Any) -> AutonomySettings:
         setattr(row, name, _checked(name, value))
     row.save(update_fields=sorted(changes) or None)
     record(AuditEvent.AUTONOMY_CHANGED, actor=actor, data={"changed": sorted(changes), "enabled": row.enabled})
+    if row.enabled:
+        owe_admission()
+        owe_looks()
     return row
 
 

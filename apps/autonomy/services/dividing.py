@@ -1,4 +1,4 @@
-"""How does a session divide what it has left among others? At its delivery, which is its last call; one level deep.
+"""Divide what a session has left among others: at its delivery, which is its last call; one level deep.
 
 What is left is cut into equal parts, one for each task that was asked and one for the session that collects. Nobody
 waits: the asking session ends, and when no asked one is under way any more, another of its own task begins with their
@@ -72,8 +72,8 @@ def _deadline(session: AutonomousSession) -> str | None:
 
 
 def collect() -> int:
-    """Begin the session that goes on with what others found, for each that has all of it; returns how many. At every
-    tick and after every session; rivals begin it once."""
+    """Begin the session that goes on with what others found, for each that has all of it; returns how many. After every
+    end of a session; rivals begin it once."""
     asked = AutonomousSession.objects.filter(trigger_kind=TriggerKind.DELEGATED, parent=OuterRef("pk"))
     recent = AutonomousSession.objects.filter(trigger_kind=TriggerKind.DELEGATED, queued_at__gte=now() - _RECENT)
     over = AutonomousSession.objects.filter(pk__in=recent.values("parent"), ended_at__isnull=False, halt_reason="")

@@ -1,4 +1,4 @@
-"""How does a session end? Whatever happened: once, with a status, a reason from the closed list, and a stored receipt.
+"""End a session, whatever happened: once, with a status, a reason from the closed list, and a stored receipt.
 
 The run is closed, the session's row written and everybody told in one transaction. After a fault of the machine the
 same occasion is queued again, as a new session; after the last attempt the task is set aside with the reason. A brake
@@ -97,6 +97,7 @@ def end(session: AutonomousSession, ending: Ending, *, actor: str = "system") ->
     session.save(update_fields=["status", "terminal_reason", "error_code", "output", "ended_at", "receipt", "phase"])
     data = {"status": session.status, "reason": session.terminal_reason, "attempt": session.attempt}
     record(AuditEvent.AUTONOMOUS_ENDED, actor=actor, subject=f"autonomous:{session.pk}", data=data)
+    _make_room(session)
     _tell(session)
     if ending.fault:
         _try_again_or_set_aside(session)
@@ -115,6 +116,14 @@ def _park(session: AutonomousSession, ending: Ending) -> None:
     session.output, session.receipt = ending.output, _receipt(session)
     session.save(update_fields=["status", "awaits", "admitted_at", "output", "receipt", "phase"])
     record(AuditEvent.AUTONOMOUS_PARKED, subject=f"autonomous:{session.pk}", data={"work": ending.awaits})
+    owing.owe_admission()
+
+
+def _make_room(session: AutonomousSession) -> None:
+    """Its place is free, and so is a collecting session to begin if it was the last of those that were asked."""
+    owing.owe_admission()
+    if session.admitted_at is None:
+        owing.owe_dispatch(session)
 
 
 def decision_in(status: str) -> bool | None:

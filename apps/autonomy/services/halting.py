@@ -1,14 +1,15 @@
-"""How is a session stopped, and who notices one that nobody carries on?
+"""Stop a session, and notice one that nobody carries on.
 
 A halt is answered at once and takes effect at the next tool boundary; what waits in line is called off. Nothing here
 asks whether anybody opted in. The watch sees a session as idle only when no call of it is under way, and ends one that
-is beyond its time whatever its worker does.
+is beyond its time whatever its worker does. It is a standing message of each session that was let in, due when the
+session may first be idle, near its limit of time, or beyond it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -19,47 +20,31 @@ from apps.autonomy.enums import SessionStatus, TriggerKind
 from apps.autonomy.locks import lock_session
 from apps.autonomy.models import AutonomousSession, Task
 from apps.autonomy.services.ending import LATE, LOST, Ending, end
-from apps.autonomy.services.warning import warn
+from apps.autonomy.services.warning import PERCENT, warn
 from apps.bus import services as bus
+from apps.bus.enums import Kind
+from apps.bus.queries import is_live
 from apps.guard import services as guard
 from apps.guard.enums import TerminalReason
 from apps.tenants.enums import Capability
 from apps.tenants.queries import require_role
 from apps.tenants.rules import roles_with
-from kernel.tenancy import current_tenant_id, tried
 
-_GRACE_SECONDS = 30
+# Beyond its time by so much, a session is late; asked to stop for that, it has so long until its next tool boundary.
+_GRACE_SECONDS, _BOUNDARY_SECONDS = 30, 15
 MAY_HALT = roles_with(Capability.ANSWER)
-# Running, although its message is neither waiting nor held any more: nobody will ever end it.
-_ORPHANS = """
-    SELECT s.id FROM autonomy_autonomoussession s
-    WHERE s.tenant_id = %s AND s.admitted_at IS NOT NULL AND s.ended_at IS NULL
-      AND s.admitted_at < statement_timestamp() - interval '5 seconds'
-      AND NOT EXISTS (SELECT FROM bus_queuemessage m WHERE m.id = s.message_id AND m.state IN ('queued', 'leased'))
-"""
-# A row whose limits cannot be read has none here: it keeps nobody else from being looked after.
-_WALL = "CASE WHEN jsonb_typeof(r.limits->'wall_seconds') = 'number' THEN (r.limits->>'wall_seconds')::float END"
-# Too long in all, or nothing begun or ended for longer than the company allows while no call is under way.
-_STUCK = f"""
-    SELECT s.id, CASE WHEN late THEN 'budget_wall_clock' ELSE 'idle_timeout' END
-    FROM autonomy_autonomoussession s JOIN guard_guardedrun r ON r.id = s.run_id
+# A limit that cannot be read is none here.
+_CLOCK = """
+    SELECT statement_timestamp(), r.started_at, calls.busy,
+           coalesce(greatest(calls.last_at, s.heartbeat_at), s.admitted_at),
+           CASE WHEN jsonb_typeof(r.limits->'wall_seconds') = 'number' THEN (r.limits->>'wall_seconds')::float END
+    FROM autonomy_autonomoussession s LEFT JOIN guard_guardedrun r ON r.id = s.run_id
     CROSS JOIN LATERAL (
         SELECT coalesce(max(greatest(c.created_at, c.settled_at)), r.started_at) AS last_at,
                coalesce(bool_or(c.state = 'admitted'), false) AS busy
         FROM guard_toolcall c WHERE c.run_id = r.id) AS calls
-    CROSS JOIN LATERAL (
-        SELECT coalesce({_WALL} + %(grace)s
-                        < extract(epoch FROM statement_timestamp() - r.started_at), false) AS late) AS clock
-    WHERE s.tenant_id = %(tenant)s AND s.status = 'running' AND s.halt_reason = ''
-      AND (late OR (NOT calls.busy AND greatest(calls.last_at, s.heartbeat_at)
-                    < statement_timestamp() - make_interval(secs => %(idle)s)))
-"""  # noqa: S608  (our own words)
-# Asked to stop, beyond its time, and still not over: its worker hangs.
-_OVERDUE = f"""
-    SELECT s.id FROM autonomy_autonomoussession s JOIN guard_guardedrun r ON r.id = s.run_id
-    WHERE s.tenant_id = %(tenant)s AND s.status = 'running' AND s.halt_reason <> ''
-      AND {_WALL} + %(grace)s < extract(epoch FROM statement_timestamp() - r.started_at)
-"""  # noqa: S608  (our own words)
+    WHERE s.id = %s
+"""
 
 
 def halt_session(session_id: UUID, *, user: Any) -> bool:
@@ -97,45 +82,78 @@ def _stop_asked(session: AutonomousSession, *, reason: TerminalReason, actor: st
     return any(stopped)
 
 
-def watch() -> int:
-    """Stop what is idle, and end what is beyond its time or what nobody carries on; returns how many. Inside a scope,
-    safe to run twice. One that cannot be ended does not keep the others from it."""
-    orphans = _rows(_ORPHANS, [current_tenant_id()])
-    for (session_id,) in orphans:
-        _quietly(session_id, _lost)
-    values = {"tenant": current_tenant_id(), "grace": _GRACE_SECONDS, "idle": queries.settings_of().idle_seconds}
-    overdue = _rows(_OVERDUE, values)
-    for (session_id,) in overdue:
-        _quietly(session_id, _end_overdue)
-    stuck = _rows(_STUCK, values)
-    for session_id, reason in stuck:
-        _quietly(session_id, _stop_for(reason))
-    warn()
-    return len(orphans) + len(overdue) + len(stuck)
+@dataclass(frozen=True)
+class _Clock:
+    """When a session that was let in began and last did something, by the database's clock. `busy`: a call of it is
+    under way; `wall_seconds`: how long it may take."""
+
+    moment: datetime
+    started_at: datetime | None
+    busy: bool
+    last_at: datetime
+    wall_seconds: float | None
+
+    @property
+    def is_late(self) -> bool:
+        ends_at = self._after(1, _GRACE_SECONDS)
+        return ends_at is not None and ends_at <= self.moment
+
+    def is_idle(self, idle: timedelta) -> bool:
+        return self.started_at is not None and not self.busy and self.last_at + idle <= self.moment
+
+    def next_look(self, idle: timedelta) -> datetime:
+        """At four fifths of its time it is warned, beyond it stopped; otherwise after it may have become idle."""
+        times = [self._after(PERCENT / 100, 0), self._after(1, _GRACE_SECONDS), self.last_at + idle]
+        return min((each for each in times if each is not None and each > self.moment), default=self.moment + idle)
+
+    def _after(self, share: float, seconds: float) -> datetime | None:
+        if self.started_at is None or self.wall_seconds is None:
+            return None
+        return self.started_at + timedelta(seconds=share * self.wall_seconds + seconds)
 
 
-def _lost(session_id: UUID) -> None:
-    end(lock_session(session_id), LOST)
+def watch(session_id: UUID) -> datetime | None:
+    """Look at a session that was let in: end it where nobody carries it on any more or where it is beyond its time and
+    does not stop, and ask it to stop where it does nothing; returns when to look again, None once it is out."""
+    if not AutonomousSession.objects.filter(pk=session_id).exists():
+        return None
+    session = lock_session(session_id)
+    if session.is_over or session.admitted_at is None:
+        return None
+    if not is_live(session.message_id):
+        end(session, LOST)
+        return None
+    warn(session_id)
+    clock, idle = _clock_of(session_id), _idle()
+    if clock.is_late and session.halt_reason:
+        _end_overdue(session)
+        return None
+    if not session.halt_reason and (clock.is_late or clock.is_idle(idle)):
+        reason = TerminalReason.BUDGET_WALL_CLOCK if clock.is_late else TerminalReason.IDLE_TIMEOUT
+        stop(session_id, reason=reason, actor="system")
+        return clock.moment + timedelta(seconds=_BOUNDARY_SECONDS)
+    return clock.next_look(idle)
 
 
-def _end_overdue(session_id: UUID) -> None:
+def schedule_watch(session_id: UUID) -> None:
+    """With its admission, and again when it begins."""
+    due_at = _clock_of(session_id).next_look(_idle())
+    bus.schedule(Kind.SESSION_WATCH, scope_id=session_id, due_at=due_at)
+
+
+def _clock_of(session_id: UUID) -> _Clock:
+    with connection.cursor() as cursor:
+        cursor.execute(_CLOCK, [session_id])
+        return _Clock(*cursor.fetchone())
+
+
+def _idle() -> timedelta:
+    return timedelta(seconds=queries.settings_of().idle_seconds)
+
+
+def _end_overdue(session: AutonomousSession) -> None:
     """Its worker hangs: the session ends here, with its receipt, and holds no place and no lane any more. Whatever the
     worker still says of it is refused, because it has lost its lease."""
-    session = lock_session(session_id)
     if session.message_id is not None:
         bus.revoke(session.message_id)
     end(session, LATE)
-
-
-def _stop_for(reason: str) -> Callable[[UUID], object]:
-    return partial(stop, reason=TerminalReason(reason), actor="system")
-
-
-def _quietly(session_id: UUID, step: Callable[[UUID], object]) -> None:
-    tried(step, session_id, lambda _: None)
-
-
-def _rows(statement: str, values: Any) -> list[tuple[Any, ...]]:
-    with connection.cursor() as cursor:
-        cursor.execute(statement, values)
-        return list(cursor.fetchall())

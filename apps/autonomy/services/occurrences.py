@@ -1,7 +1,8 @@
-"""Something happened: which triggers wait for it? One statement for all that a transaction announced.
+"""Keep what happened for the triggers that wait for it: one statement for all that a transaction announced.
 
-Whoever announces it waits for nothing and locks nothing: a row is added for each trigger that listens, and the next
-tick makes one run of them, however many there are. A company that is switched off collects nothing.
+Whoever announces it waits for nothing and locks nothing: a row is added for each trigger that listens, and a message
+for the trigger, which makes one run of all rows that are there when it is delivered. A company that is switched off
+collects nothing.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import Any
 
 from django.db import DatabaseError, OperationalError, connection, transaction
 
+from apps.autonomy.services.owing import owe_look_at_trigger
 from kernel.tenancy import current_tenant_id, gather_for_commit
 
 _log = logging.getLogger(__name__)
@@ -25,6 +27,7 @@ _WRITE = """
     WHERE t.tenant_id = %(tenant)s AND t.enabled AND t.deleted_at IS NULL AND t.topic <> ''
       AND k.deleted_at IS NULL AND k.quarantined_at IS NULL
       AND EXISTS (SELECT FROM autonomy_autonomysettings s WHERE s.tenant_id = t.tenant_id AND s.enabled)
+    RETURNING trigger_id
 """
 
 
@@ -56,3 +59,6 @@ def _write_or_leave(values: dict[str, Any]) -> None:
 def _execute(values: dict[str, Any]) -> None:
     with connection.cursor() as cursor:
         cursor.execute(_WRITE, values)
+        heard = {trigger_id for (trigger_id,) in cursor.fetchall()}
+    for trigger_id in sorted(heard):
+        owe_look_at_trigger(trigger_id)

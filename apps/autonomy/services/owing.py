@@ -1,15 +1,22 @@
-"""What is owed to web processes of this room? One kind of message, in line by what it is about."""
+"""Messages that this room owes: questions to people (one kind, in line by what it is about), looks at who may begin."""
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
 from uuid import UUID
 
+from apps.autonomy.enums import TIMED
+from apps.autonomy.models import AutonomousSession
 from apps.bus import services as bus
 from apps.bus.enums import Kind, Queue, Sender
+from apps.bus.queries import is_waiting
+from kernel.clock import now
 from kernel.taint import Taint
+from kernel.tenancy import current_tenant_id, gather_for_commit
 
-ASK, RECALL, AFTER_WORK, LOOK, PLAN, PREFER = "ask", "recall", "after_work", "look", "plan", "prefer"
+ASK, RECALL, AFTER_WORK, PLAN, PREFER = "ask", "recall", "after_work", "plan", "prefer"
 RAISE = "raise"
+LOOK_SECONDS = 900
 
 
 def owe(event: str, subject: UUID, *, message_id: str = "") -> None:
@@ -24,3 +31,36 @@ def owe(event: str, subject: UUID, *, message_id: str = "") -> None:
         payload={"event": event, "subject": str(subject)},
         taint=Taint.AUTH,
     )
+
+
+def owe_admission() -> None:
+    """A session came into line, or a place may have become free."""
+    bus.owe(Kind.SESSION_ADMISSION, scope_id=current_tenant_id())
+
+
+def owe_admission_later(scope_id: str, due_at: datetime) -> None:
+    """In a scope of its own, and once: in the company's the messages of now would wait behind it."""
+    if not is_waiting(Kind.SESSION_ADMISSION, scope_id):
+        bus.owe(Kind.SESSION_ADMISSION, scope_id=scope_id, due_at=due_at)
+
+
+def owe_dispatch(session: AutonomousSession) -> None:
+    """A session waits no longer: what has happened for its trigger meanwhile makes another one."""
+    if session.trigger_id is not None and session.trigger_kind not in TIMED:
+        owe_look_at_trigger(session.trigger_id)
+
+
+def owe_look_at_trigger(trigger_id: UUID) -> None:
+    """Something has happened for a trigger that no clock begins."""
+    bus.owe(Kind.TRIGGER_DUE, scope_id=trigger_id)
+
+
+def owe_looks() -> None:
+    """Have the company looked at for suggestions from now on, every quarter of an hour (`suggesting.next_look`)."""
+    gather_for_commit(_schedule_looks, None)
+
+
+def _schedule_looks(_: list[None]) -> None:
+    tenant_id = current_tenant_id()
+    if not is_waiting(Kind.SUGGESTION_LOOK, tenant_id):
+        bus.schedule(Kind.SUGGESTION_LOOK, scope_id=tenant_id, due_at=now() + timedelta(seconds=LOOK_SECONDS))

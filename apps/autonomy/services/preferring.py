@@ -44,7 +44,7 @@ _LOOKS_AT = 500
 
 
 def infer(deployment_id: UUID) -> list[Preference]:
-    """Put what the newest decisions show before a person, each sentence once for ever. On the heartbeat."""
+    """Put what the newest decisions show before a person, each sentence once for ever."""
     settings, moment = settings_of(), now()
     if not settings.preferences:
         return []

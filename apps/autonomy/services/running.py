@@ -24,6 +24,8 @@ from apps.autonomy.locks import lock_session
 from apps.autonomy.models import AutonomousSession, Checkpoint
 from apps.autonomy.schemas import TaskLimits
 from apps.autonomy.services.ending import LATE, LOST, Ending, end
+from apps.autonomy.services.halting import schedule_watch
+from apps.autonomy.services.owing import owe_admission
 from apps.bus.deliveries import Delivery
 from apps.guard import services as guard
 from apps.guard.enums import Origin, Phase, TerminalReason
@@ -61,6 +63,7 @@ def begin(delivery: Delivery) -> Job | None:
         return None
     if pauses().stops(session.task.deployment_id, critical=session.task.critical):
         AutonomousSession.objects.filter(pk=session.pk).update(admitted_at=None, message_id=None)
+        owe_admission()
         delivery.finish()
         return None
     return _begun(delivery, session)
@@ -78,6 +81,7 @@ def _begun(delivery: Delivery, session: AutonomousSession) -> Job | None:
     session.status, session.phase = SessionStatus.RUNNING, Phase.INTAKE
     session.save(update_fields=["run", "status", "phase"])
     AutonomousSession.objects.filter(pk=session.pk).update(started_at=Now(), heartbeat_at=Now())
+    schedule_watch(session.pk)
     Checkpoint.objects.create(session=session, phase=Phase.INTAKE)
     record(AuditEvent.AUTONOMOUS_STARTED, subject=f"autonomous:{session.pk}", data={"run": str(session.run_id)})
     signals.task_event(session, TaskEvent.STARTED, {})

@@ -1,4 +1,4 @@
-"""How does a session begin to exist? One door, for triggers, people, and sessions that begin another.
+"""Make a session: one door, for triggers, people, and sessions that begin another.
 
 Consent is asked at every spawn. `occasion` is unique: of rivals that would begin the same, one does. Limits are frozen
 here: the smallest of all that are said, and for a child never more than its parent has left.
@@ -20,7 +20,7 @@ from apps.autonomy import queries, rules, signals
 from apps.autonomy.enums import SpawnRefusal, TaskEvent, TriggerKind
 from apps.autonomy.models import AutonomousSession, AutonomySettings, Task, Trigger
 from apps.autonomy.schemas import DEFAULT_LIMITS, MOST_USD, NotSpawned, Owed, Spawn, Spawned, TaskLimits, plain
-from apps.autonomy.services import notices
+from apps.autonomy.services import notices, owing
 from apps.autonomy.services.consent import MAY_SET_UP, require_opt_in
 from apps.guard.queries import pauses, read_instructions
 from apps.tenants.queries import require_role
@@ -123,7 +123,9 @@ def next_attempt(lost: AutonomousSession, *, left: TaskLimits, seconds: float) -
     """The same occasion again, after a fault that was nobody's: a new session inside what its attempts have left."""
     again = _following(lost, key=f"again:{lost.pk}", limits=left)
     again.attempt, again.not_before = lost.attempt + 1, Now() + timedelta(seconds=seconds)
-    insert([again])
+    if insert([again]):
+        again.refresh_from_db(fields=["not_before"])
+        owing.owe_admission_later(f"again:{again.pk}", again.not_before)
     return again
 
 
@@ -174,12 +176,13 @@ def new_session(
         params=dict(owed.params),
         limits=limits.model_dump(mode="json", exclude_none=True),
         queued_at=Now(),
-        not_before=owed.not_before or Now(),
+        not_before=Now(),
     )
 
 
 def insert(sessions: list[AutonomousSession]) -> list[AutonomousSession]:
-    """Those that are new; an occasion that has begun already is left out. Whoever listens is told."""
+    """Put them in line; returns those that are new: an occasion that has begun already is left out. Whoever listens is
+    told."""
     AutonomousSession.objects.bulk_create(sessions, ignore_conflicts=True)
     wanted = [session.pk for session in sessions]
     stored = set(AutonomousSession.objects.filter(pk__in=wanted).values_list("pk", flat=True))
@@ -193,6 +196,8 @@ def insert(sessions: list[AutonomousSession]) -> list[AutonomousSession]:
             data=data,
         )
         signals.task_event(session, TaskEvent.SCHEDULED, {})
+    if fresh:
+        owing.owe_admission()
     return fresh
 
 

@@ -1,4 +1,4 @@
-"""What could be done next? Found by plain looks at rows, put before a person as a card that opens nothing.
+"""Suggest what could be done next: found by plain looks at rows, put before a person as a card that opens nothing.
 
 Always holds: `do it` never does it: it puts a pattern forward, owes a plan that asks for its own yes, or says that a
 person sees to it; one deployment's suggestions come one after the other, so that limits hold under any race. Only where
@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
+
+from django.db.models import QuerySet
 
 from apps.approvals.asks import About, Binding, CardText
 from apps.approvals.enums import ApprovalScope, ApprovalVerdict, CardKind, CardStatus
@@ -22,7 +24,7 @@ from apps.audit.services import record
 from apps.autonomy import initiative, queries
 from apps.autonomy.enums import PrecedentState, SuggestionAction, SuggestionSource, SuggestionState
 from apps.autonomy.initiative import Allowed, Past
-from apps.autonomy.models import InitiativeSettings, Precedent, Suggestion, Task
+from apps.autonomy.models import AutonomySettings, InitiativeSettings, Outcome, Precedent, Suggestion, Task
 from apps.autonomy.services import owing, precedents
 from apps.autonomy.services.calibrating import dismissed, settings_of
 from apps.tenants.models import Deployment
@@ -58,8 +60,30 @@ class Idea:
     do_it: str
 
 
+def chatbots_to_look_at() -> list[UUID]:
+    """All that are enabled where unattended work is on; otherwise those about which somebody decided something in the
+    last day."""
+    rows = Deployment.objects.filter(enabled=True)
+    if not queries.settings_of().enabled:
+        rows = rows.filter(pk__in=_decided_lately().values("deployment"))
+    return list(rows.values_list("pk", flat=True))
+
+
+def next_look() -> datetime | None:
+    """When the company is looked at again; None where unattended work is off and nobody decided anything lately. What
+    is decided at this moment is looked at with the next decision."""
+    settings = AutonomySettings.objects.select_for_update(no_key=True).first()
+    goes_on = (settings is not None and settings.enabled) or _decided_lately().exists()
+    return now() + timedelta(seconds=owing.LOOK_SECONDS) if goes_on else None
+
+
+def _decided_lately() -> QuerySet[Outcome]:
+    recent: QuerySet[Outcome] = Outcome.objects.filter(decided_at__gt=now() - timedelta(days=1))
+    return recent
+
+
 def look_around(deployment_id: UUID) -> list[Suggestion]:
-    """Suggest what a look at the rows brings up; on the heartbeat."""
+    """Suggest what a look at the rows brings up."""
     return _suggest(deployment_id, _ideas(deployment_id))
 
 

@@ -1,4 +1,4 @@
-"""How is a task set up, changed, deleted and let go again after it failed too often?
+"""Set up, change and delete a task, and let it go again after it failed too often.
 
 What is wrong with it is found here and never at run time. Who may: owners and approvers, who have opted in.
 """
@@ -23,7 +23,7 @@ from apps.autonomy.schemas import DEFAULT_LIMITS, ROUTE, ChainNext, TaskLimits
 from apps.autonomy.services.consent import MAY_SET_UP, require_opt_in, require_say_over
 from apps.autonomy.services.halting import stop_all
 from apps.autonomy.services.running import INTERNAL
-from apps.autonomy.services.timing import first_due
+from apps.autonomy.services.timing import first_due, schedule
 from apps.skills import queries as skills_of
 from apps.tenants.models import Deployment
 from apps.tenants.queries import require_role
@@ -109,7 +109,9 @@ def release_task(task_id: UUID, *, user: Any) -> Task:
     task.quarantined_at, task.quarantine_reason = None, ""
     task.save(update_fields=["quarantined_at", "quarantine_reason"])
     for trigger in Trigger.objects.filter(task=task, deleted_at=None, enabled=True):
-        Trigger.objects.filter(pk=trigger.pk).update(next_at=first_due(trigger))
+        trigger.next_at = first_due(trigger)
+        trigger.save(update_fields=["next_at"])
+        schedule(trigger)
     record(AuditEvent.TASK_RELEASED, actor=user.actor, subject=f"task:{task.pk}")
     return task
 

@@ -1,4 +1,5 @@
-"""When is a trigger due next? Schedules in the tenant's time, everything stored in UTC."""
+"""Compute when a trigger is due next, and have it carried out then. Schedules are in the tenant's time, everything is
+stored in UTC."""
 
 from __future__ import annotations
 
@@ -8,6 +9,8 @@ from apps.autonomy import queries, rules
 from apps.autonomy.enums import TriggerKind
 from apps.autonomy.models import Trigger
 from apps.autonomy.schemas import CronSpec, IntervalSpec
+from apps.bus import services as bus
+from apps.bus.enums import Kind
 from kernel import schedules
 from kernel.clock import now
 
@@ -27,8 +30,14 @@ def next_due(trigger: Trigger, *, after: datetime, zone: str) -> datetime | None
     return None
 
 
+def schedule(trigger: Trigger) -> None:
+    """After `next_at` of the locked trigger was written. What is not due any more finds nothing to begin."""
+    if trigger.next_at is not None:
+        bus.schedule(Kind.TRIGGER_DUE, scope_id=trigger.pk, due_at=trigger.next_at)
+
+
 def _after(due: datetime | None, after: datetime, step: timedelta) -> datetime:
-    """The next of an even row of moments, so that a late tick does not shift the row."""
+    """The next of an even row of moments, so that a late delivery does not shift the row."""
     if due is None or due > after:
         return after + step if due is None else due
     return due + step * ((after - due) // step + 1)

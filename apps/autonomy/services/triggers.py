@@ -1,4 +1,4 @@
-"""How is it set up when a task runs?"""
+"""Set up when a task runs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from apps.autonomy.locks import lock_task, lock_trigger
 from apps.autonomy.models import Trigger
 from apps.autonomy.schemas import MOST_USD, ChainSpec, GoalCheckSpec, WatchSpec
 from apps.autonomy.services.consent import MAY_SET_UP, require_opt_in, require_say_over
-from apps.autonomy.services.timing import first_due
+from apps.autonomy.services.timing import first_due, schedule
 from apps.memory.models import Collection
 from apps.tenants.queries import require_role
 from apps.work.models import WorkItem
@@ -103,5 +103,6 @@ def _require_there(trigger: Trigger, spec: BaseModel) -> None:
 
 
 def _written(trigger: Trigger, user: Any) -> None:
+    schedule(trigger)
     data = {"kind": trigger.kind, "enabled": trigger.enabled, "task": str(trigger.task_id)}
     record(AuditEvent.TRIGGER_SAVED, actor=user.actor, subject=f"trigger:{trigger.pk}", data=data)

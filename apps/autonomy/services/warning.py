@@ -1,12 +1,13 @@
-"""Who is near the end of what a session may use? Told once a session, at four fifths of any of its own limits (B3).
+"""Tell when a session is near the end of what it may use: once, at four fifths of any of its own limits (B3).
 
-After each of its calls, and at every tick for those that wait for a long one. One statement finds and marks them, so
-that of rivals one tells. Inside a scope.
+After each of its calls, and by the watch for one that waits for a long call. One statement finds and marks it, so that
+of rivals one tells. Inside a scope.
 """
 
 from __future__ import annotations
 
 import json
+from typing import Any
 from uuid import UUID
 
 from django.db import connection
@@ -32,7 +33,7 @@ _WARN = """
         ) AS share(name, so_far)
         CROSS JOIN LATERAL (SELECT CASE WHEN s.limits->>share.name ~ '^[0-9]{1,12}([.][0-9]{1,12})?$'
                                    THEN (s.limits->>share.name)::numeric END) AS limited(most)
-        WHERE s.tenant_id = %(tenant)s AND (%(session)s::uuid IS NULL OR s.id = %(session)s::uuid)
+        WHERE s.tenant_id = %(tenant)s AND s.id = %(session)s
           AND s.warned_at IS NULL AND s.status = 'running'
           AND limited.most > 0 AND share.so_far * 100 >= limited.most * %(percent)s
         GROUP BY s.id
@@ -42,13 +43,12 @@ _WARN = """
 """
 
 
-def warn(session_id: UUID | None = None) -> int:
-    """Of this session, or of all that run; returns how many were told of."""
-    values = {"tenant": current_tenant_id(), "session": session_id, "percent": PERCENT}
+def warn(session_id: UUID) -> None:
+    """Tell of this session if it is time and nobody has."""
+    values: dict[str, Any] = {"tenant": current_tenant_id(), "session": session_id, "percent": PERCENT}
     with connection.cursor() as cursor:
         cursor.execute(_WARN, values)
         found = cursor.fetchall()
     for near, used in found:
         data = {"threshold_pct": PERCENT, "used": json.loads(used)}
         signals.task_event(queries.session(near), TaskEvent.BUDGET_WARNING, data)
-    return len(found)

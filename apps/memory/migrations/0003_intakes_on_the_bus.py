@@ -16,7 +16,7 @@ OWE = """
         origin_agent, state, attempts, consumer, fence, reason, available_at)
     SELECT gen_random_uuid(), intake.tenant_id, CASE WHEN typed THEN 'trusted' ELSE 'parse' END,
         CASE WHEN typed THEN 'document_index' ELSE 'document_intake' END, gen_random_uuid(), gen_random_uuid(),
-        intake.id, '', 'runtime', 'auth', 'informational', '', '', 'queued', 0, '', 0, '', statement_timestamp()
+        CASE WHEN typed THEN 'document_index:' ELSE 'document_intake:' END || intake.id, '', 'runtime', 'auth', 'informational', '', '', 'queued', 0, '', 0, '', statement_timestamp()
     FROM (SELECT id, tenant_id, kind IN ('text', 'again') AS typed FROM memory_intake WHERE ended_at IS NULL) intake;
     SELECT set_config('silas.platform', '', true);
     DROP FUNCTION IF EXISTS memory_waiting_tenants();

@@ -8,7 +8,7 @@ OWE = """
         id, tenant_id, queue, kind, message_id, trace_id, scope_id, content, sender, taint, urgency, error_code,
         origin_agent, state, attempts, consumer, fence, reason, available_at)
     SELECT gen_random_uuid(), version.tenant_id, 'work', 'skill_trial', gen_random_uuid(), gen_random_uuid(),
-        version.id, '', 'runtime', 'auth', 'informational', '', '', 'queued', 0, '', 0, '', statement_timestamp()
+        'skill_trial:' || version.id, '', 'runtime', 'auth', 'informational', '', '', 'queued', 0, '', 0, '', statement_timestamp()
     FROM skills_skillversion version
     WHERE version.status = 'proposed' AND (version.card_id IS NULL OR version.approval_token_id IS NOT NULL);
     SELECT set_config('silas.platform', '', true);

@@ -10,7 +10,7 @@ from django.conf import settings
 from django.db import migrations, models
 
 from apps.work import earned_sql, moves_sql
-from kernel.tenancy.migrations import CountOverAll, RowSecurity, Tables
+from kernel.tenancy.migrations import RowSecurity, Tables
 
 
 class Migration(migrations.Migration):
@@ -419,11 +419,5 @@ class Migration(migrations.Migration):
         RowSecurity("work_thresholdchange"),
         RowSecurity("work_knowledgeeffect"),
         migrations.RunSQL(moves_sql.MOVES, moves_sql.MOVES_REVERSE),
-        CountOverAll(
-            "work_pool_taken",
-            "SELECT count(*) FROM public.work_poolslot slot JOIN public.bus_queuemessage message"
-            " ON message.id = slot.holder AND message.fence = slot.fence"
-            " WHERE message.leased_until > statement_timestamp()",
-        ),
         migrations.RunSQL(earned_sql.HOLD, earned_sql.HOLD_REVERSE),
     ]
