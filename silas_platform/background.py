@@ -1,7 +1,7 @@
 """The loops of a web process: they find turns that a dead process left, and look after this process's own sockets.
 
 Everything else that runs later is a message on the bus, carried out by Celery workers (ADR 115). Daphne has no lifespan
-events, so the first request or socket starts the loops; `manage.py up` asks for /health/ready, so that one always comes.
+events, so the first request or socket starts the loops; `manage.py up` asks for /health/ready, so that one comes.
 """
 
 from __future__ import annotations

@@ -17,6 +17,6 @@ OPEN = f"""
 
 
 class Migration(migrations.Migration):
-    dependencies = [("safety", "0002_step_window"), ("bus", "0002_due_work")]
+    dependencies = [("safety", "0003_alerts_are_owed_on_the_bus"), ("bus", "0002_due_work")]
 
     operations = [migrations.RunSQL(schedule_rows(Kind.SAFETY_EXPIRY, OPEN), unschedule_rows(Kind.SAFETY_EXPIRY))]
