@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured
 from kombu import Queue
 
-from silas_platform.settings import env
+from silas_platform.settings import broker, env
 from silas_platform.settings.databases import databases
 
 BASE_DIR = Path(__file__).resolve().parents[2]
@@ -116,7 +115,7 @@ CACHES = {
     else {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}
 }
 
-CELERY_BROKER_URL = REDIS_URL.replace("unix://", "redis+socket://", 1)
+CELERY_BROKER_URL = broker.url()
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_TASK_ACKS_LATE = True
 CELERY_TASK_REJECT_ON_WORKER_LOST = True
@@ -124,23 +123,11 @@ CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 # Without it every task closes its process's pool of database lines and the next one opens them anew: 10 ms.
 CELERY_DB_REUSE_MAX = 1000
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
-# A broker that vanishes without closing its lines is noticed, by beat too.
-CELERY_BROKER_TRANSPORT_OPTIONS = {"socket_timeout": 10, "socket_connect_timeout": 10}
+CELERY_BROKER_TRANSPORT_OPTIONS = broker.OPTIONS
 # What a worker serves that is told no queues: all that need no signing key. A task that names no queue is upkeep; the
 # bus names the queue of each kind of worker (apps.bus.enums.Worker). The trusted worker is started with `-Q trusted`.
 CELERY_TASK_QUEUES = [Queue("work"), Queue("parse"), Queue("upkeep")]
 CELERY_TASK_DEFAULT_QUEUE = "upkeep"
-# Beat wakes each kind of worker, so that a lost poke costs seconds. An entry that nobody took by the next one expires.
-_WAKE = {
-    f"bus.drain.{worker}": {"task": "bus.drain", "args": [worker], "schedule": 5.0, "options": {"queue": worker}}
-    for worker in ("trusted", "work", "parse", "upkeep")
-}
-CELERY_BEAT_SCHEDULE: dict[str, dict[str, Any]] = {
-    **_WAKE,
-}
-for _entry in CELERY_BEAT_SCHEDULE.values():
-    _entry["options"] = {**_entry.get("options", {}), "expires": _entry["schedule"]}
-CELERY_BEAT_SCHEDULE_FILENAME = str(VAR_DIR / "celerybeat-schedule")
 
 # A worker's child that is busy for so long with what names no time of its own hangs, and is ended (apps.bus.deadlines).
 DELIVERY_SECONDS = env.number("SILAS_DELIVERY_SECONDS", 3600)

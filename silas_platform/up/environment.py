@@ -1,9 +1,9 @@
 """The environment of each process: addresses, keys and the rule for an open HOST.
 
 The signing key goes to web processes and the trusted worker only, the public half of its installation key to all, the
-secrets key to web and workers, the owner's database address to none of them (contract interfaces, Environment). Workers
-for anything else and beat reach the database as a role of their own and sign with a key of their own. Keys nobody gave
-are made under `var/keys`, mode 0600, and handed on as files.
+secrets key to web and workers, the owner's database address to none of them (contract interfaces, Environment). The
+worker for everything else reaches the database as a role of its own and signs with a key of its own; beat knows the
+broker alone. Keys nobody gave are made under `var/keys`, mode 0600, and handed on as files.
 """
 
 import ipaddress
@@ -117,16 +117,17 @@ def _value(env: Mapping[str, str], name: str) -> str:
 def for_program(env: Mapping[str, str], program: str) -> dict[str, str]:
     """What of `env` the program `web`, `trusted`, `worker` or `beat` may know.
 
-    Who serves no request gets a `SECRET_KEY` that nobody else has: it can forge neither logins nor visitors' tokens.
+    The worker gets a `SECRET_KEY` that nobody else has: it can forge neither logins nor visitors' tokens. Beat is told
+    neither a key nor a database.
     """
     withheld = {*KEYS, *OLD_KEYS} - _TOLD[program]
     hidden = {"DATABASE_OWNER_URL", "DATABASE_WORK_URL", *withheld, *(f"{name}_FILE" for name in withheld)}
     told = {name: value for name, value in env.items() if name not in hidden}
-    return told if program in ("web", "trusted") else told | _of_workers(env)
-
-
-def _of_workers(env: Mapping[str, str]) -> dict[str, str]:
-    return {"DATABASE_URL": env.get("DATABASE_WORK_URL", ""), "SECRET_KEY": secrets.token_urlsafe(48)}
+    if program == "worker":
+        return told | {"DATABASE_URL": env.get("DATABASE_WORK_URL", ""), "SECRET_KEY": secrets.token_urlsafe(48)}
+    if program == "beat":
+        told.pop("DATABASE_URL", None)
+    return told
 
 
 def is_given(env: Mapping[str, str], name: str) -> bool:

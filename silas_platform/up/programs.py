@@ -53,7 +53,8 @@ def worker(env: Mapping[str, str]) -> Program:
 
 
 def beat(env: Mapping[str, str]) -> Program:
-    return _python("beat", env, [*_CELERY, "beat", "--loglevel=INFO", "--pidfile="])
+    command = ["-m", "celery", "-A", "silas_platform.beat", "--quiet", "beat", "--loglevel=INFO", "--pidfile="]
+    return _python("beat", env, command)
 
 
 def marked_env(env: Mapping[str, str]) -> dict[str, str]:

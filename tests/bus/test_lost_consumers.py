@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from django.conf import settings
 from redis import Redis
 
 from apps.audit.enums import AuditEvent
@@ -22,6 +21,7 @@ from apps.bus.deliveries import Delivery
 from apps.bus.enums import Queue
 from apps.bus.models import QueueMessage
 from kernel.tenancy import tenant_scope
+from silas_platform import beat
 from silas_platform.celery import app
 from tests.factories.bus import lease_any, let_leases_run_out, make_message
 
@@ -116,13 +116,14 @@ def forget_everything() -> None:
 
 def beat_wakes_a_worker() -> None:
     """What a worker does when beat's entry of its kind comes."""
-    entry = settings.CELERY_BEAT_SCHEDULE["bus.drain.work"]
+    entry = beat.app.conf.beat_schedule["bus.drain.work"]
     app.tasks[entry["task"]](*entry["args"])
 
 
 STARTING = """
 import sys, time
 import django; django.setup()
+from silas_platform import beat
 from silas_platform.celery import app
 from apps.bus import registry
 from apps.bus.enums import Kind, Queue

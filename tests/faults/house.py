@@ -128,7 +128,7 @@ class House:
 
     def start_beat(self) -> Process:
         schedule = str(self.var / "beat-schedule")
-        argv = ["celery", "-A", "silas_platform", "beat", "--loglevel=INFO", "--pidfile=", "--schedule", schedule]
+        argv = ["celery", "-A", "silas_platform.beat", "beat", "--loglevel=INFO", "--pidfile=", "--schedule", schedule]
         return self._spawn("beat", argv, for_program(self.env(), "beat"), network=False)[0]
 
     def faults_of(self, program: str) -> Path:

@@ -88,20 +88,23 @@ def test_other_roles_addresses_are_withheld_from_programs(program: str, name: st
     assert name not in for_program({name: "x"}, program)
 
 
-@pytest.mark.parametrize("program", ["worker", "beat"])
-def test_worker_is_told_its_own_roles_address_instead_of_webs(program: str) -> None:
-    told = for_program({"DATABASE_URL": "of-web", "DATABASE_WORK_URL": "of-workers"}, program)
+def test_worker_is_told_its_own_roles_address_instead_of_webs() -> None:
+    told = for_program({"DATABASE_URL": "of-web", "DATABASE_WORK_URL": "of-workers"}, "worker")
     assert told["DATABASE_URL"] == "of-workers"
+
+
+def test_beat_is_told_neither_a_key_nor_a_database() -> None:
+    given = dict.fromkeys([*KEYS, "DATABASE_URL", "DATABASE_WORK_URL", "DATABASE_OWNER_URL"], "x")
+    assert for_program({**given, "REDIS_URL": "redis://cache"}, "beat") == {"REDIS_URL": "redis://cache"}
 
 
 def test_worker_without_an_address_of_its_own_is_not_told_webs() -> None:
     assert for_program({"DATABASE_URL": "of-web"}, "worker")["DATABASE_URL"] == ""
 
 
-@pytest.mark.parametrize("program", ["worker", "beat"])
 @pytest.mark.parametrize("given", [{"SECRET_KEY": "of-web"}, {"SECRET_KEY_FILE": "/of/web"}])
-def test_worker_signs_with_a_key_that_web_does_not_have(program: str, given: dict[str, str]) -> None:
-    told = for_program(given, program)
+def test_worker_signs_with_a_key_that_web_does_not_have(given: dict[str, str]) -> None:
+    told = for_program(given, "worker")
     assert (told["SECRET_KEY"] == "of-web", len(told["SECRET_KEY"]) >= 43, "SECRET_KEY_FILE" in told) == (
         False,
         True,

@@ -106,9 +106,10 @@ def test_only_web_and_the_trusted_worker_are_told_the_signing_key(run: Run) -> N
     assert [word for word in PROGRAMS if _told(run, word, "SILAS_SIGNING_KEY_FILE")] == ["daphne", "trusted"]
 
 
-def test_worker_and_beat_speak_as_the_workers_role(run: Run) -> None:
-    speaking = [word for word in PROGRAMS if "silas_work@" in _environment(run, word)["DATABASE_URL"]]
-    assert speaking == ["worker", "beat"]
+def test_worker_speaks_as_the_workers_role_and_beat_to_no_database(run: Run) -> None:
+    speaking = [word for word in PROGRAMS if "silas_work@" in _environment(run, word).get("DATABASE_URL", "")]
+    assert speaking == ["worker"]
+    assert "DATABASE_URL" not in _environment(run, "beat")
 
 
 def test_only_web_and_the_trusted_worker_are_told_webs_secret_key(run: Run) -> None:

@@ -1,0 +1,31 @@
+"""The Celery application of beat: it wakes each kind of worker, and needs neither Django nor the database.
+
+A poke that was lost costs seconds this way; a wake-up that no worker took before the next one expires.
+"""
+
+from __future__ import annotations
+
+from celery import Celery
+
+from apps.bus.enums import Worker
+from silas_platform.settings import broker, env
+
+WAKE_SECONDS = 5.0
+
+app = Celery("silas_platform.beat", fixups=[], set_as_current=False)
+app.conf.update(
+    broker_url=broker.url(),
+    broker_transport_options=broker.OPTIONS,
+    broker_connection_retry_on_startup=True,
+    task_ignore_result=True,
+    beat_schedule={
+        f"bus.drain.{worker.value}": {
+            "task": "bus.drain",
+            "args": [worker.value],
+            "schedule": WAKE_SECONDS,
+            "options": {"queue": worker.value, "expires": WAKE_SECONDS},
+        }
+        for worker in Worker
+    },
+    beat_schedule_filename=env.text("SILAS_VAR", "var") + "/celerybeat-schedule",
+)
