@@ -223,7 +223,7 @@ def test_fifth_nack_buries_the_message(tenant: Any) -> None:
     fail_four_times(tenant)
     with tenant_scope(tenant):
         services.nack(held(tenant), reason="broken")
-        row = QueueMessage.objects.get()
+        row = QueueMessage.objects.get(state="dead")
     assert (row.state, row.attempts, row.reason) == ("dead", 5, "broken")
 
 
@@ -241,7 +241,7 @@ def test_fifth_silent_holder_buries_the_message_at_the_sweep(tenant: Any) -> Non
     let_leases_run_out(tenant)
     with tenant_scope(tenant):
         services.sweep()
-        row = QueueMessage.objects.get()
+        row = QueueMessage.objects.get(state="dead")
     assert (row.state, row.attempts, row.reason) == ("dead", 5, "lease_expired")
 
 

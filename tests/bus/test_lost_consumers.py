@@ -98,7 +98,7 @@ def test_consumer_killed_again_and_again_buries_its_message(tenant: Any, consume
         let_leases_run_out(tenant)
     with tenant_scope(tenant):
         services.sweep()
-        row = QueueMessage.objects.get()
+        row = QueueMessage.objects.get(state="dead")
     assert (row.state, row.attempts, row.reason) == ("dead", 5, "lease_expired")
 
 
