@@ -51,7 +51,7 @@ def _refuse_wrong_rights(options: dict[str, Any], **_: Any) -> None:
         refuse_without_signing_key,
     )
 
-    given = options.get("queues") or [queue.name for queue in app.conf.task_queues]
+    given = options.get("queues") or list(app.conf.task_queues)
     queues = given.split(",") if isinstance(given, str) else list(given)
     try:
         refuse_mixed_queues(queues)

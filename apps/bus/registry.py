@@ -92,4 +92,4 @@ def names_on(queue: str) -> list[str]:
 
 def queues_of(worker: Worker) -> tuple[Queue, ...]:
     """The queues that this kind of worker serves and on which anything is carried out."""
-    return tuple(Queue(name) for name in sorted({queue for queue, _ in _consumers}) if WORKER_OF.get(name) == worker)
+    return tuple(queue for queue, its in WORKER_OF.items() if its == worker and names_on(queue))

@@ -140,7 +140,7 @@ def schedule(kind: Kind, *, scope_id: UUID | str, due_at: datetime, payload: Map
     transaction, cannot be missed. The handler is registered with `standing=True`.
     """
     queue, scope = QUEUE_OF[kind], rules.scope_of(kind, scope_id)
-    values = [uuid4(), current_tenant_id(), queue, kind, scope, uuid4(), scope, _json(payload), due_at]
+    values: list[Any] = [uuid4(), current_tenant_id(), queue, kind, scope, uuid4(), scope, _json(payload), due_at]
     with connection.cursor() as cursor:
         cursor.execute(_SCHEDULE, values)
     _wake(queue, due_at)

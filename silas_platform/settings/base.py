@@ -6,7 +6,6 @@ from decimal import Decimal
 from pathlib import Path
 
 from django.core.exceptions import ImproperlyConfigured
-from kombu import Queue
 
 from silas_platform.settings import broker, env
 from silas_platform.settings.databases import databases
@@ -126,7 +125,7 @@ CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_BROKER_TRANSPORT_OPTIONS = broker.OPTIONS
 # What a worker serves that is told no queues: all that need no signing key. A task that names no queue is upkeep; the
 # bus names the queue of each kind of worker (apps.bus.enums.Worker). The trusted worker is started with `-Q trusted`.
-CELERY_TASK_QUEUES = [Queue("work"), Queue("parse"), Queue("upkeep")]
+CELERY_TASK_QUEUES: dict[str, dict[str, object]] = {"work": {}, "parse": {}, "upkeep": {}}
 CELERY_TASK_DEFAULT_QUEUE = "upkeep"
 
 # A worker's child that is busy for so long with what names no time of its own hangs, and is ended (apps.bus.deadlines).

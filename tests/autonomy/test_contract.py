@@ -58,7 +58,7 @@ MODELS: dict[type[Model], str] = {
     Budget: "period limit_usd spent reserved paused_in",
     SystemControl: "pause deployment",
     MemoryProposal: "session task skills state",
-    Outbox: "state attempts due_at",
+    Outbox: "state attempts",
 }
 
 

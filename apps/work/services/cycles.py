@@ -65,6 +65,7 @@ def require_schedule(spec: WorkItemSpec) -> None:
 def begin_schedule(goal: WorkItem) -> None:
     if is_scheduled(goal.spec):
         set_due(goal)
+        assert goal.due_at is not None
         bus.schedule(Kind.GOAL_CYCLE, scope_id=goal.pk, due_at=goal.due_at)
 
 

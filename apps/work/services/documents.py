@@ -7,6 +7,7 @@ a call; only on the version that was seen. Handler of `Kind.DOCUMENT_CHANGE`, on
 
 from __future__ import annotations
 
+from functools import partial
 from uuid import UUID
 
 from pydantic import ValidationError
@@ -36,9 +37,9 @@ async def carry_out(delivery: Delivery) -> None:
         _done(effect_id, change, version)
         delivery.finish()
 
-    told = {"seen": change.seen, "title": change.title, "text": change.text, "on_stored": stored}
+    revised = partial(revise, seen=change.seen, title=change.title, text=change.text, on_stored=stored)
     try:
-        await in_thread(revise, delivery.tenant_id, change.place, **told)
+        await in_thread(revised, delivery.tenant_id, change.place)
     except (LeaseLost, AlreadyProcessed):
         raise
     except SilasError as refusal:
