@@ -16,7 +16,7 @@ from apps.bus.models import QueueMessage
 from kernel.tenancy import tenant_scope
 from tests.factories.autonomy import House
 
-OWE = import_module("apps.autonomy.migrations.0005_due_on_the_bus").OWE
+OWE = import_module("apps.autonomy.migrations.0006_due_on_the_bus").OWE
 
 
 def test_everything_that_waited_is_owed_once(house: House, other_tenant: Any) -> None:
@@ -37,9 +37,9 @@ def test_everything_that_waited_is_owed_once(house: House, other_tenant: Any) ->
                 cursor.execute(OWE)
         with tenant_scope(house.tenant):
             rows = QueueMessage.objects.values_list("kind", "queue", "scope_id")
-            owed = sorted((kind, queue, scope) for kind, queue, scope in rows)
-            next_at = QueueMessage.objects.get(scope_id=str(timed.pk)).available_at
-            admitted_at = QueueMessage.objects.get(scope_id=str(waiting.pk)).available_at
+            owed = sorted((kind, queue, scope.removeprefix(f"{kind}:")) for kind, queue, scope in rows)
+            next_at = QueueMessage.objects.get(scope_id=f"trigger_due:{timed.pk}").available_at
+            admitted_at = QueueMessage.objects.get(scope_id=f"session_admission:{waiting.pk}").available_at
         with tenant_scope(other_tenant):
             of_another = QueueMessage.objects.count()
         transaction.set_rollback(True)

@@ -13,7 +13,7 @@ from redis import Redis
 
 from tests.faults.house import START_SECONDS, House, await_that, open_house
 
-QUEUE = "celery"
+QUEUE = "upkeep"
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ def test_worker_beside_which_messages_wait_ends_itself_and_the_next_one_takes_th
     broker = empty_house.redis.url.replace("unix://", "redis+socket://", 1)
     with Celery(broker=broker, set_as_current=False) as outside:  # the platform's app stays everybody's
         assert outside.control.cancel_consumer(QUEUE, reply=True, limit=1, timeout=START_SECONDS)
-        outside.send_task("bus.sweep")
+        outside.send_task("bus.drain", args=[QUEUE], queue=QUEUE)
     await_that(lambda: deaf.poll() is not None, "the worker has ended")
     assert "worker_deaf" in empty_house.said_by(deaf)
     empty_house.start_worker()

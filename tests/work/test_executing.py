@@ -278,7 +278,7 @@ def test_call_that_was_written_into_the_run_while_it_runs_is_not_made(
 ) -> None:
     desk.approved(approver)
     with tenant_scope(desk.tenant):
-        lease = bus.lease("executor", consumer="lost", seconds=60)
+        lease = lease_any("executor", consumer="lost", seconds=60)
         assert lease is not None
         job = jobs.next_job(Delivery(desk.tenant.pk, lease, "test"))
     assert job is not None
