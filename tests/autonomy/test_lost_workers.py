@@ -234,7 +234,7 @@ def test_released_task_is_due_again(house: House) -> None:
     with tenant_scope(house.tenant):
         next_at = Trigger.objects.get(pk=trigger.pk).next_at
         assert next_at is not None
-        assert QueueMessage.objects.get(scope_id=str(trigger.pk), state="queued").available_at == next_at
+        assert QueueMessage.objects.get(scope_id=f"trigger_due:{trigger.pk}", state="queued").available_at == next_at
 
 
 def test_task_that_was_not_set_aside_cannot_be_released(house: House) -> None:

@@ -272,7 +272,7 @@ def test_letter_goes_out_once_the_mail_server_is_back(letter: Letter, settings: 
 
 def test_letter_whose_sender_died_is_sent(letter: Letter) -> None:
     with tenant_scope(INSTALLATION):
-        lease_any(Queue.TRUSTED, consumer="doomed", scope_id=letter.pk)
+        lease_any(Queue.TRUSTED, consumer="doomed", scope_id=f"account_mail:{letter.pk}")
     assert sent_to(letter.address) == []
     let_leases_run_out(INSTALLATION)
     assert len(sent_to(letter.address)) == 1

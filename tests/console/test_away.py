@@ -178,4 +178,4 @@ def test_number_of_entries_does_not_change_the_number_of_queries(tenant: Any, vi
     assert len(queries) == QUERIES
 
 
-QUERIES = 36
+QUERIES = 34

@@ -229,7 +229,7 @@ def test_page_costs_the_same_for_any_number_of_conversations(
     for _ in range(count):
         furnished(deployment, owner)
     client = browser(owner)
-    with django_assert_num_queries(29):
+    with django_assert_num_queries(27):
         client.get(reverse("console-insights"))
 
 
@@ -239,7 +239,7 @@ def test_month_is_counted_once_a_minute(
     furnished(deployment, owner)
     page(owner, days="30")
     client = browser(owner)
-    with django_assert_num_queries(24):
+    with django_assert_num_queries(22):
         client.get(reverse("console-insights"), {"days": "30"})
 
 

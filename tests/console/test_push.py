@@ -447,7 +447,7 @@ def test_card_whose_teller_died_is_told_by_letter(tenant: Any, approver: Any) ->
     subscribe(tenant, approver)
     card = make_lasting(tenant)
     with tenant_scope(tenant):
-        lease_any(Queue.TRUSTED, consumer="doomed", scope_id=card.pk)
+        lease_any(Queue.TRUSTED, consumer="doomed", scope_id=f"card_alert:{card.pk}")
     due(tenant)
     let_leases_run_out(tenant)
     send(tenant)

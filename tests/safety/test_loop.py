@@ -117,7 +117,7 @@ def test_execution_that_reported_meanwhile_is_looked_at_when_it_may_be_silent_ag
     with tenant_scope(clerk.tenant):
         execution = Execution.objects.get()
         assert execution.status == "running"
-        due_at = QueueMessage.objects.get(scope_id=str(execution.pk)).available_at
+        due_at = QueueMessage.objects.get(scope_id=f"safety_expiry:{execution.pk}").available_at
     assert due_at == execution.last_at + timedelta(seconds=3600)
 
 

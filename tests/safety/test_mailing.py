@@ -85,7 +85,7 @@ def test_hold_is_told_of_once_by_however_many_processes(blocked: Agent, owner: A
 
 def test_sender_that_dies_after_it_made_the_code_sends_no_second_one(blocked: Agent, owner: Any) -> None:
     with tenant_scope(blocked.tenant):
-        lease_any(Queue.TRUSTED, consumer="doomed", scope_id=blocked.hold().pk)
+        lease_any(Queue.TRUSTED, consumer="doomed", scope_id=f"safety_code_mail:{blocked.hold().pk}")
         claim_letter(blocked.hold().pk)
     let_leases_run_out(blocked.tenant)
     send(blocked.tenant)

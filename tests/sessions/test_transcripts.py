@@ -264,7 +264,7 @@ def test_letter_of_a_forgotten_visitor_is_not_sent(
 def test_letter_whose_sender_died_is_sent(visitor: Browser, session: ChatSession, outbox: list[Any]) -> None:
     asked = _ask(visitor)
     with tenant_scope(session.tenant_id):
-        lease_any(Queue.TRUSTED, consumer="doomed", scope_id=asked.json()["id"])
+        lease_any(Queue.TRUSTED, consumer="doomed", scope_id=f"transcript_mail:{asked.json()['id']}")
     _send(session)
     assert outbox == []
     let_leases_run_out(session.tenant)

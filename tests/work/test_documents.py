@@ -231,7 +231,7 @@ def test_change_whose_worker_died_before_the_commit_is_made_once(desk: Desk, app
         WorkItem.objects.filter(pk=item.pk).update(status=WorkItemStatus.RUNNING)
     effect = asked(desk, item, call_digest(CHANGE.tool, CHANGE.args))
     with tenant_scope(desk.tenant):
-        lost = lease_any(Queue.TRUSTED, consumer="doomed", scope_id=effect.pk)
+        lost = lease_any(Queue.TRUSTED, consumer="doomed", scope_id=f"document_change:{effect.pk}")
     assert lost is not None
     let_leases_run_out(desk.tenant)
     assert became(desk, effect) == EffectState.DONE
