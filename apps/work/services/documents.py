@@ -36,9 +36,16 @@ async def carry_out(delivery: Delivery) -> None:
         _done(effect_id, change, version)
         delivery.finish()
 
-    told = {"seen": change.seen, "title": change.title, "text": change.text, "on_stored": stored}
     try:
-        await in_thread(revise, delivery.tenant_id, change.place, **told)
+        await in_thread(
+            revise,
+            delivery.tenant_id,
+            change.place,
+            seen=change.seen,
+            title=change.title,
+            text=change.text,
+            on_stored=stored,
+        )
     except (LeaseLost, AlreadyProcessed):
         raise
     except SilasError as refusal:
