@@ -24,7 +24,9 @@ BLOCKED = refused(RefusalCode.SAFETY_BLOCKED)
 
 
 def approved(run: Any, asked: Any) -> None:
-    change_run(run, approval={"nonce": "n" * 20, "calls": [asked.digest]})
+    """As by the one who opened the run, and verified the approval."""
+    run.approval = {"nonce": "n" * 20, "calls": [asked.digest]}
+    change_run(run, approval=run.approval)
 
 
 def test_call_that_reads_is_never_asked_about(tenant: Any, deployment: Any, handle: Handle) -> None:
