@@ -250,7 +250,7 @@ def test_conversation_takes_the_same_queries_for_any_number(
         client.get(reverse("console-conversation", args=[session.pk]))
 
 
-QUERIES_OF_CONVERSATION = 44
+QUERIES_OF_CONVERSATION = 42
 
 
 # --- beside it

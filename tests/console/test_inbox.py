@@ -187,7 +187,7 @@ def test_inbox_takes_the_same_queries_for_any_number(
         client.get(reverse("console-inbox"))
 
 
-QUERIES_OF_INBOX = 26  # two of them for the rail: does money run out, what has nobody read yet
+QUERIES_OF_INBOX = 24  # two of them for the rail: does money run out, what has nobody read yet
 
 
 # --- a hand-over
