@@ -6,7 +6,7 @@ exist or the messages that wait for a later time.
 """
 
 from apps.bus.enums import QUEUE_OF, Kind
-from kernel.tenancy.migrations import SEE_ALL, SEE_AS_BEFORE
+from kernel.tenancy.migrations import BEGIN_SEEING_ALL, END_SEEING_ALL, SEE_ALL, SEE_AS_BEFORE
 
 # The due messages are collected first, unsorted: sorted by scope the planner would read the index of all scopes.
 # One row for each scope with a message that may be delivered: its tenant, queue and id, how many scopes of its tenant
@@ -67,7 +67,7 @@ def schedule_rows(kind: Kind, rows: str) -> str:
     """SQL for a migration: schedule a standing message of `kind` for every row of the query `rows`, which selects
     tenant, scope and due time."""
     return f"""
-        SELECT set_config('silas.platform', 'on', true);
+        {BEGIN_SEEING_ALL}
         INSERT INTO bus_queuemessage (id, tenant_id, queue, kind, message_id, trace_id, scope_id, content, sender,
                                       taint, urgency, error_code, origin_agent, state, attempts, consumer, fence,
                                       reason, available_at)
@@ -75,14 +75,14 @@ def schedule_rows(kind: Kind, rows: str) -> str:
                scope_id, '', 'runtime', 'auth', 'informational', '', '', 'queued', 0, '', 0, '', due_at
         FROM ({rows}) AS owed (tenant_id, scope_id, due_at)
         ON CONFLICT DO NOTHING;
-        SELECT set_config('silas.platform', '', true);
+        {END_SEEING_ALL}
     """
 
 
 def unschedule_rows(kind: Kind) -> str:
     """Undoes `schedule_rows`."""
     return f"""
-        SELECT set_config('silas.platform', 'on', true);
+        {BEGIN_SEEING_ALL}
         DELETE FROM bus_queuemessage WHERE queue = '{QUEUE_OF[kind]}' AND kind = '{kind}';
-        SELECT set_config('silas.platform', '', true);
+        {END_SEEING_ALL}
     """

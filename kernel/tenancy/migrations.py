@@ -138,3 +138,7 @@ ENTER = "PERFORM set_config('silas.tenant', p_tenant::text, true);"
 SEE_ALL = """v_before := coalesce(current_setting('silas.platform', true), '');
     PERFORM set_config('silas.platform', 'on', true);"""
 SEE_AS_BEFORE = "PERFORM set_config('silas.platform', v_before, true);"
+
+# The same around the statements of a migration.
+BEGIN_SEEING_ALL = "SELECT set_config('silas.platform', 'on', true);"
+END_SEEING_ALL = "SELECT set_config('silas.platform', '', true);"
