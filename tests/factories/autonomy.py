@@ -60,7 +60,7 @@ class House(Hands):
 
     def dispatch(self, trigger: Trigger) -> None:
         """Carry out what one trigger is due for now, and nothing else."""
-        scope_id = str(trigger.pk)
+        scope_id = f"{Kind.TRIGGER_DUE}:{trigger.pk}"
         lease = self.do(take, Queue.UPKEEP, scope_id=scope_id, consumer="test", seconds=120)
         if lease is not None:
             asyncio.run(deliver(self.tenant.pk, lease, seconds=120))

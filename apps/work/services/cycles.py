@@ -64,9 +64,7 @@ def require_schedule(spec: WorkItemSpec) -> None:
 
 def begin_schedule(goal: WorkItem) -> None:
     if is_scheduled(goal.spec):
-        set_due(goal)
-        assert goal.due_at is not None
-        bus.schedule(Kind.GOAL_CYCLE, scope_id=goal.pk, due_at=goal.due_at)
+        bus.schedule(Kind.GOAL_CYCLE, scope_id=goal.pk, due_at=set_due(goal))
 
 
 def is_due(goal: WorkItem) -> bool:
@@ -79,9 +77,10 @@ def next_look(goal: WorkItem) -> datetime | None:
     return goal.due_at if goal.status in _LOOKED_AT else None
 
 
-def set_due(goal: WorkItem) -> None:
-    goal.due_at = _next(goal.spec)
+def set_due(goal: WorkItem) -> datetime:
+    goal.due_at = due_at = _next(goal.spec)
     goal.save(update_fields=["due_at"])
+    return due_at
 
 
 def _next(spec: WorkItemSpec) -> datetime:
