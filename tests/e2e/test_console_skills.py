@@ -62,7 +62,7 @@ async def approve(page: Page) -> None:
 
 
 async def test_skill_of_another_platform_is_taken_in_read_approved_and_used(
-    web: str, open_page: Any, tenant: Any, owner: Any
+    web: str, worker: None, open_page: Any, tenant: Any, owner: Any
 ) -> None:
     page = await log_in(open_page, web, owner, "/console/skills/")
     await page.get_by_role("link", name="Add a skill").first.click()

@@ -34,7 +34,7 @@ def _tests() -> list[bool]:
     return list(ChatSession.objects.values_list("is_test", flat=True))
 
 
-async def test_first_screens_lead_to_a_chatbot(web: str, open_page: Any, tenant: Any, owner: Any) -> None:
+async def test_first_screens_lead_to_a_chatbot(web: str, worker: None, open_page: Any, tenant: Any, owner: Any) -> None:
     page = await log_in(open_page, web, owner, "/console/begin/")
     await page.get_by_label("The built-in model").check()
     await page.get_by_role("button", name="Go on with this model").click()
@@ -103,7 +103,7 @@ async def test_preview_shows_what_is_beside_talking_before_it_is_saved(
 
 
 async def test_knowledge_is_handed_in_tried_and_deleted(
-    web: str, open_page: Any, tenant: Any, deployment: Any, owner: Any
+    web: str, worker: None, open_page: Any, tenant: Any, deployment: Any, owner: Any
 ) -> None:
     page = await log_in(open_page, web, owner, "/console/knowledge/")
     await page.get_by_label("Name").fill("help")
