@@ -21,8 +21,8 @@ from tests.factories.approvals import open_card
 from tests.factories.connections import make_connection
 from tests.factories.work import make_desk
 
-CARDS = import_module("apps.approvals.migrations.0009_card_expiry").WAITING
-WORK = import_module("apps.work.migrations.0005_waits_and_looks_are_due_on_the_bus")
+CARDS = import_module("apps.approvals.migrations.0010_card_expiry").WAITING
+WORK = import_module("apps.work.migrations.0006_waits_and_looks_are_due_on_the_bus")
 CONNECTIONS = import_module("apps.connections.migrations.0002_work_is_due_on_the_bus").OWED
 
 
