@@ -41,7 +41,7 @@ def update(tenant: Any, kind: Kind, rows: str) -> QueueMessage:
 def test_card_that_waits_is_owed_its_time_out(tenant: Any) -> None:
     card = open_card(tenant)
     message = update(tenant, Kind.CARD_EXPIRY, CARDS)
-    assert message.scope_id == str(card.pk)
+    assert message.subject == str(card.pk)
     assert message.available_at == card.expires_at
     assert message.message_id == f"card_expiry:{card.pk}"
 
@@ -53,7 +53,7 @@ def test_work_that_waits_is_owed_the_end_of_its_wait(tenant: Any, tmp_path: Path
             work_item=item, defaults={"waiting_for": Waiting.GUIDANCE, "waiting_until": until}
         )
     message = update(tenant, Kind.WAIT_END, WORK.WAITS)
-    assert message.scope_id == str(item.pk)
+    assert message.subject == str(item.pk)
     assert message.available_at == until
 
 
@@ -67,4 +67,4 @@ def test_work_that_waits_is_owed_the_end_of_its_wait(tenant: Any, tmp_path: Path
 def test_connection_is_owed_what_it_waits_for(tenant: Any, kind: Kind, fields: dict[str, Any]) -> None:
     row = make_connection(tenant, **fields)
     message = update(tenant, kind, CONNECTIONS[kind])
-    assert message.scope_id == str(row.pk)
+    assert message.subject == str(row.pk)
