@@ -26,11 +26,12 @@ def make_message(tenant: Any, *, scope_id: str = "scope", queue: str = Queue.EXE
         return enqueue(queue, **{"kind": Kind.SYSTEM_EVENT, "scope_id": scope_id, "sender": Sender.RUNTIME, **fields})
 
 
-def lease_any(queue: str, *, consumer: str, scope_id: Any = None, **fields: Any) -> Lease | None:
-    """Lease a message of one scope or of any, the oldest first, in the tenant whose scope is open."""
+def lease_any(queue: str, *, consumer: str, scope_id: Any = None, kind: str = "", **fields: Any) -> Lease | None:
+    """Lease a message of one scope or of any, of one kind or of any, the oldest first, in the tenant whose scope is
+    open."""
     if scope_id is not None:
         return lease(queue, consumer=consumer, scope_id=scope_id, **fields)
-    live = QueueMessage.objects.filter(queue=queue, state__in=LIVE).order_by("position")
+    live = QueueMessage.objects.filter(queue=queue, state__in=LIVE, kind__startswith=kind).order_by("position")
     for name in dict.fromkeys(live.values_list("scope_id", flat=True)):
         if found := lease(queue, consumer=consumer, scope_id=name, **fields):
             return found

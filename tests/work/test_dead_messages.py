@@ -10,7 +10,7 @@ from typing import Any
 from apps.audit.models import AuditEntry
 from apps.bus import services as bus
 from apps.bus.deliveries import deliver
-from apps.bus.enums import Queue
+from apps.bus.enums import Kind, Queue
 from apps.work.services import desk as left_to_web
 from kernel.tenancy import in_scope, tenant_scope
 from tests.factories.bus import lease_any
@@ -25,9 +25,10 @@ CHECKED = PROJECT.replace(
 
 
 def dies(desk: Hands, queue: Queue) -> None:
-    """The oldest message of the queue, as after its fifth lost delivery."""
+    """The oldest message of work on the queue, as after its fifth lost delivery."""
+    kind = Kind.SYSTEM_EVENT if queue == Queue.TRUSTED else ""
     with tenant_scope(desk.tenant):
-        lease = lease_any(queue, consumer="test", seconds=60)
+        lease = lease_any(queue, kind=kind, consumer="test", seconds=60)
         assert lease is not None
         bus.dead_letter(lease, "lease_expired")
 

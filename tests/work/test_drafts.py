@@ -10,7 +10,7 @@ import pytest
 
 from apps.approvals.models import Card
 from apps.bus import services as bus
-from apps.bus.enums import Queue
+from apps.bus.enums import Kind, Queue
 from apps.guard.models import Budget
 from apps.tenants.models import Deployment
 from apps.work.enums import WorkItemStatus, WorkReason
@@ -223,7 +223,7 @@ def test_draft_that_nobody_could_word_anew_ends_and_is_put_before_a_person(helpe
     item = drafted(helped)
     answer(helped, card_of(helped, item.pk), approver, "rephrase")
     with tenant_scope(helped.tenant):
-        lease = lease_any(Queue.TRUSTED, consumer="test", seconds=60)
+        lease = lease_any(Queue.TRUSTED, kind=Kind.SYSTEM_EVENT, consumer="test", seconds=60)
         assert lease is not None
         bus.dead_letter(lease, "lease_expired")
     ended = helped.item(item.pk)
