@@ -215,7 +215,9 @@ class Chaos:
         self.talker.stop()
 
     def _restless(self) -> bool:
-        owed = self.house.rows("SELECT 1 FROM bus_queuemessage WHERE finished_at IS NULL LIMIT 1")
+        owed = self.house.rows(
+            "SELECT 1 FROM bus_queuemessage WHERE finished_at IS NULL AND available_at <= now() LIMIT 1"
+        )
         return bool(owed or self.unfinished())
 
     def unfinished(self) -> list[dict[str, Any]]:

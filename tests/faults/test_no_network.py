@@ -121,4 +121,4 @@ def test_question_and_approved_work_need_no_network(run: Run) -> None:
 
 
 def test_no_process_reaches_for_anything(run: Run) -> None:
-    assert run.attempts == {"web": {}, "worker": {}, "beat": {}}
+    assert run.attempts == {"web": {}, "trusted": {}, "worker": {}, "beat": {}}

@@ -25,7 +25,7 @@ def calm(house: House, web: Web, worker: subprocess.Popen[bytes]) -> House:
 def _owed(house: House) -> list[dict[str, object]]:
     return house.rows(
         "SELECT queue, kind, scope_id, state, attempts, reason, available_at - now() AS due"
-        " FROM bus_queuemessage WHERE finished_at IS NULL ORDER BY position"
+        " FROM bus_queuemessage WHERE finished_at IS NULL AND available_at <= now() ORDER BY position"
     )
 
 

@@ -249,7 +249,7 @@ def test_worker_with_the_signing_key_does_not_start(database: None) -> None:
 
 
 def test_trusted_worker_without_the_signing_key_does_not_start(database: None) -> None:
-    done = started("-Q", "trusted", DJANGO_SETTINGS_MODULE="silas_platform.settings.prod", ALLOWED_HOSTS="localhost")
+    done = started("-Q", "trusted", SILAS_ROOT_KEYS="0" * 64, DJANGO_SETTINGS_MODULE="silas_platform.settings.prod")
     assert done.returncode == 1, done.stderr
     assert "E_CFG_SIGNING_KEY" in done.stderr
 
