@@ -32,37 +32,55 @@ def drain(worker: Worker, *, consumer: str, lease_seconds: float = LEASE_SECONDS
 
     `consumer` names this process in the leases that it takes.
     """
-    ends = time.monotonic() + SHIFT_SECONDS
-    delivered = 0
     try:
         with asyncio.Runner() as runner:
-            while due := queries.due(queues_of(worker)):
-                telemetry.due(worker, len(due))
-                before, stale = delivered, time.monotonic() + LIST_SECONDS
-                for scope in _in_turn(due):
-                    lease = _take(scope, consumer, lease_seconds)
-                    if lease is None:
-                        continue
-                    delivered += 1
-                    if delivered == 2:
-                        # Where there is a second message there may be a third: another worker may have time for it.
-                        wakeup.poke(worker)
-                    found = consumer_of(lease.message.queue, lease.message.kind)
-                    if found and found.at_once:
-                        threads.begin(scope.tenant_id, lease, found, seconds=lease_seconds)
-                    else:
-                        deadlines.within()
-                        runner.run(deliver(scope.tenant_id, lease, seconds=lease_seconds))
-                    if time.monotonic() >= ends:
-                        wakeup.poke(worker)
-                        return
-                    if time.monotonic() >= stale:
-                        break
-                if delivered == before:
-                    return
+            _Shift(worker, consumer, lease_seconds, runner).serve()
             deadlines.within(deadlines.LEAVING_SECONDS)
     finally:
         deadlines.clear()
+
+
+class _Shift:
+    """What one wake-up makes a worker do."""
+
+    def __init__(self, worker: Worker, consumer: str, lease_seconds: float, runner: asyncio.Runner) -> None:
+        self._worker, self._consumer, self._seconds, self._runner = worker, consumer, lease_seconds, runner
+        self._ends = time.monotonic() + SHIFT_SECONDS
+        self._delivered = 0
+
+    def serve(self) -> None:
+        while due := queries.due(queues_of(self._worker)):
+            telemetry.due(self._worker, len(due))
+            before = self._delivered
+            self._serve_list(_in_turn(due))
+            if time.monotonic() >= self._ends and self._delivered > before:
+                wakeup.poke(self._worker)
+                return
+            if self._delivered == before:
+                return
+
+    def _serve_list(self, scopes: Sequence[DueScope]) -> None:
+        """Until the list is old or the shift ends."""
+        stale = min(self._ends, time.monotonic() + LIST_SECONDS)
+        for scope in scopes:
+            lease = _take(scope, self._consumer, self._seconds)
+            if lease is None:
+                continue
+            self._delivered += 1
+            if self._delivered == 2:
+                # Where there is a second message there may be a third: another worker may have time for it.
+                wakeup.poke(self._worker)
+            self._carry_out(scope.tenant_id, lease)
+            if time.monotonic() >= stale:
+                return
+
+    def _carry_out(self, tenant_id: UUID, lease: Lease) -> None:
+        consumer = consumer_of(lease.message.queue, lease.message.kind)
+        if consumer and consumer.at_once:
+            threads.begin(tenant_id, lease, consumer, seconds=self._seconds)
+        else:
+            deadlines.within()
+            self._runner.run(deliver(tenant_id, lease, seconds=self._seconds))
 
 
 def _in_turn(due: Sequence[DueScope]) -> list[DueScope]:

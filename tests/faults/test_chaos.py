@@ -51,7 +51,10 @@ def test_every_item_ended_or_waits(chaos: Chaos) -> None:
 
 def test_nothing_is_owed_any_more(chaos: Chaos) -> None:
     assert (
-        chaos.house.rows("SELECT kind FROM bus_queuemessage WHERE finished_at IS NULL AND available_at <= now()") == []
+        chaos.house.rows(
+            "SELECT queue, kind, state FROM bus_queuemessage WHERE finished_at IS NULL AND available_at <= now()"
+        )
+        == []
     )
 
 
