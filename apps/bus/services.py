@@ -151,14 +151,6 @@ def _wake(queue: Queue, due_at: datetime | None = None) -> None:
         wakeup.after_commit(worker)
 
 
-def unschedule(kind: Kind, *, scope_id: UUID | str) -> None:
-    """End the standing message of this kind and scope, whoever carries it out; `schedule` brings it back."""
-    standing = QueueMessage.objects.filter(
-        queue=QUEUE_OF[kind], kind=kind, scope_id=rules.scope_of(kind, scope_id), state__in=LIVE
-    )
-    standing.update(state=State.ACKED, leased_until=None, finished_at=Now(), reason="unscheduled")
-
-
 def repeat(lease: Lease, due_at: datetime) -> None:
     """A standing message was carried out: it is delivered again at `due_at`, a second from now at the earliest, so that
     a process whose clock is behind the database's does not run in circles. Raises `LeaseLost`."""

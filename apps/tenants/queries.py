@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
@@ -24,7 +24,7 @@ from apps.tenants.rules import is_api_key, only_for
 from kernel.canonical import sha256_hex
 from kernel.llm.models import needs_key
 from kernel.secrets_key import open_secret
-from kernel.tenancy import lookup_scope, over_each
+from kernel.tenancy import lookup_scope
 
 
 @dataclass(frozen=True)
@@ -120,11 +120,6 @@ def _key_of(row: IdentityKey) -> str:
 
 def all_tenants() -> list[Tenant]:
     return list(Tenant.objects.all())
-
-
-def over_all(work: Callable[[UUID], int | None]) -> int:
-    """Upkeep of every company: `work` is called outside of any scope, and one company's trouble stops no other's."""
-    return over_each((tenant.pk for tenant in all_tenants()), work)
 
 
 def role_of(user: Any) -> Role | None:

@@ -148,13 +148,6 @@ def test_standing_message_whose_holders_die_comes_back(tenant: Any, stand: Any) 
     assert message.available_at > now()
 
 
-def test_unscheduled_message_is_not_delivered(tenant: Any, stand: Any) -> None:
-    schedule(tenant, now())
-    with tenant_scope(tenant):
-        services.unschedule(Kind.LOST_CALLS, scope_id="calls")
-        assert lease_any(Queue.UPKEEP, consumer="test") is None
-
-
 @pytest.fixture
 def installation(database: None) -> Iterator[None]:
     with tenant_scope(INSTALLATION):
