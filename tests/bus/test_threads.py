@@ -13,6 +13,7 @@ from apps.bus import draining, registry, threads
 from apps.bus.deliveries import Delivery
 from apps.bus.enums import Kind, Queue, Worker
 from apps.bus.models import QueueMessage
+from apps.bus.rules import scope_of
 from apps.bus.services import owe
 from kernel.clock import now
 from kernel.tenancy import tenant_scope
@@ -29,7 +30,7 @@ class Talk:
         self.may_end = threading.Event()
 
     async def __call__(self, delivery: Delivery) -> None:
-        self.begun.append(delivery.message.scope_id)
+        self.begun.append(delivery.message.subject)
         await asyncio.to_thread(self.may_end.wait, PATIENCE_SECONDS)
 
 
@@ -58,7 +59,7 @@ def work(seconds: float = 120.0) -> None:
 
 def state_of(tenant: Any, scope_id: str) -> str:
     with tenant_scope(tenant):
-        return str(QueueMessage.objects.get(scope_id=scope_id).state)
+        return str(QueueMessage.objects.get(scope_id=scope_of(Kind.CONNECTION_SETUP, scope_id)).state)
 
 
 def owe_talk(tenant: Any, scope_id: str) -> None:
@@ -81,7 +82,7 @@ def test_conversation_beyond_what_a_process_holds_waits_without_a_failure(tenant
     owe_talk(tenant, "second")
     work()
     with tenant_scope(tenant):
-        second = QueueMessage.objects.get(scope_id="second")
+        second = QueueMessage.objects.get(scope_id=scope_of(Kind.CONNECTION_SETUP, "second"))
     assert second.state == "queued"
     assert second.attempts == 0
     assert second.available_at > now()
