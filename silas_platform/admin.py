@@ -16,7 +16,7 @@ from django.urls import path, reverse
 from django.views.decorators.http import require_POST
 
 from apps.console.members import refused
-from apps.tenants import entering
+from apps.tenants import access
 from apps.tenants.enums import Capability
 from apps.tenants.rules import TENANT_IN_SESSION, roles_with
 from kernel.errors import SilasError
@@ -89,8 +89,8 @@ def _own_tenant(request: HttpRequest) -> Any:
 
 def _chosen(request: HttpRequest) -> Any:
     session, administers = request.session, roles_with(Capability.ADMINISTER)
-    mine = [one for one in entering.memberships_in(session, request.user) if one.role in administers]
-    owned = [one.tenant_id for one in mine if not entering.lacks_second_factor(session, request.user, one.tenant)]
+    mine = [one for one in access.memberships_in(session, request.user) if one.role in administers]
+    owned = [one.tenant_id for one in mine if not access.lacks_second_factor(session, request.user, one.tenant)]
     opened = request.session.get(TENANT_IN_SESSION, "")
     return next((one for one in owned if str(one) == opened), None) or next(iter(owned), None)
 

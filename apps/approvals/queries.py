@@ -103,7 +103,7 @@ def _policy_at(scope: str, risk: str) -> Policy:
 def require_certified_policy() -> None:
     """Raises `SilasError("policy_not_certified")` 409 when nobody can say who may approve here."""
     if _certified_policies() is None:
-        raise policy_seals.refuse(PolicyKind.APPROVALS)
+        raise policy_seals.not_certified_error(PolicyKind.APPROVALS)
 
 
 def sealed_policy(row: ApprovalPolicy) -> dict[str, Any]:
@@ -118,12 +118,12 @@ def sealed_policies() -> dict[str, dict[str, Any]]:
 def _certified_policies() -> list[ApprovalPolicy] | None:
     """All rows of the tenant, when they are exactly those that were put in force; a missing one counts, because a
     stricter row that is gone would leave a weaker one."""
-    sealed = policy_seals.items(PolicyKind.APPROVALS)
+    sealed = policy_seals.load_items(PolicyKind.APPROVALS)
     rows = list(ApprovalPolicy.objects.all())
     if sealed is None:
         return None
     if dict(sealed) != {str(row.pk): policy_seals.digest(sealed_policy(row)) for row in rows}:
-        policy_seals.report(PolicyKind.APPROVALS, "rows", "forged")
+        policy_seals.report_untrusted(PolicyKind.APPROVALS, "rows", "forged")
         return None
     return rows
 
@@ -249,7 +249,7 @@ def sealed_revocations() -> dict[str, dict[str, Any]]:
 def _ended(seal: Sequence[Any]) -> policy_seals.Items | None:
     """Keys and approvals that were taken back; None when nobody can say, and then nothing that was approved holds."""
     rows = [tuple(seal)] if seal[0] is not None else []
-    return policy_seals.believed(current_tenant_id(), PolicyKind.REVOCATIONS, rows)
+    return policy_seals.verified_items(current_tenant_id(), PolicyKind.REVOCATIONS, rows)
 
 
 def is_spent_for(token: ApprovalToken, subject: Approvable) -> bool:
@@ -268,7 +268,7 @@ def is_spent_for(token: ApprovalToken, subject: Approvable) -> bool:
 def public_key(key_id: str, *, user_id: UUID) -> bytes | None:
     """The public half of one person's certified key in this tenant; None for anybody else's, and for a void one."""
     mine = ApproverKey.objects.filter(key_id=key_id, user_id=user_id, revoked_at=None).defer("sealed_private")
-    key, ended = mine.first(), policy_seals.items(PolicyKind.REVOCATIONS)
+    key, ended = mine.first(), policy_seals.load_items(PolicyKind.REVOCATIONS)
     if key is None or ended is None or ended_key(key_id) in ended or not is_certified(key):
         return None
     return bytes.fromhex(key.public_key)

@@ -9,7 +9,7 @@ class AutonomyConfig(AppConfig):
     def ready(self) -> None:
         from apps.autonomy import handlers, listening, receivers  # noqa: F401  (connects to the rooms below)
         from apps.autonomy.models import Webhook
-        from apps.tenants import resealing
+        from apps.tenants import secret_rotation
 
         handlers.register()
-        resealing.direct(Webhook, "sealed_secret", "webhook")
+        secret_rotation.register_column(Webhook, "sealed_secret", "webhook")

@@ -14,9 +14,9 @@ from apps.bus.deliveries import Delivery
 from apps.bus.enums import Kind
 from apps.bus.registry import register_later, when_dead
 from apps.bus.services import owe
-from apps.tenants import letters
+from apps.tenants import emails
 from apps.tenants.models import Letter, Tenant
-from apps.tenants.signals import letter_written
+from apps.tenants.signals import email_enqueued
 from kernel.clock import now
 from kernel.tenancy import INSTALLATION, in_thread, tenant_scope
 
@@ -30,7 +30,7 @@ def _tenant_began(instance: Tenant, created: bool, **_: Any) -> None:
             retention.begin()
 
 
-@letter_written.connect
+@email_enqueued.connect
 def _owe_account_mail(letter: Letter) -> None:
     """An invitation is its company's; all other letters about accounts belong to no company."""
     with tenant_scope(letter.company_id or INSTALLATION):
@@ -47,8 +47,8 @@ def _next_checkpoint() -> datetime:
 
 
 retention.register(upkeep.clear_batch)
-retention.register(letters.clear_old, installation=True)
+retention.register(emails.delete_old, installation=True)
 register_later(Kind.RETENTION, retention.clear, standing=True)
 register_later(Kind.CHECKPOINT, _sign_checkpoints, standing=True)
-register_later(Kind.ACCOUNT_MAIL, letters.send)
-when_dead(letters.give_up, Kind.ACCOUNT_MAIL)
+register_later(Kind.ACCOUNT_MAIL, emails.send)
+when_dead(emails.mark_failed, Kind.ACCOUNT_MAIL)

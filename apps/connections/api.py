@@ -20,7 +20,7 @@ from apps.connections import pending, queries
 from apps.connections.models import Connection
 from apps.connections.schemas import Wanted
 from apps.connections.services import lifecycle, requesting
-from apps.tenants.rest import Asked, MembersView, staff_caller
+from apps.tenants.api_auth import MembersView, RequestSerializer, member_caller
 from kernel.errors import NotFound, SilasError
 from kernel.tenancy import tenant_scope
 
@@ -33,7 +33,7 @@ _REFUSALS: dict[int, Any] = {
 _SETTLED = {409: OpenApiResponse(description="`connection_settled`, `setup_under_way`, `setup_over`: not as it is now")}
 
 
-class StaffSecretRequest(Asked):
+class StaffSecretRequest(RequestSerializer):
     """How long it may be is said in bytes, by the room."""
 
     value = serializers.CharField(trim_whitespace=False)
@@ -41,20 +41,20 @@ class StaffSecretRequest(Asked):
 
 def store_for_connection(request: Request, ref_id: UUID) -> None:
     """The member whose login this request carries gives what a set-up asked for."""
-    caller = staff_caller(request)
+    caller = member_caller(request)
     given = StaffSecretRequest(data=request.data)
     given.is_valid(raise_exception=True)
     with tenant_scope(caller.tenant_id):
         pending.store(ref_id, given.validated_data["value"], user=caller.user)
 
 
-class ConnectionsRequest(Asked):
+class ConnectionsRequest(RequestSerializer):
     limit = serializers.IntegerField(default=50, help_text="Kept between 1 and 200")
     offset = serializers.IntegerField(default=0, help_text="Below 0 is 0")
     domain = serializers.CharField(default="", max_length=120, allow_blank=True)
 
 
-class ConnectionRequest(Asked):
+class ConnectionRequest(RequestSerializer):
     skill = serializers.CharField(max_length=100, help_text="A connection skill: its name, or `name@digest`")
     name = serializers.CharField(max_length=120)
     domain = serializers.CharField(max_length=120, required=False, allow_blank=True)
@@ -101,12 +101,12 @@ class SetupAnswerShape(serializers.Serializer[Any]):
     ended_at = serializers.DateTimeField(allow_null=True)
 
 
-class StepRequest(Asked):
+class StepRequest(RequestSerializer):
     step_id = serializers.CharField(max_length=60)
     action = serializers.CharField(max_length=20, help_text="`done` or `trouble`")
 
 
-class ReconnectRequest(Asked):
+class ReconnectRequest(RequestSerializer):
     permissions = serializers.ListField(child=serializers.CharField(max_length=120), required=False)
 
 
@@ -283,7 +283,7 @@ class ConnectionSetup(MembersView):
 def callback(request: HttpRequest) -> HttpResponse:
     """Where a service sends the browser of the member who signed in there. Whatever it says is for the set-up alone."""
     asked = Request(request, authenticators=[SessionAuthentication()])
-    caller = staff_caller(asked) if request.user.is_authenticated else None
+    caller = member_caller(asked) if request.user.is_authenticated else None
     if caller is None:
         raise SilasError("not_authenticated", "Log in, and begin anew.", status=401)
     said = {name: str(value) for name, value in request.GET.items()}

@@ -16,4 +16,4 @@ class ConnectionsConfig(AppConfig):
         register(Intent.RUN_CONNECTION, run_connection)
         register_policy(Intent.RUN_SKILL, permits.policy)
         register_credentials(permits.open_for_tool, permits.keep_for_tool)
-        vault.reseals("credentials", credentials.reseal)
+        vault.register_resealer("credentials", credentials.reseal)

@@ -127,7 +127,7 @@ def reseal() -> int:
     """Every credential of the tenant under its newest data key."""
     done = 0
     for row in Credential.objects.select_for_update(no_key=True):
-        fresh = vault.sealed_anew(_sealed(row), belongs_to=place(row.connection_id, row.name))
+        fresh = vault.reseal(_sealed(row), belongs_to=place(row.connection_id, row.name))
         if fresh is not None:
             _forget(row)
             _put(row, fresh)

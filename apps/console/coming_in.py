@@ -18,10 +18,10 @@ from django.utils.http import url_has_allowed_host_and_scheme
 
 from apps.audit.enums import AuditEvent
 from apps.tenants import logins
-from apps.tenants.entering import METHOD, ONLY_TENANT, has_second_factor
+from apps.tenants.access import METHOD, ONLY_TENANT, has_second_factor
 from apps.tenants.enums import LoginMethod
+from apps.tenants.members import record_in_all_tenants
 from apps.tenants.models import User
-from apps.tenants.persons import record_everywhere
 from apps.tenants.queries import memberships_of
 
 PENDING_SECONDS = 600
@@ -74,7 +74,7 @@ def come_in(request: HttpRequest, user: User, *, method: LoginMethod, only_tenan
     for one in memberships_of(user):
         if str(one.tenant_id) == only_tenant or not only_tenant:
             data = {"role": str(one.role), "method": method.value}
-            record_everywhere(user, AuditEvent.STAFF_LOGGED_IN, data=data, of=[one])
+            record_in_all_tenants(user, AuditEvent.STAFF_LOGGED_IN, data=data, of=[one])
 
 
 def _leave(request: HttpRequest) -> None:

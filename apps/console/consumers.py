@@ -24,7 +24,7 @@ from apps.console import watching
 from apps.console.members import Member, group_of, group_of_member, member_of
 from apps.sessions.pace import Pace
 from apps.sessions.schemas import POLICY_VIOLATION
-from apps.tenants import entering, logins, visits
+from apps.tenants import access, logins, visits
 from kernel import live, presence
 from kernel.tenancy import in_scope, in_thread
 
@@ -78,7 +78,7 @@ class ConsoleConsumer(AsyncJsonWebsocketConsumer):  # type: ignore[misc]
         if member is None:
             await self.close(refusal)
             return
-        self.tenant_id, self.login_id = member.tenant.pk, self.scope["session"].get(entering.LOGIN, "")
+        self.tenant_id, self.login_id = member.tenant.pk, self.scope["session"].get(access.LOGIN, "")
         for group in self._groups():
             await self.channel_layer.group_add(group, self.channel_name)
         self.seq = (await in_scope(self.tenant_id, _arrived, self.scope["user"], self.tenant_id)).seq
@@ -95,7 +95,7 @@ class ConsoleConsumer(AsyncJsonWebsocketConsumer):  # type: ignore[misc]
         if self.tenant_id:
             await self._look(None)
             with suppress(DatabaseError):
-                await in_scope(self.tenant_id, visits.note, self.scope["user"])
+                await in_scope(self.tenant_id, visits.record_visit, self.scope["user"])
             with suppress(RedisError):
                 for group in self._groups():
                     await self.channel_layer.group_discard(group, self.channel_name)
@@ -153,7 +153,7 @@ class ConsoleConsumer(AsyncJsonWebsocketConsumer):  # type: ignore[misc]
 
 def _arrived(user: Any, tenant_id: UUID) -> Head:
     """Somebody is here; how far the tenant's log has come."""
-    visits.note(user)
+    visits.record_visit(user)
     return head_of(tenant_id)
 
 
@@ -190,7 +190,7 @@ def _member(scope: dict[str, Any]) -> tuple[int, Member | None]:
     if not user.is_authenticated:
         return NOT_AUTHENTICATED, None
     member = member_of(user, scope["session"])
-    shut = member is not None and entering.lacks_second_factor(scope["session"], user, member.tenant)
+    shut = member is not None and access.lacks_second_factor(scope["session"], user, member.tenant)
     return FORBIDDEN, None if shut else member
 
 

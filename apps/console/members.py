@@ -21,10 +21,10 @@ from django.template.response import SimpleTemplateResponse
 from django.urls import reverse
 from django.utils import timezone
 
-from apps.tenants import entering, logins
+from apps.tenants import access, logins
 from apps.tenants.enums import Capability, Role
 from apps.tenants.models import Membership, Tenant
-from apps.tenants.rules import TENANT_IN_SESSION, only_for, roles_with
+from apps.tenants.rules import TENANT_IN_SESSION, forbidden_role, roles_with
 from kernel.errors import SilasError
 from kernel.tenancy import tenant_scope
 from kernel.zones import zone_of
@@ -67,7 +67,7 @@ class StaffRequest(HttpRequest):
 def member_of(user: Any, session: Any) -> Member | None:
     """The user as a member of the tenant that this login session has open, or of their oldest one that it may open;
     None for a stranger."""
-    memberships, tenant_id = entering.memberships_in(session, user), session.get(TENANT_IN_SESSION, "")
+    memberships, tenant_id = access.memberships_in(session, user), session.get(TENANT_IN_SESSION, "")
     chosen = next((one for one in memberships if str(one.tenant_id) == tenant_id), None) or next(
         iter(memberships), None
     )
@@ -110,7 +110,7 @@ def staff_view(
             member = member_of(request.user, request.session)
             if member is None:
                 return render(request, "console/no_tenant.html", status=403)
-            if not unfinished and entering.lacks_second_factor(request.session, request.user, member.tenant):
+            if not unfinished and access.lacks_second_factor(request.session, request.user, member.tenant):
                 return _to(request, reverse("console-account"))
             request.member = member
             logins.seen(request.session)
@@ -139,7 +139,7 @@ def _in_scope(view: View, request: StaffRequest, *args: Any, **kwargs: Any) -> H
 
 def _require_role(member: Member, roles: tuple[Role, ...]) -> None:
     if roles and member.role not in roles:
-        raise only_for(roles)
+        raise forbidden_role(roles)
 
 
 def _to_login(request: StaffRequest) -> HttpResponse:

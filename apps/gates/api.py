@@ -19,8 +19,8 @@ from apps.gates import differences, queries, services
 from apps.gates.models import Gate, GateVersion
 from apps.gates.schemas import GateSpec
 from apps.gates.services.versions import LONGEST_NOTE
+from apps.tenants.api_auth import OwnersView, RequestSerializer
 from apps.tenants.models import Deployment
-from apps.tenants.rest import Asked, OwnersView
 from kernel.errors import NotFound, SilasError
 from kernel.tenancy import tenant_scope
 
@@ -62,7 +62,7 @@ class GateWithVersions(GateAnswer):
     versions = VersionAnswer(many=True)
 
 
-class VersionRequest(Asked):
+class VersionRequest(RequestSerializer):
     content = serializers.DictField(help_text="Everything the gate says but its name")
     order = serializers.IntegerField(default=100, min_value=0, max_value=32_767)
     note = serializers.CharField(max_length=LONGEST_NOTE, default="", allow_blank=True)
@@ -74,12 +74,12 @@ class GateRequest(VersionRequest):
     deployment = serializers.UUIDField(required=False, allow_null=True, help_text="Null: all deployments")
 
 
-class MoveRequest(Asked):
+class MoveRequest(RequestSerializer):
     version = serializers.IntegerField(min_value=1)
     note = serializers.CharField(max_length=LONGEST_NOTE, default="", allow_blank=True)
 
 
-class DiffRequest(Asked):
+class DiffRequest(RequestSerializer):
     before = serializers.IntegerField(min_value=1)
     after = serializers.IntegerField(min_value=1)
 

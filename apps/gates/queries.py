@@ -51,13 +51,13 @@ def active_gates(deployment_id: UUID) -> tuple[GateSpec, ...]:
         cursor.execute(_ACTIVE, [tenant_id, tenant_id, deployment_id])
         rows = cursor.fetchall()
     seals = [row for row in rows if row[0]]
-    sealed = policy_seals.believed(tenant_id, PolicyKind.GATES, seals)
+    sealed = policy_seals.verified_items(tenant_id, PolicyKind.GATES, seals)
     found = tuple((name, text) for version, name, text in rows if not version)
     if sealed is None:
         return (*uncertified("policy_seal"), *_specs(found, "", "")[0])
     specs, doubts = _specs(found, seals[0][2], str(deployment_id))
     for name, problem in doubts:
-        policy_seals.report(PolicyKind.GATES, name, problem)
+        policy_seals.report_untrusted(PolicyKind.GATES, name, problem)
     return specs
 
 

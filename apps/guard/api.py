@@ -13,8 +13,8 @@ from rest_framework.response import Response
 from apps.guard import services
 from apps.guard.enums import Holder, Period
 from apps.guard.models import Budget
+from apps.tenants.api_auth import OwnersView, RequestSerializer
 from apps.tenants.models import Deployment
-from apps.tenants.rest import Asked, OwnersView
 from kernel.errors import NotFound
 from kernel.tenancy import tenant_scope
 
@@ -31,7 +31,7 @@ def _money(**options: Any) -> serializers.DecimalField:
     return serializers.DecimalField(max_digits=18, decimal_places=9, normalize_output=True, **options)
 
 
-class BudgetsRequest(Asked):
+class BudgetsRequest(RequestSerializer):
     limit = serializers.IntegerField(default=50, help_text="Kept between 1 and 200")
     offset = serializers.IntegerField(default=0, help_text="Below 0 is 0")
 
@@ -47,7 +47,7 @@ class BudgetAnswer(serializers.Serializer[Any]):
     window_start = serializers.DateField(allow_null=True)
 
 
-class BudgetRequest(Asked):
+class BudgetRequest(RequestSerializer):
     holder = serializers.ChoiceField(choices=[one.value for one in _SETTABLE], default=Holder.TENANT.value)
     ref = serializers.UUIDField(required=False, allow_null=True, help_text="Whose; not for the company's own")
     period = serializers.ChoiceField(choices=Period.values)

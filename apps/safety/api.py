@@ -17,8 +17,8 @@ from rest_framework.views import APIView
 from apps.safety.enums import Endpoint
 from apps.safety.schemas import Principal
 from apps.safety.wire import answer, enveloped, not_text
+from apps.tenants.api_auth import ApiKeyAuthentication, api_key_caller
 from apps.tenants.enums import KeyScope
-from apps.tenants.rest import ApiKeyAuthentication, key_caller
 from kernel.errors import NotFound
 
 STATUSES = {
@@ -61,7 +61,7 @@ class SafetyView(APIView):
         summary="Report what an agent intends, and read whether it may",
     )
     def post(self, request: Request, surface: str) -> Response:
-        caller = key_caller(request, KeyScope.SAFETY_AGENT)
+        caller = api_key_caller(request, KeyScope.SAFETY_AGENT)
         if surface != "all" and surface not in Endpoint.values:
             raise NotFound("endpoint")
         endpoint = None if surface == "all" else Endpoint(surface)

@@ -17,7 +17,7 @@ from django.core.mail import send_mail
 from apps.bus.deliveries import Delivery
 from apps.safety.services import claim_letter
 from apps.safety.services.challenges import CodeLetter
-from apps.tenants.letters import can_send
+from apps.tenants.emails import can_send
 from kernel.tenancy import in_scope
 
 _log = logging.getLogger(__name__)

@@ -23,8 +23,8 @@ from apps.sessions.identity import MAX_TOKEN
 from apps.sessions.levels import grant_of
 from apps.sessions.queries import session_by_id
 from apps.sessions.services import MAX_ATTRIBUTES
+from apps.tenants.api_auth import RequestSerializer
 from apps.tenants.models import Deployment
-from apps.tenants.rest import Asked
 from apps.widgets import rules as sites
 from apps.widgets.queries import open_deployment
 from kernel.clock import now
@@ -32,7 +32,7 @@ from kernel.errors import NotFound, SilasError
 from kernel.tenancy import tenant_scope
 
 
-class StartRequest(Asked):
+class StartRequest(RequestSerializer):
     resume_token = serializers.CharField(max_length=128, required=False, allow_blank=True, allow_null=True)
     identity_token = serializers.CharField(max_length=MAX_TOKEN, required=False, allow_blank=True, allow_null=True)
     test_ticket = serializers.CharField(
@@ -126,7 +126,7 @@ def _wish(asked: dict[str, Any], deployment: Deployment) -> Wish:
     )
 
 
-class PassageRequest(Asked):
+class PassageRequest(RequestSerializer):
     start = serializers.IntegerField(min_value=0, help_text="Byte offset into the stored version")
     end = serializers.IntegerField(min_value=1)
     version = serializers.UUIDField(required=False, help_text="The version cited; the newest without it")

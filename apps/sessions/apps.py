@@ -10,8 +10,8 @@ class SessionsConfig(AppConfig):
     def ready(self) -> None:
         from apps.sessions import policy, receivers  # noqa: F401  (news from work reaches the conversation)
         from apps.sessions.models import AccessLevel, VisitorCard
-        from apps.tenants import policy_seals, resealing
+        from apps.tenants import policy_seals, secret_rotation
         from apps.tenants.enums import PolicyKind
 
         policy_seals.certify_rows(AccessLevel, PolicyKind.LEVELS, policy.sealed_level)
-        resealing.direct(VisitorCard, "sealed", "visitor_secret")
+        secret_rotation.register_column(VisitorCard, "sealed", "visitor_secret")

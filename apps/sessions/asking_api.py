@@ -25,7 +25,7 @@ from apps.sessions.asking_forms import FormWanted
 from apps.sessions.beside import throttling
 from apps.sessions.enums import AskKind
 from apps.sessions.queries import session_by_id
-from apps.tenants.rest import Asked, MembersView, OwnersView
+from apps.tenants.api_auth import MembersView, OwnersView, RequestSerializer
 from kernel.errors import NotFound, SilasError
 from kernel.tenancy import tenant_scope
 
@@ -45,7 +45,7 @@ _SHAPES: dict[str, type[asking.Question | asking.SecretWanted | FormWanted]] = {
 }
 
 
-class AskRequest(Asked):
+class AskRequest(RequestSerializer):
     kind = serializers.RegexField(r"^(decision|secure_input|form)$", help_text="`decision`, `secure_input` or `form`")
     question = serializers.CharField(max_length=500, required=False, help_text="`decision`, `form`: what is asked")
     rationale = serializers.CharField(max_length=500, required=False, allow_blank=True)
@@ -148,7 +148,7 @@ class TakeSecret(OwnersView):
         return Response({"value": value}, headers=_KEPT_NOWHERE)
 
 
-class FillRequest(Asked):
+class FillRequest(RequestSerializer):
     answers = serializers.DictField(
         child=serializers.CharField(allow_blank=True, max_length=1000), help_text="By the names of the form's fields"
     )
@@ -187,7 +187,7 @@ class WidgetCard(APIView):
         return Response({"seq": accepted.seq, "repeated": accepted.repeated}, headers=_KEPT_NOWHERE)
 
 
-class SecretRequest(Asked):
+class SecretRequest(RequestSerializer):
     value = serializers.CharField(max_length=asking.MAX_SECRET, trim_whitespace=False)
 
 

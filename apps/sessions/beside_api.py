@@ -25,7 +25,7 @@ from apps.sessions.models.beside import MOST_MEGABYTES
 from apps.sessions.queries import session_by_id
 from apps.sessions.schemas import MAX_CLIENT_ID
 from apps.sessions.tokens import Visitor
-from apps.tenants.rest import Asked
+from apps.tenants.api_auth import RequestSerializer
 from kernel.errors import NotFound, SilasError
 from kernel.tenancy import tenant_scope
 
@@ -79,7 +79,7 @@ class WidgetOffers(APIView):
         return Response(shown, headers={"Cache-Control": "no-cache"})
 
 
-class FormRequest(Asked):
+class FormRequest(RequestSerializer):
     answers = serializers.DictField(child=serializers.CharField(allow_blank=True, max_length=2000), allow_empty=True)
 
 
@@ -103,7 +103,7 @@ class WidgetForm(APIView):
         return Response({"repeated": not is_new}, headers=_NOT_STORED)
 
 
-class FileRequest(Asked):
+class FileRequest(RequestSerializer):
     file = serializers.FileField(max_length=500)
     client_id = serializers.RegexField(_CLIENT_ID, max_length=MAX_CLIENT_ID, help_text="Sent twice, kept once")
 
@@ -156,7 +156,7 @@ class WidgetFile(APIView):
         return serving.as_download(row, place)
 
 
-class ConversationsRequest(Asked):
+class ConversationsRequest(RequestSerializer):
     resume_tokens = serializers.ListField(child=serializers.CharField(max_length=128), max_length=listing.MOST)
 
 
@@ -190,7 +190,7 @@ class WidgetConversations(APIView):
         return Response([_listed(shown.index(token), row) for token, row in found], headers=_NOT_STORED)
 
 
-class TranscriptAsked(Asked):
+class TranscriptAsked(RequestSerializer):
     address = serializers.CharField(max_length=254)
     client_id = serializers.RegexField(_CLIENT_ID, max_length=MAX_CLIENT_ID)
 
@@ -233,7 +233,7 @@ class WidgetTranscript(APIView):
         return Response({"id": row.pk, "state": row.state}, headers=_NOT_STORED)
 
 
-class RatingBody(Asked):
+class RatingBody(RequestSerializer):
     score = serializers.IntegerField(min_value=1, max_value=5, help_text="Of thumbs: 1 is down, 5 is up")
     comment = serializers.CharField(max_length=1000, allow_blank=True, required=False, default="")
 

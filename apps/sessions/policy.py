@@ -82,11 +82,11 @@ def levels_of(deployment: Deployment) -> Mapping[str, AccessLevel]:
         cursor.execute(_LEVELS, [tenant_id, tenant_id, deployment.pk])
         rows = cursor.fetchall()
     seals = [row for row in rows if row[0]]
-    if policy_seals.believed(tenant_id, PolicyKind.LEVELS, seals) is None:
+    if policy_seals.verified_items(tenant_id, PolicyKind.LEVELS, seals) is None:
         return _BARE_LEVELS
     levels, doubts = _levels(tuple((row_id, text) for version, row_id, text in rows if not version), seals[0][2])
     for name in doubts:
-        policy_seals.report(PolicyKind.LEVELS, name, "forged")
+        policy_seals.report_untrusted(PolicyKind.LEVELS, name, "forged")
     return levels
 
 

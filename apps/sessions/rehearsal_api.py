@@ -11,10 +11,10 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from apps.sessions.rehearsal import MOST_ASKED, MOST_MESSAGES, Change, rehearse
-from apps.tenants.rest import Asked, OwnersView
+from apps.tenants.api_auth import OwnersView, RequestSerializer
 
 
-class DryRunRequest(Asked):
+class DryRunRequest(RequestSerializer):
     version = serializers.IntegerField(min_value=1)
     deployment = serializers.UUIDField(required=False, help_text="For gates of all deployments: whose messages")
     messages = serializers.IntegerField(min_value=1, max_value=MOST_MESSAGES, default=MOST_MESSAGES)

@@ -42,7 +42,7 @@ def is_believed(version: SkillVersion, sealed: policy_seals.Items | None) -> boo
     if sealed is None:
         return False
     if sealed.get(str(version.pk)) != policy_seals.digest(sealed_value(version)):
-        policy_seals.report("skills", str(version.pk), "not_in_use")
+        policy_seals.report_untrusted("skills", str(version.pk), "not_in_use")
         return False
     return _is_proven(version)
 
@@ -75,7 +75,7 @@ def _is_proven(version: SkillVersion) -> bool:
         return True
     problem = _problem(version)
     if problem:
-        policy_seals.report("skills", str(version.pk), problem)
+        policy_seals.report_untrusted("skills", str(version.pk), problem)
         return False
     if len(_proven) >= _MOST_PROVEN:
         _proven.clear()

@@ -267,7 +267,7 @@ def _believed(rows: QuerySet[SkillVersion]) -> list[SkillVersion]:
         return []
     said = found[0].seal
     seals = [(said["version"], said["signature"], said["items"])] if said else []
-    sealed = policy_seals.believed(current_tenant_id(), PolicyKind.SKILLS, seals)
+    sealed = policy_seals.verified_items(current_tenant_id(), PolicyKind.SKILLS, seals)
     return [row for row in found if is_believed(row, sealed)]
 
 

@@ -74,14 +74,14 @@ def store_version(folder: Folder, *, status: SkillStatus, source: SkillSource, *
         [SkillFile(version=version, path=path, content=content) for path, content in folder.files.items()]
     )
     if status == SkillStatus.ACTIVE:
-        policy_seals.put(PolicyKind.SKILLS, str(version.pk), sealed_value(version))
+        policy_seals.seal_item(PolicyKind.SKILLS, str(version.pk), sealed_value(version))
     return version
 
 
 def move(version: SkillVersion, status: SkillStatus, **fields: Any) -> SkillVersion:
     """One step of its course, only from where the caller saw it; what is in use is sealed (apps.tenants.policy_seals).
 
-    Raises `SilasError`: `skill_moved` 409; when it comes into use or out of it, as `policy_seals.put`.
+    Raises `SilasError`: `skill_moved` 409; when it comes into use or out of it, as `policy_seals.seal_item`.
     """
     before = SkillStatus(version.status)
     if status not in TRANSITIONS[before]:
@@ -91,9 +91,9 @@ def move(version: SkillVersion, status: SkillStatus, **fields: Any) -> SkillVers
         raise SilasError("skill_moved", "Somebody else changed this skill meanwhile.", status=409)
     version.refresh_from_db()
     if status == SkillStatus.ACTIVE:
-        policy_seals.put(PolicyKind.SKILLS, str(version.pk), sealed_value(version))
+        policy_seals.seal_item(PolicyKind.SKILLS, str(version.pk), sealed_value(version))
     elif status == SkillStatus.DISABLED:
-        policy_seals.take_out(PolicyKind.SKILLS, str(version.pk))
+        policy_seals.remove_item(PolicyKind.SKILLS, str(version.pk))
     return version
 
 

@@ -51,13 +51,13 @@ class LoginMethod(TextChoices):
     PROVIDER = "provider", "The company's login"
 
 
-class LetterKind(TextChoices):
+class EmailKind(TextChoices):
     RESET = "reset", "A link to set a new password"
     LOCKED = "locked", "Somebody failed to log in too often"
     INVITATION = "invitation", "An invitation"
 
 
-class LetterState(TextChoices):
+class EmailState(TextChoices):
     """`DROPPED`: there was nobody to tell, or nothing to say any more."""
 
     WAITING = "waiting", "on its way"

@@ -31,7 +31,7 @@ SUGGESTIONS = ("What can you help me with?",)
 
 
 @dataclass(frozen=True)
-class Company:
+class NewCompany:
     """What the first screen asks."""
 
     name: str
@@ -56,7 +56,7 @@ def has_company() -> bool:
     return Tenant.objects.exists()
 
 
-def found_company(company: Company) -> User:
+def create_first_company(company: NewCompany) -> User:
     """The first company with its owner and an empty deployment. Opens its own scope. Raises `SilasError` 409
     `already_set_up`, and what `create_tenant` raises: of two who send the form at once, the second is refused."""
     slug = slugify(company.name)[:50] or "company"
@@ -74,7 +74,7 @@ def found_company(company: Company) -> User:
         )
         user: User = owner.membership.user
         with tenant_scope(owner.membership.tenant_id):
-            open_first_run(actor=user.actor)
+            get_or_start(actor=user.actor)
     return user
 
 
@@ -84,7 +84,7 @@ def _wait_for_the_other() -> None:
         cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_LOCK])
 
 
-def open_first_run(*, actor: str) -> FirstRun:
+def get_or_start(*, actor: str) -> FirstRun:
     """The scope's first run, begun if it was not: with the company's first deployment, or a new one. Safe to repeat."""
     found: FirstRun | None = FirstRun.objects.select_related("deployment", "tenant").first()
     if found is not None:
@@ -104,7 +104,7 @@ def unfinished() -> FirstRun | None:
     return found
 
 
-def went_through(run: FirstRun, step: str, *, actor: str) -> None:
+def complete_step(run: FirstRun, step: str, *, actor: str) -> None:
     """This screen was seen; the last one ends the first run."""
     row = FirstRun.objects.select_for_update(of=("self",), no_key=True).get(pk=run.pk)
     if step in row.done:

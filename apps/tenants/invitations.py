@@ -57,12 +57,12 @@ def invite(email: str, *, role: Role, by: User) -> Invitation:
     return made
 
 
-def open_ones() -> Sequence[Invitation]:
+def list_open() -> Sequence[Invitation]:
     """Of the scope's tenant, those that ran out too: they can be sent again."""
     return list(Invitation.objects.filter(accepted_at=None, revoked_at=None).select_related("invited_by"))
 
 
-def send_again(invitation_id: UUID, *, by: User) -> Invitation:
+def resend(invitation_id: UUID, *, by: User) -> Invitation:
     """It is good for another week, by a new link only. Raises `NotFound` for one that was accepted or taken back."""
     if not _open(invitation_id).update(hashed="", expires_at=now() + GOOD_FOR):
         raise NotFound("invitation")
@@ -87,7 +87,7 @@ def new_link(invitation_id: UUID) -> Link | None:
     return Link(Invitation.objects.get(pk=invitation_id), reverse("console-invitation", args=[token]))
 
 
-def invitation_of(token: str) -> Invitation | None:
+def find_by_token(token: str) -> Invitation | None:
     """The open invitation with this link, and its tenant; None for every dead one. Outside of any scope."""
     hashed = sha256_hex(token)
     with lookup_scope(hashed):

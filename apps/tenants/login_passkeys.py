@@ -19,8 +19,8 @@ from django.core.cache import cache
 from django.db import transaction
 
 from apps.audit.enums import AuditEvent
+from apps.tenants.members import record_in_all_tenants
 from apps.tenants.models import LoginPasskey, User
-from apps.tenants.persons import record_everywhere
 from apps.tenants.second_factors import codes_left, forget_needless_codes, make_recovery_codes
 from kernel import ceremony
 from kernel.canonical import sha256_hex
@@ -81,7 +81,7 @@ def finish_registration(session: Any, user: Any, *, name: str, credential: str) 
         )
         if not is_new:
             raise SilasError("passkey_known", "This passkey is registered already.", status=409)
-        record_everywhere(user, AuditEvent.SECOND_FACTOR_ADDED, data={"factor": "passkey"})
+        record_in_all_tenants(user, AuditEvent.SECOND_FACTOR_ADDED, data={"factor": "passkey"})
         return [] if codes_left(user) else make_recovery_codes(user)
 
 
@@ -92,7 +92,7 @@ def remove(passkey_id: UUID, *, user: Any) -> None:
         if not removed:
             raise NotFound("passkey")
         forget_needless_codes(user)
-        record_everywhere(user, AuditEvent.SECOND_FACTOR_REMOVED, data={"factor": "passkey"})
+        record_in_all_tenants(user, AuditEvent.SECOND_FACTOR_REMOVED, data={"factor": "passkey"})
 
 
 def begin_login(session: Any, *, rp_id: str, origin: str, user: Any = None) -> dict[str, Any]:

@@ -21,10 +21,10 @@ from django.db import transaction
 from redis.exceptions import RedisError
 
 from apps.audit.enums import AuditEvent
-from apps.tenants.entering import LOGIN, METHOD
+from apps.tenants.access import LOGIN, METHOD
 from apps.tenants.enums import LoginMethod
+from apps.tenants.members import record_in_all_tenants
 from apps.tenants.models import Login
-from apps.tenants.persons import record_everywhere
 from kernel.clock import now
 from kernel.errors import NotFound
 from kernel.live import publish_on_commit
@@ -150,7 +150,7 @@ def _end(rows: Any, user: Any) -> int:
             publish_on_commit(group_of_login(row.pk), {"type": "console.ended"})
         Login.objects.filter(pk__in=[row.pk for row in ended]).delete()
         if ended:
-            record_everywhere(user, AuditEvent.LOGIN_ENDED, data={"logins": len(ended)})
+            record_in_all_tenants(user, AuditEvent.LOGIN_ENDED, data={"logins": len(ended)})
     return len(ended)
 
 

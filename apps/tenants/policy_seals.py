@@ -1,12 +1,12 @@
 """Seal the policy that is in force with the installation key, and believe only what is sealed (ADR 100).
 
-Each kind of policy of a tenant has one signed list of what is in force: name and hash of every item. So an item that
-was written, changed, copied or put back by SQL is not believed, and one that was taken away is missed. Whoever changes
-policy says so with `put` or `take_out` in the same transaction, from the values that they write; rows are never sealed
-as they are found, but by `manage.py certify`.
+Each kind of policy of a tenant has one signed list of its active items: the name and hash of each. An item that was
+written, changed, copied or restored by SQL therefore does not verify, and one that was deleted is missed. Code that
+changes policy calls `seal_item` or `remove_item` in the same transaction, with the values that it writes; only
+`manage.py certify` seals rows as they are found.
 
-The version of each list is kept outside the database as well (policy_pins), so an older list is not believed. A list
-that was verified is remembered by its text, so a turn pays for no signature.
+The version of each list is also kept outside the database (policy_pins), so an older list does not verify either.
+Parsed lists are cached by their text.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ NOT_CERTIFIED = "policy_not_certified"
 Items = Mapping[str, str]
 
 
-def begin(tenant_id: UUID) -> None:
+def seal_empty_lists(tenant_id: UUID) -> None:
     """Seal that nothing is in force yet: a tenant without its lists is one whose lists were deleted. In its scope.
 
     Raises `SilasError`: `signing_key_missing` 403; `policy_pin_failed` 503.
@@ -56,7 +56,7 @@ def begin(tenant_id: UUID) -> None:
     policy_pins.pin(tenant_id, {PolicyKind(seal.kind): (seal.version, seal.items) for seal in seals})
 
 
-def put(kind: PolicyKind, name: str, value: Mapping[str, Any]) -> None:
+def seal_item(kind: PolicyKind, name: str, value: Mapping[str, Any]) -> None:
     """This item is in force from now on with exactly this value; in the transaction that writes it.
 
     Raises `SilasError`: `signing_key_missing` 403; `policy_not_certified` 409 when the list itself is not believed.
@@ -64,8 +64,8 @@ def put(kind: PolicyKind, name: str, value: Mapping[str, Any]) -> None:
     _change(kind, {name: digest(value)})
 
 
-def take_out(kind: PolicyKind, name: str) -> None:
-    """This item is in force no longer. Raises as `put`."""
+def remove_item(kind: PolicyKind, name: str) -> None:
+    """This item is in force no longer. Raises as `seal_item`."""
     _change(kind, {name: None})
 
 
@@ -73,27 +73,27 @@ def digest(value: Mapping[str, Any]) -> str:
     return sha256_hex(canonical_json(value))
 
 
-def items(kind: PolicyKind) -> Items | None:
+def load_items(kind: PolicyKind) -> Items | None:
     """The names and hashes of what is in force; None when the list is missing, forged or an old one."""
     rows = PolicySeal.objects.filter(kind=kind).values_list("version", "signature", "items")
-    return believed(current_tenant_id(), kind, list(rows))
+    return verified_items(current_tenant_id(), kind, list(rows))
 
 
-def believed(tenant_id: UUID, kind: PolicyKind, rows: list[tuple[Any, ...]]) -> Items | None:
+def verified_items(tenant_id: UUID, kind: PolicyKind, rows: list[tuple[Any, ...]]) -> Items | None:
     """What a row of `(version, signature, items)` is worth; for whoever reads it in a statement of their own."""
     for version, signature, text in rows:
         if not trust.is_certified(CERTIFICATE, _fields(tenant_id, kind, version, text), signature):
-            report(kind, "seal", "forged")
+            report_untrusted(kind, "seal", "forged")
             return None
         if problem := _compared_with_pin(tenant_id, kind, version, text):
-            report(kind, "seal", problem)
+            report_untrusted(kind, "seal", problem)
             return None
         return _parsed(text)
-    report(kind, "seal", "missing")
+    report_untrusted(kind, "seal", "missing")
     return None
 
 
-def report(kind: str, name: str, problem: str) -> None:
+def report_untrusted(kind: str, name: str, problem: str) -> None:
     """Log and audit that a policy was not believed; once in each process for the same thing."""
     tenant_id = current_tenant_id()
     with _lock:
@@ -105,7 +105,7 @@ def report(kind: str, name: str, problem: str) -> None:
     record(AuditEvent.POLICY_NOT_BELIEVED, subject=f"tenant:{tenant_id}", data=data)
 
 
-def refuse(kind: PolicyKind) -> SilasError:
+def not_certified_error(kind: PolicyKind) -> SilasError:
     """For whoever must stop because policy is not believed."""
     return SilasError(
         NOT_CERTIFIED,
@@ -124,7 +124,7 @@ def certify_rows(model: type[Model], kind: PolicyKind, value: Callable[[Any], Ma
         _change(kind, {str(instance.pk): None if found is None else digest(found)})
 
     def deleted(instance: Any, **_: Any) -> None:
-        take_out(kind, str(instance.pk))
+        remove_item(kind, str(instance.pk))
 
     post_save.connect(saved, sender=model, weak=False, dispatch_uid=f"policy:{kind.value}:saved")
     post_delete.connect(deleted, sender=model, weak=False, dispatch_uid=f"policy:{kind.value}:deleted")
@@ -135,7 +135,11 @@ def certify(kind: PolicyKind, found: Mapping[str, Mapping[str, Any]]) -> int:
     the list itself counted where there was none. For `manage.py certify` alone."""
     wanted = {name: digest(value) for name, value in found.items()}
     seal = PolicySeal.objects.select_for_update(no_key=True).filter(kind=kind).first()
-    before = None if seal is None else believed(current_tenant_id(), kind, [(seal.version, seal.signature, seal.items)])
+    before = (
+        None
+        if seal is None
+        else verified_items(current_tenant_id(), kind, [(seal.version, seal.signature, seal.items)])
+    )
     if before == wanted:
         return 0
     pinned = policy_pins.pin_of(current_tenant_id(), kind)
@@ -157,9 +161,9 @@ def reseal(*, old: str, new: str) -> None:
 def _change(kind: PolicyKind, changes: Mapping[str, str | None]) -> None:
     seal = PolicySeal.objects.select_for_update(no_key=True).filter(kind=kind).first()
     rows = [] if seal is None else [(seal.version, seal.signature, seal.items)]
-    before = believed(current_tenant_id(), kind, rows)
+    before = verified_items(current_tenant_id(), kind, rows)
     if before is None:
-        raise refuse(kind)
+        raise not_certified_error(kind)
     after = {name: value for name, value in {**before, **changes}.items() if value is not None}
     if after != before:
         _write(seal, kind, after)

@@ -1,6 +1,6 @@
 """How does a company say who logs its people in, and whom does its provider let in?
 
-A provider speaks for its own company: its logins open that tenant and nothing else (`entering.ONLY_TENANT`), never a
+A provider speaks for its own company: its logins open that tenant and nothing else (`access.ONLY_TENANT`), never a
 superuser's account. A person is known by issuer and subject. Somebody new needs an address that the provider has
 verified, of a domain that the owner named; an account that is there already joins only where it is a member (ADR 50).
 """

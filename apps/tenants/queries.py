@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
@@ -14,14 +14,17 @@ from apps.tenants.models import (
     ApiKey,
     Deployment,
     IdentityKey,
+    LoginPasskey,
     Membership,
     MessageKey,
     Retention,
     Tenant,
+    Totp,
     VisitorLimits,
 )
-from apps.tenants.rules import is_api_key, only_for
+from apps.tenants.rules import forbidden_role, is_api_key
 from kernel.canonical import sha256_hex
+from kernel.errors import NotFound
 from kernel.llm.models import needs_key
 from kernel.secrets_key import open_secret
 from kernel.tenancy import lookup_scope
@@ -58,6 +61,19 @@ def api_key(key: str) -> ApiKey | None:
     with lookup_scope(hashed):
         found: ApiKey | None = ApiKey.objects.select_related("tenant").filter(hashed=hashed, revoked_at=None).first()
         return found
+
+
+def list_api_keys() -> list[ApiKey]:
+    """The scope's API keys: active ones first, newest first within each group."""
+    return sorted(ApiKey.objects.order_by("-created_at"), key=lambda key: key.revoked_at is not None)
+
+
+def get_api_key(key_id: UUID) -> ApiKey:
+    """One of the scope's API keys. Raises `NotFound` for any other tenant's."""
+    key: ApiKey | None = ApiKey.objects.filter(pk=key_id).first()
+    if key is None:
+        raise NotFound("API key")
+    return key
 
 
 def verifying_keys(deployment_id: UUID) -> list[VerifyingKey]:
@@ -128,6 +144,13 @@ def role_of(user: Any) -> Role | None:
     return Role(role) if role else None
 
 
+def users_with_second_factor(user_ids: Iterable[UUID]) -> set[UUID]:
+    """Those of these users who have an authenticator app or a passkey."""
+    ids = list(user_ids)
+    with_app = Totp.objects.filter(user_id__in=ids, confirmed_at__isnull=False).values_list("user_id", flat=True)
+    return {*with_app, *LoginPasskey.objects.filter(user_id__in=ids).values_list("user_id", flat=True)}
+
+
 def models_without_key(deployment: Deployment) -> list[str]:
     """Those of the deployment's models for which this process has no key that it may use."""
     named = sorted(set(deployment.model_names.values()))
@@ -145,5 +168,5 @@ def require_role(user: Any, allowed: Collection[Role]) -> Role:
     """The user's role in the scope's tenant, if it is one of `allowed`; raises 403 `forbidden_role` otherwise."""
     role = role_of(user)
     if role is None or role not in allowed:
-        raise only_for(allowed)
+        raise forbidden_role(allowed)
     return role

@@ -17,7 +17,7 @@ from kernel.tenancy import tenant_scope
 def _tenant_began(instance: Tenant, created: bool, **_: Any) -> None:
     if created:
         with tenant_scope(instance):
-            policy_seals.begin(instance.pk)
+            policy_seals.seal_empty_lists(instance.pk)
 
 
 @receiver(user_logged_in)

@@ -18,8 +18,8 @@ from django.utils.http import base36_to_int, urlsafe_base64_decode, urlsafe_base
 
 from apps.audit.enums import AuditEvent
 from apps.tenants import logins
+from apps.tenants.members import record_in_all_tenants
 from apps.tenants.models import User
-from apps.tenants.persons import record_everywhere
 from apps.tenants.services import set_first_password
 
 GOOD_FOR = timedelta(hours=1)
@@ -63,7 +63,7 @@ def set_new_password(user: User, password: str) -> bool:
         if not set_first_password(user, password):
             return False
         logins.end_all(user)
-        record_everywhere(user, AuditEvent.PASSWORD_CHANGED, data={"by": "letter"})
+        record_in_all_tenants(user, AuditEvent.PASSWORD_CHANGED, data={"by": "letter"})
         return True
 
 
@@ -73,4 +73,4 @@ def change_password(request: Any, user: User, password: str) -> None:
         user.set_password(password)
         user.save(update_fields=["password"])
         logins.keep_after_password_change(request, user)
-        record_everywhere(user, AuditEvent.PASSWORD_CHANGED, data={"by": "person"})
+        record_in_all_tenants(user, AuditEvent.PASSWORD_CHANGED, data={"by": "person"})

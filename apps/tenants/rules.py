@@ -196,7 +196,7 @@ def _shown(value: Any) -> str:
     return str(value)[:80]
 
 
-def only_for(roles: Collection[Role]) -> SilasError:
+def forbidden_role(roles: Collection[Role]) -> SilasError:
     """What somebody reads whose role does not reach: which one does."""
     named = [f"an {role.label.lower()}" if role.label[0] in "AEIOU" else f"a {role.label.lower()}" for role in roles]
     who = " or ".join(filter(None, (", ".join(named[:-1]), named[-1])))

@@ -8,11 +8,9 @@ codes as hashes. How often somebody may guess, the console says.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable
 from dataclasses import dataclass
 from hmac import compare_digest
 from typing import Any
-from uuid import UUID
 
 import pyotp
 import segno
@@ -21,8 +19,8 @@ from django.db import transaction
 
 from apps.audit.enums import AuditEvent
 from apps.tenants import logins
+from apps.tenants.members import record_in_all_tenants
 from apps.tenants.models import LoginPasskey, RecoveryCode, Totp
-from apps.tenants.persons import record_everywhere
 from kernel.canonical import sha256_hex
 from kernel.clock import now
 from kernel.errors import SilasError
@@ -80,7 +78,7 @@ def confirm_totp(user: Any, code: str) -> list[str]:
         if step is None:
             raise SilasError("wrong_code", "That code does not fit. Type the newest one of your app.", status=409)
         Totp.objects.filter(pk=row.pk).update(confirmed_at=now(), last_step=step)
-        record_everywhere(user, AuditEvent.SECOND_FACTOR_ADDED, data={"factor": "totp"})
+        record_in_all_tenants(user, AuditEvent.SECOND_FACTOR_ADDED, data={"factor": "totp"})
         return [] if codes_left(user) else make_recovery_codes(user)
 
 
@@ -101,7 +99,7 @@ def use_recovery_code(user: Any, code: str) -> bool:
     with transaction.atomic():
         used = RecoveryCode.objects.filter(user_id=user.pk, hashed=hashed, used_at=None).update(used_at=now()) == 1
         if used:
-            record_everywhere(user, AuditEvent.RECOVERY_CODE_USED, data={"left": codes_left(user)})
+            record_in_all_tenants(user, AuditEvent.RECOVERY_CODE_USED, data={"left": codes_left(user)})
         return used
 
 
@@ -113,7 +111,7 @@ def make_recovery_codes(user: Any) -> list[str]:
     with transaction.atomic():
         RecoveryCode.objects.filter(user_id=user.pk).delete()
         RecoveryCode.objects.bulk_create(RecoveryCode(user_id=user.pk, hashed=_hash(user, one)) for one in made)
-        record_everywhere(user, AuditEvent.RECOVERY_CODES_MADE, data={"codes": len(made)})
+        record_in_all_tenants(user, AuditEvent.RECOVERY_CODES_MADE, data={"codes": len(made)})
     return made
 
 
@@ -125,20 +123,13 @@ def has_totp(user: Any) -> bool:
     return Totp.objects.filter(user_id=user.pk, confirmed_at__isnull=False).exists()
 
 
-def has_factor_among(user_ids: Iterable[UUID]) -> set[UUID]:
-    """Those of these people who have a second factor."""
-    ids = list(user_ids)
-    apps = Totp.objects.filter(user_id__in=ids, confirmed_at__isnull=False).values_list("user_id", flat=True)
-    return {*apps, *LoginPasskey.objects.filter(user_id__in=ids).values_list("user_id", flat=True)}
-
-
 def remove_totp(user: Any) -> None:
     """The app counts no more; without any factor left, recovery codes are nothing either."""
     with transaction.atomic():
         removed, _ = Totp.objects.filter(user_id=user.pk, confirmed_at__isnull=False).delete()
         if removed:
             forget_needless_codes(user)
-            record_everywhere(user, AuditEvent.SECOND_FACTOR_REMOVED, data={"factor": "totp"})
+            record_in_all_tenants(user, AuditEvent.SECOND_FACTOR_REMOVED, data={"factor": "totp"})
 
 
 def remove_all(user: Any) -> None:
@@ -147,16 +138,12 @@ def remove_all(user: Any) -> None:
         for model in (Totp, LoginPasskey, RecoveryCode):
             model.objects.filter(user_id=user.pk).delete()
         logins.end_all(user)
-        record_everywhere(user, AuditEvent.SECOND_FACTOR_REMOVED, data={"factor": "all"}, actor="system")
+        record_in_all_tenants(user, AuditEvent.SECOND_FACTOR_REMOVED, data={"factor": "all"}, actor="system")
 
 
 def forget_needless_codes(user: Any) -> None:
     if not has_totp(user) and not LoginPasskey.objects.filter(user_id=user.pk).exists():
         RecoveryCode.objects.filter(user_id=user.pk).delete()
-
-
-def _letters(count: int) -> str:
-    return "".join(secrets.choice(_LETTERS) for _ in range(count))
 
 
 def _step_of(row: Totp, code: str) -> int | None:

@@ -13,4 +13,4 @@ role_changed: Event[[UUID, Role, str]] = Event("role_changed")
 # Somebody is no member any more.
 member_removed: Event[[UUID]] = Event("member_removed")
 # A letter about an account is to be sent.
-letter_written: Event[[Letter]] = Event("letter_written")
+email_enqueued: Event[[Letter]] = Event("email_enqueued")

@@ -1,9 +1,8 @@
-"""How does a company keep a secret? An envelope: sealed with AES-256-GCM under a data key of the company, which is
-wrapped by `SILAS_SECRETS_KEY`. What is sealed is bound to the tenant and to what it belongs to; moved elsewhere it does
-not open.
+"""Seal a tenant's secrets with envelope encryption: AES-256-GCM under the tenant's data key, which `SILAS_SECRETS_KEY`
+wraps. A sealed value is bound to its tenant and to what it belongs to; copied elsewhere it does not open.
 
-Inside the caller's tenant scope. Rooms that keep sealed values register how theirs are sealed anew (`reseals`), so that
-a data key can be replaced; `rotate_secrets` is the command (ADR 77).
+Runs in the caller's tenant scope. Rooms that keep sealed values register a function that reseals them
+(`register_resealer`), so that a data key can be replaced by the command `rotate_secrets` (ADR 77).
 """
 
 from __future__ import annotations
@@ -24,54 +23,53 @@ from kernel.secrets_key import fingerprint, open_secret, seal_secret
 from kernel.tenancy import current_tenant_id
 
 _VERSION, _HEAD = b"\x01", 5
-Reseal = Callable[[], int]
-_reseals: dict[str, Reseal] = {}
+Resealer = Callable[[], int]
+_resealers: dict[str, Resealer] = {}
 
 
-def reseals(name: str, reseal: Reseal) -> None:
-    """A room's way to seal all of its values of the scope's tenant under the newest key; it says how many it did."""
-    _reseals[name] = reseal
+def register_resealer(name: str, reseal: Resealer) -> None:
+    """Register a function that reseals all of a room's values in the scope and returns how many it resealed."""
+    _resealers[name] = reseal
 
 
 def ensure_key() -> None:
-    """Before a worker, which may make no key, seals anything of this company."""
+    """Create the data key if there is none. Called before a worker, which may not create keys, seals anything."""
     _active()
 
 
 def seal(secret: bytes, *, belongs_to: str) -> bytes:
-    """Under the company's newest data key; the first secret makes the first key."""
+    """Seal with the tenant's active data key, which is created with the first secret."""
     key = _active()
     sealed = seal_with(_opened(key), secret, belongs_to=_place(belongs_to))
     return _VERSION + key.number.to_bytes(_HEAD - 1) + sealed
 
 
 def unseal(sealed: bytes, *, belongs_to: str) -> bytes:
-    """Raises `SilasError("seal_broken")`, for a key that is not there too."""
+    """Raises `SilasError("seal_broken")` 409, also when the data key does not exist."""
     key = DataKey.objects.filter(number=_number(sealed)).first() if sealed[:1] == _VERSION else None
     if key is None:
         raise SilasError("seal_broken", "A sealed value could not be opened with this key.", status=409)
     return unseal_with(_opened(key), sealed[_HEAD:], belongs_to=_place(belongs_to))
 
 
-def sealed_anew(sealed: bytes, *, belongs_to: str) -> bytes | None:
-    """The same secret under the newest data key; None where it is already."""
+def reseal(sealed: bytes, *, belongs_to: str) -> bytes | None:
+    """The same secret sealed with the active data key; None if it already is."""
     if _number(sealed) == _active().number:
         return None
     return seal(unseal(sealed, belongs_to=belongs_to), belongs_to=belongs_to)
 
 
 def rotate_data_key(*, actor: str) -> int:
-    """A new data key from now on, and every sealed value under it; the old ones stay readable. Returns how many values
-    were sealed anew."""
+    """Create a new data key and reseal every value with it; returns how many. Retired keys still open old values."""
     DataKey.objects.filter(retired_at=None).update(retired_at=now())
     key = _new_key()
-    count = sum(reseal() for reseal in _reseals.values())
+    count = sum(reseal() for reseal in _resealers.values())
     record(AuditEvent.SECRETS_RESEALED, actor=actor, data={"data_key": key.number, "values": count})
     return count
 
 
 def rewrap(*, actor: str) -> int:
-    """Every data key of the company under the installation's present key; returns how many were not."""
+    """Wrap the tenant's data keys with the current installation key; returns how many were wrapped by an older one."""
     rows = list(DataKey.objects.exclude(master=fingerprint()).select_for_update(no_key=True))
     for row in rows:
         plain = open_secret(bytes(row.wrapped), belongs_to=_key_place(row.number))
@@ -88,10 +86,10 @@ def _active() -> DataKey:
 
 
 def _new_key() -> DataKey:
-    """Whoever makes the first one beside somebody else takes the other's."""
     number = (DataKey.objects.aggregate(last=Max("number"))["last"] or 0) + 1
     plain = secrets.token_urlsafe(32).encode()
     row = DataKey(number=number, wrapped=seal_secret(plain, belongs_to=_key_place(number)), master=fingerprint())
+    # Of two processes that create the first key at once, the second one uses the first one's.
     DataKey.objects.bulk_create([row], ignore_conflicts=True)
     kept: DataKey = DataKey.objects.get(retired_at=None)
     return kept

@@ -19,7 +19,7 @@ GAP = timedelta(minutes=30)
 _OFTEN_ENOUGH = timedelta(minutes=1)
 
 
-def note(user: Any) -> None:
+def record_visit(user: Any) -> None:
     """The user is here. A new visit remembers when the one before ended; two at once begin one."""
     at = now()
     found = Visit.objects.filter(user=user).first()
@@ -32,7 +32,7 @@ def note(user: Any) -> None:
         Visit.objects.filter(pk=found.pk, last_at__lt=at).update(last_at=at)
 
 
-def last_here(user: Any) -> datetime | None:
+def last_visit_ended_at(user: Any) -> datetime | None:
     """When the visit before this one ended; None for somebody who has never been here before."""
     found: Visit | None = Visit.objects.filter(user=user).first()
     if found is None:

@@ -16,7 +16,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from apps.approvals.enums import Risk
-from apps.tenants.rest import Asked, OwnersView
+from apps.tenants.api_auth import OwnersView, RequestSerializer
 from apps.toolservers import queries, refreshing, services
 from apps.toolservers.models import OutsideTool, ToolServer
 from apps.toolservers.schemas import Terms
@@ -31,7 +31,7 @@ _REFUSALS: dict[int, Any] = {
 _WRONG = {400: OpenApiResponse(description="`invalid`: a field is wrong")}
 
 
-class ToolServerRequest(Asked):
+class ToolServerRequest(RequestSerializer):
     name = serializers.CharField(max_length=24, help_text="Small letters, digits, hyphens; its tools are called by it")
     url = serializers.CharField(
         max_length=500, required=False, help_text="https, and outside unless the operator allows the place"
@@ -58,14 +58,14 @@ class ToolServerRequest(Asked):
         return given
 
 
-class ToolServerChange(Asked):
+class ToolServerChange(RequestSerializer):
     enabled = serializers.BooleanField(required=False, help_text="A server that is off has tools in no run")
     secret = serializers.CharField(
         required=False, allow_blank=True, write_only=True, help_text="Another token from now on; empty for none"
     )
 
 
-class TermsRequest(Asked):
+class TermsRequest(RequestSerializer):
     """What makes no sense the room says itself (`tool_terms`, `tool_proof`)."""
 
     digest = serializers.CharField(max_length=64, help_text="`seen_digest` of the description that was read")

@@ -17,5 +17,5 @@ class ToolServersConfig(AppConfig):
         register(Intent.CALL_MCP_TOOL, call_tool)
         register(Intent.WEB_SEARCH, web.search_web)
         register_policy(Intent.WEB_SEARCH, web.policy)
-        vault.reseals("tool_servers", services.reseal)
-        vault.reseals("web_search", searching.reseal)
+        vault.register_resealer("tool_servers", services.reseal)
+        vault.register_resealer("web_search", searching.reseal)

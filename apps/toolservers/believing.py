@@ -118,7 +118,7 @@ def _is_item(name: str, value: dict[str, Any], sealed: policy_seals.Items | None
         return False
     if sealed.get(name) == policy_seals.digest(value):
         return True
-    policy_seals.report(PolicyKind.TOOLS, name, "forged" if name in sealed else "not_in_use")
+    policy_seals.report_untrusted(PolicyKind.TOOLS, name, "forged" if name in sealed else "not_in_use")
     return False
 
 

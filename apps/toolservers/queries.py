@@ -25,7 +25,7 @@ def tools_for(refs: Iterable[str]) -> tuple[RemoteTool, ...]:
     """Every tool of these references that is in use as it was pinned. A server that is gone, switched off or has none
     gives none: a conversation goes on without it."""
     wanted = list(refs)
-    sealed = policy_seals.items(PolicyKind.TOOLS) if wanted else None
+    sealed = policy_seals.load_items(PolicyKind.TOOLS) if wanted else None
     return tuple(tool for ref in wanted for tool in _tools_of(ref, sealed))
 
 
@@ -47,7 +47,7 @@ def address_of(server_id: UUID) -> Address:
     """Where the server is, with its secret opened: for a moment, outside of rows and logs. Raises `NotFound` for one
     that is gone or is not where it was registered, `SilasError`: seal_broken, skill_missing."""
     row = ToolServer.objects.filter(pk=server_id, removed=False).first()
-    if row is None or not believing.is_server(row, policy_seals.items(PolicyKind.TOOLS)):
+    if row is None or not believing.is_server(row, policy_seals.load_items(PolicyKind.TOOLS)):
         raise NotFound("tool server")
     sealed = bytes(row.secret)
     secret = vault.unseal(sealed, belongs_to=rules.belongs(row.pk)).decode() if sealed else ""

@@ -93,10 +93,10 @@ def set_enabled(server_id: UUID, enabled: bool, *, actor: str) -> None:
         row.enabled = enabled
         row.save(update_fields=["enabled"])
         if enabled:
-            policy_seals.take_out(PolicyKind.TOOLS, believing.off(row.pk))
+            policy_seals.remove_item(PolicyKind.TOOLS, believing.off(row.pk))
             _look_soon(row.pk)
         else:
-            policy_seals.put(PolicyKind.TOOLS, believing.off(row.pk), {})
+            policy_seals.seal_item(PolicyKind.TOOLS, believing.off(row.pk), {})
         _changed(row, actor)
 
 
@@ -176,7 +176,7 @@ def accept_tool(tool_id: UUID, terms: Terms, *, digest: str, by: UUID | None, ac
     tool.price, tool.timeout, tool.proof = terms.price, terms.timeout, proof
     tool.accepted_by, tool.accepted_at = by, Now()
     tool.save()
-    policy_seals.put(PolicyKind.TOOLS, believing.tool_name(tool.pk), believing.tool_value(tool))
+    policy_seals.seal_item(PolicyKind.TOOLS, believing.tool_name(tool.pk), believing.tool_value(tool))
     _pin(tool.server)
     _look_soon(tool.server_id)
     data = {"server": str(tool.server_id), "digest": digest, "acting": tool.acting, "risk": str(tool.risk)}
@@ -190,7 +190,7 @@ def suspend_tool(tool_id: UUID, *, actor: str) -> None:
     tool = _tool(tool_id)
     if tool.state == ToolState.ACCEPTED:
         _suspend(tool, "by_person", actor)
-        policy_seals.take_out(PolicyKind.TOOLS, believing.tool_name(tool.pk))
+        policy_seals.remove_item(PolicyKind.TOOLS, believing.tool_name(tool.pk))
         _pin(tool.server)
 
 
@@ -202,7 +202,7 @@ def remove_server(server_id: UUID, *, actor: str) -> None:
         _suspend(tool, "server_removed", actor)
     row.enabled, row.secret, row.removed = False, b"", True
     row.save(update_fields=["enabled", "secret", "removed"])
-    policy_seals.take_out(PolicyKind.TOOLS, believing.server_name(row.pk))
+    policy_seals.remove_item(PolicyKind.TOOLS, believing.server_name(row.pk))
     record(AuditEvent.TOOL_SERVER_REMOVED, actor=actor, subject=f"tool_server:{row.pk}")
 
 
@@ -210,7 +210,7 @@ def reseal() -> int:
     """The tokens of all servers under the company's newest data key."""
     done = 0
     for row in ToolServer.objects.exclude(secret=b"").select_for_update(no_key=True):
-        fresh = vault.sealed_anew(bytes(row.secret), belongs_to=rules.belongs(row.pk))
+        fresh = vault.reseal(bytes(row.secret), belongs_to=rules.belongs(row.pk))
         if fresh is not None:
             row.secret = fresh
             row.save(update_fields=["secret"])
@@ -226,7 +226,7 @@ def _added(row: ToolServer, secret: str, actor: str) -> ToolServer:
     row.pk = uuid4()
     row.secret = _sealed(row, secret)
     row.save(force_insert=True)
-    policy_seals.put(PolicyKind.TOOLS, believing.server_name(row.pk), believing.server_value(row))
+    policy_seals.seal_item(PolicyKind.TOOLS, believing.server_name(row.pk), believing.server_value(row))
     data = {"transport": str(row.transport)}
     record(AuditEvent.TOOL_SERVER_ADDED, actor=actor, subject=f"tool_server:{row.pk}", data=data)
     return row

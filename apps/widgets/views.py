@@ -16,7 +16,7 @@ from django.shortcuts import render
 from django.views.decorators.clickjacking import xframe_options_exempt
 from django.views.decorators.http import condition, require_safe
 
-from apps.tenants import sightings
+from apps.tenants import install_pings
 from apps.widgets import queries, rules
 from kernel.errors import NotFound
 
@@ -59,7 +59,7 @@ def frame(request: HttpRequest, key: str) -> HttpResponse:
     deployment = queries.open_deployment(key)
     listed = None if deployment is None else deployment.allowed_origins
     if deployment is not None:
-        sightings.saw(deployment, request.headers.get("Referer", ""))
+        install_pings.record_ping(deployment, request.headers.get("Referer", ""))
     response = render(request, "widgets/frame.html", {"modules": _MODULES})
     response["Content-Security-Policy"] = rules.frame_policy(listed, host=request.get_host())
     response["Cache-Control"] = "no-cache"

@@ -175,12 +175,12 @@ def active_goal_spec(deployment: Deployment) -> WorkItemSpec | None:
     with connection.cursor() as cursor:
         cursor.execute(_GOAL_PLAN, [tenant_id, deployment.active_goal_id, tenant_id])
         rows = cursor.fetchall()
-    sealed = policy_seals.believed(tenant_id, PolicyKind.GOALS, [row for row in rows if row[0]])
+    sealed = policy_seals.verified_items(tenant_id, PolicyKind.GOALS, [row for row in rows if row[0]])
     wanted = None if sealed is None else sealed.get(str(deployment.pk), "")
     found = [(goal_id, plan) for version, goal_id, plan in rows if not version]
     if wanted == "".join(_sealed_goal(*goal) for goal in found):
         return _spec(found[0][1]) if found else None
-    policy_seals.report(PolicyKind.GOALS, str(deployment.pk), "forged" if found else "missing")
+    policy_seals.report_untrusted(PolicyKind.GOALS, str(deployment.pk), "forged" if found else "missing")
     return _nothing_goes()
 
 

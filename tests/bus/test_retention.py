@@ -13,8 +13,8 @@ from django.db import connections
 from apps.bus import retention, services
 from apps.bus.enums import Kind
 from apps.bus.models import QueueMessage
-from apps.tenants import letters
-from apps.tenants.enums import LetterKind
+from apps.tenants import emails
+from apps.tenants.enums import EmailKind
 from apps.tenants.models import Letter, Tenant
 from kernel.clock import now
 from kernel.tenancy import INSTALLATION, tenant_scope
@@ -107,7 +107,7 @@ def test_what_a_step_did_before_its_trouble_stays_done(tenant: Any, steps: list[
 
 def test_letters_that_ended_a_month_ago_are_deleted(database: None) -> None:
     kept, gone, waiting = (
-        letters.write(LetterKind.RESET, f"{uuid4().hex}@example.test", origin="https://x.test") for _ in range(3)
+        emails.enqueue(EmailKind.RESET, f"{uuid4().hex}@example.test", origin="https://x.test") for _ in range(3)
     )
     Letter.objects.filter(pk=gone.pk).update(ended_at=now() - timedelta(days=31))
     Letter.objects.filter(pk=kept.pk).update(ended_at=now() - timedelta(days=29))

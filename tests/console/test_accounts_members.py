@@ -146,7 +146,7 @@ def _link(owner: Any, address: str) -> str:
 
 def _open(tenant: Any) -> list[Invitation]:
     with tenant_scope(tenant):
-        return list(invitations.open_ones())
+        return list(invitations.list_open())
 
 
 NEWCOMER = {"name": "Ada Lovelace", "password": "a-quite-long-password"}
@@ -261,7 +261,7 @@ def test_forged_link_is_dead(database: None, token: str) -> None:
 def test_link_that_was_made_for_no_letter_yet_is_not_found_by_nothing(owner: Any, address: str) -> None:
     """An invitation without a link has an empty hash: nothing may hash to it."""
     _invite(owner, address)
-    assert invitations.invitation_of("") is None
+    assert invitations.find_by_token("") is None
 
 
 def test_accepting_by_a_form_of_another_site_is_refused(owner: Any, address: str) -> None:

@@ -18,8 +18,8 @@ from apps.bus.enums import Queue
 from apps.bus.rules import MAX_ATTEMPTS
 from apps.console import throttle
 from apps.tenants import logins, resets
-from apps.tenants.enums import LetterKind, LetterState
-from apps.tenants.letters import MOST_ATTEMPTS, write
+from apps.tenants.emails import MOST_ATTEMPTS, enqueue
+from apps.tenants.enums import EmailKind, EmailState
 from apps.tenants.models import Letter, Login, Totp, User
 from kernel import live
 from kernel.clock import now
@@ -248,14 +248,14 @@ def test_link_leads_to_where_the_console_is_and_not_where_a_header_says(owner: A
 
 @pytest.fixture
 def letter(owner: Any) -> Letter:
-    return write(LetterKind.LOCKED, owner.email, origin=f"http://{HOST}")
+    return enqueue(EmailKind.LOCKED, owner.email, origin=f"http://{HOST}")
 
 
 def test_letter_that_could_not_be_sent_waits_for_another_try(letter: Letter, settings: Any) -> None:
     settings.EMAIL_BACKEND = "tests.fakes.mail.Broken"
     send_letters()
     letter.refresh_from_db()
-    assert (letter.state, letter.error_code, letter.attempts) == (LetterState.WAITING, "ConnectionRefusedError", 1)
+    assert (letter.state, letter.error_code, letter.attempts) == (EmailState.WAITING, "ConnectionRefusedError", 1)
     settings.EMAIL_BACKEND = "django.core.mail.backends.locmem.EmailBackend"
     assert sent_to(letter.address) == []
 
@@ -267,7 +267,7 @@ def test_letter_goes_out_once_the_mail_server_is_back(letter: Letter, settings: 
     let_waits_pass(INSTALLATION)
     assert len(sent_to(letter.address)) == 1
     letter.refresh_from_db()
-    assert letter.state == LetterState.SENT
+    assert letter.state == EmailState.SENT
 
 
 def test_letter_whose_sender_died_is_sent(letter: Letter) -> None:
@@ -280,15 +280,15 @@ def test_letter_whose_sender_died_is_sent(letter: Letter) -> None:
 
 def test_letter_that_cannot_be_written_is_given_up_and_stops_no_other(letter: Letter) -> None:
     """Its company is gone from under it."""
-    broken = write(LetterKind.INVITATION, letter.address, origin="")
+    broken = enqueue(EmailKind.INVITATION, letter.address, origin="")
     for _ in range(MAX_ATTEMPTS):
         send_letters()
         let_waits_pass(INSTALLATION)
     broken.refresh_from_db()
-    assert broken.state == LetterState.FAILED
+    assert broken.state == EmailState.FAILED
     assert broken.error_code == "AssertionError"
     letter.refresh_from_db()
-    assert letter.state == LetterState.SENT
+    assert letter.state == EmailState.SENT
 
 
 def test_letter_that_fails_for_hours_is_given_up_and_shown(letter: Letter, settings: Any) -> None:
@@ -296,14 +296,14 @@ def test_letter_that_fails_for_hours_is_given_up_and_shown(letter: Letter, setti
     Letter.objects.filter(pk=letter.pk).update(attempts=MOST_ATTEMPTS - 1)
     send_letters()
     letter.refresh_from_db()
-    assert (letter.state, letter.error_code) == (LetterState.FAILED, "ConnectionRefusedError")
+    assert (letter.state, letter.error_code) == (EmailState.FAILED, "ConnectionRefusedError")
 
 
 def test_letter_without_a_mail_server_is_given_up(letter: Letter, settings: Any) -> None:
     settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
     send_letters()
     letter.refresh_from_db()
-    assert (letter.state, letter.error_code) == (LetterState.FAILED, "no_mail_server")
+    assert (letter.state, letter.error_code) == (EmailState.FAILED, "no_mail_server")
 
 
 def test_rivals_send_a_letter_once(letter: Letter) -> None:

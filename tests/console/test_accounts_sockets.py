@@ -8,7 +8,7 @@ import pytest
 
 from apps.console import consumers
 from apps.console.consumers import FORBIDDEN, NOT_AUTHENTICATED
-from apps.tenants import entering, logins
+from apps.tenants import access, logins
 from apps.tenants.models import Login, Membership, Tenant
 from apps.tenants.services import remove_member
 from kernel.tenancy import in_thread, tenant_scope
@@ -69,7 +69,7 @@ async def test_socket_of_a_companys_login_opens_that_company_only(
 ) -> None:
     user = await in_thread(make_member, tenant, "agent")
     only = tenant if is_member else other_tenant
-    line = _line(user, session={entering.ONLY_TENANT: str(only.pk)})
+    line = _line(user, session={access.ONLY_TENANT: str(only.pk)})
     if is_member:
         await line.connect(timeout=PATIENCE)
         assert (await line.receive_json_from(PATIENCE))["type"] == "ready"

@@ -115,7 +115,7 @@ def test_of_two_at_once_one_makes_the_company(nobody: None) -> None:
     def try_it() -> None:
         told = typed()
         try:
-            first_run.found_company(first_run.Company(told["company"], told["email"], "a-long-password"))
+            first_run.create_first_company(first_run.NewCompany(told["company"], told["email"], "a-long-password"))
             outcomes.append("made")
         except SilasError as refusal:
             outcomes.append(refusal.code)

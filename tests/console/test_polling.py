@@ -30,7 +30,7 @@ def _visit(tenant: Any, user: Any, **ago: timedelta) -> None:
 
 def _last(tenant: Any, user: Any) -> Any:
     with tenant_scope(tenant):
-        return visits.last_here(user)
+        return visits.last_visit_ended_at(user)
 
 
 def test_rail_tells_how_far_the_log_has_come(tenant: Any, viewer: Any) -> None:

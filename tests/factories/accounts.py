@@ -13,7 +13,7 @@ from django.urls import reverse
 
 from apps.bus.enums import Queue
 from apps.tenants import login_passkeys, second_factors
-from apps.tenants.enums import LetterState
+from apps.tenants.enums import EmailState
 from apps.tenants.models import Letter, Totp
 from kernel.tenancy import INSTALLATION
 from tests.factories.passkeys import ORIGIN, RP_ID, SoftPasskey
@@ -59,7 +59,7 @@ def add_passkey(user: Any, device: SoftPasskey) -> list[str]:
 
 def send_letters() -> None:
     """Send the letters about accounts that are due."""
-    companies = Letter.objects.filter(state=LetterState.WAITING).values_list("company_id", flat=True)
+    companies = Letter.objects.filter(state=EmailState.WAITING).values_list("company_id", flat=True)
     for company_id in set(companies):
         Hands(company_id or INSTALLATION).work(Queue.TRUSTED)
 
@@ -78,4 +78,4 @@ def link_in(message: Any) -> str:
 
 
 def waiting() -> int:
-    return Letter.objects.filter(state=LetterState.WAITING).count()
+    return Letter.objects.filter(state=EmailState.WAITING).count()

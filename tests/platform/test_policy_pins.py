@@ -156,7 +156,7 @@ def test_another_list_of_the_same_version_is_not_believed(
         )
     fresh_worker()
     with tenant_scope(tenant):
-        assert policy_seals.items(PolicyKind.GATES) is None
+        assert policy_seals.load_items(PolicyKind.GATES) is None
 
 
 # --- what was taken back

@@ -84,7 +84,7 @@ def test_content_that_ships_is_loaded_only_word_for_word(
             SkillFile(version=version, path=path, content=content)
             for path, content in {**load_folder(SHIPS).files, **files}.items()
         )
-        policy_seals.put(PolicyKind.SKILLS, str(version.pk), believing.sealed_value(version))
+        policy_seals.seal_item(PolicyKind.SKILLS, str(version.pk), believing.sealed_value(version))
         assert bool(queries.found(["coding"])) is loaded
 
 

@@ -166,7 +166,7 @@ def test_text_of_another_shape_is_no_api_key(key: str) -> None:
     ],
 )
 def test_whoever_may_not_reads_who_may(roles: list[Role], said: str) -> None:
-    refusal = rules.only_for(roles)
+    refusal = rules.forbidden_role(roles)
     assert (refusal.code, refusal.status, refusal.message) == (
         "forbidden_role",
         403,

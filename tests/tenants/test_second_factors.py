@@ -10,7 +10,7 @@ from django.core.management import CommandError, call_command
 
 from apps.audit.enums import AuditEvent
 from apps.audit.models import AuditEntry
-from apps.tenants import entering, login_passkeys, second_factors
+from apps.tenants import access, login_passkeys, second_factors
 from apps.tenants.models import Login
 from kernel.tenancy import tenant_scope
 from tests.factories.accounts import add_app, add_passkey, guest, is_in, log_in
@@ -30,7 +30,7 @@ def locked_out(owner: Any) -> Any:
 def test_password_alone_lets_in_again(locked_out: Any) -> None:
     client = guest()
     log_in(client, locked_out)
-    assert is_in(client, locked_out) and not entering.has_second_factor(locked_out)
+    assert is_in(client, locked_out) and not access.has_second_factor(locked_out)
 
 
 def test_recovery_codes_are_gone_with_the_factors(locked_out: Any) -> None:

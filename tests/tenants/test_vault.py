@@ -45,10 +45,10 @@ def test_old_data_key_stays_readable_and_new_one_seals(tenant: Any) -> None:
     with tenant_scope(tenant):
         before = vault.seal(b"word", belongs_to="here")
         vault.rotate_data_key(actor="system")
-        fresh = vault.sealed_anew(before, belongs_to="here")
+        fresh = vault.reseal(before, belongs_to="here")
         assert vault.unseal(before, belongs_to="here") == b"word"
         assert fresh is not None and vault.unseal(fresh, belongs_to="here") == b"word"
-        assert vault.sealed_anew(fresh, belongs_to="here") is None
+        assert vault.reseal(fresh, belongs_to="here") is None
 
 
 def test_master_key_is_replaced_with_everything_readable_all_the_time(tenant: Any) -> None:

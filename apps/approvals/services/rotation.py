@@ -39,7 +39,7 @@ def revoke_key(key_id: str, *, actor: str) -> None:
     """Declare a retired key void, and with it everything that it signed.
 
     Raises `SilasError`: `not_found` 404, `key_active` 409 (rotate it first), `key_revoked` 409, and as
-    `policy_seals.put`.
+    `policy_seals.seal_item`.
     """
     key = locks.lock_key(key_id)
     if key.retired_at is None:
@@ -48,7 +48,7 @@ def revoke_key(key_id: str, *, actor: str) -> None:
         raise SilasError("key_revoked", "This key is void already.", status=409)
     key.revoked_at = now()
     key.save(update_fields=["revoked_at"])
-    policy_seals.put(PolicyKind.REVOCATIONS, queries.ended_key(key.key_id), {})
+    policy_seals.seal_item(PolicyKind.REVOCATIONS, queries.ended_key(key.key_id), {})
     record(AuditEvent.APPROVER_KEY_REVOKED, actor=actor, subject=f"user:{key.user_id}", data={"key": key_id})
 
 

@@ -108,7 +108,8 @@ def revoke_token(token: ApprovalToken, *, user: Any, reason: str) -> TokenRevoca
     """Take an approval back: it is spent no more, and what it was spent for does not begin (again).
 
     `reason` is for people and stays on the row. Raises `SilasError`: `approver_required` 403, `reason_missing`,
-    `not_found` 404, `token_revoked` 409, and as `policy_seals.put`. Tells `token_revoked` in the same transaction.
+    `not_found` 404, `token_revoked` 409, and as `policy_seals.seal_item`. Sends `token_revoked` in the same
+    transaction.
     """
     require_approver(user)
     if not reason.strip():
@@ -121,7 +122,7 @@ def revoke_token(token: ApprovalToken, *, user: Any, reason: str) -> TokenRevoca
     revocation: TokenRevocation = TokenRevocation.objects.create(
         token=stored, token_nonce=stored.nonce, user=user, reason=reason.strip()[:300], revoked_at=now()
     )
-    policy_seals.put(PolicyKind.REVOCATIONS, queries.ended_token(stored.nonce), {})
+    policy_seals.seal_item(PolicyKind.REVOCATIONS, queries.ended_token(stored.nonce), {})
     data = {"work_item": stored.work_item_id, "scope": stored.scope, "used": queries.uses(stored.nonce)}
     record(AuditEvent.APPROVAL_REVOKED, actor=f"user:{user.pk}", subject=f"token:{stored.pk}", data=data)
     signals.token_revoked(stored, revocation)

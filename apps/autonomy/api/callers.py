@@ -10,9 +10,9 @@ from rest_framework.response import Response
 
 from apps.autonomy import queries
 from apps.autonomy.schemas import NotSpawned, Spawn, Spawned
+from apps.tenants.api_auth import Caller
 from apps.tenants.enums import Role
 from apps.tenants.models import Membership
-from apps.tenants.rest import Caller
 from kernel.errors import SilasError
 
 

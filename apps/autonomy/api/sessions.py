@@ -25,9 +25,9 @@ from apps.autonomy.api.tasks import begun
 from apps.autonomy.enums import SessionStatus
 from apps.autonomy.models import AutonomousSession
 from apps.guard.models import Budget
+from apps.tenants.api_auth import Caller, MembersView
 from apps.tenants.enums import Capability
 from apps.tenants.queries import role_of
-from apps.tenants.rest import Caller, MembersView
 from apps.tenants.rules import roles_with
 from kernel.tenancy import current_tenant_id, tenant_scope
 

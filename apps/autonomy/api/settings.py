@@ -22,7 +22,7 @@ from apps.autonomy.api.shapes import (
     WebhookAnswer,
     WebhookRequest,
 )
-from apps.tenants.rest import OwnersView
+from apps.tenants.api_auth import OwnersView
 from kernel.tenancy import tenant_scope
 
 

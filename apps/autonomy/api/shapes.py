@@ -9,7 +9,7 @@ from drf_spectacular.utils import OpenApiResponse
 from rest_framework import serializers
 
 from apps.autonomy.enums import SessionStatus, TaskEvent, TriggerKind
-from apps.tenants.rest import Asked
+from apps.tenants.api_auth import RequestSerializer
 
 MOST = 200
 REFUSALS: dict[int, Any] = {
@@ -41,7 +41,7 @@ def money(**options: Any) -> Dollars:
     return Dollars(**options)
 
 
-class PageRequest(Asked):
+class PageRequest(RequestSerializer):
     """Kept within bounds rather than refused."""
 
     limit = serializers.IntegerField(default=50, help_text="Kept between 1 and 200")
@@ -111,7 +111,7 @@ class _Text(serializers.CharField):
         super().__init__(max_length=most, required=False, allow_blank=True, **options)
 
 
-class TaskChange(Asked):
+class TaskChange(RequestSerializer):
     """What is not said stays as it is, or is the default of a new task."""
 
     name = serializers.CharField(max_length=120, required=False)
@@ -136,13 +136,13 @@ class TaskChange(Asked):
     )
 
 
-class TriggerRequest(Asked):
+class TriggerRequest(RequestSerializer):
     kind = serializers.ChoiceField(choices=TriggerKind.values)
     spec = serializers.DictField(default=dict, help_text='`{"schedule": "0 2 * * *"}`, `{"seconds": 3600}`, …')
     cap_usd = money(required=False, allow_null=True)
 
 
-class TriggerChange(Asked):
+class TriggerChange(RequestSerializer):
     spec = serializers.DictField(required=False)
     enabled = serializers.BooleanField(required=False)
     cap_usd = money(required=False, allow_null=True)
@@ -154,7 +154,7 @@ class NewTask(TaskChange):
     triggers = TriggerRequest(many=True, required=False)
 
 
-class RunRequest(Asked):
+class RunRequest(RequestSerializer):
     cap_usd = money(required=False, allow_null=True)
 
 
@@ -207,7 +207,7 @@ class LeftAnswer(serializers.Serializer[Any]):
     running = LeftLine(many=True)
 
 
-class WebhookRequest(Asked):
+class WebhookRequest(RequestSerializer):
     url = serializers.CharField(max_length=500)
     events = serializers.ListField(child=serializers.ChoiceField(choices=TaskEvent.values), default=list)
 
@@ -234,7 +234,7 @@ class DeliveryAnswer(serializers.Serializer[Any]):
     sent_at = serializers.DateTimeField(allow_null=True)
 
 
-class SettingsChange(Asked):
+class SettingsChange(RequestSerializer):
     enabled = serializers.BooleanField(required=False)
     max_concurrent = serializers.IntegerField(required=False, min_value=0, max_value=100)
     idle_seconds = serializers.IntegerField(required=False, min_value=30, max_value=86_400)

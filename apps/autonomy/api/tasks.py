@@ -32,7 +32,7 @@ from apps.autonomy.locks import lock_task
 from apps.autonomy.models import Task
 from apps.autonomy.overview import Glance
 from apps.autonomy.schemas import Spawn, Spawned
-from apps.tenants.rest import MembersView
+from apps.tenants.api_auth import MembersView
 from kernel.tenancy import tenant_scope
 
 _RENAMED = {"model": "model_name", "deployment": "deployment_id", "escalates_to": "escalates_to_id"}

@@ -23,7 +23,7 @@ from apps.console.proving import place_of, require_password
 from apps.console.views.login import password_problems
 from apps.console.views.pages import page
 from apps.console.views.passkeys import in_json
-from apps.tenants import entering, login_passkeys, logins, people, resets, second_factors
+from apps.tenants import access, login_passkeys, logins, members, resets, second_factors
 from kernel import ceremony
 from kernel.errors import SilasError
 from kernel.tenancy import tenant_scope
@@ -48,14 +48,14 @@ def _shown(request: StaffRequest, refusal: SilasError | None = None, *_: Any, **
         "pressed": request.path,
         "here": here,
         "is_named": ceremony.is_name(here),
-        "by_company": bool(session.get(entering.ONLY_TENANT)),
-        "lacks": member is not None and entering.lacks_second_factor(session, user, member.tenant),
+        "by_company": bool(session.get(access.ONLY_TENANT)),
+        "lacks": member is not None and access.lacks_second_factor(session, user, member.tenant),
         "has_app": second_factors.has_totp(user),
         "setup": second_factors.setup_of(user),
         "passkeys": login_passkeys.passkeys_of(user),
         "codes_left": second_factors.codes_left(user),
         "logins": logins.logins_of(user),
-        "login_here": session.get(entering.LOGIN, ""),
+        "login_here": session.get(access.LOGIN, ""),
         "fresh_codes": more.get("codes"),
         "said": more.get("said", ""),
     }
@@ -104,7 +104,7 @@ def _own(view: View, *, on_page: bool = True) -> View:
 
 
 def _require_own(request: StaffRequest, *, password: bool = True) -> None:
-    if request.session.get(entering.ONLY_TENANT):
+    if request.session.get(access.ONLY_TENANT):
         raise _BY_COMPANY
     if password:
         require_password(request)
@@ -120,7 +120,7 @@ def account(request: StaffRequest) -> HttpResponseBase:
 @_own
 def change_name(request: StaffRequest) -> HttpResponseBase:
     _require_own(request, password=False)
-    people.change_name(request.user, request.POST.get("name", ""))
+    members.change_name(request.user, request.POST.get("name", ""))
     return redirect("console-account")
 
 
@@ -151,7 +151,7 @@ def begin_app(request: StaffRequest) -> HttpResponseBase:
 def confirm_app(request: StaffRequest) -> HttpResponseBase:
     """The first factor ends every other login: none of them was shown it."""
     _require_own(request, password=False)
-    user, first = request.user, not entering.has_second_factor(request.user)
+    user, first = request.user, not access.has_second_factor(request.user)
     if wait := throttle.wait_before_code("confirm", user.pk):
         raise SilasError("too_many_attempts", f"Too many attempts. Wait {wait.words}.", status=429)
     codes = second_factors.confirm_totp(user, request.POST.get("code", "")[:20])
@@ -175,7 +175,7 @@ def remove_app(request: StaffRequest) -> HttpResponseBase:
 @_own
 def make_codes(request: StaffRequest) -> HttpResponseBase:
     _require_own(request)
-    if not entering.has_second_factor(request.user):
+    if not access.has_second_factor(request.user):
         raise SilasError("no_second_factor", "Set up an app or a passkey first.", status=409)
     codes = second_factors.make_recovery_codes(request.user)
     return _in_scope(request, codes=codes, said="The codes that you had before are void.")
@@ -198,7 +198,7 @@ def begin_passkey(request: StaffRequest) -> HttpResponseBase:
 def finish_passkey(request: StaffRequest) -> HttpResponseBase:
     """Recovery codes come with a first factor, and are shown this once."""
     _require_own(request, password=False)
-    user, first = request.user, not entering.has_second_factor(request.user)
+    user, first = request.user, not access.has_second_factor(request.user)
     name, credential = request.POST.get("name", ""), request.POST.get("credential", "")
     codes = login_passkeys.finish_registration(request.session, user, name=name, credential=credential)
     if first:

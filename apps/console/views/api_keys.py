@@ -11,7 +11,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from apps.console.members import StaffRequest, staff_view
 from apps.console.views.pages import mark_of, page
-from apps.tenants import people, services
+from apps.tenants import queries, services
 from apps.tenants.enums import Capability
 from kernel.errors import SilasError
 
@@ -23,7 +23,7 @@ def _shown(request: StaffRequest, refusal: SilasError | None = None, *_: Any, **
         at="api-keys",
         status=refusal.status if refusal else 200,
         refusal=refusal,
-        keys=people.api_keys_here(),
+        keys=queries.list_api_keys(),
         made=more.get("made"),
     )
 
@@ -50,5 +50,5 @@ def make(request: StaffRequest) -> HttpResponseBase:
 @require_POST
 @staff_view(Capability.MANAGE_API_KEYS, on_conflict=_shown)
 def revoke(request: StaffRequest, key_id: UUID) -> HttpResponseBase:
-    services.revoke_api_key(people.api_key_here(key_id), actor=f"user:{request.member.user.pk}")
+    services.revoke_api_key(queries.get_api_key(key_id), actor=f"user:{request.member.user.pk}")
     return redirect("console-api-keys")

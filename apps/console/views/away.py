@@ -12,7 +12,7 @@ from django.views.decorators.http import require_safe
 from apps.console.members import StaffRequest, staff_view
 from apps.console.missed import missed_by
 from apps.console.views.pages import page
-from apps.tenants.visits import last_here
+from apps.tenants.visits import last_visit_ended_at
 from kernel.clock import now
 
 SPANS = (("", "Last visit"), ("24h", "24 hours"), ("7d", "7 days"), ("30d", "30 days"))
@@ -25,7 +25,7 @@ _AT_FIRST, _MOST = timedelta(days=1), timedelta(days=366)
 @staff_view()
 def away(request: StaffRequest) -> HttpResponseBase:
     """`span`: one of the spans; `since`: a moment in the tenant's zone, which goes before it."""
-    span, visited = request.GET.get("span", ""), last_here(request.member.user)
+    span, visited = request.GET.get("span", ""), last_visit_ended_at(request.member.user)
     chosen = _moment(request.GET.get("since", ""))
     known = span if span in _LONG else ""
     since = chosen or (now() - _LONG[known] if known else visited or now() - _AT_FIRST)

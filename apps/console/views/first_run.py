@@ -72,8 +72,8 @@ def set_up(request: HttpRequest, code: str) -> HttpResponseBase:
         return _company(request, form, status=422 if request.method == "POST" else 200)
     told = form.cleaned_data
     try:
-        user = first_run.found_company(
-            first_run.Company(told["company"], told["email"], told["password"], told["person"], told["timezone"])
+        user = first_run.create_first_company(
+            first_run.NewCompany(told["company"], told["email"], told["password"], told["person"], told["timezone"])
         )
     except SilasError as refusal:
         form.add_error(None, refusal.message)
@@ -90,7 +90,7 @@ def _company(request: HttpRequest, form: CompanyForm, *, status: int) -> HttpRes
 @staff_view(Role.OWNER)
 def begin(request: StaffRequest) -> HttpResponseBase:
     """Where this company stopped, or the first screen."""
-    run = first_run.open_first_run(actor=request.member.user.actor)
+    run = first_run.get_or_start(actor=request.member.user.actor)
     return redirect(f"console-begin-{first_run.next_step(run)}")
 
 
@@ -166,7 +166,7 @@ def _origin(line: str) -> str:
 def ready(request: StaffRequest) -> HttpResponseBase:
     run = _run(request)
     if request.method == "POST":
-        first_run.went_through(run, "ready", actor=request.member.user.actor)
+        first_run.complete_step(run, "ready", actor=request.member.user.actor)
         return redirect("console-studio", run.deployment_id)
     return _screen(
         request,
@@ -178,11 +178,11 @@ def ready(request: StaffRequest) -> HttpResponseBase:
 
 
 def _run(request: StaffRequest) -> FirstRun:
-    return first_run.open_first_run(actor=request.member.user.actor)
+    return first_run.get_or_start(actor=request.member.user.actor)
 
 
 def _on(request: StaffRequest, run: FirstRun, step: str) -> HttpResponseBase:
-    first_run.went_through(run, step, actor=request.member.user.actor)
+    first_run.complete_step(run, step, actor=request.member.user.actor)
     return redirect(f"console-begin-{first_run.STEPS[first_run.STEPS.index(step) + 1]}")
 
 

@@ -19,15 +19,15 @@ from apps.console import throttle
 from apps.console.coming_in import password_was_right
 from apps.console.proving import place_of
 from apps.console.views.login import password_problems
-from apps.tenants import letters, resets
-from apps.tenants.enums import LetterKind
+from apps.tenants import emails, resets
+from apps.tenants.enums import EmailKind
 from apps.tenants.models import User
 
 
 @never_cache
 @require_http_methods(["GET", "HEAD", "POST"])
 def forgotten(request: HttpRequest) -> HttpResponseBase:
-    shown = {"sends_letters": letters.can_send()}
+    shown = {"sends_letters": emails.can_send()}
     if request.method != "POST":
         return render(request, "console/forgotten.html", shown)
     account = request.POST.get("username", "")[:254].replace("\0", "").strip()
@@ -35,7 +35,7 @@ def forgotten(request: HttpRequest) -> HttpResponseBase:
         problem = "Too many letters were asked for. Wait an hour, then try again."
         return render(request, "console/forgotten.html", {**shown, "problem": problem}, status=429)
     if account:
-        letters.write(LetterKind.RESET, account, origin=place_of(request)[1])
+        emails.enqueue(EmailKind.RESET, account, origin=place_of(request)[1])
     return render(request, "console/forgotten.html", {**shown, "asked": True})
 
 

@@ -16,7 +16,7 @@ from django.views.decorators.http import require_http_methods
 from apps.console.coming_in import password_was_right
 from apps.console.views.login import password_problems
 from apps.tenants import invitations
-from apps.tenants.entering import ONLY_TENANT
+from apps.tenants.access import ONLY_TENANT
 from apps.tenants.models import Invitation
 from apps.tenants.rules import TENANT_IN_SESSION
 from kernel.errors import SilasError
@@ -27,7 +27,7 @@ from kernel.tenancy import tenant_scope
 @sensitive_post_parameters("password")
 @require_http_methods(["GET", "HEAD", "POST"])
 def invitation(request: HttpRequest, token: str) -> HttpResponseBase:
-    found = invitations.invitation_of(token)
+    found = invitations.find_by_token(token)
     if found is None:
         return render(request, "console/invitation.html", status=404)
     if request.method != "POST":

@@ -27,8 +27,8 @@ from apps.console import throttle
 from apps.console.coming_in import next_of, password_was_right
 from apps.console.members import StaffRequest, staff_view
 from apps.console.proving import place_of
-from apps.tenants import letters
-from apps.tenants.enums import LetterKind
+from apps.tenants import emails
+from apps.tenants.enums import EmailKind
 from apps.tenants.models import User
 from apps.tenants.rules import TENANT_IN_SESSION
 from apps.tenants.services import set_first_password
@@ -48,7 +48,7 @@ def log_in(request: HttpRequest) -> HttpResponseBase:
     account, address = _typed(request), request.META.get("REMOTE_ADDR", "")
     if wait := throttle.wait_before(address, account):
         if wait.is_new:
-            letters.write(LetterKind.LOCKED, account, origin=place_of(request)[1])
+            emails.enqueue(EmailKind.LOCKED, account, origin=place_of(request)[1])
         return _form(request, f"Too many attempts. Wait {wait.words}, then try again.", status=429)
     user = authenticate(request, username=_registered(account), password=request.POST.get("password", ""))
     if not isinstance(user, User):
@@ -72,7 +72,7 @@ def _form(request: HttpRequest, problem: str = "", *, status: int = 200) -> Http
         "username": request.POST.get("username", ""),
         "next": next_of(request),
         "unanswered": request.GET.get("unanswered", "") if request.method != "POST" else "",
-        "sends_letters": letters.can_send(),
+        "sends_letters": emails.can_send(),
         "has_passkeys": ceremony.is_name(place_of(request)[0]),
     }
     return render(request, "console/login.html", shown, status=status)

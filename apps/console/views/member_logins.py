@@ -14,7 +14,7 @@ from django.views.decorators.http import require_POST, require_safe
 from apps.console.members import StaffRequest, staff_view
 from apps.console.proving import place_of
 from apps.console.views.pages import page
-from apps.tenants import people, providers
+from apps.tenants import members, providers
 from apps.tenants.enums import Capability, Role
 from kernel.errors import SilasError
 
@@ -30,7 +30,7 @@ def _shown(request: StaffRequest, refusal: SilasError | None = None, *_: Any) ->
         status=refusal.status if refusal else 200,
         refusal=refusal,
         required=request.member.tenant.second_factor_required,
-        without=[one for one in people.members_here() if not one.__dict__["has_factor"]],
+        without=[one for one in members.list_members() if not one.__dict__["has_factor"]],
         provider=provider,
         issuer=typed.get("issuer", kept[0]),
         client_id=typed.get("client_id", kept[1]),

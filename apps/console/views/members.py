@@ -13,8 +13,9 @@ from django.views.decorators.http import require_POST, require_safe
 from apps.console.members import StaffRequest, staff_view
 from apps.console.proving import place_of
 from apps.console.views.pages import page
-from apps.tenants import invitations, letters, people, services
-from apps.tenants.enums import Capability, LetterKind, Role
+from apps.tenants import emails, invitations, services
+from apps.tenants.enums import Capability, EmailKind, Role
+from apps.tenants.members import get_member, list_members
 from apps.tenants.models import Invitation
 from apps.tenants.rules import ROLES_WITH
 from kernel.clock import now
@@ -22,15 +23,15 @@ from kernel.errors import SilasError
 
 
 def _shown(request: StaffRequest, refusal: SilasError | None = None, *_: Any, **more: Any) -> HttpResponseBase:
-    asked = invitations.open_ones()
-    sent = letters.state_of([one.pk for one in asked])
+    asked = invitations.list_open()
+    sent = emails.latest_by_invitation([one.pk for one in asked])
     return page(
         request,
         "console/members.html",
         at="members",
         status=refusal.status if refusal else 200,
         refusal=refusal,
-        members=people.members_here(),
+        members=list_members(),
         invitations=[(one, sent.get(one.pk), one.expires_at <= now()) for one in asked],
         roles=list(Role),
         table=[(one, [role in ROLES_WITH[one] for role in Role]) for one in Capability],
@@ -61,7 +62,7 @@ def invite(request: StaffRequest) -> HttpResponseBase:
 @require_POST
 @staff_view(Capability.MANAGE_MEMBERS, on_conflict=_shown)
 def invite_again(request: StaffRequest, invitation_id: UUID) -> HttpResponseBase:
-    return _sent(request, invitations.send_again(invitation_id, by=request.member.user))
+    return _sent(request, invitations.resend(invitation_id, by=request.member.user))
 
 
 @require_POST
@@ -74,23 +75,23 @@ def uninvite(request: StaffRequest, invitation_id: UUID) -> HttpResponseBase:
 @require_POST
 @staff_view(Capability.MANAGE_MEMBERS, on_conflict=_shown)
 def change_role(request: StaffRequest, membership_id: UUID) -> HttpResponseBase:
-    services.change_role(people.member_here(membership_id), _role(request), actor=f"user:{request.member.user.pk}")
+    services.change_role(get_member(membership_id), _role(request), actor=f"user:{request.member.user.pk}")
     return redirect("console-members")
 
 
 @require_POST
 @staff_view(Capability.MANAGE_MEMBERS, on_conflict=_shown)
 def remove(request: StaffRequest, membership_id: UUID) -> HttpResponseBase:
-    services.remove_member(people.member_here(membership_id), actor=f"user:{request.member.user.pk}")
+    services.remove_member(get_member(membership_id), actor=f"user:{request.member.user.pk}")
     return redirect("console-members")
 
 
 def _sent(request: StaffRequest, made: Invitation) -> HttpResponseBase:
     """By letter; where none can be sent, the link is shown this once, to be handed over."""
     origin = place_of(request)[1]
-    if letters.can_send():
+    if emails.can_send():
         company_id = request.member.tenant.pk
-        letters.write(LetterKind.INVITATION, made.email, origin=origin, company_id=company_id, invitation_id=made.pk)
+        emails.enqueue(EmailKind.INVITATION, made.email, origin=origin, company_id=company_id, invitation_id=made.pk)
         return redirect("console-members")
     link = invitations.new_link(made.pk)
     return _shown(request, link=origin + link.path if link else "", linked=made)

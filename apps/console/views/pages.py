@@ -36,7 +36,7 @@ def start(request: StaffRequest) -> HttpResponseBase:
 @staff_view()
 def rail(request: StaffRequest) -> HttpResponseBase:
     """The counts, and how far the log has come: what a page without its line asks for now and then."""
-    visits.note(request.member.user)
+    visits.record_visit(request.member.user)
     response = page(request, "console/_rail.html", at=request.GET.get("at", ""))
     response["X-Console-Seen"] = (response.context_data or {})["seen"]
     return response

@@ -20,8 +20,8 @@ from apps.console.coming_in import come_in, next_of, whose_turn
 from apps.console.proving import place_of
 from apps.tenants import login_passkeys, second_factors
 from apps.tenants.enums import LoginMethod
+from apps.tenants.members import record_in_all_tenants
 from apps.tenants.models import User
-from apps.tenants.persons import record_everywhere
 from kernel.errors import SilasError
 
 WRONG = "That code does not fit, or it was used already. Nothing was changed; try the newest one."
@@ -41,7 +41,7 @@ def second(request: HttpRequest) -> HttpResponseBase:
         return _form(request, user, f"Too many attempts. Wait {wait.words}, then log in again.", status=429)
     method = _shown(user, request.POST.get("code", "")[:40])
     if method is None:
-        record_everywhere(user, AuditEvent.SECOND_FACTOR_REFUSED, data={"factor": "code"})
+        record_in_all_tenants(user, AuditEvent.SECOND_FACTOR_REFUSED, data={"factor": "code"})
         return _form(request, user, WRONG, status=400)
     throttle.code_fitted("second", user.pk)
     come_in(request, user, method=method)
@@ -89,7 +89,7 @@ def finish_passkey(request: HttpRequest) -> HttpResponseBase:
         )
     except SilasError as refusal:
         if expected is not None:
-            record_everywhere(expected, AuditEvent.SECOND_FACTOR_REFUSED, data={"factor": "passkey"})
+            record_in_all_tenants(expected, AuditEvent.SECOND_FACTOR_REFUSED, data={"factor": "passkey"})
         return _refused(refusal)
     then = turn[1] if turn and expected else next_of(request)
     come_in(request, user, method=LoginMethod.SECOND_PASSKEY if expected else LoginMethod.PASSKEY)

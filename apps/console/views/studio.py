@@ -26,7 +26,7 @@ from apps.console.studio_forms import FOLDED, GROUPS, DeploymentForm, NewDeploym
 from apps.console.views.pages import page
 from apps.sessions.beside import offers
 from apps.sessions.tokens import test_ticket
-from apps.tenants import first_run, sightings
+from apps.tenants import first_run, install_pings
 from apps.tenants.enums import Role
 from apps.tenants.models import Deployment
 from apps.tenants.provider_keys import copy_provider_keys, remove_provider_key, store_provider_key
@@ -133,7 +133,7 @@ def drop_key(request: StaffRequest, deployment_id: UUID) -> HttpResponseBase:
 @staff_view(Role.OWNER)
 def install(request: StaffRequest, deployment_id: UUID) -> HttpResponseBase:
     place, address = _place(deployment_id), request.build_absolute_uri("/")
-    seen = sightings.seen_from(place)
+    seen = install_pings.last_pings(place)
     code = snippet(address, place)
     return page(
         request,

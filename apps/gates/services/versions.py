@@ -152,9 +152,9 @@ def _moved(gate: Gate, version: GateVersion | None, event: AuditEvent, *, actor:
     gate.active = version.number if version else None
     gate.status = GateStatus.ACTIVE if version else GateStatus.RETIRED
     if version is None:
-        policy_seals.take_out(PolicyKind.GATES, sealed_name(gate))
+        policy_seals.remove_item(PolicyKind.GATES, sealed_name(gate))
     else:
-        policy_seals.put(PolicyKind.GATES, sealed_name(gate), sealed_value(gate, version))
+        policy_seals.seal_item(PolicyKind.GATES, sealed_name(gate), sealed_value(gate, version))
     gate.save(update_fields=["active", "status"])
     record(event, actor=actor, subject=f"gate:{gate.pk}", data=data)
     return gate

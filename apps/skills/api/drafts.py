@@ -15,7 +15,7 @@ from rest_framework.response import Response
 from apps.skills.api.skills import REFUSALS, SkillAnswer, doer
 from apps.skills.draft_models import DraftRevision, SkillDraft
 from apps.skills.maker import services
-from apps.tenants.rest import Asked, Caller, OwnersView
+from apps.tenants.api_auth import Caller, OwnersView, RequestSerializer
 from kernel.errors import NotFound, SilasError
 from kernel.tenancy import tenant_scope
 
@@ -55,12 +55,12 @@ class DraftAnswer(DraftLine):
         return dict(RevisionAnswer(row).data) if row else None
 
 
-class DraftRequest(Asked):
+class DraftRequest(RequestSerializer):
     name = serializers.CharField(max_length=64)
     wish = serializers.CharField(max_length=services.LONGEST_WISH)
 
 
-class SeenRequest(Asked):
+class SeenRequest(RequestSerializer):
     seen = serializers.IntegerField(min_value=0, help_text="The revision that this is about")
 
 

@@ -21,7 +21,7 @@ from apps.skills import queries
 from apps.skills.api.skills import REFUSALS, doer
 from apps.skills.package_models import SkillPackage, TrustedPublisher
 from apps.skills.packages import archive, services
-from apps.tenants.rest import Asked, OwnersView
+from apps.tenants.api_auth import OwnersView, RequestSerializer
 from kernel.errors import NotFound
 from kernel.tenancy import tenant_scope
 
@@ -54,7 +54,7 @@ class PublisherAnswer(serializers.Serializer[Any]):
         return archive.fingerprint(row.public_key)
 
 
-class PackageRequest(Asked):
+class PackageRequest(RequestSerializer):
     package = serializers.FileField(help_text="A signed package, as an installation hands it on")
 
 

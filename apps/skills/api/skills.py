@@ -18,7 +18,7 @@ from apps.skills import importing, installing, queries
 from apps.skills.importing import Fetched
 from apps.skills.importing.adapting import FORMATS
 from apps.skills.models import SkillVersion
-from apps.tenants.rest import Asked, Caller, OwnersView
+from apps.tenants.api_auth import Caller, OwnersView, RequestSerializer
 from kernel.errors import NotFound, SilasError
 from kernel.tenancy import tenant_scope
 
@@ -59,7 +59,7 @@ class SkillAnswer(serializers.Serializer[Any]):
     created_at = serializers.DateTimeField()
 
 
-class ImportRequest(Asked):
+class ImportRequest(RequestSerializer):
     archive = serializers.FileField(required=False, help_text="A zip or tar.gz; or `url`")
     url = serializers.URLField(required=False, help_text="An https address of a git repository; or `archive`")
     folder = serializers.CharField(required=False, max_length=200, help_text="Which skill, where there are several")
@@ -67,7 +67,7 @@ class ImportRequest(Asked):
     format_hint = serializers.ChoiceField(choices=FORMATS, required=False)
 
 
-class RollBackRequest(Asked):
+class RollBackRequest(RequestSerializer):
     version = serializers.IntegerField(min_value=1)
 
 

@@ -15,7 +15,7 @@ from django.conf import settings
 from django.db import models
 from django.db.models import F, Q
 
-from apps.tenants.enums import LetterKind, LetterState, LoginMethod, Role
+from apps.tenants.enums import EmailKind, EmailState, LoginMethod, Role
 from kernel.tenancy import TenantModel
 
 
@@ -95,13 +95,13 @@ class Letter(models.Model):
     """What is to be told somebody by e-mail. Its text and its link are made when it leaves."""
 
     id = models.UUIDField(primary_key=True, default=uuid4, editable=False)
-    kind = models.CharField(max_length=16, choices=LetterKind.choices)
+    kind = models.CharField(max_length=16, choices=EmailKind.choices)
     address = models.CharField(max_length=254)
     origin = models.CharField(max_length=300, help_text="Where the console is opened")
     # Of an invitation, by their ids: the wall of its tenant stands between.
     company_id: models.UUIDField[UUID | None, UUID | None] = models.UUIDField(null=True)
     invitation_id: models.UUIDField[UUID | None, UUID | None] = models.UUIDField(null=True)
-    state = models.CharField(max_length=12, choices=LetterState.choices, default=LetterState.WAITING)
+    state = models.CharField(max_length=12, choices=EmailState.choices, default=EmailState.WAITING)
     attempts = models.PositiveIntegerField(default=0)
     error_code = models.CharField(max_length=60, blank=True)
     created_at = models.DateTimeField()

@@ -39,7 +39,7 @@ def terms(deployment_id: UUID | None) -> SearchTerms | None:
         cursor.execute(_TERMS, [deployment_id, current_tenant_id()])
         rows = cursor.fetchall()
     for provider, base_url, has_key, level, price, most, domains, environment, *seal in rows:
-        sealed = policy_seals.believed(current_tenant_id(), PolicyKind.TOOLS, [tuple(seal)] if seal[0] else [])
+        sealed = policy_seals.verified_items(current_tenant_id(), PolicyKind.TOOLS, [tuple(seal)] if seal[0] else [])
         value = believing.search_value(
             provider,
             base_url,
@@ -71,7 +71,7 @@ def source_of(run_id: UUID) -> Source | None:
     """Whom this run asks, with the key opened: for a moment, outside of rows and logs. None when there is nobody.
     Raises `SilasError("seal_broken")`."""
     row = setting()
-    if row is None or not believing.is_search(believing.value_of(row), policy_seals.items(PolicyKind.TOOLS)):
+    if row is None or not believing.is_search(believing.value_of(row), policy_seals.load_items(PolicyKind.TOOLS)):
         return None
     run = GuardedRun.objects.filter(pk=run_id)
     allowed = bool(run.values_list("deployment__environment_keys", flat=True).first())

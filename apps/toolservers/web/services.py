@@ -54,7 +54,7 @@ def set_search(
         row.key = vault.seal(key.encode(), belongs_to=belongs(row.pk)) if key else b""
     row.changed_at = Now()
     row.save()
-    policy_seals.put(PolicyKind.TOOLS, believing.SEARCH, believing.value_of(row))
+    policy_seals.seal_item(PolicyKind.TOOLS, believing.SEARCH, believing.value_of(row))
     record(AuditEvent.WEB_SEARCH_SET, actor=actor, subject=f"web_search:{row.pk}", data={"provider": provider})
     return row
 
@@ -66,7 +66,7 @@ def remove_search(*, actor: str) -> None:
         raise NotFound("web search")
     record(AuditEvent.WEB_SEARCH_REMOVED, actor=actor, subject=f"web_search:{row.pk}", data={"provider": row.provider})
     row.delete()
-    policy_seals.take_out(PolicyKind.TOOLS, believing.SEARCH)
+    policy_seals.remove_item(PolicyKind.TOOLS, believing.SEARCH)
 
 
 def note_failure(search_id: UUID, code: str) -> None:
@@ -78,7 +78,7 @@ def reseal() -> int:
     """The company's key under its newest data key."""
     done = 0
     for row in WebSearch.objects.exclude(key=b"").select_for_update(no_key=True):
-        fresh = vault.sealed_anew(bytes(row.key), belongs_to=belongs(row.pk))
+        fresh = vault.reseal(bytes(row.key), belongs_to=belongs(row.pk))
         if fresh is not None:
             row.key = fresh
             row.save(update_fields=["key"])

@@ -11,7 +11,7 @@ from argparse import ArgumentParser
 
 from django.core.management.base import BaseCommand, CommandError
 
-from apps.tenants import resealing, vault
+from apps.tenants import secret_rotation, vault
 from apps.tenants.queries import all_tenants
 from kernel.tenancy import tenant_scope
 
@@ -30,9 +30,9 @@ class Command(BaseCommand):
         if not tenants:
             raise CommandError("there is no such tenant")
         if not options["tenant"]:
-            self.stdout.write(f"resealed installation values={resealing.reseal_people()}")
+            self.stdout.write(f"resealed installation values={secret_rotation.reseal_authenticators()}")
         for tenant in tenants:
             with tenant_scope(tenant):
-                wrapped, direct = vault.rewrap(actor=ACTOR), resealing.reseal_direct()
+                wrapped, direct = vault.rewrap(actor=ACTOR), secret_rotation.reseal_columns()
                 values = vault.rotate_data_key(actor=ACTOR) if options["data_keys"] else 0
             self.stdout.write(f"resealed tenant={tenant.slug} keys={wrapped} direct={direct} values={values}")

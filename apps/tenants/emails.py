@@ -22,10 +22,10 @@ from django.template.loader import render_to_string
 
 from apps.audit.enums import AuditEvent
 from apps.tenants import invitations, resets
-from apps.tenants.enums import LetterKind, LetterState
+from apps.tenants.enums import EmailKind, EmailState
+from apps.tenants.members import record_in_all_tenants
 from apps.tenants.models import Letter, Tenant, User
-from apps.tenants.persons import record_everywhere
-from apps.tenants.signals import letter_written
+from apps.tenants.signals import email_enqueued
 from kernel.clock import now
 from kernel.tenancy import in_scope, in_thread, tenant_scope
 
@@ -42,7 +42,7 @@ _SMTP = "django.core.mail.backends.smtp.EmailBackend"
 
 @dataclass(frozen=True)
 class Written:
-    """What is in a letter: `told` fills the templates `tenants/letters/<kind>.{txt,html}`."""
+    """What is in a letter: `told` fills the templates `tenants/emails/<kind>.{txt,html}`."""
 
     subject: str
     told: Mapping[str, Any]
@@ -53,8 +53,8 @@ def can_send() -> bool:
     return settings.EMAIL_BACKEND != _SMTP or bool(settings.EMAIL_HOST)
 
 
-def write(
-    kind: LetterKind, address: str, *, origin: str, company_id: UUID | None = None, invitation_id: UUID | None = None
+def enqueue(
+    kind: EmailKind, address: str, *, origin: str, company_id: UUID | None = None, invitation_id: UUID | None = None
 ) -> Letter:
     """It leaves after this transaction has committed, and not without it."""
     with transaction.atomic():
@@ -66,7 +66,7 @@ def write(
             invitation_id=invitation_id,
             created_at=now(),
         )
-        letter_written(letter)
+        email_enqueued(letter)
     return letter
 
 
@@ -76,33 +76,33 @@ async def send(delivery: Delivery) -> None:
     if begun is None:
         return
     letter, written = begun
-    state, code = LetterState.SENT, ""
+    state, code = EmailState.SENT, ""
     if written is None:
-        state = LetterState.DROPPED
+        state = EmailState.DROPPED
     elif not can_send():
-        state, code = LetterState.FAILED, "no_mail_server"
+        state, code = EmailState.FAILED, "no_mail_server"
     else:
         try:
             await asyncio.to_thread(_post, letter, written)
         except Exception as error:  # noqa: BLE001 (a mail server refuses in many ways)
             code = type(error).__name__
-            state = LetterState.FAILED if letter.attempts >= MOST_ATTEMPTS else LetterState.WAITING
+            state = EmailState.FAILED if letter.attempts >= MOST_ATTEMPTS else EmailState.WAITING
     await in_scope(delivery.tenant_id, _settle, delivery, letter, state, code)
 
 
-def give_up(message: QueueMessage) -> bool:
+def mark_failed(message: QueueMessage) -> bool:
     """The letter's deliveries failed for good. Nobody is told by this."""
-    _end(UUID(message.subject), LetterState.FAILED, message.reason)
+    _end(UUID(message.subject), EmailState.FAILED, message.reason)
     return False
 
 
-def state_of(invitation_ids: list[UUID]) -> dict[UUID, Letter]:
+def latest_by_invitation(invitation_ids: list[UUID]) -> dict[UUID, Letter]:
     """The newest letter of each of these invitations."""
     rows = Letter.objects.filter(invitation_id__in=invitation_ids).order_by("created_at")
     return {row.invitation_id: row for row in rows if row.invitation_id}
 
 
-def clear_old() -> bool:
+def delete_old() -> bool:
     """Delete letters that ended a month ago; False, because nothing is left to delete."""
     Letter.objects.filter(ended_at__lt=now() - _KEPT).delete()
     return False
@@ -112,24 +112,24 @@ def _begin(letter_id: UUID) -> tuple[Letter, Written | None] | None:
     """Count the try and write the letter, None where its person is gone. Outside of any scope, because a letter may
     concern several companies."""
     with transaction.atomic():
-        letter = Letter.objects.select_for_update(no_key=True).filter(pk=letter_id, state=LetterState.WAITING).first()
+        letter = Letter.objects.select_for_update(no_key=True).filter(pk=letter_id, state=EmailState.WAITING).first()
         if letter is None:
             return None
         letter.attempts += 1
         letter.save(update_fields=["attempts"])
-        return letter, _COMPOSE[LetterKind(letter.kind)](letter)
+        return letter, _COMPOSE[EmailKind(letter.kind)](letter)
 
 
 def _post(letter: Letter, written: Written) -> None:
     told = {**written.told, "subject": written.subject, "origin": letter.origin, "address": letter.address}
-    text, html = (render_to_string(f"tenants/letters/{letter.kind}.{form}", told) for form in ("txt", "html"))
+    text, html = (render_to_string(f"tenants/emails/{letter.kind}.{form}", told) for form in ("txt", "html"))
     message = EmailMultiAlternatives(" ".join(written.subject.split()), text, None, [letter.address])
     message.attach_alternative(html, "text/html")
     message.send()
 
 
-def _settle(delivery: Delivery, letter: Letter, state: LetterState, code: str) -> None:
-    if state != LetterState.WAITING:
+def _settle(delivery: Delivery, letter: Letter, state: EmailState, code: str) -> None:
+    if state != EmailState.WAITING:
         _end(letter.pk, state, code)
         delivery.finish()
         return
@@ -138,10 +138,10 @@ def _settle(delivery: Delivery, letter: Letter, state: LetterState, code: str) -
     delivery.defer(_FIRST_WAIT_SECONDS * 2 ** (letter.attempts - 1), code)
 
 
-def _end(letter_id: UUID, state: LetterState, code: str) -> None:
-    if state == LetterState.FAILED:
+def _end(letter_id: UUID, state: EmailState, code: str) -> None:
+    if state == EmailState.FAILED:
         _log.error("letter_given_up", extra={"letter": str(letter_id), "code": code})
-    waiting = Letter.objects.filter(pk=letter_id, state=LetterState.WAITING)
+    waiting = Letter.objects.filter(pk=letter_id, state=EmailState.WAITING)
     waiting.update(state=state, error_code=code[:60], ended_at=now())
 
 
@@ -158,7 +158,7 @@ def _locked(letter: Letter) -> Written | None:
     if user is None:
         return None
     if letter.attempts == 1:
-        record_everywhere(user, AuditEvent.LOGIN_LOCKED)
+        record_in_all_tenants(user, AuditEvent.LOGIN_LOCKED)
     return Written("Somebody failed to log in as you", {})
 
 
@@ -177,8 +177,8 @@ def _person(address: str) -> User | None:
     return User.objects.filter(email__iexact=address, is_active=True).first()
 
 
-_COMPOSE: Mapping[LetterKind, Callable[[Letter], Written | None]] = {
-    LetterKind.RESET: _reset,
-    LetterKind.LOCKED: _locked,
-    LetterKind.INVITATION: _invitation,
+_COMPOSE: Mapping[EmailKind, Callable[[Letter], Written | None]] = {
+    EmailKind.RESET: _reset,
+    EmailKind.LOCKED: _locked,
+    EmailKind.INVITATION: _invitation,
 }

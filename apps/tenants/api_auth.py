@@ -17,11 +17,11 @@ from rest_framework.authentication import BaseAuthentication, SessionAuthenticat
 from rest_framework.request import Request
 from rest_framework.views import APIView
 
-from apps.tenants import entering
+from apps.tenants import access
 from apps.tenants.enums import Capability, KeyScope, Role
 from apps.tenants.models import ApiKey
 from apps.tenants.queries import api_key
-from apps.tenants.rules import TENANT_IN_SESSION, only_for, roles_with
+from apps.tenants.rules import TENANT_IN_SESSION, forbidden_role, roles_with
 from apps.tenants.services import note_api_key_use
 from kernel.errors import SilasError
 
@@ -38,7 +38,7 @@ class Caller:
 
 # What a caller sends. A field that is not known here is refused with its name: a misspelt one that is passed over would
 # leave the caller believing in a limit that nobody set. (The schema would repeat a docstring for every shape.)
-class Asked(serializers.Serializer[Any]):
+class RequestSerializer(serializers.Serializer[Any]):
     def to_internal_value(self, data: Any) -> Any:
         unknown = sorted(set(data) - set(self.fields)) if isinstance(data, Mapping) else []
         if unknown:
@@ -95,12 +95,12 @@ class MembersView(APIView):
         self.caller = _caller(request, roles=roles_with(Capability.LOOK))
 
 
-def staff_caller(request: Request) -> Caller:
+def member_caller(request: Request) -> Caller:
     """The member who is logged in, whatever their role; what they may, the services say. Raises as `_caller`."""
     return _caller(request, roles=roles_with(Capability.LOOK))
 
 
-def key_caller(request: Request, scope: KeyScope) -> Caller:
+def api_key_caller(request: Request, scope: KeyScope) -> Caller:
     """Who asks with an API key that has this scope, or none at all. Raises as `_caller`."""
     if not isinstance(request.auth, ApiKey):
         raise SilasError("not_authenticated", "An API key is needed.", status=401)
@@ -123,9 +123,9 @@ def _caller(request: Request, *, roles: tuple[Role, ...] = roles_with(Capability
     if request.user is None or not request.user.is_authenticated:
         raise SilasError("not_authenticated", "An API key or an owner's login is needed.", status=401)
     opened = request.session.get(TENANT_IN_SESSION, "")
-    mine = entering.memberships_in(request.session, request.user)
+    mine = access.memberships_in(request.session, request.user)
     chosen = next((one for one in mine if str(one.tenant_id) == opened), None) or next(iter(mine), None)
     if chosen is None or chosen.role not in roles:
-        raise only_for(roles)
-    entering.require_second_factor(request.session, request.user, chosen.tenant)
+        raise forbidden_role(roles)
+    access.require_second_factor(request.session, request.user, chosen.tenant)
     return Caller(chosen.tenant_id, f"user:{request.user.pk}", request.user)

@@ -17,7 +17,7 @@ from kernel.tenancy import tenant_scope
 _EXACT = timedelta(minutes=1)
 
 
-def saw(deployment: Deployment, referer: str) -> None:
+def record_ping(deployment: Deployment, referer: str) -> None:
     """Opens its own scope. Nothing is written for other origins, or twice in a minute."""
     origin = as_origin(_origin_of(referer))
     if not origin or origin not in deployment.allowed_origins:
@@ -29,7 +29,7 @@ def saw(deployment: Deployment, referer: str) -> None:
             Sighting.objects.filter(pk=row.pk).update(last_at=moment)
 
 
-def seen_from(deployment: Deployment) -> dict[str, datetime]:
+def last_pings(deployment: Deployment) -> dict[str, datetime]:
     """When each origin was seen last. Inside a scope."""
     return dict(Sighting.objects.filter(deployment=deployment).values_list("origin", "last_at"))
 

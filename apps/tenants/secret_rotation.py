@@ -1,7 +1,7 @@
-"""What is sealed by `SILAS_SECRETS_KEY` itself, and how does it come under the next one? Rooms name their columns.
+"""Reseal the columns that `SILAS_SECRETS_KEY` seals directly with its next value. Rooms register their columns.
 
-Inside the caller's tenant scope, but for `reseal_people`, whose rows belong to persons. A value that neither the
-present nor the old key opens is left as it is and counted by nobody. Called by the command `rotate_secrets`.
+Runs in the caller's tenant scope, except `reseal_authenticators`, whose rows belong to users. A value that neither the
+current nor the old key opens is left as it is and not counted. Called by the command `rotate_secrets`.
 """
 
 from __future__ import annotations
@@ -22,20 +22,19 @@ _columns: list[tuple[type[Model], str, str]] = [
 ]
 
 
-def direct(model: type[Model], column: str, prefix: str) -> None:
-    """A column whose values are bound to `prefix:id` of their row."""
+def register_column(model: type[Model], column: str, prefix: str) -> None:
+    """Register a column whose sealed values are bound to `prefix:<id of the row>`."""
     _columns.append((model, column, prefix))
 
 
-def reseal_direct() -> int:
-    """Whatever of the scope's tenant is sealed by the installation's key, by its present one; returns how many were
-    not."""
+def reseal_columns() -> int:
+    """Reseal the scope's values with the current installation key; returns how many were sealed by an older one."""
     done = sum(_reseal_rows(model, column, prefix) for model, column, prefix in _columns)
     return done + sum(_reseal_keys(row) for row in Deployment.objects.select_for_update(of=("self",), no_key=True))
 
 
-def reseal_people() -> int:
-    """The authenticators' secrets, of everybody."""
+def reseal_authenticators() -> int:
+    """Reseal the authenticator secrets of all users; returns how many were sealed by an older key."""
     return sum(_reseal(row, "sealed_secret", f"totp:{row.user_id}") for row in Totp.objects.all())
 
 
@@ -58,15 +57,15 @@ def _reseal_keys(row: Deployment) -> int:
         provider: _fresh(b64decode(sealed), place_of_key(str(row.pk), provider))
         for provider, sealed in row.sealed_keys.items()
     }
-    anew = {provider: b64encode(sealed).decode() for provider, sealed in fresh.items() if sealed is not None}
-    if anew:
-        row.sealed_keys = {**row.sealed_keys, **anew}
+    resealed = {provider: b64encode(sealed).decode() for provider, sealed in fresh.items() if sealed is not None}
+    if resealed:
+        row.sealed_keys = {**row.sealed_keys, **resealed}
         row.save(update_fields=["sealed_keys"])
-    return len(anew)
+    return len(resealed)
 
 
 def _fresh(sealed: bytes, belongs_to: str) -> bytes | None:
-    """None where the present key seals it already, and where nothing opens it."""
+    """The value sealed with the current key; None if it already is, or if no key opens it."""
     if is_current(sealed, belongs_to=belongs_to):
         return None
     try:
