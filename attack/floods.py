@@ -289,15 +289,15 @@ WRAPPINGS = (
 
 
 def _addresses() -> Figure:
-    from kernel.knocking import NoWayThere, place_of
+    from kernel.http.resolver import AddressRefused, resolve_url
     from kernel.sandbox.egress import address_to_call
 
     wrapped = [form.format(each) for form in WRAPPINGS for each in INNER if ":" not in each]
     reached = []
     for address in (*INNER, *wrapped):
         host = f"[{address}]" if ":" in address else address
-        with contextlib.suppress(NoWayThere):
-            place_of(urlsplit(f"http://{host}/"), inside_too=False)
+        with contextlib.suppress(AddressRefused):
+            resolve_url(urlsplit(f"http://{host}/"), allow_private=False)
             reached.append(address)
         if address_to_call(f"{host}:80", [address], private=()):
             reached.append(address)

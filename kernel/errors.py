@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 
-def place_of(error: BaseException) -> str:
+def error_location(error: BaseException) -> str:
     """An exception as a log may name it: its class, and the innermost place of ours or of a library, never its text."""
     frame = error.__traceback__
     while frame is not None and frame.tb_next is not None:

@@ -73,12 +73,12 @@ def reach(point: str) -> None:
         _meet(_folder, point)
 
 
-def leave(folder: Path, point: str, *actions: Action) -> None:
+def plant(folder: Path, point: str, *actions: Action) -> None:
     """Leave a fault for whoever reaches the point next, as tests do. The file appears whole."""
     _leave(folder, point, actions)
 
 
-def taken(folder: Path, point: str) -> list[int]:
+def processes_that_took(folder: Path, point: str) -> list[int]:
     """The processes that took a fault at this point, as tests ask."""
     return [int(found.suffix[1:]) for found in folder.glob(f"{point}.taken.*")]
 

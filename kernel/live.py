@@ -19,17 +19,17 @@ from uuid import uuid4
 from channels.layers import get_channel_layer
 from django.db import transaction
 
-from kernel.tenancy import gather_for_commit
+from kernel.tenancy import before_commit
 
 _log = logging.getLogger(__name__)
 _PATIENCE_SECONDS, _PAUSE_SECONDS = 2.0, 1.0
 _GATHER_SECONDS = 0.01
 _quiet_until = 0.0
 _HERE = uuid4().hex
-TOLD = "live.told"
+EVENTS = "live.told"
 
-Hear = Callable[[dict[str, Any]], Awaitable[None]]
-_attending: dict[str, list[Hear]] = {}
+Listener = Callable[[dict[str, Any]], Awaitable[None]]
+_listeners: dict[str, list[Listener]] = {}
 
 
 def serve_from(loop: asyncio.AbstractEventLoop) -> None:
@@ -48,27 +48,27 @@ def publish_on_commit(group: str, event: dict[str, Any]) -> None:
 def poke_on_commit(group: str, event: dict[str, Any]) -> None:
     """The same for what may as well be said once too often: all that a scope has to say leaves together, the same but
     once, so that a worker that begins hundreds of sessions opens one line for them."""
-    gather_for_commit(_poke_together, (group, event))
+    before_commit(_flush_pokes, (group, event))
 
 
-def _poke_together(said: list[tuple[str, dict[str, Any]]]) -> None:
+def _flush_pokes(said: list[tuple[str, dict[str, Any]]]) -> None:
     once = list({repr(each): each for each in said}.values())
-    transaction.on_commit(lambda: _publish_together(once))
+    transaction.on_commit(lambda: _publish_batch(once))
 
 
-def _publish_together(said: list[tuple[str, dict[str, Any]]]) -> None:
+def _publish_batch(said: list[tuple[str, dict[str, Any]]]) -> None:
     outbox = _outbox
     if outbox is None or not outbox.loop.is_running():
-        asyncio.run(_say_together(said))
+        asyncio.run(_publish_batch_async(said))
         return
     for each in said:
         outbox.hand_over(*each)
 
 
-async def _say_together(said: list[tuple[str, dict[str, Any]]]) -> None:
+async def _publish_batch_async(said: list[tuple[str, dict[str, Any]]]) -> None:
     for group, event in said:
-        for hear in tuple(_attending.get(group, ())):
-            await _told(hear, group, event)
+        for hear in tuple(_listeners.get(group, ())):
+            await _deliver(hear, group, event)
     await _publish_by_group(said)
 
 
@@ -85,12 +85,12 @@ async def send(group: str, event: dict[str, Any]) -> None:
     """Publish from async code; never raises. Whoever attends in this process hears it before this returns; the other
     processes over Redis, in order and a moment later, so that nobody here waits for a Redis that is slow.
     """
-    await _say(group, event, is_poke=False)
+    await _publish_event(group, event, is_poke=False)
 
 
-async def _say(group: str, event: dict[str, Any], *, is_poke: bool) -> None:
-    for hear in tuple(_attending.get(group, ())):
-        await _told(hear, group, event)
+async def _publish_event(group: str, event: dict[str, Any], *, is_poke: bool) -> None:
+    for hear in tuple(_listeners.get(group, ())):
+        await _deliver(hear, group, event)
     outbox = _outbox
     if outbox is not None and outbox.loop is asyncio.get_running_loop():
         outbox.put(group, event, is_poke=is_poke)
@@ -145,7 +145,7 @@ class _Outbox:
 
     async def _tell_all(self) -> None:
         while self._handed:
-            await _say(*self._handed.popleft(), is_poke=True)
+            await _publish_event(*self._handed.popleft(), is_poke=True)
 
     def put(self, group: str, event: dict[str, Any], *, is_poke: bool) -> None:
         if not is_poke or (group, event) not in self._waiting:
@@ -179,54 +179,54 @@ async def _publish(group: str, *events: dict[str, Any]) -> None:
     global _quiet_until
     if time.monotonic() < _quiet_until:
         return
-    told = {"type": TOLD, "events": events, "origin": _HERE}
-    if not await _tried("publish", group, get_channel_layer().group_send(group, told)):
+    told = {"type": EVENTS, "events": events, "origin": _HERE}
+    if not await _attempt("publish", group, get_channel_layer().group_send(group, told)):
         _quiet_until = time.monotonic() + _PAUSE_SECONDS
 
 
-async def join(group: str, channel: str, hear: Hear) -> bool:
+async def join(group: str, channel: str, hear: Listener) -> bool:
     """Hear the group's messages from now on: those of this process through `hear`, the others' over `channel`, where
     `heard` tells them apart. False when Redis is away.
     """
-    joined = await _tried("join", group, get_channel_layer().group_add(group, channel))
+    joined = await _attempt("join", group, get_channel_layer().group_add(group, channel))
     if joined:
-        _attending.setdefault(group, []).append(hear)
+        _listeners.setdefault(group, []).append(hear)
     return joined
 
 
 async def leave(group: str, channel: str) -> bool:
-    return await _tried("leave", group, get_channel_layer().group_discard(group, channel))
+    return await _attempt("leave", group, get_channel_layer().group_discard(group, channel))
 
 
-def forget(group: str, hear: Hear) -> None:
+def remove_listener(group: str, hear: Listener) -> None:
     """Whoever attended is gone, in whatever way."""
-    attending = _attending.get(group, [])
+    attending = _listeners.get(group, [])
     if hear in attending:
         attending.remove(hear)
     if not attending:
-        _attending.pop(group, None)
+        _listeners.pop(group, None)
 
 
-def attending(group: str) -> int:
+def listener_count(group: str) -> int:
     """How many hear the group in this process."""
-    return len(_attending.get(group, ()))
+    return len(_listeners.get(group, ()))
 
 
-def heard(message: dict[str, Any], *, attending: bool) -> Sequence[dict[str, Any]]:
+def unpack_events(message: dict[str, Any], *, attending: bool) -> Sequence[dict[str, Any]]:
     """The events in what a consumer was sent. Whoever is `attending` has heard those of this process already."""
-    if message["type"] != TOLD:
+    if message["type"] != EVENTS:
         return (message,)
     return () if attending and message["origin"] == _HERE else message["events"]
 
 
-async def _told(hear: Hear, group: str, event: dict[str, Any]) -> None:
+async def _deliver(hear: Listener, group: str, event: dict[str, Any]) -> None:
     try:
         await hear(event)
     except Exception as error:  # noqa: BLE001 (one socket that is going away must not keep the others from hearing)
         _log.warning("live_hear_failed group=%s error=%s", group, type(error).__name__)
 
 
-async def _tried(verb: str, group: str, work: Awaitable[None]) -> bool:
+async def _attempt(verb: str, group: str, work: Awaitable[None]) -> bool:
     try:
         async with asyncio.timeout(_PATIENCE_SECONDS):
             await work

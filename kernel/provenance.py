@@ -16,7 +16,7 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Any
 
-MOST_LABEL = 80
+MAX_LABEL_LENGTH = 80
 _SPACES = re.compile(r"[\s,;]+")
 # A number with its separators, not part of a word, a date or another number; a currency may follow it directly.
 _NUMBER = re.compile(
@@ -93,7 +93,7 @@ class Source:
     is_private: bool = False
 
     def holds(self, value: Any) -> bool:
-        return is_held(value, self.text) and not (self.given and is_held(value, self.given))
+        return contains_value(value, self.text) and not (self.given and contains_value(value, self.given))
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ class Sources:
         """The origin of a value; of a list or an object, of its least trusted part."""
         if isinstance(value, Mapping | list | tuple):
             parts = value.values() if isinstance(value, Mapping) else value
-            return worst(self.trace(part) for part in parts)
+            return least_trusted(self.trace(part) for part in parts)
         return self._trace_one(value)
 
     @cached_property
@@ -131,18 +131,18 @@ class Sources:
 NOTHING_READ = Sources()
 
 
-def worst(origins: Iterable[Traced]) -> Traced:
+def least_trusted(origins: Iterable[Traced]) -> Traced:
     """The least trusted; with none given, made up by the model."""
     return min(origins, key=lambda each: _BY_TRUST.index(each.origin), default=MADE_UP)
 
 
-def named(label: str) -> str:
+def clean_label(label: str) -> str:
     """A name from outside as part of a line: one line of visible characters, no longer than fits beside a value."""
     shown = "".join(each for each in unicodedata.normalize("NFC", label) if each.isprintable())
-    return " ".join(shown.split())[:MOST_LABEL]
+    return " ".join(shown.split())[:MAX_LABEL_LENGTH]
 
 
-def is_held(value: Any, text: str) -> bool:
+def contains_value(value: Any, text: str) -> bool:
     """Whether the text holds this very value, whole: no part of a longer word or number.
 
     A number is held in any usual notation, text in any case and spacing, a code (an account, a telephone number) with
@@ -151,14 +151,14 @@ def is_held(value: Any, text: str) -> bool:
     if not text or len(text) > _MOST_TEXT:
         return False
     if isinstance(value, int | float | Decimal) and not isinstance(value, bool):
-        return _is_number_in(Decimal(str(value)), text)
+        return _contains_number(Decimal(str(value)), text)
     said = _plain(str(value))
     if not said:
         return False
     pattern = rf"(?<!\w)(?<!\d[.,]){re.escape(said)}(?!\w)(?![.,]\d)"
     if re.search(pattern, _plain(text)):
         return True
-    return _is_code(str(value)) and _is_code_in(str(value), text)
+    return _is_code(str(value)) and _contains_code(str(value), text)
 
 
 def _plain(text: str) -> str:
@@ -169,17 +169,17 @@ def _is_code(value: str) -> bool:
     return len(value) <= _MOST_CODE and bool(_CODE.fullmatch(value)) and sum(each.isdigit() for each in value) >= 6
 
 
-def _is_code_in(value: str, text: str) -> bool:
+def _contains_code(value: str, text: str) -> bool:
     characters = [re.escape(each) for each in _CODE_NOISE.sub("", value).casefold()]
     pattern = r"(?<!\w)(?<!\d[ .\-])" + r"[ ().\-]*".join(characters) + r"(?!\w)(?![ .\-]\d)"
     return bool(re.search(pattern, unicodedata.normalize("NFKC", text).casefold()))
 
 
-def _is_number_in(value: Decimal, text: str) -> bool:
-    return any(value in readings(found[0]) for found in _NUMBER.finditer(unicodedata.normalize("NFKC", text)))
+def _contains_number(value: Decimal, text: str) -> bool:
+    return any(value in parse_number(found[0]) for found in _NUMBER.finditer(unicodedata.normalize("NFKC", text)))
 
 
-def readings(written: str) -> Iterator[Decimal]:
+def parse_number(written: str) -> Iterator[Decimal]:
     """Every way in which people write this number: `1,200.50`, `1.200,50`, `1'200`."""
     bare = re.sub(r"['\u00a0\u202f ]", "", written[:_MOST_DIGITS])
     forms = {bare.replace(",", ""), bare.replace(".", "").replace(",", ".")}

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from cronsim import CronSim, CronSimError
 
 from kernel.errors import SilasError
-from kernel.zones import zone_of
+from kernel.timezones import get_timezone
 
 
 def next_due(schedule: str, *, after: datetime, zone: str) -> datetime:
@@ -19,13 +19,13 @@ def next_due(schedule: str, *, after: datetime, zone: str) -> datetime:
     if len(schedule.split()) != 5:
         raise _bad()
     try:
-        found: datetime = next(CronSim(schedule, after.astimezone(zone_of(zone))))
+        found: datetime = next(CronSim(schedule, after.astimezone(get_timezone(zone))))
     except (CronSimError, StopIteration):
         raise _bad() from None
     return found.astimezone(UTC)
 
 
-def coming(schedule: str, *, after: datetime, zone: str, many: int) -> list[datetime]:
+def upcoming(schedule: str, *, after: datetime, zone: str, many: int) -> list[datetime]:
     """The next `many` moments after `after`, in UTC. Raises `SilasError("bad_schedule")`."""
     found: list[datetime] = []
     for _ in range(many):
@@ -33,7 +33,7 @@ def coming(schedule: str, *, after: datetime, zone: str, many: int) -> list[date
     return found
 
 
-def told(schedule: str) -> str:
+def describe(schedule: str) -> str:
     """The schedule in English, such as `At 02:00 every day`. Raises `SilasError("bad_schedule")`."""
     try:
         return str(CronSim(schedule, datetime(2000, 1, 1)).explain())  # noqa: DTZ001 (a start; no clock is asked)

@@ -17,7 +17,7 @@ def seal_secret(secret: bytes, *, belongs_to: str) -> bytes:
     return seal(settings.SILAS_SECRETS_KEY, secret, belongs_to=belongs_to)
 
 
-def open_secret(sealed: bytes, *, belongs_to: str) -> bytes:
+def unseal_secret(sealed: bytes, *, belongs_to: str) -> bytes:
     """Raises `SilasError("seal_broken")` when neither the present nor the old key opens it."""
     try:
         return unseal(settings.SILAS_SECRETS_KEY, sealed, belongs_to=belongs_to)
@@ -27,7 +27,7 @@ def open_secret(sealed: bytes, *, belongs_to: str) -> bytes:
         return unseal(settings.SILAS_SECRETS_KEY_OLD, sealed, belongs_to=belongs_to)
 
 
-def is_current(sealed: bytes, *, belongs_to: str) -> bool:
+def is_sealed_with_current_key(sealed: bytes, *, belongs_to: str) -> bool:
     """Does the present key open it by itself?"""
     try:
         unseal(settings.SILAS_SECRETS_KEY, sealed, belongs_to=belongs_to)
@@ -36,6 +36,6 @@ def is_current(sealed: bytes, *, belongs_to: str) -> bool:
     return True
 
 
-def fingerprint() -> str:
+def key_fingerprint() -> str:
     """Names the present key; nothing of it can be told from the name."""
     return hashlib.sha256(b"silas-key-name-1:" + settings.SILAS_SECRETS_KEY.encode()).hexdigest()[:16]

@@ -15,7 +15,7 @@ from django.conf import settings
 
 from apps.console import consumers as consoles
 from apps.sessions import attendance, catch_up, runner
-from kernel.seats import RENEW_SECONDS
+from kernel.ratelimit.concurrency import RENEW_SECONDS
 
 _log = logging.getLogger(__name__)
 _Application = Callable[[dict[str, Any], Callable[..., Awaitable[Any]], Callable[..., Awaitable[Any]]], Awaitable[None]]

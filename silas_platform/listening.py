@@ -23,7 +23,7 @@ from celery.signals import task_received
 from celery.worker import state
 
 from apps.bus import deadlines
-from kernel.throttle import redis
+from kernel.ratelimit.fixed_window import redis_client
 
 _log = logging.getLogger(__name__)
 LOOK_SECONDS, DEAF_LOOKS = 5.0, 4
@@ -86,7 +86,7 @@ def end_if_deaf(ear: Ear) -> None:
 def waiting_at(*queues: str) -> int:
     """How many messages the broker holds on these queues that nobody has taken. The event loop waits for it, half a
     second at most; raises what Redis raises."""
-    return sum(int(redis().llen(queue)) for queue in queues)
+    return sum(int(redis_client().llen(queue)) for queue in queues)
 
 
 class Ending(bootsteps.StartStopStep):  # type: ignore[misc]  # Celery has no types

@@ -23,7 +23,7 @@ from twisted.web import http
 from apps.sessions.flood import is_ours, name_of
 from apps.sessions.pace import Pace
 from apps.sessions.schemas import MAX_FRAME_BYTES, POLICY_VIOLATION
-from kernel.floods import Paces, Penalties
+from kernel.ratelimit.token_buckets import Penalties, TokenBuckets
 from silas_platform.proxies import client_of
 
 HEAD_SECONDS, REFUSAL_SECONDS, UNREAD_SECONDS, LOOK_AGAIN_SECONDS = 15.0, 2.0, 30.0, 0.05
@@ -217,14 +217,14 @@ class _TooFast(Exception):
 
 
 @cache
-def _handshakes() -> Paces:
-    return Paces(settings.SOCKET_HANDSHAKES, settings.SOCKET_HANDSHAKES / 10)
+def _handshakes() -> TokenBuckets:
+    return TokenBuckets(settings.SOCKET_HANDSHAKES, settings.SOCKET_HANDSHAKES / 10)
 
 
 @cache
-def _unanswered() -> Paces:
+def _unanswered() -> TokenBuckets:
     """Of the sockets that an address opens, so many may end before the application said anything."""
-    return Paces(settings.SOCKET_HANDSHAKES / 20, settings.SOCKET_HANDSHAKES / 1000)
+    return TokenBuckets(settings.SOCKET_HANDSHAKES / 20, settings.SOCKET_HANDSHAKES / 1000)
 
 
 # Open connections, by whom the network says they are from; of one behind a proxy that is the proxy.

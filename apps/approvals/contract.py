@@ -15,7 +15,7 @@ from apps.approvals.enums import ApprovalScope, CardKind
 from apps.approvals.kinds import Kind
 from kernel.canonical import canonical_bytes
 from kernel.errors import SilasError
-from kernel.unseen import hides_something
+from kernel.unicode_safety import has_hidden_characters
 
 MOST = {"intent": 300, "rationale": 2000, "affected": 300, "label": 160, "fact": 20_000, "facts": 200, "bytes": 400_000}
 # Words that say nothing of what will happen (spec 0.5.3: a concrete outcome on each button).
@@ -96,7 +96,7 @@ def _says_nothing(words: str) -> bool:
 
 
 def _require_readable(text: CardText) -> None:
-    hidden = [name for name in ("intent", "affected") if hides_something(getattr(text, name))]
-    hidden += [f"consequence.{name}" for name, words in text.consequence.items() if hides_something(words)]
+    hidden = [name for name in ("intent", "affected") if has_hidden_characters(getattr(text, name))]
+    hidden += [f"consequence.{name}" for name, words in text.consequence.items() if has_hidden_characters(words)]
     if hidden:
         _refuse("card_unreadable", "A text of the card looks different from what it is.", *hidden)

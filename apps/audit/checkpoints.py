@@ -22,7 +22,7 @@ from apps.audit.queries import Chain
 from apps.audit.rules import PLATFORM_CHAIN, Checkpoint, Finding, Head, inspect, is_signed, key_id_of, statement
 from kernel import trust
 from kernel.clock import now
-from kernel.errors import place_of
+from kernel.errors import error_location
 from kernel.tenancy import lookup_scope
 
 logger = logging.getLogger(__name__)
@@ -40,7 +40,7 @@ def write_checkpoints() -> int:
         except OperationalError:
             raise
         except Exception as error:  # noqa: BLE001 (whatever is wrong with one chain, the others have their turn)
-            logger.error("audit_checkpoint_failed chain=%s error=%s", chain.id, place_of(error))
+            logger.error("audit_checkpoint_failed chain=%s error=%s", chain.id, error_location(error))
     return written
 
 

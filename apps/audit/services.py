@@ -17,7 +17,7 @@ from django.db import connection
 from apps.audit.enums import AuditEvent
 from apps.audit.rules import PLATFORM_CHAIN
 from kernel.canonical import canonical_json
-from kernel.tenancy.scope import current_scope, gather_for_commit
+from kernel.tenancy.scope import before_commit, current_scope
 
 _WORD = re.compile(r"[\w.:/@+#-]{0,120}\Z")
 
@@ -31,7 +31,7 @@ def record(
     with spaces is refused (ValueError), because prose does not belong here.
     """
     entry = _entry(event, actor, subject, data)
-    gather_for_commit(_append, entry, last=True)
+    before_commit(_append, entry, last=True)
     return UUID(entry["entry_id"])
 
 

@@ -14,7 +14,7 @@ from apps.autonomy.services import admission, calibrating, dispatching, dividing
 from apps.bus import services as bus
 from apps.bus.deliveries import Delivery
 from apps.bus.schemas import AlreadyProcessed, Lease, LeaseLost
-from kernel.tenancy import in_scope, tried
+from kernel.tenancy import in_scope, run_isolated
 
 
 async def trigger(delivery: Delivery) -> None:
@@ -46,7 +46,7 @@ async def watch(delivery: Delivery) -> None:
 async def look(delivery: Delivery) -> None:
     """Look for suggestions at each chatbot of the company; what is wrong with one stops no other."""
     for deployment_id in await in_scope(delivery.tenant_id, suggesting.chatbots_to_look_at):
-        await in_scope(delivery.tenant_id, tried, _look, deployment_id, lambda _: None)
+        await in_scope(delivery.tenant_id, run_isolated, _look, deployment_id, lambda _: None)
     await delivery.repeat(suggesting.next_look)
 
 

@@ -28,7 +28,7 @@ from apps.guard.enums import Intent, Phase, TerminalReason
 from apps.guard.schemas import Done, Failed
 from apps.memory.memories import scrubbed
 from kernel import fault_points
-from kernel.errors import SilasError, place_of
+from kernel.errors import SilasError, error_location
 from kernel.llm.briefing import Passage
 from kernel.llm.failures import ProviderFailed
 from kernel.tenancy import in_scope, in_thread
@@ -99,7 +99,7 @@ class _Course:
         except SilasError as error:
             self._failed(error.code)
         except Exception as error:  # noqa: BLE001 (whatever it was, the session ends with its receipt)
-            session_id, place = self.hand.job.session_id, place_of(error)
+            session_id, place = self.hand.job.session_id, error_location(error)
             _log.error("autonomous_phase_failed session=%s phase=%s error=%s", session_id, phase.value, place)
             self._failed(type(error).__name__)
 

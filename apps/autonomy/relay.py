@@ -30,7 +30,7 @@ from apps.bus.models import QueueMessage
 from apps.tenants.models import User
 from kernel.canonical import canonical_bytes
 from kernel.clock import now
-from kernel.knocking import NoWayThere, place_of
+from kernel.http.resolver import AddressRefused, resolve_url
 from kernel.tenancy import in_scope
 
 SIGNATURE, EVENT, DELIVERY = "Silas-Signature", "Silas-Event", "Silas-Delivery"
@@ -106,10 +106,10 @@ async def deliver(url: str, body: bytes, headers: dict[str, str]) -> int:
     """Outside of any scope; the status of the answer. Raises `NotSent`, for good for an address inside of the house."""
     parts = urlsplit(url)
     try:
-        place = await asyncio.to_thread(place_of, parts, inside_too=settings.WEBHOOKS_PRIVATE)
+        place = await asyncio.to_thread(resolve_url, parts, allow_private=settings.WEBHOOKS_PRIVATE)
         return await asyncio.wait_for(_knock(place, parts, body, headers), _WHOLE_SECONDS)
-    except NoWayThere as no:
-        raise NotSent(no.code, for_good=no.for_good) from None
+    except AddressRefused as no:
+        raise NotSent(no.code, for_good=no.is_permanent) from None
     except Exception as error:  # noqa: BLE001 (a receiver fails in many ways)
         raise NotSent(type(error).__name__) from None
 

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, TypeAdapte
 from apps.autonomy.enums import Severity, SpawnRefusal, Topic
 from apps.guard.schemas import Limits
 from kernel.llm.enums import MemoryType
-from kernel.unseen import storable
+from kernel.unicode_safety import replace_unstorable
 
 Line = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=300)]
 Prose = Annotated[str, Field(max_length=8000)]
@@ -207,4 +207,4 @@ class Owed:
 
 def plain(text: str, most: int) -> str:
     """What a row can keep of a text that somebody else wrote."""
-    return storable(text)[:most].strip()
+    return replace_unstorable(text)[:most].strip()

@@ -26,8 +26,8 @@ from apps.bus.enums import Queue
 from apps.bus.models import QueueMessage
 from apps.bus.registry import Handler, consumer_of, is_standing, names_on
 from apps.bus.schemas import AlreadyProcessed, Lease, LeaseLost
-from kernel.errors import SilasError, place_of
-from kernel.tenancy import in_scope, in_scope_patiently
+from kernel.errors import SilasError, error_location
+from kernel.tenancy import in_scope, with_retry
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -127,11 +127,11 @@ async def deliver(tenant_id: UUID, lease: Lease, *, seconds: float) -> None:
     except LeaseLost:
         _log.warning("delivery_lost message=%s", lease.message.pk)
     except AlreadyProcessed:
-        await _quietly(in_scope_patiently(tenant_id, seconds, services.ack, lease))
+        await _quietly(with_retry(tenant_id, seconds, services.ack, lease))
     except Undeliverable as refusal:
-        await _quietly(in_scope_patiently(tenant_id, seconds, services.dead_letter, lease, refusal.code))
+        await _quietly(with_retry(tenant_id, seconds, services.dead_letter, lease, refusal.code))
     except Exception as error:  # noqa: BLE001 (whatever it was, the message is owed again)
-        _log.error("delivery_failed message=%s error=%s", lease.message.pk, place_of(error))
+        _log.error("delivery_failed message=%s error=%s", lease.message.pk, error_location(error))
         await _give_back(tenant_id, lease, seconds, _reason(error))
 
 
@@ -147,7 +147,7 @@ def _reason(error: Exception) -> str:
 
 
 async def _give_back(tenant_id: UUID, lease: Lease, seconds: float, reason: str) -> None:
-    await _quietly(in_scope_patiently(tenant_id, seconds, services.nack, lease, reason=reason))
+    await _quietly(with_retry(tenant_id, seconds, services.nack, lease, reason=reason))
 
 
 async def _quietly(last_word: Awaitable[None]) -> None:
@@ -174,7 +174,7 @@ async def kept_alive(tenant_id: UUID, lease: Lease, seconds: float) -> AsyncIter
                 worker.cancel()
                 return
             except DatabaseError as error:
-                _log.warning("heartbeat_failed message=%s error=%s", lease.message.pk, place_of(error))
+                _log.warning("heartbeat_failed message=%s error=%s", lease.message.pk, error_location(error))
             await asyncio.sleep(seconds / 3)
 
     first = loop.call_later(seconds / 3, lambda: hearts.append(loop.create_task(beat())))

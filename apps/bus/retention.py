@@ -17,8 +17,8 @@ from apps.bus import services
 from apps.bus.deliveries import Delivery
 from apps.bus.enums import Kind
 from kernel.clock import now
-from kernel.errors import place_of
-from kernel.tenancy import INSTALLATION, in_batches, in_thread
+from kernel.errors import error_location
+from kernel.tenancy import INSTALLATION, in_thread, run_in_batches
 
 SCOPE = "retention"
 EVERY = timedelta(hours=6)
@@ -46,9 +46,9 @@ async def clear(delivery: Delivery) -> None:
     failure: Exception | None = None
     for step in _of_installation if delivery.tenant_id == INSTALLATION else _of_tenants:
         try:
-            await in_thread(in_batches, delivery.tenant_id, step)
+            await in_thread(run_in_batches, delivery.tenant_id, step)
         except Exception as error:  # noqa: BLE001 (one step's trouble stops no other)
-            _log.error("cleanup_failed step=%s error=%s", step.__module__, place_of(error))
+            _log.error("cleanup_failed step=%s error=%s", step.__module__, error_location(error))
             failure = error
     if failure is not None:
         raise failure

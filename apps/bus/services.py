@@ -32,7 +32,7 @@ from apps.bus.schemas import AlreadyProcessed, Lease, LeaseLost, Message, Messag
 from kernel import fault_points
 from kernel.clock import now
 from kernel.taint import Taint
-from kernel.tenancy import INSTALLATION, current_tenant_id, over_rows
+from kernel.tenancy import INSTALLATION, current_tenant_id, for_each_row
 
 _log = logging.getLogger(__name__)
 _LEASE = """
@@ -361,6 +361,6 @@ def _tell_dead(message: QueueMessage) -> None:
     else:
         _log.error("message_dead queue=%s kind=%s reason=%s", message.queue, message.kind, message.reason)
     teller = registry.teller_of(message.kind)
-    is_told = teller is not None and over_rows([message], teller)
+    is_told = teller is not None and for_each_row([message], teller)
     if is_companys and not is_told:
         signals.set_aside(SetAside.MESSAGE, "system")

@@ -11,7 +11,7 @@ from celery.signals import worker_ready
 
 from apps.bus import draining, queries, services, wakeup
 from apps.bus.enums import Worker
-from kernel.tenancy import over_each, scoped
+from kernel.tenancy import for_each_tenant, in_tenant_scope
 
 
 @shared_task(name=wakeup.DRAIN)
@@ -27,7 +27,7 @@ def consumer_name(pid: int) -> str:
 @shared_task(name="bus.give_back")
 def give_back(consumer: str) -> None:
     """Deliver again at once what a process that was ended held, instead of when its leases run out."""
-    over_each(queries.tenants_held_by(consumer), scoped(partial(services.give_back, consumer)))
+    for_each_tenant(queries.tenants_held_by(consumer), in_tenant_scope(partial(services.give_back, consumer)))
 
 
 @worker_ready.connect

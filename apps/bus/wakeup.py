@@ -17,7 +17,7 @@ from kombu.pools import producers
 
 from apps.bus.enums import Worker
 from kernel import fault_points
-from kernel.tenancy import gather_for_commit
+from kernel.tenancy import before_commit
 
 DRAIN = "bus.drain"
 # Nobody waits for a broker that is away or does not answer: one try, no pause.
@@ -35,7 +35,7 @@ _log = logging.getLogger(__name__)
 
 def after_commit(worker: Worker) -> None:
     """Wake a worker of this kind once this scope has committed, however often it is asked for."""
-    gather_for_commit(_poke_once, worker)
+    before_commit(_poke_once, worker)
 
 
 def poke(worker: Worker) -> None:

@@ -22,7 +22,7 @@ from apps.connections.backends import keeper
 from apps.connections.enums import Backend
 from apps.connections.models import Credential
 from kernel.clock import now
-from kernel.tenancy import current_tenant_id, over_each, tenant_scope
+from kernel.tenancy import current_tenant_id, for_each_tenant, tenant_scope
 
 # Longer than any transaction lasts.
 _IN_DOUBT = timedelta(days=1)
@@ -58,7 +58,7 @@ def clear() -> int:
         match = _NAME.fullmatch(note.name)
         if match and note.stat().st_mtime <= (now() - _IN_DOUBT).timestamp():
             due.setdefault(UUID(match[1]), []).append(note)
-    return over_each(due, lambda tenant_id: sum(_settled(tenant_id, note) for note in due[tenant_id]))
+    return for_each_tenant(due, lambda tenant_id: sum(_settled(tenant_id, note) for note in due[tenant_id]))
 
 
 def _settled(tenant_id: UUID, note: Path) -> bool:

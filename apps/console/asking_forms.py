@@ -12,7 +12,7 @@ from pydantic import ValidationError as Unfit
 from apps.console.asking_rows import Row, problems, row_fields, rows_of, wanted
 from apps.sessions.asking import Asked, Question, SecretWanted
 from apps.sessions.asking_forms import FormWanted
-from kernel.unseen import hides_something, storable
+from kernel.unicode_safety import has_hidden_characters, replace_unstorable
 
 MOST_ANSWERS, MOST_CHARS = 8, 80
 WAITS = ((3600, "an hour"), (86_400, "a day"), (3 * 86_400, "three days"), (7 * 86_400, "a week"))
@@ -112,7 +112,7 @@ class AskForm(forms.Form):
             value = told.get(name)
             if not value and name in _NEEDED[kind]:
                 self.add_error(name, "This is needed.")
-            elif isinstance(value, str) and hides_something([value]):
+            elif isinstance(value, str) and has_hidden_characters([value]):
                 self.add_error(name, _HIDES)
         if kind == "choice" and "answers" not in self.errors:
             self._check_answers(told["answers"])
@@ -142,8 +142,8 @@ class AskForm(forms.Form):
         told = self.cleaned_data
         return FormWanted.model_validate(
             {
-                "question": storable(told["question"]),
-                "rationale": storable(told["rationale"]),
+                "question": replace_unstorable(told["question"]),
+                "rationale": replace_unstorable(told["rationale"]),
                 "fields": wanted(rows_of(self.typed)),
                 "seconds": told["seconds"],
             }
@@ -152,7 +152,7 @@ class AskForm(forms.Form):
     def typed(self, name: str) -> str:
         """What stands in a field so far, right or not."""
         if self.is_bound:
-            return storable(str(self.data.get(self.add_prefix(name), "")).strip())
+            return replace_unstorable(str(self.data.get(self.add_prefix(name), "")).strip())
         return str(self.get_initial_for_field(self.fields[name], name) or "")
 
 
@@ -166,9 +166,11 @@ def _question(told: dict[str, Any]) -> Question:
     values = [f"answer_{number}" for number in range(1, len(lines) + 1)] if is_choice else ["yes", "no"]
     return Question.model_validate(
         {
-            "question": storable(told["question"]),
-            "rationale": storable(told["rationale"]),
-            "options": [{"value": value, "label": storable(line)} for value, line in zip(values, lines, strict=True)],
+            "question": replace_unstorable(told["question"]),
+            "rationale": replace_unstorable(told["rationale"]),
+            "options": [
+                {"value": value, "label": replace_unstorable(line)} for value, line in zip(values, lines, strict=True)
+            ],
             "allow_freetext": is_choice and told["own_words"],
             "risk_level": told["risk"] or "low",
             "seconds": told["seconds"],
@@ -179,9 +181,9 @@ def _question(told: dict[str, Any]) -> Question:
 def _wanted(told: dict[str, Any]) -> SecretWanted:
     return SecretWanted.model_validate(
         {
-            "label": storable(told["label"]),
-            "input_hint": storable(told["hint"]),
-            "guidance": {"instructions": storable(told["instructions"])},
+            "label": replace_unstorable(told["label"]),
+            "input_hint": replace_unstorable(told["hint"]),
+            "guidance": {"instructions": replace_unstorable(told["instructions"])},
             "seconds": told["seconds"],
         }
     )

@@ -10,7 +10,7 @@ from django import forms
 
 from apps.sessions.asking_forms import MOST_CHOICES, MOST_FIELDS
 from apps.sessions.enums import FieldKind
-from kernel.unseen import hides_something, storable
+from kernel.unicode_safety import has_hidden_characters, replace_unstorable
 
 SHOWN_AT_FIRST = 3
 MOST_CHARS = 80
@@ -76,7 +76,7 @@ def problems(rows: list[tuple[int, Row]]) -> list[tuple[str, str]]:
         return [("label_1", "A form has one field at least.")]
     found, labels = [], set()
     for number, row in rows:
-        if hides_something([row.label, *row.choices]):
+        if has_hidden_characters([row.label, *row.choices]):
             found.append((f"label_{number}", _HIDES))
         elif row.label in labels:
             found.append((f"label_{number}", "Two fields are called the same."))
@@ -91,10 +91,10 @@ def wanted(rows: list[tuple[int, Row]]) -> list[dict[str, Any]]:
     return [
         {
             "name": f"field_{number}",
-            "label": storable(row.label),
+            "label": replace_unstorable(row.label),
             "kind": row.kind,
             "required": row.required,
-            "choices": [storable(each) for each in row.choices] if row.kind == FieldKind.CHOICE else [],
+            "choices": [replace_unstorable(each) for each in row.choices] if row.kind == FieldKind.CHOICE else [],
         }
         for number, row in rows
     ]

@@ -15,7 +15,7 @@ from apps.sessions.beside import offers
 from apps.sessions.enums import QuestionKind, RatingScale
 from apps.sessions.models import FormQuestion, VisitorOffers
 from apps.tenants.models import Deployment
-from kernel.unseen import storable
+from kernel.unicode_safety import replace_unstorable
 
 GROUPS = (
     ("Files from visitors", (*offers.GROUPS, "file_megabytes", "files_each")),
@@ -77,7 +77,7 @@ class BesideForm(forms.Form):
     @property
     def offered(self) -> dict[str, Any]:
         told = {name: self.cleaned_data[name] for name in offers.FIELDS}
-        return {name: storable(value) if isinstance(value, str) else value for name, value in told.items()}
+        return {name: replace_unstorable(value) if isinstance(value, str) else value for name, value in told.items()}
 
     @property
     def asked(self) -> list[dict[str, Any]]:
@@ -109,9 +109,9 @@ class BesideForm(forms.Form):
         for number in range(offers.MOST_QUESTIONS):
             one = {name: self.cleaned_data.get(f"q{number}_{name}", "") for name in ASKED}
             if any(one.values()):
-                lines = [storable(line).strip() for line in one["choices"].splitlines()]
+                lines = [replace_unstorable(line).strip() for line in one["choices"].splitlines()]
                 choices = list(dict.fromkeys(filter(None, lines)))
-                found.append((number, {**one, "label": storable(one["label"]), "choices": choices}))
+                found.append((number, {**one, "label": replace_unstorable(one["label"]), "choices": choices}))
         return found
 
     def _add(self, problems: dict[str, str], prefix: str) -> None:

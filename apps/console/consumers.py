@@ -101,7 +101,7 @@ class ConsoleConsumer(AsyncJsonWebsocketConsumer):  # type: ignore[misc]
                     await self.channel_layer.group_discard(group, self.channel_name)
 
     async def dispatch(self, message: dict[str, Any]) -> None:
-        for event in live.heard(message, attending=False):
+        for event in live.unpack_events(message, attending=False):
             await super().dispatch(event)
 
     async def look(self, seq: int) -> None:

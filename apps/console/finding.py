@@ -23,7 +23,7 @@ from apps.gates.models import Gate
 from apps.sessions.models import ChatSession
 from apps.tenants.models import Membership
 from apps.work.models import WorkItem
-from kernel.unseen import show_hidden
+from kernel.unicode_safety import escape_hidden
 
 LONGEST = 80
 # Of each kind so many; whoever wants more types more.
@@ -90,7 +90,7 @@ def _waiting() -> QuerySet[Card]:
 def _cards(rows: QuerySet[Card]) -> list[Hit]:
     return [
         Hit(
-            show_hidden(card.intent),
+            escape_hidden(card.intent),
             reverse("console-card", args=[card.pk]),
             "waits" if card.is_open else str(card.get_status_display()).lower(),
             card.risk if card.is_open else "",
@@ -133,7 +133,7 @@ def _members(said: str) -> list[Hit]:
     rows = Membership.objects.filter(wanted).select_related("user").order_by("user__email")
     page = reverse("console-members")
     return [
-        Hit(show_hidden(one.user.display_name), f"{page}#member-{one.pk}", str(one.get_role_display()).lower())
+        Hit(escape_hidden(one.user.display_name), f"{page}#member-{one.pk}", str(one.get_role_display()).lower())
         for one in rows[:MOST]
     ]
 
@@ -141,4 +141,4 @@ def _members(said: str) -> list[Hit]:
 def _hits(rows: QuerySet[Any], told: Callable[[Any], tuple[str, str, str]]) -> list[Hit]:
     """`told`: title, page and note of a row."""
     lines = [(row.pk, told(row)) for row in rows[:MOST]]
-    return [Hit(show_hidden(title), reverse(page, args=[pk]), note) for pk, (title, page, note) in lines]
+    return [Hit(escape_hidden(title), reverse(page, args=[pk]), note) for pk, (title, page, note) in lines]

@@ -27,7 +27,7 @@ from apps.tenants.models import Membership, Tenant
 from apps.tenants.rules import TENANT_IN_SESSION, forbidden_role, roles_with
 from kernel.errors import SilasError
 from kernel.tenancy import tenant_scope
-from kernel.zones import zone_of
+from kernel.timezones import get_timezone
 
 DECIDING_ROLES = roles_with(Capability.DECIDE)
 ANSWERING_ROLES = roles_with(Capability.ANSWER)
@@ -114,7 +114,7 @@ def staff_view(
                 return _to(request, reverse("console-account"))
             request.member = member
             logins.seen(request.session)
-            with timezone.override(zone_of(member.tenant.timezone)):
+            with timezone.override(get_timezone(member.tenant.timezone)):
                 try:
                     _require_role(member, roles)
                     return _in_scope(view, request, *args, **kwargs) if scoped else view(request, *args, **kwargs)

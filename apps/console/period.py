@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
-from kernel.zones import known
+from kernel.timezones import first_known_timezone
 
 SPANS = (("7", "7 days"), ("30", "30 days"), ("90", "90 days"))
 LONGEST_DAYS = 366
@@ -53,7 +53,7 @@ class Period:
 
 def period_of(asked: Mapping[str, str], *, zone: str, moment: datetime, deployments: list[Any]) -> Period:
     """What cannot be read, or makes no sense, is the last week of all chatbots."""
-    zone = known(zone)
+    zone = first_known_timezone(zone)
     today = moment.astimezone(ZoneInfo(zone)).date()
     chosen = next((one for one in deployments if str(one.pk) == asked.get("chatbot", "")), None)
     first, last = _date(asked.get("from", "")), _date(asked.get("to", ""))

@@ -17,7 +17,7 @@ from apps.skills.loader import load_files
 from apps.skills.models import SkillFile, SkillVersion
 from kernel.canonical import sha256_hex
 from kernel.errors import SilasError
-from kernel.unseen import within
+from kernel.unicode_safety import truncate
 
 LONGEST_FILE = 20_000
 
@@ -93,7 +93,7 @@ def _plain(value: Any) -> str:
         return ", ".join(f"{_humane(str(name))} {_plain(each)}" for name, each in value.items())
     if isinstance(value, list):
         return ", ".join(_plain(each) for each in value)
-    return {True: "yes", False: "no"}.get(value, str(value)) if isinstance(value, bool) else within(str(value), 500)
+    return {True: "yes", False: "no"}.get(value, str(value)) if isinstance(value, bool) else truncate(str(value), 500)
 
 
 def _humane(name: str) -> str:

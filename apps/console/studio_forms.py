@@ -10,7 +10,7 @@ from apps.tenants.hours import DAYS
 from apps.tenants.models import Deployment
 from apps.tenants.rules import LANGUAGES, MODEL_ROLES, OPTIONAL_ROLES, theme_problems
 from apps.tenants.services import deployment_problems
-from kernel.unseen import storable
+from kernel.unicode_safety import replace_unstorable
 
 _DAY_NAMES = dict(
     zip(DAYS, ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"), strict=True)
@@ -173,7 +173,7 @@ def initial_of(place: Deployment) -> dict[str, Any]:
 
 
 def _storable(value: Any) -> Any:
-    return storable(value) if isinstance(value, str) else value
+    return replace_unstorable(value) if isinstance(value, str) else value
 
 
 def _in_order(ticked: list[str], first: str) -> list[str]:

@@ -14,9 +14,9 @@ from uuid import UUID
 
 from django.core.cache import cache
 
-from kernel import throttle
 from kernel.canonical import sha256_hex
-from kernel.throttle import Limit
+from kernel.ratelimit import fixed_window
+from kernel.ratelimit.fixed_window import Limit
 
 WINDOW_SECONDS = 15 * 60
 MAX_PER_ACCOUNT = 5
@@ -71,7 +71,7 @@ def _wait(limits: tuple[Limit, ...]) -> Wait | None:
     until: float | None = cache.get(closed)
     if until is not None:
         return Wait(max(1, int(until - time.time())))
-    used_up = throttle.begin(limits)
+    used_up = fixed_window.consume(limits)
     if used_up is None:
         return None
     if used_up != limits[0]:
@@ -88,14 +88,14 @@ def succeeded(address: str, account: str) -> None:
     """It was the right password: the try does not count, and this person's earlier ones from here are forgotten."""
     own, *others = _limits(address, account)
     _forget(own)
-    throttle.take_back(others)
+    fixed_window.refund(others)
 
 
 def may_ask(address: str, account: str) -> bool:
     """May a letter with a link be asked for? Three an hour for one account, twenty from one address."""
     person = sha256_hex(account.strip().lower())[:32]
     return (
-        throttle.begin(
+        fixed_window.consume(
             (
                 Limit(f"letter:account:{person}", MAX_LETTERS, 3600),
                 Limit(f"letter:address:{sha256_hex(address)[:32]}", MAX_LETTERS_PER_ADDRESS, 3600),
@@ -107,7 +107,7 @@ def may_ask(address: str, account: str) -> bool:
 
 def may_begin(address: str) -> bool:
     """May somebody whom we do not know yet be asked for a passkey, or be sent to their company's login?"""
-    return throttle.begin((Limit(f"login:begun:{sha256_hex(address)[:32]}", MAX_BEGUN, WINDOW_SECONDS),)) is None
+    return fixed_window.consume((Limit(f"login:begun:{sha256_hex(address)[:32]}", MAX_BEGUN, WINDOW_SECONDS),)) is None
 
 
 def _forget(own: Limit) -> None:

@@ -14,7 +14,7 @@ from uuid import UUID
 
 from apps.guard.enums import HaltState, Holder, Intent, OnLimit, Origin, Pause, Period, Phase, RefusalCode, RunStatus
 from apps.guard.schemas import BudgetFacts, BudgetRow, Limits, RunFacts
-from kernel.zones import zone_of
+from kernel.timezones import get_timezone
 
 N = TypeVar("N", int, Decimal)
 
@@ -280,7 +280,7 @@ def present(reached: Iterable[tuple[str, date]], day: date) -> str:
 
 def day_in(zone: str, moment: datetime) -> date:
     """The tenant's calendar day at `moment`."""
-    return moment.astimezone(zone_of(zone)).date()
+    return moment.astimezone(get_timezone(zone)).date()
 
 
 def window_start(period: str, day: date) -> date:

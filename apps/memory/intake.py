@@ -22,9 +22,9 @@ from apps.memory import parsing
 from apps.memory.enums import IntakeKind, IntakeState
 from apps.memory.models import Collection, Document, Intake
 from kernel.errors import NotFound, SilasError
-from kernel.outside import LONGEST, host_of, is_outside_url
-from kernel.unseen import storable
-from kernel.visiting import SCHEMES
+from kernel.http.addresses import MAX_URL_LENGTH, host_of, is_public_url
+from kernel.http.fetch import SCHEMES
+from kernel.unicode_safety import replace_unstorable
 
 LARGEST_UPLOAD = 10_000_000
 LONGEST_TEXT = 200_000
@@ -36,7 +36,7 @@ _UNWRITABLE = re.compile(r"[\x00-\x1f\x7f]")
 
 def hand_in_text(collection_id: UUID, *, title: str, text: str, once: UUID, actor: str) -> Intake:
     """Inside a scope, as all that hand in. Raises `SilasError` 422: nothing_in_it, too_large."""
-    title, text = storable(" ".join(title.split()))[:200], storable(text)
+    title, text = replace_unstorable(" ".join(title.split()))[:200], replace_unstorable(text)
     if not title or not text.strip():
         raise SilasError("nothing_in_it", "Give the text a title, and write something below it.", status=422)
     if len(text) > LONGEST_TEXT:
@@ -55,7 +55,7 @@ def hand_in_text(collection_id: UUID, *, title: str, text: str, once: UUID, acto
 def hand_in_file(collection_id: UUID, *, name: str, data: bytes, once: UUID, actor: str) -> Intake:
     """`name` is what a browser called it: only its last part counts, and its ending only says how it is to be read.
     Raises `SilasError` 422: unsupported_type, nothing_in_it, too_large."""
-    plain = storable(_UNWRITABLE.sub("", PurePosixPath(name.replace("\\", "/")).name))[-200:].strip()
+    plain = replace_unstorable(_UNWRITABLE.sub("", PurePosixPath(name.replace("\\", "/")).name))[-200:].strip()
     if PurePosixPath(plain).suffix.lower() not in KINDS:
         raise SilasError("unsupported_type", f"{plain or 'This file'} is none of {', '.join(KINDS)}.", status=422)
     if not data.strip():
@@ -88,8 +88,8 @@ def website_address(text: str) -> str:
     """The whole address of what somebody typed. Raises `SilasError("website_address")` 422."""
     url = text.strip()
     url = url if "://" in url else f"https://{url}"
-    outside = host_of(url, schemes=SCHEMES) if settings.WEBSITES_PRIVATE else is_outside_url(url, schemes=SCHEMES)
-    if not outside or len(url) > LONGEST:
+    outside = host_of(url, schemes=SCHEMES) if settings.WEBSITES_PRIVATE else is_public_url(url, schemes=SCHEMES)
+    if not outside or len(url) > MAX_URL_LENGTH:
         raise SilasError("website_address", "Give the address of a public website, such as example.com.", status=422)
     return url
 

@@ -29,7 +29,7 @@ from apps.memory.schemas import Note, Scope
 from apps.tenants.queries import retention
 from kernel.canonical import sha256_hex
 from kernel.clock import now
-from kernel.tenancy import current_tenant_id, gather_for_commit
+from kernel.tenancy import before_commit, current_tenant_id
 
 # More than a visitor's frame or an answer may hold; what a model wishes to remember is a sentence or two.
 MAX_RAW, MAX_REMEMBERED = 24_000, 2_000
@@ -69,7 +69,7 @@ def keep(notes: Iterable[Note]) -> None:
     """Keep prepared notes with this transaction, each once: what its scope already has under that reference stays. A
     note without a word is dropped."""
     for note in filter(_says_something, notes):
-        gather_for_commit(_write, note)
+        before_commit(_write, note)
 
 
 def unkept(notes: Sequence[Note]) -> list[Note]:

@@ -16,7 +16,7 @@ from apps.memory.parsing.files import LARGEST_TEXT
 from apps.memory.parsing.pages import LONGEST_ADDRESS, MOST_LINKS
 from kernel.errors import SilasError
 from kernel.sandbox.reading import NotRead, Reader, read
-from kernel.unseen import storable
+from kernel.unicode_safety import replace_unstorable
 
 FILE_SECONDS, PAGE_SECONDS = 75, 20
 _MOST_DOCUMENTS = 10_000
@@ -26,10 +26,10 @@ _FILE = Reader("apps.memory.parsing.readers", "read_file", _BRINGS, seconds=FILE
 _PAGE = Reader("apps.memory.parsing.readers", "read_page", _BRINGS, seconds=PAGE_SECONDS, memory_mb=384)
 
 
-_Line = Annotated[str, Field(max_length=300), AfterValidator(storable)]
-_Words = Annotated[str, Field(max_length=2000), AfterValidator(storable)]
-_Whole = Annotated[str, Field(max_length=LARGEST_TEXT), AfterValidator(storable)]
-_Address = Annotated[str, Field(max_length=LONGEST_ADDRESS), AfterValidator(storable)]
+_Line = Annotated[str, Field(max_length=300), AfterValidator(replace_unstorable)]
+_Words = Annotated[str, Field(max_length=2000), AfterValidator(replace_unstorable)]
+_Whole = Annotated[str, Field(max_length=LARGEST_TEXT), AfterValidator(replace_unstorable)]
+_Address = Annotated[str, Field(max_length=LONGEST_ADDRESS), AfterValidator(replace_unstorable)]
 
 
 class _Document(BaseModel):

@@ -18,7 +18,7 @@ from django.conf import settings
 from apps.memory.parsing import Parsed, Problem, ProblemCode
 from apps.memory.parsing.pages import plain_address
 from apps.memory.reading import read_page
-from kernel.visiting import Answer, NotReached, visit
+from kernel.http.fetch import FetchFailed, Response, fetch
 
 PAGES = 40
 SECONDS = 180.0
@@ -72,7 +72,7 @@ def _read(url: str, home: str, *, first: bool) -> tuple[Parsed, tuple[str, ...]]
     somebody named it."""
     try:
         answer = _followed(url, home)
-    except NotReached as failed:
+    except FetchFailed as failed:
         return _problem(_WORDS.get(failed.code, failed.code)), ()
     if answer is None:
         return _problem("It leads to another website, which is not read."), ()
@@ -92,16 +92,16 @@ def _read(url: str, home: str, *, first: bool) -> tuple[Parsed, tuple[str, ...]]
     return read_page(answer.body, f"{name[:200]}{ending}", charset=answer.charset, base=answer.url)
 
 
-def _followed(url: str, home: str) -> Answer | None:
+def _followed(url: str, home: str) -> Response | None:
     """The answer at the end of its redirects; None where they lead away from the site."""
     for _ in range(_HOPS):
-        answer = visit(url, most=_PAGE_BYTES, seconds=_PAGE_SECONDS, private=settings.WEBSITES_PRIVATE)
+        answer = fetch(url, max_bytes=_PAGE_BYTES, seconds=_PAGE_SECONDS, allow_private=settings.WEBSITES_PRIVATE)
         if answer.status not in (301, 302, 303, 307, 308) or not answer.location:
             return answer
         url = plain_address(urljoin(answer.url, answer.location))
         if not _is_at(url, home):
             return None
-    raise NotReached("no_answer")
+    raise FetchFailed("no_answer")
 
 
 def is_at(url: str, start: str) -> bool:
@@ -118,7 +118,7 @@ def _robots(start: str) -> RobotFileParser | None:
     """What the site asks of readers; None where it says nothing."""
     try:
         answer = _followed(plain_address(urljoin(start, "/robots.txt")), urlsplit(start).netloc.lower())
-    except NotReached:
+    except FetchFailed:
         return None
     if answer is None or answer.status != 200 or len(answer.body) > _ROBOTS_BYTES:
         return None

@@ -35,9 +35,9 @@ from apps.tenants.enums import Role
 from apps.tenants.queries import require_role
 from kernel.clock import now
 from kernel.errors import NotFound, SilasError
-from kernel.secrets_key import open_secret, seal_secret
+from kernel.secrets_key import seal_secret, unseal_secret
 from kernel.taint import Taint
-from kernel.unseen import hides_something
+from kernel.unicode_safety import has_hidden_characters
 
 ASKING_ROLES = (Role.OWNER, Role.APPROVER, Role.AGENT)
 OPEN_AT_MOST = 5
@@ -57,7 +57,7 @@ class Question(Frozen):
 
     @model_validator(mode="after")
     def _readable(self) -> Question:
-        if hides_something([self.question, self.rationale, *(option.label for option in self.options)]):
+        if has_hidden_characters([self.question, self.rationale, *(option.label for option in self.options)]):
             raise ValueError("a text looks different from what it is")
         return self
 
@@ -185,7 +185,7 @@ def take_secret(card_id: UUID, session_id: UUID, *, actor: str) -> str:
     card = card_of(card_id, session_id)
     if card.sealed is None:
         raise SilasError("secret_not_there", "Nothing was given yet, or it was taken already.", status=409)
-    value = open_secret(bytes(card.sealed), belongs_to=_belongs_to(card)).decode()
+    value = unseal_secret(bytes(card.sealed), belongs_to=_belongs_to(card)).decode()
     VisitorCard.objects.filter(pk=card.pk).update(sealed=None)
     _note(AuditEvent.SECRET_TAKEN, card, actor=actor)
     return value

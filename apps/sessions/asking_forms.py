@@ -17,7 +17,7 @@ from apps.approvals.schemas import Frozen
 from apps.sessions.enums import FieldKind
 from apps.tenants.addresses import is_email
 from kernel.errors import SilasError
-from kernel.unseen import hides_something
+from kernel.unicode_safety import has_hidden_characters
 
 MOST_FIELDS, MOST_CHOICES, LONGEST = 8, 8, 400
 _LONGEST_OF = {FieldKind.EMAIL: 254, FieldKind.NUMBER: 24, FieldKind.DATE: 10}
@@ -58,7 +58,7 @@ class FormWanted(Frozen):
         if len({field.name for field in self.fields}) != len(labels) or len(set(labels)) != len(labels):
             raise ValueError("two fields are called the same")
         choices = [choice for field in self.fields for choice in field.choices]
-        if hides_something([self.question, self.rationale, *labels, *choices]):
+        if has_hidden_characters([self.question, self.rationale, *labels, *choices]):
             raise ValueError("a text looks different from what it is")
         return self
 
@@ -98,7 +98,7 @@ def _problem(field: FormField, value: str) -> str:
         return "required" if field.required else ""
     if len(value) > _LONGEST_OF.get(field.kind, LONGEST):
         return "too_long"
-    if hides_something(value) or "\0" in value:
+    if has_hidden_characters(value) or "\0" in value:
         return "not_shown"
     return "" if _fits(field, value) else str(field.kind)
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 import logging
 
 from apps.sessions.tokens import Visitor
-from kernel import live, seats
+from kernel import live
+from kernel.ratelimit import concurrency
 
 _log = logging.getLogger(__name__)
 
@@ -21,11 +22,11 @@ _held: dict[str, str] = {}
 
 async def sit_down(visitor: Visitor, holder: str, *, group: str, most: int) -> bool:
     """Whether one more window of the conversation may open; `holder` names its socket."""
-    if live.attending(group) > most:
+    if live.listener_count(group) > most:
         return False
     place = _place(visitor)
     try:
-        seated = await seats.take(place, holder, most=most)
+        seated = await concurrency.acquire(place, holder, maximum=most)
     except Exception as error:  # noqa: BLE001 (whatever Redis raises: see above)
         _log.warning("window_not_counted session=%s error=%s", visitor.session_id, type(error).__name__)
         seated = True
@@ -40,7 +41,7 @@ async def stand_up(holder: str) -> None:
     if place is None:
         return
     try:
-        await seats.leave(place, holder)
+        await concurrency.release(place, holder)
     except Exception as error:  # noqa: BLE001 (the same)
         _log.warning("window_not_left error=%s", type(error).__name__)
 
@@ -48,7 +49,7 @@ async def stand_up(holder: str) -> None:
 async def renew() -> None:
     """Keep the seats of all windows that are open in this process. Raises what Redis raises."""
     if _held:
-        await seats.renew(dict(_held))
+        await concurrency.renew(dict(_held))
 
 
 def _place(visitor: Visitor) -> str:

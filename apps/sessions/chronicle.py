@@ -16,7 +16,7 @@ from apps.sessions.signals import session_changed
 from kernel.clock import now
 from kernel.live import publish_on_commit
 from kernel.taint import Taint
-from kernel.tenancy import gather_for_commit
+from kernel.tenancy import before_commit
 
 _MOVED = ("seq", "turns", "language", "preview", "last_sender", "last_active_at")
 # What reads as something that somebody said.
@@ -49,13 +49,13 @@ def append(
     )
     if kind in SAID and text:
         session.preview, session.last_sender = rules.preview_of(text), sender
-    gather_for_commit(_write, (session, entry))
+    before_commit(_write, (session, entry))
     return entry
 
 
 def touch(session: ChatSession) -> None:
     """Write the locked session's counters with this transaction, whether anything is appended or not."""
-    gather_for_commit(_write, (session, None))
+    before_commit(_write, (session, None))
 
 
 def _write(appended: list[tuple[ChatSession, ChronicleEntry | None]]) -> None:

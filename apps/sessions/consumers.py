@@ -42,7 +42,7 @@ from apps.widgets.queries import open_deployment
 from kernel import live
 from kernel import presence as sockets
 from kernel.errors import SilasError
-from kernel.floods import Penalties
+from kernel.ratelimit.token_buckets import Penalties
 from kernel.tenancy import in_scope, in_thread
 
 _log = logging.getLogger(__name__)
@@ -86,7 +86,7 @@ class VisitorConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels
             sockets.presence_closed()
             catch_up.left(self)
             if self._group:
-                live.forget(self._group, self._hear)
+                live.remove_listener(self._group, self._hear)
             if self._auth_timer:
                 self._auth_timer.cancel()
             if self.visitor is not None:
@@ -257,7 +257,7 @@ class VisitorConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels
         """What this process sent came by `_hear` already, without the way over Redis. Channels would look for unused
         database connections in a thread before each message; ours go back to their pool with each step.
         """
-        for event in live.heard(message, attending=True):
+        for event in live.unpack_events(message, attending=True):
             handle = getattr(self, get_handler_name(event), None)
             if handle is None:
                 raise ValueError(f"no handler for {event['type']}")

@@ -11,10 +11,10 @@ import ipaddress
 import logging
 from uuid import UUID
 
-from kernel import throttle
 from kernel.canonical import sha256_hex
 from kernel.errors import SilasError
-from kernel.throttle import Limit
+from kernel.ratelimit import fixed_window
+from kernel.ratelimit.fixed_window import Limit
 
 _log = logging.getLogger(__name__)
 
@@ -28,7 +28,7 @@ def count_beginning(deployment_id: UUID, address: str) -> tuple[Limit, ...]:
         return ()
     limit = Limit(f"begin:{deployment_id}:{name_of(address)}", MAX_BEGINNINGS, WINDOW_SECONDS)
     try:
-        used_up = throttle.begin([limit])
+        used_up = fixed_window.consume([limit])
     except Exception as error:  # noqa: BLE001 (whatever the cache raises)
         _log.warning("beginning_not_counted error=%s", type(error).__name__)
         return ()
@@ -41,7 +41,7 @@ def count_beginning(deployment_id: UUID, address: str) -> tuple[Limit, ...]:
 def forget_beginning(counted: tuple[Limit, ...]) -> None:
     """It was an old conversation."""
     try:
-        throttle.take_back(counted)
+        fixed_window.refund(counted)
     except Exception as error:  # noqa: BLE001 (one too many is counted)
         _log.warning("beginning_kept error=%s", type(error).__name__)
 

@@ -22,9 +22,9 @@ from apps.gates.claims import Claim
 from apps.gates.enums import GateTrigger
 from apps.gates.providers import claim_for
 from apps.sessions.state import Stop, TurnState
-from kernel import throttle
 from kernel.canonical import sha256_hex
-from kernel.throttle import Limit
+from kernel.ratelimit import fixed_window
+from kernel.ratelimit.fixed_window import Limit
 
 _log = logging.getLogger(__name__)
 
@@ -62,7 +62,7 @@ def count_signed(tenant_id: UUID, session_id: UUID | None) -> tuple[Limit, ...] 
         return ()
     limit = _of_conversation(tenant_id, session_id)
     try:
-        return (limit,) if throttle.begin([limit]) is None else "identity_throttled"
+        return (limit,) if fixed_window.consume([limit]) is None else "identity_throttled"
     except Exception as error:  # noqa: BLE001 (whatever the cache raises: what cannot be counted is not checked)
         _log.warning("identity_not_counted session=%s error=%s", session_id, type(error).__name__)
         return "identity_unavailable"
@@ -87,7 +87,7 @@ def _counted(state: TurnState, claims: Mapping[str, Claim]) -> Guess:
         # A turn that broke off and is made again makes no new guess.
         if cache.get(_key_of_message(state)):
             return Guess(gates)
-        used_up = throttle.begin(limits)
+        used_up = fixed_window.consume(limits)
         if used_up is None:
             cache.set(_key_of_message(state), 1, WINDOW_SECONDS)
             return Guess(gates, limits)
@@ -100,7 +100,7 @@ def _counted(state: TurnState, claims: Mapping[str, Claim]) -> Guess:
 
 def take_back(counted: tuple[Limit, ...]) -> None:
     try:
-        throttle.take_back(counted)
+        fixed_window.refund(counted)
     except Exception as error:  # noqa: BLE001 (the cache is away; the check has passed all the same)
         _log.warning("identity_count_kept error=%s", type(error).__name__)
 

@@ -27,7 +27,7 @@ from kernel.clock import now
 from kernel.errors import SilasError
 from kernel.llm.grounded import languages
 from kernel.taint import Taint
-from kernel.zones import known
+from kernel.timezones import first_known_timezone
 
 ANSWERING_ROLES = roles_with(Capability.ANSWER)
 MAX_REPLY = 4000
@@ -128,7 +128,7 @@ def want_person(
 
 def after_hours(deployment: Deployment, moment: datetime, *, language: str = "") -> str:
     """What somebody reads who waits for a person while nobody is there; "" where somebody is."""
-    zone = known(deployment.timezone, deployment.tenant.timezone)
+    zone = first_known_timezone(deployment.timezone, deployment.tenant.timezone)
     if is_open(deployment.opening_hours, zone=zone, moment=moment):
         return ""
     opens = next_opening(deployment.opening_hours, zone=zone, moment=moment)

@@ -27,8 +27,8 @@ from apps.tenants.enums import IdentityAlgorithm
 from apps.tenants.models import Deployment
 from apps.tenants.queries import VerifyingKey, verifying_keys
 from kernel.clock import now
-from kernel.throttle import Limit
-from kernel.unseen import hides_something
+from kernel.ratelimit.fixed_window import Limit
+from kernel.unicode_safety import has_hidden_characters
 
 if TYPE_CHECKING:
     from jwt.types import Options
@@ -187,7 +187,7 @@ def _moment(seconds: Any) -> datetime | None:
 
 
 def _is_plain(text: Any, longest: int) -> bool:
-    return isinstance(text, str) and len(text) <= longest and text == text.strip() and not hides_something(text)
+    return isinstance(text, str) and len(text) <= longest and text == text.strip() and not has_hidden_characters(text)
 
 
 def _settle(session_id: UUID, deployment: Deployment, found: Identity | Unproven) -> str:

@@ -20,11 +20,11 @@ from django.conf import settings
 from apps.sessions import flood
 from apps.sessions.tokens import Visitor
 from apps.tenants.queries import visitor_limits
-from kernel import throttle
 from kernel.errors import SilasError
 from kernel.llm.models import is_builtin
+from kernel.ratelimit import fixed_window
+from kernel.ratelimit.fixed_window import Limit
 from kernel.tenancy import in_scope
-from kernel.throttle import Limit
 
 _log = logging.getLogger(__name__)
 
@@ -67,7 +67,7 @@ async def count_message(visitor: Visitor, bounds: Bounds, *, address: str) -> No
         return
     limits = _limits(visitor, bounds, address)
     try:
-        used_up = await throttle.count(list(limits))
+        used_up = await fixed_window.aconsume(list(limits))
     except Exception as error:  # noqa: BLE001 (whatever Redis raises: see above)
         _quiet_until = time.monotonic() + PAUSE_SECONDS
         _log.warning("message_not_counted session=%s error=%s", visitor.session_id, type(error).__name__)
@@ -98,7 +98,7 @@ async def may_remember(tenant_id: UUID, session_id: UUID) -> bool:
 
 async def _within(limits: list[Limit], otherwise: str, session_id: UUID) -> bool:
     try:
-        return await throttle.count(limits) is None
+        return await fixed_window.aconsume(limits) is None
     except Exception as error:  # noqa: BLE001 (whatever Redis raises: see above)
         _log.warning("%s session=%s error=%s", otherwise, session_id, type(error).__name__)
         return True

@@ -22,7 +22,7 @@ from apps.sessions.focus import Focus
 from apps.sessions.models import ChatSession, ChronicleEntry, Note, Turn, VisitorCard
 from apps.tenants.queries import retention
 from kernel.clock import now
-from kernel.tenancy import over_rows
+from kernel.tenancy import for_each_row
 
 BATCH = 50
 _WITHOUT_WORDS = (EntryKind.ACCESS, EntryKind.OWNER)
@@ -50,7 +50,7 @@ def forget_batch() -> bool:
         forgotten.append(session.pk)
         return entries
 
-    entries = over_rows(due, forget)
+    entries = for_each_row(due, forget)
     if forgotten:
         beside.forget(forgotten, actor="system", subject="")
         record(AuditEvent.RETENTION_SWEPT, data={"kind": "conversations", "count": len(forgotten), "entries": entries})

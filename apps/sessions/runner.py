@@ -24,9 +24,9 @@ from apps.bus.queries import due
 from apps.bus.schemas import LeaseLost
 from apps.sessions import turn
 from apps.sessions.state import TurnState
-from kernel.errors import place_of
-from kernel.tenancy import in_scope, in_scope_patiently, in_thread
-from kernel.tenancy.threads import take_the_slow_lane
+from kernel.errors import error_location
+from kernel.tenancy import in_scope, in_thread, with_retry
+from kernel.tenancy.threads import use_low_priority_pool
 
 _log = logging.getLogger(__name__)
 CONSUMER = f"web:{socket.gethostname()[:40]}:{os.getpid()}"
@@ -69,7 +69,7 @@ async def settled() -> None:
 
 
 async def _drain(tenant_id: UUID, session_id: UUID) -> None:
-    take_the_slow_lane()
+    use_low_priority_pool()
     while session_id in _woken:
         _woken.discard(session_id)
         while await _one_turn(tenant_id, session_id):
@@ -83,7 +83,7 @@ async def _one_turn(tenant_id: UUID, session_id: UUID) -> bool:
     try:
         opened = await in_scope(tenant_id, turn.open_turn, session_id, consumer=CONSUMER)
     except DatabaseError as error:
-        _log.warning("turn_not_opened session=%s error=%s", session_id, place_of(error))
+        _log.warning("turn_not_opened session=%s error=%s", session_id, error_location(error))
         return False
     if opened is None:
         return False
@@ -94,7 +94,7 @@ async def _one_turn(tenant_id: UUID, session_id: UUID) -> bool:
         _log.warning("turn_lease_lost session=%s", session_id)
         return False
     except Exception as error:  # noqa: BLE001 (whatever it was, the message goes back to its queue)
-        _log.error("turn_failed session=%s error=%s", session_id, place_of(error))
+        _log.error("turn_failed session=%s error=%s", session_id, error_location(error))
         await _give_back(opened, reason=type(error).__name__)
         return False
     return opened.more
@@ -102,6 +102,6 @@ async def _one_turn(tenant_id: UUID, session_id: UUID) -> bool:
 
 async def _give_back(opened: TurnState, *, reason: str) -> None:
     try:
-        await in_scope_patiently(opened.tenant_id, settings.TURN_LEASE_SECONDS, turn.give_back, opened, reason=reason)
+        await with_retry(opened.tenant_id, settings.TURN_LEASE_SECONDS, turn.give_back, opened, reason=reason)
     except Exception as error:  # noqa: BLE001 (the database is away too: the lease runs out, and somebody tries again)
-        _log.error("turn_give_back_failed error=%s", place_of(error))
+        _log.error("turn_give_back_failed error=%s", error_location(error))

@@ -17,9 +17,9 @@ from apps.sessions.state import Heard, TurnState
 from apps.skills.outside import WEB_SEARCH as SEARCH
 from apps.skills.schemas import OutsideToolSpec, ToolSpec
 from apps.work.provenance import Tracing
+from kernel.http.addresses import host_of
 from kernel.llm.briefing import Passage, Recollection
-from kernel.outside import host_of
-from kernel.provenance import Origin, Source, Sources, Traced, as_text, leaves, named
+from kernel.provenance import Origin, Source, Sources, Traced, as_text, clean_label, leaves
 
 _SAID_BY = {Sender.VISITOR: Origin.VISITOR, Sender.HUMAN: Origin.STAFF}
 
@@ -45,7 +45,7 @@ def _sources(state: TurnState) -> Iterator[Source]:
         yield from _heard(heard, tools.get(heard.tool))
     for name, reason in state.failures:
         if name != KNOWLEDGE_TOOL and (name not in tools or tools[name].is_outside):
-            yield Source(Traced(Origin.TOOL, label=named(name)), reason)
+            yield Source(Traced(Origin.TOOL, label=clean_label(name)), reason)
 
 
 def _typed(entry: Said) -> Traced:
@@ -56,7 +56,7 @@ def _typed(entry: Said) -> Traced:
 def _passage(passage: Passage | Mapping[str, Any]) -> Source:
     get = passage.get if isinstance(passage, Mapping) else lambda name: getattr(passage, name)
     ref = f"document:{get('document_id')}@{get('version_id')}"
-    return Source(Traced(Origin.DOCUMENT, ref, named(str(get("title")))), str(get("quote")))
+    return Source(Traced(Origin.DOCUMENT, ref, clean_label(str(get("title")))), str(get("quote")))
 
 
 def _recalled(memory: Recollection) -> Source:
@@ -71,11 +71,11 @@ def _heard(heard: Heard, tool: ToolSpec | None) -> Iterator[Source]:
         yield from (_passage(each) for each in value.get("passages", ()) if isinstance(each, Mapping))
         return
     if tool is not None and not tool.is_outside:
-        yield Source(Traced(Origin.RECORDS, ref, named(heard.tool)), _told(value), given)
+        yield Source(Traced(Origin.RECORDS, ref, clean_label(heard.tool)), _told(value), given)
         return
     pages = value.get("pages") if heard.tool == SEARCH and isinstance(value, Mapping) else None
     for page in pages or ():
-        yield Source(Traced(Origin.TOOL, ref, named(_host(page.get("address")))), _told(page), given)
+        yield Source(Traced(Origin.TOOL, ref, clean_label(_host(page.get("address")))), _told(page), given)
     if pages is None:
         private = tool is not None and not tool.leaves
         yield Source(Traced(Origin.TOOL, ref, _brought_by(heard, tool)), _told(value), given, is_private=private)
@@ -85,7 +85,7 @@ def _brought_by(heard: Heard, tool: ToolSpec | None) -> str:
     """The tool and its server, and the page that it was asked for."""
     server = tool.server if isinstance(tool, OutsideToolSpec) else ""
     asked = list(filter(None, (_host(each) for each in leaves(heard.args))))
-    return named(" ".join(filter(None, (heard.tool, f"of {server}" if server else "", ", ".join(asked[:1])))))
+    return clean_label(" ".join(filter(None, (heard.tool, f"of {server}" if server else "", ", ".join(asked[:1])))))
 
 
 def _host(value: Any) -> str:

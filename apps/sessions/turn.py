@@ -17,7 +17,7 @@ from django.conf import settings
 from apps.sessions import proposals
 from apps.sessions.state import Stop, TurnState
 from apps.sessions.steps import answer, closing, context, input_gates, memory, opening, output_gates, tools
-from kernel.tenancy import in_scope_patiently
+from kernel.tenancy import with_retry
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ async def run(state: TurnState) -> None:
         state.stop = await step.run(state)
         if state.stop is not None:
             break
-    await in_scope_patiently(state.tenant_id, settings.TURN_LEASE_SECONDS, close_turn, state)
+    await with_retry(state.tenant_id, settings.TURN_LEASE_SECONDS, close_turn, state)
 
 
 def close_turn(state: TurnState) -> None:

@@ -15,7 +15,7 @@ from apps.skills import argv
 from apps.skills.models import SkillFile, SkillVersion
 from apps.skills.schemas import SkillManifest
 from kernel.canonical import sha256_hex
-from kernel.unseen import within
+from kernel.unicode_safety import truncate
 
 MOST_TEXT, MOST_FILES, MOST_DIFF, MOST_LINES = 12_000, 12, 40_000, 100
 _SHOWN = frozenset({".py", ".sh", ".md"})
@@ -55,7 +55,7 @@ def lines(report: Mapping[str, Any]) -> list[str]:
     found += [f"Dry run of {trial['script']}: {trial['said']}" for trial in report.get("dry_run") or ()]
     left = len(found) - MOST_LINES
     kept = found if left <= 0 else [*found[: MOST_LINES - 1], f"and {left + 1} more lines in the report"]
-    return [within(line, 300) for line in kept]
+    return [truncate(line, 300) for line in kept]
 
 
 def texts(version: SkillVersion) -> dict[str, str]:
@@ -89,7 +89,7 @@ def _lines_of(path: str, content: bytes) -> list[str]:
 
 def _source(version: SkillVersion, report: Mapping[str, Any]) -> str:
     uri = str((report.get("origin") or {}).get("source") or "")
-    return within(f"{version.get_source_display()}{f': {uri}' if uri else ''}", 300)
+    return truncate(f"{version.get_source_display()}{f': {uri}' if uri else ''}", 300)
 
 
 def _is_shown(path: str) -> bool:

@@ -39,7 +39,7 @@ from apps.skills.schemas import SkillManifest
 from apps.skills.services import move, told
 from kernel.clock import now
 from kernel.tenancy import in_scope
-from kernel.unseen import storable
+from kernel.unicode_safety import replace_unstorable
 
 SUBJECT = "skill"
 
@@ -51,7 +51,7 @@ class _Ended(BaseModel):
 
     script: str = Field(max_length=300)
     ok: bool | None
-    said: Annotated[str, Field(max_length=300), AfterValidator(storable)]
+    said: Annotated[str, Field(max_length=300), AfterValidator(replace_unstorable)]
 
 
 class Report(BaseModel):

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from datetime import date, datetime, time, timedelta
 from typing import Any
 
-from kernel.zones import zone_of
+from kernel.timezones import get_timezone
 
 DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 _SPAN = re.compile(r"([01]\d|2[0-3]):([0-5]\d)\s*[-\u2013]\s*(?:([01]\d|2[0-3]):([0-5]\d)|(24):(00))")
@@ -35,7 +35,7 @@ def hours_problem(hours: Any) -> str:
 def is_open(hours: Mapping[str, str], *, zone: str, moment: datetime) -> bool:
     if not hours:
         return True
-    local = moment.astimezone(zone_of(zone))
+    local = moment.astimezone(get_timezone(zone))
     minute = local.hour * 60 + local.minute
     return any(start <= minute < end for start, end in _of(hours, local.date()))
 
@@ -44,7 +44,7 @@ def next_opening(hours: Mapping[str, str], *, zone: str, moment: datetime) -> da
     """When somebody is there again, in the zone's own time; None where nobody ever is, or somebody is now."""
     if is_open(hours, zone=zone, moment=moment):
         return None
-    local = moment.astimezone(zone_of(zone))
+    local = moment.astimezone(get_timezone(zone))
     for ahead in range(_LOOK_AHEAD):
         day = local.date() + timedelta(days=ahead)
         for start, _ in _of(hours, day):

@@ -22,7 +22,7 @@ from apps.audit.enums import AuditEvent
 from apps.tenants.members import record_in_all_tenants
 from apps.tenants.models import LoginPasskey, User
 from apps.tenants.second_factors import codes_left, forget_needless_codes, make_recovery_codes
-from kernel import ceremony
+from kernel import webauthn
 from kernel.canonical import sha256_hex
 from kernel.clock import now
 from kernel.errors import NotFound, SilasError
@@ -48,10 +48,10 @@ def begin_registration(session: Any, user: Any, *, rp_id: str, origin: str) -> d
     known = passkeys_of(user)
     if len(known) >= _MOST_PASSKEYS:
         raise SilasError("too_many_passkeys", "Remove a passkey that you no longer use first.", status=409)
-    return ceremony.registration_options(
+    return webauthn.registration_options(
         user=user,
         challenge=_ask(session, _REGISTER, user=user, rp_id=rp_id, origin=origin),
-        known=[one.credential_id for one in known if one.rp_id == rp_id],
+        credential_ids=[one.credential_id for one in known if one.rp_id == rp_id],
         resident=True,
         rp_id=rp_id,
         rp_name=settings.PASSKEY_RP_NAME,
@@ -65,8 +65,8 @@ def finish_registration(session: Any, user: Any, *, name: str, credential: str) 
     Raises `NotBelieved` 409, `SilasError("passkey_known")` 409.
     """
     asked = _spend(session, _REGISTER, credential, user=user)
-    found = _believed(lambda: ceremony.registered(credential, **_expected(asked)))
-    credential_id = ceremony.written(found.credential_id)
+    found = _believed(lambda: webauthn.verify_registration(credential, **_expected(asked)))
+    credential_id = webauthn.base64url_encode(found.credential_id)
     with transaction.atomic():
         _, is_new = LoginPasskey.objects.get_or_create(
             credential_id=credential_id,
@@ -103,9 +103,9 @@ def begin_login(session: Any, *, rp_id: str, origin: str, user: Any = None) -> d
         known = [one.credential_id for one in passkeys_of(user) if one.rp_id == rp_id]
         if not known:
             raise SilasError("passkey_elsewhere", "You have no passkey for this address.", status=409)
-    return ceremony.authentication_options(
+    return webauthn.authentication_options(
         challenge=_ask(session, _LOG_IN, user=user, rp_id=rp_id, origin=origin),
-        known=known,
+        credential_ids=known,
         rp_id=rp_id,
         timeout=settings.PASSKEY_SECONDS * 1000,
     )
@@ -116,7 +116,7 @@ def finish_login(session: Any, *, credential: str, user: Any = None) -> User:
     asked = _spend(session, _LOG_IN, credential, user=user)
     passkey = _passkey_of(credential, user)
     found = _believed(
-        lambda: ceremony.verified(
+        lambda: webauthn.verify_authentication(
             credential,
             credential_public_key=bytes(passkey.public_key),
             credential_current_sign_count=0,  # `_count` looks at it
@@ -132,7 +132,7 @@ def _ask(session: Any, purpose: str, *, user: Any, rp_id: str, origin: str) -> b
     session[_ASKED] = {
         "purpose": purpose,
         "user": str(user.pk) if user is not None else "",
-        "challenge": ceremony.written(challenge),
+        "challenge": webauthn.base64url_encode(challenge),
         "rp_id": rp_id,
         "origin": origin,
         "until": time.time() + settings.PASSKEY_SECONDS,
@@ -144,7 +144,7 @@ def _spend(session: Any, purpose: str, answered: str, *, user: Any) -> dict[str,
     """What this session asked last, if this answers it and nobody has answered it yet."""
     asked: dict[str, Any] = session.pop(_ASKED, {})
     try:
-        signed = ceremony.written(ceremony.challenge_in(answered))
+        signed = webauthn.base64url_encode(webauthn.read_challenge(answered))
     except ValueError:
         raise NotBelieved("The passkey's answer could not be read.") from None
     wanted = (purpose, str(user.pk) if user is not None else "", signed)
@@ -157,7 +157,7 @@ def _spend(session: Any, purpose: str, answered: str, *, user: Any) -> dict[str,
 
 def _expected(asked: dict[str, Any]) -> dict[str, Any]:
     return {
-        "expected_challenge": ceremony.unwritten(asked["challenge"]),
+        "expected_challenge": webauthn.base64url_decode(asked["challenge"]),
         "expected_rp_id": asked["rp_id"],
         "expected_origin": asked["origin"],
     }
@@ -190,6 +190,6 @@ def _count(passkey: LoginPasskey, counted: int) -> None:
 
 
 def _require_name(rp_id: str) -> None:
-    if not ceremony.is_name(rp_id):
+    if not webauthn.is_domain_name(rp_id):
         message = "Passkeys belong to a name. Open the console at localhost or at its name, not at numbers."
         raise SilasError("passkey_needs_a_name", message)

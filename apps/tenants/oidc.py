@@ -21,8 +21,8 @@ import jwt
 from django.conf import settings
 
 from kernel.errors import SilasError
-from kernel.knocking import NoWayThere, place_of
-from kernel.outside import host_of
+from kernel.http.addresses import host_of
+from kernel.http.resolver import AddressRefused, resolve_url
 
 _SECONDS, _WHOLE_SECONDS, _MOST_BYTES = 5.0, 10.0, 256 * 1024
 _ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "ES256", "ES384", "EdDSA")
@@ -141,10 +141,10 @@ def _fetched(url: str, form: dict[str, str] | None = None) -> dict[str, Any]:
     """The JSON object at this address, posted to with `form`."""
     parts = urlsplit(url)
     try:
-        place = place_of(parts, inside_too=settings.LOGIN_PROVIDERS_PRIVATE)
+        place = resolve_url(parts, allow_private=settings.LOGIN_PROVIDERS_PRIVATE)
         status, body = _knock(place, parts.netloc, parts.hostname or "", form)
         found = json.loads(body)
-    except (NoWayThere, httpx2.HTTPError, ValueError, RecursionError) as error:
+    except (AddressRefused, httpx2.HTTPError, ValueError, RecursionError) as error:
         raise _unreachable() from error
     if form is not None and 400 <= status < 500:
         raise _refused()

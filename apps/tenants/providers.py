@@ -20,8 +20,8 @@ from apps.tenants.models import LoginProvider, Membership, ProviderAccount, Tena
 from apps.tenants.oidc import Claims
 from apps.tenants.services import add_member
 from kernel.errors import SilasError
-from kernel.outside import host_of, is_outside_url
-from kernel.secrets_key import open_secret, seal_secret
+from kernel.http.addresses import host_of, is_public_url
+from kernel.secrets_key import seal_secret, unseal_secret
 from kernel.tenancy import tenant_scope
 
 _DOMAIN = re.compile(r"(?=.{1,253}\Z)([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z]{2,63}")
@@ -46,7 +46,7 @@ def provider_of(slug: str) -> LoginProvider | None:
 
 def secret_of(provider: LoginProvider) -> str:
     sealed = bytes(provider.sealed_secret)
-    return open_secret(sealed, belongs_to=_seal_of(provider)).decode()
+    return unseal_secret(sealed, belongs_to=_seal_of(provider)).decode()
 
 
 def save_provider(
@@ -138,7 +138,7 @@ def _may_be_issuer(url: str) -> bool:
         return False
     if settings.LOGIN_PROVIDERS_PRIVATE:
         return bool(host_of(url, schemes=("https", "http")))
-    return is_outside_url(url)
+    return is_public_url(url)
 
 
 def _seal_of(row: LoginProvider) -> str:

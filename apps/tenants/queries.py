@@ -26,7 +26,7 @@ from apps.tenants.rules import forbidden_role, is_api_key
 from kernel.canonical import sha256_hex
 from kernel.errors import NotFound
 from kernel.llm.models import needs_key
-from kernel.secrets_key import open_secret
+from kernel.secrets_key import unseal_secret
 from kernel.tenancy import lookup_scope
 
 
@@ -131,7 +131,7 @@ def identity_seal(row: IdentityKey) -> str:
 def _key_of(row: IdentityKey) -> str:
     if row.sealed_secret is None:
         return row.public_key
-    return open_secret(bytes(row.sealed_secret), belongs_to=identity_seal(row)).decode()
+    return unseal_secret(bytes(row.sealed_secret), belongs_to=identity_seal(row)).decode()
 
 
 def all_tenants() -> list[Tenant]:

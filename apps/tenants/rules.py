@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives.serialization import load_pem_public_key
 from apps.tenants.enums import Capability, IdentityAlgorithm, Role
 from apps.tenants.hours import hours_problem
 from kernel.errors import SilasError
-from kernel.zones import zone_problem
+from kernel.timezones import timezone_error
 
 # Who may do what: the one table that the console, the REST API, the administration and the rooms ask.
 _EVERYBODY = (Role.OWNER, Role.APPROVER, Role.AGENT, Role.VIEWER)
@@ -106,7 +106,7 @@ def deployment_problems(fields: Mapping[str, Any], *, knows_model: Callable[[str
         "suggestions": suggestions_problem,
         "languages": languages_problem,
         "opening_hours": hours_problem,
-        "timezone": zone_problem,
+        "timezone": timezone_error,
         "model_names": lambda names: models_problem(names, knows_model=knows_model),
     }
     told = {name: judge(fields[name]) for name, judge in judges.items() if name in fields}

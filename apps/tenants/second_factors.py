@@ -24,7 +24,7 @@ from apps.tenants.models import LoginPasskey, RecoveryCode, Totp
 from kernel.canonical import sha256_hex
 from kernel.clock import now
 from kernel.errors import SilasError
-from kernel.secrets_key import open_secret, seal_secret
+from kernel.secrets_key import seal_secret, unseal_secret
 
 RECOVERY_CODES = 10
 _STEP_SECONDS = 30
@@ -155,7 +155,7 @@ def _step_of(row: Totp, code: str) -> int | None:
 
 
 def _secret(row: Totp) -> str:
-    return open_secret(bytes(row.sealed_secret), belongs_to=_seal_of(row.user)).decode()
+    return unseal_secret(bytes(row.sealed_secret), belongs_to=_seal_of(row.user)).decode()
 
 
 def _seal_of(user: Any) -> str:

@@ -14,7 +14,7 @@ from django.db.models import Model
 from apps.tenants.models import Deployment, IdentityKey, LoginProvider, Totp
 from kernel.errors import SilasError
 from kernel.llm.keys import place_of_key
-from kernel.secrets_key import is_current, open_secret, seal_secret
+from kernel.secrets_key import is_sealed_with_current_key, seal_secret, unseal_secret
 
 _columns: list[tuple[type[Model], str, str]] = [
     (IdentityKey, "sealed_secret", "identity_key"),
@@ -66,9 +66,9 @@ def _reseal_keys(row: Deployment) -> int:
 
 def _fresh(sealed: bytes, belongs_to: str) -> bytes | None:
     """The value sealed with the current key; None if it already is, or if no key opens it."""
-    if is_current(sealed, belongs_to=belongs_to):
+    if is_sealed_with_current_key(sealed, belongs_to=belongs_to):
         return None
     try:
-        return seal_secret(open_secret(sealed, belongs_to=belongs_to), belongs_to=belongs_to)
+        return seal_secret(unseal_secret(sealed, belongs_to=belongs_to), belongs_to=belongs_to)
     except SilasError:
         return None

@@ -26,7 +26,7 @@ from apps.tenants.addresses import is_email
 from apps.tenants.enums import IdentityAlgorithm, KeyScope, Role
 from apps.tenants.models import ApiKey, Deployment, IdentityKey, Membership, MessageKey, Tenant, User
 from apps.tenants.signals import member_removed, role_changed
-from kernel import zones
+from kernel import timezones
 from kernel.canonical import sha256_hex
 from kernel.clock import now
 from kernel.errors import NotFound, SilasError
@@ -215,8 +215,8 @@ def _check_deployment(fields: Mapping[str, Any]) -> None:
 
 def _check_zone(zone: str) -> None:
     """A company always has one: its days and schedules begin by it."""
-    if problem := zones.zone_problem(zone) or ("" if zone else "A company needs a time zone."):
-        raise SilasError(zones.CODE, problem, status=422)
+    if problem := timezones.timezone_error(zone) or ("" if zone else "A company needs a time zone."):
+        raise SilasError(timezones.CODE, problem, status=422)
 
 
 def _apply(row: Any, changes: Mapping[str, Any]) -> list[str]:

@@ -19,7 +19,7 @@ from kernel.clock import now
 from kernel.errors import SilasError
 from kernel.seal import seal as seal_with
 from kernel.seal import unseal as unseal_with
-from kernel.secrets_key import fingerprint, open_secret, seal_secret
+from kernel.secrets_key import key_fingerprint, seal_secret, unseal_secret
 from kernel.tenancy import current_tenant_id
 
 _VERSION, _HEAD = b"\x01", 5
@@ -70,10 +70,10 @@ def rotate_data_key(*, actor: str) -> int:
 
 def rewrap(*, actor: str) -> int:
     """Wrap the tenant's data keys with the current installation key; returns how many were wrapped by an older one."""
-    rows = list(DataKey.objects.exclude(master=fingerprint()).select_for_update(no_key=True))
+    rows = list(DataKey.objects.exclude(master=key_fingerprint()).select_for_update(no_key=True))
     for row in rows:
-        plain = open_secret(bytes(row.wrapped), belongs_to=_key_place(row.number))
-        row.wrapped, row.master = seal_secret(plain, belongs_to=_key_place(row.number)), fingerprint()
+        plain = unseal_secret(bytes(row.wrapped), belongs_to=_key_place(row.number))
+        row.wrapped, row.master = seal_secret(plain, belongs_to=_key_place(row.number)), key_fingerprint()
         row.save(update_fields=["wrapped", "master"])
     if rows:
         record(AuditEvent.SECRETS_RESEALED, actor=actor, data={"wrapped": len(rows)})
@@ -88,7 +88,7 @@ def _active() -> DataKey:
 def _new_key() -> DataKey:
     number = (DataKey.objects.aggregate(last=Max("number"))["last"] or 0) + 1
     plain = secrets.token_urlsafe(32).encode()
-    row = DataKey(number=number, wrapped=seal_secret(plain, belongs_to=_key_place(number)), master=fingerprint())
+    row = DataKey(number=number, wrapped=seal_secret(plain, belongs_to=_key_place(number)), master=key_fingerprint())
     # Of two processes that create the first key at once, the second one uses the first one's.
     DataKey.objects.bulk_create([row], ignore_conflicts=True)
     kept: DataKey = DataKey.objects.get(retired_at=None)
@@ -96,7 +96,7 @@ def _new_key() -> DataKey:
 
 
 def _opened(key: DataKey) -> str:
-    return open_secret(bytes(key.wrapped), belongs_to=_key_place(key.number)).decode()
+    return unseal_secret(bytes(key.wrapped), belongs_to=_key_place(key.number)).decode()
 
 
 def _number(sealed: bytes) -> int:

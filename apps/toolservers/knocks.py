@@ -16,8 +16,8 @@ import httpx2
 from django.conf import settings
 
 from kernel.errors import SilasError
-from kernel.knocking import NoWayThere, place_of
-from kernel.outside import host_of, is_outside_url
+from kernel.http.addresses import host_of, is_public_url
+from kernel.http.resolver import AddressRefused, resolve_url
 
 MOST_BYTES = 2_000_000
 _STEP_SECONDS = 30.0
@@ -41,7 +41,7 @@ class Refused(httpx2.TransportError):
 
 def address_problem(url: str) -> str:
     """What is wrong with an address that somebody typed, or empty."""
-    if is_private(url) or is_outside_url(url, schemes=("https",)):
+    if is_private(url) or is_public_url(url, schemes=("https",)):
         return ""
     if host_of(url, schemes=("http",)):
         return "The address has to begin with https."
@@ -82,8 +82,8 @@ class _OneHost(httpx2.AsyncBaseTransport):
             raise Refused("address_refused")
         parts = urlsplit(str(request.url))
         try:
-            place = await asyncio.to_thread(place_of, parts._replace(fragment=""), inside_too=self.private)
-        except NoWayThere as no:
+            place = await asyncio.to_thread(resolve_url, parts._replace(fragment=""), allow_private=self.private)
+        except AddressRefused as no:
             raise Refused(no.code) from None
         called = httpx2.Request(
             request.method,

@@ -18,7 +18,7 @@ from jsonschema import Draft202012Validator
 from jsonschema.exceptions import SchemaError
 
 from kernel.canonical import canonical_bytes, sha256_hex
-from kernel.unseen import hides_something
+from kernel.unicode_safety import has_hidden_characters
 
 PREFIX = "mcp:"
 MOST_TOOLS = 200
@@ -104,7 +104,7 @@ def problem_of(name: str, description: str, schema: Any) -> str:
         return "its name is no tool's name"
     if len(description) > LONGEST_DESCRIPTION:
         return "its description is too long"
-    if hides_something(description) or hides_something(schema):
+    if has_hidden_characters(description) or has_hidden_characters(schema):
         return "it holds characters that cannot be seen"
     try:
         closed(schema)
@@ -188,7 +188,7 @@ def cleaned(text: str) -> str:
             break
         plain = html.unescape(nh3.clean(plain, tags=set()))
     plain = _MARKUP.sub("", plain)
-    return "".join(each for each in plain if each in "\n\t" or not hides_something(each))
+    return "".join(each for each in plain if each in "\n\t" or not has_hidden_characters(each))
 
 
 def shown(text: str, most: int) -> str:

@@ -28,7 +28,7 @@ from kernel.canonical import canonical_bytes, sha256_hex
 from kernel.errors import SilasError
 from kernel.llm.calls import PlannedCall
 from kernel.tenancy import tenant_scope
-from kernel.unseen import storable
+from kernel.unicode_safety import replace_unstorable
 
 _LOOK_SECONDS, _LONGEST_TITLE = 0.1, 200
 _GONE = "This document is not there, or was changed meanwhile."
@@ -113,7 +113,7 @@ def change_of(tool: ToolSpec, args: Mapping[str, Any]) -> Change:
     if tool.knowledge == "add" and page is not None and page.text:
         raise SilasError("knowledge_changed", "There is a document of this title already.")
     title, text = str(args.get("title") or (page.title if page else "")), _text(tool, args, reference)
-    if storable(text) != text or storable(title) != title or not 0 < len(title) <= _LONGEST_TITLE:
+    if replace_unstorable(text) != text or replace_unstorable(title) != title or not 0 < len(title) <= _LONGEST_TITLE:
         raise SilasError("knowledge_refused", "A text or a title that cannot be stored.")
     return Change(Place(home, reference, page.url if page else ""), page.version if page else 0, title, text)
 

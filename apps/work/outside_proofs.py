@@ -27,7 +27,7 @@ from apps.work.schemas import CheckResult
 from apps.work.verification import OUTPUT_CHARS
 from kernel.llm.calls import PlannedCall
 from kernel.provenance import Origin, Source, Sources, Traced, as_text
-from kernel.unseen import storable
+from kernel.unicode_safety import replace_unstorable
 
 PAUSES = (2.0, 10.0)  # seconds, before it is asked again
 _FOR_A_MOMENT = frozenset({"no_answer", "too_slow", "server_error"})
@@ -98,7 +98,9 @@ def _held_against(tool: OutsideToolSpec, given: Mapping[str, Any], text: str) ->
     passed = meets(expect, output=without_echo(text, given), exit_code=0)
     wanted = expect.model_dump(exclude_none=True)
     reason = "passed" if passed else f"{tool.proof['tool']} was expected to say {wanted}"
-    return CheckResult(f"{tool.name}, as {tool.proof['tool']} says", passed, reason, storable(text[:OUTPUT_CHARS]), 0)
+    return CheckResult(
+        f"{tool.name}, as {tool.proof['tool']} says", passed, reason, replace_unstorable(text[:OUTPUT_CHARS]), 0
+    )
 
 
 def _text(value: Any) -> str:

@@ -20,7 +20,7 @@ from apps.skills.schemas import ToolSpec
 from apps.work.schemas import WorkItemSpec
 from kernel.canonical import canonical_json
 from kernel.llm.calls import PlannedCall
-from kernel.provenance import MADE_UP, Origin, Source, Sources, Traced, readings, worst
+from kernel.provenance import MADE_UP, Origin, Source, Sources, Traced, least_trusted, parse_number
 
 NAME = "origins"
 _OPENING = f"```{NAME}\n"
@@ -99,17 +99,17 @@ class Tracing:
         that the tool does not declare is a value like any other."""
         decides, listed = skill_rules.decides_where(tool, name, value), skill_rules.is_listed(tool, name)
         names = skill_rules.free_names(tool, value)
-        traced = worst([self._traced(value), *map(self._traced, names)])
+        traced = least_trusted([self._traced(value), *map(self._traced, names)])
         if traced.origin is not Origin.MODEL:
             return _value_of(traced, decides=decides or bool(skill_rules.places_in(value)), listed=listed)
         places = [self._traced(place) for place in skill_rules.places_in(value)]
         places += [self._amount(written) for written in skill_rules.amounts_in(value)]
         foreign = [place for place in places if not place.is_vouched]
-        return _value_of(worst([traced, *foreign]), decides=decides or bool(foreign), listed=listed)
+        return _value_of(least_trusted([traced, *foreign]), decides=decides or bool(foreign), listed=listed)
 
     def _amount(self, written: str) -> Traced:
         """An amount in a text: whichever way of reading it something holds."""
-        found = [self._traced(reading) for reading in dict.fromkeys(readings(written))]
+        found = [self._traced(reading) for reading in dict.fromkeys(parse_number(written))]
         return next((each for each in found if each.origin is not Origin.MODEL), self.otherwise)
 
     def _traced(self, value: Any) -> Traced:

@@ -15,7 +15,7 @@ from typing import Any
 from kernel.canonical import canonical_json
 from kernel.errors import SilasError
 from kernel.llm.calls import PlannedCall, calls_in
-from kernel.unseen import hides_something
+from kernel.unicode_safety import has_hidden_characters
 
 FAILED_CHECKS = "$failed_checks"
 MOST_TOLD = 4000
@@ -103,7 +103,7 @@ def _fits(template: PlannedCall, call: PlannedCall) -> bool:
 def _is_scalar(value: Any) -> bool:
     """One value without a mark of a fence in it."""
     if isinstance(value, str):
-        return not _FENCE_MARKS.search(value) and not hides_something(value)
+        return not _FENCE_MARKS.search(value) and not has_hidden_characters(value)
     return value is None or isinstance(value, int | float)
 
 

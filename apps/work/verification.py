@@ -18,7 +18,7 @@ from apps.work.schemas import CheckResult, VerificationCheck, VerificationReport
 from kernel.errors import SilasError
 from kernel.sandbox import SandboxResult, SandboxSpec, run
 from kernel.sandbox.spec import Mount
-from kernel.unseen import storable
+from kernel.unicode_safety import replace_unstorable
 
 OUTPUT_CHARS = 1000
 
@@ -36,7 +36,7 @@ def run_check(check: VerificationCheck, *, mounts: Mapping[str, Mount]) -> Check
     passed = not result.reason and meets(
         check.expect, output=result.stdout, exit_code=result.exit_code, file_exists=_file_exists(check, result, mounts)
     )
-    output = storable(result.stdout[:OUTPUT_CHARS])
+    output = replace_unstorable(result.stdout[:OUTPUT_CHARS])
     return CheckResult(check.name, passed, _reason(check, result, passed), output, result.exit_code)
 
 

@@ -15,7 +15,7 @@ from pydantic_ai.models import parse_model_id
 
 from kernel.errors import SilasError
 from kernel.llm.models import environment_key
-from kernel.secrets_key import open_secret, seal_secret
+from kernel.secrets_key import seal_secret, unseal_secret
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class ProviderKeys:
         if sealed is None:
             return environment_key(model, allowed=self.environment)
         try:
-            opened = open_secret(b64decode(sealed), belongs_to=place_of_key(self.owner, provider))
+            opened = unseal_secret(b64decode(sealed), belongs_to=place_of_key(self.owner, provider))
         except (SilasError, ValueError):
             return None
         return opened.decode()

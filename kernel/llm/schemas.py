@@ -17,7 +17,7 @@ from kernel.llm.enums import (
     MemoryType,
     PlanActionType,
 )
-from kernel.unseen import storable
+from kernel.unicode_safety import replace_unstorable
 
 # Far more than anybody reads; less than would weigh on every screen and every replay of the conversation.
 MAX_MESSAGE, MAX_LINE = 24_000, 1_000
@@ -41,7 +41,7 @@ class ModelAnswer(BaseModel):
     def _can_be_kept(cls, value: Any, field: ValidationInfo) -> Any:
         if isinstance(value, list):
             return [cls._can_be_kept(each, field) for each in value]
-        return storable(value) if isinstance(value, str) and field.field_name != "quote" else value
+        return replace_unstorable(value) if isinstance(value, str) and field.field_name != "quote" else value
 
 
 class Citation(ModelAnswer):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable
 
-from kernel.outside import is_metadata, is_outside
+from kernel.http.addresses import is_metadata_address, is_public_address
 
 _HOST = re.compile(r"(?=.{1,253}\Z)[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?(\.[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?)*\Z")
 _BRACKETED = re.compile(r"\[([0-9a-f:.]+)\]\Z")
@@ -38,7 +38,7 @@ def listed(entries: Iterable[str]) -> frozenset[str]:
 
 def address_to_call(place: str, addresses: Collection[str], *, private: Collection[str]) -> str:
     """The address to call, or "" when one of those behind the name leads into the house."""
-    if not addresses or any(map(is_metadata, addresses)):
+    if not addresses or any(map(is_metadata_address, addresses)):
         return ""
-    allowed = place in private or all(map(is_outside, addresses))
+    allowed = place in private or all(map(is_public_address, addresses))
     return next(iter(addresses)) if allowed else ""

@@ -33,7 +33,7 @@ INSTALLATION = UUID(int=0)
 Flush = Callable[[list[Any]], None]
 Row = TypeVar("Row")
 Out = TypeVar("Out")
-_TELL = (
+_SET_SCOPE = (
     "SELECT set_config('silas.tenant', %s, true), set_config('silas.platform', %s, true),"
     " set_config('silas.lookup', %s, true)"
 )
@@ -87,7 +87,7 @@ def current_tenant_id() -> UUID:
     return tenant_id
 
 
-def gather_for_commit(flush: Flush, item: Any, *, last: bool = False) -> None:
+def before_commit(flush: Flush, item: Any, *, last: bool = False) -> None:
     """Hand `item` to `flush` with all others gathered in this scope, once, just before COMMIT.
 
     `last` is for the audit log alone: it locks the row every writer of a tenant needs, so it comes after everything.
@@ -110,11 +110,11 @@ def tenant_scope(tenant: Any) -> Iterator[UUID]:
         return
     if outer is not None and not outer.platform:
         raise ScopeError("a scope of one tenant cannot open another's")
-    with _entered(Scope(tenant_id=tenant_id), outer):
+    with _enter_scope(Scope(tenant_id=tenant_id), outer):
         yield tenant_id
 
 
-def in_batches(tenant: Any, batch: Callable[[], bool]) -> None:
+def run_in_batches(tenant: Any, batch: Callable[[], bool]) -> None:
     """Call `batch` in short transactions, each a scope of this tenant's, until it says that there is no more. Whoever
     is killed meanwhile has done all batches but the last."""
     more = True
@@ -124,7 +124,7 @@ def in_batches(tenant: Any, batch: Callable[[], bool]) -> None:
 
 
 @contextmanager
-def apart() -> Iterator[None]:
+def savepoint() -> Iterator[None]:
     """A savepoint inside a scope: a block that raises leaves neither rows nor what it gathered for the commit."""
     scope = current_scope()
     gathered = [{flush: list(items) for flush, items in each.items()} for each in (scope.gathered, scope.gathered_last)]
@@ -141,25 +141,27 @@ def apart() -> Iterator[None]:
         raise
 
 
-def tried(work: Callable[[Row], Out], row: Row, otherwise: Callable[[Exception], Out]) -> Out:
+def run_isolated(work: Callable[[Row], Out], row: Row, otherwise: Callable[[Exception], Out]) -> Out:
     """`work` on one row of a scope, `apart`. Its trouble is logged, by its kind alone, and answered by `otherwise`; a
     database that is away is raised."""
     try:
-        with apart():
+        with savepoint():
             return work(row)
     except OperationalError:
         raise
     except Exception as error:  # noqa: BLE001 (whatever is wrong with one row, the others have their turn)
-        _log.error("row_left_out row=%s work=%s error=%s", getattr(row, "pk", row), _name(work), type(error).__name__)
+        _log.error(
+            "row_left_out row=%s work=%s error=%s", getattr(row, "pk", row), _qualified_name(work), type(error).__name__
+        )
         return otherwise(error)
 
 
-def over_rows(rows: Iterable[Row], work: Callable[[Row], int | None]) -> int:
+def for_each_row(rows: Iterable[Row], work: Callable[[Row], int | None]) -> int:
     """The sum of `work` over these rows of a scope, each `tried`: one row's trouble stops no other's."""
-    return sum(tried(work, row, lambda _: 0) or 0 for row in rows)
+    return sum(run_isolated(work, row, lambda _: 0) or 0 for row in rows)
 
 
-def over_each(tenant_ids: Iterable[UUID], work: Callable[[UUID], int | None]) -> int:
+def for_each_tenant(tenant_ids: Iterable[UUID], work: Callable[[UUID], int | None]) -> int:
     """The sum of `work` over these, outside of any scope. One company's trouble is logged, by its kind alone, because
     its words may quote what is secret, and stops no other's."""
     done = 0
@@ -167,11 +169,13 @@ def over_each(tenant_ids: Iterable[UUID], work: Callable[[UUID], int | None]) ->
         try:
             done += work(tenant_id) or 0
         except Exception as error:  # noqa: BLE001 (whatever it is, the others have their turn)
-            _log.error("company_left_out tenant=%s work=%s error=%s", tenant_id, _name(work), type(error).__name__)
+            _log.error(
+                "company_left_out tenant=%s work=%s error=%s", tenant_id, _qualified_name(work), type(error).__name__
+            )
     return done
 
 
-def scoped(step: Callable[[], Out]) -> Callable[[UUID], Out]:
+def in_tenant_scope(step: Callable[[], Out]) -> Callable[[UUID], Out]:
     """`step`, to be called with a company's id and done in its scope."""
 
     def in_its_scope(tenant_id: UUID) -> Out:
@@ -181,7 +185,7 @@ def scoped(step: Callable[[], Out]) -> Callable[[UUID], Out]:
     return wraps(step)(in_its_scope)
 
 
-def _name(work: Any) -> str:
+def _qualified_name(work: Any) -> str:
     while isinstance(work, partial):
         work = work.func
     return f"{work.__module__}.{work.__qualname__}"
@@ -198,7 +202,7 @@ def platform_scope(reason: str) -> Iterator[None]:
         return
     if outer is not None:
         raise ScopeError("a tenant's scope cannot widen to the platform")
-    with _entered(Scope(platform=True), None):
+    with _enter_scope(Scope(platform=True), None):
         platform_entered(reason)
         yield
 
@@ -211,17 +215,17 @@ def lookup_scope(key: str) -> Iterator[None]:
         raise ScopeError("a lookup needs a key")
     if _current.get() is not None:
         raise ScopeError("a lookup cannot be opened inside another scope")
-    with _entered(Scope(lookup=key), None):
+    with _enter_scope(Scope(lookup=key), None):
         yield
 
 
 @contextmanager
-def _entered(scope: Scope, outer: Scope | None) -> Iterator[None]:
+def _enter_scope(scope: Scope, outer: Scope | None) -> Iterator[None]:
     joined = connection.in_atomic_block
     if not joined:
         _renew_lost_connection()
     with nullcontext() if joined else transaction.atomic():
-        _tell_database(scope)
+        _set_database_scope(scope)
         token = _current.set(scope)
         try:
             yield
@@ -229,7 +233,7 @@ def _entered(scope: Scope, outer: Scope | None) -> Iterator[None]:
         finally:
             _current.reset(token)
         if joined:
-            _tell_database(outer or Scope())
+            _set_database_scope(outer or Scope())
 
 
 def _flush(scope: Scope) -> None:
@@ -241,13 +245,13 @@ def _flush(scope: Scope) -> None:
 def _renew_lost_connection() -> None:
     """A pooled connection whose server has gone has that to read already; then the pool is rid of all such."""
     connection.ensure_connection()
-    if _is_lost(connection.connection):
+    if _is_connection_lost(connection.connection):
         connection.close()
         connection.pool.check()  # type: ignore[attr-defined]  # PostgreSQL's connections have one
         connection.ensure_connection()
 
 
-def _is_lost(line: psycopg.Connection[Any]) -> bool:
+def _is_connection_lost(line: psycopg.Connection[Any]) -> bool:
     """Nobody speaks first but a server that says goodbye, or a socket that was closed. Costs no round trip."""
     while line.pgconn.status == ConnStatus.OK and select.select([line.fileno()], [], [], 0)[0]:
         try:
@@ -257,9 +261,9 @@ def _is_lost(line: psycopg.Connection[Any]) -> bool:
     return line.pgconn.status != ConnStatus.OK
 
 
-def _tell_database(scope: Scope) -> None:
+def _set_database_scope(scope: Scope) -> None:
     with connection.cursor() as cursor:
-        cursor.execute(_TELL, scope.settings())
+        cursor.execute(_SET_SCOPE, scope.settings())
 
 
 def _tenant_id(tenant: Any) -> UUID:

@@ -34,7 +34,7 @@ _letting_pass: set[asyncio.Future[None]] = set()
 _slow_lane: contextvars.ContextVar[bool] = contextvars.ContextVar("silas_slow_lane", default=False)
 
 
-def take_the_slow_lane() -> None:
+def use_low_priority_pool() -> None:
     """Every database step that the current task, and what it starts, makes from here on may wait for others."""
     _slow_lane.set(True)
 
@@ -59,10 +59,10 @@ async def in_thread(step: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> 
     if slow:
         await _let_others_pass()
     work = asyncio.get_running_loop().run_in_executor(_pool(slow), functools.partial(context.run, run))
-    return await (work if slow else before_slow_steps(work))
+    return await (work if slow else prioritize(work))
 
 
-def before_slow_steps(work: asyncio.Future[T]) -> asyncio.Future[T]:
+def prioritize(work: asyncio.Future[T]) -> asyncio.Future[T]:
     """Let steps in the slow lane wait until this is done: a person waits for it at once."""
     _waited_for.add(work)
     work.add_done_callback(_done)
@@ -101,7 +101,7 @@ async def in_scope(tenant: Any, step: Callable[P, T], *args: P.args, **kwargs: P
     return await in_thread(scoped)
 
 
-async def in_scope_patiently(tenant: Any, seconds: float, step: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+async def with_retry(tenant: Any, seconds: float, step: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """`in_scope`, tried again for `seconds` while the database is away, then raising what it raised.
 
     Only for a step that may run twice: a commit whose answer was lost with the connection may have happened.

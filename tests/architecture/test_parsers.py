@@ -33,7 +33,7 @@ ALLOWED = {
     "kernel.sandbox.asking": "between two processes of ours",
     "kernel.sandbox.keeper.contained": "between two processes of ours",
     "kernel.sandbox.keeper.serve": "between two processes of ours",
-    "kernel.visiting": "gzip of a fetched page, piece by piece up to a bound; a reader takes the page",
+    "kernel.http.fetch": "gzip of a fetched page, piece by piece up to a bound; a reader takes the page",
     "silas_platform.demo": "files of this code",
 }
 

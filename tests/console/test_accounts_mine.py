@@ -129,7 +129,7 @@ def test_ended_login_is_told_to_its_sockets(owner: Any) -> None:
         await in_thread(logins.end, row.pk, user=owner)
         return await asyncio.wait_for(layer.receive(name), 20)
 
-    events = live.heard(asyncio.run(heard()), attending=False)
+    events = live.unpack_events(asyncio.run(heard()), attending=False)
     assert [event["type"] for event in events] == ["console.ended"]
 
 

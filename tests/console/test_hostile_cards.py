@@ -13,7 +13,7 @@ from django.urls import reverse
 from apps.approvals.enums import CardKind
 from apps.approvals.models import Card
 from apps.approvals.schemas import Fact
-from kernel.unseen import hides_something, show_all, show_hidden
+from kernel.unicode_safety import escape_confusables, escape_hidden, has_hidden_characters
 from tests.console.test_cards import _FIXED
 from tests.factories.cards import EXAMPLES, make_kind
 from tests.factories.console import browser
@@ -157,11 +157,11 @@ def test_tool_s_own_line_never_takes_the_place_of_ours(tenant: Any, owner: Any, 
     "text", ["naïve Größe", "Привет мир", "Αθήνα", "हिन्दी\u200dशब्द", "東京 ABC", "👨\u200d👩\u200d👧"]
 )
 def test_plain_text_of_any_script_stays_as_it_is(text: str) -> None:
-    assert show_all(text) == text
-    assert not hides_something(text)
+    assert escape_confusables(text) == text
+    assert not has_hidden_characters(text)
 
 
 @pytest.mark.parametrize("text", ["H\u200dM-1", "\u200cpay", "pay\u200d"])
 def test_joiner_beside_ascii_hides_something(text: str) -> None:
-    assert hides_something(text)
-    assert show_hidden(text) != text
+    assert has_hidden_characters(text)
+    assert escape_hidden(text) != text

@@ -16,8 +16,8 @@ from apps.bus.enums import LIVE, Kind, Queue, Sender, Worker
 from apps.bus.models import QueueMessage
 from apps.bus.schemas import Lease
 from apps.bus.services import enqueue, lease
+from kernel.ratelimit.fixed_window import redis_client
 from kernel.tenancy import in_scope, in_thread, tenant_scope
-from kernel.throttle import redis
 from silas_platform.listening import waiting_at
 
 
@@ -103,4 +103,4 @@ def pokes(worker: Worker = Worker.WORK) -> int:
 
 
 def forget_pokes() -> None:
-    redis().delete(*Worker)
+    redis_client().delete(*Worker)

@@ -125,7 +125,7 @@ class Chaos:
     def _round(self, fault: Fault, begin: Callable[[], None]) -> None:
         folder = self.house.faults_of(fault.side)
         last = Action.KILL if fault.victim == fault.side else Action.STOP
-        fault_points.leave(folder, fault.point, *[Action.PASS] * (fault.time - 1), last)
+        fault_points.plant(folder, fault.point, *[Action.PASS] * (fault.time - 1), last)
         press = threading.Thread(target=begin)
         press.start()
         process = self._whoever_meets(folder, fault)
@@ -147,7 +147,7 @@ class Chaos:
         """The process that took the fault, dead or standing still by now; nobody, and the fault is taken away."""
         give_up = time.monotonic() + REACH_SECONDS
         while time.monotonic() < give_up:
-            found = fault_points.taken(folder, fault.point)
+            found = fault_points.processes_that_took(folder, fault.point)
             if found and _stands_or_is_dead(found[0]):
                 (folder / f"{fault.point}.taken.{found[0]}").unlink()
                 return found[0]

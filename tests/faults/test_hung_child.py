@@ -55,10 +55,10 @@ def test_hung_child_is_killed_and_its_work_is_done_once_by_another(
     house = hanging_house
     made = furnished(house)
     faults = house.faults_of("worker")
-    fault_points.leave(faults, point, hang)
+    fault_points.plant(faults, point, hang)
     worker = house.start_worker()
-    await_that(lambda: fault_points.taken(faults, point), "a child hangs")
-    hung_at, (child,) = time.monotonic(), fault_points.taken(faults, point)
+    await_that(lambda: fault_points.processes_that_took(faults, point), "a child hangs")
+    hung_at, (child,) = time.monotonic(), fault_points.processes_that_took(faults, point)
     await_that(lambda: "worker_child_overdue" in house.said_by(worker), "its parent noticed")
     await_that(lambda: not psutil.pid_exists(child), "the child is gone")
     await_that(lambda: over(house, made["first"]) or taken_again(house, child), "another child took it")

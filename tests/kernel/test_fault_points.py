@@ -57,28 +57,28 @@ def test_point_without_a_fault_is_passed(armed: Path) -> None:
 
 
 def test_fault_of_an_unarmed_process_stays(tmp_path: Path) -> None:
-    fault_points.leave(tmp_path, POINT, Action.RAISE)
+    fault_points.plant(tmp_path, POINT, Action.RAISE)
     reach(POINT)
     assert (tmp_path / POINT).exists()
 
 
 def test_fault_is_met_once(armed: Path) -> None:
-    fault_points.leave(armed, POINT, Action.RAISE)
+    fault_points.plant(armed, POINT, Action.RAISE)
     with pytest.raises(Fault):
         reach(POINT)
     reach(POINT)
-    assert fault_points.taken(armed, POINT) == [os.getpid()]
+    assert fault_points.processes_that_took(armed, POINT) == [os.getpid()]
 
 
 def test_fault_for_the_second_time_lets_the_first_pass(armed: Path) -> None:
-    fault_points.leave(armed, POINT, Action.PASS, Action.RAISE)
+    fault_points.plant(armed, POINT, Action.PASS, Action.RAISE)
     reach(POINT)
     with pytest.raises(Fault):
         reach(POINT)
 
 
 def test_fault_of_another_point_is_not_met(armed: Path) -> None:
-    fault_points.leave(armed, "guard.after_settle", Action.RAISE)
+    fault_points.plant(armed, "guard.after_settle", Action.RAISE)
     reach(POINT)
     assert (armed / "guard.after_settle").exists()
 
@@ -89,14 +89,14 @@ def test_point_that_is_not_listed_is_refused(armed: Path) -> None:
 
 
 def test_killed_process_is_gone_without_a_word(tmp_path: Path) -> None:
-    fault_points.leave(tmp_path, POINT, Action.KILL)
+    fault_points.plant(tmp_path, POINT, Action.KILL)
     child = reach_in_child(tmp_path)
     said, _ = child.communicate()
     assert (child.returncode, said) == (-9, b"")
 
 
 def test_stopped_process_goes_on_when_it_is_told_to(tmp_path: Path) -> None:
-    fault_points.leave(tmp_path, POINT, Action.STOP)
+    fault_points.plant(tmp_path, POINT, Action.STOP)
     child = reach_in_child(tmp_path)
     os.waitid(os.P_PID, child.pid, os.WSTOPPED)
     child.send_signal(18)

@@ -29,7 +29,7 @@ async def heard() -> Any:
     live.serve_from(asyncio.get_running_loop())
     await live.join(GROUP, await get_channel_layer().new_channel(), hear)
     yield events
-    live.forget(GROUP, hear)
+    live.remove_listener(GROUP, hear)
 
 
 async def test_news_from_many_threads_is_all_heard_and_in_each_ones_order(heard: list[dict[str, Any]]) -> None:
@@ -56,7 +56,7 @@ async def other_hears(say: Callable[[int], Awaitable[None]]) -> list[int]:
     for number in (1, 2, 2, 3):
         await say(number)
     told = await asyncio.wait_for(layer.receive(other), 5)
-    return [event["number"] for event in live.heard(told, attending=False)]
+    return [event["number"] for event in live.unpack_events(told, attending=False)]
 
 
 async def test_another_process_is_told_of_a_moment_in_one_message_and_of_each_poke_once(
@@ -83,7 +83,7 @@ async def test_socket_that_attends_is_not_told_again_what_it_heard(heard: list[d
     await layer.group_add(GROUP, other)
     await live.send(GROUP, {"type": "said", "number": 1})
     told = await asyncio.wait_for(layer.receive(other), 5)
-    assert (len(heard), live.heard(told, attending=True)) == (1, ())
+    assert (len(heard), live.unpack_events(told, attending=True)) == (1, ())
 
 
 async def test_socket_that_fails_to_hear_does_not_keep_the_others_from_it(heard: list[dict[str, Any]]) -> None:
@@ -91,9 +91,9 @@ async def test_socket_that_fails_to_hear_does_not_keep_the_others_from_it(heard:
         raise RuntimeError
 
     await live.join(GROUP, await get_channel_layer().new_channel(), broken)
-    live._attending[GROUP].reverse()
+    live._listeners[GROUP].reverse()
     await live.send(GROUP, {"type": "said", "number": 1})
-    live.forget(GROUP, broken)
+    live.remove_listener(GROUP, broken)
     assert len(heard) == 1
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kernel.provenance import Origin, Source, Sources, Traced, as_text, is_held, named
+from kernel.provenance import Origin, Source, Sources, Traced, as_text, clean_label, contains_value
 
 TYPED = Traced(Origin.VISITOR, "seq:3")
 PAGE = Traced(Origin.TOOL, "call:1", "evil.example")
@@ -39,7 +39,7 @@ def traced(value: Any, *sources: Source) -> Origin:
     ],
 )
 def test_value_is_held_in_its_usual_notations(value: Any, text: str) -> None:
-    assert is_held(value, text)
+    assert contains_value(value, text)
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_value_is_held_in_its_usual_notations(value: Any, text: str) -> None:
     ],
 )
 def test_part_of_another_value_is_not_held(value: Any, text: str) -> None:
-    assert not is_held(value, text)
+    assert not contains_value(value, text)
 
 
 def test_value_that_no_source_holds_was_made_up() -> None:
@@ -107,6 +107,6 @@ def test_value_that_stands_in_no_text_is_never_somebodys_words(value: Any) -> No
 
 
 def test_name_of_a_source_is_one_short_line() -> None:
-    assert named("the customer's\nmessage\u202e · 14:02" + "x" * 200).count("\n") == 0
-    assert "\u202e" not in named("a\u202eb")
-    assert len(named("x" * 200)) <= 80
+    assert clean_label("the customer's\nmessage\u202e · 14:02" + "x" * 200).count("\n") == 0
+    assert "\u202e" not in clean_label("a\u202eb")
+    assert len(clean_label("x" * 200)) <= 80

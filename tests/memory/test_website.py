@@ -10,7 +10,7 @@ import pytest
 
 from apps.memory import website
 from apps.memory.website import Page, pages_of
-from kernel.visiting import NotReached, visit
+from kernel.http.fetch import FetchFailed, fetch
 from tests.factories.website import Served, Website, serving
 
 LONG = "<p>Parcels come back within thirty days.</p>"
@@ -145,14 +145,14 @@ def test_unpaid_time_ends_the_walk(site: Website, monkeypatch: pytest.MonkeyPatc
     ],
 )
 def test_address_inside_is_refused(url: str) -> None:
-    with pytest.raises(NotReached, match="address_refused"):
-        visit(url, most=1000, seconds=5)
+    with pytest.raises(FetchFailed, match="address_refused"):
+        fetch(url, max_bytes=1000, seconds=5)
 
 
 def test_name_that_stands_for_an_address_inside_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    from kernel import knocking
+    from kernel.http import resolver
 
     answer = [(2, 1, 6, "", ("93.184.216.34", 80)), (2, 1, 6, "", ("127.0.0.1", 80))]
-    monkeypatch.setattr(knocking.socket, "getaddrinfo", lambda *_, **__: answer)
-    with pytest.raises(NotReached, match="address_inside"):
-        visit("http://rebound.example.com/", most=1000, seconds=5)
+    monkeypatch.setattr(resolver.socket, "getaddrinfo", lambda *_, **__: answer)
+    with pytest.raises(FetchFailed, match="address_inside"):
+        fetch("http://rebound.example.com/", max_bytes=1000, seconds=5)

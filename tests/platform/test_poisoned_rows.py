@@ -25,7 +25,7 @@ from apps.work.enums import Waiting, WorkItemStatus, WorkReason
 from apps.work.execution_models import Course
 from apps.work.models import WorkItem
 from kernel.clock import now
-from kernel.tenancy import over_each, tenant_scope
+from kernel.tenancy import for_each_tenant, tenant_scope
 from tests.factories.approvals import expire_cards, open_card
 from tests.factories.bus import let_leases_run_out, make_message
 from tests.factories.tenants import make_deployment
@@ -41,7 +41,7 @@ def test_company_in_trouble_keeps_no_other_company_from_upkeep(tenant: Any, othe
         visited.append(tenant_id)
         raise ValueError
 
-    over_each([each.pk for each in all_tenants()], work)
+    for_each_tenant([each.pk for each in all_tenants()], work)
     assert {tenant.pk, other_tenant.pk} <= set(visited)
     assert len(visited) == Tenant.objects.count()
 

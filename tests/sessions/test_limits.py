@@ -17,7 +17,8 @@ from apps.sessions.models import ChatSession, ChronicleEntry
 from apps.sessions.schemas import MAX_FRAME_BYTES, MAX_TEXT, Accepted, Busy
 from apps.sessions.tokens import Visitor
 from apps.tenants.models import VisitorLimits
-from kernel import live, seats
+from kernel import live
+from kernel.ratelimit import concurrency
 from kernel.tenancy import in_scope, in_thread, tenant_scope
 from tests.factories.sessions import make_session, say, visitor_of
 from tests.factories.tenants import make_deployment, make_member
@@ -224,7 +225,7 @@ async def test_window_too_many_is_told_why_and_to_come_again(
 async def test_windows_of_other_processes_count(deployment: Any, session: ChatSession, settings: LazySettings) -> None:
     bounded(settings, sockets=2)
     for number in range(2):
-        await seats.take(f"windows:{session.tenant_id}:{session.pk}", f"elsewhere-{number}", most=2)
+        await concurrency.acquire(f"windows:{session.tenant_id}:{session.pk}", f"elsewhere-{number}", maximum=2)
     late = await _present(deployment, session)
     assert (await late.frame())["code"] == "too_many_windows"
 
@@ -243,7 +244,7 @@ async def test_windows_of_this_process_are_counted_without_redis(
     visitor: Visitor, settings: LazySettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings.REDIS_URL = NOWHERE
-    monkeypatch.setitem(live._attending, "crowd", [_deaf] * 3)
+    monkeypatch.setitem(live._listeners, "crowd", [_deaf] * 3)
     kept = [await attendance.sit_down(visitor, "one", group=group, most=2) for group in ("nobody", "crowd")]
     await attendance.stand_up("one")
     assert kept == [True, False]
@@ -356,7 +357,7 @@ async def test_half_a_character_is_refused(deployment: Any, session: ChatSession
     ],
 )
 async def test_odd_text_is_kept_as_it_was_said(deployment: Any, session: ChatSession, text: str) -> None:
-    """The record is what the visitor wrote; whoever shows it to people shows what it hides (`kernel.unseen`)."""
+    """The record keeps what the visitor wrote; hidden characters are escaped on display (`kernel.unicode_safety`)."""
     assert (await answered(deployment, session, text))["type"] == "ack"
     assert await in_thread(_texts, session) == [text]
 

@@ -92,7 +92,7 @@ async def _heard_in_a_turn(session: ChatSession, *, tries: int = 1) -> tuple[lis
     heard: list[str] = []
     while "chat.frame" not in heard:
         told = await asyncio.wait_for(layer.receive(channel), 5)
-        heard += [event["type"] for event in live.heard(told, attending=False)]
+        heard += [event["type"] for event in live.unpack_events(told, attending=False)]
     return heard, state.response.message if state.response else ""
 
 

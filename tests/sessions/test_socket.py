@@ -249,7 +249,7 @@ async def test_frames_whose_pokes_were_lost_are_sent_by_the_sweep_in_order_once(
     await socket.frame()
     with monkeypatch.context() as redis_is_away:
         redis_is_away.setattr(live, "_quiet_until", float("inf"))
-        redis_is_away.setattr(live, "_attending", {})
+        redis_is_away.setattr(live, "_listeners", {})
         for text in ("one", "two"):
             await in_thread(say, session, text)
         assert await socket.receive_nothing(timeout=0.2)

@@ -10,7 +10,7 @@ import psycopg
 import pytest
 from django.db import OperationalError, connection
 
-from kernel.tenancy import current_tenant_id, in_scope, in_scope_patiently, tenant_scope
+from kernel.tenancy import current_tenant_id, in_scope, tenant_scope, with_retry
 
 
 def _drop_idle_connections(superuser_dsn: str) -> None:
@@ -55,13 +55,13 @@ async def test_step_that_loses_its_connection_is_not_repeated_behind_the_callers
 
 async def test_patient_step_is_tried_until_it_passes(tenant: Any) -> None:
     step = Step(2)
-    assert (await in_scope_patiently(tenant, 10, step), step.tried) == (tenant.pk, 3)
+    assert (await with_retry(tenant, 10, step), step.tried) == (tenant.pk, 3)
 
 
 async def test_patient_step_ends_with_its_patience(tenant: Any) -> None:
     started = time.monotonic()
     with pytest.raises(OperationalError):
-        await in_scope_patiently(tenant, 0.6, Step(1000))
+        await with_retry(tenant, 0.6, Step(1000))
     assert time.monotonic() - started < 5
 
 
@@ -73,5 +73,5 @@ async def test_patient_step_that_fails_for_another_reason_is_not_repeated(tenant
         raise LookupError
 
     with pytest.raises(LookupError):
-        await in_scope_patiently(tenant, 10, refuse)
+        await with_retry(tenant, 10, refuse)
     assert len(tried) == 1

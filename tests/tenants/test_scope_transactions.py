@@ -12,7 +12,7 @@ from django.db.transaction import TransactionManagementError
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.tenants.models import Deployment, Membership
-from kernel.tenancy import current_tenant_id, gather_for_commit, tenant_scope
+from kernel.tenancy import before_commit, current_tenant_id, tenant_scope
 from tests.factories.tenants import make_deployment
 
 
@@ -30,7 +30,7 @@ def test_last_statement_that_is_refused_undoes_its_scope(tenant: Any) -> None:
     def write() -> None:
         with tenant_scope(tenant):
             record(AuditEvent.MESSAGE_ACCEPTED)
-            gather_for_commit(twice, None)
+            before_commit(twice, None)
 
     with pytest.raises(IntegrityError):
         write()

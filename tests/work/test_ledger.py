@@ -104,7 +104,7 @@ def test_call_that_an_earlier_attempt_made_is_not_made_again(tenant: Any, tmp_pa
 
 def test_second_call_is_made_after_a_crash_behind_the_first(desk: Desk, approver: Any, faults: Path) -> None:
     item = approved(desk, approver, note(30), note(40, "H-3"))
-    fault_points.leave(faults, "guard.after_settle", Action.PASS, Action.RAISE)
+    fault_points.plant(faults, "guard.after_settle", Action.PASS, Action.RAISE)
     desk.work()
     let_waits_pass(desk.tenant)
     desk.work()
@@ -129,7 +129,7 @@ def test_file_of_a_call_is_kept_and_seen_by_the_checks(tenant: Any, tmp_path: Pa
 def test_file_of_a_lost_attempt_is_there_for_the_next(tenant: Any, tmp_path: Path, approver: Any, faults: Path) -> None:
     desk = make_desk(tenant, tmp_path, script=LETTER, check=HAS_LETTER)
     item = approved(desk, approver, note())
-    fault_points.leave(faults, "work.before_verification", Action.RAISE)
+    fault_points.plant(faults, "work.before_verification", Action.RAISE)
     desk.work()
     let_waits_pass(tenant)
     desk.work()
@@ -160,7 +160,7 @@ def test_files_that_are_too_large_undo_the_call(
 
 def test_money_of_a_lost_attempt_counts(desk: Desk, approver: Any, faults: Path) -> None:
     item = approved(desk, approver, note())
-    fault_points.leave(faults, "work.before_verification", Action.RAISE)
+    fault_points.plant(faults, "work.before_verification", Action.RAISE)
     desk.work()
     with tenant_scope(desk.tenant):
         run_id = WorkItem.objects.get(pk=item.pk).run_id
@@ -173,7 +173,7 @@ def test_money_of_a_lost_attempt_counts(desk: Desk, approver: Any, faults: Path)
 
 def test_lost_attempt_that_used_the_budget_up_is_the_last(desk: Desk, approver: Any, faults: Path) -> None:
     item = approved(desk, approver, note())
-    fault_points.leave(faults, "work.begun", Action.RAISE)
+    fault_points.plant(faults, "work.begun", Action.RAISE)
     desk.work()
     with tenant_scope(desk.tenant):
         run_id = WorkItem.objects.get(pk=item.pk).run_id

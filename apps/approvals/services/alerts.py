@@ -31,8 +31,8 @@ from apps.tenants.queries import require_role
 from kernel.canonical import sha256_hex
 from kernel.clock import now
 from kernel.errors import NotFound, SilasError
-from kernel.outside import host_of, is_outside_url
-from kernel.tenancy import tried
+from kernel.http.addresses import host_of, is_public_url
+from kernel.tenancy import run_isolated
 
 MOST_BROWSERS, MOST_PUSHES = 10, 3
 # One letter in so many minutes, pushes in so many seconds: what comes meanwhile is told together.
@@ -207,7 +207,7 @@ class _Told:
     def may_decide(self, card: Card, user_id: UUID) -> bool:
         if card.pk not in self._deciders:
             # A card whose rows cannot be read keeps no member from hearing of the others.
-            self._deciders[card.pk] = tried(_deciders_of, card, lambda _: set())
+            self._deciders[card.pk] = run_isolated(_deciders_of, card, lambda _: set())
         return user_id in self._deciders[card.pk]
 
 
@@ -264,4 +264,4 @@ def _letters(choice: AlertChoice, told: _Told, moment: datetime) -> list[Letter]
 def _may_knock(endpoint: str) -> bool:
     if settings.WEBHOOKS_PRIVATE:
         return bool(host_of(endpoint, schemes=("http", "https")))
-    return is_outside_url(endpoint)
+    return is_public_url(endpoint)

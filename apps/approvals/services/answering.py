@@ -18,7 +18,7 @@ from apps.approvals.schemas import Refused
 from apps.approvals.services.cards import decide_card
 from apps.approvals.services.editing import edit_card, text_of
 from kernel.errors import SilasError
-from kernel.unseen import within
+from kernel.unicode_safety import truncate
 
 MOST_WORDS, MOST_DRAFT = 2000, 20_000
 
@@ -85,7 +85,7 @@ def _narrow(card: Card, user: Any, selected: Sequence[str]) -> Card:
     payload = payloads.batch_payload(goal_id=card.payload["goal_id"], action=card.payload["action"], item_ids=kept)
     text = replace(
         text_of(card),
-        intent=within(f"Only {count}: {card.intent}", 300),
+        intent=truncate(f"Only {count}: {card.intent}", 300),
         affected=f"{count} items",
         consequence={**card.consequence, "approve": f"Do it for these {len(kept)}"},
     )

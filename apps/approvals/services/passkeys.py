@@ -26,7 +26,7 @@ from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.tenants.enums import Role
 from apps.tenants.queries import require_role
-from kernel import ceremony
+from kernel import webauthn
 from kernel.clock import now
 from kernel.errors import NotFound, SilasError
 from kernel.tenancy import current_tenant_id
@@ -78,10 +78,10 @@ def begin_registration(user: Any, *, rp_id: str, origin: str) -> dict[str, Any]:
     if len(known) >= _MOST_PASSKEYS:
         raise SilasError("too_many_passkeys", "Remove a passkey that you no longer use first.", status=409)
     challenge = _challenge(_REGISTERING, user=user, rp_id=rp_id, origin=origin)
-    return ceremony.registration_options(
+    return webauthn.registration_options(
         user=user,
         challenge=_bytes_of(challenge),
-        known=[one.credential_id for one in known if one.rp_id == rp_id],
+        credential_ids=[one.credential_id for one in known if one.rp_id == rp_id],
         rp_id=rp_id,
         rp_name=settings.PASSKEY_RP_NAME,
         timeout=settings.PASSKEY_SECONDS * 1000,
@@ -98,7 +98,7 @@ def finish_registration(user: Any, *, name: str, credential: str) -> Passkey | R
         found = believed(lambda: _registered(credential, challenge))
     except NotBelieved as no:
         return refused(no, user=user, about=_REGISTERING)
-    credential_id = ceremony.written(found.credential_id)
+    credential_id = webauthn.base64url_encode(found.credential_id)
     if Passkey.objects.filter(credential_id=credential_id).exists():
         raise SilasError("passkey_known", "This passkey is registered already.", status=409)
     passkey: Passkey = Passkey.objects.create(
@@ -115,7 +115,7 @@ def finish_registration(user: Any, *, name: str, credential: str) -> Passkey | R
 
 
 def _registered(credential: str, challenge: PasskeyChallenge) -> Any:
-    return ceremony.registered(
+    return webauthn.verify_registration(
         credential,
         expected_challenge=_bytes_of(challenge),
         expected_rp_id=challenge.rp_id,
@@ -164,9 +164,9 @@ def _question(about: About, *, user: Any, rp_id: str, origin: str) -> dict[str, 
         known = ", ".join(sorted({one.rp_id for one in queries.passkeys_of(user)}))
         raise SilasError("passkey_elsewhere", f"Your passkey works at {known}; open the console there.", status=409)
     challenge = _challenge(about, user=user, rp_id=rp_id, origin=origin)
-    return ceremony.authentication_options(
+    return webauthn.authentication_options(
         challenge=_bytes_of(challenge),
-        known=[one.credential_id for one in here],
+        credential_ids=[one.credential_id for one in here],
         rp_id=rp_id,
         timeout=settings.PASSKEY_SECONDS * 1000,
     )
@@ -221,7 +221,7 @@ def _possible(wanted: bool, *, has_one: bool) -> bool:
 
 
 def _require_name(rp_id: str) -> None:
-    if not ceremony.is_name(rp_id):
+    if not webauthn.is_domain_name(rp_id):
         message = "Passkeys belong to a name. Open the console at localhost or at its name, not at numbers."
         raise SilasError("passkey_needs_a_name", message)
 
@@ -276,7 +276,7 @@ def _asked(answered: str, about: About, *, user: Any) -> PasskeyChallenge:
 
 def _challenge_in(answered: str) -> bytes:
     try:
-        return ceremony.challenge_in(answered)
+        return webauthn.read_challenge(answered)
     except ValueError:
         raise NotBelieved("The passkey's answer could not be read.") from None
 
@@ -296,7 +296,7 @@ def _passkey_of(assertion: str, user: Any) -> Passkey:
 
 
 def verify(assertion: str, public_key: Any, challenge: PasskeyChallenge) -> Any:
-    return ceremony.verified(
+    return webauthn.verify_authentication(
         assertion,
         expected_challenge=_bytes_of(challenge),
         expected_rp_id=challenge.rp_id,
@@ -328,7 +328,7 @@ def _proof(assertion: str, passkey: Passkey, challenge: PasskeyChallenge) -> Ste
     return StepUp(
         passkey_id=str(passkey.pk),
         credential_id=passkey.credential_id,
-        public_key=ceremony.written(bytes(passkey.public_key)),
+        public_key=webauthn.base64url_encode(bytes(passkey.public_key)),
         client_data=response["clientDataJSON"],
         authenticator_data=response["authenticatorData"],
         signature=response["signature"],

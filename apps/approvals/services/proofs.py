@@ -9,7 +9,7 @@ from uuid import UUID
 from apps.approvals.models import Answer, Passkey, PasskeyChallenge
 from apps.approvals.schemas import StepUp
 from apps.approvals.services import passkeys
-from kernel import ceremony
+from kernel import webauthn
 
 
 def is_proof(answer: Answer, proof: StepUp) -> bool:
@@ -24,7 +24,7 @@ def is_proof(answer: Answer, proof: StepUp) -> bool:
 def still_proves(about: passkeys.About, proof: StepUp, *, user_id: UUID, tenant_id: UUID) -> bool:
     """Does the stored assertion still prove that this person's passkey stood behind exactly this?"""
     passkey = Passkey.objects.filter(pk=proof.passkey_id, user_id=user_id).first()
-    if passkey is None or ceremony.written(bytes(passkey.public_key)) != proof.public_key:
+    if passkey is None or webauthn.base64url_encode(bytes(passkey.public_key)) != proof.public_key:
         return False
     asked = PasskeyChallenge(
         tenant_id=tenant_id,

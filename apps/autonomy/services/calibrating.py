@@ -32,7 +32,7 @@ from apps.work.models import Batch, BatchItem, WorkItem
 from apps.work.services import freedom
 from apps.work.services.undoing import ACTION as UNDO_ACTION
 from kernel.clock import now
-from kernel.unseen import within
+from kernel.unicode_safety import truncate
 
 PROPOSAL = "freedom_proposal"
 TIGHTEN_NOW = "tighten_now"
@@ -225,7 +225,9 @@ def _ask(
             reversible=True,
         ),
         text=CardText(
-            intent=within(f"{'Fewer' if widens else 'More'} cards about {proposal.family} at {deployment.title}", 300),
+            intent=truncate(
+                f"{'Fewer' if widens else 'More'} cards about {proposal.family} at {deployment.title}", 300
+            ),
             rationale=f"{evidence.corrections} of {window} were corrected. Each action still needs a yes.",
             consequence={
                 "approve": f"Batches of {after.size}, from {after.high_min:.0%} sure",

@@ -21,7 +21,7 @@ from apps.autonomy.models import AutonomousSession, Task
 from apps.autonomy.schemas import Delegated, Owed, Spawned, TaskLimits, plain
 from apps.autonomy.services import spawning
 from kernel.clock import now
-from kernel.tenancy import over_rows
+from kernel.tenancy import for_each_row
 
 _RECENT = timedelta(days=2)
 
@@ -79,7 +79,7 @@ def collect() -> int:
     over = AutonomousSession.objects.filter(pk__in=recent.values("parent"), ended_at__isnull=False, halt_reason="")
     ready = over.exclude(Exists(asked.filter(ended_at=None)))
     ready = ready.exclude(Exists(asked.filter(params__has_key="collects"))).select_related("task__deployment", "run")
-    return over_rows(ready, _collected)
+    return for_each_row(ready, _collected)
 
 
 def _collected(parent: AutonomousSession) -> bool:

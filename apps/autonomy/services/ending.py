@@ -33,7 +33,7 @@ from apps.guard.models import GuardedRun
 from apps.work import rules as work_rules
 from apps.work.enums import WorkItemStatus
 from apps.work.models import WorkItem
-from kernel.tenancy import tried
+from kernel.tenancy import run_isolated
 
 WORKER_LOST = "worker_lost"
 _EVENTS = {
@@ -211,12 +211,12 @@ def _is_part(session: AutonomousSession) -> bool:
 
 def _receipt(session: AutonomousSession) -> dict[str, Any]:
     """A row that cannot be read makes a short receipt; it keeps no session from ending."""
-    return tried(receipt, session, partial(short_receipt, session))
+    return run_isolated(receipt, session, partial(short_receipt, session))
 
 
 def _try_again_or_set_aside(session: AutonomousSession) -> None:
     """A task whose rows cannot be read is not tried again: a person has to look."""
-    tried(_try_again, session, lambda error: _set_aside(session, reason=type(error).__name__))
+    run_isolated(_try_again, session, lambda error: _set_aside(session, reason=type(error).__name__))
 
 
 def _try_again(session: AutonomousSession) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 from django.db import DatabaseError, OperationalError, connection, transaction
 
 from apps.autonomy.services.owing import owe_look_at_trigger
-from kernel.tenancy import current_tenant_id, gather_for_commit
+from kernel.tenancy import before_commit, current_tenant_id
 
 _log = logging.getLogger(__name__)
 # What is written with an upload: a savepoint of its own costs what nobody waits for there.
@@ -33,7 +33,7 @@ _WRITE = """
 
 def owe(topic: str, subject: str = "") -> None:
     """With this scope's commit. `topic` as `rules.topic_of` words it; `subject` is an id."""
-    gather_for_commit(_write, (topic, subject[:80]))
+    before_commit(_write, (topic, subject[:80]))
 
 
 def _write(said: list[tuple[str, str]]) -> None:

@@ -12,7 +12,7 @@ from apps.bus.enums import Kind, Queue, Sender
 from apps.bus.queries import is_waiting
 from kernel.clock import now
 from kernel.taint import Taint
-from kernel.tenancy import current_tenant_id, gather_for_commit
+from kernel.tenancy import before_commit, current_tenant_id
 
 ASK, RECALL, AFTER_WORK, PLAN, PREFER = "ask", "recall", "after_work", "plan", "prefer"
 RAISE = "raise"
@@ -57,7 +57,7 @@ def owe_look_at_trigger(trigger_id: UUID) -> None:
 
 def owe_looks() -> None:
     """Have the company looked at for suggestions from now on, every quarter of an hour (`suggesting.next_look`)."""
-    gather_for_commit(_schedule_looks, None)
+    before_commit(_schedule_looks, None)
 
 
 def _schedule_looks(_: list[None]) -> None:

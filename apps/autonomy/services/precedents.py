@@ -31,7 +31,7 @@ from apps.tenants.queries import require_role
 from apps.tenants.services import change_deployment
 from kernel.clock import now
 from kernel.errors import NotFound, SilasError
-from kernel.unseen import show_hidden, within
+from kernel.unicode_safety import escape_hidden, truncate
 
 CONTEXT = "context_proposal"
 ACCEPT = "accept"
@@ -153,7 +153,7 @@ def _ask(rule: ContextProposal, precedent: Precedent, deployment: Deployment) ->
             reversible=True,
         ),
         text=CardText(
-            intent=within(show_hidden(f"Tell {deployment.title}: {rule.text}"), 300),
+            intent=truncate(escape_hidden(f"Tell {deployment.title}: {rule.text}"), 300),
             rationale=f"Seen {precedent.count} times. It is told to the bot and changes no rule and no approval.",
             consequence={ACCEPT: "Add it to what the bot is told", "decline": "Do not add it"},
             facts=[*warnings_of(precedent.session_id), Fact("In these words", rule.text)],

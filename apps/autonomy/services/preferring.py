@@ -36,7 +36,7 @@ from kernel.clock import now
 from kernel.llm.enums import MemoryType
 from kernel.taint import Taint
 from kernel.tenancy import current_tenant_id, in_scope, in_thread
-from kernel.unseen import within
+from kernel.unicode_safety import truncate
 
 PREFERENCE, KEEP = "preference", "keep"
 _CARD_SECONDS = 14 * 86_400
@@ -155,7 +155,7 @@ def _propose(deployment: Deployment, pattern: Pattern) -> Preference:
             reversible=True,
         ),
         text=CardText(
-            intent=within(pattern.content, 300),
+            intent=truncate(pattern.content, 300),
             rationale=f"{pattern.hits} of the last {pattern.samples} decisions went that way. It changes no rule.",
             consequence={KEEP: "Keep to it from now on", "decline": "Do not keep to it"},
             facts=[Fact("In these words", pattern.content)],

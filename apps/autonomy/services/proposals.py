@@ -32,7 +32,7 @@ from apps.tenants.queries import require_role
 from apps.tenants.rules import roles_with
 from kernel.clock import now
 from kernel.errors import SilasError
-from kernel.unseen import show_hidden, within
+from kernel.unicode_safety import escape_hidden, truncate
 
 PROPOSAL = "memory_proposal"
 KEEPERS = roles_with(Capability.DECIDE)
@@ -220,4 +220,4 @@ def _own_words(proposal: MemoryProposal) -> str:
 
 def _intent(proposal: MemoryProposal) -> str:
     """One readable line, whatever a session wrote."""
-    return within(show_hidden(f"{proposal.get_kind_display()}: {proposal.title}"), 300)
+    return truncate(escape_hidden(f"{proposal.get_kind_display()}: {proposal.title}"), 300)

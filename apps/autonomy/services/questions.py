@@ -14,7 +14,7 @@ from django.db import connection
 from apps.sessions.models import ChatSession
 from kernel.canonical import sha256_hex
 from kernel.llm.grounded.words import content, words
-from kernel.tenancy import current_tenant_id, gather_for_commit
+from kernel.tenancy import before_commit, current_tenant_id
 
 MOST, _LEAST_WORDS, _LONGEST = 2000, 3, 600
 _KEEP = """
@@ -53,7 +53,7 @@ def keep_open(session: ChatSession, text: str) -> bool:
         "level": session.level,
         "most": MOST,
     }
-    gather_for_commit(_write, values)
+    before_commit(_write, values)
     return True
 
 

@@ -21,7 +21,7 @@ from apps.autonomy.models import AutonomousSession, Notification, Outbox, Webhoo
 from apps.bus.enums import Kind, SetAside
 from apps.bus.services import owe
 from apps.bus.signals import set_aside
-from kernel.tenancy import gather_for_commit
+from kernel.tenancy import before_commit
 
 MOST_ATTEMPTS = 8
 _MOST_SECONDS = 3600
@@ -63,7 +63,7 @@ def owe_webhooks(
     """To every webhook of the company, or to those that asked for such events. One an event, session and webhook; all
     that a scope owes is written together."""
     body = {"event": event.value, "session": str(session.pk), "task": str(session.task_id), **data}
-    gather_for_commit(_owe_together, _News(event, str(session.pk), body, subscribed_only))
+    before_commit(_owe_together, _News(event, str(session.pk), body, subscribed_only))
 
 
 @dataclass(frozen=True)

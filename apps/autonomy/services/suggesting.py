@@ -33,7 +33,7 @@ from apps.work.models import WorkItem
 from kernel.canonical import sha256_hex
 from kernel.clock import now
 from kernel.errors import SilasError
-from kernel.unseen import show_hidden, within
+from kernel.unicode_safety import escape_hidden, truncate
 
 SUGGESTION = "suggestion"
 LATER, NEVER = "later", "never"
@@ -118,8 +118,8 @@ def _made(deployment: Deployment, idea: Idea, settings: InitiativeSettings) -> S
         source=idea.source,
         action=idea.action,
         subject=idea.subject,
-        intent=within(show_hidden(" ".join(idea.intent.split())), 300),
-        rationale=within(show_hidden(idea.rationale), 500),
+        intent=truncate(escape_hidden(" ".join(idea.intent.split())), 300),
+        rationale=truncate(escape_hidden(idea.rationale), 500),
         cooldown_key=idea.key,
         created_at=moment,
         expires_at=moment + timedelta(hours=settings.expire_hours),

@@ -16,8 +16,8 @@ from apps.autonomy.models import Webhook
 from apps.tenants.enums import Role
 from apps.tenants.queries import require_role
 from kernel.errors import NotFound, SilasError
-from kernel.outside import host_of, is_outside_url
-from kernel.secrets_key import open_secret, seal_secret
+from kernel.http.addresses import host_of, is_public_url
+from kernel.secrets_key import seal_secret, unseal_secret
 from kernel.tenancy import current_tenant_id
 
 _MOST = 10
@@ -59,9 +59,9 @@ def delete_webhook(webhook_id: UUID, *, user: Any) -> None:
 
 def secret_of(hook: Webhook) -> bytes:
     """In memory for one letter; written nowhere."""
-    return open_secret(bytes(hook.sealed_secret), belongs_to=f"webhook:{hook.pk}")
+    return unseal_secret(bytes(hook.sealed_secret), belongs_to=f"webhook:{hook.pk}")
 
 
 def _may_be_called(url: str) -> bool:
     """Outside of the house, by its words; what its name stands for is looked at each time before it is called."""
-    return bool(host_of(url, schemes=("https", "http"))) if settings.WEBHOOKS_PRIVATE else is_outside_url(url)
+    return bool(host_of(url, schemes=("https", "http"))) if settings.WEBHOOKS_PRIVATE else is_public_url(url)

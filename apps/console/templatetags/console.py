@@ -22,7 +22,7 @@ from apps.console.charts import share_width
 from apps.work.enums import WorkItemStatus, WorkItemType
 from apps.work.models import WorkItem
 from kernel.clock import now
-from kernel.unseen import show_all
+from kernel.unicode_safety import escape_confusables
 
 register = template.Library()
 
@@ -107,19 +107,19 @@ def initials(name: str) -> str:
 @register.filter
 def seen(text: object) -> str:
     """A text of somebody's with what cannot be seen in it, or looks like something else, written out."""
-    return show_all(str(text))
+    return escape_confusables(str(text))
 
 
 @register.filter
 def hides(text: str) -> bool:
     """Whether a text looks different once everything in it is written out."""
-    return show_all(text) != text
+    return escape_confusables(text) != text
 
 
 @register.filter
 def shown(value: object) -> str:
     """A value of any shape on one line: texts as they are, anything else as JSON."""
-    return show_all(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
+    return escape_confusables(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
 
 
 @register.filter
@@ -213,12 +213,12 @@ def verdict(card: Card) -> str:
 @register.filter
 def told(card: Card) -> str:
     """What the page says after a press."""
-    return show_all(faces.told(card))
+    return escape_confusables(faces.told(card))
 
 
 @register.filter
 def confirming(words: str) -> str:
-    return show_all(faces.confirming(words))
+    return escape_confusables(faces.confirming(words))
 
 
 @register.filter
@@ -231,12 +231,12 @@ def said(text: str) -> SafeString:
 @register.filter
 def pretty(value: Any) -> str:
     """A payload as indented JSON."""
-    return show_all(json.dumps(value, indent=2, ensure_ascii=False, sort_keys=True))
+    return escape_confusables(json.dumps(value, indent=2, ensure_ascii=False, sort_keys=True))
 
 
 @register.filter
 def humane(code: str) -> str:
-    return show_all(str(code).replace("_", " "))
+    return escape_confusables(str(code).replace("_", " "))
 
 
 @register.filter

@@ -24,7 +24,7 @@ from apps.console.views.login import password_problems
 from apps.console.views.pages import page
 from apps.console.views.passkeys import in_json
 from apps.tenants import access, login_passkeys, logins, members, resets, second_factors
-from kernel import ceremony
+from kernel import webauthn
 from kernel.errors import SilasError
 from kernel.tenancy import tenant_scope
 
@@ -47,7 +47,7 @@ def _shown(request: StaffRequest, refusal: SilasError | None = None, *_: Any, **
         "wrong": _FIELDS.get(refusal.code, "") if refusal else "",
         "pressed": request.path,
         "here": here,
-        "is_named": ceremony.is_name(here),
+        "is_named": webauthn.is_domain_name(here),
         "by_company": bool(session.get(access.ONLY_TENANT)),
         "lacks": member is not None and access.lacks_second_factor(session, user, member.tenant),
         "has_app": second_factors.has_totp(user),

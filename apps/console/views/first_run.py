@@ -37,7 +37,7 @@ from apps.tenants.rules import MODEL_ROLES, as_origin, origins_problem
 from apps.tenants.services import change_deployment
 from kernel.errors import SilasError
 from kernel.tenancy import tenant_scope
-from kernel.zones import zone_problem
+from kernel.timezones import timezone_error
 
 NAMES = {"model": "What answers", "knowledge": "What it knows", "sites": "Where it stands", "ready": "On your site"}
 
@@ -57,7 +57,7 @@ class CompanyForm(forms.Form):
     def clean_timezone(self) -> str:
         """What the browser says, if there is such a zone."""
         said = str(self.cleaned_data["timezone"])
-        return "Europe/London" if not said or zone_problem(said) else said
+        return "Europe/London" if not said or timezone_error(said) else said
 
 
 @never_cache

@@ -32,7 +32,7 @@ from apps.tenants.enums import EmailKind
 from apps.tenants.models import User
 from apps.tenants.rules import TENANT_IN_SESSION
 from apps.tenants.services import set_first_password
-from kernel import ceremony
+from kernel import webauthn
 from kernel.errors import NotFound
 
 WRONG = "The e-mail address and password do not match. Nothing was changed; try again."
@@ -73,7 +73,7 @@ def _form(request: HttpRequest, problem: str = "", *, status: int = 200) -> Http
         "next": next_of(request),
         "unanswered": request.GET.get("unanswered", "") if request.method != "POST" else "",
         "sends_letters": emails.can_send(),
-        "has_passkeys": ceremony.is_name(place_of(request)[0]),
+        "has_passkeys": webauthn.is_domain_name(place_of(request)[0]),
     }
     return render(request, "console/login.html", shown, status=status)
 

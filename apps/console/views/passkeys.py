@@ -23,7 +23,7 @@ from apps.approvals.services import passkeys, rotate_key
 from apps.console.members import DECIDING_ROLES, StaffRequest, staff_view
 from apps.console.proving import place_of, require_password
 from apps.console.views.pages import page
-from kernel import ceremony
+from kernel import webauthn
 from kernel.errors import SilasError
 
 View = Callable[..., HttpResponseBase]
@@ -50,7 +50,7 @@ def approval_keys(request: StaffRequest) -> HttpResponseBase:
         "console/passkeys.html",
         at="account",
         here=here,
-        is_named=ceremony.is_name(here),
+        is_named=webauthn.is_domain_name(here),
         passkeys=queries.passkeys_of(user),
         key=queries.active_key(user),
     )

@@ -60,7 +60,7 @@ def preview(kind: str, spec: Mapping[str, Any], names: Names) -> When:
 def _coming(kind: str, spec: Mapping[str, Any]) -> Iterable[datetime]:
     if kind == TriggerKind.CRON:
         zone = timezone.get_current_timezone_name()
-        return schedules.coming(str(spec.get("schedule", "")), after=now(), zone=zone, many=COMING)
+        return schedules.upcoming(str(spec.get("schedule", "")), after=now(), zone=zone, many=COMING)
     if kind == TriggerKind.INTERVAL:
         seconds = _seconds(spec)
         return _row(now() + timedelta(seconds=seconds), seconds)
@@ -70,7 +70,7 @@ def _coming(kind: str, spec: Mapping[str, Any]) -> Iterable[datetime]:
 def _words(kind: str, spec: Mapping[str, Any], names: Names) -> str:
     match kind:
         case TriggerKind.CRON:
-            return schedules.told(str(spec.get("schedule", "")))
+            return schedules.describe(str(spec.get("schedule", "")))
         case TriggerKind.INTERVAL:
             return f"Every {_span(_seconds(spec))}"
         case TriggerKind.EVENT:

@@ -37,7 +37,7 @@ from apps.guard.services.admission import admit_call, knock, rewritten
 from apps.guard.services.runs import keep_mark
 from apps.guard.services.settlement import CallLost, give_up, settle_call
 from kernel import fault_points
-from kernel.errors import SilasError, place_of
+from kernel.errors import SilasError, error_location
 from kernel.tenancy import in_scope
 
 _log = logging.getLogger(__name__)
@@ -145,7 +145,9 @@ def _in_thread(handler: Callable[[CallContext], Any], context: CallContext) -> A
 
 def _unforeseen(admitted: Admitted, error: Exception) -> CallFailed:
     """What it cost and whether it had its effect is unknown: the estimate is charged, the effect key stays used."""
-    _log.error("guarded_call_failed run=%s intent=%s error=%s", admitted.run.run_id, admitted.intent, place_of(error))
+    _log.error(
+        "guarded_call_failed run=%s intent=%s error=%s", admitted.run.run_id, admitted.intent, error_location(error)
+    )
     return CallFailed("tool_failed", "It failed unexpectedly.", cost=None)
 
 
@@ -169,7 +171,9 @@ async def _settle_done(admitted: Admitted, result: HandlerResult, context: Mappi
         undone = CallFailed(refusal.code, refusal.message, cost=result.cost, effect_free=True)
         return await _settle_failed(admitted, undone)
     except Exception as error:  # noqa: BLE001 (the effect's own code; its transaction is rolled back)
-        _log.error("guarded_effect_failed run=%s intent=%s error=%s", run.run_id, admitted.intent, place_of(error))
+        _log.error(
+            "guarded_effect_failed run=%s intent=%s error=%s", run.run_id, admitted.intent, error_location(error)
+        )
         undone = CallFailed("effect_failed", "Its effect could not be stored.", cost=result.cost, effect_free=True)
         return await _settle_failed(admitted, undone)
     fault_points.reach("guard.after_settle")

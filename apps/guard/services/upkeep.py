@@ -20,7 +20,7 @@ from apps.guard.ledger import write_uncertain
 from apps.guard.models import ToolCall
 from apps.guard.queries import tenants_with_lost_calls
 from kernel.clock import now
-from kernel.tenancy import in_thread, over_each, scoped
+from kernel.tenancy import for_each_tenant, in_tenant_scope, in_thread
 
 _EVERY = timedelta(minutes=1)
 
@@ -28,7 +28,7 @@ _EVERY = timedelta(minutes=1)
 async def settle_lost(delivery: Delivery) -> None:
     """The handler of `lost_calls`."""
     tenants = await in_thread(tenants_with_lost_calls)
-    await in_thread(over_each, tenants, scoped(settle_lost_calls))
+    await in_thread(for_each_tenant, tenants, in_tenant_scope(settle_lost_calls))
     await delivery.repeat(lambda: now() + _EVERY)
 
 

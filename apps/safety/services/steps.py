@@ -21,7 +21,7 @@ from apps.safety.services.executions import no_execution, state_of
 from apps.safety.services.holding import action_digest, open_hold, refused, standing_pause
 from apps.safety.signals import loop_changed
 from kernel.clock import now
-from kernel.tenancy import gather_for_commit
+from kernel.tenancy import before_commit
 
 
 def record_step(
@@ -168,7 +168,7 @@ def _write_down(
         tier=verdict.tier if verdict else "",
         score=verdict.score if verdict else None,
     )
-    gather_for_commit(_written, step)
+    before_commit(_written, step)
     loop_changed(decision is not Decision.GO)
     data: dict[str, Any] = {"seq": execution.steps, "decision": str(decision), "mode": str(mode)}
     if verdict is not None:

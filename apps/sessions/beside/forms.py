@@ -18,7 +18,7 @@ from apps.sessions.models import ChatSession, ChronicleEntry, FormAnswers, FormQ
 from apps.tenants.addresses import is_email
 from kernel.clock import now
 from kernel.errors import SilasError
-from kernel.unseen import hides_something
+from kernel.unicode_safety import has_hidden_characters
 
 LONGEST = {QuestionKind.NAME: 120, QuestionKind.EMAIL: 254, QuestionKind.TEXT: 1000, QuestionKind.CHOICE: 80}
 _TOGETHER = {QuestionKind.NAME, QuestionKind.CHOICE, QuestionKind.EMAIL}
@@ -82,7 +82,7 @@ def _problem(question: FormQuestion, value: str) -> str:
         return "required" if question.required else ""
     if len(value) > LONGEST[QuestionKind(question.kind)]:
         return "too_long"
-    if hides_something(value):
+    if has_hidden_characters(value):
         return "not_shown"
     if question.kind == QuestionKind.EMAIL and not is_email(value):
         return "email"

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kernel.archives.reading import BadArchive, Entry, Limits, entries_of
-from kernel.unseen import hides_something
+from kernel.unicode_safety import has_hidden_characters
 
 LONGEST_NAME = 100
 MOST_ENTRIES = 1000
@@ -62,7 +62,7 @@ def kind_of(path: Path, name: str) -> Kind | None:
 def clean_name(name: str, kind: Kind) -> str:
     """What the file is called from here on: the last part of a path, without what cannot be seen, with its ending."""
     last = unicodedata.normalize("NFC", name).replace("\\", "/").rpartition("/")[2]
-    plain = "".join(" " if hides_something(each) or each in "\n\r\t\u200c\u200d" else each for each in last)
+    plain = "".join(" " if has_hidden_characters(each) or each in "\n\r\t\u200c\u200d" else each for each in last)
     kept = "".join("_" if each in '<>:"|?*%;' else each for each in " ".join(plain.split()))
     stem = kept[: -len(_ending(kept, kind))] if _ending(kept, kind) else kept
     stem = stem.strip(" .")[:LONGEST_NAME].strip(" .") or "file"

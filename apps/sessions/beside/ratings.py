@@ -21,7 +21,7 @@ from apps.sessions.models import Rating
 from apps.tenants.models import Deployment
 from kernel.clock import now
 from kernel.errors import NotFound, SilasError
-from kernel.unseen import storable
+from kernel.unicode_safety import replace_unstorable
 
 CHANGEABLE = timedelta(days=1)
 _SCORES = {RatingScale.STARS: frozenset(range(1, 6)), RatingScale.THUMBS: frozenset({1, 5})}
@@ -48,7 +48,7 @@ def rate(session_id: UUID, *, score: int, comment: str = "") -> Rating:
         raise SilasError("invalid_rating", "Choose one of what is offered.", status=400)
     if session.seq == 0:
         raise SilasError("nothing_said", "Nothing has been said here yet.", status=409)
-    said, moment = storable(comment).strip()[:1000], now()
+    said, moment = replace_unstorable(comment).strip()[:1000], now()
     row: Rating | None = Rating.objects.filter(session_id=session_id).first()
     if row is None:
         row = Rating(session_id=session_id, deployment_id=session.deployment_id, created_at=moment)

@@ -19,7 +19,7 @@ from django.conf import settings
 from django.db import connection, transaction
 
 from apps.sessions.models import VisitorFile
-from kernel.tenancy import current_tenant_id, over_each, tenant_scope
+from kernel.tenancy import current_tenant_id, for_each_tenant, tenant_scope
 
 ORPHAN_SECONDS = 3600
 _INCOMING = "incoming"
@@ -86,7 +86,7 @@ def sweep() -> int:
     """Delete bytes that have had no row for an hour, of every tenant that has bytes; how many. Outside of any scope."""
     old = time.time() - ORPHAN_SECONDS
     deleted = sum(_delete_old(path, old) for path in _files(_root() / _INCOMING))
-    return deleted + over_each(_tenants_with_bytes(), _sweep_tenant)
+    return deleted + for_each_tenant(_tenants_with_bytes(), _sweep_tenant)
 
 
 def _tenants_with_bytes() -> Iterator[UUID]:

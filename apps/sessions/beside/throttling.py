@@ -10,9 +10,9 @@ import logging
 from collections.abc import Iterable
 
 from apps.sessions import flood
-from kernel import throttle
 from kernel.errors import SilasError
-from kernel.throttle import Limit
+from kernel.ratelimit import fixed_window
+from kernel.ratelimit.fixed_window import Limit
 
 HOUR, MINUTE = 3600, 60
 _log = logging.getLogger(__name__)
@@ -31,7 +31,7 @@ def count_under(limits: Iterable[Limit]) -> list[Limit]:
     """Raises 429 `rate_limited` with `retry_after`, and 503 `unavailable` where nothing can be counted."""
     listed = list(limits)
     try:
-        used_up = throttle.begin(listed)
+        used_up = fixed_window.consume(listed)
     except Exception as error:  # noqa: BLE001 (whatever the cache raises)
         _log.warning("beside_not_counted error=%s", type(error).__name__)
         raise SilasError("unavailable", "This does not work for a moment. Please try again.", status=503) from None

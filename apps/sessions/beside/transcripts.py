@@ -34,8 +34,8 @@ from apps.tenants.addresses import is_email
 from kernel.canonical import sha256_hex
 from kernel.clock import now
 from kernel.errors import NotFound, SilasError
+from kernel.ratelimit.fixed_window import Limit
 from kernel.tenancy import in_scope
-from kernel.throttle import Limit
 
 MOST_ATTEMPTS = 6
 MOST_LINES = 1000

@@ -36,7 +36,7 @@ from kernel.llm.enums import MemoryOpType
 from kernel.llm.schemas import MemoryOp
 from kernel.taint import Taint
 from kernel.tenancy import in_thread
-from kernel.unseen import storable
+from kernel.unicode_safety import replace_unstorable
 
 MAX_OPS = 10
 SHORT = 2_000
@@ -206,8 +206,8 @@ def _heard(state: TurnState) -> list[Note]:
 
 def _told(heard: Heard) -> tuple[str, SourceKind]:
     if heard.tool == KNOWLEDGE_TOOL:
-        return storable(str(heard.args.get("query", ""))), SourceKind.RESEARCH_QUERY_RAW
-    return storable(json.dumps(heard.done.value, ensure_ascii=False, default=str)), SourceKind.TOOL_OUTPUT_RAW
+        return replace_unstorable(str(heard.args.get("query", ""))), SourceKind.RESEARCH_QUERY_RAW
+    return replace_unstorable(json.dumps(heard.done.value, ensure_ascii=False, default=str)), SourceKind.TOOL_OUTPUT_RAW
 
 
 def carry_out(state: TurnState) -> None:

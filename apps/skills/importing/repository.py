@@ -17,7 +17,7 @@ from django.conf import settings
 from apps.skills.importing.refusing import refused
 from kernel.canonical import canonical_bytes
 from kernel.errors import SilasError
-from kernel.outside import host_of, is_outside_url
+from kernel.http.addresses import host_of, is_public_url
 from kernel.sandbox import SandboxResult, SandboxSpec, run
 from kernel.sandbox.egress import spelled
 
@@ -89,7 +89,7 @@ def _place(url: str) -> str:
         raise refused("Repositories are fetched over https, without a name or password in the address.")
     parts = urlsplit(url)
     place = spelled(host, parts.port or _PORTS[parts.scheme])
-    if place not in settings.EGRESS_PRIVATE and not is_outside_url(url, schemes=settings.SKILL_GIT_SCHEMES):
+    if place not in settings.EGRESS_PRIVATE and not is_public_url(url, schemes=settings.SKILL_GIT_SCHEMES):
         raise refused("This address is not one of the public internet.")
     return place
 

@@ -6,7 +6,7 @@ import django.core.validators
 import django.db.models.deletion
 import django.db.models.functions.datetime
 import django.utils.timezone
-import kernel.zones
+import kernel.timezones
 import uuid
 from django.conf import settings
 from django.db import migrations, models
@@ -71,7 +71,7 @@ class Migration(migrations.Migration):
                     ('id', models.UUIDField(default=uuid.uuid4, editable=False, primary_key=True, serialize=False)),
                     ('slug', models.SlugField(max_length=60, unique=True)),
                     ('name', models.CharField(max_length=120)),
-                    ('timezone', models.CharField(default='Europe/London', max_length=60, validators=[kernel.zones.require_zone])),
+                    ('timezone', models.CharField(default='Europe/London', max_length=60, validators=[kernel.timezones.validate_timezone])),
                     ('second_factor_required', models.BooleanField(default=False, help_text='Do members need a second factor before they see anything?')),
                     ('created_at', models.DateTimeField(auto_now_add=True)),
                 ],
@@ -160,7 +160,7 @@ class Migration(migrations.Migration):
                     ('model_names', models.JSONField(default=apps.tenants.models.directory._default_models, help_text='Model name per role: proxy, planner, executor')),
                     ('environment_keys', models.BooleanField(default=False, help_text='May its models use the provider keys of this installation, at the expense of whoever runs it?', verbose_name='provider keys of this installation')),
                     ('opening_hours', models.JSONField(blank=True, default=dict, help_text='When people answer, by day; empty when somebody always does')),
-                    ('timezone', models.CharField(blank=True, help_text="Of the opening hours; the company's when empty", max_length=60, validators=[kernel.zones.require_zone])),
+                    ('timezone', models.CharField(blank=True, help_text="Of the opening hours; the company's when empty", max_length=60, validators=[kernel.timezones.validate_timezone])),
                     ('after_hours', models.CharField(blank=True, help_text='What a visitor reads who wants a person outside of the opening hours', max_length=500)),
                     ('sealed_keys', models.JSONField(blank=True, default=dict, editable=False)),
                     ('active_goal_id', models.UUIDField(blank=True, null=True)),

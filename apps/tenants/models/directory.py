@@ -19,7 +19,7 @@ from apps.tenants.enums import IdentityAlgorithm, Role
 from kernel.llm.keys import ProviderKeys
 from kernel.llm.models import GROUNDED
 from kernel.tenancy import TenantModel
-from kernel.zones import require_zone
+from kernel.timezones import validate_timezone
 
 
 class Tenant(models.Model):
@@ -28,7 +28,7 @@ class Tenant(models.Model):
     id = models.UUIDField(primary_key=True, default=uuid4, editable=False)
     slug = models.SlugField(unique=True, max_length=60)
     name = models.CharField(max_length=120)
-    timezone = models.CharField(max_length=60, default="Europe/London", validators=[require_zone])
+    timezone = models.CharField(max_length=60, default="Europe/London", validators=[validate_timezone])
     second_factor_required = models.BooleanField(
         default=False, help_text="Do members need a second factor before they see anything?"
     )
@@ -126,7 +126,7 @@ class Deployment(TenantModel):
     timezone = models.CharField(
         max_length=60,
         blank=True,
-        validators=[require_zone],
+        validators=[validate_timezone],
         help_text="Of the opening hours; the company's when empty",
     )
     after_hours = models.CharField(

@@ -18,12 +18,12 @@ from apps.toolservers.knocks import NOWHERE
 from apps.toolservers.web import providers, queries, services
 from apps.toolservers.web.providers import NotSearched
 from apps.toolservers.web.schemas import LONGEST_QUERY, NAME, Found, Source
-from kernel import throttle
 from kernel.errors import SilasError
+from kernel.ratelimit import fixed_window
+from kernel.ratelimit.fixed_window import Limit
 from kernel.taint import Taint
 from kernel.tenancy import in_scope
-from kernel.throttle import Limit
-from kernel.unseen import hides_something
+from kernel.unicode_safety import has_hidden_characters
 
 _log = logging.getLogger(__name__)
 _OFF = ("web_search_off", "Searching the web is not set up here.")
@@ -74,7 +74,7 @@ def told(source: Source, query: str, found: tuple[Found, ...]) -> dict[str, Any]
 
 def _question(args: Mapping[str, Any]) -> tuple[str, int]:
     query, count = " ".join(str(args.get("query", "")).split()), args.get("count", 10)
-    if not 2 <= len(query) <= LONGEST_QUERY or hides_something(query):
+    if not 2 <= len(query) <= LONGEST_QUERY or has_hidden_characters(query):
         raise _failed("bad_arguments", f"Ask in 2 to {LONGEST_QUERY} characters that can be seen.")
     if not isinstance(count, int) or isinstance(count, bool) or count < 1:
         raise _failed("bad_arguments", "Say how many results you want, from 1 on.")
@@ -102,7 +102,7 @@ async def _counted(ctx: CallContext) -> None:
     if turn is not None:
         limits.append(Limit(f"{run}:turn:{turn}", most["a_turn"], _HOUR))
     try:
-        used_up = await throttle.count(limits)
+        used_up = await fixed_window.aconsume(limits)
     except (RedisError, TimeoutError):
         _log.warning("web_search_not_counted")
         raise _failed("search_not_counted", "Searches cannot be counted just now.") from None

@@ -20,7 +20,7 @@ from apps.toolservers.enums import SearchProvider
 from apps.toolservers.knocks import Refused, client_for
 from apps.toolservers.web.schemas import LONGEST_QUERY, SECONDS, Found, Source
 from kernel.errors import SilasError
-from kernel.outside import host_of, is_outside_url
+from kernel.http.addresses import host_of, is_public_url
 
 MOST_BYTES = 1_000_000
 _LONGEST_TITLE, _LONGEST_TEXT, _LONGEST_URL = 200, 1200, 500
@@ -112,7 +112,7 @@ def _read(provider: Provider, source: Source, body: bytes) -> tuple[Found, ...]:
 def _page(said: Mapping[str, Any], text: str, key: str) -> Found | None:
     """None for what is no page of the outside."""
     url = said.get("url")
-    if not isinstance(url, str) or len(url) > _LONGEST_URL or not is_outside_url(url, schemes=("https", "http")):
+    if not isinstance(url, str) or len(url) > _LONGEST_URL or not is_public_url(url, schemes=("https", "http")):
         return None
     title, words = (
         rules.without(key, rules.shown(str(part or ""), most))

@@ -34,7 +34,7 @@ from apps.work.services.binding import Terms, bound_task
 from apps.work.services.items import create_item
 from kernel.errors import SilasError
 from kernel.llm.calls import PlannedCall, call_block
-from kernel.provenance import Origin, Traced, named
+from kernel.provenance import Origin, Traced, clean_label
 
 MAX_FOUND = 200
 _UNSURE = {Band.LOW: "Not sure about this one: {title}", Band.NOVEL: "No rule fits this one: {title}"}
@@ -161,7 +161,7 @@ def _tracing(goal: WorkItem) -> Tracing:
     """Found by the goal's own reading tools: in the company's records, or at an outside place that one asked."""
     tools = screening.tools_of(goal)
     outside = [tools[call.tool] for call in goal.spec.calls if call.tool in tools and tools[call.tool].is_outside]
-    origin = Traced(Origin.TOOL, label=named(outside[0].name)) if outside else Traced(Origin.RECORDS)
+    origin = Traced(Origin.TOOL, label=clean_label(outside[0].name)) if outside else Traced(Origin.RECORDS)
     return all_from(origin)
 
 

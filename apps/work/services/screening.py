@@ -34,7 +34,7 @@ from apps.work.services.asking import Wanted, intent_of, short
 from kernel.errors import SilasError
 from kernel.llm.calls import PlannedCall
 from kernel.tenancy.scope import current_scope
-from kernel.unseen import hides_something, show_hidden
+from kernel.unicode_safety import escape_hidden, has_hidden_characters
 
 # Gates that need nothing but what stands before them: no script, no library, no model.
 _FROM_VALUES = frozenset({GateProvider.PREDICATE, GateProvider.CUSTOM})
@@ -97,7 +97,7 @@ def wanted_by(
     tasks = tasks_of(plan)
     if sum(len(task.calls) for task in tasks) > rules.MAX_CALLS:
         raise SilasError("plan_too_many_calls", _NOT_HERE)
-    if isinstance(plan, ProjectPlan) and (plan.spec.gates or hides_something(plan.spec.body)):
+    if isinstance(plan, ProjectPlan) and (plan.spec.gates or has_hidden_characters(plan.spec.body)):
         raise SilasError("plan_gate_not_allowed" if plan.spec.gates else "hidden_characters", _NOT_HERE)
     found = tuple(_wanted(task, tools, access) for task in tasks)
     calls = [each.call for wanted in found for each in wanted]
@@ -111,7 +111,7 @@ def _wanted(plan: WorkItemSpec, tools: Mapping[str, ToolSpec], access: frozenset
         raise SilasError("plan_gate_not_allowed" if plan.gates else "plan_type_not_allowed", _NOT_HERE)
     if not plan.calls:
         raise SilasError("plan_without_calls", "the plan does not say what to do")
-    if hides_something(plan.body):
+    if has_hidden_characters(plan.body):
         raise SilasError("hidden_characters", _HIDDEN)
     return wanted_of(plan.calls, {name: tool for name, tool in tools.items() if name in access})
 
@@ -122,7 +122,7 @@ def _require_arguments(wanted: Wanted) -> None:
     if skill_rules.argument_problem(tool, args):
         which = skill_rules.argument_at_fault(tool, args)
         raise SilasError("bad_arguments", "something is missing or not right" + (f" ({which})" if which else ""))
-    if hides_something(args):
+    if has_hidden_characters(args):
         raise SilasError("hidden_characters", _HIDDEN)
 
 
@@ -198,7 +198,7 @@ def _value_lines(wanted: Wanted) -> list[str]:
 
 def _one_line(value: Any) -> str:
     said = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return short(show_hidden(" ".join(said.split())), _TOLD_CHARS)
+    return short(escape_hidden(" ".join(said.split())), _TOLD_CHARS)
 
 
 def _allowance() -> Allowance:

@@ -17,24 +17,24 @@ CODE = "unknown_timezone"
 _OF_THIS_MACHINE = frozenset({"localtime", "Factory", "posixrules"})
 
 
-def zone_problem(zone: Any) -> str:
+def timezone_error(zone: Any) -> str:
     """What is wrong with a name, or empty. No name at all is a problem of whoever needs one."""
     return "" if zone in ("", None) or _is_known(zone) else f"{str(zone)[:60]} is no time zone, such as Europe/London."
 
 
-def require_zone(zone: Any) -> None:
+def validate_timezone(zone: Any) -> None:
     """For model fields. Raises Django's ValidationError, code `unknown_timezone`."""
-    if problem := zone_problem(zone):
+    if problem := timezone_error(zone):
         raise ValidationError(problem, code=CODE)
 
 
-def known(*zones: str) -> str:
+def first_known_timezone(*zones: str) -> str:
     """The first of these names that this machine knows, else UTC."""
     return next((zone for zone in zones if zone and _is_known(zone)), UTC_NAME)
 
 
-def zone_of(*zones: str) -> ZoneInfo:
-    return ZoneInfo(known(*zones))
+def get_timezone(*zones: str) -> ZoneInfo:
+    return ZoneInfo(first_known_timezone(*zones))
 
 
 def _is_known(zone: Any) -> bool:

@@ -13,7 +13,7 @@ from typing import Any
 
 
 def registration_options(
-    *, user: Any, challenge: bytes, known: Iterable[str], resident: bool = False, **place: Any
+    *, user: Any, challenge: bytes, credential_ids: Iterable[str], resident: bool = False, **relying_party: Any
 ) -> dict[str, Any]:
     """What `navigator.credentials.create` is called with. `known`: ids of the person's passkeys here; `resident`:
     whether the device keeps it, so that it is found without a name."""
@@ -31,39 +31,39 @@ def registration_options(
             else structs.ResidentKeyRequirement.DISCOURAGED,
             user_verification=structs.UserVerificationRequirement.REQUIRED,
         ),
-        exclude_credentials=_descriptors(known),
-        **place,
+        exclude_credentials=_descriptors(credential_ids),
+        **relying_party,
     )
     return options_to_json_dict(options)
 
 
-def authentication_options(*, challenge: bytes, known: Iterable[str], **place: Any) -> dict[str, Any]:
+def authentication_options(*, challenge: bytes, credential_ids: Iterable[str], **relying_party: Any) -> dict[str, Any]:
     """What `navigator.credentials.get` is called with."""
     import webauthn
     from webauthn.helpers import options_to_json_dict, structs
 
     options = webauthn.generate_authentication_options(
         challenge=challenge,
-        allow_credentials=_descriptors(known),
+        allow_credentials=_descriptors(credential_ids),
         user_verification=structs.UserVerificationRequirement.REQUIRED,
-        **place,
+        **relying_party,
     )
     return options_to_json_dict(options)
 
 
-def registered(credential: str, **expected: Any) -> Any:
+def verify_registration(credential: str, **expected: Any) -> Any:
     import webauthn
 
     return webauthn.verify_registration_response(credential=credential, require_user_verification=True, **expected)
 
 
-def verified(assertion: str, **expected: Any) -> Any:
+def verify_authentication(assertion: str, **expected: Any) -> Any:
     import webauthn
 
     return webauthn.verify_authentication_response(credential=assertion, require_user_verification=True, **expected)
 
 
-def is_name(rp_id: str) -> bool:
+def is_domain_name(rp_id: str) -> bool:
     """Can passkeys belong to this place? To an address of numbers they cannot."""
     try:
         ipaddress.ip_address(rp_id.strip("[]"))
@@ -72,22 +72,22 @@ def is_name(rp_id: str) -> bool:
     return False
 
 
-def challenge_in(answered: str) -> bytes:
+def read_challenge(answered: str) -> bytes:
     """What this answer of a browser was asked with. Raises `ValueError` for whatever cannot be read."""
     try:
-        client_data = json.loads(unwritten(json.loads(answered)["response"]["clientDataJSON"]))
-        return unwritten(client_data["challenge"])
+        client_data = json.loads(base64url_decode(json.loads(answered)["response"]["clientDataJSON"]))
+        return base64url_decode(client_data["challenge"])
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise ValueError("no answer of a passkey") from None
 
 
-def written(raw: bytes) -> str:
+def base64url_encode(raw: bytes) -> str:
     from webauthn.helpers import bytes_to_base64url
 
     return bytes_to_base64url(raw)
 
 
-def unwritten(text: str) -> bytes:
+def base64url_decode(text: str) -> bytes:
     from webauthn.helpers import base64url_to_bytes
 
     return base64url_to_bytes(text)
@@ -96,4 +96,4 @@ def unwritten(text: str) -> bytes:
 def _descriptors(credential_ids: Iterable[str]) -> list[Any]:
     from webauthn.helpers.structs import PublicKeyCredentialDescriptor
 
-    return [PublicKeyCredentialDescriptor(id=unwritten(one)) for one in credential_ids]
+    return [PublicKeyCredentialDescriptor(id=base64url_decode(one)) for one in credential_ids]

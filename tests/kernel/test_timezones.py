@@ -7,31 +7,31 @@ from typing import Any
 import pytest
 from django.core.exceptions import ValidationError
 
-from kernel import zones
+from kernel import timezones
 
 NONE = ["Europe/Atlantis", "../etc/passwd", "/etc/localtime", "Europe", "Mars", "x" * 300, "a\0b", "localtime", 5]
 
 
 @pytest.mark.parametrize("zone", NONE)
 def test_what_is_no_zone_is_told(zone: Any) -> None:
-    assert "is no time zone" in zones.zone_problem(zone)
+    assert "is no time zone" in timezones.timezone_error(zone)
 
 
 @pytest.mark.parametrize("zone", ["Europe/London", "UTC", "America/Argentina/Buenos_Aires", "Etc/GMT+3"])
 def test_zone_is_taken(zone: str) -> None:
-    assert zones.zone_problem(zone) == ""
+    assert timezones.timezone_error(zone) == ""
 
 
 @pytest.mark.parametrize("zone", NONE)
 def test_row_that_holds_none_tells_the_time_of_utc(zone: Any) -> None:
-    assert zones.zone_of(zone).key == "UTC"
+    assert timezones.get_timezone(zone).key == "UTC"
 
 
 def test_first_that_is_known_counts() -> None:
-    assert zones.known("Mars", "", "Europe/Berlin", "Europe/London") == "Europe/Berlin"
+    assert timezones.first_known_timezone("Mars", "", "Europe/Berlin", "Europe/London") == "Europe/Berlin"
 
 
 def test_field_refuses_it_with_a_code() -> None:
     with pytest.raises(ValidationError) as refusal:
-        zones.require_zone("Mars")
+        timezones.validate_timezone("Mars")
     assert refusal.value.code == "unknown_timezone"

@@ -24,24 +24,24 @@ _WORD = re.compile(r"\S+")
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 
-def hides_something(value: Any) -> bool:
+def has_hidden_characters(value: Any) -> bool:
     """Is there such a character in a text, or in any key or value inside?"""
     if isinstance(value, str):
         return any(_is_hidden(character) for character in value) or _JOINER.search(value) is not None
     if isinstance(value, Mapping):
-        return any(hides_something(each) for pair in value.items() for each in pair)
-    return isinstance(value, list | tuple) and any(hides_something(each) for each in value)
+        return any(has_hidden_characters(each) for pair in value.items() for each in pair)
+    return isinstance(value, list | tuple) and any(has_hidden_characters(each) for each in value)
 
 
-def show_hidden(text: str) -> str:
+def escape_hidden(text: str) -> str:
     """The text with each such character written out as its code point."""
     shown = _JOINER.sub(lambda joiner: _code(joiner[0]), text)
     return "".join(_code(each) if _is_hidden(each) else each for each in shown)
 
 
-def show_all(text: str) -> str:
+def escape_confusables(text: str) -> str:
     """`show_hidden`, and behind each letter of a look-alike script in a word with Latin letters its code point."""
-    return _WORD.sub(lambda word: _marked(word[0]), show_hidden(text))
+    return _WORD.sub(lambda word: _marked(word[0]), escape_hidden(text))
 
 
 def _marked(word: str) -> str:
@@ -63,12 +63,12 @@ def _code(character: str) -> str:
     return f"\u27e8U+{ord(character):04X}\u27e9"
 
 
-def within(text: str, most: int) -> str:
+def truncate(text: str, most: int) -> str:
     """The text in at most `most` characters; what is cut off says so."""
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
-def storable(text: str) -> str:
+def replace_unstorable(text: str) -> str:
     """The text with a mark in the place of what PostgreSQL keeps in none: NUL, and halves of characters."""
     return _UNSTORABLE.sub("\ufffd", text)
 

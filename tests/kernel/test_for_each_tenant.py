@@ -9,7 +9,7 @@ import pytest
 from django.db import OperationalError
 
 from apps.tenants.models import Deployment
-from kernel.tenancy import apart, gather_for_commit, over_each, over_rows, tenant_scope
+from kernel.tenancy import before_commit, for_each_row, for_each_tenant, savepoint, tenant_scope
 from kernel.tenancy.scope import current_scope
 
 
@@ -23,7 +23,7 @@ def test_one_companys_trouble_stops_no_others(caplog: pytest.LogCaptureFixture) 
         done.append(tenant_id)
         return 2
 
-    assert over_each([first, troubled, last], work) == 4
+    assert for_each_tenant([first, troubled, last], work) == 4
     assert done == [first, last]
     assert f"company_left_out tenant={troubled}" in caplog.text and "error=OSError" in caplog.text
     assert "secret" not in caplog.text
@@ -39,14 +39,14 @@ def test_rows_trouble_stops_no_other_row_and_leaves_nothing_of_its_own(
 
     def work(number: int) -> int:
         Deployment.objects.create(slug=f"row-{number}", title="Row", public_key=str(uuid4()))
-        gather_for_commit(flush, number)
+        before_commit(flush, number)
         current_scope().counted[number] = True
         if number == 2:
             raise ValueError("what stands here may be a secret")
         return 1
 
     with tenant_scope(tenant):
-        assert over_rows([1, 2, 3], work) == 2
+        assert for_each_row([1, 2, 3], work) == 2
         assert set(current_scope().counted) == {1, 3}
         assert set(Deployment.objects.values_list("slug", flat=True)) == {"row-1", "row-3"}
     assert flushed == [1, 3]
@@ -60,7 +60,7 @@ def test_database_that_is_away_stops_all_rows(tenant: Any) -> None:
         raise OperationalError
 
     with pytest.raises(OperationalError), tenant_scope(tenant):
-        over_rows([1, 2], work)
+        for_each_row([1, 2], work)
 
 
 def test_row_that_was_locked_before_is_as_it_was(tenant: Any) -> None:
@@ -88,7 +88,7 @@ class Thing:
 
 
 def _fail(row: Thing) -> None:
-    with apart():
+    with savepoint():
         row.seq = 7
         current_scope().locked["new"] = Thing()
         raise ValueError("no")

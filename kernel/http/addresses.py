@@ -11,7 +11,7 @@ import re
 from collections.abc import Collection
 from urllib.parse import urlsplit
 
-LONGEST = 500
+MAX_URL_LENGTH = 500
 # What names mean inside of a house (RFC 6761, RFC 6762, RFC 9476), beside single words.
 _INSIDE = ("localhost", "local", "internal", "intranet", "lan", "home", "corp", "test", "invalid", "onion", "arpa")
 _NAME = re.compile(r"(?=.{1,253}\Z)([a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?\.)+[a-z0-9-]{2,63}\Z")
@@ -56,7 +56,7 @@ _METADATA: tuple[_Network, ...] = tuple(
 )
 
 
-def is_outside_url(url: str, *, schemes: Collection[str] = ("https",)) -> bool:
+def is_public_url(url: str, *, schemes: Collection[str] = ("https",)) -> bool:
     """Whether this is a whole URL whose host is not plainly inside."""
     return _is_outside_host(host_of(url, schemes=schemes))
 
@@ -68,17 +68,22 @@ def host_of(url: str, *, schemes: Collection[str]) -> str:
         host, _ = (parts.hostname or "").rstrip("."), parts.port
     except ValueError:
         return ""
-    plain = url.isprintable() and " " not in url and "\\" not in url and len(url) <= LONGEST
+    plain = url.isprintable() and " " not in url and "\\" not in url and len(url) <= MAX_URL_LENGTH
     return host if plain and parts.scheme in schemes and "@" not in parts.netloc else ""
 
 
-def is_outside(address: str) -> bool:
+def is_public_address(address: str) -> bool:
     """Whether this IP address is one of the public internet, and so is each IPv4 address that it wraps."""
     found = _parse(address)
-    return found is not None and not is_metadata(address) and _is_public(found) and all(map(_is_public, _tunnel(found)))
+    return (
+        found is not None
+        and not is_metadata_address(address)
+        and _is_public(found)
+        and all(map(_is_public, _tunnel(found)))
+    )
 
 
-def is_metadata(address: str) -> bool:
+def is_metadata_address(address: str) -> bool:
     """Whether a cloud answers its own machines at this IP address, however it is wrapped."""
     found = _parse(address.partition("%")[0])
     return found is not None and any(_in_one_of(each, _METADATA) for each in (found, *_tunnel(found)))
@@ -128,5 +133,5 @@ def _is_outside_host(host: str) -> bool:
     """A host that reads as a number is an address, in whatever notation: only the plain one is taken."""
     last = host.rpartition(".")[2]
     if ":" in host or _NUMBER.match(last):
-        return is_outside(host)
+        return is_public_address(host)
     return bool(_NAME.match(host)) and last not in _INSIDE

@@ -10,11 +10,11 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable
 
-MOST_NAMES = 20_000
+MAX_KEYS = 20_000
 _Clock = Callable[[], float]
 
 
-class Paces:
+class TokenBuckets:
     """For each name `burst` at once, and after them so many `a_second`."""
 
     def __init__(self, burst: float, a_second: float, *, clock: _Clock = time.monotonic) -> None:
@@ -53,5 +53,5 @@ class Penalties:
 
 def _keep(kept: OrderedDict[str, tuple[float, float]], name: str, value: tuple[float, float]) -> None:
     kept[name] = value
-    if len(kept) > MOST_NAMES:
+    if len(kept) > MAX_KEYS:
         kept.popitem(last=False)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kernel import floods
-from kernel.floods import Paces, Penalties
+from kernel.ratelimit import token_buckets
+from kernel.ratelimit.token_buckets import Penalties, TokenBuckets
 
 
 class Clock:
@@ -17,7 +17,7 @@ class Clock:
 
 def test_pace_lets_a_burst_through_and_a_trickle_after_it() -> None:
     clock = Clock()
-    paces = Paces(3, 1, clock=clock)
+    paces = TokenBuckets(3, 1, clock=clock)
     assert [paces.take("a") for _ in range(4)] == [True, True, True, False]
     assert paces.take("b")
     clock.now += 1
@@ -48,8 +48,8 @@ def test_penalty_begins_again_after_a_long_quiet() -> None:
 
 
 def test_names_are_kept_in_bounded_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(floods, "MOST_NAMES", 10)
-    penalties, paces = Penalties(), Paces(1, 0)
+    monkeypatch.setattr(token_buckets, "MAX_KEYS", 10)
+    penalties, paces = Penalties(), TokenBuckets(1, 0)
     for number in range(1000):
         penalties.punish(str(number))
         paces.take(str(number))

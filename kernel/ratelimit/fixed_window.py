@@ -20,16 +20,16 @@ from django.conf import settings
 from django.core.cache import cache
 from redis import Redis
 
-from kernel.tenancy.threads import before_slow_steps
+from kernel.tenancy.threads import prioritize
 
 P = ParamSpec("P")
 Answer = TypeVar("Answer")
 
-_PATIENCE_SECONDS = 0.5
+_TIMEOUT_SECONDS = 0.5
 _PREFIX = "silas.throttle:"
 # All limits or none: what is refused under one is counted under no other. Answers with the place of the limit that is
 # used up, from 1, and how many milliseconds it stays so.
-_COUNT = """
+_CONSUME = """
 for i, key in ipairs(KEYS) do
     if tonumber(redis.call('GET', key) or '0') >= tonumber(ARGV[i]) then
         return {i, redis.call('PTTL', key)}
@@ -52,65 +52,65 @@ class Limit:
 
 
 @dataclass(frozen=True)
-class UsedUp:
+class Exceeded:
     """`limit` lets nothing through for so many `seconds`."""
 
     limit: Limit
     seconds: float
 
 
-async def count(limits: Sequence[Limit]) -> UsedUp | None:
+async def aconsume(limits: Sequence[Limit]) -> Exceeded | None:
     """`begin` for async code, in one round trip, which says how long to wait. Raises what `in_time` raises."""
-    return await in_time(_counted, tuple(limits))
+    return await call_redis(_consume, tuple(limits))
 
 
-async def in_time(ask: Callable[P, Answer], *args: P.args, **named: P.kwargs) -> Answer:
+async def call_redis(ask: Callable[P, Answer], *args: P.args, **named: P.kwargs) -> Answer:
     """What Redis answers. In threads of their own: nothing else that takes its time stands before them. Raises what
     Redis raises, and `TimeoutError` where those before it wait for a Redis that hangs: whoever stands in line behind
     them leaves it."""
-    async with asyncio.timeout(2 * _PATIENCE_SECONDS):
+    async with asyncio.timeout(2 * _TIMEOUT_SECONDS):
         asked = asyncio.get_running_loop().run_in_executor(_threads, functools.partial(ask, *args, **named))
-        return await before_slow_steps(asked)
+        return await prioritize(asked)
 
 
-def _counted(limits: tuple[Limit, ...]) -> UsedUp | None:
+def _consume(limits: tuple[Limit, ...]) -> Exceeded | None:
     keys = [f"{_PREFIX}{limit.key}" for limit in limits]
     values = [*(limit.most for limit in limits), *(limit.seconds * 1000 for limit in limits)]
-    place, left = redis().eval(_COUNT, len(keys), *keys, *values)
-    return UsedUp(limits[place - 1], max(left, 0) / 1000) if place else None
+    place, left = redis_client().eval(_CONSUME, len(keys), *keys, *values)
+    return Exceeded(limits[place - 1], max(left, 0) / 1000) if place else None
 
 
 _threads = ThreadPoolExecutor(4, thread_name_prefix="throttle")
 
 
-def redis() -> Any:
+def redis_client() -> Any:
     return _redis(settings.REDIS_URL)
 
 
 @functools.cache
 def _redis(url: str) -> Any:
-    return Redis.from_url(url, socket_timeout=_PATIENCE_SECONDS, socket_connect_timeout=_PATIENCE_SECONDS)
+    return Redis.from_url(url, socket_timeout=_TIMEOUT_SECONDS, socket_connect_timeout=_TIMEOUT_SECONDS)
 
 
-def begin(limits: Iterable[Limit]) -> Limit | None:
+def consume(limits: Iterable[Limit]) -> Limit | None:
     """Count one try under every limit and return None; or count nothing and return the limit that is used up."""
     counted: list[Limit] = []
     for limit in limits:
         counted.append(limit)
-        if _count(limit) > limit.most:
-            take_back(counted)
+        if _increment(limit) > limit.most:
+            refund(counted)
             return limit
     return None
 
 
-def take_back(limits: Iterable[Limit]) -> None:
+def refund(limits: Iterable[Limit]) -> None:
     """One try less under each; a count that has run out meanwhile needs nothing."""
     for limit in limits:
         with suppress(ValueError):
             cache.decr(limit.key)
 
 
-def _count(limit: Limit) -> int:
+def _increment(limit: Limit) -> int:
     cache.add(limit.key, 0, limit.seconds)
     try:
         return cache.incr(limit.key)

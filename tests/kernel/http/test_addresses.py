@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernel.knocking import NoWayThere, place_of
-from kernel.outside import is_metadata, is_outside, is_outside_url
+from kernel.http.addresses import is_metadata_address, is_public_address, is_public_url
+from kernel.http.resolver import AddressRefused, resolve_url
 from kernel.sandbox.egress import address_to_call
 
 
@@ -69,7 +69,7 @@ from kernel.sandbox.egress import address_to_call
     ],
 )
 def test_address_inside_or_odd_is_not_outside(url: str) -> None:
-    assert not is_outside_url(url)
+    assert not is_public_url(url)
 
 
 @pytest.mark.parametrize(
@@ -84,11 +84,11 @@ def test_address_inside_or_odd_is_not_outside(url: str) -> None:
     ],
 )
 def test_public_address_is_outside(url: str) -> None:
-    assert is_outside_url(url)
+    assert is_public_url(url)
 
 
 def test_scheme_may_be_widened() -> None:
-    assert is_outside_url("http://hooks.example.com/", schemes=("https", "http"))
+    assert is_public_url("http://hooks.example.com/", schemes=("https", "http"))
 
 
 # Beside each, who answers there. By IANA's registries of special addresses and what the clouds document.
@@ -156,14 +156,14 @@ INSIDE = (
 
 @pytest.mark.parametrize("address", INSIDE)
 def test_special_address_is_inside(address: str) -> None:
-    assert not is_outside(address)
+    assert not is_public_address(address)
 
 
 @pytest.mark.parametrize(
     "address", ["1.1.1.1", "8.8.8.8", "2606:4700::1111", "2a00:1450:4001::200e", "64:ff9b::8.8.8.8"]
 )
 def test_public_address_is_not_special(address: str) -> None:
-    assert is_outside(address)
+    assert is_public_address(address)
 
 
 _WRAPPINGS = (
@@ -184,7 +184,7 @@ def test_inner_address_is_inside_however_it_is_wrapped(address: IPv4Address) -> 
     sixtofour = f"2002:{number >> 16:x}:{number & 0xFFFF:x}::1"
     teredo = f"2001:0:808:808:0:0:{(number >> 16) ^ 0xFFFF:x}:{(number & 0xFFFF) ^ 0xFFFF:x}"
     wrapped = (*(form.format(address) for form in _WRAPPINGS), sixtofour, teredo)
-    assert [each for each in wrapped if is_outside(each)] == []
+    assert [each for each in wrapped if is_public_address(each)] == []
 
 
 @pytest.mark.parametrize(
@@ -210,24 +210,24 @@ def test_inner_address_is_inside_however_it_is_wrapped(address: IPv4Address) -> 
     ],
 )
 def test_metadata_of_a_cloud_is_opened_by_no_setting(address: str) -> None:
-    assert is_metadata(address)
+    assert is_metadata_address(address)
     assert address_to_call("metadata.example:80", [address], private=["metadata.example:80"]) == ""
 
 
 def test_name_is_not_looked_up_to_metadata_where_the_inside_is_allowed() -> None:
-    with pytest.raises(NoWayThere) as no:
-        place_of(urlsplit("http://169.254.169.254/latest/"), inside_too=True)
+    with pytest.raises(AddressRefused) as no:
+        resolve_url(urlsplit("http://169.254.169.254/latest/"), allow_private=True)
     assert no.value.code == "address_inside"
 
 
 def test_inside_is_reached_where_the_operator_allows_it() -> None:
-    assert place_of(urlsplit("http://127.0.0.1:8080/x"), inside_too=True) == "http://127.0.0.1:8080/x"
-    assert not is_metadata("10.0.0.1")
+    assert resolve_url(urlsplit("http://127.0.0.1:8080/x"), allow_private=True) == "http://127.0.0.1:8080/x"
+    assert not is_metadata_address("10.0.0.1")
 
 
 @given(st.ip_addresses())
 def test_address_outside_is_of_the_public_internet_by_each_property(address: IPv4Address | IPv6Address) -> None:
-    if not is_outside(str(address)):
+    if not is_public_address(str(address)):
         return
     number = int(address)
     if isinstance(address, IPv6Address) and (address.ipv4_mapped or address in ip_network("64:ff9b::/96")):
@@ -243,7 +243,7 @@ def test_address_outside_is_of_the_public_internet_by_each_property(address: IPv
 
 @given(st.ip_addresses(v=6), st.sampled_from(["eth0", "1", "25eth0", "lo"]))
 def test_address_with_a_zone_is_inside(address: IPv6Address, zone: str) -> None:
-    assert not is_outside(f"{address}%{zone}")
+    assert not is_public_address(f"{address}%{zone}")
 
 
 # As the resolver reads them: each is an address of this machine or its network.
@@ -266,9 +266,9 @@ def test_address_with_a_zone_is_inside(address: IPv6Address, zone: str) -> None:
     ],
 )
 def test_address_in_another_spelling_is_inside_before_and_after_it_is_looked_up(spelling: str) -> None:
-    assert not is_outside_url(f"http://{spelling}/", schemes=("http",))
-    with pytest.raises(NoWayThere) as no:
-        place_of(urlsplit(f"http://{spelling}/"), inside_too=False)
+    assert not is_public_url(f"http://{spelling}/", schemes=("http",))
+    with pytest.raises(AddressRefused) as no:
+        resolve_url(urlsplit(f"http://{spelling}/"), allow_private=False)
     assert no.value.code in ("address_inside", "no_such_host")
 
 
@@ -281,20 +281,20 @@ def test_name_that_stands_for_another_address_a_moment_later_is_called_at_the_fi
         return [(2, 1, 6, "", (next(answers), port))]
 
     monkeypatch.setattr(socket, "getaddrinfo", look_up)
-    assert place_of(urlsplit("http://rebinding.example/x"), inside_too=False) == "http://8.8.8.8:80/x"
-    with pytest.raises(NoWayThere) as no:
-        place_of(urlsplit("http://rebinding.example/x"), inside_too=False)
+    assert resolve_url(urlsplit("http://rebinding.example/x"), allow_private=False) == "http://8.8.8.8:80/x"
+    with pytest.raises(AddressRefused) as no:
+        resolve_url(urlsplit("http://rebinding.example/x"), allow_private=False)
     assert no.value.code == "address_inside"
 
 
 def test_name_of_which_one_address_is_inside_is_not_called(monkeypatch: pytest.MonkeyPatch) -> None:
     found = [(2, 1, 6, "", ("8.8.8.8", 80)), (2, 1, 6, "", ("10.0.0.1", 80))]
     monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: found)
-    with pytest.raises(NoWayThere) as no:
-        place_of(urlsplit("http://two.example/"), inside_too=False)
+    with pytest.raises(AddressRefused) as no:
+        resolve_url(urlsplit("http://two.example/"), allow_private=False)
     assert no.value.code == "address_inside"
 
 
 @given(st.text(max_size=30))
 def test_any_words_are_answered(words: str) -> None:
-    assert is_outside(words) in (True, False) and is_outside_url(f"https://{words}") in (True, False)
+    assert is_public_address(words) in (True, False) and is_public_url(f"https://{words}") in (True, False)

@@ -9,10 +9,10 @@ from uuid import uuid4
 import pytest
 from django.core.cache import cache
 
-from kernel import throttle
+from kernel.ratelimit import fixed_window
+from kernel.ratelimit.fixed_window import Limit
 from kernel.tenancy import in_thread
-from kernel.tenancy.threads import take_the_slow_lane
-from kernel.throttle import Limit
+from kernel.tenancy.threads import use_low_priority_pool
 from tests.rivals import race
 
 
@@ -22,48 +22,48 @@ def limit() -> Limit:
 
 
 def test_try_within_the_limit_is_let_through(limit: Limit) -> None:
-    assert [throttle.begin([limit]) for _ in range(3)] == [None, None, None]
+    assert [fixed_window.consume([limit]) for _ in range(3)] == [None, None, None]
 
 
 def test_try_beyond_the_limit_names_it(limit: Limit) -> None:
-    assert [throttle.begin([limit]) for _ in range(4)][-1] is limit
+    assert [fixed_window.consume([limit]) for _ in range(4)][-1] is limit
 
 
 def test_rivals_get_no_more_than_the_limit_together(limit: Limit) -> None:
-    answers = race(*[lambda: throttle.begin([limit])] * 12)
+    answers = race(*[lambda: fixed_window.consume([limit])] * 12)
     assert answers.count(None) == 3
 
 
 def test_refused_try_counts_under_no_other_limit(limit: Limit) -> None:
     other = Limit(f"test:{uuid4()}", most=9, seconds=60)
     for _ in range(5):
-        throttle.begin([other, limit])
+        fixed_window.consume([other, limit])
     assert cache.get(other.key) == 3
 
 
 def test_try_that_is_taken_back_leaves_room_for_another(limit: Limit) -> None:
     for _ in range(5):
-        throttle.begin([limit])
-        throttle.take_back([limit])
-    assert throttle.begin([limit]) is None
+        fixed_window.consume([limit])
+        fixed_window.refund([limit])
+    assert fixed_window.consume([limit]) is None
 
 
 def test_count_runs_out_by_itself(limit: Limit) -> None:
-    throttle.begin([limit])
+    fixed_window.consume([limit])
     assert 0 < cache._cache.get_client().ttl(cache.make_key(limit.key)) <= 60
 
 
 def test_count_that_ran_out_is_taken_back_without_a_fault(limit: Limit) -> None:
-    throttle.take_back([limit])
+    fixed_window.refund([limit])
     assert cache.get(limit.key) is None
 
 
 async def test_count_does_not_stand_in_line_behind_a_redis_that_hangs(limit: Limit) -> None:
     over = Event()
-    waiting = [throttle._threads.submit(over.wait, 30) for _ in range(8)]
+    waiting = [fixed_window._threads.submit(over.wait, 30) for _ in range(8)]
     try:
         with pytest.raises(TimeoutError):
-            await throttle.count([limit])
+            await fixed_window.aconsume([limit])
     finally:
         over.set()
     assert all(each.result() for each in waiting)
@@ -72,7 +72,7 @@ async def test_count_does_not_stand_in_line_behind_a_redis_that_hangs(limit: Lim
 async def test_running_turns_let_a_count_pass(limit: Limit, monkeypatch: pytest.MonkeyPatch) -> None:
     """A person waits for the acknowledgement behind it; a turn's steps only for their own answer."""
     order: list[str] = []
-    counted, over = throttle._counted, Event()
+    counted, over = fixed_window._consume, Event()
 
     def slowly(limits: tuple[Limit, ...]) -> object:
         over.wait(60)
@@ -80,12 +80,12 @@ async def test_running_turns_let_a_count_pass(limit: Limit, monkeypatch: pytest.
         return counted(limits)
 
     async def turn() -> None:
-        take_the_slow_lane()
+        use_low_priority_pool()
         asyncio.get_running_loop().call_later(0.05, over.set)
         await in_thread(order.append, "turn")
 
-    monkeypatch.setattr(throttle, "_counted", slowly)
-    count = asyncio.create_task(throttle.count([limit]))
+    monkeypatch.setattr(fixed_window, "_consume", slowly)
+    count = asyncio.create_task(fixed_window.aconsume([limit]))
     await asyncio.sleep(0)
     await asyncio.create_task(turn())
     assert (await count, order) == (None, ["counted", "turn"])

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from kernel.throttle import in_time, redis
+from kernel.ratelimit.fixed_window import call_redis, redis_client
 
 # Longer than three renewals: one that is lost or late costs nobody their seat.
-SEAT_SECONDS = 60
+LEASE_SECONDS = 60
 RENEW_SECONDS = 15
 _PREFIX = "silas.seats:"
 _NOW = "local t = redis.call('TIME') local now = t[1] * 1000 + math.floor(t[2] / 1000)\n"
-_TAKE = (
+_ACQUIRE = (
     _NOW
     + """
 redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now)
@@ -38,31 +38,31 @@ end
 _MOST_AT_ONCE = 500
 
 
-async def take(place: str, holder: str, *, most: int) -> bool:
+async def acquire(place: str, holder: str, *, maximum: int) -> bool:
     """Whether `holder` has one of the `most` seats of this place, from now on for `SEAT_SECONDS`."""
-    return await in_time(_take, place, holder, most)
+    return await call_redis(_acquire, place, holder, maximum)
 
 
 async def renew(held: Mapping[str, str]) -> None:
     """By holder, the place of each: they are held for another `SEAT_SECONDS`, whatever became of them meanwhile."""
     pairs = list(held.items())
     for begin in range(0, len(pairs), _MOST_AT_ONCE):
-        await in_time(_renew, pairs[begin : begin + _MOST_AT_ONCE])
+        await call_redis(_renew, pairs[begin : begin + _MOST_AT_ONCE])
 
 
-async def leave(place: str, holder: str) -> None:
-    await in_time(_leave, place, holder)
+async def release(place: str, holder: str) -> None:
+    await call_redis(_release, place, holder)
 
 
-def _take(place: str, holder: str, most: int) -> bool:
-    return bool(redis().eval(_TAKE, 1, _PREFIX + place, holder, most, SEAT_SECONDS))
+def _acquire(place: str, holder: str, most: int) -> bool:
+    return bool(redis_client().eval(_ACQUIRE, 1, _PREFIX + place, holder, most, LEASE_SECONDS))
 
 
 def _renew(held: Iterable[tuple[str, str]]) -> None:
     pairs = list(held)
     keys, holders = [_PREFIX + place for _, place in pairs], [holder for holder, _ in pairs]
-    redis().eval(_RENEW, len(keys), *keys, *holders, SEAT_SECONDS)
+    redis_client().eval(_RENEW, len(keys), *keys, *holders, LEASE_SECONDS)
 
 
-def _leave(place: str, holder: str) -> None:
-    redis().zrem(_PREFIX + place, holder)
+def _release(place: str, holder: str) -> None:
+    redis_client().zrem(_PREFIX + place, holder)

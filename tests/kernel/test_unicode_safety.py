@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernel.unseen import hides_something, show_hidden
+from kernel.unicode_safety import escape_hidden, has_hidden_characters
 
 
 @pytest.mark.parametrize(
@@ -25,7 +25,7 @@ from kernel.unseen import hides_something, show_hidden
     ],
 )
 def test_text_that_hides_something_is_found_anywhere(text: str) -> None:
-    assert hides_something({"a": [{"b": text}]}) and hides_something({text: 1})
+    assert has_hidden_characters({"a": [{"b": text}]}) and has_hidden_characters({text: 1})
 
 
 @pytest.mark.parametrize(
@@ -41,13 +41,13 @@ def test_text_that_hides_something_is_found_anywhere(text: str) -> None:
     ],
 )
 def test_text_as_people_write_it_hides_nothing(text: str) -> None:
-    assert not hides_something({"a": text})
+    assert not has_hidden_characters({"a": text})
 
 
 @given(st.recursive(st.integers() | st.booleans() | st.none() | st.floats(), lambda inner: st.lists(inner)))
 def test_value_without_text_hides_nothing(value: object) -> None:
-    assert not hides_something(value)
+    assert not has_hidden_characters(value)
 
 
 def test_hidden_character_is_written_out() -> None:
-    assert show_hidden("LS2\u200b7HX\n") == "LS2⟨U+200B⟩7HX\n"
+    assert escape_hidden("LS2\u200b7HX\n") == "LS2⟨U+200B⟩7HX\n"

@@ -15,15 +15,15 @@ from urllib.parse import SplitResult, urlsplit
 
 import httpx2
 
-from kernel.knocking import NoWayThere, place_of
-from kernel.outside import host_of, is_outside_url
+from kernel.http.addresses import host_of, is_public_url
+from kernel.http.resolver import AddressRefused, resolve_url
 
 SCHEMES = ("https", "http")
 _STEP_SECONDS = 8.0
 _AGENT = "SilasReader/1 (+robots.txt is respected)"
 
 
-class NotReached(Exception):
+class FetchFailed(Exception):
     """`code`: address_refused, no_such_host, address_inside, too_slow, too_large, no_answer."""
 
     def __init__(self, code: str) -> None:
@@ -32,7 +32,7 @@ class NotReached(Exception):
 
 
 @dataclass(frozen=True)
-class Answer:
+class Response:
     """`kind` is the media type in lower case, `charset` what the header says, `location` where a redirect leads."""
 
     url: str
@@ -43,21 +43,21 @@ class Answer:
     body: bytes
 
 
-def visit(url: str, *, most: int, seconds: float, private: bool = False) -> Answer:
-    """One GET. `private`: may it lead into the house's own network? Raises `NotReached`."""
-    if not (bool(host_of(url, schemes=SCHEMES)) if private else is_outside_url(url, schemes=SCHEMES)):
-        raise NotReached("address_refused")
+def fetch(url: str, *, max_bytes: int, seconds: float, allow_private: bool = False) -> Response:
+    """One GET. `private`: may it lead into the house's own network? Raises `FetchFailed`."""
+    if not (bool(host_of(url, schemes=SCHEMES)) if allow_private else is_public_url(url, schemes=SCHEMES)):
+        raise FetchFailed("address_refused")
     parts = urlsplit(url)
-    place = _place_of(parts, private=private)
+    place = _resolve(parts, private=allow_private)
     try:
-        return asyncio.run(asyncio.wait_for(_asked(url, parts, place, most), seconds))
+        return asyncio.run(asyncio.wait_for(_asked(url, parts, place, max_bytes), seconds))
     except (TimeoutError, httpx2.TimeoutException):
-        raise NotReached("too_slow") from None
+        raise FetchFailed("too_slow") from None
     except (httpx2.HTTPError, httpx2.InvalidURL, OSError, ValueError, zlib.error):
-        raise NotReached("no_answer") from None
+        raise FetchFailed("no_answer") from None
 
 
-async def _asked(url: str, parts: SplitResult, place: str, most: int) -> Answer:
+async def _asked(url: str, parts: SplitResult, place: str, most: int) -> Response:
     headers = {"Host": parts.netloc, "User-Agent": _AGENT, "Accept": "text/html, text/plain;q=0.8"}
     client = httpx2.AsyncClient(timeout=_STEP_SECONDS, follow_redirects=False, trust_env=False)
     headers, named = {**headers, "Accept-Encoding": "gzip"}, {"sni_hostname": parts.hostname}
@@ -65,7 +65,7 @@ async def _asked(url: str, parts: SplitResult, place: str, most: int) -> Answer:
         told = answer.headers.get("content-type", "")
         kind, _, rest = told.partition(";")
         _, _, charset = rest.partition("charset=")
-        return Answer(
+        return Response(
             url=url,
             status=int(answer.status_code),
             kind=kind.strip().lower(),
@@ -80,18 +80,18 @@ async def _bounded(answer: httpx2.Response, most: int) -> bytes:
     as a header says."""
     packed = answer.headers.get("content-encoding", "identity").strip().lower()
     if packed not in ("identity", "gzip"):
-        raise NotReached("no_answer")
+        raise FetchFailed("no_answer")
     unpacker = zlib.decompressobj(wbits=31) if packed == "gzip" else None
     body = bytearray()
     async for piece in answer.aiter_raw(65_536):
         body += unpacker.decompress(piece, most + 1 - len(body)) if unpacker else piece
         if len(body) > most:
-            raise NotReached("too_large")
+            raise FetchFailed("too_large")
     return bytes(body)
 
 
-def _place_of(parts: SplitResult, *, private: bool) -> str:
+def _resolve(parts: SplitResult, *, private: bool) -> str:
     try:
-        return place_of(parts._replace(fragment=""), inside_too=private)
-    except NoWayThere as no:
-        raise NotReached(no.code) from None
+        return resolve_url(parts._replace(fragment=""), allow_private=private)
+    except AddressRefused as no:
+        raise FetchFailed(no.code) from None

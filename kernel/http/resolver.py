@@ -1,0 +1,35 @@
+"""Resolve a host name once and return the URL with the address to call, so that DNS cannot answer differently later.
+
+Private addresses are refused unless the operator allows them, cloud metadata addresses always.
+"""
+
+from __future__ import annotations
+
+import socket
+from urllib.parse import SplitResult
+
+from kernel.http.addresses import is_metadata_address, is_public_address
+
+
+class AddressRefused(Exception):
+    """`is_permanent`: no other try would go better."""
+
+    def __init__(self, code: str, *, is_permanent: bool = False) -> None:
+        super().__init__(code)
+        self.code = code
+        self.is_permanent = is_permanent
+
+
+def resolve_url(parts: SplitResult, *, allow_private: bool) -> str:
+    """The URL with the address that was looked at in place of the name. Raises `AddressRefused`: `no_such_host`,
+    `address_inside` for the house's database, its cache, the machine's own metadata."""
+    port = parts.port or (443 if parts.scheme == "https" else 80)
+    try:
+        found = socket.getaddrinfo(parts.hostname, port, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError):
+        raise AddressRefused("no_such_host") from None
+    addresses = [str(place[4][0]) for place in found]
+    if any(map(is_metadata_address, addresses)) or not (allow_private or all(map(is_public_address, addresses))):
+        raise AddressRefused("address_inside", is_permanent=True)
+    host = f"[{addresses[0]}]" if ":" in addresses[0] else addresses[0]
+    return parts._replace(netloc=f"{host}:{port}").geturl()
