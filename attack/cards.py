@@ -543,7 +543,7 @@ class Stage:
 
     def budgets(self) -> Iterator[Attempt]:
         """A session that its own limit stopped; its name is a colleague's."""
-        from apps.autonomy.services import raising
+        from apps.autonomy.services import limit_increases
         from tests.factories.autonomy import make_house
         from tests.factories.tenants import make_tenant
 
@@ -551,7 +551,7 @@ class Stage:
         for which in ("markup", "right to left"):
             sample, shown = SAMPLES[which]
             session = house.through(house.task(name=sample, limits={"calls": 2}, route={"kind": "notify"}))
-            card = house.do(raising.ask, session.pk)
+            card = house.do(limit_increases.open_increase_card, session.pk)
             says = (f"Raise the limit of {shown}", "before: 2 after: 4")
             yield Attempt("budget", "staff", card, Truth("Medium risk", says, ("after: 5",), "1"))
 
@@ -584,7 +584,7 @@ class Stage:
     def suggestions(self) -> Iterator[Attempt]:
         """A sign-in that ends soon, and a pattern of what sessions saw."""
         from apps.autonomy.models import AutonomySettings
-        from apps.autonomy.services import suggesting
+        from apps.autonomy.services import suggestions
         from apps.connections.services import recovering
         from kernel.clock import now
         from kernel.tenancy import tenant_scope
@@ -603,7 +603,7 @@ class Stage:
         yield Attempt("suggestion", "records, a sign-in", card, Truth("Low risk", says, never, numbers))
         make_precedent(make_run(make_task(desk.deployment)), summary=SAMPLES["markup"][0])
         with tenant_scope(desk.tenant):
-            (found,) = suggesting.look_around(desk.deployment.pk)
+            (found,) = suggestions.suggest_from_rows(desk.deployment.pk)
         truth = Truth("Low risk", (SAMPLES["markup"][1],), ("by what a goal found",), "3")
         yield Attempt("suggestion", "model", card_about(desk.tenant, found.pk), truth)
 
@@ -648,7 +648,7 @@ class Stage:
         """Thirty decisions of which three were corrected."""
         from apps.approvals.models import Card
         from apps.autonomy.models import Outcome
-        from apps.autonomy.services import calibrating
+        from apps.autonomy.services import calibration
         from kernel.clock import now
         from kernel.tenancy import tenant_scope
 
@@ -664,7 +664,7 @@ class Stage:
                         risk="medium",
                         decided_at=now() - timedelta(minutes=place + 1),
                     )
-                (proposal,) = calibrating.evaluate(desk.deployment.pk)
+                (proposal,) = calibration.propose_changes(desk.deployment.pk)
                 card = Card.objects.get(subject_id=proposal.pk)
             said = card.payload["changes"]
             moves = tuple(f"now: {one['current_value']} then: {one['proposed_value']}" for one in said)

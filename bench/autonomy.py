@@ -79,7 +79,7 @@ def _pair(env: dict[str, str]) -> subprocess.Popen[str]:
 def _halt() -> Row:
     """Each of another session, whose call is admitted and not settled."""
     from apps.autonomy import services
-    from apps.autonomy.services import admission, running
+    from apps.autonomy.services import admission, session_run
     from apps.bus.deliveries import Delivery
     from apps.bus.enums import Queue
     from apps.guard.enums import Intent
@@ -94,7 +94,7 @@ def _halt() -> Row:
         session = house.run_now(house.task(name=f"Halt {number}"))
         house.do(admission.admit_waiting)
         lease = house.do(lease_any, Queue.EXECUTOR, consumer=f"bench-{number}")
-        job = house.do(running.begin, Delivery(house.tenant.pk, lease, "bench"))
+        job = house.do(session_run.begin_session, Delivery(house.tenant.pk, lease, "bench"))
         call = Call(tool="knowledge_search", args={"query": "x"}, access=frozenset({"knowledge_search"}))
         house.do(admit_call, job.run, Intent.RETRIEVE_CHUNKS, call)
         sessions.append(session)

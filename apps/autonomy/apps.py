@@ -4,12 +4,12 @@ from django.apps import AppConfig
 class AutonomyConfig(AppConfig):
     name = "apps.autonomy"
     label = "autonomy"
-    verbose_name = "Work that runs unattended"
+    verbose_name = "Automations"
 
     def ready(self) -> None:
-        from apps.autonomy import handlers, listening, receivers  # noqa: F401  (connects to the rooms below)
+        from apps.autonomy import receivers, tool_handlers  # noqa: F401  (receivers connect to the rooms below)
         from apps.autonomy.models import Webhook
         from apps.tenants import secret_rotation
 
-        handlers.register()
+        tool_handlers.register()
         secret_rotation.register_column(Webhook, "sealed_secret", "webhook")

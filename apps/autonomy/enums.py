@@ -20,7 +20,7 @@ class TriggerKind(TextChoices):
 
 
 TIMED = frozenset({TriggerKind.CRON, TriggerKind.INTERVAL})
-HEARD = frozenset({TriggerKind.EVENT, TriggerKind.WATCH, TriggerKind.GOAL_CHECK})
+EVENT_DRIVEN = frozenset({TriggerKind.EVENT, TriggerKind.WATCH, TriggerKind.GOAL_CHECK})
 
 
 class Topic(TextChoices):
@@ -33,7 +33,7 @@ class Topic(TextChoices):
     GOAL_LOOKED_AT = "goal_looked_at", "A goal was looked at"
 
 
-class Playbook(TextChoices):
+class BuiltinWorkflow(TextChoices):
     """A way to look into something that is ours, and needs no model."""
 
     NONE = "", "What the prompt says"

@@ -15,12 +15,12 @@ from typing import Any
 from django.db import Error as DatabaseError
 
 from apps.autonomy import planner, rules
+from apps.autonomy.builtin_workflows import WORKFLOWS, search_documents
 from apps.autonomy.enums import SessionStatus, Severity
-from apps.autonomy.hand import Braked, Hand
-from apps.autonomy.playbooks import PLAYBOOKS, passages
-from apps.autonomy.schemas import ChainNext, Draft, DraftFinding, Notify, plain
-from apps.autonomy.services import running
-from apps.autonomy.services.ending import Ending
+from apps.autonomy.guarded_client import Braked, GuardedClient
+from apps.autonomy.schemas import ChainNext, Draft, DraftFinding, Notify, storable_text
+from apps.autonomy.services import session_run
+from apps.autonomy.services.session_end import Ending
 from apps.bus import deadlines
 from apps.bus.deliveries import Delivery
 from apps.bus.schemas import LeaseLost
@@ -37,15 +37,15 @@ _log = logging.getLogger(__name__)
 _FAULTS = (DatabaseError, ConnectionError, TimeoutError, ProviderFailed)
 
 
-async def carry_out(delivery: Delivery) -> None:
+async def run_session(delivery: Delivery) -> None:
     """One delivery: a session from its first phase to its receipt."""
-    job = await in_scope(delivery.tenant_id, running.begin, delivery)
+    job = await in_scope(delivery.tenant_id, session_run.begin_session, delivery)
     if job is not None:
         fault_points.reach("autonomy.begun")
         if job.limits.wall_seconds is not None:
             deadlines.within(job.limits.wall_seconds + rules.GRACE_SECONDS)
-        ending = await _Course(Hand(job)).run()
-        await in_scope(delivery.tenant_id, running.conclude, delivery, job.session_id, ending)
+        ending = await _Course(GuardedClient(job)).run()
+        await in_scope(delivery.tenant_id, session_run.conclude_session, delivery, job.session_id, ending)
         deadlines.within()
 
 
@@ -57,21 +57,21 @@ class _Over(Exception):
 class _Course:
     """Where a session stands. `failure` is the first thing that went wrong; `fault` says it was the machine's."""
 
-    hand: Hand
+    hand: GuardedClient
     draft: Draft = field(default_factory=Draft)
     found: tuple[Passage, ...] = ()
     trace: dict[str, Any] | None = None
     failure: str = ""
     fault: bool = False
     written: int = 0
-    notes: planner.Notes | None = None
+    notes: planner.ResearchNotes | None = None
 
     async def run(self) -> Ending:
         try:
             for phase in rules.PHASES:
                 await self._phase(phase)
         except Braked as brake:
-            status, reason = rules.ends_as(brake.code) or (SessionStatus.FAILED, TerminalReason.FAILED)
+            status, reason = rules.ending_for(brake.code) or (SessionStatus.FAILED, TerminalReason.FAILED)
             return Ending(status, reason, brake.code.value, self._output, state=self._kept())
         except _Over:
             return Ending(SessionStatus.HALTED, TerminalReason.EXTERNAL_HALT, "over")
@@ -106,7 +106,9 @@ class _Course:
     async def _enter(self, phase: Phase) -> None:
         outcome = self.failure or "done"
         job, state = self.hand.job, self._state()
-        there = await in_scope(job.tenant_id, running.next_phase, job.session_id, phase, outcome=outcome, state=state)
+        there = await in_scope(
+            job.tenant_id, session_run.enter_phase, job.session_id, phase, outcome=outcome, state=state
+        )
         if not there:
             raise _Over
 
@@ -140,7 +142,7 @@ async def _intake(course: _Course) -> None:
     if (before := job.done.get(Phase.INTAKE)) is not None:
         course.found = tuple(Passage(**each) for each in before["passages"])
     elif not job.playbook:
-        course.found = await passages(course.hand, job.prompt)
+        course.found = await search_documents(course.hand, job.prompt)
 
 
 async def _analysis(course: _Course) -> None:
@@ -150,12 +152,14 @@ async def _analysis(course: _Course) -> None:
     if before is not None and "draft" in before:
         course.draft, course.trace = Draft.model_validate(before["draft"]), before.get("trace")
     elif job.playbook:
-        course.draft = await PLAYBOOKS[job.playbook](course.hand)
+        course.draft = await WORKFLOWS[job.playbook](course.hand)
     elif job.escalates:
-        course.draft = await planner.glance(course.hand, course.found)
+        course.draft = await planner.triage(course.hand, course.found)
     else:
-        course.notes = planner.Notes.of(before["notes"]) if before else planner.begun(course.hand, course.found)
-        course.draft, course.trace = await planner.look_into(course.hand, course.notes)
+        course.notes = (
+            planner.ResearchNotes.of(before["notes"]) if before else planner.start_notes(course.hand, course.found)
+        )
+        course.draft, course.trace = await planner.research(course.hand, course.notes)
     course.draft = course.draft.model_copy(update={"summary": await in_thread(scrubbed, course.draft.summary)})
 
 
@@ -200,7 +204,7 @@ def _reviewed(course: _Course) -> DraftFinding:
     }
     said = [words for words, holds in flags.items() if holds]
     severity = Severity.WARN if masked or course.failure else Severity.INFO
-    content = plain("\n".join(f"- {each}" for each in said), 8000)
+    content = storable_text("\n".join(f"- {each}" for each in said), 8000)
     title = "Review: look at this" if said else "Review: nothing to flag"
     return DraftFinding(title=title, content=content, severity=severity)
 

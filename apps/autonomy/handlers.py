@@ -1,118 +1,187 @@
-"""What does the guard do for a session's intents? Each effect is on our own rows and happens with its settlement.
+"""Handlers of this room's bus messages. Every handler is safe to run twice.
 
-Only the guard calls these. What is written is scrubbed first, outside of any transaction: a session reads what
-strangers wrote.
+Registered in `receivers`. Triggers, admission and session checks run in `upkeep` workers. Suggestions, reviews and
+deliveries run in `trusted` workers, which hold the signing key: only they open cards, write to memory and know people's
+addresses.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import partial
-from typing import Any
 from uuid import UUID
 
-from pydantic import BaseModel, ValidationError
+from django.db import Error as DatabaseError
 
-from apps.autonomy import readers
-from apps.autonomy.schemas import (
-    ROUTE,
-    ChainNext,
-    Delegated,
-    DraftFinding,
-    DraftPrecedent,
-    DraftProposal,
-    MemoryUpdate,
-    Notify,
+from apps.autonomy import mail_delivery, webhook_delivery
+from apps.autonomy.enums import Channel
+from apps.autonomy.locks import lock_session
+from apps.autonomy.models import AutonomousSession, MemoryProposal, Outbox, Suggestion
+from apps.autonomy.services import (
+    admission,
+    bus_messages,
+    calibration,
+    delegation,
+    limit_increases,
+    notice_emails,
+    outbox,
+    preferences,
+    proposal_storage,
+    proposals,
+    session_control,
+    session_end,
+    suggestions,
+    trigger_dispatch,
 )
-from apps.autonomy.services import dividing, outcomes
-from apps.guard.enums import Intent
-from apps.guard.registry import register as register_handler
-from apps.guard.schemas import CallContext, CallFailed, HandlerResult
-from apps.memory.memories import scrubbed
-from kernel.tenancy import tenant_scope
+from apps.autonomy.webhook_delivery import NotSent
+from apps.bus import services as bus
+from apps.bus.deliveries import Delivery
+from apps.bus.models import QueueMessage
+from apps.bus.schemas import AlreadyProcessed, Lease, LeaseLost
+from apps.work.planner import paid_run
+from apps.work.services import following
+from apps.work.services.following import FollowUpJob
+from kernel.clock import now
+from kernel.tenancy import in_scope, run_isolated
 
 
-def register() -> None:
-    register_handler(Intent.RUN_PLAYBOOK, run_playbook)
-    register_handler(Intent.EMIT_FINDING, emit_finding)
-    register_handler(Intent.PROPOSE_MEMORY, propose_memory)
-    register_handler(Intent.PROPOSE_PRECEDENT, propose_precedent)
-    register_handler(Intent.NOTIFY, notify)
-
-
-def run_playbook(ctx: CallContext) -> HandlerResult:
-    """One reading step of a ready way of work; it changes nothing."""
-    reader = readers.READERS.get(ctx.tool)
-    if reader is None:
-        raise _failed("playbook_missing", "There is no such way of work.")
-    with tenant_scope(ctx.tenant_id):
-        return HandlerResult(reader(ctx.args, ctx.context))
-
-
-def emit_finding(ctx: CallContext) -> HandlerResult:
-    draft = _clean(DraftFinding, ctx.args)
-    write = partial(outcomes.write_finding, _session(ctx), draft, phase=str(ctx.context["phase"]))
-    return HandlerResult({"finding": draft.title}, on_settle=write)
-
-
-def propose_memory(ctx: CallContext) -> HandlerResult:
-    draft = _clean(DraftProposal, ctx.args)
-    return HandlerResult({"proposal": draft.title}, on_settle=partial(outcomes.write_proposal, _session(ctx), draft))
-
-
-def propose_precedent(ctx: CallContext) -> HandlerResult:
-    draft = _clean(DraftPrecedent, ctx.args)
-
-    def see() -> None:
-        outcomes.see_precedent(_session(ctx), draft)
-
-    return HandlerResult({"precedent": draft.pattern_kind}, on_settle=see)
-
-
-def notify(ctx: CallContext) -> HandlerResult:
-    """Delivery: the result goes where the task says. `ctx.context["output"]` is what the session came to."""
-    session, route = _session(ctx), ROUTE.validate_python(ctx.args["route"])
-    failed, output = bool(ctx.args.get("failed")), scrubbed(str(ctx.context.get("output") or ""))
-    signal = str(ctx.args.get("signal") or "")
-    reviewed = [UUID(each) for each in ctx.context.get("reviewed", ())]
-    delegated = [Delegated.model_validate(each) for each in ctx.args.get("delegated", ())]
-    said: dict[str, Any] = {"delivered": "notice" if failed else route.kind}
-
-    def deliver() -> None:
-        outcomes.mark_reviewed(reviewed)
-        if delegated and not failed and dividing.divide(session, delegated):
-            said["delivered"] = "divided"
-            return
-        if signal and not failed:
-            outcomes.call_for_help(session, signal)
-        if failed or isinstance(route, Notify):
-            outcomes.notify_owner(session, route=None if failed else route, failed=failed)  # type: ignore[arg-type]
-        elif isinstance(route, MemoryUpdate) and output:
-            title = f"Result of {ctx.context['task']}"[:300]
-            outcomes.write_proposal(session, DraftProposal(kind="memory", title=title, content=output[:5000]))
-        elif isinstance(route, ChainNext):
-            spawned = outcomes.begin_next(session, route.task, output=output if route.with_context else "")
-            said["next"] = getattr(spawned, "code", "begun")
-
-    return HandlerResult(said, on_settle=deliver)
-
-
-def _clean(shape: type[Any], args: Mapping[str, Any]) -> Any:
-    """The draft, scrubbed of secrets and personal data but names. Raises `CallFailed` for what has not the shape."""
+async def handle_trigger(delivery: Delivery) -> None:
+    """Start what one trigger is due for. A trigger whose rows cannot be read is disabled, and its owner is told."""
+    trigger_id = UUID(delivery.message.subject)
     try:
-        said: BaseModel = shape.model_validate(dict(args))
-    except ValidationError:
-        raise _failed("bad_arguments", "This cannot be written down: it has not the right shape.") from None
-    words = {name: scrubbed(value) for name, value in said if isinstance(value, str) and name in _PROSE}
-    return said.model_copy(update=words)
+        await delivery.repeat(trigger_dispatch.dispatch_trigger, trigger_id, delivery.lease)
+    except (LeaseLost, AlreadyProcessed, DatabaseError):
+        raise
+    except Exception as error:  # noqa: BLE001 (whatever cannot be read, it is this trigger's)
+        await delivery.repeat(trigger_dispatch.disable_unreadable_trigger, trigger_id, error)
 
 
-_PROSE = frozenset({"title", "content", "summary"})
+async def handle_admission(delivery: Delivery) -> None:
+    """Queue the sessions that collect results, then admit those for which there is room."""
+    await delivery.commit(_admit, delivery.lease)
 
 
-def _session(ctx: CallContext) -> UUID:
-    return UUID(str(ctx.context["session"]))
+def _admit(lease: Lease) -> None:
+    bus.absorb(lease)
+    delegation.start_collecting_sessions()
+    admission.admit_waiting()
 
 
-def _failed(code: str, reason: str) -> CallFailed:
-    return CallFailed(code, reason, effect_free=True)
+async def handle_session_check(delivery: Delivery) -> None:
+    await delivery.repeat(session_control.check_session, UUID(delivery.message.subject))
+
+
+def handle_dead_session(message: QueueMessage) -> bool:
+    """End a session whose message was given up (five workers died of it, or none could run it) as lost.
+
+    Counts as an attempt. Returns whether the task has an owner, who is then told.
+    """
+    session_id = UUID((message.payload or {})["session"])
+    if not AutonomousSession.objects.filter(pk=session_id).exists():
+        return False
+    session = lock_session(session_id)
+    session_end.end(session, session_end.LOST)
+    return session.task.owner_id is not None
+
+
+async def handle_suggestions(delivery: Delivery) -> None:
+    """Look for suggestions at each deployment of the company; an error at one does not stop the others."""
+    for deployment_id in await in_scope(delivery.tenant_id, suggestions.deployments_to_check):
+        await in_scope(delivery.tenant_id, run_isolated, _suggest, deployment_id, lambda _: None)
+    await delivery.repeat(suggestions.next_check)
+
+
+def _suggest(deployment_id: UUID) -> None:
+    calibration.propose_changes(deployment_id)
+    preferences.propose_preferences(deployment_id)
+    suggestions.suggest_from_rows(deployment_id)
+
+
+async def handle_review(delivery: Delivery) -> None:
+    """Carry out one `REVIEW_OWED`: open a card, store or remember what was kept, or plan an accepted suggestion."""
+    payload = delivery.message.payload or {}
+    subject = UUID(payload["subject"])
+    match payload["event"]:
+        case bus_messages.ASK:
+            await delivery.commit(_open_proposal_cards, subject)
+        case bus_messages.RECALL:
+            await proposal_storage.store_kept(delivery, subject)
+        case bus_messages.AFTER_WORK:
+            await delivery.commit(suggestions.suggest_after_work, subject)
+        case bus_messages.PREFER:
+            await preferences.store_kept(delivery, subject)
+        case bus_messages.RAISE:
+            await delivery.commit(limit_increases.open_increase_card, subject)
+        case bus_messages.PLAN:
+            await _plan(delivery, subject)
+
+
+def _open_proposal_cards(session_id: UUID) -> None:
+    rows = MemoryProposal.objects.filter(session_id=session_id, card_id=None, deleted_at=None)
+    for proposal_id in rows.values_list("pk", flat=True):
+        proposals.open_proposal_card(proposal_id)
+
+
+async def _plan(delivery: Delivery, suggestion_id: UUID) -> None:
+    """Plan what an accepted suggestion names. The model runs outside every scope; the plan needs its own approval."""
+    job = await in_scope(delivery.tenant_id, _follow_up_job, suggestion_id)
+    if job is None:
+        return
+    run = await paid_run(job)
+    action = run.output.plan_action if run is not None else None
+    plan = (action.plan_markdown or "") if action is not None else ""
+    await delivery.commit(_propose_plan, job, plan, delivery.message.trace_id, suggestion_id)
+
+
+def _follow_up_job(suggestion_id: UUID) -> FollowUpJob | None:
+    row = Suggestion.objects.filter(pk=suggestion_id).first()
+    if row is None or not row.subject.startswith("work:"):
+        return None
+    request = row.intent.removeprefix("Next: ")
+    return following.open_job(UUID(row.subject.removeprefix("work:")), request, asked_by=row.pk)
+
+
+def _propose_plan(job: FollowUpJob, plan_markdown: str, trace_id: str, suggestion_id: UUID) -> None:
+    proposal = following.take(job, plan_markdown, trace_id=trace_id)
+    led_to = f"work:{proposal.work_item_id}" if proposal.work_item_id else "no_plan"
+    Suggestion.objects.filter(pk=suggestion_id).update(led_to=led_to)
+
+
+async def handle_outbox(delivery: Delivery) -> None:
+    """Send one outbox row. A row has a bus scope of its own, so no delivery waits for another.
+
+    The row is read in one scope, sent outside of any, and settled in another.
+    """
+    row = await in_scope(delivery.tenant_id, outbox.waiting_row, UUID(delivery.message.subject))
+    if row is None:
+        return
+    problem: NotSent | None = None
+    included: tuple[UUID, ...] = ()
+    try:
+        if row.channel == Channel.WEBHOOK:
+            await webhook_delivery.post_row(row)
+        else:
+            included = await mail_delivery.send_row(delivery.tenant_id, row)
+    except NotSent as refusal:
+        problem = refusal
+    await in_scope(delivery.tenant_id, _settle, delivery, row, problem, included)
+
+
+def _settle(delivery: Delivery, row: Outbox, problem: NotSent | None, included: tuple[UUID, ...]) -> None:
+    if problem is None:
+        outbox.mark_sent(row)
+        notice_emails.mark_included_sent(included)
+        delivery.finish()
+    elif problem.until is not None:
+        delivery.defer(max((problem.until - now()).total_seconds(), 1), problem.code)
+    elif (seconds := outbox.mark_failed(row, problem.code, permanent=problem.permanent)) is not None:
+        delivery.defer(seconds, problem.code)
+    else:
+        delivery.finish()
+
+
+def handle_dead_outbox(message: QueueMessage) -> bool:
+    """Give up a row whose message was given up. Returns whether owners are told, as they are of a webhook."""
+    row = outbox.waiting_row(UUID(message.subject))
+    if row is None:
+        return False
+    outbox.mark_failed(row, message.reason, permanent=True)
+    return row.channel == Channel.WEBHOOK

@@ -61,7 +61,7 @@ class Job:
     call_gates: tuple[GateSpec, ...] = ()
 
 
-def job_of(session: AutonomousSession, lease: Lease) -> Job:
+def build_job(session: AutonomousSession, lease: Lease) -> Job:
     """Of a session that has just begun. Raises `SilasError("skill_missing")`."""
     task = session.task
     assert session.run_id is not None

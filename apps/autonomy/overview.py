@@ -23,7 +23,7 @@ SPENT_DAYS = 30
 
 
 @dataclass(frozen=True)
-class Glance:
+class TaskOverview:
     """A task with when it runs, how its newest session went, and what its sessions of the last 30 days cost."""
 
     task: Task
@@ -36,22 +36,23 @@ class Glance:
         return min((one.next_at for one in self.triggers if one.enabled and one.next_at), default=None)
 
 
-def glances(tasks: list[Task] | None = None) -> list[Glance]:
+def task_overviews(tasks: list[Task] | None = None) -> list[TaskOverview]:
     """Of these tasks, or of all that were not deleted."""
     chosen = queries.tasks() if tasks is None else tasks
     ids = [task.pk for task in chosen]
     triggers, newest, spent = _triggers(ids), _newest(ids), _spent(ids)
     return [
-        Glance(task, tuple(triggers[task.pk]), newest.get(task.pk), spent.get(task.pk, Decimal(0))) for task in chosen
+        TaskOverview(task, tuple(triggers[task.pk]), newest.get(task.pk), spent.get(task.pk, Decimal(0)))
+        for task in chosen
     ]
 
 
-def under_way(limit: int) -> list[AutonomousSession]:
+def unfinished_sessions(limit: int) -> list[AutonomousSession]:
     """What runs or waits, newest first."""
     return list(_sessions().exclude(status__in=FINAL).order_by("-queued_at", "pk")[:limit])
 
 
-def ended(limit: int) -> list[AutonomousSession]:
+def finished_sessions(limit: int) -> list[AutonomousSession]:
     """What is over, newest first."""
     return list(_sessions().filter(status__in=FINAL).order_by("-queued_at", "pk")[:limit])
 

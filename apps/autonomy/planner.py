@@ -15,9 +15,9 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from apps.autonomy import rules
-from apps.autonomy.hand import Braked, Hand, TooLarge
-from apps.autonomy.playbooks import passages
-from apps.autonomy.schemas import Delegated, Draft, DraftFinding, DraftProposal, Source, plain
+from apps.autonomy.builtin_workflows import search_documents
+from apps.autonomy.guarded_client import Braked, GuardedClient, TooLarge
+from apps.autonomy.schemas import DelegatedQuestion, Draft, DraftFinding, DraftProposal, Source, storable_text
 from apps.guard.enums import Intent
 from kernel.llm.asking import Inquiry
 from kernel.llm.briefing import Passage
@@ -74,7 +74,7 @@ class Step(BaseModel):
     arguments: dict[str, Any] = Field(default_factory=dict)
 
 
-class SaidFinding(BaseModel):
+class ModelFinding(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore")
 
     title: str = Field(min_length=1, max_length=300)
@@ -83,7 +83,7 @@ class SaidFinding(BaseModel):
     quote: str = Field(default="", max_length=1000)
 
 
-class SaidProposal(BaseModel):
+class ModelProposal(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore")
 
     kind: Literal["memory", "knowledge"] = "memory"
@@ -97,19 +97,19 @@ class Conclusion(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore")
 
     summary: str = Field(default="", max_length=4000)
-    findings: list[SaidFinding] = Field(default_factory=list, max_length=10)
-    proposals: list[SaidProposal] = Field(default_factory=list, max_length=10)
+    findings: list[ModelFinding] = Field(default_factory=list, max_length=10)
+    proposals: list[ModelProposal] = Field(default_factory=list, max_length=10)
 
 
 @dataclass
-class Notes:
+class ResearchNotes:
     """What was seen, and the trace of how: intents and codes, no text."""
 
     seen: list[tuple[str, str]] = field(default_factory=list)
     passages: list[Passage] = field(default_factory=list)
     decisions: list[dict[str, Any]] = field(default_factory=list)
     halt_reason: str = ""
-    delegated: list[Delegated] = field(default_factory=list)
+    delegated: list[DelegatedQuestion] = field(default_factory=list)
 
     @property
     def kept(self) -> dict[str, Any]:
@@ -120,12 +120,12 @@ class Notes:
         return {"notes": notes, "trace": self.trace}
 
     @classmethod
-    def of(cls, kept: Mapping[str, Any]) -> Notes:
+    def of(cls, kept: Mapping[str, Any]) -> ResearchNotes:
         return cls(
             seen=[(heading, text) for heading, text in kept["seen"]],
             passages=[Passage(**each) for each in kept["passages"]],
             decisions=list(kept["decisions"]),
-            delegated=[Delegated.model_validate(each) for each in kept["delegated"]],
+            delegated=[DelegatedQuestion.model_validate(each) for each in kept["delegated"]],
         )
 
     @property
@@ -133,16 +133,16 @@ class Notes:
         return {"steps": len(self.decisions), "halt_reason": self.halt_reason, "decisions": self.decisions}
 
 
-def begun(hand: Hand, before: tuple[Passage, ...]) -> Notes:
+def start_notes(hand: GuardedClient, before: tuple[Passage, ...]) -> ResearchNotes:
     """What a look begins with."""
-    notes = Notes(passages=list(before))
+    notes = ResearchNotes(passages=list(before))
     if hand.job.context:
         notes.seen.append(("what came before", hand.job.context))
     _remember(notes, "documents", before)
     return notes
 
 
-async def look_into(hand: Hand, notes: Notes) -> tuple[Draft, dict[str, Any]]:
+async def research(hand: GuardedClient, notes: ResearchNotes) -> tuple[Draft, dict[str, Any]]:
     """The draft and the trace. `notes` grow with every step, so that they outlive a brake."""
     if is_builtin(hand.job.model_name):
         notes.halt_reason = "planner_done"
@@ -152,10 +152,10 @@ async def look_into(hand: Hand, notes: Notes) -> tuple[Draft, dict[str, Any]]:
     return draft.model_copy(update={"delegated": tuple(notes.delegated)}), notes.trace
 
 
-async def glance(hand: Hand, before: tuple[Passage, ...]) -> Draft:
+async def triage(hand: GuardedClient, before: tuple[Passage, ...]) -> Draft:
     """A small model's one look: nothing, or a word that begins the capable task. What it cannot say in this shape is
     nothing; `builtin:grounded` calls when the documents say anything to the prompt."""
-    notes = Notes(passages=list(before))
+    notes = ResearchNotes(passages=list(before))
     _remember(notes, "documents", before)
     if is_builtin(hand.job.model_name):
         return Draft(summary="One look.", signal="found" if _quoted(hand, notes).findings else "")
@@ -169,7 +169,7 @@ async def glance(hand: Hand, before: tuple[Passage, ...]) -> Draft:
     return Draft(summary="One look.", signal=said.signal if said.escalate else "")
 
 
-async def _steps(hand: Hand, notes: Notes) -> None:
+async def _steps(hand: GuardedClient, notes: ResearchNotes) -> None:
     for number in range(len(notes.decisions) + 1, rules.MAX_STEPS + 1):
         step = await _next(hand, notes)
         if step is None:
@@ -185,7 +185,7 @@ async def _steps(hand: Hand, notes: Notes) -> None:
     notes.halt_reason = "step_cap"
 
 
-async def _next(hand: Hand, notes: Notes) -> Step | None:
+async def _next(hand: GuardedClient, notes: ResearchNotes) -> Step | None:
     """The next step; None when there is none, with the reason in the notes."""
     offered = {tool.name for tool in hand.job.tools}
     tools = "\n".join(f"- {tool.name}: {tool.description} {json.dumps(tool.args)}" for tool in hand.job.tools)
@@ -215,22 +215,22 @@ async def _next(hand: Hand, notes: Notes) -> Step | None:
     return step
 
 
-async def _taken(hand: Hand, notes: Notes, step: Step) -> None:
+async def _taken(hand: GuardedClient, notes: ResearchNotes, step: Step) -> None:
     if step.action == "search":
-        found = await passages(hand, step.query)
+        found = await search_documents(hand, step.query)
         notes.passages += found
         _remember(notes, "documents", found)
         return
     if step.action == "ask":
-        question = plain(step.query, 1000)
-        notes.delegated.append(Delegated(task=hand.job.delegates[step.task], question=question))
+        question = storable_text(step.query, 1000)
+        notes.delegated.append(DelegatedQuestion(task=hand.job.delegates[step.task], question=question))
         notes.seen.append((step.task, "It will be asked when you are done; its answer comes later."))
         return
     value = await _called(hand, step)
     notes.seen.append((step.tool, json.dumps(value)[:_SEEN] if value else "It failed, or was refused."))
 
 
-async def _called(hand: Hand, step: Step) -> dict[str, Any]:
+async def _called(hand: GuardedClient, step: Step) -> dict[str, Any]:
     tool = next(tool for tool in hand.job.tools if tool.name == step.tool)
     gates = hand.job.call_gates
     return await hand.value(
@@ -244,13 +244,13 @@ async def _called(hand: Hand, step: Step) -> dict[str, Any]:
     )
 
 
-def _remember(notes: Notes, heading: str, found: tuple[Passage, ...]) -> None:
+def _remember(notes: ResearchNotes, heading: str, found: tuple[Passage, ...]) -> None:
     said = "\n\n".join(f"{passage.title}\n{passage.quote}" for passage in found)
     if said:
         notes.seen.append((heading, said[:_SEEN]))
 
 
-async def _concluded(hand: Hand, notes: Notes) -> Draft:
+async def _concluded(hand: GuardedClient, notes: ResearchNotes) -> Draft:
     """Always written; a model that breaks its shape leaves what was seen, quoted."""
     inquiry = Inquiry(_CLOSE.format(rules=_rules(hand) + _taught(hand)), tuple(notes.seen), max_tokens=2000)
     try:
@@ -262,53 +262,55 @@ async def _concluded(hand: Hand, notes: Notes) -> Draft:
     except TooLarge as too_large:
         raise Braked(too_large.code) from None
     return Draft(
-        summary=plain(said.summary, 8000),
-        findings=tuple(_finding(each, notes) for each in said.findings if plain(each.title, 300)),
+        summary=storable_text(said.summary, 8000),
+        findings=tuple(_finding(each, notes) for each in said.findings if storable_text(each.title, 300)),
         proposals=tuple(
-            DraftProposal(kind=each.kind, title=plain(each.title, 300), content=plain(each.content, 8000))
+            DraftProposal(
+                kind=each.kind, title=storable_text(each.title, 300), content=storable_text(each.content, 8000)
+            )
             for each in said.proposals
-            if plain(each.title, 300) and plain(each.content, 8000)
+            if storable_text(each.title, 300) and storable_text(each.content, 8000)
         ),
     )
 
 
-def _finding(said: SaidFinding, notes: Notes) -> DraftFinding:
+def _finding(said: ModelFinding, notes: ResearchNotes) -> DraftFinding:
     """A quote counts only where a document that was seen holds it byte for byte."""
     place = locate(Citation(quote=said.quote), notes.passages) if said.quote else None
     sources = () if place is None else (Source.model_validate(place.model_dump()),)
     return DraftFinding(
-        title=plain(said.title, 300),
-        content=plain(said.content, 8000),
+        title=storable_text(said.title, 300),
+        content=storable_text(said.content, 8000),
         severity=said.severity,
         sources=sources,
     )
 
 
-def _quoted(hand: Hand, notes: Notes) -> Draft:
+def _quoted(hand: GuardedClient, notes: ResearchNotes) -> Draft:
     """What the documents say to the prompt, in their own words."""
     found = answers.find(hand.job.prompt, notes.passages)
     if not found.citations:
         return Draft(summary="The documents say nothing about it.")
     quotes = "\n".join(citation.quote.strip() for citation in found.citations)
     finding = DraftFinding(
-        title=plain(f"What the documents say: {hand.job.task_name}", 300),
-        content=plain(quotes, 8000),
+        title=storable_text(f"What the documents say: {hand.job.task_name}", 300),
+        content=storable_text(quotes, 8000),
         sources=tuple(Source.model_validate(citation.model_dump()) for citation in found.citations),
     )
-    return Draft(summary=plain(quotes, 8000), findings=(finding,))
+    return Draft(summary=storable_text(quotes, 8000), findings=(finding,))
 
 
-def _intent_of(hand: Hand, step: Step) -> str:
+def _intent_of(hand: GuardedClient, step: Step) -> str:
     """What the trace says of a step."""
     tool = next((tool for tool in hand.job.tools if step.action == "tool" and tool.name == step.tool), None)
     return tool.via.value if tool else _INTENTS[step.action]
 
 
-def _rules(hand: Hand) -> str:
+def _rules(hand: GuardedClient) -> str:
     return _RULES.format(title=hand.job.title, prompt=hand.job.prompt)
 
 
-def _taught(hand: Hand) -> str:
+def _taught(hand: GuardedClient) -> str:
     """The planner's view of the task's skills (spec 10.3). Whoever only glances does without it."""
     blocks = "\n\n".join(skill_blocks(hand.job.taught))
     return f"{_TAUGHT}{blocks}" if blocks else ""

@@ -35,7 +35,7 @@ LIMIT, MOST = 50, 200
 _log = logging.getLogger(__name__)
 
 
-def settings_of() -> AutonomySettings:
+def autonomy_settings() -> AutonomySettings:
     """What the company allows; with nothing said, nothing runs."""
     found: AutonomySettings | None = AutonomySettings.objects.first()
     return found or AutonomySettings()
@@ -55,14 +55,14 @@ def has_opted_in(user_id: UUID | None) -> bool:
     return user_id is not None and bool(MemberOptIn.objects.filter(user_id=user_id).exists())
 
 
-def opted_in(user_ids: Collection[UUID | None]) -> set[UUID]:
+def opted_in_users(user_ids: Collection[UUID | None]) -> set[UUID]:
     return set(MemberOptIn.objects.filter(user_id__in=set(user_ids) - {None}).values_list("user_id", flat=True))
 
 
-def refusal_of(task: Task) -> SpawnRefusal | None:
+def spawn_refusal(task: Task) -> SpawnRefusal | None:
     """Why nothing of this task may begin now; None when it may. Asked at every spawn, and again when it is let in."""
-    return rules.may_begin(
-        enabled=settings_of().enabled,
+    return rules.spawn_refusal(
+        enabled=autonomy_settings().enabled,
         deleted=task.deleted_at is not None,
         quarantined=task.quarantined_at is not None,
         owned=task.owner_id is not None,
@@ -82,7 +82,7 @@ def task(task_id: UUID) -> Task:
     return found
 
 
-def can_be_asked(owner_id: UUID, *, of: Task | None = None) -> QuerySet[Task]:
+def delegate_candidates(owner_id: UUID, *, of: Task | None = None) -> QuerySet[Task]:
     """Whom a task of this member could ask, whatever its chatbot, and whoever stands on the list of `of` already."""
     ends = Q(owner=owner_id, playbook="", escalates_to=None, delegates_to=[])
     listed = Q(pk__in=of.delegates_to) if of else Q()
@@ -91,7 +91,7 @@ def can_be_asked(owner_id: UUID, *, of: Task | None = None) -> QuerySet[Task]:
     return found
 
 
-def asked_of(task: Task) -> list[Task]:
+def delegates_of(task: Task) -> list[Task]:
     """Whom the task may ask, as its list says."""
     return list(Task.objects.filter(pk__in=task.delegates_to, deleted_at=None).order_by("name"))
 
@@ -128,11 +128,11 @@ def proposals_of(session_id: UUID) -> list[MemoryProposal]:
 
 
 def notices(user: Any, *, unread: bool = False) -> list[Notification]:
-    rows = for_member(user).select_related("session__task", "trigger__task")
+    rows = notices_for(user).select_related("session__task", "trigger__task")
     return list((rows.filter(read_at=None) if unread else rows)[:MOST])
 
 
-def for_member(user: Any) -> QuerySet[Notification]:
+def notices_for(user: Any) -> QuerySet[Notification]:
     """The member's own, and for an owner what the company's owners are told: the first of them who reads it has read it
     for all."""
     is_owner = Exists(Membership.objects.filter(user_id=user.pk, role=Role.OWNER))
@@ -140,7 +140,7 @@ def for_member(user: Any) -> QuerySet[Notification]:
     return rows
 
 
-def used(session: AutonomousSession) -> TaskLimits:
+def usage_of(session: AutonomousSession) -> TaskLimits:
     """What it has used; what is reserved for calls under way counts."""
     run: GuardedRun | None = session.run
     return TaskLimits.model_construct(
@@ -151,13 +151,13 @@ def used(session: AutonomousSession) -> TaskLimits:
     )
 
 
-def asked_by(session: AutonomousSession) -> list[AutonomousSession]:
+def delegated_sessions(session: AutonomousSession) -> list[AutonomousSession]:
     """The sessions among which it divided what it had left, all attempts; not the one that collects."""
     rows = session.children.filter(trigger_kind=TriggerKind.DELEGATED).exclude(params__has_key="collects")
     return list(rows.select_related("task", "run").order_by("queued_at", "pk"))
 
 
-def divided(origin: UUID) -> bool:
+def has_delegated(origin: UUID) -> bool:
     """Whether an attempt of this occasion has divided what it had left."""
     occasions = [f"delegated:{origin}:{place}" for place in range(rules.MAX_CHILDREN)]
     return bool(AutonomousSession.objects.filter(occasion__in=occasions).exists())
@@ -166,20 +166,20 @@ def divided(origin: UUID) -> bool:
 def budget_left(session: AutonomousSession) -> TaskLimits:
     """What the session may still use; what is reserved for calls under way counts as used, and so does what it gave to
     others."""
-    given = [TaskLimits.model_validate(each.params["pool"]) for each in asked_by(session)[:1]]
-    return rules.less(_unused(session), *given)
+    given = [TaskLimits.model_validate(each.params["pool"]) for each in delegated_sessions(session)[:1]]
+    return rules.subtract_limits(_unused(session), *given)
 
 
 def _unused(session: AutonomousSession) -> TaskLimits:
-    return left_of(session, session.frozen_limits)
+    return limits_left(session, session.frozen_limits)
 
 
-def left_of(session: AutonomousSession, limits: TaskLimits) -> TaskLimits:
+def limits_left(session: AutonomousSession, limits: TaskLimits) -> TaskLimits:
     """What would be left of these limits after what the session has used."""
     run: GuardedRun | None = session.run
     if run is None:
         return limits
-    return rules.what_is_left(
+    return rules.limits_left(
         limits,
         cost=run.cost_total + run.cost_reserved,
         calls=run.calls,
@@ -197,6 +197,6 @@ def ancestors_of(session: AutonomousSession | None) -> list[AutonomousSession]:
     return found
 
 
-def zone() -> str:
+def tenant_timezone() -> str:
     """The tenant's time zone, in which schedules are read."""
     return str(Tenant.objects.values_list("timezone", flat=True).get(pk=current_tenant_id()))

@@ -15,7 +15,7 @@ from apps.guard.rules import plain
 from kernel.clock import now
 
 
-def receipt(session: AutonomousSession) -> dict[str, Any]:
+def build_receipt(session: AutonomousSession) -> dict[str, Any]:
     """Inside a scope. The same shape for every ending, and while it runs."""
     run: GuardedRun | None = session.run
     return {
@@ -34,7 +34,7 @@ def receipt(session: AutonomousSession) -> dict[str, Any]:
     }
 
 
-def short_receipt(session: AutonomousSession, error: Exception) -> dict[str, Any]:
+def build_short_receipt(session: AutonomousSession, error: Exception) -> dict[str, Any]:
     """Why it began and how it ended, of a session whose other rows cannot be read; `unreadable` names the error."""
     return {**_why(session), **_state(session, session.run), "unreadable": type(error).__name__}
 

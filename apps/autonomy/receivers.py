@@ -1,5 +1,7 @@
-"""What this room hears from below (documents that came in, questions nobody answered, looks at goals, work that ended,
-deliveries that failed), and the handlers of its messages. Receivers run in the announcing transaction."""
+"""Signal receivers of this room, and the registration of its bus handlers.
+
+Receivers run in the announcing transaction (`kernel.events`). Imported once, when Django is ready.
+"""
 
 from __future__ import annotations
 
@@ -7,100 +9,148 @@ from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
-from apps.autonomy import alerting, clock, executor, relay
+from apps.approvals.models import ApprovalToken, Card, Decision
+from apps.approvals.signals import card_decided, card_edited
+from apps.autonomy import alert_delivery, executor, handlers, queries
 from apps.autonomy.enums import TaskEvent, Topic
-from apps.autonomy.locks import lock_session
-from apps.autonomy.models import AutonomousSession
-from apps.autonomy.services import consent, ending, notices, questions
-from apps.autonomy.services.occurrences import owe
-from apps.autonomy.services.sending import owe_webhooks
-from apps.autonomy.signals import task_event
+from apps.autonomy.models import AutonomousSession, MemoryProposal
+from apps.autonomy.services import (
+    bus_messages,
+    calibration,
+    consent,
+    limit_increases,
+    notices,
+    open_questions,
+    precedents,
+    preferences,
+    proposals,
+    provenance,
+    session_end,
+    suggestions,
+)
+from apps.autonomy.services.occurrences import record_occurrence
+from apps.autonomy.services.outbox import enqueue_webhooks
+from apps.autonomy.signals import session_ended, task_event
 from apps.bus.enums import Kind, Queue, SetAside
-from apps.bus.models import QueueMessage
 from apps.bus.registry import register, register_later, when_dead
 from apps.bus.signals import set_aside
 from apps.memory.signals import document_stored
 from apps.sessions.models import ChatSession
 from apps.sessions.signals import question_unanswered
+from apps.skills.signals import skill_purged
 from apps.tenants.enums import Role
 from apps.tenants.signals import role_changed
 from apps.work import rules as work_rules
-from apps.work.enums import CycleOutcome
+from apps.work.enums import CycleOutcome, WorkItemStatus
 from apps.work.models import GoalCycle, WorkItem
 from apps.work.signals import goal_looked_at, work_changed, work_escalated
 
-# Who stores a document for a session says so: a watch does not fire on what sessions brought about.
+# The actor under which documents are stored for a session: a watch must not fire on what sessions brought about.
 OURS = "autonomy:"
 
 
 @role_changed.connect
-def _role(user_id: UUID, role: Role, actor: str) -> None:
-    consent.lost_role(user_id, role, actor=actor)
+def _on_role_changed(user_id: UUID, role: Role, actor: str) -> None:
+    consent.withdraw_opt_in_without_role(user_id, role, actor=actor)
 
 
 @document_stored.connect
-def _document(document_id: UUID, collection_id: UUID, actor: str) -> None:
+def _on_document_stored(document_id: UUID, collection_id: UUID, actor: str) -> None:
     if actor.startswith(OURS):
         return
-    owe(f"watch:{collection_id}", str(document_id))
-    owe(f"event:{Topic.DOCUMENT_STORED}", str(document_id))
+    record_occurrence(f"watch:{collection_id}", str(document_id))
+    record_occurrence(f"event:{Topic.DOCUMENT_STORED}", str(document_id))
 
 
 @question_unanswered.connect
-def _question(session: ChatSession, text: str) -> None:
-    if not session.is_test and questions.keep_open(session, text):
-        owe(f"event:{Topic.QUESTION_UNANSWERED}", str(session.pk))
+def _on_question_unanswered(session: ChatSession, text: str) -> None:
+    if not session.is_test and open_questions.record_question(session, text):
+        record_occurrence(f"event:{Topic.QUESTION_UNANSWERED}", str(session.pk))
 
 
 @goal_looked_at.connect
-def _goal(cycle: GoalCycle) -> None:
-    owe(f"goal-all:{cycle.goal_id}", str(cycle.goal_id))
+def _on_goal_checked(cycle: GoalCycle) -> None:
+    record_occurrence(f"goal-all:{cycle.goal_id}", str(cycle.goal_id))
     if cycle.outcome != CycleOutcome.HEALTHY:
-        owe(f"goal:{cycle.goal_id}", str(cycle.goal_id))
-    owe(f"event:{Topic.GOAL_LOOKED_AT}", str(cycle.goal_id))
+        record_occurrence(f"goal:{cycle.goal_id}", str(cycle.goal_id))
+    record_occurrence(f"event:{Topic.GOAL_LOOKED_AT}", str(cycle.goal_id))
 
 
 @work_changed.connect
-def _work(item: WorkItem, status: str, text: str, next_steps: list[str]) -> None:
+def _on_work_done(item: WorkItem, status: str, text: str, next_steps: list[str]) -> None:
+    """Suggest the next steps that finished work names, only where unattended work is enabled (spec 11)."""
+    if item.status == WorkItemStatus.DONE and next_steps and queries.autonomy_settings().enabled:
+        bus_messages.enqueue_review(bus_messages.AFTER_WORK, item.pk)
+
+
+@work_changed.connect
+def _on_work_changed(item: WorkItem, status: str, text: str, next_steps: list[str]) -> None:
     if item.status in work_rules.FINAL:
-        owe(f"event:{Topic.WORK_ENDED}", str(item.pk))
-    decided = ending.decision_in(item.status)
-    if decided is not None:
-        ending.answered(item.pk, approved=decided)
+        record_occurrence(f"event:{Topic.WORK_ENDED}", str(item.pk))
+    approved = session_end.approval_in_status(item.status)
+    if approved is not None:
+        session_end.end_waiting_sessions(item.pk, approved=approved)
 
 
 @work_escalated.connect
-def _wanted(item: WorkItem, text: str, needs_person: bool) -> None:
+def _on_work_escalated(item: WorkItem, text: str, needs_person: bool) -> None:
     if needs_person:
-        owe(f"event:{Topic.PERSON_WANTED}", str(item.pk))
+        record_occurrence(f"event:{Topic.PERSON_WANTED}", str(item.pk))
     if item.session_id is None and not item.is_part:
         set_aside(SetAside.WORK, item.requested_by)
 
 
-def _undeliverable(message: QueueMessage) -> bool:
-    """Five workers died of it, or nobody could carry it out: it ends as lost, which its owner is told, and counts as an
-    attempt."""
-    session_id = UUID((message.payload or {})["session"])
-    if not AutonomousSession.objects.filter(pk=session_id).exists():
-        return False
-    session = lock_session(session_id)
-    ending.end(session, ending.LOST)
-    return session.task.owner_id is not None
+@card_decided.connect
+def _on_card_decided(card: Card, decision: Decision, token: ApprovalToken | None) -> None:
+    match card.subject_kind:
+        case proposals.PROPOSAL:
+            proposals.apply_decision(card, decision)
+        case precedents.CONTEXT:
+            precedents.apply_decision(card, decision)
+        case calibration.PROPOSAL:
+            calibration.apply_decision(card, decision, token)
+        case suggestions.SUGGESTION:
+            suggestions.apply_decision(card, decision)
+        case limit_increases.SUBJECT:
+            limit_increases.apply_decision(card, decision, token)
+        case preferences.PREFERENCE:
+            preferences.apply_decision(card, decision)
+        case _:
+            calibration.record_decision(card, decision)
+
+
+@card_edited.connect
+def _on_card_edited(old: Card, new: Card) -> None:
+    calibration.record_edit(old, new)
+
+
+@skill_purged.connect
+def _on_skill_purged(name: str, actor: str) -> None:
+    provenance.purge(provenance.Origin("skill", name), actor=actor)
 
 
 @task_event.connect
-def _told(session: AutonomousSession, event: TaskEvent, data: Mapping[str, Any]) -> None:
-    owe_webhooks(session, data, event=event, subscribed_only=True)
+def _on_task_event(session: AutonomousSession, event: TaskEvent, data: Mapping[str, Any]) -> None:
+    enqueue_webhooks(session, data, event=event, subscribed_only=True)
 
 
-register(Queue.EXECUTOR, Kind.AUTONOMOUS_SESSION, executor.carry_out)
-register_later(Kind.TRIGGER_DUE, clock.trigger, standing=True)
-register_later(Kind.SESSION_ADMISSION, clock.admit)
-register_later(Kind.SESSION_WATCH, clock.watch, standing=True)
-register_later(Kind.SUGGESTION_LOOK, clock.look, standing=True)
-when_dead(_undeliverable, Kind.AUTONOMOUS_SESSION)
-register_later(Kind.CARD_ALERT, alerting.tell_of_card)
-register_later(Kind.HOLD_ALERT, alerting.tell_of_hold)
-register_later(Kind.OUTBOX_DELIVERY, relay.carry_out)
-when_dead(relay.give_up, Kind.OUTBOX_DELIVERY)
-set_aside.connect(notices.tell_of)
+@session_ended.connect
+def _on_session_ended(session: AutonomousSession) -> None:
+    """Workers cannot open cards: have a trusted worker ask a person about what the session proposed."""
+    if MemoryProposal.objects.filter(session=session, card_id=None).exists():
+        bus_messages.enqueue_review(bus_messages.ASK, session.pk)
+
+
+set_aside.connect(notices.notify_of_set_aside)
+
+register(Queue.EXECUTOR, Kind.AUTONOMOUS_SESSION, executor.run_session)
+when_dead(handlers.handle_dead_session, Kind.AUTONOMOUS_SESSION)
+register_later(Kind.TRIGGER_DUE, handlers.handle_trigger, standing=True)
+register_later(Kind.SESSION_ADMISSION, handlers.handle_admission)
+register_later(Kind.SESSION_WATCH, handlers.handle_session_check, standing=True)
+register_later(Kind.SUGGESTION_LOOK, handlers.handle_suggestions, standing=True)
+register(Queue.TRUSTED, Kind.REVIEW_OWED, handlers.handle_review)
+register_later(Kind.CARD_ALERT, alert_delivery.deliver_card_alerts)
+register_later(Kind.HOLD_ALERT, alert_delivery.deliver_hold_alerts)
+register_later(Kind.OUTBOX_DELIVERY, handlers.handle_outbox)
+when_dead(handlers.handle_dead_outbox, Kind.OUTBOX_DELIVERY)

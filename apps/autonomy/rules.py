@@ -103,7 +103,9 @@ _ENDS: Mapping[RefusalCode, tuple[SessionStatus, TerminalReason]] = {
 }
 
 
-def may_begin(*, enabled: bool, deleted: bool, quarantined: bool, owned: bool, opted_in: bool) -> SpawnRefusal | None:
+def spawn_refusal(
+    *, enabled: bool, deleted: bool, quarantined: bool, owned: bool, opted_in: bool
+) -> SpawnRefusal | None:
     """Whether anything of a task may begin, and if not, the first reason."""
     against = {
         SpawnRefusal.AUTONOMY_OFF: not enabled,
@@ -115,19 +117,19 @@ def may_begin(*, enabled: bool, deleted: bool, quarantined: bool, owned: bool, o
     return next((code for code, holds in against.items() if holds), None)
 
 
-def ends_as(code: RefusalCode) -> tuple[SessionStatus, TerminalReason] | None:
+def ending_for(code: RefusalCode) -> tuple[SessionStatus, TerminalReason] | None:
     """How a refused call ends its session; None when the session goes on without it."""
     return _ENDS.get(code)
 
 
-def smallest(*limits: TaskLimits) -> TaskLimits:
+def smallest_limits(*limits: TaskLimits) -> TaskLimits:
     """Field by field the smallest that is said; 0 is said (contract C, D: which cap)."""
     names = TaskLimits.model_fields
     said = {name: [value for each in limits if (value := getattr(each, name)) is not None] for name in names}
     return TaskLimits(**{name: min(values, default=None) for name, values in said.items()})
 
 
-def what_is_left(limits: TaskLimits, *, cost: Decimal, calls: int, tokens: int, seconds: float) -> TaskLimits:
+def limits_left(limits: TaskLimits, *, cost: Decimal, calls: int, tokens: int, seconds: float) -> TaskLimits:
     """Of a session's limits after it used this much; never below 0. Writes to memory are each session's own."""
 
     def left(cap: int | None, used: int) -> int | None:
@@ -142,14 +144,14 @@ def what_is_left(limits: TaskLimits, *, cost: Decimal, calls: int, tokens: int, 
     )
 
 
-def divided(left: TaskLimits, parts: int) -> tuple[TaskLimits, TaskLimits]:
+def divide_limits(left: TaskLimits, parts: int) -> tuple[TaskLimits, TaskLimits]:
     """An equal part of what is left, rounded down, and all the parts together. Time is no part: it passes for all."""
     cost = None if left.cost_usd is None else (left.cost_usd / parts).quantize(_NANO, rounding=ROUND_DOWN)
     share = _counted(left, cost, lambda value: value // parts)
     return share, _counted(share, None if cost is None else cost * parts, lambda value: value * parts)
 
 
-def less(limits: TaskLimits, *taken: TaskLimits) -> TaskLimits:
+def subtract_limits(limits: TaskLimits, *taken: TaskLimits) -> TaskLimits:
     """Without what was taken; never below 0, and time stays as it is."""
     for each in taken:
         cost = None if limits.cost_usd is None else max(limits.cost_usd - (each.cost_usd or 0), Decimal(0))
@@ -166,7 +168,7 @@ def _counted(limits: TaskLimits, cost: Decimal | None, change: Callable[[int], i
     return limits.model_copy(update={"cost_usd": cost, **counts})
 
 
-def may_be_asked(asking: Any, asked: Any) -> bool:
+def may_delegate_to(asking: Any, asked: Any) -> bool:
     """A task that looks into a prompt, for the same chatbot and member, and asks nobody itself."""
     same = (asking.deployment_id, asking.owner_id) == (asked.deployment_id, asked.owner_id)
     ends = not (asked.playbook or asked.escalates_to_id or asked.delegates_to)
@@ -185,7 +187,7 @@ def retry_seconds(attempt: int, *, base: float, most: float, chance: float) -> f
     return whole * (0.5 + chance / 2)
 
 
-def spec_of(kind: TriggerKind, spec: Mapping[str, Any]) -> BaseModel:
+def parse_spec(kind: TriggerKind, spec: Mapping[str, Any]) -> BaseModel:
     """What a trigger of this kind waits for. Raises `SilasError`: trigger_kind, trigger_spec."""
     shape = SPECS.get(kind)
     if shape is None:
@@ -198,7 +200,7 @@ def spec_of(kind: TriggerKind, spec: Mapping[str, Any]) -> BaseModel:
         raise SilasError("trigger_spec", f"{where}: {first['msg']}", status=422) from None
 
 
-def topic_of(spec: BaseModel) -> str:
+def topic_for(spec: BaseModel) -> str:
     """By which word a trigger is found when something happens; "" for what nothing but time or a person begins."""
     match spec:
         case EventSpec(topic=topic):

@@ -173,7 +173,7 @@ class DraftPrecedent(Frozen):
     evidence: dict[str, Any] = Field(default_factory=dict)
 
 
-class Delegated(Frozen):
+class DelegatedQuestion(Frozen):
     """What another task is asked, in a model's words."""
 
     task: UUID
@@ -193,11 +193,11 @@ class Draft(Frozen):
     healthy: bool = False
     awaits: str = Field(default="", max_length=40)
     reviewed: tuple[str, ...] = Field(default=(), max_length=50)
-    delegated: tuple[Delegated, ...] = Field(default=(), max_length=3)
+    delegated: tuple[DelegatedQuestion, ...] = Field(default=(), max_length=3)
 
 
 @dataclass(frozen=True)
-class Owed:
+class Occasion:
     """An occasion on which a session shall begin. `key` is unique in the tenant: the same occasion begins nothing
     twice."""
 
@@ -205,6 +205,6 @@ class Owed:
     params: Mapping[str, Any] = field(default_factory=dict)
 
 
-def plain(text: str, most: int) -> str:
+def storable_text(text: str, most: int) -> str:
     """What a row can keep of a text that somebody else wrote."""
     return replace_unstorable(text)[:most].strip()

@@ -10,7 +10,7 @@ from uuid import UUID
 from django import forms
 
 from apps.autonomy import queries
-from apps.autonomy.enums import Playbook, RouteKind, Topic, TriggerKind
+from apps.autonomy.enums import BuiltinWorkflow, RouteKind, Topic, TriggerKind
 from apps.autonomy.models import Task
 from apps.autonomy.schemas import DEFAULT_LIMITS, MOST_CALLS, MOST_SECONDS, MOST_TOKENS, MOST_USD, MOST_WRITES
 from apps.memory.models import Collection
@@ -60,7 +60,10 @@ class TaskForm(forms.Form):
         queryset=None, label="For which bot", empty_label=None
     )
     playbook = forms.ChoiceField(
-        label="What it does", choices=Playbook.choices, required=False, help_text="A ready way of work needs no model"
+        label="What it does",
+        choices=BuiltinWorkflow.choices,
+        required=False,
+        help_text="Built-in workflows need no model",
     )
     prompt = forms.CharField(
         label="In your words",
@@ -117,7 +120,7 @@ class TaskForm(forms.Form):
         self._offer("deployment", Deployment.objects.order_by("title"))
         self._offer("next_task", others)
         self._offer("escalates_to", others)
-        askable = queries.can_be_asked(owner_id, of=task)
+        askable = queries.delegate_candidates(owner_id, of=task)
         self._offer("delegates_to", askable)
         chosen = self.fields["skills"]
         assert isinstance(chosen, forms.MultipleChoiceField)
@@ -260,7 +263,7 @@ class SettingsForm(forms.Form):
 
 
 def settings_as_they_are() -> dict[str, Any]:
-    row = queries.settings_of()
+    row = queries.autonomy_settings()
     names = [name for name in SettingsForm.base_fields if name not in _LIMITS]
     return {**{name: getattr(row, name) for name in names}, **row.limits}
 

@@ -15,7 +15,7 @@ ROOM = "apps.approvals"
 # decision of a reviewed batch (5.2.4 step 4), what earned autonomy changes (5.1.6), and a change of a connection or one
 # use of a permission (5.10.2); and the activation of a skill (10.4 step 4).
 VERIFIES = {
-    "apps.autonomy.services.raising",
+    "apps.autonomy.services.limit_increases",
     "apps.connections.permits",
     "apps.connections.services.requesting",
     "apps.skills.trials",

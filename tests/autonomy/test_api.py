@@ -315,7 +315,7 @@ def test_limits_of_the_company_are_shown_to_whoever_decides(house: House, role: 
 
 def test_settings_hold_at_once(house: House, api: Api) -> None:
     told = api("patch", f"{TASKS}/settings", {"max_concurrent": 7, "limits": {"cost_usd": "0.1"}}).json()
-    assert (told["max_concurrent"], house.do(queries.settings_of).max_concurrent) == (7, 7)
+    assert (told["max_concurrent"], house.do(queries.autonomy_settings).max_concurrent) == (7, 7)
 
 
 def test_secret_of_a_webhook_is_told_once(house: House, api: Api) -> None:

@@ -10,7 +10,7 @@ from django.urls import reverse
 from apps.autonomy import services
 from apps.autonomy.enums import SessionStatus, TriggerKind
 from apps.autonomy.models import Task
-from apps.autonomy.services import admission, running
+from apps.autonomy.services import admission, session_run
 from apps.bus.deliveries import Delivery
 from apps.bus.enums import Queue
 from kernel.errors import NotFound, SilasError
@@ -112,7 +112,7 @@ def under_way(house: House) -> Any:
     session = house.run_now(house.task())
     house.do(admission.admit_waiting)
     lease = house.do(lease_any, Queue.EXECUTOR, consumer="test")
-    house.do(running.begin, Delivery(house.tenant.pk, lease, "executor:autonomous_session"))
+    house.do(session_run.begin_session, Delivery(house.tenant.pk, lease, "executor:autonomous_session"))
     return house.session(session.pk)
 
 

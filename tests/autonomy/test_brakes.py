@@ -12,10 +12,10 @@ import pytest
 from apps.autonomy import services
 from apps.autonomy.enums import SessionStatus
 from apps.autonomy.executor import _Course
-from apps.autonomy.hand import Hand
-from apps.autonomy.jobs import job_of
+from apps.autonomy.guarded_client import GuardedClient
+from apps.autonomy.jobs import build_job
 from apps.autonomy.models import MemoryProposal, Notification
-from apps.autonomy.services import admission, running
+from apps.autonomy.services import admission, session_run
 from apps.bus.deliveries import Delivery
 from apps.bus.enums import Queue
 from apps.guard import services as guard
@@ -38,15 +38,15 @@ def begun(house: House) -> tuple[Any, Delivery]:
     house.do(admission.admit_waiting)
     lease = house.do(lease_any, Queue.EXECUTOR, consumer="test")
     delivery = Delivery(house.tenant.pk, lease, "executor:autonomous_session")
-    house.do(running.begin, delivery)
+    house.do(session_run.begin_session, delivery)
     return house.session(session.pk), delivery
 
 
 def carried_out(house: House, session: Any, delivery: Delivery) -> Any:
     """What the worker makes of a session that it has begun."""
-    job = house.do(job_of, session, delivery.lease)
-    ending = asyncio.run(_Course(Hand(job)).run())
-    house.do(running.conclude, delivery, session.pk, ending)
+    job = house.do(build_job, session, delivery.lease)
+    ending = asyncio.run(_Course(GuardedClient(job)).run())
+    house.do(session_run.conclude_session, delivery, session.pk, ending)
     return house.session(session.pk)
 
 

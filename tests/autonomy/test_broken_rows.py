@@ -11,7 +11,7 @@ from django.db.models.functions import Now
 
 from apps.autonomy.enums import SessionStatus, TriggerKind
 from apps.autonomy.models import AutonomousSession, AutonomySettings, Checkpoint, Occurrence, Trigger
-from apps.autonomy.services import admission, halting, running
+from apps.autonomy.services import admission, session_control, session_run
 from apps.bus import draining
 from apps.bus import services as bus
 from apps.bus.deliveries import Delivery
@@ -31,7 +31,7 @@ def begun(house: House) -> tuple[Any, Delivery]:
     house.do(admission.admit_waiting)
     lease = house.do(lease_any, Queue.EXECUTOR, consumer="lost")
     delivery = Delivery(house.tenant.pk, lease, "executor:autonomous_session")
-    house.do(running.begin, delivery)
+    house.do(session_run.begin_session, delivery)
     return house.session(session.pk), delivery
 
 
@@ -89,7 +89,7 @@ def test_receipt_that_raises_keeps_no_session_from_ending(house: House) -> None:
     orphaned(house, session)
     with tenant_scope(house.tenant):
         Checkpoint.objects.filter(session=session).update(phase="analysis", state=["no trace"])
-    house.do(halting.watch, session.pk)
+    house.do(session_control.check_session, session.pk)
     ended = house.session(session.pk)
     assert ended.status == SessionStatus.FAILED
     assert ended.receipt["unreadable"] == "AttributeError"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from apps.autonomy.comparing import clash, statements
+from apps.autonomy.contradictions import find_contradiction, statements_with_figures
 
 
 @pytest.mark.parametrize(
@@ -17,7 +17,7 @@ from apps.autonomy.comparing import clash, statements
     ],
 )
 def test_two_figures_for_the_same_clash(one: str, other: str) -> None:
-    assert clash(one, other) is not None
+    assert find_contradiction(one, other) is not None
 
 
 @pytest.mark.parametrize(
@@ -32,14 +32,14 @@ def test_two_figures_for_the_same_clash(one: str, other: str) -> None:
     ],
 )
 def test_what_speaks_of_something_else_does_not_clash(one: str, other: str) -> None:
-    assert clash(one, other) is None
+    assert find_contradiction(one, other) is None
 
 
 def test_statements_are_the_new_sentences_with_figures() -> None:
     text = "# Returns\n\nCoats within 30 days. No figures. Shoes within 60 days.\n"
-    assert statements(text, but="Coats within 30 days.\n") == ["Shoes within 60 days."]
+    assert statements_with_figures(text, but="Coats within 30 days.\n") == ["Shoes within 60 days."]
 
 
 @pytest.mark.parametrize("text", ["", "\0", "9" * 5000 + " days", "£" * 4000, "1,2,3,4 days " * 2000])
 def test_hostile_text_is_only_text(text: str) -> None:
-    assert isinstance(statements(text), list)
+    assert isinstance(statements_with_figures(text), list)

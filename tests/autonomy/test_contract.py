@@ -15,7 +15,7 @@ from apps.approvals.models import ApprovalToken, TokenUse
 from apps.audit.models import AuditEntry
 from apps.autonomy.enums import SessionStatus
 from apps.autonomy.models import AutonomousSession, MemoryProposal, Outbox, Task, Trigger
-from apps.autonomy.services import halting
+from apps.autonomy.services import session_control
 from apps.guard.enums import TerminalReason
 from apps.guard.models import Budget, GuardedRun, SpendEntry, SystemControl, ToolCall
 from kernel.tenancy import tenant_scope
@@ -112,14 +112,14 @@ def test_contract_watchdog_stops_what_is_stuck_with_its_reason(house: House, fie
     session, delivery = begun(house)
     house.change(session, heartbeat_at=Now() - timedelta(hours=1))
     house.change(session.run, started_at=Now() - timedelta(seconds=315), **fields)
-    house.do(halting.watch, session.pk)
+    house.do(session_control.check_session, session.pk)
     assert house.session(session.pk).halt_reason == reason
     assert how(carried_out(house, session, delivery)) == (SessionStatus.HALTED, reason)
 
 
 def test_contract_session_that_waits_is_cancelled(house: House) -> None:
     session = house.run_now(house.task())
-    house.do(halting.halt_session, session.pk, user=house.owner)
+    house.do(session_control.halt_session, session.pk, user=house.owner)
     assert house.session(session.pk).terminal_reason == TerminalReason.CANCELLED
 
 

@@ -15,10 +15,10 @@ from apps.autonomy import queries, rules
 from apps.autonomy.enums import SessionStatus, TriggerKind
 from apps.autonomy.locks import lock_session
 from apps.autonomy.models import AutonomousSession
-from apps.autonomy.schemas import Delegated, TaskLimits
-from apps.autonomy.services import dividing, ending, halting
-from apps.autonomy.services.ending import LOST, Ending
-from apps.autonomy.services.running import _open_run
+from apps.autonomy.schemas import DelegatedQuestion, TaskLimits
+from apps.autonomy.services import delegation, session_control, session_end
+from apps.autonomy.services.session_end import LOST, Ending
+from apps.autonomy.services.session_run import _open_run
 from apps.guard import services as guard
 from apps.guard.enums import Intent, Phase, TerminalReason
 from apps.guard.models import GuardedRun
@@ -44,7 +44,7 @@ def divided(house: House, *, spent: str = "0.1", **fields: Any) -> tuple[Any, li
     session, _ = started(house, task)
     with tenant_scope(house.tenant):
         GuardedRun.objects.filter(pk=session.run_id).update(cost_total=Decimal(spent), calls=5)
-        dividing.divide(session.pk, [Delegated(task=each, question="why?") for each in task.delegates_to])
+        delegation.delegate(session.pk, [DelegatedQuestion(task=each, question="why?") for each in task.delegates_to])
     return house.session(session.pk), house.sessions(trigger_kind=TriggerKind.DELEGATED)
 
 
@@ -72,12 +72,14 @@ def over(house: House, session: Any, how: Ending | None = None, **used: Any) -> 
     with tenant_scope(house.tenant):
         row = lock_session(session.pk)
         GuardedRun.objects.filter(pk=row.run_id).update(**used)
-        ending.end(row, how or Ending(SessionStatus.COMPLETED, TerminalReason.COMPLETED, output=f"said by {row.pk}"))
+        session_end.end(
+            row, how or Ending(SessionStatus.COMPLETED, TerminalReason.COMPLETED, output=f"said by {row.pk}")
+        )
     return house.session(session.pk)
 
 
 def collected(house: House) -> list[Any]:
-    house.do(dividing.collect)
+    house.do(delegation.start_collecting_sessions)
     return house.sessions(params__has_key="collects")
 
 
@@ -97,7 +99,7 @@ def pay(house: House, run: Any, amount: Decimal) -> Admitted | Refused:
 
 @pytest.mark.parametrize(("left", "parts"), [("0.4", 4), ("0.000000001", 3), ("0", 2), ("1", 3)])
 def test_parts_are_never_more_than_the_whole(left: str, parts: int) -> None:
-    share, pool = rules.divided(TaskLimits(cost_usd=Decimal(left), calls=10, tokens=7), parts)
+    share, pool = rules.divide_limits(TaskLimits(cost_usd=Decimal(left), calls=10, tokens=7), parts)
     assert share.cost_usd is not None and share.cost_usd * parts <= Decimal(left)
     assert (pool.cost_usd, pool.calls, pool.tokens) == (share.cost_usd * parts, 10 // parts * parts, 7 // parts * parts)
 
@@ -112,7 +114,7 @@ def test_childs_own_limit_holds_where_it_is_smaller(house: House) -> None:
     task = house.task(name="asking", delegates_to=[small.pk])
     house.run_now(task)
     session, _ = started(house, task)
-    house.do(dividing.divide, session.pk, [Delegated(task=small.pk)])
+    house.do(delegation.delegate, session.pk, [DelegatedQuestion(task=small.pk)])
     assert house.sessions(task=small)[0].frozen_limits.cost_usd == Decimal("0.01")
 
 
@@ -133,7 +135,7 @@ def test_contract_rivals_with_random_prices_spend_no_more_than_their_parent_had(
         over(house, each)
     (last,) = collected(house)
     with tenant_scope(house.tenant):
-        spent = [queries.used(each).cost_usd for each in (queries.session(row.pk) for row in (parent, *children))]
+        spent = [queries.usage_of(each).cost_usd for each in (queries.session(row.pk) for row in (parent, *children))]
     assert sum(spent) + last.frozen_limits.cost_usd == Decimal("0.5") and max(spent[1:]) > 0
 
 
@@ -156,7 +158,7 @@ def test_rivals_begin_the_session_that_collects_once(house: House) -> None:
     parent, children = divided(house)
     for each in (parent, *children):
         over(house, each)
-    race(*[lambda: house.do(dividing.collect)] * 4)
+    race(*[lambda: house.do(delegation.start_collecting_sessions)] * 4)
     assert len(collected(house)) == 1
 
 
@@ -186,7 +188,7 @@ def test_lost_attempts_of_a_child_do_not_come_back(house: House) -> None:
 
 def test_what_was_divided_is_not_divided_twice(house: House) -> None:
     parent, children = divided(house)
-    assert house.do(dividing.divide, parent.pk, [Delegated(task=each) for each in parent.task.delegates_to])
+    assert house.do(delegation.delegate, parent.pk, [DelegatedQuestion(task=each) for each in parent.task.delegates_to])
     assert len(house.sessions(trigger_kind=TriggerKind.DELEGATED)) == len(children)
 
 
@@ -207,7 +209,7 @@ def test_contract_child_reaches_no_more_than_its_parent(house: House) -> None:
     task = house.task(name="asking", delegates_to=[other.pk], tool_allow=granted, tool_deny=["goal_state"])
     house.run_now(task)
     session, _ = started(house, task)
-    house.do(dividing.divide, session.pk, [Delegated(task=other.pk)])
+    house.do(delegation.delegate, session.pk, [DelegatedQuestion(task=other.pk)])
     run = begin(house, house.sessions(task=other)[0])
     assert "knowledge_search" in run.allow
     assert "web_search" not in run.allow
@@ -232,7 +234,7 @@ def test_halting_the_parent_halts_its_children_and_collects_nothing(house: House
     parent, children = divided(house)
     begin(house, children[0])
     over(house, parent)
-    assert house.do(halting.halt_session, parent.pk, user=house.owner)
+    assert house.do(session_control.halt_session, parent.pk, user=house.owner)
     over(house, children[0], Ending(SessionStatus.HALTED, TerminalReason.EXTERNAL_HALT))
     states = [house.session(each.pk).status for each in children]
     assert (states, collected(house)) == (["halted", "cancelled", "cancelled"], [])
@@ -240,7 +242,7 @@ def test_halting_the_parent_halts_its_children_and_collects_nothing(house: House
 
 def test_halting_a_parent_that_still_runs_halts_its_children(house: House) -> None:
     parent, children = divided(house)
-    house.do(halting.halt_session, parent.pk, user=house.owner)
+    house.do(session_control.halt_session, parent.pk, user=house.owner)
     assert {house.session(each.pk).status for each in children} == {"cancelled"}
 
 
@@ -248,8 +250,8 @@ def test_parent_that_was_halted_divides_nothing(house: House) -> None:
     task = asking(house, 1)
     house.run_now(task)
     session, _ = started(house, task)
-    house.do(halting.halt_session, session.pk, user=house.owner)
-    assert not house.do(dividing.divide, session.pk, [Delegated(task=task.delegates_to[0])])
+    house.do(session_control.halt_session, session.pk, user=house.owner)
+    assert not house.do(delegation.delegate, session.pk, [DelegatedQuestion(task=task.delegates_to[0])])
 
 
 # Who may be asked
@@ -259,14 +261,16 @@ def test_task_that_is_not_on_the_list_is_not_asked(house: House) -> None:
     stranger, task = house.task(name="stranger"), asking(house, 1)
     house.run_now(task)
     session, _ = started(house, task)
-    assert not house.do(dividing.divide, session.pk, [Delegated(task=stranger.pk), Delegated(task=uuid4())])
+    assert not house.do(
+        delegation.delegate, session.pk, [DelegatedQuestion(task=stranger.pk), DelegatedQuestion(task=uuid4())]
+    )
 
 
 def test_child_asks_nobody(house: House) -> None:
     _, children = divided(house)
     begin(house, children[0])
     house.change(children[0].task, delegates_to=[str(children[1].task_id)])
-    assert not house.do(dividing.divide, children[0].pk, [Delegated(task=children[1].task_id)])
+    assert not house.do(delegation.delegate, children[0].pk, [DelegatedQuestion(task=children[1].task_id)])
 
 
 @pytest.mark.parametrize("fields", [{"playbook": "unanswered"}, {"delegates": True}, {"escalates": True}])

@@ -14,8 +14,8 @@ from django.db.models.functions import Now
 from apps.autonomy import services
 from apps.autonomy.enums import SessionStatus, SpawnRefusal, TriggerKind
 from apps.autonomy.models import AutonomousSession, Occurrence, Task, Trigger
-from apps.autonomy.schemas import NotSpawned, Owed
-from apps.autonomy.services import admission, dispatching
+from apps.autonomy.schemas import NotSpawned, Occasion
+from apps.autonomy.services import admission, trigger_dispatch
 from apps.bus.enums import Kind, Queue
 from apps.bus.models import QueueMessage
 from apps.memory.services import store_parsed
@@ -44,7 +44,7 @@ def interval(house: House, task: Task | None = None, *, due: bool = True) -> Tri
 def test_due_trigger_begins_once_for_rivals(house: House) -> None:
     trigger = interval(house)
     lease = house.do(lease_any, Queue.UPKEEP, consumer="test")
-    race(*[lambda: house.do(dispatching.dispatch, trigger.pk, lease)] * 4)
+    race(*[lambda: house.do(trigger_dispatch.dispatch_trigger, trigger.pk, lease)] * 4)
     assert len(house.sessions()) == 1
 
 
@@ -73,7 +73,7 @@ def test_run_that_still_waits_stands_for_the_next_time(house: House) -> None:
 
 
 def test_same_occasion_begins_nothing_twice(house: House) -> None:
-    task, owed = house.task(), Owed("the same")
+    task, owed = house.task(), Occasion("the same")
     for _ in range(2):
         last = house.do(services.spawn, task, kind=TriggerKind.MANUAL, owed=owed, requested_by="user:x")
     assert last == NotSpawned(SpawnRefusal.TWICE) and len(house.sessions()) == 1
@@ -103,7 +103,7 @@ def test_event_for_a_task_that_cannot_be_read_stops_nobody_else(house: House) ->
     tasks = [house.task() for _ in range(2)]
     bad, good = (house.trigger(task, TriggerKind.EVENT, topic="work_ended") for task in tasks)
     house.change(tasks[0], limits={"cost_usd": "much"})
-    house.do(services.owe, "event:work_ended")
+    house.do(services.record_occurrence, "event:work_ended")
     house.finish()
     assert [session.trigger_id for session in house.sessions()] == [good.pk]
     with tenant_scope(house.tenant):
@@ -172,18 +172,18 @@ def test_nothing_begins_for_somebody_who_is_no_member_any_more(house: House) -> 
 
 def test_ten_thousand_events_become_one_run_and_none_is_lost(house: House) -> None:
     trigger = house.trigger(house.task(), TriggerKind.EVENT, topic="work_ended")
-    house.do(services.owe, "event:work_ended")
+    house.do(services.record_occurrence, "event:work_ended")
     with tenant_scope(house.tenant), connection.cursor() as cursor:
         cursor.execute(_STORM, [house.tenant.pk, trigger.pk])
     lease = house.do(lease_any, Queue.UPKEEP, consumer="test")
-    race(*[lambda: house.do(dispatching.dispatch, trigger.pk, lease)] * 2)
+    race(*[lambda: house.do(trigger_dispatch.dispatch_trigger, trigger.pk, lease)] * 2)
     assert [session.params["occurrences"] for session in house.sessions()] == [10_001]
 
 
 def test_many_events_cost_one_look(house: House) -> None:
     trigger = house.trigger(house.task(), TriggerKind.EVENT, topic="work_ended")
     for number in range(20):
-        house.do(services.owe, "event:work_ended", str(number))
+        house.do(services.record_occurrence, "event:work_ended", str(number))
     house.dispatch(trigger)
     assert [session.params["occurrences"] for session in house.sessions()] == [20]
     with tenant_scope(house.tenant):
@@ -192,9 +192,9 @@ def test_many_events_cost_one_look(house: House) -> None:
 
 def test_event_while_a_run_waits_is_another_run_once_it_is_let_in(house: House) -> None:
     trigger = house.trigger(house.task(), TriggerKind.EVENT, topic="work_ended")
-    house.do(services.owe, "event:work_ended", "1")
+    house.do(services.record_occurrence, "event:work_ended", "1")
     house.dispatch(trigger)
-    house.do(services.owe, "event:work_ended", "2")
+    house.do(services.record_occurrence, "event:work_ended", "2")
     house.dispatch(trigger)
     assert len(house.sessions()) == 1
     house.finish()
@@ -203,9 +203,9 @@ def test_event_while_a_run_waits_is_another_run_once_it_is_let_in(house: House) 
 
 def test_event_while_a_run_waits_is_another_run_once_it_is_called_off(house: House) -> None:
     trigger = house.trigger(house.task(), TriggerKind.EVENT, topic="work_ended")
-    house.do(services.owe, "event:work_ended", "1")
+    house.do(services.record_occurrence, "event:work_ended", "1")
     house.dispatch(trigger)
-    house.do(services.owe, "event:work_ended", "2")
+    house.do(services.record_occurrence, "event:work_ended", "2")
     house.dispatch(trigger)
     (session,) = house.sessions()
     house.do(services.halt_session, session.pk, user=house.owner)
@@ -216,7 +216,7 @@ def test_event_while_a_run_waits_is_another_run_once_it_is_called_off(house: Hou
 def test_event_after_the_run_has_begun_is_owed_another(house: House) -> None:
     house.trigger(house.task(), TriggerKind.EVENT, topic="work_ended")
     for _ in range(2):
-        house.do(services.owe, "event:work_ended", str(uuid4()))
+        house.do(services.record_occurrence, "event:work_ended", str(uuid4()))
         house.finish()
     assert [session.status for session in house.sessions()] == [SessionStatus.COMPLETED] * 2
 
@@ -224,14 +224,14 @@ def test_event_after_the_run_has_begun_is_owed_another(house: House) -> None:
 def test_company_that_is_switched_off_collects_no_events(house: House) -> None:
     house.trigger(house.task(), TriggerKind.EVENT, topic="work_ended")
     house.do(services.put_settings, actor="user:test", enabled=False)
-    house.do(services.owe, "event:work_ended")
+    house.do(services.record_occurrence, "event:work_ended")
     with tenant_scope(house.tenant):
         assert not Occurrence.objects.exists()
 
 
 def test_another_companys_event_wakes_nobody(house: House, other_tenant: Any) -> None:
     house.trigger(house.task(), TriggerKind.EVENT, topic="work_ended")
-    make_house(other_tenant).do(services.owe, "event:work_ended")
+    make_house(other_tenant).do(services.record_occurrence, "event:work_ended")
     house.tick()
     assert house.sessions() == []
 

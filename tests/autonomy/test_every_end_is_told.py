@@ -13,8 +13,8 @@ from apps.approvals.models import ApprovalToken, Card, TokenUse
 from apps.autonomy import services
 from apps.autonomy.enums import SessionStatus, TriggerKind
 from apps.autonomy.models import AutonomousSession, Notification, Trigger
-from apps.autonomy.services import admission, dispatching, raising, running
-from apps.autonomy.services.ending import LOST, end
+from apps.autonomy.services import admission, limit_increases, session_run, trigger_dispatch
+from apps.autonomy.services.session_end import LOST, end
 from apps.bus import services as bus
 from apps.bus.deliveries import Delivery
 from apps.bus.enums import Queue
@@ -39,7 +39,7 @@ def lost(house: House, task: Any) -> Any:
     session = house.run_now(task)
     house.do(admission.admit_waiting)
     lease = house.do(lease_any, Queue.EXECUTOR, consumer="test")
-    house.do(running.begin, Delivery(house.tenant.pk, lease, "executor:autonomous_session"))
+    house.do(session_run.begin_session, Delivery(house.tenant.pk, lease, "executor:autonomous_session"))
     house.do(lambda: end(house.session(session.pk), LOST))
     return house.session(session.pk)
 
@@ -104,7 +104,7 @@ def test_trigger_that_switched_itself_off_tells_the_owner_once(house: House) -> 
     house.change(trigger, spec={"seconds": "often"})
     house.dispatch(trigger)
     fresh = house.do(lambda: Trigger.objects.select_related("task").get(pk=trigger.pk))
-    house.do(dispatching.switch_off, fresh, reason="again")
+    house.do(trigger_dispatch.disable_trigger, fresh, reason="again")
     assert told(house) == ["trigger_spec"]
 
 
@@ -194,7 +194,7 @@ def test_rivals_that_decide_the_same_card_continue_the_session_once(house: House
 def test_company_that_allows_no_more_is_asked_nothing(house: House) -> None:
     house.do(services.put_settings, actor="system", limits={"calls": 2})
     session = stopped(house, calls=2)
-    assert house.do(raising.ask, session.pk) is None
+    assert house.do(limit_increases.open_increase_card, session.pk) is None
 
 
 def test_task_that_may_not_begin_any_more_is_not_continued(house: House) -> None:

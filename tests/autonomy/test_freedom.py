@@ -16,7 +16,7 @@ from apps.approvals.enums import CardKind
 from apps.approvals.models import ApprovalToken, Card, TokenUse
 from apps.autonomy.enums import FreedomState, OutcomeKind
 from apps.autonomy.models import FreedomProposal, InitiativeSettings, Outcome
-from apps.autonomy.services import calibrating
+from apps.autonomy.services import calibration
 from apps.work.confidence import Thresholds
 from apps.work.earned_models import ThresholdChange
 from apps.work.models import ReviewPolicy
@@ -51,7 +51,7 @@ def decisions(deployment: Any, kind: OutcomeKind = OutcomeKind.APPROVED, many: i
 
 def look(deployment: Any) -> list[FreedomProposal]:
     with tenant_scope(deployment.tenant_id):
-        return calibrating.evaluate(deployment.pk)
+        return calibration.propose_changes(deployment.pk)
 
 
 def proposed(deployment: Any) -> FreedomProposal:
@@ -72,7 +72,7 @@ def state(proposal: FreedomProposal) -> str:
 
 def tighten(deployment: Any, user: Any) -> Any:
     with tenant_scope(deployment.tenant_id):
-        return calibrating.tighten_approvals(deployment.pk, "act", user=user)
+        return calibration.tighten_approvals(deployment.pk, "act", user=user)
 
 
 # --- nothing is widened without a yes

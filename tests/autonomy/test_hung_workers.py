@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from apps.autonomy.enums import SessionStatus
-from apps.autonomy.services import admission, halting, running
+from apps.autonomy.services import admission, session_control, session_run
 from apps.bus import deadlines
 from apps.bus import services as bus
 from apps.bus.deliveries import Delivery
@@ -42,7 +42,7 @@ def hung(house: House, **fields: Any) -> tuple[Any, Delivery]:
     house.do(admission.admit_waiting)
     lease = house.do(lease_any, Queue.EXECUTOR, consumer="worker:here:1")
     delivery = Delivery(house.tenant.pk, lease, "executor:autonomous_session")
-    job = house.do(running.begin, delivery)
+    job = house.do(session_run.begin_session, delivery)
     asked = Call(tool="knowledge_search", access=frozenset({"knowledge_search"}))
     from apps.guard.services.admission import admit_call
 
@@ -57,8 +57,8 @@ def let_time_run_out(house: House, session: Any) -> None:
 def test_hung_session_is_ended_by_the_watch_with_a_receipt(house: House) -> None:
     session, _ = hung(house)
     let_time_run_out(house, session)
-    house.do(halting.watch, session.pk)
-    house.do(halting.watch, session.pk)
+    house.do(session_control.check_session, session.pk)
+    house.do(session_control.check_session, session.pk)
     ended = house.session(session.pk)
     assert ended.status == SessionStatus.HALTED
     assert ended.terminal_reason == TerminalReason.BUDGET_WALL_CLOCK
@@ -69,8 +69,8 @@ def test_hung_session_is_ended_by_the_watch_with_a_receipt(house: House) -> None
 def test_calls_of_a_hung_session_are_unknown_and_not_repeated(house: House) -> None:
     session, _ = hung(house)
     let_time_run_out(house, session)
-    house.do(halting.watch, session.pk)
-    house.do(halting.watch, session.pk)
+    house.do(session_control.check_session, session.pk)
+    house.do(session_control.check_session, session.pk)
     assert [call["outcome"] for call in house.session(session.pk).receipt["tool_calls"]] == [CallState.UNCERTAIN]
     assert len(house.sessions()) == 1
 
@@ -79,8 +79,8 @@ def test_lane_of_a_hung_session_is_free_for_the_next_one(house: House) -> None:
     session, _ = hung(house)
     following = house.run_now(session.task)
     let_time_run_out(house, session)
-    house.do(halting.watch, session.pk)
-    house.do(halting.watch, session.pk)
+    house.do(session_control.check_session, session.pk)
+    house.do(session_control.check_session, session.pk)
     house.finish()
     assert house.session(following.pk).status == SessionStatus.COMPLETED
 
@@ -88,24 +88,24 @@ def test_lane_of_a_hung_session_is_free_for_the_next_one(house: House) -> None:
 def test_hung_worker_that_wakes_up_writes_nothing(house: House) -> None:
     session, delivery = hung(house)
     let_time_run_out(house, session)
-    house.do(halting.watch, session.pk)
-    house.do(halting.watch, session.pk)
+    house.do(session_control.check_session, session.pk)
+    house.do(session_control.check_session, session.pk)
     with pytest.raises(LeaseLost):
         house.do(delivery.finish)
 
 
 def test_halted_session_whose_worker_hangs_ends_as_halted(house: House) -> None:
     session, _ = hung(house)
-    house.do(halting.halt_session, session.pk, user=house.owner)
+    house.do(session_control.halt_session, session.pk, user=house.owner)
     let_time_run_out(house, session)
-    house.do(halting.watch, session.pk)
+    house.do(session_control.check_session, session.pk)
     assert house.session(session.pk).terminal_reason == TerminalReason.EXTERNAL_HALT
 
 
 def test_session_within_its_time_is_not_ended(house: House) -> None:
     session, _ = hung(house)
-    house.do(halting.watch, session.pk)
-    house.do(halting.watch, session.pk)
+    house.do(session_control.check_session, session.pk)
+    house.do(session_control.check_session, session.pk)
     assert house.session(session.pk).status == SessionStatus.RUNNING
 
 

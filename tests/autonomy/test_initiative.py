@@ -9,73 +9,79 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from apps.autonomy.enums import SuggestionState
-from apps.autonomy.initiative import Allowed, Held, Past, why_not
+from apps.autonomy.suggestion_policy import HoldReason, PastSuggestion, SuggestionLimits, hold_reason
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
-USUAL = Allowed()
+USUAL = SuggestionLimits()
 
 
 def past(
     key: str = "k", state: SuggestionState = SuggestionState.OPEN, *, made: float, handled: float | None = None
-) -> Past:
+) -> PastSuggestion:
     """`made`, `handled`: minutes ago."""
     at = NOW - timedelta(minutes=made)
     answered = None if handled is None else NOW - timedelta(minutes=handled)
-    return Past(key, state, at, at + timedelta(hours=48), answered)
+    return PastSuggestion(key, state, at, at + timedelta(hours=48), answered)
 
 
 def test_what_was_never_suggested_may_be() -> None:
-    assert why_not("k", [], USUAL, now=NOW) is None
+    assert hold_reason("k", [], USUAL, now=NOW) is None
 
 
 def test_open_one_is_not_suggested_twice() -> None:
-    assert why_not("k", [past(made=500)], USUAL, now=NOW) is Held.OPEN
+    assert hold_reason("k", [past(made=500)], USUAL, now=NOW) is HoldReason.OPEN
 
 
-@pytest.mark.parametrize(("minutes", "held"), [(119.9, Held.COOLDOWN), (120, None)])
-def test_answered_one_rests_for_its_cooldown(minutes: float, held: Held | None) -> None:
+@pytest.mark.parametrize(("minutes", "held"), [(119.9, HoldReason.COOLDOWN), (120, None)])
+def test_answered_one_rests_for_its_cooldown(minutes: float, held: HoldReason | None) -> None:
     rows = [past(state=SuggestionState.DISMISSED, made=600, handled=minutes)]
-    assert why_not("k", rows, USUAL, now=NOW) == held
+    assert hold_reason("k", rows, USUAL, now=NOW) == held
 
 
-@pytest.mark.parametrize(("minutes", "held"), [(179.9, Held.COOLDOWN), (180, None)])
-def test_same_one_is_not_made_again_within_the_window(minutes: float, held: Held | None) -> None:
+@pytest.mark.parametrize(("minutes", "held"), [(179.9, HoldReason.COOLDOWN), (180, None)])
+def test_same_one_is_not_made_again_within_the_window(minutes: float, held: HoldReason | None) -> None:
     rows = [past(state=SuggestionState.ACCEPTED, made=minutes, handled=minutes)]
-    assert why_not("k", rows, USUAL, now=NOW) == held
+    assert hold_reason("k", rows, USUAL, now=NOW) == held
 
 
 def test_muted_one_never_comes_back() -> None:
     rows = [past(state=SuggestionState.MUTED, made=500_000, handled=500_000)]
-    assert why_not("k", rows, USUAL, now=NOW) is Held.MUTED
+    assert hold_reason("k", rows, USUAL, now=NOW) is HoldReason.MUTED
 
 
 def test_sixth_that_waits_is_one_too_many() -> None:
     rows = [past(f"other{number}", made=100) for number in range(5)]
-    assert (why_not("k", rows, USUAL, now=NOW), why_not("k", rows[1:], USUAL, now=NOW)) == (Held.FULL, None)
+    assert (hold_reason("k", rows, USUAL, now=NOW), hold_reason("k", rows[1:], USUAL, now=NOW)) == (
+        HoldReason.FULL,
+        None,
+    )
 
 
 def test_seventh_within_an_hour_is_one_too_many() -> None:
     rows = [past(f"other{number}", SuggestionState.DISMISSED, made=59, handled=1) for number in range(6)]
-    assert (why_not("k", rows, USUAL, now=NOW), why_not("k", rows[1:], USUAL, now=NOW)) == (Held.HOURLY, None)
+    assert (hold_reason("k", rows, USUAL, now=NOW), hold_reason("k", rows[1:], USUAL, now=NOW)) == (
+        HoldReason.HOURLY,
+        None,
+    )
 
 
 def test_hour_slides() -> None:
     rows = [past(f"other{number}", SuggestionState.DISMISSED, made=60, handled=1) for number in range(6)]
-    assert why_not("k", rows, USUAL, now=NOW) is None
+    assert hold_reason("k", rows, USUAL, now=NOW) is None
 
 
 @settings(max_examples=60)
 @given(st.lists(st.tuples(st.sampled_from("abcdefgh"), st.integers(1, 90)), max_size=80))
 def test_however_often_somebody_looks_limits_hold(looks: list[tuple[str, int]]) -> None:
     """People dismiss every other suggestion at once. Never six in any hour, and never more waiting than allowed."""
-    made: list[Past] = []
+    made: list[PastSuggestion] = []
     moment = NOW
     for key, minutes in looks:
         moment += timedelta(minutes=minutes)
-        if why_not(key, made, USUAL, now=moment) is None:
+        if hold_reason(key, made, USUAL, now=moment) is None:
             quick = len(made) % 2 == 0
             state = SuggestionState.DISMISSED if quick else SuggestionState.OPEN
-            made.append(Past(key, state, moment, moment + timedelta(hours=48), moment if quick else None))
+            made.append(PastSuggestion(key, state, moment, moment + timedelta(hours=48), moment if quick else None))
     for one in made:
         hour = [each for each in made if one.created_at - timedelta(hours=1) < each.created_at <= one.created_at]
         waiting = [each for each in made if each.created_at <= one.created_at and each.is_open(one.created_at)]

@@ -17,8 +17,8 @@ import pytest
 from apps.autonomy import queries, services
 from apps.autonomy.enums import SessionStatus, TriggerKind
 from apps.autonomy.models import Checkpoint, Finding, Notification, Task, Trigger
-from apps.autonomy.services import admission, halting, running
-from apps.autonomy.services.ending import LOST, end
+from apps.autonomy.services import admission, session_control, session_run
+from apps.autonomy.services.session_end import LOST, end
 from apps.bus import services as bus
 from apps.bus.deliveries import Delivery
 from apps.bus.enums import Queue
@@ -90,7 +90,7 @@ def lost(house: House, task: Task) -> Any:
     session = house.run_now(task)
     house.do(admission.admit_waiting)
     lease = house.do(lease_any, Queue.EXECUTOR, consumer="test")
-    house.do(running.begin, Delivery(house.tenant.pk, lease, "executor:autonomous_session"))
+    house.do(session_run.begin_session, Delivery(house.tenant.pk, lease, "executor:autonomous_session"))
     house.do(lambda: end(house.session(session.pk), LOST))
     return house.session(session.pk)
 
@@ -131,7 +131,7 @@ def test_workers_killed_while_one_asks_another_leave_one_answer_inside_its_budge
     ended = Counter((each.task.name, each.attempt, each.terminal_reason) for each in modelled.sessions())
     (last,) = modelled.sessions(params__has_key="collects")
     with tenant_scope(modelled.tenant):
-        spent = sum(queries.used(each).cost_usd for each in modelled.sessions() if each.pk != last.pk)
+        spent = sum(queries.usage_of(each).cost_usd for each in modelled.sessions() if each.pk != last.pk)
         told = [row.session_id for row in Notification.objects.all()]
     assert killed == [("asking", "running"), ("books", "running")]
     assert ended == {
@@ -149,7 +149,7 @@ def test_contract_redelivery_replays_nothing_and_begins_another_session(house: H
     session = house.run_now(house.task())
     house.do(admission.admit_waiting)
     lease = house.do(lease_any, Queue.EXECUTOR, consumer="lost")
-    house.do(running.begin, Delivery(house.tenant.pk, lease, "executor:autonomous_session"))
+    house.do(session_run.begin_session, Delivery(house.tenant.pk, lease, "executor:autonomous_session"))
     deliver_again(house)
     first, second = house.sessions()
     assert (first.pk, first.terminal_reason) == (session.pk, TerminalReason.WORKER_LOST)
@@ -160,7 +160,7 @@ def test_session_that_was_halted_is_not_begun_again_when_its_worker_dies(house: 
     session = house.run_now(house.task())
     house.do(admission.admit_waiting)
     lease = house.do(lease_any, Queue.EXECUTOR, consumer="lost")
-    house.do(running.begin, Delivery(house.tenant.pk, lease, "executor:autonomous_session"))
+    house.do(session_run.begin_session, Delivery(house.tenant.pk, lease, "executor:autonomous_session"))
     assert house.do(services.halt_session, session.pk, user=house.owner)
     deliver_again(house)
     (only,) = house.sessions()
@@ -171,10 +171,10 @@ def test_session_whose_phase_began_in_the_future_ends_all_the_same(house: House)
     session = house.run_now(house.task())
     house.do(admission.admit_waiting)
     lease = house.do(lease_any, Queue.EXECUTOR, consumer="test")
-    house.do(running.begin, Delivery(house.tenant.pk, lease, "executor:autonomous_session"))
+    house.do(session_run.begin_session, Delivery(house.tenant.pk, lease, "executor:autonomous_session"))
     with tenant_scope(house.tenant):
         Checkpoint.objects.filter(session=session).update(entered_at=now() + timedelta(days=1))
-    house.do(running.next_phase, session.pk, Phase.ANALYSIS, outcome="done", state=None)
+    house.do(session_run.enter_phase, session.pk, Phase.ANALYSIS, outcome="done", state=None)
     with tenant_scope(house.tenant):
         Checkpoint.objects.filter(session=session, left_at=None).update(entered_at=now() + timedelta(days=1))
     house.do(lambda: end(house.session(session.pk), LOST))
@@ -201,7 +201,7 @@ def test_attempts_share_one_budget(house: House) -> None:
     session = house.run_now(house.task(limits={"cost_usd": "0.50"}))
     house.do(admission.admit_waiting)
     lease = house.do(lease_any, Queue.EXECUTOR, consumer="test")
-    house.do(running.begin, Delivery(house.tenant.pk, lease, "executor:autonomous_session"))
+    house.do(session_run.begin_session, Delivery(house.tenant.pk, lease, "executor:autonomous_session"))
     run = house.session(session.pk).run
     assert run is not None
     house.change(run, cost_total=Decimal("0.20"), cost_reserved=Decimal("0.10"))
@@ -251,7 +251,7 @@ def test_session_whose_message_is_gone_is_ended_by_the_watch(house: House) -> No
     from datetime import timedelta
 
     house.change(session, admitted_at=now() - timedelta(minutes=1))
-    house.do(halting.watch, session.pk)
+    house.do(session_control.check_session, session.pk)
     assert house.session(session.pk).terminal_reason == TerminalReason.WORKER_LOST
 
 
@@ -261,11 +261,11 @@ def test_session_that_does_nothing_is_asked_to_stop(house: House) -> None:
     session = house.run_now(house.task())
     house.do(admission.admit_waiting)
     lease = house.do(lease_any, Queue.EXECUTOR, consumer="test")
-    house.do(running.begin, Delivery(house.tenant.pk, lease, "executor:autonomous_session"))
+    house.do(session_run.begin_session, Delivery(house.tenant.pk, lease, "executor:autonomous_session"))
     session = house.session(session.pk)
     house.change(session, heartbeat_at=now() - timedelta(hours=1))
     house.change(session.run, started_at=now() - timedelta(hours=1), limits={})
-    house.do(halting.watch, session.pk)
+    house.do(session_control.check_session, session.pk)
     assert house.session(session.pk).halt_reason == TerminalReason.IDLE_TIMEOUT
 
 
@@ -273,8 +273,8 @@ def test_session_under_way_is_left_alone_by_the_watch(house: House) -> None:
     session = house.run_now(house.task())
     house.do(admission.admit_waiting)
     lease = house.do(lease_any, Queue.EXECUTOR, consumer="test")
-    house.do(running.begin, Delivery(house.tenant.pk, lease, "executor:autonomous_session"))
-    assert house.do(halting.watch, session.pk) > now()
+    house.do(session_run.begin_session, Delivery(house.tenant.pk, lease, "executor:autonomous_session"))
+    assert house.do(session_control.check_session, session.pk) > now()
     assert house.session(session.pk).halt_reason == ""
 
 
@@ -292,7 +292,7 @@ def test_event_and_a_lost_session_are_seen_to_with_a_workers_rights(house: House
     lost, broken = house.run_now(house.task(max_attempts=1)), house.task()
     house.trigger(broken, TriggerKind.EVENT, topic="work_ended")
     house.change(broken, limits={"cost_usd": "much"})
-    house.do(services.owe, "event:work_ended")
+    house.do(services.record_occurrence, "event:work_ended")
     house.do(admission.admit_waiting)
     with tenant_scope(house.tenant):
         QueueMessage.objects.filter(payload__session=str(lost.pk)).update(state="dropped", finished_at=now())

@@ -9,8 +9,8 @@ import pytest
 
 from apps.autonomy.enums import TriggerKind
 from apps.autonomy.models import AutonomousSession
-from apps.autonomy.schemas import Delegated, Owed, Spawned, TaskLimits
-from apps.autonomy.services import dividing, outcomes, proposals, retry_session, spawning
+from apps.autonomy.schemas import DelegatedQuestion, Occasion, Spawned, TaskLimits
+from apps.autonomy.services import delegation, proposals, retry_session, session_results, session_start
 from apps.gates.content import DOCUMENT, ContentMark
 from apps.guard import services as guard
 from apps.guard.models import GuardedRun
@@ -64,7 +64,7 @@ def test_words_that_another_session_left_are_looked_at(house: House, left: str, 
     first = house.run_now(house.task())
     begin(house, first)
     second = house.task()
-    begun = house.do(outcomes.begin_next, first.pk, second.pk, output=left)
+    begun = house.do(session_results.start_next_task, first.pk, second.pk, output=left)
     assert isinstance(begun, Spawned)
     over(house, first)
     house.finish()
@@ -73,7 +73,7 @@ def test_words_that_another_session_left_are_looked_at(house: House, left: str, 
 
 def test_task_that_follows_a_marked_session_is_marked(house: House) -> None:
     first, second = read(house), house.task()
-    begun = house.do(outcomes.begin_next, first.pk, second.pk, output="Returns take 5 days.")
+    begun = house.do(session_results.start_next_task, first.pk, second.pk, output="Returns take 5 days.")
     assert isinstance(begun, Spawned)
     following = house.session(begun.session_id)
     assert following.marked
@@ -84,7 +84,7 @@ def test_task_that_follows_a_marked_session_is_marked(house: House) -> None:
 def test_task_that_follows_an_unmarked_session_is_not_marked(house: House) -> None:
     first, second = house.run_now(house.task()), house.task()
     begin(house, first)
-    begun = house.do(outcomes.begin_next, first.pk, second.pk, output="Returns take 5 days.")
+    begun = house.do(session_results.start_next_task, first.pk, second.pk, output="Returns take 5 days.")
     assert isinstance(begun, Spawned)
     assert not house.session(begun.session_id).marked
 
@@ -98,15 +98,15 @@ def test_repeated_session_keeps_the_mark_of_the_words_it_repeats(house: House) -
 
 def test_session_that_goes_on_where_a_marked_one_was_stopped_is_marked(house: House) -> None:
     session = over(house, read(house))
-    going_on = house.do(spawning.go_on, session, key="on", limits=TaskLimits())
+    going_on = house.do(session_start.continue_session, session, key="on", limits=TaskLimits())
     assert going_on is not None
     assert going_on.marked
 
 
 def test_mark_passes_through_sessions_that_read_nothing_themselves(house: House) -> None:
     session = over(house, read(house))
-    going_on = house.do(spawning.go_on, session, key="on", limits=TaskLimits())
-    last = house.do(spawning.go_on, going_on, key="further", limits=TaskLimits())
+    going_on = house.do(session_start.continue_session, session, key="on", limits=TaskLimits())
+    last = house.do(session_start.continue_session, going_on, key="further", limits=TaskLimits())
     assert last.marked
 
 
@@ -114,7 +114,9 @@ def test_session_that_collects_is_marked_by_any_that_it_asked(house: House) -> N
     task = asking(house, 2)
     session = house.run_now(task)
     begin(house, session)
-    house.do(dividing.divide, session.pk, [Delegated(task=each, question="why?") for each in task.delegates_to])
+    house.do(
+        delegation.delegate, session.pk, [DelegatedQuestion(task=each, question="why?") for each in task.delegates_to]
+    )
     children = house.sessions(trigger_kind=TriggerKind.DELEGATED)
     assert [each.marked for each in children] == [False, False]
     begin(house, children[1])
@@ -128,10 +130,10 @@ def test_session_that_collects_is_marked_by_any_that_it_asked(house: House) -> N
 def test_escalation_of_a_marked_session_is_marked(house: House) -> None:
     first = read(house)
     begun = house.do(
-        spawning.spawn,
+        session_start.spawn,
         house.task(),
         kind=TriggerKind.ESCALATED,
-        owed=Owed("escalated:x"),
+        owed=Occasion("escalated:x"),
         requested_by="session:x",
         parent=first,
     )

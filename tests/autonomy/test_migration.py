@@ -24,7 +24,7 @@ def test_everything_that_waited_is_owed_once(house: House, other_tenant: Any) ->
     heard = house.trigger(house.task(), TriggerKind.EVENT, topic="work_ended")
     off = house.trigger(house.task(), TriggerKind.INTERVAL, seconds=3600)
     house.do(services.change_trigger, off.pk, user=house.owner, enabled=False)
-    house.do(services.owe, "event:work_ended")
+    house.do(services.record_occurrence, "event:work_ended")
     running = house.run_now(house.task())
     house.do(admission.admit_waiting)
     waiting = house.run_now(house.task())

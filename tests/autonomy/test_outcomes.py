@@ -13,7 +13,7 @@ from apps.autonomy import services
 from apps.autonomy.enums import PrecedentState, SessionStatus, TriggerKind
 from apps.autonomy.models import Notification, OpenQuestion, Precedent
 from apps.autonomy.schemas import DraftPrecedent
-from apps.autonomy.services import outcomes, questions
+from apps.autonomy.services import open_questions, session_results
 from apps.guard.enums import TerminalReason
 from apps.sessions.models import ChatSession
 from apps.work.enums import WorkItemStatus, WorkReason
@@ -38,20 +38,20 @@ def precedents(house: House) -> list[tuple[str, int, str]]:
 
 def test_contract_precedent_seen_by_rivals_is_counted_once_each(house: House) -> None:
     sessions = [house.run_now(house.task()) for _ in range(4)]
-    race(*[lambda each=each: house.do(outcomes.see_precedent, each.pk, SEEN) for each in sessions])
+    race(*[lambda each=each: house.do(session_results.record_precedent, each.pk, SEEN) for each in sessions])
     assert precedents(house) == [("unanswered", 4, "open")]
 
 
 def test_precedent_that_another_attempt_sees_again_is_not_counted_up(house: House) -> None:
     session = house.run_now(house.task())
     for _ in range(2):
-        house.do(outcomes.see_precedent, session.pk, SEEN)
+        house.do(session_results.record_precedent, session.pk, SEEN)
     assert precedents(house) == [("unanswered", 1, "open")]
 
 
 def test_dismissed_precedent_makes_room_for_a_fresh_one(house: House) -> None:
     for _ in range(2):
-        house.do(outcomes.see_precedent, house.run_now(house.task()).pk, SEEN)
+        house.do(session_results.record_precedent, house.run_now(house.task()).pk, SEEN)
         with tenant_scope(house.tenant):
             Precedent.objects.update(state=PrecedentState.DISMISSED)
     assert [count for _, count, _ in precedents(house)] == [1, 1]
@@ -171,7 +171,7 @@ def test_question_is_kept_once_however_it_is_worded(house: House) -> None:
     with tenant_scope(house.tenant):
         session = ChatSession.objects.get(pk=make_session(house.deployment).pk)
         for text in ("Do you sell parrots?", "do you SELL  parrots", "Parrots: do you sell?"):
-            questions.keep_open(session, text)
+            open_questions.record_question(session, text)
     with tenant_scope(house.tenant):
         assert [row.count for row in OpenQuestion.objects.all()] == [3]
 
@@ -179,13 +179,13 @@ def test_question_is_kept_once_however_it_is_worded(house: House) -> None:
 def test_full_table_counts_what_it_knows_and_the_rarest_makes_way(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(questions, "MOST", 2)
+    monkeypatch.setattr(open_questions, "MOST", 2)
     with tenant_scope(house.tenant):
         session = ChatSession.objects.get(pk=make_session(house.deployment).pk)
     asked = ("Do you sell parrots?", "Do you sell llamas?", "Do you sell parrots?", "Do you sell camels?")
     for text in asked:
         with tenant_scope(house.tenant):
-            questions.keep_open(session, text)
+            open_questions.record_question(session, text)
     with tenant_scope(house.tenant):
         rows = dict(OpenQuestion.objects.values_list("text", "count"))
     assert rows == {"Do you sell parrots?": 2, "Do you sell camels?": 1}
@@ -194,14 +194,14 @@ def test_full_table_counts_what_it_knows_and_the_rarest_makes_way(
 def test_greeting_is_no_question(house: House) -> None:
     with tenant_scope(house.tenant):
         session = ChatSession.objects.get(pk=make_session(house.deployment).pk)
-        assert not questions.keep_open(session, "Hello!")
+        assert not open_questions.record_question(session, "Hello!")
 
 
 def test_company_that_is_switched_off_keeps_no_questions(house: House) -> None:
     house.do(services.put_settings, actor="user:test", enabled=False)
     with tenant_scope(house.tenant):
         session = ChatSession.objects.get(pk=make_session(house.deployment).pk)
-        questions.keep_open(session, "Do you sell gift wrapping for parrots?")
+        open_questions.record_question(session, "Do you sell gift wrapping for parrots?")
     with tenant_scope(house.tenant):
         assert not OpenQuestion.objects.exists()
 

@@ -11,40 +11,40 @@ from hypothesis import strategies as st
 
 from apps.autonomy.enums import OutcomeKind, ProposalState
 from apps.autonomy.models import InitiativeSettings, Outcome, Preference
-from apps.autonomy.preferences import LEAST, Taken, inferred
-from apps.autonomy.services import preferring
+from apps.autonomy.preference_policy import LEAST, DecidedAction, infer_patterns
+from apps.autonomy.services import preferences
 from apps.memory.models import MemoryItem
 from apps.work.queries import earned_thresholds, thresholds_of
 from kernel.errors import SilasError
 from kernel.tenancy import tenant_scope
 from tests.factories.proposals import press, remembered, web
 
-DECLINED = Taken("act", OutcomeKind.DECLINED)
-APPROVED = Taken("act", OutcomeKind.APPROVED)
+DECLINED = DecidedAction("act", OutcomeKind.DECLINED)
+APPROVED = DecidedAction("act", OutcomeKind.APPROVED)
 
 
 def test_four_of_four_are_no_habit() -> None:
-    assert inferred([DECLINED] * 4) == []
+    assert infer_patterns([DECLINED] * 4) == []
 
 
 @pytest.mark.parametrize(("declined", "approved", "keys"), [(6, 4, ["behavior:declined:act"]), (5, 4, []), (10, 7, [])])
 def test_habit_is_three_of_five_at_least(declined: int, approved: int, keys: list[str]) -> None:
-    assert [each.key for each in inferred([DECLINED] * declined + [APPROVED] * approved)] == keys
+    assert [each.key for each in infer_patterns([DECLINED] * declined + [APPROVED] * approved)] == keys
 
 
 def test_only_the_newest_twenty_count() -> None:
-    assert inferred([APPROVED] * 20 + [DECLINED] * 100) == []
+    assert infer_patterns([APPROVED] * 20 + [DECLINED] * 100) == []
 
 
 def test_cut_drafts_speak_for_shorter_ones() -> None:
-    found = inferred([Taken("act", OutcomeKind.EDIT_SELECTION, shortened=True)] * LEAST)
+    found = infer_patterns([DecidedAction("act", OutcomeKind.EDIT_SELECTION, shortened=True)] * LEAST)
     assert "behavior:shorter" in [each.key for each in found]
 
 
 @settings(max_examples=50)
 @given(st.lists(st.tuples(st.sampled_from("ab"), st.sampled_from(OutcomeKind), st.booleans()), max_size=60))
 def test_whatever_people_do_a_pattern_has_its_evidence(rows: list[tuple[str, OutcomeKind, bool]]) -> None:
-    for each in inferred([Taken(*row) for row in rows]):
+    for each in infer_patterns([DecidedAction(*row) for row in rows]):
         assert LEAST <= each.hits <= each.samples <= 20
         assert len(each.key) <= 120
 
@@ -56,7 +56,7 @@ def habit(tenant: Any, deployment: Any) -> Preference:
             Outcome(deployment=deployment, family="act", subject_id=uuid4(), kind=OutcomeKind.DECLINED, risk="medium")
             for _ in range(6)
         )
-        (row,) = preferring.infer(deployment.pk)
+        (row,) = preferences.propose_preferences(deployment.pk)
     return row
 
 
@@ -83,20 +83,20 @@ def test_kept_habit_changes_no_threshold(tenant: Any, habit: Preference, deploym
 def test_dismissed_habit_is_not_inferred_again(tenant: Any, habit: Preference, deployment: Any, owner: Any) -> None:
     press(tenant, habit.pk, owner, "decline")
     with tenant_scope(tenant):
-        assert preferring.infer(deployment.pk) == []
+        assert preferences.propose_preferences(deployment.pk) == []
 
 
 def test_kept_habit_can_be_dismissed_and_is_forgotten(tenant: Any, habit: Preference, owner: Any) -> None:
     press(tenant, habit.pk, owner, "keep")
     web(tenant)
     with tenant_scope(tenant):
-        row = preferring.dismiss(habit.pk, user=owner)
+        row = preferences.dismiss(habit.pk, user=owner)
     assert (row.state, remembered(tenant)) == (ProposalState.DISMISSED, [])
 
 
 def test_agent_keeps_nothing(tenant: Any, habit: Preference, agent: Any) -> None:
     with tenant_scope(tenant), pytest.raises(SilasError) as refusal:
-        preferring.keep(habit.pk, user=agent)
+        preferences.keep(habit.pk, user=agent)
     assert refusal.value.code == "forbidden_role"
 
 
@@ -107,4 +107,4 @@ def test_company_may_switch_inferring_off(tenant: Any, deployment: Any) -> None:
             Outcome(deployment=deployment, family="act", subject_id=uuid4(), kind=OutcomeKind.DECLINED, risk="medium")
             for _ in range(6)
         )
-        assert preferring.infer(deployment.pk) == []
+        assert preferences.propose_preferences(deployment.pk) == []

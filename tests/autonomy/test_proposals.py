@@ -42,7 +42,7 @@ def run(deployment: Any) -> AutonomousSession:
 def asked(run: AutonomousSession, **fields: Any) -> MemoryProposal:
     proposal = make_proposal(run, **fields)
     with tenant_scope(run.tenant_id):
-        proposals.ask_about(proposal.pk)
+        proposals.open_proposal_card(proposal.pk)
     return proposal
 
 
@@ -245,12 +245,12 @@ def test_document_that_is_dismissed_is_gone(tenant: Any, run: AutonomousSession,
 
 def test_document_dismissed_while_it_was_stored_is_gone(tenant: Any, run: AutonomousSession, owner: Any) -> None:
     """The web process had read it before; the dismissal came before the document."""
-    from apps.autonomy.services import recalling
+    from apps.autonomy.services import proposal_storage
 
     proposal = make_proposal(run, kind=ProposalKind.KNOWLEDGE)
     kept = decide(proposals.keep, proposal, owner)
     decide(proposals.dismiss, proposal, owner)
-    recalling._store(tenant.pk, kept)
+    proposal_storage._store(tenant.pk, kept)
     with tenant_scope(tenant):
-        recalling._stored(proposal.pk)
+        proposal_storage._stored(proposal.pk)
     assert documents(tenant) == []

@@ -61,7 +61,7 @@ def test_all_of_a_session_is_listed(tenant: Any, kept: MemoryProposal, run: Auto
     make_finding(run)
     make_precedent(run)
     with tenant_scope(tenant):
-        counts = provenance.written_by(Origin("session", str(run.pk))).counts
+        counts = provenance.rows_of(Origin("session", str(run.pk))).counts
     assert counts == {"findings": 1, "proposals": 2, "precedents": 1, "contexts": 0, "remembered": 2}
 
 
@@ -117,7 +117,7 @@ def test_skill_s_words_are_purged_and_no_other_s(tenant: Any, kept: MemoryPropos
 @pytest.mark.parametrize("ref", ["des", "desk@", "desk@0123456789abcdee", "mydesk", ".*", '"'])
 def test_words_of_a_skill_of_almost_this_name_are_left_alone(tenant: Any, kept: MemoryProposal, ref: str) -> None:
     with tenant_scope(tenant):
-        assert sum(provenance.written_by(Origin("skill", ref)).counts.values()) == 0
+        assert sum(provenance.rows_of(Origin("skill", ref)).counts.values()) == 0
 
 
 def test_purged_skill_s_words_are_gone_whichever_version_wrote_them(

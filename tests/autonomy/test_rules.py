@@ -25,18 +25,18 @@ LIMITS = st.builds(TaskLimits, cost_usd=MONEY, calls=COUNTS, tokens=COUNTS, wall
 
 @given(LIMITS, LIMITS)
 def test_smallest_of_all_that_is_said_holds(one: TaskLimits, other: TaskLimits) -> None:
-    held = rules.smallest(one, other)
+    held = rules.smallest_limits(one, other)
     said = [value for value in (one.calls, other.calls) if value is not None]
     assert held.calls == (min(said) if said else None)
 
 
 def test_zero_is_a_real_cap() -> None:
-    assert rules.smallest(TaskLimits(cost_usd=Decimal(0)), TaskLimits(cost_usd=Decimal(5))).cost_usd == 0
+    assert rules.smallest_limits(TaskLimits(cost_usd=Decimal(0)), TaskLimits(cost_usd=Decimal(5))).cost_usd == 0
 
 
 @given(LIMITS, st.decimals(min_value=0, max_value=2000, places=9), st.integers(min_value=0, max_value=2000))
 def test_child_never_has_more_than_is_left_and_nothing_below_zero(limits: TaskLimits, cost: Any, used: int) -> None:
-    left = rules.what_is_left(limits, cost=cost, calls=used, tokens=used, seconds=used)
+    left = rules.limits_left(limits, cost=cost, calls=used, tokens=used, seconds=used)
     pairs = [(left.cost_usd, limits.cost_usd), (left.calls, limits.calls), (left.tokens, limits.tokens)]
     assert all(a is None if b is None else a is not None and 0 <= a <= b for a, b in pairs)
 
@@ -73,7 +73,7 @@ def test_chance_spreads_retries() -> None:
 )
 def test_trigger_that_says_something_wrong_is_refused(kind: TriggerKind, spec: dict[str, Any], code: str) -> None:
     with pytest.raises(SilasError) as refused:
-        rules.spec_of(kind, spec)
+        rules.parse_spec(kind, spec)
     assert refused.value.code == code
 
 
@@ -103,11 +103,11 @@ def test_every_status_says_what_follows() -> None:
     ],
 )
 def test_contract_a_brake_ends_the_session_with_its_reason(code: Any, status: Any, reason: Any) -> None:
-    assert rules.ends_as(code) == (status, reason)
+    assert rules.ending_for(code) == (status, reason)
 
 
 def test_gate_that_refuses_a_call_ends_nothing() -> None:
-    assert rules.ends_as(RefusalCode.GATE_BLOCKED) is None
+    assert rules.ending_for(RefusalCode.GATE_BLOCKED) is None
 
 
 def test_contract_phases_are_the_five_in_order() -> None:
@@ -132,7 +132,7 @@ def test_model_is_asked_in_analysis_only() -> None:
 )
 def test_nothing_begins_without_everybodys_consent(facts: dict[str, bool], code: SpawnRefusal | None) -> None:
     good = {"enabled": True, "deleted": False, "quarantined": False, "owned": True, "opted_in": True}
-    assert rules.may_begin(**{**good, **facts}) == code
+    assert rules.spawn_refusal(**{**good, **facts}) == code
 
 
 @pytest.mark.parametrize("route", [{"kind": "shout"}, {"kind": "chain_next"}, {}, {"kind": "notify", "sms": True}])
@@ -143,5 +143,5 @@ def test_unknown_route_is_refused(route: dict[str, Any]) -> None:
 
 def test_goal_that_is_well_wakes_only_who_asked_for_all_looks() -> None:
     goal = uuid4()
-    specs = [rules.spec_of(TriggerKind.GOAL_CHECK, {"goal": str(goal), "healthy": each}) for each in (False, True)]
-    assert [rules.topic_of(spec) for spec in specs] == [f"goal:{goal}", f"goal-all:{goal}"]
+    specs = [rules.parse_spec(TriggerKind.GOAL_CHECK, {"goal": str(goal), "healthy": each}) for each in (False, True)]
+    assert [rules.topic_for(spec) for spec in specs] == [f"goal:{goal}", f"goal-all:{goal}"]

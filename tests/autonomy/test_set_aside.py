@@ -88,7 +88,7 @@ def test_everything_that_can_be_set_aside_has_a_place_to_press_and_a_line_in_the
 ) -> None:
     with tenant_scope(house.tenant):
         set_aside(what, "system")
-        line = notices.line_of(Notification.objects.get())
+        line = notices.line_for(Notification.objects.get())
     assert line.title == what.label
     assert browser(house.owner).get(line.path).status_code == 200
     assert f"| `{what.value}` |" in DOCS.read_text()
@@ -301,12 +301,12 @@ def test_former_member_gets_no_letter(house: House, letters: list[Any], other_te
 
 
 def test_webhook_that_was_given_up_tells_the_owners(house: House) -> None:
-    from apps.autonomy.services import sending, webhooks
+    from apps.autonomy.services import outbox, webhooks
 
     house.do(webhooks.save_webhook, "https://hooks.example.com/x", user=house.owner, events=[])
     session = house.through(house.task())
-    house.do(lambda: sending.owe_webhooks(session, {}))
+    house.do(lambda: outbox.enqueue_webhooks(session, {}))
     with tenant_scope(house.tenant):
         for row in Outbox.objects.filter(state="waiting"):
-            sending.failed(row, "http_410", for_good=True)
+            outbox.mark_failed(row, "http_410", permanent=True)
     assert ("webhook", "") in told(house)

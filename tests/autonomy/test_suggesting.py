@@ -12,7 +12,7 @@ import pytest
 from apps.approvals.models import ApprovalToken, Card
 from apps.autonomy.enums import PrecedentState, SuggestionState
 from apps.autonomy.models import ContextProposal, InitiativeSettings, Outcome, Suggestion
-from apps.autonomy.services import calibrating, put_settings, suggesting
+from apps.autonomy.services import calibration, put_settings, suggestions
 from apps.bus.enums import Kind, Queue
 from apps.bus.models import QueueMessage
 from apps.console.faces import buttons_of
@@ -38,7 +38,7 @@ def on(tenant: Any) -> None:
 
 def look(deployment: Any) -> list[Suggestion]:
     with tenant_scope(deployment.tenant_id):
-        return suggesting.look_around(deployment.pk)
+        return suggestions.suggest_from_rows(deployment.pk)
 
 
 def suggested(deployment: Any) -> Suggestion:
@@ -146,14 +146,14 @@ def test_chatbot_that_cannot_be_looked_at_stops_no_other(
 ) -> None:
     broken = make_deployment(tenant, slug="broken")
     make_precedent(make_run(make_task(deployment)))
-    look_around = suggesting.look_around
+    look_around = suggestions.suggest_from_rows
 
     def stumble(deployment_id: Any) -> Any:
         if deployment_id == broken.pk:
             raise ValueError
         return look_around(deployment_id)
 
-    monkeypatch.setattr(suggesting, "look_around", stumble)
+    monkeypatch.setattr(suggestions, "look_around", stumble)
     look_now(tenant)
     with tenant_scope(tenant):
         assert Suggestion.objects.count() == 1
@@ -163,7 +163,7 @@ def test_chatbot_that_cannot_be_looked_at_stops_no_other(
 def test_company_without_unattended_work_is_looked_at_for_a_day_after_a_decision(tenant: Any, deployment: Any) -> None:
     assert standing_look(tenant) is None
     with tenant_scope(tenant):
-        calibrating.dismissed(Suggestion(deployment=deployment, action="look"))
+        calibration.record_dismissal(Suggestion(deployment=deployment, action="look"))
     look_now(tenant)
     assert standing_look(tenant) is not None
     with tenant_scope(tenant):
@@ -185,7 +185,7 @@ def finished(desk: Desk, user: Any, *steps: str) -> WorkItem:
     desk.work()
     with tenant_scope(desk.tenant):
         WorkItem.objects.filter(pk=item.pk).update(next_steps=list(steps))
-        suggesting.after_work(item.pk)
+        suggestions.suggest_after_work(item.pk)
     return desk.item(item.pk)
 
 

@@ -13,8 +13,8 @@ from django.db.models.functions import Now
 from apps.autonomy import signals
 from apps.autonomy.enums import TaskEvent
 from apps.autonomy.models import AutonomousSession
-from apps.autonomy.services import halting
-from apps.autonomy.services.warning import warn
+from apps.autonomy.services import session_control
+from apps.autonomy.services.limit_warnings import warn_if_near_limit
 from apps.guard.models import GuardedRun
 from kernel.tenancy import tenant_scope
 from tests.autonomy.test_brakes import begun
@@ -56,7 +56,7 @@ def used(house: House, session: Any, **fields: Any) -> Any:
 )
 def test_contract_warning_at_four_fifths_of_a_limit(house: House, heard: Heard, fields: Any, name: str) -> None:
     session = used(house, begun(house)[0], **fields)
-    house.do(warn, session.pk)
+    house.do(warn_if_near_limit, session.pk)
     ((told, data),) = heard
     assert (told, data["threshold_pct"], list(data["used"])) == (session.pk, 80, [name])
 
@@ -65,20 +65,20 @@ def test_contract_warning_at_four_fifths_of_a_limit(house: House, heard: Heard, 
     "fields", [{"cost_total": "0.399999999"}, {"calls": 19}, {"input_tokens": 39_999}], ids=["cost", "calls", "tokens"]
 )
 def test_nobody_is_warned_below_four_fifths(house: House, heard: Heard, fields: Any) -> None:
-    house.do(warn, used(house, begun(house)[0], **fields).pk)
+    house.do(warn_if_near_limit, used(house, begun(house)[0], **fields).pk)
     assert heard == []
 
 
 def test_session_is_warned_of_once_whatever_it_uses(house: House, heard: Heard) -> None:
     session = used(house, begun(house)[0], calls=20)
     for calls in (20, 24, 25):
-        house.do(warn, used(house, session, calls=calls, input_tokens=50_000).pk)
+        house.do(warn_if_near_limit, used(house, session, calls=calls, input_tokens=50_000).pk)
     assert len(heard) == 1
 
 
 def test_of_rivals_one_warns(house: House, heard: Heard) -> None:
     session = used(house, begun(house)[0], calls=20)
-    race(*[lambda: house.do(warn, session.pk)] * 4)
+    race(*[lambda: house.do(warn_if_near_limit, session.pk)] * 4)
     assert len(heard) == 1
 
 
@@ -102,12 +102,12 @@ def test_limit_of_zero_is_reached_and_never_near(house: House, heard: Heard) -> 
 
 def test_watch_warns_of_a_session_that_waits_for_a_long_call(house: House, heard: Heard) -> None:
     session = used(house, begun(house)[0], started_at=Now() - timedelta(seconds=241))
-    house.do(halting.watch, session.pk)
+    house.do(session_control.check_session, session.pk)
     assert [told for told, _ in heard] == [session.pk]
 
 
 def test_session_of_another_company_is_not_warned_of(house: House, other_tenant: Any, heard: Heard) -> None:
     theirs = make_house(other_tenant)
     session = used(theirs, begun(theirs)[0], calls=20)
-    house.do(warn, session.pk)
+    house.do(warn_if_near_limit, session.pk)
     assert heard == []

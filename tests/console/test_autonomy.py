@@ -56,14 +56,14 @@ def test_company_and_webhooks_are_changed_by_owners_only(
 
 def test_settings_hold_without_a_restart(house: House) -> None:
     post(house.owner, "console-autonomy", **SETTINGS)
-    row = house.do(queries.settings_of)
+    row = house.do(queries.autonomy_settings)
     assert (row.max_concurrent, row.limits) == (2, {"cost_usd": "0.1"})
 
 
 @pytest.mark.parametrize("wrong", [{"max_concurrent": "-1"}, {"cost_usd": "NaN"}, {"idle_seconds": "9999999"}])
 def test_absurd_settings_change_nothing(house: House, wrong: dict[str, str]) -> None:
     answer = post(house.owner, "console-autonomy", **{**SETTINGS, **wrong})
-    assert (answer.status_code, house.do(queries.settings_of).max_concurrent) == (422, 3)
+    assert (answer.status_code, house.do(queries.autonomy_settings).max_concurrent) == (422, 3)
 
 
 def test_yes_of_a_member_is_their_own(house: House, approver: Any) -> None:

@@ -10,11 +10,11 @@ from typing import Any
 from playwright.async_api import Page, expect
 
 from apps.autonomy import rules
-from apps.autonomy.hand import Braked, Hand
-from apps.autonomy.jobs import job_of
+from apps.autonomy.guarded_client import Braked, GuardedClient
+from apps.autonomy.jobs import build_job
 from apps.autonomy.models import AutonomousSession
-from apps.autonomy.services import running
-from apps.autonomy.services.ending import Ending
+from apps.autonomy.services import session_run
+from apps.autonomy.services.session_end import Ending
 from apps.bus.deliveries import Delivery
 from apps.bus.enums import Queue
 from apps.guard.enums import Intent
@@ -37,14 +37,14 @@ class UnderWay:
 
     def call(self) -> None:
         """The next guarded call; when it is braked, the session ends as the brake says."""
-        job = self.house.do(job_of, self.house.session(self.session.pk), self.delivery.lease)
-        hand = Hand(job, phase=rules.PHASES[2])
+        job = self.house.do(build_job, self.house.session(self.session.pk), self.delivery.lease)
+        hand = GuardedClient(job, phase=rules.PHASES[2])
         try:
             asyncio.run(hand.call(Intent.EMIT_FINDING, "emit_finding", FINDING))
         except Braked as brake:
-            ends = rules.ends_as(brake.code)
+            ends = rules.ending_for(brake.code)
             assert ends is not None
-            self.house.do(running.conclude, self.delivery, self.session.pk, Ending(*ends))
+            self.house.do(session_run.conclude_session, self.delivery, self.session.pk, Ending(*ends))
 
 
 def _begin(house: House) -> UnderWay:
@@ -53,9 +53,9 @@ def _begin(house: House) -> UnderWay:
     house.tick()
     lease = house.do(lease_any, Queue.EXECUTOR, consumer="test")
     delivery = Delivery(house.tenant.pk, lease, "test")
-    house.do(running.begin, delivery)
+    house.do(session_run.begin_session, delivery)
     for phase in rules.PHASES[1:3]:
-        house.do(running.next_phase, session.pk, phase, outcome="done", state=None)
+        house.do(session_run.enter_phase, session.pk, phase, outcome="done", state=None)
     begun = UnderWay(house, delivery, house.session(session.pk))
     begun.call()
     change_run(begun.session.run, cost_total=Decimal("0.1234"), cost_reserved=Decimal("0.05"))

@@ -16,7 +16,7 @@ from apps.autonomy import queries, receipts, services
 from apps.autonomy.enums import TriggerKind
 from apps.autonomy.models import AutonomousSession, Finding, MemoryProposal, OpenQuestion, Task, Trigger
 from apps.autonomy.schemas import Spawned
-from apps.autonomy.services.timing import schedule
+from apps.autonomy.services.trigger_schedule import schedule_trigger
 from apps.bus.deliveries import deliver, take
 from apps.bus.enums import Kind, Queue
 from apps.bus.models import QueueMessage
@@ -55,7 +55,7 @@ class House(Hands):
 
     def make_due(self, trigger: Trigger, *, since: timedelta = timedelta(seconds=1)) -> Trigger:
         row: Trigger = self.change(trigger, next_at=Now() - since)
-        self.do(schedule, row)
+        self.do(schedule_trigger, row)
         return row
 
     def dispatch(self, trigger: Trigger) -> None:
@@ -104,7 +104,7 @@ class House(Hands):
 
     def receipt(self, session: AutonomousSession) -> dict[str, Any]:
         with tenant_scope(self.tenant):
-            return receipts.receipt(queries.session(session.pk))
+            return receipts.build_receipt(queries.session(session.pk))
 
     def findings(self) -> list[Finding]:
         with tenant_scope(self.tenant):

@@ -1,5 +1,5 @@
 """Who is told of which new cards, and how: members choose, and what is due is claimed here and sent by
-`autonomy.alerting`.
+`autonomy.alert_delivery`.
 
 What is claimed is never claimed again: a push that is lost is made up for by the letter, which goes to whoever has not
 looked. Neither says a word of what a card is about: its risk, and where to look.

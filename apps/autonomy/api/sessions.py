@@ -11,7 +11,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from apps.autonomy import queries, receipts, services
-from apps.autonomy.api.callers import acting, answer, page_of, require_switched_on
+from apps.autonomy.api.callers import acting_user, answer, require_switched_on, validated_query
 from apps.autonomy.api.shapes import (
     BEGINS,
     REFUSALS,
@@ -21,7 +21,7 @@ from apps.autonomy.api.shapes import (
     SessionAnswer,
     SessionsRequest,
 )
-from apps.autonomy.api.tasks import begun
+from apps.autonomy.api.tasks import spawn_response
 from apps.autonomy.enums import SessionStatus
 from apps.autonomy.models import AutonomousSession
 from apps.guard.models import Budget
@@ -42,14 +42,14 @@ class Sessions(MembersView):
         responses={200: SessionAnswer(many=True), **REFUSALS, 400: WRONG[400]},
     )
     def get(self, request: Request) -> Response:
-        asked = page_of(request, SessionsRequest)
+        asked = validated_query(request, SessionsRequest)
         task_id = asked.pop("task", None)
         with tenant_scope(self.caller.tenant_id):
             rows = queries.sessions(task_id=task_id, **asked)
             return answer([SessionAnswer(row).data for row in rows])
 
 
-class OneSession(MembersView):
+class SessionDetail(MembersView):
     """How one session stands."""
 
     @extend_schema(
@@ -73,7 +73,7 @@ class Receipt(MembersView):
     def get(self, request: Request, session_id: UUID) -> Response:
         with tenant_scope(self.caller.tenant_id):
             found = queries.session(session_id)
-            return answer(found.receipt or receipts.receipt(found))
+            return answer(found.receipt or receipts.build_receipt(found))
 
 
 class Halt(MembersView):
@@ -87,7 +87,7 @@ class Halt(MembersView):
     )
     def post(self, request: Request, session_id: UUID) -> Response:
         with tenant_scope(self.caller.tenant_id):
-            halting = services.halt_session(session_id, user=acting(self.caller))
+            halting = services.halt_session(session_id, user=acting_user(self.caller))
             found = queries.session(session_id)
             state = found.run.halt_state if found.run else "running"
             return answer(HaltAnswer({"halting": halting, "status": found.status, "halt_state": state}).data)
@@ -106,8 +106,8 @@ class Retry(MembersView):
         with tenant_scope(self.caller.tenant_id):
             queries.session(session_id)
             require_switched_on()
-            spawn = services.retry_session(session_id, user=acting(self.caller))
-        return begun(self, spawn)
+            spawn = services.retry_session(session_id, user=acting_user(self.caller))
+        return spawn_response(self, spawn)
 
 
 class TasksBudget(MembersView):
@@ -119,7 +119,7 @@ class TasksBudget(MembersView):
             company = list(Budget.objects.filter(ref=current_tenant_id()).order_by("period"))
             running = queries.sessions(status=SessionStatus.RUNNING, limit=200)
             told = {
-                "enabled": queries.settings_of().enabled,
+                "enabled": queries.autonomy_settings().enabled,
                 "paused": any(one.paused_in is not None and one.paused_in == one.window_start for one in company),
                 "company": [_company(one) for one in company] if _sees_money(self.caller) else [],
                 "running": [_left(one) for one in running],

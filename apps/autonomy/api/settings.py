@@ -11,7 +11,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from apps.autonomy import overview, queries, services
-from apps.autonomy.api.callers import acting, answer, page_of, said
+from apps.autonomy.api.callers import acting_user, answer, validated, validated_query
 from apps.autonomy.api.shapes import (
     REFUSALS,
     WRONG,
@@ -41,9 +41,9 @@ class Settings(OwnersView):
         responses={200: SettingsChange, **REFUSALS, **WRONG},
     )
     def patch(self, request: Request) -> Response:
-        asked = said(SettingsChange, request.data)
+        asked = validated(SettingsChange, request.data)
         with tenant_scope(self.caller.tenant_id):
-            services.change_settings(user=acting(self.caller), **asked)
+            services.change_settings(user=acting_user(self.caller), **asked)
             return answer(_settings())
 
 
@@ -64,19 +64,19 @@ class Webhooks(OwnersView):
         responses={201: NewWebhook, **REFUSALS, **WRONG},
     )
     def post(self, request: Request) -> Response:
-        asked = said(WebhookRequest, request.data)
+        asked = validated(WebhookRequest, request.data)
         with tenant_scope(self.caller.tenant_id):
-            made, secret = services.save_webhook(asked["url"], user=acting(self.caller), events=asked["events"])
+            made, secret = services.save_webhook(asked["url"], user=acting_user(self.caller), events=asked["events"])
             return answer({**WebhookAnswer(made).data, "secret": secret}, status.HTTP_201_CREATED)
 
 
-class OneWebhook(OwnersView):
+class WebhookDetail(OwnersView):
     """Tell an address nothing more."""
 
     @extend_schema(operation_id="webhooks_delete", tags=["webhooks"], responses={204: None, **REFUSALS})
     def delete(self, request: Request, webhook_id: UUID) -> Response:
         with tenant_scope(self.caller.tenant_id):
-            services.delete_webhook(webhook_id, user=acting(self.caller))
+            services.delete_webhook(webhook_id, user=acting_user(self.caller))
         return Response(status=status.HTTP_204_NO_CONTENT)
 
 
@@ -90,12 +90,12 @@ class Deliveries(OwnersView):
         responses={200: DeliveryAnswer(many=True), **REFUSALS, 400: WRONG[400]},
     )
     def get(self, request: Request, webhook_id: UUID) -> Response:
-        asked = page_of(request, PageRequest)
+        asked = validated_query(request, PageRequest)
         with tenant_scope(self.caller.tenant_id):
             rows = overview.deliveries(asked["limit"], offset=asked["offset"], webhook_id=webhook_id)
             return answer([DeliveryAnswer(row).data for row in rows])
 
 
 def _settings() -> dict[str, Any]:
-    row = queries.settings_of()
+    row = queries.autonomy_settings()
     return {name: getattr(row, name) for name in SettingsChange().get_fields()}

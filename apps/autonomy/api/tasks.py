@@ -11,7 +11,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from apps.autonomy import overview, queries, services
-from apps.autonomy.api.callers import acting, answer, page_of, refusal_of, require_switched_on, said
+from apps.autonomy.api.callers import acting_user, answer, require_switched_on, spawn_error, validated, validated_query
 from apps.autonomy.api.shapes import (
     BEGINS,
     REFUSALS,
@@ -30,7 +30,7 @@ from apps.autonomy.api.shapes import (
 from apps.autonomy.enums import FINAL, TriggerKind
 from apps.autonomy.locks import lock_task
 from apps.autonomy.models import Task
-from apps.autonomy.overview import Glance
+from apps.autonomy.overview import TaskOverview
 from apps.autonomy.schemas import Spawn, Spawned
 from apps.tenants.api_auth import MembersView
 from kernel.tenancy import tenant_scope
@@ -48,10 +48,10 @@ class Tasks(MembersView):
         responses={200: TaskAnswer(many=True), **REFUSALS, 400: WRONG[400]},
     )
     def get(self, request: Request) -> Response:
-        asked = page_of(request, TasksRequest)
+        asked = validated_query(request, TasksRequest)
         with tenant_scope(self.caller.tenant_id):
             tasks = sorted(queries.tasks(), key=lambda task: (task.created_at, task.pk), reverse=True)
-            found = [_told(glance) for glance in overview.glances(tasks)]
+            found = [_told(glance) for glance in overview.task_overviews(tasks)]
         wanted = asked.get("status")
         shown = [one for one in found if wanted in (None, one["status"])]
         return answer(shown[asked["offset"] : asked["offset"] + asked["limit"]])
@@ -63,17 +63,17 @@ class Tasks(MembersView):
         responses={201: TaskAnswer, **REFUSALS, **WRONG},
     )
     def post(self, request: Request) -> Response:
-        asked = said(NewTask, request.data)
+        asked = validated(NewTask, request.data)
         triggers = asked.pop("triggers", [])
         with tenant_scope(self.caller.tenant_id):
-            user = acting(self.caller)
+            user = acting_user(self.caller)
             task = services.save_task(None, user=user, **_renamed(asked))
             for each in triggers:
                 services.add_trigger(task.pk, user=user, **_trigger(each))
             return answer(_whole(task.pk), status.HTTP_201_CREATED)
 
 
-class OneTask(MembersView):
+class TaskDetail(MembersView):
     """One task: look at it, change what is said, delete it (its sessions stay)."""
 
     @extend_schema(operation_id="tasks_read", tags=["tasks"], responses={200: TaskAnswer, **REFUSALS})
@@ -88,16 +88,16 @@ class OneTask(MembersView):
         responses={200: TaskAnswer, **REFUSALS, **WRONG},
     )
     def patch(self, request: Request, task_id: UUID) -> Response:
-        asked = said(TaskChange, request.data)
+        asked = validated(TaskChange, request.data)
         with tenant_scope(self.caller.tenant_id):
-            user, task = acting(self.caller), lock_task(task_id)
+            user, task = acting_user(self.caller), lock_task(task_id)
             services.save_task(task_id, user=user, **{**_as_it_is(task), **_renamed(asked)})
             return answer(_whole(task_id))
 
     @extend_schema(operation_id="tasks_delete", tags=["tasks"], responses={204: None, **REFUSALS})
     def delete(self, request: Request, task_id: UUID) -> Response:
         with tenant_scope(self.caller.tenant_id):
-            services.delete_task(task_id, user=acting(self.caller))
+            services.delete_task(task_id, user=acting_user(self.caller))
         return Response(status=status.HTTP_204_NO_CONTENT)
 
 
@@ -111,12 +111,12 @@ class RunNow(MembersView):
         responses={201: SessionAnswer, **REFUSALS, **WRONG, **BEGINS},
     )
     def post(self, request: Request, task_id: UUID) -> Response:
-        cap = said(RunRequest, request.data).get("cap_usd")
+        cap = validated(RunRequest, request.data).get("cap_usd")
         with tenant_scope(self.caller.tenant_id):
-            task, user = queries.task(task_id), acting(self.caller)
+            task, user = queries.task(task_id), acting_user(self.caller)
             require_switched_on()
             spawn = services.run_now(task.pk, user=user, cap_usd=cap)
-        return begun(self, spawn)
+        return spawn_response(self, spawn)
 
 
 class Retry(MembersView):
@@ -130,11 +130,11 @@ class Retry(MembersView):
     )
     def post(self, request: Request, task_id: UUID) -> Response:
         with tenant_scope(self.caller.tenant_id):
-            task, user = queries.task(task_id), acting(self.caller)
+            task, user = queries.task(task_id), acting_user(self.caller)
             require_switched_on()
             services.release_task(task.pk, user=user)
             spawn = services.run_now(task.pk, user=user)
-        return begun(self, spawn)
+        return spawn_response(self, spawn)
 
 
 class Runs(MembersView):
@@ -147,7 +147,7 @@ class Runs(MembersView):
         responses={200: SessionAnswer(many=True), **REFUSALS, 400: WRONG[400]},
     )
     def get(self, request: Request, task_id: UUID) -> Response:
-        asked = page_of(request, PageRequest)
+        asked = validated_query(request, PageRequest)
         with tenant_scope(self.caller.tenant_id):
             queries.task(task_id)
             rows = queries.sessions(task_id=task_id, **asked)
@@ -172,13 +172,13 @@ class Triggers(MembersView):
         responses={201: TriggerAnswer, **REFUSALS, **WRONG},
     )
     def post(self, request: Request, task_id: UUID) -> Response:
-        asked = said(TriggerRequest, request.data)
+        asked = validated(TriggerRequest, request.data)
         with tenant_scope(self.caller.tenant_id):
-            made = services.add_trigger(task_id, user=acting(self.caller), **_trigger(asked))
+            made = services.add_trigger(task_id, user=acting_user(self.caller), **_trigger(asked))
             return answer(TriggerAnswer(made).data, status.HTTP_201_CREATED)
 
 
-class OneTrigger(MembersView):
+class TriggerDetail(MembersView):
     """Change, switch on or off, or remove one time at which a task runs."""
 
     @extend_schema(
@@ -188,24 +188,24 @@ class OneTrigger(MembersView):
         responses={200: TriggerAnswer, **REFUSALS, **WRONG},
     )
     def patch(self, request: Request, task_id: UUID, trigger_id: UUID) -> Response:
-        asked = said(TriggerChange, request.data)
+        asked = validated(TriggerChange, request.data)
         with tenant_scope(self.caller.tenant_id):
             overview.trigger(trigger_id, task_id=task_id)
             keep = "cap_usd" not in asked
-            changed = services.change_trigger(trigger_id, user=acting(self.caller), keep_cap=keep, **asked)
+            changed = services.change_trigger(trigger_id, user=acting_user(self.caller), keep_cap=keep, **asked)
             return answer(TriggerAnswer(changed).data)
 
     @extend_schema(operation_id="tasks_triggers_delete", tags=["tasks"], responses={204: None, **REFUSALS})
     def delete(self, request: Request, task_id: UUID, trigger_id: UUID) -> Response:
         with tenant_scope(self.caller.tenant_id):
             overview.trigger(trigger_id, task_id=task_id)
-            services.delete_trigger(trigger_id, user=acting(self.caller))
+            services.delete_trigger(trigger_id, user=acting_user(self.caller))
         return Response(status=status.HTTP_204_NO_CONTENT)
 
 
-def begun(view: MembersView, spawn: Spawn) -> Response:
+def spawn_response(view: MembersView, spawn: Spawn) -> Response:
     """The session that was queued. Outside of the scope, so that a refusal keeps what was written down about it."""
-    refusal = refusal_of(spawn)
+    refusal = spawn_error(spawn)
     if refusal is not None or not isinstance(spawn, Spawned):
         raise refusal or AssertionError
     with tenant_scope(view.caller.tenant_id):
@@ -213,15 +213,15 @@ def begun(view: MembersView, spawn: Spawn) -> Response:
 
 
 def _whole(task_id: UUID) -> dict[str, Any]:
-    (glance,) = overview.glances([queries.task(task_id)])
+    (glance,) = overview.task_overviews([queries.task(task_id)])
     return _told(glance)
 
 
-def _told(glance: Glance) -> dict[str, Any]:
+def _told(glance: TaskOverview) -> dict[str, Any]:
     return dict(TaskAnswer({**vars(glance), "next_at": glance.next_at, "status": _status(glance)}).data)
 
 
-def _status(glance: Glance) -> str:
+def _status(glance: TaskOverview) -> str:
     """In the words of specification 003; done and failed are of a session, not of a task."""
     if glance.task.quarantined_at is not None:
         return "dead_letter"

@@ -5,9 +5,9 @@ one. Everything here runs inside the caller's scope.
 """
 
 from apps.autonomy.services.consent import change_settings, opt_in, opt_out, put_settings
-from apps.autonomy.services.halting import halt_session
-from apps.autonomy.services.occurrences import owe
-from apps.autonomy.services.spawning import retry_session, run_now, spawn
+from apps.autonomy.services.occurrences import record_occurrence
+from apps.autonomy.services.session_control import halt_session
+from apps.autonomy.services.session_start import retry_session, run_now, spawn
 from apps.autonomy.services.tasks import delete_task, release_task, save_task
 from apps.autonomy.services.triggers import add_trigger, change_trigger, delete_trigger
 from apps.autonomy.services.webhooks import delete_webhook, save_webhook
@@ -22,8 +22,8 @@ __all__ = [
     "halt_session",
     "opt_in",
     "opt_out",
-    "owe",
     "put_settings",
+    "record_occurrence",
     "release_task",
     "retry_session",
     "run_now",

@@ -19,8 +19,8 @@ from apps.autonomy import queries
 from apps.autonomy.enums import SessionStatus
 from apps.autonomy.locks import lock_admission
 from apps.autonomy.models import AutonomousSession
-from apps.autonomy.services.halting import schedule_watch
-from apps.autonomy.services.owing import owe_admission_later, owe_dispatch
+from apps.autonomy.services.bus_messages import enqueue_dispatch, schedule_admission
+from apps.autonomy.services.session_control import schedule_watch
 from apps.bus import services as bus
 from apps.bus.enums import Kind, Queue, Sender, Urgency
 from apps.guard.queries import pauses
@@ -46,7 +46,7 @@ _NEXT = """
 def admit_waiting() -> int:
     """Let in as many as there is room for; returns how many. What an administrator or a reached limit paused stays in
     line and is looked at again every minute. Inside a scope, and last in it."""
-    allowed = queries.settings_of()
+    allowed = queries.autonomy_settings()
     if not allowed.enabled or not AutonomousSession.objects.filter(status=SessionStatus.QUEUED).exists():
         return 0
     lock_admission()
@@ -55,7 +55,7 @@ def admit_waiting() -> int:
         if let_in >= room:
             break
         if paused.stops(session.task.deployment_id, critical=session.task.critical):
-            owe_admission_later(f"paused:{current_tenant_id()}", moment + timedelta(seconds=_PAUSED_SECONDS))
+            schedule_admission(f"paused:{current_tenant_id()}", moment + timedelta(seconds=_PAUSED_SECONDS))
         else:
             let_in += _let_in(session)
     return let_in
@@ -91,5 +91,5 @@ def _let_in(session: AutonomousSession) -> bool:
     )
     AutonomousSession.objects.filter(pk=session.pk).update(message_id=message.pk)
     schedule_watch(session.pk)
-    owe_dispatch(session)
+    enqueue_dispatch(session)
     return True

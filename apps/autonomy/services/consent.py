@@ -16,7 +16,7 @@ from apps.audit.services import record
 from apps.autonomy import queries
 from apps.autonomy.models import AutonomySettings, MemberOptIn, Task
 from apps.autonomy.schemas import TaskLimits
-from apps.autonomy.services.owing import owe_admission, owe_looks
+from apps.autonomy.services.bus_messages import enqueue_admission, schedule_suggestions
 from apps.tenants.enums import Capability, Role
 from apps.tenants.models import Membership
 from apps.tenants.queries import require_role
@@ -46,7 +46,7 @@ def opt_out(user: Any) -> None:
     _take_back(user.pk, actor=user.actor)
 
 
-def lost_role(user_id: UUID, role: Role, *, actor: str) -> None:
+def withdraw_opt_in_without_role(user_id: UUID, role: Role, *, actor: str) -> None:
     """Who may set up no task any more has none that begins; a role that comes back brings no yes back."""
     if role not in MAY_SET_UP:
         _take_back(user_id, actor=actor)
@@ -58,7 +58,7 @@ def _take_back(user_id: UUID, *, actor: str) -> None:
         record(AuditEvent.AUTONOMY_OPTED, actor=actor, data={"allowed": False})
 
 
-def require_say_over(task: Task, user: Any) -> None:
+def require_task_control(task: Task, user: Any) -> None:
     """A task runs under its member's yes: nobody but they and the owners changes what it does or when. Raises 403."""
     if require_role(user, MAY_SET_UP) is not Role.OWNER and task.owner_id != user.pk:
         raise SilasError(
@@ -85,8 +85,8 @@ def put_settings(*, actor: str, **changes: Any) -> AutonomySettings:
     row.save(update_fields=sorted(changes) or None)
     record(AuditEvent.AUTONOMY_CHANGED, actor=actor, data={"changed": sorted(changes), "enabled": row.enabled})
     if row.enabled:
-        owe_admission()
-        owe_looks()
+        enqueue_admission()
+        schedule_suggestions()
     return row
 
 

@@ -2,7 +2,7 @@
 
 One notice an occasion: a later session of it takes the place of the former and is new again. Of what was set aside one
 of each kind is unread at a time, for its member or for all owners, and counts how often. Every bad end is owed as a
-letter too, for whoever chose alerts (`autonomy.relay`).
+letter too, for whoever chose alerts (`autonomy.mail_delivery`).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from django.urls import reverse
 
 from apps.autonomy import queries
 from apps.autonomy.models import AutonomousSession, Notification, Trigger
-from apps.autonomy.services.sending import owe_letter
+from apps.autonomy.services.outbox import enqueue_notice_email
 from apps.bus.enums import SetAside
 from kernel.errors import NotFound
 
@@ -25,7 +25,7 @@ from kernel.errors import NotFound
 SET_ASIDE, WAITS_FOR_LIMIT = "set_aside", "waits_for_limit"
 
 
-def tell_about(session: AutonomousSession, *, reason: str, counts: Mapping[str, int] | None = None) -> None:
+def notify_of_session(session: AutonomousSession, *, reason: str, counts: Mapping[str, int] | None = None) -> None:
     """Tell the task's owner of this session, once: what they know of it already is not told again."""
     owner_id = session.task.owner_id
     if owner_id is None:
@@ -50,14 +50,14 @@ def _is_stored(row: Notification) -> bool:
     return bool(Notification.objects.filter(pk=row.pk).exists())
 
 
-def tell_of_trigger(trigger: Trigger, *, reason: str) -> None:
+def notify_of_trigger(trigger: Trigger, *, reason: str) -> None:
     """A trigger switched itself off: nothing begins by it any more."""
     if trigger.task.owner_id is not None:
         row = Notification.objects.create(user_id=trigger.task.owner_id, trigger=trigger, reason=reason[:60])
         _owe_letter(row)
 
 
-def tell_of(what: SetAside, actor: str) -> None:
+def notify_of_set_aside(what: SetAside, actor: str) -> None:
     """Something was set aside: the member who wanted it is told, or the company's owners."""
     user_id = _user_in(actor)
     row = Notification(user_id=user_id, about=what, counts={"times": 1})
@@ -81,17 +81,17 @@ def _user_in(actor: str) -> UUID | None:
 def _owe_letter(row: Notification) -> None:
     """Of a result that came as it should its own route says whether a letter leaves."""
     if row.session_id is None or row.reason:
-        owe_letter(row)
+        enqueue_notice_email(row)
 
 
-def offer_card(session: AutonomousSession, card_id: UUID) -> None:
+def attach_card(session: AutonomousSession, card_id: UUID) -> None:
     """Where the limit that stopped this session can be raised."""
     Notification.objects.filter(session=session).update(card_id=card_id)
 
 
 def mark_read(notice_id: UUID, *, user: Any) -> Notification:
     """Raises `NotFound` for anybody else's."""
-    mine = queries.for_member(user).filter(pk=notice_id)
+    mine = queries.notices_for(user).filter(pk=notice_id)
     mine.filter(read_at=None).update(read_at=Now())
     notice = mine.select_related("trigger__task", "session__task").first()
     if notice is None:
@@ -100,11 +100,11 @@ def mark_read(notice_id: UUID, *, user: Any) -> Notification:
 
 
 def mark_all_read(*, user: Any) -> int:
-    return int(queries.for_member(user).filter(read_at=None).update(read_at=Now()))
+    return int(queries.notices_for(user).filter(read_at=None).update(read_at=Now()))
 
 
 def unread_count(user: Any) -> int:
-    return int(queries.for_member(user).filter(read_at=None).count())
+    return int(queries.notices_for(user).filter(read_at=None).count())
 
 
 # What happened and what to press, by the reason of a notice. Of a result that came as it should there is only a button.
@@ -149,7 +149,7 @@ class Line:
     path: str
 
 
-def line_of(notice: Notification) -> Line:
+def line_for(notice: Notification) -> Line:
     if notice.about:
         what = SetAside(notice.about)
         button, page = PLACES[what]

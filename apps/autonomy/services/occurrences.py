@@ -12,8 +12,8 @@ from typing import Any
 
 from django.db import DatabaseError, OperationalError, connection, transaction
 
-from apps.autonomy.services.owing import owe_look_at_trigger
-from kernel.tenancy import before_commit, current_tenant_id
+from apps.autonomy.services.bus_messages import enqueue_trigger
+from kernel.tenancy import current_tenant_id, before_commit
 
 _log = logging.getLogger(__name__)
 # What is written with an upload: a savepoint of its own costs what nobody waits for there.
@@ -31,7 +31,7 @@ _WRITE = """
 """
 
 
-def owe(topic: str, subject: str = "") -> None:
+def record_occurrence(topic: str, subject: str = "") -> None:
     """With this scope's commit. `topic` as `rules.topic_of` words it; `subject` is an id."""
     before_commit(_write, (topic, subject[:80]))
 
@@ -61,4 +61,4 @@ def _execute(values: dict[str, Any]) -> None:
         cursor.execute(_WRITE, values)
         heard = {trigger_id for (trigger_id,) in cursor.fetchall()}
     for trigger_id in sorted(heard):
-        owe_look_at_trigger(trigger_id)
+        enqueue_trigger(trigger_id)

@@ -25,7 +25,7 @@ from apps.autonomy.lifecycles import appended, context_text
 from apps.autonomy.locks import lock_context, lock_precedent
 from apps.autonomy.models import ContextProposal, Precedent
 from apps.autonomy.rules import CONTEXT_TRANSITIONS, PRECEDENT_TRANSITIONS
-from apps.autonomy.services.proposals import KEEPERS, warnings_of
+from apps.autonomy.services.proposals import KEEPER_ROLES, warnings_of
 from apps.tenants.models import Deployment
 from apps.tenants.queries import require_role
 from apps.tenants.services import change_deployment
@@ -40,7 +40,7 @@ _CARD_SECONDS = 14 * 86_400
 
 def dismiss_precedent(precedent_id: UUID, *, user: Any) -> Precedent:
     """Nobody needs to see it again; when it comes up anew it counts from one. Again is fine: the first time stays."""
-    require_role(user, KEEPERS)
+    require_role(user, KEEPER_ROLES)
     precedent = lock_precedent(precedent_id)
     if precedent.state != PrecedentState.DISMISSED:
         _move(precedent, PrecedentState.DISMISSED, dismissed_at=now())
@@ -53,7 +53,7 @@ def promote_precedent(precedent_id: UUID, *, user: Any, deployment_id: UUID | No
 
     Raises `SilasError`: forbidden_role 403, precedent_settled 409 for one that was dismissed; `NotFound`.
     """
-    require_role(user, KEEPERS)
+    require_role(user, KEEPER_ROLES)
     precedent = lock_precedent(precedent_id)
     if precedent.state == PrecedentState.DISMISSED or precedent.quarantined_at is not None:
         raise SilasError("precedent_settled", "This was dismissed or set aside.", status=409)
@@ -89,7 +89,7 @@ def reject_context(context_id: UUID, *, user: Any) -> ContextProposal:
     return _reject(lock_context(context_id), user)
 
 
-def decided(card: Card, decision: Decision) -> None:
+def apply_decision(card: Card, decision: Decision) -> None:
     """A person answered its card; a rule that was purged meanwhile is nobody's any more."""
     if not ContextProposal.objects.filter(pk=card.subject_id, precedent__quarantined_at=None).exists():
         return
@@ -101,7 +101,7 @@ def decided(card: Card, decision: Decision) -> None:
 
 
 def _begin(context_id: UUID, user: Any) -> None:
-    require_role(user, KEEPERS)
+    require_role(user, KEEPER_ROLES)
     withdraw_about(CONTEXT, context_id, reason=Withdrawal.STAFF, actor=f"user:{user.pk}")
 
 

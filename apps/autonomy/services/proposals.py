@@ -24,8 +24,8 @@ from apps.autonomy.enums import ProposalKind, ProposalState
 from apps.autonomy.locks import lock_proposal
 from apps.autonomy.models import MemoryProposal
 from apps.autonomy.rules import PROPOSAL_TRANSITIONS
-from apps.autonomy.schemas import plain
-from apps.autonomy.services import recalling
+from apps.autonomy.schemas import storable_text
+from apps.autonomy.services import proposal_storage
 from apps.guard import queries as guarded
 from apps.tenants.enums import Capability
 from apps.tenants.queries import require_role
@@ -35,7 +35,7 @@ from kernel.errors import SilasError
 from kernel.unicode_safety import escape_hidden, truncate
 
 PROPOSAL = "memory_proposal"
-KEEPERS = roles_with(Capability.DECIDE)
+KEEPER_ROLES = roles_with(Capability.DECIDE)
 KEEP = "keep"
 _LONGEST = 8000
 _CARD_SECONDS = 14 * 86_400
@@ -52,7 +52,7 @@ _WHERE: dict[str, str] = {
 }
 
 
-def ask_about(proposal_id: UUID) -> Card | None:
+def open_proposal_card(proposal_id: UUID) -> Card | None:
     """Put a waiting proposal before a person, once; its whole text stands on the card. In a web process."""
     proposal = lock_proposal(proposal_id)
     if proposal.state != ProposalState.PROPOSED or proposal.card_id or proposal.quarantined_at:
@@ -82,12 +82,12 @@ def delete(proposal_id: UUID, *, user: Any) -> None:
     """Out of sight and out of memory; every later verb answers `NotFound`."""
     _begin(proposal_id, user)
     proposal = lock_proposal(proposal_id)
-    recalling.take_out(proposal)
+    proposal_storage.remove_from_memory(proposal)
     MemoryProposal.objects.filter(pk=proposal.pk).update(deleted_at=now())
     _note(proposal, user, "delete")
 
 
-def decided(card: Card, decision: Decision) -> None:
+def apply_decision(card: Card, decision: Decision) -> None:
     """A person answered its card. What was deleted, or set aside, meanwhile stays so."""
     proposal = MemoryProposal.objects.filter(pk=card.subject_id, deleted_at=None, quarantined_at=None).first()
     if proposal is None:
@@ -101,7 +101,7 @@ def decided(card: Card, decision: Decision) -> None:
 
 def _begin(proposal_id: UUID, user: Any) -> None:
     """Cards before rows: whoever answers the card locks in that order too."""
-    require_role(user, KEEPERS)
+    require_role(user, KEEPER_ROLES)
     withdraw_about(PROPOSAL, proposal_id, reason=Withdrawal.STAFF, actor=f"user:{user.pk}")
 
 
@@ -109,14 +109,14 @@ def _keep(proposal: MemoryProposal, user: Any, content: str | None) -> MemoryPro
     _require_way(proposal, ProposalState.KEPT)
     if proposal.quarantined_at is not None:
         raise SilasError("proposal_quarantined", "This was set aside. Release it before it is kept.", status=409)
-    recalling.require_home(proposal)
+    proposal_storage.require_collection(proposal)
     words = _answered(proposal, content) if _is_blank(proposal) else _said(proposal, content)
     edited = words != proposal.content
     if edited:
-        recalling.take_out(proposal)
+        proposal_storage.remove_from_memory(proposal)
     _write(proposal, user, state=ProposalState.KEPT, content=words, kept_at=Coalesce(F("kept_at"), now()))
     if not proposal.result_ref:
-        recalling.owe(proposal)
+        proposal_storage.enqueue_storage(proposal)
     _note(proposal, user, "keep", edited=edited)
     return proposal
 
@@ -125,7 +125,7 @@ def _dismiss(proposal: MemoryProposal, user: Any) -> MemoryProposal:
     if proposal.state == ProposalState.DISMISSED:
         return proposal
     _require_way(proposal, ProposalState.DISMISSED)
-    recalling.take_out(proposal)
+    proposal_storage.remove_from_memory(proposal)
     _write(proposal, user, state=ProposalState.DISMISSED, dismissed_at=Coalesce(F("dismissed_at"), now()))
     _note(proposal, user, "dismiss")
     return proposal
@@ -147,7 +147,7 @@ def _said(proposal: MemoryProposal, content: str | None) -> str:
 
 def _answered(proposal: MemoryProposal, content: str | None) -> str:
     """The question as a heading, and a person's answer below it."""
-    if not plain(content or "", _LONGEST + 1):
+    if not storable_text(content or "", _LONGEST + 1):
         raise SilasError(
             "proposal_unanswered", "Nobody has answered this yet: write the answer to keep it.", status=422
         )
@@ -157,7 +157,7 @@ def _answered(proposal: MemoryProposal, content: str | None) -> str:
 
 
 def _words(content: str) -> str:
-    words = plain(content, _LONGEST + 1)
+    words = storable_text(content, _LONGEST + 1)
     if not words:
         raise SilasError("proposal_empty", "Write what should be kept.", status=422)
     if len(words) > _LONGEST:

@@ -21,7 +21,7 @@ from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.autonomy.locks import lock_proposals
 from apps.autonomy.models import AutonomousSession, ContextProposal, Finding, MemoryProposal, Precedent
-from apps.autonomy.services import recalling
+from apps.autonomy.services import proposal_storage
 from apps.autonomy.services.precedents import CONTEXT
 from apps.autonomy.services.proposals import PROPOSAL
 from kernel.clock import now
@@ -65,7 +65,7 @@ class Origin:
 
 
 @dataclass(frozen=True)
-class Written:
+class OriginRows:
     """All that there is of one origin. `remembered`: which of the proposals stand in memory or among the documents."""
 
     findings: tuple[Finding, ...]
@@ -88,39 +88,41 @@ class Written:
         }
 
 
-def written_by(origin: Origin) -> Written:
+def rows_of(origin: Origin) -> OriginRows:
     """Everything of this origin, what was deleted by hand included. Inside a scope."""
     precedents = _of(Precedent, origin)
     contexts = ContextProposal.objects.filter(precedent__in=precedents)
-    return Written(tuple(_of(Finding, origin)), tuple(_of(MemoryProposal, origin)), tuple(precedents), tuple(contexts))
+    return OriginRows(
+        tuple(_of(Finding, origin)), tuple(_of(MemoryProposal, origin)), tuple(precedents), tuple(contexts)
+    )
 
 
-def set_aside(origin: Origin, *, actor: str) -> Written:
+def set_aside(origin: Origin, *, actor: str) -> OriginRows:
     """Nobody recalls or decides any of it from now on; again is fine, the first time stays."""
-    _withdraw_cards(written_by(origin), actor)
+    _withdraw_cards(rows_of(origin), actor)
     for proposal in lock_proposals(_of(MemoryProposal, origin)):
-        recalling.take_out(proposal)
+        proposal_storage.remove_from_memory(proposal)
     for model in (Finding, MemoryProposal, Precedent):
         _of(model, origin).update(quarantined_at=Coalesce(F("quarantined_at"), now()))
     return _told(origin, "set_aside", actor)
 
 
-def release(origin: Origin, *, actor: str) -> Written:
+def release(origin: Origin, *, actor: str) -> OriginRows:
     """As if it had never been set aside: what was kept is recalled again, soon."""
     for model in (Finding, MemoryProposal, Precedent):
         _of(model, origin).update(quarantined_at=None)
     for proposal in lock_proposals(_of(MemoryProposal, origin)):
-        if recalling.is_wanted(proposal) and not proposal.result_ref:
-            recalling.owe(proposal)
+        if proposal_storage.may_be_recalled(proposal) and not proposal.result_ref:
+            proposal_storage.enqueue_storage(proposal)
     return _told(origin, "release", actor)
 
 
 def purge(origin: Origin, *, actor: str) -> dict[str, int]:
     """Delete all of it, and its words in the receipts. Returns how many there were. Cannot be undone."""
-    written = written_by(origin)
+    written = rows_of(origin)
     _withdraw_cards(written, actor)
     for proposal in lock_proposals(_of(MemoryProposal, origin)):
-        recalling.take_out(proposal)
+        proposal_storage.remove_from_memory(proposal)
     sessions = {row.session_id for row in (*written.findings, *written.proposals, *written.precedents)}
     sessions |= _sessions_of(origin)
     ContextProposal.objects.filter(precedent__in=[each.pk for each in written.precedents]).delete()
@@ -136,7 +138,7 @@ def _of(model: type[Row], origin: Origin) -> QuerySet[Row]:
     return rows
 
 
-def _withdraw_cards(written: Written, actor: str) -> None:
+def _withdraw_cards(written: OriginRows, actor: str) -> None:
     for kind, rows in ((PROPOSAL, written.proposals), (CONTEXT, written.contexts)):
         for row in rows:
             withdraw_about(kind, row.pk, reason=Withdrawal.STAFF, actor=actor)
@@ -165,13 +167,13 @@ def _without_words(session_ids: Iterable[UUID]) -> None:
         )
 
 
-def _told(origin: Origin, verb: str, actor: str) -> Written:
-    written = written_by(origin)
+def _told(origin: Origin, verb: str, actor: str) -> OriginRows:
+    written = rows_of(origin)
     _record(origin, verb, actor, written)
     return written
 
 
-def _record(origin: Origin, verb: str, actor: str, written: Written) -> None:
+def _record(origin: Origin, verb: str, actor: str, written: OriginRows) -> None:
     subject = f"{'autonomous' if origin.kind == 'session' else origin.kind}:{origin.ref}"
     record(AuditEvent.PROVENANCE_PURGED, actor=actor, subject=subject, data={"verb": verb, **written.counts})
 

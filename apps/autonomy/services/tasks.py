@@ -16,14 +16,14 @@ from pydantic import ValidationError
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.autonomy import queries, rules
-from apps.autonomy.enums import Playbook
+from apps.autonomy.enums import BuiltinWorkflow
 from apps.autonomy.locks import lock_task
 from apps.autonomy.models import Task, Trigger
 from apps.autonomy.schemas import DEFAULT_LIMITS, ROUTE, ChainNext, TaskLimits
-from apps.autonomy.services.consent import MAY_SET_UP, require_opt_in, require_say_over
-from apps.autonomy.services.halting import stop_all
-from apps.autonomy.services.running import INTERNAL
-from apps.autonomy.services.timing import first_due, schedule
+from apps.autonomy.services.consent import MAY_SET_UP, require_opt_in, require_task_control
+from apps.autonomy.services.session_control import stop_all
+from apps.autonomy.services.session_run import INTERNAL_TOOLS
+from apps.autonomy.services.trigger_schedule import first_due, schedule_trigger
 from apps.skills import queries as skills_of
 from apps.tenants.models import Deployment
 from apps.tenants.queries import require_role
@@ -64,7 +64,7 @@ def save_task(
     require_role(user, MAY_SET_UP)
     require_opt_in(user)
     task = Task(owner_id=user.pk) if task_id is None else lock_task(task_id)
-    require_say_over(task, user)
+    require_task_control(task, user)
     if not Deployment.objects.filter(pk=deployment_id).exists():
         raise NotFound("deployment")
     if escalates_to_id is not None:
@@ -111,7 +111,7 @@ def release_task(task_id: UUID, *, user: Any) -> Task:
     for trigger in Trigger.objects.filter(task=task, deleted_at=None, enabled=True):
         trigger.next_at = first_due(trigger)
         trigger.save(update_fields=["next_at"])
-        schedule(trigger)
+        schedule_trigger(trigger)
     record(AuditEvent.TASK_RELEASED, actor=user.actor, subject=f"task:{task.pk}")
     return task
 
@@ -132,7 +132,9 @@ def _set_delegates(task: Task, wanted: Collection[UUID] | None) -> None:
         raise SilasError(
             "task_delegates", "Only a task that looks into a prompt can ask others, ten at most.", status=422
         )
-    if not all(rules.may_be_asked(task, queries.task(UUID(each))) for each in task.delegates_to if wanted is not None):
+    if not all(
+        rules.may_delegate_to(task, queries.task(UUID(each))) for each in task.delegates_to if wanted is not None
+    ):
         said = "A task can ask only tasks of the same member and chatbot that have a prompt and ask nobody."
         raise SilasError("task_delegates", said, status=422)
 
@@ -140,7 +142,7 @@ def _set_delegates(task: Task, wanted: Collection[UUID] | None) -> None:
 def _check_words(task: Task) -> None:
     if not task.name:
         raise SilasError("task_name", "A task needs a name.", status=422)
-    if task.playbook not in Playbook.values or not (task.playbook or task.prompt):
+    if task.playbook not in BuiltinWorkflow.values or not (task.playbook or task.prompt):
         raise SilasError("task_says_nothing", "Say what is to be done: a prompt, or a ready way of work.", status=422)
     if len(task.prompt) > _LONGEST_PROMPT:
         raise SilasError("task_says_nothing", f"A prompt has at most {_LONGEST_PROMPT} characters.", status=422)
@@ -165,7 +167,7 @@ def _check_tools(task: Task) -> None:
     if stored == {name: getattr(task, name) for name in ("tool_allow", "tool_deny", "skills", "delegates_to")}:
         return
     named = {*(task.tool_allow or ()), *task.tool_deny}
-    if unknown := sorted(named - INTERNAL - {rules.KNOWLEDGE, rules.WEB} - _tools_of(task)):
+    if unknown := sorted(named - INTERNAL_TOOLS - {rules.KNOWLEDGE, rules.WEB} - _tools_of(task)):
         said = f"No tool of this task is called {', '.join(unknown)}."
         raise SilasError("task_tools", said, status=422, extra={"tools": unknown})
 

@@ -17,8 +17,8 @@ from apps.autonomy.enums import TriggerKind
 from apps.autonomy.locks import lock_task, lock_trigger
 from apps.autonomy.models import Trigger
 from apps.autonomy.schemas import MOST_USD, ChainSpec, GoalCheckSpec, WatchSpec
-from apps.autonomy.services.consent import MAY_SET_UP, require_opt_in, require_say_over
-from apps.autonomy.services.timing import first_due, schedule
+from apps.autonomy.services.consent import MAY_SET_UP, require_opt_in, require_task_control
+from apps.autonomy.services.trigger_schedule import first_due, schedule_trigger
 from apps.memory.models import Collection
 from apps.tenants.queries import require_role
 from apps.work.models import WorkItem
@@ -33,7 +33,7 @@ def add_trigger(
     require_role(user, MAY_SET_UP)
     require_opt_in(user)
     trigger = Trigger(task=lock_task(task_id), kind=kind)
-    require_say_over(trigger.task, user)
+    require_task_control(trigger.task, user)
     _put(trigger, spec, cap_usd)
     same = Trigger.objects.filter(task=trigger.task, kind=kind, spec=trigger.spec, deleted_at=None)
     if same.exists():
@@ -58,7 +58,7 @@ def change_trigger(
     trigger = lock_trigger(trigger_id)
     if enabled is not False or spec is not None:
         require_opt_in(user)
-        require_say_over(trigger.task, user)
+        require_task_control(trigger.task, user)
     if spec is not None or cap_usd is not None or not keep_cap:
         cap = trigger.cap_usd if cap_usd is None and keep_cap else cap_usd
         _put(trigger, trigger.spec if spec is None else spec, cap)
@@ -78,11 +78,11 @@ def delete_trigger(trigger_id: UUID, *, user: Any) -> None:
 
 
 def _put(trigger: Trigger, said: Mapping[str, Any], cap_usd: Decimal | None) -> None:
-    spec = rules.spec_of(TriggerKind(trigger.kind), said)
+    spec = rules.parse_spec(TriggerKind(trigger.kind), said)
     if cap_usd is not None and not 0 <= cap_usd <= MOST_USD:
         raise SilasError("trigger_cap", f"A cap lies between 0 and {MOST_USD} dollars.", status=422)
     _require_there(trigger, spec)
-    trigger.spec, trigger.topic = spec.model_dump(mode="json"), rules.topic_of(spec)
+    trigger.spec, trigger.topic = spec.model_dump(mode="json"), rules.topic_for(spec)
     trigger.cap_usd, trigger.next_at = cap_usd, None
     trigger.next_at = first_due(trigger)
 
@@ -103,6 +103,6 @@ def _require_there(trigger: Trigger, spec: BaseModel) -> None:
 
 
 def _written(trigger: Trigger, user: Any) -> None:
-    schedule(trigger)
+    schedule_trigger(trigger)
     data = {"kind": trigger.kind, "enabled": trigger.enabled, "task": str(trigger.task_id)}
     record(AuditEvent.TRIGGER_SAVED, actor=user.actor, subject=f"trigger:{trigger.pk}", data=data)

@@ -77,7 +77,7 @@ def delete_webhook(request: StaffRequest, webhook_id: UUID) -> HttpResponseBase:
 @staff_view()
 def notices_page(request: StaffRequest) -> HttpResponseBase:
     user, unread = request.member.user, request.GET.get("unread") == "true"
-    lines = [notices.line_of(notice) for notice in queries.notices(user, unread=unread)]
+    lines = [notices.line_for(notice) for notice in queries.notices(user, unread=unread)]
     return page(request, "console/notices.html", at="notices", notices=lines, only_unread=unread)
 
 
@@ -86,7 +86,7 @@ def notices_page(request: StaffRequest) -> HttpResponseBase:
 def read_notice(request: StaffRequest, notice_id: UUID) -> HttpResponseBase:
     """Read, and off to what it is about. Twice changes nothing."""
     notice = notices.mark_read(notice_id, user=request.member.user)
-    return redirect(notices.line_of(notice).path)
+    return redirect(notices.line_for(notice).path)
 
 
 @require_POST
@@ -112,7 +112,7 @@ def _shown(
         at="runs",
         status=422 if wrong else 200,
         form=form or SettingsForm(initial=settings_as_they_are()),
-        allowed=queries.settings_of(),
+        allowed=queries.autonomy_settings(),
         opted=queries.has_opted_in(request.member.user.pk),
         hooks=overview.webhooks(),
         deliveries=overview.deliveries(SHOWN) if request.member.may_administer else (),

@@ -16,9 +16,9 @@ from django.views.decorators.http import require_POST, require_safe
 from apps.audit.queries import entries_about
 from apps.autonomy import overview, queries
 from apps.autonomy.models import AutonomousSession
-from apps.autonomy.receipts import receipt
+from apps.autonomy.receipts import build_receipt
 from apps.autonomy.schemas import NotSpawned, Spawn, Spawned
-from apps.autonomy.services import halting, spawning
+from apps.autonomy.services import session_control, session_start
 from apps.console import receipts
 from apps.console.members import ANSWERING_ROLES, DECIDING_ROLES, StaffRequest, refused, staff_view
 from apps.console.names import data_of, names_for, names_of, parted
@@ -34,17 +34,17 @@ PROOF = 60
 @require_safe
 @staff_view()
 def runs(request: StaffRequest) -> HttpResponseBase:
-    glances = overview.glances()
-    ended = overview.ended(SHOWN + 1)
+    glances = overview.task_overviews()
+    ended = overview.finished_sessions(SHOWN + 1)
     return page(
         request,
         "console/runs.html",
         at="runs",
-        live=[drawn(session) for session in overview.under_way(SHOWN)],
+        live=[drawn(session) for session in overview.unfinished_sessions(SHOWN)],
         tasks=list(zip(glances, told_whens([list(one.triggers) for one in glances]), strict=True)),
         ended=[drawn(session) for session in ended[:SHOWN]],
         more=len(ended) > SHOWN,
-        allowed=queries.settings_of(),
+        allowed=queries.autonomy_settings(),
         opted=queries.has_opted_in(request.member.user.pk),
     )
 
@@ -62,21 +62,21 @@ def receipt_file(request: StaffRequest, session_id: UUID) -> HttpResponseBase:
     """The receipt as it is, for machines: live while it runs, as it was stored once it is over."""
     found = queries.session(session_id)
     headers = {"Content-Disposition": f'inline; filename="receipt-{found.pk}.json"', "Cache-Control": "no-store"}
-    return JsonResponse(found.receipt or receipt(found), headers=headers, json_dumps_params={"indent": 2})
+    return JsonResponse(found.receipt or build_receipt(found), headers=headers, json_dumps_params={"indent": 2})
 
 
 @require_POST
 @staff_view(*ANSWERING_ROLES)
 def halt(request: StaffRequest, session_id: UUID) -> HttpResponseBase:
     """Answered at once, whatever is under way; a second press, or one that comes too late, changes nothing."""
-    halting.halt_session(session_id, user=request.member.user)
+    session_control.halt_session(session_id, user=request.member.user)
     return redirect("console-runs") if request.POST.get("back") == "runs" else redirect("console-run", session_id)
 
 
 @require_POST
 @staff_view(*DECIDING_ROLES)
 def retry(request: StaffRequest, session_id: UUID) -> HttpResponseBase:
-    return begun(request, spawning.retry_session(session_id, user=request.member.user, once=mark_of(request)))
+    return begun(request, session_start.retry_session(session_id, user=request.member.user, once=mark_of(request)))
 
 
 def begun(request: StaffRequest, spawn: Spawn) -> HttpResponseBase:
@@ -110,7 +110,7 @@ def drawn(session: AutonomousSession) -> dict[str, Any]:
 
 
 def _shown(request: StaffRequest, session: AutonomousSession) -> dict[str, Any]:
-    known = session.receipt or receipt(session)
+    known = session.receipt or build_receipt(session)
     member = request.member
     return {
         "session": session,

@@ -16,7 +16,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from apps.autonomy import overview, queries
 from apps.autonomy.models import Task
-from apps.autonomy.services import spawning, triggers
+from apps.autonomy.services import session_start, triggers
 from apps.autonomy.services import tasks as tasks_of
 from apps.console.members import DECIDING_ROLES, StaffRequest, staff_view
 from apps.console.names import names_for
@@ -63,7 +63,7 @@ def when_preview(request: StaffRequest) -> HttpResponseBase:
 @staff_view(*DECIDING_ROLES)
 def run_now(request: StaffRequest, task_id: UUID) -> HttpResponseBase:
     cap = _dollars(request.POST.get("cap_usd", ""))
-    return begun(request, spawning.run_now(task_id, user=request.member.user, cap_usd=cap, once=mark_of(request)))
+    return begun(request, session_start.run_now(task_id, user=request.member.user, cap_usd=cap, once=mark_of(request)))
 
 
 @require_POST
@@ -122,9 +122,9 @@ def delete_when(request: StaffRequest, trigger_id: UUID) -> HttpResponseBase:
 def _shown(
     request: StaffRequest, found: Task, form: WhenForm, *, refusal: SilasError | None = None
 ) -> TemplateResponse:
-    (glance,) = overview.glances([found])
+    (glance,) = overview.task_overviews([found])
     sessions = queries.sessions(task_id=found.pk, limit=SHOWN)
-    against = queries.refusal_of(found)
+    against = queries.spawn_refusal(found)
     return page(
         request,
         "console/task.html",
@@ -138,7 +138,7 @@ def _shown(
         refusal=refusal,
         against=against,
         route=_route_words(found),
-        may_ask=queries.asked_of(found),
+        may_ask=queries.delegates_of(found),
         opted=queries.has_opted_in(request.member.user.pk),
     )
 

@@ -53,4 +53,4 @@ def _done(verb: str, origin: Origin) -> dict[str, int]:
             return provenance.release(origin, actor=_ACTOR).counts
         case "purge":
             return provenance.purge(origin, actor=_ACTOR)
-    return provenance.written_by(origin).counts
+    return provenance.rows_of(origin).counts

@@ -1,0 +1,105 @@
+"""Tell members of new cards, and of agents that wait for them, by push notification and by e-mail.
+
+Runs in a trusted worker: the other workers do not know people's addresses. Pushes leave as webhooks do
+(`webhook_delivery.post`). An alert is marked as sent before it is sent (`approvals.services.alerts`,
+`safety.services.notices`), so it is never sent twice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from uuid import UUID
+
+from django.conf import settings
+from django.core.mail import send_mail
+
+from apps.approvals import webpush
+from apps.approvals.services import alerts
+from apps.approvals.services.alerts import PUSH_SECONDS, REVIEW, Letter, Push
+from apps.autonomy import webhook_delivery
+from apps.bus.deliveries import Delivery
+from apps.safety.services import notices
+from kernel.clock import now
+from kernel.tenancy import in_scope
+
+_log = logging.getLogger(__name__)
+# Answers of a push service that say a browser's subscription no longer exists.
+_EXPIRED = (404, 410)
+_URGENT = ("high", "irreversible")
+
+
+async def deliver_card_alerts(delivery: Delivery) -> None:
+    """Carry out one `CARD_ALERT`, whose bus scope is its card.
+
+    Sends what is due about any card, and is delivered again when something may be due about this one.
+    """
+    expired = await _send(await in_scope(delivery.tenant_id, alerts.claim_alerts, now()))
+    await in_scope(delivery.tenant_id, _wait_for_next, delivery, expired)
+
+
+def _wait_for_next(delivery: Delivery, expired: Sequence[UUID]) -> None:
+    alerts.drop_gone(expired)
+    moment = now()
+    due_at = alerts.next_look(UUID(delivery.message.subject), moment)
+    if due_at is None:
+        delivery.finish()
+    else:
+        delivery.defer((due_at - moment).total_seconds(), alerts.NOT_YET)
+
+
+async def deliver_hold_alerts(delivery: Delivery) -> None:
+    """Carry out one `HOLD_ALERT`.
+
+    A company's holds share one bus scope, so those that come while this one pauses after a push are sent together.
+    """
+    pushes = await in_scope(delivery.tenant_id, notices.claim_notices, now())
+    expired = await _send(pushes)
+    await in_scope(delivery.tenant_id, _pause, delivery, expired, bool(pushes))
+
+
+def _pause(delivery: Delivery, expired: Sequence[UUID], sent_any: bool) -> None:
+    alerts.drop_gone(expired)
+    if sent_any:
+        delivery.defer(PUSH_SECONDS, "pause")
+    else:
+        delivery.finish()
+
+
+async def _send(due: Sequence[Push | Letter]) -> list[UUID]:
+    """Send these; return the subscriptions that no longer exist."""
+    expired: list[UUID] = []
+    for alert in due:
+        if isinstance(alert, Letter):
+            await asyncio.to_thread(_send_email, alert)
+        elif alert.subscription_id not in expired and await _push(alert) in _EXPIRED:
+            expired.append(alert.subscription_id)
+    return expired
+
+
+async def _push(push: Push) -> int:
+    """Return the push service's status, 0 for none.
+
+    An unreachable push service costs one message: the e-mail still follows if the member has not looked.
+    """
+    try:
+        headers = webpush.headers_for(push.endpoint, urgent=push.said["risk"] in _URGENT)
+        body = webpush.sealed_for(push.endpoint, push.p256dh, push.auth, push.said)
+        return await webhook_delivery.post(push.endpoint, body, headers)
+    except Exception as error:  # noqa: BLE001 (an error at one browser must not keep the others from theirs)
+        _log.warning("push_not_sent: %s", getattr(error, "code", type(error).__name__))
+        return 0
+
+
+def _send_email(letter: Letter) -> None:
+    if not settings.EMAIL_HOST:
+        return
+    total = sum(letter.counts.values())
+    counts = "\n".join(f"{risk} risk: {count}" for risk, count in letter.counts.items())
+    link = f"{settings.PASSKEY_ORIGIN}{REVIEW}" if settings.PASSKEY_ORIGIN else "the console, under Review"
+    subject = f"{total} decision{'' if total == 1 else 's'} waiting for you"
+    try:
+        send_mail(subject, f"{counts}\n\nDecide: {link}\n", None, [letter.address])
+    except Exception as error:  # noqa: BLE001 (a mail server refuses in many ways)
+        _log.warning("letter_not_sent: %s", type(error).__name__)

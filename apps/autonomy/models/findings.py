@@ -1,0 +1,154 @@
+"""What sessions leave behind: findings, proposals and precedents, and the questions that nobody could answer.
+
+Each row of `Provenance` says which task, skills and session it comes from, so that all of one origin can be quarantined
+(`quarantined_at`) or purged. What a session writes is external text until a person keeps it. `root` is the occasion's
+first attempt: attempts that follow a lost worker write nothing twice.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, ClassVar
+from uuid import UUID
+
+from django.db import models
+from django.db.models import Q
+from django.db.models.functions import Now
+
+from apps.autonomy.enums import ContextState, PrecedentState, ProposalKind, ProposalState, Severity
+from kernel.llm.enums import MemoryType
+from kernel.taint import Taint
+from kernel.tenancy import TenantModel
+
+
+class Provenance(TenantModel):
+    """Where a row comes from."""
+
+    task = models.ForeignKey("autonomy.Task", on_delete=models.PROTECT, related_name="+")
+    session = models.ForeignKey("autonomy.AutonomousSession", on_delete=models.PROTECT, related_name="+")
+    root = models.ForeignKey("autonomy.AutonomousSession", on_delete=models.PROTECT, related_name="+")
+    skills: models.JSONField[list[str], list[str]] = models.JSONField(default=list)
+    taint = models.CharField(
+        max_length=8, choices=[(each.value, each.value) for each in Taint], default=Taint.EXTERNAL.value
+    )
+    created_at = models.DateTimeField(db_default=Now())
+    quarantined_at: models.DateTimeField[datetime | None, datetime | None] = models.DateTimeField(null=True, blank=True)
+
+    class Meta(TenantModel.Meta):
+        abstract = True
+
+    task_id: UUID
+    session_id: UUID
+    root_id: UUID
+
+
+class Finding(Provenance):
+    """Something a session found out. `sources` are places in documents."""
+
+    title = models.CharField(max_length=300)
+    content = models.TextField(blank=True)
+    severity = models.CharField(max_length=8, choices=Severity.choices, default=Severity.INFO)
+    phase = models.CharField(max_length=16)
+    digest = models.CharField(max_length=64)
+    sources: models.JSONField[list[Any], list[Any]] = models.JSONField(default=list)
+
+    class Meta(Provenance.Meta):
+        ordering: ClassVar = ["created_at"]
+        constraints: ClassVar = [models.UniqueConstraint(fields=["root", "digest"], name="autonomy_finding_once")]
+        indexes: ClassVar = [models.Index(fields=["tenant", "-created_at"], name="autonomy_finding_by_age")]
+
+
+class Precedent(Provenance):
+    """A pattern that came up, and how often. Of one kind and wording there is one that nobody dismissed; `task`,
+    `session` and `root` are those that saw it last."""
+
+    pattern_kind = models.CharField(max_length=40)
+    summary = models.CharField(max_length=300)
+    digest = models.CharField(max_length=64)
+    count = models.PositiveIntegerField(default=1)
+    evidence: models.JSONField[dict[str, Any], dict[str, Any]] = models.JSONField(default=dict)
+    state = models.CharField(max_length=12, choices=PrecedentState.choices, default=PrecedentState.OPEN)
+    updated_at = models.DateTimeField(db_default=Now())
+    dismissed_at: models.DateTimeField[datetime | None, datetime | None] = models.DateTimeField(null=True, blank=True)
+
+    class Meta(Provenance.Meta):
+        ordering: ClassVar = ["-updated_at"]
+        constraints: ClassVar = [
+            models.UniqueConstraint(
+                fields=["tenant", "pattern_kind", "digest"],
+                condition=~Q(state=PrecedentState.DISMISSED),
+                name="autonomy_precedent_once",
+            ),
+            models.CheckConstraint(condition=Q(count__gte=1), name="autonomy_precedent_seen"),
+        ]
+
+
+class MemoryProposal(Provenance):
+    """Something that would be worth keeping, if a person says so: a memory, a document, a way to behave. `number`
+    counts within its session's first attempt; `target` is what it would be added to."""
+
+    kind = models.CharField(max_length=12, choices=ProposalKind.choices)
+    title = models.CharField(max_length=300)
+    content = models.TextField()
+    memory_type = models.CharField(max_length=12, choices=[(each.value, each.value) for each in MemoryType])
+    target = models.CharField(max_length=80, blank=True)
+    evidence: models.JSONField[dict[str, Any], dict[str, Any]] = models.JSONField(default=dict)
+    digest = models.CharField(max_length=64)
+    number = models.PositiveSmallIntegerField()
+    state = models.CharField(max_length=12, choices=ProposalState.choices, default=ProposalState.PROPOSED)
+    card_id: models.UUIDField[UUID | None, UUID | None] = models.UUIDField(null=True, blank=True)
+    result_ref = models.CharField(max_length=80, blank=True, help_text="What it became: memory:… or document:…")
+    decided_by = models.ForeignKey("tenants.User", on_delete=models.SET_NULL, null=True, related_name="+")
+    kept_at: models.DateTimeField[datetime | None, datetime | None] = models.DateTimeField(null=True, blank=True)
+    dismissed_at: models.DateTimeField[datetime | None, datetime | None] = models.DateTimeField(null=True, blank=True)
+    deleted_at: models.DateTimeField[datetime | None, datetime | None] = models.DateTimeField(null=True, blank=True)
+
+    class Meta(Provenance.Meta):
+        ordering: ClassVar = ["-created_at"]
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["root", "digest"], name="autonomy_proposal_once"),
+            models.UniqueConstraint(fields=["root", "number"], name="autonomy_proposal_number"),
+            models.CheckConstraint(condition=~Q(content=""), name="autonomy_proposal_says_something"),
+        ]
+        indexes: ClassVar = [models.Index(fields=["tenant", "state", "-created_at"], name="autonomy_proposal_open")]
+
+
+class ContextProposal(TenantModel):
+    """A rule for a deployment, made of a precedent by the server. Appended once, whatever is decided afterwards."""
+
+    precedent = models.ForeignKey(Precedent, on_delete=models.PROTECT, related_name="+")
+    deployment = models.ForeignKey("tenants.Deployment", on_delete=models.PROTECT, related_name="+")
+    text = models.CharField(max_length=500)
+    state = models.CharField(max_length=12, choices=ContextState.choices, default=ContextState.PROPOSED)
+    card_id: models.UUIDField[UUID | None, UUID | None] = models.UUIDField(null=True, blank=True)
+    decided_by = models.ForeignKey("tenants.User", on_delete=models.SET_NULL, null=True, related_name="+")
+    created_at = models.DateTimeField(db_default=Now())
+    accepted_at: models.DateTimeField[datetime | None, datetime | None] = models.DateTimeField(null=True, blank=True)
+    rejected_at: models.DateTimeField[datetime | None, datetime | None] = models.DateTimeField(null=True, blank=True)
+
+    class Meta(TenantModel.Meta):
+        ordering: ClassVar = ["-created_at"]
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["precedent", "deployment"], name="autonomy_context_proposal_once")
+        ]
+
+
+class OpenQuestion(TenantModel):
+    """A visitor's question that was answered without anything known, scrubbed; how often, and when last. Kept by web
+    processes, because no worker reads conversations."""
+
+    deployment = models.ForeignKey("tenants.Deployment", on_delete=models.CASCADE, related_name="+")
+    text = models.CharField(max_length=600)
+    digest = models.CharField(max_length=64)
+    level = models.CharField(max_length=40, default="public")
+    count = models.PositiveIntegerField(default=1)
+    first_at = models.DateTimeField(db_default=Now())
+    last_at = models.DateTimeField(db_default=Now())
+    reviewed_at: models.DateTimeField[datetime | None, datetime | None] = models.DateTimeField(null=True, blank=True)
+
+    class Meta(TenantModel.Meta):
+        ordering: ClassVar = ["-last_at"]
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["deployment", "digest"], name="autonomy_question_once"),
+            models.CheckConstraint(condition=Q(count__gte=1), name="autonomy_question_asked"),
+        ]

@@ -1,0 +1,96 @@
+"""Notices to members, and what is sent outside: webhooks and e-mails."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, ClassVar
+from uuid import UUID
+
+from django.db import models
+from django.db.models import Q
+from django.db.models.functions import Now
+
+from apps.autonomy.enums import Channel, OutboxState, TaskEvent
+from apps.bus.enums import SetAside
+from kernel.tenancy import TenantModel
+
+
+class Notification(TenantModel):
+    """A notice in a member's console, or without `user` in every owner's: the record that they were told. Counts, ids
+    and codes, no text of anybody's.
+
+    One an occasion (`root`), about its newest session; `reason` is why that one ended otherwise than well, or what it
+    waits for. Of a trigger that switched itself off: the trigger, and why. Of anything else that was set aside: its
+    kind (`about`), unread once. `card_id`: where its limit can be raised.
+    """
+
+    user = models.ForeignKey("tenants.User", on_delete=models.CASCADE, null=True, related_name="+")
+    session = models.ForeignKey("autonomy.AutonomousSession", on_delete=models.PROTECT, null=True, related_name="+")
+    root = models.ForeignKey("autonomy.AutonomousSession", on_delete=models.PROTECT, null=True, related_name="+")
+    trigger = models.ForeignKey("autonomy.Trigger", on_delete=models.CASCADE, null=True, related_name="+")
+    about = models.CharField(max_length=20, choices=SetAside.choices, blank=True, db_default="")
+    reason = models.CharField(max_length=60, blank=True, db_default="")
+    card_id: models.UUIDField[UUID | None, UUID | None] = models.UUIDField(null=True)
+    counts: models.JSONField[dict[str, int], dict[str, int]] = models.JSONField(default=dict)
+    created_at = models.DateTimeField(db_default=Now())
+    read_at: models.DateTimeField[datetime | None, datetime | None] = models.DateTimeField(null=True, blank=True)
+
+    class Meta(TenantModel.Meta):
+        ordering: ClassVar = ["-created_at"]
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["root", "user"], name="autonomy_notice_once"),
+            models.CheckConstraint(
+                condition=Q(session__isnull=False, root__isnull=False) | Q(trigger__isnull=False) | ~Q(about=""),
+                name="autonomy_notice_is_about_something",
+            ),
+            models.CheckConstraint(condition=Q(user__isnull=False) | ~Q(about=""), name="autonomy_notice_has_a_reader"),
+            models.UniqueConstraint(
+                fields=["tenant", "user", "about"],
+                condition=Q(read_at=None) & ~Q(about=""),
+                nulls_distinct=False,
+                name="autonomy_set_aside_unread_once",
+            ),
+        ]
+        indexes: ClassVar = [models.Index(fields=["tenant", "user", "-created_at"], name="autonomy_notice_by_user")]
+
+
+class Webhook(TenantModel):
+    """Where a company wants to be told of its tasks. The secret is sealed; the signature is HMAC-SHA256."""
+
+    url = models.URLField(max_length=500)
+    events: models.JSONField[list[str], list[str]] = models.JSONField(default=list, help_text="Empty: all")
+    sealed_secret = models.BinaryField()
+    enabled = models.BooleanField(default=True)
+    created_at = models.DateTimeField(db_default=Now())
+
+    class Meta(TenantModel.Meta):
+        ordering: ClassVar = ["created_at"]
+
+
+class Outbox(TenantModel):
+    """Something that is sent outside after its transaction: tried until it arrives, and never again once it did."""
+
+    channel = models.CharField(max_length=8, choices=Channel.choices)
+    webhook = models.ForeignKey(Webhook, on_delete=models.CASCADE, null=True, related_name="+")
+    user = models.ForeignKey("tenants.User", on_delete=models.CASCADE, null=True, related_name="+")
+    notice = models.ForeignKey(Notification, on_delete=models.CASCADE, null=True, related_name="+")
+    event = models.CharField(max_length=24, choices=TaskEvent.choices)
+    key = models.CharField(max_length=200)
+    body: models.JSONField[dict[str, Any], dict[str, Any]] = models.JSONField(default=dict)
+    state = models.CharField(max_length=12, choices=OutboxState.choices, default=OutboxState.WAITING)
+    attempts = models.PositiveSmallIntegerField(default=0)
+    error_code = models.CharField(max_length=60, blank=True)
+    created_at = models.DateTimeField(db_default=Now())
+    sent_at: models.DateTimeField[datetime | None, datetime | None] = models.DateTimeField(null=True)
+
+    class Meta(TenantModel.Meta):
+        ordering: ClassVar = ["created_at"]
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["tenant", "key"], name="autonomy_outbox_once"),
+            models.CheckConstraint(
+                condition=Q(channel=Channel.WEBHOOK, webhook__isnull=False)
+                | Q(channel=Channel.EMAIL, user__isnull=False)
+                | Q(channel=Channel.EMAIL, notice__isnull=False),
+                name="autonomy_outbox_has_a_receiver",
+            ),
+        ]

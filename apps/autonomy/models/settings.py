@@ -1,0 +1,38 @@
+"""What a company and each member allow to run unattended."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from django.db import models
+from django.db.models.functions import Now
+
+from kernel.tenancy import TenantModel
+
+
+class AutonomySettings(TenantModel):
+    """What a company allows to run unattended; off until somebody switches it on. Read anew each time."""
+
+    enabled = models.BooleanField(default=False)
+    max_concurrent = models.PositiveSmallIntegerField(default=3)
+    idle_seconds = models.PositiveIntegerField(default=300)
+    limits: models.JSONField[dict[str, Any], dict[str, Any]] = models.JSONField(
+        default=dict, blank=True, help_text="What one session may use at most, whatever its task says"
+    )
+    retry_base_seconds = models.PositiveIntegerField(default=5)
+    retry_most_seconds = models.PositiveIntegerField(default=300)
+
+    class Meta(TenantModel.Meta):
+        verbose_name_plural = "autonomy settings"
+        constraints: ClassVar = [models.UniqueConstraint(fields=["tenant"], name="autonomy_settings_once")]
+
+
+class MemberOptIn(TenantModel):
+    """A member allowed that tasks of theirs run unattended. Gone with the membership."""
+
+    membership = models.OneToOneField("tenants.Membership", on_delete=models.CASCADE, related_name="+")
+    user = models.ForeignKey("tenants.User", on_delete=models.CASCADE, related_name="+")
+    opted_at = models.DateTimeField(db_default=Now())
+
+    class Meta(TenantModel.Meta):
+        constraints: ClassVar = [models.UniqueConstraint(fields=["tenant", "user"], name="autonomy_opt_in_once")]

@@ -1,0 +1,172 @@
+"""What may the bot suggest by itself, how have people taken what it proposed, and what does it propose to change?
+
+Rows of the two loops of specification 5.1.6. Nothing here opens or runs anything: a suggestion leads to a proposal, and
+thresholds are kept and held by the work room (`work.earned_models`).
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, ClassVar
+from uuid import UUID
+
+from django.db import models
+from django.db.models import F, Q
+from django.db.models.functions import Now
+
+from apps.approvals.enums import Risk
+from apps.autonomy.calibration_policy import CalibrationConfig
+from apps.autonomy.enums import (
+    FreedomState,
+    OutcomeKind,
+    ProposalState,
+    SuggestionAction,
+    SuggestionSource,
+    SuggestionState,
+)
+from apps.work.enums import Direction
+from kernel.tenancy import TenantModel
+
+
+class InitiativeSettings(TenantModel):
+    """How forward a company's bots are (spec 11, `suggestions` and `autonomy`). Suggestions need unattended work to be
+    switched on as well: their heartbeat is its."""
+
+    suggestions = models.BooleanField(default=True)
+    cooldown_minutes = models.PositiveIntegerField(default=120)
+    dedupe_minutes = models.PositiveIntegerField(default=180)
+    most_open = models.PositiveSmallIntegerField(default=5, help_text="Suggestions that wait, a deployment")
+    most_an_hour = models.PositiveSmallIntegerField(default=6, help_text="New suggestions, a deployment")
+    expire_hours = models.PositiveSmallIntegerField(default=48)
+    calibration = models.BooleanField(default=True)
+    min_samples = models.PositiveSmallIntegerField(default=30)
+    window_actions = models.PositiveSmallIntegerField(default=50)
+    window_days = models.PositiveSmallIntegerField(default=14)
+    widen_max = models.FloatField(default=0.05)
+    tighten_min = models.FloatField(default=0.20)
+    hysteresis = models.FloatField(default=0.05)
+    most_proposals_a_week = models.PositiveSmallIntegerField(default=3, help_text="To ask more or less, a deployment")
+    preferences = models.BooleanField(default=True)
+    most_inferences_a_day = models.PositiveSmallIntegerField(default=20)
+
+    class Meta(TenantModel.Meta):
+        verbose_name_plural = "initiative settings"
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["tenant"], name="initiative_settings_once"),
+            models.CheckConstraint(
+                condition=Q(widen_max__gte=0, tighten_min__lte=1, hysteresis__gte=0, widen_max__lt=F("tighten_min")),
+                name="initiative_edges_apart",
+            ),
+            models.CheckConstraint(
+                condition=Q(min_samples__gte=1, window_actions__gte=F("min_samples"), window_days__gte=1),
+                name="initiative_window_holds_samples",
+            ),
+            models.CheckConstraint(
+                condition=Q(most_open__lte=50, most_an_hour__lte=60, expire_hours__gte=1, cooldown_minutes__gte=1),
+                name="initiative_within_bounds",
+            ),
+        ]
+
+    @property
+    def config(self) -> CalibrationConfig:
+        names = ("min_samples", "window_actions", "window_days", "widen_max", "tighten_min", "hysteresis")
+        return CalibrationConfig(**{name: getattr(self, name) for name in names})
+
+
+class Outcome(TenantModel):
+    """How people took one action of a family: the gravest thing that was said of it, at the time of the first."""
+
+    deployment = models.ForeignKey("tenants.Deployment", on_delete=models.CASCADE, related_name="+")
+    family = models.CharField(max_length=80)
+    subject_id = models.UUIDField()
+    kind = models.CharField(max_length=16, choices=OutcomeKind.choices)
+    risk = models.CharField(max_length=12, choices=Risk.choices)
+    shortened = models.BooleanField(default=False, help_text="Its words were cut by a third or more")
+    decided_at = models.DateTimeField(db_default=Now())
+
+    class Meta(TenantModel.Meta):
+        ordering: ClassVar = ["-decided_at"]
+        constraints: ClassVar = [models.UniqueConstraint(fields=["tenant", "subject_id"], name="outcome_once")]
+        indexes: ClassVar = [
+            models.Index(fields=["tenant", "deployment", "family", "-decided_at"], name="outcome_by_family")
+        ]
+
+
+class FreedomProposal(TenantModel):
+    """Evidence, and the exact change that it speaks for. One of a family waits at a time."""
+
+    deployment = models.ForeignKey("tenants.Deployment", on_delete=models.CASCADE, related_name="+")
+    family = models.CharField(max_length=80)
+    direction = models.CharField(max_length=8, choices=Direction.choices)
+    changes: models.JSONField[list[Any], list[Any]] = models.JSONField()
+    sample_size = models.PositiveIntegerField()
+    corrections = models.PositiveIntegerField()
+    state = models.CharField(max_length=12, choices=FreedomState.choices, default=FreedomState.OPEN)
+    card_id: models.UUIDField[UUID | None, UUID | None] = models.UUIDField(null=True)
+    created_at = models.DateTimeField(db_default=Now())
+    expires_at = models.DateTimeField()
+    settled_at: models.DateTimeField[datetime | None, datetime | None] = models.DateTimeField(null=True)
+
+    class Meta(TenantModel.Meta):
+        ordering: ClassVar = ["-created_at"]
+        constraints: ClassVar = [
+            models.UniqueConstraint(
+                fields=["deployment", "family"], condition=Q(state=FreedomState.OPEN), name="freedom_asked_once"
+            ),
+            models.CheckConstraint(condition=Q(corrections__lte=F("sample_size")), name="freedom_share"),
+        ]
+
+    deployment_id: UUID
+
+
+class Suggestion(TenantModel):
+    """Something that could be done next. `subject`: the row it is about (`precedent:…`, `work:…`); of one cooldown key
+    one is open at a time; `led_to`: what came of `do it`."""
+
+    deployment = models.ForeignKey("tenants.Deployment", on_delete=models.CASCADE, related_name="+")
+    source = models.CharField(max_length=16, choices=SuggestionSource.choices)
+    action = models.CharField(max_length=8, choices=SuggestionAction.choices)
+    subject = models.CharField(max_length=80)
+    intent = models.CharField(max_length=300)
+    rationale = models.CharField(max_length=500)
+    cooldown_key = models.CharField(max_length=120)
+    state = models.CharField(max_length=10, choices=SuggestionState.choices, default=SuggestionState.OPEN)
+    card_id: models.UUIDField[UUID | None, UUID | None] = models.UUIDField(null=True)
+    led_to = models.CharField(max_length=80, blank=True)
+    decided_by = models.ForeignKey("tenants.User", on_delete=models.SET_NULL, null=True, related_name="+")
+    created_at = models.DateTimeField(db_default=Now())
+    expires_at = models.DateTimeField()
+    handled_at: models.DateTimeField[datetime | None, datetime | None] = models.DateTimeField(null=True)
+
+    class Meta(TenantModel.Meta):
+        ordering: ClassVar = ["-created_at"]
+        constraints: ClassVar = [
+            models.UniqueConstraint(
+                fields=["deployment", "cooldown_key"], condition=Q(state=SuggestionState.OPEN), name="suggested_once"
+            )
+        ]
+        indexes: ClassVar = [models.Index(fields=["tenant", "deployment", "-created_at"], name="suggestion_by_age")]
+
+    deployment_id: UUID
+
+
+class Preference(TenantModel):
+    """A way to behave that a pattern of decisions speaks for. `content` is the server's sentence; it is recalled, as
+    confirmed, once a person keeps it (spec 6.6)."""
+
+    deployment = models.ForeignKey("tenants.Deployment", on_delete=models.CASCADE, related_name="+")
+    key = models.CharField(max_length=120, help_text="behavior:…")
+    content = models.CharField(max_length=300)
+    sample_size = models.PositiveIntegerField()
+    hits = models.PositiveIntegerField()
+    state = models.CharField(max_length=12, choices=ProposalState.choices, default=ProposalState.PROPOSED)
+    card_id: models.UUIDField[UUID | None, UUID | None] = models.UUIDField(null=True)
+    decided_by = models.ForeignKey("tenants.User", on_delete=models.SET_NULL, null=True, related_name="+")
+    created_at = models.DateTimeField(db_default=Now())
+    decided_at: models.DateTimeField[datetime | None, datetime | None] = models.DateTimeField(null=True)
+
+    class Meta(TenantModel.Meta):
+        ordering: ClassVar = ["-created_at"]
+        constraints: ClassVar = [models.UniqueConstraint(fields=["deployment", "key"], name="preference_inferred_once")]
+
+    deployment_id: UUID

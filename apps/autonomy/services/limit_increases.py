@@ -1,0 +1,133 @@
+"""A session that its own limit stopped goes on when a person raises the limit: by an approval that is bound to that
+session and to the new limit, and spent once.
+
+The card is opened and decided in a web process. What goes on is a new session of the same occasion: phases that were
+done, and what a stopped analysis has seen, are not paid for again; what was used counts.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+from apps.approvals.asks import About, Binding, CardText
+from apps.approvals.enums import ApprovalScope, CardKind
+from apps.approvals.models import ApprovalToken, Card, Decision
+from apps.approvals.payloads import approvable
+from apps.approvals.services import open_card, verify
+from apps.audit.enums import AuditEvent
+from apps.audit.services import record
+from apps.autonomy import queries, rules
+from apps.autonomy.locks import lock_session
+from apps.autonomy.models import AutonomousSession
+from apps.autonomy.schemas import DEFAULT_LIMITS, MOST_CALLS, MOST_SECONDS, MOST_TOKENS, MOST_USD, TaskLimits
+from apps.autonomy.services import notices, session_start
+from apps.guard.enums import TerminalReason
+from apps.guard.models import GuardedRun
+from apps.guard.rules import plain
+from kernel.canonical import sha256_hex
+
+SUBJECT = "autonomous_budget"
+_CARD_SECONDS = 7 * 86_400
+# Which field of the limits stopped a session, and what may stand in it at most.
+RAISABLE = {
+    TerminalReason.COST_CAP_REACHED: ("cost_usd", MOST_USD),
+    TerminalReason.BUDGET_TOKENS: ("tokens", MOST_TOKENS),
+    TerminalReason.BUDGET_TOOL_CALLS: ("calls", MOST_CALLS),
+    TerminalReason.BUDGET_WALL_CLOCK: ("wall_seconds", MOST_SECONDS),
+}
+
+
+def open_increase_card(session_id: UUID) -> Card | None:
+    """Ask whether the limit that stopped this session shall be raised; None where it cannot be: nobody owns the task,
+    it may not begin any more, or the company allows no more than it had."""
+    session = lock_session(session_id)
+    payload = payload_for(session)
+    if payload is None or queries.spawn_refusal(session.task) is not None:
+        return None
+    name = next(iter(payload["after"])).removeprefix("limit_")
+    card = open_card(
+        CardKind.BUDGET,
+        about=About(SUBJECT, session.pk, session.task.deployment_id, requested_by="autonomy"),
+        binding=Binding(ApprovalScope.BUDGET, payload, reversible=True),
+        text=CardText(
+            intent=f"Raise the limit of {session.task.name}"[:300],
+            rationale=f"This session stopped because its limit ({name}) is reached. It continues where it stopped.",
+            consequence={"approve": "Raise the limit and continue", "decline": "Leave it stopped"},
+        ),
+        seconds=_CARD_SECONDS,
+    )
+    notices.attach_card(session, card.pk)
+    return card
+
+
+def payload_for(session: AutonomousSession) -> dict[str, Any] | None:
+    """What the approval binds: the session, what it was, and the limit before and after with what is spent and what
+    would remain of it. None where nothing can be raised."""
+    run, found = session.run, RAISABLE.get(TerminalReason(session.terminal_reason or TerminalReason.FAILED))
+    if run is None or found is None or not session.is_over:
+        return None
+    name, most = found
+    limit, used = getattr(session.frozen_limits, name), _used(run, session, name)
+    allowed = rules.smallest_limits(queries.company_limits(queries.autonomy_settings()), TaskLimits(**{name: most}))
+    wanted = max(limit * 2, used + limit) if limit else getattr(DEFAULT_LIMITS, name)
+    new = min(wanted, getattr(allowed, name))
+    if limit is None or new <= limit or new <= used:
+        return None
+    return {
+        "work_item_id": str(session.pk),
+        "plan_hash": sha256_hex(f"{session.task_id}:{session.origin}:{run.pk}:{session.terminal_reason}"),
+        "before": {f"limit_{name}": _said(limit), f"spent_{name}": _said(used), f"remaining_{name}": _said(0)},
+        "after": {f"limit_{name}": _said(new), f"spent_{name}": _said(used), f"remaining_{name}": _said(new - used)},
+    }
+
+
+def _used(run: GuardedRun, session: AutonomousSession, name: str) -> Any:
+    """Of this session; what is reserved for calls whose end is unknown counts."""
+    match name:
+        case "cost_usd":
+            return run.cost_total + run.cost_reserved
+        case "tokens":
+            return run.input_tokens + run.output_tokens
+        case "calls":
+            return run.calls
+        case _:
+            return int(((session.ended_at or run.started_at) - run.started_at).total_seconds())
+
+
+def _said(value: Any) -> str:
+    return plain(value) if isinstance(value, Decimal) else str(value)
+
+
+def apply_decision(card: Card, decision: Decision, token: ApprovalToken | None) -> AutonomousSession | None:
+    """A person answered: with an approval the session goes on inside the new limit. In the decision's transaction."""
+    if token is None:
+        return None
+    session = lock_session(card.subject_id)
+    verdict = verify(token, approvable(ApprovalScope.BUDGET, card.payload))
+    refusal = "" if verdict.ok else verdict.reason.value
+    if not refusal and dict(card.payload) != payload_for(session):
+        refusal = "stale"
+    spawn_refusal = queries.spawn_refusal(session.task)
+    refusal = refusal or (spawn_refusal.value if spawn_refusal is not None else "")
+    if refusal:
+        data = {"reason": refusal, "kind": session.trigger_kind, "times": 1}
+        record(AuditEvent.SPAWN_REFUSED, subject=f"task:{session.task_id}", data=data)
+        return None
+    actor = f"user:{decision.user.pk}"
+    record(AuditEvent.AUTONOMOUS_RAISED, actor=actor, subject=f"autonomous:{session.pk}", data={"card": str(card.pk)})
+    return _go_on(session, card)
+
+
+def _go_on(session: AutonomousSession, card: Card) -> AutonomousSession | None:
+    """The same occasion, from its checkpoint. Of the limit that was raised the rest; of the others what was left, but
+    time, which begins anew."""
+    name, _ = RAISABLE[TerminalReason(session.terminal_reason)]
+    new = TaskLimits.model_validate({name: card.payload["after"][f"limit_{name}"]})
+    whole = session.frozen_limits.model_copy(update={name: getattr(new, name)})
+    left = queries.limits_left(session, whole)
+    fresh = session.frozen_limits.wall_seconds
+    if name != "wall_seconds":
+        left = left.model_copy(update={"wall_seconds": fresh})
+    return session_start.continue_session(session, key=f"raised:{card.pk}", limits=left)

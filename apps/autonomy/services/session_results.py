@@ -1,0 +1,164 @@
+"""How is what a session found written down? In the settlement of its guarded call, once an occasion.
+
+A second attempt of the same occasion finds what the first wrote and adds nothing. A precedent of the same kind and
+wording is counted up, whoever sees it at the same moment (one statement, on a partial unique index).
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+from uuid import UUID, uuid4
+
+from django.db import connection
+from django.db.models.functions import Now
+
+from apps.autonomy import queries
+from apps.autonomy.enums import SpawnRefusal, TriggerKind
+from apps.autonomy.models import AutonomousSession, Finding, MemoryProposal, OpenQuestion, Task
+from apps.autonomy.schemas import DraftFinding, DraftPrecedent, DraftProposal, Notify, NotSpawned, Occasion, Spawned
+from apps.autonomy.services import notices, session_start
+from apps.autonomy.services.outbox import enqueue_result_email, enqueue_webhooks
+from apps.guard.schemas import CallFailed
+from kernel.canonical import sha256_hex
+from kernel.errors import SilasError
+from kernel.tenancy import current_tenant_id
+
+_SEE = """
+    INSERT INTO autonomy_precedent AS p (id, tenant_id, task_id, session_id, root_id, skills, taint, pattern_kind,
+                                         summary, digest, count, evidence, state)
+    VALUES (%(id)s, %(tenant)s, %(task)s, %(session)s, %(root)s, %(skills)s::jsonb, 'external', %(kind)s, %(summary)s,
+            %(digest)s, 1, %(evidence)s::jsonb, 'open')
+    ON CONFLICT (tenant_id, pattern_kind, digest) WHERE NOT state = 'dismissed' DO UPDATE
+    SET count = p.count + (p.root_id <> excluded.root_id)::int, evidence = excluded.evidence,
+        updated_at = statement_timestamp(), task_id = excluded.task_id, session_id = excluded.session_id,
+        root_id = excluded.root_id, skills = excluded.skills
+    RETURNING p.id, p.count
+"""
+
+
+def write_finding(session_id: UUID, draft: DraftFinding, *, phase: str) -> None:
+    session = _session(session_id)
+    row = Finding(
+        **_provenance(session),
+        title=draft.title,
+        content=draft.content,
+        severity=draft.severity,
+        phase=phase,
+        digest=sha256_hex(f"{phase}\n{draft.title}\n{draft.content}"),
+        sources=[source.model_dump(mode="json") for source in draft.sources],
+    )
+    Finding.objects.bulk_create([row], ignore_conflicts=True)
+
+
+def count_proposals(session_id: UUID) -> int:
+    """By all attempts of the occasion."""
+    return int(MemoryProposal.objects.filter(root_id=_session(session_id).origin).count())
+
+
+def write_proposal(session_id: UUID, draft: DraftProposal) -> None:
+    """Raises `SilasError("memory_writes_reached")` where the session has made as many as it may."""
+    session = _session(session_id)
+    made, most = count_proposals(session_id), session.frozen_limits.memory_writes
+    if most is not None and made >= most:
+        raise SilasError("memory_writes_reached", "This session has proposed as much as it may.", status=409)
+    row = MemoryProposal(
+        **_provenance(session),
+        kind=draft.kind,
+        title=draft.title,
+        content=draft.content,
+        memory_type=draft.memory_type.value,
+        target=draft.target,
+        evidence=dict(draft.evidence),
+        digest=sha256_hex(f"{draft.kind}\n{draft.target}\n{draft.title}\n{draft.content}"),
+        number=made + 1,
+    )
+    MemoryProposal.objects.bulk_create([row], ignore_conflicts=True)
+
+
+def record_precedent(session_id: UUID, draft: DraftPrecedent) -> tuple[UUID, int]:
+    """Its id, and how often it has been seen now."""
+    session = _session(session_id)
+    values: dict[str, Any] = {
+        "id": uuid4(),
+        "tenant": current_tenant_id(),
+        "task": session.task_id,
+        "session": session.pk,
+        "root": session.origin,
+        "skills": json.dumps(session.task.skills),
+        "kind": draft.pattern_kind,
+        "summary": draft.summary,
+        "digest": sha256_hex(draft.summary),
+        "evidence": json.dumps(dict(draft.evidence)),
+    }
+    with connection.cursor() as cursor:
+        cursor.execute(_SEE, values)
+        found: tuple[UUID, int] = cursor.fetchone()
+    return found
+
+
+def notify_owner(session_id: UUID, *, route: Notify | None, failed: bool) -> None:
+    """A row in the owner's console, which is the record; outside of the house what the route wants."""
+    session = _session(session_id)
+    owner_id = session.task.owner_id
+    if owner_id is None:
+        return
+    counts = {
+        "findings": Finding.objects.filter(root_id=session.origin).count(),
+        "proposals": MemoryProposal.objects.filter(root_id=session.origin).count(),
+        "failed": int(failed),
+    }
+    notices.notify_of_session(session, reason="", counts=counts)
+    if route is not None and route.email:
+        enqueue_result_email(session, owner_id, counts)
+    if route is not None and route.webhook:
+        enqueue_webhooks(session, counts)
+
+
+def start_next_task(session_id: UUID, task_id: UUID, *, output: str) -> Spawned | NotSpawned:
+    """The task that follows, inside what this session has left; told of it as by a stranger."""
+    session = _session(session_id)
+    following: Task | None = Task.objects.filter(pk=task_id, deleted_at=None).first()
+    if following is None:
+        return NotSpawned(SpawnRefusal.TASK_DELETED)
+    return session_start.spawn(
+        following,
+        kind=TriggerKind.CHAIN,
+        owed=Occasion(f"chain:{session.origin}:{task_id}", params={"from": str(session.pk)}),
+        requested_by=f"session:{session.pk}",
+        parent=queries.session(session_id),
+        context=output,
+    )
+
+
+def escalate(session_id: UUID, signal: str) -> Spawned | NotSpawned | None:
+    """The capable task that a small one may call: all it is told is the signal, a word. Within its own limits; who was
+    called for help calls nobody, and nobody whom its own chain began."""
+    session = _session(session_id)
+    capable = session.task.escalates_to
+    if capable is None or session.trigger_kind in (TriggerKind.ESCALATED, TriggerKind.DELEGATED):
+        return None
+    return session_start.spawn(
+        capable,
+        kind=TriggerKind.ESCALATED,
+        owed=Occasion(f"escalated:{session.origin}", params={"signal": signal, "from": str(session.pk)}),
+        requested_by=f"session:{session.pk}",
+        parent=session,
+    )
+
+
+def mark_reviewed(questions: list[UUID]) -> None:
+    OpenQuestion.objects.filter(pk__in=questions).update(reviewed_at=Now())
+
+
+def _session(session_id: UUID) -> AutonomousSession:
+    found: AutonomousSession | None = (
+        AutonomousSession.objects.select_related("task__escalates_to").filter(pk=session_id).first()
+    )
+    if found is None:
+        raise CallFailed("session_missing", "This session is gone.", effect_free=True)
+    return found
+
+
+def _provenance(session: AutonomousSession) -> dict[str, object]:
+    return {"task": session.task, "session": session, "root_id": session.origin, "skills": list(session.task.skills)}

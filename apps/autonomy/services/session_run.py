@@ -1,0 +1,160 @@
+"""The transactions around a session: begin it, let it go from phase to phase, conclude it. In a worker.
+
+A redelivered message replays nothing: what its lost worker had begun ends as `worker_lost`, and the occasion is queued
+again. Each phase is entered in a short transaction of its own, which the guard and the audit log know.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.db.models import F
+from django.db.models.functions import Greatest, Now
+
+from apps.audit.enums import AuditEvent
+from apps.audit.services import record
+from apps.autonomy import queries, rules, signals
+from apps.autonomy.enums import SessionStatus, TaskEvent, TriggerKind
+from apps.autonomy.jobs import Job, build_job
+from apps.autonomy.locks import lock_session
+from apps.autonomy.models import AutonomousSession, Checkpoint
+from apps.autonomy.schemas import TaskLimits
+from apps.autonomy.services.bus_messages import enqueue_admission
+from apps.autonomy.services.session_control import schedule_watch
+from apps.autonomy.services.session_end import LATE, LOST, Ending, end
+from apps.bus.deliveries import Delivery
+from apps.guard import services as guard
+from apps.guard.enums import Origin, Phase, TerminalReason
+from apps.guard.queries import pauses
+from apps.skills import queries as skills
+from kernel import fault_points
+from kernel.clock import now
+from kernel.errors import SilasError
+
+# What the house's own steps are called as tools; a task's list of tools narrows what its skills bring, not these.
+INTERNAL_TOOLS = frozenset(
+    {
+        *("open_questions", "new_documents", "goal_state", "emit_finding", "propose_memory", "propose_precedent"),
+        *("notice", "deliver_silent", "deliver_notify", "deliver_memory_update", "deliver_chain_next", "escalate"),
+    }
+)
+
+
+def begin_session(delivery: Delivery) -> Job | None:
+    """The delivered session, begun; None when the delivery is over: done before, lost, or not allowed any more. What
+    was paused since it was let in goes back in line."""
+    assert delivery.message.payload is not None
+    session = lock_session(UUID(delivery.message.payload["session"]))
+    if session.is_over or session.status == SessionStatus.AWAITING_APPROVAL:
+        delivery.finish()
+        return None
+    if session.status == SessionStatus.RUNNING:
+        end(session, LATE if _is_late(session) else LOST)
+        delivery.finish()
+        return None
+    refusal = queries.spawn_refusal(session.task)
+    if refusal is not None:
+        end(session, Ending(SessionStatus.CANCELLED, TerminalReason.CANCELLED, refusal.value))
+        delivery.finish()
+        return None
+    if pauses().stops(session.task.deployment_id, critical=session.task.critical):
+        AutonomousSession.objects.filter(pk=session.pk).update(admitted_at=None, message_id=None)
+        enqueue_admission()
+        delivery.finish()
+        return None
+    return _begun(delivery, session)
+
+
+def _is_late(session: AutonomousSession) -> bool:
+    """Its worker was ended because it was beyond its time."""
+    if session.run is None or session.run.frozen_limits.wall_seconds is None:
+        return False
+    return (now() - session.run.started_at).total_seconds() > session.run.frozen_limits.wall_seconds
+
+
+def _begun(delivery: Delivery, session: AutonomousSession) -> Job | None:
+    _open_run(session)
+    session.status, session.phase = SessionStatus.RUNNING, Phase.INTAKE
+    session.save(update_fields=["run", "status", "phase"])
+    AutonomousSession.objects.filter(pk=session.pk).update(started_at=Now(), heartbeat_at=Now())
+    schedule_watch(session.pk)
+    Checkpoint.objects.create(session=session, phase=Phase.INTAKE)
+    record(AuditEvent.AUTONOMOUS_STARTED, subject=f"autonomous:{session.pk}", data={"run": str(session.run_id)})
+    signals.task_event(session, TaskEvent.STARTED, {})
+    try:
+        return build_job(session, delivery.lease)
+    except SilasError as missing:
+        end(session, Ending(SessionStatus.FAILED, TerminalReason.FAILED, missing.code))
+        delivery.finish()
+        return None
+
+
+def _open_run(session: AutonomousSession) -> None:
+    task = session.task
+    allow: set[str] | None = None if task.tool_allow is None else {*task.tool_allow, *INTERNAL_TOOLS}
+    deny, limits = set(task.tool_deny), session.frozen_limits
+    if session.trigger_kind == TriggerKind.DELEGATED and session.parent is not None:
+        reach, denied = _reach(session.parent)
+        allow, deny = reach if allow is None else allow & reach, deny | denied
+        limits = rules.smallest_limits(limits, TaskLimits(wall_seconds=_seconds_left(session)))
+    session.run = guard.open_run(
+        Origin.BACKGROUND,
+        session.pk,
+        deployment_id=task.deployment_id,
+        phase=Phase.INTAKE,
+        task_ref=task.pk,
+        critical=task.critical,
+        allow=allow,
+        deny=deny,
+        limits=limits.guards,
+        marked=session.marked,
+    )
+
+
+def _reach(parent: AutonomousSession) -> tuple[set[str], set[str]]:
+    """What the session that asked could use itself, and what it was denied."""
+    try:
+        tools = {tool.name for tool in skills.tools_for(parent.task.skills)}
+    except SilasError:
+        tools = set()
+    reach = {*tools, *INTERNAL_TOOLS, rules.KNOWLEDGE, rules.WEB}
+    run = parent.run
+    return (reach if run is None or run.allow is None else reach & set(run.allow)), set(run.deny if run else ())
+
+
+def _seconds_left(session: AutonomousSession) -> int | None:
+    """Until the session that asked would have had to stop."""
+    deadline = session.params.get("deadline")
+    return None if deadline is None else max(int((datetime.fromisoformat(deadline) - now()).total_seconds()), 0)
+
+
+def enter_phase(session_id: UUID, phase: Phase, *, outcome: str, state: Mapping[str, Any] | None) -> bool:
+    """Leave the phase before with what it brought, and enter this one; False for a session that is over."""
+    session = lock_session(session_id)
+    if session.is_over or session.run_id is None or not guard.enter_phase(session.run_id, phase):
+        return False
+    open_one = Checkpoint.objects.filter(session=session, left_at=None)
+    left_at = Greatest(Now(), F("entered_at"))
+    open_one.update(left_at=left_at, outcome=outcome[:60], state=None if state is None else dict(state))
+    Checkpoint.objects.create(session=session, phase=phase)
+    AutonomousSession.objects.filter(pk=session.pk).update(phase=phase, heartbeat_at=Now())
+    return True
+
+
+def conclude_session(delivery: Delivery, session_id: UUID, ending: Ending) -> None:
+    """The terminal handler: whatever came of it, the session ends here, with the end of its delivery."""
+    session = lock_session(session_id)
+    end(session, _said_by_halt(session, ending))
+    delivery.finish()
+    fault_points.reach("autonomy.before_end")
+
+
+def _said_by_halt(session: AutonomousSession, ending: Ending) -> Ending:
+    """Who asked it to stop knows why; the guard says only that it was stopped."""
+    if not session.halt_reason or ending.reason != TerminalReason.EXTERNAL_HALT:
+        return ending
+    return replace(ending, reason=TerminalReason(session.halt_reason))

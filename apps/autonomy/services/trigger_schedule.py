@@ -1,0 +1,43 @@
+"""Compute when a trigger is due next, and have it carried out then. Schedules are in the tenant's time, everything is
+stored in UTC."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from apps.autonomy import queries, rules
+from apps.autonomy.enums import TriggerKind
+from apps.autonomy.models import Trigger
+from apps.autonomy.schemas import CronSpec, IntervalSpec
+from apps.bus import services as bus
+from apps.bus.enums import Kind
+from kernel import schedules
+from kernel.clock import now
+
+
+def first_due(trigger: Trigger) -> datetime | None:
+    """From now on; None for what no clock begins. Raises `SilasError`: bad_schedule, trigger_spec."""
+    return next_due(trigger, after=now(), zone=queries.tenant_timezone())
+
+
+def next_due(trigger: Trigger, *, after: datetime, zone: str) -> datetime | None:
+    """After `after`; what was missed in between is not made up for one by one."""
+    match rules.parse_spec(TriggerKind(trigger.kind), trigger.spec):
+        case CronSpec(schedule=schedule):
+            return schedules.next_due(schedule, after=after, zone=zone)
+        case IntervalSpec(seconds=seconds):
+            return _after(trigger.next_at, after, timedelta(seconds=seconds))
+    return None
+
+
+def schedule_trigger(trigger: Trigger) -> None:
+    """After `next_at` of the locked trigger was written. What is not due any more finds nothing to begin."""
+    if trigger.next_at is not None:
+        bus.schedule(Kind.TRIGGER_DUE, scope_id=trigger.pk, due_at=trigger.next_at)
+
+
+def _after(due: datetime | None, after: datetime, step: timedelta) -> datetime:
+    """The next of an even row of moments, so that a late delivery does not shift the row."""
+    if due is None or due > after:
+        return after + step if due is None else due
+    return due + step * ((after - due) // step + 1)
