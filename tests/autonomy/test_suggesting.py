@@ -153,7 +153,7 @@ def test_chatbot_that_cannot_be_looked_at_stops_no_other(
             raise ValueError
         return look_around(deployment_id)
 
-    monkeypatch.setattr(suggestions, "look_around", stumble)
+    monkeypatch.setattr(suggestions, "suggest_from_rows", stumble)
     look_now(tenant)
     with tenant_scope(tenant):
         assert Suggestion.objects.count() == 1
