@@ -13,7 +13,7 @@ from typing import Any
 from django.db import DatabaseError, OperationalError, connection, transaction
 
 from apps.autonomy.services.bus_messages import enqueue_trigger
-from kernel.tenancy import current_tenant_id, before_commit
+from kernel.tenancy import before_commit, current_tenant_id
 
 _log = logging.getLogger(__name__)
 # What is written with an upload: a savepoint of its own costs what nobody waits for there.
