@@ -33,9 +33,9 @@ def run() -> list[Row]:
 
 
 def _row(check: str, size: str, text: str) -> Row:
-    from apps.gates import guardrails, texts
+    from apps.gates import guardrails, text_checks
 
-    theirs, ours = _medians((guardrails.validate, texts.fails), check, text)
+    theirs, ours = _medians((guardrails.validate, text_checks.fails), check, text)
     return Row(f"guardrails-ai {check}, {size}, median", theirs, "ms", "custom", ours, theirs / ours)
 
 

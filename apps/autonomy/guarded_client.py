@@ -19,7 +19,7 @@ from apps.autonomy import rules
 from apps.autonomy.jobs import LEVELS, Job
 from apps.autonomy.services.limit_warnings import warn_if_near_limit
 from apps.bus.schemas import LeaseLost
-from apps.gates.content import LEFT, look_at
+from apps.gates.content import LEFT, check_content
 from apps.gates.schemas import GateSpec
 from apps.guard import services as guard
 from apps.guard.enums import Intent, Phase, RefusalCode
@@ -106,7 +106,7 @@ class GuardedClient:
     async def look_at_context(self) -> None:
         """What another session left for this one is looked at before a model reads it."""
         job = self.job
-        mark = await asyncio.to_thread(look_at, job.context, job.gates, kind=LEFT, ref=str(job.session_id))
+        mark = await asyncio.to_thread(check_content, job.context, job.gates, kind=LEFT, ref=str(job.session_id))
         if mark is not None:
             await in_scope(job.tenant_id, guard.keep_mark, job.run, mark)
 

@@ -2,7 +2,7 @@
 
 Counted is every gate that is asked about a message, an answer or a call; pieces of an answer that still grows are the
 same answer. What comes beyond the 32 is a no in the policy lane, and left out in the quality lane (ADR 0034). Gates
-that are asked inside a transaction share a `Patience` as well: who holds rows must not compute for long.
+that are asked inside a transaction share a `ComputeLimit` as well: who holds rows must not compute for long.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ TRANSACTION_SECONDS = 1.0
 AskModel = Callable[[Question], Opinion | Ruling]
 
 
-class Patience:
+class ComputeLimit:
     """How long gates may compute together, in one thread. Computing is counted, not waiting: a busy machine makes no
     gate say no."""
 
@@ -31,7 +31,7 @@ class Patience:
         self._clock = clock
 
     @property
-    def is_used_up(self) -> bool:
+    def is_exhausted(self) -> bool:
         return self._left <= 0
 
     @contextmanager
@@ -44,13 +44,13 @@ class Patience:
 
 
 class Allowance:
-    """Shared by all gates of one turn, in whatever threads they run; its `patience`, if it has one, by one thread."""
+    """Evaluations left for one turn, shared by all its gates in any thread; `compute_limit` is used by one thread."""
 
     def __init__(
-        self, *, ask: AskModel | None = None, most: int = MOST_EVALUATIONS, patience: Patience | None = None
+        self, *, ask: AskModel | None = None, most: int = MOST_EVALUATIONS, compute_limit: ComputeLimit | None = None
     ) -> None:
         self.ask = ask
-        self.patience = patience
+        self.compute_limit = compute_limit
         self._left = most
         self._counting = threading.Lock()
 

@@ -71,7 +71,7 @@ class Claim:
         return {"customer_name": self.name, "customer_dob": self.born.isoformat()}
 
     @property
-    def likeness(self) -> str:
+    def match_key(self) -> str:
         """What all spellings have in common that a check could take for this name: its letters without case, accents
         and order. For counting guesses, never for finding anybody."""
         letters = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", self.name).casefold())

@@ -16,7 +16,7 @@ from apps.audit.enums import AuditEvent
 from apps.gates.enums import GateAction, GateProvider, GateTrigger
 from apps.gates.rules import MAX_TEXT
 from apps.gates.schemas import AuditNote, GateSpec
-from apps.gates.services.running import check_gates
+from apps.gates.services.runner import check_gates
 
 TOOL, DOCUMENT, MEMORY, LEFT = "tool", "document", "memory", "left"
 BUILT_IN = GateSpec(
@@ -49,7 +49,9 @@ class ContentMark:
         return AuditEvent.CONTENT_MARKED, data | ({"tool": self.name} if self.kind == TOOL else {})
 
 
-def look_at(value: Any, gates: Iterable[GateSpec] = (), *, kind: str, name: str = "", ref: str) -> ContentMark | None:
+def check_content(
+    value: Any, gates: Iterable[GateSpec] = (), *, kind: str, name: str = "", ref: str
+) -> ContentMark | None:
     """The mark of content that some gate objects to. `value` is text or plain data; of a longer one only what a gate
     can read is judged. Computes; touches no database."""
     text = plain_text(value)[:MAX_TEXT]

@@ -16,7 +16,7 @@ from apps.gates.differences import PROVIDERS, TRIGGERS, TYPES
 from apps.gates.models import GateVersion
 from apps.gates.schemas import GateSpec
 from apps.gates.services.versions import LONGEST_NOTE
-from apps.gates.soundness import problems_of
+from apps.gates.validation import problems_of
 
 _RANGES = {"auto_approve": ("auto_from", "auto_to"), "require_approval": ("ask_from", "ask_to")}
 _LISTS = ("allowed_values", "approval_values")

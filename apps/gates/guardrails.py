@@ -69,9 +69,10 @@ def is_installed() -> bool:
 
 
 def validate(name: str, text: str, config: Mapping[str, Any], spellings: Spellings) -> tuple[bool, Detection]:
-    """Does the text fail, and what was found? `spellings` are left alone: they are taken over there.
+    """Run a detector under guardrails-ai: whether the text fails, and what was found. `spellings` are not used; the
+    program has its own.
 
-    Raises `Unusable` for settings that no detector has, `SandboxUnavailable` where nothing can be isolated, `NoAnswer`.
+    Raises `InvalidSetting` for an unknown setting, `SandboxUnavailable` where nothing can be isolated, `NoAnswer`.
     """
     least, nothing = catalogue.threshold(name, config), catalogue.detect(name, "", config)
     if not text:  # which the library takes for no answer at all, and so for a failed one

@@ -19,7 +19,7 @@ from apps.gates.claims import Claim, find_claim
 from apps.gates.detectors.normalise import Spellings
 from apps.gates.enums import GateAction, GateCode, GateLane, GateProvider, GateTrigger, GateType
 from apps.gates.schemas import GateResult, GateSpec, Subject
-from apps.gates.texts import Judge, judge_text
+from apps.gates.text_checks import Judge, judge_text
 from kernel.canonical import canonical_json
 from kernel.llm.judge import Opinion, Question, Ruling
 from kernel.sandbox import SandboxResult, SandboxSpec, SandboxUnavailable, run
@@ -47,7 +47,7 @@ class Request:
 
 def evaluate_predicate(request: Request) -> GateResult:
     gate = request.gate
-    value = extracted(gate, request.context)
+    value = extract_value(gate, request.context)
     file = _file_facts(gate, value) if gate.type == GateType.FILE_VALID else None
     answer = predicates.judge(gate, value, file=file)
     changes = None if answer.changed is None else _changes(gate, answer.changed)
@@ -99,7 +99,7 @@ def evaluate_llm(request: Request) -> GateResult:
 
 
 def _asked(request: Request) -> Opinion | Ruling:
-    gate, text = request.gate, extracted(request.gate, request.context)
+    gate, text = request.gate, extract_value(request.gate, request.context)
     if request.ask is None:
         raise LookupError("no model")
     if not isinstance(text, str) or len(text) > rules.MAX_TEXT:
@@ -145,7 +145,7 @@ def claim_for(gate: GateSpec, context: Mapping[str, Any]) -> Claim | None:
     return find_claim(message, recent, known=gate.name in (context.get("verified_gates") or ()))
 
 
-def extracted(gate: GateSpec, context: Mapping[str, Any]) -> Any:
+def extract_value(gate: GateSpec, context: Mapping[str, Any]) -> Any:
     """The variable the gate names, or the text its trigger is about."""
     if gate.extract:
         return rules.lookup(context, gate.extract)
@@ -159,7 +159,7 @@ def extracted(gate: GateSpec, context: Mapping[str, Any]) -> Any:
 def _judge_text(request: Request, judge: Judge | None) -> GateResult:
     gate = request.gate
     answer = judge_text(
-        gate.check, extracted(gate, request.context), gate.config, judge=judge, spellings=request.spellings
+        gate.check, extract_value(gate, request.context), gate.config, judge=judge, spellings=request.spellings
     )
     changes = None if answer.changed is None else _changes(gate, answer.changed)
     return _result(gate, answer.action, answer.code, answer.reason, modified_context=changes)

@@ -19,7 +19,7 @@ from apps.gates import guardrails
 from apps.gates.enums import GateLane, GateProvider, GateTrigger
 from apps.gates.models import Gate, GateVersion
 from apps.gates.schemas import GateSpec
-from apps.gates.signals import Beside, gates_counted
+from apps.gates.signals import ExtraGates, counting_gates
 from apps.tenants import policy_seals
 from apps.tenants.enums import PolicyKind
 from apps.tenants.models import Deployment
@@ -54,7 +54,7 @@ def active_gates(deployment_id: UUID) -> tuple[GateSpec, ...]:
     sealed = policy_seals.verified_items(tenant_id, PolicyKind.GATES, seals)
     found = tuple((name, text) for version, name, text in rows if not version)
     if sealed is None:
-        return (*uncertified("policy_seal"), *_specs(found, "", "")[0])
+        return (*blocking_gates("policy_seal"), *_specs(found, "", "")[0])
     specs, doubts = _specs(found, seals[0][2], str(deployment_id))
     for name, problem in doubts:
         policy_seals.report_untrusted(PolicyKind.GATES, name, problem)
@@ -77,15 +77,15 @@ def _specs(
             specs.extend(specs_of(row["name"], row["content"]))
         else:
             doubts.append((name, "forged"))
-            specs.extend(uncertified(row["name"]))
+            specs.extend(blocking_gates(row["name"]))
     for name in wanted:
         if name.endswith(("@all", f"@{deployment_id}")):
             doubts.append((name, "missing"))
-            specs.extend(uncertified(name))
+            specs.extend(blocking_gates(name))
     return tuple(specs), tuple(doubts)
 
 
-def uncertified(name: str) -> tuple[GateSpec, ...]:
+def blocking_gates(name: str) -> tuple[GateSpec, ...]:
     """Blocks at every place where a gate may stand, because what stood here is not known."""
     return _blocking(name, {})
 
@@ -135,7 +135,7 @@ def _blocking(name: str, content: Mapping[str, Any]) -> tuple[GateSpec, ...]:
     return tuple(blank.model_copy(update={**told, "on": GateTrigger(place).value}) for place in places)
 
 
-def sets_with(version: GateVersion, deployment_id: UUID) -> tuple[tuple[GateSpec, ...], tuple[GateSpec, ...]]:
+def gate_sets_with(version: GateVersion, deployment_id: UUID) -> tuple[tuple[GateSpec, ...], tuple[GateSpec, ...]]:
     """The gates in force for a deployment, and what they would be with this version in its gate's place. Raises
     pydantic's ValidationError for a content that is no gate."""
     found = GateVersion.objects.select_related("gate").filter(number=F("gate__active"))
@@ -151,7 +151,7 @@ def _in_order(rows: Iterable[GateVersion]) -> tuple[GateSpec, ...]:
     return tuple(spec for row in ordered for spec in _made(row))
 
 
-def most_at_once(version: GateVersion) -> tuple[int, str]:
+def max_gates_per_turn(version: GateVersion) -> tuple[int, str]:
     """How many policy gates one turn would ask with this version in force, on the deployment where it is most, and that
     deployment's title. Gates of its goal count like rows."""
     places = Deployment.objects.order_by("title")
@@ -160,17 +160,19 @@ def most_at_once(version: GateVersion) -> tuple[int, str]:
     rows = list(GateVersion.objects.select_related("gate").filter(number=F("gate__active")))
     in_force = [*(row for row in rows if row.gate_id != version.gate_id), version]
     counted = [(_asked_at(place.pk, in_force), place.title) for place in places]
-    return max(counted, default=(asked_in_a_turn(spec for row in in_force for spec in _made(row)), "any deployment"))
+    return max(
+        counted, default=(count_gates_per_turn(spec for row in in_force for spec in _made(row)), "any deployment")
+    )
 
 
 def _asked_at(deployment_id: UUID, rows: Iterable[GateVersion]) -> int:
-    beside = Beside()
-    gates_counted(deployment_id, beside)
+    extra = ExtraGates()
+    counting_gates(deployment_id, extra)
     own = [spec for row in rows if row.gate.deployment_id in (None, deployment_id) for spec in _made(row)]
-    return asked_in_a_turn([*own, *beside.gates], beside.tools)
+    return count_gates_per_turn([*own, *extra.gates], extra.tools)
 
 
-def asked_in_a_turn(gates: Iterable[GateSpec], tools: Iterable[str] = ()) -> int:
+def count_gates_per_turn(gates: Iterable[GateSpec], tools: Iterable[str] = ()) -> int:
     """How many of these policy gates a turn asks about a message, its answer and one look-up: of the `tools` that a
     turn may call, the one that most of them watch."""
     binding = [gate for gate in gates if gate.lane == GateLane.POLICY]
@@ -195,7 +197,7 @@ def gates_with_newest() -> list[tuple[Gate, GateVersion]]:
     return [(gate, newest[gate.pk]) for gate in all_gates() if gate.pk in newest]
 
 
-def without_library(others: Iterable[GateSpec]) -> list[str]:
+def gates_missing_library(others: Iterable[GateSpec]) -> list[str]:
     """Which gates in force, and which of `others`, block because guardrails-ai is not installed, by name."""
     if guardrails.is_installed():
         return []

@@ -184,7 +184,7 @@ def escalation_for(name: str, escalations: Mapping[str, EscalationSpec]) -> tupl
     return known or BUILTIN_ESCALATIONS["report"], known is not None
 
 
-def escalation_course(name: str, escalations: Mapping[str, EscalationSpec]) -> tuple[tuple[str, EscalationSpec], ...]:
+def escalation_chain(name: str, escalations: Mapping[str, EscalationSpec]) -> tuple[tuple[str, EscalationSpec], ...]:
     """The escalation and its fallbacks in order, each with its name; a circle ends where it would close."""
     steps: dict[str, EscalationSpec] = {}
     while name and name not in steps:
@@ -194,8 +194,8 @@ def escalation_course(name: str, escalations: Mapping[str, EscalationSpec]) -> t
 
 
 def escalation_steps(name: str, escalations: Mapping[str, EscalationSpec]) -> tuple[EscalationSpec, ...]:
-    """`escalation_course` without the names."""
-    return tuple(spec for _, spec in escalation_course(name, escalations))
+    """`escalation_chain` without the names."""
+    return tuple(spec for _, spec in escalation_chain(name, escalations))
 
 
 def split_mutations(changes: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:

@@ -112,28 +112,28 @@ class GateSpec(Frozen):
         return self.config.get("wait_seconds")
 
     @property
-    def asks_always(self) -> bool:
+    def always_needs_approval(self) -> bool:
         """True when it wants a person to look whatever its input."""
         return self.type == GateType.APPROVAL_ALWAYS and self.provider == GateProvider.PREDICATE
 
     @property
-    def looks_at_values(self) -> bool:
+    def checks_values(self) -> bool:
         """True for a gate of steps that looks at what its step returned."""
         named = bool(self.extract) or self.provider == GateProvider.SCRIPT
-        return self.on == GateTrigger.AFTER_STEP and named and not self.asks_always
+        return self.on == GateTrigger.AFTER_STEP and named and not self.always_needs_approval
 
     @property
-    def looks_at_report(self) -> bool:
+    def checks_report(self) -> bool:
         """True for a gate of steps that looks at what the agent reports when all steps are over."""
-        return self.on == GateTrigger.AFTER_STEP and not self.looks_at_values and not self.asks_always
+        return self.on == GateTrigger.AFTER_STEP and not self.checks_values and not self.always_needs_approval
 
     @property
-    def may_ask(self) -> bool:
+    def may_need_approval(self) -> bool:
         """True when it may want a person to look, depending on its input."""
         if self.provider == GateProvider.LLM:
             return self.promote_to_policy
         words = any(name == "required_keywords" for name in _names_of(self.config))
-        return bool(self.asks_always or self.require_approval or self.approval_values or words)
+        return bool(self.always_needs_approval or self.require_approval or self.approval_values or words)
 
     def to_plan_dict(self) -> dict[str, Any]:
         """The specification's fields only, nulls included, as a plan hash binds them (contract 5.7)."""

@@ -11,7 +11,7 @@ from kernel.events import Event
 
 
 @dataclass
-class Beside:
+class ExtraGates:
     """What one deployment's turns bring along: gates of a goal, and the tools that a turn may call itself."""
 
     gates: list[GateSpec] = field(default_factory=list)
@@ -23,4 +23,4 @@ class Beside:
 
 
 # Announced (deployment, what was added so far) when gates are counted; receivers add theirs.
-gates_counted: Event[[UUID, Beside]] = Event("gates_counted")
+counting_gates: Event[[UUID, ExtraGates]] = Event("counting_gates")

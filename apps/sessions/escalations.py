@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from apps.audit.enums import AuditEvent
 from apps.gates.enums import EscalationKind, GateAction, GateCode, GateLane
-from apps.gates.rules import escalation_course, escalation_for
+from apps.gates.rules import escalation_chain, escalation_for
 from apps.gates.schemas import EscalationSpec, GateResult
 from apps.sessions.state import Fix, Stop, TurnState
 
@@ -74,7 +74,7 @@ def follow(
     """What comes next after `problem`. `tried`: how often each escalation has asked again in this step; `repeats`: the
     actions that can ask again there, which for any other is the same as having failed."""
     tried = tried or {}
-    course = list(escalation_course(problem.on_block, escalations))
+    course = list(escalation_chain(problem.on_block, escalations))
     while course and course[0][1].action in _REPEATS:
         name, spec = course.pop(0)
         may = spec.action in repeats and sum(tried.values()) < MAX_TRIES

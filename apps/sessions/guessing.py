@@ -113,7 +113,7 @@ def _held(state: TurnState, gates: frozenset[str], *, by: str, stop: Stop) -> Gu
 def _limits(state: TurnState, claims: tuple[Claim, ...]) -> tuple[Limit, ...]:
     """The conversation's first: a conversation that is used up can use up nobody's name any more."""
     conversation = _of_conversation(state.tenant_id, state.session.pk)
-    names = dict.fromkeys(sha256_hex(f"{state.tenant_id}\n{claim.likeness}")[:32] for claim in claims)
+    names = dict.fromkeys(sha256_hex(f"{state.tenant_id}\n{claim.match_key}")[:32] for claim in claims)
     keys = [f"identity:{state.tenant_id}:name:{name}" for name in names]
     soon = [Limit(key, MAX_PER_NAME, WINDOW_SECONDS) for key in keys]
     daily = [Limit(f"{key}:day", MAX_PER_NAME_A_DAY, DAY_SECONDS) for key in keys]

@@ -26,8 +26,8 @@ from apps.gates.allowance import AskModel
 from apps.gates.enums import GateProvider, GateTrigger
 from apps.gates.models import Gate, GateVersion
 from apps.gates.schemas import GateSpec
-from apps.gates.services.trials import Outcome, looks_at_records, outcome_of
-from apps.gates.soundness import require_sound
+from apps.gates.services.backtest import Outcome, evaluate, reads_recorded_input
+from apps.gates.validation import require_valid
 from apps.guard import services as guard
 from apps.guard.enums import Origin, Phase, RunStatus, TerminalReason
 from apps.guard.schemas import Limits, RunRef
@@ -120,8 +120,8 @@ def _prepared(gate_id: UUID, number: int, deployment_id: UUID | None, many: int,
         wanted = version.to_spec()
     except ValueError as error:
         raise SilasError("gate_invalid", "This version is no gate that could be run.", status=422) from error
-    require_sound(wanted)
-    active, tried = gates.sets_with(version, deployment.pk)
+    require_valid(wanted)
+    active, tried = gates.gate_sets_with(version, deployment.pk)
     looked_at = {GateTrigger(spec.on) for spec in (wanted, *(s for s in active if s.name == gate.name))}
     untried = _why_not(wanted, ask_models=ask_models)
     records = () if untried else recorded(deployment, looked_at, many)
@@ -142,7 +142,7 @@ def _deployment(gate: Gate, deployment_id: UUID | None) -> Deployment:
 
 
 def _why_not(wanted: GateSpec, *, ask_models: bool) -> str:
-    if not looks_at_records(wanted):
+    if not reads_recorded_input(wanted):
         return GateTrigger.AFTER_STEP.value
     return "" if ask_models or wanted.provider != GateProvider.LLM else GateProvider.LLM.value
 
@@ -176,7 +176,7 @@ async def _decided(case: _Case, clock: Callable[[], float]) -> Rehearsal:
 
 
 def _is_left_out(spec: GateSpec, *, ask_models: bool) -> bool:
-    return not looks_at_records(spec) or (spec.provider == GateProvider.LLM and not ask_models)
+    return not reads_recorded_input(spec) or (spec.provider == GateProvider.LLM and not ask_models)
 
 
 async def _outcome(case: _Case, tried: Policy, each: Recorded, ask: AskModel | None) -> Outcome:
@@ -184,7 +184,7 @@ async def _outcome(case: _Case, tried: Policy, each: Recorded, ask: AskModel | N
     scripts = policy.scripts_due(tried, each.trigger, each.context)
     files = await in_scope(case.gate.tenant_id, policy.gate_files, tried, scripts, each.context) if scripts else None
     levels = policy.level_gates(tried)
-    decide = partial(outcome_of, tried.gates, each.trigger, each.context, level_gates=levels, files=files, ask=ask)
+    decide = partial(evaluate, tried.gates, each.trigger, each.context, level_gates=levels, files=files, ask=ask)
     return await asyncio.to_thread(decide)
 
 

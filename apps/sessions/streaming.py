@@ -32,7 +32,7 @@ class GatedStream:
         ours = tuple(gate for gate in gates if gate.on == GateTrigger.EVERY_AGENT_RESPONSE)
         relevant = tuple(gate for gate in ours if gate.lane == GateLane.POLICY)
         self._gates = relevant
-        self._open = all(gate.provider in _FROM_TEXT and not gate.may_ask for gate in relevant)
+        self._open = all(gate.provider in _FROM_TEXT and not gate.may_need_approval for gate in relevant)
         # That library answers from a program of its own: the loop, which is everybody's, does not wait for it.
         self._waits = any(gate.provider == GateProvider.GUARDRAILS_AI for gate in relevant)
         self._send = send

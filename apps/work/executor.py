@@ -190,7 +190,7 @@ def _gates_say(
     what a step returned were asked right after it, and for one that may ask a person looked before its step
     (`step_gates`). And what to write down."""
     notes: tuple[AuditNote, ...] = ()
-    late = [gate for gate in job.gates if gate.looks_at_report]
+    late = [gate for gate in job.gates if gate.checks_report]
     for step, line in enumerate(ledger.lines, start=1):
         context = {"step": step, "values": dict(line.value), "response": outcome.summary}
         report = check_gates(late, GateTrigger.AFTER_STEP, context, allowance=allowances())

@@ -10,7 +10,7 @@ from django.conf import settings
 from django.db import connection
 from django.db.models import Q, QuerySet
 
-from apps.gates.queries import uncertified
+from apps.gates.queries import blocking_gates
 from apps.tenants import policy_seals
 from apps.tenants.enums import PolicyKind
 from apps.tenants.models import Deployment
@@ -195,7 +195,7 @@ def _goal_value(goal_id: str, plan: str) -> dict[str, str]:
 
 @functools.cache
 def _nothing_goes() -> WorkItemSpec:
-    gates = list(uncertified("goal"))
+    gates = list(blocking_gates("goal"))
     return WorkItemSpec(id="none", type=WorkItemType.GOAL, title="Not certified", body="", gates=gates)
 
 

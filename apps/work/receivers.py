@@ -10,7 +10,7 @@ from apps.bus.deliveries import repeating
 from apps.bus.enums import Kind, Queue
 from apps.bus.models import QueueMessage
 from apps.bus.registry import register, register_later, when_dead
-from apps.gates.signals import gates_counted
+from apps.gates.signals import counting_gates
 from apps.guard.signals import call_done
 from apps.work import attending, checking, executor, planner, pool, research, rules
 from apps.work.enums import WorkItemStatus, WorkItemType, WorkReason
@@ -40,7 +40,7 @@ from apps.work.services.asking import WORK_ITEM, is_unasked
 from apps.work.services.asking_batches import BATCH
 from apps.work.signals import work_changed
 
-gates_counted.connect(goals.add_gates)
+counting_gates.connect(goals.add_gates)
 
 
 @card_decided.connect

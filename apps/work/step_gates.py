@@ -68,7 +68,7 @@ class StepGates:
         due = [gate for gate in self._of(step) if self._asks_first(gate, tool)]
         if not due:
             return
-        judged = [gate for gate in due if gate.asks_always or gate.extract in args]
+        judged = [gate for gate in due if gate.always_needs_approval or gate.extract in args]
         report = await self._checked(judged, {"step": step, "values": dict(args), "tool_name": tool})
         unseen = tuple(_unseen(gate) for gate in due if gate not in judged)
         self.notes += [(AuditEvent.GATE_ASKED, {"gate": one.gate_name, "code": one.code}) for one in unseen]
@@ -76,7 +76,7 @@ class StepGates:
 
     async def after(self, step: int, tool: str, args: Mapping[str, Any], value: Mapping[str, Any]) -> None:
         """The gates that look at what a step returned. Raises `StepStopped` and `PersonWanted`."""
-        due = [gate for gate in self._of(step) if gate.looks_at_values]
+        due = [gate for gate in self._of(step) if gate.checks_values]
         if not due:
             return
         report = await self._checked(due, {"step": step, "values": dict(value)})
@@ -97,8 +97,8 @@ class StepGates:
 
     def _asks_first(self, gate: GateSpec, tool: str) -> bool:
         """Whether it asks before its step: it wants a person in any case, or can judge only when it would be late."""
-        late = gate.looks_at_report or (gate.looks_at_values and tool in self.effects)
-        return gate.may_ask and (gate.asks_always or late)
+        late = gate.checks_report or (gate.checks_values and tool in self.effects)
+        return gate.may_need_approval and (gate.always_needs_approval or late)
 
     def _hold(self, asking: Sequence[GateResult], holds: Mapping[str, Any]) -> None:
         still = tuple(result for result in asking if not self._is_let_through(result, holds))

@@ -7,7 +7,7 @@ from threading import Event
 from typing import Any
 
 from apps.audit.enums import AuditEvent
-from apps.gates.allowance import MOST_EVALUATIONS, Allowance, Patience
+from apps.gates.allowance import MOST_EVALUATIONS, Allowance, ComputeLimit
 from apps.gates.schemas import GateReport, GateSpec
 from apps.gates.services import check_gates
 from kernel.llm.judge import Opinion, Question
@@ -100,18 +100,18 @@ class Clock:
 
 
 def test_gates_that_share_a_patience_are_a_no_once_it_is_used_up() -> None:
-    patience = Patience(1.0, clock=Clock(0.3))
-    codes = [result.code for _ in range(3) for result in said(rules(2), Allowance(patience=patience)).policy]
+    compute_limit = ComputeLimit(1.0, clock=Clock(0.3))
+    codes = [result.code for _ in range(3) for result in said(rules(2), Allowance(compute_limit=compute_limit)).policy]
     assert codes == ["passed"] * 4 + ["too_late"] * 2
 
 
 def test_gate_that_has_no_time_left_is_written_down_as_a_block() -> None:
-    report = said(rules(1), Allowance(patience=Patience(0)))
+    report = said(rules(1), Allowance(compute_limit=ComputeLimit(0)))
     assert [(event, data["code"]) for event, data in report.audit] == [(AuditEvent.GATE_BLOCKED, "too_late")]
 
 
 def test_patience_counts_computing_and_not_waiting() -> None:
-    patience = Patience(0.01)
-    with patience.counted():
+    compute_limit = ComputeLimit(0.01)
+    with compute_limit.counted():
         Event().wait(0.02)
-    assert not patience.is_used_up
+    assert not compute_limit.is_exhausted

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from apps.gates.detectors import likeness, names, numbers, pii, scene
+from apps.gates.detectors import name_scores, names, numbers, pii, tokens
 from apps.gates.detectors.findings import Span, redact
 from apps.gates.detectors.lexicon import lists_of, plain
 from apps.gates.detectors.pii import detect_pii
@@ -239,8 +239,8 @@ HOSTILE += [
 
 def detected_anew(text: str) -> None:
     """Nothing is known from another text."""
-    scene._known.cache_clear()
-    likeness._weighed.cache_clear()
+    tokens._known.cache_clear()
+    name_scores._weight.cache_clear()
     detect_pii(text)
 
 
@@ -271,7 +271,9 @@ def test_work_grows_with_the_text_and_no_faster(piece: str) -> None:
     assert two <= 2.5 * one + 2_000
 
 
-PATTERNS = [value for module in (pii, names, scene) for value in vars(module).values() if isinstance(value, re.Pattern)]
+PATTERNS = [
+    value for module in (pii, names, tokens) for value in vars(module).values() if isinstance(value, re.Pattern)
+]
 
 
 @pytest.mark.parametrize("pattern", PATTERNS, ids=lambda pattern: pattern.pattern[:30])

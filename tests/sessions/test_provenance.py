@@ -14,7 +14,7 @@ from apps.approvals.enums import PauseTrigger, Risk
 from apps.approvals.models import Card
 from apps.approvals.payloads import payload_hash
 from apps.console.origins import origins_of
-from apps.gates.content import TOOL, look_at
+from apps.gates.content import TOOL, check_content
 from apps.gates.enums import GateAction, GateCode, GateLane
 from apps.gates.schemas import GateResult
 from apps.guard.schemas import Done, Failed
@@ -210,7 +210,7 @@ def held_call(desk: Desk, text: str, page: str) -> Card:
     with tenant_scope(desk.tenant):
         state = turn.open_turn(talk.session.pk, consumer="test")
         assert state is not None
-        mark = look_at(page, kind=TOOL, name="fetch", ref="c")
+        mark = check_content(page, kind=TOOL, name="fetch", ref="c")
         state.hear("fetch", {}, Done({"text": page}, Decimal(0), uuid4(), mark))
         pausing.hold(state, pausing.waits(Held(PauseTrigger.TOOL, (asking,), holds)))
         found: Card = Card.objects.get(session_id=talk.session.pk)

@@ -12,7 +12,7 @@ from django.db import connection
 
 from apps.audit.models import AuditEntry
 from apps.gates.schemas import GateSpec
-from apps.gates.services import save_gate, trials, write_version
+from apps.gates.services import backtest, save_gate, write_version
 from apps.sessions import chronicle, rehearsal
 from apps.sessions.enums import EntryKind, Sender
 from apps.sessions.locks import lock_session
@@ -198,12 +198,12 @@ def test_dry_run_writes_one_entry_with_counts_only(deployment: Any) -> None:
 def test_nothing_is_decided_inside_a_transaction(deployment: Any, monkeypatch: Any) -> None:
     told(deployment, "Hello")
     seen = []
-    real = trials.check_gates
+    real = backtest.check_gates
 
     def watched(*args: Any, **kwargs: Any) -> Any:
         seen.append(connection.in_atomic_block)
         return real(*args, **kwargs)
 
-    monkeypatch.setattr(trials, "check_gates", watched)
+    monkeypatch.setattr(backtest, "check_gates", watched)
     tried(deployment, spec())
     assert seen == [False, False]

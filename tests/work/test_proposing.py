@@ -13,7 +13,7 @@ from apps.approvals.enums import ApprovalVerdict, CardStatus
 from apps.approvals.models import Card, TokenUse
 from apps.audit.models import AuditEntry
 from apps.bus.models import QueueMessage
-from apps.gates.allowance import Patience
+from apps.gates.allowance import ComputeLimit
 from apps.gates.schemas import GateSpec
 from apps.work import queries, rules, services, signals
 from apps.work.enums import WorkItemStatus, WorkReason
@@ -94,13 +94,13 @@ def test_gates_of_one_transaction_have_one_time_together(desk: Desk) -> None:
     """Rows are held meanwhile: whatever was proposed before has used it up, and late is a no."""
     with tenant_scope(desk.tenant):
         assert desk.propose(note()).outcome == "card"
-        current_scope().counted[Patience] = Patience(0)
+        current_scope().counted[ComputeLimit] = ComputeLimit(0)
         assert desk.propose(note(51)).code == "gate_blocked"
 
 
 def test_gates_of_another_transaction_begin_with_all_of_it(desk: Desk) -> None:
     with tenant_scope(desk.tenant):
-        current_scope().counted[Patience] = Patience(0)
+        current_scope().counted[ComputeLimit] = ComputeLimit(0)
     assert desk.propose(note()).outcome == "card"
 
 

@@ -73,7 +73,7 @@ def listing(request: StaffRequest) -> HttpResponseBase:
     groups = [(status, [row for row in rows if row[0].status == status]) for status in _SHOWN]
     governing = governed()
     goals = [(place, goal, [_told_gate(goal.spec, gate) for gate in goal.spec.gates]) for place, goal in governing]
-    halted = queries.without_library([gate for _, goal in governing for gate in goal.spec.gates])
+    halted = queries.gates_missing_library([gate for _, goal in governing for gate in goal.spec.gates])
     return page(request, "console/gates.html", at="gates", groups=groups, none=not rows, goals=goals, halted=halted)
 
 

@@ -42,31 +42,34 @@ _ALIASES = {
 }
 
 
-class Unusable(ValueError):
+class InvalidSetting(ValueError):
     """A detector or a setting that does not exist."""
 
 
 def detect(name: str, text: str, config: Mapping[str, Any], spellings: Spellings | None = None) -> Detection:
-    """`spellings` are shared by the detectors of one run. Raises `Unusable` for a name or a setting that nobody has."""
+    """Run one detector; `spellings` are shared by the detectors of a run.
+
+    Raises `InvalidSetting` for an unknown detector or setting.
+    """
     run = _DETECTORS.get(name)
     if run is None:
-        raise Unusable(f"no detector is called {name}")
+        raise InvalidSetting(f"no detector is called {name}")
     return run(text, config, spellings)
 
 
 def threshold(name: str, config: Mapping[str, Any]) -> float:
-    """A number in (0, 1]: 0 would object to every text. Raises `Unusable`."""
+    """A number in (0, 1]: 0 would object to every text. Raises `InvalidSetting`."""
     value = config.get("threshold", THRESHOLDS.get(name))
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or not 0 < value <= 1:
-        raise Unusable("a threshold is a number above 0 and up to 1")
+        raise InvalidSetting("a threshold is a number above 0 and up to 1")
     return float(value)
 
 
 def is_fixing(config: Mapping[str, Any]) -> bool:
-    """`on_fail: fix` takes out what was found, `exception` refuses the text (spec 5.5.1). Raises `Unusable`."""
+    """`on_fail: fix` takes out what was found, `exception` refuses the text (spec 5.5.1). Raises `InvalidSetting`."""
     wanted = config.get("on_fail", "exception")
     if wanted not in ("fix", "exception"):
-        raise Unusable("on_fail is fix or exception")
+        raise InvalidSetting("on_fail is fix or exception")
     return bool(wanted == "fix")
 
 
@@ -74,7 +77,7 @@ def _pii(text: str, config: Mapping[str, Any], _spellings: Spellings | None) -> 
     _only(config, "entities")
     kinds = [_ALIASES.get(kind, kind) for kind in _words(config, "entities")] or list(KINDS)
     if not set(kinds) <= set(KINDS):
-        raise Unusable("an entity that nobody looks for")
+        raise InvalidSetting("an entity that nobody looks for")
     return detect_pii(text, kinds=kinds)
 
 
@@ -115,7 +118,7 @@ def _topic(text: str, config: Mapping[str, Any], spellings: Spellings | None) ->
     _only(config, "topics")
     names = _words(config, "topics")
     if not names or not set(names) <= set(TOPICS):
-        raise Unusable(f"topics are some of {', '.join(TOPICS)}")
+        raise InvalidSetting(f"topics are some of {', '.join(TOPICS)}")
     tables = (f"topic_{name}" for name in sorted(set(names)))
     return detect_phrases(text, read_table(*tables), spellings)
 
@@ -134,11 +137,11 @@ _DETECTORS: Mapping[str, Callable[[str, Mapping[str, Any], Spellings | None], De
 def _only(config: Mapping[str, Any], *known: str) -> None:
     strange = set(config) - set(known) - _SHARED
     if strange:
-        raise Unusable(f"no such setting: {', '.join(sorted(map(str, strange)))}")
+        raise InvalidSetting(f"no such setting: {', '.join(sorted(map(str, strange)))}")
 
 
 def _words(config: Mapping[str, Any], name: str) -> list[str]:
     value = config.get(name) or []
     if not isinstance(value, list | tuple) or not all(isinstance(word, str) for word in value):
-        raise Unusable(f"{name} is a list of words")
+        raise InvalidSetting(f"{name} is a list of words")
     return list(value)

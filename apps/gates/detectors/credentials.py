@@ -13,7 +13,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
-from apps.gates.detectors.findings import Detection, Span, taken_out
+from apps.gates.detectors.findings import Detection, Span, build_detection
 
 _KNOWN, _ASSIGNED, _PASSWORD, _ALONE = 0.98, 0.8, 0.6, 0.6
 # Bits a character: words of a language have fewer than 3.2, keys in base64 more than 3.7.
@@ -87,7 +87,7 @@ _LONG_HEX = re.compile(r"[0-9a-fA-F]{32,128}+")
 
 def detect_secrets(text: str) -> Detection:
     """The score is how sure we are that some secret stands in the text."""
-    return taken_out(text, [*_known(text), *_assigned(text)])
+    return build_detection(text, [*_known(text), *_assigned(text)])
 
 
 def holds_secret(text: str) -> bool:

@@ -50,7 +50,7 @@ def without_overlap(spans: Iterable[Span]) -> tuple[Span, ...]:
     return tuple(kept)
 
 
-def taken_out(text: str, found: Sequence[tuple[Span, float]], *, alike: bool = False) -> Detection:
+def build_detection(text: str, found: Sequence[tuple[Span, float]], *, alike: bool = False) -> Detection:
     """The answer of a detector that takes out what it found; `found` are places and how sure each makes us. `alike`:
     many of one weight are one sign, as ten plain links are no surer than one."""
     if not found:

@@ -1,7 +1,7 @@
 """Which lists is this word in: given names, family names, words of English, places? Read once, asked by bits. Pure.
 
 The lists are `tables/words.txt`, made by tools/make_words.py; a word in none of them is a stranger, which in a text of
-English says something too. Called by `likeness`.
+English says something too. Called by `name_scores`.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator
 from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
 
-from apps.gates.detectors.findings import Detection, Span, taken_out
+from apps.gates.detectors.findings import Detection, Span, build_detection
 
 _SCRIPT, _IMAGE, _CARRIES, _STRANGE = 0.95, 0.7, 0.9, 0.3
 # That many characters in a query, a fragment or one part of a path may carry what was said.
@@ -56,7 +56,7 @@ def detect_markup(text: str, *, allowed_hosts: Collection[str] = ()) -> Detectio
         judged = _judge(link, hosts)
         if judged:
             found.append((Span(link.start, link.end, judged[0]), judged[1]))
-    return taken_out(text, found, alike=True)
+    return build_detection(text, found, alike=True)
 
 
 def _links(text: str) -> Iterator[_Link]:

@@ -1,6 +1,6 @@
 """Who is named here? Names after a cue (`my name is …`, `Mr …`, `Dear …`), and words that look like names. Pure.
 
-After a cue any word with a capital is a name. Elsewhere `likeness` weighs the word, its neighbours and its place; a
+After a cue any word with a capital is a name. Elsewhere `name_scores` weighs the word, its neighbours and its place; a
 name in small letters is seen by neither.
 """
 
@@ -12,8 +12,8 @@ from itertools import islice
 
 from apps.gates.detectors.cues import CUES
 from apps.gates.detectors.findings import Span
-from apps.gates.detectors.likeness import likenesses
-from apps.gates.detectors.scene import OWNED, PARTICLES, Seen, are_joined, scene_of
+from apps.gates.detectors.name_scores import score_names
+from apps.gates.detectors.tokens import OWNED, PARTICLES, Token, are_joined, tokenize
 
 # One part of a name: `O'Neil`, `Jean-Luc`, `J.`; small words that stand inside names.
 _PART = re.compile(r"[^\W\d_]{1,40}+(?:['\u2019.-][^\W\d_]{1,40}+){0,3}+\.?+")
@@ -24,7 +24,7 @@ _GAP = re.compile(r"[ \u00a0]{1,2}+")
 _MOST_PARTS = 5
 # As many words with a capital as 50,000 characters hold in German, which writes all its nouns so.
 _MOST_JUDGED = 2_500
-# The likeness from which on a word is taken for a name: a chance of 0.45; measured in docs/gates.md.
+# The score from which on a word is taken for a name: a chance of 0.45; measured in docs/gates.md.
 _LIKELY = -0.2
 
 # What leads to a name, in small letters: that is five times as quick as ignoring the case.
@@ -78,25 +78,25 @@ def _likely(text: str) -> Iterator[Span]:
     if last_judged is not None:
         yield from (Span(*match.span(), "PERSON") for match in _CAPITALS.finditer(text, last_judged.start()))
         text = text[: last_judged.start()]
-    scene = scene_of(text)
-    odds = likenesses(scene)
-    first: Seen | None = None
+    parsed = tokenize(text)
+    odds = score_names(parsed)
+    first: Token | None = None
     last = 0
     for number in odds:
-        word = scene.words[number]
+        word = parsed.words[number]
         if not word.may_be_name:
             continue
-        follows = first is not None and are_joined(text, scene.words, last, number)
+        follows = first is not None and are_joined(text, parsed.words, last, number)
         if not (follows and number - last > 1) and odds[number] < _LIKELY:
             continue
         if first is not None and not follows:
-            yield _span(first, scene.words[last])
+            yield _span(first, parsed.words[last])
         first, last = first if follows and first else word, number
     if first is not None:
-        yield _span(first, scene.words[last])
+        yield _span(first, parsed.words[last])
 
 
-def _span(first: Seen, last: Seen) -> Span:
+def _span(first: Token, last: Token) -> Span:
     return Span(first.start, last.end - 2 if last.text.endswith(OWNED) else last.end, "PERSON")
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple
 
-from apps.gates.detectors import tongues
+from apps.gates.detectors import languages
 from apps.gates.detectors.findings import NOTHING, Detection, Span, any_of, without_overlap
 from apps.gates.detectors.normalise import TABLES, Reading, Spellings, Vocabulary, Word, readings
 
@@ -79,13 +79,13 @@ def detect_phrases(text: str, table: Table, spellings: Spellings | None = None) 
 @cache
 def read_table(*names: str) -> Table:
     """One table of all these, so that a text is gone through once. No two of them may use a name for two classes. Of a
-    table of frames there are as many as languages have words for it (`tables/tongues.txt`)."""
+    table of frames there are as many as languages have words for it (`tables/languages.txt`)."""
     return parse_table(line for name in names for line in _lines_of(name))
 
 
 def _lines_of(name: str) -> list[str]:
     lines = (TABLES / f"{name}.txt").read_text("utf-8").splitlines()
-    return tongues.spoken(lines) if name.endswith("frames") else lines
+    return languages.expand_frames(lines) if name.endswith("frames") else lines
 
 
 def parse_table(lines: Iterable[str]) -> Table:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from apps.gates.detectors import names, numbers
 from apps.gates.detectors.cues import CUES
-from apps.gates.detectors.findings import Detection, Span, taken_out, without_overlap
+from apps.gates.detectors.findings import Detection, Span, build_detection, without_overlap
 
 NATIONAL_ID, PHONE = "NATIONAL_ID", "PHONE"
 KINDS = ("EMAIL", PHONE, "CREDIT_CARD", "IBAN", "SSN", NATIONAL_ID, "IP_ADDRESS", "PERSON")
@@ -92,7 +92,7 @@ _NATIONAL = (
 def detect_pii(text: str, *, kinds: Collection[str] = KINDS) -> Detection:
     """The score is how sure we are that any of `kinds` stands in the text; `redacted` is the text without them."""
     spans = without_overlap(span for span in _found(text, kinds) if span.kind in kinds)
-    return taken_out(text, [(span, _NAME_SURE if span.kind == "PERSON" else _SURE) for span in spans])
+    return build_detection(text, [(span, _NAME_SURE if span.kind == "PERSON" else _SURE) for span in spans])
 
 
 def _found(text: str, kinds: Collection[str]) -> Iterator[Span]:

@@ -15,9 +15,9 @@ from apps.gates.allowance import MOST_EVALUATIONS
 from apps.gates.enums import GateStatus
 from apps.gates.locks import lock_gate
 from apps.gates.models import Gate, GateVersion
-from apps.gates.queries import most_at_once, sealed_name, sealed_value, version_of
+from apps.gates.queries import max_gates_per_turn, sealed_name, sealed_value, version_of
 from apps.gates.schemas import GateSpec
-from apps.gates.soundness import require_sound
+from apps.gates.validation import require_valid
 from apps.tenants import policy_seals
 from apps.tenants.enums import PolicyKind
 from kernel.errors import SilasError
@@ -43,7 +43,7 @@ def write_version(
 
     Raises `SilasError`: 409 `gate_changed`, 422 `gate_invalid`.
     """
-    require_sound(spec)
+    require_valid(spec)
     gate = _gate_named(spec.name, deployment_id)
     _require_seen(gate, seen)
     newest = gate.versions.filter(number=gate.newest).first()
@@ -138,11 +138,11 @@ def _written(
 
 def _require_gate(version: GateVersion) -> None:
     """An old content may be no gate for the rules of today, and one gate too many would block every turn."""
-    needed, place = most_at_once(version)
+    needed, place = max_gates_per_turn(version)
     if needed > MOST_EVALUATIONS:
         raise SilasError("too_many_gates", TOO_MANY.format(needed=needed, place=place), status=409)
     try:
-        require_sound(version.to_spec())
+        require_valid(version.to_spec())
     except ValueError as error:
         raise SilasError("gate_invalid", "This version is no gate that could be run.", status=422) from error
 

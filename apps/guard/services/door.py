@@ -14,7 +14,7 @@ from typing import Any
 from django.db import connection
 
 from apps.gates.allowance import Allowance
-from apps.gates.content import DOCUMENT, TOOL, look_at
+from apps.gates.content import DOCUMENT, TOOL, check_content
 from apps.gates.enums import GateTrigger
 from apps.gates.schemas import GateReport
 from apps.gates.services import check_gates
@@ -78,7 +78,7 @@ async def _looked_at(outcome: Done | Failed, admitted: Admitted) -> Done | Faile
     (`gates.content`)."""
     brought = outcome.value if isinstance(outcome, Done) else outcome.reason
     tool, kind = admitted.call.tool, DOCUMENT if admitted.intent is Intent.RETRIEVE_CHUNKS else TOOL
-    looked = partial(look_at, brought, admitted.call.gates, kind=kind, name=tool, ref=str(admitted.call_id))
+    looked = partial(check_content, brought, admitted.call.gates, kind=kind, name=tool, ref=str(admitted.call_id))
     mark = await asyncio.to_thread(looked)
     if mark is None:
         return outcome

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 
-from apps.gates.content import DOCUMENT, MEMORY, WRITTEN_AFTER, ContentMark, look_at
+from apps.gates.content import DOCUMENT, MEMORY, WRITTEN_AFTER, ContentMark, check_content
 from apps.guard import services as guard
 from apps.memory import embedding, memories
 from apps.memory.enums import ScopeKind, Tier
@@ -113,11 +113,13 @@ def _marks_of(state: TurnState) -> list[ContentMark]:
     """A memory that was written after a mark has it still, whatever its words."""
     gates = state.policy.gates
     memories = {each.memory_id: each for each in (*state.memories, *state.subscribed)}.values()
-    found = [look_at([each.title, each.quote], gates, kind=DOCUMENT, ref=each.version_id) for each in state.passages]
+    found = [
+        check_content([each.title, each.quote], gates, kind=DOCUMENT, ref=each.version_id) for each in state.passages
+    ]
     found += [
         ContentMark(MEMORY, "", each.memory_id, WRITTEN_AFTER)
         if each.marked
-        else look_at(each.text, gates, kind=MEMORY, ref=each.memory_id)
+        else check_content(each.text, gates, kind=MEMORY, ref=each.memory_id)
         for each in memories
     ]
     return [mark for mark in found if mark is not None]

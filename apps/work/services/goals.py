@@ -16,9 +16,9 @@ from apps.approvals.models import ApprovalToken, Card
 from apps.approvals.schemas import Fact
 from apps.approvals.services import open_card
 from apps.gates.allowance import MOST_EVALUATIONS
-from apps.gates.queries import active_gates, asked_in_a_turn
-from apps.gates.signals import Beside
-from apps.gates.soundness import require_sound
+from apps.gates.queries import active_gates, count_gates_per_turn
+from apps.gates.signals import ExtraGates
+from apps.gates.validation import require_valid
 from apps.skills import queries as skills
 from apps.skills.schemas import ToolSpec
 from apps.tenants.models import Deployment
@@ -42,7 +42,7 @@ def adopt_goal(plan_markdown: str, *, deployment_id: UUID, requested_by: str) ->
     if spec.failure_context:
         templates.template_call(spec.failure_context)
     for gate in spec.gates:
-        require_sound(gate)
+        require_valid(gate)
     cycles.require_schedule(spec)
     pinned = list(skills.pinned(spec.skills))
     fresh = WorkItemSpec.model_validate({**spec.model_dump(), "id": str(uuid4()), "skills": pinned})
@@ -97,7 +97,7 @@ def check_goal(plan_markdown: str, *, deployment: Deployment) -> plans.Written:
         tools = screening.tools_in(written.spec.skills)
     except SilasError as missing:
         plans.refuse(missing.code, missing.message, written.line(["skills"]))
-    needed = asked_in_a_turn((*rows, *written.spec.gates), looked_up(tools.values()))
+    needed = count_gates_per_turn((*rows, *written.spec.gates), looked_up(tools.values()))
     if needed > MOST_EVALUATIONS:
         most = f"a turn asks {MOST_EVALUATIONS} at most."
         problem = f"with these a message, its answer and a look-up need {needed} gates; {most}"
@@ -111,15 +111,15 @@ def looked_up(tools: Iterable[ToolSpec]) -> frozenset[str]:
     return frozenset(tool.name for tool in tools if not tool.acting) | {goals.KNOWLEDGE_TOOL}
 
 
-def add_gates(deployment_id: UUID, beside: Beside) -> None:
+def add_gates(deployment_id: UUID, extra: ExtraGates) -> None:
     """The gates of the goal that governs the deployment, and what its turns may look up."""
     deployment = Deployment.objects.only("active_goal_id").get(pk=deployment_id)
     spec = active_goal_spec(deployment)
-    beside.add([], {goals.KNOWLEDGE_TOOL})
+    extra.add([], {goals.KNOWLEDGE_TOOL})
     if spec is not None:
-        beside.add(spec.gates, ())
+        extra.add(spec.gates, ())
         with suppress(SilasError):
-            beside.add((), looked_up(skills.tools_for(spec.skills)))
+            extra.add((), looked_up(skills.tools_for(spec.skills)))
 
 
 def ask_for_standing(goal: WorkItem, *, uses: int, days: int, rationale: str) -> Card:

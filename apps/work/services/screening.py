@@ -13,7 +13,7 @@ from uuid import UUID
 
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
-from apps.gates.allowance import Allowance, Patience
+from apps.gates.allowance import Allowance, ComputeLimit
 from apps.gates.enums import GateProvider, GateTrigger
 from apps.gates.rules import escalation_for
 from apps.gates.schemas import GateResult, GateSpec
@@ -203,7 +203,7 @@ def _one_line(value: Any) -> str:
 
 def _allowance() -> Allowance:
     """32 gates for each text and each call; for all that this transaction asks, one time (`TRANSACTION_SECONDS`)."""
-    return Allowance(patience=current_scope().counted.setdefault(Patience, Patience()))
+    return Allowance(compute_limit=current_scope().counted.setdefault(ComputeLimit, ComputeLimit()))
 
 
 def _sentence(blocked: GateResult, goal: WorkItem | None) -> str:

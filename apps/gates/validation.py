@@ -16,7 +16,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from apps.gates import guardrails
-from apps.gates.detectors.catalogue import Unusable, detect, is_fixing, threshold
+from apps.gates.detectors.catalogue import InvalidSetting, detect, is_fixing, threshold
 from apps.gates.enums import GateProvider, GateTrigger, GateType
 from apps.gates.predicates import MAX_DEPTH, TEXT_SETTINGS
 from apps.gates.schemas import GateSpec, Range, require_pattern
@@ -59,7 +59,7 @@ def problems_of(gate: GateSpec) -> dict[str, str]:
     return found
 
 
-def require_sound(gate: GateSpec) -> None:
+def require_valid(gate: GateSpec) -> None:
     """Raises 422 `gate_invalid` with what is wrong by field."""
     problems = problems_of(gate)
     if problems:
@@ -115,7 +115,7 @@ def _places(gate: GateSpec) -> Iterator[tuple[str, str]]:
         yield from _whole(gate.config, "wait_seconds", least=SHORTEST_WAIT, most=LONGEST_WAIT)
     if gate.after_step is not None and gate.after_step < 1:
         yield "after_step", "steps are counted from 1"
-    if gate.looks_at_report and gate.may_ask:
+    if gate.checks_report and gate.may_need_approval:
         yield "extract", ASKS_LATE
 
 
@@ -244,7 +244,7 @@ def _detector(gate: GateSpec) -> Iterator[tuple[str, str]]:
         is_fixing(gate.config)
         detect(gate.check or "", "", gate.config)
         threshold(gate.check or "", gate.config)
-    except Unusable as wrong:
+    except InvalidSetting as wrong:
         yield "check", str(wrong)
 
 

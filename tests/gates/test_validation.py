@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from apps.gates.predicates import judge
 from apps.gates.schemas import GateSpec
 from apps.gates.services import check_gates, write_version
-from apps.gates.soundness import problems_of
+from apps.gates.validation import problems_of
 from kernel.errors import SilasError
 from kernel.tenancy import tenant_scope
 

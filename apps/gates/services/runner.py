@@ -101,12 +101,12 @@ class _Run:
         return GateReport(tuple(self.policy_results), tuple(self.quality_results), self.context, tuple(self.notes))
 
     def _answer(self, gate: GateSpec) -> GateResult:
-        patience = self.allowance.patience
-        if patience is not None and patience.is_used_up:
+        compute_limit = self.allowance.compute_limit
+        if compute_limit is not None and compute_limit.is_exhausted:
             return self._refused(gate, GateCode.TOO_LATE, "There was no time left to check this")
         if not self.allowance.take():
             return self._refused(gate, GateCode.TOO_MANY, "This turn has been checked as often as it may be")
-        with patience.counted() if patience else nullcontext():
+        with compute_limit.counted() if compute_limit else nullcontext():
             return self._evaluate(gate)
 
     def _evaluate(self, gate: GateSpec) -> GateResult:

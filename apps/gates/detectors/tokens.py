@@ -1,7 +1,7 @@
-"""Which words stand in a text, beside what, and in what sort of place? What `likeness` looks at to tell names. Pure.
+"""Which words stand in a text, beside what, and in what sort of place? What `name_scores` looks at to tell names. Pure.
 
 Words with the lists they are in; runs of capitals; lists of such runs; what of an address is in reach; which lines
-hold figures. Each is one pass over the words. Called by `likeness` and `names`.
+hold figures. Each is one pass over the words. Called by `name_scores` and `names`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _REACH = 5
 _SENTENCE_ENDS = frozenset('.!?\n"\u201c\u201d*')
 
 
-class Seen(NamedTuple):
+class Token(NamedTuple):
     """A word as written, where it stands, and the lists that it is in. `begins`: a sentence or a line begins here, so
     that any word would have a capital."""
 
@@ -84,12 +84,12 @@ class Run(NamedTuple):
     members: tuple[int, ...]
 
 
-class Scene(NamedTuple):
+class TokenizedText(NamedTuple):
     """A text and its words. For each word what of an address leads to it and what it leads to (`behind`, `ahead`), and
     its line; for each line whether it holds figures. `chains` are lists of runs: `Anna, Bert and Carla`."""
 
     text: str
-    words: Sequence[Seen]
+    words: Sequence[Token]
     behind: Sequence[str]
     ahead: Sequence[str]
     lines: Sequence[int]
@@ -97,18 +97,18 @@ class Scene(NamedTuple):
     chains: Sequence[Sequence[Run]]
 
 
-def scene_of(text: str) -> Scene:
+def tokenize(text: str) -> TokenizedText:
     words = [_seen(text, match[0], *match.span()) for match in _WORD.finditer(text)]
     if not any(word.kind for word in words):
-        return Scene(text, words, (), (), (), (), ())
+        return TokenizedText(text, words, (), (), (), (), ())
     parts = _parts_of_addresses(text, words)
     behind = _addresses(text, words, parts, 1, " \u00a0.,")
     ahead = _addresses(text, words, parts, -1, " \u00a0.")
     lines, figured = _lines(text, words, parts)
-    return Scene(text, words, behind, ahead, lines, figured, list(_chains(text, words)))
+    return TokenizedText(text, words, behind, ahead, lines, figured, list(_chains(text, words)))
 
 
-def are_joined(text: str, words: Sequence[Seen], last: int, number: int) -> bool:
+def are_joined(text: str, words: Sequence[Token], last: int, number: int) -> bool:
     """Do only blanks, and at most two small words of names, stand between the two?"""
     if number == last + 1:
         return text[words[last].end : words[number].start] in JOINTS
@@ -120,7 +120,7 @@ def are_joined(text: str, words: Sequence[Seen], last: int, number: int) -> bool
     )
 
 
-def _chains(text: str, words: Sequence[Seen]) -> Iterator[list[Run]]:
+def _chains(text: str, words: Sequence[Token]) -> Iterator[list[Run]]:
     chain: list[Run] = []
     for run in _runs(text, words):
         if chain and (
@@ -133,7 +133,7 @@ def _chains(text: str, words: Sequence[Seen]) -> Iterator[list[Run]]:
         yield chain
 
 
-def _runs(text: str, words: Sequence[Seen]) -> Iterator[Run]:
+def _runs(text: str, words: Sequence[Token]) -> Iterator[Run]:
     members: list[int] = []
     for number, word in enumerate(words):
         if not word.kind:
@@ -154,7 +154,7 @@ def _begins(text: str, start: int) -> bool:
     return at < 0 or text[at] in _SENTENCE_ENDS
 
 
-def _lines(text: str, words: Sequence[Seen], parts: Mapping[int, str]) -> tuple[list[int], list[bool]]:
+def _lines(text: str, words: Sequence[Token], parts: Mapping[int, str]) -> tuple[list[int], list[bool]]:
     """The line of each word, empty ones left out, and whether figures stand in it."""
     if "\n" not in text:
         return [0] * len(words), [False]
@@ -168,7 +168,7 @@ def _lines(text: str, words: Sequence[Seen], parts: Mapping[int, str]) -> tuple[
     return lines, [number in with_figures for number in range(line + 1)]
 
 
-def _parts_of_addresses(text: str, words: Sequence[Seen]) -> Mapping[int, str]:
+def _parts_of_addresses(text: str, words: Sequence[Token]) -> Mapping[int, str]:
     """The numbers of the words that are `figures`, or `street`."""
     found = {}
     for number, word in enumerate(words):
@@ -180,7 +180,7 @@ def _parts_of_addresses(text: str, words: Sequence[Seen]) -> Mapping[int, str]:
     return found
 
 
-def _addresses(text: str, words: Sequence[Seen], parts: Mapping[int, str], step: int, stops: str) -> list[str]:
+def _addresses(text: str, words: Sequence[Token], parts: Mapping[int, str], step: int, stops: str) -> list[str]:
     """For each word what an address within reach of it holds: `figures`, `street` or nothing. From each part in one
     direction; a word in small letters, or other signs than blanks and those that stop nothing, end the reach."""
     found = [""] * len(words)
@@ -203,19 +203,19 @@ def _addresses(text: str, words: Sequence[Seen], parts: Mapping[int, str], step:
     return found
 
 
-def _counts(text: str, word: Seen) -> bool:
+def _counts(text: str, word: Token) -> bool:
     """`1. Anna`, `2) Bert`: the number of a line, nothing of an address."""
     return len(word.text) < 3 and word.begins and text[word.end : word.end + 2] in {". ", ") "}
 
 
-def _seen(text: str, word: str, start: int, end: int) -> Seen:
+def _seen(text: str, word: str, start: int, end: int) -> Token:
     if word.islower() and word.isascii():
-        return Seen(word, start, end, word, 0, "", False)
+        return Token(word, start, end, word, 0, "", False)
     if word[0].isupper():
-        return Seen(word, start, end, *_known(word), _begins(text, start))
+        return Token(word, start, end, *_known(word), _begins(text, start))
     if word[0].isdigit():
-        return Seen(word, start, end, word, 0, "", len(word) < 3 and _begins(text, start))
-    return Seen(word, start, end, plain(word), 0, "", False)
+        return Token(word, start, end, word, 0, "", len(word) < 3 and _begins(text, start))
+    return Token(word, start, end, plain(word), 0, "", False)
 
 
 @lru_cache(maxsize=8192)

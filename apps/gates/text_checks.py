@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from apps.gates import rules
-from apps.gates.detectors.catalogue import Unusable, detect, is_fixing, threshold
+from apps.gates.detectors.catalogue import InvalidSetting, detect, is_fixing, threshold
 from apps.gates.detectors.findings import Detection
 from apps.gates.detectors.normalise import Spellings
 from apps.gates.enums import GateAction, GateCode
@@ -34,7 +34,7 @@ def judge_text(
     try:
         fixing = is_fixing(config)
         failed, found = (judge or fails)(name or "", value, config, spellings or Spellings())
-    except Unusable as wrong:
+    except InvalidSetting as wrong:
         return Answer(GateAction.BLOCK, GateCode.MISCONFIGURED, f"The check is set up wrongly: {wrong}")
     if not failed:
         return rules.PASS

@@ -13,7 +13,7 @@ from typing import Any
 from apps.gates.allowance import Allowance, AskModel
 from apps.gates.enums import GateAction, GateCode, GateProvider, GateTrigger
 from apps.gates.schemas import GateReport, GateSpec
-from apps.gates.services.running import check_gates
+from apps.gates.services.runner import check_gates
 from kernel.sandbox.spec import Mount
 
 _LOOKED_AT = {
@@ -34,12 +34,12 @@ class Outcome:
     rewritten: bool = False
 
 
-def looks_at_records(gate: GateSpec) -> bool:
+def reads_recorded_input(gate: GateSpec) -> bool:
     """Whether what it looks at is kept: results of steps are not."""
     return gate.on in _LOOKED_AT
 
 
-def outcome_of(
+def evaluate(
     gates: Iterable[GateSpec],
     trigger: str,
     context: Mapping[str, Any],

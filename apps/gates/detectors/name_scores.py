@@ -13,7 +13,7 @@ from functools import cache, lru_cache
 from apps.gates.detectors.cues import CUES
 from apps.gates.detectors.lexicon import LISTS
 from apps.gates.detectors.normalise import TABLES
-from apps.gates.detectors.scene import JOINTS, OWNED, PLACES, Run, Scene, Seen
+from apps.gates.detectors.tokens import JOINTS, OWNED, PLACES, Run, Token, TokenizedText
 
 _ENDINGS = tuple(sorted(CUES["endings"], key=len))
 _STREETS, _FIRMS, _DID = CUES["streets"], CUES["firms"], CUES["did"]
@@ -31,27 +31,27 @@ _NEVER, _SHOUTED = -5.0, -1.0
 Look = tuple[Callable[..., Iterator[str]], tuple[str | int | bool, ...]]
 
 
-def likenesses(scene: Scene) -> Mapping[int, float]:
+def score_names(parsed: TokenizedText) -> Mapping[int, float]:
     """For the number of each word with a capital, the logarithm of the odds that it is part of a person's name."""
-    places = ((chain, run, number) for chain in scene.chains for run in chain for number in run.members)
-    return evened(scene, {number: _alone(scene, number, run, chain) for chain, run, number in places})
+    places = ((chain, run, number) for chain in parsed.chains for run in chain for number in run.members)
+    return smooth_scores(parsed, {number: _alone(parsed, number, run, chain) for chain, run, number in places})
 
 
-def signs(scene: Scene, number: int, run: Run, chain: Sequence[Run]) -> Iterator[str]:
+def features(parsed: TokenizedText, number: int, run: Run, chain: Sequence[Run]) -> Iterator[str]:
     """What speaks for and against a name: the word itself, its neighbours, and what of an address is in reach."""
-    for look, seen in _looks(scene, number, run, chain):
+    for look, seen in _looks(parsed, number, run, chain):
         yield from look(*seen)
 
 
-def _alone(scene: Scene, number: int, run: Run, chain: Sequence[Run]) -> float:
-    word = scene.words[number]
+def _alone(parsed: TokenizedText, number: int, run: Run, chain: Sequence[Run]) -> float:
+    word = parsed.words[number]
     if not word.may_be_name:
         return _NEVER if word.kind == "word" else _SHOUTED
-    return sum(_weighed(look, seen) for look, seen in _looks(scene, number, run, chain))
+    return sum(_weight(look, seen) for look, seen in _looks(parsed, number, run, chain))
 
 
 @lru_cache(maxsize=16_384)
-def _weighed(look: Callable[..., Iterator[str]], seen: tuple[str | int | bool, ...]) -> float:
+def _weight(look: Callable[..., Iterator[str]], seen: tuple[str | int | bool, ...]) -> float:
     """Most looks see what others saw before."""
     weights = _weights()
     return sum(weights.get(sign, 0.0) for sign in look(*seen))
@@ -64,10 +64,10 @@ def _weights() -> Mapping[str, float]:
     return {sign: int(weight) / 100 for sign, _, weight in pairs}
 
 
-def evened(scene: Scene, odds: Mapping[int, float]) -> dict[int, float]:
+def smooth_scores(parsed: TokenizedText, odds: Mapping[int, float]) -> dict[int, float]:
     """Words of a run are mostly all of one name or none, and so are the things of a list."""
     found: dict[int, float] = {}
-    for chain in scene.chains:
+    for chain in parsed.chains:
         means = [_within(run, odds, found) for run in chain]
         if len(chain) == 1:
             continue
@@ -96,23 +96,26 @@ def _bounded(odds: float) -> float:
     return max(-_MOST, min(_MOST, odds))
 
 
-def _looks(scene: Scene, number: int, run: Run, chain: Sequence[Run]) -> Iterator[Look]:
-    text, words = scene.text, scene.words
+def _looks(parsed: TokenizedText, number: int, run: Run, chain: Sequence[Run]) -> Iterator[Look]:
+    text, words = parsed.text, parsed.words
     word = words[number]
     yield _own, (word.text, word.low, word.lists, word.kind, word.begins)
     if number and not word.begins:
         yield _before(text, words, number)
     yield _behind(text, word, words[number + 1] if number + 1 < len(words) else None)
     if len(run.members) > 1 or run.last + 1 < len(words):
-        yield _around(scene, number, run)
+        yield _around(parsed, number, run)
     if len(chain) > 1:
         yield _listed, (_leading(words, chain[0]), len(chain) > 2, run.first == chain[0].first)
-    if scene.behind[number] or scene.ahead[number]:
-        yield _near_address, (scene.behind[number], scene.ahead[number])
-    if len(scene.figured) > 1:
-        line = scene.lines[number]
-        above = line > 0 and scene.figured[line - 1]
-        yield _lines, (scene.figured[line], above, line + 1 < len(scene.figured) and scene.figured[line + 1])
+    if parsed.behind[number] or parsed.ahead[number]:
+        yield _near_address, (parsed.behind[number], parsed.ahead[number])
+    if len(parsed.figured) > 1:
+        line = parsed.lines[number]
+        above = line > 0 and parsed.figured[line - 1]
+        yield (
+            _lines,
+            (parsed.figured[line], above, line + 1 < len(parsed.figured) and parsed.figured[line + 1]),
+        )
 
 
 def _own(text: str, low: str, lists: int, kind: str, begins: bool) -> Iterator[str]:
@@ -129,7 +132,7 @@ def _own(text: str, low: str, lists: int, kind: str, begins: bool) -> Iterator[s
         yield "hyphen"
     elif len(text) > 3 and text.isalpha() and not text[1:].islower() and not low.startswith(_INNER):
         yield "camel"
-    if Seen(text, 0, 0, low, lists, kind, begins).is_street:
+    if Token(text, 0, 0, low, lists, kind, begins).is_street:
         yield "street"
 
 
@@ -140,7 +143,7 @@ def _letters(low: str, known: str) -> Iterator[str]:
     yield from (f"{known} begins {framed[:length]}" for length in (3, 4))
 
 
-def _before(text: str, words: Sequence[Seen], number: int) -> Look:
+def _before(text: str, words: Sequence[Token], number: int) -> Look:
     word, before = words[number], words[number - 1]
     gap = text[before.end : word.start]
     if gap in JOINTS and before.kind and not before.opens:
@@ -194,7 +197,7 @@ def _two_left(small: str, far: str) -> Iterator[str]:
         yield f"after deed {small}"
 
 
-def _behind(text: str, word: Seen, after: Seen | None) -> Look:
+def _behind(text: str, word: Token, after: Token | None) -> Look:
     is_owner, rest = word.text.endswith(OWNED), text[word.end : word.end + 2]
     if rest[:1] == ".":
         rest = ".a" if rest[1:].islower() else "."
@@ -243,16 +246,16 @@ def _ahead_of_small(low: str) -> Iterator[str]:
         yield "before deed"
 
 
-def _around(scene: Scene, number: int, run: Run) -> Look:
+def _around(parsed: TokenizedText, number: int, run: Run) -> Look:
     """What stands before and behind the run that the word is in, where that is no neighbour of its own."""
-    words, last = scene.words, run.last
+    words, last = parsed.words, run.last
     first = words[run.first]
     before = words[run.first - 1].low if run.first < number and run.first and not first.begins else ""
     after = words[last + 1] if last + 1 < len(words) else None
     kin = after.low if after else ""
     if kin in {"and", "y", "et", "und"}:
         kin = words[last + 2].low if last + 2 < len(words) else ""
-    is_next = after is not None and last > number and scene.text[words[last].end : after.start] == " "
+    is_next = after is not None and last > number and parsed.text[words[last].end : after.start] == " "
     kin = kin if kin in CUES["kin"] else ""
     return _outside, (before, kin, words[last].low if last > number else "", after.low if after and is_next else "")
 
@@ -266,7 +269,7 @@ def _outside(before: str, kin: str, last: str, after: str) -> Iterator[str]:
         yield "run of a firm"
 
 
-def _leading(words: Sequence[Seen], run: Run) -> str:
+def _leading(words: Sequence[Token], run: Run) -> str:
     return words[run.first - 1].low if run.first and not words[run.first].begins else ""
 
 

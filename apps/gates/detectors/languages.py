@@ -1,6 +1,6 @@
 """Frames of phrases, filled with the words of each language. Pure; called by `phrases`.
 
-A frame names classes (`@ov ~3 @yours ~4 @orders`); `tables/tongues.txt` says which words of a language are in them. A
+A frame names classes (`@ov ~3 @yours ~4 @orders`); `tables/languages.txt` says which words of a language are in them. A
 class without words is left out of its step, and a frame with an empty step is left out of the language.
 """
 
@@ -15,10 +15,10 @@ _UMLAUTS = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "ß": "ss"})
 _VOWELS = frozenset("aeiouyh")
 
 
-def spoken(frames: Sequence[str]) -> list[str]:
+def expand_frames(frames: Sequence[str]) -> list[str]:
     """The lines of a table: for each language its classes that the frames name, and its frames."""
     lines: list[str] = []
-    for language, classes in _tongues().items():
+    for language, classes in _languages().items():
         named: set[str] = set()
         for frame in frames:
             if frame and not frame.startswith("#"):
@@ -44,11 +44,11 @@ def _filled(frame: str, language: str, known: frozenset[str]) -> str:
 
 
 @cache
-def _tongues() -> dict[str, dict[str, tuple[str, ...]]]:
+def _languages() -> dict[str, dict[str, tuple[str, ...]]]:
     found: dict[str, dict[str, tuple[str, ...]]] = {}
     classes: dict[str, tuple[str, ...]] = {}
     articles: tuple[str, ...] = ()
-    for line in (TABLES / "tongues.txt").read_text("utf-8").splitlines():
+    for line in (TABLES / "languages.txt").read_text("utf-8").splitlines():
         if line.startswith("["):
             classes, articles = found.setdefault(line.strip("[]"), {}), ()
         elif line and not line.startswith("#"):
