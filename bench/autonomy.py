@@ -22,11 +22,11 @@ DUE, TASKS, SECONDS = 1_000, 100, 60.0
 HALTS = 40
 _PAIR = """
 import django, os, sys; django.setup()
-from apps.bus import draining, queries
+from apps.bus import worker, queries
 from apps.bus.enums import Queue, Worker
 print("ready", flush=True); sys.stdin.readline()
-while queries.due([Queue.UPKEEP]):
-    draining.drain(Worker.UPKEEP, consumer=f"bench-{os.getpid()}")
+while queries.due_scopes([Queue.UPKEEP]):
+    worker.drain(Worker.UPKEEP, consumer=f"bench-{os.getpid()}")
 """
 _FILL = """
     INSERT INTO autonomy_trigger (id, tenant_id, task_id, kind, spec, topic, next_at, enabled, disabled_reason)

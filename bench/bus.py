@@ -84,7 +84,7 @@ def _due() -> Row:
             cursor.execute(_LATER.replace("interval '1 day'", "interval '0'").replace("later-", "now-"), [tenant.pk, 1])
     with connections["owner"].cursor() as cursor:
         cursor.execute("VACUUM ANALYZE bus_queuemessage")
-    assert len(queries.due([Queue.UPKEEP])) == len(tenants)
+    assert len(queries.due_scopes([Queue.UPKEEP])) == len(tenants)
 
     def bare() -> None:
         with connection.cursor() as cursor:
@@ -93,7 +93,7 @@ def _due() -> Row:
             assert len(cursor.fetchall()) == len(tenants)
             cursor.execute("SELECT set_config('silas.platform', '', false)")
 
-    times = [(_timed(lambda: queries.due([Queue.UPKEEP])), _timed(bare)) for _ in range(ROUNDS + 1)][1:]
+    times = [(_timed(lambda: queries.due_scopes([Queue.UPKEEP])), _timed(bare)) for _ in range(ROUNDS + 1)][1:]
     ours, plain = (statistics.median(each) / CYCLES * 1000 for each in zip(*times, strict=True))
     name = f"due work of all tenants, {FUTURE:,} messages of the future, 10 due"
     ratio = ours / plain
@@ -127,7 +127,7 @@ class _Cycle:
 
         scope_id = uuid4()
         with tenant_scope(self._tenant):
-            services.enqueue("proxy", kind="user_message", scope_id=scope_id, sender="user", payload={"seq": 1})
+            services.send_message("proxy", kind="user_message", scope_id=scope_id, sender="user", payload={"seq": 1})
         with tenant_scope(self._tenant):
             lease = services.lease("proxy", consumer="bench", scope_id=scope_id)
         assert lease is not None
@@ -168,7 +168,7 @@ def _enqueue(tenant_id: Any) -> None:
     from kernel.tenancy import tenant_scope
 
     with tenant_scope(tenant_id):
-        services.enqueue("runtime", kind="system_event", scope_id=uuid4(), sender="runtime")
+        services.send_message("runtime", kind="system_event", scope_id=uuid4(), sender="runtime")
 
 
 def _p95(values: list[float]) -> float:

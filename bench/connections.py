@@ -35,10 +35,10 @@ import os, time, django
 django.setup()
 from django.conf import settings
 settings.BUNDLED_SKILLS_CHECKED = False  # as the process that installed the skill
-from apps.bus import draining
+from apps.bus import worker
 from apps.bus.enums import Worker
 while True:
-    draining.drain(Worker.UPKEEP, consumer=str(os.getpid()))
+    worker.drain(Worker.UPKEEP, consumer=str(os.getpid()))
     time.sleep(0.02)
 """
 

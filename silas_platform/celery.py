@@ -95,12 +95,12 @@ def _leave_without_tidying(**_: Any) -> None:
 @task_prerun.connect
 def _begin_in_time(**_: Any) -> None:
     """Whatever a child is woken for, it is over by its deadline or the child is ended."""
-    deadlines.within()
+    deadlines.set_deadline()
 
 
 @task_postrun.connect
 def _ended_in_time(**_: Any) -> None:
-    deadlines.clear()
+    deadlines.clear_deadline()
 
 
 @task_postrun.connect

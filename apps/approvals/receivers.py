@@ -6,9 +6,9 @@ from apps.approvals.enums import CardStatus, Withdrawal
 from apps.approvals.models import ApprovalToken, Card, Decision
 from apps.approvals.services import expire_card, pauses
 from apps.approvals.signals import card_changed, card_decided
-from apps.bus.deliveries import repeating
+from apps.bus.deliveries import recurring_handler
 from apps.bus.enums import Kind
-from apps.bus.registry import register_later
+from apps.bus.registry import register_job
 
 
 @card_decided.connect
@@ -24,4 +24,4 @@ def _came_to_nothing(card: Card) -> None:
         pauses.came_to_nothing(card)
 
 
-register_later(Kind.CARD_EXPIRY, repeating(expire_card), standing=True)
+register_job(Kind.CARD_EXPIRY, recurring_handler(expire_card), recurring=True)

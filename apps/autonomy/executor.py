@@ -43,10 +43,10 @@ async def run_session(delivery: Delivery) -> None:
     if job is not None:
         fault_points.reach("autonomy.begun")
         if job.limits.wall_seconds is not None:
-            deadlines.within(job.limits.wall_seconds + rules.GRACE_SECONDS)
+            deadlines.set_deadline(job.limits.wall_seconds + rules.GRACE_SECONDS)
         ending = await _Course(GuardedClient(job)).run()
         await in_scope(delivery.tenant_id, session_run.conclude_session, delivery, job.session_id, ending)
-        deadlines.within()
+        deadlines.set_deadline()
 
 
 class _Over(Exception):

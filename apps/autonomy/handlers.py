@@ -47,11 +47,11 @@ async def handle_trigger(delivery: Delivery) -> None:
     """Start what one trigger is due for. A trigger whose rows cannot be read is disabled, and its owner is told."""
     trigger_id = UUID(delivery.message.subject)
     try:
-        await delivery.repeat(trigger_dispatch.dispatch_trigger, trigger_id, delivery.lease)
+        await delivery.reschedule(trigger_dispatch.dispatch_trigger, trigger_id, delivery.lease)
     except (LeaseLost, AlreadyProcessed, DatabaseError):
         raise
     except Exception as error:  # noqa: BLE001 (whatever cannot be read, it is this trigger's)
-        await delivery.repeat(trigger_dispatch.disable_unreadable_trigger, trigger_id, error)
+        await delivery.reschedule(trigger_dispatch.disable_unreadable_trigger, trigger_id, error)
 
 
 async def handle_admission(delivery: Delivery) -> None:
@@ -60,13 +60,13 @@ async def handle_admission(delivery: Delivery) -> None:
 
 
 def _admit(lease: Lease) -> None:
-    bus.absorb(lease)
+    bus.ack_duplicates(lease)
     delegation.start_collecting_sessions()
     admission.admit_waiting()
 
 
 async def handle_session_check(delivery: Delivery) -> None:
-    await delivery.repeat(session_control.check_session, UUID(delivery.message.subject))
+    await delivery.reschedule(session_control.check_session, UUID(delivery.message.subject))
 
 
 def handle_dead_session(message: QueueMessage) -> bool:
@@ -86,7 +86,7 @@ async def handle_suggestions(delivery: Delivery) -> None:
     """Look for suggestions at each deployment of the company; an error at one does not stop the others."""
     for deployment_id in await in_scope(delivery.tenant_id, suggestions.deployments_to_check):
         await in_scope(delivery.tenant_id, run_isolated, _suggest, deployment_id, lambda _: None)
-    await delivery.repeat(suggestions.next_check)
+    await delivery.reschedule(suggestions.next_check)
 
 
 def _suggest(deployment_id: UUID) -> None:

@@ -32,7 +32,7 @@ from apps.autonomy.services.occurrences import record_occurrence
 from apps.autonomy.services.outbox import enqueue_webhooks
 from apps.autonomy.signals import session_ended, task_event
 from apps.bus.enums import Kind, Queue, SetAside
-from apps.bus.registry import register, register_later, when_dead
+from apps.bus.registry import on_dead_letter, register, register_job
 from apps.bus.signals import set_aside
 from apps.memory.signals import document_stored
 from apps.sessions.models import ChatSession
@@ -144,13 +144,13 @@ def _on_session_ended(session: AutonomousSession) -> None:
 set_aside.connect(notices.notify_of_set_aside)
 
 register(Queue.EXECUTOR, Kind.AUTONOMOUS_SESSION, executor.run_session)
-when_dead(handlers.handle_dead_session, Kind.AUTONOMOUS_SESSION)
-register_later(Kind.TRIGGER_DUE, handlers.handle_trigger, standing=True)
-register_later(Kind.SESSION_ADMISSION, handlers.handle_admission)
-register_later(Kind.SESSION_WATCH, handlers.handle_session_check, standing=True)
-register_later(Kind.SUGGESTION_LOOK, handlers.handle_suggestions, standing=True)
+on_dead_letter(handlers.handle_dead_session, Kind.AUTONOMOUS_SESSION)
+register_job(Kind.TRIGGER_DUE, handlers.handle_trigger, recurring=True)
+register_job(Kind.SESSION_ADMISSION, handlers.handle_admission)
+register_job(Kind.SESSION_WATCH, handlers.handle_session_check, recurring=True)
+register_job(Kind.SUGGESTION_LOOK, handlers.handle_suggestions, recurring=True)
 register(Queue.TRUSTED, Kind.REVIEW_OWED, handlers.handle_review)
-register_later(Kind.CARD_ALERT, alert_delivery.deliver_card_alerts)
-register_later(Kind.HOLD_ALERT, alert_delivery.deliver_hold_alerts)
-register_later(Kind.OUTBOX_DELIVERY, handlers.handle_outbox)
-when_dead(handlers.handle_dead_outbox, Kind.OUTBOX_DELIVERY)
+register_job(Kind.CARD_ALERT, alert_delivery.deliver_card_alerts)
+register_job(Kind.HOLD_ALERT, alert_delivery.deliver_hold_alerts)
+register_job(Kind.OUTBOX_DELIVERY, handlers.handle_outbox)
+on_dead_letter(handlers.handle_dead_outbox, Kind.OUTBOX_DELIVERY)

@@ -1,8 +1,8 @@
-"""Retry or drop messages that failed for good.
+"""Retry or drop dead letters: messages that failed for good.
 
-A message that is tried again has five new attempts and its old place in its scope; an effect that it had before is
-marked and not repeated. The console calls `retry` and `drop` for an owner, `manage.py queue` calls `put_back` and
-`give_up` for the operator. Both are in the audit log; of work that belongs to no tenant, in the operator's log.
+A message that is retried has five new attempts and its old place in its scope; an effect that it already had is marked
+and not repeated. The console calls `retry` and `drop` for an owner, `manage.py queue` calls `requeue` and `discard` for
+the operator. Both are in the audit log; for work that belongs to no tenant, in the operator's log.
 """
 
 from __future__ import annotations
@@ -27,29 +27,29 @@ _log = logging.getLogger(__name__)
 
 
 def retry(message_pk: UUID, *, user: User) -> None:
-    """Raises `NotFound`, 409 `not_dead` where somebody was faster, 403 for a member who is not an owner."""
+    """Raises `NotFound`, 409 `not_dead` when another person was first, 403 for a member who is not an owner."""
     require_role(user, {Role.OWNER})
-    put_back(message_pk, actor=f"user:{user.pk}")
+    requeue(message_pk, actor=f"user:{user.pk}")
 
 
 def drop(message_pk: UUID, *, user: User) -> None:
-    """Raises as `retry` does. The row is deleted with what was done (`upkeep`)."""
+    """Raises as `retry` does. `cleanup` deletes the row later."""
     require_role(user, {Role.OWNER})
-    give_up(message_pk, actor=f"user:{user.pk}")
+    discard(message_pk, actor=f"user:{user.pk}")
 
 
-def put_back(message_pk: UUID, *, actor: str) -> None:
+def requeue(message_pk: UUID, *, actor: str) -> None:
     """Deliver the message again. Raises `NotFound`, 409 `not_dead`."""
     _claim(message_pk, state=State.QUEUED, attempts=0, available_at=Now(), finished_at=None)
-    queue = Queue(_note(AuditEvent.MESSAGE_RETRIED, message_pk, actor).queue)
+    queue = Queue(_record(AuditEvent.MESSAGE_RETRIED, message_pk, actor).queue)
     if worker := WORKER_OF.get(queue):
-        wakeup.after_commit(worker)
+        wakeup.wake_after_commit(worker)
 
 
-def give_up(message_pk: UUID, *, actor: str) -> None:
+def discard(message_pk: UUID, *, actor: str) -> None:
     """Close the message without its effect. Raises `NotFound`, 409 `not_dead`."""
     _claim(message_pk, state=State.DROPPED)
-    _note(AuditEvent.MESSAGE_DROPPED, message_pk, actor)
+    _record(AuditEvent.MESSAGE_DROPPED, message_pk, actor)
 
 
 def _claim(message_pk: UUID, **changes: object) -> None:
@@ -60,7 +60,7 @@ def _claim(message_pk: UUID, **changes: object) -> None:
     raise NotFound("message")
 
 
-def _note(event: AuditEvent, message_pk: UUID, actor: str) -> QueueMessage:
+def _record(event: AuditEvent, message_pk: UUID, actor: str) -> QueueMessage:
     message: QueueMessage = QueueMessage.objects.get(pk=message_pk)
     data = {"queue": message.queue, "kind": message.kind}
     if current_tenant_id() == INSTALLATION:

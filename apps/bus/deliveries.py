@@ -3,7 +3,7 @@
 The effect commits together with the end of the delivery, exactly once: `await delivery.commit(step, …)`, or
 `delivery.finish()` inside a scope of the handler's own. Coming back without either ends the delivery without an effect;
 an exception gives the message back. A redelivery is a fresh call: what the lost one had not committed did not happen.
-Handlers are registered with `registry.register`; `draining` calls `take` and `deliver`, and nobody else does.
+Handlers are registered with `registry.register`; `worker` calls `lease_next` and `deliver`, and nobody else does.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from apps.audit.enums import AuditEvent
 from apps.bus import services
 from apps.bus.enums import Queue
 from apps.bus.models import QueueMessage
-from apps.bus.registry import Handler, consumer_of, is_standing, names_on
+from apps.bus.registry import Handler, consumer_of, is_recurring, names_on
 from apps.bus.schemas import AlreadyProcessed, Lease, LeaseLost
 from kernel.errors import SilasError, error_location
 from kernel.tenancy import in_scope, with_retry
@@ -64,7 +64,7 @@ class Delivery:
 
         return await in_scope(self.tenant_id, whole)
 
-    async def repeat(self, step: Callable[P, datetime | None], *args: P.args, **kwargs: P.kwargs) -> None:
+    async def reschedule(self, step: Callable[P, datetime | None], *args: P.args, **kwargs: P.kwargs) -> None:
         """`commit` for a standing message: `step` returns when it is due next, or None where it is not any more."""
 
         def whole() -> None:
@@ -72,14 +72,14 @@ class Delivery:
             if due_at is None:
                 self.finish()
             else:
-                services.repeat(self.lease, due_at)
+                services.reschedule(self.lease, due_at)
                 transaction.on_commit(self._ended)
 
         await in_scope(self.tenant_id, whole)
 
     def finish(self) -> None:
         """Mark the effect and end the delivery; inside the effect's own scope. Raises as `commit` does."""
-        if not is_standing(self.message.queue, self.message.kind):
+        if not is_recurring(self.message.queue, self.message.kind):
             services.mark_processed(self.name, self.message.message_id)
         services.ack(self.lease)
         transaction.on_commit(self._ended)
@@ -93,23 +93,23 @@ class Delivery:
         self.over = True
 
 
-def repeating(step: Callable[[UUID], datetime | None]) -> Handler:
+def recurring_handler(step: Callable[[UUID], datetime | None]) -> Handler:
     """The handler of a standing message whose work is one short step on the row that its scope names: `step` gets that
-    row's id and returns as in `Delivery.repeat`."""
+    row's id and returns as in `Delivery.reschedule`."""
 
     async def handler(delivery: Delivery) -> None:
-        await delivery.repeat(step, UUID(delivery.message.subject))
+        await delivery.reschedule(step, UUID(delivery.message.subject))
 
     return handler
 
 
-def take(queue: Queue, *, scope_id: str, consumer: str, seconds: float) -> Lease | None:
+def lease_next(queue: Queue, *, scope_id: str, consumer: str, seconds: float) -> Lease | None:
     """The scope's next delivery for the process `consumer`; what had its effect before is acked and passed by (spec
     19.2.3). Inside a scope."""
     names = names_on(queue)
     while lease := services.lease(queue, consumer=consumer, scope_id=scope_id, names=names, seconds=seconds):
         if not lease.processed:
-            services.write_down(AuditEvent.MESSAGE_TAKEN, lease.message)
+            services.record_step(AuditEvent.MESSAGE_TAKEN, lease.message)
             return lease
         services.ack(lease)
     return None
@@ -136,7 +136,7 @@ async def deliver(tenant_id: UUID, lease: Lease, *, seconds: float) -> None:
 
 
 async def _carry_out(delivery: Delivery, handler: Handler, seconds: float) -> None:
-    async with kept_alive(delivery.tenant_id, delivery.lease, seconds):
+    async with keep_lease_alive(delivery.tenant_id, delivery.lease, seconds):
         await handler(delivery)
         if not delivery.over:
             await in_scope(delivery.tenant_id, delivery.finish)
@@ -157,7 +157,7 @@ async def _quietly(last_word: Awaitable[None]) -> None:
 
 
 @asynccontextmanager
-async def kept_alive(tenant_id: UUID, lease: Lease, seconds: float) -> AsyncIterator[None]:
+async def keep_lease_alive(tenant_id: UUID, lease: Lease, seconds: float) -> AsyncIterator[None]:
     """Renew the lease at every third of it while the block runs (contract silas 15, heartbeat); most blocks end before
     the first. Once it is lost somebody else has the message: the block is cancelled and `LeaseLost` raised."""
     loop, worker, lost = asyncio.get_running_loop(), asyncio.current_task(), False

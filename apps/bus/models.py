@@ -101,7 +101,7 @@ class QueueMessage(TenantModel):
 
     @property
     def subject(self) -> str:
-        """What work that is due later is about: the `scope_id` that `services.owe` or `services.schedule` was told."""
+        """What a job is about: the `scope_id` given to `services.enqueue` or `services.schedule`."""
         return self.scope_id.rpartition(":")[2]
 
     @property

@@ -53,7 +53,7 @@ def is_waiting(kind: Kind, scope_id: UUID | str) -> bool:
     return bool(waiting.exists())
 
 
-def lease_held(ref: LeaseRef) -> bool:
+def is_lease_held(ref: LeaseRef) -> bool:
     """Whether the lease is still its holder's: until its time has run out."""
     held: bool = QueueMessage.objects.filter(pk=ref.message_pk, fence=ref.fence, leased_until__gt=Now()).exists()
     return held
@@ -64,7 +64,7 @@ class DueScope:
     """A scope whose oldest message may be delivered now.
 
     `turn` counts a tenant's scopes from 1, so that whoever serves by turn serves every tenant before anybody twice.
-    `exhausted`: the message's last holder fell silent and no attempt is left; `services.sweep` buries it.
+    `exhausted`: the message's last holder fell silent and no attempt is left; `services.expire_leases` buries it.
     """
 
     turn: int
@@ -74,7 +74,7 @@ class DueScope:
     exhausted: bool
 
 
-def due(queues: Sequence[Queue], *, most: int = DUE_AT_A_TIME) -> list[DueScope]:
+def due_scopes(queues: Sequence[Queue], *, most: int = DUE_AT_A_TIME) -> list[DueScope]:
     """Scopes of all tenants with a message that may be delivered now, by turn. Sees past the wall between tenants for
     the length of one statement."""
     with connection.cursor() as cursor:
@@ -83,7 +83,7 @@ def due(queues: Sequence[Queue], *, most: int = DUE_AT_A_TIME) -> list[DueScope]
     return [DueScope(turn, tenant, Queue(queue), scope, gone) for turn, tenant, queue, scope, gone in rows]
 
 
-def tenants_held_by(consumer: str) -> list[UUID]:
+def tenants_with_leases(consumer: str) -> list[UUID]:
     """The tenants of which this consumer holds a message. Outside of any scope."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT bus_held_by(%s)", [consumer])

@@ -1,12 +1,12 @@
-"""The handlers of messages. Rooms above register one for each queue and kind that is theirs.
+"""Handlers of messages. Rooms register one for each queue and kind that they own.
 
-    async def carry_out(delivery: Delivery) -> None: ...
-    register(Queue.EXECUTOR, Kind.EXECUTION_REQUEST, carry_out)
-    register_later(Kind.CARD_EXPIRY, expire)                   # its queue is `enums.QUEUE_OF`
-    register_later(Kind.RETENTION, clear, standing=True)       # `services.schedule`
+    async def handle(delivery: Delivery) -> None: ...
+    register(Queue.EXECUTOR, Kind.EXECUTION_REQUEST, handle)   # a message between agents
+    register_job(Kind.CARD_EXPIRY, expire)                     # a job; its queue is `enums.QUEUE_OF`
+    register_job(Kind.RETENTION, run, recurring=True)          # a job that `services.schedule` moves
 
 Called when Django is set up (a room's `receivers.py`), so that every process knows the same consumers; only workers
-run them. What a handler may do stands in `deliveries`.
+run them. `deliveries` says what a handler may do.
 """
 
 from __future__ import annotations
@@ -22,74 +22,76 @@ if TYPE_CHECKING:
     from apps.bus.models import QueueMessage
 
 Handler = Callable[["Delivery"], Awaitable[None]]
+# Called with the message inside the bus's transaction: ends what the message stands for. Returns True when it has
+# notified a person.
+DeadLetterHandler = Callable[["QueueMessage"], bool]
 
 
 @dataclass(frozen=True)
 class Consumer:
-    """`name` is what effects are marked under; it must not change while messages are under way. `standing`: its
-    messages are delivered again and again (`services.schedule`), and their effects are not marked. `at_once`: more than
-    0 where a delivery mostly waits for the outside; so many run beside each other in threads of a process."""
+    """A registered handler.
+
+    `name` is the name that effects are marked under; it must not change while messages are queued. `recurring`: its
+    messages are delivered again and again (`services.schedule`) and their effects are not marked. `max_concurrency`:
+    more than 0 where a delivery mostly waits for the outside; a process runs at most that many, in threads.
+    """
 
     name: str
     handler: Handler
-    standing: bool = False
-    at_once: int = 0
+    recurring: bool = False
+    max_concurrency: int = 0
 
-
-# (message): what it stands for ends with it, in the bus's transaction; True when a person has been told of that.
-Teller = Callable[["QueueMessage"], bool]
 
 _consumers: dict[tuple[str, str], Consumer] = {}
-_tellers: dict[str, Teller] = {}
+_dead_letter_handlers: dict[str, DeadLetterHandler] = {}
 
 
 def register(
-    queue: Queue, kind: Kind, handler: Handler, *, name: str = "", standing: bool = False, at_once: int = 0
+    queue: Queue, kind: Kind, handler: Handler, *, name: str = "", recurring: bool = False, max_concurrency: int = 0
 ) -> None:
-    """Hand every message of this kind on this queue to `handler`. Raises `ValueError` when another one is registered.
+    """Deliver every message of this kind on this queue to `handler`. Raises `ValueError` when it has another handler.
 
     The consumer's `name` is made of queue and kind unless it is given.
     """
-    consumer = Consumer(name or f"{queue.value}:{kind.value}", handler, standing, at_once)
+    consumer = Consumer(name or f"{queue.value}:{kind.value}", handler, recurring, max_concurrency)
     if _consumers.setdefault((queue, kind), consumer).handler is not handler:
         raise ValueError(f"{kind} on {queue} has a consumer already")
 
 
-def register_later(kind: Kind, handler: Handler, *, standing: bool = False, at_once: int = 0) -> None:
-    """Hand every message of this kind of work that is due later to `handler`."""
-    register(QUEUE_OF[kind], kind, handler, standing=standing, at_once=at_once)
+def register_job(kind: Kind, handler: Handler, *, recurring: bool = False, max_concurrency: int = 0) -> None:
+    """Deliver every job of this kind to `handler`; its queue is `enums.QUEUE_OF`."""
+    register(QUEUE_OF[kind], kind, handler, recurring=recurring, max_concurrency=max_concurrency)
 
 
-def when_dead(teller: Teller, *kinds: Kind) -> None:
-    """Have `teller` called for each message of these kinds that failed for good. Of what it tells nobody, and of kinds
-    without one, the company's owners are told (`signals.set_aside`). Raises `ValueError` where another one stands."""
+def on_dead_letter(handler: DeadLetterHandler, *kinds: Kind) -> None:
+    """Call `handler` for each message of these kinds that failed for good.
+
+    Where it returns False, and for kinds without one, the company's owners are notified (`signals.set_aside`). Raises
+    `ValueError` when a kind has another handler.
+    """
     for kind in kinds:
-        if _tellers.setdefault(kind, teller) is not teller:
-            raise ValueError(f"{kind} has a teller already")
+        if _dead_letter_handlers.setdefault(kind, handler) is not handler:
+            raise ValueError(f"{kind} has a dead letter handler already")
 
 
-def teller_of(kind: str) -> Teller | None:
-    return _tellers.get(kind)
-
-
-def unregister(queue: Queue, kind: Kind) -> None:
-    _consumers.pop((queue, kind), None)
+def dead_letter_handler_of(kind: str) -> DeadLetterHandler | None:
+    return _dead_letter_handlers.get(kind)
 
 
 def consumer_of(queue: str, kind: str) -> Consumer | None:
     return _consumers.get((queue, kind))
 
 
-def is_standing(queue: str, kind: str) -> bool:
+def is_recurring(queue: str, kind: str) -> bool:
     consumer = _consumers.get((queue, kind))
-    return consumer is not None and consumer.standing
+    return consumer is not None and consumer.recurring
 
 
 def names_on(queue: str) -> list[str]:
-    """The names under which effects of this queue's messages are marked."""
-    return sorted({consumer.name for (its, _), consumer in _consumers.items() if its == queue})
+    """Names under which effects of this queue's messages are marked."""
+    return sorted({consumer.name for (its_queue, _), consumer in _consumers.items() if its_queue == queue})
 
 
 def queues_of(worker: Worker) -> tuple[Queue, ...]:
-    """The queues that this kind of worker serves and on which anything is carried out."""
-    return tuple(queue for queue, its in WORKER_OF.items() if its == worker and names_on(queue))
+    """Queues that this kind of worker serves and that have a consumer."""
+    return tuple(queue for queue, its_worker in WORKER_OF.items() if its_worker == worker and names_on(queue))

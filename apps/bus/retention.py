@@ -1,9 +1,9 @@
-"""Delete what has outlived its time, of one tenant or of the whole installation, every few hours.
+"""Delete data whose retention period is over, for each tenant and for the installation, every few hours.
 
-Rooms register their steps when Django is set up. A step deletes what a short transaction can and says whether there may
-be more; each call is a transaction of its own. What a step raises is raised again once the others have had their turn,
-so that the bus tries again and tells the tenant's owners. Handler of `Kind.RETENTION`, on the queue `trusted`: no other
-worker may read conversations and memories.
+Rooms register their steps when Django is set up. A step deletes as much as a short transaction can and returns whether
+there may be more; each call is a transaction of its own. An error in one step does not stop the others and is raised at
+the end, so that the bus retries and notifies the tenant's owners. Handler of `Kind.RETENTION`, on the queue `trusted`:
+no other worker may read conversations and memories.
 """
 
 from __future__ import annotations
@@ -24,36 +24,36 @@ SCOPE = "retention"
 EVERY = timedelta(hours=6)
 Step = Callable[[], bool]
 
-_of_tenants: list[Step] = []
-_of_installation: list[Step] = []
+_tenant_steps: list[Step] = []
+_installation_steps: list[Step] = []
 _log = logging.getLogger(__name__)
 
 
 def register(step: Step, *, installation: bool = False) -> None:
-    """Have `step` called in each tenant's scope; with `installation`, in the scope of what belongs to no tenant."""
-    steps = _of_installation if installation else _of_tenants
+    """Call `step` in each tenant's scope or, with `installation`, in the scope of what belongs to no tenant."""
+    steps = _installation_steps if installation else _tenant_steps
     if step not in steps:
         steps.append(step)
 
 
-def begin() -> None:
-    """Schedule the clean-up of the scope's tenant, at a random time so that tenants are spread over the hours."""
+def schedule_first() -> None:
+    """Schedule the first run for the scope's tenant, at a random time so that tenants are spread over the hours."""
     services.schedule(Kind.RETENTION, scope_id=SCOPE, due_at=now() + EVERY * random.random())  # noqa: S311
 
 
-async def clear(delivery: Delivery) -> None:
-    """Run every step until it has nothing more to delete."""
+async def run(delivery: Delivery) -> None:
+    """Run every step until it has nothing more to delete, then reschedule."""
     failure: Exception | None = None
-    for step in _of_installation if delivery.tenant_id == INSTALLATION else _of_tenants:
+    for step in _installation_steps if delivery.tenant_id == INSTALLATION else _tenant_steps:
         try:
             await in_thread(run_in_batches, delivery.tenant_id, step)
-        except Exception as error:  # noqa: BLE001 (one step's trouble stops no other)
+        except Exception as error:  # noqa: BLE001 (one failing step must not stop the others)
             _log.error("cleanup_failed step=%s error=%s", step.__module__, error_location(error))
             failure = error
     if failure is not None:
         raise failure
-    await delivery.repeat(_next_time)
+    await delivery.reschedule(_next_run)
 
 
-def _next_time() -> datetime:
+def _next_run() -> datetime:
     return now() + EVERY

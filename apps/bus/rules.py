@@ -154,7 +154,7 @@ def scope_of(kind: Kind, subject: object) -> str:
 MAX_ATTEMPTS = 5
 _LONGEST_WAIT_SECONDS = 60
 # A standing message whose deliveries all failed is tried again after this, because its work stays due.
-STANDING_PAUSE_SECONDS = 3600
+RECURRING_RETRY_SECONDS = 3600
 
 
 def state_after_failure(attempts: int) -> State:

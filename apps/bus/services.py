@@ -70,7 +70,7 @@ _COLUMNS = (
 )
 
 
-def enqueue(
+def send_message(
     queue: str,
     *,
     kind: str,
@@ -104,11 +104,11 @@ def enqueue(
     found = _insert(row, due_at)
     _wake(message.queue, due_at)
     if found is not None:
-        write_down(AuditEvent.MESSAGE_QUEUED, found)
+        record_step(AuditEvent.MESSAGE_QUEUED, found)
     return found or QueueMessage.objects.get(queue=row.queue, message_id=row.message_id)
 
 
-def owe(
+def enqueue(
     kind: Kind,
     *,
     scope_id: UUID | str,
@@ -116,11 +116,12 @@ def owe(
     message_id: str | None = None,
     due_at: datetime | None = None,
 ) -> QueueMessage:
-    """`enqueue` for work that is due later and is no message between agents; its queue is `enums.QUEUE_OF`.
+    """Enqueue a job: a message for a handler of its kind rather than between agents; its queue is `enums.QUEUE_OF`.
 
-    Each kind has scopes of its own, so that what is due waits for no other kind's work about the same thing.
+    Each kind has scopes of its own, so a job never waits behind another kind's about the same thing. `message_id` and
+    `due_at` are as in `send_message`.
     """
-    return enqueue(
+    return send_message(
         QUEUE_OF[kind],
         kind=kind,
         scope_id=rules.scope_of(kind, scope_id),
@@ -133,11 +134,11 @@ def owe(
 
 
 def schedule(kind: Kind, *, scope_id: UUID | str, due_at: datetime, payload: Mapping[str, Any] | None = None) -> None:
-    """Have the standing message of this kind and scope delivered at `due_at`; a scope has one, which is moved.
+    """Deliver the recurring job of this kind and scope at `due_at`: inserts its one row, or moves it.
 
-    While it is being carried out nothing is changed: its handler computes the next time itself, from the row that it
-    is about, locked in the transaction of `Delivery.repeat`. Whoever changes that row and calls this afterwards, in one
-    transaction, cannot be missed. The handler is registered with `standing=True`.
+    A row that is leased is not changed: its handler computes the next time itself, from the row that the job is about,
+    locked in the transaction of `Delivery.reschedule`. So a caller who changes that row first and then calls this, in
+    one transaction, is never missed. The handler is registered with `recurring=True`.
     """
     queue, scope = QUEUE_OF[kind], rules.scope_of(kind, scope_id)
     values: list[Any] = [uuid4(), current_tenant_id(), queue, kind, scope, uuid4(), scope, _json(payload), due_at]
@@ -148,10 +149,10 @@ def schedule(kind: Kind, *, scope_id: UUID | str, due_at: datetime, payload: Map
 
 def _wake(queue: Queue, due_at: datetime | None = None) -> None:
     if (due_at is None or due_at <= now()) and (worker := WORKER_OF.get(queue)):
-        wakeup.after_commit(worker)
+        wakeup.wake_after_commit(worker)
 
 
-def repeat(lease: Lease, due_at: datetime) -> None:
+def reschedule(lease: Lease, due_at: datetime) -> None:
     """A standing message was carried out: it is delivered again at `due_at`, a second from now at the earliest, so that
     a process whose clock is behind the database's does not run in circles. Raises `LeaseLost`."""
     due = Greatest(due_at, Now() + timedelta(seconds=1))
@@ -159,7 +160,7 @@ def repeat(lease: Lease, due_at: datetime) -> None:
     telemetry.done(lease.message, lease.held_for)
 
 
-def write_down(event: AuditEvent, message: QueueMessage) -> None:
+def record_step(event: AuditEvent, message: QueueMessage) -> None:
     """A step of a message between agents, in the audit log. What other messages do is there as what it is: a visitor's
     message that was accepted, a turn that was completed, a card that expired."""
     if message.queue not in AGENTS:
@@ -259,14 +260,14 @@ def defer(lease: Lease, *, seconds: float, reason: str) -> None:
     _change(lease, state=State.QUEUED, leased_until=None, available_at=due, reason=reason[:200])
 
 
-def hasten(queue: str, *, reason: str) -> None:
+def release_deferred(queue: str, *, reason: str) -> None:
     """What was deferred for this reason may be delivered at once: what it needed has been given back."""
     waiting = QueueMessage.objects.filter(queue=queue, state=State.QUEUED, reason=reason, available_at__gt=Now())
     if waiting.update(available_at=Now()):
         _wake(Queue(queue))
 
 
-def absorb(lease: Lease) -> None:
+def ack_duplicates(lease: Lease) -> None:
     """End the younger messages of the same kind and scope: they announce what the caller reads after this.
 
     For a handler that looks at everything of its scope at once, so that a storm of messages costs one look. What is
@@ -298,9 +299,11 @@ def mark_processed(consumer: str, message_id: str) -> None:
             raise AlreadyProcessed
 
 
-def sweep() -> None:
-    """Return what dead holders held, and bury what has failed too often. A worker does it where `queries.due` found a
-    message without attempts left; one with attempts left is also leased without it."""
+def expire_leases() -> None:
+    """Requeue messages whose lease expired, and make dead letters of those without attempts left.
+
+    A worker calls it when `queries.due_scopes` reports such a scope; `lease` takes the others without it.
+    """
     expired = QueueMessage.objects.filter(leased_until__lte=Now())
     lost = Counter(expired.order_by().values_list("queue", flat=True))
     if not lost:
@@ -316,10 +319,10 @@ def sweep() -> None:
         _wake(Queue(queue))
 
 
-def give_back(consumer: str) -> None:
+def release_leases(consumer: str) -> None:
     """This process was ended: its leases end now, and what it held is delivered again or buried."""
     QueueMessage.objects.filter(consumer=consumer, leased_until__isnull=False).update(leased_until=Now())
-    sweep()
+    expire_leases()
 
 
 def revoke(message_pk: UUID) -> None:
@@ -343,8 +346,8 @@ def _burial(message: QueueMessage, reason: str) -> dict[str, Any]:
     """What changes about a message that failed for good. A standing one comes back after a pause instead."""
     message.attempts += 1
     message.reason = reason[:200]
-    if registry.is_standing(message.queue, message.kind):
-        pause = Now() + timedelta(seconds=rules.STANDING_PAUSE_SECONDS)
+    if registry.is_recurring(message.queue, message.kind):
+        pause = Now() + timedelta(seconds=rules.RECURRING_RETRY_SECONDS)
         values = {"state": State.QUEUED, "attempts": 0, "available_at": pause, "reason": message.reason}
         return {**values, "leased_until": None}
     message.state = State.DEAD
@@ -360,7 +363,7 @@ def _tell_dead(message: QueueMessage) -> None:
         record(AuditEvent.MESSAGE_DEAD, subject=f"message:{message.pk}", data=data)
     else:
         _log.error("message_dead queue=%s kind=%s reason=%s", message.queue, message.kind, message.reason)
-    teller = registry.teller_of(message.kind)
+    teller = registry.dead_letter_handler_of(message.kind)
     is_told = teller is not None and for_each_row([message], teller)
     if is_companys and not is_told:
         signals.set_aside(SetAside.MESSAGE, "system")

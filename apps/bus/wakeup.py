@@ -1,7 +1,7 @@
-"""Wake a worker after the commit that owes it something; the rows are the truth.
+"""Wake a worker after the commit that queued something for it; the rows are the truth.
 
-A poke names the kind of worker, which then asks the rows what is due. A broker that is away costs seconds: beat wakes
-every kind of worker now and then. A poke never fails or delays what was committed.
+A wake-up names the kind of worker, which then looks in the rows for what is due. It never fails or delays what was
+committed: a broker that is away costs seconds, because beat wakes every kind of worker now and then.
 """
 
 from __future__ import annotations
@@ -20,30 +20,30 @@ from kernel import fault_points
 from kernel.tenancy import before_commit
 
 DRAIN = "bus.drain"
-# Nobody waits for a broker that is away or does not answer: one try, no pause.
-_PATIENCE_SECONDS = 2
-_AT_ONCE = {
+# One try without a pause: no request may wait for a broker that is away or does not answer.
+_TIMEOUT_SECONDS = 2
+_NO_RETRY = {
     "max_retries": 0,
     "interval_start": 0,
     "interval_step": 0,
     "interval_max": 0,
-    "socket_timeout": _PATIENCE_SECONDS,
-    "socket_connect_timeout": _PATIENCE_SECONDS,
+    "socket_timeout": _TIMEOUT_SECONDS,
+    "socket_connect_timeout": _TIMEOUT_SECONDS,
 }
 _log = logging.getLogger(__name__)
 
 
-def after_commit(worker: Worker) -> None:
-    """Wake a worker of this kind once this scope has committed, however often it is asked for."""
-    before_commit(_poke_once, worker)
+def wake_after_commit(worker: Worker) -> None:
+    """Wake a worker of this kind once after this scope's commit, however often it is called."""
+    before_commit(_wake_once, worker)
 
 
-def poke(worker: Worker) -> None:
-    """Wake a worker of this kind now, over one of the few lines that this process keeps to its broker."""
+def wake(worker: Worker) -> None:
+    """Wake a worker of this kind now, over one of the few connections that this process keeps to its broker."""
     fault_points.reach("bus.before_poke")
-    lines = producers[_broker(current_app.conf.broker_write_url)]
+    pool = producers[_broker(current_app.conf.broker_write_url)]
     try:
-        with lines.acquire(block=True, timeout=_PATIENCE_SECONDS) as producer:
+        with pool.acquire(block=True, timeout=_TIMEOUT_SECONDS) as producer:
             current_app.send_task(DRAIN, args=[worker.value], queue=worker.value, producer=producer, retry=False)
     except (OperationalError, LimitExceeded):
         _log.warning("bus_poke_lost")
@@ -51,11 +51,11 @@ def poke(worker: Worker) -> None:
 
 @functools.lru_cache(maxsize=4)
 def _broker(address: str) -> Connection:
-    """How to reach it, put together once: that takes as long as a poke."""
-    line: Connection = current_app.connection_for_write(address, transport_options=_AT_ONCE)
-    return line
+    # Cached because building a connection's settings takes as long as a wake-up.
+    connection: Connection = current_app.connection_for_write(address, transport_options=_NO_RETRY)
+    return connection
 
 
-def _poke_once(workers: list[Worker]) -> None:
+def _wake_once(workers: list[Worker]) -> None:
     for worker in dict.fromkeys(workers):
-        transaction.on_commit(functools.partial(poke, worker), robust=True)
+        transaction.on_commit(functools.partial(wake, worker), robust=True)

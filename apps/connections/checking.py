@@ -21,7 +21,7 @@ async def check(delivery: Delivery) -> None:
     if run is not None:
         work = upkeep.Check(delivery.tenant_id, connection_id, lease)
         outcome = await running.call(run, Script.HEALTH_CHECK, work, connection=connection_id)
-    await delivery.repeat(_conclude, connection_id, run, outcome)
+    await delivery.reschedule(_conclude, connection_id, run, outcome)
 
 
 def _begin(connection_id: UUID, lease: LeaseRef) -> RunRef | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from apps.approvals.models import ApprovalToken, Card, Decision
 from apps.approvals.signals import card_decided
 from apps.bus.enums import Kind, Queue
-from apps.bus.registry import register, register_later, when_dead
+from apps.bus.registry import on_dead_letter, register, register_job
 from apps.connections import attending, checking, discovering, holding, strays
 from apps.connections.services import recovering, requesting
 
@@ -22,9 +22,9 @@ def _decided(card: Card, decision: Decision, token: ApprovalToken | None) -> Non
 
 
 register(Queue.TRUSTED, Kind.CONNECTION_OWED, attending.carry_out)
-register_later(Kind.CONNECTION_CHECK, checking.check, standing=True, at_once=AT_ONCE)
-register_later(Kind.CONNECTION_DISCOVERY, discovering.discover, at_once=AT_ONCE)
-register_later(Kind.CONNECTION_SETUP, holding.hold, at_once=AT_ONCE)
-register_later(Kind.KEYRING_CLEANUP, strays.clear_due, standing=True)
-when_dead(discovering.gave_up, Kind.CONNECTION_DISCOVERY)
-when_dead(holding.gave_up, Kind.CONNECTION_SETUP)
+register_job(Kind.CONNECTION_CHECK, checking.check, recurring=True, max_concurrency=AT_ONCE)
+register_job(Kind.CONNECTION_DISCOVERY, discovering.discover, max_concurrency=AT_ONCE)
+register_job(Kind.CONNECTION_SETUP, holding.hold, max_concurrency=AT_ONCE)
+register_job(Kind.KEYRING_CLEANUP, strays.clear_due, recurring=True)
+on_dead_letter(discovering.gave_up, Kind.CONNECTION_DISCOVERY)
+on_dead_letter(holding.gave_up, Kind.CONNECTION_SETUP)

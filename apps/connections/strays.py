@@ -47,7 +47,7 @@ def until_committed(backend: Backend, kept: bytes, *, then: Callable[[], None] |
 async def clear_due(delivery: Delivery) -> None:
     """The handler of `keyring_cleanup`, a standing message of the installation."""
     await asyncio.to_thread(clear)
-    await delivery.repeat(lambda: now() + _EVERY)
+    await delivery.reschedule(lambda: now() + _EVERY)
 
 
 def clear() -> int:

@@ -12,7 +12,7 @@ from django.conf import settings
 from django.db import connection
 from django.db.models.functions import Now
 
-from apps.bus.queries import lease_held
+from apps.bus.queries import is_lease_held
 from apps.guard import rules
 from apps.guard.enums import OnLimit, Period
 from apps.guard.models import Budget, GuardedRun
@@ -77,7 +77,7 @@ def lock_run(ref: RunRef) -> LockedRun:
         phase=row.phase,
         status=row.status,
         halt_state=row.halt_state,
-        lease_held=lease_held(ref.lease) if ref.lease else True,
+        lease_held=is_lease_held(ref.lease) if ref.lease else True,
         pauses=frozenset(row.paused),
         allow=None if row.allow is None else frozenset(row.allow),
         deny=frozenset(row.deny),

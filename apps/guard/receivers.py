@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from apps.bus.enums import Kind
-from apps.bus.registry import register_later
+from apps.bus.registry import register_job
 from apps.guard.services import settle_lost
 
-register_later(Kind.LOST_CALLS, settle_lost, standing=True)
+register_job(Kind.LOST_CALLS, settle_lost, recurring=True)

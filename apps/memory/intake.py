@@ -17,7 +17,7 @@ from django.conf import settings
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.bus.enums import Kind
-from apps.bus.services import owe
+from apps.bus.services import enqueue
 from apps.memory import parsing
 from apps.memory.enums import IntakeKind, IntakeState
 from apps.memory.models import Collection, Document, Intake
@@ -105,6 +105,6 @@ def _handed_in(collection_id: UUID, kind: IntakeKind, *, once: UUID, actor: str,
     if is_new:
         data = {"kind": str(kind), "collection": str(collection_id)}
         record(AuditEvent.KNOWLEDGE_HANDED_IN, actor=actor, subject=f"intake:{row.pk}", data=data)
-        owe(Kind.DOCUMENT_INDEX if kind in _NEEDS_NO_READING else Kind.DOCUMENT_INTAKE, scope_id=row.pk)
+        enqueue(Kind.DOCUMENT_INDEX if kind in _NEEDS_NO_READING else Kind.DOCUMENT_INTAKE, scope_id=row.pk)
     handed_in: Intake = row
     return handed_in

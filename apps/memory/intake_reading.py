@@ -16,7 +16,7 @@ from uuid import UUID
 from apps.bus.deliveries import Delivery
 from apps.bus.enums import Kind
 from apps.bus.models import QueueMessage
-from apps.bus.services import owe
+from apps.bus.services import enqueue
 from apps.memory import reading, website
 from apps.memory.enums import IntakeKind
 from apps.memory.models import Intake, ReadPart
@@ -78,9 +78,9 @@ def _hand_over(intake_id: UUID, part: _Part) -> None:
     row = ReadPart(intake_id=intake_id, url=part.url, total=part.total, found=found)
     ReadPart.objects.bulk_create([row], ignore_conflicts=True)
     message_id = f"{intake_id}:{sha256_hex(part.url)[:32]}"
-    owe(Kind.DOCUMENT_INDEX, scope_id=intake_id, payload={"part": str(row.pk)}, message_id=message_id)
+    enqueue(Kind.DOCUMENT_INDEX, scope_id=intake_id, payload={"part": str(row.pk)}, message_id=message_id)
 
 
 def _owe_end(intake_id: UUID, *, broken_off: bool = False) -> None:
     payload = {"ends": True, "broken_off": broken_off}
-    owe(Kind.DOCUMENT_INDEX, scope_id=intake_id, payload=payload, message_id=f"{intake_id}:end")
+    enqueue(Kind.DOCUMENT_INDEX, scope_id=intake_id, payload=payload, message_id=f"{intake_id}:end")

@@ -155,7 +155,7 @@ def _answered(session: ChatSession, card: VisitorCard, said: str, what: Mapping[
         taint=_taint(session),
     )
     overheard = session.owner != Owner.BOT
-    bus.enqueue(
+    bus.send_message(
         Queue.PROXY,
         kind=Kind.USER_MESSAGE,
         scope_id=session.pk,

@@ -129,7 +129,7 @@ def owe(pause: GatePause) -> None:
     """A pause of a turn has ended, with an answer or without: its message is owed another turn, once."""
     if pause.subject_kind != TURN or pause.state == PauseState.WITHDRAWN:
         return
-    bus.enqueue(
+    bus.send_message(
         Queue.PROXY,
         kind=Kind.USER_MESSAGE,
         scope_id=pause.subject_id,

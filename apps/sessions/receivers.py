@@ -17,7 +17,7 @@ from apps.bus import retention as cleanup
 from apps.bus.deliveries import Delivery
 from apps.bus.enums import Kind
 from apps.bus.models import QueueMessage
-from apps.bus.registry import register_later, when_dead
+from apps.bus.registry import on_dead_letter, register_job
 from apps.memory import memories
 from apps.memory.enums import SourceKind
 from apps.sessions import chronicle, handoff, pausing, retention, rules, window
@@ -55,15 +55,15 @@ def _apologise(message: QueueMessage) -> bool:
 
 async def _delete_unnamed_files(delivery: Delivery) -> None:
     await in_thread(shelf.sweep)
-    await delivery.repeat(lambda: now() + FILES_EVERY)
+    await delivery.reschedule(lambda: now() + FILES_EVERY)
 
 
 pause_ended.connect(pausing.owe)
-when_dead(_apologise, Kind.USER_MESSAGE)
-register_later(Kind.TRANSCRIPT_MAIL, transcripts.send)
-when_dead(transcripts.give_up, Kind.TRANSCRIPT_MAIL)
+on_dead_letter(_apologise, Kind.USER_MESSAGE)
+register_job(Kind.TRANSCRIPT_MAIL, transcripts.send)
+on_dead_letter(transcripts.give_up, Kind.TRANSCRIPT_MAIL)
 cleanup.register(retention.forget_batch)
-register_later(Kind.FILE_CLEANUP, _delete_unnamed_files, standing=True)
+register_job(Kind.FILE_CLEANUP, _delete_unnamed_files, recurring=True)
 
 
 @skill_purged.connect

@@ -18,9 +18,9 @@ from django.conf import settings
 from django.db import Error as DatabaseError
 
 from apps.bus import services as bus
-from apps.bus.deliveries import kept_alive
+from apps.bus.deliveries import keep_lease_alive
 from apps.bus.enums import Queue
-from apps.bus.queries import due
+from apps.bus.queries import due_scopes
 from apps.bus.schemas import LeaseLost
 from apps.sessions import turn
 from apps.sessions.state import TurnState
@@ -56,9 +56,9 @@ def _ended(tenant_id: UUID, session_id: UUID, *, stopped: bool = False) -> None:
 
 async def pick_up_waiting() -> None:
     """Wake every conversation that is owed an answer and has nobody working on it: one question for all tenants."""
-    for scope in await in_thread(due, [Queue.PROXY]):
+    for scope in await in_thread(due_scopes, [Queue.PROXY]):
         if scope.exhausted:
-            await in_scope(scope.tenant_id, bus.sweep)
+            await in_scope(scope.tenant_id, bus.expire_leases)
         wake(scope.tenant_id, UUID(scope.scope_id))
 
 
@@ -88,7 +88,7 @@ async def _one_turn(tenant_id: UUID, session_id: UUID) -> bool:
     if opened is None:
         return False
     try:
-        async with kept_alive(tenant_id, opened.lease, settings.TURN_LEASE_SECONDS):
+        async with keep_lease_alive(tenant_id, opened.lease, settings.TURN_LEASE_SECONDS):
             await turn.run(opened)
     except LeaseLost:
         _log.warning("turn_lease_lost session=%s", session_id)

@@ -125,7 +125,7 @@ def accept_message(
     entry = chronicle.append(
         session, kind=EntryKind.MESSAGE, sender=Sender.VISITOR, text=text, taint=taint, client_id=client_id
     )
-    bus.enqueue(
+    bus.send_message(
         Queue.PROXY,
         kind=Kind.USER_MESSAGE,
         scope_id=session_id,

@@ -8,14 +8,14 @@ from apps.approvals.models import ApprovalToken, Card, Decision
 from apps.approvals.signals import card_changed, card_decided
 from apps.bus import retention
 from apps.bus.enums import Kind
-from apps.bus.registry import register_later, when_dead
+from apps.bus.registry import on_dead_letter, register_job
 from apps.skills import forgetting, trials
 from apps.skills.enums import SkillStatus
 from apps.skills.models import SkillVersion
 
-register_later(Kind.SKILL_TRIAL, trials.run)
-register_later(Kind.SKILL_TRIED, trials.tried)
-when_dead(trials.give_up, Kind.SKILL_TRIAL)
+register_job(Kind.SKILL_TRIAL, trials.run)
+register_job(Kind.SKILL_TRIED, trials.tried)
+on_dead_letter(trials.give_up, Kind.SKILL_TRIAL)
 retention.register(forgetting.forget_batch)
 
 

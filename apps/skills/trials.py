@@ -28,7 +28,7 @@ from apps.audit.services import record
 from apps.bus.deliveries import Delivery, Undeliverable
 from apps.bus.enums import Kind, SetAside
 from apps.bus.models import QueueMessage
-from apps.bus.services import owe
+from apps.bus.services import enqueue
 from apps.bus.signals import set_aside
 from apps.skills import dry_runs, queries, showing
 from apps.skills.dry_runs import Trial
@@ -65,7 +65,7 @@ class Report(BaseModel):
 
 def owe_trial(version: SkillVersion) -> None:
     """Have its scripts tried, in the transaction that made it wait for that."""
-    owe(Kind.SKILL_TRIAL, scope_id=version.pk)
+    enqueue(Kind.SKILL_TRIAL, scope_id=version.pk)
 
 
 async def run(delivery: Delivery) -> None:
@@ -109,7 +109,7 @@ def _with_folder(version_id: UUID) -> tuple[SkillVersion, Path] | None:
 
 def _owe_report(version: SkillVersion, trials: list[dict[str, Any]] | None) -> None:
     payload = {"approved": version.approval_token_id is not None, "trials": trials}
-    owe(Kind.SKILL_TRIED, scope_id=version.pk, payload=payload)
+    enqueue(Kind.SKILL_TRIED, scope_id=version.pk, payload=payload)
 
 
 def _take(version_id: UUID, report: Report) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from apps.bus.enums import Kind
-from apps.bus.registry import register_later
+from apps.bus.registry import register_job
 from apps.toolservers import watching
 
-register_later(Kind.TOOL_SERVER_CHECK, watching.look, standing=True, at_once=8)
+register_job(Kind.TOOL_SERVER_CHECK, watching.look, recurring=True, max_concurrency=8)

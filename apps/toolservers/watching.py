@@ -23,7 +23,7 @@ _log = logging.getLogger(__name__)
 async def look(delivery: Delivery) -> None:
     server_id = UUID(delivery.message.subject)
     found = await in_scope(delivery.tenant_id, _address, server_id)
-    await delivery.repeat(_note, server_id, await _asked(found) if isinstance(found, Address) else found)
+    await delivery.reschedule(_note, server_id, await _asked(found) if isinstance(found, Address) else found)
 
 
 def _address(server_id: UUID) -> Address | str | None:

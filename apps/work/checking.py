@@ -40,7 +40,7 @@ async def look_at_goal(delivery: Delivery) -> None:
     goal_id = UUID(delivery.message.subject)
     goal = await in_scope(delivery.tenant_id, work_item, goal_id)
     found = await _looked(delivery.tenant_id, goal_id) if cycles.is_due(goal) else None
-    await delivery.repeat(_conclude_cycle, goal_id, found)
+    await delivery.reschedule(_conclude_cycle, goal_id, found)
 
 
 async def look_now(tenant_id: UUID, goal_id: UUID) -> GoalCycle | None:

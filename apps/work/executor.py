@@ -67,9 +67,9 @@ async def _worked(job: Job) -> AttemptOutcome:
     meter, ledger = Meter(job.spec.budget, job.used), Ledger(job.settled, job.files)
     effects = frozenset(tool.name for tool in job.offered if tool.acting or tool.leaves)
     steps = StepGates(job.gates, _allowances(job), job.passes, effects)
-    deadlines.within(meter.seconds_left + _GRACE_SECONDS)
+    deadlines.set_deadline(meter.seconds_left + _GRACE_SECONDS)
     outcome = await _run_agent(job, ledger, meter, steps)
-    deadlines.within(_CHECKING_SECONDS)
+    deadlines.set_deadline(_CHECKING_SECONDS)
     outcome = replace(outcome, notes=(*steps.notes, *outcome.notes))
     if outcome.held is None and outcome.stop in (WorkReason.NONE, WorkReason.UNCERTAIN):
         outcome = await _verified(job, ledger, outcome)

@@ -158,7 +158,7 @@ def _asked(item_id: UUID, digest: str) -> KnowledgeEffect:
     effect, is_new = KnowledgeEffect.objects.get_or_create(work_item_id=item_id, call_digest=digest)
     again = KnowledgeEffect.objects.filter(pk=effect.pk, state__in=(EffectState.REFUSED, EffectState.WITHDRAWN))
     if again.update(state=EffectState.ASKED) or is_new:
-        bus.owe(Kind.DOCUMENT_CHANGE, scope_id=effect.pk)
+        bus.enqueue(Kind.DOCUMENT_CHANGE, scope_id=effect.pk)
     effect.refresh_from_db()
     return effect
 

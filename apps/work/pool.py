@@ -70,7 +70,7 @@ def enter(lease: Lease) -> bool:
 def leave(message_pk: UUID) -> None:
     """The place is free, and so is what its work was writing: whoever waited for either is looked at again."""
     PoolSlot.objects.filter(holder=message_pk).delete()
-    bus.hasten(Queue.EXECUTOR, reason=IN_USE)
+    bus.release_deferred(Queue.EXECUTOR, reason=IN_USE)
 
 
 def _has_room(slot: PoolSlot) -> bool:

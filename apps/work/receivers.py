@@ -6,10 +6,10 @@ from __future__ import annotations
 from apps.approvals.enums import ApprovalScope, ApprovalVerdict, CardKind, CardStatus, Withdrawal
 from apps.approvals.models import ApprovalToken, Card, Decision
 from apps.approvals.signals import card_changed, card_decided, card_edited, card_relied_on, pause_ended
-from apps.bus.deliveries import repeating
+from apps.bus.deliveries import recurring_handler
 from apps.bus.enums import Kind, Queue
 from apps.bus.models import QueueMessage
-from apps.bus.registry import register, register_later, when_dead
+from apps.bus.registry import on_dead_letter, register, register_job
 from apps.gates.signals import counting_gates
 from apps.guard.signals import call_done
 from apps.work import attending, checking, executor, planner, pool, research, rules
@@ -135,10 +135,10 @@ register(Queue.PLANNER, Kind.RESEARCH_RESULT, research.take_result)
 register(Queue.TRUSTED, Kind.SYSTEM_EVENT, attending.carry_out)
 register(Queue.TRUSTED, Kind.EXECUTION_STATUS, attending.show_done)
 register(Queue.EXECUTOR, Kind.SYSTEM_EVENT, checking.check_project)
-register_later(Kind.GOAL_CYCLE, checking.look_at_goal, standing=True)
-register_later(Kind.WAIT_END, repeating(researching.end_waits), standing=True)
-register_later(Kind.DOCUMENT_CHANGE, documents.carry_out)
-when_dead(
+register_job(Kind.GOAL_CYCLE, checking.look_at_goal, recurring=True)
+register_job(Kind.WAIT_END, recurring_handler(researching.end_waits), recurring=True)
+register_job(Kind.DOCUMENT_CHANGE, documents.carry_out)
+on_dead_letter(
     _undeliverable,
     *(Kind.EXECUTION_REQUEST, Kind.EXECUTION_STATUS, Kind.SYSTEM_EVENT, Kind.PLAN_RESULT, Kind.REPLAN_REQUEST),
     *(Kind.CONSULT_PLANNER, Kind.PLANNER_GUIDANCE, Kind.RESEARCH_REQUEST, Kind.RESEARCH_RESULT),

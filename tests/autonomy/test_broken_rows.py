@@ -12,8 +12,8 @@ from django.db.models.functions import Now
 from apps.autonomy.enums import SessionStatus, TriggerKind
 from apps.autonomy.models import AutonomousSession, AutonomySettings, Checkpoint, Occurrence, Trigger
 from apps.autonomy.services import admission, session_control, session_run
-from apps.bus import draining
 from apps.bus import services as bus
+from apps.bus import worker
 from apps.bus.deliveries import Delivery
 from apps.bus.enums import Queue, Worker
 from apps.bus.models import QueueMessage
@@ -104,7 +104,7 @@ def test_dead_message_of_a_broken_session_stops_no_sweep(house: House) -> None:
             QueueMessage.objects.filter(pk=delivery.message.pk).update(
                 state="leased", attempts=4, leased_until=Now(), finished_at=None
             )
-            bus.sweep()
+            bus.expire_leases()
     assert house.session(session.pk).status == SessionStatus.FAILED
 
 
@@ -115,7 +115,7 @@ def test_company_with_a_broken_row_keeps_no_other_company(house: House, other_te
     theirs = make_house(other_tenant)
     theirs.trigger(theirs.task(), TriggerKind.INTERVAL, due=True, seconds=3600)
     let_waits_pass(house.tenant)
-    draining.drain(Worker.UPKEEP, consumer="test")
+    worker.drain(Worker.UPKEEP, consumer="test")
     assert len(theirs.sessions()) == 1
 
 

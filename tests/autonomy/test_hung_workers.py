@@ -112,7 +112,7 @@ def test_session_within_its_time_is_not_ended(house: House) -> None:
 def test_what_an_ended_worker_held_is_owed_at_once(house: House) -> None:
     session, _ = hung(house)
     let_time_run_out(house, session)
-    house.do(bus.give_back, "worker:here:1")
+    house.do(bus.release_leases, "worker:here:1")
     house.work(Queue.EXECUTOR)
     ended = house.session(session.pk)
     assert ended.terminal_reason == TerminalReason.BUDGET_WALL_CLOCK
@@ -121,7 +121,7 @@ def test_what_an_ended_worker_held_is_owed_at_once(house: House) -> None:
 
 def test_what_another_worker_holds_stays_with_it(house: House) -> None:
     session, _ = hung(house)
-    house.do(bus.give_back, "worker:here:12")
+    house.do(bus.release_leases, "worker:here:12")
     with tenant_scope(house.tenant):
         assert QueueMessage.objects.get(pk=session.message_id).leased_until > now()
 

@@ -75,7 +75,7 @@ def killed_at(house: House, folder: Path, *points: str) -> None:
 
 def deliver_again(house: House) -> None:
     let_leases_run_out(house.tenant)
-    house.do(bus.sweep)
+    house.do(bus.expire_leases)
     let_waits_pass(house.tenant)
     for session in house.sessions(status=SessionStatus.QUEUED):
         house.change(session, not_before=now())

@@ -156,7 +156,7 @@ def test_teller_that_raises_stops_no_sweep_and_owners_are_told_instead(house: Ho
     dies(house, Kind.AUTONOMOUS_SESSION, payload={"session": "no id"})
     fine = make_message(house.tenant, scope_id="fine")
     with tenant_scope(house.tenant):
-        services.sweep()
+        services.expire_leases()
         lease = services.lease("executor", consumer="test", scope_id="fine")
     assert lease is not None
     assert lease.message.pk == fine.pk

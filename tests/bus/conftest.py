@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from apps.bus import draining, registry
+from apps.bus import registry, worker
 from apps.bus.enums import Kind, Queue, Worker
 
 
@@ -28,6 +28,6 @@ def drain(database: None) -> Callable[..., None]:
     """One wake-up of a worker, in this process."""
 
     def work(**options: Any) -> None:
-        draining.drain(Worker.WORK, consumer="test", **options)
+        worker.drain(Worker.WORK, consumer="test", **options)
 
     return work

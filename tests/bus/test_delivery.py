@@ -39,7 +39,7 @@ def fail_four_times(tenant: Any) -> None:
 
 def test_enqueue_outside_a_scope_is_refused(database: None) -> None:
     with pytest.raises(ScopeError):
-        services.enqueue(QUEUE, kind="system_event", scope_id="s", sender="runtime")
+        services.send_message(QUEUE, kind="system_event", scope_id="s", sender="runtime")
 
 
 def test_message_taint_unless_told_is_external(tenant: Any) -> None:
@@ -180,7 +180,7 @@ def test_ack_after_the_sweep_took_the_message_back_is_refused(tenant: Any) -> No
     former = held(tenant)
     let_leases_run_out(tenant)
     with tenant_scope(tenant):
-        services.sweep()
+        services.expire_leases()
     with tenant_scope(tenant), pytest.raises(LeaseLost):
         services.ack(former)
 
@@ -206,7 +206,7 @@ def test_sweep_of_an_expired_lease_counts_an_attempt(tenant: Any) -> None:
     held(tenant)
     let_leases_run_out(tenant)
     with tenant_scope(tenant):
-        services.sweep()
+        services.expire_leases()
     assert held(tenant).message.attempts == 1
 
 
@@ -239,7 +239,7 @@ def test_fifth_silent_holder_buries_the_message_at_the_sweep(tenant: Any) -> Non
     held(tenant)
     let_leases_run_out(tenant)
     with tenant_scope(tenant):
-        services.sweep()
+        services.expire_leases()
         row = QueueMessage.objects.get(queue=QUEUE)
     assert (row.state, row.attempts, row.reason) == ("dead", 5, "lease_expired")
 
@@ -295,9 +295,9 @@ def test_what_a_process_that_was_ended_held_is_given_back_in_every_tenant(tenant
     for one in (tenant, other_tenant):
         make_message(one)
         held(one)
-    tasks.give_back("another")
+    tasks.release_leases("another")
     assert [take(one) for one in (tenant, other_tenant)] == [None, None]
-    tasks.give_back("test")
+    tasks.release_leases("test")
     assert [held(one).message.attempts for one in (tenant, other_tenant)] == [1, 1]
 
 
@@ -344,7 +344,7 @@ def test_lease_held_knows_whose_it_is(tenant: Any, moment: str, answer: bool) ->
     with tenant_scope(tenant):
         if moment == "acked":
             services.ack(lease)
-        assert queries.lease_held(lease.ref) is answer
+        assert queries.is_lease_held(lease.ref) is answer
 
 
 def test_second_lease_in_a_scope_written_around_the_service_is_refused_by_the_database(tenant: Any) -> None:

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from django.db import connections
 
-from apps.bus.due_sql import schedule_rows
 from apps.bus.enums import Kind
 from apps.bus.models import QueueMessage
+from apps.bus.sql.due import schedule_rows
 from apps.work.enums import Waiting
 from apps.work.execution_models import Course
 from kernel.clock import now

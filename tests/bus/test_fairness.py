@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from django.db import connection
 
-from apps.bus import draining, queries
+from apps.bus import queries, worker
 from apps.bus.deliveries import Delivery
 from apps.bus.enums import Queue, Worker
 from apps.bus.models import QueueMessage
@@ -44,7 +44,7 @@ def place_of(found: list[tuple[Any, str]], tenant: Any, scope: str) -> int:
 def test_crowd_of_one_tenant_does_not_delay_another_tenants_message(
     tenant: Any, other_tenant: Any, served: Any, drain: Any, monkeypatch: Any, scopes: int
 ) -> None:
-    monkeypatch.setattr(draining, "SHIFT_SECONDS", 0.5)
+    monkeypatch.setattr(worker, "SHIFT_SECONDS", 0.5)
     crowd(tenant, CROWD, scopes=scopes, queue=Queue.RUNTIME)
     make_message(other_tenant, queue=Queue.RUNTIME, scope_id="alone")
     drain()
@@ -67,7 +67,7 @@ def test_message_that_comes_during_a_crowd_waits_for_one_list(
         make_message(other_tenant, queue=Queue.RUNTIME)
 
     consume(slow)
-    monkeypatch.setattr(draining, "LIST_SECONDS", 0.1)
+    monkeypatch.setattr(worker, "LIST_SECONDS", 0.1)
     crowd(tenant, 100, scopes=100, queue=Queue.RUNTIME)
     drain()
     disperse(tenant)
@@ -77,7 +77,7 @@ def test_message_that_comes_during_a_crowd_waits_for_one_list(
 def test_crowd_in_one_scope_does_not_delay_another_scopes_message(
     tenant: Any, served: Any, drain: Any, monkeypatch: Any
 ) -> None:
-    monkeypatch.setattr(draining, "SHIFT_SECONDS", 0.5)
+    monkeypatch.setattr(worker, "SHIFT_SECONDS", 0.5)
     crowd(tenant, CROWD, scopes=1, queue=Queue.RUNTIME)
     make_message(tenant, queue=Queue.RUNTIME, scope_id="zz-alone")
     drain()
@@ -106,7 +106,7 @@ def test_tenants_are_served_in_turn(tenant: Any, other_tenant: Any, served: Any,
 def test_next_shift_goes_on_where_the_last_one_ended(
     tenant: Any, other_tenant: Any, served: Any, drain: Any, monkeypatch: Any
 ) -> None:
-    monkeypatch.setattr(draining, "SHIFT_SECONDS", 0.0)
+    monkeypatch.setattr(worker, "SHIFT_SECONDS", 0.0)
     for one in (tenant, other_tenant):
         crowd(one, 100, scopes=5, queue=Queue.RUNTIME)
     for _ in range(4):
@@ -116,9 +116,9 @@ def test_next_shift_goes_on_where_the_last_one_ended(
 
 
 def test_shift_that_ends_before_the_work_wakes_a_worker(tenant: Any, served: Any, drain: Any, monkeypatch: Any) -> None:
-    monkeypatch.setattr(draining, "SHIFT_SECONDS", 0.0)
+    monkeypatch.setattr(worker, "SHIFT_SECONDS", 0.0)
     woken: list[Worker] = []
-    monkeypatch.setattr(draining.wakeup, "poke", woken.append)
+    monkeypatch.setattr(worker.wakeup, "wake", woken.append)
     crowd(tenant, 2, scopes=2, queue=Queue.RUNTIME)
     drain()
     assert woken == [Worker.WORK]
@@ -126,7 +126,7 @@ def test_shift_that_ends_before_the_work_wakes_a_worker(tenant: Any, served: Any
 
 def due(*tenants: Any) -> set[tuple[str, Any, str]]:
     pks = {one.pk for one in tenants}
-    found = queries.due(tuple(Queue), most=1_000_000)
+    found = queries.due_scopes(tuple(Queue), most=1_000_000)
     return {(each.queue.value, each.tenant_id, each.scope_id) for each in found if each.tenant_id in pks}
 
 
@@ -161,7 +161,7 @@ def test_scope_whose_holder_is_silent_is_due(tenant: Any) -> None:
 def test_asking_for_all_tenants_leaves_the_wall_between_them_standing(tenant: Any, other_tenant: Any) -> None:
     make_message(other_tenant)
     with tenant_scope(tenant):
-        queries.due(tuple(Queue))
+        queries.due_scopes(tuple(Queue))
         with connection.cursor() as cursor:
             cursor.execute("SELECT count(*) FROM bus_queuemessage WHERE tenant_id = %s", [other_tenant.pk])
             assert cursor.fetchone() == (0,)
@@ -181,7 +181,7 @@ def test_question_reads_what_is_due_and_not_what_waits(tenant: Any) -> None:
     crowd(tenant, 100_000, scopes=100_000, queue=Queue.UPKEEP, due_in=timedelta(days=1))
     make_message(tenant, queue=Queue.UPKEEP, scope_id="now")
     with tenant_scope(tenant):
-        found = [each for each in queries.due([Queue.UPKEEP], most=10_000) if each.tenant_id == tenant.pk]
+        found = [each for each in queries.due_scopes([Queue.UPKEEP], most=10_000) if each.tenant_id == tenant.pk]
         rows = rows_fetched()
     disperse(tenant)
     assert found == [DueScope(1, tenant.pk, Queue.UPKEEP, "now", exhausted=False)]

@@ -33,7 +33,7 @@ import os, signal, sys
 import django; django.setup()
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
-from apps.bus import draining, registry
+from apps.bus import worker, registry
 from apps.bus.enums import Kind, Queue, Worker
 
 place = sys.argv[1]
@@ -58,7 +58,7 @@ async def handler(delivery):
 
 registry._consumers.clear()
 registry.register(Queue.RUNTIME, Kind.SYSTEM_EVENT, handler)
-draining.drain(Worker.WORK, consumer="doomed")
+worker.drain(Worker.WORK, consumer="doomed")
 """
 
 
@@ -97,7 +97,7 @@ def test_consumer_killed_again_and_again_buries_its_message(tenant: Any, consume
         die_at("before the effect")
         let_leases_run_out(tenant)
     with tenant_scope(tenant):
-        services.sweep()
+        services.expire_leases()
         row = QueueMessage.objects.get(queue=QUEUE)
     assert (row.state, row.attempts, row.reason) == ("dead", 5, "lease_expired")
 

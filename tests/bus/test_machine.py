@@ -178,7 +178,7 @@ class QueueMachine(RuleBasedStateMachine):
     @rule()
     def sweep(self) -> None:
         with tenant_scope(self.tenant):
-            services.sweep()
+            services.expire_leases()
         for row in self.model.values():
             if row.state == "leased" and row.expired:
                 self.fail(row, due=True)
@@ -188,7 +188,8 @@ class QueueMachine(RuleBasedStateMachine):
         if not hasattr(self, "tenant"):
             return
         with tenant_scope(self.tenant):
-            rows = {row.pk: (row.state, row.attempts, row.fence) for row in QueueMessage.objects.all()}
+            messages = QueueMessage.objects.filter(queue="executor")
+            rows = {row.pk: (row.state, row.attempts, row.fence) for row in messages}
         assert rows == {pk: (row.state, row.attempts, row.fence) for pk, row in self.model.items()}
 
 

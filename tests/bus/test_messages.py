@@ -53,7 +53,7 @@ def send(tenant: Any, kind: str, **changes: Any) -> QueueMessage:
     queue, sender, carried = GOOD[kind]
     words = {"sender": sender, "scope_id": "s", **carried, **changes}
     with tenant_scope(tenant):
-        return services.enqueue(words.pop("queue", queue), kind=kind, **words)
+        return services.send_message(words.pop("queue", queue), kind=kind, **words)
 
 
 def refusal(tenant: Any, kind: str, **changes: Any) -> str:
@@ -208,7 +208,7 @@ def test_field_that_cannot_be_is_refused(tenant: Any, field: str, value: Any) ->
     given: dict[str, Any] = {"kind": "system_event", "scope_id": "s", "sender": "runtime", "queue": "runtime"}
     given[field] = value
     with tenant_scope(tenant), pytest.raises(MessageRefused) as refused:
-        services.enqueue(given.pop("queue"), **given)
+        services.send_message(given.pop("queue"), **given)
     assert refused.value.code == "field_wrong"
 
 

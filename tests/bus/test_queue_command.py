@@ -81,7 +81,7 @@ def test_command_refuses_an_unknown_tenant(database: None) -> None:
 
 def test_command_retries_work_of_the_installation(database: None) -> None:
     with tenant_scope(INSTALLATION):
-        message = services.owe(Kind.SAFETY_CODE_MAIL, scope_id=uuid4())
+        message = services.enqueue(Kind.SAFETY_CODE_MAIL, scope_id=uuid4())
         lease = services.lease(message.queue, consumer="test", scope_id=message.scope_id)
         assert lease is not None
         services.dead_letter(lease, "poison")

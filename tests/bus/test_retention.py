@@ -34,7 +34,7 @@ def standing(tenant: Any) -> QueueMessage:
 def steps(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """The only steps there are."""
     only: list[Any] = []
-    monkeypatch.setattr(retention, "_of_tenants", only)
+    monkeypatch.setattr(retention, "_tenant_steps", only)
     return only
 
 
@@ -95,7 +95,7 @@ def test_what_a_step_did_before_its_trouble_stays_done(tenant: Any, steps: list[
     def work_once() -> bool:
         if QueueMessage.objects.filter(kind=Kind.LOST_CALLS).exists():
             raise ValueError
-        services.owe(Kind.LOST_CALLS, scope_id="calls", due_at=now() + timedelta(hours=1))
+        services.enqueue(Kind.LOST_CALLS, scope_id="calls", due_at=now() + timedelta(hours=1))
         return True
 
     steps.append(work_once)

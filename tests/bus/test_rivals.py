@@ -88,7 +88,7 @@ def late_older_message(tenant: Any) -> None:
     def slow_writer() -> None:
         try:
             with tenant_scope(tenant):
-                services.enqueue(QUEUE, kind="system_event", scope_id="scope", sender="runtime")
+                services.send_message(QUEUE, kind="system_event", scope_id="scope", sender="runtime")
                 written.set()
                 commit.wait(60)
         finally:

@@ -43,7 +43,7 @@ def test_sweep_tells_of_silent_holders(tenant: Any, told: Any) -> None:
         lease_any("executor", consumer="test")
     let_leases_run_out(tenant)
     with tenant_scope(tenant):
-        services.sweep()
+        services.expire_leases()
     lines = [line for line in told() if not line.startswith("queue_wait_ms")]
     assert lines == ["lease_expired queue=executor value=1"]
 
@@ -75,7 +75,7 @@ def entries(tenant: Any, event: AuditEvent) -> list[tuple[str, dict[str, Any]]]:
 def test_message_between_agents_is_written_down_when_queued_and_when_taken(tenant: Any) -> None:
     message = make_message(tenant, content="my secret", trace_id="trace-1")
     with tenant_scope(tenant):
-        deliveries.take(Queue.EXECUTOR, scope_id="scope", consumer="test", seconds=9)
+        deliveries.lease_next(Queue.EXECUTOR, scope_id="scope", consumer="test", seconds=9)
     expected = {"queue": "executor", "kind": "system_event", "trace": "trace-1", "attempt": 1}
     assert [entries(tenant, event) for event in (AuditEvent.MESSAGE_QUEUED, AuditEvent.MESSAGE_TAKEN)] == [
         [(f"message:{message.pk}", expected)],

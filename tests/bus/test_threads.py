@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from apps.bus import draining, registry, threads
+from apps.bus import registry, threads, worker
 from apps.bus.deliveries import Delivery
 from apps.bus.enums import Kind, Queue, Worker
 from apps.bus.models import QueueMessage
 from apps.bus.rules import scope_of
-from apps.bus.services import owe
+from apps.bus.services import enqueue
 from kernel.clock import now
 from kernel.tenancy import tenant_scope
 from tests.factories.bus import disperse, let_waits_pass
@@ -40,7 +40,7 @@ def talk(monkeypatch: pytest.MonkeyPatch, tenant: Any) -> Iterator[Talk]:
     monkeypatch.setattr(registry, "_consumers", {})
     monkeypatch.setattr(threads, "_slots", {})
     handler = Talk()
-    registry.register_later(Kind.CONNECTION_SETUP, handler, at_once=1)
+    registry.register_job(Kind.CONNECTION_SETUP, handler, max_concurrency=1)
     yield handler
     handler.may_end.set()
     _join()
@@ -54,7 +54,7 @@ def _join() -> None:
 
 
 def work(seconds: float = 120.0) -> None:
-    draining.drain(Worker.WORK, consumer="test", lease_seconds=seconds)
+    worker.drain(Worker.WORK, consumer="test", lease_seconds=seconds)
 
 
 def state_of(tenant: Any, scope_id: str) -> str:
@@ -64,7 +64,7 @@ def state_of(tenant: Any, scope_id: str) -> str:
 
 def owe_talk(tenant: Any, scope_id: str) -> None:
     with tenant_scope(tenant):
-        owe(Kind.CONNECTION_SETUP, scope_id=scope_id)
+        enqueue(Kind.CONNECTION_SETUP, scope_id=scope_id)
 
 
 def test_worker_goes_on_while_a_conversation_is_held(tenant: Any, talk: Talk) -> None:

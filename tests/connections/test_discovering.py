@@ -90,7 +90,7 @@ def test_discovery_that_kills_its_workers_is_told(tenant: Any) -> None:
             lease_any(Queue.WORK, consumer="doomed")
         let_leases_run_out(tenant)
     with tenant_scope(tenant):
-        bus.sweep()
+        bus.expire_leases()
     attend_owed(tenant)
     assert reread(row).status == ConnectionStatus.FAILED
     assert kinds(tenant) == ["connection_failure"]

@@ -17,7 +17,7 @@ from apps.autonomy.enums import TriggerKind
 from apps.autonomy.models import AutonomousSession, Finding, MemoryProposal, OpenQuestion, Task, Trigger
 from apps.autonomy.schemas import Spawned
 from apps.autonomy.services.trigger_schedule import schedule_trigger
-from apps.bus.deliveries import deliver, take
+from apps.bus.deliveries import deliver, lease_next
 from apps.bus.enums import Kind, Queue
 from apps.bus.models import QueueMessage
 from apps.tenants.models import Deployment
@@ -61,7 +61,7 @@ class House(Hands):
     def dispatch(self, trigger: Trigger) -> None:
         """Carry out what one trigger is due for now, and nothing else."""
         scope_id = f"{Kind.TRIGGER_DUE}:{trigger.pk}"
-        lease = self.do(take, Queue.UPKEEP, scope_id=scope_id, consumer="test", seconds=120)
+        lease = self.do(lease_next, Queue.UPKEEP, scope_id=scope_id, consumer="test", seconds=120)
         if lease is not None:
             asyncio.run(deliver(self.tenant.pk, lease, seconds=120))
 

@@ -15,7 +15,7 @@ from apps.bus.deliveries import deliver
 from apps.bus.enums import LIVE, Kind, Queue, Sender, Worker
 from apps.bus.models import QueueMessage
 from apps.bus.schemas import Lease
-from apps.bus.services import enqueue, lease
+from apps.bus.services import lease, send_message
 from kernel.ratelimit.fixed_window import redis_client
 from kernel.tenancy import in_scope, in_thread, tenant_scope
 from silas_platform.listening import waiting_at
@@ -23,7 +23,9 @@ from silas_platform.listening import waiting_at
 
 def make_message(tenant: Any, *, scope_id: str = "scope", queue: str = Queue.EXECUTOR, **fields: Any) -> QueueMessage:
     with tenant_scope(tenant):
-        return enqueue(queue, **{"kind": Kind.SYSTEM_EVENT, "scope_id": scope_id, "sender": Sender.RUNTIME, **fields})
+        return send_message(
+            queue, **{"kind": Kind.SYSTEM_EVENT, "scope_id": scope_id, "sender": Sender.RUNTIME, **fields}
+        )
 
 
 def lease_any(queue: str, *, consumer: str, scope_id: Any = None, kind: str = "", **fields: Any) -> Lease | None:
@@ -40,7 +42,7 @@ def lease_any(queue: str, *, consumer: str, scope_id: Any = None, kind: str = ""
 
 def due_scopes(tenant: Any, *queues: Queue) -> list[str]:
     """The tenant's scopes that are due, by name."""
-    found = queries.due(queues or tuple(Queue), most=1_000_000)
+    found = queries.due_scopes(queues or tuple(Queue), most=1_000_000)
     return sorted(each.scope_id for each in found if each.tenant_id == tenant.pk and not each.exhausted)
 
 

@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
-from apps.bus.deliveries import Delivery, take
+from apps.bus.deliveries import Delivery, lease_next
 from apps.bus.enums import Kind, Queue
 from apps.connections import credentials, holding, pending
 from apps.connections.conversing import Limits
@@ -100,7 +100,7 @@ def discover(tenant: Any) -> None:
 def hold(tenant: Any, setup: SetupRun, limits: Limits | None = None) -> bool:
     """Hold the conversation to its end, in this thread; False where another process holds it, or it is over."""
     with tenant_scope(tenant):
-        lease = take(Queue.WORK, scope_id=f"{Kind.CONNECTION_SETUP}:{setup.pk}", consumer="test", seconds=120)
+        lease = lease_next(Queue.WORK, scope_id=f"{Kind.CONNECTION_SETUP}:{setup.pk}", consumer="test", seconds=120)
     if lease is None:
         return False
     delivery = Delivery(tenant.pk, lease, "work:connection_setup")

@@ -183,7 +183,7 @@ def test_effect_of_a_refused_settlement_has_not_happened(tenant: Any, handle: Ha
 
 
 def make_in_scope() -> UUID:
-    return bus.enqueue("runtime", kind="system_event", scope_id=uuid4(), sender="runtime").pk
+    return bus.send_message("runtime", kind="system_event", scope_id=uuid4(), sender="runtime").pk
 
 
 def exists(tenant: Any, pk: UUID) -> bool:

@@ -15,7 +15,7 @@ from pypdf import PdfWriter
 
 from apps.bus.enums import Kind, Queue
 from apps.bus.rules import MAX_ATTEMPTS
-from apps.bus.services import owe, sweep
+from apps.bus.services import enqueue, expire_leases
 from apps.memory import intake, intake_indexing, intake_reading, reading
 from apps.memory.enums import IntakeState
 from apps.memory.models import Document, DocumentVersion, Intake, ReadPart
@@ -185,7 +185,7 @@ def test_what_kills_its_readers_ends(tenant: Any, home: UUID) -> None:
             assert lease_any(Queue.PARSE, consumer="doomed") is not None
         let_leases_run_out(tenant)
     with tenant_scope(tenant):
-        sweep()
+        expire_leases()
     Hands(tenant).work(Queue.TRUSTED)
     ended = now_of(tenant, row)
     assert ended.state == IntakeState.FAILED
@@ -214,7 +214,7 @@ def forge(tenant: Any, row: Intake, **fields: Any) -> None:
     """As a worker that was taken over adds a part, and asks for it to be stored."""
     with tenant_scope(tenant):
         part = ReadPart.objects.create(**{"intake": row, "url": "", "total": 1, "found": LIE, **fields})
-        owe(Kind.DOCUMENT_INDEX, scope_id=row.pk, payload={"part": str(part.pk)})
+        enqueue(Kind.DOCUMENT_INDEX, scope_id=row.pk, payload={"part": str(part.pk)})
     Hands(tenant).work(Queue.TRUSTED)
 
 

@@ -10,7 +10,7 @@ from celery.signals import task_postrun, worker_shutdown
 from django.db import connection
 
 import silas_platform.celery  # noqa: F401  (connects the receivers)
-from apps.bus.tasks import give_back
+from apps.bus.tasks import release_leases
 from silas_platform.up.programs import AS_ROOT
 
 _WARNS = """
@@ -25,7 +25,7 @@ warnings.warn(platforms.SecurityWarning(platforms.ASSUMING_ROOT))
 def test_database_line_is_given_back_after_each_task(database: None) -> None:
     """Kept, one that a restarted database has dropped would break every task that follows."""
     connection.ensure_connection()
-    task_postrun.send(sender=give_back)
+    task_postrun.send(sender=release_leases)
     assert connection.connection is None
 
 

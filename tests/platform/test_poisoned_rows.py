@@ -12,9 +12,9 @@ import pytest
 from apps.approvals.models import Card
 from apps.audit.models import AuditEntry
 from apps.bus import services as bus
-from apps.bus.draining import drain
 from apps.bus.enums import Kind, Worker
 from apps.bus.models import QueueMessage
+from apps.bus.worker import drain
 from apps.memory import intake
 from apps.memory.models import Collection, Intake
 from apps.sessions import retention
@@ -59,7 +59,7 @@ def test_lost_message_whose_row_cannot_be_told_keeps_no_other_lease(tenant: Any,
         broken.update(kind=Kind.AUTONOMOUS_SESSION, payload=payload, attempts=4)
     let_leases_run_out(tenant)
     with tenant_scope(tenant):
-        bus.sweep()
+        bus.expire_leases()
         assert QueueMessage.objects.get(scope_id="broken").state == "dead"
         assert QueueMessage.objects.get(scope_id="fine").state == "queued"
 

@@ -17,7 +17,7 @@ from apps.autonomy.models import AutonomousSession
 from apps.bus.enums import QUEUE_OF, Kind, Queue
 from apps.bus.models import QueueMessage
 from apps.bus.registry import consumer_of
-from apps.bus.services import owe, schedule, sweep
+from apps.bus.services import enqueue, expire_leases, schedule
 from apps.connections import credentials
 from apps.connections.enums import ConnectionStatus, SetupState
 from apps.connections.models import Connection
@@ -79,7 +79,7 @@ def test_setup_whose_worker_died_has_failed(tenant: Any, as_worker: Any) -> None
     row = make_connection(tenant, status=ConnectionStatus.CONNECTING)
     setup = make_setup(row, state=SetupState.RUNNING)
     with tenant_scope(tenant):
-        owe(Kind.CONNECTION_SETUP, scope_id=setup.pk)
+        enqueue(Kind.CONNECTION_SETUP, scope_id=setup.pk)
     with as_worker():
         carry_out_kinds(tenant, Kind.CONNECTION_SETUP)
     assert reread(setup).state == SetupState.FAILED
@@ -138,7 +138,7 @@ def test_work_whose_workers_all_died_is_ended(desk: Desk, approver: Any, as_work
     item = desk.approved(approver)
     _held_for_the_fifth_time(desk.tenant, task_id=item.pk)
     with as_worker(), tenant_scope(desk.tenant):
-        sweep()
+        expire_leases()
     assert desk.item(item.pk).reason == WorkReason.LOST
 
 
@@ -172,7 +172,7 @@ def test_message_that_nobody_could_answer_asks_for_a_person(deployment: Any, as_
     say(session, "Hello")
     _held_for_the_fifth_time(deployment.tenant, scope_id=str(session.pk))
     with as_worker(), tenant_scope(deployment.tenant):
-        sweep()
+        expire_leases()
     with tenant_scope(deployment.tenant):
         assert ChatSession.objects.get(pk=session.pk).wanted_person_at is not None
 

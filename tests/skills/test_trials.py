@@ -11,7 +11,7 @@ from apps.approvals.services import decide_card
 from apps.audit.models import AuditEntry
 from apps.bus.enums import Kind, Queue
 from apps.bus.rules import MAX_ATTEMPTS
-from apps.bus.services import owe, sweep
+from apps.bus.services import enqueue, expire_leases
 from apps.skills import queries, trials
 from apps.skills.models import SkillVersion
 from apps.skills.schemas import SkillManifest
@@ -173,7 +173,7 @@ def test_skill_whose_trial_kills_its_workers_is_withdrawn(tenant, proposed):
             assert lease_any(Queue.WORK, consumer="doomed") is not None
         let_leases_run_out(tenant)
     with tenant_scope(tenant):
-        sweep()
+        expire_leases()
     try_proposed(tenant)
     with tenant_scope(tenant):
         proposed.refresh_from_db()
@@ -184,7 +184,7 @@ def test_skill_whose_trial_kills_its_workers_is_withdrawn(tenant, proposed):
 def report(tenant, version, trials, *, approved=False):
     """As a worker reports, and as one that was taken over may."""
     with tenant_scope(tenant):
-        owe(Kind.SKILL_TRIED, scope_id=version.pk, payload={"approved": approved, "trials": trials})
+        enqueue(Kind.SKILL_TRIED, scope_id=version.pk, payload={"approved": approved, "trials": trials})
     Hands(tenant).work(Queue.TRUSTED)
 
 

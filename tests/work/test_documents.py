@@ -216,8 +216,8 @@ def test_change_that_is_asked_for_again_is_owed_again(desk: Desk) -> None:
 
 def test_forged_message_changes_nothing_and_stops_nothing(desk: Desk) -> None:
     with tenant_scope(desk.tenant):
-        bus.owe(Kind.DOCUMENT_CHANGE, scope_id="no id")
-        bus.owe(Kind.DOCUMENT_CHANGE, scope_id=uuid4())
+        bus.enqueue(Kind.DOCUMENT_CHANGE, scope_id="no id")
+        bus.enqueue(Kind.DOCUMENT_CHANGE, scope_id=uuid4())
     effect = asked(desk, waiting(desk, CHANGE), call_digest(CHANGE.tool, CHANGE.args))
     assert became(desk, effect) == EffectState.REFUSED
     assert reads(desk) == (1, OLD)

@@ -17,7 +17,7 @@ from apps.approvals.enums import CardStatus, PauseState, PauseTrigger
 from apps.approvals.models import Card, GatePause, TokenUse
 from apps.bus.enums import Queue
 from apps.bus.models import QueueMessage
-from apps.bus.services import sweep
+from apps.bus.services import expire_leases
 from apps.console.origins import origins_of
 from apps.gates.schemas import GateSpec
 from apps.gates.services import save_gate
@@ -510,7 +510,7 @@ def killed_at(desk: Desk, folder: Path, *points: str) -> None:
 def deliver_again(desk: Desk) -> None:
     let_leases_run_out(desk.tenant)
     with tenant_scope(desk.tenant):
-        sweep()
+        expire_leases()
     desk.work(consumer="second")
 
 

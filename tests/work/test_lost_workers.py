@@ -17,7 +17,7 @@ import psycopg
 import pytest
 
 from apps.bus.models import QueueMessage
-from apps.bus.services import sweep
+from apps.bus.services import expire_leases
 from apps.guard.models import ToolCall
 from apps.work.enums import AttemptStatus, WorkItemStatus, WorkReason
 from apps.work.models import Attempt, WorkItem
@@ -70,7 +70,7 @@ def _in_scope(desk: Desk, seen: Callable[[], bool]) -> bool:
 def deliver_again(desk: Desk) -> None:
     let_leases_run_out(desk.tenant)
     with tenant_scope(desk.tenant):
-        sweep()
+        expire_leases()
     desk.work(consumer="second")
 
 

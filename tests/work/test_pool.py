@@ -29,7 +29,7 @@ def asked(tenant: Any, *, scope: str = "S", kind: SlotKind = SlotKind.EXECUTION,
     """A message that stands in line, leased."""
     with tenant_scope(tenant):
         name = str(uuid4())
-        message = bus.enqueue(
+        message = bus.send_message(
             Queue.EXECUTOR, kind="execution_request", scope_id=name, sender="runtime", task_id=uuid4(), message_id=name
         )
         pool.stand_in_line(message, scope_id=scope, kind=kind, claims=claims)

@@ -14,7 +14,7 @@ import psycopg
 import pytest
 
 from apps.bus.enums import Worker
-from apps.bus.wakeup import poke
+from apps.bus.wakeup import wake
 from apps.sessions.models import ChatSession
 from apps.work.enums import WorkItemStatus, WorkReason
 from apps.work.execution_models import Course
@@ -64,7 +64,7 @@ def worker_until(desk: Desk, item: WorkItem, status: WorkItemStatus) -> None:
         deadline = time.monotonic() + 300
         while desk.item(item.pk).status != status and time.monotonic() < deadline:
             time.sleep(0.5)
-            poke(Worker.WORK)
+            wake(Worker.WORK)
     finally:
         worker.terminate()
         try:

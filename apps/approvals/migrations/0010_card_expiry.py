@@ -2,7 +2,7 @@
 
 from django.db import migrations
 
-from apps.bus.due_sql import schedule_rows, unschedule_rows
+from apps.bus.sql.due import schedule_rows, unschedule_rows
 from apps.bus.enums import Kind
 
 WAITING = "SELECT tenant_id, id::text, expires_at FROM approvals_card WHERE status IN ('open', 'assigned')"

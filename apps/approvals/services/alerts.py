@@ -87,7 +87,7 @@ def choose(user: Any, *, way: AlertWay, minutes: int) -> AlertChoice:
         row.pushed_until = row.mailed_until = moment
     row.way, row.minutes = way, minutes
     row.save(update_fields=["way", "minutes", "pushed_until", "mailed_until"])
-    bus.hasten(Queue.TRUSTED, reason=NOT_YET)
+    bus.release_deferred(Queue.TRUSTED, reason=NOT_YET)
     record(AuditEvent.ALERTS_CHOSEN, actor=user.actor, subject=f"user:{user.pk}", data={"way": way.value})
     return row
 

@@ -68,7 +68,7 @@ def open_card(
         created_at=opened,
         expires_at=until or opened + timedelta(seconds=seconds or queries.patience(held.pace, about.deployment_id)),
     )
-    bus.owe(Kind.CARD_ALERT, scope_id=card.pk)
+    bus.enqueue(Kind.CARD_ALERT, scope_id=card.pk)
     bus.schedule(Kind.CARD_EXPIRY, scope_id=card.pk, due_at=card.expires_at)
     note(AuditEvent.CARD_OPENED, card, kind=card.kind, risk=card.risk, scope=card.scope)
     signals.card_opened(card)

@@ -80,7 +80,7 @@ def _let_in(session: AutonomousSession) -> bool:
     waiting = AutonomousSession.objects.filter(pk=session.pk, status=SessionStatus.QUEUED, admitted_at__isnull=True)
     if not waiting.update(admitted_at=Now()):
         return False
-    message = bus.enqueue(
+    message = bus.send_message(
         Queue.EXECUTOR,
         kind=Kind.AUTONOMOUS_SESSION,
         scope_id=session.lane,

@@ -22,7 +22,7 @@ SUGGESTION_INTERVAL_SECONDS = 900
 def enqueue_review(event: str, subject: UUID, *, message_id: str = "") -> None:
     """`message_id`: the same is owed once; without it once a subject and event. A scope with a word in front is no
     conversation (apps.sessions.runner)."""
-    bus.enqueue(
+    bus.send_message(
         Queue.TRUSTED,
         kind=Kind.REVIEW_OWED,
         scope_id=f"review:{subject}",
@@ -35,13 +35,13 @@ def enqueue_review(event: str, subject: UUID, *, message_id: str = "") -> None:
 
 def enqueue_admission() -> None:
     """A session came into line, or a place may have become free."""
-    bus.owe(Kind.SESSION_ADMISSION, scope_id=current_tenant_id())
+    bus.enqueue(Kind.SESSION_ADMISSION, scope_id=current_tenant_id())
 
 
 def schedule_admission(scope_id: str, due_at: datetime) -> None:
     """In a scope of its own, and once: in the company's the messages of now would wait behind it."""
     if not is_waiting(Kind.SESSION_ADMISSION, scope_id):
-        bus.owe(Kind.SESSION_ADMISSION, scope_id=scope_id, due_at=due_at)
+        bus.enqueue(Kind.SESSION_ADMISSION, scope_id=scope_id, due_at=due_at)
 
 
 def enqueue_dispatch(session: AutonomousSession) -> None:
@@ -52,7 +52,7 @@ def enqueue_dispatch(session: AutonomousSession) -> None:
 
 def enqueue_trigger(trigger_id: UUID) -> None:
     """Something has happened for a trigger that no clock begins."""
-    bus.owe(Kind.TRIGGER_DUE, scope_id=trigger_id)
+    bus.enqueue(Kind.TRIGGER_DUE, scope_id=trigger_id)
 
 
 def schedule_suggestions() -> None:

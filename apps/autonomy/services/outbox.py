@@ -19,7 +19,7 @@ from apps.audit.services import record
 from apps.autonomy.enums import Channel, OutboxState, TaskEvent
 from apps.autonomy.models import AutonomousSession, Notification, Outbox, Webhook
 from apps.bus.enums import Kind, SetAside
-from apps.bus.services import owe
+from apps.bus.services import enqueue
 from apps.bus.signals import set_aside
 from kernel.tenancy import before_commit
 
@@ -102,7 +102,7 @@ def enqueue_rows(rows: Sequence[Outbox]) -> None:
     Outbox.objects.bulk_create(rows, ignore_conflicts=True)
     owed = Outbox.objects.filter(key__in=[row.key for row in rows], state=OutboxState.WAITING)
     for pk in owed.values_list("pk", flat=True):
-        owe(Kind.OUTBOX_DELIVERY, scope_id=pk, message_id=f"{Kind.OUTBOX_DELIVERY}:{pk}")
+        enqueue(Kind.OUTBOX_DELIVERY, scope_id=pk, message_id=f"{Kind.OUTBOX_DELIVERY}:{pk}")
 
 
 def waiting_row(row_id: UUID) -> Outbox | None:

@@ -42,7 +42,7 @@ def dispatch_trigger(trigger_id: UUID, lease: Lease) -> datetime | None:
         return None
     if trigger.kind in TIMED:
         return _due(trigger, trigger.moment)
-    bus.absorb(lease)
+    bus.ack_duplicates(lease)
     _happened(trigger)
     return None
 

@@ -5,7 +5,7 @@ import django.db.models.functions.datetime
 import uuid
 from django.db import migrations, models
 
-from apps.bus import lease_sql
+from apps.bus.sql import leases
 from kernel.tenancy.migrations import RowSecurity, Tables
 
 
@@ -92,6 +92,6 @@ class Migration(migrations.Migration):
         ),
         RowSecurity("bus_processed"),
         RowSecurity("bus_queuemessage"),
-        migrations.RunSQL(lease_sql.POSITION, lease_sql.POSITION_REVERSE),
-        migrations.RunSQL(lease_sql.LEASE_OF_SCOPE, lease_sql.LEASE_OF_SCOPE_REVERSE),
+        migrations.RunSQL(leases.POSITION, leases.POSITION_REVERSE),
+        migrations.RunSQL(leases.LEASE_OF_SCOPE, leases.LEASE_OF_SCOPE_REVERSE),
     ]

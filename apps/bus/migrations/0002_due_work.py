@@ -3,7 +3,7 @@
 import django.db.models.deletion
 from django.db import migrations, models
 
-from apps.bus import due_sql
+from apps.bus.sql import due
 from apps.bus.enums import Kind
 
 DROP = """
@@ -56,8 +56,8 @@ class Migration(migrations.Migration):
         migrations.RunSQL(DROP, migrations.RunSQL.noop),
         migrations.RunSQL(MOVE, MOVE_BACK),
         migrations.RunSQL(
-            due_sql.schedule_rows(Kind.ACCOUNT_MAIL, LETTERS), due_sql.unschedule_rows(Kind.ACCOUNT_MAIL)
+            due.schedule_rows(Kind.ACCOUNT_MAIL, LETTERS), due.unschedule_rows(Kind.ACCOUNT_MAIL)
         ),
-        migrations.RunSQL(due_sql.DUE, due_sql.DUE_REVERSE),
-        migrations.RunSQL(due_sql.HELD_BY, due_sql.HELD_BY_REVERSE),
+        migrations.RunSQL(due.DUE, due.DUE_REVERSE),
+        migrations.RunSQL(due.HELD_BY, due.HELD_BY_REVERSE),
     ]

@@ -17,7 +17,7 @@ from pydantic import ValidationError
 
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
-from apps.bus.queries import lease_held
+from apps.bus.queries import is_lease_held
 from apps.bus.schemas import LeaseRef
 from apps.connections import credentials, pending, rules
 from apps.connections.enums import ConnectionStatus, FailureType, Purpose, SetupState
@@ -253,7 +253,7 @@ def _held(setup_id: UUID, lease: LeaseRef) -> SetupRun:
 
 
 def _require_lease(setup: SetupRun, lease: LeaseRef) -> None:
-    if setup.state not in _HELD or not lease_held(lease):
+    if setup.state not in _HELD or not is_lease_held(lease):
         raise SilasError("lease_lost", "This conversation is not held by this process any more.", status=409)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from apps.bus.queries import lease_held
+from apps.bus.queries import is_lease_held
 from apps.bus.schemas import LeaseRef
 from apps.connections.enums import ConnectionStatus
 from apps.connections.locks import lock_connection
@@ -26,7 +26,7 @@ def is_outstanding(connection_id: UUID) -> bool:
 def found(connection_id: UUID, lease: LeaseRef, said: Discovery) -> None:
     """In the transaction that settles the guarded call; the card is owed with it."""
     row = _outstanding(connection_id)
-    if row is None or not lease_held(lease):
+    if row is None or not is_lease_held(lease):
         return
     row.auth_strategy, row.provider = said.auth_strategy.value, said.provider
     row.discovering = False

@@ -15,7 +15,7 @@ DISCOVERED, FAILED, ENDS_SOON, WIDEN = "discovered", "failed", "ends_soon", "wid
 
 def owe(event: str, connection_id: UUID, *, message_id: str, permissions: Sequence[str] = ()) -> None:
     """The same `message_id` is owed once."""
-    bus.enqueue(
+    bus.send_message(
         Queue.TRUSTED,
         kind=Kind.CONNECTION_OWED,
         scope_id=f"connection:{connection_id}",

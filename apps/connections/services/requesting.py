@@ -85,7 +85,7 @@ def look_again(row: Connection) -> None:
     """A worker finds out how it would sign in; then somebody is asked."""
     row.discovering, row.failure = True, None
     move(row, ConnectionStatus.PROPOSED, "discovering", "failure")
-    bus.owe(Kind.CONNECTION_DISCOVERY, scope_id=row.pk)
+    bus.enqueue(Kind.CONNECTION_DISCOVERY, scope_id=row.pk)
 
 
 def _connection_skill(ref: str) -> tuple[SkillVersion, SkillManifest]:
@@ -208,7 +208,9 @@ def begin(
         begins_at=now() + later if later else None,
         deadline=now() + later + SETUP_TIME,
     )
-    bus.owe(Kind.CONNECTION_SETUP, scope_id=setup.pk, message_id=f"connection_setup:{setup.pk}", due_at=setup.begins_at)
+    bus.enqueue(
+        Kind.CONNECTION_SETUP, scope_id=setup.pk, message_id=f"connection_setup:{setup.pk}", due_at=setup.begins_at
+    )
     return setup
 
 

@@ -17,7 +17,7 @@ from pydantic import ValidationError
 
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
-from apps.bus.queries import lease_held
+from apps.bus.queries import is_lease_held
 from apps.bus.schemas import LeaseRef
 from apps.connections import credentials, rules, scripts, signals
 from apps.connections.enums import ConnectionStatus, FailureType, Script
@@ -144,7 +144,7 @@ class Check:
 def held(connection_id: UUID, lease: LeaseRef) -> Connection:
     """Its row, locked. Raises `SilasError("lease_lost")` for whoever lost it."""
     row = lock_connection(connection_id)
-    if not lease_held(lease):
+    if not is_lease_held(lease):
         raise SilasError("lease_lost", "Somebody else sees to this connection now.", status=409)
     return row
 

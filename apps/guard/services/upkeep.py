@@ -29,7 +29,7 @@ async def settle_lost(delivery: Delivery) -> None:
     """The handler of `lost_calls`."""
     tenants = await in_thread(tenants_with_lost_calls)
     await in_thread(for_each_tenant, tenants, in_tenant_scope(settle_lost_calls))
-    await delivery.repeat(lambda: now() + _EVERY)
+    await delivery.reschedule(lambda: now() + _EVERY)
 
 
 def settle_lost_calls() -> int:

@@ -57,8 +57,8 @@ def open_hold(
     if kind != HoldKind.CONFIRM:
         _create_challenge(hold, moment)
         if settings.SAFETY_MAIL_CODES:
-            bus.owe(Kind.SAFETY_CODE_MAIL, scope_id=hold.pk)
-    bus.owe(Kind.HOLD_ALERT, scope_id="holds")
+            bus.enqueue(Kind.SAFETY_CODE_MAIL, scope_id=hold.pk)
+    bus.enqueue(Kind.HOLD_ALERT, scope_id="holds")
     loop_changed(True)
     if kind == HoldKind.BLOCK:
         data = {"stage": str(verdict.stage), "score": verdict.score, "hold": str(hold.pk)}

@@ -21,7 +21,7 @@ from apps.audit.services import record
 from apps.bus.deliveries import Delivery
 from apps.bus.enums import Kind, SetAside
 from apps.bus.models import QueueMessage
-from apps.bus.services import owe
+from apps.bus.services import enqueue
 from apps.bus.signals import set_aside
 from apps.sessions.beside import throttling
 from apps.sessions.beside.offers import offers_of
@@ -65,7 +65,7 @@ def ask(session_id: UUID, *, address: str, client_id: str) -> TranscriptRequest:
     row = TranscriptRequest(session_id=session_id, client_id=client_id, address=address, until_seq=session.seq)
     row.asked_at = now()
     row.save(force_insert=True)
-    owe(Kind.TRANSCRIPT_MAIL, scope_id=row.pk)
+    enqueue(Kind.TRANSCRIPT_MAIL, scope_id=row.pk)
     record(AuditEvent.TRANSCRIPT_ASKED, actor="visitor", subject=f"session:{session_id}", data={"letter": str(row.pk)})
     return row
 

@@ -3,7 +3,7 @@
 from django.db import migrations, models
 from django.db.models.functions import Now
 
-from apps.bus.due_sql import schedule_rows, unschedule_rows
+from apps.bus.sql.due import schedule_rows, unschedule_rows
 from apps.bus.enums import Kind
 
 OWED = "SELECT tenant_id, id::text, due_at FROM silas_sessions_transcriptrequest WHERE state = 'owed'"

@@ -52,7 +52,7 @@ def end_review(item: WorkItem) -> None:
 def report_on(subject_id: UUID, *, trace_id: str, failed: WorkItem | None = None) -> None:
     """Say that a batch or one item is over, for the card about what was done; `failed`: of a batch, what was not."""
     status = ExecutionStatus.FAILED if failed else ExecutionStatus.DONE
-    bus.enqueue(
+    bus.send_message(
         Queue.TRUSTED,
         kind=Kind.EXECUTION_STATUS,
         scope_id=f"{SCOPE}:{subject_id}",
@@ -90,7 +90,7 @@ def reword(item: WorkItem, card_id: UUID) -> None:
 
 
 def _owe(event: str, subject_id: UUID, *, trace_id: str, message_id: str = "", **more: Any) -> None:
-    bus.enqueue(
+    bus.send_message(
         Queue.TRUSTED,
         kind=Kind.SYSTEM_EVENT,
         scope_id=f"{SCOPE}:{subject_id}",

@@ -21,7 +21,7 @@ def owe(item: WorkItem, *, resumes: str | None = None) -> None:
     course = lock_course(item)
     course.deliveries += 1
     course.save(update_fields=["deliveries"])
-    message = bus.enqueue(
+    message = bus.send_message(
         Queue.EXECUTOR,
         kind=Kind.EXECUTION_REQUEST,
         scope_id=item.pk,

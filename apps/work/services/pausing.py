@@ -102,7 +102,7 @@ def _ask_for_advice(item: WorkItem, round_: int) -> None:
         attempt_number=item.attempts_made,
         detail="the attempt did not pass its checks",
     )
-    bus.enqueue(
+    bus.send_message(
         Queue.PLANNER,
         kind=Kind.CONSULT_PLANNER,
         scope_id=item.pk,
@@ -128,7 +128,7 @@ def _ask_for_plan(item: WorkItem, course: Course, why: WorkReason) -> None:
 
 
 def _ask_for_other(item: WorkItem, course: Course, round_: int) -> None:
-    bus.enqueue(
+    bus.send_message(
         Queue.PLANNER,
         kind=Kind.REPLAN_REQUEST,
         scope_id=item.pk,

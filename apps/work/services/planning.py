@@ -180,7 +180,7 @@ def advise(delivery: Delivery, job: PlanningJob, text: str, *, seconds: float) -
         pausing.take_guidance(item.pk, answers=pausing.question_id(item), text="")
         delivery.finish()
         return
-    bus.enqueue(
+    bus.send_message(
         Queue.RUNTIME,
         kind=Kind.PLANNER_GUIDANCE,
         scope_id=item.pk,
@@ -213,7 +213,7 @@ def submit(delivery: Delivery, job: PlanningJob, plan_markdown: str, *, seconds:
 
 
 def _send_plan(item: WorkItem, course: Course, plan_markdown: str) -> None:
-    bus.enqueue(
+    bus.send_message(
         Queue.TRUSTED,
         kind=Kind.PLAN_RESULT,
         scope_id=plan_scope(item.pk),

@@ -88,7 +88,7 @@ def _check_or_finish(project: WorkItem, tasks: Sequence[WorkItem]) -> None:
     if not project.spec.verify:
         ending.settle(project, WorkItemStatus.DONE, WorkReason.NONE, summary=_summary(tasks))
         return
-    bus.enqueue(
+    bus.send_message(
         Queue.EXECUTOR,
         kind=Kind.SYSTEM_EVENT,
         scope_id=project.pk,

@@ -109,7 +109,7 @@ def _ask(item: WorkItem, plan: Planning, question: Question) -> None:
         deadline=now() + timedelta(seconds=settings.RESEARCH_SECONDS),
         created_at=now(),
     )
-    message = bus.enqueue(
+    message = bus.send_message(
         Queue.EXECUTOR,
         kind=Kind.RESEARCH_REQUEST,
         scope_id=f"research:{request.pk}",
@@ -208,7 +208,7 @@ def give_answer(delivery: Delivery, job: ResearchJob, answer: Answer) -> None:
     request = ResearchRequest.objects.select_related("planning__work_item").get(pk=job.request_id)
     item = request.planning.work_item
     problem = _problem(answer) if answer.error else None
-    bus.enqueue(
+    bus.send_message(
         Queue.PLANNER,
         kind=Kind.RESEARCH_RESULT,
         scope_id=item.pk,

@@ -30,12 +30,12 @@ class Command(BaseCommand):
         with tenant_scope(_tenant_id(tenant)):
             try:
                 if retry is not None:
-                    dead_letters.put_back(retry, actor=ACTOR)
+                    dead_letters.requeue(retry, actor=ACTOR)
                 elif drop is not None:
-                    dead_letters.give_up(drop, actor=ACTOR)
+                    dead_letters.discard(drop, actor=ACTOR)
                 elif retry_all:
                     for message in queries.dead_letters(SHOWN):
-                        dead_letters.put_back(message.pk, actor=ACTOR)
+                        dead_letters.requeue(message.pk, actor=ACTOR)
             except SilasError as refusal:
                 raise CommandError(str(refusal)) from None
             self._show()

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from uuid import UUID
 
 from apps.bus import deadlines, queries, services, telemetry, threads, wakeup
-from apps.bus.deliveries import deliver, take
+from apps.bus.deliveries import deliver, lease_next
 from apps.bus.enums import Worker
 from apps.bus.queries import DueScope
 from apps.bus.registry import consumer_of, queues_of
@@ -35,9 +35,9 @@ def drain(worker: Worker, *, consumer: str, lease_seconds: float = LEASE_SECONDS
     try:
         with asyncio.Runner() as runner:
             _Shift(worker, consumer, lease_seconds, runner).serve()
-            deadlines.within(deadlines.LEAVING_SECONDS)
+            deadlines.set_deadline(deadlines.LEAVING_SECONDS)
     finally:
-        deadlines.clear()
+        deadlines.clear_deadline()
 
 
 class _Shift:
@@ -49,12 +49,12 @@ class _Shift:
         self._delivered = 0
 
     def serve(self) -> None:
-        while due := queries.due(queues_of(self._worker)):
+        while due := queries.due_scopes(queues_of(self._worker)):
             telemetry.due(self._worker, len(due))
             before = self._delivered
             self._serve_list(_in_turn(due))
             if time.monotonic() >= self._ends and self._delivered > before:
-                wakeup.poke(self._worker)
+                wakeup.wake(self._worker)
                 return
             if self._delivered == before:
                 return
@@ -69,17 +69,17 @@ class _Shift:
             self._delivered += 1
             if self._delivered == 2:
                 # Where there is a second message there may be a third: another worker may have time for it.
-                wakeup.poke(self._worker)
+                wakeup.wake(self._worker)
             self._carry_out(scope.tenant_id, lease)
             if time.monotonic() >= stale:
                 return
 
     def _carry_out(self, tenant_id: UUID, lease: Lease) -> None:
         consumer = consumer_of(lease.message.queue, lease.message.kind)
-        if consumer and consumer.at_once:
-            threads.begin(tenant_id, lease, consumer, seconds=self._seconds)
+        if consumer and consumer.max_concurrency:
+            threads.start(tenant_id, lease, consumer, seconds=self._seconds)
         else:
-            deadlines.within()
+            deadlines.set_deadline()
             self._runner.run(deliver(tenant_id, lease, seconds=self._seconds))
 
 
@@ -94,5 +94,5 @@ def _take(scope: DueScope, consumer: str, seconds: float) -> Lease | None:
     _served_last = scope.tenant_id
     with tenant_scope(scope.tenant_id):
         if scope.exhausted:
-            services.sweep()
-        return take(scope.queue, scope_id=scope.scope_id, consumer=consumer, seconds=seconds)
+            services.expire_leases()
+        return lease_next(scope.queue, scope_id=scope.scope_id, consumer=consumer, seconds=seconds)

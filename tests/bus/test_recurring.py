@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from apps.bus import draining, registry, services
+from apps.bus import registry, services, worker
 from apps.bus.deliveries import Delivery
 from apps.bus.enums import Kind, Queue, Worker
 from apps.bus.models import Processed, QueueMessage
@@ -27,7 +27,7 @@ def stand(monkeypatch: pytest.MonkeyPatch, tenant: Any) -> Iterator[Any]:
     disperse(INSTALLATION)  # which has a message of this kind from the first day
 
     def become(handler: Any) -> None:
-        registry.register_later(Kind.LOST_CALLS, handler, standing=True)
+        registry.register_job(Kind.LOST_CALLS, handler, recurring=True)
 
     yield become
     disperse(tenant)
@@ -45,7 +45,7 @@ def row(tenant: Any) -> QueueMessage:
 
 
 def work() -> None:
-    draining.drain(Worker.UPKEEP, consumer="test")
+    worker.drain(Worker.UPKEEP, consumer="test")
 
 
 def test_standing_message_is_moved_and_not_doubled(tenant: Any) -> None:
@@ -59,7 +59,7 @@ def test_standing_message_comes_back_when_its_handler_says(tenant: Any, stand: A
     later = now() + HOUR
 
     async def handler(delivery: Delivery) -> None:
-        await delivery.repeat(lambda: later)
+        await delivery.reschedule(lambda: later)
 
     stand(handler)
     schedule(tenant, now())
@@ -76,7 +76,7 @@ def test_standing_message_is_carried_out_each_time_it_is_due(tenant: Any, stand:
 
     async def handler(delivery: Delivery) -> None:
         times.append(delivery.lease.fence)
-        await delivery.repeat(lambda: now() + HOUR)
+        await delivery.reschedule(lambda: now() + HOUR)
 
     stand(handler)
     schedule(tenant, now())
@@ -91,7 +91,7 @@ def test_standing_message_that_is_not_due_any_more_ends_and_can_be_scheduled_aga
 
     async def handler(delivery: Delivery) -> None:
         times.append(1)
-        await delivery.repeat(lambda: None)
+        await delivery.reschedule(lambda: None)
 
     stand(handler)
     schedule(tenant, now())
@@ -108,7 +108,7 @@ def test_time_that_is_changed_after_a_run_began_is_kept(tenant: Any, stand: Any)
 
     async def handler(delivery: Delivery) -> None:
         await in_scope(delivery.tenant_id, services.schedule, Kind.LOST_CALLS, scope_id="calls", due_at=changed)
-        await delivery.repeat(lambda: now() + HOUR)
+        await delivery.reschedule(lambda: now() + HOUR)
         await in_scope(delivery.tenant_id, services.schedule, Kind.LOST_CALLS, scope_id="calls", due_at=changed)
 
     stand(handler)
@@ -142,7 +142,7 @@ def test_standing_message_whose_holders_die_comes_back(tenant: Any, stand: Any) 
             lease_any(Queue.UPKEEP, consumer="doomed")
         let_leases_run_out(tenant)
     with tenant_scope(tenant):
-        services.sweep()
+        services.expire_leases()
     message = row(tenant)
     assert message.state == "queued"
     assert message.available_at > now()
@@ -165,7 +165,7 @@ def test_work_of_the_installation_belongs_to_no_tenant(tenant: Any, installation
 
     stand(handler)
     with tenant_scope(INSTALLATION):
-        services.owe(Kind.LOST_CALLS, scope_id="calls")
+        services.enqueue(Kind.LOST_CALLS, scope_id="calls")
     with tenant_scope(tenant):
         assert not QueueMessage.objects.exists()
     work()
@@ -174,7 +174,7 @@ def test_work_of_the_installation_belongs_to_no_tenant(tenant: Any, installation
 
 def test_work_of_the_installation_that_fails_for_good_stops_nothing(installation: None, stand: Any) -> None:
     with tenant_scope(INSTALLATION):
-        services.owe(Kind.LOST_CALLS, scope_id="calls")
+        services.enqueue(Kind.LOST_CALLS, scope_id="calls")
         lease = lease_any(Queue.UPKEEP, consumer="test")
         assert lease is not None
         services.dead_letter(lease, "broken")

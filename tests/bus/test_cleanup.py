@@ -11,7 +11,7 @@ from django.db.models.functions import Now
 
 from apps.audit.enums import AuditEvent
 from apps.audit.models import AuditEntry
-from apps.bus import dead_letters, services, upkeep
+from apps.bus import cleanup, dead_letters, services
 from apps.bus.enums import Kind, State
 from apps.bus.models import Processed, QueueMessage
 from apps.tenants.models import Retention
@@ -96,15 +96,15 @@ def test_dead_message_tried_again_after_the_upkeep_has_its_effect_no_second_time
 
 
 def test_one_batch_is_bounded(tenant: Any) -> None:
-    crowd(tenant, upkeep.BATCH + 1, scopes=1)
+    crowd(tenant, cleanup.BATCH + 1, scopes=1)
     age_all(tenant)
     with tenant_scope(tenant):
-        more = upkeep.clear_batch()
+        more = cleanup.delete_closed_messages()
     assert (more, left(tenant)[0]) == (True, 1)
 
 
 def test_upkeep_goes_on_until_nothing_old_is_left(tenant: Any) -> None:
-    crowd(tenant, upkeep.BATCH + 1, scopes=1)
+    crowd(tenant, cleanup.BATCH + 1, scopes=1)
     age_all(tenant)
     clean_up(tenant)
     assert left(tenant)[0] == 0
@@ -113,7 +113,7 @@ def test_upkeep_goes_on_until_nothing_old_is_left(tenant: Any) -> None:
 def test_upkeep_leaves_other_tenants_alone(tenant: Any, other_tenant: Any) -> None:
     close(other_tenant)
     with tenant_scope(tenant):
-        upkeep.clear_batch()
+        cleanup.delete_closed_messages()
     assert left(other_tenant) == (1, 1)
 
 

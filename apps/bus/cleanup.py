@@ -1,7 +1,7 @@
-"""Delete messages that were closed some time ago, and with the last message of an id its marks.
+"""Delete closed messages after the tenant's retention period, and the processed marks that nothing can use any more.
 
-A mark stays as long as any message of its id does: what waits, is held or has failed for good can still be delivered,
-and has to find that it had its effect. A step of `retention`.
+A mark stays as long as a message with its id does: a waiting, leased or dead message can still be delivered, and must
+find that it already had its effect. A step of `retention`.
 """
 
 from __future__ import annotations
@@ -19,21 +19,20 @@ from apps.tenants.queries import retention
 BATCH = 1000
 
 
-def clear_batch() -> bool:
-    """Delete the oldest closed messages, not more than a short transaction can; inside a scope. True when there may be
-    more."""
+def delete_closed_messages() -> bool:
+    """Delete the oldest closed messages, at most `BATCH`; inside a scope. True when there may be more."""
     old = QueueMessage.objects.filter(state__in=CLOSED, finished_at__lt=Now() - timedelta(days=retention().messages))
     ids = dict(old.order_by("finished_at").values_list("pk", "message_id")[:BATCH])
     if ids:
         QueueMessage.objects.filter(pk__in=ids).delete()
-        marks = _clear_marks(set(ids.values()))
+        marks = _delete_marks(set(ids.values()))
         record(AuditEvent.MESSAGES_CLEARED, data={"messages": len(ids), "marks": marks})
     return len(ids) == BATCH
 
 
-def _clear_marks(message_ids: set[str]) -> int:
-    # Asked by queue as well, because the index that knows message ids begins with it.
-    others = QueueMessage.objects.filter(queue__in=Queue.values, message_id__in=message_ids)
-    gone = message_ids.difference(others.values_list("message_id", flat=True))
+def _delete_marks(message_ids: set[str]) -> int:
+    # Filtered by queue as well, because the index that has the message ids begins with it.
+    remaining = QueueMessage.objects.filter(queue__in=Queue.values, message_id__in=message_ids)
+    gone = message_ids.difference(remaining.values_list("message_id", flat=True))
     marks, _ = Processed.objects.filter(message_id__in=gone).delete()
     return int(marks)
