@@ -20,6 +20,11 @@ from kernel.tenancy import current_tenant_id
 
 DUE_AT_A_TIME = 200
 _PROCESSED = "SELECT FROM bus_processed WHERE tenant_id = %s AND consumer = %s AND message_id = %s"
+_BACKLOG = """
+    SELECT count(*) FILTER (WHERE scope_id = %s), count(*) FROM (
+        SELECT scope_id FROM bus_queuemessage WHERE tenant_id = %s AND queue = %s AND state = ANY(%s::text[]) LIMIT %s
+    ) AS live
+"""
 _DUE = "SELECT turn, tenant_id, queue, scope_id, exhausted FROM bus_due(%s::text[], %s, %s)"
 
 
@@ -29,10 +34,12 @@ def pending_count(queue: str, scope_id: UUID | str) -> int:
     return count
 
 
-def waiting_count(queue: str, *, most: int) -> int:
-    """How many messages of the tenant's queue are not finished, counted up to `most`."""
-    count: int = QueueMessage.objects.filter(queue=queue, state__in=LIVE)[:most].count()
-    return count
+def backlog(queue: str, scope_id: UUID | str, *, most: int) -> tuple[int, int]:
+    """Unfinished messages of the scope and of the tenant's whole queue, both counted among the queue's first `most`."""
+    with connection.cursor() as cursor:
+        cursor.execute(_BACKLOG, [str(scope_id), current_tenant_id(), queue, list(LIVE), most])
+        in_scope, in_queue = cursor.fetchone()
+    return in_scope, in_queue
 
 
 def has_processed(consumer: str, message_id: str) -> bool:

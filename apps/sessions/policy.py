@@ -55,14 +55,16 @@ _LEVELS = """
 
 def load(deployment: Deployment) -> Policy:
     """Inside the tenant's scope."""
-    return _policy(
-        active_goal_spec(deployment), active_gates(deployment.pk), levels_of(deployment), terms(deployment.pk)
-    )
+    goal = active_goal_spec(deployment)
+    return _policy(goal, active_gates(deployment.pk), _levels_under(goal, deployment), terms(deployment.pk))
 
 
 def load_usable(deployment: Deployment) -> Policy:
     """`load` without the tools whose outside account is not connected just now."""
-    policy, usable = load(deployment), usable_names()
+    policy = load(deployment)
+    if not any(tool.connection for tool in policy.tools):
+        return policy
+    usable = usable_names()
     return replace(
         policy, tools=tuple(tool for tool in policy.tools if not tool.connection or tool.connection in usable)
     )
@@ -70,8 +72,14 @@ def load_usable(deployment: Deployment) -> Policy:
 
 def load_with(deployment: Deployment, *systems: tuple[GateSpec, ...]) -> tuple[Policy, ...]:
     """What the policy would be with each of these sets in the place of the gates of rows. Inside the tenant's scope."""
-    goal, levels, web = active_goal_spec(deployment), levels_of(deployment), terms(deployment.pk)
+    goal, web = active_goal_spec(deployment), terms(deployment.pk)
+    levels = _levels_under(goal, deployment)
     return tuple(_policy(goal, system, levels, web) for system in systems)
+
+
+def _levels_under(goal: WorkItemSpec | None, deployment: Deployment) -> Mapping[str, AccessLevel]:
+    """The goal's own levels; of a goal without any, and without a goal, the deployment's."""
+    return (goal.access_levels if goal else {}) or levels_of(deployment)
 
 
 def levels_of(deployment: Deployment) -> Mapping[str, AccessLevel]:
@@ -136,7 +144,7 @@ def _policy(
     tools = outside.beside(own, outside.web_search_of(web))
     return Policy(
         gates=(*system, *(goal.gates if goal else ())),
-        levels=with_outside((goal.access_levels if goal else {}) or levels, tools),
+        levels=with_outside(levels, tools),
         escalations=goal.escalation if goal else {},
         skills=tuple(goal.skills) if goal else (),
         tools=tools,

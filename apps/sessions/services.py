@@ -142,8 +142,9 @@ def accept_message(
 
 def _too_many_wait(session: ChatSession, bounds: Bounds) -> str:
     """What the visitor is told when no more messages may wait for an answer; "" while there is room."""
-    if bus.pending_count(Queue.PROXY, session.pk) >= bounds.pending_turns:
+    in_conversation, in_tenant = bus.backlog(Queue.PROXY, session.pk, most=bounds.tenant_pending_turns)
+    if in_conversation >= bounds.pending_turns:
         return "Several of your messages still wait for an answer."
-    if bus.waiting_count(Queue.PROXY, most=bounds.tenant_pending_turns) >= bounds.tenant_pending_turns:
+    if in_tenant >= bounds.tenant_pending_turns:
         return TOO_MANY_HERE
     return ""
