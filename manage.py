@@ -32,6 +32,11 @@ def _command_on_own_machine() -> None:
 
 
 def _command() -> None:
+    if sys.argv[1:2] == ["up"]:  # the supervisor does without Django and its memory
+        from silas_platform.up.command import main as up
+
+        up(sys.argv[2:])
+        return
     from django.core.management import execute_from_command_line
 
     execute_from_command_line(sys.argv)

@@ -21,7 +21,10 @@ class PlatformConfig(AppConfig):
     label = "silas_platform"
 
     def ready(self) -> None:
-        from silas_platform import checks  # the import registers the system checks
+        from silas_platform import (
+            celery,  # noqa: F401  (the application that `shared_task` and `delay` use)
+            checks,  # the import registers the system checks
+        )
 
         checks.arm_fault_points()
         checks.choose_sandbox()

@@ -13,7 +13,7 @@ from silas_platform.up.lock import is_running, only_run
 from silas_platform.up.supervisor import Supervisor
 
 # These bring their own servers or ask none.
-_OFFLINE = {"up", "help", "version", "check", "collectstatic", "diffsettings", "spectacular"}
+_OFFLINE = {"up", "prepare", "help", "version", "check", "collectstatic", "diffsettings", "spectacular"}
 
 
 @contextmanager

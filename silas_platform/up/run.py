@@ -4,27 +4,16 @@ One run for one `var`. Leftovers of a killed run end first; `ready` is said only
 answered that database, Redis and migrations are there. Every way out passes `stop()`. `manage.py up` calls it.
 """
 
-import io
 import os
 import secrets
 import signal
 from collections.abc import Callable, Mapping
 
-from django.conf import settings
-from django.core.exceptions import ImproperlyConfigured
-from django.core.management import call_command
-from django.core.management.base import SystemCheckError
-from django.db import connections
-
-from apps.console.setup_address import setup_path
-from apps.tenants.models import Tenant
-from silas_platform.certifying import certify_all
 from silas_platform.up import processes, programs
 from silas_platform.up.address import RUN, Address, free_address, is_ready
 from silas_platform.up.demo import demo_logins
 from silas_platform.up.environment import (
     StartRefused,
-    certify_once,
     open_host_faults,
     var_directory,
     with_embedded_addresses,
@@ -32,6 +21,7 @@ from silas_platform.up.environment import (
 )
 from silas_platform.up.lines import Screen
 from silas_platform.up.lock import only_run
+from silas_platform.up.preparation import prepare
 from silas_platform.up.supervisor import Supervisor
 from silas_platform.up.versions import server_faults
 
@@ -54,16 +44,17 @@ def run(given: Mapping[str, str], *, demo: bool, work: bool, screen: Screen) -> 
         _listen_to_signals(supervisor)
         try:
             _start_servers(supervisor, env)
-            fresh = _prepare()
+            prepared = prepare(env, supervisor)
+            if prepared is None:
+                return
             for fault in server_faults(database=env["DATABASE_URL"], cache=env["REDIS_URL"]):
                 screen.say(f"old server {fault}")
-            _certify_once(env, screen)
-            demo = demo and settings.DEMO
-            logins = demo_logins(env, fresh=fresh, supervisor=supervisor) if demo else []
+            demo = demo and prepared.demo
+            logins = demo_logins(env, fresh=prepared.is_empty, supervisor=supervisor) if demo else []
             _start_programs(supervisor, env, address, work=work)
-            supervisor.run_until(lambda: is_ready(address, run=env[RUN], allowed_hosts=settings.ALLOWED_HOSTS))
+            supervisor.run_until(lambda: is_ready(address, run=env[RUN], allowed_hosts=prepared.allowed_hosts))
             if not supervisor.stopping:
-                _announce(screen, address, logins, setup=fresh and not demo)
+                _announce(screen, address, logins, setup_path="" if demo else prepared.setup_path)
             supervisor.run_until(_parent_is_gone())
         finally:
             supervisor.stop()
@@ -72,34 +63,6 @@ def run(given: Mapping[str, str], *, demo: bool, work: bool, screen: Screen) -> 
 def _start_servers(supervisor: Supervisor, env: Mapping[str, str]) -> None:
     for server in programs.servers(env):
         supervisor.keep(server)
-
-
-def _prepare() -> bool:
-    """Bring the schema up to date as its owner, then check the start; returns whether the database is still empty."""
-    try:
-        call_command("check", tags=["database"], databases=["owner"], stdout=io.StringIO())
-        call_command("migrate", database="owner", verbosity=0, interactive=False, skip_checks=True)
-        call_command("check", databases=["default"], stdout=io.StringIO())
-    except (SystemCheckError, ImproperlyConfigured) as fault:
-        raise StartRefused(str(fault)) from None
-    if not getattr(settings, "WHITENOISE_USE_FINDERS", False):
-        call_command("collectstatic", verbosity=0, interactive=False)
-    fresh = not Tenant.objects.exists()
-    connections.close_all()
-    return fresh
-
-
-def _certify_once(env: Mapping[str, str], screen: Screen) -> None:
-    """At the first start with an installation key, what an older version left behind is certified as it stands."""
-    mark = certify_once(env)
-    if not mark.exists():
-        return
-    for done in certify_all(actor="command:up"):
-        if done.counts:
-            told = " ".join(f"{kind}={number}" for kind, number in done.counts.items())
-            screen.say(f"certified tenant={done.tenant} {told} (first start with an installation key)")
-    connections.close_all()
-    mark.unlink()
 
 
 def _start_programs(supervisor: Supervisor, env: Mapping[str, str], address: Address, *, work: bool) -> None:
@@ -112,7 +75,7 @@ def _start_programs(supervisor: Supervisor, env: Mapping[str, str], address: Add
         supervisor.keep(programs.beat(env))
 
 
-def _announce(screen: Screen, address: Address, logins: list[str], *, setup: bool) -> None:
+def _announce(screen: Screen, address: Address, logins: list[str], *, setup_path: str) -> None:
     if logins:
         screen.say(f"demo site  {address.url}/demo/meridian-insurance/")
         screen.say(f"demo site  {address.url}/demo/harbor-retail/")
@@ -120,8 +83,8 @@ def _announce(screen: Screen, address: Address, logins: list[str], *, setup: boo
     screen.say(f"admin      {address.url}/admin/")
     for line in logins:
         screen.say(line)
-    if setup:
-        screen.say(f"set up     {address.url}{setup_path()}")
+    if setup_path:
+        screen.say(f"set up     {address.url}{setup_path}")
     screen.say(f"ready {address.url}/")
 
 

@@ -1,0 +1,60 @@
+"""Run the steps of a start that need Django, each in a process that ends: preparing the database, filling the demo.
+
+The supervisor itself never imports Django, which would keep 200 MB for the whole run.
+"""
+
+import json
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from silas_platform.up import processes, programs
+from silas_platform.up.environment import ROOT, StartRefused, var_directory
+from silas_platform.up.supervisor import Supervisor
+
+_LINES_SHOWN = 15
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """What `manage.py prepare` found out. `setup_path` leads to the first company's set-up while there is none."""
+
+    is_empty: bool
+    demo: bool
+    allowed_hosts: Sequence[str]
+    setup_path: str
+
+
+def prepare(env: Mapping[str, str], supervisor: Supervisor) -> Prepared | None:
+    """Migrate and check; None where a stop was asked for meanwhile. Raises `StartRefused` with what is wrong."""
+    output = var_directory(env) / "prepare.log"
+    lines = run_command("prepare", env, output, supervisor, failure="")
+    if supervisor.stopping:
+        return None
+    *messages, answer = lines
+    for message in messages:
+        supervisor.screen.say(message)
+    return Prepared(**json.loads(answer))
+
+
+def run_command(name: str, env: Mapping[str, str], output: Path, supervisor: Supervisor, *, failure: str) -> list[str]:
+    """Run `manage.py <name>` to its end beside the servers, its output in a private file; returns the lines.
+
+    Raises `StartRefused` with `failure` and the last lines when it fails.
+    """
+    with open(output, "wb", opener=_open_private) as file:
+        process = processes.spawn(
+            [sys.executable, "manage.py", name], env=programs.marked_env(env), cwd=ROOT, output=file
+        )
+    supervisor.run_until(lambda: process.poll() is not None)
+    processes.end_group(process)
+    lines = output.read_text(errors="replace").splitlines()
+    if process.returncode and not supervisor.stopping:
+        raise StartRefused("\n".join([*([failure] if failure else []), *lines[-_LINES_SHOWN:]]))
+    return lines
+
+
+def _open_private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
