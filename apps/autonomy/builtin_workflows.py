@@ -1,6 +1,7 @@
-"""The ready ways of work: each looks through guarded calls and comes to a draft. They need no model.
+"""The built-in workflows: each reads through guarded calls and comes to a draft. They need no model.
 
-What they read was written by visitors and in documents: it becomes data of the draft, and instructs nobody.
+What they read was written by visitors and in documents: it becomes data of the draft and is never followed as an
+instruction.
 """
 
 from __future__ import annotations
@@ -16,143 +17,141 @@ from apps.autonomy.schemas import Draft, DraftFinding, DraftPrecedent, DraftProp
 from apps.guard.enums import Intent
 from kernel.llm.briefing import Passage
 from kernel.llm.grounded import answers
-from kernel.llm.schemas import Citation
 
-_NEAR = 0.34  # as near as the built-in model calls near (kernel.llm.grounded.answers)
-_TITLE = 200
-
-
-async def search_documents(hand: GuardedClient, question: str) -> tuple[Passage, ...]:
-    found = await hand.value(Intent.RETRIEVE_CHUNKS, rules.KNOWLEDGE, {"query": question[:1000]})
-    return tuple(Passage(**each) for each in found.get("passages", ()))
+_NEAR = 0.34  # the score from which the built-in model calls a passage near (kernel.llm.grounded.answers)
+_LONGEST_TITLE = 200
 
 
-async def review_open_questions(hand: GuardedClient) -> Draft:
-    """Go through the questions nobody could answer: what the documents say after all, and what they lack."""
-    asked = await hand.value(Intent.RUN_PLAYBOOK, "open_questions", {})
-    questions = asked.get("questions", [])
-    draft = Draft(summary="Nobody asked anything that could not be answered.")
+async def search_documents(client: GuardedClient, question: str) -> tuple[Passage, ...]:
+    value = await client.call_value(Intent.RETRIEVE_CHUNKS, rules.KNOWLEDGE, {"query": question[:1000]})
+    return tuple(Passage(**passage) for passage in value.get("passages", ()))
+
+
+async def review_open_questions(client: GuardedClient) -> Draft:
+    """Review the questions that could not be answered: what the documents say after all, and what they lack."""
+    value = await client.call_value(Intent.RUN_PLAYBOOK, "open_questions", {})
+    questions = value.get("questions", [])
+    draft = Draft(summary="There are no unanswered questions.")
     for question in questions:
-        draft = _joined(draft, _about(question, await search_documents(hand, question["text"])))
+        part = _review_question(question, await search_documents(client, question["text"]))
+        draft = draft.model_copy(
+            update={
+                "findings": (*draft.findings, *part.findings),
+                "proposals": (*draft.proposals, *part.proposals),
+                "precedents": (*draft.precedents, *part.precedents),
+            }
+        )
     if questions:
-        known, lacking = len(draft.findings), len(questions) - len(draft.findings)
-        left = f" {asked['left']} more wait for the next review." if asked.get("left") else ""
-        many = "1 open question" if len(questions) == 1 else f"{len(questions)} open questions"
-        said = f"{many}: {known} the documents answer after all, {lacking} they do not.{left}"
-        draft = draft.model_copy(update={"summary": said, "reviewed": tuple(each["id"] for each in questions)})
+        answered, missing = len(draft.findings), len(questions) - len(draft.findings)
+        total = "1 unanswered question" if len(questions) == 1 else f"{len(questions)} unanswered questions"
+        more = f" {value['left']} more wait for the next review." if value.get("left") else ""
+        summary = f"{total}: {answered} answered by the documents, {missing} still without an answer.{more}"
+        draft = draft.model_copy(update={"summary": summary, "reviewed": tuple(row["id"] for row in questions)})
     return draft
 
 
-def _about(question: Mapping[str, Any], found: tuple[Passage, ...]) -> Draft:
-    """One question: a finding where the documents answer it, and always a proposal of what to add."""
-    text, times = storable_text(question["text"], _TITLE), int(question["count"])
+def _review_question(question: Mapping[str, Any], passages: tuple[Passage, ...]) -> Draft:
+    """A finding where the documents answer the question, and always a proposal of what to add."""
+    text, times = storable_text(question["text"], _LONGEST_TITLE), int(question["count"])
     evidence = {"question": question["id"], "asked": times}
-    answer = answers.find(question["text"], found)
+    title = storable_text(f"Answer to: {text}", 300)
+    answer = answers.find(question["text"], passages)
     if answer.is_sure:
         quotes = "\n".join(citation.quote.strip() for citation in answer.citations)
         finding = DraftFinding(
             title=storable_text(f"The documents answer: {text}", 300),
-            content=f"Asked {times} times and not answered, although {found[0].title} says:\n\n{quotes}",
-            sources=tuple(_cited(citation) for citation in answer.citations),
+            content=f"Asked {times} times without an answer, although {passages[0].title} says:\n\n{quotes}",
+            sources=tuple(Source.model_validate(citation.model_dump()) for citation in answer.citations),
         )
-        content = f"# {text}\n\n{quotes}\n"
-        return Draft(findings=(finding,), proposals=(_addition(text, content, {**evidence, "known": True}),))
-    near = [passage for passage in found if passage.score >= _NEAR][:2]
-    places = "".join(f"\n- {passage.title}" for passage in near) or "\n- nothing like it in the documents"
-    content = f"# {text}\n\n(Write the answer here.)\n\nAsked {times} times. What comes nearest:{places}\n"
-    seen = DraftPrecedent(
+        proposal = DraftProposal(
+            kind="knowledge",
+            title=title,
+            content=f"# {text}\n\n{quotes}\n"[:8000],
+            evidence={**evidence, "known": True},
+        )
+        return Draft(findings=(finding,), proposals=(proposal,))
+    near = [passage for passage in passages if passage.score >= _NEAR][:2]
+    places = "".join(f"\n- {passage.title}" for passage in near) or "\n- none"
+    content = f"# {text}\n\n(Write the answer here.)\n\nAsked {times} times. Closest documents:{places}\n"
+    proposal = DraftProposal(
+        kind="knowledge", title=title, content=content[:8000], evidence={**evidence, "known": False}
+    )
+    precedent = DraftPrecedent(
         pattern_kind="unanswered", summary=near[0].title[:300] if near else "Nothing in the documents"
     )
-    return Draft(proposals=(_addition(text, content, {**evidence, "known": False}),), precedents=(seen,))
+    return Draft(proposals=(proposal,), precedents=(precedent,))
 
 
-def _addition(text: str, content: str, evidence: dict[str, Any]) -> DraftProposal:
-    title = storable_text(f"Answer to: {text}", 300)
-    return DraftProposal(kind="knowledge", title=title, content=content[:8000], evidence=evidence)
-
-
-async def compare_new_documents(hand: GuardedClient) -> Draft:
-    """Compare what new documents say in figures with what the others say of the same."""
-    wanted = hand.job.params.get("subjects") or hand.job.params.get("documents") or []
-    read = await hand.value(Intent.RUN_PLAYBOOK, "new_documents", {"documents": list(wanted)})
-    clashes: list[DraftFinding] = []
-    compared, told = 0, set[frozenset[str]]()
-    for document in read.get("documents", ()):
+async def compare_new_documents(client: GuardedClient) -> Draft:
+    """Compare the statements with figures in new documents with what other documents say about the same."""
+    documents = client.job.params.get("subjects") or client.job.params.get("documents") or []
+    value = await client.call_value(Intent.RUN_PLAYBOOK, "new_documents", {"documents": list(documents)})
+    findings: list[DraftFinding] = []
+    compared, reported = 0, set[frozenset[str]]()
+    for document in value.get("documents", ()):
         for statement in document["statements"]:
             compared += 1
-            found = await search_documents(hand, statement)
-            clashes += _clashes(document, statement, found, seen=told)
-    names = ", ".join(document["title"] for document in read.get("documents", ()))
-    said = (
-        f"Compared {compared} statements with figures from {names or 'no document'}: {len(clashes)} contradict others."
+            passages = await search_documents(client, statement)
+            findings += _find_contradictions(document, statement, passages, reported=reported)
+    names = ", ".join(document["title"] for document in value.get("documents", ()))
+    summary = (
+        f"Compared {compared} statements with figures from {names or 'no document'}: "
+        f"{len(findings)} contradict other documents."
     )
-    seen = tuple(DraftPrecedent(pattern_kind="contradiction", summary=each.title) for each in clashes)
-    return Draft(summary=said[:8000], findings=tuple(clashes[:20]), precedents=seen[:20])
+    precedents = tuple(DraftPrecedent(pattern_kind="contradiction", summary=finding.title) for finding in findings)
+    return Draft(summary=summary[:8000], findings=tuple(findings[:20]), precedents=precedents[:20])
 
 
-def _clashes(
-    document: Mapping[str, Any], statement: str, found: tuple[Passage, ...], *, seen: set[frozenset[str]]
+def _find_contradictions(
+    document: Mapping[str, Any], statement: str, passages: tuple[Passage, ...], *, reported: set[frozenset[str]]
 ) -> list[DraftFinding]:
-    """At most one a document that says otherwise; two new documents are told of once."""
-    clashing: dict[str, DraftFinding] = {}
-    for passage in found:
-        if passage.document_id == document["document_id"] or passage.document_id in clashing:
+    """At most one finding for each other document. `reported` keeps a pair of new documents from counting twice."""
+    findings: dict[str, DraftFinding] = {}
+    for passage in passages:
+        if passage.document_id == document["document_id"] or passage.document_id in findings:
             continue
-        clash = contradictions.find_contradiction(statement, passage.quote)
-        if clash is not None and (pair := frozenset({statement, clash.sentence})) not in seen:
-            seen.add(pair)
-            clashing[passage.document_id] = _told(document, statement, passage, clash)
-    return list(clashing.values())
+        contradiction = contradictions.find_contradiction(statement, passage.quote)
+        if contradiction is None:
+            continue
+        pair = frozenset({statement, contradiction.sentence})
+        if pair not in reported:
+            reported.add(pair)
+            findings[passage.document_id] = _contradiction_finding(document, statement, passage, contradiction)
+    return list(findings.values())
 
 
-def _told(
-    document: Mapping[str, Any], statement: str, passage: Passage, clash: contradictions.Contradiction
+def _contradiction_finding(
+    document: Mapping[str, Any], statement: str, passage: Passage, contradiction: contradictions.Contradiction
 ) -> DraftFinding:
-    title = f"{clash.ours.text} in {document['title']}, {clash.theirs.text} in {passage.title}"
-    content = f"{document['title']} says:\n> {statement}\n\n{passage.title} says:\n> {clash.sentence}\n"
-    begin = passage.start + len(passage.quote[: clash.start].encode())
-    end = passage.start + len(passage.quote[: clash.end].encode())
-    place = Source(
+    title = f"{contradiction.ours.text} in {document['title']}, {contradiction.theirs.text} in {passage.title}"
+    content = f"{document['title']} says:\n> {statement}\n\n{passage.title} says:\n> {contradiction.sentence}\n"
+    source = Source(
         document_id=passage.document_id,
         version_id=passage.version_id,
         title=passage.title,
         url=passage.url,
-        start=begin,
-        end=end,
-        quote=clash.sentence[:400],
+        start=passage.start + len(passage.quote[: contradiction.start].encode()),
+        end=passage.start + len(passage.quote[: contradiction.end].encode()),
+        quote=contradiction.sentence[:400],
     )
-    return DraftFinding(title=storable_text(title, 300), content=content, severity=Severity.WARN, sources=(place,))
+    return DraftFinding(title=storable_text(title, 300), content=content, severity=Severity.WARN, sources=(source,))
 
 
-async def report_goal_state(hand: GuardedClient) -> Draft:
-    """How the goal stands, as the work room found it; repairs are its own, under its own approvals."""
-    about = next(iter(hand.job.params.get("subjects") or ()), hand.job.params.get("goal"))
-    state = await hand.value(Intent.RUN_PLAYBOOK, "goal_state", {"goal": str(about)})
-    failed = [check["name"] for check in state.get("checks", ()) if not check["passed"]]
+async def report_goal_state(client: GuardedClient) -> Draft:
+    """Report the goal's last check. Repairs are the work room's, under its own approvals."""
+    goal_id = next(iter(client.job.params.get("subjects") or ()), client.job.params.get("goal"))
+    state = await client.call_value(Intent.RUN_PLAYBOOK, "goal_state", {"goal": str(goal_id)})
     outcome, spawned = str(state.get("outcome", "unknown")), state.get("spawned")
     if outcome == "healthy":
         return Draft(summary="All checks of the goal pass.", healthy=True)
+    failed = [check["name"] for check in state.get("checks", ()) if not check["passed"]]
     finding = DraftFinding(
         title=storable_text(f"The goal is not met: {', '.join(failed) or outcome}", 300),
-        content=f"Outcome of the last look: {outcome}.",
+        content=f"Outcome of the last check: {outcome}.",
         severity=Severity.WARN,
     )
     awaits = spawned["id"] if outcome == "asked" and spawned else ""
     return Draft(summary=finding.title, findings=(finding,), awaits=awaits)
-
-
-def _cited(citation: Citation) -> Source:
-    return Source.model_validate(citation.model_dump())
-
-
-def _joined(one: Draft, other: Draft) -> Draft:
-    return one.model_copy(
-        update={
-            "findings": (*one.findings, *other.findings),
-            "proposals": (*one.proposals, *other.proposals),
-            "precedents": (*one.precedents, *other.precedents),
-        }
-    )
 
 
 WORKFLOWS: Mapping[str, Callable[[GuardedClient], Awaitable[Draft]]] = MappingProxyType(

@@ -1,7 +1,7 @@
-"""Do two sentences of a company's documents contradict each other? Figures about the same thing that differ. Pure.
+"""Find sentences in a company's documents that give different figures for the same thing. Pure.
 
-Deliberately narrow: what a sentence promises in figures (30 days, £12.50, 20 %) is compared with sentences that speak
-of the same; whether prose contradicts prose is for people and models.
+Deliberately narrow: what a sentence promises in figures (30 days, £12.50, 20 %) is compared with sentences about the
+same thing; whether prose contradicts prose is for people and models.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ _FIGURE = re.compile(
     r"|(?<!\d)(?<!\d,)(?P<number>\d[\d,]*+(?:\.\d++)?+)\s?(?P<unit>%|per cent|[a-zA-Z]{3,})"
 )
 _NO_UNIT = frozenset({"and", "the", "for", "from", "per", "but", "with", "are", "was", "january", "february", "march"})
-# How much of the rarer sentence's words the other has to share before both are about the same.
+# The share of the shorter sentence's words, and their number, that both need in common to be about the same thing.
 _SHARED, _SHARED_WORDS = 0.6, 3
 
 
 @dataclass(frozen=True)
 class Figure:
-    """`unit` is a common form: days and day meet."""
+    """An amount with its unit. `unit` is normalized, so that days equals day."""
 
     amount: Decimal
     unit: str
@@ -42,11 +42,11 @@ class Contradiction:
 
 
 def statements_with_figures(text: str, *, but: str = "") -> list[str]:
-    """The sentences that hold figures, in order, each once; not those that stand in `but` already."""
+    """The sentences that contain figures, in order and each once, without those that `but` contains already."""
     known = {_plain(but[start:end]) for start, end in sentences(but)} if but else set()
     found = (_plain(text[start:end]) for start, end in sentences(text))
-    fresh = (each for each in found if each and each not in known and not each.startswith("#"))
-    return list(dict.fromkeys(each[:_LONGEST] for each in fresh if figures(each)))
+    new = (sentence for sentence in found if sentence and sentence not in known and not sentence.startswith("#"))
+    return list(dict.fromkeys(sentence[:_LONGEST] for sentence in new if figures(sentence)))
 
 
 def figures(text: str) -> tuple[Figure, ...]:
@@ -54,19 +54,21 @@ def figures(text: str) -> tuple[Figure, ...]:
 
 
 def find_contradiction(statement: str, passage: str) -> Contradiction | None:
-    """The first sentence of the passage that speaks of the same with another figure of the same unit, and shares none
-    of the statement's figures of that unit; None when there is none."""
+    """The first sentence of the passage about the same thing with another figure of the same unit, or None.
+
+    A sentence that shares one of the statement's figures of that unit does not contradict it.
+    """
     ours = figures(statement)
     for start, end in sentences(passage):
         theirs = figures(passage[start:end])
-        if theirs and _same_thing(statement, passage[start:end]):
-            pair = _differs(ours, theirs)
+        if theirs and _is_same_topic(statement, passage[start:end]):
+            pair = _differing_figures(ours, theirs)
             if pair is not None:
                 return Contradiction(*pair, start, end, _plain(passage[start:end]))
     return None
 
 
-def _differs(ours: Sequence[Figure], theirs: Sequence[Figure]) -> tuple[Figure, Figure] | None:
+def _differing_figures(ours: Sequence[Figure], theirs: Sequence[Figure]) -> tuple[Figure, Figure] | None:
     for unit in dict.fromkeys(figure.unit for figure in ours):
         mine = {figure.amount: figure for figure in ours if figure.unit == unit}
         other = {figure.amount: figure for figure in theirs if figure.unit == unit}
@@ -75,16 +77,16 @@ def _differs(ours: Sequence[Figure], theirs: Sequence[Figure]) -> tuple[Figure, 
     return None
 
 
-def _same_thing(one: str, other: str) -> bool:
-    first, second = _told(one), _told(other)
+def _is_same_topic(one: str, other: str) -> bool:
+    first, second = _topic_words(one), _topic_words(other)
     shared = len(first & second)
     return shared >= _SHARED_WORDS and shared >= _SHARED * min(len(first), len(second))
 
 
-def _told(text: str) -> set[str]:
-    """The words that say what it is about: figures and their units say how much."""
+def _topic_words(text: str) -> set[str]:
+    """The content words that say what a text is about, without figures and their units."""
     units = {figure.unit for figure in figures(text)}
-    return {word for word in content(text) if not any(letter.isdigit() for letter in word)} - units
+    return {word for word in content(text) if not any(character.isdigit() for character in word)} - units
 
 
 def _figure(match: re.Match[str]) -> Figure | None:

@@ -1,6 +1,6 @@
-"""What do the ready ways of work look at? Reads for `run_playbook`, inside a scope; each answer is plain JSON.
+"""What the built-in workflows read: open questions, documents and the state of a goal, as plain JSON.
 
-They read what a worker may: questions that were kept open, documents, and how a goal stands. No conversation.
+Reads for `run_playbook`, inside a scope. They read only what a worker may, and no conversation.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ DataSource = Callable[[Mapping[str, Any], Mapping[str, Any]], dict[str, Any]]
 
 
 def open_questions(args: Mapping[str, Any], context: Mapping[str, Any]) -> dict[str, Any]:
-    """The questions asked most since somebody last looked."""
-    fresh = Q(reviewed_at=None) | Q(reviewed_at__lt=F("last_at"))
-    rows = OpenQuestion.objects.filter(fresh, deployment_id=context["deployment"]).order_by("-count", "-last_at")
-    found = [{"id": str(row.pk), "text": row.text, "count": row.count} for row in rows[:MOST_QUESTIONS]]
-    return {"questions": found, "left": max(rows.count() - len(found), 0)}
+    """The questions asked most often that were not reviewed since they were last asked."""
+    unreviewed = Q(reviewed_at=None) | Q(reviewed_at__lt=F("last_at"))
+    rows = OpenQuestion.objects.filter(unreviewed, deployment_id=context["deployment"]).order_by("-count", "-last_at")
+    questions = [{"id": str(row.pk), "text": row.text, "count": row.count} for row in rows[:MOST_QUESTIONS]]
+    return {"questions": questions, "left": max(rows.count() - len(questions), 0)}
 
 
 def new_documents(args: Mapping[str, Any], context: Mapping[str, Any]) -> dict[str, Any]:
-    """What the named documents (without names: the newest) say with figures; of one that was changed, what is new."""
-    named = [wanted for each in args.get("documents", ()) if (wanted := _uuid(each))]
+    """The statements with figures in the named documents, or in the newest; of a changed document only new ones."""
+    named = [document_id for value in args.get("documents", ()) if (document_id := _uuid(value))]
     newest = DocumentVersion.objects.select_related("document").order_by("document_id", "-number")
     newest = newest.distinct("document_id")
     if named:
@@ -45,23 +45,23 @@ def new_documents(args: Mapping[str, Any], context: Mapping[str, Any]) -> dict[s
 
 def _statements(version: DocumentVersion) -> dict[str, Any]:
     before = DocumentVersion.objects.filter(document_id=version.document_id, number=version.number - 1).first()
-    fresh = contradictions.statements_with_figures(version.text, but=before.text if before else "")
+    statements = contradictions.statements_with_figures(version.text, but=before.text if before else "")
     return {
         "document_id": str(version.document_id),
         "version_id": str(version.pk),
         "title": version.document.title,
-        "statements": fresh[:MOST_STATEMENTS],
-        "left": max(len(fresh) - MOST_STATEMENTS, 0),
+        "statements": statements[:MOST_STATEMENTS],
+        "left": max(len(statements) - MOST_STATEMENTS, 0),
     }
 
 
 def goal_state(args: Mapping[str, Any], context: Mapping[str, Any]) -> dict[str, Any]:
-    """The goal's last look: what the work room found, and what it did about it."""
-    goal = _uuid(args.get("goal"))
-    cycle = GoalCycle.objects.select_related("spawned").filter(goal_id=goal).order_by("-due_at").first()
+    """The result of the goal's last check, and the work that it started."""
+    goal_id = _uuid(args.get("goal"))
+    cycle = GoalCycle.objects.select_related("spawned").filter(goal_id=goal_id).order_by("-due_at").first()
     if cycle is None:
         return {"outcome": "never", "checks": [], "spawned": None}
-    checks = [{"name": str(each.get("name")), "passed": bool(each.get("passed"))} for each in cycle.results]
+    checks = [{"name": str(check.get("name")), "passed": bool(check.get("passed"))} for check in cycle.results]
     spawned = None if cycle.spawned is None else {"id": str(cycle.spawned_id), "status": cycle.spawned.status}
     return {"outcome": cycle.outcome, "checks": checks, "spawned": spawned, "ran_at": cycle.ran_at.isoformat()}
 

@@ -1,8 +1,8 @@
-"""Carry out a session: five phases in order, none left out, each effect by a guarded call (contract A2, C).
+"""Run a session: five phases in a fixed order, none left out, each effect by a guarded call (contract A2, C).
 
-Slow, and outside of every transaction. A phase that fails leaves the others to say so: ethics review and delivery run
-all the same. A brake stops everything at once. Whatever happens, one terminal handler ends the session with its
-receipt. `carry_out` is the consumer of `autonomous_session`, in a worker.
+Slow, and outside of every transaction. When a phase fails, ethics review and delivery still run, so that the failure is
+reported. A brake stops everything at once. Whatever happens, one terminal handler ends the session with its receipt.
+`run_session` is the consumer of `autonomous_session`, in a worker.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from apps.autonomy import planner, rules
 from apps.autonomy.builtin_workflows import WORKFLOWS, search_documents
 from apps.autonomy.enums import SessionStatus, Severity
 from apps.autonomy.guarded_client import Braked, GuardedClient
-from apps.autonomy.schemas import ChainNext, Draft, DraftFinding, Notify, storable_text
+from apps.autonomy.schemas import ChainNext, Draft, DraftFinding, DraftPrecedent, DraftProposal, Notify, storable_text
 from apps.autonomy.services import session_run
 from apps.autonomy.services.session_end import Ending
 from apps.bus import deadlines
@@ -34,201 +34,205 @@ from kernel.llm.failures import ProviderFailed
 from kernel.tenancy import in_scope, in_thread
 
 _log = logging.getLogger(__name__)
+# Faults of the machine, not of the task: the occasion is tried again.
 _FAULTS = (DatabaseError, ConnectionError, TimeoutError, ProviderFailed)
 
 
 async def run_session(delivery: Delivery) -> None:
-    """One delivery: a session from its first phase to its receipt."""
+    """Run the delivered session from its first phase to its receipt."""
     job = await in_scope(delivery.tenant_id, session_run.begin_session, delivery)
-    if job is not None:
-        fault_points.reach("autonomy.begun")
-        if job.limits.wall_seconds is not None:
-            deadlines.set_deadline(job.limits.wall_seconds + rules.GRACE_SECONDS)
-        ending = await _Course(GuardedClient(job)).run()
-        await in_scope(delivery.tenant_id, session_run.conclude_session, delivery, job.session_id, ending)
-        deadlines.set_deadline()
+    if job is None:
+        return
+    fault_points.reach("autonomy.begun")
+    if job.limits.wall_seconds is not None:
+        deadlines.set_deadline(job.limits.wall_seconds + rules.GRACE_SECONDS)
+    ending = await PhaseRunner(GuardedClient(job)).run()
+    await in_scope(delivery.tenant_id, session_run.conclude_session, delivery, job.session_id, ending)
+    deadlines.set_deadline()
 
 
-class _Over(Exception):
-    """Somebody else has ended the session."""
+class _EndedElsewhere(Exception):
+    """The session was ended by something other than this run."""
 
 
 @dataclass
-class _Course:
-    """Where a session stands. `failure` is the first thing that went wrong; `fault` says it was the machine's."""
+class PhaseRunner:
+    """The state of a running session. `failure` is the code of the first failure; `fault` marks one of the machine."""
 
-    hand: GuardedClient
+    client: GuardedClient
     draft: Draft = field(default_factory=Draft)
-    found: tuple[Passage, ...] = ()
+    passages: tuple[Passage, ...] = ()
     trace: dict[str, Any] | None = None
     failure: str = ""
     fault: bool = False
-    written: int = 0
     notes: planner.ResearchNotes | None = None
 
     async def run(self) -> Ending:
         try:
             for phase in rules.PHASES:
-                await self._phase(phase)
+                await self._run_phase(phase)
         except Braked as brake:
             status, reason = rules.ending_for(brake.code) or (SessionStatus.FAILED, TerminalReason.FAILED)
-            return Ending(status, reason, brake.code.value, self._output, state=self._kept())
-        except _Over:
+            return Ending(status, reason, brake.code.value, self.draft.summary, state=self._interrupted_notes())
+        except _EndedElsewhere:
             return Ending(SessionStatus.HALTED, TerminalReason.EXTERNAL_HALT, "over")
         if self.failure:
-            return Ending(SessionStatus.FAILED, TerminalReason.FAILED, self.failure, self._output, fault=self.fault)
-        return self._good_end()
-
-    def _good_end(self) -> Ending:
+            return Ending(
+                SessionStatus.FAILED, TerminalReason.FAILED, self.failure, self.draft.summary, fault=self.fault
+            )
         reason = TerminalReason.HEALTHY if self.draft.healthy else TerminalReason.COMPLETED
-        return Ending(SessionStatus.COMPLETED, reason, output=self._output, awaits=self.draft.awaits, outcome="done")
+        return Ending(
+            SessionStatus.COMPLETED, reason, output=self.draft.summary, awaits=self.draft.awaits, outcome="done"
+        )
 
-    async def _phase(self, phase: Phase) -> None:
-        """Enter it, do its work; what goes wrong is kept for the phases that say so."""
+    async def _run_phase(self, phase: Phase) -> None:
+        """Enter the phase and do its work; a failure is kept for the later phases, which report it."""
         if phase is not Phase.INTAKE:
             await self._enter(phase)
-        self.hand.phase = phase
+        self.client.phase = phase
         if self.failure and phase in (Phase.ANALYSIS, Phase.DRAFTING):
             return
         try:
             await _WORK[phase](self)
-        except (LeaseLost, _Over):
+        except (LeaseLost, _EndedElsewhere):
             raise
         except _FAULTS as error:
-            self._failed(getattr(error, "reason", type(error).__name__), fault=True)
+            self.fail(getattr(error, "reason", type(error).__name__), fault=True)
         except SilasError as error:
-            self._failed(error.code)
+            self.fail(error.code)
         except Exception as error:  # noqa: BLE001 (whatever it was, the session ends with its receipt)
-            session_id, place = self.hand.job.session_id, error_location(error)
-            _log.error("autonomous_phase_failed session=%s phase=%s error=%s", session_id, phase.value, place)
-            self._failed(type(error).__name__)
+            session_id, location = self.client.job.session_id, error_location(error)
+            _log.error("autonomous_phase_failed session=%s phase=%s error=%s", session_id, phase.value, location)
+            self.fail(type(error).__name__)
 
     async def _enter(self, phase: Phase) -> None:
-        outcome = self.failure or "done"
-        job, state = self.hand.job, self._state()
-        there = await in_scope(
-            job.tenant_id, session_run.enter_phase, job.session_id, phase, outcome=outcome, state=state
+        job = self.client.job
+        entered = await in_scope(
+            job.tenant_id,
+            session_run.enter_phase,
+            job.session_id,
+            phase,
+            outcome=self.failure or "done",
+            state=self._phase_result(),
         )
-        if not there:
-            raise _Over
+        if not entered:
+            raise _EndedElsewhere
 
-    def _state(self) -> Mapping[str, Any] | None:
-        """What another attempt need not pay for again."""
-        if self.failure or self.hand.phase not in (Phase.INTAKE, Phase.ANALYSIS):
+    def _phase_result(self) -> Mapping[str, Any] | None:
+        """What the phase that ends has produced, stored so that another attempt does not pay for it again."""
+        if self.failure or self.client.phase not in (Phase.INTAKE, Phase.ANALYSIS):
             return None
-        if self.hand.phase is Phase.INTAKE:
-            return {"passages": [vars(each) for each in self.found]}
+        if self.client.phase is Phase.INTAKE:
+            return {"passages": [vars(passage) for passage in self.passages]}
         return {"draft": self.draft.model_dump(mode="json"), "trace": self.trace}
 
-    def _kept(self) -> Mapping[str, Any] | None:
-        """What a stopped analysis has seen: a session that goes on need not pay for it again."""
-        in_analysis = self.hand.phase is Phase.ANALYSIS and self.notes is not None
-        return self.notes.kept if in_analysis and self.notes is not None else None
+    def _interrupted_notes(self) -> Mapping[str, Any] | None:
+        """What a stopped analysis has seen so far, for a session that continues it."""
+        if self.client.phase is Phase.ANALYSIS and self.notes is not None:
+            return self.notes.checkpoint_state
+        return None
 
-    def _failed(self, code: str, *, fault: bool = False) -> None:
+    def fail(self, code: str, *, fault: bool = False) -> None:
         if not self.failure:
             self.failure, self.fault = code[:60], fault
 
-    @property
-    def _output(self) -> str:
-        return self.draft.summary
 
-
-async def _intake(course: _Course) -> None:
-    """What the documents say to the prompt; ready ways of work read for themselves."""
+async def _intake(runner: PhaseRunner) -> None:
+    """Search the documents for the prompt. Built-in workflows do their own reading."""
     fault_points.reach("autonomy.intake")
-    job = course.hand.job
-    await course.hand.look_at_context()
-    if (before := job.done.get(Phase.INTAKE)) is not None:
-        course.found = tuple(Passage(**each) for each in before["passages"])
+    job = runner.client.job
+    await runner.client.screen_context()
+    if (stored := job.done.get(Phase.INTAKE)) is not None:
+        runner.passages = tuple(Passage(**passage) for passage in stored["passages"])
     elif not job.playbook:
-        course.found = await search_documents(course.hand, job.prompt)
+        runner.passages = await search_documents(runner.client, job.prompt)
 
 
-async def _analysis(course: _Course) -> None:
+async def _analysis(runner: PhaseRunner) -> None:
+    """Come to a draft: from an earlier attempt, a built-in workflow, or a model."""
     fault_points.reach("autonomy.analysis")
-    job = course.hand.job
-    before = job.done.get(Phase.ANALYSIS)
-    if before is not None and "draft" in before:
-        course.draft, course.trace = Draft.model_validate(before["draft"]), before.get("trace")
+    client, job = runner.client, runner.client.job
+    stored = job.done.get(Phase.ANALYSIS)
+    if stored is not None and "draft" in stored:
+        runner.draft, runner.trace = Draft.model_validate(stored["draft"]), stored.get("trace")
     elif job.playbook:
-        course.draft = await WORKFLOWS[job.playbook](course.hand)
+        runner.draft = await WORKFLOWS[job.playbook](client)
     elif job.escalates:
-        course.draft = await planner.triage(course.hand, course.found)
+        runner.draft = await planner.triage(client, runner.passages)
     else:
-        course.notes = (
-            planner.ResearchNotes.of(before["notes"]) if before else planner.start_notes(course.hand, course.found)
-        )
-        course.draft, course.trace = await planner.research(course.hand, course.notes)
-    course.draft = course.draft.model_copy(update={"summary": await in_thread(scrubbed, course.draft.summary)})
+        if stored:
+            runner.notes = planner.ResearchNotes.from_checkpoint(stored["notes"])
+        else:
+            runner.notes = planner.start_notes(client, runner.passages)
+        runner.draft, runner.trace = await planner.research(client, runner.notes)
+    runner.draft = runner.draft.model_copy(update={"summary": await in_thread(scrubbed, runner.draft.summary)})
 
 
-async def _drafting(course: _Course) -> None:
-    """Each finding, proposal and precedent by a call of its own; what is refused is left out."""
+async def _drafting(runner: PhaseRunner) -> None:
+    """Write each finding, proposal and precedent by a call of its own; what is refused is left out."""
     fault_points.reach("autonomy.drafting")
-    draft = course.draft
-    for finding in draft.findings:
-        course.written += await _written(course, Intent.EMIT_FINDING, "emit_finding", finding)
-    for proposal in draft.proposals:
-        course.written += await _written(course, Intent.PROPOSE_MEMORY, "propose_memory", proposal)
-    for precedent in draft.precedents:
-        course.written += await _written(course, Intent.PROPOSE_PRECEDENT, "propose_precedent", precedent)
-    wanted = len(draft.findings) + len(draft.proposals) + len(draft.precedents)
-    if wanted and not course.written:
-        course._failed("nothing_written")
+    draft = runner.draft
+    writes: list[tuple[Intent, str, DraftFinding | DraftProposal | DraftPrecedent]] = [
+        *((Intent.EMIT_FINDING, "emit_finding", finding) for finding in draft.findings),
+        *((Intent.PROPOSE_MEMORY, "propose_memory", proposal) for proposal in draft.proposals),
+        *((Intent.PROPOSE_PRECEDENT, "propose_precedent", precedent) for precedent in draft.precedents),
+    ]
+    written = 0
+    for intent, tool, row in writes:
+        outcome = await runner.client.call(intent, tool, row.model_dump(mode="json"))
+        written += isinstance(outcome, Done)
+    if writes and not written:
+        runner.fail("nothing_written")
 
 
-async def _written(course: _Course, intent: Intent, tool: str, what: Any) -> int:
-    outcome = await course.hand.call(intent, tool, what.model_dump(mode="json"))
-    return int(isinstance(outcome, Done))
-
-
-async def _ethics_review(course: _Course) -> None:
-    """One finding about the work itself: what it took out, where its words come from, what was refused. Always."""
+async def _ethics_review(runner: PhaseRunner) -> None:
+    """Write one finding about the work itself: what was masked, where its words come from, what was refused."""
     fault_points.reach("autonomy.ethics_review")
-    outcome = await course.hand.call(Intent.EMIT_FINDING, "emit_finding", _reviewed(course).model_dump(mode="json"))
+    review = _review_finding(runner)
+    outcome = await runner.client.call(Intent.EMIT_FINDING, "emit_finding", review.model_dump(mode="json"))
     if isinstance(outcome, Failed):
-        course._failed(outcome.code)
+        runner.fail(outcome.code)
 
 
-def _reviewed(course: _Course) -> DraftFinding:
-    draft = course.draft
-    texts = [*(each.content for each in draft.findings), *(each.content for each in draft.proposals)]
+def _review_finding(runner: PhaseRunner) -> DraftFinding:
+    draft, refused = runner.draft, runner.client.refused
+    texts = [*(finding.content for finding in draft.findings), *(proposal.content for proposal in draft.proposals)]
     masked = sum(scrubbed(text) != text for text in texts)
-    strangers = sum(not proposal.evidence.get("known") for proposal in draft.proposals)
+    unverified = sum(not proposal.evidence.get("known") for proposal in draft.proposals)
     flags = {
-        f"personal data or secrets were taken out of {masked} texts": masked,
-        f"{strangers} proposals rest on what visitors or models wrote": strangers,
-        f"calls were refused or failed: {', '.join(course.hand.refused)}": len(course.hand.refused),
-        f"the work broke off: {course.failure}": bool(course.failure),
+        f"Personal data or secrets were removed from {masked} texts": masked,
+        f"{unverified} proposals rest on what visitors or models wrote": unverified,
+        f"Calls were refused or failed: {', '.join(refused)}": len(refused),
+        f"The run stopped early: {runner.failure}": bool(runner.failure),
     }
-    said = [words for words, holds in flags.items() if holds]
-    severity = Severity.WARN if masked or course.failure else Severity.INFO
-    content = storable_text("\n".join(f"- {each}" for each in said), 8000)
-    title = "Review: look at this" if said else "Review: nothing to flag"
-    return DraftFinding(title=title, content=content, severity=severity)
+    raised = [text for text, applies in flags.items() if applies]
+    return DraftFinding(
+        title="Review: needs attention" if raised else "Review: nothing to flag",
+        content=storable_text("\n".join(f"- {text}" for text in raised), 8000),
+        severity=Severity.WARN if masked or runner.failure else Severity.INFO,
+    )
 
 
-async def _delivery(course: _Course) -> None:
-    """The result goes where the task says, only when all went well; otherwise the owner is told that it did not."""
+async def _delivery(runner: PhaseRunner) -> None:
+    """Send the result where the task says if all went well; otherwise tell the owner that it did not."""
     fault_points.reach("autonomy.delivery")
-    job, failed = course.hand.job, bool(course.failure)
-    route = Notify() if course.draft.awaits else job.route
-    delegated = [each.model_dump(mode="json") for each in course.draft.delegated]
-    args = {"route": route.model_dump(mode="json"), "failed": failed, "signal": course.draft.signal}
-    args |= {"delegated": delegated} if delegated else {}
-    tool = "notice" if failed else f"deliver_{route.kind}"
-    reviewed = () if failed else course.draft.reviewed
-    outcome = await course.hand.call(Intent.NOTIFY, tool, args, output=_passed_on(course), reviewed=reviewed)
+    job, draft, failed = runner.client.job, runner.draft, bool(runner.failure)
+    # A result that waits for a person's approval is announced, wherever it would go later.
+    route = Notify() if draft.awaits else job.route
+    args: dict[str, Any] = {"route": route.model_dump(mode="json"), "failed": failed, "signal": draft.signal}
+    if draft.delegated:
+        args["delegated"] = [question.model_dump(mode="json") for question in draft.delegated]
+    findings = "\n".join(f"- {finding.title}" for finding in draft.findings)
+    output = "\n".join(filter(None, (draft.summary, findings)))
+    outcome = await runner.client.call(
+        Intent.NOTIFY,
+        "notice" if failed else f"deliver_{route.kind}",
+        args,
+        output=output[: 8000 if isinstance(job.route, ChainNext) else 5000],
+        reviewed=() if failed else draft.reviewed,
+    )
     if isinstance(outcome, Failed):
-        course._failed(outcome.code)
-
-
-def _passed_on(course: _Course) -> str:
-    """The result in words, for memory or for the task that follows."""
-    findings = "\n".join(f"- {each.title}" for each in course.draft.findings)
-    brief = isinstance(course.hand.job.route, ChainNext)
-    return "\n".join(filter(None, (course.draft.summary, findings)))[: 8000 if brief else 5000]
+        runner.fail(outcome.code)
 
 
 _WORK = {

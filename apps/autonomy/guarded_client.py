@@ -1,7 +1,7 @@
-"""How does a session reach anything? One guarded call after the other, through this and nothing else.
+"""The guarded-call client of a session: the only way in which a session reaches a tool, a model or a row.
 
-A brake ends the session (`Braked`) and passes every `except` on its way to the one handler that ends it; any other
-refusal or failure is an answer, with which the session goes on.
+A brake ends the session: `Braked` passes every `except Exception` on its way to the one handler that ends it. Any other
+refusal or failure is a result, and the session goes on.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ from kernel.provenance import Origin, Source, Sources, Traced, as_text
 from kernel.tenancy import in_scope
 
 T = TypeVar("T", bound=BaseModel)
-# A gate wants a person to look at a call first.
+# Counted when a gate wants a person to review a call first: no session waits for that.
 REVIEW_REQUIRED = "review_required"
 
 
 class Braked(BaseException):
-    """The guard ended the run. No `except Exception` on the way may swallow it."""
+    """The guard ended the run. A `BaseException`, so that no `except Exception` on the way swallows it."""
 
     def __init__(self, code: RefusalCode) -> None:
         super().__init__(code.value)
@@ -46,7 +46,7 @@ class Braked(BaseException):
 
 
 class TooLarge(Exception):
-    """The model run does not fit into what is left of a limit; a smaller one may."""
+    """The model request does not fit into what is left of a limit; a smaller one may."""
 
     def __init__(self, code: RefusalCode) -> None:
         super().__init__(code.value)
@@ -55,13 +55,15 @@ class TooLarge(Exception):
 
 @dataclass
 class GuardedClient:
-    """One session's way to the guard. `refused` counts what was refused or failed, by code; `brought` is what its calls
-    have shown to whoever plans the next."""
+    """Make the guarded calls of one session.
+
+    `refused` counts refused and failed calls by code; `brought` holds what calls returned to whoever plans the next
+    one, with where it comes from.
+    """
 
     job: Job
     phase: Phase = Phase.INTAKE
     refused: dict[str, int] = field(default_factory=dict)
-    warned: bool = False
     brought: list[Source] = field(default_factory=list)
 
     async def call(
@@ -76,89 +78,99 @@ class GuardedClient:
         gates: tuple[GateSpec, ...] = (),
         **context: Any,
     ) -> CallOutcome:
-        """`gates` are asked about this call; one that wants a person refuses it, because no session waits for one.
-        `leaves` and `outside`: as of `OfferedTool`.
-        Raises `Braked`, and `LeaseLost` when somebody else has taken the session over."""
+        """Make one guarded call.
+
+        `gates` judge this call in addition to the session's; one that asks for a person refuses it, because no session
+        waits for one. `leaves` and `outside`: as of `OfferedTool`.
+
+        Raises `Braked`, and `LeaseLost` when another worker has taken the session over.
+        """
         job = self.job
-        known: dict[str, Any] = {
+        call_context: dict[str, Any] = {
             "session": str(job.session_id),
             "task": job.task_name,
             "deployment": str(job.deployment_id),
+            "phase": self.phase.value,
+            "levels": LEVELS,
+            "skills": job.skills,
+            "customer": "",
+            "house": True,
+            **context,
         }
-        known |= {"phase": self.phase.value, "levels": LEVELS, "skills": job.skills, "customer": "", "house": True}
-        access, patience = frozenset({tool}), self._patience()
         call = Call(
             tool=tool,
             args=args,
-            access=access,
+            access=frozenset({tool}),
             estimate=estimate,
-            patience_seconds=patience,
+            patience_seconds=float(min(job.limits.wall_seconds or 300, 300)),
             gates=(*job.gates, *gates),
             leaves=leaves,
             shown=self._shown(),
         )
-        outcome = await guard.guarded_call(job.run, intent, call, context={**known, **context})
+        outcome = await guard.guarded_call(job.run, intent, call, context=call_context)
         if isinstance(outcome, Done):
             self.brought.append(brought_by(intent, outcome.value, leaves=leaves, outside=outside, args=args))
-        await self._warned()
-        return self._heard(outcome)
+        await self._warn()
+        return self._checked(outcome)
 
-    async def look_at_context(self) -> None:
-        """What another session left for this one is looked at before a model reads it."""
+    async def call_value(self, intent: Intent, tool: str, args: Mapping[str, Any], **context: Any) -> dict[str, Any]:
+        """Make one guarded call and return its value; {} when it was refused or failed."""
+        outcome = await self.call(intent, tool, args, **context)
+        return dict(outcome.value) if isinstance(outcome, Done) else {}
+
+    async def screen_context(self) -> None:
+        """Have the gates check what another session passed on to this one before a model reads it."""
         job = self.job
         mark = await asyncio.to_thread(check_content, job.context, job.gates, kind=LEFT, ref=str(job.session_id))
         if mark is not None:
             await in_scope(job.tenant_id, guard.keep_mark, job.run, mark)
 
-    async def value(self, intent: Intent, tool: str, args: Mapping[str, Any], **context: Any) -> dict[str, Any]:
-        """What the call brought; {} when it was refused or failed."""
-        outcome = await self.call(intent, tool, args, **context)
-        return dict(outcome.value) if isinstance(outcome, Done) else {}
-
-    async def refuse(self, tool: str) -> None:
-        """A model wished for a tool that it was not offered."""
+    async def record_ungranted_tool(self, tool: str) -> None:
+        """Record that a model chose a tool that it was not offered."""
         self._count(RefusalCode.TOOL_NOT_GRANTED.value)
         await in_scope(self.job.tenant_id, guard.refuse_wish, self.job.run, Intent.PLAN, tool)
 
-    async def ask(self, intent: Intent, inquiry: Inquiry, shape: type[T]) -> T:
-        """One model run between admit and settle, which takes no longer than is left of the session. Raises
-        `ProviderFailed`, `ShapeBroken`, `TooLarge` and what `call` raises."""
+    async def ask_model(self, intent: Intent, inquiry: Inquiry, shape: type[T]) -> T:
+        """Run one model request between admission and settlement, within what is left of the session's time.
+
+        Raises `ProviderFailed`, `ShapeBroken`, `TooLarge`, and what `call` raises.
+        """
         model, spent = self.job.model_name, RunUsage()
-        asked = Call(
+        call = Call(
             tool=intent.value,
             model=model,
             forecast=asking.forecast(inquiry),
             patience_seconds=inquiry.seconds * 2,
         )
-        admitted = await in_scope(self.job.tenant_id, guard.admit, self.job.run, intent, asked)
+        admitted = await in_scope(self.job.tenant_id, guard.admit, self.job.run, intent, call)
         if not isinstance(admitted, Admitted):
-            self._heard(admitted)
+            self._checked(admitted)
             if isinstance(admitted, Refused) and admitted.too_large:
                 raise TooLarge(admitted.code)
             raise ProviderFailed("not_admitted")
         inquiry = replace(inquiry, seconds=min(inquiry.seconds, admitted.call.patience_seconds))
-        failed = "interrupted"
+        failure = "interrupted"
         try:
             key = self.job.keys.of(model)
-            said = await asking.ask(model, inquiry, shape, spent=spent, key=key)
-            failed = ""
-        except (ProviderFailed, ShapeBroken) as failure:
-            failed = getattr(failure, "reason", "shape_broken")
+            result = await asking.ask(model, inquiry, shape, spent=spent, key=key)
+            failure = ""
+        except (ProviderFailed, ShapeBroken) as error:
+            failure = getattr(error, "reason", "shape_broken")
             raise
         finally:
-            await asyncio.shield(self._settled(admitted, spent, failed))
-        return said.answer
+            # Shielded: what a cancelled request has used is charged all the same.
+            await asyncio.shield(self._settle(admitted, spent, failure))
+        return result.answer
 
-    async def _settled(self, admitted: Admitted, spent: RunUsage, failed: str) -> None:
-        await in_scope(self.job.tenant_id, guard.charge, admitted, Usage.of(spent), failed=failed)
-        await self._warned()
+    async def _settle(self, admitted: Admitted, spent: RunUsage, failure: str) -> None:
+        await in_scope(self.job.tenant_id, guard.charge, admitted, Usage.of(spent), failed=failure)
+        await self._warn()
 
-    async def _warned(self) -> None:
-        """Whoever listens is told when most of a limit is used."""
-        self.warned = self.warned or bool(await in_scope(self.job.tenant_id, warn_if_near_limit, self.job.session_id))
+    async def _warn(self) -> None:
+        await in_scope(self.job.tenant_id, warn_if_near_limit, self.job.session_id)
 
     def _shown(self) -> Sources:
-        """What the session was given and has read: its task is the company's, what set it off may be anybody's."""
+        """What the session was given and has read, by origin: the prompt is the company's, the rest may be anyone's."""
         job = self.job
         given = (
             Source(Traced(Origin.AUTHOR), job.prompt),
@@ -168,7 +180,8 @@ class GuardedClient:
         )
         return Sources((*given, *self.brought))
 
-    def _heard(self, outcome: CallOutcome) -> CallOutcome:
+    def _checked(self, outcome: CallOutcome) -> CallOutcome:
+        """Count a refusal or failure, and raise for one that ends the session."""
         match outcome:
             case Refused(code=RefusalCode.LEASE_LOST):
                 raise LeaseLost
@@ -180,16 +193,9 @@ class GuardedClient:
                 self._count(REVIEW_REQUIRED)
             case NeedsApproval():
                 self._count(RefusalCode.APPROVAL_MISSING.value)
-            case Failed(code=code_of_failure):
-                self._count(code_of_failure)
+            case Failed(code=failure_code):
+                self._count(failure_code)
         return outcome
 
     def _count(self, code: str) -> None:
         self.refused[code] = self.refused.get(code, 0) + 1
-
-    def _patience(self) -> float:
-        return float(min(self.job.limits.wall_seconds or 300, 300))
-
-
-def in_phase(hand: GuardedClient, phase: Phase) -> GuardedClient:
-    return replace(hand, phase=phase)

@@ -1,4 +1,4 @@
-"""What does one session need to know? Read from rows in the scope that begins it; frozen until it ends."""
+"""The frozen input of one session, read from rows in the scope that starts it."""
 
 from __future__ import annotations
 
@@ -25,15 +25,17 @@ from kernel.llm.briefing import SkillBrief
 from kernel.llm.enums import Role
 from kernel.llm.keys import ProviderKeys
 
-# Knowledge that everybody may read: nobody has proved anything to a session.
+# Only public knowledge: a session has no visitor whose identity was verified.
 LEVELS = ("public",)
 
 
 @dataclass(frozen=True)
 class Job:
-    """One session, ready to run outside of any scope. `taught`: what its skills say, as a planner reads it; `done`
-    holds what phases of an attempt before it brought; `gates` are those that look at what its models read,
-    `call_gates` those that are asked before a model's call of a tool is made."""
+    """One session, ready to run outside of any scope.
+
+    `skill_briefs`: what its skills say, as a planner reads it; `done`: results of phases of earlier attempts; `gates`
+    check what its models read, `call_gates` judge a tool call that a model chose before it is made.
+    """
 
     tenant_id: UUID
     session_id: UUID
@@ -48,7 +50,7 @@ class Job:
     run: RunRef
     skills: tuple[str, ...]
     tools: tuple[ToolSpec, ...]
-    taught: tuple[SkillBrief, ...]
+    skill_briefs: tuple[SkillBrief, ...]
     model_name: str
     keys: ProviderKeys
     limits: TaskLimits
@@ -62,7 +64,7 @@ class Job:
 
 
 def build_job(session: AutonomousSession, lease: Lease) -> Job:
-    """Of a session that has just begun. Raises `SilasError("skill_missing")`."""
+    """The job of a session that has just started. Raises `SilasError("skill_missing")`."""
     task = session.task
     assert session.run_id is not None
     installed = skills.versions(task.skills)
@@ -82,7 +84,7 @@ def build_job(session: AutonomousSession, lease: Lease) -> Job:
         run=RunRef(session.tenant_id, session.run_id, lease.ref),
         skills=tuple(task.skills),
         tools=tuple(tool for tool in _tools(task, installed) if _is_granted(session.run, tool.name)),
-        taught=roles.planner_view(roles.known_of(installed)),
+        skill_briefs=roles.planner_view(roles.known_of(installed)),
         model_name=task.model_name or task.deployment.model_for(Role.PLANNER),
         keys=task.deployment.keys,
         limits=session.frozen_limits,
@@ -97,18 +99,18 @@ def build_job(session: AutonomousSession, lease: Lease) -> Job:
 
 
 def _tools(task: Task, installed: Iterable[SkillVersion]) -> tuple[ToolSpec, ...]:
-    """What only looks, of its skills and of the house."""
+    """The tools that only read: those of its skills, and the built-in ones."""
     core = outside.web_search(task.deployment_id)
     return outside.beside((tool for tool in skills.tools_from(installed, task.skills) if not tool.acting), core)
 
 
 def _is_granted(run: GuardedRun | None, tool: str) -> bool:
-    """What the guard would refuse is not offered to a model."""
+    """Whether the guard would admit the tool: a model is not offered what would be refused."""
     return run is not None and (run.allow is None or tool in run.allow) and tool not in run.deny
 
 
 def _delegates(session: AutonomousSession) -> dict[str, UUID]:
-    """Whom the planner may ask, by name. Whoever was asked asks nobody."""
+    """The tasks to which the planner may delegate, by name; none for a session that was delegated itself."""
     if session.trigger_kind == TriggerKind.DELEGATED or not session.task.delegates_to:
         return {}
     rows = Task.objects.filter(pk__in=session.task.delegates_to, deleted_at=None, quarantined_at=None)
@@ -116,8 +118,10 @@ def _delegates(session: AutonomousSession) -> dict[str, UUID]:
 
 
 def _done_before(session: AutonomousSession) -> dict[str, Mapping[str, Any]]:
-    """What earlier attempts brought from phases that only looked: it is not paid for twice. What writes runs anew, and
-    what it wrote before is kept once (`root`)."""
+    """The results of reading phases of earlier attempts, so that they are not paid for twice.
+
+    Phases that write run again; what they wrote before is stored once (`root`).
+    """
     if session.root_id is None:
         return {}
     rows = Checkpoint.objects.filter(session__root_id=session.root_id) | Checkpoint.objects.filter(

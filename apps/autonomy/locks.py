@@ -1,7 +1,7 @@
-"""Row locks of this room, in this order: a card first (`approvals.locks`); the trigger, the session, its guarded
-run (below); a proposal, precedent or rule before what it becomes; admission last.
+"""Row locks of this room, taken in this order: a card (`approvals.locks`), the trigger, the session, its guarded run
+(a room below), a proposal, precedent or rule before what it becomes, and admission last.
 
-Locked until the scope ends. Raises `NotFound` for an unknown, foreign or deleted row.
+Locked until the scope ends. Every function raises `NotFound` for an unknown, foreign or deleted row.
 """
 
 from __future__ import annotations
@@ -27,50 +27,50 @@ from kernel.tenancy import current_tenant_id
 M = TypeVar("M", bound=Model)
 
 
-def _only(model: type[M], what: str, *related: str, **which: Any) -> M:
+def _lock_one(model: type[M], what: str, *related: str, **which: Any) -> M:
     rows = model._default_manager.select_for_update(of=("self",), no_key=True).filter(**which)
-    found: M | None = (rows.select_related(*related) if related else rows).first()
-    if found is None:
+    row: M | None = (rows.select_related(*related) if related else rows).first()
+    if row is None:
         raise NotFound(what)
-    return found
+    return row
 
 
 def lock_session(session_id: UUID) -> AutonomousSession:
-    """As it is now, with its task."""
-    return _only(AutonomousSession, "session", "task__deployment", pk=session_id)
+    """With its task, as committed now."""
+    return _lock_one(AutonomousSession, "session", "task__deployment", pk=session_id)
 
 
 def lock_task(task_id: UUID) -> Task:
-    return _only(Task, "task", pk=task_id, deleted_at=None)
+    return _lock_one(Task, "task", pk=task_id, deleted_at=None)
 
 
 def lock_trigger(trigger_id: UUID) -> Trigger:
     """With its task, which was not deleted either."""
-    return _only(Trigger, "trigger", "task", pk=trigger_id, deleted_at=None, task__deleted_at=None)
+    return _lock_one(Trigger, "trigger", "task", pk=trigger_id, deleted_at=None, task__deleted_at=None)
 
 
 def lock_proposal(proposal_id: UUID) -> MemoryProposal:
-    return _only(MemoryProposal, "proposal", "task__deployment", pk=proposal_id, deleted_at=None)
+    return _lock_one(MemoryProposal, "proposal", "task__deployment", pk=proposal_id, deleted_at=None)
 
 
 def lock_proposals(proposals: QuerySet[MemoryProposal]) -> list[MemoryProposal]:
-    """These, deleted ones too, in one order for everybody."""
+    """Deleted ones too, ordered by key so that rivals do not deadlock."""
     return list(proposals.select_for_update(of=("self",), no_key=True).order_by("pk"))
 
 
 def lock_precedent(precedent_id: UUID) -> Precedent:
-    return _only(Precedent, "precedent", "task", pk=precedent_id)
+    return _lock_one(Precedent, "precedent", "task", pk=precedent_id)
 
 
 def lock_context(context_id: UUID) -> ContextProposal:
-    return _only(ContextProposal, "rule", "precedent", pk=context_id)
+    return _lock_one(ContextProposal, "rule", "precedent", pk=context_id)
 
 
 def lock_preference(preference_id: UUID) -> Preference:
-    return _only(Preference, "preference", pk=preference_id)
+    return _lock_one(Preference, "preference", pk=preference_id)
 
 
 def lock_admission() -> None:
-    """Whoever lets the tenant's sessions in passes here one by one, until the scope ends."""
+    """Serialize admission of the tenant's sessions until the scope ends."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [f"admission:{current_tenant_id()}"])

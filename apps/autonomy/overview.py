@@ -1,7 +1,4 @@
-"""How does everything that runs unattended stand, at one look? A fixed number of queries, however much there is.
-
-Reads inside a scope, for the console and the API.
-"""
+"""Summaries of automations for the console and the API, each in a fixed number of queries. Inside a scope."""
 
 from __future__ import annotations
 
@@ -24,7 +21,7 @@ SPENT_DAYS = 30
 
 @dataclass(frozen=True)
 class TaskOverview:
-    """A task with when it runs, how its newest session went, and what its sessions of the last 30 days cost."""
+    """A task with its triggers, its newest session, and what its sessions of the last 30 days cost in dollars."""
 
     task: Task
     triggers: tuple[Trigger, ...]
@@ -33,11 +30,11 @@ class TaskOverview:
 
     @property
     def next_at(self) -> datetime | None:
-        return min((one.next_at for one in self.triggers if one.enabled and one.next_at), default=None)
+        return min((trigger.next_at for trigger in self.triggers if trigger.enabled and trigger.next_at), default=None)
 
 
 def task_overviews(tasks: list[Task] | None = None) -> list[TaskOverview]:
-    """Of these tasks, or of all that were not deleted."""
+    """Overviews of these tasks, or of all that are not deleted."""
     chosen = queries.tasks() if tasks is None else tasks
     ids = [task.pk for task in chosen]
     triggers, newest, spent = _triggers(ids), _newest(ids), _spent(ids)
@@ -48,26 +45,26 @@ def task_overviews(tasks: list[Task] | None = None) -> list[TaskOverview]:
 
 
 def unfinished_sessions(limit: int) -> list[AutonomousSession]:
-    """What runs or waits, newest first."""
+    """Sessions that run or wait, newest first."""
     return list(_sessions().exclude(status__in=FINAL).order_by("-queued_at", "pk")[:limit])
 
 
 def finished_sessions(limit: int) -> list[AutonomousSession]:
-    """What is over, newest first."""
+    """Sessions that are over, newest first."""
     return list(_sessions().filter(status__in=FINAL).order_by("-queued_at", "pk")[:limit])
 
 
 def trigger(trigger_id: UUID, *, task_id: UUID | None = None) -> Trigger:
-    """Raises `NotFound` for a foreign or deleted one, and for one of another task where the task is named."""
+    """Raises `NotFound` for a foreign or deleted trigger, and for one of another task than `task_id`."""
     rows = Trigger.objects.select_related("task").filter(deleted_at=None, task__deleted_at=None)
-    found: Trigger | None = rows.filter(pk=trigger_id).first()
-    if found is None or task_id not in (None, found.task_id):
+    row: Trigger | None = rows.filter(pk=trigger_id).first()
+    if row is None or task_id not in (None, row.task_id):
         raise NotFound("trigger")
-    return found
+    return row
 
 
 def deliveries(limit: int, *, offset: int = 0, webhook_id: UUID | None = None) -> list[Outbox]:
-    """What was owed to other systems, newest first, with how it went. Raises `NotFound` for a foreign webhook."""
+    """Deliveries to webhooks, newest first. Raises `NotFound` for a foreign webhook."""
     rows = Outbox.objects.filter(webhook__isnull=False).select_related("webhook")
     if webhook_id is not None:
         if not Webhook.objects.filter(pk=webhook_id).exists():
@@ -86,10 +83,10 @@ def _sessions() -> QuerySet[AutonomousSession]:
 
 
 def _triggers(task_ids: list[UUID]) -> dict[UUID, list[Trigger]]:
-    found: dict[UUID, list[Trigger]] = defaultdict(list)
+    by_task: dict[UUID, list[Trigger]] = defaultdict(list)
     for trigger in Trigger.objects.filter(task_id__in=task_ids, deleted_at=None).order_by("created_at"):
-        found[trigger.task_id].append(trigger)
-    return found
+        by_task[trigger.task_id].append(trigger)
+    return by_task
 
 
 def _newest(task_ids: list[UUID]) -> dict[UUID, AutonomousSession]:

@@ -1,5 +1,8 @@
-"""Which way to behave do people's decisions speak for? Decided from values alone; the sentences are ours, so that
-nothing a visitor or a model wrote becomes a habit (spec 6.6). Never policy: no gate and no approval reads any of it."""
+"""Infer preferences from people's decisions, from values alone.
+
+The sentences are fixed here, so that nothing that a visitor or a model wrote becomes a preference (spec 6.6). No gate
+and no approval reads them.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +14,14 @@ from apps.autonomy.enums import OutcomeKind
 
 LEAST, SHARE = 5, Fraction(3, 5)
 _NEWEST = 20
-_SAYS = {
-    OutcomeKind.DECLINED: ("declined", "Colleagues usually decline “{family}”. Propose it only when somebody asks."),
+_SENTENCES = {
+    OutcomeKind.DECLINED: (
+        "declined",
+        "Colleagues usually decline “{family}”. Propose it only when someone asks for it.",
+    ),
     OutcomeKind.EDIT_SELECTION: (
         "edited",
-        "Colleagues usually change “{family}” before a yes. Ask what they want first.",
+        "Colleagues usually change “{family}” before they approve it. Ask what they want first.",
     ),
     OutcomeKind.UNDO: ("undone", "Colleagues often undo “{family}”. Say clearly what it changes before it is done."),
     OutcomeKind.DISMISSED: ("dismissed", "Colleagues usually dismiss what is suggested of the kind “{family}”."),
@@ -25,7 +31,7 @@ _SHORTER = ("behavior:shorter", "Colleagues usually cut drafts. Write shorter on
 
 @dataclass(frozen=True)
 class DecidedAction:
-    """How one action was taken, newest first in any list."""
+    """How people decided about one action. Lists hold the newest first."""
 
     family: str
     kind: OutcomeKind
@@ -40,22 +46,23 @@ class Pattern:
     hits: int
 
 
-def infer_patterns(taken: Sequence[DecidedAction]) -> list[Pattern]:
-    """Patterns in the newest decisions of each family, and in all drafts together; none from fewer than five."""
-    found = [pattern for family in sorted({each.family for each in taken}) for pattern in _of(family, taken)]
-    drafts = [each for each in taken if each.kind is not OutcomeKind.DISMISSED][:_NEWEST]
-    cut = sum(each.shortened for each in drafts)
-    if _is_usual(cut, len(drafts)):
-        found.append(Pattern(*_SHORTER, len(drafts), cut))
-    return found
+def infer_patterns(actions: Sequence[DecidedAction]) -> list[Pattern]:
+    """Patterns in the newest decisions of each family, and in all drafts together; none from fewer than five hits."""
+    families = sorted({action.family for action in actions})
+    patterns = [pattern for family in families for pattern in _family_patterns(family, actions)]
+    drafts = [action for action in actions if action.kind is not OutcomeKind.DISMISSED][:_NEWEST]
+    shortened = sum(action.shortened for action in drafts)
+    if _is_usual(shortened, len(drafts)):
+        patterns.append(Pattern(*_SHORTER, len(drafts), shortened))
+    return patterns
 
 
-def _of(family: str, taken: Iterable[DecidedAction]) -> list[Pattern]:
-    newest = [each for each in taken if each.family == family][:_NEWEST]
+def _family_patterns(family: str, actions: Iterable[DecidedAction]) -> list[Pattern]:
+    newest = [action for action in actions if action.family == family][:_NEWEST]
     return [
-        Pattern(f"behavior:{word}:{family}"[:120], says.format(family=family), len(newest), hits)
-        for kind, (word, says) in _SAYS.items()
-        if _is_usual(hits := sum(each.kind is kind for each in newest), len(newest))
+        Pattern(f"behavior:{word}:{family}"[:120], sentence.format(family=family), len(newest), hits)
+        for kind, (word, sentence) in _SENTENCES.items()
+        if _is_usual(hits := sum(action.kind is kind for action in newest), len(newest))
     ]
 
 

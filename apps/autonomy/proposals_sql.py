@@ -1,5 +1,7 @@
-"""How does a proposal come into being, whoever writes it? Undecided: only people decide, and they change what is there.
-Used by the migration only; workers may add proposals and change none."""
+"""The trigger that lets proposals be inserted undecided only. Used by a migration.
+
+Workers may insert proposals and update none, so a taken-over worker cannot keep what it proposes.
+"""
 
 BEGIN = """
 CREATE FUNCTION autonomy_proposals_begin() RETURNS trigger LANGUAGE plpgsql AS $$

@@ -1,4 +1,4 @@
-"""What runs unattended here, and how did it go? Reads inside a scope; foreign ids are `NotFound`."""
+"""Reads of tasks, sessions, limits and notices. Inside a scope; foreign ids raise `NotFound`."""
 
 from __future__ import annotations
 
@@ -36,14 +36,16 @@ _log = logging.getLogger(__name__)
 
 
 def autonomy_settings() -> AutonomySettings:
-    """What the company allows; with nothing said, nothing runs."""
-    found: AutonomySettings | None = AutonomySettings.objects.first()
-    return found or AutonomySettings()
+    """What the company allows; without a row, the defaults, with which nothing runs."""
+    row: AutonomySettings | None = AutonomySettings.objects.first()
+    return row or AutonomySettings()
 
 
 def company_limits(settings: AutonomySettings) -> TaskLimits:
-    """What the company allows one session at most. A row that cannot be read allows what is usual: it neither lifts a
-    limit nor stops the company."""
+    """What the company allows one session at most.
+
+    A row that cannot be read means the default limits: it neither lifts a limit nor stops the company.
+    """
     try:
         return TaskLimits.model_validate(settings.limits)
     except ValidationError:
@@ -60,12 +62,12 @@ def opted_in_users(user_ids: Collection[UUID | None]) -> set[UUID]:
 
 
 def spawn_refusal(task: Task) -> SpawnRefusal | None:
-    """Why nothing of this task may begin now; None when it may. Asked at every spawn, and again when it is let in."""
+    """Why no session of this task may start now; None when it may. Checked at every spawn and again at admission."""
     return rules.spawn_refusal(
         enabled=autonomy_settings().enabled,
         deleted=task.deleted_at is not None,
         quarantined=task.quarantined_at is not None,
-        owned=task.owner_id is not None,
+        has_owner=task.owner_id is not None,
         opted_in=has_opted_in(task.owner_id),
     )
 
@@ -76,23 +78,23 @@ def tasks(*, include_deleted: bool = False) -> list[Task]:
 
 
 def task(task_id: UUID) -> Task:
-    found: Task | None = Task.objects.select_related("deployment").filter(pk=task_id, deleted_at=None).first()
-    if found is None:
+    row: Task | None = Task.objects.select_related("deployment").filter(pk=task_id, deleted_at=None).first()
+    if row is None:
         raise NotFound("task")
-    return found
+    return row
 
 
 def delegate_candidates(owner_id: UUID, *, of: Task | None = None) -> QuerySet[Task]:
-    """Whom a task of this member could ask, whatever its chatbot, and whoever stands on the list of `of` already."""
-    ends = Q(owner=owner_id, playbook="", escalates_to=None, delegates_to=[])
+    """The tasks to which a task of this member could delegate, of any deployment, and those already listed by `of`."""
+    final = Q(owner=owner_id, playbook="", escalates_to=None, delegates_to=[])
     listed = Q(pk__in=of.delegates_to) if of else Q()
     others = Task.objects.filter(deleted_at=None).exclude(pk=of.pk if of else None)
-    found: QuerySet[Task] = others.filter(ends | listed).order_by("name")
-    return found
+    candidates: QuerySet[Task] = others.filter(final | listed).order_by("name")
+    return candidates
 
 
 def delegates_of(task: Task) -> list[Task]:
-    """Whom the task may ask, as its list says."""
+    """The tasks to which this one may delegate, as its list says."""
     return list(Task.objects.filter(pk__in=task.delegates_to, deleted_at=None).order_by("name"))
 
 
@@ -107,16 +109,16 @@ def sessions(
     rows = AutonomousSession.objects.select_related("task", "run")
     rows = rows.filter(task_id=task_id) if task_id else rows
     rows = rows.filter(status=status) if status else rows
-    begin = max(offset, 0)
-    return list(rows.order_by("-queued_at", "pk")[begin : begin + min(max(limit, 1), MOST)])
+    start = max(offset, 0)
+    return list(rows.order_by("-queued_at", "pk")[start : start + min(max(limit, 1), MOST)])
 
 
 def session(session_id: UUID) -> AutonomousSession:
     rows = AutonomousSession.objects.select_related("task__deployment", "run")
-    found: AutonomousSession | None = rows.filter(pk=session_id).first()
-    if found is None:
+    row: AutonomousSession | None = rows.filter(pk=session_id).first()
+    if row is None:
         raise NotFound("session")
-    return found
+    return row
 
 
 def findings_of(session_id: UUID) -> list[Finding]:
@@ -133,15 +135,14 @@ def notices(user: Any, *, unread: bool = False) -> list[Notification]:
 
 
 def notices_for(user: Any) -> QuerySet[Notification]:
-    """The member's own, and for an owner what the company's owners are told: the first of them who reads it has read it
-    for all."""
+    """The member's own notices, and for an owner those to all owners, which one owner reads for all."""
     is_owner = Exists(Membership.objects.filter(user_id=user.pk, role=Role.OWNER))
     rows: QuerySet[Notification] = Notification.objects.filter(Q(user_id=user.pk) | Q(is_owner, user=None))
     return rows
 
 
 def usage_of(session: AutonomousSession) -> TaskLimits:
-    """What it has used; what is reserved for calls under way counts."""
+    """What the session has used, including what is reserved for calls under way."""
     run: GuardedRun | None = session.run
     return TaskLimits.model_construct(
         cost_usd=run.cost_total + run.cost_reserved if run else Decimal(0),
@@ -152,30 +153,25 @@ def usage_of(session: AutonomousSession) -> TaskLimits:
 
 
 def delegated_sessions(session: AutonomousSession) -> list[AutonomousSession]:
-    """The sessions among which it divided what it had left, all attempts; not the one that collects."""
+    """The sessions to which it delegated, all attempts, without the one that collects their results."""
     rows = session.children.filter(trigger_kind=TriggerKind.DELEGATED).exclude(params__has_key="collects")
     return list(rows.select_related("task", "run").order_by("queued_at", "pk"))
 
 
 def has_delegated(origin: UUID) -> bool:
-    """Whether an attempt of this occasion has divided what it had left."""
-    occasions = [f"delegated:{origin}:{place}" for place in range(rules.MAX_CHILDREN)]
+    """Whether an attempt of this occasion has delegated."""
+    occasions = [f"delegated:{origin}:{number}" for number in range(rules.MAX_CHILDREN)]
     return bool(AutonomousSession.objects.filter(occasion__in=occasions).exists())
 
 
 def budget_left(session: AutonomousSession) -> TaskLimits:
-    """What the session may still use; what is reserved for calls under way counts as used, and so does what it gave to
-    others."""
-    given = [TaskLimits.model_validate(each.params["pool"]) for each in delegated_sessions(session)[:1]]
-    return rules.subtract_limits(_unused(session), *given)
-
-
-def _unused(session: AutonomousSession) -> TaskLimits:
-    return limits_left(session, session.frozen_limits)
+    """What the session may still use. Reservations for calls under way count as used, and so does what it delegated."""
+    delegated = [TaskLimits.model_validate(child.params["pool"]) for child in delegated_sessions(session)[:1]]
+    return rules.subtract_limits(limits_left(session, session.frozen_limits), *delegated)
 
 
 def limits_left(session: AutonomousSession, limits: TaskLimits) -> TaskLimits:
-    """What would be left of these limits after what the session has used."""
+    """What is left of these limits after what the session has used."""
     run: GuardedRun | None = session.run
     if run is None:
         return limits
@@ -189,14 +185,14 @@ def limits_left(session: AutonomousSession, limits: TaskLimits) -> TaskLimits:
 
 
 def ancestors_of(session: AutonomousSession | None) -> list[AutonomousSession]:
-    """The session itself, what began it, and so on; the nearest first."""
-    found: list[AutonomousSession] = []
-    while session is not None and len(found) <= rules.MAX_DEPTH:
-        found.append(session)
+    """The session itself, then its ancestors, nearest first."""
+    chain: list[AutonomousSession] = []
+    while session is not None and len(chain) <= rules.MAX_DEPTH:
+        chain.append(session)
         session = session.parent
-    return found
+    return chain
 
 
 def tenant_timezone() -> str:
-    """The tenant's time zone, in which schedules are read."""
+    """The tenant's time zone, in which schedules are interpreted."""
     return str(Tenant.objects.values_list("timezone", flat=True).get(pk=current_tenant_id()))

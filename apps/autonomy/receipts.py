@@ -1,6 +1,7 @@
-"""What did a session do, and why did it end? Rebuilt from rows at any time, so that it is there for a running session
-and after any crash; stored with the session when it ends. Ids, kinds, counts and amounts; of texts only
-titles and the summary, which were scrubbed when they were written.
+"""Receipts: what a session did, and why it ended.
+
+Built from rows at any time, so that a running or crashed session has one too; stored with the session when it ends. A
+receipt holds ids, kinds, counts and amounts; of texts only titles and the summary, which were scrubbed when written.
 """
 
 from __future__ import annotations
@@ -16,10 +17,10 @@ from kernel.clock import now
 
 
 def build_receipt(session: AutonomousSession) -> dict[str, Any]:
-    """Inside a scope. The same shape for every ending, and while it runs."""
+    """Inside a scope. The same keys for every ending, and while it runs."""
     run: GuardedRun | None = session.run
     return {
-        **_why(session),
+        **_cause(session),
         **_state(session, run),
         **_money(session, run),
         "phase_transitions": _phases(session),
@@ -35,11 +36,11 @@ def build_receipt(session: AutonomousSession) -> dict[str, Any]:
 
 
 def build_short_receipt(session: AutonomousSession, error: Exception) -> dict[str, Any]:
-    """Why it began and how it ended, of a session whose other rows cannot be read; `unreadable` names the error."""
-    return {**_why(session), **_state(session, session.run), "unreadable": type(error).__name__}
+    """Why the session started and how it ended, where its other rows cannot be read; `unreadable` names the error."""
+    return {**_cause(session), **_state(session, session.run), "unreadable": type(error).__name__}
 
 
-def _why(session: AutonomousSession) -> dict[str, Any]:
+def _cause(session: AutonomousSession) -> dict[str, Any]:
     return {
         "session_id": str(session.pk),
         "task_id": str(session.task_id),
@@ -66,7 +67,7 @@ def _state(session: AutonomousSession, run: GuardedRun | None) -> dict[str, Any]
 
 
 def _money(session: AutonomousSession, run: GuardedRun | None) -> dict[str, Any]:
-    """Amounts as text, with every digit that counts."""
+    """Amounts as text, exact."""
     limits = session.frozen_limits
     seconds = ((session.ended_at or now()) - run.started_at).total_seconds() if run else 0.0
     return {
@@ -87,17 +88,17 @@ def _money(session: AutonomousSession, run: GuardedRun | None) -> dict[str, Any]
 def _phases(session: AutonomousSession) -> list[dict[str, Any]]:
     return [
         {
-            "to_phase": each.phase,
-            "timestamp": _iso(each.entered_at),
-            "left_at": _iso(each.left_at),
-            "outcome": each.outcome or None,
+            "to_phase": checkpoint.phase,
+            "timestamp": _iso(checkpoint.entered_at),
+            "left_at": _iso(checkpoint.left_at),
+            "outcome": checkpoint.outcome or None,
         }
-        for each in session.checkpoints.order_by("entered_at")
+        for checkpoint in session.checkpoints.order_by("entered_at")
     ]
 
 
 def _trace(session: AutonomousSession) -> dict[str, Any] | None:
-    """What the planner decided, where there was one: intents and codes."""
+    """The planner's decisions, if a planner ran: intents and codes."""
     analysis = session.checkpoints.filter(phase="analysis").first()
     return None if analysis is None or analysis.state is None else analysis.state.get("trace")
 
@@ -109,10 +110,10 @@ def _calls(run: GuardedRun | None) -> list[dict[str, Any]]:
 
 
 def _call(call: ToolCall) -> dict[str, Any]:
-    shown = {"seq": call.seq, "intent": call.intent, "tool": call.tool, "outcome": call.state}
-    more = {"error_code": call.error_code} if call.error_code else {}
+    fields = {"seq": call.seq, "intent": call.intent, "tool": call.tool, "outcome": call.state}
+    error = {"error_code": call.error_code} if call.error_code else {}
     cost = {"cost_usd": plain(call.charged)} if call.settled_at else {"reserved_usd": plain(call.reserved)}
-    return {**shown, **more, **cost, "timestamp": _iso(call.settled_at or call.created_at)}
+    return {**fields, **error, **cost, "timestamp": _iso(call.settled_at or call.created_at)}
 
 
 def _findings(session: AutonomousSession) -> list[dict[str, Any]]:
@@ -133,7 +134,7 @@ def _precedents(session: AutonomousSession) -> list[dict[str, Any]]:
 
 
 def _route(session: AutonomousSession) -> dict[str, Any]:
-    """Where the result went; None while nobody has decided."""
+    """Where the result goes; the outcome is None until delivery has ended."""
     delivered = session.checkpoints.filter(phase="delivery").first()
     return {"kind": session.task.route["kind"], "outcome": (delivered.outcome or None) if delivered else None}
 

@@ -1,4 +1,4 @@
-"""What may follow what, whose limit holds, when is a retry due? Decided from values alone."""
+"""Rules of tasks and sessions, decided from values alone: transitions, limits, retries, triggers."""
 
 from __future__ import annotations
 
@@ -29,16 +29,17 @@ from apps.autonomy.schemas import (
 from apps.guard.enums import Phase, RefusalCode, TerminalReason
 from kernel.errors import SilasError
 
-# Contract A2: fixed, no branches, none left out.
+# Contract A2: a fixed order, without branches; no phase is skipped.
 PHASES = (Phase.INTAKE, Phase.ANALYSIS, Phase.DRAFTING, Phase.ETHICS_REVIEW, Phase.DELIVERY)
 MAX_DEPTH = 5
 MAX_STEPS = 6
 KNOWLEDGE = "knowledge_search"
 WEB = "web_search"
 MAX_CHILDREN = 3
-# A worker that is so long after its session's time is up still busy with it hangs, and is ended.
+# How long after its session's time is up a worker is taken for hung and ended.
 GRACE_SECONDS = 10
 _NANO = Decimal(10) ** -9
+_LONGEST_CONTEXT_TEXT = 500
 _COUNTED = ("calls", "tokens", "memory_writes")
 
 TRANSITIONS: Mapping[SessionStatus, frozenset[SessionStatus]] = {
@@ -84,8 +85,8 @@ SPECS: Mapping[TriggerKind, type[BaseModel]] = {
     TriggerKind.MANUAL: ManualSpec,
 }
 
-# What the guard's refusal ends a run as; what is not here is an answer to the call and ends nothing (contract A3, C).
-_ENDS: Mapping[RefusalCode, tuple[SessionStatus, TerminalReason]] = {
+# How a session ends after a refusal of the guard. A refusal that is not listed fails one call only (contract A3, C).
+_ENDINGS: Mapping[RefusalCode, tuple[SessionStatus, TerminalReason]] = {
     RefusalCode.HALTED: (SessionStatus.HALTED, TerminalReason.EXTERNAL_HALT),
     RefusalCode.PAUSED: (SessionStatus.HALTED, TerminalReason.EXTERNAL_HALT),
     RefusalCode.NOT_RUNNING: (SessionStatus.HALTED, TerminalReason.EXTERNAL_HALT),
@@ -104,33 +105,33 @@ _ENDS: Mapping[RefusalCode, tuple[SessionStatus, TerminalReason]] = {
 
 
 def spawn_refusal(
-    *, enabled: bool, deleted: bool, quarantined: bool, owned: bool, opted_in: bool
+    *, enabled: bool, deleted: bool, quarantined: bool, has_owner: bool, opted_in: bool
 ) -> SpawnRefusal | None:
-    """Whether anything of a task may begin, and if not, the first reason."""
-    against = {
+    """The first reason why no session of a task may start, or None."""
+    refusals = {
         SpawnRefusal.AUTONOMY_OFF: not enabled,
         SpawnRefusal.TASK_DELETED: deleted,
         SpawnRefusal.QUARANTINED: quarantined,
-        SpawnRefusal.NO_OWNER: not owned,
+        SpawnRefusal.NO_OWNER: not has_owner,
         SpawnRefusal.NOT_OPTED_IN: not opted_in,
     }
-    return next((code for code, holds in against.items() if holds), None)
+    return next((code for code, applies in refusals.items() if applies), None)
 
 
 def ending_for(code: RefusalCode) -> tuple[SessionStatus, TerminalReason] | None:
-    """How a refused call ends its session; None when the session goes on without it."""
-    return _ENDS.get(code)
+    """How a refused call ends its session; None when the session continues without the call."""
+    return _ENDINGS.get(code)
 
 
 def smallest_limits(*limits: TaskLimits) -> TaskLimits:
-    """Field by field the smallest that is said; 0 is said (contract C, D: which cap)."""
+    """Field by field the smallest limit that is set; 0 is set (contract C, D: which cap)."""
     names = TaskLimits.model_fields
-    said = {name: [value for each in limits if (value := getattr(each, name)) is not None] for name in names}
-    return TaskLimits(**{name: min(values, default=None) for name, values in said.items()})
+    given = {name: [value for caps in limits if (value := getattr(caps, name)) is not None] for name in names}
+    return TaskLimits(**{name: min(values, default=None) for name, values in given.items()})
 
 
 def limits_left(limits: TaskLimits, *, cost: Decimal, calls: int, tokens: int, seconds: float) -> TaskLimits:
-    """Of a session's limits after it used this much; never below 0. Writes to memory are each session's own."""
+    """What is left of a session's limits after this use, never below 0. Memory writes are counted elsewhere."""
 
     def left(cap: int | None, used: int) -> int | None:
         return None if cap is None else max(cap - used, 0)
@@ -145,18 +146,18 @@ def limits_left(limits: TaskLimits, *, cost: Decimal, calls: int, tokens: int, s
 
 
 def divide_limits(left: TaskLimits, parts: int) -> tuple[TaskLimits, TaskLimits]:
-    """An equal part of what is left, rounded down, and all the parts together. Time is no part: it passes for all."""
+    """An equal share of what is left, rounded down, and the sum of the shares. Time is shared, not divided."""
     cost = None if left.cost_usd is None else (left.cost_usd / parts).quantize(_NANO, rounding=ROUND_DOWN)
     share = _counted(left, cost, lambda value: value // parts)
     return share, _counted(share, None if cost is None else cost * parts, lambda value: value * parts)
 
 
 def subtract_limits(limits: TaskLimits, *taken: TaskLimits) -> TaskLimits:
-    """Without what was taken; never below 0, and time stays as it is."""
-    for each in taken:
-        cost = None if limits.cost_usd is None else max(limits.cost_usd - (each.cost_usd or 0), Decimal(0))
+    """The limits less what was taken, never below 0. Time stays as it is."""
+    for amount in taken:
+        cost = None if limits.cost_usd is None else max(limits.cost_usd - (amount.cost_usd or 0), Decimal(0))
         counts = {
-            name: None if (most := getattr(limits, name)) is None else max(most - (getattr(each, name) or 0), 0)
+            name: None if (most := getattr(limits, name)) is None else max(most - (getattr(amount, name) or 0), 0)
             for name in _COUNTED
         }
         limits = limits.model_copy(update={"cost_usd": cost, **counts})
@@ -168,11 +169,11 @@ def _counted(limits: TaskLimits, cost: Decimal | None, change: Callable[[int], i
     return limits.model_copy(update={"cost_usd": cost, **counts})
 
 
-def may_delegate_to(asking: Any, asked: Any) -> bool:
-    """A task that looks into a prompt, for the same chatbot and member, and asks nobody itself."""
-    same = (asking.deployment_id, asking.owner_id) == (asked.deployment_id, asked.owner_id)
-    ends = not (asked.playbook or asked.escalates_to_id or asked.delegates_to)
-    return same and ends and asking.pk != asked.pk
+def may_delegate_to(task: Any, delegate: Any) -> bool:
+    """Whether `delegate` is another prompt task of the same deployment and member that does not delegate itself."""
+    same = (task.deployment_id, task.owner_id) == (delegate.deployment_id, delegate.owner_id)
+    final = not (delegate.playbook or delegate.escalates_to_id or delegate.delegates_to)
+    return same and final and task.pk != delegate.pk
 
 
 def is_spent(limits: TaskLimits) -> bool:
@@ -181,27 +182,29 @@ def is_spent(limits: TaskLimits) -> bool:
 
 
 def retry_seconds(attempt: int, *, base: float, most: float, chance: float) -> float:
-    """How long to wait before the attempt after `attempt`: doubled each time, capped, and the last half of it is left
-    to chance (0 to 1), so that what failed together does not come back together."""
+    """Seconds to wait before the attempt after `attempt`: doubled each time and capped at `most`.
+
+    The second half of the wait is scaled by `chance` (0 to 1), so that what failed together is not retried together.
+    """
     whole = min(base * 2.0 ** max(attempt - 1, 0), most)
     return whole * (0.5 + chance / 2)
 
 
 def parse_spec(kind: TriggerKind, spec: Mapping[str, Any]) -> BaseModel:
-    """What a trigger of this kind waits for. Raises `SilasError`: trigger_kind, trigger_spec."""
+    """The validated specification of a trigger of this kind. Raises `SilasError`: trigger_kind, trigger_spec."""
     shape = SPECS.get(kind)
     if shape is None:
-        raise SilasError("trigger_kind", "Nobody can set up a trigger of this kind.", status=422)
+        raise SilasError("trigger_kind", "A trigger of this kind can't be set up.", status=422)
     try:
         return shape.model_validate(spec)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        where = ".".join(map(str, first["loc"])) or "spec"
-        raise SilasError("trigger_spec", f"{where}: {first['msg']}", status=422) from None
+        field = ".".join(map(str, first["loc"])) or "spec"
+        raise SilasError("trigger_spec", f"{field}: {first['msg']}", status=422) from None
 
 
 def topic_for(spec: BaseModel) -> str:
-    """By which word a trigger is found when something happens; "" for what nothing but time or a person begins."""
+    """The key by which a trigger is found when something happens; "" for schedules and manual triggers."""
     match spec:
         case EventSpec(topic=topic):
             return f"event:{topic.value}"
@@ -212,3 +215,16 @@ def topic_for(spec: BaseModel) -> str:
         case GoalCheckSpec(goal=goal, healthy=healthy):
             return f"goal-all:{goal}" if healthy else f"goal:{goal}"
     return ""
+
+
+def context_text(pattern_kind: str, summary: str) -> str:
+    """The sentence about a pattern that a bot is told, on one line.
+
+    Worded here from kind and summary, so that no session words an instruction (contract autonomy A8).
+    """
+    return f"Seen before ({pattern_kind.replace('_', ' ')}): {' '.join(summary.split())}"[:_LONGEST_CONTEXT_TEXT]
+
+
+def append_line(text: str, line: str) -> str:
+    """The text with the line below it; no blank line before the first."""
+    return f"{text}\n{line}" if text else line

@@ -1,6 +1,6 @@
-"""Shapes of what runs unattended: what a task may spend, where its result goes, what a trigger waits for.
+"""Schemas of automations: what a task may spend, where its result goes, what a trigger waits for.
 
-All frozen; stored as JSON and read back through these, so that a row never says more than they allow.
+All are frozen, stored as JSON and validated again when they are read.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from kernel.unicode_safety import replace_unstorable
 
 Line = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=300)]
 Prose = Annotated[str, Field(max_length=8000)]
-# Absurd is refused where it is typed; 0 is a real cap and stops the first call that costs or counts.
+# Upper bounds that catch typing errors. 0 is a real limit and stops the first call that costs or counts.
 MOST_USD, MOST_CALLS, MOST_TOKENS, MOST_SECONDS, MOST_WRITES = Decimal(1000), 1000, 10_000_000, 86_400, 1000
 
 
@@ -29,7 +29,7 @@ class Frozen(BaseModel):
 
 
 class TaskLimits(Frozen):
-    """What one session may use. None is: not said here; of all that are said the smallest holds."""
+    """What one session may use. None means not set here; of all limits that are set, the smallest applies."""
 
     cost_usd: Decimal | None = Field(default=None, ge=0, le=MOST_USD, max_digits=18, decimal_places=9)
     calls: int | None = Field(default=None, ge=0, le=MOST_CALLS)
@@ -39,7 +39,7 @@ class TaskLimits(Frozen):
 
     @property
     def guards(self) -> Limits:
-        """The part that the guard holds."""
+        """The part that the guard enforces."""
         return Limits(**self.model_dump(exclude={"memory_writes"}))
 
 
@@ -52,7 +52,7 @@ class Silent(Frozen):
 
 
 class Notify(Frozen):
-    """In the console always: that row is the record. The others when they are wanted and set up."""
+    """Notify the owner: always in the console, whose notice is the record; by email and webhook if asked for."""
 
     kind: Literal["notify"] = "notify"
     email: bool = False
@@ -60,14 +60,16 @@ class Notify(Frozen):
 
 
 class MemoryUpdate(Frozen):
-    """The result is proposed to be remembered; a person keeps it."""
+    """Propose the result for memory; a person decides whether it is kept."""
 
     kind: Literal["memory_update"] = "memory_update"
 
 
 class ChainNext(Frozen):
-    """Another task begins inside what this session has left; with `with_context` it is told this one's result, as text
-    of a stranger."""
+    """Start another task within the limits that this session has left.
+
+    With `with_context` it is given this session's result, as external text.
+    """
 
     kind: Literal["chain_next"] = "chain_next"
     task: UUID
@@ -79,7 +81,7 @@ ROUTE: TypeAdapter[Silent | Notify | MemoryUpdate | ChainNext] = TypeAdapter(Rou
 
 
 class CronSpec(Frozen):
-    """Five fields, in the tenant's time."""
+    """A cron schedule of five fields, in the tenant's time zone."""
 
     schedule: str = Field(min_length=9, max_length=120)
 
@@ -93,20 +95,20 @@ class EventSpec(Frozen):
 
 
 class WatchSpec(Frozen):
-    """A collection of documents."""
+    """A collection whose new documents start the task."""
 
     collection: UUID
 
 
 class ChainSpec(Frozen):
-    """Another task, whose completed sessions begin this one. `with_context` as in `ChainNext`."""
+    """Another task, whose completed sessions start this one. `with_context` as in `ChainNext`."""
 
     after: UUID
     with_context: bool = True
 
 
 class GoalCheckSpec(Frozen):
-    """A goal of the work room: each look at it that was not healthy begins a session (all looks with `healthy`)."""
+    """A goal of the work room: each check that was not healthy starts a session (every check with `healthy`)."""
 
     goal: UUID
     healthy: bool = False
@@ -125,7 +127,7 @@ class Spawned:
 
 @dataclass(frozen=True)
 class NotSpawned:
-    """None was, and why."""
+    """No session was queued, and why."""
 
     code: SpawnRefusal
 
@@ -138,7 +140,7 @@ Spawn = Spawned | NotSpawned
 
 
 class Source(Frozen):
-    """A place in a document version, as citations name it."""
+    """A passage of a document version, as citations name it. `start` and `end` are byte offsets."""
 
     document_id: str
     version_id: str
@@ -174,16 +176,18 @@ class DraftPrecedent(Frozen):
 
 
 class DelegatedQuestion(Frozen):
-    """What another task is asked, in a model's words."""
+    """A question to another task, in a model's words."""
 
     task: UUID
     question: str = Field(default="", max_length=1000)
 
 
 class Draft(Frozen):
-    """What analysis came to, whoever made it: drafting writes each of it down by a guarded call. `awaits`: the work
-    that a person is asked about; `reviewed`: the open questions that were gone through; `signal`: that somebody more
-    capable should look."""
+    """The result of analysis, from a model or a built-in workflow; drafting writes each part by a guarded call.
+
+    `awaits`: id of the work item that waits for a person's approval; `reviewed`: ids of the open questions that were
+    reviewed; `signal`: set when a more capable task should take over.
+    """
 
     summary: Prose = ""
     findings: tuple[DraftFinding, ...] = Field(default=(), max_length=50)
@@ -198,13 +202,12 @@ class Draft(Frozen):
 
 @dataclass(frozen=True)
 class Occasion:
-    """An occasion on which a session shall begin. `key` is unique in the tenant: the same occasion begins nothing
-    twice."""
+    """The reason for which a session is started. `key` is unique in the tenant: one occasion starts one session."""
 
     key: str
     params: Mapping[str, Any] = field(default_factory=dict)
 
 
 def storable_text(text: str, most: int) -> str:
-    """What a row can keep of a text that somebody else wrote."""
+    """Make text of unknown origin storable: without characters that PostgreSQL refuses, cut to `most` characters."""
     return replace_unstorable(text)[:most].strip()

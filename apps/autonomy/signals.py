@@ -1,4 +1,4 @@
-"""What does this room announce? Inside the transaction in which it happened."""
+"""Signals of this room, sent in the transaction in which the change happened."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from apps.autonomy.enums import TaskEvent
 from apps.autonomy.models import AutonomousSession
 from kernel.events import Event
 
-# (session, what happened, ids and counts that belong to it): for the console's socket and webhooks.
+# (session, event, ids and counts that belong to it): for the console's socket and webhooks.
 task_event: Event[[AutonomousSession, TaskEvent, Mapping[str, Any]]] = Event("task_event")
-# (session): it ended, with its receipt.
+# (session): it ended, and its receipt is stored.
 session_ended: Event[[AutonomousSession]] = Event("session_ended")

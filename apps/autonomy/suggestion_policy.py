@@ -1,7 +1,8 @@
-"""May this be suggested now? Decided from values alone: what was suggested before, and what a company allows.
+"""Whether something may be suggested now, decided from values alone: earlier suggestions and the company's limits.
 
-Always holds: of one cooldown key one is open; what was suggested or answered is not suggested again before its time,
-and what somebody muted never; so many wait, and so many are new within any hour (spec 5.1.6, 11).
+One suggestion is open at a time for each cooldown key. What was suggested or answered is not suggested again before its
+cooldown ends, and what was muted never. The number of open suggestions, and of new ones within any hour, is limited
+(spec 5.1.6, 11).
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ class SuggestionLimits:
 
 @dataclass(frozen=True)
 class PastSuggestion:
-    """A suggestion that was made at the same deployment."""
+    """An earlier suggestion at the same deployment."""
 
     key: str
     state: SuggestionState
@@ -37,7 +38,7 @@ class PastSuggestion:
 
 
 class HoldReason(StrEnum):
-    """Why not."""
+    """Why something is not suggested now."""
 
     OPEN = "open"
     MUTED = "muted"
@@ -50,21 +51,21 @@ def hold_reason(
     key: str, past: Iterable[PastSuggestion], allowed: SuggestionLimits, *, now: datetime
 ) -> HoldReason | None:
     past = list(past)
-    same = [each for each in past if each.key == key]
-    if any(each.is_open(now) for each in same):
+    same = [row for row in past if row.key == key]
+    if any(row.is_open(now) for row in same):
         return HoldReason.OPEN
-    if any(each.state is SuggestionState.MUTED for each in same):
+    if any(row.state is SuggestionState.MUTED for row in same):
         return HoldReason.MUTED
-    if any(_is_warm(each, allowed, now) for each in same):
+    if any(_is_cooling_down(row, allowed, now) for row in same):
         return HoldReason.COOLDOWN
-    if sum(each.is_open(now) for each in past) >= allowed.most_open:
+    if sum(row.is_open(now) for row in past) >= allowed.most_open:
         return HoldReason.FULL
-    if sum(each.created_at > now - timedelta(hours=1) for each in past) >= allowed.most_an_hour:
+    if sum(row.created_at > now - timedelta(hours=1) for row in past) >= allowed.most_an_hour:
         return HoldReason.HOURLY
     return None
 
 
-def _is_warm(each: PastSuggestion, allowed: SuggestionLimits, now: datetime) -> bool:
-    """It counts from when it was made, and again from when somebody answered it, or nobody did."""
-    ended = each.handled_at or min(each.expires_at, now)
-    return each.created_at + allowed.dedupe > now or ended + allowed.cooldown > now
+def _is_cooling_down(row: PastSuggestion, allowed: SuggestionLimits, now: datetime) -> bool:
+    """The cooldown runs from when it was made, and again from when it was answered or expired."""
+    ended = row.handled_at or min(row.expires_at, now)
+    return row.created_at + allowed.dedupe > now or ended + allowed.cooldown > now

@@ -1,7 +1,7 @@
-"""What does the guard do for a session's intents? Each effect is on our own rows and happens with its settlement.
+"""Handlers of the guarded calls that sessions make. Only the guard calls them.
 
-Only the guard calls these. What is written is scrubbed first, outside of any transaction: a session reads what
-strangers wrote.
+Each effect is on this room's rows and is written with the call's settlement. Texts are scrubbed first, outside of any
+transaction, because sessions read what strangers wrote.
 """
 
 from __future__ import annotations
@@ -31,6 +31,9 @@ from apps.guard.schemas import CallContext, CallFailed, HandlerResult
 from apps.memory.memories import scrubbed
 from kernel.tenancy import tenant_scope
 
+# Fields of drafts that hold prose.
+_PROSE = frozenset({"title", "content", "summary"})
+
 
 def register() -> None:
     register_handler(Intent.RUN_PLAYBOOK, run_playbook)
@@ -41,12 +44,12 @@ def register() -> None:
 
 
 def run_playbook(ctx: CallContext) -> HandlerResult:
-    """One reading step of a ready way of work; it changes nothing."""
-    reader = data_sources.DATA_SOURCES.get(ctx.tool)
-    if reader is None:
-        raise _failed("playbook_missing", "There is no such way of work.")
+    """One reading step of a built-in workflow; it changes nothing."""
+    source = data_sources.DATA_SOURCES.get(ctx.tool)
+    if source is None:
+        raise _failed("playbook_missing", "There is no such built-in workflow.")
     with tenant_scope(ctx.tenant_id):
-        return HandlerResult(reader(ctx.args, ctx.context))
+        return HandlerResult(source(ctx.args, ctx.context))
 
 
 def emit_finding(ctx: CallContext) -> HandlerResult:
@@ -57,33 +60,33 @@ def emit_finding(ctx: CallContext) -> HandlerResult:
 
 def propose_memory(ctx: CallContext) -> HandlerResult:
     draft = _clean(DraftProposal, ctx.args)
-    return HandlerResult(
-        {"proposal": draft.title}, on_settle=partial(session_results.write_proposal, _session(ctx), draft)
-    )
+    write = partial(session_results.write_proposal, _session(ctx), draft)
+    return HandlerResult({"proposal": draft.title}, on_settle=write)
 
 
 def propose_precedent(ctx: CallContext) -> HandlerResult:
     draft = _clean(DraftPrecedent, ctx.args)
 
-    def see() -> None:
+    def write() -> None:
         session_results.record_precedent(_session(ctx), draft)
 
-    return HandlerResult({"precedent": draft.pattern_kind}, on_settle=see)
+    return HandlerResult({"precedent": draft.pattern_kind}, on_settle=write)
 
 
 def notify(ctx: CallContext) -> HandlerResult:
-    """Delivery: the result goes where the task says. `ctx.context["output"]` is what the session came to."""
+    """Deliver the result where the task's route says. `ctx.context["output"]` is the session's result."""
     session, route = _session(ctx), ROUTE.validate_python(ctx.args["route"])
     failed, output = bool(ctx.args.get("failed")), scrubbed(str(ctx.context.get("output") or ""))
     signal = str(ctx.args.get("signal") or "")
-    reviewed = [UUID(each) for each in ctx.context.get("reviewed", ())]
-    delegated = [DelegatedQuestion.model_validate(each) for each in ctx.args.get("delegated", ())]
-    said: dict[str, Any] = {"delivered": "notice" if failed else route.kind}
+    reviewed = [UUID(question_id) for question_id in ctx.context.get("reviewed", ())]
+    delegated = [DelegatedQuestion.model_validate(question) for question in ctx.args.get("delegated", ())]
+    result: dict[str, Any] = {"delivered": "notice" if failed else route.kind}
 
     def deliver() -> None:
         session_results.mark_reviewed(reviewed)
         if delegated and not failed and delegation.delegate(session, delegated):
-            said["delivered"] = "divided"
+            # The session that collects the answers delivers them; this one delivers nothing itself.
+            result["delivered"] = "divided"
             return
         if signal and not failed:
             session_results.escalate(session, signal)
@@ -94,22 +97,19 @@ def notify(ctx: CallContext) -> HandlerResult:
             session_results.write_proposal(session, DraftProposal(kind="memory", title=title, content=output[:5000]))
         elif isinstance(route, ChainNext):
             spawned = session_results.start_next_task(session, route.task, output=output if route.with_context else "")
-            said["next"] = getattr(spawned, "code", "begun")
+            result["next"] = getattr(spawned, "code", "begun")
 
-    return HandlerResult(said, on_settle=deliver)
+    return HandlerResult(result, on_settle=deliver)
 
 
 def _clean(shape: type[Any], args: Mapping[str, Any]) -> Any:
-    """The draft, scrubbed of secrets and personal data but names. Raises `CallFailed` for what has not the shape."""
+    """The draft without secrets and personal data other than names. Raises `CallFailed` for a malformed one."""
     try:
-        said: BaseModel = shape.model_validate(dict(args))
+        draft: BaseModel = shape.model_validate(dict(args))
     except ValidationError:
-        raise _failed("bad_arguments", "This cannot be written down: it has not the right shape.") from None
-    words = {name: scrubbed(value) for name, value in said if isinstance(value, str) and name in _PROSE}
-    return said.model_copy(update=words)
-
-
-_PROSE = frozenset({"title", "content", "summary"})
+        raise _failed("bad_arguments", "This result is malformed and was not saved.") from None
+    prose = {name: scrubbed(value) for name, value in draft if isinstance(value, str) and name in _PROSE}
+    return draft.model_copy(update=prose)
 
 
 def _session(ctx: CallContext) -> UUID:

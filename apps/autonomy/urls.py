@@ -1,4 +1,4 @@
-"""The addresses of what runs unattended in the REST API (contract interfaces, HTTP; spec 003)."""
+"""URLs of automations in the REST API (contract interfaces, HTTP; spec 003)."""
 
 from __future__ import annotations
 

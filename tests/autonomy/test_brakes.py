@@ -11,7 +11,7 @@ import pytest
 
 from apps.autonomy import services
 from apps.autonomy.enums import SessionStatus
-from apps.autonomy.executor import _Course
+from apps.autonomy.executor import PhaseRunner
 from apps.autonomy.guarded_client import GuardedClient
 from apps.autonomy.jobs import build_job
 from apps.autonomy.models import MemoryProposal, Notification
@@ -45,7 +45,7 @@ def begun(house: House) -> tuple[Any, Delivery]:
 def carried_out(house: House, session: Any, delivery: Delivery) -> Any:
     """What the worker makes of a session that it has begun."""
     job = house.do(build_job, session, delivery.lease)
-    ending = asyncio.run(_Course(GuardedClient(job)).run())
+    ending = asyncio.run(PhaseRunner(GuardedClient(job)).run())
     house.do(session_run.conclude_session, delivery, session.pk, ending)
     return house.session(session.pk)
 

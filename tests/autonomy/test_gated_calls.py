@@ -51,7 +51,7 @@ def test_refused_call_is_told_in_the_review_and_in_the_receipt(modelled: House, 
     with tenant_scope(modelled.tenant):
         told = Finding.objects.get(session=session, phase="ethics_review")
     (call,) = [each for each in modelled.receipt(session)["tool_calls"] if each["tool"] == "look"]
-    assert "calls were refused or failed: review_required" in told.content
+    assert "Calls were refused or failed: review_required" in told.content
     assert call["error_code"] == "approval_required"
 
 

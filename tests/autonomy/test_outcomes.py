@@ -85,7 +85,7 @@ def test_secret_in_a_question_is_taken_out_and_flagged(house: House) -> None:
     house.ask("Is my card 4111 1111 1111 1111 insured against parrots?")
     session = house.through(house.task(playbook="unanswered"))
     assert "4111" not in house.proposals()[0].content + house.proposals()[0].title
-    assert any("look at this" in each["title"] for each in house.receipt(session)["findings"])
+    assert any("needs attention" in each["title"] for each in house.receipt(session)["findings"])
 
 
 def small(house: House, **fields: Any) -> Any:

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from apps.autonomy.enums import ContextState, PrecedentState
-from apps.autonomy.lifecycles import appended, context_text
 from apps.autonomy.models import AutonomousSession, ContextProposal
+from apps.autonomy.rules import append_line, context_text
 from apps.autonomy.services import precedents
 from kernel.errors import SilasError
 from kernel.tenancy import tenant_scope
@@ -44,7 +44,7 @@ def test_context_text_is_one_line_that_a_row_can_hold(kind: str, summary: str) -
 
 
 def test_first_line_has_none_before_it() -> None:
-    assert (appended("", "new"), appended("old", "new")) == ("new", "old\nnew")
+    assert (append_line("", "new"), append_line("old", "new")) == ("new", "old\nnew")
 
 
 def test_dismissed_twice_keeps_the_first_time(run: AutonomousSession, owner: Any) -> None:

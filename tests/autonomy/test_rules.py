@@ -126,12 +126,12 @@ def test_model_is_asked_in_analysis_only() -> None:
         ({"enabled": False}, SpawnRefusal.AUTONOMY_OFF),
         ({"deleted": True}, SpawnRefusal.TASK_DELETED),
         ({"quarantined": True}, SpawnRefusal.QUARANTINED),
-        ({"owned": False}, SpawnRefusal.NO_OWNER),
+        ({"has_owner": False}, SpawnRefusal.NO_OWNER),
         ({"opted_in": False}, SpawnRefusal.NOT_OPTED_IN),
     ],
 )
 def test_nothing_begins_without_everybodys_consent(facts: dict[str, bool], code: SpawnRefusal | None) -> None:
-    good = {"enabled": True, "deleted": False, "quarantined": False, "owned": True, "opted_in": True}
+    good = {"enabled": True, "deleted": False, "quarantined": False, "has_owner": True, "opted_in": True}
     assert rules.spawn_refusal(**{**good, **facts}) == code
 
 

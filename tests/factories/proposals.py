@@ -28,7 +28,7 @@ def make_task(deployment: Any, **fields: Any) -> Task:
 def make_run(task: Task, **fields: Any) -> AutonomousSession:
     """A session in line; nothing of it has run."""
     with tenant_scope(task.tenant_id):
-        usual = {"trigger_kind": TriggerKind.MANUAL, "occasion": uuid4().hex, "lane": task.line}
+        usual = {"trigger_kind": TriggerKind.MANUAL, "occasion": uuid4().hex, "lane": task.session_lane}
         row: AutonomousSession = AutonomousSession.objects.create(**{"task": task, **usual, **fields})
         return row
 

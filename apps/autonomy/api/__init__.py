@@ -1,5 +1,5 @@
-"""What may be asked over HTTP of what runs unattended? (spec 003 REST, contract autonomy A8, B2)
+"""The REST API of automations (spec 003 REST, contract autonomy A8, B2).
 
-Reads are for every member and API key; what may be changed, the services say. Lists are newest first, `limit` 50 and
-kept between 1 and 200; a foreign id is 404. An API key acts for an owner who allowed it, and is named in the log.
+Every member and API key may read; the services check who may change. Lists are newest first, with `limit` 50 by default
+and clamped to 1..200; a foreign id is 404. An API key acts for an owner who opted in, and is named in the log.
 """

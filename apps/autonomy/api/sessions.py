@@ -1,4 +1,4 @@
-"""Sessions over HTTP: how each went, its receipt, stopping it, and doing it once more; what is left to spend."""
+"""API views of sessions: list, read, receipt, halt and retry; and what is left of limits."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from apps.autonomy import queries, receipts, services
-from apps.autonomy.api.callers import acting_user, answer, require_switched_on, validated_query
-from apps.autonomy.api.shapes import (
-    BEGINS,
+from apps.autonomy.api.common import acting_user, answer, require_switched_on, validated_query
+from apps.autonomy.api.serializers import (
+    INVALID,
     REFUSALS,
-    WRONG,
+    START_REFUSALS,
     HaltAnswer,
     LeftAnswer,
     SessionAnswer,
@@ -39,18 +39,18 @@ class Sessions(MembersView):
         operation_id="autonomous_sessions_list",
         tags=["autonomous-sessions"],
         parameters=[SessionsRequest],
-        responses={200: SessionAnswer(many=True), **REFUSALS, 400: WRONG[400]},
+        responses={200: SessionAnswer(many=True), **REFUSALS, 400: INVALID[400]},
     )
     def get(self, request: Request) -> Response:
-        asked = validated_query(request, SessionsRequest)
-        task_id = asked.pop("task", None)
+        query = validated_query(request, SessionsRequest)
+        task_id = query.pop("task", None)
         with tenant_scope(self.caller.tenant_id):
-            rows = queries.sessions(task_id=task_id, **asked)
+            rows = queries.sessions(task_id=task_id, **query)
             return answer([SessionAnswer(row).data for row in rows])
 
 
 class SessionDetail(MembersView):
-    """How one session stands."""
+    """One session."""
 
     @extend_schema(
         operation_id="autonomous_sessions_read",
@@ -63,7 +63,7 @@ class SessionDetail(MembersView):
 
 
 class Receipt(MembersView):
-    """What it did and why it ended: live while it runs, as stored once it is over."""
+    """The receipt of a session: live while it runs, as stored once it is over."""
 
     @extend_schema(
         operation_id="autonomous_sessions_receipt",
@@ -72,12 +72,12 @@ class Receipt(MembersView):
     )
     def get(self, request: Request, session_id: UUID) -> Response:
         with tenant_scope(self.caller.tenant_id):
-            found = queries.session(session_id)
-            return answer(found.receipt or receipts.build_receipt(found))
+            session = queries.session(session_id)
+            return answer(session.receipt or receipts.build_receipt(session))
 
 
 class Halt(MembersView):
-    """Ask it to stop: answered at once, also while a model is asked; needs nobody's opt-in, does no harm twice."""
+    """Ask a session to stop. Answered at once, even during a model call; needs no opt-in, and is safe to repeat."""
 
     @extend_schema(
         operation_id="autonomous_sessions_halt",
@@ -88,19 +88,19 @@ class Halt(MembersView):
     def post(self, request: Request, session_id: UUID) -> Response:
         with tenant_scope(self.caller.tenant_id):
             halting = services.halt_session(session_id, user=acting_user(self.caller))
-            found = queries.session(session_id)
-            state = found.run.halt_state if found.run else "running"
-            return answer(HaltAnswer({"halting": halting, "status": found.status, "halt_state": state}).data)
+            session = queries.session(session_id)
+            state = session.run.halt_state if session.run else "running"
+            return answer(HaltAnswer({"halting": halting, "status": session.status, "halt_state": state}).data)
 
 
 class Retry(MembersView):
-    """Once more, from the beginning, as a new session."""
+    """Repeat a finished session from the beginning, as a new session."""
 
     @extend_schema(
         operation_id="autonomous_sessions_retry",
         tags=["autonomous-sessions"],
         request=None,
-        responses={201: SessionAnswer, **REFUSALS, **BEGINS},
+        responses={201: SessionAnswer, **REFUSALS, **START_REFUSALS},
     )
     def post(self, request: Request, session_id: UUID) -> Response:
         with tenant_scope(self.caller.tenant_id):
@@ -111,24 +111,26 @@ class Retry(MembersView):
 
 
 class TasksBudget(MembersView):
-    """What each running session has left, and, for whoever decides, what the company has (spec 003)."""
+    """What each running session has left, and for members who decide, what the company has (spec 003)."""
 
     @extend_schema(operation_id="tasks_budget", tags=["tasks"], responses={200: LeftAnswer, **REFUSALS})
     def get(self, request: Request) -> Response:
         with tenant_scope(self.caller.tenant_id):
             company = list(Budget.objects.filter(ref=current_tenant_id()).order_by("period"))
             running = queries.sessions(status=SessionStatus.RUNNING, limit=200)
-            told = {
+            data = {
                 "enabled": queries.autonomy_settings().enabled,
-                "paused": any(one.paused_in is not None and one.paused_in == one.window_start for one in company),
-                "company": [_company(one) for one in company] if _sees_money(self.caller) else [],
-                "running": [_left(one) for one in running],
+                "paused": any(
+                    budget.paused_in is not None and budget.paused_in == budget.window_start for budget in company
+                ),
+                "company": [_company(budget) for budget in company] if _sees_money(self.caller) else [],
+                "running": [_left(session) for session in running],
             }
-            return answer(LeftAnswer(told).data)
+            return answer(LeftAnswer(data).data)
 
 
 def _sees_money(caller: Caller) -> bool:
-    """As the console's page of spending; an API key may what owners may."""
+    """As the console's spending page; an API key may do what owners may."""
     return caller.user is None or role_of(caller.user) in roles_with(Capability.DECIDE)
 
 

@@ -1,4 +1,4 @@
-"""What the company allows, and who outside is told, over HTTP. Owners and their API keys."""
+"""API views of settings and webhooks, for owners and API keys."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from apps.autonomy import overview, queries, services
-from apps.autonomy.api.callers import acting_user, answer, validated, validated_query
-from apps.autonomy.api.shapes import (
+from apps.autonomy.api.common import acting_user, answer, validated, validated_query
+from apps.autonomy.api.serializers import (
+    INVALID,
     REFUSALS,
-    WRONG,
     DeliveryAnswer,
     NewWebhook,
     PageRequest,
@@ -27,7 +27,7 @@ from kernel.tenancy import tenant_scope
 
 
 class Settings(OwnersView):
-    """What may run unattended; a change holds from the next tick on, without a restart (spec 003)."""
+    """Settings of automations. A change takes effect at once, without a restart (spec 003)."""
 
     @extend_schema(operation_id="scheduler_read", tags=["tasks"], responses={200: SettingsChange, **REFUSALS})
     def get(self, request: Request) -> Response:
@@ -38,17 +38,17 @@ class Settings(OwnersView):
         operation_id="scheduler_change",
         tags=["tasks"],
         request=SettingsChange,
-        responses={200: SettingsChange, **REFUSALS, **WRONG},
+        responses={200: SettingsChange, **REFUSALS, **INVALID},
     )
     def patch(self, request: Request) -> Response:
-        asked = validated(SettingsChange, request.data)
+        changes = validated(SettingsChange, request.data)
         with tenant_scope(self.caller.tenant_id):
-            services.change_settings(user=acting_user(self.caller), **asked)
+            services.change_settings(user=acting_user(self.caller), **changes)
             return answer(_settings())
 
 
 class Webhooks(OwnersView):
-    """Who outside is told of `task:*`; the secret of a new one is in this answer and nowhere else."""
+    """Webhooks for `task:*` events. The secret of a new one is in this response only."""
 
     @extend_schema(
         operation_id="webhooks_list", tags=["webhooks"], responses={200: WebhookAnswer(many=True), **REFUSALS}
@@ -61,17 +61,17 @@ class Webhooks(OwnersView):
         operation_id="webhooks_create",
         tags=["webhooks"],
         request=WebhookRequest,
-        responses={201: NewWebhook, **REFUSALS, **WRONG},
+        responses={201: NewWebhook, **REFUSALS, **INVALID},
     )
     def post(self, request: Request) -> Response:
-        asked = validated(WebhookRequest, request.data)
+        data = validated(WebhookRequest, request.data)
         with tenant_scope(self.caller.tenant_id):
-            made, secret = services.save_webhook(asked["url"], user=acting_user(self.caller), events=asked["events"])
-            return answer({**WebhookAnswer(made).data, "secret": secret}, status.HTTP_201_CREATED)
+            webhook, secret = services.save_webhook(data["url"], user=acting_user(self.caller), events=data["events"])
+            return answer({**WebhookAnswer(webhook).data, "secret": secret}, status.HTTP_201_CREATED)
 
 
 class WebhookDetail(OwnersView):
-    """Tell an address nothing more."""
+    """Delete a webhook."""
 
     @extend_schema(operation_id="webhooks_delete", tags=["webhooks"], responses={204: None, **REFUSALS})
     def delete(self, request: Request, webhook_id: UUID) -> Response:
@@ -81,18 +81,18 @@ class WebhookDetail(OwnersView):
 
 
 class Deliveries(OwnersView):
-    """What a webhook was told, newest first, with how it went."""
+    """Deliveries to a webhook, newest first."""
 
     @extend_schema(
         operation_id="webhooks_deliveries",
         tags=["webhooks"],
         parameters=[PageRequest],
-        responses={200: DeliveryAnswer(many=True), **REFUSALS, 400: WRONG[400]},
+        responses={200: DeliveryAnswer(many=True), **REFUSALS, 400: INVALID[400]},
     )
     def get(self, request: Request, webhook_id: UUID) -> Response:
-        asked = validated_query(request, PageRequest)
+        page = validated_query(request, PageRequest)
         with tenant_scope(self.caller.tenant_id):
-            rows = overview.deliveries(asked["limit"], offset=asked["offset"], webhook_id=webhook_id)
+            rows = overview.deliveries(page["limit"], offset=page["offset"], webhook_id=webhook_id)
             return answer([DeliveryAnswer(row).data for row in rows])
 
 

@@ -1,4 +1,4 @@
-"""Tasks over HTTP: set up, look at, change, run, try again, delete, and when they run."""
+"""API views of tasks and their triggers."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from apps.autonomy import overview, queries, services
-from apps.autonomy.api.callers import acting_user, answer, require_switched_on, spawn_error, validated, validated_query
-from apps.autonomy.api.shapes import (
-    BEGINS,
+from apps.autonomy.api.common import acting_user, answer, require_switched_on, spawn_error, validated, validated_query
+from apps.autonomy.api.serializers import (
+    INVALID,
     REFUSALS,
-    WRONG,
+    START_REFUSALS,
     NewTask,
     PageRequest,
     RunRequest,
@@ -39,60 +39,60 @@ _RENAMED = {"model": "model_name", "deployment": "deployment_id", "escalates_to"
 
 
 class Tasks(MembersView):
-    """All tasks, newest first, and new ones."""
+    """List tasks, newest first; create one."""
 
     @extend_schema(
         operation_id="tasks_list",
         tags=["tasks"],
         parameters=[TasksRequest],
-        responses={200: TaskAnswer(many=True), **REFUSALS, 400: WRONG[400]},
+        responses={200: TaskAnswer(many=True), **REFUSALS, 400: INVALID[400]},
     )
     def get(self, request: Request) -> Response:
-        asked = validated_query(request, TasksRequest)
+        query = validated_query(request, TasksRequest)
         with tenant_scope(self.caller.tenant_id):
             tasks = sorted(queries.tasks(), key=lambda task: (task.created_at, task.pk), reverse=True)
-            found = [_told(glance) for glance in overview.task_overviews(tasks)]
-        wanted = asked.get("status")
-        shown = [one for one in found if wanted in (None, one["status"])]
-        return answer(shown[asked["offset"] : asked["offset"] + asked["limit"]])
+            rows = [_overview_data(task) for task in overview.task_overviews(tasks)]
+        status_filter = query.get("status")
+        rows = [row for row in rows if status_filter in (None, row["status"])]
+        return answer(rows[query["offset"] : query["offset"] + query["limit"]])
 
     @extend_schema(
         operation_id="tasks_create",
         tags=["tasks"],
         request=NewTask,
-        responses={201: TaskAnswer, **REFUSALS, **WRONG},
+        responses={201: TaskAnswer, **REFUSALS, **INVALID},
     )
     def post(self, request: Request) -> Response:
-        asked = validated(NewTask, request.data)
-        triggers = asked.pop("triggers", [])
+        data = validated(NewTask, request.data)
+        triggers = data.pop("triggers", [])
         with tenant_scope(self.caller.tenant_id):
             user = acting_user(self.caller)
-            task = services.save_task(None, user=user, **_renamed(asked))
-            for each in triggers:
-                services.add_trigger(task.pk, user=user, **_trigger(each))
-            return answer(_whole(task.pk), status.HTTP_201_CREATED)
+            task = services.save_task(None, user=user, **_model_fields(data))
+            for trigger in triggers:
+                services.add_trigger(task.pk, user=user, **_trigger_fields(trigger))
+            return answer(_task_data(task.pk), status.HTTP_201_CREATED)
 
 
 class TaskDetail(MembersView):
-    """One task: look at it, change what is said, delete it (its sessions stay)."""
+    """Read, change or delete one task; its sessions stay."""
 
     @extend_schema(operation_id="tasks_read", tags=["tasks"], responses={200: TaskAnswer, **REFUSALS})
     def get(self, request: Request, task_id: UUID) -> Response:
         with tenant_scope(self.caller.tenant_id):
-            return answer(_whole(task_id))
+            return answer(_task_data(task_id))
 
     @extend_schema(
         operation_id="tasks_change",
         tags=["tasks"],
         request=TaskChange,
-        responses={200: TaskAnswer, **REFUSALS, **WRONG},
+        responses={200: TaskAnswer, **REFUSALS, **INVALID},
     )
     def patch(self, request: Request, task_id: UUID) -> Response:
-        asked = validated(TaskChange, request.data)
+        data = validated(TaskChange, request.data)
         with tenant_scope(self.caller.tenant_id):
             user, task = acting_user(self.caller), lock_task(task_id)
-            services.save_task(task_id, user=user, **{**_as_it_is(task), **_renamed(asked)})
-            return answer(_whole(task_id))
+            services.save_task(task_id, user=user, **{**_current_fields(task), **_model_fields(data)})
+            return answer(_task_data(task_id))
 
     @extend_schema(operation_id="tasks_delete", tags=["tasks"], responses={204: None, **REFUSALS})
     def delete(self, request: Request, task_id: UUID) -> Response:
@@ -102,13 +102,13 @@ class TaskDetail(MembersView):
 
 
 class RunNow(MembersView):
-    """Begin a session by hand."""
+    """Start a session manually."""
 
     @extend_schema(
         operation_id="tasks_run_now",
         tags=["tasks"],
         request=RunRequest,
-        responses={201: SessionAnswer, **REFUSALS, **WRONG, **BEGINS},
+        responses={201: SessionAnswer, **REFUSALS, **INVALID, **START_REFUSALS},
     )
     def post(self, request: Request, task_id: UUID) -> Response:
         cap = validated(RunRequest, request.data).get("cap_usd")
@@ -120,13 +120,13 @@ class RunNow(MembersView):
 
 
 class Retry(MembersView):
-    """Let a task that was set aside run again, and begin it (spec 003: retry a dead-lettered task)."""
+    """Release a quarantined task and start it (spec 003: retry a dead-lettered task)."""
 
     @extend_schema(
         operation_id="tasks_retry",
         tags=["tasks"],
         request=None,
-        responses={201: SessionAnswer, **REFUSALS, **BEGINS},
+        responses={201: SessionAnswer, **REFUSALS, **START_REFUSALS},
     )
     def post(self, request: Request, task_id: UUID) -> Response:
         with tenant_scope(self.caller.tenant_id):
@@ -144,18 +144,18 @@ class Runs(MembersView):
         operation_id="tasks_runs",
         tags=["tasks"],
         parameters=[PageRequest],
-        responses={200: SessionAnswer(many=True), **REFUSALS, 400: WRONG[400]},
+        responses={200: SessionAnswer(many=True), **REFUSALS, 400: INVALID[400]},
     )
     def get(self, request: Request, task_id: UUID) -> Response:
-        asked = validated_query(request, PageRequest)
+        page = validated_query(request, PageRequest)
         with tenant_scope(self.caller.tenant_id):
             queries.task(task_id)
-            rows = queries.sessions(task_id=task_id, **asked)
+            rows = queries.sessions(task_id=task_id, **page)
             return answer([SessionAnswer(row).data for row in rows])
 
 
 class Triggers(MembersView):
-    """When a task runs."""
+    """List or add the triggers of a task."""
 
     @extend_schema(
         operation_id="tasks_triggers_list", tags=["tasks"], responses={200: TriggerAnswer(many=True), **REFUSALS}
@@ -169,31 +169,31 @@ class Triggers(MembersView):
         operation_id="tasks_triggers_create",
         tags=["tasks"],
         request=TriggerRequest,
-        responses={201: TriggerAnswer, **REFUSALS, **WRONG},
+        responses={201: TriggerAnswer, **REFUSALS, **INVALID},
     )
     def post(self, request: Request, task_id: UUID) -> Response:
-        asked = validated(TriggerRequest, request.data)
+        data = validated(TriggerRequest, request.data)
         with tenant_scope(self.caller.tenant_id):
-            made = services.add_trigger(task_id, user=acting_user(self.caller), **_trigger(asked))
-            return answer(TriggerAnswer(made).data, status.HTTP_201_CREATED)
+            trigger = services.add_trigger(task_id, user=acting_user(self.caller), **_trigger_fields(data))
+            return answer(TriggerAnswer(trigger).data, status.HTTP_201_CREATED)
 
 
 class TriggerDetail(MembersView):
-    """Change, switch on or off, or remove one time at which a task runs."""
+    """Change, enable, disable or delete a trigger."""
 
     @extend_schema(
         operation_id="tasks_triggers_change",
         tags=["tasks"],
         request=TriggerChange,
-        responses={200: TriggerAnswer, **REFUSALS, **WRONG},
+        responses={200: TriggerAnswer, **REFUSALS, **INVALID},
     )
     def patch(self, request: Request, task_id: UUID, trigger_id: UUID) -> Response:
-        asked = validated(TriggerChange, request.data)
+        data = validated(TriggerChange, request.data)
         with tenant_scope(self.caller.tenant_id):
             overview.trigger(trigger_id, task_id=task_id)
-            keep = "cap_usd" not in asked
-            changed = services.change_trigger(trigger_id, user=acting_user(self.caller), keep_cap=keep, **asked)
-            return answer(TriggerAnswer(changed).data)
+            keep_cap = "cap_usd" not in data
+            trigger = services.change_trigger(trigger_id, user=acting_user(self.caller), keep_cap=keep_cap, **data)
+            return answer(TriggerAnswer(trigger).data)
 
     @extend_schema(operation_id="tasks_triggers_delete", tags=["tasks"], responses={204: None, **REFUSALS})
     def delete(self, request: Request, task_id: UUID, trigger_id: UUID) -> Response:
@@ -204,7 +204,7 @@ class TriggerDetail(MembersView):
 
 
 def spawn_response(view: MembersView, spawn: Spawn) -> Response:
-    """The session that was queued. Outside of the scope, so that a refusal keeps what was written down about it."""
+    """The queued session. Called outside of the scope, so that a refusal does not roll back its record."""
     refusal = spawn_error(spawn)
     if refusal is not None or not isinstance(spawn, Spawned):
         raise refusal or AssertionError
@@ -212,33 +212,33 @@ def spawn_response(view: MembersView, spawn: Spawn) -> Response:
         return answer(SessionAnswer(queries.session(spawn.session_id)).data, status.HTTP_201_CREATED)
 
 
-def _whole(task_id: UUID) -> dict[str, Any]:
-    (glance,) = overview.task_overviews([queries.task(task_id)])
-    return _told(glance)
+def _task_data(task_id: UUID) -> dict[str, Any]:
+    (task,) = overview.task_overviews([queries.task(task_id)])
+    return _overview_data(task)
 
 
-def _told(glance: TaskOverview) -> dict[str, Any]:
-    return dict(TaskAnswer({**vars(glance), "next_at": glance.next_at, "status": _status(glance)}).data)
+def _overview_data(task: TaskOverview) -> dict[str, Any]:
+    return dict(TaskAnswer({**vars(task), "next_at": task.next_at, "status": _status(task)}).data)
 
 
-def _status(glance: TaskOverview) -> str:
-    """In the words of specification 003; done and failed are of a session, not of a task."""
-    if glance.task.quarantined_at is not None:
+def _status(row: TaskOverview) -> str:
+    """The status as specification 003 names it; done and failed belong to sessions, not tasks."""
+    if row.task.quarantined_at is not None:
         return "dead_letter"
-    if glance.last is not None and glance.last.status not in FINAL:
+    if row.last is not None and row.last.status not in FINAL:
         return "running"
-    return "scheduled" if glance.next_at is not None else "pending"
+    return "scheduled" if row.next_at is not None else "pending"
 
 
-def _renamed(asked: dict[str, Any]) -> dict[str, Any]:
-    return {_RENAMED.get(name, name): value for name, value in asked.items()}
+def _model_fields(data: dict[str, Any]) -> dict[str, Any]:
+    return {_RENAMED.get(name, name): value for name, value in data.items()}
 
 
-def _trigger(asked: dict[str, Any]) -> dict[str, Any]:
-    return {"kind": TriggerKind(asked["kind"]), "spec": asked["spec"], "cap_usd": asked.get("cap_usd")}
+def _trigger_fields(data: dict[str, Any]) -> dict[str, Any]:
+    return {"kind": TriggerKind(data["kind"]), "spec": data["spec"], "cap_usd": data.get("cap_usd")}
 
 
-def _as_it_is(task: Task) -> dict[str, Any]:
+def _current_fields(task: Task) -> dict[str, Any]:
     same = ("name", "deployment_id", "playbook", "prompt", "skills", "tool_allow", "tool_deny", "model_name", "lane")
     more = ("priority", "critical", "route", "limits", "max_attempts", "escalates_to_id")
     return {name: getattr(task, name) for name in (*same, *more)}

@@ -22,7 +22,7 @@ from kernel.tenancy import TenantModel
 
 
 class Provenance(TenantModel):
-    """Where a row comes from."""
+    """The task, session and skills that a row comes from."""
 
     task = models.ForeignKey("autonomy.Task", on_delete=models.PROTECT, related_name="+")
     session = models.ForeignKey("autonomy.AutonomousSession", on_delete=models.PROTECT, related_name="+")
@@ -43,7 +43,7 @@ class Provenance(TenantModel):
 
 
 class Finding(Provenance):
-    """Something a session found out. `sources` are places in documents."""
+    """Something that a session found out. `sources` are passages of documents."""
 
     title = models.CharField(max_length=300)
     content = models.TextField(blank=True)
@@ -59,8 +59,10 @@ class Finding(Provenance):
 
 
 class Precedent(Provenance):
-    """A pattern that came up, and how often. Of one kind and wording there is one that nobody dismissed; `task`,
-    `session` and `root` are those that saw it last."""
+    """A pattern that sessions observed, and how often.
+
+    At most one row of a kind and wording is not dismissed. `task`, `session` and `root` are those that saw it last.
+    """
 
     pattern_kind = models.CharField(max_length=40)
     summary = models.CharField(max_length=300)
@@ -84,8 +86,10 @@ class Precedent(Provenance):
 
 
 class MemoryProposal(Provenance):
-    """Something that would be worth keeping, if a person says so: a memory, a document, a way to behave. `number`
-    counts within its session's first attempt; `target` is what it would be added to."""
+    """Something worth keeping if a person agrees: a memory, a document or a preference.
+
+    `number` counts within its session's first attempt; `target` is the collection that it would be added to.
+    """
 
     kind = models.CharField(max_length=12, choices=ProposalKind.choices)
     title = models.CharField(max_length=300)
@@ -97,7 +101,7 @@ class MemoryProposal(Provenance):
     number = models.PositiveSmallIntegerField()
     state = models.CharField(max_length=12, choices=ProposalState.choices, default=ProposalState.PROPOSED)
     card_id: models.UUIDField[UUID | None, UUID | None] = models.UUIDField(null=True, blank=True)
-    result_ref = models.CharField(max_length=80, blank=True, help_text="What it became: memory:… or document:…")
+    result_ref = models.CharField(max_length=80, blank=True, help_text="Where it is stored: memory:… or document:…")
     decided_by = models.ForeignKey("tenants.User", on_delete=models.SET_NULL, null=True, related_name="+")
     kept_at: models.DateTimeField[datetime | None, datetime | None] = models.DateTimeField(null=True, blank=True)
     dismissed_at: models.DateTimeField[datetime | None, datetime | None] = models.DateTimeField(null=True, blank=True)
@@ -114,7 +118,10 @@ class MemoryProposal(Provenance):
 
 
 class ContextProposal(TenantModel):
-    """A rule for a deployment, made of a precedent by the server. Appended once, whatever is decided afterwards."""
+    """A rule for a deployment, which the server words from a precedent.
+
+    It is appended to the persona once, whatever is decided afterwards.
+    """
 
     precedent = models.ForeignKey(Precedent, on_delete=models.PROTECT, related_name="+")
     deployment = models.ForeignKey("tenants.Deployment", on_delete=models.PROTECT, related_name="+")
@@ -134,8 +141,10 @@ class ContextProposal(TenantModel):
 
 
 class OpenQuestion(TenantModel):
-    """A visitor's question that was answered without anything known, scrubbed; how often, and when last. Kept by web
-    processes, because no worker reads conversations."""
+    """A visitor's question for which no document had an answer, scrubbed, with how often and when it was asked.
+
+    Written by web processes, because workers have no right to read conversations.
+    """
 
     deployment = models.ForeignKey("tenants.Deployment", on_delete=models.CASCADE, related_name="+")
     text = models.CharField(max_length=600)

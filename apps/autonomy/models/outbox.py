@@ -16,12 +16,12 @@ from kernel.tenancy import TenantModel
 
 
 class Notification(TenantModel):
-    """A notice in a member's console, or without `user` in every owner's: the record that they were told. Counts, ids
-    and codes, no text of anybody's.
+    """A notice in a member's console, or without `user` in every owner's: the record that they were told.
 
-    One an occasion (`root`), about its newest session; `reason` is why that one ended otherwise than well, or what it
-    waits for. Of a trigger that switched itself off: the trigger, and why. Of anything else that was set aside: its
-    kind (`about`), unread once. `card_id`: where its limit can be raised.
+    It holds counts, ids and codes, no text of sessions. There is one for each occasion (`root`), about its newest
+    session; `reason` is why that one did not end well, or what it waits for. About a trigger that was disabled: the
+    trigger and the reason. About anything else that was set aside: its kind (`about`), one unread notice for each.
+    `card_id`: the card on which the session's limit can be raised.
     """
 
     user = models.ForeignKey("tenants.User", on_delete=models.CASCADE, null=True, related_name="+")
@@ -55,7 +55,7 @@ class Notification(TenantModel):
 
 
 class Webhook(TenantModel):
-    """Where a company wants to be told of its tasks. The secret is sealed; the signature is HMAC-SHA256."""
+    """An address to which a company's task events are posted, signed with HMAC-SHA256 by the sealed secret."""
 
     url = models.URLField(max_length=500)
     events: models.JSONField[list[str], list[str]] = models.JSONField(default=list, help_text="Empty: all")
@@ -68,7 +68,7 @@ class Webhook(TenantModel):
 
 
 class Outbox(TenantModel):
-    """Something that is sent outside after its transaction: tried until it arrives, and never again once it did."""
+    """A webhook or email that is sent after its transaction commits: retried until it arrives, then never again."""
 
     channel = models.CharField(max_length=8, choices=Channel.choices)
     webhook = models.ForeignKey(Webhook, on_delete=models.CASCADE, null=True, related_name="+")

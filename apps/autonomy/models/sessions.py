@@ -22,9 +22,12 @@ from kernel.tenancy import TenantModel
 
 
 class AutonomousSession(TenantModel):
-    """One run of a task. `root` is the first attempt of the same occasion (None: it is this one), `parent` the session
-    that began this one, `depth` how many did so above it. `limits` are frozen when it is queued. `marked`: a session
-    whose words it goes on with had read instructions to the assistant (ADR 107)."""
+    """One run of a task.
+
+    `root` is the first attempt of the same occasion (None: this one), `parent` the session that started this one, and
+    `depth` the number of its ancestors. `limits` are frozen when it is queued. `marked`: it continues with the text of
+    a session that had read instructions to the assistant (ADR 107).
+    """
 
     task = models.ForeignKey(Task, on_delete=models.PROTECT, related_name="sessions")
     trigger = models.ForeignKey(Trigger, on_delete=models.SET_NULL, null=True, related_name="+")
@@ -41,7 +44,7 @@ class AutonomousSession(TenantModel):
     lane = models.CharField(max_length=60)
     requested_by = models.CharField(max_length=80, blank=True, help_text="user:…, trigger:… or session:…")
     params: models.JSONField[dict[str, Any], dict[str, Any]] = models.JSONField(default=dict)
-    context = models.TextField(blank=True, help_text="What another session left for this one: a stranger's words")
+    context = models.TextField(blank=True, help_text="What another session passed on to this one: external text")
     limits: models.JSONField[dict[str, Any], dict[str, Any]] = models.JSONField(default=dict)
     marked = models.BooleanField(default=False, db_default=False)
     output = models.TextField(blank=True)
@@ -51,7 +54,7 @@ class AutonomousSession(TenantModel):
     error_code = models.CharField(max_length=60, blank=True)
     message_id: models.UUIDField[UUID | None, UUID | None] = models.UUIDField(null=True, help_text="The bus message")
     awaits: models.UUIDField[UUID | None, UUID | None] = models.UUIDField(
-        null=True, help_text="The work that a person is asked about"
+        null=True, help_text="The work item that waits for a person's approval"
     )
     queued_at = models.DateTimeField(db_default=Now())
     not_before = models.DateTimeField(db_default=Now())
@@ -60,7 +63,7 @@ class AutonomousSession(TenantModel):
     ended_at: models.DateTimeField[datetime | None, datetime | None] = models.DateTimeField(null=True)
     heartbeat_at: models.DateTimeField[datetime | None, datetime | None] = models.DateTimeField(null=True)
     warned_at: models.DateTimeField[datetime | None, datetime | None] = models.DateTimeField(
-        null=True, help_text="It was told that most of a limit is used"
+        null=True, help_text="When the warning was sent that most of a limit is used"
     )
 
     class Meta(TenantModel.Meta):
@@ -110,7 +113,7 @@ class AutonomousSession(TenantModel):
 
     @property
     def origin(self) -> UUID:
-        """The first attempt of this occasion: what attempts write is kept once under it."""
+        """The first attempt of this occasion. What attempts write is stored once, under it."""
         return self.root_id or self.pk
 
     @property
@@ -123,7 +126,7 @@ class AutonomousSession(TenantModel):
 
 
 class Checkpoint(TenantModel):
-    """A phase that a session entered, and what it brought when it was left: where another attempt may go on."""
+    """A phase that a session entered, and its result: where another attempt can continue."""
 
     session = models.ForeignKey(AutonomousSession, on_delete=models.CASCADE, related_name="checkpoints", db_index=False)
     phase = models.CharField(max_length=16, choices=Phase.choices)

@@ -11,13 +11,13 @@ from kernel.tenancy import TenantModel
 
 
 class AutonomySettings(TenantModel):
-    """What a company allows to run unattended; off until somebody switches it on. Read anew each time."""
+    """What a company allows to run unattended; off by default. Never cached: a change holds from the next read."""
 
     enabled = models.BooleanField(default=False)
     max_concurrent = models.PositiveSmallIntegerField(default=3)
     idle_seconds = models.PositiveIntegerField(default=300)
     limits: models.JSONField[dict[str, Any], dict[str, Any]] = models.JSONField(
-        default=dict, blank=True, help_text="What one session may use at most, whatever its task says"
+        default=dict, blank=True, help_text="What one run may use at most, whatever its task allows"
     )
     retry_base_seconds = models.PositiveIntegerField(default=5)
     retry_most_seconds = models.PositiveIntegerField(default=300)
@@ -28,7 +28,7 @@ class AutonomySettings(TenantModel):
 
 
 class MemberOptIn(TenantModel):
-    """A member allowed that tasks of theirs run unattended. Gone with the membership."""
+    """A member's consent that their tasks run unattended. Deleted with the membership."""
 
     membership = models.OneToOneField("tenants.Membership", on_delete=models.CASCADE, related_name="+")
     user = models.ForeignKey("tenants.User", on_delete=models.CASCADE, related_name="+")

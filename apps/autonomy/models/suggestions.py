@@ -1,7 +1,6 @@
-"""What may the bot suggest by itself, how have people taken what it proposed, and what does it propose to change?
+"""Suggestions, how people decided about proposals, and proposed changes of approval thresholds (spec 5.1.6).
 
-Rows of the two loops of specification 5.1.6. Nothing here opens or runs anything: a suggestion leads to a proposal, and
-thresholds are kept and held by the work room (`work.earned_models`).
+Nothing here runs an action: a suggestion leads to a proposal, and the work room stores and applies thresholds.
 """
 
 from __future__ import annotations
@@ -29,14 +28,16 @@ from kernel.tenancy import TenantModel
 
 
 class InitiativeSettings(TenantModel):
-    """How forward a company's bots are (spec 11, `suggestions` and `autonomy`). Suggestions need unattended work to be
-    switched on as well: their heartbeat is its."""
+    """Limits of suggestions, calibration and preferences (spec 11, `suggestions` and `autonomy`).
+
+    Suggestions are made only where automations are enabled as well.
+    """
 
     suggestions = models.BooleanField(default=True)
     cooldown_minutes = models.PositiveIntegerField(default=120)
     dedupe_minutes = models.PositiveIntegerField(default=180)
-    most_open = models.PositiveSmallIntegerField(default=5, help_text="Suggestions that wait, a deployment")
-    most_an_hour = models.PositiveSmallIntegerField(default=6, help_text="New suggestions, a deployment")
+    most_open = models.PositiveSmallIntegerField(default=5, help_text="Open suggestions for each deployment")
+    most_an_hour = models.PositiveSmallIntegerField(default=6, help_text="New suggestions an hour for each deployment")
     expire_hours = models.PositiveSmallIntegerField(default=48)
     calibration = models.BooleanField(default=True)
     min_samples = models.PositiveSmallIntegerField(default=30)
@@ -45,7 +46,9 @@ class InitiativeSettings(TenantModel):
     widen_max = models.FloatField(default=0.05)
     tighten_min = models.FloatField(default=0.20)
     hysteresis = models.FloatField(default=0.05)
-    most_proposals_a_week = models.PositiveSmallIntegerField(default=3, help_text="To ask more or less, a deployment")
+    most_proposals_a_week = models.PositiveSmallIntegerField(
+        default=3, help_text="Proposed threshold changes a week for each deployment"
+    )
     preferences = models.BooleanField(default=True)
     most_inferences_a_day = models.PositiveSmallIntegerField(default=20)
 
@@ -74,14 +77,14 @@ class InitiativeSettings(TenantModel):
 
 
 class Outcome(TenantModel):
-    """How people took one action of a family: the gravest thing that was said of it, at the time of the first."""
+    """How people decided about one action of a family: the most negative decision, at the time of the first one."""
 
     deployment = models.ForeignKey("tenants.Deployment", on_delete=models.CASCADE, related_name="+")
     family = models.CharField(max_length=80)
     subject_id = models.UUIDField()
     kind = models.CharField(max_length=16, choices=OutcomeKind.choices)
     risk = models.CharField(max_length=12, choices=Risk.choices)
-    shortened = models.BooleanField(default=False, help_text="Its words were cut by a third or more")
+    shortened = models.BooleanField(default=False, help_text="A person shortened it by a third or more")
     decided_at = models.DateTimeField(db_default=Now())
 
     class Meta(TenantModel.Meta):
@@ -93,7 +96,7 @@ class Outcome(TenantModel):
 
 
 class FreedomProposal(TenantModel):
-    """Evidence, and the exact change that it speaks for. One of a family waits at a time."""
+    """A proposed change of a family's approval thresholds, with its evidence. One is open at a time for each family."""
 
     deployment = models.ForeignKey("tenants.Deployment", on_delete=models.CASCADE, related_name="+")
     family = models.CharField(max_length=80)
@@ -120,8 +123,10 @@ class FreedomProposal(TenantModel):
 
 
 class Suggestion(TenantModel):
-    """Something that could be done next. `subject`: the row it is about (`precedent:…`, `work:…`); of one cooldown key
-    one is open at a time; `led_to`: what came of `do it`."""
+    """Something that could be done next. One is open at a time for each cooldown key.
+
+    `subject`: the row that it is about (`precedent:…`, `work:…`); `led_to`: what accepting it created.
+    """
 
     deployment = models.ForeignKey("tenants.Deployment", on_delete=models.CASCADE, related_name="+")
     source = models.CharField(max_length=16, choices=SuggestionSource.choices)
@@ -151,8 +156,10 @@ class Suggestion(TenantModel):
 
 
 class Preference(TenantModel):
-    """A way to behave that a pattern of decisions speaks for. `content` is the server's sentence; it is recalled, as
-    confirmed, once a person keeps it (spec 6.6)."""
+    """A preference inferred from a pattern of people's decisions.
+
+    `content` is the server's own sentence; it is recalled, as confirmed memory, once a person keeps it (spec 6.6).
+    """
 
     deployment = models.ForeignKey("tenants.Deployment", on_delete=models.CASCADE, related_name="+")
     key = models.CharField(max_length=120, help_text="behavior:…")

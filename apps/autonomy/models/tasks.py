@@ -20,8 +20,10 @@ def _silent() -> dict[str, Any]:
 
 
 class Task(TenantModel):
-    """What is to be done, for whom, with what, and where its result goes. `lane`: of the sessions of one lane one runs
-    at a time, in order; "" is the task's own. A higher `priority` goes first."""
+    """What is to be done, for whom, with which tools, and where the result goes.
+
+    Sessions of one `lane` run one at a time, in order; "" is a lane of the task's own. A higher `priority` goes first.
+    """
 
     name = models.CharField(max_length=120)
     owner = models.ForeignKey("tenants.User", on_delete=models.SET_NULL, null=True, related_name="+")
@@ -38,12 +40,12 @@ class Task(TenantModel):
     )
     lane = models.CharField(max_length=60, blank=True)
     priority = models.PositiveSmallIntegerField(default=5)
-    critical = models.BooleanField(default=False, help_text="Goes on when what is not critical is paused")
+    critical = models.BooleanField(default=False, help_text="Keeps running while non-critical tasks are paused")
     route: models.JSONField[dict[str, Any], dict[str, Any]] = models.JSONField(default=_silent)
     limits: models.JSONField[dict[str, Any], dict[str, Any]] = models.JSONField(default=dict, blank=True)
     max_attempts = models.PositiveSmallIntegerField(default=3)
     delegates_to: models.JSONField[list[str], list[str]] = models.JSONField(
-        default=list, blank=True, help_text="Tasks that its planner may ask"
+        default=list, blank=True, help_text="Tasks to which its planner may delegate"
     )
     escalates_to = models.ForeignKey("self", on_delete=models.SET_NULL, null=True, blank=True, related_name="+")
     quarantined_at: models.DateTimeField[datetime | None, datetime | None] = models.DateTimeField(null=True, blank=True)
@@ -79,8 +81,8 @@ class Task(TenantModel):
     owner_id: UUID | None
 
     @property
-    def line(self) -> str:
-        """The lane that its sessions stand in."""
+    def session_lane(self) -> str:
+        """The lane of its sessions."""
         return self.lane or str(self.pk)
 
     @property
@@ -93,8 +95,11 @@ class Task(TenantModel):
 
 
 class Trigger(TenantModel):
-    """When a task runs. `topic` is by which word it is found when something happens (`rules.topic_of`); `next_at` when
-    it is due by the clock."""
+    """When a task runs.
+
+    `topic` is the key by which it is found when something happens (`rules.topic_for`); `next_at` is when it is due by
+    the clock.
+    """
 
     task = models.ForeignKey(Task, on_delete=models.PROTECT, related_name="triggers")
     kind = models.CharField(max_length=12, choices=TriggerKind.choices)
@@ -128,8 +133,11 @@ class Trigger(TenantModel):
 
 
 class Occurrence(TenantModel):
-    """Something happened that a trigger waits for. Many become one owed run, and are gone with it: the run knows how
-    many, and which the first were."""
+    """An event that a trigger waits for.
+
+    All occurrences of a trigger become one session and are deleted with it; the session stores how many there were and
+    the first of their subjects.
+    """
 
     trigger = models.ForeignKey(Trigger, on_delete=models.CASCADE, related_name="+", db_index=False)
     subject = models.CharField(max_length=80, blank=True)

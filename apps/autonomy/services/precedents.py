@@ -21,10 +21,9 @@ from apps.approvals.services import open_card, withdraw_about
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.autonomy.enums import ContextState, PrecedentState
-from apps.autonomy.lifecycles import appended, context_text
 from apps.autonomy.locks import lock_context, lock_precedent
 from apps.autonomy.models import ContextProposal, Precedent
-from apps.autonomy.rules import CONTEXT_TRANSITIONS, PRECEDENT_TRANSITIONS
+from apps.autonomy.rules import CONTEXT_TRANSITIONS, PRECEDENT_TRANSITIONS, append_line, context_text
 from apps.autonomy.services.proposals import KEEPER_ROLES, warnings_of
 from apps.tenants.models import Deployment
 from apps.tenants.queries import require_role
@@ -113,7 +112,7 @@ def _accept(rule: ContextProposal, user: Any) -> ContextProposal:
     if rule.accepted_at is None:
         rows = Deployment.objects.select_for_update(of=("self",), no_key=True)
         deployment = rows.get(pk=rule.deployment_id)
-        change_deployment(deployment, actor=f"user:{user.pk}", persona=appended(deployment.persona, rule.text))
+        change_deployment(deployment, actor=f"user:{user.pk}", persona=append_line(deployment.persona, rule.text))
     _settle(rule, ContextState.ACCEPTED, user, accepted_at=Coalesce(F("accepted_at"), now()))
     return rule
 

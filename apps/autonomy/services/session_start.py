@@ -180,7 +180,7 @@ def new_session(
         trigger_kind=kind,
         occasion=owed.key[:200],
         priority=task.priority,
-        lane=task.line,
+        lane=task.session_lane,
         requested_by=requested_by,
         params=dict(owed.params),
         limits=limits.model_dump(mode="json", exclude_none=True),

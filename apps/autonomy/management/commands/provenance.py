@@ -1,6 +1,8 @@
-"""`manage.py provenance VERB --tenant SLUG (--task ID | --session ID | --skill NAME)`: what one of them has written is
-listed, set aside, released or purged. Prints one line of counts; exit code 1 for an unknown tenant or
-an id that is none. `purge` deletes for good and asks for `--yes`."""
+"""`manage.py provenance VERB --tenant SLUG (--task ID | --session ID | --skill NAME)`
+
+List, quarantine, release or purge what one task, session or skill has written. Prints one line of counts; exit code 1
+for an unknown tenant or a malformed id. `purge` deletes permanently and requires `--yes`.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,7 @@ _ACTOR = "command:provenance"
 
 
 class Command(BaseCommand):
-    help = "List, set aside, release or purge what one task, session or skill has written."
+    help = "List, quarantine, release or purge what one task, session or skill has written."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("verb", choices=["list", "quarantine", "release", "purge"])
@@ -27,25 +29,25 @@ class Command(BaseCommand):
         origin = parser.add_mutually_exclusive_group(required=True)
         for kind, name in (("task", "ID"), ("session", "ID"), ("skill", "NAME")):
             origin.add_argument(f"--{kind}", metavar=name)
-        parser.add_argument("--yes", action="store_true", help="purge without asking: it cannot be undone")
+        parser.add_argument("--yes", action="store_true", help="confirm a purge, which cannot be undone")
 
     def handle(self, *args: Any, **options: Any) -> None:
         tenant = Tenant.objects.filter(slug=options["tenant"]).first()
         if tenant is None:
             raise CommandError(f"There is no tenant {options['tenant']!r}.")
         if options["verb"] == "purge" and not options["yes"]:
-            raise CommandError("This deletes for good. Look with `list` first, then add --yes.")
+            raise CommandError("This deletes permanently. Check with `list` first, then add --yes.")
         origin = next(Origin(kind, options[kind]) for kind in KINDS if options[kind])
         try:
             with tenant_scope(tenant):
-                counts = _done(options["verb"], origin)
+                counts = _apply(options["verb"], origin)
         except SilasError as refusal:
             raise CommandError(refusal.message) from refusal
-        words = " ".join(f"{name}={count}" for name, count in counts.items())
-        self.stdout.write(f"{options['verb']} {origin.kind}={origin.ref} {words}")
+        summary = " ".join(f"{name}={count}" for name, count in counts.items())
+        self.stdout.write(f"{options['verb']} {origin.kind}={origin.ref} {summary}")
 
 
-def _done(verb: str, origin: Origin) -> dict[str, int]:
+def _apply(verb: str, origin: Origin) -> dict[str, int]:
     match verb:
         case "quarantine":
             return provenance.set_aside(origin, actor=_ACTOR).counts

@@ -1,4 +1,4 @@
-"""What goes in and comes out of the REST API of tasks and sessions? Shapes; the rules are the services'."""
+"""Serializers of the API of tasks and sessions. They check the form only; the services apply the rules."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from apps.tenants.api_auth import RequestSerializer
 MOST = 200
 REFUSALS: dict[int, Any] = {
     401: OpenApiResponse(description="`not_authenticated`: no API key and no login"),
-    403: OpenApiResponse(description="`forbidden_role`; `not_opted_in`: nobody allowed that this runs unattended"),
+    403: OpenApiResponse(description="`forbidden_role`; `not_opted_in`: no member has allowed this to run unattended"),
     404: OpenApiResponse(description="`not_found`: unknown or foreign"),
 }
-WRONG: dict[int, Any] = {
+INVALID: dict[int, Any] = {
     400: OpenApiResponse(description="`invalid`: a field is wrong; `bad_schedule`"),
-    422: OpenApiResponse(description="`task_…`, `trigger_…`: why this could not work"),
+    422: OpenApiResponse(description="`task_…`, `trigger_…`: why this can't work"),
 }
-BEGINS: dict[int, Any] = {
-    409: OpenApiResponse(description="Why nothing begins: `quarantined`, `not_over`, `not_opted_in` and others"),
-    503: OpenApiResponse(description="`scheduler_disabled`: the company has switched off what runs unattended"),
+START_REFUSALS: dict[int, Any] = {
+    409: OpenApiResponse(description="Why nothing starts: `quarantined`, `not_over`, `not_opted_in` and others"),
+    503: OpenApiResponse(description="`scheduler_disabled`: the company has turned automations off"),
 }
 
 
 class Dollars(serializers.DecimalField):
-    """Dollars as text, with every digit that there is and none that there is not."""
+    """Dollars as text, exact: no rounding and no padding."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**{"max_digits": 18, "decimal_places": 9, "normalize_output": True, **options})
@@ -42,10 +42,10 @@ def money(**options: Any) -> Dollars:
 
 
 class PageRequest(RequestSerializer):
-    """Kept within bounds rather than refused."""
+    """Paging. Values out of bounds are clamped, not refused."""
 
-    limit = serializers.IntegerField(default=50, help_text="Kept between 1 and 200")
-    offset = serializers.IntegerField(default=0, help_text="Below 0 is 0")
+    limit = serializers.IntegerField(default=50, help_text="Clamped to 1..200")
+    offset = serializers.IntegerField(default=0, help_text="Negative values count as 0")
 
     def validate_limit(self, value: int) -> int:
         return min(max(value, 1), MOST)
@@ -132,7 +132,10 @@ class TaskChange(RequestSerializer):
     max_attempts = serializers.IntegerField(min_value=1, max_value=10, required=False)
     escalates_to = serializers.UUIDField(required=False, allow_null=True)
     delegates_to = serializers.ListField(
-        child=serializers.UUIDField(), max_length=10, required=False, help_text="Tasks that its planner may ask"
+        child=serializers.UUIDField(),
+        max_length=10,
+        required=False,
+        help_text="Tasks to which its planner may delegate",
     )
 
 
@@ -180,7 +183,7 @@ class SessionAnswer(serializers.Serializer[Any]):
 
 
 class HaltAnswer(serializers.Serializer[Any]):
-    halting = serializers.BooleanField(help_text="False: it was stopping or over already")
+    halting = serializers.BooleanField(help_text="False: it was already stopping or over")
     status = serializers.CharField()
     halt_state = serializers.CharField()
 
@@ -201,8 +204,8 @@ class GlobalLine(serializers.Serializer[Any]):
 
 
 class LeftAnswer(serializers.Serializer[Any]):
-    enabled = serializers.BooleanField(help_text="Whether the company lets anything run unattended")
-    paused = serializers.BooleanField(help_text="Whether a reached limit holds it back")
+    enabled = serializers.BooleanField(help_text="Whether the company has enabled automations")
+    paused = serializers.BooleanField(help_text="Whether a reached limit pauses automations")
     company = GlobalLine(many=True)
     running = LeftLine(many=True)
 
@@ -221,7 +224,7 @@ class WebhookAnswer(serializers.Serializer[Any]):
 
 
 class NewWebhook(WebhookAnswer):
-    secret = serializers.CharField(help_text="Shown once; letters are signed with it")
+    secret = serializers.CharField(help_text="Shown once; deliveries are signed with it")
 
 
 class DeliveryAnswer(serializers.Serializer[Any]):

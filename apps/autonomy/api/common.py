@@ -1,0 +1,66 @@
+"""What the API views share: the acting user, validation, responses and refusals."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rest_framework import serializers, status
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from apps.autonomy import queries
+from apps.autonomy.schemas import NotSpawned, Spawn, Spawned
+from apps.tenants.api_auth import Caller
+from apps.tenants.enums import Role
+from apps.tenants.models import Membership
+from kernel.errors import SilasError
+
+
+def acting_user(caller: Caller) -> Any:
+    """The member, or for an API key the oldest owner, preferably one who opted in. Inside a scope.
+
+    Owners create API keys, and a key may do what they may; the log names the key as the actor.
+    """
+    if caller.user is not None:
+        return caller.user
+    owners = [
+        membership.user
+        for membership in Membership.objects.filter(role=Role.OWNER).select_related("user").order_by("pk")
+    ]
+    opted_in = queries.opted_in_users([owner.pk for owner in owners])
+    user = next((owner for owner in owners if owner.pk in opted_in), None) or next(iter(owners), None)
+    if user is None:
+        raise SilasError("not_opted_in", "There is no owner for whom this could run.", status=403)
+    user.acts_as = caller.actor
+    return user
+
+
+def require_switched_on() -> None:
+    """Raises 503 `scheduler_disabled`: nothing starts, not even manually (contract autonomy B2)."""
+    if not queries.autonomy_settings().enabled:
+        raise SilasError("scheduler_disabled", "Automations are turned off for this company.", status=503)
+
+
+def validated(serializer: type[serializers.Serializer[Any]], data: Any) -> dict[str, Any]:
+    """The validated data of a request. Raises 400 `invalid`."""
+    request = serializer(data=data)
+    request.is_valid(raise_exception=True)
+    validated_data: dict[str, Any] = request.validated_data
+    return validated_data
+
+
+def answer(data: Any, code: int = status.HTTP_200_OK) -> Response:
+    return Response(data, status=code, headers={"Cache-Control": "no-store"})
+
+
+def validated_query(request: Request, serializer: type[serializers.Serializer[Any]]) -> dict[str, Any]:
+    return validated(serializer, request.query_params)
+
+
+def spawn_error(spawn: Spawn) -> SilasError | None:
+    """Why no session was queued, or None. Raise it outside of the scope, or the recorded refusal is rolled back."""
+    match spawn:
+        case NotSpawned(code=code, reason=reason):
+            return SilasError(code.value, reason, status=409)
+        case Spawned():
+            return None
