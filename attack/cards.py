@@ -334,14 +334,14 @@ class Stage:
 
     def _plan(self, desk: Any, origin: str, number: int, words: str) -> Any:
         """The card of one plan; None for characters that hide, which no plan may hold."""
-        from apps.work.provenance import Tracing
+        from apps.work.provenance import Tracer
         from kernel.llm.calls import PlannedCall
         from kernel.provenance import Sources
 
         said = _source(origin, f"H-1 and {number} and: {words}")
         call = PlannedCall("act", {"order": "H-1", "note": number, "words": words})
         started = _source("visitor", "").traced
-        tracing = Tracing(Sources(() if origin == "model" else (said,)), started)
+        tracing = Tracer(Sources(() if origin == "model" else (said,)), started)
         proposal = desk.propose(call, tracing=tracing, always_asks=True, gates=())
         assert (proposal.code == "hidden_characters") is (words == SAMPLES["hidden"][0]), proposal
         return desk.card(desk.item(proposal.work_item_id)) if proposal.work_item_id else None
@@ -357,7 +357,7 @@ class Stage:
 
     def plans_of_other_shapes(self) -> Iterator[Attempt]:
         """How it runs, how risky it was declared, several calls, and a tool that poses as the house."""
-        from apps.work.provenance import all_from
+        from apps.work.provenance import trace_to
         from tests.factories.work import note
 
         check = "Proved by 1 check outside the agent"
@@ -385,7 +385,7 @@ class Stage:
             for asked_by in ("visitor", "goal", "staff"):
                 by = {"visitor": "visitor", "goal": f"goal:{desk.goal_id}", "staff": f"user:{uuid4()}"}[asked_by]
                 origin = {"goal": "records"}.get(asked_by, asked_by)
-                tracing = all_from(_source(origin, "").traced)
+                tracing = trace_to(_source(origin, "").traced)
                 proposal = desk.propose(*map(note, notes), requested_by=by, tracing=tracing, always_asks=True, gates=())
                 card = desk.card(desk.item(proposal.work_item_id))
                 known = f"{_stored(desk.tenant)} 1 2 443"
@@ -396,7 +396,7 @@ class Stage:
 
     def edited_plans(self) -> Iterator[Attempt]:
         """A colleague changes one value of a plan that a page asked for: that value is theirs, the rest is not."""
-        from apps.work.services import editing
+        from apps.work.services import edits
         from kernel.tenancy import tenant_scope
 
         desk = self.desk()
@@ -407,7 +407,7 @@ class Stage:
                 continue
             args = {"order": "H-1", "note": 62, "words": sample}
             with tenant_scope(desk.tenant):
-                fresh = editing.amend(card.pk, user=owner, calls=[{"tool": "act", "args": args}])
+                fresh = edits.edit_plan(card.pk, user=owner, calls=[{"tool": "act", "args": args}])
             lines = (("62", f"Entered by {owner.display_name}"), (shown, "From outside: the page"))
             says = (_OWN, f"{_stored(desk.tenant)} after: 62")
             asked = f"{_ASKED['read']}“the page”. The customer may not have asked for this."
@@ -490,7 +490,7 @@ class Stage:
 
     def standing(self) -> Iterator[Attempt]:
         from apps.work.models import WorkItem
-        from apps.work.services import ask_for_standing
+        from apps.work.services import request_standing_approval
         from kernel.tenancy import tenant_scope
 
         for tool, risk in (({}, "High risk"), ({"reversible": False}, "Irreversible"), ({"risk": "high"}, "High risk")):
@@ -498,7 +498,7 @@ class Stage:
             for sample, shown in self.samples() if not tool else self.samples()[:1]:
                 with tenant_scope(desk.tenant):
                     goal = WorkItem.objects.get(pk=desk.goal_id)
-                    card = ask_for_standing(goal, uses=7, days=9, rationale=sample)
+                    card = request_standing_approval(goal, uses=7, days=9, rationale=sample)
                 says = ("Let “Look after orders” run act without asking, up to 7 times in 9 days", shown, _OWN)
                 yield Attempt("standing", "staff", card, Truth(risk, says, ("Asked for by",), "7 9"))
                 self._decline(card)

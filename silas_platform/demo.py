@@ -36,11 +36,11 @@ from apps.skills.services import install_version, save_record
 from apps.tenants import services as tenants
 from apps.tenants.enums import Role
 from apps.tenants.models import Deployment, Membership, Tenant, User
-from apps.work.checking import look_now
+from apps.work.check_runs import run_goal_checks_now
 from apps.work.enums import WorkItemStatus, WorkReason
 from apps.work.models import WorkItem
 from apps.work.plans import parse
-from apps.work.services.goals import adopt_goal, ask_for_standing, install_goal
+from apps.work.services.goals import adopt_goal, install_goal, request_standing_approval
 from apps.work.services.items import move
 from kernel.canonical import sha256_hex
 from kernel.llm.grounded.words import content
@@ -185,7 +185,7 @@ def _standing(described: Mapping[str, Any], goal: WorkItem) -> None:
     if terms is None or goal.approval_token_id is not None:
         return
     owner = User.objects.get(email=f"owner@{described['slug']}.example")
-    card = ask_for_standing(goal, uses=terms["uses"], days=terms["days"], rationale=terms["rationale"])
+    card = request_standing_approval(goal, uses=terms["uses"], days=terms["days"], rationale=terms["rationale"])
     decide_card(card.pk, user=owner, verdict=ApprovalVerdict.APPROVED)
 
 
@@ -201,7 +201,7 @@ def _upkeep(folder: Path, deployment: Deployment) -> None:
                 return
             move(goal, WorkItemStatus.BLOCKED, reason=WorkReason.REPLANNED, due_at=None)
         goal = adopt_goal(text, deployment_id=deployment.pk, requested_by=ACTOR)
-    asyncio.run(look_now(deployment.tenant_id, goal.pk))
+    asyncio.run(run_goal_checks_now(deployment.tenant_id, goal.pk))
 
 
 def _unattended(described: Mapping[str, Any], deployment: Deployment) -> None:

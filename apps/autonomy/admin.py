@@ -30,7 +30,7 @@ from apps.autonomy.models import (
 )
 from apps.autonomy.services.calibration import tighten_approvals
 from apps.tenants.admin import TenantRowAdmin, TenantRowForm
-from apps.work.earned_models import ThresholdChange
+from apps.work.models import ThresholdChange
 from kernel.errors import SilasError
 from kernel.tenancy import tenant_scope
 

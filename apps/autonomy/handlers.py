@@ -37,8 +37,8 @@ from apps.bus.deliveries import Delivery
 from apps.bus.models import QueueMessage
 from apps.bus.schemas import AlreadyProcessed, Lease, LeaseLost
 from apps.work.planner import paid_run
-from apps.work.services import following
-from apps.work.services.following import FollowUpJob
+from apps.work.services import follow_ups
+from apps.work.services.follow_ups import FollowUpJob
 from kernel.clock import now
 from kernel.tenancy import in_scope, run_isolated
 
@@ -136,11 +136,11 @@ def _follow_up_job(suggestion_id: UUID) -> FollowUpJob | None:
     if row is None or not row.subject.startswith("work:"):
         return None
     request = row.intent.removeprefix("Next: ")
-    return following.open_job(UUID(row.subject.removeprefix("work:")), request, asked_by=row.pk)
+    return follow_ups.open_job(UUID(row.subject.removeprefix("work:")), request, asked_by=row.pk)
 
 
 def _propose_plan(job: FollowUpJob, plan_markdown: str, trace_id: str, suggestion_id: UUID) -> None:
-    proposal = following.take(job, plan_markdown, trace_id=trace_id)
+    proposal = follow_ups.propose_follow_up(job, plan_markdown, trace_id=trace_id)
     led_to = f"work:{proposal.work_item_id}" if proposal.work_item_id else "no_plan"
     Suggestion.objects.filter(pk=suggestion_id).update(led_to=led_to)
 

@@ -43,7 +43,7 @@ from apps.tenants.signals import role_changed
 from apps.work import rules as work_rules
 from apps.work.enums import CycleOutcome, WorkItemStatus
 from apps.work.models import GoalCycle, WorkItem
-from apps.work.signals import goal_looked_at, work_changed, work_escalated
+from apps.work.signals import goal_checked, work_changed, work_escalated
 
 # The actor under which documents are stored for a session: a watch must not fire on what sessions brought about.
 OURS = "autonomy:"
@@ -68,7 +68,7 @@ def _on_question_unanswered(session: ChatSession, text: str) -> None:
         record_occurrence(f"event:{Topic.QUESTION_UNANSWERED}", str(session.pk))
 
 
-@goal_looked_at.connect
+@goal_checked.connect
 def _on_goal_checked(cycle: GoalCycle) -> None:
     record_occurrence(f"goal-all:{cycle.goal_id}", str(cycle.goal_id))
     if cycle.outcome != CycleOutcome.HEALTHY:

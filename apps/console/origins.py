@@ -17,8 +17,8 @@ from apps.console.names import names_for
 from apps.console.narrative import Names
 from apps.work.enums import WorkItemType
 from apps.work.models import WorkItem
-from apps.work.projects import covered
-from apps.work.provenance import Account, Value, account_in
+from apps.work.project_rules import covered_tasks
+from apps.work.provenance import PlanOrigins, ValueOrigin, origins_in
 from apps.work.schemas import WorkItemSpec
 from kernel.llm.calls import PlannedCall, calls_in
 from kernel.provenance import Origin
@@ -79,14 +79,14 @@ def origins_of(card: Card) -> Origins | None:
     return Origins(_OFFERED if offered else _asked_by([account for _, account in found]), tuple(lines), marked)
 
 
-def _accounts(card: Card) -> Iterator[tuple[Sequence[PlannedCall], Account]]:
+def _accounts(card: Card) -> Iterator[tuple[Sequence[PlannedCall], PlanOrigins]]:
     """The calls that the card is about, with their accounts. That of a call which a gate holds back stands on the card
     itself, which the approval's signature covers."""
     if card.kind == CardKind.GATE and "origins" in card.details:
         holds = card.payload["holds"]
-        yield [PlannedCall(holds["tool"], holds["args"])], Account.model_validate(card.details["origins"])
+        yield [PlannedCall(holds["tool"], holds["args"])], PlanOrigins.model_validate(card.details["origins"])
     for body in _bodies(card):
-        if (account := account_in(body)) is not None:
+        if (account := origins_in(body)) is not None:
             yield calls_in(body), account
 
 
@@ -94,7 +94,7 @@ def _bodies(card: Card) -> Iterator[str]:
     """What an approval of this card binds, plan by plan."""
     payload = card.payload
     if card.scope == ApprovalScope.FULL_PLAN and payload["type"] == WorkItemType.PROJECT:
-        hashes = covered(WorkItemSpec.model_validate(payload))
+        hashes = covered_tasks(WorkItemSpec.model_validate(payload))
         yield from _bound(hashes, hashes.values())
     elif card.scope == ApprovalScope.FULL_PLAN:
         yield str(payload["body"])
@@ -111,10 +111,10 @@ def _bound(ids: Iterable[Any], hashes: Collection[str]) -> list[str]:
     return [spec.body for spec in specs if spec.plan_hash in hashes]
 
 
-def _lines(calls: Sequence[PlannedCall], account: Account, people: Names) -> Iterator[Line]:
+def _lines(calls: Sequence[PlannedCall], account: PlanOrigins, people: Names) -> Iterator[Line]:
     for call, values in zip(calls, account.calls, strict=False):
         for name, value in call.args.items():
-            known = values.get(name, Value(origin=Origin.MODEL))
+            known = values.get(name, ValueOrigin(origin=Origin.MODEL))
             yield Line(
                 name.replace("_", " "),
                 value if isinstance(value, str) else json.dumps(value, ensure_ascii=False),
@@ -125,7 +125,7 @@ def _lines(calls: Sequence[PlannedCall], account: Account, people: Names) -> Ite
             )
 
 
-def _said(value: Value, people: Names) -> str:
+def _said(value: ValueOrigin, people: Names) -> str:
     if value.origin is Origin.MODEL and value.listed:
         return "Chosen by the assistant from a fixed list"
     if value.origin is Origin.STAFF and value.ref.startswith("user:"):
@@ -133,7 +133,7 @@ def _said(value: Value, people: Names) -> str:
     return _WORDS[value.origin].format(label=value.label or "an unnamed source")
 
 
-def _asked_by(accounts: list[Account]) -> str:
+def _asked_by(accounts: list[PlanOrigins]) -> str:
     """Nobody is said to have asked where an outsider, or the assistant itself, had a say."""
     first = accounts[0].started
     read = list(dict.fromkeys(name for account in accounts for name in account.read))

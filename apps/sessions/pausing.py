@@ -25,7 +25,7 @@ from apps.sessions import escalations, sources
 from apps.sessions.focus import Focus
 from apps.sessions.models import ChatSession
 from apps.sessions.state import Held, Stop, TurnState
-from apps.work.provenance import Account
+from apps.work.provenance import PlanOrigins
 from kernel.llm.calls import PlannedCall
 
 TURN = "turn"
@@ -78,7 +78,7 @@ def hold(state: TurnState, stop: Stop | None) -> Stop | None:
     return stop
 
 
-def _account(state: TurnState, held: Held) -> Account | None:
+def _account(state: TurnState, held: Held) -> PlanOrigins | None:
     """Where the values of a call come from; None for what is no call of one of the deployment's tools."""
     name = held.holds.get("tool", "")
     tool = next((each for each in state.policy.tools if each.name == name), None)

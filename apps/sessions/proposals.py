@@ -13,7 +13,7 @@ from apps.gates.content import sentences
 from apps.sessions import sources
 from apps.sessions.state import Fix, TurnState
 from apps.work import services as work
-from apps.work.interaction import USUAL_WISH, Wish
+from apps.work.interaction import DEFAULT_HINTS, InteractionHints
 from apps.work.locks import lock_customer
 from apps.work.schemas import Proposal
 from kernel.clock import now
@@ -32,7 +32,7 @@ def hold(state: TurnState) -> None:
     action = state.response.plan_action if state.response and state.stop is None else None
     subject = state.access.at(now()).subject
     if action is not None and action.action == PlanActionType.ABORT:
-        found = work.hold_for_visitor(session_id=state.session.pk, subject=subject)
+        found = work.lock_cancellable(session_id=state.session.pk, subject=subject)
         state.called_off = (found, subject) if found else None
     plans = action is not None and bool(action.plan_markdown)
     if plans or state.refused_by or (state.stop is not None and state.stop.fix is not None):
@@ -55,7 +55,7 @@ def screen(state: TurnState, *, language: str) -> None:
         gates=state.policy.gates,
         trace_id=state.lease.message.trace_id,
         continuation_of=_earlier(action.continuation_of),
-        wish=USUAL_WISH if state.marks else Wish(planner_override=action.interaction_mode_override),
+        wish=DEFAULT_HINTS if state.marks else InteractionHints(planner_override=action.interaction_mode_override),
         marks=sentences(state.marks),
         tracing=sources.tracing_of(state),
     )
@@ -74,7 +74,7 @@ def propose(state: TurnState) -> None:
     if action is not None and action.action == PlanActionType.ABORT:
         _call_off(state)
     if state.screened is not None:
-        work.take_in(state.screened)
+        work.accept_plan(state.screened)
 
 
 def _is_plan(action: PlanAction) -> bool:

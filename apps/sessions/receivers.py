@@ -26,7 +26,7 @@ from apps.sessions.enums import EntryKind, Owner, Sender
 from apps.sessions.locks import lock_session
 from apps.sessions.models import ChatSession
 from apps.skills.signals import skill_purged
-from apps.work import wording
+from apps.work import visitor_messages
 from apps.work.models import WorkItem
 from apps.work.signals import work_changed, work_escalated
 from kernel.clock import now
@@ -78,7 +78,7 @@ def _tell_progress(item: WorkItem, status: str, text: str, next_steps: list[str]
     if item.session_id is None:
         return
     session = lock_session(item.session_id)
-    text = wording.spoken(text, item.title, rules.language_of(session))
+    text = visitor_messages.translate(text, item.title, rules.language_of(session))
     payload: dict[str, Any] = {"work_item_id": str(item.pk), "status": status, "title": item.title}
     payload |= {"reason": item.reason} if item.reason else {}
     payload |= {"next_steps": next_steps} if next_steps else {}

@@ -16,7 +16,7 @@ from apps.sessions.queries import Said
 from apps.sessions.state import Heard, TurnState
 from apps.skills.outside import WEB_SEARCH as SEARCH
 from apps.skills.schemas import OutsideToolSpec, ToolSpec
-from apps.work.provenance import Tracing
+from apps.work.provenance import Tracer
 from kernel.http.addresses import host_of
 from kernel.llm.briefing import Passage, Recollection
 from kernel.provenance import Origin, Source, Sources, Traced, as_text, clean_label, leaves
@@ -24,9 +24,9 @@ from kernel.provenance import Origin, Source, Sources, Traced, as_text, clean_la
 _SAID_BY = {Sender.VISITOR: Origin.VISITOR, Sender.HUMAN: Origin.STAFF}
 
 
-def tracing_of(state: TurnState) -> Tracing:
+def tracing_of(state: TurnState) -> Tracer:
     """What the values of this turn's plan are traced with; it was started by the message."""
-    return Tracing(shown_to(state), _typed(state.message))
+    return Tracer(shown_to(state), _typed(state.message))
 
 
 def shown_to(state: TurnState) -> Sources:

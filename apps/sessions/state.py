@@ -23,7 +23,7 @@ from apps.sessions.models import ChatSession
 from apps.sessions.queries import Said
 from apps.skills.roles import Known
 from apps.skills.schemas import ToolSpec
-from apps.work.services.proposing import Screened
+from apps.work.services.proposals import ScreenedPlan
 from kernel.llm.briefing import Passage, Recollection, SkillBrief, ToolBrief, Utterance, Withheld
 from kernel.llm.context.items import Window
 from kernel.llm.runs import Usage
@@ -169,7 +169,7 @@ class TurnState:
     # A call that gates hold back: the turn waits for a person.
     held_call: Held | None = None
     # The plan of the answer, where it may be taken in.
-    screened: Screened | None = None
+    screened: ScreenedPlan | None = None
     # The gate that refused the last call of a tool, or the plan; "" when none did.
     refused_by: str = ""
     more: bool = False

@@ -12,7 +12,7 @@ from django.http import HttpRequest
 
 from apps.audit.admin import ReadOnlyAdmin
 from apps.tenants.admin import TenantRowAdmin, TenantRowForm
-from apps.work.confidence import problems_with
+from apps.work.confidence import threshold_errors
 from apps.work.enums import WorkItemType
 from apps.work.models import Attempt, GoalFile, ReviewPolicy, VerificationRun, WorkItem
 from apps.work.services import check_goal, install_goal
@@ -152,7 +152,7 @@ class ReviewPolicyForm(TenantRowForm):
         meant: dict[str, Any] = {
             name: settings.BATCH_REVIEW[name] if given is None else given for name, given in whole.items()
         }
-        for name, problem in problems_with(**meant).items():
+        for name, problem in threshold_errors(**meant).items():
             self.add_error(name, problem)
         return cleaned
 

@@ -12,9 +12,10 @@ class WorkConfig(AppConfig):
         from apps.tenants import policy_seals
         from apps.tenants.enums import PolicyKind
         from apps.tenants.models import Deployment
-        from apps.work import library, queries, receivers  # noqa: F401  (connects to cards and the bus)
-        from apps.work.reading import read_file
+        from apps.work import document_tools, handlers, queries, receivers  # noqa: F401  (receivers connects signals)
+        from apps.work.artifact_reader import read_file
 
         policy_seals.certify_rows(Deployment, PolicyKind.GOALS, queries.sealed_goal)
         register(Intent.READ_FILE, read_file)
-        register_library(Library(library.shelf, library.edit))
+        register_library(Library(document_tools.documents_for_script, document_tools.request_change))
+        handlers.register()

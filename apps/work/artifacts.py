@@ -10,14 +10,13 @@ from uuid import UUID
 
 from django.db.models import Sum
 
-from apps.work.execution_models import Artifact
-from apps.work.models import WorkItem
+from apps.work.models import Artifact, WorkItem
 from kernel.errors import SilasError
 
 MAX_BYTES_AN_ATTEMPT = 16 << 20
 
 
-def keep(attempt_id: UUID, files: Mapping[str, bytes]) -> None:
+def store(attempt_id: UUID, files: Mapping[str, bytes]) -> None:
     """Store what a call left. Raises `SilasError("artifacts_too_large")`, which undoes the call."""
     for name, content in files.items():
         fields = {"content": content, "size": len(content), "digest": hashlib.sha256(content).hexdigest()}
@@ -33,7 +32,7 @@ def files_of(item: WorkItem) -> dict[str, bytes]:
     return {row.name: bytes(row.content) for row in rows}
 
 
-def listed(item: WorkItem) -> list[Artifact]:
+def list_files(item: WorkItem) -> list[Artifact]:
     """The item's files, the latest attempt's last; their content is read when it is asked for."""
     rows = Artifact.objects.filter(attempt__work_item=item).select_related("attempt__work_item").defer("content")
     return list(rows.order_by("attempt__number"))

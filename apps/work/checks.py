@@ -8,22 +8,22 @@ from dataclasses import dataclass
 
 from apps.skills import queries as skills
 from apps.skills.schemas import ToolSpec
-from apps.work import library
+from apps.work import document_tools
 from apps.work.schemas import VerificationCheck, WorkItemSpec
 from kernel.sandbox.spec import Mount
 
 
 @dataclass(frozen=True)
-class Round:
+class CheckRound:
     """Checks that run beside one skill's files."""
 
     checks: tuple[VerificationCheck, ...]
     mounts: Mapping[str, Mount]
 
 
-def rounds(
+def check_rounds(
     spec: WorkItemSpec, tools: Sequence[ToolSpec], customer: str, artifacts: Mapping[str, bytes]
-) -> tuple[Round, ...]:
+) -> tuple[CheckRound, ...]:
     """What verification runs, in the plan's order: a skill's own checks beside that skill's files, records as they are
     now. The plan's other checks run beside the first skill's. Inside a scope, after the attempt."""
     calls = [{"tool": call.tool, "args": call.args} for call in spec.calls]
@@ -31,15 +31,15 @@ def rounds(
     for tool in tools:
         by_skill.setdefault(tool.skill, []).append(tool)
     if not by_skill:
-        return (Round(tuple(spec.verify), {"artifacts": dict(artifacts)}),)
+        return (CheckRound(tuple(spec.verify), {"artifacts": dict(artifacts)}),)
     found, left = [], list(spec.verify)
     for position, own_tools in enumerate(reversed(by_skill.values()), start=1):
         last = position == len(by_skill)
         own = [check for check in left if last or check in checks_of(own_tools)]
         left = [check for check in left if check not in own]
         mounts = {**skills.verification_mounts(own_tools, customer, calls), "artifacts": dict(artifacts)}
-        mounts |= library.mounts(own_tools, spec.calls)
-        found.append(Round(tuple(own), mounts))
+        mounts |= document_tools.check_mounts(own_tools, spec.calls)
+        found.append(CheckRound(tuple(own), mounts))
     return tuple(reversed(found))
 
 

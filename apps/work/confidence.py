@@ -16,7 +16,7 @@ from apps.work.enums import Band
 Item = TypeVar("Item")
 MAX_BATCH = 50
 # However well a family of actions goes: what is less sure than this is never in a batch of its own accord (spec 11).
-LEAST_EARNED_HIGH = 0.70
+MIN_EARNED_HIGH = 0.70
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Thresholds:
             raise ValueError(f"a batch holds 1 to {MAX_BATCH} items")
 
 
-def problems_with(*, high_min: float, medium_min: float, default_size: int) -> dict[str, str]:
+def threshold_errors(*, high_min: float, medium_min: float, default_size: int) -> dict[str, str]:
     """Why these could not be a deployment's own, by the field; empty when they can."""
     found = {
         name: "A share between 0 and 1."
@@ -59,7 +59,7 @@ def band_of(confidence: float | None, thresholds: Thresholds) -> Band:
     return Band.MEDIUM if confidence >= thresholds.medium_min else Band.LOW
 
 
-def may_earn(*, reversible: bool, risk: Risk) -> bool:
+def may_relax(*, reversible: bool, risk: Risk) -> bool:
     """Whether an action's cards may become fewer because people rarely correct them: never what cannot be taken back,
     and never what is grave."""
     return reversible and risk in (Risk.LOW, Risk.MEDIUM)

@@ -136,3 +136,10 @@ class Band(TextChoices):
     MEDIUM = "medium"
     LOW = "low"
     NOVEL = "novel"
+
+
+class EffectState(TextChoices):
+    ASKED = "asked", "Waits for the trusted worker"
+    DONE = "done", "Carried out"
+    REFUSED = "refused", "Refused"
+    WITHDRAWN = "withdrawn", "Nobody waited any longer"

@@ -20,17 +20,17 @@ from apps.gates.services import check_gates
 from apps.guard import services as guard
 from apps.guard.enums import Intent, RefusalCode
 from apps.guard.schemas import Admitted, Call, Refused
-from apps.work import jobs, outside_proofs, rules
+from apps.work import attempt_jobs, outside_verification, rules
+from apps.work.attempt_jobs import AttemptJob
 from apps.work.budgets import BudgetUsed
-from apps.work.checks import rounds
+from apps.work.checks import check_rounds
 from apps.work.enums import WorkReason
-from apps.work.jobs import Job
 from apps.work.ledger import EffectUncertain, Ledger, WorkToolset
-from apps.work.meter import BudgetGone, Meter
+from apps.work.meter import BudgetExhausted, Meter
 from apps.work.schemas import VerificationReport
-from apps.work.services import running
-from apps.work.services.running import AttemptOutcome
-from apps.work.step_gates import Held, PersonWanted, StepGates, StepStopped
+from apps.work.services import attempts
+from apps.work.services.attempts import AttemptOutcome
+from apps.work.step_gates import PendingReview, ReviewRequired, StepGates, StepStopped
 from apps.work.verification import run_checks
 from kernel import fault_points
 from kernel.llm.agents import AgentRun, Limits, run_executor
@@ -44,7 +44,7 @@ _LIMITS = Limits(requests=24, tool_calls=24)
 _GRACE_SECONDS, _CHECKING_SECONDS = 60.0, 1800.0
 
 
-async def carry_out(delivery: Delivery) -> None:
+async def execute(delivery: Delivery) -> None:
     """One delivery of an `execution_request`: attempt after attempt, until the item is over or waits."""
     fault_points.reach("work.leased")
     while not await _attempt(delivery):
@@ -53,17 +53,17 @@ async def carry_out(delivery: Delivery) -> None:
 
 async def _attempt(delivery: Delivery) -> bool:
     """One attempt; True when the delivery is over."""
-    job = await in_scope(delivery.tenant_id, jobs.next_job, delivery)
+    job = await in_scope(delivery.tenant_id, attempt_jobs.next_job, delivery)
     if job is None:
         return True
     fault_points.reach("work.begun")
     outcome = await _worked(job)
-    over = await in_scope(delivery.tenant_id, running.conclude, delivery, job.attempt, outcome)
+    over = await in_scope(delivery.tenant_id, attempts.conclude_attempt, delivery, job.attempt, outcome)
     fault_points.reach("work.after_ack")
     return over
 
 
-async def _worked(job: Job) -> AttemptOutcome:
+async def _worked(job: AttemptJob) -> AttemptOutcome:
     meter, ledger = Meter(job.spec.budget, job.used), Ledger(job.settled, job.files)
     effects = frozenset(tool.name for tool in job.offered if tool.acting or tool.leaves)
     steps = StepGates(job.gates, _allowances(job), job.passes, effects)
@@ -80,28 +80,28 @@ async def _worked(job: Job) -> AttemptOutcome:
     return await asyncio.to_thread(_fit_to_tell, job, outcome, _allowances(job))
 
 
-async def _run_agent(job: Job, ledger: Ledger, meter: Meter, steps: StepGates) -> AttemptOutcome:
+async def _run_agent(job: AttemptJob, ledger: Ledger, meter: Meter, steps: StepGates) -> AttemptOutcome:
     """Steps b to c: one model run between admit and settle, its tools through the door, within what is left."""
     asked = Call(tool="executor", forecast=forecast(job.briefing), model=job.model_name)
     admitted = await in_scope(job.tenant_id, guard.admit, job.run, Intent.CONVERSE, asked)
     if not isinstance(admitted, Admitted):
         code = admitted.code if isinstance(admitted, Refused) else RefusalCode.APPROVAL_MISSING
-        return AttemptOutcome("", BudgetUsed(), error=code.value, stop=rules.stop_for(code))
+        return AttemptOutcome("", BudgetUsed(), error=code.value, stop=rules.stop_reason_for(code))
     try:
         run = await meter.in_time(_asked(job, ledger, meter, steps))
     except EffectUncertain:
         return await _cut_short(job, admitted, "effect_uncertain", WorkReason.UNCERTAIN)
-    except PersonWanted as wanted:
+    except ReviewRequired as wanted:
         outcome = await _cut_short(job, admitted, "person_wanted", WorkReason.NONE)
         return replace(outcome, held=_timed(job, wanted.held))
     except StepStopped as stopped:
         return await _cut_short(job, admitted, f"gate {stopped.gate}", WorkReason.GATE)
-    except BudgetGone as gone:
+    except BudgetExhausted as gone:
         return await _cut_short(job, admitted, f"{WorkReason.BUDGET.value} {gone.counter}", WorkReason.NONE)
     return await _settled(job, admitted, run)
 
 
-async def _asked(job: Job, ledger: Ledger, meter: Meter, steps: StepGates) -> AgentRun[ExecutorAgentOutput]:
+async def _asked(job: AttemptJob, ledger: Ledger, meter: Meter, steps: StepGates) -> AgentRun[ExecutorAgentOutput]:
     context = {**job.context, "elapsed": ledger.elapsed}
     toolset = WorkToolset(
         job.run,
@@ -121,19 +121,19 @@ async def _asked(job: Job, ledger: Ledger, meter: Meter, steps: StepGates) -> Ag
     return await run_executor(job.model_name, job.briefing, toolset=toolset.chained(), key=key, limits=limits)
 
 
-async def _cut_short(job: Job, admitted: Admitted, error: str, stop: WorkReason) -> AttemptOutcome:
+async def _cut_short(job: AttemptJob, admitted: Admitted, error: str, stop: WorkReason) -> AttemptOutcome:
     """What the model had used by then is not known: the estimate is charged."""
     await in_scope(job.tenant_id, guard.settle, admitted, cost=None, failed=error.split()[0])
     return AttemptOutcome("", BudgetUsed(), error=error, stop=stop)
 
 
-def _timed(job: Job, held: Held) -> Held:
+def _timed(job: AttemptJob, held: PendingReview) -> PendingReview:
     asking = {result.gate_name for result in held.asking}
     named = [gate.wait_seconds for gate in job.gates if gate.name in asking and gate.wait_seconds]
     return replace(held, seconds=min(named, default=None))
 
 
-async def _settled(job: Job, admitted: Admitted, run: AgentRun[ExecutorAgentOutput]) -> AttemptOutcome:
+async def _settled(job: AttemptJob, admitted: Admitted, run: AgentRun[ExecutorAgentOutput]) -> AttemptOutcome:
     usage = run.usage
     charged = await in_scope(job.tenant_id, guard.charge, admitted, usage)
     return AttemptOutcome(
@@ -147,21 +147,21 @@ async def _settled(job: Job, admitted: Admitted, run: AgentRun[ExecutorAgentOutp
     )
 
 
-async def _verified(job: Job, ledger: Ledger, outcome: AttemptOutcome) -> AttemptOutcome:
+async def _verified(job: AttemptJob, ledger: Ledger, outcome: AttemptOutcome) -> AttemptOutcome:
     """Steps d to f. Passing checks outrank everything the agent or its tools said; without checks one attempt in which
     every call went well counts, but for what somebody else was asked to do: that is handed over (ADR 76)."""
     blocked, notes = await asyncio.to_thread(_gates_say, job, ledger, outcome, _allowances(job))
     outcome = replace(outcome, notes=(*outcome.notes, *notes))
     if blocked is not None:
         return replace(outcome, error=f"gate {blocked.gate_name}", stop=WorkReason.GATE)
-    looked = await outside_proofs.look(job, ledger)
+    looked = await outside_verification.verify_outside_calls(job, ledger)
     report = VerificationReport((*(await _report(job, ledger)).results, *looked.results))
     failure = ledger.last_failure
     if report.all_passed and looked.unproved and outcome.stop is WorkReason.NONE and not failure:
         return replace(outcome, report=report, error=_unproved(looked.unproved), stop=WorkReason.HANDED_OVER)
     if report.all_passed and not looked.unproved and (report.results or not (failure or outcome.error)):
         return replace(outcome, report=report, error="", stop=WorkReason.NONE)
-    stop = outcome.stop or (rules.stop_for(failure.refusal) if failure else WorkReason.NONE)
+    stop = outcome.stop or (rules.stop_reason_for(failure.refusal) if failure else WorkReason.NONE)
     return replace(outcome, report=report, error=failure.error if failure else outcome.error, stop=stop)
 
 
@@ -169,22 +169,22 @@ def _unproved(tools: tuple[str, ...]) -> str:
     return f"Nobody here can check what was done by {', '.join(tools)}."
 
 
-async def _report(job: Job, ledger: Ledger) -> VerificationReport:
+async def _report(job: AttemptJob, ledger: Ledger) -> VerificationReport:
     fault_points.reach("work.before_verification")
-    found = await in_scope(job.tenant_id, rounds, job.spec, job.tools, job.customer, ledger.artifacts)
+    found = await in_scope(job.tenant_id, check_rounds, job.spec, job.tools, job.customer, ledger.artifacts)
     reports = [await asyncio.to_thread(run_checks, each.checks, mounts=each.mounts) for each in found]
     fault_points.reach("work.after_verification")
     return VerificationReport(tuple(result for report in reports for result in report.results))
 
 
-def _allowances(job: Job) -> Callable[[], Allowance]:
+def _allowances(job: AttemptJob) -> Callable[[], Allowance]:
     """What the gates of one step or text may ask; in work each has its own, where a turn has one for all."""
     loop = asyncio.get_running_loop()
     return partial(Allowance, ask=guard.GateJudge(job.run, job.model_name, loop, keys=job.keys))
 
 
 def _gates_say(
-    job: Job, ledger: Ledger, outcome: AttemptOutcome, allowances: Callable[[], Allowance]
+    job: AttemptJob, ledger: Ledger, outcome: AttemptOutcome, allowances: Callable[[], Allowance]
 ) -> tuple[GateResult | None, tuple[AuditNote, ...]]:
     """Step d: the gates of steps that look at the agent's report are asked now that there is one; those that look at
     what a step returned were asked right after it, and for one that may ask a person looked before its step
@@ -200,7 +200,7 @@ def _gates_say(
     return None, notes
 
 
-def _fit_to_tell(job: Job, outcome: AttemptOutcome, allowances: Callable[[], Allowance]) -> AttemptOutcome:
+def _fit_to_tell(job: AttemptJob, outcome: AttemptOutcome, allowances: Callable[[], Allowance]) -> AttemptOutcome:
     """What tools and agent said reaches the visitor beside our own sentence, as far as the response gates let it."""
     result, notes = _through_gates(job, outcome.result, allowances())
     steps, more = _through_gates(job, "\n".join(outcome.next_steps), allowances())
@@ -208,7 +208,7 @@ def _fit_to_tell(job: Job, outcome: AttemptOutcome, allowances: Callable[[], All
     return replace(outcome, result=result, next_steps=next_steps, notes=outcome.notes + notes + more)
 
 
-def _through_gates(job: Job, text: str, allowance: Allowance) -> tuple[str, tuple[AuditNote, ...]]:
+def _through_gates(job: AttemptJob, text: str, allowance: Allowance) -> tuple[str, tuple[AuditNote, ...]]:
     """What the response gates leave of a text, "" when one of them holds it back; and what to write down."""
     if not text:
         return "", ()

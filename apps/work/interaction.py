@@ -24,7 +24,7 @@ DEFAULT_MODES: Mapping[InteractionRegister, InteractionMode] = MappingProxyType(
 
 
 @dataclass(frozen=True)
-class Wish:
+class InteractionHints:
     """What the turn asked for: the planner's override, the proxy's mode, register and initiative (0..1)."""
 
     planner_override: InteractionMode | None = None
@@ -33,7 +33,7 @@ class Wish:
     initiative: float = 0.5
 
 
-USUAL_WISH = Wish()
+DEFAULT_HINTS = InteractionHints()
 
 
 def resolve_interaction_mode(
@@ -61,7 +61,7 @@ def resolve_interaction_mode(
     return default_mode_by_register.get(interaction_register, InteractionMode.DEFAULT_AND_OFFER)
 
 
-def mode_for(wish: Wish, *, confirm: bool, item_mode: InteractionMode | None = None) -> InteractionMode:
+def mode_for(wish: InteractionHints, *, confirm: bool, item_mode: InteractionMode | None = None) -> InteractionMode:
     """The mode of a piece of work; `confirm`: risk or policy puts it before a person."""
     return resolve_interaction_mode(
         wish.proxy_mode, wish.planner_override, item_mode, confirm, wish.initiative, wish.register

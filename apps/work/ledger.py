@@ -24,7 +24,7 @@ from apps.guard.enums import RefusalCode
 from apps.guard.schemas import CallOutcome, Done, Failed, NeedsApproval, Refused, call_digest
 from apps.guard.toolset import GuardedToolset
 from apps.work.meter import Meter
-from apps.work.step_gates import Held, PersonWanted, StepGates
+from apps.work.step_gates import PendingReview, ReviewRequired, StepGates
 from kernel.clock import now
 
 FILES = "_artifacts"
@@ -35,7 +35,7 @@ class EffectUncertain(Exception):
 
 
 @dataclass(frozen=True)
-class Line:
+class LedgerLine:
     """One call as it went (contract silas 9, ExecutionResult as far as work needs it). `earlier`: done by an attempt
     before, and only told again."""
 
@@ -56,7 +56,7 @@ class Ledger:
 
     settled: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     carried: Mapping[str, bytes] = field(default_factory=dict)
-    lines: list[Line] = field(default_factory=list)
+    lines: list[LedgerLine] = field(default_factory=list)
     _asked_at: float = field(default_factory=time.monotonic)
 
     def elapsed(self) -> float:
@@ -69,7 +69,7 @@ class Ledger:
         digest = call_digest(tool, args)
         known = self.settled.get(digest)
         if known is not None:
-            self.lines.append(Line(tool, digest, now(), value=known, earlier=True))
+            self.lines.append(LedgerLine(tool, digest, now(), value=known, earlier=True))
         return known
 
     def observe(self, tool: str, args: Mapping[str, Any], outcome: CallOutcome) -> None:
@@ -81,7 +81,7 @@ class Ledger:
                 self._write(tool, args, error=code.value, refusal=code)
                 self._tell(reason, uncertain=code is RefusalCode.EFFECT_UNCERTAIN)
             case NeedsApproval(asking=asking, args=held) if asking:
-                raise PersonWanted(Held(PauseTrigger.TOOL, asking, {"tool": tool, "args": dict(held)}))
+                raise ReviewRequired(PendingReview(PauseTrigger.TOOL, asking, {"tool": tool, "args": dict(held)}))
             case NeedsApproval(reason=reason):
                 missing = RefusalCode.APPROVAL_MISSING
                 self._write(tool, args, error=missing.value, refusal=missing)
@@ -93,7 +93,7 @@ class Ledger:
                 assert_never(outcome)
 
     def _write(self, tool: str, args: Mapping[str, Any], **said: Any) -> None:
-        self.lines.append(Line(tool, call_digest(tool, args), now(), self.elapsed(), **said))
+        self.lines.append(LedgerLine(tool, call_digest(tool, args), now(), self.elapsed(), **said))
 
     def _tell(self, reason: str, *, uncertain: bool = False) -> None:
         if uncertain:
@@ -101,7 +101,7 @@ class Ledger:
         raise ToolFailed(reason)
 
     @property
-    def last_failure(self) -> Line | None:
+    def last_failure(self) -> LedgerLine | None:
         return next((line for line in reversed(self.lines) if line.error), None)
 
     @property

@@ -14,8 +14,7 @@ from uuid import UUID
 from django.db import connection
 
 from apps.work.enums import WorkItemType
-from apps.work.execution_models import Course
-from apps.work.models import Batch, WorkItem
+from apps.work.models import Batch, Course, WorkItem
 from kernel.errors import NotFound
 from kernel.tenancy import current_tenant_id
 

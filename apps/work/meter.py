@@ -18,7 +18,7 @@ T = TypeVar("T")
 NOT_DURING_AN_ATTEMPT = frozenset({"attempts", "planner_calls"})
 
 
-class BudgetGone(Exception):
+class BudgetExhausted(Exception):
     """The attempt stops here; `counter` names what has run out."""
 
     def __init__(self, counter: str) -> None:
@@ -60,7 +60,7 @@ class Meter:
             await asyncio.wait({task}, timeout=self.seconds_left)
             async with self.busy:
                 if not task.done():
-                    raise BudgetGone("wall_time_seconds")
+                    raise BudgetExhausted("wall_time_seconds")
             return task.result()
         finally:
             if task.cancel():
@@ -71,4 +71,4 @@ class Meter:
         now_used = self.used.merge(BudgetUsed(wall_time_seconds=self.seconds))
         counter = now_used.exhausted(self.budget, but=NOT_DURING_AN_ATTEMPT)
         if counter:
-            raise BudgetGone(counter)
+            raise BudgetExhausted(counter)

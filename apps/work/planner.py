@@ -18,13 +18,14 @@ from apps.guard.enums import Intent
 from apps.guard.schemas import Admitted, Call
 from apps.work import cascade, plans
 from apps.work.enums import Waiting
-from apps.work.notebook import Notebook
-from apps.work.services import pausing, planning, replanning, researching
-from apps.work.services.drafting import RewordingJob
-from apps.work.services.following import FollowUpJob
+from apps.work.planner_tools import PlannerTools
+from apps.work.services import drafts, failure_handling, planning, replacement_plans, research
+from apps.work.services.drafts import RewordingJob
+from apps.work.services.follow_ups import FollowUpJob
 from apps.work.services.planning import PlanningJob
 from kernel.errors import SilasError
 from kernel.llm.agents import AgentRun, run_planner
+from kernel.llm.models import is_builtin
 from kernel.llm.pricing import forecast
 from kernel.llm.schemas import AgentResponse
 from kernel.tenancy import in_scope
@@ -32,30 +33,30 @@ from kernel.tenancy import in_scope
 _LONGEST_ADVICE = 4000
 
 
-async def help_out(delivery: Delivery) -> None:
+async def answer_question(delivery: Delivery) -> None:
     """Advise, or plan anew. What the planner cannot be paid for is no advice and no plan."""
     job = await in_scope(delivery.tenant_id, planning.open_job, delivery.message)
     if job is not None:
-        await work_on(delivery, job)
+        await run_planning_job(delivery, job)
 
 
-async def work_on(delivery: Delivery, job: PlanningJob) -> None:
+async def run_planning_job(delivery: Delivery, job: PlanningJob) -> None:
     """Questions come before an answer: who asks is asked again when the answers are in."""
-    started, notebook = time.monotonic(), Notebook(job.room, job.known)
+    started, notebook = time.monotonic(), PlannerTools(job.room, job.known)
     answer = await _asked(job, notebook)
     seconds = round(time.monotonic() - started, 3)
     if notebook.questions:
-        await in_scope(delivery.tenant_id, researching.ask, delivery, job, notebook.questions)
+        await in_scope(delivery.tenant_id, research.send_questions, delivery, job, notebook.questions)
     elif job.planning.purpose == Waiting.GUIDANCE:
         advice = answer.message[:_LONGEST_ADVICE] if answer else ""
-        await in_scope(delivery.tenant_id, planning.advise, delivery, job, advice, seconds=seconds)
+        await in_scope(delivery.tenant_id, planning.send_advice, delivery, job, advice, seconds=seconds)
     else:
-        tried = await in_scope(delivery.tenant_id, replanning.tried, job.item)
+        tried = await in_scope(delivery.tenant_id, replacement_plans.tried_plans, job.item)
         plan = _other_plan(answer, tried)
-        await in_scope(delivery.tenant_id, planning.submit, delivery, job, plan, seconds=seconds)
+        await in_scope(delivery.tenant_id, planning.submit_plan, delivery, job, plan, seconds=seconds)
 
 
-async def _asked(job: PlanningJob, notebook: Notebook) -> AgentResponse | None:
+async def _asked(job: PlanningJob, notebook: PlannerTools) -> AgentResponse | None:
     run = await paid_run(job, notebook.toolset(job))
     return run.output if run else None
 
@@ -89,5 +90,19 @@ async def take_guidance(delivery: Delivery) -> None:
     message = delivery.message
     assert isinstance(message.task_id, UUID) and message.payload is not None
     await delivery.commit(
-        pausing.take_guidance, message.task_id, answers=message.payload["answers"], text=message.content
+        failure_handling.take_guidance, message.task_id, answers=message.payload["answers"], text=message.content
     )
+
+
+async def reword_draft(delivery: Delivery) -> None:
+    """Have the planner reword a draft; the new text goes on another card and has no effect by itself (spec 8.2).
+
+    The text stays as it was where no model can be asked, or another than the deployment's own answered.
+    """
+    job = await in_scope(delivery.tenant_id, drafts.open_job, delivery.message)
+    if job is None:
+        return
+    started = time.monotonic()
+    run = None if is_builtin(job.model_name) else await paid_run(job)
+    text = "" if run is None or run.fell_back else run.output.message.strip()
+    await delivery.commit(drafts.open_reworded_card, job, text, seconds=round(time.monotonic() - started, 3))

@@ -23,14 +23,14 @@ from kernel.errors import SilasError
 from kernel.llm.calls import PlannedCall, calls_in
 
 __all__ = [
+    "ParsedPlan",
     "PlannedCall",
     "ProjectPlan",
-    "Written",
     "calls_in",
     "parse",
+    "parse_with_lines",
+    "raise_plan_error",
     "read_project",
-    "refuse",
-    "written",
 ]
 
 MAX_PLAN_CHARS, MAX_FRONT_CHARS = 50_000, 20_000
@@ -53,18 +53,18 @@ def parse(markdown: str, *, lenient: bool = False) -> WorkItemSpec:
     plan_front_matter_unclosed, plan_front_matter_invalid, plan_field_missing, plan_field_unknown, plan_field_invalid,
     bad_call_block.
     """
-    return written(markdown, lenient=lenient).spec
+    return parse_with_lines(markdown, lenient=lenient).spec
 
 
 @dataclass(frozen=True)
-class Written:
+class ParsedPlan:
     """A plan as its author wrote it; `line` says in which line a field stands, or the nearest one around it."""
 
     spec: WorkItemSpec
     line: Callable[[Sequence[object]], int]
 
 
-def written(markdown: str, *, lenient: bool = False) -> Written:
+def parse_with_lines(markdown: str, *, lenient: bool = False) -> ParsedPlan:
     """`parse`, for whoever has more to say about the fields and where they stand."""
     if len(markdown) > MAX_PLAN_CHARS:
         raise SilasError("plan_too_long", f"A plan has at most {MAX_PLAN_CHARS} characters.")
@@ -72,7 +72,7 @@ def written(markdown: str, *, lenient: bool = False) -> Written:
     front = _loaded(text)
     spec = _validated(front, body, lenient=lenient)
     calls_in(spec.body)
-    return Written(spec, front.line)
+    return ParsedPlan(spec, front.line)
 
 
 def _unfenced(text: str) -> str:
@@ -83,16 +83,16 @@ def _unfenced(text: str) -> str:
 
 def _split(text: str) -> tuple[str, str]:
     if not text.startswith("---"):
-        refuse("plan_front_matter_missing", "A plan begins with front matter between two lines of ---.", 1)
+        raise_plan_error("plan_front_matter_missing", "A plan begins with front matter between two lines of ---.", 1)
     found = _FRONT.match(text)
     if found is None:
-        refuse("plan_front_matter_unclosed", "The plan's front matter has no closing line of ---.", 1)
+        raise_plan_error("plan_front_matter_unclosed", "The plan's front matter has no closing line of ---.", 1)
     if len(found[1]) > MAX_FRONT_CHARS:
-        refuse("plan_too_long", f"A plan's front matter has at most {MAX_FRONT_CHARS} characters.", 1)
+        raise_plan_error("plan_too_long", f"A plan's front matter has at most {MAX_FRONT_CHARS} characters.", 1)
     return found[1], text[found.end() :].strip("\n")
 
 
-def refuse(code: str, message: str, line: int, **extra: Any) -> NoReturn:
+def raise_plan_error(code: str, message: str, line: int, **extra: Any) -> NoReturn:
     """Raise the refusal of a plan, with the line that its author has to look at."""
     raise SilasError(code, f"Line {line}: {message}", extra={"line": line, **extra})
 
@@ -138,14 +138,14 @@ def _loaded(front: str) -> _Front:
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         mark = getattr(error, "problem_mark", None)
         problem = getattr(error, "problem", None) or "it cannot be read"
-        refuse(
+        raise_plan_error(
             "plan_front_matter_invalid", f"the front matter is not plain YAML: {problem}.", _line(mark) if mark else 2
         )
     finally:
         if loader is not None:
             loader.dispose()
     if not isinstance(fields, dict) or not isinstance(node, yaml.MappingNode):
-        refuse("plan_front_matter_invalid", "the front matter must be a list of fields.", 2)
+        raise_plan_error("plan_front_matter_invalid", "the front matter must be a list of fields.", 2)
     return _Front(fields, node)
 
 
@@ -153,11 +153,13 @@ def _validated(front: _Front, body: str, *, lenient: bool) -> WorkItemSpec:
     fields = front.fields
     missing = [name for name in _REQUIRED if fields.get(name) in (None, "")]
     if missing:
-        refuse("plan_field_missing", f"the plan lacks {', '.join(missing)}.", front.line(), fields=missing)
+        raise_plan_error("plan_field_missing", f"the plan lacks {', '.join(missing)}.", front.line(), fields=missing)
     known = {name: value for name, value in fields.items() if name in WorkItemSpec.model_fields and name != "body"}
     strange = [] if lenient else [name for name in fields if name not in known and name not in _RUNTIME]
     if strange:
-        refuse("plan_field_unknown", f"a plan has no field {strange[0]}.", front.line(strange[:1]), field=strange[0])
+        raise_plan_error(
+            "plan_field_unknown", f"a plan has no field {strange[0]}.", front.line(strange[:1]), field=strange[0]
+        )
     try:
         return WorkItemSpec.model_validate({**known, "body": body})
     except ValidationError as error:
@@ -167,7 +169,7 @@ def _validated(front: _Front, body: str, *, lenient: bool) -> WorkItemSpec:
 def _refuse_field(error: ValidationError, front: _Front) -> NoReturn:
     first = error.errors(include_url=False, include_input=False)[0]
     place = ".".join(str(part) for part in first["loc"]) or "plan"
-    refuse("plan_field_invalid", f"{place}: {first['msg']}.", front.line(first["loc"]), field=place)
+    raise_plan_error("plan_field_invalid", f"{place}: {first['msg']}.", front.line(first["loc"]), field=place)
 
 
 class _PlainLoader(yaml.SafeLoader):
@@ -234,7 +236,7 @@ def read_project(spec: WorkItemSpec, *, lenient: bool = False) -> ProjectPlan:
     blocks = [token for token in MarkdownIt("commonmark").parse(spec.body) if token.type == "fence" and not token.level]
     written = [_task(token, lenient) for token in blocks if token.info.strip() == TASK_BLOCK]
     _require_listed(spec.tasks, [task.id for task in written])
-    ordered = rules.in_order({task.id: task.depends_on for task in written})
+    ordered = rules.dependency_order({task.id: task.depends_on for task in written})
     by_id = {task.id: task for task in written}
     return ProjectPlan(_own_prose(spec, blocks), tuple(by_id[name] for name in ordered))
 
@@ -249,7 +251,7 @@ def _task(token: Any, lenient: bool) -> WorkItemSpec:
             refusal.code, f"In the task block of line {first}: {refusal.message}", extra={**refusal.extra, "line": line}
         ) from refusal
     if task.type != WorkItemType.TASK or task.tasks:
-        refuse("plan_task_not_a_task", "a project is made of tasks only.", first)
+        raise_plan_error("plan_task_not_a_task", "a project is made of tasks only.", first)
     return task
 
 

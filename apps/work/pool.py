@@ -18,8 +18,8 @@ from apps.bus.models import QueueMessage
 from apps.bus.schemas import Lease
 from apps.work.conflicts import Claims
 from apps.work.enums import SlotKind
-from apps.work.execution_models import PoolSlot
 from apps.work.locks import lock_pool
+from apps.work.models import PoolSlot
 from kernel.tenancy import current_tenant_id
 
 IN_USE = "pool"
@@ -36,7 +36,7 @@ _SIGHT = """
 """
 
 
-def stand_in_line(message: QueueMessage, *, scope_id: UUID | str, kind: SlotKind, claims: Claims | None = None) -> None:
+def join_queue(message: QueueMessage, *, scope_id: UUID | str, kind: SlotKind, claims: Claims | None = None) -> None:
     """A message for the executors was queued: what it is and what it may write, in the same transaction."""
     claims = claims or Claims()
     PoolSlot.objects.get_or_create(
@@ -51,7 +51,7 @@ def stand_in_line(message: QueueMessage, *, scope_id: UUID | str, kind: SlotKind
     )
 
 
-def enter(lease: Lease) -> bool:
+def acquire(lease: Lease) -> bool:
     """Take a place for what is leased, or find that there is none now. Whoever is in, is in until the lease ends."""
     slot: PoolSlot | None = PoolSlot.objects.filter(holder=lease.message.pk).first()
     if slot is None:
@@ -67,7 +67,7 @@ def enter(lease: Lease) -> bool:
     return True
 
 
-def leave(message_pk: UUID) -> None:
+def release(message_pk: UUID) -> None:
     """The place is free, and so is what its work was writing: whoever waited for either is looked at again."""
     PoolSlot.objects.filter(holder=message_pk).delete()
     bus.release_deferred(Queue.EXECUTOR, reason=IN_USE)

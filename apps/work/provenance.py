@@ -27,7 +27,7 @@ _OPENING = f"```{NAME}\n"
 _FIRST = re.compile(rf"\A```{NAME}\n(\{{.*\}})\n```(?:\n|\Z)")
 
 
-class Value(BaseModel):
+class ValueOrigin(BaseModel):
     """The origin of one argument; `decides`: it decides where something goes; `listed`: its tool allows a few values
     only, of which it is one."""
 
@@ -50,14 +50,14 @@ class Value(BaseModel):
         return self.decides and not self.traced.is_vouched
 
 
-class Account(BaseModel):
+class PlanOrigins(BaseModel):
     """`calls`: the origin of every argument, call by call. `started`: what the work was started by. `read`: outside
     answers that the model had read when it wrote the plan."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    calls: tuple[dict[str, Value], ...]
-    started: Value
+    calls: tuple[dict[str, ValueOrigin], ...]
+    started: ValueOrigin
     read: tuple[str, ...] = ()
 
     @property
@@ -78,15 +78,15 @@ class Account(BaseModel):
 
 
 @dataclass(frozen=True)
-class Tracing:
+class Tracer:
     """What the values of a plan are traced with: the sources, what started it, and who wrote what no source holds."""
 
     shown: Sources
     started: Traced
     otherwise: Traced = MADE_UP
 
-    def account(self, calls: Sequence[tuple[PlannedCall, ToolSpec]]) -> Account:
-        return Account(
+    def account(self, calls: Sequence[tuple[PlannedCall, ToolSpec]]) -> PlanOrigins:
+        return PlanOrigins(
             calls=tuple(
                 {name: self._value(tool, name, each) for name, each in call.args.items()} for call, tool in calls
             ),
@@ -94,7 +94,7 @@ class Tracing:
             read=self.shown.read,
         )
 
-    def _value(self, tool: ToolSpec, name: str, value: Any) -> Value:
+    def _value(self, tool: ToolSpec, name: str, value: Any) -> ValueOrigin:
         """A text that the model worded is as good as the worst address, account or number in it. A name in an object
         that the tool does not declare is a value like any other."""
         decides, listed = skill_rules.decides_where(tool, name, value), skill_rules.is_listed(tool, name)
@@ -118,24 +118,26 @@ class Tracing:
 
 
 # Nothing is known of the values: a model wrote them.
-UNTRACED = Tracing(Sources(), MADE_UP)
+UNTRACED = Tracer(Sources(), MADE_UP)
 
 
-def all_from(author: Traced) -> Tracing:
+def trace_to(author: Traced) -> Tracer:
     """For values that one known author wrote: staff, the author of a goal, a reading tool of the company's own."""
-    return Tracing(Sources(), author, author)
+    return Tracer(Sources(), author, author)
 
 
-def _value_of(traced: Traced, *, decides: bool = False, listed: bool = False) -> Value:
-    return Value(origin=traced.origin, ref=traced.ref, label=traced.label, at=traced.at, decides=decides, listed=listed)
+def _value_of(traced: Traced, *, decides: bool = False, listed: bool = False) -> ValueOrigin:
+    return ValueOrigin(
+        origin=traced.origin, ref=traced.ref, label=traced.label, at=traced.at, decides=decides, listed=listed
+    )
 
 
-def with_account(body: str, account: Account) -> str:
+def with_origins(body: str, account: PlanOrigins) -> str:
     """The body with the harness's account before everything else, instead of the one that it begins with."""
-    return f"{_OPENING}{canonical_json(account.model_dump(mode='json'))}\n```\n{without_account(body)}"
+    return f"{_OPENING}{canonical_json(account.model_dump(mode='json'))}\n```\n{without_origins(body)}"
 
 
-def without_account(body: str) -> str:
+def without_origins(body: str) -> str:
     return _FIRST.sub("", body, count=1)
 
 
@@ -147,13 +149,13 @@ def without_claims(body: str) -> str:
     return "\n".join(lines).strip("\n")
 
 
-def account_in(body: str) -> Account | None:
+def origins_in(body: str) -> PlanOrigins | None:
     """The account that a body begins with; None where the harness wrote none."""
     found = _FIRST.match(body)
     if found is None:
         return None
     try:
-        return Account.model_validate(json.loads(found[1]))
+        return PlanOrigins.model_validate(json.loads(found[1]))
     except (ValueError, ValidationError):
         return None
 
@@ -164,9 +166,9 @@ def _blocks(body: str) -> Iterator[tuple[int, int]]:
             yield token.map[0], token.map[1]
 
 
-def carried(body: str, calls: Sequence[PlannedCall]) -> tuple[tuple[Any, Traced], ...]:
+def carried_values(body: str, calls: Sequence[PlannedCall]) -> tuple[tuple[Any, Traced], ...]:
     """The values of an earlier plan with their origins, for a plan that goes on with it."""
-    account = account_in(body)
+    account = origins_in(body)
     if account is None or len(account.calls) != len(calls):
         return ()
     pairs = zip(calls, account.calls, strict=True)
@@ -175,33 +177,35 @@ def carried(body: str, calls: Sequence[PlannedCall]) -> tuple[tuple[Any, Traced]
     )
 
 
-def going_on_with(
+def follow_up_tracer(
     spec: WorkItemSpec, *sources: Source, started: Traced | None = None, otherwise: Traced = MADE_UP
-) -> Tracing:
+) -> Tracer:
     """For a plan that takes up an earlier one: its values keep their origins, and so does what was read for it."""
-    account = account_in(spec.body)
-    shown = Sources((*(account.outside() if account else ()), *sources), carried(spec.body, spec.calls))
-    return Tracing(shown, started or (account.started.traced if account else MADE_UP), otherwise)
+    account = origins_in(spec.body)
+    shown = Sources((*(account.outside() if account else ()), *sources), carried_values(spec.body, spec.calls))
+    return Tracer(shown, started or (account.started.traced if account else MADE_UP), otherwise)
 
 
-def edited(before: str, old: Sequence[PlannedCall], new: Sequence[tuple[PlannedCall, ToolSpec]], by: Traced) -> Account:
+def origins_after_edit(
+    before: str, old: Sequence[PlannedCall], new: Sequence[tuple[PlannedCall, ToolSpec]], by: Traced
+) -> PlanOrigins:
     """The account of a plan after an edit: what is as it was keeps its origin; the rest is `by`'s."""
-    account = account_in(before)
-    known: Sequence[Mapping[str, Value]] = (
+    account = origins_in(before)
+    known: Sequence[Mapping[str, ValueOrigin]] = (
         account.calls if account and len(account.calls) == len(old) else [{}] * len(old)
     )
     calls = tuple(
         _kept(values, earlier, call, tool, by) for values, earlier, (call, tool) in zip(known, old, new, strict=True)
     )
     if account is None:
-        return Account(calls=calls, started=_value_of(MADE_UP))
+        return PlanOrigins(calls=calls, started=_value_of(MADE_UP))
     return account.model_copy(update={"calls": calls})
 
 
 def _kept(
-    values: Mapping[str, Value], old: PlannedCall, call: PlannedCall, tool: ToolSpec, by: Traced
-) -> dict[str, Value]:
-    def origin(name: str, value: Any) -> Value:
+    values: Mapping[str, ValueOrigin], old: PlannedCall, call: PlannedCall, tool: ToolSpec, by: Traced
+) -> dict[str, ValueOrigin]:
+    def origin(name: str, value: Any) -> ValueOrigin:
         same = name in old.args and canonical_json({"v": old.args[name]}) == canonical_json({"v": value})
         if same and name in values:
             return values[name]

@@ -15,10 +15,18 @@ from apps.tenants import policy_seals
 from apps.tenants.enums import PolicyKind
 from apps.tenants.models import Deployment
 from apps.work.confidence import Thresholds, stricter_of
-from apps.work.earned_models import ThresholdChange
 from apps.work.enums import WorkItemStatus, WorkItemType
-from apps.work.execution_models import Artifact, Course
-from apps.work.models import VISITOR, Batch, BatchItem, GoalCycle, ReviewPolicy, WorkItem
+from apps.work.models import (
+    VISITOR,
+    Artifact,
+    Batch,
+    BatchItem,
+    Course,
+    GoalCycle,
+    ReviewPolicy,
+    ThresholdChange,
+    WorkItem,
+)
 from apps.work.schemas import WorkItemSpec
 from kernel.canonical import sha256_hex
 from kernel.errors import NotFound
@@ -56,7 +64,7 @@ def open_items_of(*, subject: str, session_id: UUID | None) -> list[WorkItem]:
     return list(open_ones.select_related("parent"))
 
 
-def asked_for(*, subject: str, session_id: UUID | None) -> list[WorkItem]:
+def open_requests_of(*, subject: str, session_id: UUID | None) -> list[WorkItem]:
     """What a visitor waits for because they asked for it: not what the house offers or has found, a project as one."""
     found = open_items_of(subject=subject, session_id=session_id)
     return [item for item in found if item.requested_by == VISITOR and not item.is_part]
@@ -124,7 +132,7 @@ def items_of(batch: Batch) -> list[WorkItem]:
     return [line.work_item for line in lines_of(batch) if line.work_item.batch_id == batch.pk]
 
 
-def left_out_of(batch_id: UUID) -> int:
+def count_left_out(batch_id: UUID) -> int:
     """How many items left the batch to be asked about again."""
     return int(BatchItem.objects.filter(batch=batch_id).exclude(work_item__batch=batch_id).count())
 
@@ -161,7 +169,7 @@ def active_goal(deployment: Deployment) -> WorkItem | None:
     return goal
 
 
-def governed() -> list[tuple[Deployment, WorkItem]]:
+def deployments_with_goals() -> list[tuple[Deployment, WorkItem]]:
     """Each deployment whose conversations a goal governs, with that goal; two statements."""
     places = list(Deployment.objects.exclude(active_goal_id=None).order_by("title"))
     goals = WorkItem.objects.filter(type=WorkItemType.GOAL).in_bulk([place.active_goal_id for place in places])
@@ -218,7 +226,7 @@ def _spec(plan: str) -> WorkItemSpec:
     return WorkItemSpec.model_validate_json(plan)
 
 
-def promises(limit: int) -> QuerySet[WorkItem]:
+def tasks_and_projects(limit: int) -> QuerySet[WorkItem]:
     """Tasks and projects that stand by themselves, newest first: no task of a project, no undo only offered."""
     items: QuerySet[WorkItem] = WorkItem.objects.exclude(type=WorkItemType.GOAL).select_related("deployment")
     items = items.exclude(parent__type=WorkItemType.PROJECT)

@@ -25,7 +25,7 @@ def may_move(old: PlanningState, new: PlanningState) -> bool:
     return new in TRANSITIONS[old]
 
 
-def room(*, rounds: int, in_flight: int) -> int:
+def questions_left(*, rounds: int, in_flight: int) -> int:
     """How many questions more: none when the rounds of this planning are used up, and never more than a few at once."""
     return max(0, MAX_IN_FLIGHT - in_flight) if rounds < MAX_ROUNDS else 0
 
@@ -34,11 +34,11 @@ def dedupe_key(task: str, return_format: str, max_tokens: int) -> str:
     return sha256_hex({"task": task, "return_format": return_format, "max_tokens": max_tokens})
 
 
-def clamped(asked_for: Collection[str]) -> frozenset[str]:
+def clamp_tools(asked_for: Collection[str]) -> frozenset[str]:
     """The tools of a research run: whatever a message says, never more than the allow-list."""
     return frozenset(asked_for) & frozenset(RESEARCH_TOOLS)
 
 
-def cut(text: str, max_tokens: int) -> str:
+def truncate_answer(text: str, max_tokens: int) -> str:
     """What is kept of an answer. Counted in characters, so that no tokenizer decides about it."""
     return text[: max_tokens * _CHARS_PER_TOKEN]

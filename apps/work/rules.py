@@ -48,7 +48,7 @@ def may_move(kind: Kind, old: Status, new: Status) -> bool:
     return new in TRANSITIONS[kind][old]
 
 
-def in_order(depends_on: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
+def dependency_order(depends_on: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
     """The names so that each comes after what it depends on, otherwise as they were given (spec 5.2.2 step 1).
 
     Raises `SilasError`: plan_dependency_missing, plan_dependency_cycle (which names the circle).
@@ -96,7 +96,7 @@ _STOPS: dict[RefusalCode, WorkReason] = {
 }
 
 
-def stop_for(refusal: RefusalCode | None) -> WorkReason:
+def stop_reason_for(refusal: RefusalCode | None) -> WorkReason:
     """Why another attempt would meet the same wall; NONE when it might not."""
     return _STOPS.get(refusal, WorkReason.NONE) if refusal else WorkReason.NONE
 

@@ -12,4 +12,4 @@ work_changed: Event[[WorkItem, str, str, list[str]]] = Event("work_changed")
 work_escalated: Event[[WorkItem, str, bool]] = Event("work_escalated")
 
 # (cycle): a goal was looked at, and what follows has been written down.
-goal_looked_at: Event[[GoalCycle]] = Event("goal_looked_at")
+goal_checked: Event[[GoalCycle]] = Event("goal_looked_at")

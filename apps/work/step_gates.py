@@ -26,7 +26,7 @@ UNSEEN = "What it wants to see is known only after this step has taken effect"
 
 
 @dataclass(frozen=True)
-class Held:
+class PendingReview:
     """What gates hold back until a person has looked. `seconds`: the shortest time that one of them sets for itself."""
 
     trigger: PauseTrigger
@@ -35,10 +35,10 @@ class Held:
     seconds: int | None = None
 
 
-class PersonWanted(Exception):
+class ReviewRequired(Exception):
     """The attempt pauses until a person has looked at what is held back."""
 
-    def __init__(self, held: Held) -> None:
+    def __init__(self, held: PendingReview) -> None:
         super().__init__(held.trigger.value)
         self.held = held
 
@@ -103,7 +103,7 @@ class StepGates:
     def _hold(self, asking: Sequence[GateResult], holds: Mapping[str, Any]) -> None:
         still = tuple(result for result in asking if not self._is_let_through(result, holds))
         if still:
-            raise PersonWanted(Held(PauseTrigger.STEP, still, holds))
+            raise ReviewRequired(PendingReview(PauseTrigger.STEP, still, holds))
 
     def _is_let_through(self, result: GateResult, holds: Mapping[str, Any]) -> bool:
         try:

@@ -26,7 +26,7 @@ ALLOWED = {
     "apps.skills.packages.archive": "writes packages, opens none",
     "apps.toolservers.rules": "cleans the first 40,000 characters of a tool's answer",
     "apps.work.plans": "a plan's blocks, with a loader of its own that knows no aliases, anchors and tags",
-    "apps.work.projects": "Markdown of our own plans",
+    "apps.work.project_rules": "Markdown of our own plans",
     "apps.work.provenance": "Markdown of our own plans",
     "kernel.llm.calls": "a model's answer, bounded by its tokens",
     "kernel.llm.grounded.languages": "files of this code",

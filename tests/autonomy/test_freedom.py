@@ -18,10 +18,9 @@ from apps.autonomy.enums import FreedomState, OutcomeKind
 from apps.autonomy.models import FreedomProposal, InitiativeSettings, Outcome
 from apps.autonomy.services import calibration
 from apps.work.confidence import Thresholds
-from apps.work.earned_models import ThresholdChange
-from apps.work.models import ReviewPolicy
+from apps.work.models import ReviewPolicy, ThresholdChange
 from apps.work.queries import earned_thresholds
-from apps.work.services import freedom
+from apps.work.services import thresholds
 from kernel.clock import now
 from kernel.errors import SilasError
 from kernel.tenancy import tenant_scope
@@ -164,8 +163,8 @@ def test_approval_of_something_else_widens_nothing(tenant: Any, deployment: Any,
     with tenant_scope(tenant):
         card, token = Card.objects.get(subject_id=proposal.pk), ApprovalToken.objects.get()
         before = ThresholdChange.objects.count()
-        more = {**card.payload, "changes": freedom.changes(WIDER, Thresholds(0.7, 0.5, 50))}
-        assert freedom.apply(more, token, user=owner) is None
+        more = {**card.payload, "changes": thresholds.changes(WIDER, Thresholds(0.7, 0.5, 50))}
+        assert thresholds.apply(more, token, user=owner) is None
         assert ThresholdChange.objects.count() == before
 
 
@@ -239,7 +238,7 @@ def test_caps_hold_however_often_it_is_widened(tenant: Any, deployment: Any, own
         ReviewPolicy.objects.create(deployment=deployment, default_size=47, high_min=0.72)
     press(tenant, proposed(deployment).pk, owner, "approve")
     with tenant_scope(tenant):
-        assert freedom.step(deployment.pk, "act", freedom.Direction.WIDEN) == Thresholds(0.7, 0.5, 50)
+        assert thresholds.step(deployment.pk, "act", thresholds.Direction.WIDEN) == Thresholds(0.7, 0.5, 50)
 
 
 def test_family_at_its_caps_is_proposed_no_further(tenant: Any, deployment: Any) -> None:

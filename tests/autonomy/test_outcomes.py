@@ -19,7 +19,7 @@ from apps.sessions.models import ChatSession
 from apps.work.enums import WorkItemStatus, WorkReason
 from apps.work.models import GoalCycle, WorkItem
 from apps.work.services.items import move
-from apps.work.signals import goal_looked_at
+from apps.work.signals import goal_checked
 from kernel.clock import now
 from kernel.errors import SilasError
 from kernel.tenancy import tenant_scope
@@ -128,7 +128,7 @@ def looked_at(house: House, goal: WorkItem, outcome: str, spawned: WorkItem | No
         cycle = GoalCycle.objects.create(
             goal=goal, due_at=now(), outcome=outcome, results=checks, spawned=spawned, ran_at=now()
         )
-        goal_looked_at(cycle)
+        goal_checked(cycle)
 
 
 @pytest.fixture

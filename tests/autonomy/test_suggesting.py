@@ -17,10 +17,9 @@ from apps.bus.enums import Kind, Queue
 from apps.bus.models import QueueMessage
 from apps.console.faces import buttons_of
 from apps.guard.models import GuardedRun
-from apps.work.execution_models import Course
-from apps.work.models import WorkItem
-from apps.work.services import following
-from apps.work.wording import READ_INSTRUCTIONS
+from apps.work.models import Course, WorkItem
+from apps.work.services import follow_ups
+from apps.work.visitor_messages import READ_INSTRUCTIONS
 from kernel.clock import now
 from kernel.tenancy import tenant_scope
 from tests.factories.bus import let_waits_pass
@@ -213,9 +212,9 @@ def test_step_that_no_plan_does_leads_to_nothing(on: None, desk: Desk, owner: An
 def test_planned_step_waits_for_a_yes_of_its_own(on: None, desk: Desk, owner: Any) -> None:
     row = taken_up(desk, owner)
     with tenant_scope(desk.tenant):
-        job = following.open_job(UUID(row.subject.removeprefix("work:")), "Note 60", asked_by=row.pk)
+        job = follow_ups.open_job(UUID(row.subject.removeprefix("work:")), "Note 60", asked_by=row.pk)
         assert job is not None
-        proposal = following.take(job, plan(note(60)), trace_id="trace")
+        proposal = follow_ups.propose_follow_up(job, plan(note(60)), trace_id="trace")
         follow_up = WorkItem.objects.get(pk=proposal.work_item_id)
         assert (follow_up.status, follow_up.follow_up_of_id) == ("pending", job.item_id)
 
@@ -228,9 +227,9 @@ def test_card_of_a_planned_step_says_that_instructions_were_read_before(
     item_id = UUID(row.subject.removeprefix("work:"))
     with tenant_scope(desk.tenant):
         GuardedRun.objects.filter(owner_ref=item_id).update(content_marks=int(is_marked))
-        job = following.open_job(item_id, "Note 60", asked_by=row.pk)
+        job = follow_ups.open_job(item_id, "Note 60", asked_by=row.pk)
         assert job is not None
-        proposal = following.take(job, plan(note(60)), trace_id="trace")
+        proposal = follow_ups.propose_follow_up(job, plan(note(60)), trace_id="trace")
         card = Card.objects.get(subject_id=proposal.work_item_id)
     warnings = [fact["text"] for fact in card.facts if fact["label"] == "Warning"]
     assert warnings == ([READ_INSTRUCTIONS] if is_marked else [])
@@ -240,6 +239,6 @@ def test_step_may_call_no_more_than_the_work_it_follows(on: None, desk: Desk, ow
     row = taken_up(desk, owner)
     with tenant_scope(desk.tenant):
         Course.objects.update(granted=["look"])
-        job = following.open_job(UUID(row.subject.removeprefix("work:")), "Note 60", asked_by=row.pk)
+        job = follow_ups.open_job(UUID(row.subject.removeprefix("work:")), "Note 60", asked_by=row.pk)
         assert job is not None
-        assert following.take(job, plan(note(60)), trace_id="trace").outcome == "refused"
+        assert follow_ups.propose_follow_up(job, plan(note(60)), trace_id="trace").outcome == "refused"

@@ -14,7 +14,7 @@ from apps.bus.enums import Kind
 from apps.bus.models import QueueMessage
 from apps.bus.sql.due import schedule_rows
 from apps.work.enums import Waiting
-from apps.work.execution_models import Course
+from apps.work.models import Course
 from kernel.clock import now
 from kernel.tenancy import tenant_scope
 from tests.factories.approvals import open_card

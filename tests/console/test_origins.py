@@ -11,7 +11,7 @@ from django.urls import reverse
 from apps.approvals.models import Card
 from apps.console.origins import origins_of
 from apps.work.models import WorkItem
-from apps.work.provenance import Tracing
+from apps.work.provenance import Tracer
 from kernel.llm.calls import PlannedCall
 from kernel.provenance import Origin, Source, Sources, Traced
 from kernel.tenancy import tenant_scope
@@ -29,7 +29,7 @@ def desk(tenant: Any, tmp_path: Path) -> Desk:
 
 
 def card(desk: Desk, *sources: Source, **fields: Any) -> Card:
-    proposal = desk.propose(CALL, **{"tracing": Tracing(Sources(sources), TYPED_AT), **fields})
+    proposal = desk.propose(CALL, **{"tracing": Tracer(Sources(sources), TYPED_AT), **fields})
     assert proposal.work_item_id
     return desk.card(desk.item(proposal.work_item_id))
 

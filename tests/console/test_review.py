@@ -17,7 +17,7 @@ from apps.approvals.queries import face_hash
 from apps.approvals.services import decide_card, withdraw_card
 from apps.skills.services import save_record
 from apps.work.models import Batch
-from apps.work.services import amend
+from apps.work.services import edit_plan
 from kernel.clock import now
 from kernel.tenancy import tenant_scope
 from tests.factories.batches import card_of, carry_out, found, notes, route, undoable_desk
@@ -358,7 +358,7 @@ def test_press_on_a_card_that_a_colleague_edited_shows_the_card_that_asks_now(
     desk = make_desk(tenant, tmp_path)
     old = desk.card(desk.waiting(40))
     with tenant_scope(tenant):
-        new = amend(old.pk, user=approver, calls=[{"tool": "act", "args": {"order": "H-1", "note": 45}}])
+        new = edit_plan(old.pk, user=approver, calls=[{"tool": "act", "args": {"order": "H-1", "note": 45}}])
     response = _press_face(owner, old, face_hash(old))
     page = response.content.decode()
     assert response.status_code == 409

@@ -11,8 +11,8 @@ from apps.approvals.services import answer_card
 from apps.approvals.services.answering import Words
 from apps.bus.enums import Queue
 from apps.work.models import Batch, WorkItem
-from apps.work.services import routing
-from apps.work.services.routing import Found, Routed
+from apps.work.services import candidates
+from apps.work.services.candidates import Candidate, RoutingResult
 from kernel.tenancy import tenant_scope
 from tests.factories.skills import SAY_OK, acting_tool, install, make_folder, read_tool, save_record
 from tests.factories.work import ARGS, NOTE, NOTED, Desk, adopt
@@ -52,15 +52,15 @@ def undoable_desk(tenant: Any, folder: Path, *, search: str = SAY_OK, **tool: An
     return adopt(tenant)
 
 
-def found(number: int, *, confidence: float | None = 0.95, **fields: Any) -> Found:
+def found(number: int, *, confidence: float | None = 0.95, **fields: Any) -> Candidate:
     """Something to note on the order of this number."""
     args = {"order": f"H-{number}", "note": 10 + number}
-    return Found(tool="act", args=args, subject=f"C-{number % 3}", confidence=confidence, **fields)
+    return Candidate(tool="act", args=args, subject=f"C-{number % 3}", confidence=confidence, **fields)
 
 
-def route(desk: Desk, *things: Found) -> Routed:
+def route(desk: Desk, *things: Candidate) -> RoutingResult:
     with tenant_scope(desk.tenant):
-        return routing.route(WorkItem.objects.get(pk=desk.goal_id), things, trace_id="trace")
+        return candidates.route(WorkItem.objects.get(pk=desk.goal_id), things, trace_id="trace")
 
 
 def card_of(desk: Desk, subject_id: Any) -> Card:

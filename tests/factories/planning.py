@@ -15,8 +15,7 @@ from apps.bus.enums import Queue
 from apps.bus.models import QueueMessage
 from apps.tenants.models import Deployment
 from apps.work import signals
-from apps.work.execution_models import Course
-from apps.work.models import WorkItem
+from apps.work.models import Course, WorkItem
 from kernel.tenancy import tenant_scope
 from tests.factories.work import NOTE, Desk, make_desk, plan
 from tests.fakes.openai_server import Reply, final

@@ -20,7 +20,7 @@ from apps.skills.models import Record
 from apps.tenants.models import Deployment
 from apps.work import services
 from apps.work.models import WorkItem
-from apps.work.provenance import all_from
+from apps.work.provenance import trace_to
 from apps.work.schemas import Proposal
 from kernel.canonical import canonical_json
 from kernel.clock import now
@@ -83,7 +83,7 @@ Be kind.
 
 
 # Plans of which the customer typed every value, in the first message.
-TYPED = all_from(Traced(Origin.VISITOR, "seq:1"))
+TYPED = trace_to(Traced(Origin.VISITOR, "seq:1"))
 WORKERS_QUEUES = (Queue.EXECUTOR, Queue.PLANNER, Queue.RUNTIME, Queue.WORK)
 
 
@@ -179,7 +179,7 @@ class Desk(Hands):
         """Let the goal's template run without asking."""
         with tenant_scope(self.tenant):
             goal = WorkItem.objects.get(pk=self.goal_id)
-            card = services.ask_for_standing(goal, uses=uses, days=30, rationale="It is small.")
+            card = services.request_standing_approval(goal, uses=uses, days=30, rationale="It is small.")
             approvals.decide_card(card.pk, user=user, verdict=ApprovalVerdict.APPROVED)
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from apps.approvals.enums import ApprovalScope
 from apps.gates.services import save_gate
-from apps.work.jobs import looked_at
+from apps.work.attempt_jobs import approved_passes
 from apps.work.models import WorkItem
 from kernel.tenancy import tenant_scope
 from tests.factories.pauses import asking_gate
@@ -40,7 +40,7 @@ def test_approval_of_a_plan_counts_as_a_look_at_its_calls(desk: Desk, approver: 
     gate = asking_gate("on_tool_call")
     with tenant_scope(desk.tenant):
         row = WorkItem.objects.select_related("approval_token").get(pk=item.pk)
-        (given,) = looked_at(row, [gate])
+        (given,) = approved_passes(row, [gate])
         assert row.approval_token is not None
         assert row.approval_token.scope == ApprovalScope.FULL_PLAN
     assert given.gates == frozenset({"look"})

@@ -25,7 +25,7 @@ from apps.tenants.models import Deployment, Membership, Tenant
 from apps.tenants.queries import deployment_by_key
 from apps.work.models import Batch, GoalCycle, WorkItem
 from apps.work.queries import active_goal, goals
-from apps.work.services.proposing import propose
+from apps.work.services.proposals import propose
 from kernel.clock import now
 from kernel.tenancy import tenant_scope
 from silas_platform import demo

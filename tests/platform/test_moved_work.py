@@ -14,8 +14,8 @@ from apps.bus.models import QueueMessage
 from apps.memory import intake
 from apps.memory.models import Intake
 from apps.memory.services import open_collection
-from apps.work import library
-from apps.work.knowledge_models import EffectState
+from apps.work import document_tools
+from apps.work.enums import EffectState
 from kernel.tenancy import tenant_scope
 from tests.factories.memory import read_handed_in
 from tests.factories.skills import plain_folder, propose, try_proposed
@@ -57,7 +57,7 @@ def test_change_of_a_document_is_looked_at(tenant: Any, tmp_path: Path) -> None:
     desk = make_desk(tenant, tmp_path)
     item = desk.waiting()
     with tenant_scope(tenant):
-        effect = library._asked(item.pk, "digest")
+        effect = document_tools._asked(item.pk, "digest")
     migrated(tenant, "apps.work.migrations.0005_document_changes_on_the_bus")
     read_handed_in(tenant)
     with tenant_scope(tenant):

@@ -22,8 +22,7 @@ from apps.sessions.models import ChatSession
 from apps.tenants.models import Tenant
 from apps.tenants.queries import all_tenants
 from apps.work.enums import Waiting, WorkItemStatus, WorkReason
-from apps.work.execution_models import Course
-from apps.work.models import WorkItem
+from apps.work.models import Course, WorkItem
 from kernel.clock import now
 from kernel.tenancy import for_each_tenant, tenant_scope
 from tests.factories.approvals import expire_cards, open_card

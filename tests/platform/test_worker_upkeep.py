@@ -30,8 +30,7 @@ from apps.toolservers.enums import ToolState
 from apps.toolservers.models import OutsideTool
 from apps.toolservers.refreshing import refresh
 from apps.work.enums import Waiting, WorkItemStatus, WorkReason
-from apps.work.execution_models import Course
-from apps.work.models import GoalCycle, WorkItem
+from apps.work.models import Course, GoalCycle, WorkItem
 from kernel.clock import now
 from kernel.tenancy import INSTALLATION, tenant_scope
 from tests.connections.links import link
@@ -45,7 +44,7 @@ from tests.factories.work import Desk, end_waits, make_desk
 from tests.fakes.tool_server import LOOK, Fake, serving
 from tests.platform.connecting import connected_as
 from tests.toolservers.conftest import READS
-from tests.work.test_cycles import House
+from tests.work.test_goal_cycles import House
 
 TRIED = {
     Kind.CONNECTION_CHECK,

@@ -21,7 +21,7 @@ from apps.sessions.models import ChatSession, ChronicleEntry
 from apps.sessions.state import TurnState
 from apps.work.locks import lock_customer, lock_item
 from apps.work.models import WorkItem
-from apps.work.services import cancelling
+from apps.work.services import cancellation
 from kernel.clock import now
 from kernel.llm.calls import PlannedCall, call_block
 from kernel.llm.schemas import AgentResponse, PlanAction
@@ -207,7 +207,7 @@ def test_turn_that_calls_off_what_ends_at_this_moment_is_recorded(desk: Desk, ap
         with tenant_scope(desk.tenant):
             item = lock_item(item_id)
             meet()
-            cancelling.withdrawn(item)
+            cancellation.end_if_open(item)
 
     outcomes = interrupted(ends, close)
     with tenant_scope(desk.tenant):

@@ -16,7 +16,7 @@ from apps.skills import queries as skills
 from apps.toolservers import services
 from apps.toolservers.models import OutsideTool, ToolServer, ToolSet
 from apps.work.schemas import WorkItemSpec
-from apps.work.services.asking import Wanted, words_of
+from apps.work.services.approval_requests import RequestedCall, card_text_of
 from kernel.errors import SilasError
 from kernel.llm.calls import PlannedCall
 from kernel.tenancy import tenant_scope
@@ -130,9 +130,9 @@ def test_outside_server_connects_no_account(desk):
 def test_card_says_who_acts_and_that_nobody_here_can_prove_it(desk):
     desk.listed().accept("refund", ACTS)
     spec = WorkItemSpec(id="w", type="task", title="Refund", skills=["mcp:crm"], verify=[], body="Refund A-1.")
-    wanted = [Wanted(PlannedCall(tool="crm_refund", args={"order": "A-1"}), tools(desk)["crm_refund"])]
+    wanted = [RequestedCall(PlannedCall(tool="crm_refund", args={"order": "A-1"}), tools(desk)["crm_refund"])]
     with tenant_scope(desk.tenant):
-        text = words_of(wanted, spec, "", None)
+        text = card_text_of(wanted, spec, "", None)
     said = {fact.label: fact.text for fact in text.facts}
     host = said["Runs"].removeprefix("By crm at ").partition(",")[0]
     assert said["Done by"] == "crm, an outside tool server"

@@ -13,7 +13,7 @@ from apps.bus.deliveries import Delivery
 from apps.bus.enums import Queue
 from apps.bus.models import QueueMessage
 from apps.guard.models import Budget
-from apps.work import jobs
+from apps.work import attempt_jobs
 from apps.work.enums import Waiting, WorkItemStatus
 from kernel.clock import now
 from kernel.llm.calls import PlannedCall, call_block
@@ -59,7 +59,7 @@ def test_advice_resumes_with_the_next_attempt_under_its_heading(
     with tenant_scope(tenant):
         lease = lease_any("executor", consumer="test", seconds=60)
         assert lease is not None
-        job = jobs.next_job(Delivery(tenant.pk, lease, "test"))
+        job = attempt_jobs.next_job(Delivery(tenant.pk, lease, "test"))
     assert job is not None and job.attempt.number == item.attempts_made + 1
     body = job.briefing.work_body
     assert "# Previous attempt 3 failed\n\n> " in body and body.endswith("# Planner guidance\n\n> Do it again, slowly.")

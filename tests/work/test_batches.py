@@ -14,10 +14,10 @@ from apps.audit.models import AuditEntry
 from apps.bus.enums import Kind
 from apps.bus.models import QueueMessage
 from apps.console.faces import buttons_of
+from apps.work.attempt_jobs import gates_of
 from apps.work.enums import BatchStatus, WorkReason
-from apps.work.jobs import gates_of
 from apps.work.models import Batch, BatchItem, ReviewPolicy, WorkItem
-from apps.work.services import cancelling, editing
+from apps.work.services import cancellation, edits
 from kernel.errors import SilasError
 from kernel.tenancy import tenant_scope
 from tests.factories.batches import again, answer, card_of, carry_out, found, items, notes, route, undoable_desk
@@ -123,7 +123,7 @@ def test_gates_of_the_goal_that_found_it_hold_to_the_end(desk: Desk, approver: A
     (item,) = route(desk, found(1, confidence=0.6)).drafts
     calls = [{"tool": "act", "args": {"order": "H-1", "note": 101}}]
     with tenant_scope(desk.tenant), pytest.raises(SilasError) as refused:
-        editing.amend(card_of(desk, item.pk).pk, user=approver, calls=calls)
+        edits.edit_plan(card_of(desk, item.pk).pk, user=approver, calls=calls)
     with tenant_scope(desk.tenant):
         assert (refused.value.code, CAP in gates_of(desk.item(item.pk))) == ("edit_refused", True)
 
@@ -341,7 +341,7 @@ def test_uncertain_thing_that_was_prepared_runs_after_its_own_yes(desk: Desk, ap
 def test_batch_whose_items_were_all_called_off_comes_to_an_end(desk: Desk, approver: Any, agent: Any) -> None:
     batch = proposed(desk, 1)
     with tenant_scope(desk.tenant):
-        cancelling.cancel_for_staff(items(desk, batch)[0].pk, user=agent)
+        cancellation.cancel_for_staff(items(desk, batch)[0].pk, user=agent)
     answer(desk, card_of(desk, batch.pk), approver, "approve")
     carry_out(desk)
     assert (again(desk, batch).status, notes(desk, 1)) == (BatchStatus.FINISHED, [None])

@@ -11,12 +11,12 @@ from apps.audit.models import AuditEntry
 from apps.bus import services as bus
 from apps.bus.deliveries import deliver
 from apps.bus.enums import Kind, Queue
-from apps.work.services import desk as left_to_web
+from apps.work.services import outbox as left_to_web
 from kernel.tenancy import in_scope, tenant_scope
 from tests.factories.bus import lease_any
 from tests.factories.planning import messages
 from tests.factories.work import PROJECT, Desk, Hands
-from tests.work.test_cycles import House
+from tests.work.test_goal_cycles import House
 
 CHECKED = PROJECT.replace(
     "tasks: [one, two]\n",
@@ -62,7 +62,7 @@ def test_repair_about_which_nobody_could_be_asked_ends_and_the_next_look_may_try
 def test_item_that_somebody_can_still_be_asked_about_is_left_to_its_card(desk: Desk) -> None:
     item = desk.waiting()
     with tenant_scope(desk.tenant):
-        left_to_web.ask_for(item)
+        left_to_web.enqueue_card(item)
     dies(desk, Queue.TRUSTED)
     assert desk.item(item.pk).status == "pending"
 

@@ -10,7 +10,7 @@ import pytest
 
 from apps.skills.models import Record
 from apps.work import services
-from apps.work.checking import look_now
+from apps.work.check_runs import run_goal_checks_now
 from apps.work.models import Batch
 from kernel.tenancy import tenant_scope
 from silas_platform import demo
@@ -26,7 +26,7 @@ class Upkeep:
     book: str
 
     def look(self) -> str:
-        cycle = asyncio.run(look_now(self.desk.tenant.pk, self.desk.goal_id))
+        cycle = asyncio.run(run_goal_checks_now(self.desk.tenant.pk, self.desk.goal_id))
         return cycle.outcome if cycle else ""
 
     def batch(self) -> Batch:

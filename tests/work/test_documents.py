@@ -24,11 +24,10 @@ from apps.guard.schemas import CallContext, call_digest
 from apps.memory import queries as memory
 from apps.memory.services import Place, revise
 from apps.skills import shipped
-from apps.work import library
-from apps.work.enums import WorkItemStatus
-from apps.work.knowledge_models import EffectState, KnowledgeEffect
-from apps.work.models import Batch, WorkItem
-from apps.work.services import documents
+from apps.work import document_tools
+from apps.work.enums import EffectState, WorkItemStatus
+from apps.work.models import Batch, KnowledgeEffect, WorkItem
+from apps.work.services import document_changes
 from kernel.errors import SilasError
 from kernel.llm.calls import PlannedCall
 from kernel.tenancy import tenant_scope
@@ -119,7 +118,7 @@ def undone(desk: Desk, item: WorkItem, user: Any) -> None:
 def asked(desk: Desk, item: WorkItem, digest: str) -> KnowledgeEffect:
     """As a worker asks, which a taken-over one may do for whatever it likes."""
     with tenant_scope(desk.tenant):
-        return library._asked(item.pk, digest)
+        return document_tools._asked(item.pk, digest)
 
 
 def became(desk: Desk, effect: KnowledgeEffect) -> str:
@@ -246,7 +245,7 @@ def test_change_that_is_withdrawn_while_it_is_made_is_undone(desk: Desk) -> None
         page = memory.page("help", "returns.md")
         assert page is not None
         place = Place(page.collection_id, page.reference)
-    done = partial(documents._done, effect.pk, library.Change(place, 1, page.title, NEW))
+    done = partial(document_changes._done, effect.pk, document_tools.Change(place, 1, page.title, NEW))
     with pytest.raises(SilasError, match="any longer"):
         revise(desk.tenant.pk, place, seen=1, title=page.title, text=NEW, on_stored=done)
     assert reads(desk) == (1, OLD)
@@ -261,6 +260,6 @@ def test_documents_are_read_at_the_levels_of_the_conversation(
 ) -> None:
     ingest_texts(tenant, tmp_path, min_level="staff", returns=OLD)
     ctx = CallContext(tenant.pk, tenant.pk, tenant.pk, "read_document", PLACE, "", {"levels": levels})
-    files = library.shelf(ctx)
+    files = document_tools.documents_for_script(ctx)
     page, listed = json.loads(files["page.json"]), json.loads(files["documents.json"])
     assert (page and page["text"]) == seen and len(listed) == (1 if seen else 0)

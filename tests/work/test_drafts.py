@@ -15,7 +15,7 @@ from apps.guard.models import Budget
 from apps.tenants.models import Deployment
 from apps.work.enums import WorkItemStatus, WorkReason
 from apps.work.models import WorkItem
-from apps.work.services import cancelling, drafting
+from apps.work.services import cancellation, drafts
 from kernel.errors import SilasError
 from kernel.tenancy import tenant_scope
 from tests.factories.batches import answer, card_of, carry_out, found, notes, route, undoable_desk
@@ -189,7 +189,7 @@ def test_words_that_cannot_be_sent_leave_the_draft_as_it_was(
 ) -> None:
     planner.replies = [advice(said)]
     card = rephrased(helped, approver)
-    assert (card.is_open, card.body["draft"], card.rationale) == (True, OLD, drafting.BY_HAND)
+    assert (card.is_open, card.body["draft"], card.rationale) == (True, OLD, drafts.BY_HAND)
 
 
 def test_provider_that_fails_leaves_the_draft_as_it_was(helped: Desk, planner: FakeOpenAI, approver: Any) -> None:
@@ -207,14 +207,14 @@ def test_budget_that_is_used_up_leaves_the_draft_as_it_was(helped: Desk, planner
 
 def test_house_without_a_model_says_that_the_words_are_the_same(writer: Desk, approver: Any) -> None:
     card = rephrased(writer, approver)
-    assert (card.is_open, card.body["draft"], card.rationale) == (True, OLD, drafting.BY_HAND)
+    assert (card.is_open, card.body["draft"], card.rationale) == (True, OLD, drafts.BY_HAND)
 
 
 def test_draft_that_was_called_off_meanwhile_asks_nobody(helped: Desk, approver: Any, agent: Any) -> None:
     item = drafted(helped)
     answer(helped, card_of(helped, item.pk), approver, "rephrase")
     with tenant_scope(helped.tenant):
-        cancelling.cancel_for_staff(item.pk, user=agent)
+        cancellation.cancel_for_staff(item.pk, user=agent)
     carry_out(helped)
     assert (helped.item(item.pk).reason, card_of(helped, item.pk).status) == (WorkReason.CANCELLED, "decided")
 

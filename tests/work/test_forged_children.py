@@ -15,7 +15,7 @@ from psycopg.types.json import Jsonb
 from apps.approvals.models import ApprovalToken, TokenUse
 from apps.work.models import WorkItem
 from apps.work.schemas import WorkItemSpec
-from apps.work.services import dispatching
+from apps.work.services import execution_queue
 from kernel.llm.calls import PlannedCall, call_block
 from kernel.tenancy import tenant_scope
 from tests.factories.work import GOAL, TEMPLATE, Desk, adopt, make_desk, note
@@ -76,7 +76,7 @@ def _forge(desk: Desk, like: WorkItem, *, subject: str = "C-1", **changed: Any) 
         ).fetchone()
         worker.execute("UPDATE work_workitem SET approval_token_id = %s WHERE id = %s", [token.pk, forged.id])
     with tenant_scope(desk.tenant):
-        dispatching.owe(WorkItem.objects.get(pk=forged.id))
+        execution_queue.enqueue(WorkItem.objects.get(pk=forged.id))
     assert spent is not None
     return UUID(forged.id), spent
 

@@ -17,7 +17,7 @@ from apps.guard.queries import was_opened_for
 from apps.guard.schemas import call_digest
 from apps.work.enums import WorkItemStatus
 from apps.work.models import WorkItem
-from apps.work.services import running
+from apps.work.services import attempts
 from kernel.tenancy import tenant_scope
 from tests.factories.bus import lease_any, let_leases_run_out
 from tests.factories.work import Desk
@@ -53,7 +53,7 @@ def _interrupted(desk: Desk, approver: Any) -> WorkItem:
     with tenant_scope(desk.tenant):
         lease = lease_any(Queue.EXECUTOR, consumer="lost")
         assert lease is not None
-        assert running.begin(Delivery(desk.tenant.pk, lease, "test")) is not None
+        assert attempts.begin_attempt(Delivery(desk.tenant.pk, lease, "test")) is not None
     let_leases_run_out(desk.tenant)
     return desk.item(item.pk)
 

@@ -26,9 +26,9 @@ from apps.guard.models import GuardedRun, ToolCall
 from apps.work import services
 from apps.work.enums import AttemptStatus, WorkItemStatus, WorkReason
 from apps.work.models import Attempt, WorkItem
-from apps.work.provenance import Tracing
+from apps.work.provenance import Tracer
 from apps.work.step_gates import UNSEEN
-from apps.work.wording import READ_INSTRUCTIONS
+from apps.work.visitor_messages import READ_INSTRUCTIONS
 from kernel.errors import SilasError
 from kernel.fault_points import VARIABLE
 from kernel.llm.calls import PlannedCall
@@ -134,7 +134,7 @@ def test_card_says_where_the_values_come_from_and_what_was_read_before(
 ) -> None:
     page = Source(Traced(Origin.TOOL, "call:1", "the page"), "note 60 on H-3")
     asked = Traced(Origin.VISITOR, "seq:1")
-    proposal = gated.propose(note(50), note(60, "H-3"), tracing=Tracing(Sources((page,)), asked))
+    proposal = gated.propose(note(50), note(60, "H-3"), tracing=Tracer(Sources((page,)), asked))
     item = gated.item(proposal.work_item_id)
     gated.decide(item, approver)
     gated.work()
@@ -269,7 +269,7 @@ def test_state_that_was_forged_without_an_approval_starts_nothing(gated: Desk, a
         course = item.course
         course.waiting_for, course.waiting_until = "", None
         course.save()
-        services.dispatching.owe(item)
+        services.execution_queue.enqueue(item)
     gated.work()
     assert gated.order("H-3").revision == 1
     with tenant_scope(gated.tenant):
@@ -329,7 +329,7 @@ def test_item_does_not_end_before_its_time_is_up(gated: Desk, approver: Any) -> 
 def test_item_that_is_called_off_takes_its_card_back(gated: Desk, approver: Any, owner: Any) -> None:
     item = begun(gated, approver)
     with tenant_scope(gated.tenant):
-        services.cancelling.cancel_for_staff(item.pk, user=owner)
+        services.cancellation.cancel_for_staff(item.pk, user=owner)
     assert gated.item(item.pk).reason == WorkReason.CANCELLED
     assert pause_of(gated.tenant).state == PauseState.WITHDRAWN
     assert gate_card(gated.tenant).status == CardStatus.WITHDRAWN
@@ -348,7 +348,7 @@ def test_project_that_is_called_off_takes_the_cards_of_its_tasks_back(desk: Desk
     desk.work(Queue.TRUSTED)
     with tenant_scope(desk.tenant):
         assert Card.objects.filter(kind="gate", status=CardStatus.OPEN).count() == 2
-        services.cancelling.cancel_for_staff(proposal.work_item_id, user=owner)
+        services.cancellation.cancel_for_staff(proposal.work_item_id, user=owner)
     desk.work(Queue.TRUSTED)
     with tenant_scope(desk.tenant):
         assert not Card.objects.filter(kind="gate", status=CardStatus.OPEN).exists()
@@ -365,7 +365,7 @@ def test_approval_and_calling_off_at_once_leave_one_outcome(gated: Desk, approve
 
     def call_off() -> None:
         with tenant_scope(gated.tenant):
-            services.cancelling.cancel_for_staff(item.pk, user=owner)
+            services.cancellation.cancel_for_staff(item.pk, user=owner)
 
     race(lambda: answer(gated.tenant, owner, "approve"), call_off)
     gated.work()

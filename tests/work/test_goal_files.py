@@ -14,7 +14,7 @@ from apps.gates.schemas import GateSpec
 from apps.gates.services import save_gate
 from apps.sessions import policy
 from apps.tenants.models import Deployment
-from apps.work import goals, services
+from apps.work import goal_rules, services
 from apps.work.models import WorkItem
 from apps.work.queries import active_goal
 from kernel.errors import SilasError
@@ -46,7 +46,7 @@ Be kind.
 
 def refusal(changed: str) -> tuple[str, int]:
     with pytest.raises(SilasError) as refused:
-        goals.read(changed, other_gates={})
+        goal_rules.read_goal(changed, other_gates={})
     return refused.value.code, int(refused.value.extra["line"])
 
 
@@ -90,7 +90,9 @@ def test_fallbacks_that_lead_in_a_wider_circle_are_refused() -> None:
 
 def test_level_may_be_reached_by_a_gate_that_runs_there_already() -> None:
     changed = GOAL.replace("requires: [known]", "requires: [badge]")
-    assert goals.read(changed, other_gates={"badge": "every_user_message"}).spec.title == "Look after customers"
+    assert (
+        goal_rules.read_goal(changed, other_gates={"badge": "every_user_message"}).spec.title == "Look after customers"
+    )
 
 
 @pytest.fixture
@@ -99,7 +101,7 @@ def desk(tenant: Any, tmp_path: Path) -> Deployment:
     return make_deployment(tenant)
 
 
-def put(desk: Deployment, markdown: str = GOAL) -> services.Installed:
+def put(desk: Deployment, markdown: str = GOAL) -> services.InstalledGoal:
     with tenant_scope(desk.tenant_id):
         return services.install_goal(markdown, deployment=desk, requested_by="user:test")
 

@@ -6,7 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apps.work.interaction import DEFAULT_MODES, HIGH_INITIATIVE_MIN, Wish, mode_for, resolve_interaction_mode
+from apps.work.interaction import (
+    DEFAULT_MODES,
+    HIGH_INITIATIVE_MIN,
+    InteractionHints,
+    mode_for,
+    resolve_interaction_mode,
+)
 from kernel.llm.enums import InteractionMode as Mode
 from kernel.llm.enums import InteractionRegister as Register
 
@@ -63,4 +69,4 @@ def test_every_register_has_a_usual_mode() -> None:
 
 
 def test_wish_of_a_turn_is_resolved() -> None:
-    assert mode_for(Wish(planner_override=Mode.ACT_AND_REPORT), confirm=False) is Mode.ACT_AND_REPORT
+    assert mode_for(InteractionHints(planner_override=Mode.ACT_AND_REPORT), confirm=False) is Mode.ACT_AND_REPORT

@@ -13,14 +13,13 @@ from apps.audit.models import AuditEntry
 from apps.bus.deliveries import Delivery
 from apps.guard.models import GuardedRun
 from apps.guard.schemas import call_digest
-from apps.work import artifacts, jobs
+from apps.work import artifacts, attempt_jobs
 from apps.work.budgets import BudgetUsed
 from apps.work.enums import AttemptStatus, WorkItemStatus, WorkReason
-from apps.work.execution_models import Artifact, LedgerEntry
-from apps.work.models import Attempt, WorkItem
+from apps.work.models import Artifact, Attempt, LedgerEntry, WorkItem
 from apps.work.schemas import VerificationReport
-from apps.work.services import running
-from apps.work.services.running import AttemptOutcome
+from apps.work.services import attempts
+from apps.work.services.attempts import AttemptOutcome
 from kernel import fault_points
 from kernel.fault_points import Action
 from kernel.tenancy import tenant_scope
@@ -202,12 +201,12 @@ def test_file_that_the_agent_invents_is_written_down_and_never_used(desk: Desk, 
         lease = lease_any("executor", consumer="test", seconds=60)
         assert lease is not None
         delivery = Delivery(desk.tenant.pk, lease, "test")
-        job = jobs.next_job(delivery)
+        job = attempt_jobs.next_job(delivery)
         assert job is not None
         outcome = AttemptOutcome(
             "All is well", BudgetUsed(), report=VerificationReport(()), claimed_artifacts=("proof.pdf",)
         )
-        running.conclude(delivery, job.attempt, outcome)
+        attempts.conclude_attempt(delivery, job.attempt, outcome)
     with tenant_scope(desk.tenant):
         noted = AuditEntry.objects.filter(event="artifact_ref_mismatch", subject=f"work:{item.pk}").count()
         assert (noted, artifacts.files_of(item), statuses(desk, item)) == (1, {}, [AttemptStatus.PASSED])

@@ -16,12 +16,11 @@ from apps.bus.deliveries import Delivery
 from apps.bus.enums import Kind, Queue
 from apps.bus.services import schedule
 from apps.work.enums import Waiting, WorkItemStatus, WorkReason
-from apps.work.execution_models import Course
 from apps.work.locks import lock_batch, lock_course, lock_customer, lock_item, lock_pool
-from apps.work.models import WorkItem
-from apps.work.services import cancelling, editing, pausing, planning, researching
+from apps.work.models import Course, WorkItem
+from apps.work.services import cancellation, edits, failure_handling, planning, research
+from apps.work.services.candidates import RoutingResult
 from apps.work.services.items import move
-from apps.work.services.routing import Routed
 from kernel.clock import now
 from kernel.errors import SilasError
 from kernel.tenancy import tenant_scope
@@ -45,12 +44,12 @@ def ends(desk: Desk, item_id: UUID, meet: Callable[[], None] = lambda: None) -> 
     with tenant_scope(desk.tenant):
         item = lock_item(item_id)
         meet()
-        cancelling.withdrawn(item)
+        cancellation.end_if_open(item)
 
 
 def cancels(desk: Desk, item_id: UUID, user: Any) -> None:
     with tenant_scope(desk.tenant):
-        cancelling.cancel_for_staff(item_id, user=user)
+        cancellation.cancel_for_staff(item_id, user=user)
 
 
 def reasons(desk: Desk, *item_ids: UUID) -> set[str]:
@@ -130,13 +129,13 @@ def test_card_that_is_decided_while_somebody_edits_it_is_decided(desk: Desk, app
 
     def edit() -> None:
         with tenant_scope(desk.tenant):
-            editing.amend(card.pk, user=owner, calls=[{"tool": "act", "args": {"order": "H-1", "note": 51}}])
+            edits.edit_plan(card.pk, user=owner, calls=[{"tool": "act", "args": {"order": "H-1", "note": 51}}])
 
     first, second = interrupted(approve, edit)
     assert (first, second.code if isinstance(second, SilasError) else second) == (None, "card_decided")
 
 
-@pytest.mark.parametrize("answer_with", [planning.advise, planning.submit])
+@pytest.mark.parametrize("answer_with", [planning.send_advice, planning.submit_plan])
 def test_item_that_is_called_off_while_its_planner_answers_comes_to_its_end(
     tenant: Any, tmp_path: Path, approver: Any, answer_with: Callable[..., None]
 ) -> None:
@@ -165,7 +164,7 @@ def test_research_that_begins_beside_an_attempt_takes_its_place_after_the_item(
         assert lease is not None
         asked = planning.open_job(lease.message)
         assert asked is not None
-        researching.ask(Delivery(tenant.pk, lease, "test"), asked, [researching.Question("What?", "one line", 20)])
+        research.send_questions(Delivery(tenant.pk, lease, "test"), asked, [research.Question("What?", "one line", 20)])
         question = lease_any(Queue.EXECUTOR, consumer="test", seconds=60)
         assert question is not None
 
@@ -177,7 +176,7 @@ def test_research_that_begins_beside_an_attempt_takes_its_place_after_the_item(
 
     def look_into() -> None:
         with tenant_scope(tenant):
-            researching.open_job(Delivery(tenant.pk, question, "test"))
+            research.open_job(Delivery(tenant.pk, question, "test"))
 
     assert interrupted(begin, look_into) == [None, None]
 
@@ -193,7 +192,7 @@ def test_sweep_of_two_waits_does_not_hold_their_conversation_for_the_second(desk
         with tenant_scope(desk.tenant):
             item = lock_item(late[1])
             meet()
-            pausing.give_up(item)
+            failure_handling.give_up(item)
 
     outcomes = interrupted(gives_up, lambda: end_waits(desk.tenant))
     assert (outcomes, [desk.item(item).status for item in late]) == ([None, None], ["stuck", "stuck"])
@@ -223,4 +222,4 @@ def test_goal_that_found_something_for_two_customers_waits_for_both_in_one_order
             lock_customer("C-2")
 
     first, routed = interrupted(asks_for_both, lambda: route(many, found(2), found(1)))
-    assert (first, isinstance(routed, Routed)) == (None, True)
+    assert (first, isinstance(routed, RoutingResult)) == (None, True)

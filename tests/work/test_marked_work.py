@@ -13,9 +13,9 @@ from apps.bus.enums import Queue
 from apps.gates.content import DOCUMENT, ContentMark
 from apps.guard import services as guard
 from apps.guard.models import GuardedRun, ToolCall
-from apps.work import jobs
+from apps.work import attempt_jobs
 from apps.work.enums import WorkItemStatus, WorkReason
-from apps.work.execution_models import Course
+from apps.work.models import Course
 from apps.work.services import planning
 from kernel.llm.calls import PlannedCall
 from kernel.tenancy import tenant_scope
@@ -38,7 +38,7 @@ def begun_under_standing_approval(desk: Desk, owner: Any, *, marked: bool) -> UU
     with tenant_scope(desk.tenant):
         lease = lease_any("executor", consumer="lost", seconds=0)
         assert lease is not None
-        job = jobs.next_job(Delivery(desk.tenant.pk, lease, "lost"))
+        job = attempt_jobs.next_job(Delivery(desk.tenant.pk, lease, "lost"))
         assert job is not None
         if marked:
             guard.keep_mark(job.run, ContentMark(DOCUMENT, "", "v-1", "content_instructions"))

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from apps.work.budgets import Budget, BudgetUsed
-from apps.work.meter import BudgetGone, Meter
+from apps.work.meter import BudgetExhausted, Meter
 
 
 def clock(*times: float) -> Any:
@@ -21,7 +21,7 @@ def gone(used: BudgetUsed, *times: float) -> str:
     meter = Meter(Budget(max_wall_time_seconds=10), used, clock(0.0, *times))
     try:
         meter.require()
-    except BudgetGone as stop:
+    except BudgetExhausted as stop:
         return stop.counter
     return ""
 

@@ -16,7 +16,7 @@ from apps.bus.schemas import Lease
 from apps.work import pool
 from apps.work.conflicts import Claims
 from apps.work.enums import SlotKind, WorkItemStatus
-from apps.work.execution_models import PoolSlot
+from apps.work.models import PoolSlot
 from kernel.tenancy import tenant_scope
 from tests.factories.bus import lease_any, let_leases_run_out
 from tests.factories.work import Desk, note
@@ -32,7 +32,7 @@ def asked(tenant: Any, *, scope: str = "S", kind: SlotKind = SlotKind.EXECUTION,
         message = bus.send_message(
             Queue.EXECUTOR, kind="execution_request", scope_id=name, sender="runtime", task_id=uuid4(), message_id=name
         )
-        pool.stand_in_line(message, scope_id=scope, kind=kind, claims=claims)
+        pool.join_queue(message, scope_id=scope, kind=kind, claims=claims)
     return taken(tenant, message)
 
 
@@ -45,13 +45,13 @@ def taken(tenant: Any, message: QueueMessage) -> Lease:
 
 def enters(tenant: Any, lease: Lease) -> bool:
     with tenant_scope(tenant):
-        return pool.enter(lease)
+        return pool.acquire(lease)
 
 
 def leaves(tenant: Any, lease: Lease) -> None:
     with tenant_scope(tenant):
         bus.ack(lease)
-        pool.leave(lease.message.pk)
+        pool.release(lease.message.pk)
 
 
 # --- how many

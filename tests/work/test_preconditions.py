@@ -16,7 +16,7 @@ from apps.bus.enums import Queue
 from apps.skills.schemas import SetChange
 from apps.skills.services import apply_changes, save_record
 from apps.work.models import WorkItem
-from apps.work.services import amend
+from apps.work.services import edit_plan
 from kernel.errors import SilasError
 from kernel.tenancy import tenant_scope
 from tests.factories.work import Desk, make_desk, note
@@ -192,7 +192,7 @@ def test_edit_of_a_card_that_shows_the_past_shows_the_present(desk: Desk, approv
     _change(desk, 1)
     with tenant_scope(desk.tenant):
         (card,) = Card.objects.filter(subject_id=item.pk)
-        edited = amend(card.pk, user=approver, calls=[{"tool": "act", "args": {"order": "H-1", "note": 45}}])
+        edited = edit_plan(card.pk, user=approver, calls=[{"tool": "act", "args": {"order": "H-1", "note": 45}}])
     assert _note_of(edited) == ("1", "45")
     assert edited.reads == [{"book": "orders", "key": "H-1", "revision": 2}]
 

@@ -98,7 +98,7 @@ def test_call_of_a_task_is_no_call_of_the_project() -> None:
 @given(st.dictionaries(st.sampled_from("abcdef"), st.lists(st.sampled_from("abcdefz"), max_size=3), max_size=6))
 def test_order_of_any_tasks_is_right_or_refused(depends_on: dict[str, Any]) -> None:
     try:
-        order = rules.in_order(depends_on)
+        order = rules.dependency_order(depends_on)
     except SilasError as refused:
         order = (refused.code,)
     assert order in (("plan_dependency_missing",), ("plan_dependency_cycle",)) or _works(order, depends_on)

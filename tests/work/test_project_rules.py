@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apps.work import projects
+from apps.work import project_rules
 from apps.work.enums import WorkItemStatus, WorkItemType
 from apps.work.schemas import WorkItemSpec
 from kernel.errors import SilasError
@@ -21,15 +21,15 @@ def project(body: str, *tasks: WorkItemSpec) -> WorkItemSpec:
 
 
 ONE, TWO = task("a"), task("b")
-BODY = projects.with_covered("Do both.", [ONE, TWO])
+BODY = project_rules.with_task_hashes("Do both.", [ONE, TWO])
 
 
 def test_project_covers_its_tasks_by_their_hash() -> None:
-    assert projects.covered(project(BODY, ONE, TWO)) == {"a": ONE.plan_hash, "b": TWO.plan_hash}
+    assert project_rules.covered_tasks(project(BODY, ONE, TWO)) == {"a": ONE.plan_hash, "b": TWO.plan_hash}
 
 
 def test_hash_of_a_project_changes_with_one_word_of_a_task() -> None:
-    changed = projects.with_covered("Do both.", [ONE, task("b", "C")])
+    changed = project_rules.with_task_hashes("Do both.", [ONE, task("b", "C")])
     assert project(BODY, ONE, TWO).plan_hash != project(changed, ONE, TWO).plan_hash
 
 
@@ -44,12 +44,12 @@ def test_hash_of_a_project_changes_with_one_word_of_a_task() -> None:
     ],
 )
 def test_project_whose_block_is_not_its_own_covers_nothing(spec: WorkItemSpec) -> None:
-    assert projects.covered(spec) == {}
+    assert project_rules.covered_tasks(spec) == {}
 
 
 def test_plan_that_writes_its_own_block_is_refused() -> None:
     with pytest.raises(SilasError, match="block of tasks"):
-        projects.with_covered(BODY, [ONE])
+        project_rules.with_task_hashes(BODY, [ONE])
 
 
 STATUSES = st.sampled_from([status.value for status in WorkItemStatus])
@@ -63,9 +63,9 @@ def test_task_is_ready_only_when_it_waits_and_all_before_it_are_done(statuses: d
         for name, before in AFTER.items()
         if statuses[name] == "pending" and {statuses[each] for each in before} <= {"done"}
     ]
-    assert projects.ready(AFTER, statuses) == expected
+    assert project_rules.ready_tasks(AFTER, statuses) == expected
 
 
 @given(st.fixed_dictionaries(dict.fromkeys(AFTER, STATUSES)))
 def test_project_is_done_only_when_every_task_is(statuses: dict[str, str]) -> None:
-    assert projects.all_done(statuses) == (set(statuses.values()) == {"done"})
+    assert project_rules.all_done(statuses) == (set(statuses.values()) == {"done"})

@@ -14,7 +14,7 @@ from apps.work import artifacts, queries, signals
 from apps.work.enums import WorkItemStatus, WorkReason
 from apps.work.models import WorkItem
 from apps.work.schemas import Proposal
-from apps.work.services import cancelling
+from apps.work.services import cancellation
 from kernel.llm.calls import PlannedCall, call_block
 from kernel.tenancy import tenant_scope
 from tests.factories.tenants import make_member
@@ -249,7 +249,7 @@ def test_project_that_staff_call_off_ends_with_what_had_not_begun(desk: Desk, ap
     item = proposed(desk)
     desk.decide(item, approver)
     with tenant_scope(desk.tenant):
-        cancelling.cancel_for_staff(item.pk, user=approver)
+        cancellation.cancel_for_staff(item.pk, user=approver)
     desk.work()
     assert (statuses(desk, item), desk.item(item.pk).reason, desk.order().revision) == (
         ["failed", "blocked", "blocked"],

@@ -15,7 +15,7 @@ from apps.bus.models import QueueMessage
 from apps.guard.models import GuardedRun
 from apps.tenants.models import Deployment
 from apps.toolservers.web.services import set_search
-from apps.work.execution_models import Course, Planning, ResearchRequest
+from apps.work.models import Course, Planning, ResearchRequest
 from kernel.clock import now
 from kernel.tenancy import tenant_scope
 from tests.factories.planning import (

@@ -14,19 +14,19 @@ ALLOWED = {"web_search", "read_file", "memory_search"}
 
 @given(st.sets(st.one_of(st.text(), st.sampled_from([*ALLOWED, "shell_exec", "act"]))))
 def test_tools_are_never_more_than_the_list(asked_for: set[str]) -> None:
-    assert rules.clamped(asked_for) == asked_for & ALLOWED
+    assert rules.clamp_tools(asked_for) == asked_for & ALLOWED
 
 
 @pytest.mark.parametrize(
     ("rounds", "in_flight", "room"), [(0, 0, 3), (0, 2, 1), (0, 3, 0), (0, 9, 0), (4, 0, 3), (5, 0, 0), (6, 0, 0)]
 )
 def test_room_for_questions(rounds: int, in_flight: int, room: int) -> None:
-    assert rules.room(rounds=rounds, in_flight=in_flight) == room
+    assert rules.questions_left(rounds=rounds, in_flight=in_flight) == room
 
 
 @given(st.text(), st.integers(1, 2000))
 def test_answer_is_cut_to_its_length(text: str, tokens: int) -> None:
-    assert rules.cut(text, tokens) == text[: tokens * 4]
+    assert rules.truncate_answer(text, tokens) == text[: tokens * 4]
 
 
 @pytest.mark.parametrize("other", [("b", "f", 1), ("a", "g", 1), ("a", "f", 2)])

@@ -20,7 +20,7 @@ from apps.skills.models import Record
 from apps.work.enums import WorkItemStatus, WorkReason
 from apps.work.locks import lock_item
 from apps.work.models import Batch, UndoEntry, WorkItem
-from apps.work.services import cancelling, ending, undoing
+from apps.work.services import cancellation, completion, undo
 from kernel.clock import now
 from kernel.errors import SilasError
 from kernel.tenancy import tenant_scope
@@ -88,7 +88,7 @@ def test_web_processes_are_told_why_a_batch_is_not_wholly_done(
     (batch,) = route(desk, found(1), found(2)).batches
     answer(desk, card_of(desk, batch.pk), approver, "approve")
     with tenant_scope(desk.tenant):
-        ending.settle(lock_item(items(desk, batch)[0].pk), WorkItemStatus.FAILED, reason)
+        completion.end_item(lock_item(items(desk, batch)[0].pk), WorkItemStatus.FAILED, reason)
     carry_out(desk)
     assert told_over(desk, batch.pk) == ("failed", code, "acked")
 
@@ -157,7 +157,7 @@ def test_undo_is_offered_until_its_window_ends(desk: Desk, approver: Any, after:
     answer(desk, card_of(desk, batch.pk), approver, "approve")
     desk.work()
     with time_machine.travel(window_end(desk) + after, tick=False), tenant_scope(desk.tenant):
-        undoing.offer(batch.pk)
+        undo.offer_undo(batch.pk)
     assert has_offer(desk, batch.pk) is offers
 
 
@@ -200,7 +200,7 @@ def test_single_item_is_offered_too(desk: Desk, approver: Any) -> None:
 def test_report_that_is_delivered_twice_offers_once(desk: Desk, approver: Any) -> None:
     batch = done(desk, approver, 1)
     with tenant_scope(desk.tenant):
-        undoing.offer(batch.pk)
+        undo.offer_undo(batch.pk)
         assert Card.objects.filter(kind=CardKind.POST_EXECUTION).count() == 1
 
 
@@ -323,7 +323,7 @@ def test_record_that_somebody_changed_since_stays_and_stops_the_undo(desk: Desk,
 def test_undo_of_which_the_last_effect_was_called_off_takes_nothing_back(desk: Desk, approver: Any, agent: Any) -> None:
     batch = done(desk, approver, 1, 2)
     with tenant_scope(desk.tenant):
-        cancelling.cancel_for_staff(undo_items(desk, batch.pk)[0].pk, user=agent)
+        cancellation.cancel_for_staff(undo_items(desk, batch.pk)[0].pk, user=agent)
     answer(desk, offered(desk, batch.pk), approver, "approve")
     carry_out(desk)
     assert (notes(desk, 1, 2), undo_items(desk, batch.pk)[1].reason) == ([11, 12], WorkReason.DEPENDENCY)

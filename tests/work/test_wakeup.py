@@ -17,8 +17,7 @@ from apps.bus.enums import Worker
 from apps.bus.wakeup import wake
 from apps.sessions.models import ChatSession
 from apps.work.enums import WorkItemStatus, WorkReason
-from apps.work.execution_models import Course
-from apps.work.models import WorkItem
+from apps.work.models import Course, WorkItem
 from kernel.tenancy import tenant_scope
 from silas_platform.celery import app
 from silas_platform.up.environment import for_program

@@ -19,7 +19,7 @@ from tests.factories.pauses import asking_gate
 from tests.factories.safety import policy
 from tests.factories.work import Hands, make_desk
 from tests.work.drained import drain_as_a_worker
-from tests.work.test_cycles import House
+from tests.work.test_goal_cycles import House
 from tests.work.test_projects import BOTH
 
 

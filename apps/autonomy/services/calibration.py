@@ -26,11 +26,10 @@ from apps.autonomy.models import FreedomProposal, InitiativeSettings, Outcome, S
 from apps.autonomy.services import bus_messages
 from apps.tenants.models import Deployment
 from apps.work.confidence import Thresholds
-from apps.work.earned_models import ThresholdChange
 from apps.work.enums import Direction
-from apps.work.models import Batch, BatchItem, WorkItem
-from apps.work.services import freedom
-from apps.work.services.undoing import ACTION as UNDO_ACTION
+from apps.work.models import Batch, BatchItem, ThresholdChange, WorkItem
+from apps.work.services import thresholds
+from apps.work.services.undo import ACTION as UNDO_ACTION
 from kernel.clock import now
 from kernel.unicode_safety import truncate
 
@@ -172,9 +171,9 @@ def _propose(
     )
     if direction is None:
         return None
-    before = freedom.current(deployment.pk, family)
-    after = freedom.step(deployment.pk, family, direction)
-    changes = freedom.changes(before, after)
+    before = thresholds.current(deployment.pk, family)
+    after = thresholds.step(deployment.pk, family, direction)
+    changes = thresholds.changes(before, after)
     if not changes:
         return None
     proposal: FreedomProposal = FreedomProposal.objects.create(
@@ -220,7 +219,7 @@ def _ask(
         binding=Binding(
             ApprovalScope.AUTONOMY_THRESHOLD,
             autonomy_payload(
-                **freedom.about(deployment.pk, proposal.family),
+                **thresholds.payload_scope(deployment.pk, proposal.family),
                 changes=proposal.changes,
                 sample_size=evidence.samples,
                 correction_rate=round(float(evidence.rate), 4),
@@ -252,10 +251,10 @@ def apply_decision(card: Card, decision: Decision, token: ApprovalToken | None) 
     if proposal is None:
         return
     if token is not None:
-        change = freedom.apply(card.payload, token, user=decision.user)
+        change = thresholds.apply(card.payload, token, user=decision.user)
         state = FreedomState.APPLIED if change else FreedomState.REFUSED
     elif decision.said.get("choice") == TIGHTEN_NOW:
-        freedom.tighten(proposal.deployment_id, proposal.family, user=decision.user)
+        thresholds.tighten(proposal.deployment_id, proposal.family, user=decision.user)
         state = FreedomState.TIGHTENED
     else:
         state = FreedomState.DECLINED
@@ -265,4 +264,4 @@ def apply_decision(card: Card, decision: Decision, token: ApprovalToken | None) 
 def tighten_approvals(deployment_id: UUID, family: str, *, user: Any) -> ThresholdChange | None:
     """The one tap that is always there: more comes before people again, at once. Whatever is proposed about the family
     meanwhile does not fit any more and is refused when it is answered."""
-    return freedom.tighten(deployment_id, family, user=user)
+    return thresholds.tighten(deployment_id, family, user=user)

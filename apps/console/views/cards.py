@@ -20,7 +20,7 @@ from apps.console.members import ANSWERING_ROLES, DECIDING_ROLES, StaffRequest, 
 from apps.console.views.pages import page
 from apps.console.views.review import settled, show
 from apps.sessions.queries import session_by_id
-from apps.work.services import amend, is_editable
+from apps.work.services import edit_plan, is_editable
 from kernel.errors import NotFound, SilasError
 
 _LONG = 80
@@ -103,7 +103,7 @@ def edit(request: StaffRequest, card_id: UUID) -> HttpResponseBase:
 @staff_view(*DECIDING_ROLES, on_conflict=_refused)
 def ask_anew(request: StaffRequest, card_id: UUID) -> HttpResponseBase:
     card = queries.card(card_id)
-    new = amend(card_id, user=request.member.user, calls=_calls(request, card))
+    new = edit_plan(card_id, user=request.member.user, calls=_calls(request, card))
     return show(request, queries.card(new.pk), anew=card) if request.htmx else redirect("console-card", new.pk)
 
 

@@ -26,7 +26,7 @@ from apps.connections.services.course import failure_of
 from apps.console import connecting
 from apps.console.members import DECIDING_ROLES, StaffRequest, staff_view
 from apps.console.views.pages import page
-from apps.work.services import letters
+from apps.work.services import outgoing_mail
 from kernel.clock import now
 from kernel.errors import SilasError
 
@@ -163,7 +163,7 @@ def it_request(request: StaffRequest, connection_id: UUID) -> HttpResponseBase:
         kept = it_requests.change(row.pk, **written, user=request.member.user, actor=_actor(request))
         if request.POST.get("act") != "send":
             return redirect("console-connection", row.pk)
-        item = letters.propose_letter(
+        item = outgoing_mail.propose_mail(
             to=kept.to, subject=kept.subject, text=kept.text, why=f"{row.name} needs it.", requested_by=_actor(request)
         )
     except SilasError as refusal:
@@ -206,7 +206,7 @@ def _shown(request: StaffRequest, row: Connection, refusal: SilasError | None = 
         broken=_what_is_wrong(row),
         it_request=letter,
         mail_address=_mail_address(letter) if letter else "",
-        can_send=bool(letter) and letters.can_send(),
+        can_send=bool(letter) and outgoing_mail.can_send(),
         card=waiting,
         undecided=row.pk in rules.rivals(accounts),
         has_rivals=sum(account.skill == row.skill_name for account in accounts) > 1,

@@ -26,7 +26,7 @@ from apps.gates.schemas import GateSpec
 from apps.sessions.rehearsal import MOST_ASKED, MOST_MESSAGES, Rehearsal, rehearse
 from apps.tenants.enums import Role
 from apps.tenants.models import Deployment
-from apps.work.queries import governed
+from apps.work.queries import deployments_with_goals
 from apps.work.schemas import WorkItemSpec
 from kernel.errors import NotFound, SilasError
 from kernel.tenancy import tenant_scope
@@ -71,7 +71,7 @@ class NewGateForm(GateForm):
 def listing(request: StaffRequest) -> HttpResponseBase:
     rows = [(gate, _trigger(version)) for gate, version in queries.gates_with_newest()]
     groups = [(status, [row for row in rows if row[0].status == status]) for status in _SHOWN]
-    governing = governed()
+    governing = deployments_with_goals()
     goals = [(place, goal, [_told_gate(goal.spec, gate) for gate in goal.spec.gates]) for place, goal in governing]
     halted = queries.gates_missing_library([gate for _, goal in governing for gate in goal.spec.gates])
     return page(request, "console/gates.html", at="gates", groups=groups, none=not rows, goals=goals, halted=halted)

@@ -31,7 +31,7 @@ from apps.console.views.pages import page
 from apps.sessions.models import ChatSession
 from apps.work.enums import WorkItemType
 from apps.work.models import WorkItem
-from apps.work.queries import left_out_of
+from apps.work.queries import count_left_out
 from apps.work.rules import FINAL
 from apps.work.services import is_editable
 from kernel.clock import now
@@ -122,7 +122,7 @@ def _after(request: StaffRequest, card: Card, outcome: Decision | Card | None) -
         return show(request, queries.card(now_asked), anew=card)
     if outcome is None:
         return show(request, queries.card(card.pk))
-    left_out = left_out_of(card.subject_id) if card.kind == CardKind.BATCH_REVIEW else 0
+    left_out = count_left_out(card.subject_id) if card.kind == CardKind.BATCH_REVIEW else 0
     return show(request, None, decided=queries.card(card.pk), left_out=left_out)
 
 

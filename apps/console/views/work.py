@@ -31,7 +31,7 @@ _ASKED = {"visitor": "A visitor", "goal": "A goal of yours", "system": "The plat
 @staff_view()
 def work(request: StaffRequest) -> HttpResponseBase:
     """Goals, what is under way, and what ended last; the tasks of a project stand on the project's own page."""
-    found = list(queries.promises(SHOWN + 1).select_related("parent"))
+    found = list(queries.tasks_and_projects(SHOWN + 1).select_related("parent"))
     shown = found[:SHOWN]
     return page(
         request,

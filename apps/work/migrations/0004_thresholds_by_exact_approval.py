@@ -1,6 +1,6 @@
 from django.db import migrations
 
-from apps.work import earned_sql
+from apps.work.sql import thresholds
 
 
 class Migration(migrations.Migration):
@@ -8,4 +8,4 @@ class Migration(migrations.Migration):
 
     dependencies = [("work", "0003_ledger_left")]
 
-    operations = [migrations.RunSQL(earned_sql.EXACT, earned_sql.EXACT_REVERSE)]
+    operations = [migrations.RunSQL(thresholds.EXACT, thresholds.EXACT_REVERSE)]

@@ -3,27 +3,27 @@
 Everything here runs inside the caller's tenant scope; what is slow is in `apps.work.executor`.
 """
 
-from apps.work.services.cancelling import cancel_for_staff, cancel_for_visitor, hold_for_visitor
-from apps.work.services.cycles import resume as resume_goal
-from apps.work.services.editing import amend, is_editable
-from apps.work.services.fixing import propose_fix
-from apps.work.services.goals import Installed, adopt_goal, ask_for_standing, check_goal, install_goal
-from apps.work.services.proposing import propose, screen, take_in
+from apps.work.services.cancellation import cancel_for_staff, cancel_for_visitor, lock_cancellable
+from apps.work.services.edits import edit_plan, is_editable
+from apps.work.services.fix_tasks import propose_fix
+from apps.work.services.goal_cycles import resume_goal as resume_goal
+from apps.work.services.goals import InstalledGoal, adopt_goal, check_goal, install_goal, request_standing_approval
+from apps.work.services.proposals import accept_plan, propose, screen
 
 __all__ = [
-    "Installed",
+    "InstalledGoal",
+    "accept_plan",
     "adopt_goal",
-    "amend",
-    "ask_for_standing",
     "cancel_for_staff",
     "cancel_for_visitor",
     "check_goal",
-    "hold_for_visitor",
+    "edit_plan",
     "install_goal",
     "is_editable",
+    "lock_cancellable",
     "propose",
     "propose_fix",
+    "request_standing_approval",
     "resume_goal",
     "screen",
-    "take_in",
 ]

@@ -16,11 +16,11 @@ from apps.approvals.models import ApprovalToken
 from apps.approvals.payloads import approvable, batch_payload, call_payload
 from apps.approvals.queries import use_of
 from apps.approvals.schemas import Approvable
-from apps.work import projects, rules
+from apps.work import project_rules, rules
 from apps.work.enums import BatchStatus, WorkItemStatus, WorkItemType
 from apps.work.models import Batch, WorkItem
 from apps.work.queries import lines_of
-from apps.work.services.standing import approvable_child
+from apps.work.services.standing_tasks import approvable_child
 from kernel.errors import SilasError
 from kernel.llm.calls import calls_in
 
@@ -81,7 +81,7 @@ def _of_project(item: WorkItem, project: WorkItem, token: ApprovalToken) -> Auth
     """The project's yes, while the project runs, for a task whose very plan it names."""
     if project.status != WorkItemStatus.RUNNING:
         return Authority("project_over")
-    if projects.covered(project.spec).get(str(item.pk)) != item.spec.plan_hash:
+    if project_rules.covered_tasks(project.spec).get(str(item.pk)) != item.spec.plan_hash:
         return Authority("not_covered")
     return _held(token, project.spec.approvable(), part=item)
 

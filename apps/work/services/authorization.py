@@ -13,10 +13,10 @@ from apps.work.enums import WorkItemStatus, WorkItemType, WorkReason
 from apps.work.models import WorkItem
 from apps.work.services import projects
 from apps.work.services.authority import bound_by
-from apps.work.services.dispatching import owe
+from apps.work.services.execution_queue import enqueue
 from apps.work.services.items import announce, move
-from apps.work.services.standing import approvable_child
-from apps.work.wording import APPROVED
+from apps.work.services.standing_tasks import approvable_child
+from apps.work.visitor_messages import APPROVED
 
 
 def authorize(item: WorkItem, token: ApprovalToken) -> Verdict:
@@ -32,9 +32,9 @@ def authorize(item: WorkItem, token: ApprovalToken) -> Verdict:
 
 def _start(item: WorkItem, token: ApprovalToken) -> None:
     if item.type == WorkItemType.PROJECT:
-        projects.begin(item, token)
+        projects.start(item, token)
     else:
-        dispatch(item, token)
+        attach_and_enqueue(item, token)
 
 
 def authorize_standing(item: WorkItem, goal: WorkItem) -> Verdict | None:
@@ -44,17 +44,17 @@ def authorize_standing(item: WorkItem, goal: WorkItem) -> Verdict | None:
         return None
     verdict = approvals.verify(goal.approval_token, goal.spec.approvable(), approvable_child(item, goal))
     if verdict.ok:
-        dispatch(item, goal.approval_token)
+        attach_and_enqueue(item, goal.approval_token)
     return verdict
 
 
-def dispatch(item: WorkItem, token: ApprovalToken) -> None:
+def attach_and_enqueue(item: WorkItem, token: ApprovalToken) -> None:
     """Attach the verified token and owe the item to the executors."""
     WorkItem.objects.filter(pk=item.pk).update(approval_token=token)
     item.approval_token = token
-    owe(item)
+    enqueue(item)
 
 
-def refuse(item: WorkItem, reason: WorkReason) -> None:
+def reject(item: WorkItem, reason: WorkReason) -> None:
     """Nobody said yes: nothing runs."""
     move(item, WorkItemStatus.BLOCKED, reason=reason)

@@ -24,8 +24,8 @@ from apps.work.enums import BatchStatus, WorkItemStatus, WorkReason
 from apps.work.locks import lock_batch, lock_course, lock_item
 from apps.work.models import Batch, BatchItem, WorkItem
 from apps.work.queries import items_of, lines_of
-from apps.work.services import asking_batches, desk, dispatching, ending, fresh_cards, preconditions, undoing
-from apps.work.services.asking_batches import BATCH
+from apps.work.services import batch_cards, completion, execution_queue, fresh_cards, outbox, preconditions, undo
+from apps.work.services.batch_cards import BATCH
 from kernel.clock import now
 from kernel.errors import SilasError
 
@@ -49,7 +49,7 @@ def open_batch(lines: Sequence[BatchItem], **fields: object) -> Batch:
     return batch
 
 
-def decided(card: Card, decision: Decision, token: ApprovalToken | None) -> None:
+def on_decided(card: Card, decision: Decision, token: ApprovalToken | None) -> None:
     """A person answered a batch's card. In the transaction of the decision."""
     batch = lock_batch(card.subject_id)
     if batch.status != BatchStatus.PROPOSED:
@@ -60,13 +60,13 @@ def decided(card: Card, decision: Decision, token: ApprovalToken | None) -> None
         _refuse(batch, BatchStatus.DECLINED, WorkReason.DECLINED)
 
 
-def came_to_nothing(batch: Batch, reason: WorkReason) -> None:
+def expire(batch: Batch, reason: WorkReason) -> None:
     """Its card ran out or was withdrawn: silence is a no."""
     if batch.status == BatchStatus.PROPOSED:
         _refuse(batch, BatchStatus.EXPIRED, reason)
 
 
-def keep_current(card: Card, fresh: Fresh) -> None:
+def replace_outdated_card(card: Card, fresh: Fresh) -> None:
     """A person approves a batch's card: where the records of every line have changed, or of any line of an undo,
     nothing of it counts and another card takes its place. Where some have, the others count (`_begin`)."""
     if card.subject_kind != BATCH:
@@ -74,14 +74,14 @@ def keep_current(card: Card, fresh: Fresh) -> None:
     batch = lock_batch(card.subject_id)
     outdated = preconditions.outdated_lines(batch, card)
     if batch.undo_of is not None and outdated:
-        undoing.offer_what_is_left(batch, card, outdated, fresh)
+        undo.offer_remaining_undo(batch, card, outdated, fresh)
     elif outdated and len(outdated) == lines_of(batch).count():
         withdraw_card(card.pk, reason=Withdrawal.REPLACED)
-        rationale = fresh_cards.since_changed(card.rationale)
-        fresh.card = asking_batches.ask(batch, instead_of=card, rationale=rationale)
+        rationale = fresh_cards.fresh_rationale(card.rationale)
+        fresh.card = batch_cards.open_batch_card(batch, instead_of=card, rationale=rationale)
 
 
-def leave(item: WorkItem) -> None:
+def remove_item(item: WorkItem) -> None:
     """The item is asked about by itself from now on, and the batch goes on without it. In a web process."""
     if item.batch_id is None:
         return
@@ -109,11 +109,11 @@ def _begin(batch: Batch, token: ApprovalToken, card: Card) -> None:
         item = lock_item(line.work_item_id)
         _take_out(item)
         record(AuditEvent.WORK_NOT_APPROVED, subject=f"work:{item.pk}", data={"reason": preconditions.CHANGED})
-        fresh_cards.ask_again(item)
+        fresh_cards.open_fresh_card(item)
     WorkItem.objects.filter(batch=batch).update(approval_token=token)
     _move(batch, BatchStatus.RUNNING)
     if batch.undo_of:
-        undoing.begun(batch)
+        undo.on_undo_approved(batch)
     _go_on(batch)
 
 
@@ -129,10 +129,10 @@ def _go_on(batch: Batch) -> None:
     waiting = [item for item in left if item.status == WorkItemStatus.PENDING]
     for item in waiting[:1] if batch.undo_of else waiting:
         if not lock_course(item).deliveries:
-            dispatching.owe(item)
+            execution_queue.enqueue(item)
 
 
-def heard(item: WorkItem) -> None:
+def on_work_changed(item: WorkItem) -> None:
     """An item of a batch ended: its batch goes on."""
     if WorkItemStatus(item.status) not in rules.FINAL or item.batch_id is None:
         return
@@ -146,10 +146,10 @@ def _finish(batch: Batch) -> None:
     _end_items(batch, WorkReason.DEPENDENCY)
     if batch.undo_of is None:
         failed = next((item for item in items_of(batch) if item.status != WorkItemStatus.DONE), None)
-        desk.report_on(batch.pk, trace_id=batch.trace_id, failed=failed)
+        outbox.enqueue_result(batch.pk, trace_id=batch.trace_id, failed=failed)
 
 
-def take_selection(batch: Batch, payload: Mapping[str, Any]) -> None:
+def apply_selection(batch: Batch, payload: Mapping[str, Any]) -> None:
     """Cut the batch to the part of its items that the new card asks for, in the card's order; the rest never runs.
 
     Raises `SilasError("selection_unfit")` where the new card asks for anything else than a part of this batch.
@@ -162,7 +162,7 @@ def take_selection(batch: Batch, payload: Mapping[str, Any]) -> None:
     for line in lines:
         if line.item_id not in kept:
             line.delete()
-            ending.settle(lock_item(line.work_item_id), WorkItemStatus.BLOCKED, WorkReason.LEFT_OUT)
+            completion.end_item(lock_item(line.work_item_id), WorkItemStatus.BLOCKED, WorkReason.LEFT_OUT)
     # Positions are unique in a batch: the new ones begin behind all of the old ones.
     for position, item_id in enumerate(kept, start=max(line.position for line in lines) + 1):
         BatchItem.objects.filter(batch=batch, item_id=item_id).update(position=position)
@@ -178,7 +178,7 @@ def _end_items(batch: Batch, reason: WorkReason) -> None:
     """What has not begun never does. The batch is not running any more, so none of this is news to it."""
     for item in items_of(batch):
         if item.status in (WorkItemStatus.PENDING, WorkItemStatus.PAUSED):
-            ending.settle(lock_item(item.pk), WorkItemStatus.BLOCKED, reason)
+            completion.end_item(lock_item(item.pk), WorkItemStatus.BLOCKED, reason)
 
 
 def _move(batch: Batch, status: BatchStatus) -> None:

@@ -13,19 +13,19 @@ from apps.approvals.models import Card
 from apps.approvals.services import withdraw_card
 from apps.approvals.signals import Fresh
 from apps.skills import queries as skills
-from apps.work import wording
+from apps.work import visitor_messages
 from apps.work.enums import WorkItemStatus, WorkItemType
 from apps.work.locks import lock_item
 from apps.work.models import WorkItem
 from apps.work.queries import children_of
-from apps.work.services import drafting, screening
-from apps.work.services.asking import WORK_ITEM, Wanted, ask_a_person
+from apps.work.services import drafts, screening
+from apps.work.services.approval_requests import WORK_ITEM, RequestedCall, request_approval
 from apps.work.services.items import announce
 
 CHANGED_SINCE = "The records have changed since this was last shown. This card shows them as they are now."
 
 
-def keep_current(card: Card, fresh: Fresh) -> None:
+def replace_outdated_card(card: Card, fresh: Fresh) -> None:
     """A person approves a card about one item: where what it shows has changed, another one takes its place."""
     if card.subject_kind != WORK_ITEM:
         return
@@ -36,26 +36,26 @@ def keep_current(card: Card, fresh: Fresh) -> None:
     fresh.card = _ask(item, card)
 
 
-def ask_again(item: WorkItem) -> None:
+def open_fresh_card(item: WorkItem) -> None:
     """The fresh card about an item whose approval was not used."""
     if item.status == WorkItemStatus.PENDING and item.approval_token_id is None:
         _ask(item, cards.latest_about(WORK_ITEM, item.pk))
 
 
-def since_changed(rationale: str) -> str:
+def fresh_rationale(rationale: str) -> str:
     """The reasons of the card before, after what is new."""
     return f"{CHANGED_SINCE} {rationale.removeprefix(CHANGED_SINCE).strip()}".strip()
 
 
 def _ask(item: WorkItem, old: Card | None) -> Card:
     """`old`: None for a part of a batch or project, which no card was about before."""
-    announce(item, wording.CHANGED.format(title=item.title.rstrip(".")))
-    wanted, rationale = _wanted_of(item), since_changed(old.rationale if old else "")
+    announce(item, visitor_messages.CHANGED.format(title=item.title.rstrip(".")))
+    wanted, rationale = _wanted_of(item), fresh_rationale(old.rationale if old else "")
     if old is not None and old.kind == CardKind.DRAFT_REVIEW:
-        return drafting.ask_as_it_was(item, wanted[0], old, rationale=rationale)
-    return ask_a_person(item, wanted, None, instead_of=old, rationale=rationale)
+        return drafts.reopen_draft_card(item, wanted[0], old, rationale=rationale)
+    return request_approval(item, wanted, None, instead_of=old, rationale=rationale)
 
 
-def _wanted_of(item: WorkItem) -> Sequence[Wanted]:
+def _wanted_of(item: WorkItem) -> Sequence[RequestedCall]:
     specs = [task.spec for task in children_of(item)] if item.type == WorkItemType.PROJECT else [item.spec]
-    return [each for spec in specs for each in screening.wanted_of(spec.calls, screening.tools_in(spec.skills))]
+    return [each for spec in specs for each in screening.resolve_calls(spec.calls, screening.tools_in(spec.skills))]

@@ -23,12 +23,12 @@ from apps.skills import queries as skills
 from apps.skills.schemas import ToolSpec
 from apps.tenants.models import Deployment
 from apps.tenants.services import change_deployment
-from apps.work import goals, plans, templates
+from apps.work import goal_rules, goal_templates, plans
 from apps.work.enums import WorkItemStatus, WorkItemType, WorkReason
 from apps.work.models import WorkItem
 from apps.work.queries import active_goal, active_goal_spec
 from apps.work.schemas import WorkItemSpec
-from apps.work.services import cycles, screening, ways
+from apps.work.services import execution_facts, goal_cycles, screening
 from apps.work.services.items import create_item, move
 from kernel.errors import SilasError
 
@@ -40,29 +40,29 @@ def adopt_goal(plan_markdown: str, *, deployment_id: UUID, requested_by: str) ->
     if spec.type != WorkItemType.GOAL:
         raise SilasError("plan_not_a_goal", "Only a goal can be adopted.")
     if spec.failure_context:
-        templates.template_call(spec.failure_context)
+        goal_templates.template_call(spec.failure_context)
     for gate in spec.gates:
         require_valid(gate)
-    cycles.require_schedule(spec)
+    goal_cycles.require_schedule(spec)
     pinned = list(skills.pinned(spec.skills))
     fresh = WorkItemSpec.model_validate({**spec.model_dump(), "id": str(uuid4()), "skills": pinned})
     item = create_item(
         fresh, deployment_id=deployment_id, session_id=None, trace_id=str(uuid4()), requested_by=requested_by
     )
     move(item, WorkItemStatus.HEALTHY)
-    cycles.begin_schedule(item)
+    goal_cycles.start_schedule(item)
     return item
 
 
 @dataclass(frozen=True)
-class Installed:
+class InstalledGoal:
     """The goal that governs a deployment now; `changed` is False when it said the same before."""
 
     goal: WorkItem
     changed: bool
 
 
-def install_goal(plan_markdown: str, *, deployment: Deployment, requested_by: str) -> Installed:
+def install_goal(plan_markdown: str, *, deployment: Deployment, requested_by: str) -> InstalledGoal:
     """Let the goal of this file govern the deployment's conversations from their next turn on; the one before is over,
     and its standing yes with it. Safe to repeat: a file that says what is in force changes nothing.
 
@@ -73,13 +73,13 @@ def install_goal(plan_markdown: str, *, deployment: Deployment, requested_by: st
     written = check_goal(plan_markdown, deployment=deployment)
     before = active_goal(deployment)
     pinned = written.spec.model_copy(update={"skills": list(skills.pinned(written.spec.skills))})
-    if before is not None and goals.same_policy(before.spec, pinned):
-        return Installed(before, changed=False)
+    if before is not None and goal_rules.is_same_policy(before.spec, pinned):
+        return InstalledGoal(before, changed=False)
     goal = adopt_goal(plan_markdown, deployment_id=deployment.pk, requested_by=requested_by)
     change_deployment(deployment, actor=requested_by, active_goal_id=goal.pk)
     if before is not None and before.status != WorkItemStatus.BLOCKED:
         move(before, WorkItemStatus.BLOCKED, reason=WorkReason.REPLANNED)
-    return Installed(goal, changed=True)
+    return InstalledGoal(goal, changed=True)
 
 
 def _lock(deployment: Deployment) -> None:
@@ -88,44 +88,44 @@ def _lock(deployment: Deployment) -> None:
     deployment.active_goal_id = rows.values_list("active_goal_id", flat=True).get(pk=deployment.pk)
 
 
-def check_goal(plan_markdown: str, *, deployment: Deployment) -> plans.Written:
+def check_goal(plan_markdown: str, *, deployment: Deployment) -> plans.ParsedPlan:
     """The goal of a file, as far as it could govern this deployment; raises what `install_goal` raises, and changes
     nothing."""
     rows = active_gates(deployment.pk)
-    written = goals.read(plan_markdown, other_gates={gate.name: gate.on for gate in rows})
+    written = goal_rules.read_goal(plan_markdown, other_gates={gate.name: gate.on for gate in rows})
     try:
         tools = screening.tools_in(written.spec.skills)
     except SilasError as missing:
-        plans.refuse(missing.code, missing.message, written.line(["skills"]))
-    needed = count_gates_per_turn((*rows, *written.spec.gates), looked_up(tools.values()))
+        plans.raise_plan_error(missing.code, missing.message, written.line(["skills"]))
+    needed = count_gates_per_turn((*rows, *written.spec.gates), lookup_tools(tools.values()))
     if needed > MOST_EVALUATIONS:
         most = f"a turn asks {MOST_EVALUATIONS} at most."
         problem = f"with these a message, its answer and a look-up need {needed} gates; {most}"
-        plans.refuse("goal_too_many_gates", problem, written.line(["gates"]))
-    goals.require_tools(written, tools)
+        plans.raise_plan_error("goal_too_many_gates", problem, written.line(["gates"]))
+    goal_rules.require_tools(written, tools)
     return written
 
 
-def looked_up(tools: Iterable[ToolSpec]) -> frozenset[str]:
+def lookup_tools(tools: Iterable[ToolSpec]) -> frozenset[str]:
     """What a turn may call itself: whatever acts is planned, and asked about when it runs."""
-    return frozenset(tool.name for tool in tools if not tool.acting) | {goals.KNOWLEDGE_TOOL}
+    return frozenset(tool.name for tool in tools if not tool.acting) | {goal_rules.KNOWLEDGE_TOOL}
 
 
 def add_gates(deployment_id: UUID, extra: ExtraGates) -> None:
     """The gates of the goal that governs the deployment, and what its turns may look up."""
     deployment = Deployment.objects.only("active_goal_id").get(pk=deployment_id)
     spec = active_goal_spec(deployment)
-    extra.add([], {goals.KNOWLEDGE_TOOL})
+    extra.add([], {goal_rules.KNOWLEDGE_TOOL})
     if spec is not None:
         extra.add(spec.gates, ())
         with suppress(SilasError):
-            extra.add((), looked_up(skills.tools_for(spec.skills)))
+            extra.add((), lookup_tools(skills.tools_for(spec.skills)))
 
 
-def ask_for_standing(goal: WorkItem, *, uses: int, days: int, rationale: str) -> Card:
+def request_standing_approval(goal: WorkItem, *, uses: int, days: int, rationale: str) -> Card:
     """Ask a person to let the goal's template run `uses` times within `days` without asking again."""
     spec = goal.spec
-    call = templates.template_call(spec.failure_context or "")
+    call = goal_templates.template_call(spec.failure_context or "")
     tool = screening.tools_in(spec.skills)[call.tool]
     return open_card(
         CardKind.STANDING,
@@ -133,7 +133,7 @@ def ask_for_standing(goal: WorkItem, *, uses: int, days: int, rationale: str) ->
         binding=Binding(
             ApprovalScope.STANDING,
             spec.as_plan(),
-            reversible=not ways.can_lift(tool),
+            reversible=not execution_facts.raises_risk(tool),
             declared_risk=Risk(tool.risk),
             max_executions=uses,
             token_seconds=days * 86_400,
@@ -142,13 +142,16 @@ def ask_for_standing(goal: WorkItem, *, uses: int, days: int, rationale: str) ->
             intent=f"Let “{goal.title}” run {call.tool} without asking, up to {uses} times in {days} days",
             rationale=rationale,
             consequence={"approve": f"Allow up to {uses} times", "decline": "Keep asking each time"},
-            facts=[Fact("Each time", text="the same gates and checks as with a person's yes"), *ways.facts_of(tool)],
+            facts=[
+                Fact("Each time", text="the same gates and checks as with a person's yes"),
+                *execution_facts.execution_facts(tool),
+            ],
             details={"body": spec.failure_context, "checks": [check.model_dump() for check in spec.verify]},
         ),
     )
 
 
-def settle_standing(goal: WorkItem, token: ApprovalToken | None) -> None:
+def attach_standing_approval(goal: WorkItem, token: ApprovalToken | None) -> None:
     """After a yes the goal carries its standing approval, and each child spends a use of it. A no changes nothing."""
     if token is None:
         return

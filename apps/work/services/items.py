@@ -7,7 +7,7 @@ from uuid import UUID
 
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
-from apps.work import rules, signals, wording
+from apps.work import rules, signals, visitor_messages
 from apps.work.enums import WorkItemStatus, WorkItemType, WorkReason
 from apps.work.models import VISITOR, WorkItem
 from apps.work.schemas import WorkItemSpec
@@ -68,7 +68,7 @@ def move(
     for name, value in values.items():
         setattr(item, name, value)
     record(AuditEvent.WORK_MOVED, subject=f"work:{item.pk}", data={"status": status.value, "reason": reason.value})
-    announce(item, " ".join(filter(None, (wording.sentence(status, reason, item.title), result))))
+    announce(item, " ".join(filter(None, (visitor_messages.status_message(status, reason, item.title), result))))
 
 
 def announce(item: WorkItem, text: str) -> None:

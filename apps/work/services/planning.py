@@ -23,15 +23,14 @@ from apps.guard.schemas import Limits, RunRef
 from apps.skills import queries as skills
 from apps.skills import roles
 from apps.work import research_rules
+from apps.work.attempt_jobs import gates_of, keys_of, model_name
 from apps.work.budgets import BudgetUsed
 from apps.work.enums import PlanningState, ResearchState, Waiting
-from apps.work.execution_models import Course, LedgerEntry, Planning, ResearchRequest
-from apps.work.jobs import gates_of, keys_of, model_name
 from apps.work.locks import lock_course, lock_item
-from apps.work.models import WorkItem
-from apps.work.provenance import without_account
+from apps.work.models import Course, LedgerEntry, Planning, ResearchRequest, WorkItem
+from apps.work.provenance import without_origins
 from apps.work.queries import active_goal_spec
-from apps.work.services import pausing, spending
+from apps.work.services import failure_handling, usage
 from kernel.clock import now
 from kernel.errors import SilasError
 from kernel.llm.briefing import Briefing, ToolBrief
@@ -41,7 +40,7 @@ from kernel.taint import Taint
 from kernel.tenancy import current_tenant_id
 
 PURPOSES = {Kind.CONSULT_PLANNER: Waiting.GUIDANCE, Kind.REPLAN_REQUEST: Waiting.REPLAN}
-PLANNERS_OWN = (
+PLANNER_TOOLS = (
     ToolBrief("request_research", "Ask for facts; the answers come with your next turn. Nothing is changed.", {}),
     ToolBrief("validate_plan", "Say what is wrong with a plan, if anything is.", {}),
     ToolBrief("memory_search", "Search the company's knowledge.", {}),
@@ -86,7 +85,7 @@ def open_job(message: QueueMessage) -> PlanningJob | None:
         work_item=item, attempt=item.attempts_made, purpose=purpose, defaults={"created_at": now()}
     )[0]
     if planning.state in (PlanningState.READY_TO_FINALIZE, PlanningState.EXPIRED):
-        move(planning, PlanningState.PLANNING)
+        move_planning(planning, PlanningState.PLANNING)
     return job_of(planning, item, course) if planning.state == PlanningState.PLANNING else None
 
 
@@ -101,14 +100,14 @@ def job_of(planning: Planning, item: WorkItem, course: Course) -> PlanningJob:
         keys=keys_of(item),
         item=item,
         gates=gates_of(item),
-        room=research_rules.room(rounds=planning.rounds, in_flight=len(open_)),
+        room=research_rules.questions_left(rounds=planning.rounds, in_flight=len(open_)),
         known=frozenset(request.dedupe_key for request in requests),
     )
 
 
 def run_of(item: WorkItem, course: Course) -> UUID:
     """The guarded run that pays for the planner's help: the plan's, not the task's (contract silas 5.1)."""
-    plan, account = pausing.account_of(item, course)
+    plan, account = failure_handling.budget_account_of(item, course)
     if account.plan_run_id is None:
         budget = plan.spec.budget
         limits = Limits(cost_usd=str(budget.max_cost_usd), tokens=budget.max_tokens)
@@ -134,8 +133,8 @@ def _briefing(planning: Planning, item: WorkItem, course: Course, requests: list
         text=_failure(item),
         title=item.deployment.title if item.deployment else "",
         skills=roles.instructions(item.spec.skills),
-        tools=(*PLANNERS_OWN, *(granted_tools(item, course) if replan else ())),
-        work_body=without_account(item.spec.body) + "".join(_finding(request) for request in requests),
+        tools=(*PLANNER_TOOLS, *(granted_tools(item, course) if replan else ())),
+        work_body=without_origins(item.spec.body) + "".join(_finding(request) for request in requests),
         instruction=_REPLAN if replan else _ADVISE,
         reference=str(item.pk),
     )
@@ -171,13 +170,13 @@ def _too_late(item: WorkItem, purpose: Waiting) -> None:
     record(event, subject=f"work:{item.pk}", data={"outcome": "late"})
 
 
-def advise(delivery: Delivery, job: PlanningJob, text: str, *, seconds: float) -> None:
+def send_advice(delivery: Delivery, job: PlanningJob, text: str, *, seconds: float) -> None:
     """Give the planner's advice back; it counts only if somebody still waits when it arrives. None is told at once."""
-    charge(job.item.pk, seconds=seconds)
-    move(job.planning, PlanningState.FINISHED)
+    charge_plan(job.item.pk, seconds=seconds)
+    move_planning(job.planning, PlanningState.FINISHED)
     item = job.item
     if not text:
-        pausing.take_guidance(item.pk, answers=pausing.question_id(item), text="")
+        failure_handling.take_guidance(item.pk, answers=failure_handling.question_id(item), text="")
         delivery.finish()
         return
     bus.send_message(
@@ -185,7 +184,7 @@ def advise(delivery: Delivery, job: PlanningJob, text: str, *, seconds: float) -
         kind=Kind.PLANNER_GUIDANCE,
         scope_id=item.pk,
         sender=Sender.PLANNER,
-        payload=Guidance(answers=pausing.question_id(item)),
+        payload=Guidance(answers=failure_handling.question_id(item)),
         content=text,
         trace_id=item.trace_id,
         message_id=f"guidance:{item.pk}:{item.attempts_made}",
@@ -196,17 +195,17 @@ def advise(delivery: Delivery, job: PlanningJob, text: str, *, seconds: float) -
     delivery.finish()
 
 
-def submit(delivery: Delivery, job: PlanningJob, plan_markdown: str, *, seconds: float) -> None:
+def submit_plan(delivery: Delivery, job: PlanningJob, plan_markdown: str, *, seconds: float) -> None:
     """Hand another plan over to where a person can be asked about it; "" when there is none, and a person is told."""
-    charge(job.item.pk, seconds=seconds)
-    move(job.planning, PlanningState.FINISHED)
+    charge_plan(job.item.pk, seconds=seconds)
+    move_planning(job.planning, PlanningState.FINISHED)
     item = lock_item(job.item.pk)
     course = lock_course(item)
     if course.waiting_for != Waiting.REPLAN:
         _too_late(item, Waiting.REPLAN)
     elif not plan_markdown:
         record(AuditEvent.REPLAN_ENDED, subject=f"work:{item.pk}", data={"outcome": "no_other_plan"})
-        pausing.give_up(item)
+        failure_handling.give_up(item)
     else:
         _send_plan(item, course, plan_markdown)
     delivery.finish()
@@ -232,16 +231,16 @@ def plan_scope(item_id: UUID) -> str:
     return f"plan:{item_id}"
 
 
-def charge(item_id: UUID, *, seconds: float) -> None:
+def charge_plan(item_id: UUID, *, seconds: float) -> None:
     """The plan's account: what its guarded run says, and the time (contract silas 5.1)."""
     item = lock_item(item_id)
-    _, account = pausing.account_of(item, lock_course(item))
-    used = spending.with_run(account.used, account.plan_run_id).merge(BudgetUsed(wall_time_seconds=seconds))
+    _, account = failure_handling.budget_account_of(item, lock_course(item))
+    used = usage.with_run_usage(account.used, account.plan_run_id).merge(BudgetUsed(wall_time_seconds=seconds))
     account.plan_used = used.model_dump(mode="json")
     account.save(update_fields=["plan_used"])
 
 
-def move(planning: Planning, state: PlanningState) -> None:
+def move_planning(planning: Planning, state: PlanningState) -> None:
     """Take the planning to `state`. Raises `SilasError("planning_moved")` where it may not go there, or has gone."""
     old = PlanningState(planning.state)
     here = Planning.objects.filter(pk=planning.pk, state=old)

@@ -21,11 +21,10 @@ from apps.guard import services as guard
 from apps.guard.enums import RunStatus, TerminalReason
 from apps.skills import queries as skills
 from apps.work.enums import WorkItemStatus
-from apps.work.execution_models import LedgerEntry
-from apps.work.models import Batch, BatchItem, WorkItem
-from apps.work.services import desk, screening
-from apps.work.services.asking import WORK_ITEM, reads_of
-from apps.work.services.asking_batches import BATCH, reads_of_line
+from apps.work.models import Batch, BatchItem, LedgerEntry, WorkItem
+from apps.work.services import outbox, screening
+from apps.work.services.approval_requests import WORK_ITEM, card_reads_of
+from apps.work.services.batch_cards import BATCH, reads_of_line
 from apps.work.services.items import move
 from kernel.clock import now
 from kernel.errors import SilasError
@@ -34,7 +33,7 @@ UNREADABLE, CHANGED = "card_mismatch", "record_changed"
 Reads = Sequence[Mapping[str, Any]]
 
 
-def expected_of(item: WorkItem) -> Reads:
+def expected_reads(item: WorkItem) -> Reads:
     """The records on whose state the item's approval rests, at the revisions at which they must be now; none once
     something of the item has taken effect, and none under a standing approval. The own changes of a project or of an
     undo, which run in an approved order, are counted. Raises `SilasError("card_mismatch")` where no card shows what
@@ -56,8 +55,8 @@ def _reads_of(item: WorkItem, token: ApprovalToken) -> Reads:
     shown: Reads = _card_of(WORK_ITEM, project_id or item.pk, token).reads
     if project_id is None:
         return shown
-    calls = screening.wanted_of(item.spec.calls, screening.tools_in(item.spec.skills))
-    named = {(each["book"], each["key"]) for each in reads_of(calls, item.subject)}
+    calls = screening.resolve_calls(item.spec.calls, screening.tools_in(item.spec.skills))
+    named = {(each["book"], each["key"]) for each in card_reads_of(calls, item.subject)}
     return [each for each in shown if (each["book"], each["key"]) in named]
 
 
@@ -89,7 +88,7 @@ def is_undo(item: WorkItem) -> bool:
 
 def is_outdated(item: WorkItem) -> bool:
     """Whether the records have changed since a person approved the item. Raises what `expected_of` raises."""
-    return skills.have_changed(expected_of(item), item.subject)
+    return skills.have_changed(expected_reads(item), item.subject)
 
 
 def outdated_lines(batch: Batch, card: Card) -> list[BatchItem]:
@@ -98,7 +97,7 @@ def outdated_lines(batch: Batch, card: Card) -> list[BatchItem]:
     return [line for line in lines if skills.have_changed(reads_of_line(card, line.item_id), line.work_item.subject)]
 
 
-def give_back(item: WorkItem) -> None:
+def return_for_approval(item: WorkItem) -> None:
     """The approval is not used: the locked item waits for a person again, whom a web process asks."""
     if item.status == WorkItemStatus.RUNNING:
         move(item, WorkItemStatus.PAUSED)
@@ -109,4 +108,4 @@ def give_back(item: WorkItem) -> None:
     if item.status == WorkItemStatus.PAUSED:
         move(item, WorkItemStatus.PENDING)
     record(AuditEvent.WORK_NOT_APPROVED, subject=f"work:{item.pk}", data={"reason": CHANGED})
-    desk.ask_again(item)
+    outbox.enqueue_fresh_card(item)

@@ -12,14 +12,14 @@ from functools import reduce
 from apps.approvals.models import ApprovalToken
 from apps.bus import services as bus
 from apps.bus.enums import Kind, Queue, Sender
-from apps.work import projects, rules
+from apps.work import project_rules, rules
 from apps.work.budgets import BudgetUsed
 from apps.work.enums import WorkItemStatus, WorkItemType, WorkReason
 from apps.work.locks import lock_course, lock_item
 from apps.work.models import WorkItem
 from apps.work.queries import children_of
 from apps.work.schemas import VerificationReport
-from apps.work.services import dispatching, ending
+from apps.work.services import completion, execution_queue
 from apps.work.services.items import move
 from kernel.taint import Taint
 
@@ -27,7 +27,7 @@ CHECK_EVENT = "check"
 _OVER = (WorkItemStatus.FAILED, WorkItemStatus.STUCK, WorkItemStatus.BLOCKED)
 
 
-def begin(project: WorkItem, token: ApprovalToken) -> None:
+def start(project: WorkItem, token: ApprovalToken) -> None:
     """After the yes: every task carries it, and those that wait for nothing are owed to the executors."""
     WorkItem.objects.filter(parent=project).update(approval_token=token)
     WorkItem.objects.filter(pk=project.pk).update(approval_token=token)
@@ -36,7 +36,7 @@ def begin(project: WorkItem, token: ApprovalToken) -> None:
     _go_on(project)
 
 
-def heard(item: WorkItem) -> None:
+def on_work_changed(item: WorkItem) -> None:
     """Something moved: the project of a task that ended goes on, and the tasks of a project that ended do not."""
     if WorkItemStatus(item.status) not in rules.FINAL:
         return
@@ -58,7 +58,7 @@ def _task_ended(task: WorkItem) -> None:
     if task.status != WorkItemStatus.DONE:
         called_off = task.reason == WorkReason.CANCELLED
         reason = WorkReason.CANCELLED if called_off else WorkReason.CHILD
-        ending.settle(project, WorkItemStatus.FAILED, reason, error=f"{task.title}: {task.get_reason_display()}")
+        completion.end_item(project, WorkItemStatus.FAILED, reason, error=f"{task.title}: {task.get_reason_display()}")
     else:
         _go_on(project)
 
@@ -68,25 +68,25 @@ def _go_on(project: WorkItem) -> None:
     tasks = children_of(project)
     statuses = {str(task.pk): task.status for task in tasks}
     counter = project.used.exhausted(project.spec.budget)
-    if projects.all_done(statuses):
+    if project_rules.all_done(statuses):
         _check_or_finish(project, tasks)
     elif counter:
-        ending.settle(project, WorkItemStatus.STUCK, WorkReason.BUDGET, error=counter)
+        completion.end_item(project, WorkItemStatus.STUCK, WorkReason.BUDGET, error=counter)
     else:
         depends_on = {str(task.pk): task.spec.depends_on for task in tasks}
         by_id = {str(task.pk): task for task in tasks}
-        for name in projects.ready(depends_on, statuses):
+        for name in project_rules.ready_tasks(depends_on, statuses):
             _owe_once(by_id[name])
 
 
 def _owe_once(task: WorkItem) -> None:
     if not lock_course(task).deliveries:
-        dispatching.owe(task)
+        execution_queue.enqueue(task)
 
 
 def _check_or_finish(project: WorkItem, tasks: Sequence[WorkItem]) -> None:
     if not project.spec.verify:
-        ending.settle(project, WorkItemStatus.DONE, WorkReason.NONE, summary=_summary(tasks))
+        completion.end_item(project, WorkItemStatus.DONE, WorkReason.NONE, summary=_summary(tasks))
         return
     bus.send_message(
         Queue.EXECUTOR,
@@ -106,9 +106,9 @@ def conclude(project: WorkItem, report: VerificationReport) -> None:
     if project.status != WorkItemStatus.RUNNING:
         return
     if report.all_passed:
-        ending.settle(project, WorkItemStatus.DONE, WorkReason.NONE, summary=_summary(children_of(project)))
+        completion.end_item(project, WorkItemStatus.DONE, WorkReason.NONE, summary=_summary(children_of(project)))
     else:
-        ending.settle(project, WorkItemStatus.FAILED, WorkReason.VERIFICATION, error=report.explain())
+        completion.end_item(project, WorkItemStatus.FAILED, WorkReason.VERIFICATION, error=report.explain())
 
 
 def _summary(tasks: Sequence[WorkItem]) -> str:
@@ -119,7 +119,7 @@ def _end_tasks(project: WorkItem) -> None:
     """What has not begun never does; what runs at this moment ends by itself and starts nothing more."""
     reason = WorkReason(project.reason) if project.reason in _PASSED_ON else WorkReason.DEPENDENCY
     for task in WorkItem.objects.filter(parent=project, status__in=[WorkItemStatus.PENDING, WorkItemStatus.PAUSED]):
-        ending.settle(lock_item(task.pk), WorkItemStatus.BLOCKED, reason)
+        completion.end_item(lock_item(task.pk), WorkItemStatus.BLOCKED, reason)
 
 
 _PASSED_ON = (WorkReason.DECLINED, WorkReason.EXPIRED, WorkReason.CANCELLED, WorkReason.NOT_APPROVED)

@@ -22,7 +22,7 @@ from apps.guard.schemas import call_digest
 from apps.skills import queries as skills
 from apps.skills import rules as skill_rules
 from apps.skills.schemas import ToolSpec
-from apps.work import plans, projects, rules
+from apps.work import plans, project_rules, rules
 from apps.work.enums import WorkItemType
 from apps.work.locks import lock_customer
 from apps.work.models import WorkItem
@@ -30,7 +30,7 @@ from apps.work.plans import ProjectPlan
 from apps.work.provenance import without_claims
 from apps.work.queries import open_items_of
 from apps.work.schemas import WorkItemSpec
-from apps.work.services.asking import Wanted, intent_of, short
+from apps.work.services.approval_requests import RequestedCall, shorten, title_of
 from kernel.errors import SilasError
 from kernel.llm.calls import PlannedCall
 from kernel.tenancy.scope import current_scope
@@ -44,7 +44,7 @@ _MOST_TOLD, _TOLD_CHARS, _NAME_CHARS = 20, 200, 80
 _HIDDEN = "it holds characters that cannot be seen; please write it again by hand"
 
 
-def read(plan_markdown: str) -> WorkItemSpec | ProjectPlan:
+def read_plan(plan_markdown: str) -> WorkItemSpec | ProjectPlan:
     """The task or project of a plan. Raises `SilasError` with the reader's code; its words may repeat the model's and
     are not for the visitor."""
     try:
@@ -63,7 +63,7 @@ def _without_claims(plan: WorkItemSpec) -> WorkItemSpec:
 
 def _project(plan: WorkItemSpec) -> ProjectPlan:
     project = plans.read_project(plan, lenient=True)
-    projects.require_place(project.spec.body)
+    project_rules.require_no_tasks_block(project.spec.body)
     return project
 
 
@@ -80,19 +80,19 @@ def tools_in(refs: Sequence[str]) -> Mapping[str, ToolSpec]:
     return {tool.name: tool for tool in skills.tools_for(refs)}
 
 
-def wanted_of(calls: Sequence[PlannedCall], tools: Mapping[str, ToolSpec]) -> tuple[Wanted, ...]:
+def resolve_calls(calls: Sequence[PlannedCall], tools: Mapping[str, ToolSpec]) -> tuple[RequestedCall, ...]:
     """Calls that the house wrote itself, with their tools. Raises `SilasError`: tool_not_granted, bad_arguments,
     hidden_characters."""
     for call in calls:
         if call.tool not in tools:
             raise SilasError("tool_not_granted", _NOT_HERE, extra={"tool": call.tool})
-        _require_arguments(Wanted(call, tools[call.tool]))
-    return tuple(Wanted(call, tools[call.tool]) for call in calls)
+        _require_arguments(RequestedCall(call, tools[call.tool]))
+    return tuple(RequestedCall(call, tools[call.tool]) for call in calls)
 
 
-def wanted_by(
+def resolve_plan_calls(
     plan: WorkItemSpec | ProjectPlan, tools: Mapping[str, ToolSpec], access: frozenset[str]
-) -> tuple[tuple[Wanted, ...], ...]:
+) -> tuple[tuple[RequestedCall, ...], ...]:
     """The calls of each task with their tools. Raises `SilasError` for anything that cannot be asked for here."""
     tasks = tasks_of(plan)
     if sum(len(task.calls) for task in tasks) > rules.MAX_CALLS:
@@ -106,17 +106,17 @@ def wanted_by(
     return found
 
 
-def _wanted(plan: WorkItemSpec, tools: Mapping[str, ToolSpec], access: frozenset[str]) -> tuple[Wanted, ...]:
+def _wanted(plan: WorkItemSpec, tools: Mapping[str, ToolSpec], access: frozenset[str]) -> tuple[RequestedCall, ...]:
     if plan.type != WorkItemType.TASK or plan.gates:
         raise SilasError("plan_gate_not_allowed" if plan.gates else "plan_type_not_allowed", _NOT_HERE)
     if not plan.calls:
         raise SilasError("plan_without_calls", "the plan does not say what to do")
     if has_hidden_characters(plan.body):
         raise SilasError("hidden_characters", _HIDDEN)
-    return wanted_of(plan.calls, {name: tool for name, tool in tools.items() if name in access})
+    return resolve_calls(plan.calls, {name: tool for name, tool in tools.items() if name in access})
 
 
-def _require_arguments(wanted: Wanted) -> None:
+def _require_arguments(wanted: RequestedCall) -> None:
     """Arguments that fit the tool, and that a person sees as they are."""
     tool, args = wanted.tool, wanted.call.args
     if skill_rules.argument_problem(tool, args):
@@ -127,7 +127,7 @@ def _require_arguments(wanted: Wanted) -> None:
 
 
 def require_room(
-    wanted: Sequence[Wanted],
+    wanted: Sequence[RequestedCall],
     *,
     subject: str,
     session_id: UUID | None,
@@ -146,7 +146,9 @@ def require_room(
         raise SilasError("waiting_already", "exactly this is under way already")
 
 
-def gates_ask(wanted: Sequence[Wanted], gates: Sequence[GateSpec], goal: WorkItem | None) -> GateResult | None:
+def check_call_gates(
+    wanted: Sequence[RequestedCall], gates: Sequence[GateSpec], goal: WorkItem | None
+) -> GateResult | None:
     """The gate that wants a person, if one does. Raises `SilasError("gate_blocked")` with the gate's own sentence. Rows
     are held meanwhile, so all gates of a transaction have one time together; what comes too late is a no."""
     from_values = [gate for gate in gates if gate.provider in _FROM_VALUES]
@@ -165,10 +167,10 @@ def gates_ask(wanted: Sequence[Wanted], gates: Sequence[GateSpec], goal: WorkIte
     return asks
 
 
-def _require_telling(wanted: Sequence[Wanted], gates: Sequence[GateSpec]) -> None:
+def _require_telling(wanted: Sequence[RequestedCall], gates: Sequence[GateSpec]) -> None:
     """The visitor reads titles at every step: values of the model's are in them, so each passes the response gates as
     it stands, or the plan is refused."""
-    titles = {intent_of(wanted), *(each.intent for each in wanted)}
+    titles = {title_of(wanted), *(each.intent for each in wanted)}
     for title in sorted(titles):
         told = {"response": title}
         report = check_gates(gates, GateTrigger.EVERY_AGENT_RESPONSE, told, allowance=_allowance())
@@ -176,7 +178,7 @@ def _require_telling(wanted: Sequence[Wanted], gates: Sequence[GateSpec]) -> Non
             raise SilasError("gate_blocked", _NOT_HERE)
 
 
-def values_told(wanted: Sequence[Wanted], gates: Sequence[GateSpec]) -> str:
+def visible_values(wanted: Sequence[RequestedCall], gates: Sequence[GateSpec]) -> str:
     """The values of the calls, a line each, so that a visitor sees one that is not theirs. They are a model's words
     like any answer: nothing is told where a response gate has something against them."""
     lines = [line for each in wanted for line in _value_lines(each)]
@@ -188,17 +190,18 @@ def values_told(wanted: Sequence[Wanted], gates: Sequence[GateSpec]) -> str:
     return "" if unfit else told
 
 
-def _value_lines(wanted: Wanted) -> list[str]:
+def _value_lines(wanted: RequestedCall) -> list[str]:
     known: Mapping[str, Any] = wanted.tool.args.get("properties") or {}
     named = {name: known.get(name, {}).get("title") or name.replace("_", " ") for name in wanted.call.args}
     return [
-        f"{short(_one_line(named[name]), _NAME_CHARS)}: {_one_line(value)}" for name, value in wanted.call.args.items()
+        f"{shorten(_one_line(named[name]), _NAME_CHARS)}: {_one_line(value)}"
+        for name, value in wanted.call.args.items()
     ]
 
 
 def _one_line(value: Any) -> str:
     said = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return short(escape_hidden(" ".join(said.split())), _TOLD_CHARS)
+    return shorten(escape_hidden(" ".join(said.split())), _TOLD_CHARS)
 
 
 def _allowance() -> Allowance:

@@ -10,7 +10,7 @@ from datetime import datetime
 from apps.bus import services as bus
 from apps.bus.enums import Kind
 from apps.work.enums import ResearchState, Waiting
-from apps.work.execution_models import Course, ResearchRequest
+from apps.work.models import Course, ResearchRequest
 
 
 def begin_wait(course: Course, kind: Waiting, until: datetime) -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from apps.sessions import escalations, handoff, proposals, receivers
 from apps.sessions.steps import context
-from apps.work import wording
+from apps.work import visitor_messages
 from apps.work.enums import WorkItemStatus, WorkReason
 from kernel.llm.agents import run_proxy
 from kernel.llm.briefing import Utterance
@@ -38,9 +38,9 @@ SESSIONS = [
     receivers.APOLOGY,
     receivers.EARLIER_REQUEST,
     receivers.MOVED_ON,
-    wording.NOTHING_CHANGED,
-    wording.PARTS_STAY,
-    *wording.templates(),
+    visitor_messages.NOTHING_CHANGED,
+    visitor_messages.PARTS_STAY,
+    *visitor_messages.all_templates(),
 ]
 
 
@@ -174,10 +174,10 @@ def test_progress_of_work_is_told_in_the_visitors_language_and_its_title_as_it_s
     language: str, title: str
 ) -> None:
     for status in WorkItemStatus:
-        english = wording.sentence(status, WorkReason.NONE, title)
-        told = wording.spoken(english, title, language)
+        english = visitor_messages.status_message(status, WorkReason.NONE, title)
+        told = visitor_messages.translate(english, title, language)
         assert told != english and title.rstrip(".") in told and "{title}" not in told
 
 
 def test_progress_in_another_language_stays_as_it_is() -> None:
-    assert wording.spoken("Done: Refund.", "Refund", "en") == "Done: Refund."
+    assert visitor_messages.translate("Done: Refund.", "Refund", "en") == "Done: Refund."

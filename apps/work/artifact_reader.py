@@ -1,0 +1,60 @@
+"""How is a file of some work read by whoever looks into it? The guard's handler of `read_file`, a lookup by name.
+
+No path is ever resolved: what may be named is what calls of the very item left, by short or full name, and under
+`inputs/` what it was given. Nothing of a disk, of other work or of another tenant has a name here (contract silas 15).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from apps.guard.schemas import CallContext, CallFailed, HandlerResult
+from apps.work import artifacts, input_artifacts
+from apps.work.models import WorkItem
+from kernel.errors import SilasError
+from kernel.tenancy import tenant_scope
+
+MAX_CHARS = 20_000
+INPUTS = "inputs/"
+
+
+def read_file(ctx: CallContext) -> HandlerResult:
+    """`args["path"]` → `{"path", "text", "cut"}`; `ctx.context["work_item"]` is the item whose files may be read."""
+    path = ctx.args.get("path")
+    if not isinstance(path, str):
+        raise CallFailed("invalid_arguments", "Name the file to read.", effect_free=True)
+    with tenant_scope(ctx.tenant_id):
+        content = _content(ctx.context.get("work_item"), path)
+    try:
+        text = content.decode()
+    except UnicodeDecodeError as error:
+        raise CallFailed("file_not_text", "This file is no text.", effect_free=True) from error
+    return HandlerResult({"path": path, "text": text[:MAX_CHARS], "cut": len(text) > MAX_CHARS})
+
+
+def readable_names(item: WorkItem) -> list[str]:
+    """What may be read of this item. Inside a scope."""
+    left = sorted({file.name for file in artifacts.list_files(item)})
+    return [*left, *(f"{INPUTS}{name}" for name in sorted(_inputs(item)))]
+
+
+def _content(item_id: Any, path: str) -> bytes:
+    item = WorkItem.objects.filter(pk=item_id).first()
+    found = _named(item, path) if item is not None else None
+    if found is None:
+        raise CallFailed("file_missing", "There is no such file of this work.", effect_free=True)
+    return found
+
+
+def _named(item: WorkItem, path: str) -> bytes | None:
+    if path.startswith(INPUTS):
+        return _inputs(item).get(path.removeprefix(INPUTS))
+    fitting = [file for file in artifacts.list_files(item) if path in (file.name, artifacts.full_name(file))]
+    return bytes(fitting[-1].content) if fitting else None
+
+
+def _inputs(item: WorkItem) -> dict[str, bytes]:
+    try:
+        return input_artifacts.input_files_of(item)
+    except SilasError:
+        return {}

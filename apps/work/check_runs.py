@@ -1,0 +1,90 @@
+"""Run the checks of projects and goals in a worker, outside of every transaction, like any verification.
+
+`check_project` is the consumer of `system_event` on the executors' queue, `look_at_goal` that of `goal_cycle`: one run
+of the checks, then one short scope that writes down what follows (spec 5.2.2 step 5, 5.2.3 steps 1 to 3). Nothing here
+acts; what a goal finds is asked.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+from uuid import UUID, uuid4
+
+from apps.bus.deliveries import Delivery
+from apps.skills import queries as skills
+from apps.work import artifacts, goal_discovery
+from apps.work.checks import CheckRound, check_rounds
+from apps.work.enums import WorkItemType
+from apps.work.locks import lock_item
+from apps.work.models import GoalCycle
+from apps.work.queries import children_of, work_item
+from apps.work.schemas import VerificationReport
+from apps.work.services import candidates, goal_cycles, outbox, projects
+from apps.work.verification import run_checks
+from kernel.clock import now
+from kernel.tenancy import in_scope
+
+_Found = tuple[VerificationReport, Sequence[Mapping[str, Any]]]
+
+
+async def run_project_checks(delivery: Delivery) -> None:
+    assert delivery.message.task_id is not None
+    report, _ = await _looked(delivery.tenant_id, delivery.message.task_id)
+    await delivery.commit(_conclude_project, delivery.message.task_id, report)
+
+
+async def run_goal_checks(delivery: Delivery) -> None:
+    goal_id = UUID(delivery.message.subject)
+    goal = await in_scope(delivery.tenant_id, work_item, goal_id)
+    found = await _looked(delivery.tenant_id, goal_id) if goal_cycles.is_due(goal) else None
+    await delivery.reschedule(_conclude_cycle, goal_id, found)
+
+
+async def run_goal_checks_now(tenant_id: UUID, goal_id: UUID) -> GoalCycle | None:
+    """One look at a scheduled goal at this moment, to its end: what it found is asked about at once. In a web process,
+    outside of every scope."""
+    report, todo = await _looked(tenant_id, goal_id)
+    return await in_scope(tenant_id, _conclude_here, goal_id, report, todo)
+
+
+async def _looked(tenant_id: UUID, item_id: UUID) -> _Found:
+    found = await in_scope(tenant_id, _rounds, item_id)
+    reports = [await asyncio.to_thread(run_checks, each.checks, mounts=each.mounts) for each in found]
+    report = VerificationReport(tuple(result for each in reports for result in each.results))
+    return report, await goal_discovery.find_candidates(tenant_id, item_id)
+
+
+def _conclude_here(goal_id: UUID, report: VerificationReport, todo: Sequence[Mapping[str, Any]]) -> GoalCycle | None:
+    goal, trace_id = lock_item(goal_id), str(uuid4())
+    looked = goal_cycles.conclude(goal, report, due_at=now(), trace_id=trace_id)
+    if looked is not None:
+        candidates.route_candidates(goal.pk, todo, trace_id=trace_id)
+    return looked
+
+
+def _rounds(item_id: UUID) -> Sequence[CheckRound]:
+    item = work_item(item_id)
+    spec = item.spec
+    if item.type == WorkItemType.PROJECT:
+        files = {name: content for task in children_of(item) for name, content in artifacts.files_of(task).items()}
+        return check_rounds(spec, skills.tools_for(spec.skills), item.subject, files)
+    mounts = skills.house_mounts(spec.skills)
+    return (CheckRound(tuple(spec.verify), mounts),)
+
+
+def _conclude_project(project_id: UUID, report: VerificationReport) -> None:
+    projects.conclude(lock_item(project_id), report)
+
+
+def _conclude_cycle(goal_id: UUID, found: _Found | None) -> datetime | None:
+    goal = lock_item(goal_id)
+    if found is not None and goal.due_at is not None:
+        (report, todo), trace_id = found, str(uuid4())
+        looked = goal_cycles.conclude(goal, report, due_at=goal.due_at, trace_id=trace_id)
+        if looked is not None and todo:
+            outbox.enqueue_candidates(goal.pk, todo, cycle=str(looked.pk), trace_id=trace_id)
+        goal_cycles.reschedule(goal)
+    return goal_cycles.next_check(goal)

@@ -1,0 +1,94 @@
+"""What has a goal found to do? The reading calls of its plan, made through the guard when it is looked at (spec 5.1.5).
+
+A script answers `{"found": [...]}`, each with the call it proposes and how sure it is; what does not fit is left out.
+Nothing found runs: it is owed to a web process, which puts it before people (`services.routing`). In a worker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from pydantic import ValidationError
+
+from apps.guard import services as guard
+from apps.guard.enums import Intent, Origin, Phase, RunStatus, TerminalReason
+from apps.guard.schemas import Call, Done, Limits, RunRef
+from apps.skills.schemas import ToolSpec
+from apps.work.models import WorkItem
+from apps.work.queries import work_item
+from apps.work.services.candidates import MAX_CANDIDATES, Candidate
+from apps.work.services.screening import tools_in
+from kernel.errors import SilasError
+from kernel.llm.calls import PlannedCall
+from kernel.provenance import Origin as From
+from kernel.provenance import Source, Sources, Traced, as_text
+from kernel.tenancy import in_scope
+
+
+@dataclass(frozen=True)
+class _Search:
+    run: RunRef
+    calls: tuple[PlannedCall, ...]
+    tools: Mapping[str, ToolSpec]
+    context: Mapping[str, Any]
+
+
+async def find_candidates(tenant_id: UUID, goal_id: UUID) -> list[dict[str, Any]]:
+    """What the goal's own calls found, as plain values; nothing for a goal whose plan makes none."""
+    search = await in_scope(tenant_id, _begin, goal_id)
+    if search is None:
+        return []
+    found: list[dict[str, Any]] = []
+    for call in search.calls:
+        tool = search.tools.get(call.tool)
+        asked = Call(
+            call.tool,
+            call.args,
+            frozenset({call.tool}),
+            estimate=tool.estimate if tool else None,
+            leaves=bool(tool and tool.leaves),
+            shown=Sources((Source(Traced(From.AUTHOR), as_text(call.args)),)),
+        )
+        intent = tool.via if tool else Intent.RUN_SKILL
+        outcome = await guard.guarded_call(search.run, intent, asked, context=search.context)
+        found += _read(outcome.value) if isinstance(outcome, Done) else []
+    await in_scope(
+        tenant_id, guard.close_run, search.run.run_id, status=RunStatus.COMPLETED, reason=TerminalReason.COMPLETED
+    )
+    return found[:MAX_CANDIDATES]
+
+
+def _begin(goal_id: UUID) -> _Search | None:
+    goal: WorkItem = work_item(goal_id)
+    spec = goal.spec
+    if not spec.calls:
+        return None
+    limits = Limits(cost_usd=str(spec.budget.max_cost_usd), tokens=spec.budget.max_tokens)
+    tools = {call.tool for call in spec.calls}
+    run = guard.open_run(
+        Origin.WORK, goal.pk, deployment_id=goal.deployment_id, phase=Phase.EXECUTION, allow=tools, limits=limits
+    )
+    context = {"skills": tuple(spec.skills), "customer": "", "house": True}
+    return _Search(run.ref, spec.calls, _tools(spec.skills), context)
+
+
+def _tools(refs: Sequence[str]) -> Mapping[str, ToolSpec]:
+    """None where a skill is gone: then its calls fail by themselves."""
+    try:
+        return tools_in(refs)
+    except SilasError:
+        return {}
+
+
+def _read(value: Any) -> list[dict[str, Any]]:
+    listed: Sequence[Any] = value.get("found", ()) if isinstance(value, Mapping) else ()
+    found = []
+    for each in listed if isinstance(listed, list) else ():
+        try:
+            found.append(Candidate.model_validate(each).model_dump(mode="json"))
+        except ValidationError:
+            continue
+    return found

@@ -1,0 +1,73 @@
+"""Which files of earlier work does an item start with? Exactly the ones it names, or none (spec 5.2.1 step 0.5, 5.2.2).
+
+They come from the finished item that it follows and from the tasks it depends on. A name that is missing, or that two
+of them left, is a broken link: guessing would hand over another file than the one that was meant. Inside a scope.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from uuid import UUID
+
+from apps.work import artifacts
+from apps.work.enums import WorkItemStatus, WorkItemType
+from apps.work.models import WorkItem
+from kernel.errors import SilasError
+
+ALL = "*"
+_Files = Mapping[str, bytes]
+
+
+class LinkageMissing(SilasError):
+    """What the item builds on is not there. The message names what is missing, in ids and names of files."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__("linkage_missing", message, status=409)
+
+
+def input_files_of(item: WorkItem) -> dict[str, bytes]:
+    """The files by the name under which the item's tools find them in `/sandbox/inputs/`. Raises `LinkageMissing`."""
+    spec = item.spec
+    before = [*([spec.follow_up_of] if spec.follow_up_of else []), *spec.depends_on]
+    sources = {item_id: _files_of(item_id) for item_id in before}
+    found: dict[str, bytes] = {}
+    for name in spec.input_artifacts_from:
+        chosen = _everything(sources) if name == ALL else {_plain(name, sources): _one(name, sources)}
+        found |= chosen
+    return found
+
+
+def _files_of(item_id: str) -> _Files:
+    source: WorkItem | None = WorkItem.objects.filter(pk=UUID(item_id), status=WorkItemStatus.DONE).first()
+    if source is None:
+        raise LinkageMissing(f"The work {item_id} that this builds on is not done.")
+    if source.type == WorkItemType.PROJECT:
+        return _everything({str(task.pk): artifacts.files_of(task) for task in source.children.all()})
+    return artifacts.files_of(source)
+
+
+def _everything(sources: Mapping[str, _Files]) -> dict[str, bytes]:
+    """All files of all sources; of two that have one name both are called by their source too."""
+    names = [name for files in sources.values() for name in files]
+    return {
+        (name if names.count(name) == 1 else f"{source}/{name}"): content
+        for source, files in sources.items()
+        for name, content in files.items()
+    }
+
+
+def _one(name: str, sources: Mapping[str, _Files]) -> bytes:
+    source, _, file = name.partition("/")
+    if source in sources:
+        if file not in sources[source]:
+            raise LinkageMissing(f"The work {source} left no file {file}.")
+        return sources[source][file]
+    left_by = [files for files in sources.values() if name in files]
+    if len(left_by) != 1:
+        raise LinkageMissing(f"The file {name} {'is not there' if not left_by else 'was left by two of them'}.")
+    return left_by[0][name]
+
+
+def _plain(name: str, sources: Mapping[str, _Files]) -> str:
+    source, _, file = name.partition("/")
+    return file if source in sources else name

@@ -1,0 +1,34 @@
+"""Approved changes of the company's documents that are asked of the trusted worker, and what became of each."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+from uuid import UUID
+
+from django.db import models
+from django.db.models.functions import Now
+
+from apps.work.enums import EffectState
+from kernel.tenancy import TenantModel
+
+
+class KnowledgeEffect(TenantModel):
+    """One call of an approved work item, by the digest of its tool and arguments. What is changed stands in the item's
+    plan, and nowhere here: a row of this table asks, and authorises nothing (docs/adr 0085). Once each."""
+
+    work_item = models.ForeignKey("work.WorkItem", on_delete=models.PROTECT, related_name="+")
+    call_digest = models.CharField(max_length=64)
+    state = models.CharField(max_length=10, choices=EffectState.choices, default=EffectState.ASKED)
+    answer: models.JSONField[dict[str, Any], dict[str, Any]] = models.JSONField(default=dict)
+    created_at = models.DateTimeField(db_default=Now())
+
+    work_item_id: UUID
+
+    class Meta(TenantModel.Meta):
+        ordering: ClassVar = ["created_at"]
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["work_item", "call_digest"], name="knowledge_effect_once")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.state} {self.call_digest[:8]}"

@@ -1,0 +1,179 @@
+"""What is a person shown about a batch, and about what came of one? Cards of many lines (spec 5.2.4, 0.5.4, 0.5.5).
+
+Every line is the skill's words about bound values, never a model's. Web processes only: workers open no cards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from apps.approvals.asks import About, Binding, CardText
+from apps.approvals.enums import ApprovalScope, CardKind, Risk
+from apps.approvals.models import Card
+from apps.approvals.payloads import batch_payload
+from apps.approvals.risk import highest
+from apps.approvals.schemas import Fact
+from apps.approvals.services import open_card
+from apps.skills import queries as skills
+from apps.skills.schemas import ToolSpec
+from apps.work.enums import WorkItemStatus
+from apps.work.models import Batch, BatchItem, WorkItem
+from apps.work.queries import lines_of
+from apps.work.services import execution_facts, screening
+from apps.work.services.approval_requests import RequestedCall, card_reads_of, has_marked_values, highest_risk, shorten
+
+BATCH = "batch"
+Reads = Sequence[Mapping[str, Any]]
+_TITLE_CHARS, _FACT_CHARS = 200, 300
+_DONE = "It is done and proved. It can be taken back for a short while."
+_PARTLY_DONE = "Not all of it was done: see each result. What was done is proved and can be taken back for now."
+
+
+def open_batch_card(batch: Batch, *, instead_of: Card | None = None, rationale: str = "") -> Card:
+    """Put a batch before a person. `instead_of`: the card that asked before, whose risk stands."""
+    lines = list(lines_of(batch))
+    tools = _tools(lines)
+    count = f"{len(lines)} action{'s' if len(lines) != 1 else ''}"
+    return open_card(
+        CardKind.BATCH_REVIEW,
+        about=About(BATCH, batch.pk, batch.deployment_id, requested_by=batch.requested_by),
+        binding=Binding(
+            ApprovalScope.CONNECTION_ACT,
+            _payload(batch, lines),
+            reversible=not any(execution_facts.raises_risk(tool) for tool in tools),
+            declared_risk=highest(highest_risk(tools), Risk(instead_of.risk) if instead_of else Risk.LOW),
+            lifted=instead_of is None and any(has_marked_values(line.work_item.spec) for line in lines),
+            reads=_reads(lines),
+        ),
+        text=CardText(
+            intent=f"{shorten(tools[0].description, _TITLE_CHARS)}: {count}",
+            rationale=rationale or batch.reason_summary or "The goal found these; each fits its rule.",
+            consequence={"approve": f"Carry out {count}", "decline": "Change nothing"},
+            affected=count,
+            facts=_ways(tools),
+        ),
+        body={
+            "items": [_line(line) for line in lines],
+            "reason_summary": batch.reason_summary,
+            "confidence_min": batch.confidence_min,
+        },
+        supersedes=instead_of,
+    )
+
+
+def reads_of_line(card: Card, item_id: str) -> list[dict[str, Any]]:
+    """The records whose state the card shows for this line."""
+    return [each for each in card.reads if each.get("item") == item_id]
+
+
+def _reads(lines: Sequence[BatchItem]) -> list[dict[str, Any]]:
+    """The records that each line shows, under the line's id: lines may be about different customers."""
+    return [
+        {**each, "item": line.item_id}
+        for line in lines
+        for each in card_reads_of(_wanted(line.work_item), line.work_item.subject)
+    ]
+
+
+def _wanted(item: WorkItem) -> Sequence[RequestedCall]:
+    return screening.resolve_calls(item.spec.calls, screening.tools_in(item.spec.skills))
+
+
+def _ways(tools: Sequence[ToolSpec]) -> list[Fact]:
+    """How the lines run, each way once."""
+    found = [fact for tool in tools for fact in execution_facts.execution_facts(tool)]
+    return [fact for place, fact in enumerate(found) if fact not in found[:place]]
+
+
+def open_results_card(
+    undo: Batch,
+    done: Sequence[WorkItem],
+    *,
+    reads: Mapping[UUID, Reads],
+    until: datetime,
+    instead_of: Card | None = None,
+    rationale: str = "",
+) -> Card:
+    """What was done, with the one button that takes it back while there is time. `reads`: by the done item, the records
+    that it changed, at the revisions at which they are now."""
+    lines = list(lines_of(undo))
+    well = sum(item.status == WorkItemStatus.DONE for item in done)
+    count = f"{len(done)} actions" if well == len(done) else f"{well} of {len(done)} actions"
+    what = done[0].title if len(done) == 1 else count
+    session_id = done[0].session_id if len(done) == 1 else None
+    shown = [
+        {**each, "item": line.item_id}
+        for line in lines
+        if line.work_item.follow_up_of_id is not None
+        for each in reads.get(line.work_item.follow_up_of_id, ())
+    ]
+    return open_card(
+        CardKind.POST_EXECUTION,
+        about=About(BATCH, undo.pk, undo.deployment_id, session_id, undo.requested_by),
+        binding=Binding(ApprovalScope.CONNECTION_ACT, _payload(undo, lines), reversible=True, reads=shown),
+        text=CardText(
+            intent=f"Done: {what}",
+            rationale=rationale or (_DONE if well == len(done) else _PARTLY_DONE),
+            consequence={"approve": f"Undo {_how_many(len(lines))}", "decline": "Keep it as it is"},
+            affected=_how_many(len(lines)),
+            facts=[fact for line in lines for fact in _present(line)],
+            details={"calls": [_call(line) for line in lines]},
+        ),
+        body={"results": [_result(item) for item in done]},
+        until=until,
+        supersedes=instead_of,
+    )
+
+
+def _present(line: BatchItem) -> list[Fact]:
+    """What taking it back would change, as its tool says it: what is there now, and what would be."""
+    wanted, subject = _wanted(line.work_item), line.work_item.subject
+    return [Fact(**fact) for each in wanted for fact in skills.card_facts(each.tool, each.call.args, subject)]
+
+
+def _how_many(count: int) -> str:
+    return "1 action" if count == 1 else f"{count} actions, the last one first"
+
+
+def _result(item: WorkItem) -> dict[str, object]:
+    good = item.status == WorkItemStatus.DONE
+    said = shorten(item.summary.splitlines()[0], 299) if good and item.summary else item.get_reason_display()
+    return {"title": item.title, "outcome": "" if said == "nothing to explain" else said, "ok": good}
+
+
+def _payload(batch: Batch, lines: Sequence[BatchItem]) -> dict[str, object]:
+    ids = [line.item_id for line in lines]
+    return batch_payload(goal_id=str(batch.goal_ref), action=batch.action, item_ids=ids)
+
+
+def _tools(lines: Sequence[BatchItem]) -> list[ToolSpec]:
+    found = []
+    for line in lines:
+        known = screening.tools_in(line.work_item.spec.skills)
+        found += [known[call.tool] for call in line.work_item.spec.calls]
+    return found
+
+
+def _call(line: BatchItem) -> dict[str, object]:
+    call = line.work_item.spec.calls[0]
+    return {"tool": call.tool, "args": call.args}
+
+
+def _line(line: BatchItem) -> dict[str, object]:
+    return {
+        "item_id": line.item_id,
+        "title": line.title,
+        "actor": line.actor,
+        "occurred_at": line.occurred_at.isoformat() if line.occurred_at else None,
+        "reason": line.reason,
+        "confidence": line.confidence,
+        "unusual": line.unusual,
+        "facts": [
+            {name: shorten(words, _FACT_CHARS) for name, words in fact.items()}
+            for each in _wanted(line.work_item)
+            for fact in skills.card_facts(each.tool, each.call.args, line.work_item.subject)
+        ],
+    }

@@ -1,0 +1,223 @@
+"""A goal found things to do: which of them go into a batch, which are drafts, which want attention or a teacher?
+
+Policy gates first, then confidence; no band lets anything run without a yes (spec 5.1.5, 5.9). What a person answers
+counts for that item alone: nothing is learned here. Web processes only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, Any
+from uuid import UUID, uuid4
+
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, TypeAdapter
+
+from apps.approvals.asks import About, Binding, CardText
+from apps.approvals.enums import ApprovalScope, ApprovalVerdict, CardKind, Risk
+from apps.approvals.models import Card, Decision
+from apps.approvals.services import open_card
+from apps.audit.enums import AuditEvent
+from apps.audit.services import record
+from apps.gates.queries import active_gates
+from apps.skills.roles import handed_down
+from apps.work.confidence import Thresholds, band_of, chunks, may_relax
+from apps.work.enums import Band, WorkReason
+from apps.work.locks import lock_customer, lock_item
+from apps.work.models import Batch, BatchItem, WorkItem
+from apps.work.provenance import Tracer, trace_to
+from apps.work.queries import earned_thresholds
+from apps.work.schemas import WorkItemSpec
+from apps.work.services import authorization, batch_cards, batches, drafts, outbox, screening
+from apps.work.services.approval_requests import WORK_ITEM, RequestedCall, card_timeout_of, request_approval
+from apps.work.services.items import create_item
+from apps.work.services.plan_binding import Terms, bind_task
+from kernel.errors import SilasError
+from kernel.llm.calls import PlannedCall, call_block
+from kernel.provenance import Origin, Traced, clean_label
+
+MAX_CANDIDATES = 200
+_UNSURE = {Band.LOW: "Not sure about this one: {title}", Band.NOVEL: "No rule fits this one: {title}"}
+PREPARE, REPHRASE = "prepare", "rephrase"
+
+
+class Candidate(BaseModel):
+    """One thing that could be done, as a skill's script says it. `confidence` None: no rule fits."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    tool: Annotated[str, Field(min_length=1, max_length=60)]
+    args: dict[str, Any]
+    subject: Annotated[str, Field(max_length=80)] = ""
+    actor: Annotated[str, Field(max_length=120)] = ""
+    occurred_at: AwareDatetime | None = None
+    reason: Annotated[str, Field(max_length=500)] = ""
+    confidence: float | None = None
+    unusual: bool = False
+
+
+_CANDIDATES: TypeAdapter[list[Candidate]] = TypeAdapter(Annotated[list[Candidate], Field(max_length=MAX_CANDIDATES)])
+
+
+@dataclass
+class RoutingResult:
+    """What became of what was found."""
+
+    batches: list[Batch] = field(default_factory=list)
+    drafts: list[WorkItem] = field(default_factory=list)
+    attention: list[WorkItem] = field(default_factory=list)
+    teaching: list[WorkItem] = field(default_factory=list)
+    refused: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class _Case:
+    found: Candidate
+    item: WorkItem
+    wanted: tuple[RequestedCall, ...]
+
+
+def route_candidates(goal_id: UUID, found: Sequence[Mapping[str, Any]], *, trace_id: str) -> RoutingResult:
+    return route(lock_item(goal_id), _CANDIDATES.validate_python(list(found)), trace_id=trace_id)
+
+
+def route(goal: WorkItem, found: Iterable[Candidate], *, trace_id: str) -> RoutingResult:
+    """Put each thing on the card that its confidence leads to. What policy forbids, or is under way, is left out."""
+    found, routed = list(found), RoutingResult()
+    for subject in sorted({each.subject for each in found}):
+        lock_customer(subject)
+    sure: dict[str, list[_Case]] = {}
+    for each in found:
+        try:
+            case = _case(goal, each, trace_id)
+        except SilasError as refusal:
+            _leave_out(goal, refusal, routed)
+            continue
+        band = band_of(each.confidence, _thresholds(goal, case))
+        if band == Band.HIGH:
+            sure.setdefault(each.tool, []).append(case)
+        else:
+            _ask_about(goal, case, band, routed)
+    for action, cases in sure.items():
+        size = _thresholds(goal, cases[0]).size
+        routed.batches += [_batch(goal, action, chunk, trace_id) for chunk in chunks(cases, size)]
+    return routed
+
+
+def _thresholds(goal: WorkItem, case: _Case) -> Thresholds:
+    """What this family of actions has earned here, as far as it may earn anything (spec 5.1.6)."""
+    tool = case.wanted[0].tool
+    earns = may_relax(reversible=tool.reversible, risk=Risk(tool.risk))
+    return earned_thresholds(goal.deployment_id, case.found.tool, earns=earns)
+
+
+def _leave_out(goal: WorkItem, refusal: SilasError, routed: RoutingResult) -> None:
+    record(AuditEvent.WORK_REFUSED, subject=f"work:{goal.pk}", data={"code": refusal.code})
+    routed.refused.append(refusal.code)
+
+
+def _ask_about(goal: WorkItem, case: _Case, band: Band, routed: RoutingResult) -> None:
+    """A card of its own. What no card can show comes to nothing, and stops none of the others."""
+    placed = {Band.MEDIUM: routed.drafts, Band.LOW: routed.attention, Band.NOVEL: routed.teaching}
+    try:
+        if band == Band.MEDIUM:
+            drafts.request_draft_approval(case.item, case.wanted, context=case.found.reason)
+        else:
+            _question(case, _UNSURE[band].format(title=case.item.title))
+    except SilasError as refusal:
+        _leave_out(goal, refusal, routed)
+        authorization.reject(case.item, WorkReason.TOOL)
+    else:
+        placed[band].append(case.item)
+
+
+def _case(goal: WorkItem, found: Candidate, trace_id: str) -> _Case:
+    """The work item of one thing. Raises `SilasError` for what may not be asked for."""
+    call = PlannedCall(found.tool, found.args)
+    wanted = screening.resolve_calls([call], screening.tools_of(goal))
+    gates = [*(active_gates(goal.deployment_id) if goal.deployment_id else ()), *goal.spec.gates]
+    screening.check_call_gates(wanted, gates, goal)
+    screening.require_room(wanted, subject=found.subject, session_id=None, many=True)
+    plan = WorkItemSpec(id=str(uuid4()), type="task", title="x", body=f"{goal.title}.\n\n{call_block(call)}")
+    spec = bind_task(
+        plan,
+        wanted,
+        Terms(found.subject, inherits=handed_down(goal.spec.skills), tracing=_tracing(goal)),
+        parent=str(goal.pk),
+        spawned_by=str(goal.pk),
+    )
+    item = create_item(
+        spec,
+        deployment_id=goal.deployment_id,
+        session_id=None,
+        trace_id=trace_id,
+        subject=found.subject,
+        requested_by=f"goal:{goal.pk}",
+    )
+    return _Case(found, item, wanted)
+
+
+def _tracing(goal: WorkItem) -> Tracer:
+    """Found by the goal's own reading tools: in the company's records, or at an outside place that one asked."""
+    tools = screening.tools_of(goal)
+    outside = [tools[call.tool] for call in goal.spec.calls if call.tool in tools and tools[call.tool].is_outside]
+    origin = Traced(Origin.TOOL, label=clean_label(outside[0].name)) if outside else Traced(Origin.RECORDS)
+    return trace_to(origin)
+
+
+def _batch(goal: WorkItem, action: str, cases: Sequence[_Case], trace_id: str) -> Batch:
+    sure = [case.found.confidence for case in cases if case.found.confidence is not None]
+    batch = batches.open_batch(
+        [_line(case) for case in cases],
+        goal_ref=goal.pk,
+        deployment_id=goal.deployment_id,
+        action=action,
+        confidence_min=min(sure),
+        requested_by=f"goal:{goal.pk}",
+        trace_id=trace_id,
+    )
+    batch_cards.open_batch_card(batch)
+    return batch
+
+
+def _line(case: _Case) -> BatchItem:
+    shown = case.found.model_dump(include={"actor", "occurred_at", "reason", "confidence", "unusual"})
+    return BatchItem(work_item=case.item, item_id=case.item.plan_hash, title=case.item.title, **shown)
+
+
+def _about(item: WorkItem) -> About:
+    return About(WORK_ITEM, item.pk, item.deployment_id, requested_by=item.requested_by)
+
+
+def _question(case: _Case, intent: str) -> None:
+    """What nobody is sure about runs on no answer: at most it is prepared, and then asks for a yes of its own."""
+    open_card(
+        CardKind.DECISION,
+        about=_about(case.item),
+        binding=Binding(
+            ApprovalScope.SINGLE_STEP,
+            {
+                "question": f"{case.item.title}?",
+                "options": [{"label": "Prepare it, and ask for a yes", "value": PREPARE}],
+                "allow_freetext": True,
+            },
+            reversible=True,
+        ),
+        text=CardText(
+            intent=intent,
+            rationale=case.found.reason.strip() or "The goal found this and does not know whether it is right.",
+            consequence={"decline": "Leave it as it is"},
+            details={"calls": [{"tool": each.call.tool, "args": each.call.args} for each in case.wanted]},
+        ),
+        seconds=card_timeout_of(case.item),
+    )
+
+
+def on_card_answered(item: WorkItem, card: Card, decision: Decision) -> None:
+    """A person answered a card about one item with neither a yes that binds nor a no."""
+    if card.kind == CardKind.DECISION and decision.verdict == ApprovalVerdict.APPROVED:
+        request_approval(item, screening.resolve_calls(item.spec.calls, screening.tools_in(item.spec.skills)), None)
+    elif card.kind == CardKind.DRAFT_REVIEW and decision.said.get("choice") == REPHRASE:
+        outbox.enqueue_rewording(item, card.pk)
+    else:
+        authorization.reject(item, WorkReason.LEFT_OUT)

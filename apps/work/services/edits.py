@@ -1,0 +1,117 @@
+"""What becomes of an item whose card is edited? It asks for the edited plan now, and waits for that plan's own yes.
+
+Only what the calls are called with, and the words around them, may change: which tools, which checks, gates, skills,
+budget and customer stay what the harness decided. Values are checked as if they were asked for now, and meet schemas,
+gates and guard again at dispatch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+from uuid import UUID
+
+from pydantic import ValidationError
+
+from apps.approvals import queries as cards
+from apps.approvals.enums import CardKind
+from apps.approvals.models import Card
+from apps.approvals.services import edit_card
+from apps.gates.schemas import GateResult
+from apps.work.attempt_jobs import gates_of
+from apps.work.enums import WorkItemStatus, WorkItemType
+from apps.work.models import WorkItem
+from apps.work.provenance import origins_after_edit, with_origins
+from apps.work.queries import active_goal, course_of
+from apps.work.schemas import WorkItemSpec
+from apps.work.services import screening
+from apps.work.services.approval_requests import RequestedCall, card_reads_of, card_text_of, highest_risk, title_of
+from apps.work.services.items import announce
+from apps.work.visitor_messages import WAITING
+from kernel.clock import now
+from kernel.errors import SilasError
+from kernel.llm.calls import PlannedCall, with_calls
+from kernel.provenance import Origin, Traced
+
+MAY_CHANGE = frozenset({"title", "body"})
+
+
+def edit_plan(card_id: UUID, *, user: Any, calls: Sequence[Mapping[str, Any]]) -> Card:
+    """Ask anew with other values for the calls of a planned task; the card that asks now.
+
+    Raises `SilasError` 409 `edit_unfit` (no such calls there), `edit_refused` with the reason when the values are not
+    allowed, and what `edit_card` raises. Lock order: card, then item.
+    """
+    card = cards.card(card_id)
+    item = _editable(card)
+    planned = [PlannedCall(str(call["tool"]), dict(call["args"])) for call in calls]
+    if [call.tool for call in planned] != [call.tool for call in item.spec.calls]:
+        raise SilasError("edit_unfit", "Only the values of the planned calls can be edited.", status=409)
+    spec = item.spec.model_copy(update={"body": with_calls(item.spec.body, planned)})
+    wanted, asks = _allowed(item, spec)
+    by = Traced(Origin.STAFF, f"user:{user.pk}")
+    spec = spec.model_copy(update={"title": title_of(wanted), "body": body_with_values(item, wanted, by)})
+    text = card_text_of(wanted, spec, item.subject, asks, card.details.get("marks", ()))
+    risk, reads = highest_risk(each.tool for each in wanted), card_reads_of(wanted, item.subject)
+    return edit_card(card_id, user=user, payload=spec.as_plan(), text=text, declared_risk=risk, reads=reads)
+
+
+def body_with_values(item: WorkItem, wanted: Sequence[RequestedCall], by: Traced) -> str:
+    """The item's body with the values of these calls; what is other than it was comes from `by`."""
+    before, calls = item.spec, [(each.call, each.tool) for each in wanted]
+    account = origins_after_edit(before.body, before.calls, calls, by)
+    return with_origins(with_calls(before.body, [each.call for each in wanted]), account)
+
+
+def is_editable(card: Card) -> bool:
+    """May the values of this card's calls be changed before anybody says yes?"""
+    return card.kind == CardKind.PLAN and card.subject_kind == "work_item" and bool(card.details.get("calls"))
+
+
+def _editable(card: Card) -> WorkItem:
+    found: WorkItem | None = WorkItem.objects.filter(pk=card.subject_id).first() if is_editable(card) else None
+    if found is None or found.type != WorkItemType.TASK:
+        raise SilasError("edit_unfit", "There is nothing to edit here.", status=409)
+    return found
+
+
+def _allowed(item: WorkItem, spec: WorkItemSpec) -> tuple[tuple[RequestedCall, ...], GateResult | None]:
+    """The calls with their tools, and the gate that wants a person; a refusal in the words of the harness."""
+    goal = active_goal(item.deployment) if item.deployment else None
+    try:
+        (wanted,) = screening.resolve_plan_calls(
+            spec, screening.tools_in(spec.skills), frozenset(course_of(item).granted)
+        )
+        return wanted, screening.check_call_gates(wanted, gates_of(item), goal)
+    except SilasError as refusal:
+        message = f"With these values it cannot be done: {refusal.message}."
+        raise SilasError("edit_refused", message, status=409) from refusal
+
+
+def apply_edit(item: WorkItem, payload: Mapping[str, Any]) -> None:
+    """Let the item be what `payload` says. Raises `SilasError`: `plan_invalid`, `edit_outside_plan`, `work_settled`."""
+    spec = _spec(payload)
+    before = item.spec
+    old, new = before.as_plan(), spec.as_plan()
+    tools = [[call.tool for call in each.calls] for each in (before, spec)]
+    if {name for name in old if old[name] != new[name]} - MAY_CHANGE or tools[0] != tools[1]:
+        raise SilasError("edit_outside_plan", "Only the values of the planned calls can be edited.")
+    changes = {"plan": spec.as_text(), "plan_hash": spec.plan_hash, "title": spec.title, "updated_at": now()}
+    if not WorkItem.objects.filter(pk=item.pk, status=WorkItemStatus.PENDING).update(**changes):
+        raise SilasError("work_settled", "This work has ended or moved on already.", status=409)
+
+
+def announce_edit(item: WorkItem) -> None:
+    """Tell the conversation that the item belongs to what is asked for now, with the values that a colleague set."""
+    item = WorkItem.objects.get(pk=item.pk)
+    if item.session_id is not None:
+        tools = screening.tools_in(item.spec.skills)
+        values = screening.visible_values(screening.resolve_calls(item.spec.calls, tools), gates_of(item))
+        announce(item, "\n".join(filter(None, (WAITING.format(title=item.title.rstrip(".")), values))))
+
+
+def _spec(payload: Mapping[str, Any]) -> WorkItemSpec:
+    try:
+        return WorkItemSpec.model_validate(dict(payload))
+    except ValidationError as error:
+        raise SilasError("plan_invalid", "The edited plan is not a plan.") from error

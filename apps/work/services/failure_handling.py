@@ -1,0 +1,196 @@
+"""What follows a failed attempt, and how does an item wait? As a row with an end, never as a thread (spec 19.5.3).
+
+A pause acks the delivery; the answer, or the end of the wait when none comes in time, owes the item to the executors
+again.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from uuid import UUID
+
+from django.conf import settings
+
+from apps.audit.enums import AuditEvent
+from apps.audit.services import record
+from apps.bus import services as bus
+from apps.bus.deliveries import Delivery
+from apps.bus.enums import ErrorCode, Kind, Queue, Sender
+from apps.bus.schemas import ErrorPayload, ReplanRequest
+from apps.guard import services as guard
+from apps.work import cascade
+from apps.work.budgets import BudgetUsed
+from apps.work.cascade import Step
+from apps.work.enums import Waiting, WorkItemStatus, WorkItemType, WorkReason
+from apps.work.locks import lock_course, lock_item
+from apps.work.models import Course, Planning, WorkItem
+from apps.work.services import completion, execution_queue, gate_pauses
+from apps.work.services.items import move
+from apps.work.services.wait_state import begin_wait, forget_wait
+from kernel.clock import now
+from kernel.taint import Taint
+
+
+def handle_failed_attempt(delivery: Delivery, item: WorkItem, course: Course) -> bool:
+    """After an attempt that did not work out: True when this delivery is over, False for another attempt."""
+    counter = item.used.exhausted(item.spec.budget)
+    step = cascade.next_step(
+        attempts=item.attempts_made,
+        exhausted=bool(counter),
+        on_stuck=item.spec.on_stuck,
+        planner_may_help=_planner_may_help(item, course),
+        depth=cascade.MAX_DEPTH if _in_project(item) else course.depth,
+    )
+    match step:
+        case Step.RETRY:
+            return False
+        case Step.CONSULT:
+            _consult(item, course)
+        case Step.REPLAN:
+            _ask_for_plan(item, course, _why(item, counter))
+        case Step.ESCALATE:
+            error = item.last_error or counter
+            completion.end_item(item, WorkItemStatus.STUCK, _why(item, counter), error=error)
+    completion.finish_delivery(delivery)
+    return True
+
+
+def _why(item: WorkItem, counter: str) -> WorkReason:
+    return WorkReason.VERIFICATION if counter == "attempts" and item.last_error else WorkReason.BUDGET
+
+
+def budget_account_of(item: WorkItem, course: Course) -> tuple[WorkItem, Course]:
+    """Who pays for the planner's help: the plan, not the task (contract silas 5.1). A project's tasks share its
+    account; a lone task is its own plan, and keeps what that costs apart."""
+    if _in_project(item):
+        assert item.parent is not None
+        return item.parent, lock_course(item.parent)
+    return item, course
+
+
+def _in_project(item: WorkItem) -> bool:
+    """A project's yes names its tasks by their plans: another plan would be another project."""
+    return item.parent is not None and item.parent.type == WorkItemType.PROJECT
+
+
+def _planner_may_help(item: WorkItem, course: Course) -> bool:
+    plan, account = budget_account_of(item, course)
+    return not account.used.exhausted(plan.spec.budget, but=frozenset({"attempts"}))
+
+
+def _consult(item: WorkItem, course: Course) -> None:
+    """Suspend; the question goes to the planner with the same trace and attempt."""
+    _wait(item, course, Waiting.GUIDANCE, settings.GUIDANCE_SECONDS)
+    _ask_for_advice(item, 0)
+    record(AuditEvent.PLANNER_CONSULTED, subject=f"work:{item.pk}", data={"attempt": item.attempts_made})
+
+
+def repeat_question(item: WorkItem, course: Course, planning: Planning) -> None:
+    """What the planner wanted to know has come, or will not: the same question once more, if somebody still waits."""
+    if course.waiting_for == Waiting.GUIDANCE == planning.purpose:
+        _ask_for_advice(item, planning.rounds)
+    elif course.waiting_for == Waiting.REPLAN == planning.purpose:
+        _ask_for_other(item, course, planning.rounds)
+
+
+def _ask_for_advice(item: WorkItem, round_: int) -> None:
+    problem = ErrorPayload(
+        error_code=ErrorCode.VERIFICATION_FAILED,
+        retryable=True,
+        origin_agent=Sender.EXECUTOR,
+        attempt_number=item.attempts_made,
+        detail="the attempt did not pass its checks",
+    )
+    bus.send_message(
+        Queue.PLANNER,
+        kind=Kind.CONSULT_PLANNER,
+        scope_id=item.pk,
+        sender=Sender.RUNTIME,
+        payload=problem,
+        trace_id=item.trace_id,
+        message_id=f"{question_id(item)}:{round_}",
+        attempt_number=item.attempts_made,
+        task_id=item.pk,
+        taint=Taint.AUTH,
+    )
+
+
+def question_id(item: WorkItem) -> str:
+    return f"consult:{item.pk}:{item.attempts_made}"
+
+
+def _ask_for_plan(item: WorkItem, course: Course, why: WorkReason) -> None:
+    """Everything else is used up: another plan, for which a person will be asked again."""
+    _wait(item, course, Waiting.REPLAN, settings.REPLAN_SECONDS, reason=why)
+    _ask_for_other(item, course, 0)
+    record(AuditEvent.REPLAN_ASKED, subject=f"work:{item.pk}", data={"depth": course.depth + 1})
+
+
+def _ask_for_other(item: WorkItem, course: Course, round_: int) -> None:
+    bus.send_message(
+        Queue.PLANNER,
+        kind=Kind.REPLAN_REQUEST,
+        scope_id=item.pk,
+        sender=Sender.RUNTIME,
+        payload=ReplanRequest(depth=course.depth + 1),
+        trace_id=item.trace_id,
+        message_id=f"replan:{item.pk}:{round_}",
+        task_id=item.pk,
+        attempt_number=item.attempts_made,
+        taint=Taint.AUTH,
+    )
+
+
+def _wait(
+    item: WorkItem, course: Course, kind: Waiting, seconds: float, *, reason: WorkReason = WorkReason.NONE
+) -> None:
+    """The planner's call is counted before it is made, so that one that is lost counts too."""
+    _, account = budget_account_of(item, course)
+    account.plan_used = account.used.merge(BudgetUsed(planner_calls=1)).model_dump(mode="json")
+    account.save(update_fields=["plan_used"])
+    course.guidance = ""
+    begin_wait(course, kind, now() + timedelta(seconds=seconds))
+    move(item, WorkItemStatus.PAUSED, reason=reason)
+
+
+def take_guidance(item_id: UUID, *, answers: str, text: str) -> bool:
+    """The planner has answered the question `answers`; False when nobody waits for that any more."""
+    item = lock_item(item_id)
+    course = lock_course(item)
+    waits = course.waiting_for == Waiting.GUIDANCE and answers == question_id(item)
+    outcome = "in_time" if waits else "late"
+    record(AuditEvent.GUIDANCE_GIVEN, subject=f"work:{item.pk}", data={"outcome": outcome})
+    if waits:
+        _resume(item, course, text, resumes=answers)
+    return waits
+
+
+def _resume(item: WorkItem, course: Course, guidance: str, *, resumes: str | None = None) -> None:
+    forget_wait(course)
+    _, account = budget_account_of(item, course)
+    if guidance and item.run_id and account.plan_run_id:
+        guard.pass_mark_on(account.plan_run_id, to=item.run_id)
+    course.guidance = guidance
+    course.save(update_fields=["guidance"])
+    execution_queue.enqueue(item, resumes=resumes)
+
+
+def end_wait(item_id: UUID) -> None:
+    """Go on without: no advice is a failure that may be retried, no other plan and no review is the end."""
+    gate_pauses.expire_overdue(item_id)
+    item = lock_item(item_id)
+    course = lock_course(item)
+    if course.waiting_until is None or course.waiting_until > now():
+        return
+    if course.waiting_for == Waiting.GUIDANCE:
+        record(AuditEvent.GUIDANCE_GIVEN, subject=f"work:{item.pk}", data={"outcome": "timeout"})
+        _resume(item, course, "")
+    else:
+        if course.waiting_for == Waiting.REPLAN:
+            record(AuditEvent.REPLAN_ENDED, subject=f"work:{item.pk}", data={"outcome": "timeout"})
+        give_up(item)
+
+
+def give_up(item: WorkItem) -> None:
+    """No other plan: the item ends as what it was paused for, and a person looks at it."""
+    completion.end_item(item, WorkItemStatus.STUCK, WorkReason(item.reason), error=item.last_error)

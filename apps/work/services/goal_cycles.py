@@ -1,0 +1,195 @@
+"""What follows a look at a goal? Healthy, reported, repaired under the standing approval, or put before a person.
+
+Always holds: a cycle happens once (its due time is unique); a repair is the goal's own template with what failed
+filled in, and runs only on a use of the standing approval that was spent for exactly it; while one repair is under
+way no other begins; a goal whose budget is used up is parked until a person resumes it (spec 5.2.3).
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from apps.audit.enums import AuditEvent
+from apps.audit.services import record
+from apps.bus import services as bus
+from apps.bus.enums import Kind
+from apps.gates.enums import EscalationKind
+from apps.skills.roles import handed_down
+from apps.tenants.models import Tenant
+from apps.tenants.queries import require_role
+from apps.work import goal_templates, rules
+from apps.work.budgets import BudgetUsed
+from apps.work.enums import CycleOutcome, WorkItemStatus, WorkItemType, WorkReason
+from apps.work.goal_templates import TemplateValues
+from apps.work.locks import lock_item
+from apps.work.models import GoalCycle, WorkItem
+from apps.work.schemas import ALWAYS_ON, VerificationReport, WorkItemSpec
+from apps.work.services import screening, standing_tasks
+from apps.work.services.authorization import authorize_standing
+from apps.work.services.cancellation import OPERATORS
+from apps.work.services.items import create_item, move
+from apps.work.services.outbox import enqueue_card
+from apps.work.services.standing_tasks import ChildValues
+from apps.work.signals import goal_checked
+from kernel import schedules
+from kernel.clock import now
+from kernel.errors import SilasError
+from kernel.tenancy import current_tenant_id
+
+_CHECKED = (WorkItemStatus.HEALTHY, WorkItemStatus.FAILED)
+
+
+def is_scheduled(spec: WorkItemSpec) -> bool:
+    return spec.type == WorkItemType.GOAL and spec.schedule not in (None, "", ALWAYS_ON)
+
+
+def require_schedule(spec: WorkItemSpec) -> None:
+    """What a goal's author can get wrong about its cycle, found when it is adopted and never at run time.
+
+    Raises `SilasError`: bad_schedule, bad_template.
+    """
+    if not is_scheduled(spec):
+        return
+    _next(spec)
+    if not spec.verify:
+        raise SilasError("bad_schedule", "A goal that is looked at needs checks to look with.")
+    if any(each.tool.acting for each in screening.resolve_calls(spec.calls, screening.tools_in(spec.skills))):
+        raise SilasError("bad_template", "A goal's own calls find what could be done; they do nothing.")
+    if _spawns(spec):
+        call = goal_templates.template_call(spec.failure_context or "")
+        if any(str(value).startswith("$") for value in call.args.values()):
+            raise SilasError("bad_template", "Nobody fills in the arguments of a repair: write them out.")
+
+
+def start_schedule(goal: WorkItem) -> None:
+    if is_scheduled(goal.spec):
+        bus.schedule(Kind.GOAL_CYCLE, scope_id=goal.pk, due_at=reschedule(goal))
+
+
+def is_due(goal: WorkItem) -> bool:
+    """What was missed while nothing looked is one look."""
+    return goal.status in _CHECKED and goal.due_at is not None and goal.due_at <= now()
+
+
+def next_check(goal: WorkItem) -> datetime | None:
+    """When the goal is looked at next; None for one that is parked or over."""
+    return goal.due_at if goal.status in _CHECKED else None
+
+
+def reschedule(goal: WorkItem) -> datetime:
+    goal.due_at = due_at = _next(goal.spec)
+    goal.save(update_fields=["due_at"])
+    return due_at
+
+
+def _next(spec: WorkItemSpec) -> datetime:
+    zone = Tenant.objects.only("timezone").get(pk=current_tenant_id()).timezone
+    return schedules.next_due(spec.schedule or "", after=now(), zone=zone)
+
+
+def conclude(goal: WorkItem, report: VerificationReport, *, due_at: datetime, trace_id: str) -> GoalCycle | None:
+    """Write the locked goal's cycle down and do what follows; None for a goal that is parked or over, or a cycle that
+    was concluded before."""
+    if goal.status not in _CHECKED or GoalCycle.objects.filter(goal=goal, due_at=due_at).exists():
+        return None
+    outcome, spawned = (_healthy(goal), None) if report.all_passed else _failed(goal, report, trace_id)
+    results = [vars(result) for result in report.results]
+    cycle: GoalCycle = GoalCycle.objects.create(
+        goal=goal, due_at=due_at, outcome=outcome, results=results, spawned=spawned, ran_at=now()
+    )
+    data = {"outcome": outcome.value, "checks": len(report.results), "failed": len(report.failed)}
+    record(AuditEvent.GOAL_CHECKED, subject=f"work:{goal.pk}", data=data)
+    goal_checked(cycle)
+    return cycle
+
+
+def _healthy(goal: WorkItem) -> CycleOutcome:
+    """All is well again: what the repairs of this spell have cost is behind us."""
+    if goal.status != WorkItemStatus.HEALTHY:
+        move(goal, WorkItemStatus.HEALTHY, budget_used=BudgetUsed().model_dump(mode="json"), last_error="")
+    return CycleOutcome.HEALTHY
+
+
+def _failed(goal: WorkItem, report: VerificationReport, trace_id: str) -> tuple[CycleOutcome, WorkItem | None]:
+    if goal.status != WorkItemStatus.FAILED:
+        move(goal, WorkItemStatus.FAILED, reason=WorkReason.VERIFICATION, last_error=report.explain())
+    if not _spawns(goal.spec):
+        return CycleOutcome.FAILED, None
+    if _repair_under_way(goal):
+        return CycleOutcome.UNDER_WAY, None
+    counter = goal.used.exhausted(goal.spec.budget)
+    if counter:
+        move(goal, WorkItemStatus.PAUSED, reason=WorkReason.BUDGET, last_error=counter)
+        return CycleOutcome.PARKED, None
+    return _spawn(goal, report, trace_id)
+
+
+def _spawns(spec: WorkItemSpec) -> bool:
+    named = spec.escalation.get(spec.on_failure)
+    return spec.on_failure == EscalationKind.SPAWN_TASK or (
+        named is not None and named.action == EscalationKind.SPAWN_TASK
+    )
+
+
+def _repair_under_way(goal: WorkItem) -> bool:
+    cycles = GoalCycle.objects.filter(goal=goal, spawned__isnull=False)
+    return bool(cycles.exclude(spawned__status__in=rules.FINAL).exists())
+
+
+def _spawn(goal: WorkItem, report: VerificationReport, trace_id: str) -> tuple[CycleOutcome, WorkItem]:
+    """The repair, under the standing approval where it reaches, else put before a person."""
+    item = create_item(
+        _repair(goal.spec, report),
+        deployment_id=goal.deployment_id,
+        session_id=None,
+        trace_id=trace_id,
+        requested_by=f"goal:{goal.pk}",
+    )
+    verdict = authorize_standing(item, goal)
+    if verdict is not None and verdict.ok:
+        return CycleOutcome.SPAWNED, item
+    enqueue_card(item)
+    return CycleOutcome.ASKED, item
+
+
+def _repair(policy: WorkItemSpec, report: VerificationReport) -> WorkItemSpec:
+    """The template with what failed in it, and nothing else that anybody could have put there.
+
+    Raises `SilasError("bad_template")` where the goal's own check names do not fit its template.
+    """
+    call = goal_templates.template_call(policy.failure_context or "")
+    tool = screening.resolve_calls([call], screening.tools_in(policy.skills))[0].tool
+    skills = tuple(handed_down(policy.skills).to([tool.skill]))
+    found = standing_tasks.child_task(
+        policy, ChildValues("", skills, TemplateValues(call.args, standing_tasks.failure_line(report)))
+    )
+    if found is None:
+        raise SilasError("bad_template", "The goal's template cannot hold what failed.")
+    return found
+
+
+def on_work_changed(item: WorkItem) -> None:
+    """A repair ended: what it used counts for its goal."""
+    if WorkItemStatus(item.status) not in rules.FINAL or not item.parent_id:
+        return
+    if not GoalCycle.objects.filter(spawned=item).exists():
+        return
+    goal = lock_item(item.parent_id)
+    goal.budget_used = goal.used.merge(item.used).model_dump(mode="json")
+    goal.save(update_fields=["budget_used"])
+
+
+def resume_goal(goal_id: Any, *, user: Any) -> WorkItem:
+    """A person has looked at a parked goal: it is looked at again, with its whole budget.
+
+    Raises `SilasError` for a member without the right, and 409 for a goal that is not parked.
+    """
+    require_role(user, OPERATORS)
+    goal = lock_item(goal_id)
+    if goal.type != WorkItemType.GOAL or goal.status != WorkItemStatus.PAUSED:
+        raise SilasError("not_parked", "Only a parked goal can be resumed.", status=409)
+    move(goal, WorkItemStatus.FAILED, budget_used=BudgetUsed().model_dump(mode="json"))
+    start_schedule(goal)
+    record(AuditEvent.GOAL_RESUMED, actor=f"user:{user.pk}", subject=f"work:{goal.pk}", data={})
+    return goal
