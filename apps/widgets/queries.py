@@ -1,4 +1,4 @@
-"""Which deployment answers at this public key? Unknown, misshapen and disabled look the same."""
+"""Find deployments for the widget and the demo pages. Unknown, malformed and disabled keys look the same."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from kernel.tenancy import tenant_scope
 
 
 def open_deployment(key: str) -> Deployment | None:
-    """The enabled deployment with this key."""
-    found = deployment_by_key(key) if rules.is_key(key) else None
-    return found if found is not None and found.enabled else None
+    """The enabled deployment with this public key, or None."""
+    deployment = deployment_by_key(key) if rules.is_key(key) else None
+    return deployment if deployment is not None and deployment.enabled else None
 
 
 def demo_tenants() -> list[Tenant]:
-    """Every tenant, for the links of the landing page. Demo mode only: a real platform names no customer in public."""
+    """All tenants, for the links on the landing page. Demo mode only: a real platform names no customer in public."""
     return list(Tenant.objects.all())
 
 
@@ -25,7 +25,7 @@ def demo_deployment(tenant_slug: str) -> Deployment | None:
     if tenant is None:
         return None
     with tenant_scope(tenant):
-        found: Deployment | None = (
+        deployment: Deployment | None = (
             Deployment.objects.select_related("tenant").filter(enabled=True).order_by("created_at").first()
         )
-        return found
+        return deployment

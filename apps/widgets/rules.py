@@ -1,7 +1,7 @@
-"""Which site may open which door? Decided from values: origins, frame ancestors, the frame's content policy.
+"""Decide which origins may frame and call the widget, and build the frame's Content-Security-Policy. Pure.
 
-An origin is `scheme://host[:port]`, exact, as browsers send it; what is listed in any other form opens nothing.
-Asked by the widget's views, by the session endpoint and by the widget socket, so that all three give one answer.
+An origin is `scheme://host[:port]`, exactly as browsers send it; entries in any other form allow nothing. The widget's
+views, the session endpoint and the widget socket all use these rules.
 """
 
 from __future__ import annotations
@@ -17,20 +17,21 @@ _KEY = re.compile(r"[a-z0-9][a-z0-9-]{2,62}")
 
 
 def is_key(text: str) -> bool:
-    """Whether `text` has the shape of a deployment's public key; nothing else is worth a look into the database."""
+    """Whether `text` has the form of a deployment's public key. Anything else is not looked up."""
     return _KEY.fullmatch(text) is not None
 
 
 def origins(listed: Iterable[Any]) -> tuple[str, ...]:
-    """The usable origins of a deployment's list, once each, in its order."""
+    """The valid origins of a deployment's list, without duplicates, in its order."""
     return tuple(dict.fromkeys(origin for origin in map(as_origin, listed) if origin))
 
 
 def origin_allowed(origin: str | None, *, host: str, listed: Iterable[Any]) -> bool:
     """Whether a request from `origin` may talk to a deployment served at `host` (the request's own Host header).
 
-    The platform's own pages may (the widget's frame is one), and the listed sites. No Origin means no browser whose
-    visitor could be deceived: there the token alone decides. "null" (a sandboxed page, a file) is a foreign site.
+    Allowed are the platform's own pages (the widget's frame is one) and the listed websites. A request without an
+    Origin does not come from a browser page that could be tricked; there the token alone decides. "null" (a sandboxed
+    page, a file) is a foreign site.
     """
     if origin is None:
         return True
@@ -43,12 +44,12 @@ def _without_default_port(host: str, origin: str) -> str:
 
 
 def frame_ancestors(listed: Iterable[Any] | None) -> Sequence[str]:
-    """Who may frame a deployment: the platform itself and the listed sites; nobody where there is no deployment."""
+    """The frame ancestors of a deployment: the platform itself and the listed websites; none without a deployment."""
     return ("'none'",) if listed is None else ("'self'", *origins(listed))
 
 
 def frame_policy(listed: Iterable[Any] | None, *, host: str) -> str:
-    """The frame document's Content-Security-Policy: own modules, own stylesheet, own socket, and its ancestors."""
+    """The frame document's Content-Security-Policy: own modules, stylesheet and socket, and its frame ancestors."""
     sockets = " ".join(("'self'", *(f"{scheme}://{host}" for scheme in ("ws", "wss") if as_origin(f"http://{host}"))))
     directives = {
         "default-src": "'none'",

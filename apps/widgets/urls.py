@@ -1,4 +1,4 @@
-"""The widget's addresses (contract interfaces, HTTP)."""
+"""URLs of the widget (contract interfaces, HTTP)."""
 
 from __future__ import annotations
 

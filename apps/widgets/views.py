@@ -1,6 +1,6 @@
-"""What does a visitor's browser load? Loader, frame document, appearance, demo site, landing page.
+"""Serve what a visitor's browser loads: loader, frame document, appearance, demo site, landing page.
 
-The frame document is one and the same page for every key, known or not; only its policy tells who may frame it.
+The frame document is the same page for every key, known or not; only its Content-Security-Policy differs.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ def _loader_etag(request: HttpRequest) -> str:
 
 
 def loader_integrity() -> str:
-    """What a page may pin the embed script to (Subresource Integrity)."""
+    """The Subresource Integrity value with which a page may pin the embed script."""
     return f"sha384-{b64encode(hashlib.sha384(_loader_source()).digest()).decode()}"
 
 
 @require_safe
 @condition(etag_func=_loader_etag)
 def loader(request: HttpRequest) -> HttpResponse:
-    """The embed script, at an address that never changes; any site may load it."""
+    """Serve the embed script, at a URL that never changes; any website may load it."""
     headers = {
         "Cache-Control": "public, max-age=300",
         "Access-Control-Allow-Origin": "*",
@@ -55,7 +55,7 @@ def loader(request: HttpRequest) -> HttpResponse:
 @require_safe
 @xframe_options_exempt
 def frame(request: HttpRequest, key: str) -> HttpResponse:
-    """The iframe document; older browsers that know no frame-ancestors get X-Frame-Options where nobody may frame."""
+    """Serve the iframe document. Without a deployment, X-Frame-Options covers browsers without frame-ancestors."""
     deployment = queries.open_deployment(key)
     listed = None if deployment is None else deployment.allowed_origins
     if deployment is not None:
@@ -71,23 +71,23 @@ def frame(request: HttpRequest, key: str) -> HttpResponse:
 
 @require_safe
 def appearance(request: HttpRequest, key: str) -> JsonResponse:
-    """Title, theme, greeting, suggestions and languages: what the widget shows before there is a session."""
+    """Return what the widget shows before there is a session: title, theme, greeting, suggestions and languages."""
     deployment = queries.open_deployment(key)
     if deployment is None:
         return JsonResponse(NotFound("deployment").as_json(), status=404)
-    shown = {
+    data = {
         "title": deployment.title,
         "theme": deployment.theme,
         "greeting": deployment.greeting,
         "suggestions": deployment.suggestions,
         "languages": deployment.languages,
     }
-    return JsonResponse(shown, headers={"Cache-Control": "no-cache"})
+    return JsonResponse(data, headers={"Cache-Control": "no-cache"})
 
 
 @require_safe
 def demo(request: HttpRequest, tenant_slug: str) -> HttpResponse:
-    """A page such as a customer of ours would have, with the widget on it; demo mode only."""
+    """A sample customer page with the widget on it; demo mode only."""
     deployment = queries.demo_deployment(tenant_slug) if settings.DEMO else None
     if deployment is None:
         raise Http404
@@ -96,5 +96,5 @@ def demo(request: HttpRequest, tenant_slug: str) -> HttpResponse:
 
 @require_safe
 def landing(request: HttpRequest) -> HttpResponse:
-    """Where everything is; the demo sites only in demo mode."""
+    """Links to the console, the administration and the API; to the demo sites only in demo mode."""
     return render(request, "widgets/landing.html", {"tenants": queries.demo_tenants() if settings.DEMO else []})

@@ -135,7 +135,7 @@ async def test_escalate_human_is_seen_by_staff_with_what_it_is_about(house: Hous
     await page.locator(".list li a").first.click()
     await expect(page.locator("#handover")).to_contain_text("My cucumber is broken")
     await page.get_by_role("button", name="Take over").click()
-    await expect(widget.owner).to_contain_text("is answering you now")
+    await expect(widget.owner).to_contain_text("is replying to you now")
 
 
 async def test_transfer_to_queue_waits_in_the_queue_of_that_name(house: House, agent: Any) -> None:

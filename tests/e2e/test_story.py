@@ -234,7 +234,7 @@ async def test_operator_takes_over_replies_and_hands_back(story: Story) -> None:
     await console.goto(f"{story.web}/console/inbox/?tab=all")
     await console.locator(f'.list li a[href*="{newest}"]').first.click()
     await console.get_by_role("button", name="Take over").click()
-    await expect(widget.owner).to_contain_text("is answering you now")
+    await expect(widget.owner).to_contain_text("is replying to you now")
     await widget.say("Are you a person?")
     await expect(console.locator("#log")).to_contain_text("Are you a person?")
     await console.get_by_label(re.compile("^Your reply")).fill("Yes, I am Grace.")

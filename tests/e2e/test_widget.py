@@ -73,7 +73,7 @@ async def test_takeover_is_seen_by_the_visitor_without_a_reload(
 ) -> None:
     _, widget = await _asked(open_page, demo, "A person, please")
     await in_scope(tenant, handoff.take_over, await _session(tenant), agent)
-    await expect(widget.owner).to_contain_text("is answering you now")
+    await expect(widget.owner).to_contain_text("is replying to you now")
 
 
 async def test_reply_of_a_person_carries_their_name(open_page: OpenPage, demo: str, tenant: Any, agent: Any) -> None:

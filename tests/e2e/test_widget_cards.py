@@ -83,7 +83,7 @@ async def test_question_whose_time_runs_out_while_open_can_no_longer_be_pressed(
 ) -> None:
     _, widget = await talking(open_page, demo, peer)
     _ask(peer, seconds=2)
-    await expect(_card(widget)).to_contain_text("The time for this has run out. Nothing was changed.")
+    await expect(_card(widget)).to_contain_text("This request has expired. Nothing was changed.")
     await expect(_card(widget).get_by_role("button")).to_have_count(0)
 
 
@@ -93,7 +93,7 @@ async def test_refused_answer_says_why_and_leaves_the_question_open(open_page: O
     await widget.button("Send it to me").click()
     await peer.hears(1, "decision_response")
     peer.send({"type": "error", "code": "card_not_yours", "message": "x", "request_id": "q"})
-    await expect(_card(widget)).to_contain_text("Please say again who you are")
+    await expect(_card(widget)).to_contain_text("Please verify your identity again")
     await expect(widget.button("Send it to me")).to_be_enabled()
 
 
@@ -131,9 +131,9 @@ async def test_secret_goes_to_its_own_address_and_over_no_line(open_page: OpenPa
     card = await in_scope(tenant, asking.ask_visitor, session_id, asked, actor="api_key:test")
     await widget.frame.get_by_label("Your PIN").locator("input").fill(SECRET)
     async with page.expect_request(f"**/secrets/{card.pk}") as posted:
-        await widget.button("Store it sealed").click()
+        await widget.button("Save securely").click()
     assert (await posted.value).post_data_json == {"value": SECRET}
-    await expect(_card(widget)).to_contain_text("Stored, sealed.")
+    await expect(_card(widget)).to_contain_text("Saved securely.")
     assert over_the_line and SECRET not in "".join(over_the_line)
     remembered = await widget.frame.locator("html").evaluate("(node) => JSON.stringify(localStorage) + node.outerHTML")
     assert SECRET not in remembered
@@ -170,7 +170,7 @@ async def test_form_from_the_inbox_is_filled_in_by_the_visitor_and_read_by_whoev
     await card.get_by_label("Where to write to").fill("maria")
     await card.get_by_role("combobox").select_option("Shop")
     await card.get_by_role("button", name="Send").click()
-    await expect(card).to_contain_text("This is not an e-mail address.")
+    await expect(card).to_contain_text("Please enter a valid email address.")
     await expect(card.get_by_label("Where to write to")).to_be_focused()
     open_page.errors.clear()  # the browser reports the 400
     await _pictured(page, "ask-form-visitor")

@@ -101,29 +101,29 @@ async def test_visitors_words_stand_before_they_are_acknowledged(open_page: Open
 async def test_work_card_changes_in_place_until_done(open_page: OpenPage, demo: str, peer: Peer) -> None:
     _, widget = await talking(open_page, demo, peer)
     peer.say("status", work_item_id="w", status="pending", title="Change your address", text="")
-    await expect(widget.work).to_contain_text("needs a person")
+    await expect(widget.work).to_contain_text("Waiting for approval")
     peer.say("status", work_item_id="w", status="running", text="")
-    await expect(widget.work).to_contain_text("in progress")
+    await expect(widget.work).to_contain_text("In progress")
     peer.say("status", work_item_id="w", status="done", text="Your address is changed.")
-    await expect(widget.work).to_have_text("Change your addressdoneYour address is changed.")
+    await expect(widget.work).to_have_text("Change your addressDoneYour address is changed.")
 
 
 async def test_work_card_that_a_person_declined_is_no_failure(open_page: OpenPage, demo: str, peer: Peer) -> None:
     _, widget = await talking(open_page, demo, peer)
     peer.say("status", work_item_id="w", status="pending", title="Refund", text="")
     peer.say("status", work_item_id="w", status="blocked", reason="approval_denied", text="Decided against it.")
-    await expect(widget.work).to_have_text("RefunddeclinedDecided against it.")
+    await expect(widget.work).to_have_text("RefundDeclinedDecided against it.")
 
 
 async def test_work_card_after_an_old_status_keeps_the_newer_one(open_page: OpenPage, demo: str, peer: Peer) -> None:
     _, widget = await talking(open_page, demo, peer)
     old = peer.note("status", work_item_id="w", status="running", title="Refund", text="")
     peer.say("status", work_item_id="w", status="done", title="Refund", text="")
-    await expect(widget.work).to_contain_text("done")
+    await expect(widget.work).to_contain_text("Done")
     peer.send(old)
     peer.say(text="Anything else?")
     await expect(widget.bot).to_have_count(1)
-    await expect(widget.work).to_contain_text("done")
+    await expect(widget.work).to_contain_text("Done")
 
 
 async def test_level_shows_how_long_it_lasts_and_goes_when_it_ends(open_page: OpenPage, demo: str, peer: Peer) -> None:
@@ -131,7 +131,7 @@ async def test_level_shows_how_long_it_lasts_and_goes_when_it_ends(open_page: Op
     peer.say("access", level="verified", expires_at=(datetime.now(UTC) + timedelta(seconds=2)).isoformat())
     await expect(widget.level).to_contain_text("verified · ")
     await expect(widget.level).to_be_hidden()
-    await expect(widget.log).to_contain_text("no longer signed in")
+    await expect(widget.log).to_contain_text("you've been signed out")
 
 
 async def test_level_in_ready_shows_at_once(open_page: OpenPage, demo: str, peer: Peer) -> None:
@@ -144,7 +144,7 @@ async def test_level_in_ready_shows_at_once(open_page: OpenPage, demo: str, peer
 async def test_person_who_takes_over_is_named(open_page: OpenPage, demo: str, peer: Peer) -> None:
     _, widget = await talking(open_page, demo, peer)
     peer.say("owner", owner="human", name="Ana Ruiz")
-    await expect(widget.owner).to_have_text("Ana Ruiz is answering you now")
+    await expect(widget.owner).to_have_text("Ana Ruiz is replying to you now")
     peer.say("owner", owner="bot")
     await expect(widget.owner).to_be_hidden()
 
@@ -192,7 +192,7 @@ async def test_passage_that_may_not_be_seen_says_so(open_page: OpenPage, demo: s
     await page.route("**/passage/**", lambda route: route.fulfill(status=404, json=gone))
     peer.say(text="Yes.", citations=[{"title": "4.2", "document_id": "d", "start": 0, "end": 1, "quote": "x"}])
     await widget.button("Source: 4.2").click()
-    await expect(widget.frame.get_by_role("dialog")).to_contain_text("not available to you any more")
+    await expect(widget.frame.get_by_role("dialog")).to_contain_text("no longer available")
     open_page.errors.clear()
 
 

@@ -20,7 +20,7 @@ from tests.factories.signed import make_site
 from tests.factories.tenants import make_deployment
 
 GATE = "identity_verified"
-OVER = "For your safety you are no longer signed in here."
+OVER = "For your security, you've been signed out here."
 
 
 @pytest.fixture
@@ -68,7 +68,7 @@ async def test_visitor_whom_the_site_vouches_for_sees_their_level_and_how_long_i
 ) -> None:
     page, widget = await shown(open_page, embedded, await in_thread(signer.sign))
     await expect(widget.level).to_have_text("verified · 10 min")
-    await expect(widget.level).to_have_attribute("title", "You are verified. This ends in 10 min.")
+    await expect(widget.level).to_have_attribute("title", "You're verified for another 10 min.")
     assert (await levels(desk), await page.evaluate("seen")) == ([("verified", "C-1")], [])
 
 

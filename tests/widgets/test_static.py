@@ -50,14 +50,14 @@ def test_file_names_no_foreign_host(path: Path) -> None:
 
 def test_words_are_whole_in_every_language() -> None:
     """The same names, with the same places to fill in; Arabic alone has more forms of a number."""
-    spoken = {path.stem: _words(path) for path in FRAME if path.parent.name == "words"}
+    spoken = {path.stem: _words(path) for path in FRAME if path.parent.name == "locales"}
     assert {language: words ^ spoken["en"] for language, words in spoken.items()} == {key: set() for key in LANGUAGES}
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.name)
 def test_every_word_that_is_asked_for_is_there(script: Path) -> None:
-    asked = set(re.findall(r'\bword\("(\w+)"', script.read_text()))
-    assert asked <= {name for name, _ in _words(ROOT / "static/widgets/frame/words/en.js")}
+    asked = set(re.findall(r'\bt\("(\w+)"', script.read_text()))
+    assert asked <= {name for name, _ in _words(ROOT / "static/widgets/frame/locales/en.js")}
 
 
 def _words(path: Path) -> set[tuple[str, tuple[str, ...]]]:

@@ -48,7 +48,7 @@ iframe { display: block; width: 100%; height: 100%; border: 0; color-scheme: nor
 
   const store = () => `silas:${settings.deployment}`;
 
-  // Where the browser lets the iframe remember nothing, this tab keeps who resumes its conversation, and no word of it.
+  // If the browser blocks storage in the iframe, this tab keeps the resume token of the conversation, never its content.
   function kept() {
     try {
       return JSON.parse(sessionStorage.getItem(store()));
@@ -57,7 +57,7 @@ iframe { display: block; width: 100%; height: 100%; border: 0; color-scheme: nor
     }
   }
 
-  // `data-theme="dark"` is short for a theme with this mode.
+  // `data-theme="dark"` is short for {mode: "dark"}.
   function mode(theme) {
     return typeof theme === "string" ? { mode: theme } : theme;
   }
@@ -86,7 +86,7 @@ iframe { display: block; width: 100%; height: 100%; border: 0; color-scheme: nor
     panel.append(frame);
     root.append(panel, bubble);
     parts = { host, bubble, words, count, panel, frame, labels: {} };
-    inline = place();
+    inline = inlineContainer();
     if (inline) {
       host.className = "inline";
       panel.className = "panel inline";
@@ -97,10 +97,10 @@ iframe { display: block; width: 100%; height: 100%; border: 0; color-scheme: nor
     setTimeout(() => parts?.host === host && !live && emit("error", { code: "unavailable" }), 15000);
   }
 
-  // Where the chat stands in the page itself: an element, or a selector of one.
-  function place() {
-    const wanted = settings.inline;
-    return wanted instanceof Element ? wanted : wanted ? document.querySelector(wanted) : null;
+  // The container of an inline chat: an element, or a selector of one.
+  function inlineContainer() {
+    const target = settings.inline;
+    return target instanceof Element ? target : target ? document.querySelector(target) : null;
   }
 
   function render() {
@@ -121,14 +121,14 @@ iframe { display: block; width: 100%; height: 100%; border: 0; color-scheme: nor
     dispatchEvent(new CustomEvent(`silas:${event}`, { detail }));
   }
 
-  // What is said before the iframe listens is kept and said in order once it does.
+  // Messages sent before the iframe is ready are queued and sent in order once it is.
   function tell(silas, data) {
     if (live) parts.frame.contentWindow.postMessage({ silas, ...data }, origin);
     else waiting.push([silas, data]);
   }
 
   const EVENTS = ["ready", "error", "message", "handoff", "consent"];
-  const heard = {
+  const handlers = {
     hello() {
       live = true;
       const { language, locale = language, theme } = settings;
@@ -158,7 +158,7 @@ iframe { display: block; width: 100%; height: 100%; border: 0; color-scheme: nor
       try {
         sessionStorage.setItem(store(), JSON.stringify(fields));
       } catch {
-        // The page may remember nothing either: the conversation lasts as long as the page.
+        // Storage is blocked in the page as well: the conversation lasts as long as the page.
       }
     },
     event({ event, detail }) { if (EVENTS.includes(event)) emit(event, detail); },
@@ -168,7 +168,7 @@ iframe { display: block; width: 100%; height: 100%; border: 0; color-scheme: nor
 
   addEventListener("message", ({ source, origin: from, data }) => {
     if (!parts || source !== parts.frame.contentWindow || from !== origin) return;
-    if (Object.hasOwn(heard, data?.silas)) heard[data.silas](data);
+    if (Object.hasOwn(handlers, data?.silas)) handlers[data.silas](data);
   });
 
   function remove() {
@@ -189,7 +189,7 @@ iframe { display: block; width: 100%; height: 100%; border: 0; color-scheme: nor
     if (!settings.deployment) throw new Error("Silas.boot: a deployment key is needed");
     if (settings.attributes) setAttributes(settings.attributes);
     if (settings.identity) identify(settings.identity);
-    // A place in the page may stand further down than this script.
+    // The inline container may come after this script in the page.
     if (document.body && !(settings.inline && document.readyState === "loading")) mount();
     else addEventListener("DOMContentLoaded", mount);
     if (![undefined, null, false, "false"].includes(settings.open)) open();
@@ -224,7 +224,7 @@ iframe { display: block; width: 100%; height: 100%; border: 0; color-scheme: nor
   function identify(jwt) { tell("identify", { jwt }); }
   function setAttributes(attributes) { tell("attributes", { attributes }); }
 
-  // For logging out: the visitor's browser forgets the conversation.
+  // For logging out: this browser forgets the conversation.
   function shutdown() {
     if (!parts || ending) return;
     opened = shown = false;

@@ -1,9 +1,9 @@
-/* A card in the conversation: a title, what explains it, what can be done, and in the end one line about what became of it. */
+/* Base class of cards in the conversation: title, explanation, actions and, in the end, one line with the outcome. */
 
 import { clock, el } from "./dom.js";
-import { dateLocale, word } from "./words.js";
+import { dateLocale, t } from "./i18n.js";
 
-/* Refusals that end a card, by what the visitor then reads. */
+/* Error codes that end a card, with the outcome shown for each. */
 export const ENDS = { card_expired: "expired", card_withdrawn: "withdrawn", card_decided: "settled", not_found: "withdrawn" };
 
 const SOONEST = 24 * 60 * 60 * 1000;
@@ -21,18 +21,18 @@ export class Card {
     this.expireAt(Date.parse(until));
   }
 
-  /* Says when it ends where that is soon, and ends by itself: the platform would no longer take an answer. */
+  /* Shows the deadline if it is near and expires the card on time: the platform takes no answer after it. */
   expireAt(end) {
     const left = end - Date.now();
     if (!(left > 0)) {
       this.settle("expired");
       return;
     }
-    if (left < SOONEST) this.outcome.textContent = word("answerBy", { time: clock(end, dateLocale()) });
+    if (left < SOONEST) this.outcome.textContent = t("answerBy", { time: clock(end, dateLocale()) });
     this.timer = setTimeout(() => this.settle("expired"), Math.min(left, 2 ** 31 - 1));
   }
 
-  /* What is pressed loses the focus with its being disabled; the card keeps it. */
+  /* A disabled button loses the focus, so the card takes it. */
   busy(on, text = "") {
     if (on && this.actions.contains(document.activeElement)) this.face.focus();
     this.face.setAttribute("aria-busy", on);
@@ -44,7 +44,7 @@ export class Card {
     this.outcome.textContent = text;
   }
 
-  /* It did not go through and can be tried again. */
+  /* The answer did not go through and can be retried. */
   failed(text) {
     if (this.state) return;
     this.busy(false);
@@ -52,7 +52,7 @@ export class Card {
     if (document.activeElement === this.face) this.actions.querySelector("button, input")?.focus();
   }
 
-  /* For good; only the record knows better than this browser's clock. The focus stays with the card it was in. */
+  /* Ends the card. Only "expired", which this browser's clock may get wrong, can be replaced by a recorded outcome. */
   settle(state, text) {
     if (this.state && (this.state !== "expired" || state === "expired")) return;
     this.state = state;
@@ -61,7 +61,7 @@ export class Card {
     this.actions.replaceChildren();
     this.face.dataset.state = state;
     this.face.removeAttribute("aria-busy");
-    this.say(word(`ask_${state}`, { answer: text }));
+    this.say(t(`ask_${state}`, { answer: text }));
     if (here) this.face.focus();
   }
 

@@ -1,84 +1,86 @@
-/* The one chat of this frame: its parts, who hears which frame of the socket, and what happens to it.
-   A part is wired once (`wire…(chat)` in main.js): it says what it `hears`, what it does `when` something happens and what
-   the page may `ask`. Nothing here knows what a frame means. */
+/* The chat of this frame: holds its parts and dispatches socket frames, events of the frame and messages of the host page.
+   A part is wired once (`wire…(chat)` in main.js) and registers handlers with `onFrame`, `on` and `onHost`. What a frame
+   means is decided in the handlers. */
 
-import { Line } from "./line.js";
+import { Host } from "./host.js";
+import { t } from "./i18n.js";
 import { Log } from "./log.js";
-import { Memory } from "./memory.js";
 import { Outbox } from "./outbox.js";
-import { Page } from "./page.js";
 import { Presence } from "./presence.js";
 import { Session } from "./session.js";
-import { word } from "./words.js";
+import { Socket } from "./socket.js";
+import { BrowserStorage } from "./storage.js";
 
 export const part = (name) => document.querySelector(`[data-${name}]`);
 
 export class Chat {
   constructor(key) {
     this.key = key;
-    this.hearers = {};
+    this.frameHandlers = {};
     this.listeners = {};
-    this.asked = {};
+    this.hostHandlers = {};
     this.opened = false;
-    this.looks = { title: "", greeting: "", suggestions: [] };
-    this.unsee();
-    this.page = new Page(this.asked);
-    // The console's preview: a test, remembered apart from what this browser says as a visitor.
+    this.appearance = { title: "", greeting: "", suggestions: [] };
+    this.resetSeen();
+    this.host = new Host(this.hostHandlers);
+    // In the console's preview the chat is a test: its storage is separate from this browser's visits.
     const ticket = new URLSearchParams(location.search).get("test") || "";
-    this.memory = new Memory(ticket ? `${key} test` : key, (kept) => this.page.tell("keep", { kept }));
-    this.session = new Session(key, this.memory, ticket);
-    this.line = new Line(this.session, {
+    this.storage = new BrowserStorage(ticket ? `${key} test` : key, (kept) => this.host.tell("keep", { kept }));
+    this.session = new Session(key, this.storage, ticket);
+    this.socket = new Socket(this.session, {
       after: (id) => (!this.seen.session || this.seen.session === id ? this.seen.last : 0),
-      onFrame: (frame) => this.hear(frame),
-      onState: (state, detail) => this.happened("line", { state, detail }),
+      onFrame: (frame) => this.dispatch(frame),
+      onState: (state, detail) => this.emit("socket", { state, detail }),
     });
-    this.outbox = new Outbox(this.memory, this.line);
-    this.log = new Log(part("log"), { onCite: (...place) => this.happened("cite", place), onSay: (text) => this.say(text) });
-    this.presence = new Presence(() => this.log.quiet(word("expired")));
+    this.outbox = new Outbox(this.storage, this.socket);
+    this.log = new Log(part("log"), { onCite: (...place) => this.emit("cite", place), onSay: (text) => this.say(text) });
+    this.presence = new Presence(() => this.log.quiet(t("expired")));
   }
 
-  /* What has come so far: `last` is the newest seq, `theirs` the newest of bot or person, `until` where catching up ends. */
-  unsee() {
+  /* What was received: `last` is the newest seq, `theirs` the newest of bot or agent, `until` where the history ends. */
+  resetSeen() {
     this.seen = { seqs: new Set(), last: 0, theirs: 0, until: 0, session: null };
   }
 
-  /* Several parts may hear one type of frame, in the order in which they were wired. Recorded frames come here once. */
-  hears(type, fn) {
-    (this.hearers[type] ||= []).push(fn);
+  /* Registers a handler for a type of frame; handlers run in the order in which parts were wired. */
+  onFrame(type, fn) {
+    (this.frameHandlers[type] ||= []).push(fn);
   }
 
-  hear(frame) {
+  /* Recorded frames (with a seq) are handled once, except status frames, which update their card. */
+  dispatch(frame) {
     if (frame.seq && frame.type !== "ack" && frame.type !== "ready") {
       if (this.seen.seqs.has(frame.seq) && frame.type !== "status") return;
       this.seen.seqs.add(frame.seq);
       this.seen.last = Math.max(this.seen.last, frame.seq);
     }
-    if (!Object.hasOwn(this.hearers, frame.type)) return;
-    for (const fn of this.hearers[frame.type]) fn(frame);
+    if (!Object.hasOwn(this.frameHandlers, frame.type)) return;
+    for (const fn of this.frameHandlers[frame.type]) fn(frame);
   }
 
-  /* Whether a recorded frame was said before this line was there. */
-  isOld({ seq }) {
+  /* Whether a recorded frame is older than this connection. */
+  isHistory({ seq }) {
     return seq <= this.seen.until;
   }
 
-  /* What happens in the frame itself: line, language, looks, opened, closed, forgotten, renewed, ended, cite. */
-  when(event, fn) {
+  /* Events of the frame: socket, language, locale, appearance, init, begun, opened, closed, alone, previewed, message, stored,
+     owner, say, cite, forgotten, renewed. */
+  on(event, fn) {
     (this.listeners[event] ||= []).push(fn);
   }
 
-  happened(event, detail) {
+  emit(event, detail) {
     for (const fn of this.listeners[event] || []) fn(detail);
   }
 
-  /* What the page may ask for, by name (page.js holds it to the one page). */
-  ask(name, fn) {
-    this.asked[name] = fn;
+  /* Handlers of messages from the host page, by name (host.js checks where they come from). */
+  onHost(name, fn) {
+    this.hostHandlers[name] = fn;
   }
 
-  /* The visitor's words, from the field or a suggestion (saying.js). */
+  /* Sends a message of the visitor (sendQueue.js). */
   say(text) {
-    this.happened("say", text);
+    this.emit("say", text);
   }
 
   notice(text, duration = 8000) {

@@ -1,6 +1,6 @@
-/* What does the visitor want to say? A field that grows with the text; Enter sends, Shift+Enter breaks the line. */
+/* The message field: grows with its text; Enter sends, Shift+Enter breaks the line. */
 
-/* The platform takes 4000 characters, in a frame of 16 KiB. */
+/* The platform accepts 4000 characters, in a frame of 16 KiB. */
 const LIMIT = 4000;
 const LIMIT_BYTES = 16000;
 const TYPING_EVERY = 3000;
@@ -10,7 +10,7 @@ export class Composer {
     this.form = form;
     this.field = form.querySelector("textarea");
     this.button = form.querySelector("button");
-    Object.assign(this, { onSay, onTyping, onTooLong, told: 0 });
+    Object.assign(this, { onSay, onTyping, onTooLong, typingSentAt: 0 });
     form.addEventListener("submit", (event) => { event.preventDefault(); this.submit(); });
     this.field.addEventListener("input", () => this.changed());
     this.field.addEventListener("keydown", (event) => {
@@ -38,8 +38,8 @@ export class Composer {
     const line = parseFloat(getComputedStyle(this.field).lineHeight) || 22;
     this.field.rows = Math.min(5, Math.max(1, Math.floor((this.field.scrollHeight - 12) / line)));
     this.button.disabled = !this.field.value.trim();
-    if (this.button.disabled || Date.now() - this.told < TYPING_EVERY) return;
-    this.told = Date.now();
+    if (this.button.disabled || Date.now() - this.typingSentAt < TYPING_EVERY) return;
+    this.typingSentAt = Date.now();
     this.onTyping();
   }
 

@@ -1,23 +1,23 @@
-/* Does the visitor agree, before anything is sent or stored? Asked once a version; a no is an answer too, and can be
-   thought over. */
+/* Asks the visitor for consent before anything is sent or stored, once per version of the text. A visitor who declined can
+   still agree. */
 
 import { el } from "./dom.js";
-import { first, look } from "./first.js";
 import { link } from "./markdown.js";
-import { offered } from "./offers.js";
-import { say } from "./words_beside.js";
+import { loadOffers } from "./offers.js";
+import { panelText } from "./panelText.js";
+import { previewPanel, showPanel } from "./prechat.js";
 
 export function wireConsent(chat) {
-  const { memory, page, session } = chat;
+  const { host, session, storage } = chat;
   let isRefused = false;
 
-  /* Whoever comes back has agreed in that conversation: the server says if it wants more. */
+  /* A returning visitor agreed in that conversation; the server refuses if it needs a newer version. */
   session.before = async () => {
-    const { consent } = await offered(chat, { anew: isRefused });
+    const { consent } = await loadOffers(chat, { reload: isRefused });
     if (!consent) return {};
-    if (memory.get("consent") !== consent.version && (isRefused || !session.known)) await agreement(consent);
+    if (storage.get("consent") !== consent.version && (isRefused || !session.known)) await agreement(consent);
     isRefused = false;
-    return memory.get("consent") === consent.version ? { consent: consent.version } : {};
+    return storage.get("consent") === consent.version ? { consent: consent.version } : {};
   };
 
   session.onRefused = (refusal) => {
@@ -25,31 +25,31 @@ export function wireConsent(chat) {
     isRefused = true;
   };
 
-  function ask(consent, accept, decline, said) {
+  function ask(consent, accept, decline, status) {
     const href = link(consent.link);
-    const more = href ? el("a", { href, target: "_blank", rel: "noopener noreferrer" }, say("more")) : null;
-    const yes = el("button", { type: "button", class: "choice first", onclick: accept }, say("agree"));
-    const no = el("button", { type: "button", class: "choice", onclick: decline }, say("decline"));
-    return first(chat, say("consent"), el("p", { class: "words" }, consent.text), more, el("div", { class: "pressed" }, yes, no), said);
+    const more = href ? el("a", { href, target: "_blank", rel: "noopener noreferrer" }, panelText("more")) : null;
+    const yes = el("button", { type: "button", class: "choice first", onclick: accept }, panelText("agree"));
+    const no = el("button", { type: "button", class: "choice", onclick: decline }, panelText("decline"));
+    return showPanel(chat, panelText("consent"), el("p", { class: "words" }, consent.text), more, el("div", { class: "pressed" }, yes, no), status);
   }
 
-  look(chat, "consent", (consent, done) => ask(consent, done, done));
+  previewPanel(chat, "consent", (consent, done) => ask(consent, done, done));
 
   function agreement(consent) {
     return new Promise((agreed) => {
-      const said = el("p", { class: "quiet", role: "status" });
-      const close = ask(consent, accept, decline, said);
+      const status = el("p", { class: "quiet", role: "status" });
+      const close = ask(consent, accept, decline, status);
 
       function accept() {
-        memory.set("consent", consent.version);
-        page.emit("consent", { accepted: true, version: consent.version });
+        storage.set("consent", consent.version);
+        host.emit("consent", { accepted: true, version: consent.version });
         close();
         agreed();
       }
 
       function decline() {
-        said.textContent = say("declined");
-        page.emit("consent", { accepted: false, version: consent.version });
+        status.textContent = panelText("declined");
+        host.emit("consent", { accepted: false, version: consent.version });
       }
     });
   }

@@ -1,9 +1,9 @@
-/* A question with options to press. The last of several leaves things as they are and is always one press; any other
-   takes a second press at medium risk, and a slide before it at high. */
+/* A question with options. The last of several options changes nothing and always takes one press; any other takes a
+   second press at medium risk, and a slide before it at high risk. */
 
 import { Card } from "./card.js";
 import { el } from "./dom.js";
-import { word } from "./words.js";
+import { t } from "./i18n.js";
 
 const MOST_WORDS = 2000;
 
@@ -26,10 +26,10 @@ export class Decision extends Card {
   }
 
   words() {
-    const field = el("input", { type: "text", maxlength: MOST_WORDS, "aria-label": word("ownWords"), placeholder: word("ownWords"), autocomplete: "off" });
+    const field = el("input", { type: "text", maxlength: MOST_WORDS, "aria-label": t("ownWords"), placeholder: t("ownWords"), autocomplete: "off" });
     const send = () => field.value.trim() && this.choose({ selected_value: "", freetext: field.value.trim() });
     field.addEventListener("keydown", (event) => event.key === "Enter" && !event.isComposing && send());
-    return el("div", { class: "own" }, field, el("button", { type: "button", class: "choice", onclick: send }, word("send")));
+    return el("div", { class: "own" }, field, el("button", { type: "button", class: "choice", onclick: send }, t("send")));
   }
 
   pressed(option, quiet) {
@@ -39,15 +39,15 @@ export class Decision extends Card {
 
   confirm(option) {
     const slides = this.frame.risk_level === "high";
-    const go = el("button", { type: "button", class: "choice first", disabled: slides, onclick: () => this.choose({ selected_value: option.value }) }, word("confirm", { answer: option.label }));
-    const back = el("button", { type: "button", class: "choice", onclick: () => this.back() }, word("goBack"));
+    const go = el("button", { type: "button", class: "choice first", disabled: slides, onclick: () => this.choose({ selected_value: option.value }) }, t("confirm", { answer: option.label }));
+    const back = el("button", { type: "button", class: "choice", onclick: () => this.back() }, t("goBack"));
     const slide = slides ? this.slide(option, go) : null;
     this.actions.replaceChildren(...[slide, go, back].filter(Boolean));
     (slide?.querySelector("input") || go).focus();
   }
 
   slide(option, go) {
-    const help = word("slide", { answer: option.label });
+    const help = t("slide", { answer: option.label });
     const range = el("input", { type: "range", min: 0, max: 100, step: 1, value: 0, "aria-label": help });
     range.addEventListener("input", () => { go.disabled = Number(range.value) < 100; });
     return el("label", { class: "slide" }, el("span", { "aria-hidden": "true" }, help), range);
@@ -58,7 +58,7 @@ export class Decision extends Card {
     this.actions.querySelector("button").focus();
   }
 
-  /* Not taken: the options stand there again, and a slide is a slide again. */
+  /* Shows the options again, including the slide. */
   failed(text) {
     if (!this.state) this.offer();
     super.failed(text);
@@ -66,7 +66,7 @@ export class Decision extends Card {
 
   choose(chosen) {
     if (this.state) return;
-    this.busy(true, word("sending"));
+    this.busy(true, t("sending"));
     this.onChosen(chosen);
   }
 }

@@ -1,4 +1,4 @@
-/* How is a piece of the page made? By nodes only: no text from outside is ever parsed as HTML. */
+/* Builds DOM nodes; text is never parsed as HTML. */
 
 export function el(tag, attributes = {}, ...children) {
   const node = document.createElement(tag);
@@ -11,7 +11,7 @@ export function el(tag, attributes = {}, ...children) {
   return node;
 }
 
-/* The hour of a moment, and its day where that is not today. */
+/* The time of a moment, with the date if it is not today. */
 export function clock(when, locale) {
   const today = new Date(when).toDateString() === new Date().toDateString();
   const style = today ? { timeStyle: "short" } : { dateStyle: "medium", timeStyle: "short" };

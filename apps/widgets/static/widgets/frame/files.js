@@ -1,12 +1,12 @@
-/* Which files does the visitor send? Picked, dropped or pasted; each is shown at once, sent once, and saved again with the
-   conversation's own token. What a file is, the server finds out. */
+/* Sends files that the visitor picks, drops or pastes. Each is shown at once, sent once, and downloaded with the
+   conversation's token. The server checks what a file really is. */
 
 import { part } from "./chat.js";
 import { el } from "./dom.js";
-import { asked, newId, request, whenOffered } from "./offers.js";
+import { dateLocale } from "./i18n.js";
+import { newId, onOffers, request, requestJson } from "./offers.js";
+import { panelText } from "./panelText.js";
 import { clip } from "./sheet.js";
-import { say } from "./words_beside.js";
-import { dateLocale } from "./words.js";
 
 const AT_ONCE = 5;
 const PROBLEMS = { file_kind: "fileKind", file_too_large: "fileLarge", files_full: "filesFull", rate_limited: "often" };
@@ -31,7 +31,7 @@ export function wireFiles(chat) {
   }
 
   function name() {
-    button.setAttribute("aria-label", say("attach"));
+    button.setAttribute("aria-label", panelText("attach"));
   }
 
   function picked() {
@@ -48,37 +48,37 @@ export function wireFiles(chat) {
   function take(files) {
     if (part("composer").inert) return;
     files.slice(0, AT_ONCE).forEach(start);
-    if (files.length > AT_ONCE) chat.notice(say("filesMany", { n: AT_ONCE }));
+    if (files.length > AT_ONCE) chat.notice(panelText("filesMany", { n: AT_ONCE }));
   }
 
   function start(file) {
     const { endings, most_bytes: most } = offer;
     const row = place(file.name, file.size, { pending: true, timestamp: new Date().toISOString() });
     const isKnown = endings.some((ending) => file.name.toLowerCase().endsWith(ending));
-    if (!isKnown || file.size > most) fail(row, say(isKnown ? "fileLarge" : "fileKind"));
+    if (!isKnown || file.size > most) fail(row, panelText(isKnown ? "fileLarge" : "fileKind"));
     else send(row, file, newId());
   }
 
   async function send(row, file, id) {
     const here = conversation;
-    note(row, say("sending"));
+    note(row, panelText("sending"));
     const body = new FormData();
     body.append("client_id", id);
     body.append("file", file);
     try {
-      const kept = await asked(chat, "files", { method: "POST", body });
+      const kept = await requestJson(chat, "files", { method: "POST", body });
       row.remove();
       if (conversation === here) show({ ...kept, timestamp: row.dataset.at });
     } catch (refusal) {
       const known = PROBLEMS[refusal.code];
-      if (known) fail(row, say(known));
-      else fail(row, say("failed"), () => send(row, file, id));
+      if (known) fail(row, panelText(known));
+      else fail(row, panelText("failed"), () => send(row, file, id));
     }
   }
 
   function place(name, size, options, action) {
     const text = [el("span", { class: "name" }, name), el("span", { class: "size" }, sized(size))];
-    const card = action ? el("button", { type: "button", class: "file", onclick: action, "aria-label": say("save", { name }) }, ...text) : el("div", { class: "file" }, ...text);
+    const card = action ? el("button", { type: "button", class: "file", onclick: action, "aria-label": panelText("save", { name }) }, ...text) : el("div", { class: "file" }, ...text);
     return log.place(el("div", { class: "row mine" }, card), options);
   }
 
@@ -88,10 +88,10 @@ export function wireFiles(chat) {
   }
 
   function fail(row, text, again = null) {
-    note(row, text, again && " ", again && el("button", { type: "button", class: "again", onclick: again }, say("again")));
+    note(row, text, again && " ", again && el("button", { type: "button", class: "again", onclick: again }, panelText("again")));
   }
 
-  /* From the record, or from the answer to our own request, whichever is first. */
+  /* Shows a stored file, from its recorded frame or the response to our own request, whichever comes first. */
   function show(frame) {
     if (shown.has(frame.file_id)) return;
     shown.set(frame.file_id, place(frame.name, frame.size, frame, () => save(frame)));
@@ -100,7 +100,7 @@ export function wireFiles(chat) {
   async function save({ file_id: id, name }) {
     const response = await request(chat, `files/${id}`).catch(() => null);
     if (!response?.ok) {
-      chat.notice(say(response?.status === 404 ? "fileGone" : "failed"));
+      chat.notice(panelText(response?.status === 404 ? "fileGone" : "failed"));
       return;
     }
     const href = URL.createObjectURL(await response.blob());
@@ -111,13 +111,13 @@ export function wireFiles(chat) {
     setTimeout(() => URL.revokeObjectURL(href), 60000);
   }
 
-  chat.hears("file", show);
-  chat.when("language", name);
-  chat.when("forgotten", () => {
+  chat.onFrame("file", show);
+  chat.on("language", name);
+  chat.on("forgotten", () => {
     conversation += 1;
     shown.clear();
   });
-  whenOffered(chat, wire);
+  onOffers(chat, wire);
 }
 
 function sized(bytes) {

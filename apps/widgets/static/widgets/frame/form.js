@@ -1,10 +1,10 @@
-/* What is asked before the first word? The deployment's form, sent once a conversation. */
+/* The deployment's pre-chat form, sent once per conversation. */
 
 import { el } from "./dom.js";
 import { field } from "./field.js";
-import { first, look } from "./first.js";
-import { asked, offered } from "./offers.js";
-import { say } from "./words_beside.js";
+import { loadOffers, requestJson } from "./offers.js";
+import { panelText } from "./panelText.js";
+import { previewPanel, showPanel } from "./prechat.js";
 
 export function wireForm(chat) {
   let close = null;
@@ -13,16 +13,16 @@ export function wireForm(chat) {
     before(given);
     if (given.form_due && !close) show();
   })(chat.session.onGiven);
-  chat.when("forgotten", end);
+  chat.on("forgotten", end);
 
   function end() {
     close?.();
     close = null;
   }
 
-  async function show({ anew = false } = {}) {
+  async function show({ reload = false } = {}) {
     close ||= () => {};
-    const { form: questions } = await offered(chat, { anew }).catch(() => ({ form: [] }));
+    const { form: questions } = await loadOffers(chat, { reload }).catch(() => ({ form: [] }));
     if (!close) return;
     if (!questions.length) return end();
     const fields = questions.map(field);
@@ -31,12 +31,12 @@ export function wireForm(chat) {
   }
 
   function ask(fields, onsubmit, ...below) {
-    const button = el("button", { class: "choice first" }, say("begin"));
+    const button = el("button", { class: "choice first" }, panelText("begin"));
     const form = el("form", { novalidate: true, onsubmit: (event) => onsubmit(event, button) }, ...fields.map(({ node }) => node), ...below, button);
-    return first(chat, say("consent"), form);
+    return showPanel(chat, panelText("consent"), form);
   }
 
-  look(chat, "form", (questions, done) => ask(questions.map(field), (event) => {
+  previewPanel(chat, "form", (questions, done) => ask(questions.map(field), (event) => {
     event.preventDefault();
     done();
   }));
@@ -46,18 +46,18 @@ export function wireForm(chat) {
     const answers = Object.fromEntries(fields.map(({ id, input }) => [id, input.value.trim()]));
     button.disabled = true;
     try {
-      await asked(chat, "form", { method: "POST", json: { answers } });
+      await requestJson(chat, "form", { method: "POST", json: { answers } });
       end();
     } catch (refusal) {
       button.disabled = false;
       if (refusal.code === "form_changed") {
         end();
-        show({ anew: true });
+        show({ reload: true });
         return;
       }
       const wrong = refusal.extra?.fields || {};
       fields.forEach(({ id, mark }) => mark(wrong[id]));
-      problem.textContent = Object.keys(wrong).length ? "" : say("failed");
+      problem.textContent = Object.keys(wrong).length ? "" : panelText("failed");
       fields.find(({ id }) => wrong[id])?.input.focus();
     }
   }

@@ -1,9 +1,8 @@
-/* What has been said? Rows in the order of seq, with what is still being said (a streamed answer, a typing mark) after them.
-   A row is placed once; a frame seen before changes nothing. */
+/* The message list: rows ordered by seq, followed by what is still in progress (a streamed answer, the typing indicator). */
 
 import { el, time } from "./dom.js";
+import { dateLocale, t } from "./i18n.js";
 import { markdown } from "./markdown.js";
-import { dateLocale, word } from "./words.js";
 
 const NEAR = 90;
 const PAUSE = 30 * 60 * 1000;
@@ -26,7 +25,7 @@ export class Log {
     this.latest.addEventListener("click", () => this.toEnd());
   }
 
-  /* Put a row at its place: by seq; a pending one last; one that is no record right after what is recorded by now. */
+  /* Places a row: by seq; pending rows last; rows without a record after the newest recorded one. */
   place(row, { seq, timestamp, pending = false } = {}) {
     const at = seq || (pending ? Infinity : this.last + 0.5);
     if (seq) this.last = Math.max(this.last, seq);
@@ -39,7 +38,7 @@ export class Log {
     return row;
   }
 
-  /* A quiet date line where the conversation paused. */
+  /* Adds a date line where the conversation paused. */
   separate(row) {
     const before = row.previousElementSibling;
     const pause = before?.dataset.at && row.dataset.at && new Date(row.dataset.at) - new Date(before.dataset.at) > PAUSE;
@@ -54,15 +53,15 @@ export class Log {
     return row;
   }
 
-  /* The visitor's own words are not committed yet: say so, quietly, once it takes a while. */
+  /* Marks a message that is not acknowledged yet. */
   mark(row, unsent) {
     row.querySelector(".unsent")?.remove();
-    if (unsent) row.append(el("span", { class: "unsent" }, word("unsent")));
+    if (unsent) row.append(el("span", { class: "unsent" }, t("unsent")));
   }
 
-  /* The bot or a person: text on the page, citations as labels after it. */
-  said({ text, sender, name, citations = [], suggestions = [], seq, timestamp }) {
-    const who = sender === "human" ? el("p", { class: "who" }, el("b", {}, name || word("person"))) : null;
+  /* A message of the bot or an agent, with its citations as labels. */
+  message({ text, sender, name, citations = [], suggestions = [], seq, timestamp }) {
+    const who = sender === "human" ? el("p", { class: "who" }, el("b", {}, name || t("person"))) : null;
     const row = el("div", { class: "row", title: timestamp ? new Date(timestamp).toLocaleString(dateLocale()) : null });
     row.append(el("div", { class: "bot" }, who, ...this.body(text, citations)));
     this.place(row, { seq, timestamp });
@@ -88,17 +87,17 @@ export class Log {
   }
 
   cite(citation) {
-    const title = citation.title || word("source");
+    const title = citation.title || t("source");
     const path = title.split(" › ");
     const label = path.length > 1 ? `${path[0]}, ${path.at(-1)}` : title;
-    return el("button", { type: "button", class: "cite", "aria-label": `${word("source")}: ${title}`, onclick: (event) => this.onCite(citation, event.currentTarget) }, label);
+    return el("button", { type: "button", class: "cite", "aria-label": `${t("source")}: ${title}`, onclick: (event) => this.onCite(citation, event.currentTarget) }, label);
   }
 
   quiet(text, options) {
     return this.place(el("div", { class: "row note" }, text), options);
   }
 
-  /* A piece of an answer that is being written. */
+  /* Appends a piece of a streamed answer. */
   delta({ turn, text }) {
     this.typing(false);
     let piece = this.live.get(turn);
@@ -125,14 +124,14 @@ export class Log {
   typing(on, title = "") {
     this.tail.querySelector(".typing")?.remove();
     if (!on || this.live.size) return;
-    this.tail.append(el("div", { class: "row typing", role: "img", "aria-label": word("typing", { title }) }, el("i"), el("i"), el("i")));
+    this.tail.append(el("div", { class: "row typing", role: "img", "aria-label": t("typing", { title }) }, el("i"), el("i"), el("i")));
   }
 
   suggest(texts) {
     this.tail.querySelector(".suggest")?.remove();
     if (!texts?.length) return;
     const chips = texts.slice(0, 5).map((text) => el("button", { type: "button", class: "chip", onclick: () => this.onSay(text) }, text));
-    this.tail.append(el("div", { class: "suggest", role: "group", "aria-label": word("suggestions") }, ...chips));
+    this.tail.append(el("div", { class: "suggest", role: "group", "aria-label": t("suggestions") }, ...chips));
   }
 
   announce(text) {
@@ -144,7 +143,7 @@ export class Log {
     return row === this.rows.lastElementChild;
   }
 
-  /* A reader who scrolled up is left alone; one at the end stays at the end. */
+  /* Follows new rows only if the reader is at the end. */
   scrolled() {
     this.stuck = this.box.scrollHeight - this.box.scrollTop - this.box.clientHeight < NEAR;
     if (this.stuck) this.latest.hidden = true;

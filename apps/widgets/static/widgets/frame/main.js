@@ -1,31 +1,32 @@
-/* The widget's frame, put together: one line a part. A part that hears the same frame as another comes after it. */
+/* Puts the widget's frame together, one line per part. Of parts that handle the same frame, the order here is the order of
+   their handlers. */
 
+import { wireAppearance } from "./appearance.js";
 import { wireCards } from "./cards.js";
 import { Chat } from "./chat.js";
 import { wireConsent } from "./consent.js";
 import { wireConversations } from "./conversations.js";
-import { begin, wireCourse } from "./course.js";
 import { wireFiles } from "./files.js";
 import { wireForm } from "./form.js";
-import { wireHearing } from "./hearing.js";
-import { wireLooks } from "./looks.js";
+import { start, wireLifecycle } from "./lifecycle.js";
 import { wirePassage } from "./passage.js";
 import { wireRating } from "./rating.js";
-import { wireReading } from "./reading.js";
-import { wireSaying } from "./saying.js";
+import { wireReceiver } from "./receiver.js";
+import { wireSendQueue } from "./sendQueue.js";
 import { wireSheet } from "./sheet.js";
-import { wireStanding } from "./standing.js";
+import { wireStatus } from "./status.js";
 import { wireTranscript } from "./transcript.js";
-import { wireWorks } from "./works.js";
+import { wireUnread } from "./unread.js";
+import { wireWorkCards } from "./workCards.js";
 
 const chat = new Chat(decodeURIComponent(location.pathname.split("/")[3]));
-wireCourse(chat);
-wireStanding(chat);
-wireLooks(chat);
-wireHearing(chat);
-wireReading(chat);
-wireSaying(chat);
-wireWorks(chat);
+wireLifecycle(chat);
+wireStatus(chat);
+wireAppearance(chat);
+wireReceiver(chat);
+wireUnread(chat);
+wireSendQueue(chat);
+wireWorkCards(chat);
 wireCards(chat);
 wirePassage(chat);
 wireConsent(chat);
@@ -35,4 +36,4 @@ wireSheet(chat);
 wireConversations(chat);
 wireTranscript(chat);
 wireRating(chat);
-begin(chat);
+start(chat);

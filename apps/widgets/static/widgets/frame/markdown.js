@@ -1,5 +1,5 @@
-/* How does the bot's text look? A small, safe part of Markdown, built as nodes: paragraphs, lists, emphasis, code, links.
-   Images are never loaded (an address in an image could carry data away); only http, https and mailto links are live. */
+/* Renders a small, safe part of Markdown as nodes: paragraphs, lists, emphasis, code, links. Images are never loaded
+   (an image URL could carry data away); only http, https and mailto links are live. */
 
 import { el } from "./dom.js";
 
@@ -64,9 +64,9 @@ function list(lines, cite) {
 
 /* Splits into blocks: {kind: "code" | "list" | "text", lines}. An unfinished fence (still streaming) counts as code. */
 function blocks(text) {
-  const found = [];
+  const result = [];
   let open = null;
-  const start = (kind) => { open = { kind, lines: [] }; found.push(open); };
+  const start = (kind) => { open = { kind, lines: [] }; result.push(open); };
   for (const line of text.replace(/\r\n?/g, "\n").split("\n")) {
     if (open?.kind === "code") {
       if (FENCE.test(line)) open = null;
@@ -81,7 +81,7 @@ function blocks(text) {
       open.lines.push(line);
     }
   }
-  return found;
+  return result;
 }
 
 /* The text as block nodes. */

@@ -1,13 +1,12 @@
-/* What does the deployment offer beside talking, and how is it asked for? One look at the offers a frame; every other
-   request bears the conversation's own token. */
+/* Loads which features the deployment offers (files, forms, ratings…) and makes requests with the conversation's token. */
 
 import { asJson } from "./session.js";
 
 const at = (chat, path) => `/api/v1/widget/${encodeURIComponent(chat.key)}/${path}`;
 
-/* Resolves to the offers; a look that failed is taken again the next time. */
-export function offered(chat, { anew = false } = {}) {
-  if (anew) chat.offers = null;
+/* Resolves to the offers, loaded once per frame; a failed request is repeated the next time. */
+export function loadOffers(chat, { reload = false } = {}) {
+  if (reload) chat.offers = null;
   chat.offers ??= fetch(at(chat, "offers"), { credentials: "omit" }).then(asJson).catch((refusal) => {
     chat.offers = null;
     throw refusal;
@@ -15,7 +14,7 @@ export function offered(chat, { anew = false } = {}) {
   return chat.offers;
 }
 
-/* A request of this conversation: `json` or a form as its body. A token that has just run out is asked for anew, once. */
+/* Makes a request for this conversation, with `json` or form data as its body. Renews an expired token once. */
 export async function request(chat, path, { method = "GET", json, body } = {}, again = true) {
   const { token } = await chat.session.current();
   const headers = { Authorization: `Bearer ${token}`, ...(json ? { "Content-Type": "application/json" } : {}) };
@@ -25,7 +24,7 @@ export async function request(chat, path, { method = "GET", json, body } = {}, a
   return request(chat, path, { method, json, body }, false);
 }
 
-export async function asked(chat, path, options) {
+export async function requestJson(chat, path, options) {
   return asJson(await request(chat, path, options));
 }
 
@@ -33,8 +32,8 @@ export function newId() {
   return crypto.randomUUID?.() || `${Date.now()}-${Math.random()}`;
 }
 
-/* Does something once the offers are known, and again whenever they are others in the console's preview. */
-export function whenOffered(chat, fn) {
-  chat.when("begun", () => offered(chat).then(() => chat.offers).then(fn).catch(() => {}));
-  chat.when("previewed", fn);
+/* Calls `fn` when the offers are known, and again when they change in the console's preview. */
+export function onOffers(chat, fn) {
+  chat.on("begun", () => loadOffers(chat).then(() => chat.offers).then(fn).catch(() => {}));
+  chat.on("previewed", fn);
 }

@@ -1,13 +1,13 @@
-/* Which of the visitor's messages are not yet acknowledged? Each keeps its client_id until the server has committed it,
-   so that sending it twice stores it once. Survives a reload. */
+/* The visitor's messages that are not acknowledged yet. Each keeps its client_id until the server has committed it, so that
+   sending it twice stores it once. Survives a reload. */
 
 const ACK_WITHIN = 12000;
 
 export class Outbox {
-  constructor(memory, line) {
-    this.memory = memory;
-    this.line = line;
-    this.items = memory.get("outbox") || [];
+  constructor(storage, socket) {
+    this.storage = storage;
+    this.socket = socket;
+    this.items = storage.get("outbox") || [];
   }
 
   add(text) {
@@ -19,16 +19,16 @@ export class Outbox {
   }
 
   send({ text, client_id }) {
-    if (!this.line.send({ type: "message", text, client_id })) return;
+    if (!this.socket.send({ type: "message", text, client_id })) return;
     clearTimeout(this.overdue);
-    this.overdue = setTimeout(() => this.items.length && this.line.reset(), ACK_WITHIN);
+    this.overdue = setTimeout(() => this.items.length && this.socket.reset(), ACK_WITHIN);
   }
 
   sendAll() {
     this.items.forEach((item) => this.send(item));
   }
 
-  /* The server asked for patience: nothing is lost, everything unacknowledged goes again after the wait. */
+  /* Resends everything that is not acknowledged after the wait that the server asked for. */
   sendAfter(seconds) {
     clearTimeout(this.overdue);
     clearTimeout(this.later);
@@ -49,6 +49,6 @@ export class Outbox {
   }
 
   save() {
-    this.memory.set("outbox", this.items);
+    this.storage.set("outbox", this.items);
   }
 }

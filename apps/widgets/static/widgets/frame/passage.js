@@ -1,9 +1,9 @@
-/* Where does this answer come from? A sheet with the stored text around a citation, the quoted bytes marked. */
+/* A sheet with the stored text around a citation, with the quote marked. */
 
 import { el } from "./dom.js";
+import { t } from "./i18n.js";
 import { link } from "./markdown.js";
 import { asJson } from "./session.js";
-import { word } from "./words.js";
 
 export class Passage {
   constructor(key, session) {
@@ -20,25 +20,25 @@ export class Passage {
 
   async open(citation, opener) {
     this.opener = opener;
-    this.show({ title: citation.title, url: citation.url }, [el("p", { class: "quiet" }, word("reading"))]);
+    this.show({ title: citation.title, url: citation.url }, [el("p", { class: "quiet" }, t("reading"))]);
     this.sheet.showModal();
     try {
-      const found = await this.load(citation);
-      this.show(found, [...headed(found.before), el("mark", {}, found.quote), ...headed(found.after)]);
+      const passage = await this.load(citation);
+      this.show(passage, [...headed(passage.before), el("mark", {}, passage.quote), ...headed(passage.after)]);
       this.text.querySelector("mark").scrollIntoView({ block: "center" });
     } catch (refusal) {
-      this.show(citation, [el("p", { class: "quiet" }, word(refusal.final ? "noPassage" : "noLine"))]);
+      this.show(citation, [el("p", { class: "quiet" }, t(refusal.final ? "noPassage" : "noLine"))]);
     }
   }
 
   show({ title, url }, content) {
-    this.title.textContent = title || word("source");
+    this.title.textContent = title || t("source");
     this.text.replaceChildren(...content);
     const href = link(url);
     this.origin.hidden = !href;
     if (href) this.origin.href = href;
-    this.origin.textContent = word("openSource");
-    this.sheet.querySelector("button").setAttribute("aria-label", word("closeSource"));
+    this.origin.textContent = t("openSource");
+    this.sheet.querySelector("button").setAttribute("aria-label", t("closeSource"));
   }
 
   async load({ document_id, version_id, start, end }) {
@@ -49,12 +49,12 @@ export class Passage {
   }
 }
 
-/* The stored text as it is, only that Markdown's headings stand out instead of showing their marks. */
+/* The stored text as it is, with Markdown headings in bold. */
 function headed(text) {
   return text.split(/^(#{1,6} .*)$/m).map((part) => (/^#{1,6} /.test(part) ? el("b", {}, part.replace(/^#+ /, "")) : part));
 }
 
 export function wirePassage(chat) {
   const passage = new Passage(chat.key, chat.session);
-  chat.when("cite", ([citation, opener]) => passage.open(citation, opener));
+  chat.on("cite", ([citation, opener]) => passage.open(citation, opener));
 }

@@ -1,6 +1,6 @@
-/* Who is on the other side, and as whom does the visitor speak? The level chip with its expiry, and the person's banner. */
+/* Shows who answers (the agent's banner) and the visitor's access level with its expiry. */
 
-import { lasting, named, word } from "./words.js";
+import { lasting, named, t } from "./i18n.js";
 
 export class Presence {
   constructor(onExpired) {
@@ -31,8 +31,8 @@ export class Presence {
     }
     const level = named(this.level);
     const time = lasting(left);
-    this.chip.textContent = this.until ? word("level", { level, left: time }) : level;
-    this.chip.title = this.until ? word("levelHelp", { level, left: time }) : word("levelOpen", { level });
+    this.chip.textContent = this.until ? t("level", { level, left: time }) : level;
+    this.chip.title = this.until ? t("levelHelp", { level, left: time }) : t("levelOpen", { level });
     this.chip.classList.toggle("soon", Boolean(this.until) && left < 60);
   }
 
@@ -40,9 +40,9 @@ export class Presence {
   owned({ owner, name }) {
     const changed = owner !== this.owner;
     this.owner = owner;
-    this.name = owner === "human" ? name || this.name || word("person") : "";
+    this.name = owner === "human" ? name || this.name || t("person") : "";
     this.banner.hidden = owner !== "human";
-    if (owner === "human") this.banner.lastElementChild.textContent = word("answering", { name: capital(this.name) });
+    if (owner === "human") this.banner.lastElementChild.textContent = t("answering", { name: capital(this.name) });
     return changed;
   }
 

@@ -1,8 +1,8 @@
-/* How was it? Stars or thumbs and a few words; can be changed for a day. */
+/* Rates the conversation with stars or thumbs and a comment; can be changed for 24 hours. */
 
 import { el } from "./dom.js";
-import { asked, whenOffered } from "./offers.js";
-import { say } from "./words_beside.js";
+import { onOffers, requestJson } from "./offers.js";
+import { panelText } from "./panelText.js";
 
 const FACES = { stars: [[1, "★"], [2, "★"], [3, "★"], [4, "★"], [5, "★"]], thumbs: [[5, "👍"], [1, "👎"]] };
 const PROBLEMS = { rating_settled: "settled", nothing_said: "nothing" };
@@ -12,11 +12,11 @@ export function wireRating(chat) {
     const inputs = FACES[scale].map(([score]) => el("input", { type: "radio", name: "score", value: score, "aria-label": named(scale, score), onchange: light }));
     const marks = inputs.map((input, index) => el("label", { class: "score", title: named(scale, input.value) }, input, el("span", { "aria-hidden": "true" }, FACES[scale][index][1])));
     const comment = el("textarea", { id: "rating-words", rows: 2, maxlength: 1000 });
-    const button = el("button", { class: "choice", disabled: true }, say("rate"));
+    const button = el("button", { class: "choice", disabled: true }, panelText("rate"));
     const state = el("p", { class: "quiet", role: "status" });
     const form = el("form", { class: "field", onsubmit: send },
-      el("fieldset", { class: scale }, el("legend", {}, say("rating")), ...marks),
-      el("label", { for: comment.id }, `${say("comment")} (${say("optional")})`), comment, el("div", { class: "pressed" }, button), state);
+      el("fieldset", { class: scale }, el("legend", {}, panelText("rating")), ...marks),
+      el("label", { for: comment.id }, `${panelText("comment")} (${panelText("optional")})`), comment, el("div", { class: "pressed" }, button), state);
 
     const chosen = () => Number(inputs.find((input) => input.checked)?.value || 0);
 
@@ -29,16 +29,16 @@ export function wireRating(chat) {
       event.preventDefault();
       button.disabled = true;
       try {
-        await asked(chat, "rating", { method: "PUT", json: { score: chosen(), comment: comment.value } });
-        state.textContent = say("thanks");
+        await requestJson(chat, "rating", { method: "PUT", json: { score: chosen(), comment: comment.value } });
+        state.textContent = panelText("thanks");
       } catch (refusal) {
-        state.textContent = say(PROBLEMS[refusal.code] || "failed");
+        state.textContent = panelText(PROBLEMS[refusal.code] || "failed");
       }
       button.disabled = false;
     }
 
     async function recall() {
-      const { score, comment: words } = await asked(chat, "rating");
+      const { score, comment: words } = await requestJson(chat, "rating");
       if (!score || chosen()) return;
       inputs.forEach((input) => { input.checked = Number(input.value) === score; });
       comment.value = words;
@@ -49,9 +49,9 @@ export function wireRating(chat) {
     return el("section", {}, form);
   }
 
-  whenOffered(chat, ({ rating }) => chat.sheet.put("rating", Object.hasOwn(FACES, rating) && (() => section(rating))));
+  onOffers(chat, ({ rating }) => chat.sheet.put("rating", Object.hasOwn(FACES, rating) && (() => section(rating))));
 }
 
 function named(scale, score) {
-  return scale === "stars" ? say("stars", { score }) : say(Number(score) === 5 ? "up" : "down");
+  return scale === "stars" ? panelText("stars", { score }) : panelText(Number(score) === 5 ? "up" : "down");
 }

@@ -1,11 +1,11 @@
-/* Something secret that the visitor gives: straight from its field to its own address over HTTP. It stands in no message,
-   no memory of this browser and no log; only the record says that it was stored. */
+/* A field for confidential details, posted straight to its own URL. The value is in no message, in no browser storage and in
+   no log; a recorded frame says that it was stored. */
 
 import { Card, ENDS } from "./card.js";
 import { el } from "./dom.js";
+import { t } from "./i18n.js";
 import { link } from "./markdown.js";
 import { asJson } from "./session.js";
-import { word } from "./words.js";
 
 const MOST = 4000;
 
@@ -19,9 +19,9 @@ export class SecretField extends Card {
     this.field.addEventListener("keydown", (event) => event.key === "Enter" && this.store());
     const help = link(guidance?.help_url);
     this.actions.append(
-      el("div", { class: "own" }, this.field, el("button", { type: "button", class: "choice first", onclick: () => this.store() }, word("saveSecret"))),
-      el("p", { class: "quiet" }, word("secretHelp")),
-      ...(help ? [el("a", { href: help, target: "_blank", rel: "noopener noreferrer" }, word("secretGuide"))] : []),
+      el("div", { class: "own" }, this.field, el("button", { type: "button", class: "choice first", onclick: () => this.store() }, t("saveSecret"))),
+      el("p", { class: "quiet" }, t("secretHelp")),
+      ...(help ? [el("a", { href: help, target: "_blank", rel: "noopener noreferrer" }, t("secretGuide"))] : []),
     );
   }
 
@@ -31,18 +31,18 @@ export class SecretField extends Card {
       this.field.focus();
       return;
     }
-    this.busy(true, word("sending"));
+    this.busy(true, t("sending"));
     try {
       await this.post(value);
       this.field.value = "";
       this.settle("stored");
     } catch (refusal) {
       if (ENDS[refusal.code]) this.settle(ENDS[refusal.code]);
-      else this.failed(word(refusal.code === "card_not_yours" ? "notYours" : "notStored"));
+      else this.failed(t(refusal.code === "card_not_yours" ? "notYours" : "notStored"));
     }
   }
 
-  /* A session token that has just run out is asked for anew, once. */
+  /* Renews an expired session token once. */
   async post(value, again = true) {
     const { token } = await this.session.current();
     const headers = { "Content-Type": "application/json", Authorization: `Bearer ${token}` };

@@ -1,4 +1,4 @@
-/* Who is this visitor to the platform? Starts or resumes a session and keeps its short-lived token fresh. */
+/* Starts or resumes the visitor's session and keeps its short-lived token fresh. */
 
 const SPARE_SECONDS = 20;
 
@@ -19,16 +19,16 @@ export async function asJson(response) {
 }
 
 export class Session {
-  constructor(key, memory, ticket = "") {
+  constructor(key, storage, ticket = "") {
     this.key = key;
     this.ticket = ticket;
-    this.memory = memory;
+    this.storage = storage;
     this.locale = "";
     this.identity = null;
     this.attributes = null;
     this.onIdentity = () => {};
-    // What has to be so before a session is asked for, with what else is said then (consent.js); what its answer means to
-    // others; a refusal that is dealt with returns, and it is asked for again.
+    // Hooks: `before` runs before a session is requested and returns extra fields (consent.js); `onGiven` receives the
+    // response; `onRefused` may handle an error and return, after which the session is requested again.
     this.before = async () => ({});
     this.onGiven = () => {};
     this.onRefused = (refusal) => { throw refusal; };
@@ -39,23 +39,23 @@ export class Session {
   }
 
   get known() {
-    return Boolean(this.memory.get("resume"));
+    return Boolean(this.storage.get("resume"));
   }
 
-  /* The current {id, token, path}; asks the server only when there is none or it is about to expire. */
+  /* The current {id, token, path}; requested from the server only if there is none or it is about to expire. */
   current() {
     if (this.now && Date.now() < this.now.until) return Promise.resolve(this.now);
     this.asking ??= this.ask().finally(() => { this.asking = null; });
     return this.asking;
   }
 
-  /* An answer that was overtaken while it was under way, by a new identity or a new conversation, is asked for again. */
+  /* Repeats the request if a new identity or a new conversation began meanwhile. */
   async ask() {
     for (;;) {
       const { identities, conversations } = this;
       const given = await this.request().catch((refusal) => this.onRefused(refusal));
       if (!given || conversations !== this.conversations) continue;
-      this.memory.set("resume", given.resume_token);
+      this.storage.set("resume", given.resume_token);
       this.onGiven(given);
       if (identities !== this.identities) continue;
       if (given.identity) this.onIdentity(given.identity);
@@ -66,10 +66,10 @@ export class Session {
   }
 
   async request() {
-    const asked = {
+    const body = {
       ...(await this.before()),
       locale: this.locale || undefined,
-      resume_token: this.memory.get("resume"),
+      resume_token: this.storage.get("resume"),
       identity_token: this.identity || undefined,
       attributes: this.attributes || undefined,
       test_ticket: this.ticket || undefined,
@@ -78,7 +78,7 @@ export class Session {
       method: "POST",
       credentials: "omit",
       headers: { "Content-Type": "application/json" },
-      body: JSON.stringify(asked),
+      body: JSON.stringify(body),
     });
     return asJson(response);
   }
@@ -89,7 +89,7 @@ export class Session {
     this.expire();
   }
 
-  /* What the page says of its visitor goes with the next session's token; one that is there is made anew. */
+  /* Attributes go with the next session request; an existing session is requested again. */
   describe(attributes) {
     this.attributes = { ...this.attributes, ...attributes };
     if (!this.now) return;

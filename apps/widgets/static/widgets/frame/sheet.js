@@ -1,16 +1,16 @@
-/* What else can be done here? One sheet behind one button in the header; each part puts what it has, made anew whenever
-   the sheet is opened. Without anything in it there is no button. */
+/* The sheet behind the header's More button. Parts put sections into it, which are built whenever it opens; without any there
+   is no button. */
 
 import { part } from "./chat.js";
 import { el } from "./dom.js";
-import { say } from "./words_beside.js";
+import { panelText } from "./panelText.js";
 
 export function wireSheet(chat) {
   const sections = new Map();
   const body = el("div", { class: "beside", tabindex: "0" });
   const title = el("h2", { id: "beside-title" });
-  const shut = el("button", { type: "button", class: "icon", onclick: () => sheet.close() }, cross());
-  const sheet = el("dialog", { "data-beside": true, "aria-labelledby": title.id }, el("header", {}, title, shut), body);
+  const closeButton = el("button", { type: "button", class: "icon", onclick: () => sheet.close() }, cross());
+  const sheet = el("dialog", { "data-beside": true, "aria-labelledby": title.id }, el("header", {}, title, closeButton), body);
   const button = el("button", { type: "button", class: "icon", "data-more": true, "aria-haspopup": "dialog", hidden: true, onclick: open }, dots());
   sheet.addEventListener("click", (event) => event.target === sheet && sheet.close());
   sheet.addEventListener("close", () => button.focus());
@@ -23,15 +23,15 @@ export function wireSheet(chat) {
   }
 
   function name() {
-    title.textContent = say("sheet");
-    button.setAttribute("aria-label", say("sheet"));
-    shut.setAttribute("aria-label", say("back"));
+    title.textContent = panelText("sheet");
+    button.setAttribute("aria-label", panelText("sheet"));
+    closeButton.setAttribute("aria-label", panelText("back"));
   }
 
-  chat.when("language", name);
-  chat.when("renewed", () => sheet.close());
+  chat.on("language", name);
+  chat.on("renewed", () => sheet.close());
   chat.sheet = {
-    /* `make`: what makes the section, or nothing to take it out. */
+    /* `make` builds the section; a falsy value removes it. */
     put(key, make) {
       sections.set(key, make);
       name();

@@ -1,4 +1,4 @@
-/* Which colours? The deployment's accent, made readable on light and on dark; the page may override it. */
+/* Applies the colours: the deployment's accent, made readable on light and dark, and what the host page overrides. */
 
 const HEX = /^#[0-9a-f]{6}$/i;
 const FONT = /^[\w\s"',.-]{1,200}$/;
@@ -41,7 +41,7 @@ export class Theme {
     wantsDark.addEventListener("change", () => this.paint());
   }
 
-  /* The deployment's own theme, then what the host page said on top of it. */
+  /* The deployment's theme is the first layer, the host page's the second. */
   fromDeployment(theme) {
     this.layers[0] = theme || {};
     this.paint();

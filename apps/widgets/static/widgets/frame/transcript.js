@@ -1,35 +1,35 @@
-/* What was said, by e-mail: to the address the visitor types. How far the letter is, is told here. */
+/* Sends the transcript to an e-mail address and shows whether it was delivered. */
 
 import { el } from "./dom.js";
-import { asked, newId, whenOffered } from "./offers.js";
-import { say } from "./words_beside.js";
+import { newId, onOffers, requestJson } from "./offers.js";
+import { panelText } from "./panelText.js";
 
 const LOOK_EVERY = 2000;
 const LOOKS = 30;
 const PROBLEMS = { invalid_email: "wrong_email", rate_limited: "often", nothing_said: "nothing" };
 
 export function wireTranscript(chat) {
-  let letter = newId();
+  let clientId = newId();
 
-  /* Pressed again after a failure it is the same letter, and sent once. */
+  /* A retry after a failure has the same client_id, so the e-mail is sent once. */
   async function send(event, input, button, state) {
     event.preventDefault();
     button.disabled = true;
-    state.textContent = say("sending");
+    state.textContent = panelText("sending");
     try {
-      const json = { address: input.value.trim(), client_id: letter };
-      const { id } = await asked(chat, "transcripts", { method: "POST", json });
-      letter = newId();
-      state.textContent = say(await outcome(id));
+      const json = { address: input.value.trim(), client_id: clientId };
+      const { id } = await requestJson(chat, "transcripts", { method: "POST", json });
+      clientId = newId();
+      state.textContent = panelText(await outcome(id));
     } catch (refusal) {
-      state.textContent = say(PROBLEMS[refusal.code] || "failed");
+      state.textContent = panelText(PROBLEMS[refusal.code] || "failed");
     }
     button.disabled = false;
   }
 
   async function outcome(id) {
     for (let look = 0; look < LOOKS; look += 1) {
-      const { state } = await asked(chat, `transcripts/${id}`);
+      const { state } = await requestJson(chat, `transcripts/${id}`);
       if (state !== "owed") return state;
       await new Promise((done) => { setTimeout(done, LOOK_EVERY); });
     }
@@ -37,13 +37,13 @@ export function wireTranscript(chat) {
   }
 
   function section() {
-    const input = el("input", { type: "email", id: "letter-to", autocomplete: "email", maxlength: 254 });
-    const button = el("button", { class: "choice" }, say("send"));
+    const input = el("input", { type: "email", id: "transcript-to", autocomplete: "email", maxlength: 254 });
+    const button = el("button", { class: "choice" }, panelText("send"));
     const state = el("p", { class: "quiet", role: "status" });
     const form = el("form", { class: "field", novalidate: true, onsubmit: (event) => send(event, input, button, state) },
-      el("label", { for: input.id }, say("address")), el("div", { class: "pressed" }, input, button), state);
-    return el("section", {}, el("h3", {}, say("transcript")), form);
+      el("label", { for: input.id }, panelText("address")), el("div", { class: "pressed" }, input, button), state);
+    return el("section", {}, el("h3", {}, panelText("transcript")), form);
   }
 
-  whenOffered(chat, ({ transcripts }) => chat.sheet.put("transcript", transcripts && section));
+  onOffers(chat, ({ transcripts }) => chat.sheet.put("transcript", transcripts && section));
 }

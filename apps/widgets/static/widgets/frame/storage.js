@@ -1,10 +1,10 @@
-/* What does this browser remember of one deployment? A resume token, unsent messages, what was read.
-   Where it lets this frame remember nothing (other sites' frames), the page around keeps the token as long as its tab
-   lives, so that the conversation goes on over its pages; what was said is never given to it. */
+/* What this browser stores for one deployment: resume tokens, unsent messages, what was read.
+   If the browser blocks storage in this frame, the host page keeps the resume token while its tab lives, so that the
+   conversation continues across its pages; it never receives any message. */
 
 const WITH_PAGE = ["resume", "read"];
 
-export class Memory {
+export class BrowserStorage {
   constructor(key, onKept) {
     this.name = `silas:${key}`;
     this.fields = {};
@@ -27,8 +27,8 @@ export class Memory {
     this.keep(() => localStorage.removeItem(this.name));
   }
 
-  /* What the page kept, where nothing is remembered here. */
-  recall(kept) {
+  /* Takes what the host page kept, if storage is blocked here. */
+  restore(kept) {
     if (!this.blocked || !(kept instanceof Object)) return;
     for (const field of WITH_PAGE) this.fields[field] ??= kept[field];
   }

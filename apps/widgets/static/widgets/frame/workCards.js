@@ -1,7 +1,7 @@
-/* How far is the visitor's request? One card per work item, at the place where it began, changed in place. */
+/* The progress of the visitor's requests: one card per work item, updated in place. */
 
 import { el } from "./dom.js";
-import { word } from "./words.js";
+import { t } from "./i18n.js";
 
 const PHASES = {
   waiting: ["waiting", "pending", "proposed", "needs_approval", "awaiting_approval"],
@@ -13,7 +13,7 @@ const PHASES = {
 };
 const TONES = { waiting: "warn", running: "busy", done: "ok", declined: "flat", handed: "warn", stopped: "bad" };
 
-/* A "no" by a person, or by time, is not a failure; nor is what somebody else was asked to do and nobody can check. */
+/* A rejection or an expired approval is not a failure; nor is work that was handed over and cannot be verified. */
 const DECLINES = ["approval_denied", "approval_expired"];
 
 function phase({ status, reason }) {
@@ -22,7 +22,7 @@ function phase({ status, reason }) {
   return Object.keys(PHASES).find((name) => PHASES[name].includes(status)) || "running";
 }
 
-export class Works {
+export class WorkCards {
   constructor(log) {
     this.log = log;
     this.cards = new Map();
@@ -32,15 +32,15 @@ export class Works {
   show(frame) {
     const known = this.cards.get(frame.work_item_id);
     if (known && frame.seq && frame.seq < known.seq) return;
-    const card = known || { title: word("work"), row: el("div", { class: "row" }) };
+    const card = known || { title: t("work"), row: el("div", { class: "row" }) };
     card.title = frame.title || card.title;
     card.seq = frame.seq || card.seq || 0;
     const state = phase(frame);
-    const text = frame.text || word(`${state}Text`);
+    const text = frame.text || t(`${state}Text`);
     card.row.replaceChildren(face(card.title, state, text, frame.next_steps || []));
     if (!known) this.log.place(card.row, frame);
     this.cards.set(frame.work_item_id, card);
-    this.log.announce(`${card.title}: ${word(state)}. ${text}`);
+    this.log.announce(`${card.title}: ${t(state)}. ${text}`);
   }
 
   clear() {
@@ -50,17 +50,17 @@ export class Works {
 
 function face(title, state, text, steps) {
   return el("section", { class: "await", "data-phase": state, "aria-label": title },
-    el("div", { class: "line" }, el("b", {}, title), el("span", { class: `mark ${TONES[state]}` }, word(state))),
+    el("div", { class: "line" }, el("b", {}, title), el("span", { class: `mark ${TONES[state]}` }, t(state))),
     el("p", { class: `line quiet step ${TONES[state]}` }, el("span", {}, text)),
     steps.length ? el("ul", { class: "quiet" }, ...steps.map((step) => el("li", {}, step))) : null);
 }
 
-export function wireWorks(chat) {
-  const works = new Works(chat.log);
-  chat.hears("status", (frame) => {
-    if (frame.work_item_id) works.show(frame);
+export function wireWorkCards(chat) {
+  const cards = new WorkCards(chat.log);
+  chat.onFrame("status", (frame) => {
+    if (frame.work_item_id) cards.show(frame);
     else if (frame.seq) chat.log.quiet(frame.text, frame);
     else chat.log.announce(frame.text);
   });
-  chat.when("forgotten", () => works.clear());
+  chat.on("forgotten", () => cards.clear());
 }

@@ -1,11 +1,11 @@
-/* A few things at once that the visitor is asked to fill in. Sent over HTTP with the conversation's token: what is wrong
-   is said at its field, and what was typed stays until it was taken. */
+/* A form for the visitor in the conversation. Sent over HTTP with the conversation's token: errors are shown at their
+   fields, and the input stays until it is accepted. */
 
 import { Card, ENDS } from "./card.js";
 import { el } from "./dom.js";
 import { field } from "./field.js";
-import { asked } from "./offers.js";
-import { word } from "./words.js";
+import { t } from "./i18n.js";
+import { requestJson } from "./offers.js";
 
 const MOST = 400;
 
@@ -15,8 +15,8 @@ export class FormCard extends Card {
     this.chat = chat;
     this.path = `cards/${encodeURIComponent(frame.request_id)}`;
     if (this.state) return;
-    this.fields = frame.fields.map((each) => ({ name: each.name, label: each.label, ...field({ ...each, most: each.kind === "text" ? MOST : null, id: `${frame.request_id}-${each.name}` }) }));
-    const send = el("button", { class: "choice first" }, word("send"));
+    this.fields = frame.fields.map((spec) => ({ name: spec.name, label: spec.label, ...field({ ...spec, most: spec.kind === "text" ? MOST : null, id: `${frame.request_id}-${spec.name}` }) }));
+    const send = el("button", { class: "choice first" }, t("send"));
     this.actions.append(el("form", { novalidate: true, onsubmit: (event) => this.submit(event) }, ...this.fields.map(({ node }) => node), send));
   }
 
@@ -24,9 +24,9 @@ export class FormCard extends Card {
     event.preventDefault();
     if (this.state || this.face.getAttribute("aria-busy") === "true") return;
     const answers = Object.fromEntries(this.fields.map(({ name, input }) => [name, input.value.trim()]));
-    this.busy(true, word("sending"));
+    this.busy(true, t("sending"));
     try {
-      await asked(this.chat, this.path, { method: "POST", json: { answers } });
+      await requestJson(this.chat, this.path, { method: "POST", json: { answers } });
       this.settle("filled", this.read());
     } catch (refusal) {
       this.refused(refusal);
@@ -39,12 +39,12 @@ export class FormCard extends Card {
       return;
     }
     const wrong = extra?.fields || {};
-    this.failed(code === "invalid_answers" ? "" : word(code === "card_not_yours" ? "notYours" : "notAnswered"));
+    this.failed(code === "invalid_answers" ? "" : t(code === "card_not_yours" ? "notYours" : "notAnswered"));
     this.fields.forEach(({ name, mark }) => mark(wrong[name]));
     this.fields.find(({ name }) => wrong[name])?.input.focus();
   }
 
-  /* What was typed, as the record has it. */
+  /* The answers, formatted as in the recorded frame. */
   read() {
     const filled = this.fields.filter(({ input }) => input.value.trim());
     return filled.map(({ label, input }) => `${label}: ${input.value.trim()}`).join("\n");

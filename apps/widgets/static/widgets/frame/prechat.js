@@ -1,18 +1,18 @@
-/* What stands before the first word? A panel over the conversation; what is under it waits. */
+/* A panel over the conversation, for consent and the pre-chat form. What is under it is inert until the panel closes. */
 
 import { part } from "./chat.js";
 import { el } from "./dom.js";
 
-/* Shows `content` until the returned function is called. */
-export function first(chat, label, ...content) {
+/* Shows `content`; returns the function that closes it. */
+export function showPanel(chat, label, ...content) {
   const panel = el("section", { class: "prelude", "aria-label": label }, ...content);
   const under = [part("log"), part("composer")];
   under.forEach((node) => { node.inert = true; });
   part("composer").before(panel);
-  // In the console's preview the person is in the form beside it, and stays there.
+  // In the console's preview the focus stays in the form beside it.
   const isMine = !chat.session.ticket;
   const enter = () => isMine && panel.isConnected && panel.querySelector("input, select, textarea, button")?.focus({ preventScroll: true });
-  chat.when("opened", ({ quietly } = {}) => quietly || enter());
+  chat.on("opened", ({ quietly } = {}) => quietly || enter());
   if (chat.opened) enter();
   return () => {
     panel.remove();
@@ -22,20 +22,20 @@ export function first(chat, label, ...content) {
   };
 }
 
-/* In the console's preview: how what is typed there would stand here, until it is pressed. `show(value, done)` returns
-   what takes it away; nothing of it is sent. */
-export function look(chat, offer, show) {
+/* In the console's preview: shows an unsaved panel until it is pressed. `show(value, done)` returns the function that closes
+   it; nothing is sent. */
+export function previewPanel(chat, offer, show) {
   let before = null;
-  chat.when("previewed", ({ [offer]: value }) => {
+  chat.on("previewed", ({ [offer]: value }) => {
     const now = JSON.stringify(value);
     const isOther = before !== null && now !== before;
     before = now;
     if (!isOther) return;
-    chat.unlook?.();
-    const done = value?.length === 0 || !value ? null : show(value, () => chat.unlook());
-    chat.unlook = () => {
+    chat.closePreview?.();
+    const done = value?.length === 0 || !value ? null : show(value, () => chat.closePreview());
+    chat.closePreview = () => {
       done?.();
-      chat.unlook = null;
+      chat.closePreview = null;
     };
   });
 }

@@ -1,13 +1,13 @@
-/* What passes between this frame and the page around it? Named messages, from the one parent window, at the one origin the
-   loader named; the browser itself holds that origin to the deployment's list (frame-ancestors). */
+/* Exchanges named messages with the host page: only with the parent window, at the origin that the loader named. The
+   browser checks that origin against the deployment's allowed websites (frame-ancestors). */
 
-export class Page {
-  constructor(heard) {
+export class Host {
+  constructor(handlers) {
     this.alone = parent === window;
     this.origin = originOf(location.hash.slice(1));
     addEventListener("message", ({ source, origin, data }) => {
       if (this.alone || source !== parent || origin !== this.origin) return;
-      if (data && Object.hasOwn(heard, data.silas)) heard[data.silas](data);
+      if (data && Object.hasOwn(handlers, data.silas)) handlers[data.silas](data);
     });
   }
 
@@ -15,7 +15,7 @@ export class Page {
     if (!this.alone && this.origin) parent.postMessage({ silas, ...data }, this.origin);
   }
 
-  /* An event the page may listen to. Ids and counts only: what is said in the chat stays in the chat. */
+  /* Reports an event to the host page. Ids and counts only: the conversation's content stays in the frame. */
   emit(event, detail = {}) {
     this.tell("event", { event, detail });
   }

@@ -1,0 +1,66 @@
+/* Applies the deployment's appearance and language, and what the host page overrides. */
+
+import { part } from "./chat.js";
+import { allow, dateLocale, speak, t } from "./i18n.js";
+import { Theme } from "./theme.js";
+
+export function wireAppearance(chat) {
+  const { host, log, session } = chat;
+  const themeState = new Theme((look) => {
+    if (chat.appearance.title) host.tell("look", { ...look, labels: { title: t("chat", chat.appearance), open: t("open") } });
+  });
+
+  function applyAppearance({ title, theme, greeting, suggestions, languages }) {
+    const before = chat.appearance;
+    if (languages && allow(languages)) useLocale(requestedLocale);
+    chat.appearance = { title: title || before.title, greeting: greeting ?? before.greeting, suggestions: suggestions ?? before.suggestions };
+    part("title").textContent = chat.appearance.title;
+    part("face").textContent = chat.appearance.title.charAt(0);
+    document.title = t("chat", chat.appearance);
+    themeState.fromDeployment(theme);
+    showGreeting();
+  }
+
+  function showGreeting() {
+    part("greeting").replaceChildren(chat.appearance.greeting);
+    part("greeting").hidden = !chat.appearance.greeting;
+    if (!log.rows.children.length) log.suggest(chat.appearance.suggestions);
+  }
+
+  let hostLanguage = "";
+  let requestedLocale;
+
+  /* Picks the first supported language of: the one requested, the host page's, the browser's. */
+  function useLocale(locale) {
+    requestedLocale = locale;
+    speak(locale, hostLanguage, ...(navigator.languages || [navigator.language]));
+    session.locale = dateLocale();
+    part("log").setAttribute("aria-label", t("conversation"));
+    part("subtitle").textContent = t("subtitle");
+    part("close").setAttribute("aria-label", t("close"));
+    part("latest").setAttribute("aria-label", t("latest"));
+    chat.emit("language");
+    themeState.paint();
+  }
+
+  /* Shows unsaved settings from the console's form. */
+  function preview(looks, offers) {
+    applyAppearance(looks);
+    part("close").hidden = looks.theme.placement === "inline";
+    chat.offers = Promise.resolve(offers);
+    chat.emit("previewed", offers);
+  }
+
+  chat.onFrame("ready", ({ deployment }) => deployment && applyAppearance(deployment));
+  chat.on("appearance", applyAppearance);
+  chat.on("renewed", showGreeting);
+  chat.on("locale", useLocale);
+  chat.onHost("theme", ({ theme }) => themeState.fromPage(theme));
+  chat.onHost("preview", ({ looks, offers }) => host.origin === location.origin && preview(looks, offers));
+  chat.onHost("locale", ({ locale }) => useLocale(locale));
+  chat.on("init", ({ font, lang, locale, theme }) => {
+    hostLanguage = lang;
+    useLocale(locale);
+    themeState.fromPage({ ...(font ? { font } : {}), ...(theme instanceof Object ? theme : {}) });
+  });
+}

@@ -1,0 +1,27 @@
+/* The widget in English. */
+
+export const en = {
+  dir: "ltr", open: "Open chat", close: "Close chat", chat: "Chat with {title}", subtitle: "Typically replies instantly",
+  write: "Write a message", writeTo: "Write to {name}", send: "Send",
+  conversation: "Conversation", suggestions: "Suggestions", latest: "Newest message", typing: "{title} is writing", said: "{name} said: {text}",
+  unread: { one: "{n} new message", other: "{n} new messages" },
+  connecting: "Connecting", offline: "You're offline. Your messages will be sent when you're back online.",
+  replaced: "This conversation is open in another window.", resume: "Continue here", refused: "This chat is not available at the moment.",
+  unsent: "Not sent yet", tooLong: "This message is too long. Please send it in parts.", busy: "One moment. Your message will be sent again in {seconds} s.",
+  windows: "This chat is open in too many windows. Close one of them to continue; your messages are kept.",
+  failed: "We couldn't send that message. Please try rephrasing it.", full: "This conversation has become too long. Please start a new one.",
+  person: "a colleague", joined: "{name} joined the conversation", left: "{title} is replying again", answering: "{name} is replying to you now",
+  level: "{level} · {left}", levels: { verified: "verified" }, levelHelp: "You're {level} for another {left}.", levelOpen: "You're {level}.",
+  expired: "For your security, you've been signed out here. You can still ask questions.",
+  work: "Your request", waiting: "Waiting for approval", running: "In progress", done: "Done", declined: "Declined", stopped: "Not completed", handed: "Handed over, not verified",
+  waitingText: "Waiting for our team to confirm. You can keep chatting.", runningText: "Confirmed. We're working on it.", doneText: "Done and verified.",
+  declinedText: "We couldn't approve this. Nothing was changed.", stoppedText: "This could not be completed. Nothing else was changed.",
+  handedText: "This was handed over. We can't verify whether it was done.",
+  answerBy: "Open until {time}", ownWords: "In your own words", confirm: "Confirm: {answer}", goBack: "Back", slide: "Slide to the end to continue: {answer}", sending: "Sending",
+  ask_answered: "Your answer: {answer}", ask_filled: "Sent:\n{answer}", ask_expired: "This request has expired. Nothing was changed.", ask_withdrawn: "This is no longer needed.",
+  ask_settled: "This has already been answered.", ask_stored: "Saved securely.",
+  notAnswered: "We couldn't send your answer. Please try again.", notYours: "Please verify your identity again, then answer this.",
+  saveSecret: "Save securely", secretHelp: "It does not appear in this chat.", secretGuide: "Where to find it", notStored: "We couldn't save this. Check your connection and try again.",
+  source: "Source", openSource: "Open the original", closeSource: "Back to the conversation", reading: "Opening the passage",
+  noPassage: "This passage is no longer available.", noLine: "We couldn't load the passage. Please try again.",
+};

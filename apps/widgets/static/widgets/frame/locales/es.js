@@ -1,0 +1,27 @@
+/* The widget in Spanish. */
+
+export const es = {
+  dir: "ltr", open: "Abrir el chat", close: "Cerrar el chat", chat: "Chat con {title}", subtitle: "Suele responder enseguida",
+  write: "Escriba un mensaje", writeTo: "Escribir a {name}", send: "Enviar",
+  conversation: "Conversación", suggestions: "Sugerencias", latest: "Último mensaje", typing: "{title} está escribiendo", said: "{name}: {text}",
+  unread: { one: "{n} mensaje nuevo", other: "{n} mensajes nuevos" },
+  connecting: "Conectando", offline: "No tiene conexión. Sus mensajes se enviarán cuando vuelva.",
+  replaced: "Esta conversación está abierta en otra ventana.", resume: "Continuar aquí", refused: "Este chat no está disponible en este momento.",
+  unsent: "Aún no enviado", tooLong: "Este mensaje es demasiado largo. Envíelo por partes.", busy: "Un momento: su mensaje se enviará de nuevo en {seconds} s.",
+  windows: "Este chat está abierto en demasiadas ventanas. Cierre una; sus mensajes se conservan.",
+  failed: "No se pudo enviar ese mensaje. Escríbalo de otra forma.", full: "Esta conversación se ha hecho demasiado larga. Empiece una nueva.",
+  person: "una persona del equipo", joined: "{name} se ha unido a la conversación", left: "{title} vuelve a responder", answering: "{name} le responde ahora",
+  level: "{level} · {left}", levels: { verified: "identidad verificada" }, levelHelp: "Su acceso: {level}, durante {left} más.", levelOpen: "Su acceso: {level}.",
+  expired: "Por su seguridad, se ha cerrado su sesión. Puede seguir preguntando.",
+  work: "Su solicitud", waiting: "pendiente de aprobación", running: "en curso", done: "hecho", declined: "rechazado", stopped: "sin completar", handed: "entregado, sin verificar",
+  waitingText: "Una persona del equipo debe confirmarlo. Puede seguir escribiendo.", runningText: "Confirmado. Estamos en ello.", doneText: "Hecho y comprobado.",
+  declinedText: "No hemos podido aprobarlo. No se ha cambiado nada.", stoppedText: "No se pudo completar. No se ha cambiado nada más.",
+  handedText: "Se ha entregado. No podemos comprobar si se ha hecho.",
+  answerBy: "Abierto hasta {time}", ownWords: "Con sus propias palabras", confirm: "Confirmar: {answer}", goBack: "Volver", slide: "Deslice hasta el final para seguir: {answer}", sending: "Enviando",
+  ask_answered: "Su respuesta: {answer}", ask_filled: "Enviado:\n{answer}", ask_expired: "Esta solicitud ha caducado. No se ha cambiado nada.", ask_withdrawn: "Ya no hace falta.",
+  ask_settled: "Ya se ha respondido.", ask_stored: "Guardado de forma segura.",
+  notAnswered: "No se pudo enviar su respuesta. Inténtelo de nuevo.", notYours: "Confirme de nuevo su identidad y después responda.",
+  saveSecret: "Guardar de forma segura", secretHelp: "No aparece en este chat.", secretGuide: "Dónde encontrarlo", notStored: "No se guardó. Compruebe la conexión e inténtelo de nuevo.",
+  source: "Fuente", openSource: "Abrir el original", closeSource: "Volver a la conversación", reading: "Abriendo el pasaje",
+  noPassage: "Este pasaje ya no está disponible.", noLine: "No se pudo cargar el pasaje. Inténtelo de nuevo.",
+};

@@ -1,0 +1,27 @@
+/* The widget in French. */
+
+export const fr = {
+  dir: "ltr", open: "Ouvrir la discussion", close: "Fermer la discussion", chat: "Discussion avec {title}", subtitle: "Répond généralement immédiatement",
+  write: "Écrire un message", writeTo: "Écrire à {name}", send: "Envoyer",
+  conversation: "Conversation", suggestions: "Suggestions", latest: "Dernier message", typing: "{title} écrit", said: "{name} : {text}",
+  unread: { one: "{n} nouveau message", other: "{n} nouveaux messages" },
+  connecting: "Connexion en cours", offline: "Vous êtes hors ligne. Vos messages seront envoyés dès le retour de la connexion.",
+  replaced: "Cette conversation est ouverte dans une autre fenêtre.", resume: "Continuer ici", refused: "Cette discussion n’est pas disponible pour le moment.",
+  unsent: "Pas encore envoyé", tooLong: "Ce message est trop long. Envoyez-le en plusieurs fois.", busy: "Un instant : votre message sera renvoyé dans {seconds} s.",
+  windows: "Cette discussion est ouverte dans trop de fenêtres. Fermez-en une ; vos messages sont conservés.",
+  failed: "Ce message n’a pas pu être envoyé. Reformulez-le.", full: "Cette conversation est devenue trop longue. Commencez-en une nouvelle.",
+  person: "un membre de l’équipe", joined: "{name} a rejoint la conversation", left: "{title} répond de nouveau", answering: "{name} vous répond maintenant",
+  level: "{level} · {left}", levels: { verified: "identité vérifiée" }, levelHelp: "Votre accès : {level}, encore {left}.", levelOpen: "Votre accès : {level}.",
+  expired: "Pour votre sécurité, vous avez été déconnecté. Vous pouvez toujours poser des questions.",
+  work: "Votre demande", waiting: "en attente d’approbation", running: "en cours", done: "terminé", declined: "refusé", stopped: "non abouti", handed: "transmis, non vérifié",
+  waitingText: "Une personne de l’équipe doit confirmer. Vous pouvez continuer à écrire.", runningText: "Confirmé. Nous nous en occupons.", doneText: "Fait et vérifié.",
+  declinedText: "Nous n’avons pas pu approuver cette demande. Rien n’a été modifié.", stoppedText: "Cela n’a pas pu être mené à bien. Rien d’autre n’a été modifié.",
+  handedText: "Cela a été transmis. Nous ne pouvons pas vérifier si cela a été fait.",
+  answerBy: "Ouvert jusqu’à {time}", ownWords: "Avec vos propres mots", confirm: "Confirmer : {answer}", goBack: "Retour", slide: "Glissez jusqu’au bout pour continuer : {answer}", sending: "Envoi en cours",
+  ask_answered: "Votre réponse : {answer}", ask_filled: "Envoyé :\n{answer}", ask_expired: "Cette demande a expiré. Rien n’a été modifié.", ask_withdrawn: "Ce n’est plus nécessaire.",
+  ask_settled: "Vous y avez déjà répondu.", ask_stored: "Enregistré en toute sécurité.",
+  notAnswered: "Votre réponse n’a pas pu être envoyée. Réessayez.", notYours: "Confirmez de nouveau votre identité, puis répondez.",
+  saveSecret: "Enregistrer en toute sécurité", secretHelp: "Cela n’apparaît pas dans la discussion.", secretGuide: "Où le trouver", notStored: "Rien n’a été enregistré. Vérifiez la connexion et réessayez.",
+  source: "Source", openSource: "Ouvrir l’original", closeSource: "Retour à la conversation", reading: "Ouverture du passage",
+  noPassage: "Ce passage n’est plus disponible.", noLine: "Le passage n’a pas pu être chargé. Réessayez.",
+};

@@ -1,0 +1,51 @@
+/* Shows messages of the bot and of agents: whole messages, streamed pieces, the typing indicator. */
+
+import { t } from "./i18n.js";
+import { capital } from "./presence.js";
+
+const PATIENCE = 60000;
+const TYPING_LASTS = 6000;
+
+export function wireReceiver(chat) {
+  const { host, log, presence } = chat;
+  let patience = 0;
+
+  function typing(name, lasts) {
+    log.typing(true, name);
+    clearTimeout(patience);
+    patience = setTimeout(() => log.typing(false), lasts);
+  }
+
+  function quiet() {
+    clearTimeout(patience);
+    log.typing(false);
+  }
+
+  function showMessage(frame) {
+    log.endLive();
+    quiet();
+    const name = frame.name || (frame.sender === "human" ? capital(presence.name) : "");
+    log.message({ ...frame, name });
+    chat.seen.theirs = Math.max(chat.seen.theirs, frame.seq);
+    chat.emit("message", frame);
+    if (chat.isHistory(frame)) return;
+    log.announce(t("said", { name: name || chat.appearance.title, text: frame.text }));
+    host.emit("message", { seq: frame.seq, sender: frame.sender });
+  }
+
+  chat.onFrame("ready", () => log.endLive());
+  chat.onFrame("message", (frame) => {
+    if (frame.sender === "system") log.quiet(frame.text, frame);
+    else if (frame.sender !== "visitor") showMessage(frame);
+  });
+  chat.onFrame("delta", (frame) => presence.owner === "bot" && log.delta(frame));
+  chat.onFrame("typing", () => typing(presence.name || chat.appearance.title, TYPING_LASTS));
+  chat.on("stored", (seq) => {
+    if (presence.owner === "bot" && chat.seen.theirs <= seq) typing(chat.appearance.title, PATIENCE);
+  });
+  chat.on("socket", ({ state }) => state !== "ready" && quiet());
+  chat.on("owner", () => {
+    log.endLive();
+    quiet();
+  });
+}
