@@ -78,10 +78,10 @@ def _evaluator() -> Row:
 
 
 def _globs() -> list[Row]:
-    from apps.safety.rules.globs import compiled
+    from apps.safety.rules.globs import compile_glob
 
     shapes = {"40 stars": "*a" * 40 + "b*c", "400 question marks": "*" + "?a" * 200 + "b*c", "?* 200 times": "?*" * 200}
-    return [_growth(name, compiled(pattern)) for name, pattern in shapes.items()]
+    return [_growth(name, compile_glob(pattern)) for name, pattern in shapes.items()]
 
 
 def _growth(name: str, glob: Any) -> Row:
@@ -94,11 +94,13 @@ def _growth(name: str, glob: Any) -> Row:
 
 def _scorer() -> list[Row]:
     """The written set: right or stricter, and how many are exactly right."""
-    from apps.safety.rules import read, scored, tier_of
+    from apps.safety.rules import read_hint, score_hint, tier_of
 
     order = ["advisory", "confirm", "verify", "danger_zone"]
     rows = json.loads((ROOT / "tests/data/safety_hints.json").read_text("utf-8"))
-    told = [(order.index(tier_of(scored(read(row["hint"])).value).value), order.index(row["tier"])) for row in rows]
+    told = [
+        (order.index(tier_of(score_hint(read_hint(row["hint"])).value).value), order.index(row["tier"])) for row in rows
+    ]
     safe = 100 * sum(found >= want for found, want in told) / len(told)
     exact = 100 * sum(found == want for found, want in told) / len(told)
     low = sum(found < 2 <= want for found, want in told)
@@ -111,12 +113,13 @@ def _scorer() -> list[Row]:
 
 def _inside(ready: Stage) -> Row:
     """The question alone, in a transaction that is open already, as the guard asks it."""
-    from apps.safety.services import ask_inside
+    from apps.safety.services import judge_internal_call
     from kernel.tenancy import tenant_scope
 
     with tenant_scope(ready.deployment.tenant_id):
         ours = _median(
-            lambda at: ask_inside("chatbot:bench", name="bench", intent="run_skill", tool="x", args={"n": at}), 500
+            lambda at: judge_internal_call("chatbot:bench", name="bench", intent="run_skill", tool="x", args={"n": at}),
+            500,
         )
         bare = _median(lambda _: _one_select(), 500)
     held = ours <= MOST_INSIDE_MS

@@ -14,7 +14,7 @@ from channels.routing import ProtocolTypeRouter, URLRouter
 from django.conf import settings
 
 from apps.console.routing import websocket_urlpatterns as console_sockets
-from apps.safety.serving import with_safety
+from apps.safety.mcp_server import with_safety
 from apps.sessions.routing import websocket_urlpatterns as visitor_sockets
 from silas_platform import wire
 from silas_platform.background import with_background

@@ -1,7 +1,7 @@
-"""The seven operations over HTTP, one address for each endpoint and one for all; `apps.safety.wire` answers.
+"""The seven operations over HTTP, at one URL for each endpoint and one for all; `apps.safety.wire` handles them.
 
-An API key that was narrowed to `safety:agent` reaches nothing else; one that may confirm for others was given
-`safety:confirm` as well. The agent is its key, whatever name it goes by.
+An API key with the scope `safety:agent` alone reaches nothing else; confirming for others takes `safety:confirm` as
+well. The principal is the API key, whatever name the agent gives itself.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from rest_framework.views import APIView
 
 from apps.safety.enums import Endpoint
 from apps.safety.schemas import Principal
-from apps.safety.wire import answer, enveloped, not_text
+from apps.safety.wire import envelope, handle_request, invalid_encoding
 from apps.tenants.api_auth import ApiKeyAuthentication, api_key_caller
 from apps.tenants.enums import KeyScope
 from kernel.errors import NotFound
@@ -67,22 +67,22 @@ class SafetyView(APIView):
         endpoint = None if surface == "all" else Endpoint(surface)
         principal = Principal(caller.actor, may_confirm=KeyScope.SAFETY_CONFIRM in caller.scopes)
         shape = "single" if endpoint is None else "semantic"
-        said = _no_text(request.body)
-        if said is None:
-            said = answer(caller.tenant_id, principal, request.data, endpoint=endpoint, surface=shape)
-        return Response(said, status=status_of(said))
+        answer = _encoding_failure(request.body)
+        if answer is None:
+            answer = handle_request(caller.tenant_id, principal, request.data, endpoint=endpoint, surface=shape)
+        return Response(answer, status=status_of(answer))
 
 
-def _no_text(body: bytes) -> dict[str, Any] | None:
-    """Bytes that are no UTF-8 are refused in the contract's own words; what is no JSON, in REST's."""
+def _encoding_failure(body: bytes) -> dict[str, Any] | None:
+    """Refuse bytes that are not UTF-8 with the contract's own code; invalid JSON is left to REST framework."""
     try:
         body.decode()
     except UnicodeDecodeError as error:
-        return enveloped(not_text(error.start))
+        return envelope(invalid_encoding(error.start))
     return None
 
 
-def status_of(said: dict[str, Any]) -> int:
-    if said["success"]:
+def status_of(answer: dict[str, Any]) -> int:
+    if answer["success"]:
         return 200
-    return STATUSES.get(said["error"]["code"], 400)
+    return STATUSES.get(answer["error"]["code"], 400)

@@ -72,7 +72,7 @@ class HoldState(TextChoices):
     CLOSED = "closed", "Its execution ended"
 
 
-class Press(TextChoices):
+class OperatorAction(TextChoices):
     """What a person can do at the console about what holds an agent. Each lets it go on, there or by its own hand."""
 
     ALLOW = "allow", "Let it go on"

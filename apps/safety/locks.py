@@ -7,31 +7,31 @@ from uuid import UUID
 from apps.safety.models import Challenge, Execution, FailedTries, Hold, SafetyAgent, StepWindow
 from kernel.clock import now
 
-LONGEST_NAME = 120
+MAX_NAME_LENGTH = 120
 
 
-def known_as(name: str) -> str:
-    """The name that tells agents of one principal apart."""
-    return name.strip().lower()[:LONGEST_NAME]
+def normalize_name(name: str) -> str:
+    """Normalise the name that distinguishes agents of one principal."""
+    return name.strip().lower()[:MAX_NAME_LENGTH]
 
 
 def lock_agent(principal: str, name: str) -> SafetyAgent:
-    """The agent of this name, made if it is new, locked until the scope ends: its reports wait for each other."""
-    key = {"principal": principal, "name": known_as(name)}
+    """Get or create the agent of this name and lock it until the scope ends, so that its reports are serialised."""
+    key = {"principal": principal, "name": normalize_name(name)}
     SafetyAgent.objects.bulk_create([SafetyAgent(**key)], ignore_conflicts=True)
     found: SafetyAgent = SafetyAgent.objects.select_for_update(no_key=True).get(**key)
     return found
 
 
 def lock_step_window(principal: str) -> StepWindow:
-    """The principal's step window, made if it is new, locked until the scope ends. Locked before the agent."""
+    """Get or create the principal's step window and lock it until the scope ends. Locked before the agent."""
     StepWindow.objects.bulk_create([StepWindow(principal=principal, started_at=now())], ignore_conflicts=True)
     window: StepWindow = StepWindow.objects.select_for_update(no_key=True).get(principal=principal)
     return window
 
 
 def lock_reporting(principal: str, name: str) -> tuple[StepWindow, SafetyAgent]:
-    """What every operation of an outside agent locks first: the principal's step window, then the agent."""
+    """Lock what every operation of an outside agent locks first: the principal's step window, then the agent."""
     return lock_step_window(principal), lock_agent(principal, name)
 
 
@@ -41,7 +41,7 @@ def lock_execution(execution_id: UUID) -> Execution:
 
 
 def lock_hold(hold_id: UUID) -> Hold | None:
-    """The hold, after its principal's step window and its execution, if it has one, as in a report."""
+    """Lock the hold, after its principal's step window and its execution if it has one, as a report does."""
     row = Hold.objects.filter(pk=hold_id).values_list("principal", "execution_id").first()
     if row is None:
         return None
@@ -56,7 +56,7 @@ def lock_hold(hold_id: UUID) -> Hold | None:
 
 
 def lock_challenge(challenge_id: UUID) -> Challenge | None:
-    """With its hold, the hold's lock first."""
+    """Lock the challenge and its hold, the hold first."""
     hold_id = Challenge.objects.filter(pk=challenge_id).values_list("hold_id", flat=True).first()
     if hold_id is None:
         return None
@@ -67,8 +67,8 @@ def lock_challenge(challenge_id: UUID) -> Challenge | None:
     return found
 
 
-def lock_tries(keys: list[str]) -> list[FailedTries]:
-    """A row for each key, made if there is none, in the order of keys."""
+def lock_attempts(keys: list[str]) -> list[FailedTries]:
+    """Get or create a row for each key and lock them in the order of the keys."""
     moment = now()
     rows = [FailedTries(key=key, window_start=moment) for key in keys]
     FailedTries.objects.bulk_create(rows, ignore_conflicts=True)

@@ -1,7 +1,7 @@
-"""Who is watched, what did they report, and what holds them?
+"""Agents, their policies and reports, and the holds on them.
 
-An agent is a name of one principal (an API key, a chatbot of ours): the name tells agents apart, a block holds for the
-principal (contract safety-loop 21). Codes and tokens are kept as hashes alone. Written by `services`.
+An agent is a name under one principal (an API key or one of our chatbots): the name distinguishes agents, a block
+applies to the principal (contract safety-loop 21). Codes and tokens are stored as hashes only. Written by `services`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from kernel.tenancy import TenantModel
 
 
 class SafetyAgent(TenantModel):
-    """An agent that has asked: its principal, and the name it goes by there, trimmed and in lower case."""
+    """An agent that has reported: its principal, and its name there, trimmed and in lower case."""
 
     principal = models.CharField(max_length=80)
     name = models.CharField(max_length=120)
@@ -46,8 +46,10 @@ class SafetyAgent(TenantModel):
 
 
 class PolicyVersion(TenantModel):
-    """One policy of one principal, or of all that have none of their own (""). The highest number is in force; none is
-    ever rewritten. `taken_back`: from here on the principal follows everybody's again."""
+    """A policy of one principal, or of all that have none of their own (principal ""). The highest number is active.
+
+    Rows are never rewritten. `taken_back`: from this version on the common policy applies to the principal again.
+    """
 
     principal = models.CharField(max_length=80, blank=True)
     number = models.PositiveIntegerField()
@@ -73,8 +75,7 @@ class PolicyVersion(TenantModel):
 
 
 class Execution(TenantModel):
-    """One stretch of work of an agent. `granted_at`: how many steps it had taken when a person last gave it a new
-    budget of steps."""
+    """One run of an agent. `granted_at`: its step count when a person last renewed its step limit."""
 
     agent = models.ForeignKey(SafetyAgent, on_delete=models.PROTECT, related_name="executions")
     status = models.CharField(max_length=10, choices=ExecutionStatus.choices, default=ExecutionStatus.RUNNING)
@@ -103,7 +104,7 @@ class Execution(TenantModel):
 
 
 class Step(TenantModel):
-    """One report and what was said to it. Never changed."""
+    """One report and the answer to it. Append-only."""
 
     execution = models.ForeignKey(Execution, on_delete=models.PROTECT, related_name="reports")
     seq = models.PositiveIntegerField()
@@ -125,10 +126,12 @@ class Step(TenantModel):
 
 
 class Hold(TenantModel):
-    """What holds an agent: a pause of one execution, or a block of its principal. `digest`: which action it is about,
-    so that a person's yes is for that one; `used_at`: when that yes let it pass; `mailed_at`: when a code left by
-    letter; `pushed_at`: when members were pushed to about it; `proofs`: the newest passkey's assertion behind each kind
-    of press. Our chatbots have no executions."""
+    """A hold on an agent: a pause of one execution, or a block of its principal.
+
+    `digest`: hash of the action, so that an approval is for this one; `used_at`: when the approval was spent;
+    `mailed_at`, `pushed_at`: when its code was e-mailed and its push sent; `proofs`: the newest passkey assertion for
+    each operator action. Our own chatbots have no executions.
+    """
 
     agent = models.ForeignKey(SafetyAgent, on_delete=models.PROTECT, related_name="holds")
     principal = models.CharField(max_length=80)
@@ -186,7 +189,7 @@ class Hold(TenantModel):
 
 
 class StepWindow(TenantModel):
-    """How many steps a principal has reported since `started_at`, over all of its names and executions."""
+    """Number of steps that a principal reported since `started_at`, over all of its names and executions."""
 
     principal = models.CharField(max_length=80)
     steps = models.PositiveIntegerField(default=0)
@@ -199,8 +202,7 @@ class StepWindow(TenantModel):
 
 
 class Challenge(TenantModel):
-    """A question that only a person at the console can answer. Its code is made when somebody entitled looks at it, and
-    shown to nobody else; until then no code is right."""
+    """A verification of a hold. Its code is created when an entitled person opens it; before that no code is valid."""
 
     hold = models.ForeignKey(Hold, on_delete=models.PROTECT, related_name="challenges")
     state = models.CharField(max_length=10, choices=ChallengeState.choices, default=ChallengeState.PENDING)
@@ -220,7 +222,7 @@ class Challenge(TenantModel):
 
 
 class FailedTries(TenantModel):
-    """How often somebody gave a wrong code lately: one row for an agent, one for whoever called."""
+    """Recent wrong codes: one row for an agent, one for a caller."""
 
     key = models.CharField(max_length=120)
     failures = models.PositiveIntegerField(default=0)

@@ -1,4 +1,4 @@
-"""What holds whom, what is in force, what was reported? Reads of the scope's tenant."""
+"""Reads of the safety loop for the scope's tenant: holds, active policies, reports."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from kernel.clock import now
 from kernel.tenancy import current_tenant_id
 
 
-def version_in_force(principal: str) -> PolicyVersion | None:
-    """The principal's own newest version, or everybody's where it has none or its own was taken back."""
+def active_version(principal: str) -> PolicyVersion | None:
+    """The principal's own newest version, or the common one when it has none or withdrew its own."""
     own = versions_of(principal).first()
     return versions_of("").first() if own is None or own.taken_back else own
 
 
 def policy_of(principal: str) -> Policy:
-    """The policy in force, in the mode that the installation may have set for all (`MCPAQL_SAFETY_LOOP`)."""
-    return _in_mode(policy_written(principal))
+    """The active policy, in the mode that the installation may set for all (`MCPAQL_SAFETY_LOOP`)."""
+    return _in_mode(stored_policy(principal))
 
 
-def policy_written(principal: str) -> Policy:
-    """What the newest version says, whatever mode the installation is in."""
-    version = version_in_force(principal)
+def stored_policy(principal: str) -> Policy:
+    """The active policy as written, regardless of the installation's mode."""
+    version = active_version(principal)
     return version.policy if version else Policy()
 
 
@@ -42,7 +42,7 @@ def _in_mode(policy: Policy) -> Policy:
     return policy.model_copy(update={"mode": Mode(mode)}) if mode else policy
 
 
-_STANDING = """
+_BLOCK_AND_POLICY = """
     SELECT (SELECT reason FROM safety_hold WHERE tenant_id = %(tenant)s AND principal = %(principal)s
             AND kind = 'block' AND state = 'open' LIMIT 1),
            coalesce((SELECT CASE WHEN NOT taken_back THEN content::text END FROM safety_policyversion
@@ -52,16 +52,16 @@ _STANDING = """
 """
 
 
-def standing(principal: str) -> tuple[str, Policy]:
-    """Why the principal is blocked, or "", and its policy; one statement, because every call that acts asks."""
+def block_and_policy(principal: str) -> tuple[str, Policy]:
+    """Why the principal is blocked, or "", and its policy. One statement, because every call that acts needs it."""
     with connection.cursor() as cursor:
-        cursor.execute(_STANDING, {"tenant": current_tenant_id(), "principal": principal})
+        cursor.execute(_BLOCK_AND_POLICY, {"tenant": current_tenant_id(), "principal": principal})
         reason, content = cursor.fetchone()
-    return reason or "", policy_said(content)
+    return reason or "", parse_policy(content)
 
 
-def policy_said(content: str | None) -> Policy:
-    """The policy that a row's text says, or the one to begin with; in the installation's mode."""
+def parse_policy(content: str | None) -> Policy:
+    """Parse a row's content, or use the default policy; in the installation's mode."""
     return _in_mode(_parsed(content) if content else Policy())
 
 
@@ -81,7 +81,7 @@ def open_block(principal: str) -> Hold | None:
 
 
 def open_holds() -> QuerySet[Hold]:
-    """Everything that waits for a person, blocks first."""
+    """Holds that wait for a person, blocks first."""
     rows: QuerySet[Hold] = (
         Hold.objects.filter(state=HoldState.OPEN).select_related("agent", "execution").order_by("kind", "-created_at")
     )
@@ -94,7 +94,7 @@ def pending_challenge(hold: Hold) -> Challenge | None:
 
 
 def running_execution(agent: SafetyAgent, execution_id: UUID | None = None) -> Execution | None:
-    """The one of that id, or the agent's newest that runs."""
+    """The running execution of that id, or the agent's newest."""
     rows = Execution.objects.filter(agent=agent, status=ExecutionStatus.RUNNING)
     if execution_id is not None:
         rows = rows.filter(pk=execution_id)
@@ -114,26 +114,28 @@ def recent_steps(most: int = 100, *, principal: str = "") -> QuerySet[Step]:
 
 
 def principals() -> list[str]:
-    """Everybody who may have a policy of their own: whoever reported once, the chatbots that were asked about, the keys
-    that may report, and those that have a policy."""
-    seen = {*SafetyAgent.objects.values_list("principal", flat=True)}
+    """Principals that may have a policy of their own: agents that reported, chatbots that were evaluated, API keys that
+    may report, and those that have a policy."""
+    known = {*SafetyAgent.objects.values_list("principal", flat=True)}
     own = {*PolicyVersion.objects.exclude(principal="").values_list("principal", flat=True)}
     keys = ApiKey.objects.filter(revoked_at=None).values_list("pk", "scopes")
-    return sorted(seen | own | {f"api_key:{pk}" for pk, scopes in keys if KeyScope.SAFETY_AGENT in scopes})
+    return sorted(known | own | {f"api_key:{pk}" for pk, scopes in keys if KeyScope.SAFETY_AGENT in scopes})
 
 
 def notifications(agent: SafetyAgent, execution: Execution | None) -> list[dict[str, Any]]:
-    """What an agent is told besides its directive, while it is so: its own pauses, and every block of its company.
-    They are read off what holds somebody, so whatever lifts a hold clears them (contract safety-loop 7)."""
+    """Notifications beside the directive: the agent's own pauses, and every block of its company.
+
+    They are read from open holds, so lifting a hold clears them (contract safety-loop 7).
+    """
     mine = Q(kind=HoldKind.VERIFY, principal=agent.principal)
     if execution is not None:
         mine |= Q(execution=execution)
     holds = Hold.objects.filter(Q(kind=HoldKind.BLOCK) | mine, state=HoldState.OPEN).select_related("agent")
-    return [_told(hold, agent, now()) for hold in holds.order_by("created_at")]
+    return [_notification(hold, agent, now()) for hold in holds.order_by("created_at")]
 
 
-def _told(hold: Hold, agent: SafetyAgent, moment: datetime) -> dict[str, Any]:
-    age = _ago(int((moment - hold.created_at).total_seconds()))
+def _notification(hold: Hold, agent: SafetyAgent, moment: datetime) -> dict[str, Any]:
+    age = _age(int((moment - hold.created_at).total_seconds()))
     metadata: dict[str, Any] = {"level": hold.tier}
     challenge = pending_challenge(hold) or hold.challenges.first()
     if challenge is not None:
@@ -144,10 +146,10 @@ def _told(hold: Hold, agent: SafetyAgent, moment: datetime) -> dict[str, Any]:
     else:
         message = f"Another agent of this company, {hold.agent.name!r}, was stopped {age}."
     kind = "danger_zone" if hold.kind == HoldKind.BLOCK else "autonomy_pause"
-    return {"type": kind, "message": message, "timestamp": _utc(hold.created_at), "metadata": metadata}
+    return {"type": kind, "message": message, "timestamp": _timestamp(hold.created_at), "metadata": metadata}
 
 
-def _ago(seconds: int) -> str:
+def _age(seconds: int) -> str:
     for size, word in ((86_400, "day"), (3600, "hour"), (60, "minute")):
         if seconds >= size:
             count = seconds // size
@@ -155,5 +157,5 @@ def _ago(seconds: int) -> str:
     return "just now"
 
 
-def _utc(moment: datetime) -> str:
+def _timestamp(moment: datetime) -> str:
     return moment.isoformat().replace("+00:00", "Z")

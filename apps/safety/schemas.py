@@ -1,7 +1,6 @@
-"""What the evaluator is asked, what it answers, and what a policy says.
+"""Values of the safety loop: policies, intended actions, verdicts and replies.
 
-A policy is one frozen value; its versions are rows. `Verdict` knows no mode: what an agent is told in which mode is
-`rules.directive`.
+A policy is a frozen value; its versions are rows. A `Verdict` does not depend on the mode; `rules.directive` does.
 """
 
 from __future__ import annotations
@@ -13,17 +12,17 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from apps.safety.enums import Decision, Mode, Stage, Tier, Tolerance
 
-MOST_PATTERNS = 500
-LONGEST_PATTERN = 500
-LONGEST_HINT = 8000
+MAX_PATTERNS = 500
+MAX_PATTERN_LENGTH = 500
+MAX_HINT_LENGTH = 8000
 DEFAULT_STEPS = 20
 
-Glob = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=LONGEST_PATTERN)]
-Globs = Annotated[tuple[Glob, ...], Field(max_length=MOST_PATTERNS)]
+Glob = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=MAX_PATTERN_LENGTH)]
+Globs = Annotated[tuple[Glob, ...], Field(max_length=MAX_PATTERNS)]
 
 
 class FixedScore(BaseModel):
-    """A score that the policy gives to whatever matches, instead of the scorer's own."""
+    """A score that the policy fixes for actions that match the pattern, instead of the scorer's."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -32,7 +31,7 @@ class FixedScore(BaseModel):
 
 
 class Policy(BaseModel):
-    """What one agent, or every agent of a tenant, may do by itself.
+    """What one agent, or every agent of a tenant, may do without a person.
 
     `max_steps` is the number of steps of one execution, and of all executions of a principal together within
     `step_window_seconds`, before a person has to allow more; 0 is no limit.
@@ -48,17 +47,19 @@ class Policy(BaseModel):
     requires_approval: Globs = ()
     auto_approve: Globs = ()
     challenge_seconds: int = Field(default=300, ge=30, le=3600)
-    scores: Annotated[tuple[FixedScore, ...], Field(max_length=MOST_PATTERNS)] = ()
+    scores: Annotated[tuple[FixedScore, ...], Field(max_length=MAX_PATTERNS)] = ()
 
     def stored(self) -> dict[str, Any]:
-        """As a row keeps it."""
+        """Return the JSON that a row stores."""
         return self.model_dump(mode="json")
 
 
 @dataclass(frozen=True)
 class Intended:
-    """One reported step: what is intended, what came of the step before ("" when not said), and how many steps of the
-    present budget are used, this one included: the execution's or the principal's, whichever is more."""
+    """One reported step: the intended action, the outcome of the step before ("" when not given), and the steps used.
+
+    `steps` includes this one, and is the execution's or the principal's count, whichever is more.
+    """
 
     hint: str
     outcome: str = ""
@@ -67,7 +68,7 @@ class Intended:
 
 @dataclass(frozen=True)
 class Score:
-    """0 to 100, with the reasons a person reads."""
+    """A risk score from 0 to 100, with reasons for people to read."""
 
     value: int
     reasons: tuple[str, ...] = ()
@@ -75,7 +76,7 @@ class Score:
 
 @dataclass(frozen=True)
 class Verdict:
-    """`verifies`: only a code that a person was shown lifts it, or the person themselves."""
+    """The evaluator's decision. `verifies`: only a code, or a person at the console, lifts it."""
 
     decision: Decision
     stage: Stage
@@ -88,8 +89,10 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Hint:
-    """A hint as it is read: `plain` is the normalised text; `readings` are further texts that it could mean (decoded,
-    closed up). `disguises` says what was hidden in it."""
+    """A normalised hint: `plain` is its text, `readings` are further texts that it could mean (decoded, joined).
+
+    `disguises` names what was hidden in it.
+    """
 
     plain: str
     readings: tuple[str, ...] = ()
@@ -98,14 +101,14 @@ class Hint:
 
 @dataclass(frozen=True)
 class Success:
-    """What an operation answers."""
+    """The data that an operation returns."""
 
     data: Any
 
 
 @dataclass(frozen=True)
 class Failure:
-    """A refusal by its code of the contract (section 4); it is committed like any answer."""
+    """A refusal with its code of the contract (section 4); committed like any answer."""
 
     code: str
     message: str
@@ -117,8 +120,7 @@ Reply = Success | Failure
 
 @dataclass(frozen=True)
 class Principal:
-    """Who asks, as authentication found out; never a name that the caller chose. `may_confirm`: it was given the right
-    to say yes for others."""
+    """The authenticated caller; never a name that the caller chose. `may_confirm`: it may confirm for others."""
 
     ref: str
     may_confirm: bool = False

@@ -1,9 +1,9 @@
-"""What does this room announce? Inside the transaction in which it happened."""
+"""Events of the safety loop, sent inside the transaction of the change."""
 
 from __future__ import annotations
 
 from kernel.events import Event
 
-# (at once): an execution began or ended, or somebody is held or let go; or, not at once, an agent went on. For open
-# consoles.
+# (at_once): tells open consoles to refresh. True when an execution began or ended or a hold changed; False for a step
+# that was allowed, which may be shown with a delay.
 loop_changed: Event[[bool]] = Event("loop_changed")

@@ -1,6 +1,6 @@
-"""How did the last days go? What agents were told, who was stopped, and how often a person was asked for one action.
+"""Daily figures of the last two weeks for the console: directives, holds, blocks and prompts per action.
 
-Reads of the scope's tenant for the console's page; days are the installation's own.
+Reads of the scope's tenant; days are in the installation's time zone.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ DAYS = 14
 
 @dataclass(frozen=True)
 class Day:
-    """`held` of the `told` directives were a pause or a stop."""
+    """Figures of one day: directives given (`told`), how many of them paused or stopped (`held`), and blocks."""
 
     date: date
     told: int
@@ -31,13 +31,15 @@ class Day:
 
 @dataclass(frozen=True)
 class Trends:
+    """`asked`: prompts to people; `actions`: the distinct actions that they were for."""
+
     days: tuple[Day, ...]
     asked: int
     actions: int
 
     @property
     def prompts(self) -> float:
-        """How often a person was asked for each action that had to wait; more than one tires people."""
+        """Prompts per action that had to wait. More than one means that people approve the same thing twice."""
         return self.asked / self.actions if self.actions else 0.0
 
 
@@ -48,10 +50,10 @@ def trends(days: int = DAYS) -> Trends:
     steps = Step.objects.filter(created_at__gte=since).order_by()
     daily = steps.annotate(day=TruncDate("created_at")).values("day")
     counted = daily.annotate(told=Count("id"), held=Count("id", filter=~Q(decision=Decision.GO)))
-    told = {each["day"]: (each["told"], each["held"]) for each in counted}
+    by_day = {row["day"]: (row["told"], row["held"]) for row in counted}
     recent = Hold.objects.filter(created_at__gte=since).order_by()
     holds = list(recent.values_list("kind", "created_at", "digest", "execution_id"))
-    blocks = Counter(timezone.localdate(made) for kind, made, _, _ in holds if kind == HoldKind.BLOCK)
-    dates = [first + timedelta(days=at) for at in range(days)]
-    rows = tuple(Day(each, *told.get(each, (0, 0)), blocks[each]) for each in dates)
+    blocks = Counter(timezone.localdate(created) for kind, created, _, _ in holds if kind == HoldKind.BLOCK)
+    dates = [first + timedelta(days=offset) for offset in range(days)]
+    rows = tuple(Day(day, *by_day.get(day, (0, 0)), blocks[day]) for day in dates)
     return Trends(rows, len(holds), len({(digest, execution) for _, _, digest, execution in holds}))

@@ -12,7 +12,7 @@ from django.urls import reverse
 from apps.audit.models import AuditEntry
 from apps.safety import queries, services
 from apps.safety.models import Challenge, Hold, PolicyVersion
-from apps.safety.services.confirming import allow
+from apps.safety.services.confirmations import allow
 from apps.tenants.models import ApiKey
 from kernel.canonical import sha256_hex
 from kernel.clock import now
@@ -157,7 +157,7 @@ def test_policy_is_written_as_a_version(tenant: Any, owner: Any) -> None:
 def test_policy_that_somebody_else_changed_meanwhile_is_refused(tenant: Any, owner: Any) -> None:
     policy(tenant, max_steps=3)
     answer = press(owner, "policy", **FORM)
-    assert answer.status_code == 409 and "Somebody changed" in answer.content.decode()
+    assert answer.status_code == 409 and "Someone else changed" in answer.content.decode()
 
 
 @pytest.mark.parametrize("wrong", [{"max_steps": "-1"}, {"mode": "off"}, {"deny": "x" * 501}])
@@ -200,7 +200,11 @@ def test_policy_of_ones_own_is_taken_back(tenant: Any, owner: Any) -> None:
     with tenant_scope(tenant):
         newest = AuditEntry.objects.filter(event__startswith="safety_policy").order_by("-seq")[0]
         assert (newest.event, newest.actor) == ("safety_policy_taken_back", f"user:{owner.pk}")
-        assert queries.policy_of(mine.principal.ref) == queries.policy_of("") == queries.standing(mine.principal.ref)[1]
+        assert (
+            queries.policy_of(mine.principal.ref)
+            == queries.policy_of("")
+            == queries.block_and_policy(mine.principal.ref)[1]
+        )
 
 
 def test_policy_that_was_taken_back_is_said_again(tenant: Any, owner: Any) -> None:
@@ -302,7 +306,7 @@ def test_every_hold_has_its_way_out_on_one_screen(tenant: Any, approver: Any, hi
 def test_block_of_our_own_chatbot_has_its_way_out_there_too(tenant: Any, owner: Any) -> None:
     policy(tenant, deny=["*"])
     with tenant_scope(tenant):
-        services.ask_inside("tenant:x", name="chat", intent="run_skill", tool="look", args={})
+        services.judge_internal_call("tenant:x", name="chat", intent="run_skill", tool="look", args={})
         hold = Hold.objects.get()
     assert reverse("console-safety-allow", args=[hold.pk]) in page(owner)
     press(owner, "allow", hold.pk)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from apps.safety import services
-from apps.safety.enums import Press
+from apps.safety.enums import OperatorAction
 from kernel.tenancy import in_thread, tenant_scope
 from tests.factories.safety import Agent, Api
 
@@ -39,7 +39,7 @@ async def run(*command: str, path: Path | None = None) -> str:
 def let_go_on(tenant: Any, api: Api, user: Any) -> None:
     hold = Agent(tenant, ref=f"api_key:{api.row.pk}").hold()
     with tenant_scope(tenant):
-        services.press(hold.pk, Press.ALLOW, user=user)
+        services.perform_operator_action(hold.pk, OperatorAction.ALLOW, user=user)
 
 
 async def test_agent_of_the_readme_waits_for_its_person_and_goes_on(

@@ -30,7 +30,7 @@ _IMPORTED = (
     "silas_platform.background",
     "silas_platform.listening",
     "apps.console.routing",
-    "apps.safety.serving",
+    "apps.safety.mcp_server",
     "apps.sessions.routing",
     "celery.bin.celery",
     "celery.apps.beat",

@@ -12,8 +12,8 @@ from apps.guard.enums import RefusalCode
 from apps.guard.schemas import Done, NeedsApproval
 from apps.safety import services
 from apps.safety.models import Hold
-from apps.safety.services.confirming import allow
-from apps.safety.services.inside import machine_hint
+from apps.safety.services.confirmations import allow
+from apps.safety.services.internal_agents import hint_for_call
 from kernel.tenancy import tenant_scope
 from tests.factories.guard import answer, audited, change_run, make_call, make_run
 from tests.factories.safety import policy
@@ -109,13 +109,13 @@ def test_monitoring_refuses_nothing(tenant: Any, handle: Handle) -> None:
 
 @pytest.mark.parametrize("said", ["drop table users", "rm -rf /", "delete_all", "x" * 9000])
 def test_what_a_visitor_wrote_is_no_part_of_the_hint(said: str) -> None:
-    assert machine_hint("run_skill", "note", {"text": said}) == f"run_skill note text=text({len(said)})"
+    assert hint_for_call("run_skill", "note", {"text": said}) == f"run_skill note text=text({len(said)})"
 
 
 def test_hint_is_canonical() -> None:
     args = {"sum": 12.5, "order": "R-4711", "whole": True, "items": [1, 2]}
     assert (
-        machine_hint("run_skill", "refund", args) == "run_skill refund items=list(2) order=R-4711 sum=12.5 whole=true"
+        hint_for_call("run_skill", "refund", args) == "run_skill refund items=list(2) order=R-4711 sum=12.5 whole=true"
     )
 
 
@@ -124,5 +124,7 @@ def test_question_costs_little(tenant: Any) -> None:
     with tenant_scope(tenant):
         began = time.perf_counter()
         for _ in range(50):
-            services.ask_inside("tenant:x", name="chat", intent="run_skill", tool="look", args={"order": "R-4711"})
+            services.judge_internal_call(
+                "tenant:x", name="chat", intent="run_skill", tool="look", args={"order": "R-4711"}
+            )
         assert (time.perf_counter() - began) / 50 < 0.2

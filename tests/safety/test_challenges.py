@@ -11,9 +11,9 @@ import pytest
 
 from apps.audit.models import AuditEntry
 from apps.safety.models import Challenge, FailedTries, Hold, Step
-from apps.safety.rules import Tries, after_failure, is_over, wait_seconds
+from apps.safety.rules import Attempts, after_failure, is_expired, wait_seconds
 from apps.safety.schemas import Failure, Success
-from apps.safety.services.confirming import allow
+from apps.safety.services.confirmations import allow
 from kernel.clock import now
 from kernel.errors import SilasError
 from kernel.tenancy import tenant_scope
@@ -103,7 +103,7 @@ def test_code_shown_again_makes_the_first_void(blocked: Blocked) -> None:
 
 @pytest.mark.parametrize(("late", "over"), [(-1, False), (0, True), (1, True)])
 def test_code_expires_by_the_microsecond(late: int, over: bool) -> None:
-    assert is_over(NOON, NOON + timedelta(microseconds=late)) is over
+    assert is_expired(NOON, NOON + timedelta(microseconds=late)) is over
 
 
 def test_late_code_is_refused_and_the_block_stays(blocked: Blocked) -> None:
@@ -150,7 +150,7 @@ def test_challenge_of_another_tenant_is_unknown(blocked: Blocked, other_tenant: 
 def test_what_waits_for_a_yes_has_no_code(tenant: Any) -> None:
     agent = started(tenant)
     agent.report(TO_CONFIRM)
-    with pytest.raises(SilasError, match="waits for a code"):
+    with pytest.raises(SilasError, match="No code is needed"):
         agent.code()
 
 
@@ -185,7 +185,7 @@ def test_after_its_time_a_lock_is_over(blocked: Blocked) -> None:
 
 
 def test_each_lock_is_twice_as_long_up_to_an_hour() -> None:
-    tries, waits = Tries(0, NOON), []
+    tries, waits = Attempts(0, NOON), []
     for _ in range(9):
         moment = tries.locked_until or NOON
         for _ in range(10):
@@ -195,7 +195,7 @@ def test_each_lock_is_twice_as_long_up_to_an_hour() -> None:
 
 
 def test_slow_mistakes_never_lock() -> None:
-    tries = Tries(0, NOON)
+    tries = Attempts(0, NOON)
     for minute in range(40):
         tries = after_failure(tries, NOON + timedelta(seconds=7 * minute))
     assert tries.locked_until is None

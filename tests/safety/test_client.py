@@ -13,7 +13,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from apps.safety.services.confirming import allow
+from apps.safety.services.confirmations import allow
 from kernel.tenancy import in_thread, tenant_scope
 from tests.factories.safety import DANGER, HARMLESS, TO_CONFIRM, Agent, Api
 

@@ -14,7 +14,7 @@ from apps.bus.models import QueueMessage
 from apps.safety import services
 from apps.safety.models import Challenge, Execution, Hold, Step, StepWindow
 from apps.safety.services.challenges import show_code
-from apps.safety.services.confirming import allow, issue_token
+from apps.safety.services.confirmations import allow, issue_token
 from kernel.clock import now
 from kernel.errors import NotFound, SilasError
 from kernel.tenancy import tenant_scope

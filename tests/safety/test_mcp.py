@@ -18,7 +18,7 @@ from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 from opentelemetry.trace import INVALID_SPAN_CONTEXT, NonRecordingSpan, NoOpTracer
 
-from apps.safety.serving import PATH, server_for, surface_from_environment, tools, with_safety
+from apps.safety.mcp_server import PATH, create_server, surface_from_environment, tools, with_safety
 from apps.safety.wire import OPERATIONS
 from apps.tenants.enums import KeyScope
 from apps.tenants.services import revoke_api_key
@@ -36,7 +36,7 @@ async def nobody(scope: Any, receive: Any, send: Any) -> None:
 
 def in_memory(api: Api, session: Session, *, mode: str = "semantic", prefix: str = "") -> Any:
     async def run() -> Any:
-        async with Client(server_for(mode, prefix, api.key)) as client:
+        async with Client(create_server(mode, prefix, api.key)) as client:
             return await session(client)
 
     return asyncio.run(run())

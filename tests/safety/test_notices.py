@@ -11,7 +11,7 @@ import pytest
 from apps.bus.enums import Queue
 from apps.safety.models import Challenge, Hold
 from apps.safety.services import notices
-from apps.safety.services.confirming import allow
+from apps.safety.services.confirmations import allow
 from apps.tenants.models import Membership
 from kernel.clock import now
 from kernel.tenancy import tenant_scope

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from apps.safety.enums import Tier
-from apps.safety.rules import read, scored, tier_of
+from apps.safety.rules import read_hint, score_hint, tier_of
 
 HINTS: list[dict[str, Any]] = json.loads(
     (Path(__file__).parents[1] / "data" / "safety_hints.json").read_text(encoding="utf-8")
@@ -22,7 +22,7 @@ LADDER = list(Tier)
 
 
 def tier(hint: str) -> Tier:
-    return tier_of(scored(read(hint)).value)
+    return tier_of(score_hint(read_hint(hint)).value)
 
 
 def test_set_is_large_balanced_and_half_disguised() -> None:
@@ -209,7 +209,7 @@ def test_score_of_a_long_hint_takes_time_that_grows_with_its_length(part: str) -
         times = []
         for _ in range(5):
             began = time.process_time()
-            scored(read((part * length)[:length]))
+            score_hint(read_hint((part * length)[:length]))
             times.append(time.process_time() - began)
         return min(times)
 
@@ -222,7 +222,7 @@ def test_what_says_nothing_is_never_harmless(hint: str) -> None:
 
 
 def test_reasons_are_sentences_for_people() -> None:
-    assert scored(read("delete all users")).reasons[:2] == (
+    assert score_hint(read_hint("delete all users")).reasons[:2] == (
         "It destroys something.",
         "It concerns all or many at once.",
     )
@@ -230,7 +230,7 @@ def test_reasons_are_sentences_for_people() -> None:
 
 @given(st.text(max_size=300))
 def test_any_text_has_a_score(text: str) -> None:
-    assert 0 <= scored(read(text)).value <= 100
+    assert 0 <= score_hint(read_hint(text)).value <= 100
 
 
 @given(
@@ -253,5 +253,5 @@ def test_unseen_characters_never_make_danger_lighter(places: list[int], unseen: 
 )
 def test_long_hints_are_read_in_time(part: str) -> None:
     began = time.perf_counter()
-    scored(read((part * 8000)[:8000]))
+    score_hint(read_hint((part * 8000)[:8000]))
     assert time.perf_counter() - began < 20

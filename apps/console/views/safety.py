@@ -23,11 +23,11 @@ from apps.console.proving import place_of
 from apps.console.views.pages import mark_of, page
 from apps.console.views.passkeys import in_json
 from apps.safety import queries, services
-from apps.safety.enums import Press
-from apps.safety.forms import PolicyForm, initial_of
+from apps.safety.enums import OperatorAction
+from apps.safety.forms import PolicyForm, initial_values
 from apps.safety.models import Hold
 from apps.safety.rules import TEMPLATES, evaluate
-from apps.safety.schemas import LONGEST_HINT, Intended
+from apps.safety.schemas import MAX_HINT_LENGTH, Intended
 from apps.safety.services.policies import Trial
 from apps.safety.trends import trends
 from apps.tenants.enums import KeyScope, Role
@@ -68,38 +68,38 @@ def _drawn() -> dict[str, Any]:
 @staff_view(*DECIDING_ROLES)
 def step_up(request: StaffRequest, hold_id: UUID, what: str) -> HttpResponseBase:
     """What the browser asks a passkey before this press; `options` is null where none is needed."""
-    if what not in Press:
+    if what not in OperatorAction:
         raise NotFound("press")
     user, (rp_id, origin) = request.member.user, place_of(request)
-    options = services.begin_press(hold_id, Press(what), user=user, rp_id=rp_id, origin=origin)
+    options = services.begin_operator_action(hold_id, OperatorAction(what), user=user, rp_id=rp_id, origin=origin)
     return JsonResponse({"options": options})
 
 
 @require_POST
 @staff_view(*DECIDING_ROLES)
 def allow(request: StaffRequest, hold_id: UUID) -> HttpResponseBase:
-    return _pressed(request, hold_id, Press.ALLOW)
+    return _pressed(request, hold_id, OperatorAction.ALLOW)
 
 
 @require_POST
 @staff_view(*DECIDING_ROLES)
 def code(request: StaffRequest, hold_id: UUID) -> HttpResponseBase:
     """The answer to the press is the only place where the code stands."""
-    return _pressed(request, hold_id, Press.CODE)
+    return _pressed(request, hold_id, OperatorAction.CODE)
 
 
 @require_POST
 @staff_view(*DECIDING_ROLES)
 def token(request: StaffRequest, hold_id: UUID) -> HttpResponseBase:
-    return _pressed(request, hold_id, Press.TOKEN)
+    return _pressed(request, hold_id, OperatorAction.TOKEN)
 
 
-def _pressed(request: StaffRequest, hold_id: UUID, what: Press) -> HttpResponseBase:
+def _pressed(request: StaffRequest, hold_id: UUID, what: OperatorAction) -> HttpResponseBase:
     user = request.member.user
-    shown = services.press(hold_id, what, user=user, step_up=request.POST.get("step_up", ""))
+    shown = services.perform_operator_action(hold_id, what, user=user, step_up=request.POST.get("step_up", ""))
     if isinstance(shown, Refused):
         return refused(request, SilasError(shown.code, shown.message, status=409))
-    if what is Press.ALLOW:
+    if what is OperatorAction.ALLOW:
         return redirect("console-safety")
     hold = _hold(hold_id)
     about: dict[str, Any] = {
@@ -138,16 +138,16 @@ def policy(request: StaffRequest) -> HttpResponseBase:
     once, or tried on what was recorded."""
     whose = _whose(request)
     newest = queries.versions_of(whose).first()
-    number, said = newest.number if newest else 0, queries.policy_written(whose)
+    number, said = newest.number if newest else 0, queries.stored_policy(whose)
     if request.method != "POST":
         begun = TEMPLATES.get(request.GET.get("template", ""), said)
-        return _policy_page(request, whose, PolicyForm(initial=initial_of(begun, number)))
+        return _policy_page(request, whose, PolicyForm(initial=initial_values(begun, number)))
     form = PolicyForm(request.POST)
     if not form.is_valid():
         return _policy_page(request, whose, form, status=422)
     try:
         if "dry" in request.POST:
-            trial = services.try_policy(services.policy_from(form.content()), principal=whose)
+            trial = services.backtest_policy(services.validate_policy(form.content()), principal=whose)
             return _policy_page(request, whose, form, trial=trial)
         note, seen = form.cleaned_data["note"], form.cleaned_data["seen"]
         services.write_policy(form.content(), principal=whose, actor=request.member.user.actor, note=note, seen=seen)
@@ -185,7 +185,7 @@ def _policy_page(
         "trial": trial,
         "versions": [(row, names.of(row.written_by)) for row in rows],
         "templates": TEMPLATES,
-        "longest": LONGEST_HINT,
+        "longest": MAX_HINT_LENGTH,
         "whose": whose,
         "whom": names.of(whose) if whose else "",
         "others": [(each, names.of(each)) for each in others],
@@ -197,7 +197,7 @@ def _policy_page(
 @staff_view(Role.OWNER)
 def roll_back(request: StaffRequest, number: int) -> HttpResponseBase:
     whose = _whose(request)
-    services.roll_back(number, principal=whose, actor=request.member.user.actor)
+    services.restore_policy_version(number, principal=whose, actor=request.member.user.actor)
     return redirect(_policy_address(whose))
 
 
@@ -206,7 +206,7 @@ def roll_back(request: StaffRequest, number: int) -> HttpResponseBase:
 def take_back(request: StaffRequest) -> HttpResponseBase:
     """The one principal (`?of=`) follows everybody's policy again."""
     whose = _whose(request)
-    services.take_back(whose, actor=request.member.user.actor)
+    services.withdraw_policy(whose, actor=request.member.user.actor)
     return redirect(_policy_address(whose))
 
 
@@ -215,7 +215,7 @@ def take_back(request: StaffRequest) -> HttpResponseBase:
 def try_hint(request: StaffRequest) -> HttpResponseBase:
     """What the policy in force would say to a hint, and which recorded steps it would answer otherwise now."""
     whose = _whose(request)
-    hint, in_force = request.POST.get("hint", "")[:LONGEST_HINT], queries.policy_of(whose)
+    hint, in_force = request.POST.get("hint", "")[:MAX_HINT_LENGTH], queries.policy_of(whose)
     verdict = evaluate(in_force, Intended(hint)) if hint.strip() else None
-    trial = services.try_policy(in_force, principal=whose)
+    trial = services.backtest_policy(in_force, principal=whose)
     return page(request, "console/safety_tried.html", at="safety", hint=hint, verdict=verdict, trial=trial)

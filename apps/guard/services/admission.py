@@ -29,7 +29,7 @@ from apps.guard.locks import LockedRun, lock_budgets, lock_run, platform_day
 from apps.guard.models import GuardedRun, ToolCall
 from apps.guard.rules import LIMIT
 from apps.guard.schemas import ZERO, Admitted, BudgetAlert, BudgetFacts, BudgetRow, Call, NeedsApproval, Refused, RunRef
-from apps.safety.services import ask_inside
+from apps.safety.services import judge_internal_call
 from kernel import fault_points
 
 # In a code and a sentence, or None.
@@ -148,7 +148,9 @@ def _unsafe(run: LockedRun, intent: Intent, call: Call, report: GateReport | Non
         return None
     chatbot = run.row.deployment_id
     principal = f"deployment:{chatbot}" if chatbot else f"tenant:{run.row.tenant_id}"
-    why = ask_inside(principal, name=str(run.facts.origin), intent=Intent(intent).value, tool=call.tool, args=call.args)
+    why = judge_internal_call(
+        principal, name=str(run.facts.origin), intent=Intent(intent).value, tool=call.tool, args=call.args
+    )
     if not why:
         return None
     _write_no(run, intent, call, CallState.DENIED, CallOutcomeLabel.SAFETY_BLOCKED)

@@ -1,31 +1,31 @@
-"""May an intended action go on? The five stages in their order, the directive per mode: decided from values alone.
+"""Rules of the safety loop: the five evaluation stages, directives per mode, lockout. Pure.
 
 Stage order (spec 004, contract safety-loop 8): step limit, outcome of the step before, patterns, tier, tolerance; the
-first that pauses or stops ends the evaluation. Whatever goes wrong in here pauses. No Django, no clock.
+first that pauses or stops ends the evaluation. An error during evaluation pauses. No Django, no clock.
 """
 
-from apps.safety.rules.directives import decides, directive
+from apps.safety.rules.approval_risk import approval_risk
+from apps.safety.rules.directives import directive, is_enforcing
 from apps.safety.rules.globs import first_match
-from apps.safety.rules.lives import Tries, after_failure, is_over, wait_seconds
-from apps.safety.rules.normalising import read, subject_of
-from apps.safety.rules.presses import press_risk
-from apps.safety.rules.scoring import scored, tier_of
+from apps.safety.rules.lockout import Attempts, after_failure, is_expired, wait_seconds
+from apps.safety.rules.normalization import canonical_text, read_hint
+from apps.safety.rules.scoring import score_hint, tier_of
 from apps.safety.rules.stages import evaluate
 from apps.safety.rules.templates import TEMPLATES
 
 __all__ = [
     "TEMPLATES",
-    "Tries",
+    "Attempts",
     "after_failure",
-    "decides",
+    "approval_risk",
+    "canonical_text",
     "directive",
     "evaluate",
     "first_match",
-    "is_over",
-    "press_risk",
-    "read",
-    "scored",
-    "subject_of",
+    "is_enforcing",
+    "is_expired",
+    "read_hint",
+    "score_hint",
     "tier_of",
     "wait_seconds",
 ]

@@ -1,4 +1,4 @@
-"""Split a hint into clauses, and tell a clause's data (quotations, search terms, subjects) from what it does.
+"""Split a hint into clauses, and separate a clause's data (quotations, search terms, subjects) from what it does.
 
 "read the documentation about DROP TABLE" reads; "read it, then drop table users" has a second clause that acts.
 """
@@ -12,7 +12,7 @@ from functools import cached_property
 _QUOTED = re.compile(
     r"""(?<![\w\\])"[^"\n]{1,400}"(?!\w)|(?<![\w\\])'[^'\n]{1,400}'(?!\w)|\u201c[^\u201c\u201d\n]{1,400}\u201d|\u00ab[^\u00ab\u00bb\n]{1,400}\u00bb"""
 )
-# Where another act may begin. Quotations are taken out before, so that none is cut in two.
+# Where another action may begin. Quotations are removed before, so that none is cut in two.
 _BREAK = re.compile(
     r"[;|\n\r`]|&|\$\(|<\(|[.,:!?](?=\s)|[()]|\s[\u2013\u2014-]\s"
     r"|\b(?:and(?! (?:its|their|his|her|our|my|your|the|an?|any|other|whether|how|what|who|when)\b)|then|(?<!how )(?<!where )(?<!whether )(?<!when )to|by|before|after|while|so|but|plus|also|next|finally|afterwards|which|or|until|unless|via|using)\b"
@@ -106,34 +106,34 @@ class Clause:
 
     @cached_property
     def imperative(self) -> str:
-        """The word at the clause's beginning that stands where an imperative stands, or ""."""
-        found = _IMPERATIVE.match(self.text)
-        return "" if found is None or found[1] in _NO_VERB else found[1]
+        """The clause's first word when it is in the position of an imperative, or ""."""
+        match = _IMPERATIVE.match(self.text)
+        return "" if match is None or match[1] in _NO_VERB else match[1]
 
     @cached_property
     def options(self) -> tuple[str, ...]:
-        """The words given as options of a command: `find . -delete` has "delete"."""
+        """Words given as options of a command: `find . -delete` has "delete"."""
         return tuple(_SEPARATE.findall(self.text))
 
 
 def clauses_of(text: str) -> list[Clause]:
-    """The clauses of the text; joined together they are the text. Linear in its length."""
-    quoted = [(found.start(), found.end()) for found in _QUOTED.finditer(text)]
-    found, begin, at = [], 0, 0
+    """Split the text into clauses, which joined together give the text. Linear in its length."""
+    quoted = [(match.start(), match.end()) for match in _QUOTED.finditer(text)]
+    clauses, begin, at = [], 0, 0
     for cut in _BREAK.finditer(text):
         while at < len(quoted) and quoted[at][1] <= cut.start():
             at += 1
         if at < len(quoted) and quoted[at][0] <= cut.start():
             continue
-        found.append(Clause(text[begin : cut.end()]))
+        clauses.append(Clause(text[begin : cut.end()]))
         begin = cut.end()
-    return [*found, Clause(text[begin:])]
+    return [*clauses, Clause(text[begin:])]
 
 
 def without_data(clause: Clause) -> str:
-    """What a reading clause says apart from its data: quotations and the subject that it reads or searches about."""
+    """Text of a reading clause without its data: quotations and the subject that it reads or searches about."""
     if clause.is_question:
         return " "
-    said = _HELP.sub(" ", _QUOTED.sub(" ", clause.text))
-    subject = _SUBJECT.search(said)
-    return said if subject is None else said[: subject.start()] + said[len(said.rstrip()) :]
+    text = _HELP.sub(" ", _QUOTED.sub(" ", clause.text))
+    subject = _SUBJECT.search(text)
+    return text if subject is None else text[: subject.start()] + text[len(text.rstrip()) :]

@@ -1,8 +1,8 @@
-"""Does a hint match a pattern? `*` is any run, `?` one character; everything else stands for itself.
+"""Match globs: `*` is any run of characters, `?` is one; everything else is literal.
 
-The whole text has to match; case does not matter; `*` crosses lines. The pieces between the stars are looked for from
-left to right, each once; a piece with question marks is looked for with one bit for each of its places, so that no
-pattern makes the comparison explode. No regular expression is ever built.
+The whole text must match; case does not matter; `*` crosses lines. The pieces between the stars are searched from left
+to right, each once; a piece with question marks is searched with a bitset of its positions, so that matching takes
+linear time for every pattern. No regular expression is built.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Glob:
-    """A pattern taken apart: the pieces between its stars, and the longest plain run that a match must hold."""
+    """A parsed pattern: the pieces between its stars, and the longest literal run that a match must contain."""
 
     pieces: tuple[str, ...]
     needed: str
 
     def matches(self, text: str) -> bool:
-        """`text` is lower case already."""
+        """`text` must be in lower case."""
         if self.needed not in text:
             return False
         if len(self.pieces) == 1:
@@ -30,15 +30,15 @@ class Glob:
             return False
         at = len(first)
         for piece in middle:
-            found = _find(piece, text, at, end)
-            if found < 0:
+            start = _find(piece, text, at, end)
+            if start < 0:
                 return False
-            at = found + len(piece)
+            at = start + len(piece)
         return True
 
 
 @functools.lru_cache(maxsize=8192)
-def compiled(pattern: str) -> Glob:
+def compile_glob(pattern: str) -> Glob:
     pieces = tuple(pattern.lower().split("*"))
     pieces = (pieces[0], *(piece for piece in pieces[1:-1] if piece), *pieces[-1:]) if len(pieces) > 1 else pieces
     runs = [run for piece in pieces for run in piece.split("?")]
@@ -47,12 +47,11 @@ def compiled(pattern: str) -> Glob:
 
 @functools.lru_cache(maxsize=512)
 def _prepared(patterns: tuple[str, ...]) -> tuple[tuple[str, str, Glob], ...]:
-    return tuple((glob.needed, pattern, glob) for pattern in patterns for glob in (compiled(pattern),))
+    return tuple((glob.needed, pattern, glob) for pattern in patterns for glob in (compile_glob(pattern),))
 
 
 def first_match(patterns: tuple[str, ...], texts: tuple[str, ...]) -> str | None:
-    """The first text's first pattern that matches it. Most patterns are done with once their longest plain run is not
-    found."""
+    """Return the first pattern that matches, text by text. Most are ruled out by their longest literal run alone."""
     prepared = _prepared(patterns)
     for text in texts:
         for needed, pattern, glob in prepared:
@@ -68,7 +67,7 @@ def _fits(piece: str, text: str, at: int) -> bool:
 
 
 def _find(piece: str, text: str, start: int, end: int) -> int:
-    """Where the piece begins, or -1. Bit n of `alive` says that its first n + 1 places fit what was read last."""
+    """Index of the piece, or -1. Bit n of `alive` is set while its first n + 1 characters match what was read last."""
     if "?" not in piece:
         return text.find(piece, start, end)
     places, anything = _places(piece)
@@ -82,7 +81,10 @@ def _find(piece: str, text: str, start: int, end: int) -> int:
 
 @functools.lru_cache(maxsize=2048)
 def _places(piece: str) -> tuple[dict[str, int], int]:
-    """For each of its characters the places where it fits, and the places where anything does."""
+    """Bitsets of the positions that each character matches, and of the positions that any character matches."""
     anything = sum(1 << at for at, want in enumerate(piece) if want == "?")
-    wanted = set(piece) - {"?"}
-    return {each: anything | sum(1 << at for at, want in enumerate(piece) if want == each) for each in wanted}, anything
+    masks = {
+        character: anything | sum(1 << at for at, want in enumerate(piece) if want == character)
+        for character in set(piece) - {"?"}
+    }
+    return masks, anything

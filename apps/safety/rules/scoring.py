@@ -1,8 +1,8 @@
-"""Score an intended action from 0 to 100, with reasons: words, their company, and known commands.
+"""Score an intended action from 0 to 100, with reasons, from its words, their combinations and known commands.
 
-The gravest verb gives the base, what it concerns raises it, a known command or act has a score of its own; of all
-readings of a hint the gravest counts. A clause that begins with reading is reading: the words of its object, what it
-quotes and what it searches for are data (`clauses`). A hint that names no known act is never harmless.
+The most dangerous verb gives the base score and its objects raise it; a known command or action has its own score; of
+all readings of a hint the highest score counts. A clause that begins with reading is a read: the words of its object,
+what it quotes and what it searches for are data (`clauses`). A hint that names no known action is never harmless.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ def tier_of(score: int) -> Tier:
     return Tier.VERIFY if score <= _VERIFY else Tier.DANGER_ZONE
 
 
-def scored(hint: Hint) -> Score:
-    """The gravest score of all that the hint can be read as; what was hidden is never harmless."""
+def score_hint(hint: Hint) -> Score:
+    """Highest score of all readings of the hint. A disguised hint is never harmless."""
     best = _score(hint.plain)
     for reading in hint.readings:
         other = _score(reading)
@@ -41,55 +41,59 @@ def scored(hint: Hint) -> Score:
             best = other
     if not hint.disguises:
         return best
-    reasons = tuple(f"It hides what it says: {each}." for each in hint.disguises)
+    reasons = tuple(f"It hides what it says: {disguise}." for disguise in hint.disguises)
     return Score(max(best.value, _DISGUISED), (*best.reasons, *reasons))
 
 
 def _score(text: str) -> Score:
-    clauses = _judged(text)
-    said = "".join(without_data(clause) if reads else clause.text for clause, reads in clauses)
+    clauses = _classified(text)
+    acting = "".join(without_data(clause) if reads else clause.text for clause, reads in clauses)
     verbs = _verbs_of(clauses)
-    marks = {mark for word in _WORD.findall(said) for mark in _MARKS_OF.get(word, ())}
-    _add_what_only_the_text_shows(text, said, verbs, marks)
-    known = [each for each in COMMANDS if any(part in said for part in each.hints) and each.pattern.search(said)]
-    # Words for reading can be such an act too: open the safe, get cash out of it.
-    known += [each for each in ACTS if each.pattern.search(said)]
+    marks = {mark for word in _WORD.findall(acting) for mark in _MARKS_OF.get(word, ())}
+    _add_marks_of_text(text, acting, verbs, marks)
+    known = [
+        command
+        for command in COMMANDS
+        if any(part in acting for part in command.hints) and command.pattern.search(acting)
+    ]
+    # Words for reading can be part of such an action: open the safe, get cash out of it.
+    known += [action for action in ACTS if action.pattern.search(acting)]
     if not verbs and not known:
         return Score(66 if Mark.SECRET in marks else UNSAID, ("It does not say what it does.",))
     return _weighed(max(verbs, key=_GRAVEST.index, default=None), marks, known, text)
 
 
-def _judged(text: str) -> list[tuple[Clause, bool]]:
-    """Each clause with whether it reads; without the one behind a search's colon, which is what is searched for."""
-    judged: list[tuple[Clause, bool]] = []
+def _classified(text: str) -> list[tuple[Clause, bool]]:
+    """Clauses with whether they only read; without the text behind a search's colon, which is what is searched for."""
+    classified: list[tuple[Clause, bool]] = []
     is_data = False
     for clause in clauses_of(text):
         if is_data:
             is_data = not clause.text.strip()
             continue
         reads = _reads(clause)
-        judged.append((clause, reads))
+        classified.append((clause, reads))
         is_data = reads and clause.announces_search
-    return judged
+    return classified
 
 
 def _verbs_of(clauses: list[tuple[Clause, bool]]) -> set[Verb]:
-    found: set[Verb] = set()
+    certain: set[Verb] = set()
     doubtful: set[Verb] = set()
     for clause, reads in clauses:
         if reads:
             # A verb that is an option of the command still acts: find . -delete
-            found |= {Verb.READ} | {_VERB_OF[word] for word in clause.options if word in _VERB_OF}
+            certain |= {Verb.READ} | {_VERB_OF[word] for word in clause.options if word in _VERB_OF}
             continue
         for verb, is_certain in _verbs_in(clause):
             if verb is Verb.READ and clause.imperative and clause.imperative not in _VERB_OF:
                 continue
-            (found if is_certain else doubtful).add(verb)
-    return found or doubtful
+            (certain if is_certain else doubtful).add(verb)
+    return certain or doubtful
 
 
 def _verbs_in(clause: Clause) -> Iterator[tuple[Verb, bool]]:
-    """The verbs of a clause in their order; not certain where the word is as often a noun."""
+    """Yield the verbs of a clause in order; not certain where the word is as often a noun."""
     words = _WORD.findall(clause.text)
     for at, word in enumerate(words):
         if (verb := _VERB_OF.get(word)) is not None:
@@ -97,7 +101,7 @@ def _verbs_in(clause: Clause) -> Iterator[tuple[Verb, bool]]:
 
 
 def _reads(clause: Clause) -> bool:
-    """True where the first thing that the clause does is to read."""
+    """True when the first thing that the clause does is to read."""
     if clause.is_reading_command or clause.is_question:
         return True
     if clause.imperative and clause.imperative not in _VERB_OF:
@@ -106,9 +110,9 @@ def _reads(clause: Clause) -> bool:
     return next((verb for verb, is_certain in _verbs_in(outside) if is_certain), None) is Verb.READ
 
 
-def _add_what_only_the_text_shows(text: str, said: str, verbs: set[Verb], marks: set[Mark]) -> None:
-    """`said` is the text without what is only data; places and secrets count wherever they stand."""
-    if glued := GLUED.search(said):
+def _add_marks_of_text(text: str, acting: str, verbs: set[Verb], marks: set[Mark]) -> None:
+    """Add what single words do not show. `acting` is the text without data; paths and secrets count anywhere."""
+    if glued := GLUED.search(acting):
         verbs.add(Verb.DESTROY)
         marks.add(Mark.BLAST if glued[2] in ("all", "every", "prod") else Mark.STORE)
     if ("/" in text or "\\" in text or "~" in text) and PATHS.search(text):
@@ -154,7 +158,7 @@ def _rows(*rows: tuple[int, Iterable[Mark]]) -> tuple[tuple[frozenset[Mark], int
 
 
 _M = Mark
-# What each verb's score becomes where all of these marks come together (docs/safety.md has it as a table).
+# Score of each verb when all of these marks occur together (docs/safety.md shows it as a table).
 _RAISED = {
     Verb.READ: _rows(
         (35, [_M.PLACE]),
@@ -225,7 +229,7 @@ _RAISED = {
 
 
 def _forms(word: str) -> Iterator[str]:
-    """The word as it stands in sentences: deletes, deleted, deleting."""
+    """Yield the inflected forms of a verb: deletes, deleted, deleting."""
     yield word
     yield word + ("es" if word.endswith(("s", "sh", "ch", "x", "z")) else "s")
     if word.endswith("y") and word[-2] not in _VOWELS:
@@ -238,7 +242,7 @@ def _forms(word: str) -> Iterator[str]:
 
 
 def _misspelt(word: str) -> Iterator[str]:
-    """Two letters the other way round, one left out, one too many; never the first."""
+    """Yield misspellings: two letters swapped, one missing, one doubled; never the first letter."""
     for at in range(1, len(word) - 1):
         yield word[:at] + word[at + 1] + word[at] + word[at + 2 :]
         yield word[:at] + word[at + 1 :]
@@ -255,7 +259,7 @@ _NOMINAL = {
 
 
 def _vocabulary() -> dict[str, Verb]:
-    """Every form of every verb, then misspellings of the grave ones, which never take another word's place."""
+    """Map every form of every verb, and misspellings of dangerous ones that are no other word, to its verb."""
     known: dict[str, Verb] = {}
     for verb, words in VERBS.items():
         for word in words.split():
@@ -272,7 +276,7 @@ def _vocabulary() -> dict[str, Verb]:
 _NO_MISTAKES = frozenset(["evoke", "evoked", "promoted", "prompt", "prompts", "expose", "witdraw", "unlock"])
 _VERB_OF = _vocabulary()
 _MARKS_OF: dict[str, tuple[Mark, ...]] = {}
-for _mark, _said in MARKS.items():
-    for _each in _said.split():
-        _MARKS_OF[_each] = (*_MARKS_OF.get(_each, ()), _mark)
+for _mark, _words in MARKS.items():
+    for _word in _words.split():
+        _MARKS_OF[_word] = (*_MARKS_OF.get(_word, ()), _mark)
 _NOUNS = NOUNS_TOO | {word + "s" for word in NOUNS_TOO}

@@ -3,82 +3,82 @@
 from __future__ import annotations
 
 from apps.safety.enums import Decision, Stage, StepOutcome, Tier, Tolerance
-from apps.safety.rules.globs import compiled, first_match
-from apps.safety.rules.normalising import read, subject_of
-from apps.safety.rules.scoring import scored, tier_of
-from apps.safety.schemas import LONGEST_HINT, Hint, Intended, Policy, Score, Verdict
+from apps.safety.rules.globs import compile_glob, first_match
+from apps.safety.rules.normalization import canonical_text, read_hint
+from apps.safety.rules.scoring import score_hint, tier_of
+from apps.safety.schemas import MAX_HINT_LENGTH, Hint, Intended, Policy, Score, Verdict
 
-# What waits for a person for any reason and is as grave as this waits for a code: one prompt, and never a lighter one.
-_GRAVE = (Tier.VERIFY, Tier.DANGER_ZONE)
-# Above which score an action of the lightest tier pauses too: the tolerance adds pauses and never takes one away.
+# A pause of these tiers, for whatever reason, requires a code, so that there is one prompt and never a lighter one.
+_CODE_TIERS = (Tier.VERIFY, Tier.DANGER_ZONE)
+# Scores above which an action of the lightest tier pauses too: tolerance adds pauses and never removes one.
 THRESHOLDS = {Tolerance.CONSERVATIVE: 25, Tolerance.MODERATE: 50, Tolerance.AGGRESSIVE: 75}
 
 
 def evaluate(policy: Policy, intended: Intended) -> Verdict:
-    """What the policy says of the intended action. Never raises: a fault in here pauses."""
+    """Evaluate the intended action. Never raises: an error pauses."""
     try:
-        return _evaluated(policy, intended)
-    except Exception:  # noqa: BLE001 (whatever went wrong, the safe answer is to wait for a person)
-        reason = "The evaluation itself failed. A person has to look at it."
+        return _run_stages(policy, intended)
+    except Exception:  # noqa: BLE001 (after any error the safe answer is to wait for a person)
+        reason = "The evaluation itself failed. A person has to review it."
         return Verdict(Decision.PAUSE, Stage.FAULT, Tier.CONFIRM, 0, (reason,), reason)
 
 
-def _evaluated(policy: Policy, intended: Intended) -> Verdict:
-    if len(intended.hint) > LONGEST_HINT:
-        raise ValueError("a hint longer than anybody reads")
-    hint = read(intended.hint)
-    score, said = _score(policy, intended.hint, hint)
+def _run_stages(policy: Policy, intended: Intended) -> Verdict:
+    if len(intended.hint) > MAX_HINT_LENGTH:
+        raise ValueError("hint too long")
+    hint = read_hint(intended.hint)
+    score, source = _score(policy, intended.hint, hint)
     tier = tier_of(score.value)
     return (
         _step_limit(policy, intended, tier, score)
         or _outcome(intended, tier, score)
         or _patterns(policy, intended.hint, hint, tier, score)
-        or _tier(tier, score, said)
-        or _tolerance(policy, tier, score, said)
+        or _tier(tier, score, source)
+        or _tolerance(policy, tier, score, source)
     )
 
 
 def _score(policy: Policy, text: str, hint: Hint) -> tuple[Score, str]:
-    """The policy's own score for a pattern beats the scorer's; of several the highest."""
+    """Score the hint, and name the source. A score that the policy fixes for a pattern wins; of several the highest."""
     if policy.scores:
         texts = _texts(text, hint)
-        fixed = [each for each in policy.scores if any(compiled(each.pattern).matches(one) for one in texts)]
+        fixed = [rule for rule in policy.scores if any(compile_glob(rule.pattern).matches(each) for each in texts)]
         if fixed:
-            highest = max(fixed, key=lambda each: each.score)
+            highest = max(fixed, key=lambda rule: rule.score)
             reason = f"The policy scores {highest.pattern!r} with {highest.score}."
             return Score(highest.score, (reason,)), "the policy's own score"
-    return scored(hint), "its risk"
+    return score_hint(hint), "its risk"
 
 
 def _step_limit(policy: Policy, intended: Intended, tier: Tier, score: Score) -> Verdict | None:
     if not policy.max_steps or intended.steps <= policy.max_steps:
         return None
     reason = f"The step limit of {policy.max_steps} is reached. A person has to let it go on."
-    return _waits(Stage.STEP_LIMIT, tier, score, reason)
+    return _pause(Stage.STEP_LIMIT, tier, score, reason)
 
 
 def _outcome(intended: Intended, tier: Tier, score: Score) -> Verdict | None:
     if intended.outcome != StepOutcome.FAILURE:
         return None
     reason = "The step before failed. A person has to look at it."
-    return _waits(Stage.OUTCOME, tier, score, reason)
+    return _pause(Stage.OUTCOME, tier, score, reason)
 
 
-def _waits(stage: Stage, tier: Tier, score: Score, reason: str) -> Verdict:
-    verifies = tier in _GRAVE
+def _pause(stage: Stage, tier: Tier, score: Score, reason: str) -> Verdict:
+    verifies = tier in _CODE_TIERS
     return Verdict(Decision.PAUSE, stage, tier, score.value, (reason,), reason, verifies=verifies)
 
 
 def _patterns(policy: Policy, text: str, hint: Hint, tier: Tier, score: Score) -> Verdict | None:
-    """What forbids is compared with every reading of the hint; what allows, with the hint as it is shown alone, and
-    with none that hides something."""
+    """Match the patterns: denials and approvals against every reading of the hint, permissions only against the hint as
+    it is shown, and never when it hides something."""
     texts = _texts(text, hint)
     if (denied := first_match(policy.deny, texts)) is not None:
         reason = f"The policy forbids {denied!r}."
         return Verdict(Decision.STOP, Stage.PATTERN, Tier.DANGER_ZONE, score.value, (reason,), reason, verifies=True)
-    if (asked := first_match(policy.requires_approval, texts)) is not None:
-        reason = f"The policy wants a person's yes for {asked!r}."
-        return _waits(Stage.PATTERN, tier, score, reason)
+    if (pattern := first_match(policy.requires_approval, texts)) is not None:
+        reason = f"The policy requires approval for {pattern!r}."
+        return _pause(Stage.PATTERN, tier, score, reason)
     allowed = None if hint.disguises else first_match(policy.auto_approve, texts[:1])
     if allowed is None:
         return None
@@ -86,14 +86,14 @@ def _patterns(policy: Policy, text: str, hint: Hint, tier: Tier, score: Score) -
 
 
 def _texts(text: str, hint: Hint) -> tuple[str, ...]:
-    shown = subject_of(text)
-    return (shown, *(each for each in (hint.plain, *hint.readings) if each != shown))
+    shown = canonical_text(text)
+    return (shown, *(reading for reading in (hint.plain, *hint.readings) if reading != shown))
 
 
-def _tier(tier: Tier, score: Score, said: str) -> Verdict | None:
+def _tier(tier: Tier, score: Score, source: str) -> Verdict | None:
     if tier is Tier.ADVISORY:
         return None
-    factors = (f"Score {score.value} by {said}: {tier.value}.", *score.reasons)
+    factors = (f"Score {score.value} by {source}: {tier.value}.", *score.reasons)
     match tier:
         case Tier.CONFIRM:
             reason = "A person has to confirm this action."
@@ -106,10 +106,10 @@ def _tier(tier: Tier, score: Score, said: str) -> Verdict | None:
             return Verdict(Decision.STOP, Stage.TIER, tier, score.value, factors, reason, verifies=True)
 
 
-def _tolerance(policy: Policy, tier: Tier, score: Score, said: str) -> Verdict:
-    factors = (f"Score {score.value} by {said}: {tier.value}.", *score.reasons)
+def _tolerance(policy: Policy, tier: Tier, score: Score, source: str) -> Verdict:
+    factors = (f"Score {score.value} by {source}: {tier.value}.", *score.reasons)
     threshold = THRESHOLDS[policy.tolerance]
     if score.value <= threshold:
         return Verdict(Decision.GO, Stage.TOLERANCE, tier, score.value, factors)
-    reason = f"The score is above {threshold}, which this {policy.tolerance.value} policy lets pass."
+    reason = f"The score is above {threshold}, the limit of this {policy.tolerance.value} policy."
     return Verdict(Decision.PAUSE, Stage.TOLERANCE, tier, score.value, (*factors, reason), reason)

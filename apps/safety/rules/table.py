@@ -1,4 +1,4 @@
-"""The table by which intended actions are scored (docs/safety.md shows it). Words and commands, no logic.
+"""The table by which intended actions are score_hint (docs/safety.md shows it). Words and commands, no logic.
 
 `VERBS` say what is done, `MARKS` what it is done to and how; commands have a table of their own (`commands`).
 A word stands in one class of verbs at most; its other forms and its common misspellings are made from it.

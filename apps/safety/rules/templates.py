@@ -1,4 +1,4 @@
-"""Three policies to begin with. A deny pattern stands for a whole sentence, hence the stars around it."""
+"""Three starter policies. A pattern must match the whole sentence, hence the stars around it."""
 
 from __future__ import annotations
 

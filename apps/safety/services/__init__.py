@@ -1,34 +1,40 @@
-"""How does an agent report, and how does a person let it go on? Every write of this room, in one transaction each.
+"""All writes of the safety loop: reports of agents, and decisions of operators. One transaction each.
 
-An expected no is a value (`Failure`), so that what it wrote down is committed with it. `principal` is whom
-authentication found; `actor` is a person at the console.
+An expected refusal is a value (`Failure`), so that the audit entry it wrote is committed with it. `principal` is the
+authenticated caller; `actor` is a person at the console.
 """
 
-from apps.safety.services.challenges import claim_letter, verify_challenge
-from apps.safety.services.confirming import confirm_operation
+from apps.safety.services.challenges import claim_code_email, verify_challenge
+from apps.safety.services.confirmations import confirm_operation
 from apps.safety.services.executions import abort_execution, complete_execution, execute_agent
-from apps.safety.services.inside import ask_inside
-from apps.safety.services.policies import policy_from, roll_back, take_back, try_policy, write_policy
-from apps.safety.services.pressing import begin_press, needs_passkey, press
+from apps.safety.services.expiry import end_overdue
+from apps.safety.services.internal_agents import judge_internal_call
+from apps.safety.services.operator_actions import begin_operator_action, needs_passkey, perform_operator_action
+from apps.safety.services.policies import (
+    backtest_policy,
+    restore_policy_version,
+    validate_policy,
+    withdraw_policy,
+    write_policy,
+)
 from apps.safety.services.steps import record_step
-from apps.safety.services.upkeep import end_late
 
 __all__ = [
     "abort_execution",
-    "ask_inside",
-    "begin_press",
-    "claim_letter",
+    "backtest_policy",
+    "begin_operator_action",
+    "claim_code_email",
     "complete_execution",
     "confirm_operation",
-    "end_late",
+    "end_overdue",
     "execute_agent",
+    "judge_internal_call",
     "needs_passkey",
-    "policy_from",
-    "press",
+    "perform_operator_action",
     "record_step",
-    "roll_back",
-    "take_back",
-    "try_policy",
+    "restore_policy_version",
+    "validate_policy",
     "verify_challenge",
+    "withdraw_policy",
     "write_policy",
 ]

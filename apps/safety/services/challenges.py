@@ -1,7 +1,7 @@
-"""A code that a person reads at the console lets an agent go on (contract safety-loop 12-14).
+"""Verification codes: a person reads the code at the console, the agent redeems it (contract safety-loop 12-14).
 
-The code is made when somebody entitled looks, 128 random bits, kept as a hash, good once and for a few minutes. A wrong
-one burns the challenge and counts against the agent and whoever called, under a row lock and for good.
+The code is created when an entitled person opens it: 128 random bits, stored as a hash, valid once and for a few
+minutes. A wrong code fails the challenge and counts against the agent and the caller, under a row lock.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from apps.approvals.queries import passkey_wanted
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.safety.enums import ChallengeState, HoldKind, HoldState
-from apps.safety.locks import lock_challenge, lock_hold, lock_tries
+from apps.safety.locks import lock_attempts, lock_challenge, lock_hold
 from apps.safety.models import Challenge, FailedTries, Hold
-from apps.safety.rules import Tries, after_failure, is_over, press_risk, wait_seconds
+from apps.safety.rules import Attempts, after_failure, approval_risk, is_expired, wait_seconds
 from apps.safety.schemas import Failure, Principal, Reply, Success
-from apps.safety.services.holding import end_hold, live_challenge, new_challenge, with_proof
+from apps.safety.services.holds import end_hold, ensure_challenge, replace_challenge, with_proof
 from apps.tenants.enums import Capability
 from apps.tenants.models import Membership
 from apps.tenants.rules import roles_with
@@ -33,90 +33,95 @@ _BYTES = 16
 
 
 def show_code(hold_id: UUID, *, actor: str, proof: str = "") -> str:
-    """A new code for what holds this agent, for the eyes of `actor` alone; the one shown before is void. The answer is
-    never written anywhere. Raises `NotFound`, 409 `not_held`. Called by `pressing`, which has asked for their passkey,
-    and for letters."""
+    """Create a code for the hold and return it, to be shown to `actor` alone; an earlier code becomes invalid.
+
+    Called by `operator_actions` after its passkey check, and for e-mails. The code is stored nowhere. Raises
+    `NotFound`, 409 `not_held`.
+    """
     hold = lock_hold(hold_id)
     if hold is None:
         raise NotFound("hold")
     if hold.state != HoldState.OPEN or hold.kind == HoldKind.CONFIRM:
-        raise SilasError("not_held", "Nothing waits for a code here any more.", status=409)
+        raise SilasError("not_held", "No code is needed here any more.", status=409)
     moment = now()
     challenge = hold.challenges.filter(state=ChallengeState.PENDING).first()
-    if challenge is None or is_over(challenge.expires_at, moment):
-        challenge = new_challenge(hold, moment)
+    if challenge is None or is_expired(challenge.expires_at, moment):
+        challenge = replace_challenge(hold, moment)
     code = secrets.token_hex(_BYTES)
     challenge.hashed, challenge.shown_at = _hashed(challenge, code), moment
     challenge.expires_at = moment + timedelta(seconds=hold.challenge_seconds)
     challenge.save(update_fields=["hashed", "shown_at", "expires_at"])
     data = with_proof({"hold": str(hold_id)}, proof)
     record(AuditEvent.SAFETY_CODE_SHOWN, actor=actor, subject=f"safety_agent:{hold.agent_id}", data=data)
-    return "-".join(code[at : at + 8] for at in range(0, len(code), 8))
+    return "-".join(code[start : start + 8] for start in range(0, len(code), 8))
 
 
 @dataclass(frozen=True, repr=False)
-class CodeLetter:
-    """A code on its way to these addresses; it stands here and nowhere else."""
+class CodeEmail:
+    """A code to be mailed to these addresses; the code exists only here."""
 
     hold: Hold
     code: str
     addresses: tuple[str, ...]
 
 
-def claim_letter(hold_id: UUID) -> CodeLetter | None:
-    """A code for a hold that waits for one, that nobody has looked at and no letter has told of, for everybody who may
-    decide and of whom no passkey is asked for it. Claimed by its row, once."""
+def claim_code_email(hold_id: UUID) -> CodeEmail | None:
+    """Claim the e-mail for a hold whose code was neither shown nor mailed yet; at most once for each hold.
+
+    It goes to everyone who may decide and needs no passkey for it. Returns None when there is nothing to send.
+    """
     hold = lock_hold(hold_id)
     if hold is None or hold.state != HoldState.OPEN or hold.mailed_at is not None:
         return None
     if hold.challenges.filter(state=ChallengeState.PENDING, shown_at__isnull=False).exists():
         return None
-    addresses = tuple(one.email for one in _deciding() if not passkey_wanted(press_risk(hold.kind), one))
+    risk = approval_risk(hold.kind)
+    addresses = tuple(user.email for user in _deciding_users() if not passkey_wanted(risk, user))
     if not addresses:
         return None
     hold.mailed_at = now()
     hold.save(update_fields=["mailed_at"])
-    return CodeLetter(hold, show_code(hold_id, actor="system"), addresses)
+    return CodeEmail(hold, show_code(hold_id, actor="system"), addresses)
 
 
-def _deciding() -> list[Any]:
-    """Whoever may press *Show the code*, can log in and has an address."""
+def _deciding_users() -> list[Any]:
+    """Active members who may show the code and have an e-mail address."""
     rows = Membership.objects.filter(role__in=roles_with(Capability.DECIDE), user__is_active=True)
     return [row.user for row in rows.select_related("user").order_by("pk") if row.user.email]
 
 
 def verify_challenge(principal: Principal, *, challenge_id: str, code: str) -> Reply:
-    """Redeem a code. Unknown, foreign and wrong look the same from outside."""
-    challenge = _of_principal(challenge_id, principal)
+    """Redeem a code. Unknown, foreign and wrong codes get the same answer."""
+    challenge = _principals_challenge(challenge_id, principal)
     keys = [f"caller:{principal.ref}", *([f"agent:{challenge.hold.agent_id}"] if challenge else [])]
-    tries = lock_tries(keys)
+    rows = lock_attempts(keys)
     moment = now()
-    wait = max(wait_seconds(_tries(row), moment) for row in tries)
+    wait = max(wait_seconds(_attempts(row), moment) for row in rows)
     if wait:
-        return _locked(principal, wait)
+        return _refuse_locked(principal, wait)
     if challenge is None:
-        return _wrong(principal, tries, None)
+        return _refuse_wrong(principal, rows, None)
     if challenge.state == ChallengeState.VERIFIED:
         return Failure("TOKEN_ALREADY_USED", "This challenge was answered already.")
     if challenge.state == ChallengeState.EXPIRED or (
-        challenge.state == ChallengeState.PENDING and is_over(challenge.expires_at, moment)
+        challenge.state == ChallengeState.PENDING and is_expired(challenge.expires_at, moment)
     ):
-        return _late(principal, challenge)
-    if challenge.state != ChallengeState.PENDING or not _is_right(challenge, code):
-        return _wrong(principal, tries, challenge)
-    return _verified(principal, challenge)
+        return _refuse_expired(principal, challenge)
+    if challenge.state != ChallengeState.PENDING or not _matches(challenge, code):
+        return _refuse_wrong(principal, rows, challenge)
+    return _accept(principal, challenge)
 
 
-def _of_principal(challenge_id: str, principal: Principal) -> Challenge | None:
-    """A block is lifted by whoever it holds: the person gave the code to that agent."""
+def _principals_challenge(challenge_id: str, principal: Principal) -> Challenge | None:
+    """Only the held principal redeems its code: the person gave it to that agent."""
     try:
-        found = lock_challenge(UUID(challenge_id))
+        challenge = lock_challenge(UUID(challenge_id))
     except ValueError:
         return None
-    return found if found is not None and found.hold.principal == principal.ref else None
+    return challenge if challenge is not None and challenge.hold.principal == principal.ref else None
 
 
-def _verified(principal: Principal, challenge: Challenge) -> Reply:
+def _accept(principal: Principal, challenge: Challenge) -> Reply:
     challenge.state, challenge.ended_at = ChallengeState.VERIFIED, now()
     challenge.save(update_fields=["state", "ended_at"])
     hold = challenge.hold
@@ -125,7 +130,7 @@ def _verified(principal: Principal, challenge: Challenge) -> Reply:
     return Success({"verified": True, "unblocked_agent": hold.agent.name, "message": message})
 
 
-def _late(principal: Principal, challenge: Challenge) -> Reply:
+def _refuse_expired(principal: Principal, challenge: Challenge) -> Reply:
     hold = challenge.hold
     if challenge.state == ChallengeState.PENDING:
         challenge.state, challenge.ended_at = ChallengeState.EXPIRED, now()
@@ -134,16 +139,19 @@ def _late(principal: Principal, challenge: Challenge) -> Reply:
     record(AuditEvent.SAFETY_CODE_REFUSED, actor=principal.ref, subject=f"safety_agent:{hold.agent_id}", data=data)
     if hold.state == HoldState.OPEN and hold.kind == HoldKind.VERIFY:
         end_hold(hold, HoldState.EXPIRED, actor="system")
-    details = {} if hold.kind != HoldKind.BLOCK or hold.state != HoldState.OPEN else _next(hold)
+    details = _next_challenge(hold) if hold.kind == HoldKind.BLOCK and hold.state == HoldState.OPEN else {}
     return Failure("TOKEN_EXPIRED", "This challenge has expired.", details)
 
 
-def _wrong(principal: Principal, tries: list[FailedTries], challenge: Challenge | None) -> Reply:
-    """Burn the challenge and count the failure. The principal's own hold has its next challenge at once, and the
-    answer names it, so that the code which the person reads next is redeemed for the right one."""
+def _refuse_wrong(principal: Principal, rows: list[FailedTries], challenge: Challenge | None) -> Reply:
+    """Fail the challenge and count the failure.
+
+    The principal's own hold gets its next challenge at once and the answer names it, so that the next code is redeemed
+    for the right challenge.
+    """
     moment = now()
-    for row in tries:
-        after = after_failure(_tries(row), moment)
+    for row in rows:
+        after = after_failure(_attempts(row), moment)
         row.failures, row.window_start = after.failures, after.window_start
         row.locked_until, row.strikes = after.locked_until, after.strikes
         row.save(update_fields=["failures", "window_start", "locked_until", "strikes"])
@@ -156,30 +164,30 @@ def _wrong(principal: Principal, tries: list[FailedTries], challenge: Challenge 
     record(AuditEvent.SAFETY_CODE_REFUSED, actor=principal.ref, subject=subject, data=data)
     details = {}
     if hold is not None and hold.state == HoldState.OPEN:
-        details = _next(hold)
+        details = _next_challenge(hold)
     return Failure("TOKEN_INVALID", "This challenge or its code is not right.", details)
 
 
-def _locked(principal: Principal, wait: int) -> Reply:
+def _refuse_locked(principal: Principal, wait: int) -> Reply:
     record(AuditEvent.SAFETY_CODE_LOCKED, actor=principal.ref, subject=principal.ref, data={"seconds": wait})
     details = {"limit": 10, "remaining": 0, "window": "60s", "retry_after_seconds": wait}
     return Failure("RATE_LIMIT_EXCEEDED", "Too many wrong codes. Wait before the next try.", details)
 
 
-def _next(hold: Hold) -> dict[str, str]:
-    return {"verification_id": str(live_challenge(hold).pk)}
+def _next_challenge(hold: Hold) -> dict[str, str]:
+    return {"verification_id": str(ensure_challenge(hold).pk)}
 
 
-def _tries(row: FailedTries) -> Tries:
-    return Tries(row.failures, row.window_start, row.locked_until, row.strikes)
+def _attempts(row: FailedTries) -> Attempts:
+    return Attempts(row.failures, row.window_start, row.locked_until, row.strikes)
 
 
 def _hashed(challenge: Challenge, code: str) -> str:
-    """Bound to its challenge: the same code elsewhere is another."""
+    """Hash the code together with its challenge, so that it is valid for no other."""
     return sha256_hex(f"{challenge.pk}:{code}")
 
 
-def _is_right(challenge: Challenge, code: str) -> bool:
-    """Compared in constant time; a challenge whose code nobody was shown has none that is right."""
-    given = _hashed(challenge, "".join(each for each in code.lower() if each.isalnum()))
+def _matches(challenge: Challenge, code: str) -> bool:
+    """Compare in constant time. No code matches a challenge whose code was never shown."""
+    given = _hashed(challenge, "".join(character for character in code.lower() if character.isalnum()))
     return bool(challenge.hashed) and hmac.compare_digest(given, challenge.hashed)

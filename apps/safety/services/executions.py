@@ -16,9 +16,9 @@ from apps.safety.enums import ExecutionStatus, HoldKind
 from apps.safety.locks import lock_execution, lock_reporting
 from apps.safety.models import Execution, SafetyAgent
 from apps.safety.queries import open_block, policy_of, running_execution
-from apps.safety.rules import decides, directive
+from apps.safety.rules import directive, is_enforcing
 from apps.safety.schemas import Failure, Principal, Reply, Success
-from apps.safety.services.holding import close_pauses, refused, standing_pause
+from apps.safety.services.holds import close_pauses, pending_pause, refuse
 from apps.safety.signals import loop_changed
 from kernel.clock import now
 
@@ -28,48 +28,48 @@ def execute_agent(principal: Principal, *, name: str) -> Reply:
     (contract safety-loop 12)."""
     _, agent = lock_reporting(principal.ref, name)
     if (block := open_block(principal.ref)) is not None:
-        return refused(block, "execute_agent")
+        return refuse(block, "execute_agent")
     policy = policy_of(principal.ref)
-    if decides(policy.mode) and (held := standing_pause(agent)) is not None:
-        return refused(held, "execute_agent")
-    _end_idle(agent)
+    if is_enforcing(policy.mode) and (pause := pending_pause(agent)) is not None:
+        return refuse(pause, "execute_agent")
+    _end_idle_executions(agent)
     moment = now()
     execution: Execution = Execution.objects.create(agent=agent, started_at=moment, last_at=moment)
-    bus.schedule(Kind.SAFETY_EXPIRY, scope_id=execution.pk, due_at=silent_at(execution))
+    bus.schedule(Kind.SAFETY_EXPIRY, scope_id=execution.pk, due_at=idle_deadline(execution))
     record(AuditEvent.SAFETY_STARTED, actor=principal.ref, subject=f"safety_execution:{execution.pk}")
     loop_changed(True)
-    told = {"max_steps": policy.max_steps, "mode": policy.mode.value, "autonomy": directive(policy.mode, None)}
-    return Success(state_of(execution) | told)
+    details = {"max_steps": policy.max_steps, "mode": policy.mode.value, "autonomy": directive(policy.mode, None)}
+    return Success(execution_state(execution) | details)
 
 
 def complete_execution(principal: Principal, *, name: str, outcome: str, execution_id: UUID | None = None) -> Reply:
-    """The normal end: completed, or failed where its outcome is a failure."""
+    """End the execution as completed, or as failed when its outcome is a failure."""
     _, agent = lock_reporting(principal.ref, name)
     if (block := open_block(principal.ref)) is not None:
-        return refused(block, "complete_execution")
+        return refuse(block, "complete_execution")
     status = ExecutionStatus.FAILED if outcome == "failure" else ExecutionStatus.COMPLETED
-    return _ended(agent, execution_id, status)
+    return _end_running(agent, execution_id, status)
 
 
 def abort_execution(principal: Principal, *, name: str, execution_id: UUID | None = None) -> Reply:
-    """The other end. A stopped agent may call its execution off, and is stopped as before (G3)."""
+    """Cancel the execution. A stopped agent may do this, and remains stopped (G3)."""
     _, agent = lock_reporting(principal.ref, name)
-    return _ended(agent, execution_id, ExecutionStatus.CANCELLED)
+    return _end_running(agent, execution_id, ExecutionStatus.CANCELLED)
 
 
-def _ended(agent: SafetyAgent, execution_id: UUID | None, status: ExecutionStatus) -> Reply:
-    found = running_execution(agent, execution_id)
-    if found is None:
-        return no_execution()
-    return Success(state_of(end_execution(found, status, actor=agent.principal)))
+def _end_running(agent: SafetyAgent, execution_id: UUID | None, status: ExecutionStatus) -> Reply:
+    execution = running_execution(agent, execution_id)
+    if execution is None:
+        return execution_not_found()
+    return Success(execution_state(end_execution(execution, status, actor=agent.principal)))
 
 
-def end_execution(found: Execution, status: ExecutionStatus, *, actor: str) -> Execution:
-    execution = lock_execution(found.pk)
+def end_execution(unlocked: Execution, status: ExecutionStatus, *, actor: str) -> Execution:
+    execution = lock_execution(unlocked.pk)
     moment = now()
     execution.status, execution.finished_at, execution.last_at = status, moment, moment
     execution.save(update_fields=["status", "finished_at", "last_at"])
-    # An open verify pause outlives the execution: an agent that ends it does not go around the person.
+    # An open verify pause outlives the execution, so that an agent cannot escape it by ending the execution.
     close_pauses(execution, HoldKind.CONFIRM)
     loop_changed(True)
     data = {"status": str(status), "steps": execution.steps}
@@ -77,19 +77,19 @@ def end_execution(found: Execution, status: ExecutionStatus, *, actor: str) -> E
     return execution
 
 
-def silent_at(execution: Execution) -> datetime:
-    """When it is over if nothing more is reported: nobody says goodbye for a client that went away (G12)."""
+def idle_deadline(execution: Execution) -> datetime:
+    """Return when the execution is cancelled unless it reports again: a client that crashed never ends it (G12)."""
     return execution.last_at + timedelta(seconds=settings.SAFETY_IDLE_SECONDS)
 
 
-def _end_idle(agent: SafetyAgent) -> None:
-    for each in agent.executions.filter(status=ExecutionStatus.RUNNING):
-        if silent_at(each) < now():
-            end_execution(each, ExecutionStatus.CANCELLED, actor="system")
+def _end_idle_executions(agent: SafetyAgent) -> None:
+    for execution in agent.executions.filter(status=ExecutionStatus.RUNNING):
+        if idle_deadline(execution) < now():
+            end_execution(execution, ExecutionStatus.CANCELLED, actor="system")
 
 
-def state_of(execution: Execution) -> dict[str, Any]:
-    """An execution's state as the wire has it (contract safety-loop 17)."""
+def execution_state(execution: Execution) -> dict[str, Any]:
+    """Serialise the execution's state for the wire (contract safety-loop 17)."""
     state: dict[str, Any] = {
         "execution_id": str(execution.pk),
         "status": str(execution.status),
@@ -101,6 +101,6 @@ def state_of(execution: Execution) -> dict[str, Any]:
     return state
 
 
-def no_execution() -> Failure:
+def execution_not_found() -> Failure:
     message = "No execution of this agent runs. Call 'execute_agent' first."
     return Failure("NOT_FOUND_RESOURCE", message, {"resource_type": "execution"})

@@ -1,4 +1,4 @@
-"""How does a policy change? By versions, each tried on recorded steps before it is written, if somebody wants to."""
+"""Policy versions: write, withdraw, restore and backtest against recorded steps."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from apps.safety.rules import evaluate
 from apps.safety.schemas import Intended, Policy
 from kernel.errors import NotFound, SilasError
 
-MOST_TRIED = 500
+MAX_BACKTEST_STEPS = 500
 
 
 @dataclass(frozen=True)
-class Differs:
-    """A recorded step that the tried policy would have answered otherwise."""
+class Difference:
+    """A recorded step that the tested policy would have decided differently, as `now`."""
 
     step: Step
     now: Decision
@@ -30,33 +30,39 @@ class Differs:
 
 @dataclass(frozen=True)
 class Trial:
+    """Result of a backtest: the number of steps read, and those that differ."""
+
     read: int
-    differing: tuple[Differs, ...]
+    differing: tuple[Difference, ...]
 
 
 def write_policy(
     content: dict[str, Any], *, principal: str = "", actor: str, note: str = "", seen: int | None = None
 ) -> PolicyVersion:
-    """The next version, in force at once. `seen`: the newest number the writer knew. Raises 422 `policy_invalid`, 409
-    `policy_changed`."""
-    policy = policy_from(content)
+    """Write the next version, active at once. `seen`: the newest number that the writer knew.
+
+    Raises 422 `policy_invalid`, 409 `policy_changed`.
+    """
+    policy = validate_policy(content)
     number = _newest_number(principal)
     if seen is not None and seen != number:
-        raise _changed(number)
+        raise _conflict(number)
     row = PolicyVersion(
         principal=principal, number=number + 1, content=policy.stored(), written_by=actor, note=note[:200]
     )
-    return _written(row, AuditEvent.SAFETY_POLICY_WRITTEN)
+    return _insert(row, AuditEvent.SAFETY_POLICY_WRITTEN)
 
 
-def take_back(principal: str, *, actor: str) -> PolicyVersion:
-    """A principal's own policy ends: everybody's holds for it again, at once. A version too, so that what was said
-    before can be said again. Raises 409 `policy_not_own`."""
+def withdraw_policy(principal: str, *, actor: str) -> PolicyVersion:
+    """End a principal's own policy, so that the common one applies to it again at once.
+
+    This writes a version too, so that earlier ones can be restored. Raises 409 `policy_not_own`.
+    """
     own = versions_of(principal).first() if principal else None
     if own is None or own.taken_back:
-        raise SilasError("policy_not_own", "It has no policy of its own that could be taken back.", status=409)
+        raise SilasError("policy_not_own", "It has no policy of its own.", status=409)
     row = PolicyVersion(principal=principal, number=own.number + 1, content={}, taken_back=True, written_by=actor)
-    return _written(row, AuditEvent.SAFETY_POLICY_TAKEN_BACK)
+    return _insert(row, AuditEvent.SAFETY_POLICY_TAKEN_BACK)
 
 
 def _newest_number(principal: str) -> int:
@@ -64,28 +70,28 @@ def _newest_number(principal: str) -> int:
     return newest.number if newest else 0
 
 
-def _written(row: PolicyVersion, event: AuditEvent) -> PolicyVersion:
+def _insert(row: PolicyVersion, event: AuditEvent) -> PolicyVersion:
     try:
         with transaction.atomic():
             row.save(force_insert=True)
     except IntegrityError:
-        raise _changed(row.number) from None
+        raise _conflict(row.number) from None
     data = {"number": row.number, "principal": row.principal}
     record(event, actor=row.written_by, subject=f"safety_policy:{row.pk}", data=data)
     return row
 
 
-def roll_back(number: int, *, principal: str = "", actor: str) -> PolicyVersion:
-    """A new version that says what that one said. Raises `NotFound`."""
+def restore_policy_version(number: int, *, principal: str = "", actor: str) -> PolicyVersion:
+    """Write a new version with the content of an old one. Raises `NotFound`."""
     old = versions_of(principal).filter(number=number).first()
     if old is None:
         raise NotFound("version")
     if old.taken_back:
-        return take_back(principal, actor=actor)
+        return withdraw_policy(principal, actor=actor)
     return write_policy(old.content, principal=principal, actor=actor)
 
 
-def policy_from(content: dict[str, Any]) -> Policy:
+def validate_policy(content: dict[str, Any]) -> Policy:
     try:
         return Policy.model_validate(content)
     except ValidationError as error:
@@ -94,14 +100,16 @@ def policy_from(content: dict[str, Any]) -> Policy:
         raise SilasError("policy_invalid", f"{place}: {first['msg']}", status=422) from None
 
 
-def try_policy(policy: Policy, *, principal: str = "", most: int = MOST_TRIED) -> Trial:
-    """What the policy would have said of the newest recorded steps, of one principal or of all, by their hint and
-    outcome; nothing is written."""
+def backtest_policy(policy: Policy, *, principal: str = "", most: int = MAX_BACKTEST_STEPS) -> Trial:
+    """Evaluate the newest recorded steps, of one principal or of all, with this policy. Writes nothing.
+
+    Only hint and outcome are evaluated; the step limit is not.
+    """
     steps = list(recent_steps(most, principal=principal))
-    judged = [(step, evaluate(policy, Intended(step.hint, step.outcome)).decision) for step in steps]
-    return Trial(len(steps), tuple(Differs(step, now) for step, now in judged if now != step.decision))
+    decisions = [(step, evaluate(policy, Intended(step.hint, step.outcome)).decision) for step in steps]
+    return Trial(len(steps), tuple(Difference(step, now) for step, now in decisions if now != step.decision))
 
 
-def _changed(number: int) -> SilasError:
-    message = "Somebody changed this policy meanwhile. Look at it again."
+def _conflict(number: int) -> SilasError:
+    message = "Someone else changed this policy. Review the new version and try again."
     return SilasError("policy_changed", message, extra={"newest": number}, status=409)

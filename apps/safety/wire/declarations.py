@@ -1,4 +1,4 @@
-"""The seven operations as they are declared: routing, validation and introspection all read this one list."""
+"""Declarations of the seven operations, from which routing, validation and introspection are derived."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from uuid import UUID
 
 from apps.safety import services
 from apps.safety.enums import Endpoint, StepOutcome
-from apps.safety.locks import LONGEST_NAME
-from apps.safety.schemas import LONGEST_HINT, Principal, Reply
+from apps.safety.locks import MAX_NAME_LENGTH
+from apps.safety.schemas import MAX_HINT_LENGTH, Principal, Reply
 
 
 @dataclass(frozen=True)
 class Param:
-    """A parameter by its published name; `alias` is an older spelling that is taken too."""
+    """A parameter by its published name; `alias` is an older spelling that is accepted too."""
 
     name: str
     type: str
@@ -23,17 +23,17 @@ class Param:
     required: bool = False
     alias: str = ""
     enum: tuple[str, ...] = ()
-    longest: int = 0
+    max_length: int = 0
 
-    def told(self) -> dict[str, Any]:
-        """As introspection has it."""
-        said: dict[str, Any] = {"name": self.name, "type": self.type, "required": self.required}
-        said["description"] = self.description + (f" Also taken as '{self.alias}'." if self.alias else "")
+    def describe(self) -> dict[str, Any]:
+        """Describe the parameter for introspection."""
+        description: dict[str, Any] = {"name": self.name, "type": self.type, "required": self.required}
+        description["description"] = self.description + (f" Also taken as '{self.alias}'." if self.alias else "")
         if self.enum:
-            said["enum"] = list(self.enum)
-        if self.longest:
-            said["maxLength"] = self.longest
-        return said
+            description["enum"] = list(self.enum)
+        if self.max_length:
+            description["maxLength"] = self.max_length
+        return description
 
 
 Handler = Callable[[Principal, Mapping[str, Any]], Reply]
@@ -50,13 +50,13 @@ class Operation:
     handler: Handler | None = None
 
 
-_AGENT = Param("element_name", "string", "The agent's own name for itself.", required=True, longest=LONGEST_NAME)
+_AGENT = Param("element_name", "string", "The agent's own name for itself.", required=True, max_length=MAX_NAME_LENGTH)
 _EXECUTION = Param(
-    "execution_id", "string", "Which execution; the newest that runs when left out.", alias="executionId", longest=36
+    "execution_id", "string", "Which execution; the newest that runs when left out.", alias="executionId", max_length=36
 )
 
 
-def _id_of(given: Mapping[str, Any]) -> UUID | None:
+def _execution_id(given: Mapping[str, Any]) -> UUID | None:
     try:
         return UUID(given["execution_id"]) if given.get("execution_id") else None
     except ValueError:
@@ -74,24 +74,26 @@ def _record(principal: Principal, given: Mapping[str, Any]) -> Reply:
         hint=given["next_action_hint"],
         description=given.get("step_description", ""),
         outcome=given.get("outcome", ""),
-        execution_id=_id_of(given),
+        execution_id=_execution_id(given),
     )
 
 
 def _complete(principal: Principal, given: Mapping[str, Any]) -> Reply:
     outcome = given.get("outcome", "success")
     return services.complete_execution(
-        principal, name=given["element_name"], outcome=outcome, execution_id=_id_of(given)
+        principal, name=given["element_name"], outcome=outcome, execution_id=_execution_id(given)
     )
 
 
 def _abort(principal: Principal, given: Mapping[str, Any]) -> Reply:
-    return services.abort_execution(principal, name=given["element_name"], execution_id=_id_of(given))
+    return services.abort_execution(principal, name=given["element_name"], execution_id=_execution_id(given))
 
 
 def _confirm(principal: Principal, given: Mapping[str, Any]) -> Reply:
     token = given.get("confirmation_token", "")
-    return services.confirm_operation(principal, operation=given["operation"], token=token, execution_id=_id_of(given))
+    return services.confirm_operation(
+        principal, operation=given["operation"], token=token, execution_id=_execution_id(given)
+    )
 
 
 def _verify(principal: Principal, given: Mapping[str, Any]) -> Reply:
@@ -106,7 +108,7 @@ _OPERATIONS = (
         "Discover the operations and types. Begin here: introspect with query 'operations'.",
         (
             Param("query", "string", "What to tell of.", required=True, enum=("operations", "types")),
-            Param("name", "string", "One operation or type in detail.", longest=120),
+            Param("name", "string", "One operation or type in detail.", max_length=120),
         ),
         ("Introspection", "object"),
     ),
@@ -134,11 +136,11 @@ _OPERATIONS = (
                 "The intended action in words a person understands: what is done, to what, with which tool.",
                 required=True,
                 alias="nextActionHint",
-                longest=LONGEST_HINT,
+                max_length=MAX_HINT_LENGTH,
             ),
-            Param("step_description", "string", "What the step before did.", alias="stepDescription", longest=4000),
+            Param("step_description", "string", "What the step before did.", alias="stepDescription", max_length=4000),
             Param("outcome", "string", "What came of the step before.", enum=tuple(StepOutcome.values)),
-            Param("findings", "string", "What was found; it is not kept.", longest=LONGEST_HINT),
+            Param("findings", "string", "What was found; it is not kept.", max_length=MAX_HINT_LENGTH),
             _EXECUTION,
         ),
         ("StepResult", "object"),
@@ -152,7 +154,7 @@ _OPERATIONS = (
         (
             _AGENT,
             Param("outcome", "string", "What came of it all.", enum=("success", "failure", "partial")),
-            Param("summary", "string", "What was done; it is not kept.", longest=4000),
+            Param("summary", "string", "What was done; it is not kept.", max_length=4000),
             _EXECUTION,
         ),
         ("ExecutionState", "object"),
@@ -163,7 +165,7 @@ _OPERATIONS = (
         Endpoint.EXECUTE,
         "EXECUTE",
         "End the execution early. A stopped agent stays stopped.",
-        (_AGENT, Param("reason", "string", "Why; it is not kept.", longest=4000), _EXECUTION),
+        (_AGENT, Param("reason", "string", "Why; it is not kept.", max_length=4000), _EXECUTION),
         ("ExecutionState", "object"),
         _abort,
     ),
@@ -174,13 +176,13 @@ _OPERATIONS = (
         "Lift a pause that a person may confirm: with a confirmation token that a person handed out, never by the agent"
         " itself. 'operation' is the hint that was paused, and travels inside params.",
         (
-            Param("operation", "string", "The paused hint.", required=True, longest=LONGEST_HINT),
+            Param("operation", "string", "The paused hint.", required=True, max_length=MAX_HINT_LENGTH),
             Param(
                 "confirmation_token",
                 "string",
                 "The token, conf_...",
                 alias="confirmationToken",
-                longest=80,
+                max_length=80,
             ),
             _EXECUTION,
         ),
@@ -193,11 +195,11 @@ _OPERATIONS = (
         "CREATE",
         "Submit the code that a person read at the console. It works once and for a few minutes.",
         (
-            Param("challenge_id", "string", "From the directive.", required=True, alias="challengeId", longest=80),
-            Param("code", "string", "What the person read.", required=True, longest=80),
+            Param("challenge_id", "string", "From the directive.", required=True, alias="challengeId", max_length=80),
+            Param("code", "string", "What the person read.", required=True, max_length=80),
         ),
         ("Verification", "object"),
         _verify,
     ),
 )
-OPERATIONS: dict[str, Operation] = {each.name: each for each in _OPERATIONS}
+OPERATIONS: dict[str, Operation] = {operation.name: operation for operation in _OPERATIONS}

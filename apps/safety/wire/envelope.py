@@ -1,6 +1,6 @@
-"""From a request to its answer: validated, routed, carried out in one transaction, put into the envelope.
+"""Handle requests: validate, route, run in one transaction, and wrap the reply in the envelope.
 
-A domain failure is an answer. Whatever goes wrong unforeseen is INTERNAL_ERROR, with nothing of it told outside.
+A domain failure is an answer. An unexpected error becomes INTERNAL_ERROR and discloses nothing.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from apps.safety.enums import Endpoint
 from apps.safety.queries import policy_of
 from apps.safety.schemas import Failure, Principal, Reply, Success
 from apps.safety.wire.declarations import OPERATIONS, Operation, Param
-from apps.safety.wire.introspection import LIMITS, introspect, tool_name, unknown
+from apps.safety.wire.introspection import LIMITS, introspect, tool_name, unknown_operation
 from kernel.tenancy import tenant_scope
 
-MOST_IN_BATCH = 50
-LONGEST_REQUEST_ID = 120
-LONGEST_PARAM_TOLD = 80
+MAX_BATCH = 50
+MAX_REQUEST_ID_LENGTH = 120
+MAX_PARAM_SHOWN = 80
 R = TypeVar("R")
 _log = logging.getLogger(__name__)
 _TYPES: dict[str, Any] = {"string": str, "object": dict, "array": list, "boolean": bool}
 _WORDS = {str: "string", dict: "object", list: "array", bool: "boolean", int: "number", float: "number"}
 
 
-def answer(
+def handle_request(
     tenant_id: UUID,
     principal: Principal,
     request: Any,
@@ -36,27 +36,27 @@ def answer(
     surface: str = "semantic",
     prefix: str = "",
 ) -> dict[str, Any]:
-    """The envelope for one request or a batch. `endpoint`: through which one it came; None takes them all."""
+    """Return the envelope for one request or a batch. `endpoint`: the one it came through; None accepts all."""
     begun = time.perf_counter()
     if not isinstance(request, Mapping):
-        return enveloped(_wrong_type("request", "object", request))
+        return envelope(_wrong_type("request", "object", request))
     if (problem := _limits(request)) is not None:
-        return enveloped(problem)
-    one = _One(tenant_id, principal, endpoint, surface, prefix)
-    whole = "operations" in request and "operation" not in request
-    said = _batch(one, request["operations"]) if whole else enveloped(one.reply(request))
-    return said | {"_meta": _meta(request, begun)} if said["success"] else said
+        return envelope(problem)
+    handler = _RequestHandler(tenant_id, principal, endpoint, surface, prefix)
+    is_batch = "operations" in request and "operation" not in request
+    answer = _batch(handler, request["operations"]) if is_batch else envelope(handler.reply(request))
+    return answer | {"_meta": _meta(request, begun)} if answer["success"] else answer
 
 
 def _meta(request: Mapping[str, Any], begun: float) -> dict[str, Any]:
-    """About the request, for logs: its own id where it came with one. A refusal has none of it (contract 2)."""
-    named = request.get("_request_id")
-    request_id = named if isinstance(named, str) and 0 < len(named) <= LONGEST_REQUEST_ID else str(uuid4())
+    """Metadata for logs, with the request's own id if it has one. A refusal has none (contract 2)."""
+    given = request.get("_request_id")
+    request_id = given if isinstance(given, str) and 0 < len(given) <= MAX_REQUEST_ID_LENGTH else str(uuid4())
     return {"request_id": request_id, "duration_ms": round((time.perf_counter() - begun) * 1000, 2)}
 
 
-def enveloped(reply: Reply) -> dict[str, Any]:
-    """As it goes over the wire (contract 2)."""
+def envelope(reply: Reply) -> dict[str, Any]:
+    """Serialise a reply for the wire (contract 2)."""
     if isinstance(reply, Success):
         return {"success": True, "data": reply.data}
     error: dict[str, Any] = {"code": reply.code, "message": reply.message}
@@ -65,32 +65,32 @@ def enveloped(reply: Reply) -> dict[str, Any]:
     return {"success": False, "error": error}
 
 
-def _batch(one: _One, operations: Any) -> dict[str, Any]:
-    """In order; what needs a person's confirmation halts the rest."""
+def _batch(handler: _RequestHandler, operations: Any) -> dict[str, Any]:
+    """Run operations in order; one that must not continue stops the rest."""
     if not isinstance(operations, list):
-        return enveloped(_wrong_type("operations", "array", operations))
-    if len(operations) > MOST_IN_BATCH:
-        return enveloped(_too_large("array_items", MOST_IN_BATCH, len(operations), "items"))
+        return envelope(_wrong_type("operations", "array", operations))
+    if len(operations) > MAX_BATCH:
+        return envelope(_too_large("array_items", MAX_BATCH, len(operations), "items"))
     results: list[dict[str, Any]] = []
     for item in operations:
-        reply = one.reply(item) if isinstance(item, Mapping) else _wrong_type("operations", "object", item)
-        results.append(enveloped(reply))
+        reply = handler.reply(item) if isinstance(item, Mapping) else _wrong_type("operations", "object", item)
+        results.append(envelope(reply))
         if _halts(results[-1]):
             break
-    done = sum(each["success"] for each in results)
+    done = sum(result["success"] for result in results)
     summary = {"total": len(operations), "succeeded": done, "failed": len(results) - done}
     return {"success": True, "data": None, "results": results, "summary": summary}
 
 
 def _halts(result: dict[str, Any]) -> bool:
-    """A directive that says no is for the steps after it too."""
+    """True when the result's directive does not let the agent continue."""
     data = result.get("data")
     autonomy = data.get("autonomy") if isinstance(data, dict) else None
     return isinstance(autonomy, dict) and not autonomy["continue"]
 
 
-class _One:
-    """Answers one operation of one caller."""
+class _RequestHandler:
+    """Handle single operations of one caller."""
 
     def __init__(
         self, tenant_id: UUID, principal: Principal, endpoint: Endpoint | None, surface: str, prefix: str
@@ -99,11 +99,11 @@ class _One:
         self.surface, self.prefix = surface, prefix
 
     def reply(self, request: Mapping[str, Any]) -> Reply:
-        asked = self._asked(request)
-        return asked if isinstance(asked, Failure) else self._carried_out(*asked)
+        parsed = self._parse(request)
+        return parsed if isinstance(parsed, Failure) else self._run(*parsed)
 
-    def _asked(self, request: Mapping[str, Any]) -> tuple[Operation, Mapping[str, Any]] | Failure:
-        """The operation and its parameters."""
+    def _parse(self, request: Mapping[str, Any]) -> tuple[Operation, Mapping[str, Any]] | Failure:
+        """Find the operation and validate its parameters."""
         name = request.get("operation")
         if name is None:
             return Failure("VALIDATION_MISSING_PARAM", "'operation' is missing.", {"param_name": "operation"})
@@ -111,7 +111,7 @@ class _One:
             return _wrong_type("operation", "string", name)
         operation = OPERATIONS.get(name)
         if operation is None:
-            return unknown(name)
+            return unknown_operation(name)
         if self.endpoint is not None and operation.endpoint is not self.endpoint:
             right = tool_name(operation.endpoint, self.prefix)
             details = {"operation": name, "endpoint": operation.endpoint.value}
@@ -119,28 +119,30 @@ class _One:
         given = given_params(operation, request)
         return given if isinstance(given, Failure) else (operation, given)
 
-    def _carried_out(self, operation: Operation, given: Mapping[str, Any]) -> Reply:
-        def carry_out() -> Reply:
+    def _run(self, operation: Operation, given: Mapping[str, Any]) -> Reply:
+        def run() -> Reply:
             with tenant_scope(self.tenant_id):
                 if operation.handler is None:
                     policy = policy_of(self.principal.ref)
                     return introspect(given, policy, surface=self.surface, prefix=self.prefix)
                 return operation.handler(self.principal, given)
 
-        return _safely(operation, carry_out)
+        return _safely(operation, run)
 
 
 def _safely(operation: Operation, step: Callable[[], R]) -> R | Failure:
     try:
         return step()
-    except Exception as error:  # noqa: BLE001 (nothing of a fault is told outside)
+    except Exception as error:  # noqa: BLE001 (an error must disclose nothing)
         _log.error("safety_operation_failed operation=%s error=%s", operation.name, type(error).__name__)
         return Failure("INTERNAL_ERROR", "Something went wrong here. Do not act; try again in a moment.")
 
 
 def given_params(operation: Operation, request: Mapping[str, Any]) -> dict[str, Any] | Failure:
-    """The parameters by their published names. What stands in `params` wins over what stands beside it; what begins
-    with an underscore is about the request and no parameter."""
+    """Return the parameters by their published names.
+
+    `params` wins over the same name beside it; names with a leading underscore are metadata, not parameters.
+    """
     inner = request.get("params", {})
     if not isinstance(inner, Mapping):
         return _wrong_type("params", "object", inner)
@@ -152,9 +154,9 @@ def given_params(operation: Operation, request: Mapping[str, Any]) -> dict[str, 
     named |= {key: value for key, value in sent.items() if key not in aliases}
     if strange := sorted(set(named) - set(known)):
         details = {"operation": operation.name, "unknown_params": strange[:20], "valid_params": list(known)}
-        named_there = ", ".join(repr(each[:LONGEST_PARAM_TOLD]) for each in strange[:20])
+        listed = ", ".join(repr(name[:MAX_PARAM_SHOWN]) for name in strange[:20])
         valid = ", ".join(known) or "none"
-        message = f"'{operation.name}' has no parameter {named_there}. Its parameters: {valid}."
+        message = f"'{operation.name}' has no parameter {listed}. Its parameters: {valid}."
         return Failure("VALIDATION_UNKNOWN_PARAM", message, details)
     for param in operation.params:
         if (problem := _problem(operation, param, named.get(param.name))) is not None:
@@ -168,14 +170,13 @@ def _problem(operation: Operation, param: Param, value: Any) -> Failure | None:
             return None
         details = {"param_name": param.name, "operation": operation.name}
         return Failure("VALIDATION_MISSING_PARAM", f"'{param.name}' is missing.", details)
-    wanted = _TYPES[param.type]
-    if not isinstance(value, wanted):
+    if not isinstance(value, _TYPES[param.type]):
         return _wrong_type(param.name, param.type, value)
-    if param.longest and len(value) > param.longest:
-        return _too_large("string_length", param.longest, len(value), "characters")
+    if param.max_length and len(value) > param.max_length:
+        return _too_large("string_length", param.max_length, len(value), "characters")
     if param.enum and value not in param.enum:
-        told = {"param_name": param.name, "allowed": list(param.enum)}
-        return Failure("VALIDATION_INVALID_VALUE", f"'{param.name}' is not one of its values.", told)
+        allowed = {"param_name": param.name, "allowed": list(param.enum)}
+        return Failure("VALIDATION_INVALID_VALUE", f"'{param.name}' is not one of its values.", allowed)
     return None
 
 
@@ -191,7 +192,7 @@ def _too_large(kind: str, limit: int, actual: int, unit: str) -> Failure:
 
 
 def _limits(value: Any, depth: int = 1) -> Failure | None:
-    """Depth, lengths, and text that no database keeps; everything that came, before anything is looked at."""
+    """Check depth, lengths and encoding of the whole request before anything else."""
     if isinstance(value, str):
         if len(value) > LIMITS["max_string_length"]:
             return _too_large("string_length", LIMITS["max_string_length"], len(value), "characters")
@@ -203,22 +204,20 @@ def _limits(value: Any, depth: int = 1) -> Failure | None:
     if len(value) > LIMITS["max_array_items"]:
         return _too_large("array_items", LIMITS["max_array_items"], len(value), "items")
     inside = [*value.keys(), *value.values()] if isinstance(value, Mapping) else value
-    return next((problem for each in inside if (problem := _limits(each, depth + 1)) is not None), None)
+    return next((problem for item in inside if (problem := _limits(item, depth + 1)) is not None), None)
 
 
 def _bad_text(value: str) -> Failure | None:
-    at = value.find("\x00")
-    if at < 0:
+    offset = value.find("\x00")
+    if offset < 0:
         try:
             value.encode()
         except UnicodeEncodeError as error:
-            at = error.start
-    if at < 0:
-        return None
-    return not_text(at)
+            offset = error.start
+    return None if offset < 0 else invalid_encoding(offset)
 
 
-def not_text(at: int) -> Failure:
-    """`at`: where the first byte stands that is none of a text."""
-    details = {"location": "request", "byte_offset": at}
+def invalid_encoding(offset: int) -> Failure:
+    """Refusal for text that is not UTF-8. `offset`: the first wrong byte."""
+    details = {"location": "request", "byte_offset": offset}
     return Failure("VALIDATION_INVALID_ENCODING", "The request holds text that is not UTF-8, or a NUL.", details)

@@ -1,4 +1,4 @@
-"""What can be asked of the loop? Generated from the declarations that route, so that it cannot say otherwise."""
+"""Introspection of operations and types, generated from the declarations that route, so that it cannot differ."""
 
 from __future__ import annotations
 
@@ -45,28 +45,28 @@ _OBJECTS: dict[str, list[dict[str, Any]]] = {
     "Verification": [_field("verified", "boolean", required=True), _field("unblocked_agent", "string")],
     "Introspection": [_field("operations", "array"), _field("operation", "object"), _field("types", "array")],
 }
-# Under which names the contract knows what a policy says (contract safety-loop 9).
-_TOLD = {
+# Names of policy fields in the contract (safety-loop 9).
+_POLICY_NAMES = {
     "max_steps": "maxAutonomousSteps",
     "tolerance": "riskTolerance",
     "requires_approval": "requiresApproval",
     "auto_approve": "autoApprove",
     "challenge_seconds": "challengeTimeoutSeconds",
 }
-_NAMED = {"mode": "SafetyMode", "tolerance": "RiskTolerance"}
+_POLICY_TYPES = {"mode": "SafetyMode", "tolerance": "RiskTolerance"}
 
 
 def _options() -> list[dict[str, Any]]:
-    """What a company may set, with what holds while it sets nothing; read off the policy itself."""
-    plain = Policy().stored()
-    drawn = Policy.model_json_schema()["properties"]
-    return [_option(name, drawn[name], plain[name]) for name in drawn]
+    """Fields of a policy with their defaults, read from the model."""
+    defaults = Policy().stored()
+    schema = Policy.model_json_schema()["properties"]
+    return [_option(name, schema[name], defaults[name]) for name in schema]
 
 
-def _option(name: str, drawn: Mapping[str, Any], plain: Any) -> dict[str, Any]:
-    kind = {"integer": "number"}.get(drawn.get("type", ""), drawn.get("type", "object"))
-    said = {**_field(_TOLD.get(name, name), _NAMED.get(name, kind)), "default": plain}
-    return said | {key: drawn[key] for key in ("minimum", "maximum") if key in drawn}
+def _option(name: str, schema: Mapping[str, Any], default: Any) -> dict[str, Any]:
+    kind = {"integer": "number"}.get(schema.get("type", ""), schema.get("type", "object"))
+    option = {**_field(_POLICY_NAMES.get(name, name), _POLICY_TYPES.get(name, kind)), "default": default}
+    return option | {key: schema[key] for key in ("minimum", "maximum") if key in schema}
 
 
 _OBJECTS["SafetyPolicy"] = _options()
@@ -80,21 +80,21 @@ _ENUMS: dict[str, list[str]] = {
 
 
 def introspect(given: Mapping[str, Any], policy: Policy, *, surface: str, prefix: str) -> Reply:
-    """`policy`: the one in force for whoever asks, because its mode and its limit are told."""
+    """Answer `introspect`. `policy`: the caller's active one, whose mode and step limit are part of the answer."""
     name = given.get("name")
     if given["query"] == "types":
         return Success({"type": _type(name)} if name else {"types": _types()})
     if name:
-        found = OPERATIONS.get(name)
-        return Success({"operation": _details(found, surface, prefix) if found else None})
+        operation = OPERATIONS.get(name)
+        return Success({"operation": _details(operation, surface, prefix) if operation else None})
     listed = [
         {
-            "name": each.name,
-            "semantic_category": each.category,
-            "endpoint": each.endpoint.value,
-            "description": each.description,
+            "name": operation.name,
+            "semantic_category": operation.category,
+            "endpoint": operation.endpoint.value,
+            "description": operation.description,
         }
-        for each in OPERATIONS.values()
+        for operation in OPERATIONS.values()
     ]
     return Success({"_protocol": _protocol(surface, policy), "operations": listed})
 
@@ -128,7 +128,7 @@ def _details(operation: Operation, surface: str, prefix: str) -> dict[str, Any]:
         "mcpTool": tool_name(None if surface == "single" else operation.endpoint, prefix),
         "description": operation.description,
         "permissions": {"readOnly": reads, "destructive": operation.endpoint is Endpoint.EXECUTE},
-        "parameters": [each.told() for each in operation.params],
+        "parameters": [param.describe() for param in operation.params],
         "returns": {"name": name, "kind": kind},
     }
 
@@ -144,6 +144,6 @@ def _type(name: str) -> dict[str, Any] | None:
     return {"name": name, "kind": "enum", "values": _ENUMS[name]} if name in _ENUMS else None
 
 
-def unknown(name: str) -> Failure:
+def unknown_operation(name: str) -> Failure:
     details = {"operation": name[:120], "available": list(OPERATIONS)}
     return Failure("NOT_FOUND_OPERATION", f"There is no operation '{name[:120]}'. Call 'introspect'.", details)

@@ -1,4 +1,4 @@
-"""The safety loop on stdin and stdout, for agents that start their MCP servers themselves.
+"""Serve the safety loop by MCP on stdin and stdout, for agents that start their MCP servers themselves.
 
 `SILAS_SAFETY_KEY` is the API key of the agent; everything but the protocol goes to stderr.
 """
@@ -12,7 +12,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 from mcp.server.stdio import stdio_server
 
-from apps.safety.serving import server_for, surface_from_environment
+from apps.safety.mcp_server import create_server, surface_from_environment
 from apps.tenants.queries import api_key
 from kernel import live
 
@@ -31,6 +31,6 @@ class Command(BaseCommand):
 
 async def _serve(key: str, mode: str, prefix: str) -> None:
     live.serve_from(asyncio.get_running_loop())
-    server = server_for(mode, prefix, key)
+    server = create_server(mode, prefix, key)
     async with stdio_server() as (reads, writes):
         await server.run(reads, writes, server.create_initialization_options())

@@ -1,4 +1,4 @@
-"""What does a hint say once nobody hides anything in it?
+"""Normalise a hint, and decode what is hidden in it.
 
 Invisible characters go, look-alike letters become the Latin ones they imitate, spaces become one, and what is encoded
 (percent, backslash, HTML, hex, base64) is decoded into further readings. Linear in the hint's length; no Django here.
@@ -61,25 +61,25 @@ _WIDE = re.compile(r"\s{2,}")
 _BETWEEN = re.compile(r"[ ._*+|-]")
 _COMMENTS = re.compile(r"/\*[^*]{0,40}\*/")
 _ROUNDS = 3
-_MOST_READINGS = 8
+_MAX_READINGS = 8
 _PLAIN = re.compile(r"[ -~\t\r\n]*\Z")
 
 
-def read(text: str) -> Hint:
-    """The hint, and what else it can be read as."""
+def read_hint(text: str) -> Hint:
+    """Return the normalised hint with its further readings and what it hides."""
     disguises: list[str] = []
     shown = _visible(text, disguises)
     plain = _one_space(_CAMEL.sub(" ", shown).lower())
     readings = [_one_space(shown.lower())]
     readings += [*_set_apart(shown), *_decoded(shown, disguises)]
-    for each in [plain, *readings]:
-        readings += _closed_up(each, disguises)
-    unique = [each for each in dict.fromkeys(readings) if each != plain]
-    return Hint(plain, tuple(unique[:_MOST_READINGS]), tuple(dict.fromkeys(disguises)))
+    for reading in [plain, *readings]:
+        readings += _closed_up(reading, disguises)
+    unique = [reading for reading in dict.fromkeys(readings) if reading != plain]
+    return Hint(plain, tuple(unique[:_MAX_READINGS]), tuple(dict.fromkeys(disguises)))
 
 
-def subject_of(text: str) -> str:
-    """What a glob is compared with: visible, one space between words, lower case; names stay as they are written."""
+def canonical_text(text: str) -> str:
+    """Canonical spelling that globs match: visible characters, single spaces, lower case, names unsplit."""
     return _one_space(_visible(text, []).lower())
 
 
@@ -87,31 +87,34 @@ def _visible(text: str, disguises: list[str]) -> str:
     if _PLAIN.match(text):
         return text
     composed = unicodedata.normalize("NFKC", text)
-    kept = "".join(each for each in composed if not _is_unseen(each))
+    kept = "".join(character for character in composed if not _is_invisible(character))
     if len(kept) != len(composed):
         disguises.append("invisible characters")
-    bare = "".join(each for each in unicodedata.normalize("NFD", kept) if not unicodedata.combining(each))
+    bare = "".join(
+        character for character in unicodedata.normalize("NFD", kept) if not unicodedata.combining(character)
+    )
     folded = bare.lower().translate(_FOLDED)
     if _mixes_scripts(bare.lower(), folded):
         disguises.append("letters that imitate others")
         return folded
-    # The case still tells words apart where the letters were honest.
+    # Case separates words (camelCase), so it is kept where no letter was replaced.
     return bare if folded == bare.lower() else folded
 
 
-def _is_unseen(each: str) -> bool:
-    return (each not in "\t\n\r" and unicodedata.category(each) in ("Cf", "Cc", "Co", "Cn")) or each in "ᅟᅠㅤ͏"
+def _is_invisible(character: str) -> bool:
+    is_control = unicodedata.category(character) in ("Cf", "Cc", "Co", "Cn")
+    return (is_control and character not in "\t\n\r") or character in "ᅟᅠㅤ͏"
 
 
 def _mixes_scripts(before: str, after: str) -> bool:
-    """A word of Latin letters with look-alikes in it; a word of honest Cyrillic or Greek has none of both."""
+    """True for a Latin word with look-alike letters in it; a real Cyrillic or Greek word does not fold to ASCII."""
     if len(before) != len(after):
         return before != after
     position = 0
     for word in re.split(r"(\W+)", before):
         turned = after[position : position + len(word)]
         position += len(word)
-        if turned != word and turned.isascii() and any(each.isalpha() for each in turned):
+        if turned != word and turned.isascii() and any(character.isalpha() for character in turned):
             return True
     return False
 
@@ -121,15 +124,15 @@ def _one_space(text: str) -> str:
 
 
 def _decoded(text: str, disguises: list[str]) -> list[str]:
-    """Every text that some encoding of the hint, or of a word in it, holds; at most three layers deep."""
-    found: list[str] = []
+    """Texts encoded in the hint, or in a word of it, at most three layers deep."""
+    texts: list[str] = []
     layer = [text]
     for _ in range(_ROUNDS):
-        layer = [inner for each in layer for inner in _one_layer(each, disguises)]
+        layer = [inner for outer in layer for inner in _one_layer(outer, disguises)]
         if not layer:
             break
-        found += [_one_space(_CAMEL.sub(" ", _visible(each, [])).lower()) for each in layer[:_MOST_READINGS]]
-    return found
+        texts += [_one_space(_CAMEL.sub(" ", _visible(text, [])).lower()) for text in layer[:_MAX_READINGS]]
+    return texts
 
 
 def _one_layer(text: str, disguises: list[str]) -> list[str]:
@@ -143,7 +146,7 @@ def _one_layer(text: str, disguises: list[str]) -> list[str]:
     inside = [*_base64_words(whole), *_hex_words(whole)]
     if whole != text or inside:
         disguises.append("encoded text")
-    return [each for each in [whole, *inside] if each != text]
+    return [decoded for decoded in [whole, *inside] if decoded != text]
 
 
 def _unescaped(match: re.Match[str]) -> str:
@@ -152,7 +155,7 @@ def _unescaped(match: re.Match[str]) -> str:
 
 
 def _base64_words(text: str) -> list[str]:
-    return [said for word in _BASE64.findall(text) if (said := _from_base64(word))]
+    return [decoded for word in _BASE64.findall(text) if (decoded := _from_base64(word))]
 
 
 def _from_base64(word: str) -> str:
@@ -166,24 +169,24 @@ def _from_base64(word: str) -> str:
 
 
 def _hex_words(text: str) -> list[str]:
-    words = [re.sub(r"[ :]", "", found) for found in _HEX.findall(text)]
-    return [said for word in words if (said := _text(bytes.fromhex(word)))]
+    words = [re.sub(r"[ :]", "", match) for match in _HEX.findall(text)]
+    return [decoded for word in words if (decoded := _text(bytes.fromhex(word)))]
 
 
 def _text(raw: bytes) -> str:
-    """These bytes as text, or "" if nobody would call them one."""
+    """Decode the bytes, or return "" when they are not readable text."""
     for encoding in ("utf-8", "utf-16-le"):
         try:
-            said = raw.decode(encoding)
+            text = raw.decode(encoding)
         except UnicodeDecodeError:
             continue
-        if len(said) >= 3 and _PLAIN.match(said) and sum(each.isalpha() for each in said) * 2 >= len(said):
-            return said
+        if len(text) >= 3 and _PLAIN.match(text) and sum(character.isalpha() for character in text) * 2 >= len(text):
+            return text
     return ""
 
 
 def _set_apart(text: str) -> list[str]:
-    """Letters with one space between them, in words with more than one."""
+    """Join spelled-out letters (d r o p) where words are separated by more than one space."""
     chunks = _WIDE.split(text.strip())
     if len(chunks) < 2 or not _SPACED.search(text):
         return []
@@ -195,15 +198,15 @@ def _joined(match: re.Match[str]) -> str:
 
 
 def _closed_up(text: str, disguises: list[str]) -> list[str]:
-    """The text without what was put between letters, and with figures read as the letters they stand for."""
-    found = []
+    """The text without separators inside words, and with digits read as the letters that they imitate."""
+    readings = []
     closed = _SPACED.sub(_joined, text)
-    if any(each in closed for each in _QUOTES):
+    if any(quote in closed for quote in _QUOTES):
         closed = _SPLIT_QUOTES.sub("", _COMMENTS.sub("", closed))
     if closed != text:
         disguises.append("letters set apart")
-        found.append(closed)
+        readings.append(closed)
     spelled = _LEET_WORD.sub(lambda match: match[0].translate(_LEET), closed)
     if spelled != closed:
-        found.append(spelled)
-    return found
+        readings.append(spelled)
+    return readings

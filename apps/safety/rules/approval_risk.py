@@ -1,4 +1,4 @@
-"""How grave is it to let a held agent go on? In the words of approvals' policy, which says who shows a passkey."""
+"""Risk of lifting a hold, in the terms of the approvals policy, which decides whether a passkey is required."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ from apps.safety.enums import HoldKind
 _RISKS = {HoldKind.CONFIRM: Risk.MEDIUM, HoldKind.VERIFY: Risk.HIGH, HoldKind.BLOCK: Risk.IRREVERSIBLE}
 
 
-def press_risk(kind: str) -> Risk:
+def approval_risk(kind: str) -> Risk:
     return _RISKS[HoldKind(kind)]

@@ -1,7 +1,7 @@
-"""How do agents elsewhere reach the loop by MCP? Over streamable HTTP (`/mcp/safety`) and stdio, on the official SDK.
+"""MCP server of the safety loop, over streamable HTTP (`/mcp/safety`) and stdio, on the official SDK.
 
-The tools are made from the declarations that route. A server keeps nothing of its callers, so several web processes
-answer alike; who asks is the API key, made sure of in every request (`callers`).
+The tools are generated from the declarations that route requests. The server is stateless, so that any web process can
+answer; the API key is authenticated on every request (`mcp_auth`).
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ from mcp.types import (
     ToolAnnotations,
 )
 
-from apps.safety.callers import Caller, caller_of
 from apps.safety.enums import Endpoint
-from apps.safety.wire import OPERATIONS, answer
+from apps.safety.mcp_auth import Caller, authenticate_key
+from apps.safety.wire import OPERATIONS, handle_request
 from apps.safety.wire.introspection import LIMITS, tool_name
 from kernel.errors import SilasError
 from kernel.tenancy import in_thread
 
 PATH = "/mcp/safety"
 MODES = ("semantic", "single", "all")
-# What an agent can mend by itself is no fault of the tool (contract safety-loop 1, G15).
+# Failures that an agent can correct by itself are not reported as tool errors (contract safety-loop 1, G15).
 RECOVERABLE = frozenset(
     {
         "NOT_FOUND_RESOURCE",
@@ -62,7 +62,7 @@ _running: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Managers] = weakr
 
 
 def surface_from_environment() -> tuple[str, str]:
-    """Which tools are offered, and what their names begin with. Raises `ImproperlyConfigured`."""
+    """Read which tools are offered, and the prefix of their names. Raises `ImproperlyConfigured`."""
     mode = os.environ.get("MCP_AQL_ENDPOINT_MODE", "semantic")
     prefix = os.environ.get("MCP_AQL_TOOL_PREFIX", "")
     if mode not in MODES:
@@ -73,7 +73,7 @@ def surface_from_environment() -> tuple[str, str]:
 
 
 def tools(mode: str, prefix: str) -> dict[str, tuple[Endpoint | None, Tool]]:
-    """The tools by their names, each with the endpoint that its calls come through."""
+    """Tools by name, each with the endpoint of its calls."""
     offered: list[Endpoint | None] = [] if mode == "single" else list(Endpoint)
     offered += [None] if mode != "semantic" else []
     named = [(endpoint, _tool(endpoint, prefix)) for endpoint in offered]
@@ -81,21 +81,24 @@ def tools(mode: str, prefix: str) -> dict[str, tuple[Endpoint | None, Tool]]:
 
 
 def _tool(endpoint: Endpoint | None, prefix: str) -> Tool:
-    mine = [each for each in OPERATIONS.values() if endpoint in (None, each.endpoint)]
-    listed = "\n".join(f"- {each.name}: {each.description}" for each in mine)
+    operations = [operation for operation in OPERATIONS.values() if endpoint in (None, operation.endpoint)]
+    listed = "\n".join(f"- {operation.name}: {operation.description}" for operation in operations)
     example = json.dumps(
-        {"operation": mine[0].name, "params": {each.name: "..." for each in mine[0].params if each.required}}
+        {
+            "operation": operations[0].name,
+            "params": {param.name: "..." for param in operations[0].params if param.required},
+        }
     )
-    said = f"The execution safety loop. Call 'introspect' to discover everything.\n{listed}\nExample: {example}"
+    description = f"The execution safety loop. Call 'introspect' to discover everything.\n{listed}\nExample: {example}"
     reads = endpoint is Endpoint.READ
     destructive = endpoint in (None, Endpoint.EXECUTE)
     return Tool(
         name=tool_name(endpoint, prefix),
-        description=said,
+        description=description,
         inputSchema={
             "type": "object",
             "properties": {
-                "operation": {"type": "string", "enum": [each.name for each in mine]},
+                "operation": {"type": "string", "enum": [operation.name for operation in operations]},
                 "params": {"type": "object", "additionalProperties": True},
             },
             "required": ["operation"],
@@ -105,29 +108,30 @@ def _tool(endpoint: Endpoint | None, prefix: str) -> Tool:
     )
 
 
-def server_for(mode: str, prefix: str, key: str = "") -> Server[Any]:
-    """A server of these tools. Over a pipe all calls come with `key`; over HTTP the door has said who asks."""
+def create_server(mode: str, prefix: str, key: str = "") -> Server[Any]:
+    """Create a server of these tools. Over stdio every call uses `key`; over HTTP `with_safety` puts the caller in the
+    scope."""
     offered = tools(mode, prefix)
 
     async def list_tools(_: Any, __: PaginatedRequestParams | None) -> ListToolsResult:
         return ListToolsResult(tools=[tool for _, tool in offered.values()])
 
-    async def call_tool(context: Any, asked: CallToolRequestParams) -> CallToolResult:
-        if asked.name not in offered:
-            return _told(_failure("NOT_FOUND_OPERATION", "There is no such tool."))
-        endpoint, _tool_of = offered[asked.name]
-        given = asked.arguments or {}
+    async def call_tool(context: Any, call: CallToolRequestParams) -> CallToolResult:
+        if call.name not in offered:
+            return _tool_result(_failure("NOT_FOUND_OPERATION", "There is no such tool."))
+        endpoint, _tool_of = offered[call.name]
+        arguments = call.arguments or {}
         if key:
-            return _told(await in_thread(_answer_key, key, given, endpoint, mode, prefix))
+            return _tool_result(await in_thread(_answer_key, key, arguments, endpoint, mode, prefix))
         caller = context.request.scope[CALLER]
-        return _told(await in_thread(_answer, caller, given, endpoint, mode, prefix))
+        return _tool_result(await in_thread(_answer, caller, arguments, endpoint, mode, prefix))
 
     return Server("silas-safety", version="1", on_list_tools=list_tools, on_call_tool=call_tool)
 
 
 def _answer_key(key: str, request: dict[str, Any], endpoint: Endpoint | None, mode: str, prefix: str) -> dict[str, Any]:
     try:
-        caller = caller_of(key)
+        caller = authenticate_key(key)
     except SilasError:
         return _failure("PERMISSION_DENIED", "This API key may not report to the safety loop.")
     return _answer(caller, request, endpoint, mode, prefix)
@@ -136,31 +140,31 @@ def _answer_key(key: str, request: dict[str, Any], endpoint: Endpoint | None, mo
 def _answer(
     caller: Caller, request: dict[str, Any], endpoint: Endpoint | None, mode: str, prefix: str
 ) -> dict[str, Any]:
-    return answer(caller.tenant_id, caller.principal, request, endpoint=endpoint, surface=mode, prefix=prefix)
+    return handle_request(caller.tenant_id, caller.principal, request, endpoint=endpoint, surface=mode, prefix=prefix)
 
 
 def _failure(code: str, message: str) -> dict[str, Any]:
     return {"success": False, "error": {"code": code, "message": message}}
 
 
-def _told(said: dict[str, Any]) -> CallToolResult:
-    failed = not said["success"] and said["error"]["code"] not in RECOVERABLE
-    return CallToolResult(content=[TextContent(type="text", text=json.dumps(said))], isError=failed)
+def _tool_result(answer: dict[str, Any]) -> CallToolResult:
+    failed = not answer["success"] and answer["error"]["code"] not in RECOVERABLE
+    return CallToolResult(content=[TextContent(type="text", text=json.dumps(answer))], isError=failed)
 
 
 def with_safety(application: Application) -> Application:
-    """The ASGI application, with the loop served at its address."""
+    """Wrap the ASGI application so that it serves the safety loop at `PATH`."""
 
     async def serve(scope: dict[str, Any], receive: Any, send: Any) -> None:
         if scope["type"] != "http" or scope["path"].rstrip("/") != PATH:
             await application(scope, receive, send)
             return
         if scope["method"] != "POST":
-            # The server never speaks first and keeps no session: a stream that waits for it would stay open for ever.
+            # The server sends nothing on its own and keeps no session: a GET stream would stay open for ever.
             await _refuse(send, SilasError("method_not_allowed", "Only POST is answered here.", status=405))
             return
         try:
-            caller = await in_thread(caller_of, _key_of(scope))
+            caller = await in_thread(authenticate_key, _key_of(scope))
         except SilasError as problem:
             await _refuse(send, problem)
             return
@@ -171,18 +175,18 @@ def with_safety(application: Application) -> Application:
 
 
 async def _manager(mode: str, prefix: str) -> StreamableHTTPSessionManager:
-    """The one of this event loop and surface: it runs until the loop ends, and another begins should it ever fail."""
+    """Get or start the manager of this event loop and surface; after a failure the next call starts another."""
     running = _running.setdefault(asyncio.get_running_loop(), {})
     if (mode, prefix) not in running:
         ready: asyncio.Future[StreamableHTTPSessionManager] = asyncio.get_running_loop().create_future()
-        task = asyncio.create_task(_run_manager(server_for(mode, prefix), ready), context=contextvars.Context())
+        task = asyncio.create_task(_run_manager(create_server(mode, prefix), ready), context=contextvars.Context())
         running[mode, prefix] = (ready, task)
         task.add_done_callback(lambda _: (running.pop((mode, prefix), None), ready.cancel()))
     return await asyncio.shield(running[mode, prefix][0])
 
 
 async def _run_manager(server: Server[Any], ready: asyncio.Future[StreamableHTTPSessionManager]) -> None:
-    # Nothing here is a browser's: no cookie counts, so a foreign page gains nothing by sending a person here.
+    # Cookies do not authenticate here, so a foreign page gains nothing by DNS rebinding.
     manager = StreamableHTTPSessionManager(
         app=server,
         json_response=True,

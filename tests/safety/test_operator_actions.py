@@ -18,10 +18,10 @@ from apps.approvals.schemas import Refused, StepUp
 from apps.approvals.services import passkeys, proofs
 from apps.audit.models import AuditEntry
 from apps.safety import services
-from apps.safety.enums import Press
+from apps.safety.enums import OperatorAction
 from apps.safety.models import Hold
-from apps.safety.services.confirming import allow
-from apps.safety.services.pressing import about
+from apps.safety.services.confirmations import allow
+from apps.safety.services.operator_actions import assertion_subject
 from apps.tenants.models import Membership
 from kernel.canonical import sha256_hex
 from kernel.clock import now
@@ -60,16 +60,18 @@ def required(tenant: Any) -> None:
         ApprovalPolicy.objects.create(passkey=PasskeyRule.REQUIRED)
 
 
-def ask(agent: Agent, user: Any, what: Press = Press.ALLOW) -> Any:
+def ask(agent: Agent, user: Any, what: OperatorAction = OperatorAction.ALLOW) -> Any:
     with tenant_scope(agent.tenant):
-        return services.begin_press(agent.hold().pk, what, user=user, rp_id=RP_ID, origin=ORIGIN)
+        return services.begin_operator_action(agent.hold().pk, what, user=user, rp_id=RP_ID, origin=ORIGIN)
 
 
-def press(agent: Agent, user: Any, step_up: str = "", what: Press = Press.ALLOW, tenant: Any = None) -> str:
+def press(
+    agent: Agent, user: Any, step_up: str = "", what: OperatorAction = OperatorAction.ALLOW, tenant: Any = None
+) -> str:
     """The code or token, "" for a yes, or the refusal's code."""
     try:
         with tenant_scope(tenant or agent.tenant):
-            shown = services.press(agent.hold().pk, what, user=user, step_up=step_up)
+            shown = services.perform_operator_action(agent.hold().pk, what, user=user, step_up=step_up)
     except SilasError as refused:
         return refused.code
     return shown.code if isinstance(shown, Refused) else shown
@@ -80,9 +82,9 @@ def is_held(agent: Agent) -> bool:
         return bool(Hold.objects.filter(principal=agent.principal.ref, state="open").exists())
 
 
-@pytest.mark.parametrize("what", Press)
+@pytest.mark.parametrize("what", OperatorAction)
 def test_whoever_has_a_passkey_is_asked_for_it_behind_a_block(
-    blocked: Agent, owner: Any, device: Any, what: Press
+    blocked: Agent, owner: Any, device: Any, what: OperatorAction
 ) -> None:
     assert press(blocked, owner, what=what) == "step_up_required" and is_held(blocked)
 
@@ -92,7 +94,7 @@ def test_passkeys_answer_unblocks(blocked: Agent, owner: Any, device: Any) -> No
 
 
 def test_code_that_a_passkey_stands_behind_works(blocked: Agent, owner: Any, device: Any) -> None:
-    code = press(blocked, owner, device.get(ask(blocked, owner, Press.CODE)), Press.CODE)
+    code = press(blocked, owner, device.get(ask(blocked, owner, OperatorAction.CODE)), OperatorAction.CODE)
     assert data(blocked.verify(challenge_of(blocked.report()), code))["verified"] is True
 
 
@@ -116,7 +118,7 @@ def test_policy_refuses_whoever_has_none_and_says_why(tenant: Any, owner: Any, r
 
 def test_policy_takes_a_passkey_behind_a_token(tenant: Any, owner: Any, device: Any, required: None) -> None:
     agent = held(tenant, TO_CONFIRM)
-    token = press(agent, owner, device.get(ask(agent, owner, Press.TOKEN)), Press.TOKEN)
+    token = press(agent, owner, device.get(ask(agent, owner, OperatorAction.TOKEN)), OperatorAction.TOKEN)
     assert data(agent.confirm(TO_CONFIRM, token))["confirmed"] is True
 
 
@@ -135,8 +137,8 @@ def test_other_machine_does_not_confirm_where_a_passkey_is_wanted(tenant: Any, r
 # --- what is bound
 
 
-@pytest.mark.parametrize("asked", [one for one in Press if one is not Press.ALLOW])
-def test_answer_for_another_press_is_refused(blocked: Agent, owner: Any, device: Any, asked: Press) -> None:
+@pytest.mark.parametrize("asked", [one for one in OperatorAction if one is not OperatorAction.ALLOW])
+def test_answer_for_another_press_is_refused(blocked: Agent, owner: Any, device: Any, asked: OperatorAction) -> None:
     answered = device.get(ask(blocked, owner, asked))
     assert press(blocked, owner, answered) == "passkey_refused" and is_held(blocked)
 
@@ -193,14 +195,14 @@ def test_answer_of_another_member_is_refused(
 
 
 def test_answer_is_good_once(blocked: Agent, owner: Any, device: Any) -> None:
-    answered = device.get(ask(blocked, owner, Press.CODE))
-    press(blocked, owner, answered, Press.CODE)
-    assert press(blocked, owner, answered, Press.CODE) == "passkey_refused"
+    answered = device.get(ask(blocked, owner, OperatorAction.CODE))
+    press(blocked, owner, answered, OperatorAction.CODE)
+    assert press(blocked, owner, answered, OperatorAction.CODE) == "passkey_refused"
 
 
 def test_of_rivals_with_one_answer_one_sees_a_code(blocked: Agent, owner: Any, device: Any) -> None:
-    answered = device.get(ask(blocked, owner, Press.CODE))
-    seen = race(*[lambda: press(blocked, owner, answered, Press.CODE)] * 3)
+    answered = device.get(ask(blocked, owner, OperatorAction.CODE))
+    seen = race(*[lambda: press(blocked, owner, answered, OperatorAction.CODE)] * 3)
     assert sorted(one == "passkey_refused" for one in seen) == [False, True, True]
 
 
@@ -230,8 +232,8 @@ def test_hold_of_another_company_is_not_found(blocked: Agent, owner: Any, other_
     joins(other_tenant, owner)
     hold = blocked.hold().pk
     for verb in (
-        lambda: services.press(hold, Press.ALLOW, user=owner),
-        lambda: services.begin_press(hold, Press.ALLOW, user=owner, rp_id=RP_ID, origin=ORIGIN),
+        lambda: services.perform_operator_action(hold, OperatorAction.ALLOW, user=owner),
+        lambda: services.begin_operator_action(hold, OperatorAction.ALLOW, user=owner, rp_id=RP_ID, origin=ORIGIN),
     ):
         with pytest.raises(SilasError) as refused, tenant_scope(other_tenant):
             verb()
@@ -272,8 +274,8 @@ def test_stored_answer_can_be_checked_again_and_its_hash_is_audited(blocked: Age
         proof = StepUp.model_validate(hold.proofs["allow"])
         who = {"user_id": owner.pk, "tenant_id": hold.tenant_id}
         assert audited["proof"] == sha256_hex(hold.proofs["allow"])
-        assert proofs.still_proves(about(hold, Press.ALLOW), proof, **who)
-        assert not proofs.still_proves(about(hold, Press.CODE), proof, **who)
+        assert proofs.still_proves(assertion_subject(hold, OperatorAction.ALLOW), proof, **who)
+        assert not proofs.still_proves(assertion_subject(hold, OperatorAction.CODE), proof, **who)
 
 
 def test_challenge_about_nothing_cannot_be_stored(blocked: Agent, owner: Any, device: Any) -> None:

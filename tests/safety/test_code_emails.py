@@ -13,7 +13,7 @@ from apps.approvals.enums import PasskeyRule
 from apps.approvals.models import ApprovalPolicy
 from apps.audit.models import AuditEntry
 from apps.bus.enums import Queue
-from apps.safety.services import claim_letter
+from apps.safety.services import claim_code_email
 from kernel.tenancy import tenant_scope
 from tests.factories.bus import lease_any, let_leases_run_out
 from tests.factories.passkeys import enrolled
@@ -86,7 +86,7 @@ def test_hold_is_told_of_once_by_however_many_processes(blocked: Agent, owner: A
 def test_sender_that_dies_after_it_made_the_code_sends_no_second_one(blocked: Agent, owner: Any) -> None:
     with tenant_scope(blocked.tenant):
         lease_any(Queue.TRUSTED, consumer="doomed", scope_id=f"safety_code_mail:{blocked.hold().pk}")
-        claim_letter(blocked.hold().pk)
+        claim_code_email(blocked.hold().pk)
     let_leases_run_out(blocked.tenant)
     send(blocked.tenant)
     assert letters_to(owner) == []
@@ -127,7 +127,7 @@ def test_code_of_a_letter_that_fails_is_in_no_line_and_no_entry(
         told.append(body)
         raise OSError(body)
 
-    monkeypatch.setattr("apps.safety.mailing.send_mail", broken)
+    monkeypatch.setattr("apps.safety.handlers.send_mail", broken)
     caplog.set_level(logging.DEBUG)
     send(blocked.tenant)
     codes = re.findall(r"The code: (\S+)", "".join(told))

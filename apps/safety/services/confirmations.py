@@ -1,7 +1,7 @@
-"""A person, or somebody else who may, says yes to a held action; never the agent itself (contract safety-loop 15).
+"""Approvals of a held action by a person or another principal, never by the agent itself (contract safety-loop 15).
 
-A token carries a person's yes through the agent: bound to the operation in its canonical spelling, the agent and its
-execution; kept as a hash, good once, for five minutes.
+A token carries a person's approval through the agent. It is bound to the operation in its canonical spelling, the agent
+and its execution; stored as a hash, valid once, for five minutes.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from apps.safety.enums import HoldKind, HoldState
 from apps.safety.locks import lock_hold
 from apps.safety.models import Hold
 from apps.safety.queries import open_block, pending_challenge
-from apps.safety.rules import is_over, press_risk
+from apps.safety.rules import approval_risk, is_expired
 from apps.safety.schemas import Failure, Principal, Reply, Success
-from apps.safety.services.holding import action_digest, end_hold, refused, with_proof
+from apps.safety.services.holds import action_digest, end_hold, refuse, with_proof
 from kernel.canonical import sha256_hex
 from kernel.clock import now
 from kernel.errors import NotFound, SilasError
@@ -28,19 +28,23 @@ TOKEN_SECONDS = 300
 
 
 def allow(hold_id: UUID, *, actor: str, proof: str = "") -> Hold:
-    """A person at the console lets the agent go on: the one step out of every hold. Raises `NotFound`, 409
-    `not_held`. Called by `pressing`, which has asked for their passkey."""
-    hold = _standing(hold_id)
+    """Lift the hold, of whatever kind, by a person at the console. Raises `NotFound`, 409 `not_held`.
+
+    Called by `operator_actions`, which has checked their passkey.
+    """
+    hold = _lock_open_hold(hold_id)
     end_hold(hold, HoldState.LIFTED, actor=actor, proof=proof)
     return hold
 
 
 def issue_token(hold_id: UUID, *, actor: str, proof: str = "") -> str:
-    """A person's yes as a token that they hand to the agent; one before it is void. Raises as `allow`, and 409
-    `needs_code` where only a code will do."""
-    hold = _standing(hold_id)
+    """Issue a token that the person hands to the agent; an earlier token becomes invalid.
+
+    Raises as `allow` does, and 409 `needs_code` for holds that only a code lifts.
+    """
+    hold = _lock_open_hold(hold_id)
     if hold.kind != HoldKind.CONFIRM:
-        raise SilasError("needs_code", "This one needs a code.", status=409)
+        raise SilasError("needs_code", "Only a code can lift this hold.", status=409)
     token = f"conf_{secrets.token_urlsafe(32)}"
     hold.token_hashed, hold.token_used_at = sha256_hex(token), None
     hold.token_expires_at = now() + timedelta(seconds=TOKEN_SECONDS)
@@ -50,85 +54,85 @@ def issue_token(hold_id: UUID, *, actor: str, proof: str = "") -> str:
     return token
 
 
-def _standing(hold_id: UUID) -> Hold:
+def _lock_open_hold(hold_id: UUID) -> Hold:
     hold = lock_hold(hold_id)
     if hold is None:
         raise NotFound("hold")
     if hold.state != HoldState.OPEN:
-        raise SilasError("not_held", "This was decided already, or its execution ended.", status=409)
+        raise SilasError("not_held", "This was already decided, or its execution has ended.", status=409)
     return hold
 
 
 def confirm_operation(
     principal: Principal, *, operation: str, token: str = "", execution_id: UUID | None = None
 ) -> Reply:
-    """Lift a confirmable pause: with a person's token, or as another principal that may confirm."""
+    """Lift a confirmable pause with a person's token, or as another principal that may confirm."""
     if (block := open_block(principal.ref)) is not None:
-        return refused(block, "confirm_operation")
+        return refuse(block, "confirm_operation")
     if token:
-        return _by_token(principal, operation, token)
-    return _by_another(principal, operation, execution_id)
+        return _confirm_by_token(principal, operation, token)
+    return _confirm_for_another(principal, operation, execution_id)
 
 
-def _by_token(principal: Principal, operation: str, token: str) -> Reply:
-    found = Hold.objects.filter(token_hashed=sha256_hex(token)).values_list("pk", flat=True).first()
-    hold = lock_hold(found) if found else None
+def _confirm_by_token(principal: Principal, operation: str, token: str) -> Reply:
+    hold_id = Hold.objects.filter(token_hashed=sha256_hex(token)).values_list("pk", flat=True).first()
+    hold = lock_hold(hold_id) if hold_id else None
     problem = _token_problem(hold, principal, operation)
     if hold is None or problem:
         subject = f"safety_agent:{hold.agent_id}" if hold else principal.ref
         record(AuditEvent.SAFETY_TOKEN_REFUSED, actor=principal.ref, subject=subject, data={"why": problem})
-        return Failure(problem, _TOLD[problem])
+        return Failure(problem, _MESSAGES[problem])
     hold.token_used_at = now()
     hold.save(update_fields=["token_used_at"])
     end_hold(hold, HoldState.LIFTED, actor=principal.ref)
     return _confirmed(hold)
 
 
-_TOLD = {
-    "TOKEN_INVALID": "This confirmation token is not right.",
+_MESSAGES = {
+    "TOKEN_INVALID": "This confirmation token is not valid.",
     "TOKEN_EXPIRED": "This confirmation token has expired.",
-    "TOKEN_ALREADY_USED": "This confirmation token was used already.",
+    "TOKEN_ALREADY_USED": "This confirmation token was already used.",
     "TOKEN_SCOPE_MISMATCH": "This confirmation token is for another operation.",
 }
 
 
 def _token_problem(hold: Hold | None, principal: Principal, operation: str) -> str:
-    """Which check fails first: exists, time, unused, scope (contract safety-loop 15); "" when none does."""
+    """Return the code of the first check that fails, in the contract's order (safety-loop 15), or ""."""
     if hold is None or hold.token_expires_at is None or hold.principal != principal.ref:
         return "TOKEN_INVALID"
     if hold.token_used_at is not None:
         return "TOKEN_ALREADY_USED"
-    if is_over(hold.token_expires_at, now()) or hold.state != HoldState.OPEN:
+    if is_expired(hold.token_expires_at, now()) or hold.state != HoldState.OPEN:
         return "TOKEN_EXPIRED"
     same = hold.digest == action_digest(hold.agent.name, hold.execution_id, operation)
     return "" if same else "TOKEN_SCOPE_MISMATCH"
 
 
-def _by_another(principal: Principal, operation: str, execution_id: UUID | None) -> Reply:
+def _confirm_for_another(principal: Principal, operation: str, execution_id: UUID | None) -> Reply:
     rows = Hold.objects.filter(state=HoldState.OPEN).exclude(kind=HoldKind.BLOCK).select_related("agent")
     if not principal.may_confirm:
         rows = rows.filter(principal=principal.ref)
     if execution_id is not None:
         rows = rows.filter(execution_id=execution_id)
-    found = [each for each in rows if _is_about(each, operation)]
-    hold = lock_hold(found[0].pk) if found else None
+    hold_id = next((row.pk for row in rows if _is_about(row, operation)), None)
+    hold = lock_hold(hold_id) if hold_id else None
     if hold is None or hold.state != HoldState.OPEN:
         return Failure("NOT_FOUND_RESOURCE", "Nothing waits for this operation.", {"resource_type": "confirmation"})
     if hold.principal == principal.ref or not principal.may_confirm:
-        return _not_yourself(hold, operation)
+        return _refuse_self_approval(hold)
     if hold.kind != HoldKind.CONFIRM:
-        return _needs_code(hold)
-    if passkey_required(press_risk(hold.kind)):
-        return _needs_passkey(hold, principal)
+        return _refuse_without_code(hold)
+    if passkey_required(approval_risk(hold.kind)):
+        return _refuse_without_passkey(hold, principal)
     end_hold(hold, HoldState.LIFTED, actor=principal.ref)
     return _confirmed(hold)
 
 
-def _needs_passkey(hold: Hold, principal: Principal) -> Failure:
-    """A key has no passkey: where policy wants one behind every yes, a person says it."""
+def _refuse_without_passkey(hold: Hold, principal: Principal) -> Failure:
+    """An API key has no passkey: where the policy requires one for every approval, only a person can confirm."""
     why, subject = "passkey_required", f"safety_agent:{hold.agent_id}"
     record(AuditEvent.SAFETY_TOKEN_REFUSED, actor=principal.ref, subject=subject, data={"why": why})
-    message = "Here every yes takes a passkey. A person allows it in the console, or hands out a token."
+    message = "Approvals require a passkey here. A person can allow it in the console or issue a token."
     return Failure("PERMISSION_DENIED", message, {"reason": why})
 
 
@@ -136,8 +140,8 @@ def _is_about(hold: Hold, operation: str) -> bool:
     return hold.digest == action_digest(hold.agent.name, hold.execution_id, operation)
 
 
-def _not_yourself(hold: Hold, operation: str) -> Failure:
-    message = "An agent cannot confirm for itself. A person allows it in the console, or hands out a token."
+def _refuse_self_approval(hold: Hold) -> Failure:
+    message = "An agent cannot confirm for itself. A person can allow it in the console or issue a token."
     record(
         AuditEvent.SAFETY_TOKEN_REFUSED,
         actor=hold.principal,
@@ -147,10 +151,10 @@ def _not_yourself(hold: Hold, operation: str) -> Failure:
     return Failure("PERMISSION_DENIED", message, {"reason": "self_approval"})
 
 
-def _needs_code(hold: Hold) -> Failure:
+def _refuse_without_code(hold: Hold) -> Failure:
     challenge = pending_challenge(hold)
     details = {"reason": "verification_required", "verification_id": str(challenge.pk) if challenge else ""}
-    return Failure("PERMISSION_DENIED", "This one needs a code from the console ('verify_challenge').", details)
+    return Failure("PERMISSION_DENIED", "Only a code from the console lifts this ('verify_challenge').", details)
 
 
 def _confirmed(hold: Hold) -> Success:

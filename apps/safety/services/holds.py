@@ -1,4 +1,4 @@
-"""Open and end the holds of an agent (pauses and blocks) and their challenges. Used inside this room only."""
+"""Open and end holds of agents (pauses and blocks) and their challenges. Internal to this app."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from apps.safety.enums import ChallengeState, HoldKind, HoldState, Stage
 from apps.safety.locks import lock_hold
 from apps.safety.models import Challenge, Execution, Hold, SafetyAgent, StepWindow
 from apps.safety.queries import open_block, pending_challenge
-from apps.safety.rules import is_over, subject_of
+from apps.safety.rules import canonical_text, is_expired
 from apps.safety.schemas import Failure, Policy, Verdict
 from apps.safety.signals import loop_changed
 from kernel.canonical import sha256_hex
@@ -26,13 +26,15 @@ from kernel.clock import now
 
 def action_digest(agent_name: str, execution_id: UUID | None, operation: str) -> str:
     """Which action a yes is for: the agent, its execution and the operation in its canonical spelling."""
-    return sha256_hex({"agent": agent_name, "execution": str(execution_id or ""), "operation": subject_of(operation)})
+    return sha256_hex(
+        {"agent": agent_name, "execution": str(execution_id or ""), "operation": canonical_text(operation)}
+    )
 
 
 def open_hold(
     agent: SafetyAgent, execution: Execution | None, verdict: Verdict, policy: Policy, *, kind: HoldKind, hint: str
 ) -> Hold:
-    """Hold the agent; a verify pause and a block have their challenge at once."""
+    """Hold the agent. A verify pause and a block get their challenge at once."""
     moment = now()
     if execution is not None:
         close_pauses(execution, HoldKind.CONFIRM, HoldKind.VERIFY)
@@ -50,10 +52,10 @@ def open_hold(
         challenge_seconds=policy.challenge_seconds,
         created_at=moment,
     )
-    if not _is_first(hold):
-        standing = open_block(agent.principal)
-        assert standing is not None
-        return standing
+    if not _insert(hold):
+        block = open_block(agent.principal)
+        assert block is not None
+        return block
     if kind != HoldKind.CONFIRM:
         _create_challenge(hold, moment)
         if settings.SAFETY_MAIL_CODES:
@@ -66,8 +68,9 @@ def open_hold(
     return hold
 
 
-def _is_first(hold: Hold) -> bool:
-    """Of two agents of one principal that are stopped at once, the second finds the block of the first."""
+def _insert(hold: Hold) -> bool:
+    """Insert the hold; False when the principal has a block already."""
+    # Two agents of one principal can be stopped at once: the unique constraint lets the first block win.
     try:
         with transaction.atomic():
             hold.save(force_insert=True)
@@ -79,15 +82,15 @@ def _is_first(hold: Hold) -> bool:
 
 
 def with_proof(data: dict[str, str], proof: str) -> dict[str, str]:
-    """What is audited of a press. `proof`: the hash of the passkey's assertion behind it, which is with the hold."""
+    """Add the hash of the passkey's assertion, which is stored with the hold, to the audit data of an action."""
     return {**data, "proof": proof} if proof else data
 
 
 def end_hold(hold: Hold, state: HoldState, *, actor: str, proof: str = "") -> None:
-    """Ends what still holds, and its challenge with it."""
+    """End the hold and its pending challenge; does nothing when it has ended already."""
     moment = now()
-    ended = {"state": state, "ended_at": moment, "ended_by": actor}
-    if not Hold.objects.filter(pk=hold.pk, state=HoldState.OPEN).update(**ended):
+    still_open = Hold.objects.filter(pk=hold.pk, state=HoldState.OPEN)
+    if not still_open.update(state=state, ended_at=moment, ended_by=actor):
         return
     hold.state, hold.ended_at, hold.ended_by = state, moment, actor
     loop_changed(True)
@@ -106,57 +109,59 @@ def close_pauses(execution: Execution, *kinds: HoldKind) -> None:
         end_hold(hold, HoldState.CLOSED, actor="system")
 
 
-def standing_pause(agent: SafetyAgent, execution: Execution | None = None) -> Hold | None:
-    """The pause that the agent has to wait for: any of this execution, or a verify pause of its principal, which no
-    other execution, name or end of the execution goes around. A verify pause ends with its challenge's time
-    (contract safety-loop 12)."""
+def pending_pause(agent: SafetyAgent, execution: Execution | None = None) -> Hold | None:
+    """Return the pause that the agent must wait for, and expire verify pauses whose challenge ran out.
+
+    That is any pause of this execution, or a verify pause of its principal, which another execution or another name
+    cannot bypass (contract safety-loop 12).
+    """
     concerns = Q(principal=agent.principal, kind=HoldKind.VERIFY)
     if execution is not None:
         concerns |= Q(execution=execution, kind=HoldKind.CONFIRM)
-    standing = None
-    for held in Hold.objects.filter(concerns, state=HoldState.OPEN).select_related("agent").order_by("created_at"):
-        challenge = pending_challenge(held)
-        if held.kind == HoldKind.VERIFY and challenge is not None and is_over(challenge.expires_at, now()):
-            end_hold(held, HoldState.EXPIRED, actor="system")
-        elif standing is None:
-            standing = held
-            if held.kind == HoldKind.VERIFY:
-                live_challenge(held)
-    return standing
+    pending = None
+    for pause in Hold.objects.filter(concerns, state=HoldState.OPEN).select_related("agent").order_by("created_at"):
+        challenge = pending_challenge(pause)
+        if pause.kind == HoldKind.VERIFY and challenge is not None and is_expired(challenge.expires_at, now()):
+            end_hold(pause, HoldState.EXPIRED, actor="system")
+        elif pending is None:
+            pending = pause
+            if pause.kind == HoldKind.VERIFY:
+                ensure_challenge(pause)
+    return pending
 
 
-def new_challenge(hold: Hold, moment: datetime) -> Challenge:
-    """Another challenge takes the place of the one before. Its code does not exist yet."""
+def replace_challenge(hold: Hold, moment: datetime) -> Challenge:
+    """Supersede the pending challenge by a new one, whose code does not exist yet."""
     hold.challenges.filter(state=ChallengeState.PENDING).update(state=ChallengeState.SUPERSEDED, ended_at=moment)
     return _create_challenge(hold, moment)
 
 
 def _create_challenge(hold: Hold, moment: datetime) -> Challenge:
     expires_at = moment + timedelta(seconds=hold.challenge_seconds)
-    made: Challenge = Challenge.objects.create(hold=hold, created_at=moment, expires_at=expires_at)
+    challenge: Challenge = Challenge.objects.create(hold=hold, created_at=moment, expires_at=expires_at)
     if hold.kind == HoldKind.VERIFY:
         bus.schedule(Kind.SAFETY_EXPIRY, scope_id=hold.pk, due_at=expires_at)
-    return made
+    return challenge
 
 
-def live_challenge(hold: Hold) -> Challenge:
-    """The challenge that stands, or a new one where it ran out or was burned (contract safety-loop G4)."""
+def ensure_challenge(hold: Hold) -> Challenge:
+    """Return the pending challenge, or a new one when it expired or failed (contract safety-loop G4)."""
     moment = now()
-    standing = pending_challenge(hold)
-    if standing is not None and not is_over(standing.expires_at, moment):
-        return standing
-    if standing is not None:
-        standing.state, standing.ended_at = ChallengeState.EXPIRED, moment
-        standing.save(update_fields=["state", "ended_at"])
-    return new_challenge(hold, moment)
+    pending = pending_challenge(hold)
+    if pending is not None and not is_expired(pending.expires_at, moment):
+        return pending
+    if pending is not None:
+        pending.state, pending.ended_at = ChallengeState.EXPIRED, moment
+        pending.save(update_fields=["state", "ended_at"])
+    return replace_challenge(hold, moment)
 
 
-def refused(hold: Hold, operation: str) -> Failure:
-    """What a stopped agent is told by every operation but its reports."""
+def refuse(hold: Hold, operation: str) -> Failure:
+    """Record and return the refusal that a held agent gets from every operation except reports."""
     data = {"operation": operation, "hold": str(hold.pk)}
     record(AuditEvent.SAFETY_REFUSED, actor=hold.principal, subject=f"safety_agent:{hold.agent_id}", data=data)
     locked = lock_hold(hold.pk) or hold
-    challenge = live_challenge(locked)
+    challenge = ensure_challenge(locked)
     if hold.kind == HoldKind.VERIFY:
         details = {"reason": "verification_required", "verification_id": str(challenge.pk)}
         message = "This agent waits for a person's verification. Report nothing else until it is given or has expired."

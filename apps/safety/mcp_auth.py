@@ -1,4 +1,4 @@
-"""Find out who calls by MCP from the API key, anew in every request: a revoked key counts at once."""
+"""Authenticate MCP callers by API key, on every request, so that a revoked key stops working at once."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from kernel.errors import SilasError
 
 @dataclass(frozen=True)
 class Caller:
-    """The tenant and the principal that an API key stands for."""
+    """Tenant and principal of an API key."""
 
     tenant_id: UUID
     principal: Principal
 
 
-def caller_of(key: str) -> Caller:
+def authenticate_key(key: str) -> Caller:
     """Look the key up. Raises 401 `not_authenticated` if it is unknown or revoked, 403 `forbidden_scope` if it may not
     report."""
     row = api_key(key)

@@ -1,0 +1,100 @@
+"""Let a held agent continue: allow it, show a code or issue a token. The only entry for all three operator actions.
+
+The operator must have the capability to decide. Where the approvals policy requires a passkey for an action of this
+risk, its assertion was made for this action on exactly this hold, by this person, once and recently (ADR 65).
+"""
+
+from __future__ import annotations
+
+from typing import Any, assert_never
+from uuid import UUID
+
+from apps.approvals.enums import ChallengePurpose
+from apps.approvals.queries import passkey_wanted
+from apps.approvals.schemas import Refused
+from apps.approvals.services import passkeys
+from apps.safety.enums import OperatorAction
+from apps.safety.locks import lock_hold
+from apps.safety.models import Hold
+from apps.safety.rules import approval_risk
+from apps.safety.services.challenges import show_code
+from apps.safety.services.confirmations import allow, issue_token
+from apps.tenants.enums import Capability
+from apps.tenants.queries import require_role
+from apps.tenants.rules import roles_with
+from kernel.canonical import sha256_hex
+from kernel.errors import NotFound
+
+_PURPOSES = {
+    OperatorAction.ALLOW: ChallengePurpose.HOLD_ALLOW,
+    OperatorAction.CODE: ChallengePurpose.HOLD_CODE,
+    OperatorAction.TOKEN: ChallengePurpose.HOLD_TOKEN,
+}
+
+
+def needs_passkey(kind: str, user: Any) -> bool:
+    """Return whether this person must use a passkey to lift a hold of this kind."""
+    return passkey_wanted(approval_risk(kind), user)
+
+
+def begin_operator_action(
+    hold_id: UUID, action: OperatorAction, *, user: Any, rp_id: str, origin: str
+) -> dict[str, Any] | None:
+    """Return the WebAuthn options for the browser, or None when no passkey is needed.
+
+    Raises `NotFound`, `passkey_missing` 403, `passkey_elsewhere` 409.
+    """
+    require_role(user, roles_with(Capability.DECIDE))
+    hold = Hold.objects.filter(pk=hold_id).first()
+    if hold is None:
+        raise NotFound("hold")
+    subject = assertion_subject(hold, action)
+    return passkeys.begin_press(subject, risk=approval_risk(hold.kind), user=user, rp_id=rp_id, origin=origin)
+
+
+def perform_operator_action(hold_id: UUID, action: OperatorAction, *, user: Any, step_up: str = "") -> str | Refused:
+    """Perform the action and return the code or token to show to this person alone, "" for `ALLOW`.
+
+    Returns `Refused` when the passkey's answer was not valid, which the caller commits. `step_up`: the JSON of that
+    answer. Raises `NotFound`; 403 `passkey_missing`, `step_up_required`; 409 `not_held`, `needs_code`.
+    """
+    require_role(user, roles_with(Capability.DECIDE))
+    hold = lock_hold(hold_id)
+    if hold is None:
+        raise NotFound("hold")
+    subject = assertion_subject(hold, action)
+    proof = passkeys.prove_press(subject, risk=approval_risk(hold.kind), user=user, assertion=step_up)
+    if isinstance(proof, Refused):
+        return proof
+    stored = proof.model_dump(mode="json") if proof else None
+    secret = _perform(hold_id, action, actor=user.actor, proof=sha256_hex(stored) if stored else "")
+    if stored:
+        Hold.objects.filter(pk=hold_id).update(proofs={**hold.proofs, action.value: stored})
+    return secret
+
+
+def _perform(hold_id: UUID, action: OperatorAction, *, actor: str, proof: str) -> str:
+    match action:
+        case OperatorAction.ALLOW:
+            allow(hold_id, actor=actor, proof=proof)
+            return ""
+        case OperatorAction.CODE:
+            return show_code(hold_id, actor=actor, proof=proof)
+        case OperatorAction.TOKEN:
+            return issue_token(hold_id, actor=actor, proof=proof)
+        case _:
+            assert_never(action)
+
+
+def assertion_subject(hold: Hold, action: OperatorAction) -> passkeys.About:
+    """What the passkey signs: the action, the hold, and everything that the page shows of it."""
+    content = {
+        "principal": hold.principal,
+        "agent": str(hold.agent_id),
+        "kind": str(hold.kind),
+        "digest": hold.digest,
+        "hint": hold.hint,
+        "reason": hold.reason,
+        "since": hold.created_at.isoformat(),
+    }
+    return passkeys.About(_PURPOSES[action], subject=f"safety_hold:{hold.pk}", content=sha256_hex(content))
