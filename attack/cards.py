@@ -559,7 +559,7 @@ class Stage:
 
     def connections(self) -> Iterator[Attempt]:
         """A skill's own words about its service, and what its script says of a failure."""
-        from apps.connections.services import recovering, requesting
+        from apps.connections.services import recovery, requests
         from kernel.tenancy import tenant_scope
         from tests.factories.connections import make_connection
 
@@ -568,24 +568,24 @@ class Stage:
             told = {"settings": {"server": sample}, "provider": sample[:60], "initial_permissions": ["Mail.Read"]}
             row = make_connection(tenant, status="proposed", permissions_granted=[], **told)
             with tenant_scope(tenant):
-                card = requesting.ask(row)
+                card = requests.open_connection_card(row)
             says = ("Connect Shop mail", "It may then Mail.Read", f"server {shown}")
             yield Attempt("connection", "outside tool", card, Truth("Medium risk", says, ("Mail.Send",)))
             row = make_connection(tenant)
             with tenant_scope(tenant):
-                card = requesting.escalate(row, ["Mail.Send"], sample)
+                card = requests.open_escalation_card(row, ["Mail.Send"], sample)
             says = ("May now Mail.Read", "May then Mail.Read , Mail.Send", f"What for {shown}")
             yield Attempt("permission_escalation", "staff", card, Truth("Medium risk", says))
             row = make_connection(tenant, failure={"failure_type": "rate_limited", "message": sample})
             with tenant_scope(tenant):
-                card = recovering.tell(row)
+                card = recovery.open_failure_card(row)
             yield Attempt("connection_failure", "outside tool", card, Truth("Low risk", ("Shop mail",), (shown[-9:],)))
 
     def suggestions(self) -> Iterator[Attempt]:
         """A sign-in that ends soon, and a pattern of what sessions saw."""
         from apps.autonomy.models import AutonomySettings
         from apps.autonomy.services import suggestions
-        from apps.connections.services import recovering
+        from apps.connections.services import recovery
         from kernel.clock import now
         from kernel.tenancy import tenant_scope
         from tests.factories.connections import make_connection
@@ -594,7 +594,7 @@ class Stage:
         desk = self.desk()
         row = make_connection(desk.tenant, refresh_token_expires_at=now() + timedelta(days=3))
         with tenant_scope(desk.tenant):
-            card = recovering.suggest_reconnect(row)
+            card = recovery.open_reconnect_card(row)
             AutonomySettings.objects.create(enabled=True)
         ends = row.refresh_token_expires_at
         says = ("Shop mail", f"{ends.day} {ends:%B} {ends.year}")
@@ -635,7 +635,7 @@ class Stage:
             folder = make_folder(self.folder / str(self.desks), description=f"Use it when asked: {sample}")
             version = propose(tenant, folder, source="folder")
             with tenant_scope(tenant):
-                trials._ask(version, [])
+                trials._open_card(version, [])
                 version.refresh_from_db()
                 from apps.approvals.models import Card
 

@@ -148,8 +148,8 @@ class Stage:
     def build(self) -> None:
         from apps.toolservers import services
         from apps.toolservers.models import OutsideTool
-        from apps.toolservers.refreshing import refresh
         from apps.toolservers.schemas import Terms
+        from apps.toolservers.server_refresh import refresh_server
         from kernel.tenancy import tenant_scope
         from tests.factories.skills import acting_tool, install, make_folder, read_tool
         from tests.factories.tenants import make_member, make_tenant
@@ -159,7 +159,7 @@ class Stage:
         self.owner = make_member(tenant, "owner")
         with tenant_scope(tenant):
             server = services.add_server("shop", url=self.outside.url, secret="a-token-of-nothing", actor="user:1")
-        refresh(tenant.pk, server.pk, actor="user:1")
+        refresh_server(tenant.pk, server.pk, actor="user:1")
         with tenant_scope(tenant):
             tool = OutsideTool.objects.get(server=server)
             services.accept_tool(tool.pk, Terms(False, "low"), digest=tool.seen_digest, by=None, actor="user:1")

@@ -152,7 +152,10 @@ def _skills() -> Iterator[tuple[str, bool]]:
             version.pk,
         )
         with _as_worker(), tenant_scope(tenant):
-            yield f"{'bundled' if source == 'bundled' else 'active'} skill", bool(queries.found([version.name]))
+            yield (
+                f"{'bundled' if source == 'bundled' else 'active'} skill",
+                bool(queries.versions_in_use([version.name])),
+            )
 
 
 def _history() -> Iterator[tuple[str, bool]]:

@@ -204,7 +204,7 @@ def _own_approvals(line: Line, values: dict[str, Any]) -> None:
 def _stage() -> dict[str, Any]:
     """A company with a decision, a revoked approval, a proposed skill and an audit log; and another company."""
     from apps.approvals.services import revoke_token
-    from apps.skills import installing
+    from apps.skills import installation
     from apps.skills.enums import SkillSource
     from kernel.tenancy import tenant_scope
     from tests.factories.approvals import make_plan, make_token
@@ -217,7 +217,7 @@ def _stage() -> dict[str, Any]:
     with tenant_scope(tenant):
         revoke_token(revoked, user=owner, reason="No more.")
         text = b"---\nname: own\ndescription: Says how things are done here\n---\n\n# Own\n\nAs always.\n"
-        skill = installing.propose({"SKILL.md": text}, source=SkillSource.FOLDER)
+        skill = installation.propose({"SKILL.md": text}, source=SkillSource.FOLDER)
     return {
         "tenant": tenant.pk,
         "other": other.pk,

@@ -68,7 +68,7 @@ def run() -> list[Row]:
 def _connected(root: Path) -> Any:
     from apps.connections.enums import ConnectionStatus
     from apps.connections.models import Connection
-    from apps.connections.services.moving import schedule_check
+    from apps.connections.services.status import schedule_check
     from apps.skills import queries
     from apps.skills.services import install_version
     from apps.tenants import vault
@@ -86,7 +86,7 @@ def _connected(root: Path) -> Any:
     bundle(folder)
     with tenant_scope(tenant):
         install_version(folder)
-        (skill,) = queries.pinned([_NAME])
+        (skill,) = queries.pin([_NAME])
         vault.ensure_key()
         rows = Connection.objects.bulk_create(
             Connection(

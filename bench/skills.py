@@ -56,7 +56,7 @@ def _call_row(root: Path) -> Row:
     bundle(folder)
     with tenant_scope(tenant):
         place = queries.folder_of(install_version(folder))
-        ref = queries.pinned([_NAME])[0]
+        ref = queries.pin([_NAME])[0]
     bare = _bare(place, root)
     both = [(_timed(lambda: _guarded(tenant, ref)), _timed(bare)) for _ in range(CALLS + WARM)][WARM:]
     value, baseline = (statistics.median(each) for each in zip(*both, strict=True))

@@ -37,7 +37,7 @@ def _set_rights(using: str, **_: Any) -> None:
     """Once a `migrate`, after the last migration: every table that there is now is opened to workers as listed, or
     closed, the audit log knows who may write what, and skills what ships; every function is pinned."""
     from apps.audit import chain_sql
-    from apps.skills import append_only, believing
+    from apps.skills import append_only, integrity
     from silas_platform import database_rights, worker_rights
 
     if using == OWNER:
@@ -47,5 +47,5 @@ def _set_rights(using: str, **_: Any) -> None:
             if "audit_audithead" in tables:
                 cursor.execute(chain_sql.APPEND)
             if "skills_skillversion" in tables:
-                cursor.execute(append_only.course(believing.bundled()))
+                cursor.execute(append_only.lifecycle_sql(integrity.bundled_digests()))
         database_rights.secure(using)

@@ -16,11 +16,11 @@ from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.gates.queries import sealed_gates
 from apps.sessions.policy import sealed_levels
-from apps.skills.believing import sealed_skills
+from apps.skills.integrity import sealed_skills
 from apps.tenants import policy_seals
 from apps.tenants.enums import PolicyKind
 from apps.tenants.queries import all_tenants
-from apps.toolservers.believing import sealed_tools
+from apps.toolservers.integrity import sealed_tools
 from apps.work.queries import sealed_goals
 from kernel.tenancy import tenant_scope
 

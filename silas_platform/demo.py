@@ -194,7 +194,7 @@ def _upkeep(folder: Path, deployment: Deployment) -> None:
     of its skill makes it another goal, and the one before is over."""
     text = (folder / "upkeep.md").read_text(encoding="utf-8")
     with tenant_scope(deployment.tenant_id):
-        pinned = list(skills.pinned(parse(text).skills))
+        pinned = list(skills.pin(parse(text).skills))
         known = list(WorkItem.objects.filter(deployment=deployment, requested_by=ACTOR, due_at__isnull=False))
         for goal in known:
             if goal.spec.skills == pinned:

@@ -17,7 +17,7 @@ from apps.gates.schemas import GateSpec
 from apps.guard.enums import Phase
 from apps.guard.models import GuardedRun
 from apps.guard.schemas import RunRef
-from apps.skills import outside, roles
+from apps.skills import outside_tools, roles
 from apps.skills import queries as skills
 from apps.skills.models import SkillVersion
 from apps.skills.schemas import ToolSpec
@@ -84,7 +84,7 @@ def build_job(session: AutonomousSession, lease: Lease) -> Job:
         run=RunRef(session.tenant_id, session.run_id, lease.ref),
         skills=tuple(task.skills),
         tools=tuple(tool for tool in _tools(task, installed) if _is_granted(session.run, tool.name)),
-        skill_briefs=roles.planner_view(roles.known_of(installed)),
+        skill_briefs=roles.planner_view(roles.active_skills_of(installed)),
         model_name=task.model_name or task.deployment.model_for(Role.PLANNER),
         keys=task.deployment.keys,
         limits=session.frozen_limits,
@@ -100,8 +100,10 @@ def build_job(session: AutonomousSession, lease: Lease) -> Job:
 
 def _tools(task: Task, installed: Iterable[SkillVersion]) -> tuple[ToolSpec, ...]:
     """The tools that only read: those of its skills, and the built-in ones."""
-    core = outside.web_search(task.deployment_id)
-    return outside.beside((tool for tool in skills.tools_from(installed, task.skills) if not tool.acting), core)
+    core = outside_tools.web_search_tool(task.deployment_id)
+    return outside_tools.with_builtin_tools(
+        (tool for tool in skills.tools_from(installed, task.skills) if not tool.acting), core
+    )
 
 
 def _is_granted(run: GuardedRun | None, tool: str) -> bool:

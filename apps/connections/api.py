@@ -16,10 +16,10 @@ from rest_framework.authentication import SessionAuthentication
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from apps.connections import pending, queries
+from apps.connections import pending_secrets, queries
 from apps.connections.models import Connection
-from apps.connections.schemas import Wanted
-from apps.connections.services import lifecycle, requesting
+from apps.connections.schemas import NewConnection
+from apps.connections.services import lifecycle, requests
 from apps.tenants.api_auth import MembersView, RequestSerializer, member_caller
 from kernel.errors import NotFound, SilasError
 from kernel.tenancy import tenant_scope
@@ -45,7 +45,7 @@ def store_for_connection(request: Request, ref_id: UUID) -> None:
     given = StaffSecretRequest(data=request.data)
     given.is_valid(raise_exception=True)
     with tenant_scope(caller.tenant_id):
-        pending.store(ref_id, given.validated_data["value"], user=caller.user)
+        pending_secrets.store_secret(ref_id, given.validated_data["value"], user=caller.user)
 
 
 class ConnectionsRequest(RequestSerializer):
@@ -146,7 +146,9 @@ class Connections(MembersView):
         callback = request.build_absolute_uri(reverse("connections-callback"))
         with tenant_scope(self.caller.tenant_id):
             wanted = _wanted(form.validated_data)
-            row, _ = requesting.request(wanted, user=self.caller.user, actor=self.caller.actor, callback=callback)
+            row, _ = requests.request_connection(
+                wanted, user=self.caller.user, actor=self.caller.actor, callback=callback
+            )
             data = ConnectionAnswer(queries.connection(row.pk)).data
         return Response(data, status=status.HTTP_201_CREATED, headers=_KEPT_NOWHERE)
 
@@ -225,7 +227,7 @@ class ReconnectConnection(MembersView):
         form.is_valid(raise_exception=True)
         with tenant_scope(self.caller.tenant_id):
             queries.connection(connection_id)
-            setup = requesting.reconnect(
+            setup = requests.reconnect(
                 connection_id,
                 actor=self.caller.actor,
                 user=self.caller.user,
@@ -289,7 +291,7 @@ def callback(request: HttpRequest) -> HttpResponse:
     said = {name: str(value) for name, value in request.GET.items()}
     with tenant_scope(caller.tenant_id):
         browser = request.session.session_key or ""
-        setup = lifecycle.come_back(_state(said.get("state", "")), said, user=request.user, browser=browser)
+        setup = lifecycle.finish_redirect(_state(said.get("state", "")), said, user=request.user, browser=browser)
     response = redirect(reverse("console-connection", args=[setup.connection_id]))
     response["Referrer-Policy"] = "no-referrer"
     return response
@@ -306,10 +308,10 @@ def _told(connection_id: UUID) -> Response:
     return Response(ConnectionAnswer(queries.connection(connection_id)).data, headers=_KEPT_NOWHERE)
 
 
-def _wanted(given: dict[str, Any]) -> Wanted:
+def _wanted(given: dict[str, Any]) -> NewConnection:
     """Raises 400 `invalid` with the names of the fields that do not fit, never their values."""
     try:
-        return Wanted.model_validate(given)
+        return NewConnection.model_validate(given)
     except Unfit as error:
         fields = sorted({str(each["loc"][0]) if each["loc"] else "all" for each in error.errors()})
         raise SilasError("invalid", "These fields do not fit.", extra={"fields": fields}) from None

@@ -6,7 +6,7 @@ class ConnectionsConfig(AppConfig):
     label = "connections"
 
     def ready(self) -> None:
-        from apps.connections import credentials, permits, receivers  # noqa: F401  (connects to the rooms below)
+        from apps.connections import credentials, permissions, receivers  # noqa: F401  (connects to the rooms below)
         from apps.connections.scripts import run_connection
         from apps.guard.enums import Intent
         from apps.guard.registry import register, register_policy
@@ -14,6 +14,6 @@ class ConnectionsConfig(AppConfig):
         from apps.tenants import vault
 
         register(Intent.RUN_CONNECTION, run_connection)
-        register_policy(Intent.RUN_SKILL, permits.policy)
-        register_credentials(permits.open_for_tool, permits.keep_for_tool)
+        register_policy(Intent.RUN_SKILL, permissions.check_connection)
+        register_credentials(permissions.open_for_tool, permissions.store_for_tool)
         vault.register_resealer("credentials", credentials.reseal)

@@ -23,7 +23,7 @@ _SERVICE = "silas"
 T = TypeVar("T")
 
 
-class Keeper(Protocol):
+class CredentialStore(Protocol):
     """`keep` puts the value where nothing was before, under the fresh `ref` or however it likes, and returns what the
     row remembers, at most a few hundred bytes where that is not the value; `fetch` and `drop` are given that."""
 
@@ -34,7 +34,7 @@ class Keeper(Protocol):
     def drop(self, kept: bytes) -> None: ...
 
 
-class InDatabase:
+class DatabaseStore:
     """The row is the place."""
 
     def keep(self, ref: str, sealed: bytes) -> bytes:
@@ -47,53 +47,53 @@ class InDatabase:
         return None
 
 
-class InKeyring:
+class KeyringStore:
     """The machine's keyring, through the library `keyring` (requirements/keyring.txt). Raises `SilasError`:
     `keyring_missing` 409, `keyring_unavailable` 503, `credential_gone` 409."""
 
     def keep(self, ref: str, sealed: bytes) -> bytes:
         value = base64.b64encode(sealed).decode()
-        _asked(lambda keyring: keyring.set_password(_SERVICE, ref, value))
+        _with_keyring(lambda keyring: keyring.set_password(_SERVICE, ref, value))
         return ref.encode()
 
     def fetch(self, kept: bytes) -> bytes:
-        found = _asked(lambda keyring: keyring.get_password(_SERVICE, kept.decode()))
+        found = _with_keyring(lambda keyring: keyring.get_password(_SERVICE, kept.decode()))
         if found is None:
             raise SilasError("credential_gone", "The keyring no longer has this credential.", status=409)
         return base64.b64decode(found)
 
     def drop(self, kept: bytes) -> None:
         ref = kept.decode()
-        if _asked(lambda keyring: keyring.get_password(_SERVICE, ref)) is not None:
-            _asked(lambda keyring: keyring.delete_password(_SERVICE, ref))
+        if _with_keyring(lambda keyring: keyring.get_password(_SERVICE, ref)) is not None:
+            _with_keyring(lambda keyring: keyring.delete_password(_SERVICE, ref))
 
 
-def chosen() -> Backend:
+def configured_backend() -> Backend:
     """What new credentials are kept in."""
     name = settings.CREDENTIAL_BACKEND
     return Backend(name) if name in (Backend.DATABASE, Backend.KEYRING) else Backend.VAULT
 
 
-def keeper(backend: Backend) -> Keeper:
+def store_of(backend: Backend) -> CredentialStore:
     """Raises `SilasError("vault_missing")` 409 for values of a vault that is not configured any more."""
     match backend:
         case Backend.DATABASE:
-            return InDatabase()
+            return DatabaseStore()
         case Backend.KEYRING:
-            return InKeyring()
+            return KeyringStore()
         case Backend.VAULT:
-            if chosen() != Backend.VAULT:
+            if configured_backend() != Backend.VAULT:
                 raise SilasError("vault_missing", "The vault that has this credential is not set up here.", status=409)
-            return _outside(settings.CREDENTIAL_BACKEND)
+            return _vault(settings.CREDENTIAL_BACKEND)
 
 
 @lru_cache
-def _outside(path: str) -> Keeper:
-    made: Keeper = import_string(path)()
+def _vault(path: str) -> CredentialStore:
+    made: CredentialStore = import_string(path)()
     return made
 
 
-def _asked(question: Callable[[Keyring], T]) -> T:
+def _with_keyring(question: Callable[[Keyring], T]) -> T:
     """What a keyring answers. Backends fail in ways of their own; what they say about it stays here."""
     try:
         found: Keyring = import_string("keyring.get_keyring")()

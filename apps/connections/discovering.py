@@ -16,8 +16,8 @@ from apps.bus.schemas import LeaseRef
 from apps.connections import running, scripts
 from apps.connections.enums import Script
 from apps.connections.schemas import ConnectionFailure, Discovery
-from apps.connections.services import finding_out
-from apps.connections.services.course import failure_of
+from apps.connections.services import discovery
+from apps.connections.services.setup_state import parse_failure
 from apps.guard.schemas import CallContext, CallOutcome, Done, HandlerResult, RunRef
 from kernel.tenancy import in_scope
 
@@ -33,18 +33,18 @@ async def discover(delivery: Delivery) -> None:
 
 
 def _begin(connection_id: UUID, lease: LeaseRef) -> RunRef | None:
-    return running.open_run(Script.DISCOVER, lease) if finding_out.is_outstanding(connection_id) else None
+    return running.open_run(Script.DISCOVER, lease) if discovery.is_pending(connection_id) else None
 
 
 def _conclude(run: RunRef, looked: _Look, outcome: CallOutcome) -> None:
     if not isinstance(outcome, Done):
-        finding_out.failed(looked.connection_id, looked.lease.message_pk, looked.failure)
+        discovery.record_failure(looked.connection_id, looked.lease.message_pk, looked.failure)
     running.close_run(run)
 
 
 def gave_up(message: QueueMessage) -> bool:
     """No worker could find it out: who asked is told."""
-    finding_out.failed(UUID(message.subject), message.pk, None)
+    discovery.record_failure(UUID(message.subject), message.pk, None)
     return True
 
 
@@ -58,13 +58,13 @@ class _Look:
     failure: ConnectionFailure | None = None
 
     def __call__(self, _: CallContext) -> HandlerResult:
-        job = scripts.job_of(self.tenant_id, self.connection_id)
-        answer, _handed = scripts.ask(job, Script.DISCOVER, {"identity_hint": {}})
+        job = scripts.load_job(self.tenant_id, self.connection_id)
+        answer, _handed = scripts.run_script(job, Script.DISCOVER, {"identity_hint": {}})
         if "failure" in answer:
-            self.failure = failure_of(answer["failure"])
-            raise scripts.failed("discovery_failed", "The service cannot be connected as it is.")
+            self.failure = parse_failure(answer["failure"])
+            raise scripts.call_failed("discovery_failed", "The service cannot be connected as it is.")
         try:
             found = Discovery.model_validate(answer)
         except ValidationError as error:
-            raise scripts.failed("discovery_unreadable", "The script did not say how to sign in.") from error
-        return HandlerResult({}, on_settle=lambda: finding_out.found(self.connection_id, self.lease, found))
+            raise scripts.call_failed("discovery_unreadable", "The script did not say how to sign in.") from error
+        return HandlerResult({}, on_settle=lambda: discovery.record_result(self.connection_id, self.lease, found))

@@ -13,10 +13,10 @@ from apps.bus.deliveries import Delivery
 from apps.bus.models import QueueMessage
 from apps.bus.schemas import LeaseRef
 from apps.connections import running
-from apps.connections.conversing import Held, Limits
 from apps.connections.enums import Script
 from apps.connections.models import SetupRun
-from apps.connections.services import course
+from apps.connections.services import setup_state
+from apps.connections.setup_session import Limits, SetupSession
 from apps.guard.schemas import CallOutcome, Done, Failed, RunRef
 from kernel.tenancy import in_scope
 
@@ -26,7 +26,7 @@ async def hold(delivery: Delivery, *, limits: Limits | None = None) -> None:
     if begun is None:
         return
     setup, run = begun
-    held = Held(delivery.tenant_id, setup.pk, delivery.lease.ref, limits or Limits())
+    held = SetupSession(delivery.tenant_id, setup.pk, delivery.lease.ref, limits or Limits())
     patience = held.limits.whole + running.PATIENCE_SECONDS
     outcome = await running.call(
         run, Script.SETUP, held, seconds=patience, connection=setup.connection_id, setup=setup.pk
@@ -35,18 +35,18 @@ async def hold(delivery: Delivery, *, limits: Limits | None = None) -> None:
 
 
 def _begin(setup_id: UUID, lease: LeaseRef) -> tuple[SetupRun, RunRef] | None:
-    setup = course.begin(setup_id)
+    setup = setup_state.begin_session(setup_id)
     return (setup, running.open_run(Script.SETUP, lease, origin=setup.connection_id)) if setup else None
 
 
-def _conclude(run: RunRef, held: Held, outcome: CallOutcome) -> None:
+def _conclude(run: RunRef, held: SetupSession, outcome: CallOutcome) -> None:
     if not isinstance(outcome, Done):
         code = outcome.code if isinstance(outcome, Failed) else "refused"
-        course.fail(held.setup_id, code=str(code), failure=held.failure)
+        setup_state.fail(held.setup_id, code=str(code), failure=held.failure)
     running.close_run(run)
 
 
 def gave_up(message: QueueMessage) -> bool:
     """No worker could hold it: it fails, which a card tells."""
-    course.fail(UUID(message.subject), code="worker_lost")
+    setup_state.fail(UUID(message.subject), code="worker_lost")
     return True

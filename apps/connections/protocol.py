@@ -36,7 +36,7 @@ class ProtocolBroken(Exception):
 
 
 @dataclass(frozen=True)
-class Shown:
+class ShowStep:
     """Put this step before the person."""
 
     step_id: str
@@ -44,13 +44,13 @@ class Shown:
 
 
 @dataclass(frozen=True)
-class Awaited:
+class AwaitAnswer:
     """The script waits for what the person says to this step."""
 
     step_id: str
 
 
-Move = Shown | Awaited | Completed | ConnectionFailure
+Action = ShowStep | AwaitAnswer | Completed | ConnectionFailure
 
 
 @dataclass
@@ -62,10 +62,10 @@ class Conversation:
     current: str = ""
     ended: bool = False
 
-    def hear(self, line: str) -> Move | None:
+    def hear(self, line: str) -> Action | None:
         """What to do about this line; None: nothing. Raises `ProtocolBroken`: `wrong_step`, `step_twice`,
         `after_the_end`, `too_much_noise`, `too_many_steps`."""
-        event = _read(line)
+        event = _parse(line)
         if event is None or isinstance(event, LogEvent):
             self.ignored += event is None
             if self.ignored > MOST_IGNORED:
@@ -75,14 +75,14 @@ class Conversation:
             raise ProtocolBroken("after_the_end")
         return self._take(event)
 
-    def _take(self, event: SetupStepEvent | AwaitInputEvent | CompletionEvent | FailureEvent) -> Move:
+    def _take(self, event: SetupStepEvent | AwaitInputEvent | CompletionEvent | FailureEvent) -> Action:
         match event:
             case SetupStepEvent():
                 return self._shown(event)
             case AwaitInputEvent():
                 if event.step_id != self.current:
                     raise ProtocolBroken("wrong_step")
-                return Awaited(event.step_id)
+                return AwaitAnswer(event.step_id)
             case CompletionEvent():
                 self.ended = True
                 return event.connection_payload
@@ -90,7 +90,7 @@ class Conversation:
                 self.ended = True
                 return event.failure
 
-    def _shown(self, event: SetupStepEvent) -> Shown:
+    def _shown(self, event: SetupStepEvent) -> ShowStep:
         """A step shows once; the message of one that only tells how far it is may change."""
         before = self.steps.get(event.step_id)
         if before is not None and not (before.type == event.step.type == "progress"):
@@ -99,10 +99,10 @@ class Conversation:
             raise ProtocolBroken("too_many_steps")
         self.steps[event.step_id] = event.step
         self.current = event.step_id
-        return Shown(event.step_id, event.step)
+        return ShowStep(event.step_id, event.step)
 
 
-def _read(line: str) -> SetupStepEvent | AwaitInputEvent | CompletionEvent | FailureEvent | LogEvent | None:
+def _parse(line: str) -> SetupStepEvent | AwaitInputEvent | CompletionEvent | FailureEvent | LogEvent | None:
     try:
         said = json.loads(line)
     except (ValueError, RecursionError):
@@ -113,7 +113,7 @@ def _read(line: str) -> SetupStepEvent | AwaitInputEvent | CompletionEvent | Fai
         return None
 
 
-def one_answer(output: str) -> dict[str, object] | None:
+def last_object(output: str) -> dict[str, object] | None:
     """What a script that answers once said: its last line that is a JSON object, or None."""
     for line in reversed(output.splitlines()):
         try:

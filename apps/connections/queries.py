@@ -18,7 +18,7 @@ _CONNECTED = Q(status__in=(ConnectionStatus.ACTIVE, ConnectionStatus.PAUSED)) | 
 
 def usable_names() -> frozenset[str]:
     """What a tool may name as its `connection` and find an account: skills, and providers as `type:<provider>`."""
-    return rules.usable(accounts())
+    return rules.usable_names(accounts())
 
 
 def accounts() -> list[rules.Account]:

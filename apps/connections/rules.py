@@ -116,14 +116,14 @@ def account_for(wanted: str, accounts: Iterable[Account]) -> Account | str:
     return meant[0] if meant and meant[0].status is Status.ACTIVE else "connection_missing"
 
 
-def usable(accounts: Iterable[Account]) -> frozenset[str]:
+def usable_names(accounts: Iterable[Account]) -> frozenset[str]:
     """What a tool may name and find an account: skills, and providers as `type:<provider>`."""
     found = list(accounts)
     names = {name for account in found for name in (account.skill, f"{ANY}{account.provider}")}
     return frozenset(name for name in names if isinstance(account_for(name, found), Account))
 
 
-def rivals(accounts: Iterable[Account]) -> frozenset[UUID]:
+def ambiguous_accounts(accounts: Iterable[Account]) -> frozenset[UUID]:
     """Accounts of skills that have several and none of them chosen: tools use none of them."""
     by_skill: Mapping[str, list[Account]] = defaultdict(list)
     for account in accounts:

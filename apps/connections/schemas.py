@@ -18,20 +18,20 @@ Permission = Annotated[str, StringConstraints(min_length=1, max_length=120, patt
 Permissions = Annotated[list[Permission], Field(max_length=40)]
 
 
-class Said(BaseModel):
+class ScriptOutput(BaseModel):
     """Something a script said; more than we know of is left out."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
 
-class RecoveryOption(Said):
+class RecoveryOption(ScriptOutput):
     action: Annotated[str, StringConstraints(pattern=r"^[\w.:-]{1,60}$")]
     label: str = Field(min_length=1, max_length=80)
     description: str = Field(default="", max_length=300)
     risk_level: Literal["low", "medium", "high"] = "low"
 
 
-class ConnectionFailure(Said):
+class ConnectionFailure(ScriptOutput):
     failure_type: FailureType = FailureType.UNKNOWN
     service: str = Field(default="", max_length=120)
     message: str = Field(default="", max_length=500)
@@ -39,7 +39,7 @@ class ConnectionFailure(Said):
     recovery_options: list[RecoveryOption] = Field(default_factory=list, max_length=6)
 
 
-class SecureInputRequest(Said):
+class SecureInputRequest(ScriptOutput):
     """`name`: under which name the script finds the value among its secrets. The platform gives the reference."""
 
     name: Name = "value"
@@ -48,7 +48,7 @@ class SecureInputRequest(Said):
     guidance: Guidance
 
 
-class DeviceCodeStep(Said):
+class DeviceCodeStep(ScriptOutput):
     type: Literal["device_code"]
     verification_url: Address
     user_code: str = Field(min_length=1, max_length=40)
@@ -56,19 +56,19 @@ class DeviceCodeStep(Said):
     poll_interval: int = Field(default=5, ge=1, le=600)
 
 
-class RedirectStep(Said):
+class RedirectStep(ScriptOutput):
     """`auth_url` holds the platform's own callback address and state, which the script was started with (ADR 78)."""
 
     type: Literal["browser_redirect"]
     auth_url: Address
 
 
-class SecureInputStep(Said):
+class SecureInputStep(ScriptOutput):
     type: Literal["secure_input"]
     request: SecureInputRequest
 
 
-class ProgressStep(Said):
+class ProgressStep(ScriptOutput):
     type: Literal["progress"]
     message: str = Field(min_length=1, max_length=300)
     progress_pct: float | None = Field(default=None, ge=0, le=100)
@@ -77,7 +77,7 @@ class ProgressStep(Said):
 Step = Annotated[DeviceCodeStep | RedirectStep | SecureInputStep | ProgressStep, Field(discriminator="type")]
 
 
-class Completed(Said):
+class Completed(ScriptOutput):
     """Facts that are no secrets; the credentials come over the descriptor of `SILAS_SECRET_OUT_FD`."""
 
     permissions_granted: Permissions = Field(default_factory=list)
@@ -88,28 +88,28 @@ class Completed(Said):
     summary: str = Field(default="", max_length=500)
 
 
-class SetupStepEvent(Said):
+class SetupStepEvent(ScriptOutput):
     type: Literal["setup_step"]
     step_id: StepId
     step: Step
 
 
-class AwaitInputEvent(Said):
+class AwaitInputEvent(ScriptOutput):
     type: Literal["await_input"]
     step_id: StepId
 
 
-class CompletionEvent(Said):
+class CompletionEvent(ScriptOutput):
     type: Literal["completion"]
     connection_payload: Completed
 
 
-class FailureEvent(Said):
+class FailureEvent(ScriptOutput):
     type: Literal["failure"]
     failure: ConnectionFailure
 
 
-class LogEvent(Said):
+class LogEvent(ScriptOutput):
     type: Literal["log"]
     level: Literal["info", "warning"] = "info"
     message: str = Field(default="", max_length=2000)
@@ -119,7 +119,7 @@ Event = SetupStepEvent | AwaitInputEvent | CompletionEvent | FailureEvent | LogE
 EVENT: TypeAdapter[Event] = TypeAdapter(Annotated[Event, Field(discriminator="type")])
 
 
-class Discovery(Said):
+class Discovery(ScriptOutput):
     auth_strategy: AuthStrategy
     provider: str = Field(default="", max_length=120)
     identity_match: bool = False
@@ -128,7 +128,7 @@ class Discovery(Said):
     setup_requirements: dict[str, bool] = Field(default_factory=dict)
 
 
-class HealthResult(Said):
+class HealthResult(ScriptOutput):
     healthy: bool
     token_expires_at: AwareDatetime | None = None
     refresh_token_expires_at: AwareDatetime | None = None
@@ -138,19 +138,19 @@ class HealthResult(Said):
     failure: ConnectionFailure | None = None
 
 
-class RefreshResult(Said):
+class RefreshResult(ScriptOutput):
     success: bool
     new_expires_at: AwareDatetime | None = None
     refresh_token_expires_at: AwareDatetime | None = None
     failure: ConnectionFailure | None = None
 
 
-class RecoverResult(Said):
+class RecoverResult(ScriptOutput):
     success: bool = False
     failure: ConnectionFailure | None = None
 
 
-class Wanted(BaseModel):
+class NewConnection(BaseModel):
     """What somebody wants to connect. `settings` hold no secrets: an endpoint, a client's id, scopes' address."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")

@@ -63,19 +63,19 @@ def run_connection(ctx: CallContext) -> HandlerResult:
     """`ctx.context["work"]` is what this room's own services want done in the call; nothing else can put it there."""
     work = ctx.context.get("work")
     if not callable(work):
-        raise failed("tool_missing", "There is no such tool here.")
+        raise call_failed("tool_missing", "There is no such tool here.")
     result = work(ctx)
     assert isinstance(result, HandlerResult)
     return result
 
 
-def job_of(tenant_id: UUID, connection_id: UUID, *, setup: SetupRun | None = None) -> Job:
+def load_job(tenant_id: UUID, connection_id: UUID, *, setup: SetupRun | None = None) -> Job:
     """Raises `CallFailed` for a connection whose skill is gone, or whose credentials do not open."""
     try:
         with tenant_scope(tenant_id):
             return _job(_connection(connection_id), setup)
     except SilasError as refusal:
-        raise failed(refusal.code, refusal.message) from refusal
+        raise call_failed(refusal.code, refusal.message) from refusal
 
 
 def _job(row: Connection, setup: SetupRun | None) -> Job:
@@ -84,8 +84,8 @@ def _job(row: Connection, setup: SetupRun | None) -> Job:
     return Job(
         connection=row,
         folder=skills.folder_of(version),
-        egress=places(manifest.requirements.network, row.settings),
-        secret=credentials.opened(row.pk, setup=setup),
+        egress=egress_places(manifest.requirements.network, row.settings),
+        secret=credentials.unseal_all(row.pk, setup=setup),
         scripts=scripts_of(version),
     )
 
@@ -95,46 +95,46 @@ def scripts_of(version: SkillVersion) -> frozenset[str]:
     return frozenset(path.removeprefix("scripts/").removesuffix(".py") for path in paths)
 
 
-def ask(job: Job, script: Script, asked: dict[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
+def run_script(job: Job, script: Script, asked: dict[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
     """One question, one answer, and the credentials it handed back. Raises `CallFailed`: what went wrong, in a code."""
     if script.value not in job.scripts:
-        raise failed("script_missing", f"The skill has no {script.value}.py.")
-    outcome = _run(job.spec(script, seconds=ONE_SHOT_SECONDS, asked=asked))
-    answer = protocol.one_answer(outcome.stdout)
+        raise call_failed("script_missing", f"The skill has no {script.value}.py.")
+    outcome = _run_in_sandbox(job.spec(script, seconds=ONE_SHOT_SECONDS, asked=asked))
+    answer = protocol.last_object(outcome.stdout)
     if answer is None or (outcome.exit_code != 0 and "failure" not in answer):
-        raise failed("script_failed", f"{script.value}.py did not answer.")
-    return answer, handed_back(outcome.secret_out, canonical_bytes(answer).decode())
+        raise call_failed("script_failed", f"{script.value}.py did not answer.")
+    return answer, new_credentials(outcome.secret_out, canonical_bytes(answer).decode())
 
 
-def _run(spec: SandboxSpec) -> Any:
+def _run_in_sandbox(spec: SandboxSpec) -> Any:
     try:
         outcome = run(spec)
     except SilasError as refusal:
-        raise failed(refusal.code, refusal.message) from refusal
+        raise call_failed(refusal.code, refusal.message) from refusal
     if outcome.reason:
-        raise failed(f"script_{outcome.reason}", "The script was stopped: it went beyond its limits.")
+        raise call_failed(f"script_{outcome.reason}", "The script was stopped: it went beyond its limits.")
     return outcome
 
 
-def handed_back(secret_out: bytes | None, said: str) -> dict[str, str]:
+def new_credentials(secret_out: bytes | None, said: str) -> dict[str, str]:
     """The new credentials, if what the script said aloud holds none of them."""
     try:
-        values = credentials.read(secret_out)
+        values = credentials.parse_handed_back(secret_out)
     except SilasError as refusal:
-        raise failed(refusal.code, refusal.message) from refusal
+        raise call_failed(refusal.code, refusal.message) from refusal
     if any(len(value) >= 6 and value in said for value in values.values()):
-        raise failed("script_secret_leaked", "The script said a credential aloud.")
+        raise call_failed("script_secret_leaked", "The script said a credential aloud.")
     return values
 
 
-def places(network: list[str], settings: dict[str, Any]) -> tuple[str, ...]:
+def egress_places(network: list[str], settings: dict[str, Any]) -> tuple[str, ...]:
     """What the skill may reach, as `host:port`: a slot is filled from the connection's settings, a host alone means
     https."""
-    found = (_place(entry, settings) for entry in network)
+    found = (_egress_place(entry, settings) for entry in network)
     return tuple(dict.fromkeys(place for place in found if place))
 
 
-def _place(entry: str, settings: dict[str, Any]) -> str:
+def _egress_place(entry: str, settings: dict[str, Any]) -> str:
     given = str(settings.get(entry[1:-1], "")) if entry.startswith("{") else entry
     if "://" in given:
         try:
@@ -153,5 +153,5 @@ def _connection(connection_id: UUID) -> Connection:
     return row
 
 
-def failed(code: str, reason: str) -> CallFailed:
+def call_failed(code: str, reason: str) -> CallFailed:
     return CallFailed(code, reason, effect_free=True)

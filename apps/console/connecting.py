@@ -12,7 +12,7 @@ from typing import Any, Literal
 from django.http import QueryDict
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from apps.connections.schemas import Name, Wanted
+from apps.connections.schemas import Name, NewConnection
 from apps.skills.enums import SkillStatus
 from apps.skills.models import SkillVersion
 from apps.skills.schemas import SkillManifest
@@ -64,7 +64,7 @@ def title_of(manifest: Mapping[str, Any]) -> str:
     return str(shown or str(manifest["name"]).replace("-", " ").capitalize())
 
 
-def wanted(manifest: SkillManifest, sent: QueryDict) -> Wanted:
+def wanted(manifest: SkillManifest, sent: QueryDict) -> NewConnection:
     """What somebody wrote into the form. Raises `SilasError("connection_unfit")` 422 with the field it is about."""
     found: dict[str, Any] = {}
     for setting in settings_of(manifest):
@@ -77,7 +77,9 @@ def wanted(manifest: SkillManifest, sent: QueryDict) -> Wanted:
             raise SilasError("connection_unfit", f"{setting.title} is missing.", status=422)
     name = " ".join(sent.get("name", "").replace("\0", "").split())
     try:
-        return Wanted(skill=manifest.name, name=name, settings=found, permissions=sent.getlist("permission") or None)
+        return NewConnection(
+            skill=manifest.name, name=name, settings=found, permissions=sent.getlist("permission") or None
+        )
     except ValidationError as error:
         field = str(error.errors()[0]["loc"][-1])
         raise SilasError("connection_unfit", f"This does not fit: {field}.", status=422) from error

@@ -24,9 +24,7 @@ from apps.guard.enums import Intent
 from apps.guard.models import GuardedRun, ToolCall
 from apps.memory.models import Collection, Document
 from apps.sessions.models import ChatSession
-from apps.skills.draft_models import SkillDraft
-from apps.skills.models import SkillVersion
-from apps.skills.package_models import SkillPackage
+from apps.skills.models import SkillDraft, SkillPackage, SkillVersion
 from apps.tenants.models import ApiKey, Deployment, User
 from apps.toolservers.models import OutsideTool, ToolServer
 from apps.work.models import WorkItem

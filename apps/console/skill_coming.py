@@ -9,9 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 from apps.console.members import StaffRequest
-from apps.skills import importing
-from apps.skills.enums import SkillSource
-from apps.skills.package_models import PackageState
+from apps.skills import imports
+from apps.skills.enums import PackageState, SkillSource
 from apps.skills.packages import archive
 from apps.skills.packages import services as packages
 from kernel.errors import SilasError
@@ -43,26 +42,26 @@ def _file(request: StaffRequest) -> Place:
         raise SilasError("too_large", "At most 12 MB at once.", status=413)
     if archive.is_package(raw):
         return _package(request, raw)
-    return _imported(request, importing.from_archive(raw, name=str(sent.name or "")))
+    return _imported(request, imports.from_archive(raw, name=str(sent.name or "")))
 
 
 def _repository(request: StaffRequest) -> Place:
     address, folder = request.POST.get("address", "")[:500].strip(), request.POST.get("path", "")[:200].strip()
-    return _imported(request, importing.from_git(address, folder=folder))
+    return _imported(request, imports.from_git(address, folder=folder))
 
 
-def _imported(request: StaffRequest, fetched: importing.Fetched) -> Place:
+def _imported(request: StaffRequest, fetched: imports.Fetched) -> Place:
     """Adapted with its report, then proposed."""
     with tenant_scope(request.member.tenant):
         hint = request.POST.get("format", "")
-        version = importing.import_skill(fetched, by=request.member.user, format_hint=hint)
+        version = imports.import_skill(fetched, by=request.member.user, format_hint=hint)
     return ("console-skill", version.name)
 
 
 def _package(request: StaffRequest, raw: bytes) -> Place:
     package = archive.unpack(raw)
     with tenant_scope(request.member.tenant):
-        row = packages.take_in(package, by=request.member.user)
+        row = packages.receive(package, by=request.member.user)
     if row.state == PackageState.WAITING:
         return ("console-skill-package", row.pk)
     return ("console-skill", row.name)
@@ -70,4 +69,4 @@ def _package(request: StaffRequest, raw: bytes) -> Place:
 
 def _text(request: StaffRequest) -> Place:
     text = request.POST.get("text", "").replace("\r\n", "\n")
-    return _imported(request, importing.Fetched({"SKILL.md": text.encode()}, SkillSource.FOLDER, uri="pasted"))
+    return _imported(request, imports.Fetched({"SKILL.md": text.encode()}, SkillSource.FOLDER, uri="pasted"))

@@ -122,7 +122,7 @@ def asked_about(card: Card) -> Asked | None:
     if version is None or not _is_signed(version, contents_of(version), payload):
         return None
     contents, before = contents_of(version), _before(version)
-    changes = differences.between(contents_of(before), contents) if before else ()
+    changes = differences.compare(contents_of(before), contents) if before else ()
     title, may = capabilities.title_of(version), capabilities.may(version.manifest)
     return Asked(version, before, title, may, _shown(contents), changes, _signed_report(version, payload))
 

@@ -270,7 +270,7 @@ def settings_as_they_are() -> dict[str, Any]:
 
 def _skills(task: Task | None) -> list[tuple[str, str]]:
     """The newest version of each installed skill, and the ones the task is pinned to."""
-    names = sorted(set(skill_rows.in_use().values_list("name", flat=True)))
+    names = sorted(set(skill_rows.active_versions().values_list("name", flat=True)))
     pinned = {ref.split("@")[0]: ref for ref in (task.skills if task else ())}
     return [(pinned.get(name, name), name) for name in names]
 

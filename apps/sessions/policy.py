@@ -24,14 +24,14 @@ from apps.gates.schemas import AccessLevel, GateSpec
 from apps.sessions.access import PUBLIC, Level
 from apps.sessions.models import AccessLevel as AccessLevelRow
 from apps.sessions.state import Policy
-from apps.skills import outside, roles
+from apps.skills import outside_tools, roles
 from apps.skills import queries as skills
 from apps.skills.schemas import OutsideToolSpec, ToolSpec
 from apps.tenants import policy_seals
 from apps.tenants.enums import PolicyKind
 from apps.tenants.models import Deployment
 from apps.tenants.queries import signed_gates
-from apps.toolservers.web.queries import terms
+from apps.toolservers.web.queries import search_terms
 from apps.toolservers.web.schemas import SearchTerms
 from apps.work.queries import active_goal_spec
 from apps.work.schemas import WorkItemSpec
@@ -56,7 +56,7 @@ _LEVELS = """
 def load(deployment: Deployment) -> Policy:
     """Inside the tenant's scope."""
     goal = active_goal_spec(deployment)
-    return _policy(goal, active_gates(deployment.pk), _levels_under(goal, deployment), terms(deployment.pk))
+    return _policy(goal, active_gates(deployment.pk), _levels_under(goal, deployment), search_terms(deployment.pk))
 
 
 def load_usable(deployment: Deployment) -> Policy:
@@ -72,7 +72,7 @@ def load_usable(deployment: Deployment) -> Policy:
 
 def load_with(deployment: Deployment, *systems: tuple[GateSpec, ...]) -> tuple[Policy, ...]:
     """What the policy would be with each of these sets in the place of the gates of rows. Inside the tenant's scope."""
-    goal, web = active_goal_spec(deployment), terms(deployment.pk)
+    goal, web = active_goal_spec(deployment), search_terms(deployment.pk)
     levels = _levels_under(goal, deployment)
     return tuple(_policy(goal, system, levels, web) for system in systems)
 
@@ -139,23 +139,23 @@ def _policy(
     levels: Mapping[str, AccessLevel],
     web: SearchTerms | None,
 ) -> Policy:
-    installed = skills.found(goal.skills) if goal else ()
+    installed = skills.versions_in_use(goal.skills) if goal else ()
     own = skills.tools_from(installed, goal.skills) if goal else ()
-    tools = outside.beside(own, outside.web_search_of(web))
+    tools = outside_tools.with_builtin_tools(own, outside_tools.web_search_tool_of(web))
     return Policy(
         gates=(*system, *(goal.gates if goal else ())),
         levels=with_outside(levels, tools),
         escalations=goal.escalation if goal else {},
         skills=tuple(goal.skills) if goal else (),
         tools=tools,
-        known=roles.known_of(installed),
+        known=roles.active_skills_of(installed),
     )
 
 
 def as_named(policy: Policy, said: Iterable[str]) -> Policy:
     """The policy of a conversation in which a visitor `said` this: a skill that only a person's word brings in is not
     there, in no level, before somebody named it (spec 10.1 `activation`)."""
-    unnamed = roles.unnamed(policy.known, said)
+    unnamed = roles.unnamed_manual_skills(policy.known, said)
     if not unnamed:
         return policy
     held = {tool.name for tool in policy.tools if tool.skill in unnamed}

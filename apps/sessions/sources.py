@@ -14,7 +14,7 @@ from apps.sessions.enums import Sender
 from apps.sessions.policy import KNOWLEDGE_TOOL
 from apps.sessions.queries import Said
 from apps.sessions.state import Heard, TurnState
-from apps.skills.outside import WEB_SEARCH as SEARCH
+from apps.skills.outside_tools import WEB_SEARCH as SEARCH
 from apps.skills.schemas import OutsideToolSpec, ToolSpec
 from apps.work.provenance import Tracer
 from kernel.http.addresses import host_of

@@ -21,7 +21,7 @@ from apps.sessions.access import AccessController, Level
 from apps.sessions.focus import Focus
 from apps.sessions.models import ChatSession
 from apps.sessions.queries import Said
-from apps.skills.roles import Known
+from apps.skills.roles import ActiveSkill
 from apps.skills.schemas import ToolSpec
 from apps.work.services.proposals import ScreenedPlan
 from kernel.llm.briefing import Passage, Recollection, SkillBrief, ToolBrief, Utterance, Withheld
@@ -41,7 +41,7 @@ class Policy:
     escalations: Mapping[str, EscalationSpec]
     skills: tuple[str, ...]
     tools: tuple[ToolSpec, ...]
-    known: tuple[Known, ...] = ()
+    known: tuple[ActiveSkill, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -126,12 +126,12 @@ DROP FUNCTION skills_file_ships();
 SHIPPED_REVERSE = _FILES_SHIP_REVERSE + _COURSE.replace("{begins}", "")
 
 
-def course(bundled: Mapping[str, Sequence[str]]) -> str:
+def lifecycle_sql(bundled: Mapping[str, Sequence[str]]) -> str:
     """The course that lets in these contents, by name and hash, as bundled skills; put in place by every `migrate`.
 
-    The words and files of such a version are compared with its hash when it is loaded (`believing`).
+    The words and files of such a version are compared with its hash when it is loaded (`integrity`).
     """
     return _COURSE.replace("{begins}", _BEGINS_BUNDLED.replace("{bundled}", json.dumps(bundled)))
 
 
-NO_TABLE = _FILES_SHIP_REVERSE + course({})
+NO_TABLE = _FILES_SHIP_REVERSE + lifecycle_sql({})

@@ -18,7 +18,7 @@ from apps.skills.schemas import ArgSpec, SkillManifest, ToolDeclaration
 _INTERPRETER = ("python3", "-I", "-S")
 
 
-def command(script: str, args: Mapping[str, Any], spec: Mapping[str, ArgSpec] | None) -> list[str]:
+def command_line(script: str, args: Mapping[str, Any], spec: Mapping[str, ArgSpec] | None) -> list[str]:
     """The command line. Without a `spec` the script reads `call.json`."""
     base = [*_INTERPRETER, f"/sandbox/skill/{script}"]
     if spec is None:
@@ -44,7 +44,7 @@ def schema_of(spec: Mapping[str, ArgSpec]) -> dict[str, Any]:
     }
 
 
-def problem(args: Mapping[str, Any], spec: Mapping[str, ArgSpec] | None) -> str:
+def argument_problem(args: Mapping[str, Any], spec: Mapping[str, ArgSpec] | None) -> str:
     """ "" when the arguments fit what the script declares, else what is wrong; an undeclared one is."""
     if spec is None:
         return ""

@@ -22,7 +22,7 @@ class FileChange:
     is_text: bool = True
 
 
-def between(before: Mapping[str, bytes], after: Mapping[str, bytes]) -> tuple[FileChange, ...]:
+def compare(before: Mapping[str, bytes], after: Mapping[str, bytes]) -> tuple[FileChange, ...]:
     """In the order of paths, at most `MOST_FILES`."""
     paths = [path for path in sorted({*before, *after}) if before.get(path) != after.get(path)]
     return tuple(_change(path, before.get(path), after.get(path)) for path in paths[:MOST_FILES])

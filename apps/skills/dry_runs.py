@@ -49,7 +49,7 @@ def as_report(trials: list[Trial]) -> list[dict[str, Any]]:
     return [asdict(trial) for trial in trials]
 
 
-def stood(trials: list[Trial]) -> bool:
+def all_passed(trials: list[Trial]) -> bool:
     return all(trial.ok is not False for trial in trials)
 
 
@@ -73,7 +73,7 @@ def _try(script: str, inputs: Mapping[str, Any] | None, manifest: SkillManifest,
         outcome = run(_spec(script, inputs, manifest, folder))
     except (SilasError, ValueError, TypeError) as error:
         return Trial(script, False, f"could not be run ({str(error)[:160]})")
-    return Trial(script, outcome.ok, _said(outcome))
+    return Trial(script, outcome.ok, _describe(outcome))
 
 
 def _spec(script: str, inputs: Mapping[str, Any], manifest: SkillManifest, folder: Path) -> SandboxSpec:
@@ -89,7 +89,7 @@ def _spec(script: str, inputs: Mapping[str, Any], manifest: SkillManifest, folde
     }
     records = inputs.get("records") or {}
     return SandboxSpec(
-        argv.command(script, args, manifest.script_args.get(script)),
+        argv.command_line(script, args, manifest.script_args.get(script)),
         work={"call.json": canonical_bytes(call)},
         read_only={
             "skill": folder,
@@ -99,7 +99,7 @@ def _spec(script: str, inputs: Mapping[str, Any], manifest: SkillManifest, folde
     )
 
 
-def _said(outcome: SandboxResult) -> str:
+def _describe(outcome: SandboxResult) -> str:
     if outcome.ok:
         return "ran to its end"
     if outcome.reason:

@@ -23,3 +23,9 @@ class SkillSource(TextChoices):
     GIT = "git", "A git repository"
     MAKER = "maker", "Written here"
     PACKAGE = "package", "A signed package"
+
+
+class PackageState(TextChoices):
+    WAITING = "waiting", "Waits for a look at whose it is"
+    TAKEN = "taken", "Proposed"
+    REFUSED = "refused", "Refused"

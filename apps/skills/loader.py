@@ -15,7 +15,7 @@ import yaml
 from frontmatter.default_handlers import YAMLHandler
 from pydantic import ValidationError
 
-from apps.skills import inspecting, rules
+from apps.skills import inspection, rules
 from apps.skills.schemas import SkillManifest
 from kernel.errors import SilasError
 from kernel.sandbox.spec import is_safe_relative
@@ -51,16 +51,16 @@ def load_files(files: Mapping[str, bytes], *, called: str = "") -> Folder:
 
     Raises `SilasError("skill_invalid")` with every problem in `extra`.
     """
-    found = _beyond_limits(files)
+    found = _limit_problems(files)
     if found:
-        raise invalid(found)
+        raise skill_invalid(found)
     manifest, body = _parse(files.get(MANIFEST))
-    found = inspecting.problems(manifest, files)
+    found = inspection.problems(manifest, files)
     if called and manifest.name != called:
         found.append(f"the folder is called {called}, the skill {manifest.name}")
     if found:
-        raise invalid(found)
-    return Folder(manifest, body, dict(files), tuple(inspecting.notes(manifest, files)))
+        raise skill_invalid(found)
+    return Folder(manifest, body, dict(files), tuple(inspection.notes(manifest, files)))
 
 
 def read_folder(path: Path) -> dict[str, bytes]:
@@ -71,18 +71,18 @@ def read_folder(path: Path) -> dict[str, bytes]:
         for name in sorted(names):
             file = Path(root) / name
             if file.is_symlink() or not file.is_file():
-                raise invalid([f"{name} is not a plain file"])
+                raise skill_invalid([f"{name} is not a plain file"])
             if file.stat().st_size > MAX_FILE_BYTES:
-                raise invalid([f"{name} is too large"])
+                raise skill_invalid([f"{name} is too large"])
             files[file.relative_to(path).as_posix()] = file.read_bytes()
             if len(files) > MAX_FILES:
-                raise invalid(["the folder is too large"])
+                raise skill_invalid(["the folder is too large"])
         if any((Path(root) / name).is_symlink() for name in directories):
-            raise invalid(["a directory is a link"])
+            raise skill_invalid(["a directory is a link"])
     return files
 
 
-def _beyond_limits(files: Mapping[str, bytes]) -> list[str]:
+def _limit_problems(files: Mapping[str, bytes]) -> list[str]:
     if len(files) > MAX_FILES or sum(map(len, files.values())) > MAX_TOTAL_BYTES:
         return ["the folder is too large"]
     large = [f"{name} is too large" for name, content in files.items() if len(content) > MAX_FILE_BYTES]
@@ -95,16 +95,16 @@ def _is_inside(name: str) -> bool:
 
 def _parse(raw: bytes | None) -> tuple[SkillManifest, str]:
     if raw is None:
-        raise invalid(["there is no SKILL.md"])
-    front, body = read_front(raw)
+        raise skill_invalid(["there is no SKILL.md"])
+    front, body = read_front_matter(raw)
     try:
         return manifest_of(front), body
     except (ValidationError, TypeError, ValueError) as error:
         problems = error.errors() if isinstance(error, ValidationError) else [{"loc": (), "msg": str(error)}]
-        raise invalid([f"{'.'.join(map(str, item['loc']))}: {item['msg']}" for item in problems]) from error
+        raise skill_invalid([f"{'.'.join(map(str, item['loc']))}: {item['msg']}" for item in problems]) from error
 
 
-def read_front(raw: bytes) -> tuple[dict[str, Any], str]:
+def read_front_matter(raw: bytes) -> tuple[dict[str, Any], str]:
     """The front matter of a SKILL.md as it stands, and what stands below it. Raises `SilasError("skill_invalid")`."""
     try:
         text = raw.decode("utf-8").replace("\r\n", "\n").strip()
@@ -114,7 +114,7 @@ def read_front(raw: bytes) -> tuple[dict[str, Any], str]:
         _require_plain(front)
         given = _FRONT.load(front)
     except (yaml.YAMLError, UnicodeDecodeError, ValueError, OverflowError, RecursionError) as error:
-        raise invalid([f"SKILL.md cannot be read: {' '.join(str(error).split())[:300]}"]) from error
+        raise skill_invalid([f"SKILL.md cannot be read: {' '.join(str(error).split())[:300]}"]) from error
     return (given if isinstance(given, dict) else {}), body.strip()
 
 
@@ -144,5 +144,5 @@ def manifest_of(front: Mapping[str, Any]) -> SkillManifest:
     return SkillManifest(**{**front, "metadata": rest, "tools": metadata["tools"] or []})
 
 
-def invalid(found: list[str]) -> SilasError:
+def skill_invalid(found: list[str]) -> SilasError:
     return SilasError("skill_invalid", f"The skill cannot be installed: {found[0]}", extra={"problems": found})

@@ -15,9 +15,9 @@ from django.db.models import F, QuerySet, Subquery
 from django.db.models.functions import JSONObject
 
 from apps.gates.schemas import GateSpec
-from apps.skills import argv, outside, rules, store
-from apps.skills.believing import is_believed
+from apps.skills import argv, outside_tools, rules, store
 from apps.skills.enums import SkillStatus
+from apps.skills.integrity import is_authentic
 from apps.skills.models import Record, SkillFile, SkillVersion
 from apps.skills.schemas import DIGEST_CHARS, ArgSpec, SkillManifest, ToolDeclaration, ToolSpec
 from apps.tenants import policy_seals
@@ -34,19 +34,19 @@ Rows = dict[str, list[dict[str, Any]]]
 def versions(refs: Iterable[str]) -> tuple[SkillVersion, ...]:
     """The installed versions, in the order of the references; what names an outside server names no version. Raises
     `SilasError("skill_missing")`."""
-    return tuple(_required(ref, version) for ref, version in _looked_up(refs))
+    return tuple(_required(ref, version) for ref, version in _look_up(refs))
 
 
-def found(refs: Iterable[str]) -> tuple[SkillVersion, ...]:
+def versions_in_use(refs: Iterable[str]) -> tuple[SkillVersion, ...]:
     """The same without those that are not in use."""
-    return tuple(version for _, version in _looked_up(refs) if version is not None)
+    return tuple(version for _, version in _look_up(refs) if version is not None)
 
 
-def _looked_up(refs: Iterable[str]) -> list[tuple[str, SkillVersion | None]]:
+def _look_up(refs: Iterable[str]) -> list[tuple[str, SkillVersion | None]]:
     """One statement for all of them."""
-    wanted = [ref for ref in refs if not outside.is_reference(ref)]
+    wanted = [ref for ref in refs if not outside_tools.is_reference(ref)]
     names = {rules.split_reference(ref)[0] for ref in wanted}
-    rows = _believed(in_use().filter(name__in=names)) if names else []
+    rows = _authentic(active_versions().filter(name__in=names)) if names else []
     return [(ref, next((row for row in rows if _is_meant(row, ref)), None)) for ref in wanted]
 
 
@@ -73,7 +73,7 @@ def tools_for(refs: Iterable[str]) -> tuple[ToolSpec, ...]:
 def tools_in_use(refs: Iterable[str]) -> tuple[ToolSpec, ...]:
     """The same without the skills that were switched off: what governs conversations goes on with what is left."""
     refs = tuple(refs)
-    return tools_from(found(refs), refs)
+    return tools_from(versions_in_use(refs), refs)
 
 
 def tools_from(installed: Iterable[SkillVersion], refs: Iterable[str]) -> tuple[ToolSpec, ...]:
@@ -82,17 +82,17 @@ def tools_from(installed: Iterable[SkillVersion], refs: Iterable[str]) -> tuple[
     for version in installed:
         for tool in tools_of(version):
             tools.setdefault(tool.name, tool)
-    for elsewhere in outside.tools_for(refs):
+    for elsewhere in outside_tools.tools_for(refs):
         tools.setdefault(elsewhere.name, elsewhere)
     return tuple(tools.values())
 
 
-def pinned(refs: Iterable[str]) -> tuple[str, ...]:
+def pin(refs: Iterable[str]) -> tuple[str, ...]:
     """The same skills by content, so that what is approved cannot be swapped. Raises `SilasError("skill_missing")`."""
-    return tuple(outside.pinned(ref) if outside.is_reference(ref) else _pinned(ref) for ref in refs)
+    return tuple(outside_tools.pin(ref) if outside_tools.is_reference(ref) else _pin(ref) for ref in refs)
 
 
-def _pinned(ref: str) -> str:
+def _pin(ref: str) -> str:
     (version,) = versions([ref])
     return pinned_ref(version)
 
@@ -100,25 +100,25 @@ def _pinned(ref: str) -> str:
 def folder_of(version: SkillVersion) -> Path:
     """The version's files on this machine, read-only."""
     files = SkillFile.objects.filter(version_id=version.pk).values_list("path", "content")
-    return store.unpacked(version.digest, lambda: {path: bytes(content) for path, content in files})
+    return store.unpack(version.digest, lambda: {path: bytes(content) for path, content in files})
 
 
-def rows_of(customer: str, books: Iterable[str]) -> Rows:
+def records_for(customer: str, books: Iterable[str]) -> Rows:
     """By book, what a script may see: `{key, subject, revision, data}`. No customer, only what is about nobody."""
-    return _rows(books, subject__in={"", customer})
+    return _records(books, subject__in={"", customer})
 
 
-def _rows(books: Iterable[str], **whose: Any) -> Rows:
+def _records(books: Iterable[str], **whose: Any) -> Rows:
     wanted = list(dict.fromkeys(books))
     rows: Rows = {book: [] for book in wanted}
     if not wanted:
         return rows
     for row in Record.objects.filter(book__in=wanted, **whose).order_by("book", "key"):
-        rows[row.book].append(_exported(row))
+        rows[row.book].append(_export(row))
     return rows
 
 
-def keys_of(customer: str, books: Iterable[str]) -> set[str]:
+def record_keys(customer: str, books: Iterable[str]) -> set[str]:
     """The keys of the customer's own rows in these books."""
     mine = Record.objects.filter(book__in=list(books), subject=customer).exclude(subject="")
     return set(mine.values_list("key", flat=True))
@@ -141,10 +141,10 @@ class Runnable:
     egress: tuple[str, ...] = ()
 
 
-def runnable(name: str, refs: Iterable[str], customer: str, *, house: bool = False) -> Runnable | None:
+def load_runnable(name: str, refs: Iterable[str], customer: str, *, house: bool = False) -> Runnable | None:
     """The tool of this name among those of these skills that are in use, its files and its rows; None when there is
     none. `house`: all rows."""
-    for version in found(refs):
+    for version in versions_in_use(refs):
         for tool in tools_of(version):
             if tool.name == name:
                 return _runnable(version, tool, customer, house=house)
@@ -156,7 +156,7 @@ def _runnable(version: SkillVersion, tool: ToolSpec, customer: str, *, house: bo
     return Runnable(
         tool,
         folder_of(version),
-        _rows(books) if house else rows_of(customer, books),
+        _records(books) if house else records_for(customer, books),
         script_args=manifest.script_args.get(tool.script),
         is_plain=not manifest.tools,
         egress=_egress(version, tool),
@@ -183,13 +183,13 @@ def _places(manifest: SkillManifest, tool: ToolDeclaration) -> list[str]:
 def card_facts(tool: ToolSpec, args: Mapping[str, Any], customer: str) -> list[dict[str, str]]:
     """What a card about this call shows: values before, from the customer's rows, and after, from the arguments."""
     books = [fact.book for fact in tool.facts if fact.book]
-    return rules.facts(tool, args, rows_of(customer, books))
+    return rules.card_facts(tool, args, records_for(customer, books))
 
 
 def card_reads(tool: ToolSpec, args: Mapping[str, Any], customer: str) -> list[dict[str, Any]]:
     """The records whose state a card about this call shows, with the revision at which it shows them; 0 for none."""
     named = {(fact.book, rules.fill(fact.key or "", args)) for fact in tool.facts if fact.book}
-    rows = rows_of(customer, [book for book, _ in named])
+    rows = records_for(customer, [book for book, _ in named])
     revisions = {(book, row["key"]): row["revision"] for book, found in rows.items() for row in found}
     return [{"book": book, "key": key, "revision": revisions.get((book, key), 0)} for book, key in sorted(named)]
 
@@ -213,7 +213,7 @@ def verification_mounts(
     (`[{"tool", "args"}]`) at `/sandbox/call/calls.json`."""
     books = [book for tool in tools for book in (*tool.records, *tool.writes)]
     mounts: dict[str, Mount] = {
-        "records": as_files(rows_of(customer, books)),
+        "records": as_files(records_for(customer, books)),
         "call": {"calls.json": canonical_bytes([dict(call) for call in calls])},
     }
     for version in versions(dict.fromkeys(tool.skill for tool in tools)):
@@ -221,12 +221,12 @@ def verification_mounts(
     return mounts
 
 
-def house_mounts(refs: Iterable[str]) -> dict[str, Mount]:
+def tenant_mounts(refs: Iterable[str]) -> dict[str, Mount]:
     """For the checks of a goal that looks after the whole house: its first skill, and every row of the books that its
     skills declare, whoever they are about. For sandboxes that act on nothing and answer to nobody but the harness."""
     here = versions(refs)
     books = [book for version in here for tool in tools_of(version) for book in (*tool.records, *tool.writes)]
-    mounts: dict[str, Mount] = {"records": as_files(_rows(books))}
+    mounts: dict[str, Mount] = {"records": as_files(_records(books))}
     return {**mounts, "skill": folder_of(here[0])} if here else mounts
 
 
@@ -235,7 +235,7 @@ def gate_mounts(gate: GateSpec, refs: Iterable[str], *, claimed: Mapping[str, st
     declares (`config.records`). A skill that was switched off brings no folder, and its gate no pass. With `claimed`
     and `config.match` (`{field: claim value}`) only rows that fit."""
     wanted = gate.config.get("skill")
-    named = [version for ref, version in _looked_up(refs) if wanted in (None, rules.split_reference(ref)[0])]
+    named = [version for ref, version in _look_up(refs) if wanted in (None, rules.split_reference(ref)[0])]
     mounts: dict[str, Mount] = {"skill": folder_of(named[0])} if named and named[0] else {}
     rows = Record.objects.filter(book__in=list(gate.config.get("records") or ()))
     for field, value in (gate.config.get("match") or {}).items():
@@ -243,22 +243,22 @@ def gate_mounts(gate: GateSpec, refs: Iterable[str], *, claimed: Mapping[str, st
             rows = rows.filter(**{f"data__{field}": claimed[value]})
     books: Rows = {book: [] for book in gate.config.get("records") or ()}
     for row in rows.order_by("key"):
-        books[row.book].append(_exported(row))
+        books[row.book].append(_export(row))
     return {**mounts, "records": as_files(books)}
 
 
-def in_use() -> QuerySet[SkillVersion]:
+def active_versions() -> QuerySet[SkillVersion]:
     """Every active version, of each skill the current one first."""
     rows: QuerySet[SkillVersion] = SkillVersion.objects.filter(status=SkillStatus.ACTIVE)
     return rows.order_by("name", F("activated_at").desc(nulls_last=True), "-number")
 
 
-def current(name: str) -> SkillVersion | None:
+def current_version(name: str) -> SkillVersion | None:
     """The version of this skill that whoever names no version gets."""
-    return next(iter(_believed(in_use().filter(name=name))), None)
+    return next(iter(_authentic(active_versions().filter(name=name))), None)
 
 
-def _believed(rows: QuerySet[SkillVersion]) -> list[SkillVersion]:
+def _authentic(rows: QuerySet[SkillVersion]) -> list[SkillVersion]:
     """Those of these that may be loaded. The sealed list comes with the rows, in one statement."""
     list_of_skills = PolicySeal.objects.filter(kind=PolicyKind.SKILLS)
     seal = list_of_skills.values(seal=JSONObject(version="version", signature="signature", items="items"))
@@ -268,10 +268,10 @@ def _believed(rows: QuerySet[SkillVersion]) -> list[SkillVersion]:
     said = found[0].seal
     seals = [(said["version"], said["signature"], said["items"])] if said else []
     sealed = policy_seals.verified_items(current_tenant_id(), PolicyKind.SKILLS, seals)
-    return [row for row in found if is_believed(row, sealed)]
+    return [row for row in found if is_authentic(row, sealed)]
 
 
-def newest_of_each() -> list[SkillVersion]:
+def newest_versions() -> list[SkillVersion]:
     """Of every skill the newest version, whatever its status, by name."""
     return list(SkillVersion.objects.order_by("name", "-number").distinct("name"))
 
@@ -308,5 +308,5 @@ def tools_of(version: SkillVersion) -> tuple[ToolSpec, ...]:
     return _parsed[version.digest]
 
 
-def _exported(row: Record) -> dict[str, Any]:
+def _export(row: Record) -> dict[str, Any]:
     return {"key": row.key, "subject": row.subject, "revision": row.revision, "data": row.data}

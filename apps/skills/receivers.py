@@ -9,24 +9,24 @@ from apps.approvals.signals import card_changed, card_decided
 from apps.bus import retention
 from apps.bus.enums import Kind
 from apps.bus.registry import on_dead_letter, register_job
-from apps.skills import forgetting, trials
+from apps.skills import cleanup, trials
 from apps.skills.enums import SkillStatus
 from apps.skills.models import SkillVersion
 
-register_job(Kind.SKILL_TRIAL, trials.run)
-register_job(Kind.SKILL_TRIED, trials.tried)
+register_job(Kind.SKILL_TRIAL, trials.run_trial)
+register_job(Kind.SKILL_TRIED, trials.handle_report)
 on_dead_letter(trials.give_up, Kind.SKILL_TRIAL)
-retention.register(forgetting.forget_batch)
+retention.register(cleanup.delete_batch)
 
 
 @card_decided.connect
-def _decided(card: Card, decision: Decision, token: ApprovalToken | None) -> None:
+def _on_card_decided(card: Card, decision: Decision, token: ApprovalToken | None) -> None:
     if card.subject_kind == trials.SUBJECT:
-        trials.decided(card, token)
+        trials.apply_decision(card, token)
 
 
 @card_changed.connect
-def _gone(card: Card) -> None:
+def _on_card_closed(card: Card) -> None:
     if card.subject_kind != trials.SUBJECT or card.status not in (CardStatus.EXPIRED, CardStatus.WITHDRAWN):
         return
     waiting = SkillVersion.objects.filter(pk=card.subject_id, card_id=card.pk, status=SkillStatus.PROPOSED).first()

@@ -39,7 +39,7 @@ class Metadata:
 
 
 @dataclass(frozen=True)
-class Known:
+class ActiveSkill:
     """One skill in use, as a whole turn knows it. `ref` is pinned; `called` are the names a person may know it by."""
 
     ref: str
@@ -54,18 +54,18 @@ class Known:
         return self.metadata.name
 
 
-def known(refs: Iterable[str]) -> tuple[Known, ...]:
+def active_skills(refs: Iterable[str]) -> tuple[ActiveSkill, ...]:
     """Those of the skills that are in use, in this order; one statement. What was switched off is left out."""
-    return known_of(queries.found(refs))
+    return active_skills_of(queries.versions_in_use(refs))
 
 
-def known_of(versions: Iterable[SkillVersion]) -> tuple[Known, ...]:
-    return tuple(_known(version) for version in versions)
+def active_skills_of(versions: Iterable[SkillVersion]) -> tuple[ActiveSkill, ...]:
+    return tuple(_active_skill(version) for version in versions)
 
 
-def _known(version: SkillVersion) -> Known:
+def _active_skill(version: SkillVersion) -> ActiveSkill:
     manifest = queries.manifest_of(version)
-    return Known(
+    return ActiveSkill(
         ref=queries.pinned_ref(version),
         metadata=Metadata(version.name, manifest.description),
         activation=manifest.activation,
@@ -78,7 +78,7 @@ def _known(version: SkillVersion) -> Known:
 # --- activation
 
 
-def unnamed(skills: Iterable[Known], said: Iterable[str]) -> frozenset[str]:
+def unnamed_manual_skills(skills: Iterable[ActiveSkill], said: Iterable[str]) -> frozenset[str]:
     """The references of skills that only a person's word brings in (`activation: manual`), and whom nobody named in
     what was `said`. By name or display name, in whatever case, with hyphens or without."""
     waiting = [skill for skill in skills if skill.activation == "manual"]
@@ -86,7 +86,7 @@ def unnamed(skills: Iterable[Known], said: Iterable[str]) -> frozenset[str]:
     return frozenset(skill.ref for skill in waiting if not any(_is_named(skill, text) for text in heard))
 
 
-def _is_named(skill: Known, heard: str) -> bool:
+def _is_named(skill: ActiveSkill, heard: str) -> bool:
     return any(words.strip() and words in heard for words in map(_as_words, skill.called))
 
 
@@ -98,7 +98,7 @@ def _as_words(text: str) -> str:
 # --- the three views
 
 
-def proxy_view(skills: Iterable[Known], *, budget: int) -> tuple[Metadata, ...]:
+def proxy_view(skills: Iterable[ActiveSkill], *, budget: int) -> tuple[Metadata, ...]:
     """Name and description of what may be routed to, the first the most wanted; at most `budget` model tokens (2 % of
     the context, `TokenBudget.metadata_tokens`). What says `activation: background` is there for its instructions."""
     return within_budget([skill.metadata for skill in skills if skill.activation != "background"], budget)
@@ -117,7 +117,7 @@ def within_budget(skills: Sequence[Metadata], budget: int) -> tuple[Metadata, ..
 
 
 def planner_view(
-    skills: Sequence[Known], *, wanted: Collection[str] = (), budget: int = INSTRUCTION_TOKENS
+    skills: Sequence[ActiveSkill], *, wanted: Collection[str] = (), budget: int = INSTRUCTION_TOKENS
 ) -> tuple[SkillBrief, ...]:
     """The whole instructions of each skill, with the skills it says it goes together with among these.
 
@@ -134,13 +134,13 @@ def planner_view(
     return tuple(kept)
 
 
-def _rank(skill: Known, skills: Sequence[Known], wanted: Collection[str]) -> int:
+def _rank(skill: ActiveSkill, skills: Sequence[ActiveSkill], wanted: Collection[str]) -> int:
     if skill.ref in wanted:
         return 0
     return 1 if any(skill.name in each.companions for each in skills if each.ref in wanted) else 2
 
 
-def _with_companions(skill: Known, names: Collection[str]) -> str:
+def _with_companions(skill: ActiveSkill, names: Collection[str]) -> str:
     companions = [name for name in skill.companions if name in names]
     return f"{skill.body}\n\nGoes together with: {', '.join(companions)}.".strip() if companions else skill.body
 
@@ -148,7 +148,7 @@ def _with_companions(skill: Known, names: Collection[str]) -> str:
 def instructions(refs: Iterable[str]) -> tuple[SkillBrief, ...]:
     """For whoever plans about work: all of its skills, as they were approved. Raises `SilasError("skill_missing")`."""
     versions = queries.versions(refs)
-    return planner_view(known_of(versions), budget=INSTRUCTION_TOKENS * max(1, len(versions)))
+    return planner_view(active_skills_of(versions), budget=INSTRUCTION_TOKENS * max(1, len(versions)))
 
 
 def executor_view(refs: Iterable[str]) -> tuple[SkillBrief, ...]:
@@ -156,13 +156,13 @@ def executor_view(refs: Iterable[str]) -> tuple[SkillBrief, ...]:
     Raises `SilasError("skill_missing")`."""
     found = queries.versions(refs)
     names = {version.name for version in found}
-    return tuple(_carried_out(version, names) for version in found)
+    return tuple(_executor_brief(version, names) for version in found)
 
 
-def _carried_out(version: SkillVersion, names: Collection[str]) -> SkillBrief:
+def _executor_brief(version: SkillVersion, names: Collection[str]) -> SkillBrief:
     scripts = [f"- {tool.name}: {tool.script}" for tool in queries.tools_of(version)]
     ours = "\n".join(["Its tools and the scripts they start:", *scripts]) if scripts else ""
-    skill = _known(version)
+    skill = _active_skill(version)
     return SkillBrief(skill.name, skill.metadata.description, f"{_with_companions(skill, names)}\n\n{ours}".strip())
 
 
@@ -170,7 +170,7 @@ def _carried_out(version: SkillVersion, names: Collection[str]) -> SkillBrief:
 
 
 @dataclass(frozen=True)
-class HandedDown:
+class InheritedSkills:
     """The skills of a parent (a goal, a project, the work that is taken back). `background`: those of them that are
     there for their instructions only."""
 
@@ -188,7 +188,7 @@ class HandedDown:
         return list(dict.fromkeys([*wanted, *self.background]))
 
 
-def handed_down(refs: Sequence[str]) -> HandedDown:
+def inherited_skills(refs: Sequence[str]) -> InheritedSkills:
     """Of these references of a parent."""
-    aside = [skill.ref for skill in known(refs) if skill.activation == "background"]
-    return HandedDown(tuple(refs), tuple(aside))
+    aside = [skill.ref for skill in active_skills(refs) if skill.activation == "background"]
+    return InheritedSkills(tuple(refs), tuple(aside))

@@ -21,7 +21,7 @@ MAX_CHANGES, MAX_CHANGE_BYTES = 20, 100_000
 _CHANGES: TypeAdapter[list[Change]] = TypeAdapter(list[Change])
 _SLOT = re.compile(r"\{(\w+)\}")
 # Words of argument names that decide where something goes, and how much of it.
-_PLACE_WORDS = """
+_DESTINATION_WORD_LIST = """
     to cc bcc recipient recipients receiver payee beneficiary creditor destination target
     address addresses street city town postcode zip email mail emailaddress mailbox
     url uri link href website webhook callback endpoint host domain server ip channel
@@ -32,10 +32,12 @@ _PLACE_WORDS = """
     destinataire compte montant destinatario direccion correo cuenta importe monto telefono
     endereco conta valor indirizzo conto importo ontvanger adres rekening bedrag
 """
-_PLACES = frozenset(_PLACE_WORDS.split())
-_PLACE_FORMATS = frozenset({"email", "idn-email", "uri", "uri-reference", "iri", "iri-reference", "hostname", "ipv4"})
+_DESTINATION_WORDS = frozenset(_DESTINATION_WORD_LIST.split())
+_DESTINATION_FORMATS = frozenset(
+    {"email", "idn-email", "uri", "uri-reference", "iri", "iri-reference", "hostname", "ipv4"}
+)
 _MOST_READ = 20_000
-_PLACE = re.compile(
+_DESTINATION = re.compile(
     r"\b[a-z][a-z0-9+.\-]{1,11}://[^\s<>\"']{1,2000}"
     r"|\bwww\.[^\s<>\"']{1,2000}"
     r"|(?<![\w.+\-])[\w.+\-]{1,64}@[\w\-]{1,63}(?:\.[\w\-]{1,63}){1,5}"
@@ -91,7 +93,7 @@ def argument_problem(tool: ToolSpec, args: Mapping[str, Any]) -> str:
     return f"{where}: {error.message}"[:200] if where else error.message[:200]
 
 
-def argument_at_fault(tool: ToolSpec, args: Mapping[str, Any]) -> str:
+def faulty_argument(tool: ToolSpec, args: Mapping[str, Any]) -> str:
     """Which argument of the tool does not fit, as its author calls it; "" when none, or one that the tool does not
     take."""
     error = _first_error(tool, args)
@@ -103,7 +105,7 @@ def argument_at_fault(tool: ToolSpec, args: Mapping[str, Any]) -> str:
     return str(known[named].get("title") or named) if named else ""
 
 
-def decides_where(tool: ToolSpec, name: str, value: Any) -> bool:
+def decides_destination(tool: ToolSpec, name: str, value: Any) -> bool:
     """Whether this argument decides where something goes: to whom, to which account or address, or how much.
 
     The tool's author names such arguments (`decides`), which adds to what a name or a format says by itself.
@@ -111,26 +113,31 @@ def decides_where(tool: ToolSpec, name: str, value: Any) -> bool:
     known: Mapping[str, Any] = tool.args.get("properties") or {}
     said = known.get(name)
     declared = str(said.get("format", "")) if isinstance(said, Mapping) else ""
-    return name in tool.decides or declared in _PLACE_FORMATS or _names_a_place(name) or _has_named_places(value)
+    return (
+        name in tool.decides
+        or declared in _DESTINATION_FORMATS
+        or _names_destination(name)
+        or _has_destination_names(value)
+    )
 
 
-def is_listed(tool: ToolSpec, name: str) -> bool:
+def has_listed_values(tool: ToolSpec, name: str) -> bool:
     """Whether the tool's author lists the values that this argument may have."""
     said = (tool.args.get("properties") or {}).get(name)
     return isinstance(said, Mapping) and ("enum" in said or "const" in said or said.get("type") == "boolean")
 
 
-def free_names(tool: ToolSpec, value: Any) -> list[str]:
+def undeclared_names(tool: ToolSpec, value: Any) -> list[str]:
     """The names inside a value that its tool does not declare: whoever wrote the value chose them."""
     declared = set(_declared(tool.args))
     return [name for name in _names(value) if name not in declared]
 
 
-def places_in(value: Any) -> list[str]:
+def destinations_in(value: Any) -> list[str]:
     """The addresses of the web and of mail, bank accounts and telephone numbers inside the texts and names of a
     value."""
     texts = [*(each for each in leaves(value) if isinstance(each, str)), *_names(value)]
-    return [found[0] for text in texts for found in _PLACE.finditer(text[:_MOST_READ])]
+    return [found[0] for text in texts for found in _DESTINATION.finditer(text[:_MOST_READ])]
 
 
 def amounts_in(value: Any) -> list[str]:
@@ -157,16 +164,16 @@ def _declared(schema: Any) -> Iterator[str]:
         yield from _declared(part)
 
 
-def _names_a_place(name: str) -> bool:
+def _names_destination(name: str) -> bool:
     bare = "".join(each for each in unicodedata.normalize("NFKD", name) if not unicodedata.combining(each))
     words = re.split(r"[^a-z0-9]+", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", bare).lower())
-    return not _PLACES.isdisjoint(words)
+    return not _DESTINATION_WORDS.isdisjoint(words)
 
 
-def _has_named_places(value: Any) -> bool:
+def _has_destination_names(value: Any) -> bool:
     if isinstance(value, Mapping):
-        return any(_names_a_place(str(name)) or _has_named_places(part) for name, part in value.items())
-    return isinstance(value, list | tuple) and any(map(_has_named_places, value))
+        return any(_names_destination(str(name)) or _has_destination_names(part) for name, part in value.items())
+    return isinstance(value, list | tuple) and any(map(_has_destination_names, value))
 
 
 def _first_error(tool: ToolSpec, args: Mapping[str, Any]) -> Any:
@@ -174,7 +181,7 @@ def _first_error(tool: ToolSpec, args: Mapping[str, Any]) -> Any:
     return next(iter(sorted(validator.iter_errors(dict(args)), key=lambda each: list(each.absolute_path))), None)
 
 
-def read_changes(raw: bytes, tool: ToolSpec, customer: str) -> tuple[Change, ...]:
+def parse_changes(raw: bytes, tool: ToolSpec, customer: str) -> tuple[Change, ...]:
     """The changes a script asks for. Raises ValueError for anything that is not this tool's, for this customer, to
     ask."""
     if len(raw) > MAX_CHANGE_BYTES:
@@ -215,7 +222,7 @@ def _undo_value(value: Any, args: Mapping[str, Any], answer: Mapping[str, Any]) 
     return args.get(value[1:])
 
 
-def facts(
+def card_facts(
     tool: ToolSpec, args: Mapping[str, Any], rows: Mapping[str, Sequence[Mapping[str, Any]]]
 ) -> list[dict[str, str]]:
     """The lines of a card for this call: `{label, before?, after?, text?}`, the shapes of the approvals room.

@@ -14,7 +14,7 @@ from typing import Any
 
 from apps.guard.schemas import CallContext, CallFailed, HandlerResult
 from apps.skills import argv, queries, rules
-from apps.skills.ports import Opened, keep_credentials, library, open_credentials
+from apps.skills.ports import OpenedAccount, library, open_credentials, store_credentials
 from apps.skills.queries import Runnable
 from apps.skills.schemas import Change
 from apps.skills.services import apply_changes
@@ -27,7 +27,7 @@ from kernel.tenancy import tenant_scope
 CHANGES = "changes.json"
 MAX_RESULT_CHARS = 20_000
 # What decides about a tool's work, and about who may ask for it, is not shown to it.
-NOT_ITS_BUSINESS = ("skill/checks", "skill/guards")
+HIDDEN_FOLDERS = ("skill/checks", "skill/guards")
 
 
 def run_skill(ctx: CallContext) -> HandlerResult:
@@ -41,18 +41,18 @@ def run_skill(ctx: CallContext) -> HandlerResult:
     customer = str(ctx.context.get("customer") or "")
     found = _load(ctx, customer)
     args = argv.with_defaults(ctx.args, found.script_args)
-    problem = rules.argument_problem(found.tool, args) or argv.problem(args, found.script_args)
+    problem = rules.argument_problem(found.tool, args) or argv.argument_problem(args, found.script_args)
     if problem:
         raise _failed("bad_arguments", problem)
     opened = open_credentials(ctx, found.tool) if found.tool.connection else None
     documents = library().shelf(ctx) if found.tool.knowledge else {}
     outcome = _run(found, ctx, customer, args, opened, documents)
     if opened and outcome.secret_out:
-        keep_credentials(ctx, opened.account, outcome.secret_out)
+        store_credentials(ctx, opened.account, outcome.secret_out)
     try:
-        value, changes = _read(found, outcome, customer)
+        value, changes = _parse_outcome(found, outcome, customer)
     except CallFailed as failure:
-        raise _as_it_was(failure, found) from failure
+        raise _with_effect(failure, found) from failure
     if found.tool.acting and found.tool.knowledge:
         value |= library().editor(ctx)
     left = {name: content for name, content in outcome.artifacts.items() if name != CHANGES}
@@ -65,7 +65,7 @@ def _load(ctx: CallContext, customer: str) -> Runnable:
     refs = [str(ref) for ref in ctx.context.get("skills") or ()]
     try:
         with tenant_scope(ctx.tenant_id):
-            found = queries.runnable(ctx.tool, refs, customer, house=bool(ctx.context.get("house")))
+            found = queries.load_runnable(ctx.tool, refs, customer, house=bool(ctx.context.get("house")))
     except SilasError as refusal:
         raise _failed(refusal.code, refusal.message) from refusal
     if found is None:
@@ -82,7 +82,7 @@ def _run(
     ctx: CallContext,
     customer: str,
     args: Mapping[str, Any],
-    opened: Opened | None,
+    opened: OpenedAccount | None,
     documents: Mapping[str, bytes],
 ) -> SandboxResult:
     call = {
@@ -93,7 +93,7 @@ def _run(
         "now": now().isoformat(),
     }
     spec = SandboxSpec(
-        argv.command(found.tool.script, args, found.script_args if found.is_plain else None),
+        argv.command_line(found.tool.script, args, found.script_args if found.is_plain else None),
         work={"call.json": canonical_bytes(call)},
         read_only={
             "skill": found.folder,
@@ -102,7 +102,7 @@ def _run(
             **_inputs(ctx),
         },
         env=opened.env if opened else {},
-        hidden=NOT_ITS_BUSINESS,
+        hidden=HIDDEN_FOLDERS,
         timeout_seconds=found.tool.timeout,
         egress=opened.egress if opened else found.egress,
         secret=opened.secret if opened else None,
@@ -114,13 +114,13 @@ def _run(
     return outcome
 
 
-def _read(found: Runnable, outcome: SandboxResult, customer: str) -> tuple[dict[str, Any], tuple[Change, ...]]:
+def _parse_outcome(found: Runnable, outcome: SandboxResult, customer: str) -> tuple[dict[str, Any], tuple[Change, ...]]:
     if outcome.reason:
         raise _failed(f"script_{outcome.reason}", "The tool was stopped: it went beyond its limits.")
-    return _read_value(outcome, plain=found.is_plain), _read_changes(found, outcome, customer)
+    return _parse_value(outcome, plain=found.is_plain), _parse_changes(found, outcome, customer)
 
 
-def _as_it_was(failure: CallFailed, found: Runnable) -> CallFailed:
+def _with_effect(failure: CallFailed, found: Runnable) -> CallFailed:
     reached_out = found.tool.acting and found.tool.connection and failure.code != "refused_by_tool"
     return CallFailed(failure.code, failure.reason, effect_free=not reached_out)
 
@@ -131,7 +131,7 @@ def _inputs(ctx: CallContext) -> dict[str, Mapping[str, bytes]]:
     return {"inputs": inputs} if inputs else {}
 
 
-def _read_value(outcome: SandboxResult, *, plain: bool = False) -> dict[str, Any]:
+def _parse_value(outcome: SandboxResult, *, plain: bool = False) -> dict[str, Any]:
     """A script prints one JSON object; `{"refused": "a sentence"}` is its way to say no. A `plain` one prints what it
     likes."""
     try:
@@ -149,12 +149,12 @@ def _read_value(outcome: SandboxResult, *, plain: bool = False) -> dict[str, Any
     return {str(name): item for name, item in value.items() if not str(name).startswith("_")}
 
 
-def _read_changes(found: Runnable, outcome: SandboxResult, customer: str) -> tuple[Change, ...]:
+def _parse_changes(found: Runnable, outcome: SandboxResult, customer: str) -> tuple[Change, ...]:
     raw = outcome.artifacts.get(CHANGES)
     if raw is None:
         return ()
     try:
-        return rules.read_changes(raw, found.tool, customer)
+        return rules.parse_changes(raw, found.tool, customer)
     except (ValueError, RecursionError) as error:
         raise _failed("forbidden_change", f"The tool asked for a change that it may not make: {error}.") from error
 

@@ -18,7 +18,7 @@ from apps.approvals.enums import Risk
 from apps.gates.schemas import Expectation
 from apps.guard.enums import Intent
 
-Word = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,59}$")]
+Identifier = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,59}$")]
 Key = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.:-]{0,79}$")]
 ScriptPath = Annotated[str, StringConstraints(pattern=r"^(scripts|checks|guards)/([\w-]+/)*[\w-]+\.py$")]
 Slug = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$", max_length=64)]
@@ -70,7 +70,7 @@ class FactSpec(Frozen):
     (`£{value}`); `after` and `text` are templates of the call's arguments (`{amount}`)."""
 
     label: str = Field(min_length=1, max_length=60)
-    book: Word | None = None
+    book: Identifier | None = None
     key: str | None = None
     field: str | None = None
     shown: str | None = Field(default=None, max_length=60)
@@ -90,15 +90,15 @@ class UndoSpec(Frozen):
     """The call that takes this tool's effect back. `"$name"` stands for an argument as it was called, `"$answer.name"`
     for a value of what the script answered; anything else is meant as it stands."""
 
-    tool: Word
-    args: dict[Word, str | int | float | bool] = Field(default_factory=dict)
+    tool: Identifier
+    args: dict[Identifier, str | int | float | bool] = Field(default_factory=dict)
 
 
 class ToolDeclaration(Frozen):
     """One tool as SKILL.md declares it under `metadata.tools`. `decides`: its arguments that decide where something
     goes, beside those whose name or format says so."""
 
-    name: Word
+    name: Identifier
     script: ScriptPath
     description: str = Field(min_length=8, max_length=300)
     acting: bool = False
@@ -110,8 +110,8 @@ class ToolDeclaration(Frozen):
     intent: str = Field(default="", max_length=120)
     rationale: str = Field(default="", max_length=300)
     consequence: Consequence | None = None
-    records: list[Word] = Field(default_factory=list)
-    writes: list[Word] = Field(default_factory=list)
+    records: list[Identifier] = Field(default_factory=list)
+    writes: list[Identifier] = Field(default_factory=list)
     undo: UndoSpec | None = None
     verify: list[CheckSpec] = Field(default_factory=list)
     facts: list[FactSpec] = Field(default_factory=list)
@@ -120,7 +120,7 @@ class ToolDeclaration(Frozen):
     permissions: list[Permission] = Field(default_factory=list)
     network: list[Host] | None = None
     knowledge: KnowledgeUse | None = None
-    decides: list[Word] = Field(default_factory=list, max_length=20)
+    decides: list[Identifier] = Field(default_factory=list, max_length=20)
 
     @field_validator("args")
     @classmethod
@@ -276,7 +276,7 @@ class Requirements(Frozen):
     env: list[EnvName] = Field(default_factory=list)
 
 
-class Face(Frozen):
+class Presentation(Frozen):
     """How people see the skill."""
 
     display_name: str = Field(default="", max_length=64)
@@ -292,10 +292,10 @@ class SkillManifest(Frozen):
     description: str = Field(min_length=24, max_length=1024)
     license: str = Field(default="", max_length=300)
     requirements: Requirements = Field(default_factory=Requirements)
-    ui: Face = Field(default_factory=Face)
+    ui: Presentation = Field(default_factory=Presentation)
     activation: Literal["auto", "manual", "background"] = "auto"
     composes_with: list[Slug] = Field(default_factory=list, max_length=20)
-    script_args: dict[ScriptPath, dict[Word, ArgSpec]] = Field(default_factory=dict)
+    script_args: dict[ScriptPath, dict[Identifier, ArgSpec]] = Field(default_factory=dict)
     metadata: dict[str, Any] = Field(default_factory=dict)
     tools: list[ToolDeclaration] = Field(default_factory=list)
     type: Literal["skill", "connection"] = "skill"
@@ -346,19 +346,19 @@ class SkillManifest(Frozen):
 class SetChange(Frozen):
     """Change some fields of a row that is as the script saw it."""
 
-    book: Word
+    book: Identifier
     key: Key
     revision: int = Field(ge=1)
-    set: dict[Word, Any] = Field(min_length=1, max_length=20)
+    set: dict[Identifier, Any] = Field(min_length=1, max_length=20)
 
 
 class CreateChange(Frozen):
     """A new row of the customer."""
 
-    book: Word
+    book: Identifier
     key: Key
     subject: Key
-    create: dict[Word, Any] = Field(min_length=1, max_length=40)
+    create: dict[Identifier, Any] = Field(min_length=1, max_length=40)
 
 
 Change = SetChange | CreateChange

@@ -16,8 +16,8 @@ from django.db.models.functions import Now
 
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
-from apps.skills.believing import is_bundled, sealed_value
 from apps.skills.enums import SkillSource, SkillStatus
+from apps.skills.integrity import is_bundled, sealed_value
 from apps.skills.loader import Folder, load_folder
 from apps.skills.models import TRANSITIONS, Record, SkillFile, SkillVersion
 from apps.skills.schemas import Change, CreateChange, SetChange
@@ -31,10 +31,10 @@ def install_version(path: Path) -> SkillVersion:
     """Store the folder as a version of its skill that is in use at once, or find the version with exactly this content.
 
     Only for what ships with the installation or with a demo, which the operator who starts it trusts; everything else
-    goes through `installing.propose`. Raises `SilasError`: `skill_invalid`; `skill_not_bundled` 409.
+    goes through `installation.propose`. Raises `SilasError`: `skill_invalid`; `skill_not_bundled` 409.
     """
     folder = load_folder(path)
-    known = version_of(folder)
+    known = find_version(folder)
     if known:
         return known
     if not is_bundled(folder.manifest.name, folder.digest):
@@ -44,11 +44,11 @@ def install_version(path: Path) -> SkillVersion:
             status=409,
         )
     version = store_version(folder, status=SkillStatus.ACTIVE, source=SkillSource.BUNDLED)
-    record(AuditEvent.SKILL_INSTALLED, subject=f"skill:{version.pk}", data=told(version))
+    record(AuditEvent.SKILL_INSTALLED, subject=f"skill:{version.pk}", data=audit_data(version))
     return version
 
 
-def version_of(folder: Folder) -> SkillVersion | None:
+def find_version(folder: Folder) -> SkillVersion | None:
     """The version with exactly this content, whatever became of it."""
     found: SkillVersion | None = SkillVersion.objects.filter(name=folder.manifest.name, digest=folder.digest).first()
     return found
@@ -78,7 +78,7 @@ def store_version(folder: Folder, *, status: SkillStatus, source: SkillSource, *
     return version
 
 
-def move(version: SkillVersion, status: SkillStatus, **fields: Any) -> SkillVersion:
+def change_status(version: SkillVersion, status: SkillStatus, **fields: Any) -> SkillVersion:
     """One step of its course, only from where the caller saw it; what is in use is sealed (apps.tenants.policy_seals).
 
     Raises `SilasError`: `skill_moved` 409; when it comes into use or out of it, as `policy_seals.seal_item`.
@@ -97,7 +97,7 @@ def move(version: SkillVersion, status: SkillStatus, **fields: Any) -> SkillVers
     return version
 
 
-def told(version: SkillVersion) -> dict[str, Any]:
+def audit_data(version: SkillVersion) -> dict[str, Any]:
     """What the audit says of a version."""
     return {"skill": version.name, "digest": version.digest, "number": version.number}
 

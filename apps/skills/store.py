@@ -23,7 +23,7 @@ _checked: set[str] = set()
 _lock = threading.Lock()
 
 
-def unpacked(digest: str, fetch: Fetch) -> Path:
+def unpack(digest: str, fetch: Fetch) -> Path:
     """The folder of the version with this digest. `fetch` reads its files, and is called only when they are needed.
 
     Raises `SilasError("skill_damaged")` when what is fetched has another hash.
@@ -33,7 +33,7 @@ def unpacked(digest: str, fetch: Fetch) -> Path:
         if digest in _checked and path.is_dir():
             return path
         if not (path.is_dir() and rules.content_digest(_contents(path)) == digest):
-            _unpack(path, digest, fetch())
+            _unpack_files(path, digest, fetch())
         _checked.add(digest)
     return path
 
@@ -42,7 +42,7 @@ def _root() -> Path:
     return Path(settings.VAR_DIR) / "skills"
 
 
-def _unpack(path: Path, digest: str, files: Mapping[str, bytes]) -> None:
+def _unpack_files(path: Path, digest: str, files: Mapping[str, bytes]) -> None:
     if rules.content_digest(files) != digest:
         raise SilasError("skill_damaged", "The skill's stored files are not the ones that were installed.", status=409)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -50,7 +50,7 @@ def _unpack(path: Path, digest: str, files: Mapping[str, bytes]) -> None:
     try:
         for name, content in files.items():
             _write(fresh / name, content)
-        _close(fresh)
+        _make_read_only(fresh)
         _replace(fresh, path)
     finally:
         _remove(fresh)
@@ -62,7 +62,7 @@ def _write(file: Path, content: bytes) -> None:
     file.chmod(0o444)
 
 
-def _close(folder: Path) -> None:
+def _make_read_only(folder: Path) -> None:
     for root, _, _ in os.walk(folder):
         os.chmod(root, 0o555)  # noqa: S103 - the sandbox's own user must read it
 

@@ -30,13 +30,13 @@ from apps.bus.enums import Kind, SetAside
 from apps.bus.models import QueueMessage
 from apps.bus.services import enqueue
 from apps.bus.signals import set_aside
-from apps.skills import dry_runs, queries, showing
+from apps.skills import card_content, dry_runs, queries
 from apps.skills.dry_runs import Trial
 from apps.skills.enums import SkillStatus
 from apps.skills.locks import lock_skill
 from apps.skills.models import SkillVersion
 from apps.skills.schemas import SkillManifest
-from apps.skills.services import move, told
+from apps.skills.services import audit_data, change_status
 from kernel.clock import now
 from kernel.tenancy import in_scope
 from kernel.unicode_safety import replace_unstorable
@@ -44,7 +44,7 @@ from kernel.unicode_safety import replace_unstorable
 SUBJECT = "skill"
 
 
-class _Ended(BaseModel):
+class _ScriptResult(BaseModel):
     """How one script's dry run ended, as `Trial`."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
@@ -60,39 +60,39 @@ class Report(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     approved: bool
-    trials: list[_Ended] | None = Field(max_length=dry_runs.MAX_SCRIPTS)
+    trials: list[_ScriptResult] | None = Field(max_length=dry_runs.MAX_SCRIPTS)
 
 
-def owe_trial(version: SkillVersion) -> None:
+def enqueue_trial(version: SkillVersion) -> None:
     """Have its scripts tried, in the transaction that made it wait for that."""
     enqueue(Kind.SKILL_TRIAL, scope_id=version.pk)
 
 
-async def run(delivery: Delivery) -> None:
+async def run_trial(delivery: Delivery) -> None:
     """Try the version's scripts and report. Handler of `Kind.SKILL_TRIAL`, on the queue `work`."""
     found = await in_scope(delivery.tenant_id, _with_folder, UUID(delivery.message.subject))
     if found is None:
         return
     version, folder = found
     trials = await asyncio.to_thread(dry_runs.dry_run, SkillManifest.model_validate(version.manifest), folder)
-    await delivery.commit(_owe_report, version, dry_runs.as_report(trials))
+    await delivery.commit(_enqueue_report, version, dry_runs.as_report(trials))
 
 
 def give_up(message: QueueMessage) -> bool:
     """The trial's message is dead: the trusted worker withdraws what waits, and tells who proposed it."""
     version = _waiting(UUID(message.subject))
     if version is not None:
-        _owe_report(version, None)
+        _enqueue_report(version, None)
     return version is not None
 
 
-async def tried(delivery: Delivery) -> None:
+async def handle_report(delivery: Delivery) -> None:
     """Ask or settle by the report. Handler of `Kind.SKILL_TRIED`, on the queue `trusted`."""
     try:
         report = Report.model_validate(delivery.message.payload)
     except ValidationError:
         raise Undeliverable("report_unreadable", "A report has another shape than a trial gives it.") from None
-    await delivery.commit(_take, UUID(delivery.message.subject), report)
+    await delivery.commit(_apply_report, UUID(delivery.message.subject), report)
 
 
 def _waiting(version_id: UUID) -> SkillVersion | None:
@@ -107,12 +107,12 @@ def _with_folder(version_id: UUID) -> tuple[SkillVersion, Path] | None:
     return None if version is None else (version, queries.folder_of(version))
 
 
-def _owe_report(version: SkillVersion, trials: list[dict[str, Any]] | None) -> None:
+def _enqueue_report(version: SkillVersion, trials: list[dict[str, Any]] | None) -> None:
     payload = {"approved": version.approval_token_id is not None, "trials": trials}
     enqueue(Kind.SKILL_TRIED, scope_id=version.pk, payload=payload)
 
 
-def _take(version_id: UUID, report: Report) -> None:
+def _apply_report(version_id: UUID, report: Report) -> None:
     version = _waiting(version_id)
     if version is None or report.approved != (version.approval_token_id is not None):
         return
@@ -125,22 +125,22 @@ def _take(version_id: UUID, report: Report) -> None:
     if report.approved:
         _settle(version, trials)
     else:
-        _ask(version, trials)
+        _open_card(version, trials)
 
 
-def _ask(version: SkillVersion, trials: list[Trial]) -> None:
+def _open_card(version: SkillVersion, trials: list[Trial]) -> None:
     """Put the version before a person, once."""
     waiting = [each for each in lock_skill(version.name) if each.pk == version.pk and each.card_id is None]
     if not waiting or waiting[0].status != SkillStatus.PROPOSED:
         return
     report = {**version.report, "dry_run": dry_runs.as_report(trials)}
-    before = queries.current(version.name)
+    before = queries.current_version(version.name)
     card = approvals.open_card(
         CardKind.SKILL_INSTALL,
         about=About(SUBJECT, version.pk),
-        binding=Binding(ApprovalScope.SKILL_INSTALL, showing.payload(version, report), reversible=True),
+        binding=Binding(ApprovalScope.SKILL_INSTALL, card_content.approval_payload(version, report), reversible=True),
         text=_text(version, before, trials),
-        body=showing.body(version, before, report),
+        body=card_content.card_body(version, before, report),
     )
     SkillVersion.objects.filter(pk=version.pk).update(card_id=card.pk, report=report)
 
@@ -158,7 +158,7 @@ def _text(version: SkillVersion, before: SkillVersion | None, trials: list[Trial
     )
 
 
-def decided(card: Card, token: ApprovalToken | None) -> None:
+def apply_decision(card: Card, token: ApprovalToken | None) -> None:
     """A person answered about a version, in that transaction: their yes is spent here, for exactly what was shown."""
     version = SkillVersion.objects.filter(pk=card.subject_id, card_id=card.pk, status=SkillStatus.PROPOSED).first()
     if version is None:
@@ -166,18 +166,20 @@ def decided(card: Card, token: ApprovalToken | None) -> None:
     if token is None:
         withdraw(version, "declined")
         return
-    verdict = approvals.verify(token, approvable(ApprovalScope.SKILL_INSTALL, showing.payload(version, version.report)))
+    verdict = approvals.verify(
+        token, approvable(ApprovalScope.SKILL_INSTALL, card_content.approval_payload(version, version.report))
+    )
     if not verdict.ok:
         withdraw(version, verdict.reason.value)
         return
     SkillVersion.objects.filter(pk=version.pk).update(approval_token=token)
-    owe_trial(version)
+    enqueue_trial(version)
 
 
 def withdraw(version: SkillVersion, reason: str) -> None:
     """Nothing came of it; the same content may be proposed anew."""
-    move(version, SkillStatus.WITHDRAWN, report={**version.report, "withdrawn": reason})
-    data: dict[str, Any] = {**told(version), "reason": reason}
+    change_status(version, SkillStatus.WITHDRAWN, report={**version.report, "withdrawn": reason})
+    data: dict[str, Any] = {**audit_data(version), "reason": reason}
     record(AuditEvent.SKILL_WITHDRAWN, subject=f"skill:{version.pk}", data=data)
 
 
@@ -191,8 +193,8 @@ def _settle(version: SkillVersion, trials: list[Trial]) -> None:
     report = {**version.report, "trial": dry_runs.as_report(trials)}
     SkillVersion.objects.filter(pk=version.pk).update(report=report)
     version.report = report
-    if not dry_runs.stood(trials):
+    if not dry_runs.all_passed(trials):
         _withdraw_failed(version)
         return
-    move(version, SkillStatus.ACTIVE, activated_at=now())
-    record(AuditEvent.SKILL_INSTALLED, subject=f"skill:{version.pk}", data=told(version))
+    change_status(version, SkillStatus.ACTIVE, activated_at=now())
+    record(AuditEvent.SKILL_INSTALLED, subject=f"skill:{version.pk}", data=audit_data(version))

@@ -17,7 +17,7 @@ from rest_framework.response import Response
 
 from apps.approvals.enums import Risk
 from apps.tenants.api_auth import OwnersView, RequestSerializer
-from apps.toolservers import queries, refreshing, services
+from apps.toolservers import queries, server_refresh, services
 from apps.toolservers.models import OutsideTool, ToolServer
 from apps.toolservers.schemas import Terms
 from kernel.errors import SilasError
@@ -211,7 +211,7 @@ class Looking(OwnersView):
     )
     def post(self, request: Request, server_id: UUID) -> Response:
         """Ask the server what it lists now. New tools wait for a person; what changed or is gone is suspended."""
-        refreshing.refresh(self.caller.tenant_id, server_id, actor=self.caller.actor)
+        server_refresh.refresh_server(self.caller.tenant_id, server_id, actor=self.caller.actor)
         with tenant_scope(self.caller.tenant_id):
             return _told(server_id)
 
@@ -261,7 +261,7 @@ class Suspending(OwnersView):
 
 
 def _tool(server_id: UUID, tool_id: UUID) -> OutsideTool:
-    return queries.tool_at(queries.server(server_id).pk, tool_id)
+    return queries.tool(queries.server(server_id).pk, tool_id)
 
 
 def _told(server_id: UUID, code: int = status.HTTP_200_OK) -> Response:

@@ -16,6 +16,6 @@ class ToolServersConfig(AppConfig):
 
         register(Intent.CALL_MCP_TOOL, call_tool)
         register(Intent.WEB_SEARCH, web.search_web)
-        register_policy(Intent.WEB_SEARCH, web.policy)
+        register_policy(Intent.WEB_SEARCH, web.check_set_up)
         vault.register_resealer("tool_servers", services.reseal)
         vault.register_resealer("web_search", searching.reseal)

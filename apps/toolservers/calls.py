@@ -14,8 +14,8 @@ from jsonschema import Draft202012Validator
 
 from apps.guard.schemas import ZERO, CallContext, CallFailed, HandlerResult
 from apps.toolservers import queries, rules, services
-from apps.toolservers.refreshing import sentence
-from apps.toolservers.schemas import Address, NotServed, RemoteTool, Reply
+from apps.toolservers.schemas import Address, RemoteTool, Reply, ServerFailed
+from apps.toolservers.server_refresh import failure_message
 from kernel.errors import SilasError
 from kernel.taint import Taint
 from kernel.tenancy import in_scope
@@ -33,65 +33,67 @@ async def call_tool(ctx: CallContext) -> HandlerResult:
     _require_arguments(tool, ctx.args)
     try:
         reply = await client.call_tool(address, tool.name, ctx.args, digest=tool.digest, seconds=tool.timeout)
-    except NotServed as no:
-        await in_scope(ctx.tenant_id, _note, tool, no)
-        raise _failed(no.code, sentence(no.code), asked=no.asked) from None
-    value = told(reply, tool.server, address.secret)
+    except ServerFailed as no:
+        await in_scope(ctx.tenant_id, _record_failure, tool, no)
+        raise _call_failed(no.code, failure_message(no.code), asked=no.asked) from None
+    value = format_reply(reply, tool.server, address.secret)
     if reply.is_error:
         said = str(value.get("text") or "It did not say why.")[:300]
-        raise _failed("tool_error", f"The tool server answered with an error: {said}", asked=True)
+        raise _call_failed("tool_error", f"The tool server answered with an error: {said}", asked=True)
     return HandlerResult(value, cost=None)
 
 
-def told(reply: Reply, server: str, secret: str) -> dict[str, Any]:
+def format_reply(reply: Reply, server: str, secret: str) -> dict[str, Any]:
     """The answer as models and people get it."""
     raw = "\n\n".join(reply.texts)
-    text = rules.without(secret, rules.cleaned(raw))
+    text = rules.redact(secret, rules.clean(raw))
     value: dict[str, Any] = {"from": server, "taint": Taint.EXTERNAL.value, "text": text[: rules.MOST_ANSWER_CHARS]}
     if len(text) > rules.MOST_ANSWER_CHARS or len(raw) > rules.MOST_READ_CHARS:
         value["cut"] = True
     if reply.data is not None and not text:
-        value["data"] = _data(reply.data, secret)
+        value["data"] = _clean_data(reply.data, secret)
     if reply.left_out:
         value["left_out"] = reply.left_out
     return value
 
 
-def _data(data: Any, secret: str) -> Any:
+def _clean_data(data: Any, secret: str) -> Any:
     """Structured content stands for the text where there is none; too large, it is left out."""
     if len(str(data)) > rules.MOST_READ_CHARS:
         return None
-    clean = rules.without_in(secret, rules.cleaned_value(data))
+    clean = rules.redact_value(secret, rules.clean_value(data))
     return clean if len(str(clean)) <= rules.MOST_ANSWER_CHARS else None
 
 
 def _load(ctx: CallContext) -> tuple[RemoteTool, Address]:
     refs = [str(ref) for ref in ctx.context.get("skills") or () if rules.is_reference(str(ref))]
     try:
-        tool = queries.tool_of(ctx.tool, refs)
+        tool = queries.find_tool(ctx.tool, refs)
         if tool is None:
-            raise _failed("tool_missing", "There is no such tool here, or it is stopped until somebody looks at it.")
+            raise _call_failed(
+                "tool_missing", "This tool does not exist here, or it is suspended until it is reviewed."
+            )
         if tool.acting and (ctx.context.get("house") or tool.ref not in refs):
-            raise _failed("tool_missing", "An acting tool runs only as it was approved.")
+            raise _call_failed("tool_missing", "An acting tool runs only as it was approved.")
         if tool.acting and ctx.effect_key == str(ctx.call_id):  # admitted when it was still said to read only
-            raise _failed("approval_required", "This tool acts now: somebody has to say yes first.")
+            raise _call_failed("approval_required", "This tool acts now: somebody has to say yes first.")
         return tool, queries.address_of(tool.server_id)
     except SilasError as refusal:
-        raise _failed(refusal.code, refusal.message) from refusal
+        raise _call_failed(refusal.code, refusal.message) from refusal
 
 
 def _require_arguments(tool: RemoteTool, args: Mapping[str, Any]) -> None:
     error = next(iter(Draft202012Validator(tool.schema).iter_errors(dict(args))), None)
     if error is not None:
-        raise _failed("bad_arguments", error.message[:200])
+        raise _call_failed("bad_arguments", error.message[:200])
 
 
-def _note(tool: RemoteTool, no: NotServed) -> None:
+def _record_failure(tool: RemoteTool, no: ServerFailed) -> None:
     if no.code in _SUSPENDS:
-        services.note_seen(tool.tool_id, no.seen)
+        services.record_descriptor(tool.tool_id, no.seen)
     else:
-        services.note_failure(tool.server_id, no.code)
+        services.record_failure(tool.server_id, no.code)
 
 
-def _failed(code: str, reason: str, *, asked: bool = False) -> CallFailed:
+def _call_failed(code: str, reason: str, *, asked: bool = False) -> CallFailed:
     return CallFailed(code, reason, effect_free=not asked, cost=None if asked else ZERO)

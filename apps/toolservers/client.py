@@ -20,9 +20,9 @@ from mcp.shared.exceptions import MCPError
 
 from apps.toolservers import rules
 from apps.toolservers.enums import Transport
-from apps.toolservers.knocks import Refused, client_for
-from apps.toolservers.programs import Program
-from apps.toolservers.schemas import Address, Descriptor, NotServed, Reply
+from apps.toolservers.http_client import RequestRefused, client_for
+from apps.toolservers.schemas import Address, Descriptor, Reply, ServerFailed
+from apps.toolservers.stdio_transport import ProgramTransport
 from kernel.errors import SilasError
 
 LIST_SECONDS, CONNECT_SECONDS = 20.0, 20.0
@@ -33,71 +33,71 @@ T = TypeVar("T")
 
 async def list_tools(address: Address) -> tuple[Descriptor, ...]:
     """Everything the server lists, within our limits. Raises `NotServed`."""
-    return await _within(LIST_SECONDS, _listed, address)
+    return await _with_deadline(LIST_SECONDS, _list, address)
 
 
 async def call_tool(address: Address, name: str, args: Mapping[str, Any], *, digest: str, seconds: float) -> Reply:
     """Ask the tool, if it is still described as it was accepted (`digest`); otherwise nothing is asked. Raises
     `NotServed`; from `asked` on nobody knows what it did."""
-    begun = _Begun()
+    begun = _Progress()
 
     async def ask(address: Address) -> Reply:
         async with _connected(address, seconds) as client:
-            _require_same(await _all_of(client), name, digest)
+            _require_unchanged(await _list_all(client), name, digest)
             begun.asked = True
             answered = await client.call_tool(name, dict(args))
             return _reply(answered)
 
-    return await _within(seconds, ask, address, begun)
+    return await _with_deadline(seconds, ask, address, begun)
 
 
-class _Begun:
+class _Progress:
     asked = False
 
 
-async def _listed(address: Address) -> tuple[Descriptor, ...]:
+async def _list(address: Address) -> tuple[Descriptor, ...]:
     async with _connected(address, LIST_SECONDS) as client:
-        return await _all_of(client)
+        return await _list_all(client)
 
 
-async def _within(
-    seconds: float, ask: Callable[[Address], Awaitable[T]], address: Address, begun: _Begun | None = None
+async def _with_deadline(
+    seconds: float, ask: Callable[[Address], Awaitable[T]], address: Address, begun: _Progress | None = None
 ) -> T:
     """Whatever goes wrong on the way, as one code."""
-    begun = begun or _Begun()
+    begun = begun or _Progress()
     try:
         async with asyncio.timeout(seconds):
             return await ask(address)
     except TimeoutError:
-        raise NotServed("too_slow", asked=begun.asked) from None
-    except NotServed:
+        raise ServerFailed("too_slow", asked=begun.asked) from None
+    except ServerFailed:
         raise
     except Exception as error:  # noqa: BLE001 (a server's fault, of whatever kind, is this call's alone)
-        found = _refusal_in(error)
-        if isinstance(found, NotServed):
+        found = _root_failure(error)
+        if isinstance(found, ServerFailed):
             raise found from None
-        raise NotServed(found, asked=begun.asked) from None
+        raise ServerFailed(found, asked=begun.asked) from None
 
 
-def _refusal_in(error: BaseException) -> str | NotServed:
+def _root_failure(error: BaseException) -> str | ServerFailed:
     """The code of what lies at the bottom of a group of errors."""
-    if isinstance(error, NotServed):
+    if isinstance(error, ServerFailed):
         return error
-    if isinstance(error, Refused | SilasError):
+    if isinstance(error, RequestRefused | SilasError):
         return error.code
     if isinstance(error, BaseExceptionGroup):
-        found = [_refusal_in(each) for each in error.exceptions]
+        found = [_root_failure(each) for each in error.exceptions]
         return next((each for each in found if each != "no_answer"), "no_answer")
     if isinstance(error, MCPError):
         return "server_error"
     cause = error.__cause__ or error.__context__
-    return _refusal_in(cause) if cause is not None else "no_answer"
+    return _root_failure(cause) if cause is not None else "no_answer"
 
 
 @asynccontextmanager
 async def _connected(address: Address, seconds: float) -> AsyncIterator[Client]:
     if address.transport == Transport.STDIO:
-        async with _begun_program(address, seconds) as client:
+        async with _connected_program(address, seconds) as client:
             yield client
         return
     headers = {"Authorization": f"Bearer {address.secret}"} if address.secret else {}
@@ -108,38 +108,38 @@ async def _connected(address: Address, seconds: float) -> AsyncIterator[Client]:
 
 
 @asynccontextmanager
-async def _begun_program(address: Address, seconds: float) -> AsyncIterator[Client]:
+async def _connected_program(address: Address, seconds: float) -> AsyncIterator[Client]:
     """How the program ended says more than that the line went dead."""
-    running = Program(address, seconds)
+    running = ProgramTransport(address, seconds)
     try:
         async with Client(running.streams(), read_timeout_seconds=CONNECT_SECONDS, cache=None) as client:
             yield client
     except Exception as error:
-        if isinstance(_refusal_in(error), NotServed) or not running.over:
+        if isinstance(_root_failure(error), ServerFailed) or not running.over:
             raise
         raise SilasError(running.over, "The program does not answer any more.") from None
 
 
-async def _all_of(client: Client) -> tuple[Descriptor, ...]:
+async def _list_all(client: Client) -> tuple[Descriptor, ...]:
     """Every page of the list. A name that comes twice is one tool too many: nobody could say which is meant."""
     found: dict[str, Descriptor] = {}
     cursor: str | None = None
     for _ in range(_MOST_PAGES):
         page = await client.list_tools(cursor=cursor)
         for tool in page.tools:
-            said = described(tool)
+            said = descriptor_of(tool)
             if said.name in found:
-                raise NotServed("name_twice")
+                raise ServerFailed("name_twice")
             found[said.name] = said
         if len(found) > rules.MOST_TOOLS:
-            raise NotServed("too_many_tools")
+            raise ServerFailed("too_many_tools")
         cursor = page.next_cursor
         if not cursor:
             return tuple(found.values())
-    raise NotServed("too_many_tools")
+    raise ServerFailed("too_many_tools")
 
 
-def described(tool: types.Tool) -> Descriptor:
+def descriptor_of(tool: types.Tool) -> Descriptor:
     said: dict[str, Any] = tool.model_dump(mode="json", by_alias=True, exclude_none=True)
     annotations = said.get("annotations") or {}
     description, schema = str(said.get("description", "")), said.get("inputSchema") or {}
@@ -151,12 +151,12 @@ def described(tool: types.Tool) -> Descriptor:
     return Descriptor(tool.name[:128], title, description, schema, annotations, digest, problem)
 
 
-def _require_same(listed: tuple[Descriptor, ...], name: str, digest: str) -> None:
+def _require_unchanged(listed: tuple[Descriptor, ...], name: str, digest: str) -> None:
     found = next((each for each in listed if each.name == name), None)
     if found is None:
-        raise NotServed("tool_gone")
+        raise ServerFailed("tool_gone")
     if found.digest != digest:
-        raise NotServed("tool_changed", seen=found)
+        raise ServerFailed("tool_changed", seen=found)
 
 
 def _reply(answered: types.CallToolResult) -> Reply:

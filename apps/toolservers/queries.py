@@ -14,7 +14,7 @@ from django.db.models import QuerySet
 
 from apps.tenants import policy_seals, vault
 from apps.tenants.enums import PolicyKind
-from apps.toolservers import believing, ports, rules
+from apps.toolservers import integrity, ports, rules
 from apps.toolservers.enums import ToolState, Transport
 from apps.toolservers.models import OutsideTool, ToolServer, ToolSet
 from apps.toolservers.schemas import Address, RemoteTool
@@ -29,16 +29,16 @@ def tools_for(refs: Iterable[str]) -> tuple[RemoteTool, ...]:
     return tuple(tool for ref in wanted for tool in _tools_of(ref, sealed))
 
 
-def pinned(ref: str) -> str:
+def pin(ref: str) -> str:
     """The same tools by content. Raises `SilasError("skill_missing")` for a server that has nothing in use."""
     name, digest = rules.split_reference(ref)
-    found = _set_of(name, digest) if digest else _set_now(name)
+    found = _pinned_set(name, digest) if digest else _current_set(name)
     if found is None:
         raise SilasError("skill_missing", f"The tool server {name} has no tool in use under this name.", status=409)
     return rules.reference(name, found.digest)
 
 
-def tool_of(alias: str, refs: Iterable[str]) -> RemoteTool | None:
+def find_tool(alias: str, refs: Iterable[str]) -> RemoteTool | None:
     """The tool of this name among these references."""
     return next((tool for tool in tools_for(refs) if tool.alias == alias), None)
 
@@ -47,10 +47,10 @@ def address_of(server_id: UUID) -> Address:
     """Where the server is, with its secret opened: for a moment, outside of rows and logs. Raises `NotFound` for one
     that is gone or is not where it was registered, `SilasError`: seal_broken, skill_missing."""
     row = ToolServer.objects.filter(pk=server_id, removed=False).first()
-    if row is None or not believing.is_server(row, policy_seals.load_items(PolicyKind.TOOLS)):
+    if row is None or not integrity.is_authentic_server(row, policy_seals.load_items(PolicyKind.TOOLS)):
         raise NotFound("tool server")
     sealed = bytes(row.secret)
-    secret = vault.unseal(sealed, belongs_to=rules.belongs(row.pk)).decode() if sealed else ""
+    secret = vault.unseal(sealed, belongs_to=rules.seal_context(row.pk)).decode() if sealed else ""
     folder = ports.program(row.program).folder if row.transport == Transport.STDIO else None
     return Address(row.transport, row.url, tuple(row.argv), folder, tuple(row.egress), secret)
 
@@ -73,7 +73,7 @@ def tools(server_id: UUID) -> QuerySet[OutsideTool]:
     return rows
 
 
-def tool_at(server_id: UUID, tool_id: UUID) -> OutsideTool:
+def tool(server_id: UUID, tool_id: UUID) -> OutsideTool:
     """The tool of this very server. Raises `NotFound`."""
     row = tools(server_id).filter(pk=tool_id).first()
     if row is None:
@@ -83,24 +83,24 @@ def tool_at(server_id: UUID, tool_id: UUID) -> OutsideTool:
 
 def _tools_of(ref: str, sealed: policy_seals.Items | None) -> tuple[RemoteTool, ...]:
     name, digest = rules.split_reference(ref)
-    found = _set_of(name, digest) if digest else _set_now(name)
+    found = _pinned_set(name, digest) if digest else _current_set(name)
     if found is None or not found.server.enabled or found.server.removed:
         return ()
     rows = OutsideTool.objects.filter(server=found.server, state=ToolState.ACCEPTED).order_by("alias")
     pin = rules.reference(name, found.digest)
     pinned_rows = [row for row in rows if found.tools.get(row.alias) == row.digest]
-    in_use = [row for row in pinned_rows if believing.is_in_use(row, found.server, sealed)]
-    return tuple(_offered(row, found.server, pin) for row in in_use)
+    in_use = [row for row in pinned_rows if integrity.is_authentic_tool(row, found.server, sealed)]
+    return tuple(_remote_tool(row, found.server, pin) for row in in_use)
 
 
-def _set_of(name: str, digest: str) -> ToolSet | None:
+def _pinned_set(name: str, digest: str) -> ToolSet | None:
     if len(digest) < rules.DIGEST_CHARS:
         return None
     sets = _sets_of(name).filter(digest__startswith=digest)
     return sets.first()
 
 
-def _set_now(name: str) -> ToolSet | None:
+def _current_set(name: str) -> ToolSet | None:
     rows = OutsideTool.objects.filter(server__name=name, server__removed=False, state=ToolState.ACCEPTED)
     now = rules.set_digest(dict(rows.values_list("alias", "digest")))
     return _sets_of(name).filter(digest=now).first()
@@ -112,12 +112,12 @@ def _sets_of(name: str) -> QuerySet[ToolSet]:
     return found
 
 
-def _offered(row: OutsideTool, server: ToolServer, ref: str) -> RemoteTool:
+def _remote_tool(row: OutsideTool, server: ToolServer, ref: str) -> RemoteTool:
     return RemoteTool(
         alias=row.alias,
         name=row.name,
         description=row.said["description"],
-        schema=rules.closed(row.said["schema"]),
+        schema=rules.closed_schema(row.said["schema"]),
         acting=row.acting,
         risk=row.risk,
         level=row.level,
@@ -130,11 +130,11 @@ def _offered(row: OutsideTool, server: ToolServer, ref: str) -> RemoteTool:
         title=row.said["title"] or row.name,
         ref=ref,
         proof=row.proof,
-        runs=runs_at(server),
+        runs=where_it_runs(server),
     )
 
 
-def runs_at(server: ToolServer) -> str:
+def where_it_runs(server: ToolServer) -> str:
     """Where a call to this server is carried out, and as whom; by what `address_of` asks it with."""
     if server.transport == Transport.STDIO:
         reach = f"that may reach {', '.join(server.egress)}" if server.egress else "without network"

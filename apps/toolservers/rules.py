@@ -42,7 +42,7 @@ _REFUSED = frozenset({"$dynamicRef", "$dynamicAnchor", "$recursiveRef", "$vocabu
 
 # What the house's own tools begin with (`knowledge_search`, `goal_state`): no alias becomes the name of one and gets
 # what a level or a list of tools lets pass.
-_OURS = frozenset({"knowledge", "memory", "web", "read", "open", "new", "goal", "emit", "propose", "deliver"})
+_RESERVED_WORDS = frozenset({"knowledge", "memory", "web", "read", "open", "new", "goal", "emit", "propose", "deliver"})
 
 
 class BadSchema(ValueError):
@@ -51,14 +51,14 @@ class BadSchema(ValueError):
 
 def name_problem(name: str) -> str:
     """What is wrong with what somebody calls a server, or empty."""
-    if name.split("-")[0] in _OURS:
+    if name.split("-")[0] in _RESERVED_WORDS:
         return "Tools of the house begin with this word: use another one."
     if _SERVER_NAME.fullmatch(name) and len(name) <= 24:
         return ""
     return "A name has small letters, digits and single hyphens, begins with a letter and has 24 characters at most."
 
 
-def belongs(server_id: object) -> str:
+def seal_context(server_id: object) -> str:
     """What a server's secret is sealed for."""
     return f"tool_server:{server_id}"
 
@@ -107,18 +107,18 @@ def problem_of(name: str, description: str, schema: Any) -> str:
     if has_hidden_characters(description) or has_hidden_characters(schema):
         return "it holds characters that cannot be seen"
     try:
-        closed(schema)
+        closed_schema(schema)
     except BadSchema as problem:
         return str(problem)
     return ""
 
 
-def closed(schema: Any) -> dict[str, Any]:
+def closed_schema(schema: Any) -> dict[str, Any]:
     """The schema that arguments are held against: its own references written out, patterns left to the server, nothing
     beside what it names. Raises `BadSchema`."""
     if not isinstance(schema, Mapping) or schema.get("type") != "object":
         raise BadSchema("its arguments are no object")
-    if len(_written(schema)) > MOST_SCHEMA_BYTES:
+    if len(_canonical(schema)) > MOST_SCHEMA_BYTES:
         raise BadSchema("its arguments are described at too great a length")
     plain: dict[str, Any] = _Expansion(schema).of(schema, 0, ())
     plain["additionalProperties"] = False
@@ -130,7 +130,7 @@ def closed(schema: Any) -> dict[str, Any]:
     return plain
 
 
-def _written(schema: Any) -> bytes:
+def _canonical(schema: Any) -> bytes:
     try:
         return canonical_bytes(schema)
     except (ValueError, RecursionError, TypeError):
@@ -179,7 +179,7 @@ class _Expansion:
         return found
 
 
-def cleaned(text: str) -> str:
+def clean(text: str) -> str:
     """Text of the outside, its first `MOST_READ_CHARS`, without a terminal's commands, without markup and without what
     cannot be seen."""
     plain = _TERMINAL.sub("", text[:MOST_READ_CHARS])
@@ -191,56 +191,56 @@ def cleaned(text: str) -> str:
     return "".join(each for each in plain if each in "\n\t" or not has_hidden_characters(each))
 
 
-def shown(text: str, most: int) -> str:
+def one_line(text: str, most: int) -> str:
     """A server's words on one line, for a page, a card or a log's reader."""
-    plain = " ".join(cleaned(text[: 10 * most]).split())
+    plain = " ".join(clean(text[: 10 * most]).split())
     return plain if len(plain) <= most else f"{plain[:most]}…"
 
 
-def cleaned_value(value: Any, depth: int = 0) -> Any:
+def clean_value(value: Any, depth: int = 0) -> Any:
     """The same for every text in a value; what is nested too deep is left out."""
     if depth > DEEPEST:
         return None
     if isinstance(value, str):
-        return cleaned(value)
+        return clean(value)
     if isinstance(value, Mapping):
-        return {cleaned(str(key)): cleaned_value(item, depth + 1) for key, item in value.items()}
+        return {clean(str(key)): clean_value(item, depth + 1) for key, item in value.items()}
     if isinstance(value, list):
-        return [cleaned_value(item, depth + 1) for item in value]
+        return [clean_value(item, depth + 1) for item in value]
     return value if value is None or isinstance(value, bool | int | float) else None
 
 
-def without(secret: str, text: str) -> str:
+def redact(secret: str, text: str) -> str:
     """The text without the secret, however it was turned: plain, backwards, base64 or as an address has it."""
     if len(secret) < 6:
         return text
-    for form in _forms(secret):
+    for form in _encodings(secret):
         text = text.replace(form, REDACTED)
     return text
 
 
-def _forms(secret: str) -> tuple[str, ...]:
+def _encodings(secret: str) -> tuple[str, ...]:
     raw = secret.encode()
     packed = (base64.b64encode(raw).decode(), base64.urlsafe_b64encode(raw).decode())
     return (secret, secret[::-1], quote(secret, safe=""), *packed, *(each.rstrip("=") for each in packed), raw.hex())
 
 
-def without_in(secret: str, value: Any) -> Any:
+def redact_value(secret: str, value: Any) -> Any:
     if isinstance(value, str):
-        return without(secret, value)
+        return redact(secret, value)
     if isinstance(value, Mapping):
-        return {without(secret, str(key)): without_in(secret, item) for key, item in value.items()}
-    return [without_in(secret, item) for item in value] if isinstance(value, list) else value
+        return {redact(secret, str(key)): redact_value(secret, item) for key, item in value.items()}
+    return [redact_value(secret, item) for item in value] if isinstance(value, list) else value
 
 
 def difference(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[dict[str, str]]:
     """What changed between two descriptions of a tool, one line a part: `{part, before, after}`."""
     parts = ("title", "description", "schema", "annotations")
     pairs = ((part, before.get(part), after.get(part)) for part in parts)
-    return [{"part": part, "before": _said(old), "after": _said(new)} for part, old, new in pairs if old != new]
+    return [{"part": part, "before": _as_text(old), "after": _as_text(new)} for part, old, new in pairs if old != new]
 
 
-def _said(part: Any) -> str:
+def _as_text(part: Any) -> str:
     return part if isinstance(part, str) else "" if part is None else canonical_bytes(part).decode()
 
 
@@ -272,7 +272,7 @@ def proof_args(args: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, A
     return {name: value for name, value in meant.items() if value is not None}
 
 
-def without_echo(text: str, given: Mapping[str, Any]) -> str:
+def strip_echo(text: str, given: Mapping[str, Any]) -> str:
     """An answer without the words of the question: a server that says them back has proved nothing."""
     for words in sorted(set(_texts_in(given)), key=len, reverse=True):
         text = re.sub(re.escape(words), " ", text, flags=re.IGNORECASE)

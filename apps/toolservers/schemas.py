@@ -85,7 +85,7 @@ class Reply:
     is_error: bool = False
 
 
-class NotServed(Exception):
+class ServerFailed(Exception):
     """`asked`: the tool's call may have reached the server, so its effect is unknown. `code` is ours: no_answer,
     too_slow, too_many_tools, tool_gone, tool_changed, answer_too_large, answer_packed, address_inside, …"""
 

@@ -26,9 +26,9 @@ from apps.bus.signals import set_aside
 from apps.gates.schemas import Expectation
 from apps.tenants import policy_seals, vault
 from apps.tenants.enums import PolicyKind
-from apps.toolservers import believing, ports, rules
+from apps.toolservers import integrity, ports, rules
 from apps.toolservers.enums import ToolState, Transport
-from apps.toolservers.knocks import address_problem
+from apps.toolservers.http_client import address_problem
 from apps.toolservers.models import OutsideTool, ToolServer, ToolSet
 from apps.toolservers.schemas import Descriptor, Terms
 from kernel.clock import now
@@ -39,7 +39,7 @@ LONGEST_SECRET = 4000
 MOST_ARGS, LONGEST_ARG = 20, 300
 MOST_PRICE = Decimal(1000)
 SECONDS = range(1, 121)
-LOOK_EVERY = timedelta(hours=1)
+CHECK_INTERVAL = timedelta(hours=1)
 _dice = SystemRandom()
 
 
@@ -49,7 +49,7 @@ def add_server(name: str, *, url: str, secret: str = "", actor: str) -> ToolServ
     _require_name(name)
     if problem := address_problem(url):
         raise SilasError("address_refused", problem, status=422)
-    return _added(ToolServer(name=name, transport=Transport.HTTP, url=url), secret, actor)
+    return _create(ToolServer(name=name, transport=Transport.HTTP, url=url), secret, actor)
 
 
 def add_program(
@@ -75,73 +75,73 @@ def add_program(
         raise SilasError("program_place", f"The skill was not approved for {beyond[0][:100]}.", status=422)
     argv, egress = [script, *args], list(dict.fromkeys(places))
     row = ToolServer(name=name, transport=Transport.STDIO, program=found.ref, argv=argv, egress=egress)
-    return _added(row, secret, actor)
+    return _create(row, secret, actor)
 
 
 def change_secret(server_id: UUID, secret: str, *, actor: str) -> None:
     """Another bearer token from now on, or none. Raises `NotFound`, `SilasError("tool_server_secret")`."""
-    row = _locked(server_id)
-    row.secret = _sealed(row, secret)
+    row = _lock_server(server_id)
+    row.secret = _seal(row, secret)
     row.save(update_fields=["secret"])
-    _changed(row, actor)
+    _record_change(row, actor)
 
 
 def set_enabled(server_id: UUID, enabled: bool, *, actor: str) -> None:
     """Let the server be asked, or not: its tools are in no run from this commit on. Raises `NotFound`."""
-    row = _locked(server_id)
+    row = _lock_server(server_id)
     if row.enabled != enabled:
         row.enabled = enabled
         row.save(update_fields=["enabled"])
         if enabled:
-            policy_seals.remove_item(PolicyKind.TOOLS, believing.off(row.pk))
-            _look_soon(row.pk)
+            policy_seals.remove_item(PolicyKind.TOOLS, integrity.disabled_name(row.pk))
+            _schedule_check(row.pk)
         else:
-            policy_seals.seal_item(PolicyKind.TOOLS, believing.off(row.pk), {})
-        _changed(row, actor)
+            policy_seals.seal_item(PolicyKind.TOOLS, integrity.disabled_name(row.pk), {})
+        _record_change(row, actor)
 
 
-def take_list(server_id: UUID, listed: Iterable[Descriptor], *, actor: str = "system") -> ToolServer:
+def store_listing(server_id: UUID, listed: Iterable[Descriptor], *, actor: str = "system") -> ToolServer:
     """What the server lists now: new tools wait for a person, changed and missing ones are suspended, none comes into
     use by itself. Raises `NotFound`."""
-    server = _locked(server_id)
+    server = _lock_server(server_id)
     known = {tool.name: tool for tool in OutsideTool.objects.select_for_update(no_key=True).filter(server=server)}
     found = {said.name: said for said in listed}
-    added = [_new(server, said) for name, said in found.items() if name not in known]
-    suspended = sum(_seen(tool, found.get(name), actor) for name, tool in known.items())
+    added = [_create_tool(server, said) for name, said in found.items() if name not in known]
+    suspended = sum(_update_descriptor(tool, found.get(name), actor) for name, tool in known.items())
     ToolServer.objects.filter(pk=server.pk).update(listed_at=Now(), failure="", failed_at=None)
-    _pin(server)
+    _store_tool_set(server)
     data = {"listed": len(found), "new": len(added), "suspended": suspended}
     record(AuditEvent.TOOL_SERVER_LISTED, actor=actor, subject=f"tool_server:{server.pk}", data=data)
     return server
 
 
-def is_watched(server_id: UUID) -> bool:
+def is_monitored(server_id: UUID) -> bool:
     """True for a server that is on and has a tool in use."""
     watched = ToolServer.objects.filter(pk=server_id, enabled=True, removed=False, tools__state=ToolState.ACCEPTED)
     return bool(watched.exists())
 
 
-def next_look(server_id: UUID) -> datetime | None:
+def next_check_at(server_id: UUID) -> datetime | None:
     """When the server is asked next: in an hour, more or less, so that not all are asked in one moment; None for one
     that is not watched any more."""
     ToolServer.objects.select_for_update(no_key=True).filter(pk=server_id).first()
-    return now() + LOOK_EVERY + _dice.random() * LOOK_EVERY / 4 if is_watched(server_id) else None
+    return now() + CHECK_INTERVAL + _dice.random() * CHECK_INTERVAL / 4 if is_monitored(server_id) else None
 
 
-def note_list(server_id: UUID, listed: Iterable[Descriptor]) -> int:
+def compare_listing(server_id: UUID, listed: Iterable[Descriptor]) -> int:
     """What a worker saw: of the tools in use, those that are described differently or gone are stopped; how many. New
     ones wait for a person to ask. Raises `NotFound`."""
-    server = _locked(server_id)
+    server = _lock_server(server_id)
     found = {said.name: said for said in listed}
     rows = OutsideTool.objects.select_for_update(no_key=True).filter(server=server, state=ToolState.ACCEPTED)
-    stopped = sum(_seen(tool, found.get(tool.name), "system") for tool in rows)
+    stopped = sum(_update_descriptor(tool, found.get(tool.name), "system") for tool in rows)
     ToolServer.objects.filter(pk=server.pk).exclude(failure="").update(failure="", failed_at=None)
     if stopped:
-        _pin(server)
+        _store_tool_set(server)
     return stopped
 
 
-def note_failure(server_id: UUID, code: str, *, actor: str = "system") -> None:
+def record_failure(server_id: UUID, code: str, *, actor: str = "system") -> None:
     """The server could not be asked, which the owners are told once. Its tools stay as they are: a call of one fails by
     itself."""
     if ToolServer.objects.filter(pk=server_id, failure="").exists():
@@ -150,11 +150,11 @@ def note_failure(server_id: UUID, code: str, *, actor: str = "system") -> None:
         record(AuditEvent.TOOL_SERVER_FAILED, actor=actor, subject=f"tool_server:{server_id}", data={"code": code[:60]})
 
 
-def note_seen(tool_id: UUID, said: Descriptor | None) -> None:
+def record_descriptor(tool_id: UUID, said: Descriptor | None) -> None:
     """A call found the tool described differently, or gone: suspended at once."""
-    tool = _tool(tool_id)
-    if _seen(tool, said, "system"):
-        _pin(tool.server)
+    tool = _lock_tool(tool_id)
+    if _update_descriptor(tool, said, "system"):
+        _store_tool_set(tool.server)
 
 
 def accept_tool(tool_id: UUID, terms: Terms, *, digest: str, by: UUID | None, actor: str) -> OutsideTool:
@@ -164,9 +164,9 @@ def accept_tool(tool_id: UUID, terms: Terms, *, digest: str, by: UUID | None, ac
     make no sense, `tool_proof` for a proof that proves nothing, `tool_unusable` for a tool that cannot be used as it is
     described; `NotFound`.
     """
-    tool = _tool(tool_id)
+    tool = _lock_tool(tool_id)
     _require_terms(terms)
-    proof = _proof(tool, terms)
+    proof = _checked_proof(tool, terms)
     if not tool.seen_digest or tool.seen_digest != digest:
         raise SilasError("tool_changed", "The server describes this tool differently by now. Look again.", status=409)
     if tool.problem:
@@ -176,9 +176,9 @@ def accept_tool(tool_id: UUID, terms: Terms, *, digest: str, by: UUID | None, ac
     tool.price, tool.timeout, tool.proof = terms.price, terms.timeout, proof
     tool.accepted_by, tool.accepted_at = by, Now()
     tool.save()
-    policy_seals.seal_item(PolicyKind.TOOLS, believing.tool_name(tool.pk), believing.tool_value(tool))
-    _pin(tool.server)
-    _look_soon(tool.server_id)
+    policy_seals.seal_item(PolicyKind.TOOLS, integrity.tool_name(tool.pk), integrity.tool_value(tool))
+    _store_tool_set(tool.server)
+    _schedule_check(tool.server_id)
     data = {"server": str(tool.server_id), "digest": digest, "acting": tool.acting, "risk": str(tool.risk)}
     data |= {"proved": bool(proof)}
     record(AuditEvent.OUTSIDE_TOOL_ACCEPTED, actor=actor, subject=f"outside_tool:{tool.pk}", data=data)
@@ -187,22 +187,22 @@ def accept_tool(tool_id: UUID, terms: Terms, *, digest: str, by: UUID | None, ac
 
 def suspend_tool(tool_id: UUID, *, actor: str) -> None:
     """Out of use until somebody accepts it again. Raises `NotFound`."""
-    tool = _tool(tool_id)
+    tool = _lock_tool(tool_id)
     if tool.state == ToolState.ACCEPTED:
         _suspend(tool, "by_person", actor)
-        policy_seals.remove_item(PolicyKind.TOOLS, believing.tool_name(tool.pk))
-        _pin(tool.server)
+        policy_seals.remove_item(PolicyKind.TOOLS, integrity.tool_name(tool.pk))
+        _store_tool_set(tool.server)
 
 
 def remove_server(server_id: UUID, *, actor: str) -> None:
     """Gone with its secret: its tools are in no run any more. Rows that runs and approvals name stay, suspended.
     Raises `NotFound`."""
-    row = _locked(server_id)
+    row = _lock_server(server_id)
     for tool in OutsideTool.objects.select_for_update(no_key=True).filter(server=row, state=ToolState.ACCEPTED):
         _suspend(tool, "server_removed", actor)
     row.enabled, row.secret, row.removed = False, b"", True
     row.save(update_fields=["enabled", "secret", "removed"])
-    policy_seals.remove_item(PolicyKind.TOOLS, believing.server_name(row.pk))
+    policy_seals.remove_item(PolicyKind.TOOLS, integrity.server_name(row.pk))
     record(AuditEvent.TOOL_SERVER_REMOVED, actor=actor, subject=f"tool_server:{row.pk}")
 
 
@@ -210,7 +210,7 @@ def reseal() -> int:
     """The tokens of all servers under the company's newest data key."""
     done = 0
     for row in ToolServer.objects.exclude(secret=b"").select_for_update(no_key=True):
-        fresh = vault.reseal(bytes(row.secret), belongs_to=rules.belongs(row.pk))
+        fresh = vault.reseal(bytes(row.secret), belongs_to=rules.seal_context(row.pk))
         if fresh is not None:
             row.secret = fresh
             row.save(update_fields=["secret"])
@@ -218,15 +218,15 @@ def reseal() -> int:
     return done
 
 
-def _added(row: ToolServer, secret: str, actor: str) -> ToolServer:
+def _create(row: ToolServer, secret: str, actor: str) -> ToolServer:
     if ToolServer.objects.filter(name=row.name, removed=False).exists():
         raise SilasError("tool_server_exists", "There is a server of this name already.", status=422)
     if ToolServer.objects.filter(removed=False).count() >= MOST_SERVERS:
         raise SilasError("too_many_servers", f"{MOST_SERVERS} tool servers are the most.", status=422)
     row.pk = uuid4()
-    row.secret = _sealed(row, secret)
+    row.secret = _seal(row, secret)
     row.save(force_insert=True)
-    policy_seals.seal_item(PolicyKind.TOOLS, believing.server_name(row.pk), believing.server_value(row))
+    policy_seals.seal_item(PolicyKind.TOOLS, integrity.server_name(row.pk), integrity.server_value(row))
     data = {"transport": str(row.transport)}
     record(AuditEvent.TOOL_SERVER_ADDED, actor=actor, subject=f"tool_server:{row.pk}", data=data)
     return row
@@ -237,12 +237,12 @@ def _require_name(name: str) -> None:
         raise SilasError("tool_server_name", problem, status=422)
 
 
-def _sealed(row: ToolServer, secret: str) -> bytes:
+def _seal(row: ToolServer, secret: str) -> bytes:
     if not secret:
         return b""
     if len(secret) > LONGEST_SECRET or not (secret.isascii() and secret.isprintable()) or " " in secret:
         raise SilasError("tool_server_secret", "This is no token: it has characters that no token has.", status=422)
-    return vault.seal(secret.encode(), belongs_to=rules.belongs(row.pk))
+    return vault.seal(secret.encode(), belongs_to=rules.seal_context(row.pk))
 
 
 def _require_terms(terms: Terms) -> None:
@@ -251,7 +251,7 @@ def _require_terms(terms: Terms) -> None:
         raise SilasError("tool_terms", "Say its risk, a price from 0 to 1000 dollars and 1 to 120 seconds.", status=422)
 
 
-def _proof(tool: OutsideTool, terms: Terms) -> dict[str, Any]:
+def _checked_proof(tool: OutsideTool, terms: Terms) -> dict[str, Any]:
     """How the tool's acts are proved: by a tool of the same server that only reads and is in use (ADR 76)."""
     if not terms.proof:
         return {}
@@ -262,7 +262,7 @@ def _proof(tool: OutsideTool, terms: Terms) -> dict[str, Any]:
     elif tool.problem:
         problem = "A tool that cannot be used proves nothing."
     else:
-        acts, reads = rules.closed(tool.seen["schema"]), rules.closed(reading.said["schema"])
+        acts, reads = rules.closed_schema(tool.seen["schema"]), rules.closed_schema(reading.said["schema"])
         problem = rules.proof_problem(terms.proof, acting=acts, reading=reads) or _expectation_problem(terms.proof)
     if problem:
         raise SilasError("tool_proof", problem, status=422)
@@ -277,9 +277,9 @@ def _expectation_problem(proof: Mapping[str, Any]) -> str:
     return ""
 
 
-def _new(server: ToolServer, said: Descriptor) -> OutsideTool:
+def _create_tool(server: ToolServer, said: Descriptor) -> OutsideTool:
     taken = OutsideTool.objects.values_list("alias", flat=True)
-    values = _as_stored(said)
+    values = _stored_descriptor(said)
     row: OutsideTool = OutsideTool.objects.create(
         server=server,
         alias=rules.alias_of(server.name, said.name, taken),
@@ -292,59 +292,59 @@ def _new(server: ToolServer, said: Descriptor) -> OutsideTool:
     return row
 
 
-def _seen(tool: OutsideTool, said: Descriptor | None, actor: str) -> bool:
+def _update_descriptor(tool: OutsideTool, said: Descriptor | None, actor: str) -> bool:
     """Write down what the server says of it now; True when that took it out of use."""
     digest = said.digest if said else ""
     if digest == tool.seen_digest and (said is None or said.problem[:120] == tool.problem):
         return False
-    tool.seen, tool.seen_digest = (_as_stored(said), digest) if said else ({}, "")
+    tool.seen, tool.seen_digest = (_stored_descriptor(said), digest) if said else ({}, "")
     tool.problem = said.problem[:120] if said else ""
     if tool.state == ToolState.ACCEPTED:
         _suspend(tool, "changed" if said else "gone", actor)
         return True
     if tool.state == ToolState.NEW:
         tool.said = tool.seen
-    tool.save(update_fields=["said", *_SEEN])
+    tool.save(update_fields=["said", *_DESCRIPTOR_FIELDS])
     return False
 
 
 # What a worker may write of a tool (silas_platform.worker_rights): what it saw, and that it is stopped.
-_SEEN = ("state", "seen", "seen_digest", "problem")
+_DESCRIPTOR_FIELDS = ("state", "seen", "seen_digest", "problem")
 
 
 def _suspend(tool: OutsideTool, reason: str, actor: str) -> None:
     tool.state = ToolState.SUSPENDED
-    tool.save(update_fields=_SEEN)
+    tool.save(update_fields=_DESCRIPTOR_FIELDS)
     data = {"server": str(tool.server_id), "reason": reason}
     record(AuditEvent.OUTSIDE_TOOL_SUSPENDED, actor=actor, subject=f"outside_tool:{tool.pk}", data=data)
 
 
-def _as_stored(said: Descriptor) -> dict[str, Any]:
+def _stored_descriptor(said: Descriptor) -> dict[str, Any]:
     """What is kept of a description: all that a person has to see. Of an unusable one, only that it is there."""
     if said.problem:
         return {"title": "", "description": "", "schema": {}, "annotations": {}}
     annotations = {str(key): value for key, value in said.annotations.items() if isinstance(value, bool | str)}
     return {
-        "title": rules.shown(said.title, 200),
+        "title": rules.one_line(said.title, 200),
         "description": said.description,
         "schema": dict(said.schema),
-        "annotations": rules.cleaned_value(annotations),
+        "annotations": rules.clean_value(annotations),
     }
 
 
-def _pin(server: ToolServer) -> None:
+def _store_tool_set(server: ToolServer) -> None:
     """Write the set of what is in use now, if it is a new one."""
-    tools = _in_use(server)
+    tools = _accepted_digests(server)
     if tools:
         ToolSet.objects.get_or_create(server=server, digest=rules.set_digest(tools), defaults={"tools": tools})
 
 
-def _in_use(server: ToolServer) -> Mapping[str, str]:
+def _accepted_digests(server: ToolServer) -> Mapping[str, str]:
     rows = OutsideTool.objects.filter(server=server, state=ToolState.ACCEPTED).order_by("alias")
     return dict(rows.values_list("alias", "digest"))
 
 
-def _locked(server_id: UUID) -> ToolServer:
+def _lock_server(server_id: UUID) -> ToolServer:
     row: ToolServer | None = (
         ToolServer.objects.select_for_update(no_key=True).filter(pk=server_id, removed=False).first()
     )
@@ -353,21 +353,21 @@ def _locked(server_id: UUID) -> ToolServer:
     return row
 
 
-def _look_soon(server_id: UUID) -> None:
+def _schedule_check(server_id: UUID) -> None:
     """Have a worker look whether the locked server still says what was accepted."""
     bus.schedule(Kind.TOOL_SERVER_CHECK, scope_id=server_id, due_at=now())
 
 
-def _tool(tool_id: UUID) -> OutsideTool:
+def _lock_tool(tool_id: UUID) -> OutsideTool:
     """The tool under its lock, the server's first: the order that every writer keeps."""
     row: OutsideTool | None = OutsideTool.objects.filter(pk=tool_id).first()
     if row is None:
         raise NotFound("tool")
-    _locked(row.server_id)
+    _lock_server(row.server_id)
     locked: OutsideTool = OutsideTool.objects.select_for_update(of=("self",), no_key=True).get(pk=tool_id)
     return locked
 
 
-def _changed(row: ToolServer, actor: str) -> None:
+def _record_change(row: ToolServer, actor: str) -> None:
     data = {"enabled": row.enabled, "with_secret": bool(row.secret)}
     record(AuditEvent.TOOL_SERVER_CHANGED, actor=actor, subject=f"tool_server:{row.pk}", data=data)

@@ -16,7 +16,7 @@ from apps.gates.queries import active_gates
 from apps.gates.schemas import GateSpec
 from apps.guard.schemas import RunRef
 from apps.guard.toolset import OfferedTool
-from apps.skills import outside, roles
+from apps.skills import outside_tools, roles
 from apps.skills import queries as skills
 from apps.skills.schemas import OutsideToolSpec, ToolSpec
 from apps.work import artifacts, input_artifacts
@@ -105,7 +105,9 @@ def _job(lease: Lease, begun: attempts.StartedAttempt) -> AttemptJob:
     attempt, item = begun.attempt, begun.attempt.work_item
     spec, tenant_id = item.spec, current_tenant_id()
     wanted = {call.tool for call in spec.calls}
-    known = outside.beside(skills.tools_for(spec.skills), outside.web_search(item.deployment_id))
+    known = outside_tools.with_builtin_tools(
+        skills.tools_for(spec.skills), outside_tools.web_search_tool(item.deployment_id)
+    )
     tools = tuple(tool for tool in known if tool.name in wanted)
     gates, passes = gates_of(item), gate_pauses.passes_of(item)
     again = attempt.number > 1 or bool(passes)

@@ -71,7 +71,7 @@ def _rounds(item_id: UUID) -> Sequence[CheckRound]:
     if item.type == WorkItemType.PROJECT:
         files = {name: content for task in children_of(item) for name, content in artifacts.files_of(task).items()}
         return check_rounds(spec, skills.tools_for(spec.skills), item.subject, files)
-    mounts = skills.house_mounts(spec.skills)
+    mounts = skills.tenant_mounts(spec.skills)
     return (CheckRound(tuple(spec.verify), mounts),)
 
 

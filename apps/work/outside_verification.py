@@ -19,7 +19,7 @@ from apps.guard import services as guard
 from apps.guard.enums import Intent
 from apps.guard.schemas import Call, CallOutcome, Done, Failed, call_digest
 from apps.skills.schemas import OutsideToolSpec
-from apps.toolservers.rules import proof_args, without_echo
+from apps.toolservers.rules import proof_args, strip_echo
 from apps.work.attempt_jobs import AttemptJob
 from apps.work.checks import checks_of
 from apps.work.ledger import Ledger
@@ -95,7 +95,7 @@ async def _asked(job: AttemptJob, call: Call) -> CallOutcome:
 def _held_against(tool: OutsideToolSpec, given: Mapping[str, Any], text: str) -> CheckResult:
     """What comes back of the visitor's own words proves nothing: it is taken out before anything is looked for."""
     expect = Expectation.model_validate(tool.proof["expect"])
-    passed = meets(expect, output=without_echo(text, given), exit_code=0)
+    passed = meets(expect, output=strip_echo(text, given), exit_code=0)
     wanted = expect.model_dump(exclude_none=True)
     reason = "passed" if passed else f"{tool.proof['tool']} was expected to say {wanted}"
     return CheckResult(

@@ -97,12 +97,12 @@ class Tracer:
     def _value(self, tool: ToolSpec, name: str, value: Any) -> ValueOrigin:
         """A text that the model worded is as good as the worst address, account or number in it. A name in an object
         that the tool does not declare is a value like any other."""
-        decides, listed = skill_rules.decides_where(tool, name, value), skill_rules.is_listed(tool, name)
-        names = skill_rules.free_names(tool, value)
+        decides, listed = skill_rules.decides_destination(tool, name, value), skill_rules.has_listed_values(tool, name)
+        names = skill_rules.undeclared_names(tool, value)
         traced = least_trusted([self._traced(value), *map(self._traced, names)])
         if traced.origin is not Origin.MODEL:
-            return _value_of(traced, decides=decides or bool(skill_rules.places_in(value)), listed=listed)
-        places = [self._traced(place) for place in skill_rules.places_in(value)]
+            return _value_of(traced, decides=decides or bool(skill_rules.destinations_in(value)), listed=listed)
+        places = [self._traced(place) for place in skill_rules.destinations_in(value)]
         places += [self._amount(written) for written in skill_rules.amounts_in(value)]
         foreign = [place for place in places if not place.is_vouched]
         return _value_of(least_trusted([traced, *foreign]), decides=decides or bool(foreign), listed=listed)
@@ -209,7 +209,7 @@ def _kept(
         same = name in old.args and canonical_json({"v": old.args[name]}) == canonical_json({"v": value})
         if same and name in values:
             return values[name]
-        decides = skill_rules.decides_where(tool, name, value) or bool(skill_rules.places_in(value))
+        decides = skill_rules.decides_destination(tool, name, value) or bool(skill_rules.destinations_in(value))
         return _value_of(MADE_UP if same else by, decides=decides)
 
     return {name: origin(name, value) for name, value in call.args.items()}

@@ -156,7 +156,7 @@ CHECK_PLACES = env.words("SILAS_CHECK_PLACES")
 GUARDRAILS_DIR = env.text("SILAS_GUARDRAILS") or BASE_DIR / "var" / "guardrails"
 
 # Where credentials of outside accounts are kept, sealed in any case: database, keyring, or the dotted path of a class
-# with the methods of apps.connections.backends.Keeper.
+# with the methods of apps.connections.backends.CredentialStore.
 CREDENTIAL_BACKEND = env.text("SILAS_CREDENTIAL_BACKEND", "database")
 
 # A folder in which tests leave faults (kernel.fault_points); only their own settings read the variable.

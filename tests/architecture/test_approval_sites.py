@@ -16,8 +16,8 @@ ROOM = "apps.approvals"
 # use of a permission (5.10.2); and the activation of a skill (10.4 step 4).
 VERIFIES = {
     "apps.autonomy.services.limit_increases",
-    "apps.connections.permits",
-    "apps.connections.services.requesting",
+    "apps.connections.permissions",
+    "apps.connections.services.requests",
     "apps.skills.trials",
     "apps.work.services.authorization",
     "apps.work.services.batches",

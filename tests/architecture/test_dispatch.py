@@ -12,10 +12,10 @@ GUARD = "apps.guard"
 # servers in the sandbox (ADR 88).
 RUNS_SANDBOXES = {
     "apps.connections.scripts",
-    "apps.connections.conversing",
+    "apps.connections.setup_session",
     "apps.skills",
     "apps.gates",
-    "apps.toolservers.programs",
+    "apps.toolservers.stdio_transport",
     "apps.work.verification",
     "kernel.sandbox",
     "apps.memory.reading",

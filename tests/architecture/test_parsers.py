@@ -21,7 +21,7 @@ READERS = ("apps.memory.parsing", "kernel.archives.unpacking")
 ALLOWED = {
     "apps.console.templatetags.console": "renders our own pages' Markdown, and cleans what came of it",
     "apps.console.views.insights": "writes CSV, reads none",
-    "apps.skills.importing.adapting": "writes YAML, reads none",
+    "apps.skills.imports.adapter": "writes YAML, reads none",
     "apps.skills.loader": "front matter of a SKILL.md: at most 100,000 characters, its depth judged first",
     "apps.skills.packages.archive": "writes packages, opens none",
     "apps.toolservers.rules": "cleans the first 40,000 characters of a tool's answer",

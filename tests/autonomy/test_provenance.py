@@ -12,7 +12,7 @@ from apps.audit.models import AuditEntry
 from apps.autonomy.models import AutonomousSession, Finding, MemoryProposal
 from apps.autonomy.services import precedents, proposals, provenance
 from apps.autonomy.services.provenance import Origin
-from apps.skills import installing
+from apps.skills import installation
 from apps.skills import queries as skills
 from kernel.clock import now
 from kernel.errors import SilasError
@@ -127,11 +127,11 @@ def test_purged_skill_s_words_are_gone_whichever_version_wrote_them(
     for note in ("first", "second"):
         install(tenant, make_folder(tmp_path, files={"references/note.md": note}))
         with tenant_scope(tenant):
-            refs += skills.pinned(["test-desk"])
+            refs += skills.pin(["test-desk"])
     for ref in (*refs, DESK):
         make_finding(run, ref, skills=[ref])
     with tenant_scope(tenant):
-        installing.purge("test-desk")
+        installation.purge("test-desk")
         assert [each.title for each in Finding.objects.all()] == [DESK]
 
 

@@ -61,7 +61,7 @@ def opened(diary: CalendarServer, tenant: Any) -> Connection:
             settings=diary.settings,
             status=ConnectionStatus.ACTIVE,
         )
-        credentials.keep(row.pk, {"password": PASSWORD})
+        credentials.store(row.pk, {"password": PASSWORD})
     return row
 
 
@@ -159,8 +159,8 @@ def test_somebody_elses_cannot_be_booked_for(desk: Any, story: Story, opened: Co
 def test_run_that_fails_after_it_reached_out_is_uncertain() -> None:
     from types import SimpleNamespace
 
-    from apps.skills.runs import _as_it_was
+    from apps.skills.runs import _with_effect
 
     found: Any = SimpleNamespace(tool=SimpleNamespace(acting=True, connection="caldav"))
-    assert not _as_it_was(CallFailed("script_failed", "It ended.", effect_free=True), found).effect_free
-    assert _as_it_was(CallFailed("refused_by_tool", "No.", effect_free=True), found).effect_free
+    assert not _with_effect(CallFailed("script_failed", "It ended.", effect_free=True), found).effect_free
+    assert _with_effect(CallFailed("refused_by_tool", "No.", effect_free=True), found).effect_free

@@ -11,8 +11,8 @@ from typing import Any
 import yaml
 
 from apps.connections.models import Connection, SetupRun
-from apps.connections.schemas import Wanted
-from apps.connections.services import requesting
+from apps.connections.schemas import NewConnection
+from apps.connections.services import requests
 from apps.skills import rules
 from apps.skills.models import SkillVersion
 from apps.skills.services import install_version
@@ -112,8 +112,10 @@ def link(
     """A proposed connection of that skill, whose card waits."""
     version = make_skill(tenant, front, **scripts)
     with tenant_scope(tenant):
-        wanted = Wanted(skill=rules.reference(version.name, version.digest), name="Shop mail", settings=dict(settings))
-        return requesting.request(wanted, actor="system")[0]
+        wanted = NewConnection(
+            skill=rules.reference(version.name, version.digest), name="Shop mail", settings=dict(settings)
+        )
+        return requests.request_connection(wanted, actor="system")[0]
 
 
 def said_yes(tenant: Any, row: Connection, user: Any, choice: str = "approve") -> SetupRun | None:

@@ -11,7 +11,7 @@ from django.urls import reverse
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apps.connections import credentials, permits, queries, rules
+from apps.connections import credentials, permissions, queries, rules
 from apps.connections.enums import ConnectionStatus
 from apps.connections.models import Connection
 from apps.connections.rules import Account
@@ -22,7 +22,7 @@ from kernel.clock import now
 from kernel.errors import SilasError
 from kernel.tenancy import tenant_scope
 from tests.connections.links import make_skill
-from tests.connections.test_permits import opened, refused, said, tool
+from tests.connections.test_permissions import opened, refused, said, tool
 from tests.factories.connections import make_connection, reread
 from tests.factories.console import browser
 
@@ -66,7 +66,7 @@ ACCOUNTS = st.lists(st.builds(account, st.uuids(), STATUSES, usual=st.booleans()
 @given(ACCOUNTS)
 def test_name_is_offered_just_when_a_call_finds_its_account(accounts: list[Account]) -> None:
     for name in ("a", "b", "type:post.test"):
-        assert (name in rules.usable(accounts)) == isinstance(rules.account_for(name, accounts), Account)
+        assert (name in rules.usable_names(accounts)) == isinstance(rules.account_for(name, accounts), Account)
 
 
 @given(ACCOUNTS)
@@ -87,7 +87,7 @@ def two(tenant: Any) -> tuple[Connection, Connection]:
     rows = make_connection(tenant, skill=skill, name="Shop"), make_connection(tenant, skill=skill, name="Office")
     with tenant_scope(tenant):
         for row in rows:
-            credentials.keep(row.pk, {"token": row.name})
+            credentials.store(row.pk, {"token": row.name})
     return rows
 
 
@@ -138,20 +138,20 @@ def test_what_a_run_hands_back_goes_to_the_account_it_ran_with(tenant: Any, two:
     """Somebody chooses another one while the tool runs."""
     choose(two[0])
     ctx = CallContext(tenant.pk, uuid4(), uuid4(), "send", {}, "", {})
-    given = permits.open_for_tool(ctx, tool())
+    given = permissions.open_for_tool(ctx, tool())
     choose(two[1])
-    permits.keep_for_tool(ctx, given.account, b'{"token": "renewed"}')
+    permissions.store_for_tool(ctx, given.account, b'{"token": "renewed"}')
     with tenant_scope(tenant):
-        assert [credentials.opened(row.pk)["token"] for row in two] == ["renewed", "Office"]
+        assert [credentials.unseal_all(row.pk)["token"] for row in two] == ["renewed", "Office"]
 
 
 def test_what_a_run_hands_back_is_dropped_where_its_account_was_removed(tenant: Any, two: Any) -> None:
     with tenant_scope(tenant):
         lifecycle.remove(two[0].pk, actor="system")
     ctx = CallContext(tenant.pk, uuid4(), uuid4(), "send", {}, "", {})
-    permits.keep_for_tool(ctx, two[0].pk, b'{"token": "renewed"}')
+    permissions.store_for_tool(ctx, two[0].pk, b'{"token": "renewed"}')
     with tenant_scope(tenant):
-        assert credentials.opened(two[0].pk) == {}
+        assert credentials.unseal_all(two[0].pk) == {}
 
 
 def test_console_says_that_nobody_has_chosen_and_lets_one_choose(tenant: Any, owner: Any, two: Any) -> None:

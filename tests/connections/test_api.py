@@ -75,7 +75,7 @@ def test_connection_is_asked_for_with_a_key_and_shown_without_a_secret(tenant: A
     made = client.post(PATH, body, content_type="application/json", headers=headers)
     assert (made.status_code, made.json()["status"]) == (201, "proposed")
     with tenant_scope(tenant):
-        credentials.keep(made.json()["id"], {"token": "canary-1"})
+        credentials.store(made.json()["id"], {"token": "canary-1"})
     listed = client.get(PATH, headers=headers)
     assert [each["id"] for each in listed.json()] == [made.json()["id"]] and "canary-1" not in listed.content.decode()
 
@@ -98,7 +98,7 @@ def test_wish_that_does_not_fit_is_refused(tenant: Any, owner: Any, body: dict[s
 def test_removed_connection_is_gone_with_its_credentials(tenant: Any, owner: Any) -> None:
     row = make_connection(tenant)
     with tenant_scope(tenant):
-        credentials.keep(row.pk, {"token": "x"})
+        credentials.store(row.pk, {"token": "x"})
     assert call(browser(owner), "delete", f"{PATH}/{row.pk}", {}) == 204
     with tenant_scope(tenant):
         assert Credential.objects.count() == 0

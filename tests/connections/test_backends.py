@@ -24,9 +24,9 @@ from apps.tenants import vault
 from kernel.clock import now
 from kernel.errors import SilasError
 from kernel.tenancy import tenant_scope
+from tests.connections.test_health import linked
 from tests.connections.test_secrets import CANARY, send, told
 from tests.connections.test_setup import held
-from tests.connections.test_upkeep import linked
 from tests.factories.connections import check_due, keep, make_connection, make_pending, opened, reread
 
 
@@ -141,7 +141,7 @@ def _undone(row: Connection, change: Any) -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        lambda row: credentials.keep(row.pk, {"token": "newer"}),
+        lambda row: credentials.store(row.pk, {"token": "newer"}),
         lambda row: credentials.drop_all(row.pk),
     ],
     ids=["replaced", "removed"],

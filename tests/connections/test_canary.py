@@ -31,9 +31,9 @@ from apps.connections.services import lifecycle
 from kernel.clock import now
 from kernel.tenancy import in_thread, tenant_scope
 from tests.connections.links import WITH_LETTERS, link, said_yes
+from tests.connections.secret_search import FILES, LOG, PROCESSES, STOPS, TRACES, WIRE, Watch, watching
 from tests.connections.test_secrets import send
 from tests.connections.test_setup import Beside, attend_owed, credentials_of
-from tests.connections.watching import FILES, LOG, PROCESSES, STOPS, TRACES, WIRE, Watch, watching
 from tests.console.test_live import _ready
 from tests.factories.connections import check_due, make_connection, reread
 from tests.factories.console import browser

@@ -12,8 +12,8 @@ import pytest
 
 from apps.connections.enums import ConnectionStatus, SetupState
 from apps.connections.models import Connection, SetupRun
-from apps.connections.schemas import Wanted
-from apps.connections.services import lifecycle, requesting
+from apps.connections.schemas import NewConnection
+from apps.connections.services import lifecycle, requests
 from apps.skills.services import install_version
 from kernel.clock import now
 from kernel.sandbox import Choice, configure
@@ -49,8 +49,8 @@ def begun(tenant: Any, owner: Any, folder: Path, **settings: Any) -> tuple[Conne
     bundle(folder)
     with tenant_scope(tenant):
         install_version(folder)
-        wanted = Wanted(skill=folder.name, name="Badges", settings=settings)
-        row, _ = requesting.request(wanted, actor="system", callback=CALLBACK)
+        wanted = NewConnection(skill=folder.name, name="Badges", settings=settings)
+        row, _ = requests.request_connection(wanted, actor="system", callback=CALLBACK)
     setup = said_yes(tenant, row, owner)
     assert setup is not None
     return row, Beside(tenant, setup)
@@ -88,7 +88,7 @@ def test_skill_in_the_browser_is_set_up(tenant: Any, owner: Any, folders: Path, 
     setup = beside.asks()
     with tenant_scope(tenant):
         address = lifecycle.open_redirect(row.pk, user=owner, browser="b")
-        lifecycle.come_back(setup.state_token, service.sign_in(address), user=owner, browser="b")
+        lifecycle.finish_redirect(setup.state_token, service.sign_in(address), user=owner, browser="b")
     is_up(tenant, row, beside.ends())
     assert credentials_of(tenant, row)["access"] == service.tokens[0].access_token
 

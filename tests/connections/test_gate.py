@@ -39,14 +39,14 @@ def row(tenant: Any, tmp_path: Path) -> Connection:
     install(tenant, make_folder(tmp_path, tools=tools, files={"scripts/look.py": USES}))
     made = make_connection(tenant, skill=skill_rules.reference(version.name, version.digest))
     with tenant_scope(tenant):
-        credentials.keep(made.pk, {"token": "twelve-chars"})
+        credentials.store(made.pk, {"token": "twelve-chars"})
     return made
 
 
 def called(tenant: Any) -> Any:
     with tenant_scope(tenant):
         run = guard.open_run(Origin.CHAT, uuid4(), deployment_id=None)
-        context = {"customer": "", "skills": queries.pinned(["test-desk"])}
+        context = {"customer": "", "skills": queries.pin(["test-desk"])}
     call = Call(tool="look", args={}, access=frozenset({"look"}))
     return asyncio.run(guard.guarded_call(RunRef(tenant.pk, run.pk), Intent.RUN_SKILL, call, context=context))
 

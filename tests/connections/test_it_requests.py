@@ -12,7 +12,7 @@ from apps.approvals.models import Card
 from apps.connections import credentials
 from apps.connections.enums import ConnectionStatus
 from apps.connections.models import Connection, ItRequest
-from apps.connections.services import recovering
+from apps.connections.services import recovery
 from apps.skills import rules as skill_rules
 from apps.skills.services import install_version
 from apps.work.models import WorkItem
@@ -42,7 +42,7 @@ def row(tenant: Any, owner: Any) -> Connection:
         callback="https://house.example/connections/callback",
     )
     with tenant_scope(tenant):
-        recovering.tell(Connection.objects.get(pk=made.pk))
+        recovery.open_failure_card(Connection.objects.get(pk=made.pk))
     said_yes(tenant, made, owner, "request_admin_approval")
     return made
 
@@ -120,7 +120,7 @@ def post(tenant: Any) -> Iterator[MailServer]:
             settings=server.settings,
         )
         with tenant_scope(tenant):
-            credentials.keep(made.pk, {"password": mail.PASSWORD})
+            credentials.store(made.pk, {"password": mail.PASSWORD})
         yield server
         configure(Choice())
 

@@ -34,8 +34,8 @@ def test_secret_is_stored_and_nothing_of_it_is_answered(tenant: Any, owner: Any)
     answer = send(owner, pending.pk, {"value": CANARY})
     assert (answer.status_code, answer.json()) == (200, {"stored": True})
     with tenant_scope(tenant):
-        assert credentials.opened(pending.setup.connection_id, setup=pending.setup) == {"value": CANARY}
-        assert credentials.opened(pending.setup.connection_id) == {}
+        assert credentials.unseal_all(pending.setup.connection_id, setup=pending.setup) == {"value": CANARY}
+        assert credentials.unseal_all(pending.setup.connection_id) == {}
         rows = [bytes(row.sealed) for row in Credential.objects.all()]
         entries = [entry.data + entry.subject for entry in AuditEntry.objects.filter(event="secret_stored")]
     assert CANARY.encode() not in b"".join(rows)
@@ -55,7 +55,7 @@ def test_reference_is_used_once(tenant: Any, owner: Any) -> None:
     send(owner, pending.pk, {"value": "first"})
     assert told(send(owner, pending.pk, {"value": "second"})) == (409, "secret_stored_already")
     with tenant_scope(tenant):
-        assert credentials.opened(pending.setup.connection_id, setup=pending.setup) == {"value": "first"}
+        assert credentials.unseal_all(pending.setup.connection_id, setup=pending.setup) == {"value": "first"}
 
 
 def test_reference_runs_out(tenant: Any, owner: Any) -> None:
@@ -99,33 +99,33 @@ def test_login_without_csrf_token_stores_nothing(tenant: Any, owner: Any) -> Non
 def test_credential_moved_to_another_name_does_not_open(tenant: Any) -> None:
     connection = make_connection(tenant)
     with tenant_scope(tenant):
-        credentials.keep(connection.pk, {"a": "1"})
+        credentials.store(connection.pk, {"a": "1"})
         Credential.objects.update(name="b")
         with pytest.raises(SilasError) as refused:
-            credentials.opened(connection.pk)
+            credentials.unseal_all(connection.pk)
     assert refused.value.code == "seal_broken"
 
 
 def test_credential_copied_to_another_tenant_does_not_open(tenant: Any, other_tenant: Any) -> None:
     mine, theirs = make_connection(tenant), make_connection(other_tenant)
     with tenant_scope(tenant):
-        credentials.keep(mine.pk, {"a": "1"})
+        credentials.store(mine.pk, {"a": "1"})
         sealed = bytes(Credential.objects.get().sealed)
     with tenant_scope(other_tenant):
-        credentials.keep(theirs.pk, {"a": "2"})
+        credentials.store(theirs.pk, {"a": "2"})
         Credential.objects.update(sealed=sealed)
         with pytest.raises(SilasError):
-            credentials.opened(theirs.pk)
+            credentials.unseal_all(theirs.pk)
 
 
 def test_promoted_credentials_take_the_old_ones_place(tenant: Any) -> None:
     connection = make_connection(tenant)
     setup = make_setup(connection)
     with tenant_scope(tenant):
-        credentials.keep(connection.pk, {"token": "old", "extra": "kept"})
-        credentials.keep(connection.pk, {"token": "new"}, setup=setup)
+        credentials.store(connection.pk, {"token": "old", "extra": "kept"})
+        credentials.store(connection.pk, {"token": "new"}, setup=setup)
         credentials.promote(setup)
-        assert credentials.opened(connection.pk) == {"token": "new", "extra": "kept"}
+        assert credentials.unseal_all(connection.pk) == {"token": "new", "extra": "kept"}
 
 
 @pytest.mark.parametrize(
@@ -133,5 +133,5 @@ def test_promoted_credentials_take_the_old_ones_place(tenant: Any) -> None:
 )
 def test_credentials_that_cannot_be_read_are_refused_without_a_word_of_them(handed: bytes) -> None:
     with pytest.raises(SilasError) as refused:
-        credentials.read(handed)
+        credentials.parse_handed_back(handed)
     assert refused.value.code == "credentials_unreadable" and refused.value.extra == {}

@@ -15,11 +15,11 @@ from apps.audit.models import AuditEntry
 from apps.bus.enums import Queue
 from apps.bus.models import QueueMessage
 from apps.connections import credentials
-from apps.connections.attending import attend
-from apps.connections.conversing import Limits
 from apps.connections.enums import ConnectionStatus, SetupState
+from apps.connections.handlers import attend
 from apps.connections.models import Connection, Credential, PendingSecret, SetupAnswer, SetupRun
-from apps.connections.services import course, lifecycle
+from apps.connections.services import lifecycle, setup_state
+from apps.connections.setup_session import Limits
 from kernel.clock import now
 from kernel.errors import SilasError
 from kernel.tenancy import tenant_scope
@@ -42,7 +42,7 @@ def held(tenant: Any, owner: Any, **scripts: str | None) -> tuple[Connection, Se
 
 def credentials_of(tenant: Any, row: Connection) -> dict[str, str]:
     with tenant_scope(tenant):
-        return credentials.opened(row.pk)
+        return credentials.unseal_all(row.pk)
 
 
 def attend_owed(tenant: Any) -> None:
@@ -227,7 +227,7 @@ def test_cancel_ends_the_script_and_clears_what_it_brought(tenant: Any, owner: A
     beside.asks_for("code")
     with tenant_scope(tenant):
         before = Credential.objects.count()
-        course.cancel(setup.pk, actor="system")
+        setup_state.cancel(setup.pk, actor="system")
     assert (beside.ends().state, reread(row).status) == (SetupState.CANCELLED, ConnectionStatus.PROPOSED)
     with tenant_scope(tenant):
         assert (before, Credential.objects.count(), SetupAnswer.objects.count()) == (1, 0, 0)
@@ -268,13 +268,13 @@ def test_conversation_of_a_lost_worker_fails_and_completes_nothing(tenant: Any, 
     with tenant_scope(tenant):
         lost = lease_any(Queue.WORK, consumer="lost")
         assert lost is not None
-        course.begin(setup.pk)
-        credentials.keep(row.pk, {"token": "partial"}, setup=setup)
+        setup_state.begin_session(setup.pk)
+        credentials.store(row.pk, {"token": "partial"}, setup=setup)
     let_leases_run_out(tenant)
     assert hold(tenant, setup) is True
     with tenant_scope(tenant):
         with pytest.raises(SilasError):
-            course.complete(setup.pk, lost.ref, course.Completed(), {})
+            setup_state.complete(setup.pk, lost.ref, setup_state.Completed(), {})
         assert Credential.objects.count() == 0
     assert (reread(setup).failure["code"], reread(row).status) == ("worker_lost", ConnectionStatus.FAILED)
 
@@ -284,7 +284,7 @@ def test_conversation_whose_time_was_up_before_it_began_fails(tenant: Any, owner
     setup = said_yes(tenant, row, owner)
     assert setup is not None
     with tenant_scope(tenant):
-        credentials.keep(row.pk, {"token": "partial"}, setup=setup)
+        credentials.store(row.pk, {"token": "partial"}, setup=setup)
         SetupRun.objects.update(deadline=now())
     hold(tenant, setup)
     with tenant_scope(tenant):

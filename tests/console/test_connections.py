@@ -10,7 +10,7 @@ import pytest
 from django.urls import reverse
 
 from apps.approvals.models import Card
-from apps.connections import pending
+from apps.connections import pending_secrets
 from apps.connections.enums import ConnectionStatus, SetupState
 from apps.connections.models import Connection, Credential, SetupRun
 from apps.console import connecting
@@ -48,7 +48,7 @@ def asking(tenant: Any, row: Connection, user: Any, step: dict[str, Any]) -> Set
     assert setup is not None
     with tenant_scope(tenant):
         if step["type"] == "secure_input":
-            step["request"]["ref_id"] = str(pending.want(setup, "value").pk)
+            step["request"]["ref_id"] = str(pending_secrets.request_secret(setup, "value").pk)
         SetupRun.objects.filter(pk=setup.pk).update(state=SetupState.ASKING, step=step, step_id="one")
     return setup
 

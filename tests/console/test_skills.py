@@ -17,11 +17,9 @@ from apps.console.capabilities import may
 from apps.guard.enums import CallState, Intent, Origin
 from apps.guard.models import ToolCall
 from apps.guard.services import open_run
-from apps.skills.draft_models import SkillDraft
 from apps.skills.enums import SkillSource, SkillStatus
 from apps.skills.maker import services as maker
-from apps.skills.models import SkillVersion
-from apps.skills.package_models import SkillPackage, TrustedPublisher
+from apps.skills.models import SkillDraft, SkillPackage, SkillVersion, TrustedPublisher
 from apps.skills.packages import archive
 from apps.skills.queries import pinned_ref
 from apps.skills.schemas import KnowledgeUse
@@ -51,7 +49,7 @@ def version(tenant: Any, tmp_path: Path) -> SkillVersion:
 
 @pytest.fixture
 def draft(tenant: Any, approver: Any) -> SkillDraft:
-    return maker.begin(tenant.pk, name="parcel-count", wish=WISH, by=approver)
+    return maker.create_draft(tenant.pk, name="parcel-count", wish=WISH, by=approver)
 
 
 @pytest.mark.parametrize("role", ["agent", "viewer"])
@@ -233,7 +231,7 @@ def package(other_tenant: Any, tmp_path: Path) -> bytes:
 
     version = install(other_tenant, make_folder(tmp_path))
     with tenant_scope(other_tenant):
-        return packages.export(version.pk, actor="user:test")
+        return packages.export_version(version.pk, actor="user:test")
 
 
 def test_package_is_looked_at_pinned_and_proposed(tenant: Any, owner: Any, package: bytes) -> None:
@@ -320,13 +318,13 @@ def test_card_shows_the_instructions_the_scripts_and_what_changes(
     tenant: Any, approver: Any, version: SkillVersion, tmp_path: Path
 ) -> None:
     from apps.approvals.enums import ApprovalScope, CardKind
-    from apps.skills import installing
+    from apps.skills import installation
     from tests.factories.approvals import open_card
 
     folder = make_folder(tmp_path, files={"scripts/look.py": 'print(\'{"say": "new"}\')\n'})
     files = {str(file.relative_to(folder)): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
     with tenant_scope(tenant):
-        wanted = installing.propose(files, source=SkillSource.ARCHIVE)
+        wanted = installation.propose(files, source=SkillSource.ARCHIVE)
     payload = {"skill": "test-desk", "content_hash": wanted.digest, "report_hash": "0" * 64}
     card = open_card(
         tenant,

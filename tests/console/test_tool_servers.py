@@ -33,7 +33,7 @@ def server(tenant: Any) -> ToolServer:
     """It was asked once, and listed one tool."""
     with tenant_scope(tenant):
         row = services.add_server("crm", url="https://crm.example.org/mcp", secret="b3arer", actor="system")
-        return services.take_list(row.pk, [said(f"Finds an order. {SCRIPT}")])
+        return services.store_listing(row.pk, [said(f"Finds an order. {SCRIPT}")])
 
 
 def tool_of(server: ToolServer) -> OutsideTool:
@@ -116,7 +116,7 @@ def test_tool_that_changed_meanwhile_is_not_taken(server: ToolServer, owner: Any
     """What the owner had before them was another description."""
     before = tool_of(server).seen_digest
     with tenant_scope(server.tenant_id):
-        services.take_list(server.pk, [said("Deletes an order.", "b" * 64)])
+        services.store_listing(server.pk, [said("Deletes an order.", "b" * 64)])
     assert accept(owner, server, digest=before).status_code == 409
 
 
@@ -128,7 +128,7 @@ def test_terms_that_make_no_sense_are_refused(server: ToolServer, owner: Any, wr
 def test_changed_tool_shows_what_it_said_before(server: ToolServer, owner: Any) -> None:
     accept(owner, server)
     with tenant_scope(server.tenant_id):
-        services.take_list(server.pk, [said("Deletes an order.", "b" * 64)])
+        services.store_listing(server.pk, [said("Deletes an order.", "b" * 64)])
     page = page_of(owner, server)
     assert "<del>Finds an order." in page
     assert "Deletes an order." in page

@@ -9,15 +9,15 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from apps.connections import pending
+from apps.connections import pending_secrets
 from apps.connections.enums import ConnectionStatus
 from apps.connections.models import Connection, SetupRun
-from apps.connections.services import recovering
+from apps.connections.services import recovery
 from apps.guard.enums import Intent, Origin, Period, RunStatus, SpendKind
 from apps.guard.models import Budget, GuardedRun, SpendEntry, ToolCall
 from apps.skills import rules
-from apps.skills.importing import import_skill
-from apps.skills.importing.sources import from_folder
+from apps.skills.imports import import_skill
+from apps.skills.imports.sources import from_folder
 from apps.skills.models import SkillVersion
 from apps.tenants.models import Deployment
 from apps.toolservers import services as toolservers
@@ -46,7 +46,7 @@ def furnish(tenant: Any, owner: Any) -> None:
     said = {"failure_type": "token_revoked", "message": "The password was changed."}
     broken = _connected(tenant, BROKEN, status=ConnectionStatus.FAILED, failure=said)
     with tenant_scope(tenant):
-        recovering.tell(broken)
+        recovery.open_failure_card(broken)
     _outside(tenant)
     with tenant_scope(tenant):
         _spent(Deployment.objects.earliest("created_at"))
@@ -75,7 +75,7 @@ def _connected(tenant: Any, name: str, **fields: Any) -> Connection:
 def _asks(tenant: Any) -> None:
     setup = make_setup(_connected(tenant, DIARY, status=ConnectionStatus.CONNECTING))
     with tenant_scope(tenant):
-        request = {**PASSWORD, "ref_id": str(pending.want(setup, "password").pk)}
+        request = {**PASSWORD, "ref_id": str(pending_secrets.request_secret(setup, "password").pk)}
         step = {"type": "secure_input", "request": request}
         SetupRun.objects.filter(pk=setup.pk).update(step=step, step_id="password")
 
@@ -93,7 +93,7 @@ def _outside(tenant: Any) -> None:
     ]
     with tenant_scope(tenant):
         row = toolservers.add_server("vehicles", url="https://vehicles.example.org/mcp", secret="", actor="system")
-        toolservers.take_list(row.pk, found)
+        toolservers.store_listing(row.pk, found)
         assert OutsideTool.objects.filter(server=row).count() == 2
 
 

@@ -9,11 +9,11 @@ from uuid import UUID
 
 from apps.bus.deliveries import Delivery, lease_next
 from apps.bus.enums import Kind, Queue
-from apps.connections import credentials, holding, pending
-from apps.connections.conversing import Limits
+from apps.connections import credentials, holding, pending_secrets
 from apps.connections.enums import AuthStrategy, ConnectionStatus, Purpose, SetupState
 from apps.connections.models import Connection, PendingSecret, SetupRun
-from apps.connections.services.moving import schedule_check
+from apps.connections.services.status import schedule_check
+from apps.connections.setup_session import Limits
 from apps.guard.models import ToolCall
 from kernel.clock import now
 from kernel.tenancy import tenant_scope
@@ -55,7 +55,7 @@ def make_pending(tenant: Any, name: str = "value", **fields: Any) -> PendingSecr
     connection = make_connection(tenant, status=ConnectionStatus.CONNECTING)
     setup = make_setup(connection)
     with tenant_scope(tenant):
-        row = pending.want(setup, name)
+        row = pending_secrets.request_secret(setup, name)
         PendingSecret.objects.filter(pk=row.pk).update(**fields) if fields else None
     return row
 
@@ -73,12 +73,12 @@ def ref_of(row: Any) -> UUID:
 def keep(row: Connection, **values: str) -> None:
     """Credentials, each under its name."""
     with tenant_scope(row.tenant_id):
-        credentials.keep(row.pk, values)
+        credentials.store(row.pk, values)
 
 
 def opened(row: Connection) -> dict[str, str]:
     with tenant_scope(row.tenant_id):
-        return credentials.opened(row.pk)
+        return credentials.unseal_all(row.pk)
 
 
 def check_due(tenant: Any) -> int:

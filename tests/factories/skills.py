@@ -13,9 +13,9 @@ from django.db import connections
 from apps.approvals.enums import ApprovalVerdict
 from apps.approvals.services import decide_card
 from apps.bus.enums import Queue
-from apps.skills import installing, services
-from apps.skills.append_only import course
-from apps.skills.believing import bundled
+from apps.skills import installation, services
+from apps.skills.append_only import lifecycle_sql
+from apps.skills.integrity import bundled_digests
 from apps.skills.loader import load_folder, read_folder
 from apps.skills.models import SkillVersion
 from kernel.tenancy import tenant_scope
@@ -106,9 +106,9 @@ def bundle(path: Path) -> None:
 
 def bundle_contents(digests: Mapping[str, str]) -> None:
     for name, digest in digests.items():
-        _bundled.setdefault(name, bundled().get(name, []).copy()).append(digest)
+        _bundled.setdefault(name, bundled_digests().get(name, []).copy()).append(digest)
     with connections["owner"].cursor() as cursor:
-        cursor.execute(course({**bundled(), **_bundled}))
+        cursor.execute(lifecycle_sql({**bundled_digests(), **_bundled}))
 
 
 def install(tenant: Any, folder: Path) -> SkillVersion:
@@ -125,7 +125,7 @@ def save_record(tenant: Any, book: str, key: str, *, subject: str = "C-1", **dat
 
 def propose(tenant: Any, folder: Path, *, source: str = "folder", **how: Any) -> SkillVersion:
     with tenant_scope(tenant):
-        return installing.propose(read_folder(folder), source=source, **how)
+        return installation.propose(read_folder(folder), source=source, **how)
 
 
 def try_proposed(tenant: Any) -> None:

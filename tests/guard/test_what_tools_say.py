@@ -14,7 +14,7 @@ import pytest
 from apps.guard import registry, services
 from apps.guard.enums import Intent, Phase
 from apps.guard.schemas import CallContext, CallFailed, Failed, HandlerResult
-from tests.connections.watching import Watch, watching
+from tests.connections.secret_search import Watch, watching
 from tests.factories.guard import make_call, make_run
 from tests.guard.conftest import handle as handle
 from tests.skills.test_runs import Desk as SkillDesk

@@ -17,7 +17,7 @@ from apps.gates.schemas import GateSpec
 from apps.gates.services import check_gates, retire, save_gate
 from apps.sessions import policy
 from apps.sessions.models import AccessLevel
-from apps.skills import believing, installing
+from apps.skills import installation, integrity
 from apps.skills import queries as skills
 from apps.tenants import policy_pins, policy_seals
 from apps.tenants.enums import PolicyKind
@@ -54,7 +54,7 @@ def forget(monkeypatch: pytest.MonkeyPatch, settings: Any) -> None:
     monkeypatch.setattr(policy_pins, "_unread", policy_pins.defaultdict(list))
     monkeypatch.setattr(policy_pins, "_place", policy_pins._Place("", 0, 0))
     monkeypatch.setattr(policy_pins, "OVERTAKEN_SECONDS", -1.0)
-    monkeypatch.setattr(believing, "_proven", set())
+    monkeypatch.setattr(integrity, "_proven", set())
     settings.SILAS_SIGNING_KEY = ""
 
 
@@ -238,7 +238,7 @@ def first(tenant: Any, approver: Any, tmp_path: Path) -> Any:
 
 def in_use(tenant: Any) -> list[int]:
     with tenant_scope(tenant):
-        return [version.number for version in skills.found(["test-desk"])]
+        return [version.number for version in skills.versions_in_use(["test-desk"])]
 
 
 def test_skill_that_was_switched_off_is_not_in_use_again(
@@ -247,7 +247,7 @@ def test_skill_that_was_switched_off_is_not_in_use_again(
     assert in_use(tenant) == [1]
     before = copy(*SKILLS)
     with tenant_scope(tenant):
-        installing.disable("test-desk")
+        installation.disable("test-desk")
     before.put_back()
     fresh_worker()
     assert in_use(tenant) == []
@@ -257,7 +257,7 @@ def test_skill_that_was_switched_off_is_not_switched_on_by_its_row_alone(
     tenant: Any, first: Any, superuser_dsn: str
 ) -> None:
     with tenant_scope(tenant):
-        installing.disable("test-desk")
+        installation.disable("test-desk")
     with tampering(superuser_dsn) as cursor:
         cursor.execute("UPDATE skills_skillversion SET status = 'active' WHERE id = %s", [first.pk])
     assert in_use(tenant) == []
@@ -277,8 +277,8 @@ def test_replaced_version_does_not_take_its_place_again(
 
 def test_skill_that_was_rolled_back_to_is_in_use(tenant: Any, first: Any, fresh_worker: Any) -> None:
     with tenant_scope(tenant):
-        installing.disable("test-desk")
-        installing.roll_back("test-desk", to=first)
+        installation.disable("test-desk")
+        installation.roll_back("test-desk", to=first)
     fresh_worker()
     assert in_use(tenant) == [1]
 

@@ -18,7 +18,7 @@ import pytest
 from psycopg import sql
 
 from apps.approvals.enums import ApprovalScope
-from apps.skills import installing
+from apps.skills import installation
 from apps.skills.enums import SkillSource
 from kernel.tenancy import tenant_scope
 from silas_platform import database_rights
@@ -352,7 +352,7 @@ def test_shadowed_approval_activates_no_skill(web: Connection, tenant: Any, owne
     folder = make_folder(tmp_path / "desk")
     files = {str(file.relative_to(folder)): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
     with tenant_scope(tenant):
-        version = installing.propose(files, source=SkillSource.FOLDER)
+        version = installation.propose(files, source=SkillSource.FOLDER)
     shadows = {
         "approvals_approvaltoken": "%(token)s::uuid AS id, %(tenant)s::uuid AS tenant_id, 'n' AS nonce,"
         " %(one)s::uuid AS decision_id, 'skill_install' AS scope, 'h' AS plan_hash",

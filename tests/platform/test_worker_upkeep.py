@@ -28,13 +28,13 @@ from apps.sessions.models import ChatSession
 from apps.toolservers import services
 from apps.toolservers.enums import ToolState
 from apps.toolservers.models import OutsideTool
-from apps.toolservers.refreshing import refresh
+from apps.toolservers.server_refresh import refresh_server
 from apps.work.enums import Waiting, WorkItemStatus, WorkReason
 from apps.work.models import Course, GoalCycle, WorkItem
 from kernel.clock import now
 from kernel.tenancy import INSTALLATION, tenant_scope
+from tests.connections.keyrings import OnDisk
 from tests.connections.links import link
-from tests.connections.rings import OnDisk
 from tests.factories.autonomy import make_house as make_runs
 from tests.factories.bus import carry_out_kinds
 from tests.factories.connections import check_due, make_connection, make_setup, reread
@@ -102,7 +102,7 @@ def test_value_in_the_keyring_that_no_row_leads_to_is_taken_out(
     settings.CREDENTIAL_BACKEND, settings.VAR_DIR = "keyring", tmp_path
     monkeypatch.setattr(keyring, "get_keyring", lambda: ring)
     with tenant_scope(tenant):
-        credentials.keep(row.pk, {"token": "word"})
+        credentials.store(row.pk, {"token": "word"})
     ring.locked = True
     with tenant_scope(tenant):
         credentials.drop_all(row.pk)
@@ -122,7 +122,7 @@ def test_outside_tool_that_its_server_changed_is_stopped(tenant: Any, settings: 
         settings.EGRESS_PRIVATE = [fake.place]
         with tenant_scope(tenant):
             server = services.add_server("crm", url=fake.url, secret="b3arer", actor="user:1")
-        refresh(tenant.pk, server.pk, actor="user:1")
+        refresh_server(tenant.pk, server.pk, actor="user:1")
         with tenant_scope(tenant):
             row = OutsideTool.objects.get(name="look-up")
             services.accept_tool(row.pk, READS, digest=row.seen_digest, by=None, actor="user:1")

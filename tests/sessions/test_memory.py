@@ -29,7 +29,7 @@ from apps.sessions.locks import lock_session
 from apps.sessions.models import ChatSession, ChronicleEntry
 from apps.sessions.queries import Said
 from apps.sessions.state import Stop, TurnState
-from apps.skills import installing
+from apps.skills import installation
 from apps.skills.schemas import ToolSpec
 from kernel.clock import now
 from kernel.errors import NotFound, SilasError
@@ -206,7 +206,7 @@ async def test_what_a_purged_skills_tools_answered_is_gone_and_nothing_else(
     await heard(session, "look", {}, {"status": "of the desk"}, skill="test-desk@0123456789abcdef")
     await heard(session, "look", {}, {"status": "of another"}, skill="test-desk-2@0123456789abcdef")
     await told(session, "Hello", memory_ops=[STORE | {"tags": [*window.tags_of("test-desk")]}])
-    await in_scope(session.tenant_id, installing.purge, "test-desk")
+    await in_scope(session.tenant_id, installation.purge, "test-desk")
     left = [item.content for item in await in_thread(items, session, source_kind__in=["tool_output_raw", "memory_op"])]
     assert left == ['{"status": "of another"}', STORE["content"]]
 

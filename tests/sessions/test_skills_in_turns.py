@@ -20,7 +20,7 @@ from apps.sessions.enums import EntryKind, Sender
 from apps.sessions.models import ChatSession, Turn
 from apps.sessions.seen import last_attempt, seen_in
 from apps.sessions.state import TurnState
-from apps.skills import installing, roles
+from apps.skills import installation, roles
 from apps.skills.models import SkillVersion
 from apps.work.enums import WorkItemStatus
 from apps.work.models import WorkItem
@@ -107,7 +107,7 @@ def item_of(desk: Desk, session: ChatSession) -> WorkItem:
 
 def switched_off(desk: Desk, name: str) -> None:
     with tenant_scope(desk.tenant):
-        assert installing.disable(name) == 1
+        assert installation.disable(name) == 1
 
 
 def opened(desk: Desk, *lines: str) -> TurnState:

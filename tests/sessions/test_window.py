@@ -20,7 +20,7 @@ from apps.sessions.queries import Said
 from apps.sessions.seen import last_attempt, seen_in
 from apps.sessions.state import Policy, Stop, TurnState
 from apps.sessions.steps import context, tools
-from apps.skills.roles import Known, Metadata
+from apps.skills.roles import ActiveSkill, Metadata
 from apps.skills.schemas import ToolSpec
 from kernel.llm.briefing import Passage
 from kernel.tenancy import in_scope, in_thread, tenant_scope
@@ -123,7 +123,7 @@ async def test_skills_take_two_percent_of_the_window_and_the_last_go_first(deplo
     """Spec 10.3: `TokenBudget.skill_metadata_budget_pct`, of all that a turn's window holds."""
     state = await in_thread(opened, deployment)
     known = [
-        Known(f"s-{at}@0123456789abcdef", Metadata(f"s-{at}", "Use when. " * 9), "auto", (f"s-{at}",), (), "")
+        ActiveSkill(f"s-{at}@0123456789abcdef", Metadata(f"s-{at}", "Use when. " * 9), "auto", (f"s-{at}",), (), "")
         for at in range(500)
     ]
     state.policy = Policy(

@@ -7,7 +7,7 @@ from apps.tenants.services import create_api_key
 from kernel.tenancy import tenant_scope
 from tests.factories.console import browser
 from tests.factories.skills import install, make_folder
-from tests.skills.test_importing import skill, zipped
+from tests.skills.test_imports import skill, zipped
 
 
 def asked(tenant, verb, path="", **body):

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 
-from apps.skills.models import SkillVersion
-from apps.skills.package_models import SkillPackage, TrustedPublisher
+from apps.skills.models import SkillPackage, SkillVersion, TrustedPublisher
 from apps.skills.packages import archive
 from apps.skills.packages import services as packages
 from apps.tenants.services import create_api_key
@@ -58,8 +57,8 @@ def test_package_from_a_pinned_key_is_proposed_and_no_longer_once_the_pin_is_gon
 ) -> None:
     keeper, read = make_member(other_tenant, "owner"), archive.unpack(package)
     with tenant_scope(other_tenant):
-        row = packages.take_in(read, by=keeper)
-        packages.trust(row.pk, read.manifest.fingerprint, read, by=keeper)
+        row = packages.receive(read, by=keeper)
+        packages.trust_publisher(row.pk, read.manifest.fingerprint, read, by=keeper)
         SkillPackage.objects.all().delete()
     assert hand_in(other_tenant, package).json()["state"] == "taken"
     (pinned,) = asked(other_tenant, "get", "skill-publishers").json()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from apps.gates.detectors.credentials import holds_secret
-from apps.skills.inspecting import _is_given_a_credential
+from apps.skills.inspection import _holds_credential
 
 ORDINARY = [
     'TOKEN_URL = "https://oauth2.googleapis.com/token"',
@@ -39,7 +39,7 @@ GRAVE = [
 
 
 def found(text: str) -> bool:
-    return _is_given_a_credential(text) or holds_secret(text)
+    return _holds_credential(text) or holds_secret(text)
 
 
 @pytest.mark.parametrize("line", ORDINARY)

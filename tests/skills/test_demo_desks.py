@@ -30,7 +30,7 @@ class Desk:
         with tenant_scope(tenant):
             install_version(demo.SKILLS / skill)
             demo.load_records(folder)
-            self.refs = queries.pinned([skill])
+            self.refs = queries.pin([skill])
             self.tools = {tool.name: tool for tool in queries.tools_for(self.refs)}
 
     def call(self, name, customer, **args):

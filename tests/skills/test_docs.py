@@ -10,7 +10,7 @@ import pytest
 from apps.guard import services as guard
 from apps.guard.enums import Intent, Origin
 from apps.guard.schemas import Call, Done, Failed
-from apps.skills import importing, queries, roles
+from apps.skills import imports, queries, roles
 from kernel.tenancy import tenant_scope
 from tests.factories.skills import answer
 
@@ -24,7 +24,7 @@ def installed(tenant, approver, tmp_path):
     for name, text in re.findall(r"`word-count/([\w/.]+)`:\n\n```\w+\n(.*?)```\n", PAGE, re.S):
         (folder / name).write_text(text)
     with tenant_scope(tenant):
-        version = importing.import_skill(importing.from_folder(folder), by=approver)
+        version = imports.import_skill(imports.from_folder(folder), by=approver)
     answer(tenant, version, approver)
     return version
 
@@ -32,7 +32,7 @@ def installed(tenant, approver, tmp_path):
 def called(tenant, **args):
     with tenant_scope(tenant):
         ref = guard.open_run(Origin.CHAT, uuid4(), deployment_id=None).ref
-        context = {"customer": "", "skills": queries.pinned(["word-count"])}
+        context = {"customer": "", "skills": queries.pin(["word-count"])}
     call = Call(tool="word_count_count", args=args, access=frozenset({"word_count_count"}))
     return asyncio.run(guard.guarded_call(ref, Intent.RUN_SKILL, call, context=context))
 
@@ -62,6 +62,6 @@ def test_text_that_looks_like_an_option_is_a_text(tenant, installed):
 
 def test_each_agent_sees_its_part(tenant, installed):
     with tenant_scope(tenant):
-        assert [one.name for one in roles.proxy_view(roles.known(["word-count"]), budget=100)] == ["word-count"]
+        assert [one.name for one in roles.proxy_view(roles.active_skills(["word-count"]), budget=100)] == ["word-count"]
         assert "Tell the number" in roles.instructions(["word-count"])[0].instructions
         assert "- word_count_count: scripts/count.py" in roles.executor_view(["word-count"])[0].instructions

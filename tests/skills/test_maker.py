@@ -12,10 +12,9 @@ import pytest
 from pydantic_ai import models
 
 from apps.guard.models import GuardedRun, ToolCall
-from apps.skills.draft_models import DraftRevision, SkillDraft
 from apps.skills.enums import SkillSource, SkillStatus
 from apps.skills.maker import services as maker
-from apps.skills.models import SkillVersion
+from apps.skills.models import DraftRevision, SkillDraft, SkillVersion
 from kernel.errors import SilasError
 from kernel.tenancy import tenant_scope
 from tests.factories.tenants import make_deployment
@@ -48,7 +47,7 @@ def provider(monkeypatch: pytest.MonkeyPatch, tenant: Any) -> Callable[..., Any]
 
 
 def begun(tenant: Any, by: Any, wish: str = WISH) -> SkillDraft:
-    return maker.begin(tenant.pk, name="parcel-count", wish=wish, by=by)
+    return maker.create_draft(tenant.pk, name="parcel-count", wish=wish, by=by)
 
 
 def newest(tenant: Any, draft: SkillDraft) -> DraftRevision:
@@ -59,7 +58,7 @@ def newest(tenant: Any, draft: SkillDraft) -> DraftRevision:
 
 def test_without_a_model_a_draft_is_laid_out_and_says_so(tenant: Any, approver: Any) -> None:
     draft = begun(tenant, approver)
-    tested = maker.try_out(tenant.pk, draft.pk, seen=1, by=approver)
+    tested = maker.run_draft_tests(tenant.pk, draft.pk, seen=1, by=approver)
     row = newest(tenant, draft)
     assert (row.written_by, row.problems, tested["passed"]) == (maker.LAID_OUT, [], True)
     assert "Nobody has written yet" in row.files["scripts/parcel_count.py"]
@@ -101,7 +100,7 @@ def test_model_that_fails_leaves_the_template(tenant: Any, approver: Any, provid
 def test_draft_is_revised_by_words_and_keeps_what_was(tenant: Any, approver: Any, provider: Any) -> None:
     with provider(written(), written(scripts__count="print(2)\n")) as fake:
         draft = begun(tenant, approver)
-        maker.revise(tenant.pk, draft.pk, words="Count only what is late.", seen=1, by=approver)
+        maker.revise_draft(tenant.pk, draft.pk, words="Count only what is late.", seen=1, by=approver)
     assert "Count only what is late." in json.dumps(fake.requests[-1]["messages"])
     with tenant_scope(tenant):
         assert [sorted(each.files) for each in DraftRevision.objects.filter(draft=draft)] == [
@@ -113,15 +112,15 @@ def test_draft_is_revised_by_words_and_keeps_what_was(tenant: Any, approver: Any
 def test_words_without_a_model_change_nothing(tenant: Any, approver: Any) -> None:
     draft = begun(tenant, approver)
     with pytest.raises(SilasError) as refusal:
-        maker.revise(tenant.pk, draft.pk, words="Count what is late.", seen=1, by=approver)
+        maker.revise_draft(tenant.pk, draft.pk, words="Count what is late.", seen=1, by=approver)
     assert (refusal.value.code, newest(tenant, draft).number) == ("no_model", 1)
 
 
 def test_change_of_an_older_draft_is_refused(tenant: Any, approver: Any) -> None:
     draft = begun(tenant, approver)
-    maker.rewrite(tenant.pk, draft.pk, path="references/a.md", text="A", seen=1, by=approver)
+    maker.write_file(tenant.pk, draft.pk, path="references/a.md", text="A", seen=1, by=approver)
     with pytest.raises(SilasError) as refusal:
-        maker.rewrite(tenant.pk, draft.pk, path="references/a.md", text="B", seen=1, by=approver)
+        maker.write_file(tenant.pk, draft.pk, path="references/a.md", text="B", seen=1, by=approver)
     assert refusal.value.code == "draft_changed"
 
 
@@ -129,7 +128,7 @@ def test_change_of_an_older_draft_is_refused(tenant: Any, approver: Any) -> None
 def test_file_outside_of_a_drafts_folders_is_refused(tenant: Any, approver: Any, path: str) -> None:
     draft = begun(tenant, approver)
     with pytest.raises(SilasError) as refusal:
-        maker.rewrite(tenant.pk, draft.pk, path=path, text="x", seen=1, by=approver)
+        maker.write_file(tenant.pk, draft.pk, path=path, text="x", seen=1, by=approver)
     assert refusal.value.code == "draft_file"
 
 
@@ -152,8 +151,8 @@ class T(unittest.TestCase):
 def test_hostile_tests_of_a_draft_stay_in_the_sandbox(tenant: Any, approver: Any, tmp_path: Path) -> None:
     draft = begun(tenant, approver)
     text = HOSTILE.format(place=tmp_path / "left")
-    maker.rewrite(tenant.pk, draft.pk, path="tests/test_bad.py", text=text, seen=1, by=approver)
-    tested = maker.try_out(tenant.pk, draft.pk, seen=2, by=approver)
+    maker.write_file(tenant.pk, draft.pk, path="tests/test_bad.py", text=text, seen=1, by=approver)
+    tested = maker.run_draft_tests(tenant.pk, draft.pk, seen=2, by=approver)
     assert (len(tested["failed"]), (tmp_path / "left").exists()) == (3, False)
 
 
@@ -161,17 +160,19 @@ def test_examples_are_the_rows_that_tests_see(tenant: Any, approver: Any) -> Non
     draft = begun(tenant, approver)
     rows = [{"key": "P-1", "subject": "C-1", "revision": 1, "data": {}}] * 2
     examples = json.dumps({"records": {"parcels": rows}})
-    maker.rewrite(tenant.pk, draft.pk, path="assets/examples.json", text=examples, seen=1, by=approver)
+    maker.write_file(tenant.pk, draft.pk, path="assets/examples.json", text=examples, seen=1, by=approver)
     counted = "len(__import__('json').load(open('/sandbox/records/parcels.json')))"
-    maker.rewrite(tenant.pk, draft.pk, path="tests/test_rows.py", text=TEST.format(said=counted), seen=2, by=approver)
-    assert maker.try_out(tenant.pk, draft.pk, seen=3, by=approver)["passed"] is True
+    maker.write_file(
+        tenant.pk, draft.pk, path="tests/test_rows.py", text=TEST.format(said=counted), seen=2, by=approver
+    )
+    assert maker.run_draft_tests(tenant.pk, draft.pk, seen=3, by=approver)["passed"] is True
 
 
 def test_proposed_draft_waits_for_a_yes_as_it_stands(tenant: Any, approver: Any) -> None:
     draft = begun(tenant, approver)
     with tenant_scope(tenant):
-        version = maker.propose(draft.pk, seen=1, by=approver)
-        maker.rewrite(tenant.pk, draft.pk, path="references/a.md", text="A", seen=1, by=approver)
+        version = maker.propose_draft(draft.pk, seen=1, by=approver)
+        maker.write_file(tenant.pk, draft.pk, path="references/a.md", text="A", seen=1, by=approver)
         stored = SkillVersion.objects.get(pk=version.pk)
     assert (stored.status, stored.source, stored.digest) == (
         SkillStatus.PROPOSED,
@@ -182,22 +183,22 @@ def test_proposed_draft_waits_for_a_yes_as_it_stands(tenant: Any, approver: Any)
 
 def test_draft_that_the_checks_refuse_is_not_proposed(tenant: Any, approver: Any) -> None:
     draft = begun(tenant, approver)
-    maker.rewrite(tenant.pk, draft.pk, path="scripts/bad.py", text="eval('1')\n", seen=1, by=approver)
+    maker.write_file(tenant.pk, draft.pk, path="scripts/bad.py", text="eval('1')\n", seen=1, by=approver)
     assert newest(tenant, draft).problems
     with pytest.raises(SilasError) as refusal, tenant_scope(tenant):
-        maker.propose(draft.pk, seen=2, by=approver)
+        maker.propose_draft(draft.pk, seen=2, by=approver)
     assert refusal.value.code == "skill_invalid"
 
 
 def test_agent_may_not_propose_a_draft(tenant: Any, approver: Any, agent: Any) -> None:
     draft = begun(tenant, approver)
     with pytest.raises(SilasError) as refusal, tenant_scope(tenant):
-        maker.propose(draft.pk, seen=1, by=agent)
+        maker.propose_draft(draft.pk, seen=1, by=agent)
     assert refusal.value.code == "forbidden_role"
 
 
 def test_draft_of_another_company_is_not_there(tenant: Any, other_tenant: Any, approver: Any) -> None:
     draft = begun(tenant, approver)
     with pytest.raises(SilasError) as refusal:
-        maker.try_out(other_tenant.pk, draft.pk, seen=1, by=approver)
+        maker.run_draft_tests(other_tenant.pk, draft.pk, seen=1, by=approver)
     assert refusal.value.code == "not_found"

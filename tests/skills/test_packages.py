@@ -9,9 +9,8 @@ from typing import Any
 
 import pytest
 
-from apps.skills.enums import SkillSource, SkillStatus
-from apps.skills.models import SkillVersion
-from apps.skills.package_models import PackageState, SkillPackage, TrustedPublisher
+from apps.skills.enums import PackageState, SkillSource, SkillStatus
+from apps.skills.models import SkillPackage, SkillVersion, TrustedPublisher
 from apps.skills.packages import archive
 from apps.skills.packages import services as packages
 from kernel.errors import SilasError
@@ -43,7 +42,7 @@ class Publisher:
     def package(self, note: str = "first") -> bytes:
         version = install(self.tenant, make_folder(self.tmp_path, files={"references/note.md": note}))
         with tenant_scope(self.tenant):
-            return packages.export(version.pk, actor="user:test")
+            return packages.export_version(version.pk, actor="user:test")
 
 
 @pytest.fixture
@@ -59,19 +58,19 @@ def raw(publisher: Publisher) -> bytes:
 def take_in(tenant: Any, raw: bytes, by: Any) -> SkillPackage:
     package = archive.unpack(raw)
     with tenant_scope(tenant):
-        return packages.take_in(package, by=by)
+        return packages.receive(package, by=by)
 
 
 def trusted(tenant: Any, raw: bytes, by: Any) -> SkillPackage:
     row, package = take_in(tenant, raw, by), archive.unpack(raw)
     with tenant_scope(tenant):
-        return packages.trust(row.pk, archive.fingerprint(row.public_key), package, by=by)
+        return packages.trust_publisher(row.pk, archive.fingerprint(row.public_key), package, by=by)
 
 
 def test_export_twice_is_the_same_bytes(publisher: Publisher, raw: bytes) -> None:
     with tenant_scope(publisher.tenant):
         version = SkillVersion.objects.get()
-        assert packages.export(version.pk, actor="user:test") == raw
+        assert packages.export_version(version.pk, actor="user:test") == raw
 
 
 def test_export_of_what_is_not_in_use_is_refused(publisher: Publisher, raw: bytes) -> None:
@@ -79,7 +78,7 @@ def test_export_of_what_is_not_in_use_is_refused(publisher: Publisher, raw: byte
         version = SkillVersion.objects.get()
         SkillVersion.objects.filter(pk=version.pk).update(status=SkillStatus.DISABLED)
         with pytest.raises(SilasError) as refusal:
-            packages.export(version.pk, actor="user:test")
+            packages.export_version(version.pk, actor="user:test")
     assert refusal.value.code == "skill_not_active"
 
 
@@ -142,7 +141,7 @@ def test_unknown_publisher_waits_for_a_person(tenant: Any, owner: Any, raw: byte
 def test_wrong_fingerprint_pins_nothing(tenant: Any, owner: Any, raw: bytes) -> None:
     row, package = take_in(tenant, raw, owner), archive.unpack(raw)
     with pytest.raises(SilasError) as refusal, tenant_scope(tenant):
-        packages.trust(row.pk, "0000 " * 8, package, by=owner)
+        packages.trust_publisher(row.pk, "0000 " * 8, package, by=owner)
     with tenant_scope(tenant):
         assert (refusal.value.code, TrustedPublisher.objects.count()) == ("fingerprint_differs", 0)
 
@@ -175,7 +174,9 @@ def test_older_package_after_a_newer_one_is_a_replay(
     waiting = None if known else take_in(tenant, raw, owner)
     trusted(tenant, publisher.package("second"), owner)
     with pytest.raises(SilasError) as refusal, tenant_scope(tenant):
-        packages.trust(waiting.pk, fingerprint, package, by=owner) if waiting else packages.take_in(package, by=owner)
+        packages.trust_publisher(waiting.pk, fingerprint, package, by=owner) if waiting else packages.receive(
+            package, by=owner
+        )
     assert refusal.value.code == "package_replayed"
 
 
@@ -189,14 +190,14 @@ def test_key_that_is_pinned_no_longer_makes_the_next_package_wait(
 ) -> None:
     trusted(tenant, raw, owner)
     with tenant_scope(tenant):
-        packages.distrust(TrustedPublisher.objects.get().pk, actor="user:test")
+        packages.distrust_publisher(TrustedPublisher.objects.get().pk, actor="user:test")
     assert take_in(tenant, publisher.package("second"), owner).state == PackageState.WAITING
 
 
 def test_package_that_is_thrown_away_keeps_no_bytes(tenant: Any, owner: Any, raw: bytes) -> None:
     row = take_in(tenant, raw, owner)
     with tenant_scope(tenant):
-        packages.refuse(row.pk, actor="user:test")
+        packages.refuse_package(row.pk, actor="user:test")
         kept = SkillPackage.objects.get()
     assert (kept.state, kept.content) == (PackageState.REFUSED, None)
 
@@ -206,12 +207,14 @@ def test_other_bytes_than_those_that_wait_are_not_trusted(
 ) -> None:
     row, other = take_in(tenant, raw, owner), archive.unpack(publisher.package("second"))
     with pytest.raises(SilasError) as refusal, tenant_scope(tenant):
-        packages.trust(row.pk, archive.fingerprint(row.public_key), other, by=owner)
+        packages.trust_publisher(row.pk, archive.fingerprint(row.public_key), other, by=owner)
     assert refusal.value.code == "not_found"
 
 
 def test_package_of_another_company_is_not_there(tenant: Any, owner: Any, other_tenant: Any, raw: bytes) -> None:
     row, package = take_in(tenant, raw, owner), archive.unpack(raw)
     with pytest.raises(SilasError) as refusal, tenant_scope(other_tenant):
-        packages.trust(row.pk, archive.fingerprint(row.public_key), package, by=make_member(other_tenant, "owner"))
+        packages.trust_publisher(
+            row.pk, archive.fingerprint(row.public_key), package, by=make_member(other_tenant, "owner")
+        )
     assert refusal.value.code == "not_found"

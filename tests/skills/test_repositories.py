@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from apps.skills import importing
-from apps.skills.importing import repository
+from apps.skills import imports
+from apps.skills.imports import repository
 from kernel.errors import SilasError
 from kernel.sandbox import Choice, configure
 from tests.services import repositories
@@ -34,7 +34,7 @@ def server(tmp_path: Path, settings: Any) -> Iterator[Repositories]:
 
 def refusal(url: str, **how: str) -> SilasError:
     with pytest.raises(SilasError) as refused:
-        importing.from_git(url, **how)
+        imports.from_git(url, **how)
     assert refused.value.code == "import_refused"
     return refused.value
 
@@ -69,7 +69,7 @@ def test_branch_that_is_an_option_is_refused(ref: str) -> None:
 
 def test_repository_is_read_with_its_commit(server: Repositories) -> None:
     server.make("text-tools", {**SKILL, ".gitattributes": "*.py filter=evil\n"})
-    fetched = importing.from_git(server.url("text-tools"))
+    fetched = imports.from_git(server.url("text-tools"))
     assert (fetched.files["scripts/count.py"], len(fetched.commit), fetched.called) == (b"print(1)\n", 40, "text-tools")
 
 
@@ -78,7 +78,7 @@ def test_tag_is_read_and_not_what_came_after_it(server: Repositories) -> None:
     git(folder, "tag", "v1.0")
     (folder / "scripts/count.py").write_text("print(2)\n")
     commit(folder)
-    assert importing.from_git(server.url("text-tools"), ref="v1.0").files["scripts/count.py"] == b"print(1)\n"
+    assert imports.from_git(server.url("text-tools"), ref="v1.0").files["scripts/count.py"] == b"print(1)\n"
 
 
 def test_repository_with_a_link_is_refused(server: Repositories) -> None:
@@ -135,7 +135,7 @@ def test_submodule_is_not_fetched(server: Repositories) -> None:
     git(folder, "-c", "protocol.file.allow=always", "submodule", "add", "-q", str(server.root / "inner"), "inner")
     (folder / ".gitmodules").write_text(f'[submodule "inner"]\n\tpath = inner\n\turl = {server.url("inner")}\n')
     commit(folder)
-    fetched = importing.from_git(server.url("text-tools"))
+    fetched = imports.from_git(server.url("text-tools"))
     assert "inner/secret.txt" not in fetched.files and not [path for path in server.asked if "inner" in path]
 
 
@@ -147,7 +147,7 @@ def test_repository_that_is_too_large_is_given_up(server: Repositories, monkeypa
 
 def test_repository_that_swells_is_given_up(server: Repositories, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two megabytes of one letter are nothing on the line."""
-    monkeypatch.setattr("apps.skills.importing.sources.MAX_UNPACKED_BYTES", 1_000_000)
+    monkeypatch.setattr("apps.skills.imports.sources.MAX_UNPACKED_BYTES", 1_000_000)
     server.make("text-tools", {**SKILL, "assets/aaaa.txt": "a" * 2_000_000})
     assert "too large" in refusal(server.url("text-tools")).message
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from apps.skills.roles import HandedDown, Known, Metadata, planner_view, proxy_view, unnamed
+from apps.skills.roles import ActiveSkill, InheritedSkills, Metadata, planner_view, proxy_view, unnamed_manual_skills
 from kernel.errors import SilasError
 
 
 def skill(
     name: str, *, activation: str = "auto", with_: tuple[str, ...] = (), shown: str = "", body: str = ""
-) -> Known:
+) -> ActiveSkill:
     called = (name, shown) if shown else (name,)
     metadata = Metadata(name, f"Use when somebody asks for {name}.")
-    return Known(f"{name}@0123456789abcdef", metadata, activation, called, with_, body or f"# {name}")
+    return ActiveSkill(f"{name}@0123456789abcdef", metadata, activation, called, with_, body or f"# {name}")
 
 
 def names(told: tuple[Metadata, ...]) -> list[str]:
@@ -36,7 +36,7 @@ def test_proxy_is_told_of_as_many_as_fit_and_the_last_go_first() -> None:
 
 
 def test_short_skill_behind_one_that_does_not_fit_is_not_told_of() -> None:
-    long = Known("l@0123456789abcdef", Metadata("long", "Use when. " * 90), "auto", ("long",), (), "")
+    long = ActiveSkill("l@0123456789abcdef", Metadata("long", "Use when. " * 90), "auto", ("long",), (), "")
     assert names(proxy_view([skill("a"), long, skill("b")], budget=60)) == ["a"]
 
 
@@ -58,16 +58,16 @@ def test_short_skill_behind_one_that_does_not_fit_is_not_told_of() -> None:
 )
 def test_manual_skill_is_there_when_a_person_names_it(said: str, *, there: bool) -> None:
     waiting = skill("tax-report", activation="manual", shown="Yearly figures")
-    assert (unnamed([waiting], [said]) == frozenset()) is there
+    assert (unnamed_manual_skills([waiting], [said]) == frozenset()) is there
 
 
 def test_nobody_has_to_name_what_says_auto() -> None:
-    assert unnamed([skill("a"), skill("b", activation="background")], []) == frozenset()
+    assert unnamed_manual_skills([skill("a"), skill("b", activation="background")], []) == frozenset()
 
 
 def test_name_that_holds_no_word_is_never_named() -> None:
-    waiting = Known("x@0123456789abcdef", Metadata("x", "d"), "manual", ("---",), (), "")
-    assert unnamed([waiting], ["--- x ---"]) == {waiting.ref}
+    waiting = ActiveSkill("x@0123456789abcdef", Metadata("x", "d"), "manual", ("---",), (), "")
+    assert unnamed_manual_skills([waiting], ["--- x ---"]) == {waiting.ref}
 
 
 # --- the planner
@@ -87,7 +87,7 @@ def test_instructions_that_do_not_fit_are_left_out_whole() -> None:
 
 # --- what is handed down
 
-PARENT = HandedDown(
+PARENT = InheritedSkills(
     ("desk@0123456789abcdef", "style@0123456789abcdef", "more@0123456789abcdef"), ("style@0123456789abcdef",)
 )
 

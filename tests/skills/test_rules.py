@@ -51,7 +51,7 @@ NEW = {"book": "orders", "key": "H-1", "subject": "C-1", "create": {"status": "n
 
 
 def test_changes_in_order_are_read():
-    assert rules.read_changes(changes(SET), ACT, "C-1") == (
+    assert rules.parse_changes(changes(SET), ACT, "C-1") == (
         SetChange(book="orders", key="H-90187", revision=3, set={"status": "paid"}),
     )
 
@@ -84,25 +84,25 @@ def test_changes_in_order_are_read():
 )
 def test_changes_that_are_not_the_tools_to_make_are_refused(raw):
     with pytest.raises(ValueError):
-        rules.read_changes(raw, ACT, "C-1")
+        rules.parse_changes(raw, ACT, "C-1")
 
 
 def test_changes_of_a_tool_that_writes_nothing_are_refused():
     with pytest.raises(ValueError, match="may not write"):
-        rules.read_changes(changes(SET), ACT.model_copy(update={"writes": []}), "C-1")
+        rules.parse_changes(changes(SET), ACT.model_copy(update={"writes": []}), "C-1")
 
 
 @given(st.binary(max_size=200))
 def test_changes_from_any_bytes_are_read_or_refused(raw):
     try:
-        rules.read_changes(raw, ACT, "C-1")
+        rules.parse_changes(raw, ACT, "C-1")
     except ValueError:
         return
     assert json.loads(raw) is not None
 
 
 def test_facts_show_before_and_after():
-    facts = rules.facts(ACT, {"order": "H-90187", "amount": 5.0}, ROWS)
+    facts = rules.card_facts(ACT, {"order": "H-90187", "amount": 5.0}, ROWS)
     assert facts == [
         {"label": "Status", "before": "delivered", "after": "paid 5.00"},
         {"label": "Total", "text": "21.50"},
@@ -112,13 +112,15 @@ def test_facts_show_before_and_after():
 
 def test_stored_amount_is_shown_with_its_currency():
     fact = {"label": "Total", "book": "orders", "key": "{order}", "field": "total", "shown": "£{value}"}
-    shown = rules.facts(ACT.model_copy(update={"facts": [FactSpec(**fact)]}), {"order": "H-90187"}, ROWS)
+    shown = rules.card_facts(ACT.model_copy(update={"facts": [FactSpec(**fact)]}), {"order": "H-90187"}, ROWS)
     assert shown == [{"label": "Total", "text": "£21.50"}]
 
 
 def test_amount_that_is_not_on_record_has_no_currency():
     fact = FactSpec(label="Total", book="orders", key="{order}", field="total", shown="£{value}")
-    assert rules.facts(ACT.model_copy(update={"facts": [fact]}), {"order": "H-1"}, ROWS)[0]["text"] == "not on record"
+    assert (
+        rules.card_facts(ACT.model_copy(update={"facts": [fact]}), {"order": "H-1"}, ROWS)[0]["text"] == "not on record"
+    )
 
 
 @pytest.mark.parametrize("shown", ["£", "{value}{value}", "{amount}"])
@@ -128,7 +130,7 @@ def test_fact_whose_value_would_not_be_shown_is_refused(shown):
 
 
 def test_facts_about_an_unknown_row_say_so():
-    assert rules.facts(ACT, {"order": "H-1"}, ROWS)[1] == {"label": "Total", "text": "not on record"}
+    assert rules.card_facts(ACT, {"order": "H-1"}, ROWS)[1] == {"label": "Total", "text": "not on record"}
 
 
 @given(st.text(max_size=50))
@@ -151,7 +153,7 @@ def test_reference_names_the_content():
     ],
 )
 def test_argument_at_fault_is_named_as_its_author_called_it(args, which):
-    assert rules.argument_at_fault(ACT, args) == which
+    assert rules.faulty_argument(ACT, args) == which
 
 
 @pytest.mark.parametrize(("value", "read"), [(49.5, "49.50"), (250.004, "250.004"), (0.001, "0.001"), (5, "5")])

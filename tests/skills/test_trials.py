@@ -52,7 +52,7 @@ def card_of(tenant, version):
 def test_approved_skill_is_in_use(tenant, approver, proposed):
     answer(tenant, proposed, approver)
     with tenant_scope(tenant):
-        assert queries.current("word-count") == proposed
+        assert queries.current_version("word-count") == proposed
 
 
 def test_approved_skill_is_told_as_installed(tenant, approver, proposed):
@@ -66,7 +66,7 @@ def test_approved_skill_is_not_found_before_it_stood_its_trial(tenant, approver,
     card = card_of(tenant, proposed)
     with tenant_scope(tenant):
         decide_card(card.pk, user=approver, verdict=ApprovalVerdict.APPROVED)
-        assert queries.current("word-count") is None
+        assert queries.current_version("word-count") is None
 
 
 def test_declined_skill_is_withdrawn(tenant, approver, proposed):
@@ -131,7 +131,7 @@ def test_edited_after_the_yes_is_another_version_that_needs_another(tenant, tmp_
     (tmp_path / "word-count/scripts/count.py").write_text(f"{COUNT}# one byte more")
     edited = propose(tenant, tmp_path / "word-count")
     with tenant_scope(tenant):
-        assert (edited.status, queries.current("word-count")) == ("proposed", proposed)
+        assert (edited.status, queries.current_version("word-count")) == ("proposed", proposed)
 
 
 def test_yes_to_one_content_activates_no_other(tenant, tmp_path, approver, proposed):
@@ -154,7 +154,7 @@ def test_yes_to_a_report_that_changed_meanwhile_is_not_spent(tenant, approver, p
 def test_skill_that_was_asked_about_is_not_tried_again(tenant, proposed):
     card_of(tenant, proposed)
     with tenant_scope(tenant):
-        trials.owe_trial(proposed)
+        trials.enqueue_trial(proposed)
     try_proposed(tenant)
     with tenant_scope(tenant):
         assert Card.objects.filter(subject_id=proposed.pk).count() == 1
@@ -220,7 +220,7 @@ def test_workers_role_tries_and_reports(tenant, proposed):
     with connected_as(os.environ["DATABASE_WORK_URL"]), tenant_scope(tenant):
         version, folder = trials._with_folder(proposed.pk)
         ended = trials.dry_runs.dry_run(SkillManifest.model_validate(version.manifest), folder)
-        trials._owe_report(version, trials.dry_runs.as_report(ended))
+        trials._enqueue_report(version, trials.dry_runs.as_report(ended))
     Hands(tenant).work(Queue.TRUSTED)
     with tenant_scope(tenant):
         proposed.refresh_from_db()

@@ -95,7 +95,7 @@ def test_folder_with_an_extra_file_is_unpacked_anew(tenant, version):
 
 def test_files_with_another_hash_are_refused():
     with pytest.raises(SilasError, match="not the ones"):
-        store.unpacked("f" * 64, lambda: {"SKILL.md": b"x"})
+        store.unpack("f" * 64, lambda: {"SKILL.md": b"x"})
 
 
 def test_rows_are_the_customers_and_nobodys(tenant):
@@ -103,19 +103,19 @@ def test_rows_are_the_customers_and_nobodys(tenant):
     save_record(tenant, "orders", "H-2", subject="C-2")
     save_record(tenant, "orders", "H-3", subject="")
     with tenant_scope(tenant):
-        assert [row["key"] for row in queries.rows_of("C-1", ["orders"])["orders"]] == ["H-1", "H-3"]
+        assert [row["key"] for row in queries.records_for("C-1", ["orders"])["orders"]] == ["H-1", "H-3"]
 
 
 def test_rows_without_a_customer_are_nobodys(tenant):
     save_record(tenant, "orders", "H-1", subject="C-1")
     with tenant_scope(tenant):
-        assert queries.rows_of("", ["orders"]) == {"orders": []}
+        assert queries.records_for("", ["orders"]) == {"orders": []}
 
 
 def test_rows_of_another_book_are_not_exported(tenant):
     save_record(tenant, "claims", "CL-1", subject="C-1")
     with tenant_scope(tenant):
-        assert queries.rows_of("C-1", ["orders"]) == {"orders": []}
+        assert queries.records_for("C-1", ["orders"]) == {"orders": []}
 
 
 def test_record_saved_unchanged_keeps_its_revision(tenant):

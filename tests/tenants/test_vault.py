@@ -69,13 +69,13 @@ def test_command_brings_everything_under_the_next_key(tenant: Any, deployment: A
     before, said = settings.SILAS_SECRETS_KEY, StringIO()
     with tenant_scope(tenant):
         store_provider_key(deployment, model="openai:x", key="sk-canary", actor="system")
-        credentials.keep(make_connection(tenant).pk, {"token": "word"})
+        credentials.store(make_connection(tenant).pk, {"token": "word"})
     with override_settings(SILAS_SECRETS_KEY="the-next-key", SILAS_SECRETS_KEY_OLD=before):
         call_command("rotate_secrets", "--data-keys", tenant=tenant.slug, stdout=said)
     with override_settings(SILAS_SECRETS_KEY="the-next-key", SILAS_SECRETS_KEY_OLD=""), tenant_scope(tenant):
         row = Deployment.objects.get(pk=deployment.pk)
         assert row.keys.of("openai:x") == "sk-canary"
-        assert credentials.opened(Connection.objects.get().pk) == {"token": "word"}
+        assert credentials.unseal_all(Connection.objects.get().pk) == {"token": "word"}
     assert "keys=1 direct=1 values=1" in said.getvalue()
 
 

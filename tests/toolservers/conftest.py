@@ -16,8 +16,8 @@ from apps.guard.enums import Intent, Origin, Phase
 from apps.guard.schemas import ApprovedCalls, Call, CallOutcome, RunRef
 from apps.toolservers import queries, services
 from apps.toolservers.models import OutsideTool, ToolServer
-from apps.toolservers.refreshing import refresh
 from apps.toolservers.schemas import Terms
+from apps.toolservers.server_refresh import refresh_server
 from kernel.tenancy import tenant_scope
 from tests.fakes.tool_server import Fake, serving
 
@@ -35,7 +35,7 @@ class Desk:
     server: ToolServer
 
     def listed(self) -> Desk:
-        refresh(self.tenant.pk, self.server.pk, actor="user:1")
+        refresh_server(self.tenant.pk, self.server.pk, actor="user:1")
         return self
 
     def tool(self, name: str) -> OutsideTool:
@@ -51,7 +51,7 @@ class Desk:
     @property
     def refs(self) -> tuple[str, ...]:
         with tenant_scope(self.tenant):
-            return (queries.pinned("mcp:crm"),)
+            return (queries.pin("mcp:crm"),)
 
     def call(
         self, alias: str, args: Any = None, *, acting: bool = False, approved: bool = True, **more: Any

@@ -7,7 +7,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from apps.connections.services.requesting import _connection_skill as connection_skill
+from apps.connections.services.requests import _connection_skill as connection_skill
 from apps.gates.schemas import AccessLevel
 from apps.guard.enums import Intent
 from apps.guard.schemas import Done, Refused
@@ -48,7 +48,7 @@ def test_offered_tool_carries_its_intent_and_price(desk):
 def test_pinned_reference_names_what_was_in_use_then(desk):
     desk.listed().accept("look-up")
     with tenant_scope(desk.tenant):
-        then = skills.pinned(["mcp:crm"])
+        then = skills.pin(["mcp:crm"])
     desk.accept("refund", ACTS)
     assert (list(tools(desk, *then)), len(tools(desk))) == (["crm_look_up"], 2)
 
@@ -72,7 +72,7 @@ def test_pinned_reference_does_not_find_a_tool_that_was_accepted_anew_with_other
 @pytest.mark.parametrize("ref", ["mcp:crm", "mcp:nobody", "mcp:crm@0123456789abcdef"])
 def test_reference_to_nothing_in_use_cannot_be_pinned(desk, ref):
     with tenant_scope(desk.tenant), pytest.raises(SilasError, match="no tool in use") as refused:
-        skills.pinned([ref])
+        skills.pin([ref])
     assert refused.value.code == "skill_missing"
 
 

@@ -15,7 +15,7 @@ import pytest
 
 from apps.toolservers.client import list_tools
 from apps.toolservers.enums import Transport
-from apps.toolservers.schemas import Address, NotServed
+from apps.toolservers.schemas import Address, ServerFailed
 from tests.toolservers.conftest import SECRET
 
 CANARY = "canary-0c77-said-by-a-server"
@@ -59,6 +59,6 @@ def saying(text: str) -> Iterator[str]:
 def test_words_of_a_server_are_in_no_log_line(says: str, settings: Any, caplog: pytest.LogCaptureFixture) -> None:
     with saying(says) as place:
         settings.EGRESS_PRIVATE = [place]
-        with pytest.raises(NotServed):
+        with pytest.raises(ServerFailed):
             asyncio.run(list_tools(Address(Transport.HTTP, url=f"http://{place}/mcp", secret=SECRET)))
     assert CANARY not in caplog.text and SECRET not in caplog.text

@@ -24,7 +24,7 @@ def server(tenant: Any) -> ToolServer:
     """One of its tools was accepted, as a grave act."""
     with tenant_scope(tenant):
         row = services.add_server("crm", url="https://crm.example.org/mcp", actor="system")
-        services.take_list(row.pk, [SAID])
+        services.store_listing(row.pk, [SAID])
         tool = OutsideTool.objects.get(server=row)
         terms = Terms(acting=True, risk="high", price=Decimal("0.02"))
         services.accept_tool(tool.pk, terms, digest=SAID.digest, by=None, actor="system")
@@ -96,8 +96,8 @@ def test_search_of_the_web_that_was_changed_by_sql_is_none(
 ) -> None:
     with tenant_scope(tenant):
         set_search("brave", key="search-key", domains=["example.org"], actor="system")
-        assert web.terms(deployment.pk) is not None
+        assert web.search_terms(deployment.pk) is not None
     with tampering(superuser_dsn) as cursor:
         cursor.execute(f"UPDATE toolservers_websearch SET {change} WHERE tenant_id = %s".encode(), [tenant.pk])
     with tenant_scope(tenant):
-        assert web.terms(deployment.pk) is None
+        assert web.search_terms(deployment.pk) is None

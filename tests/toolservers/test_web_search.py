@@ -19,14 +19,14 @@ from apps.guard.models import ToolCall
 from apps.guard.schemas import Call, Done, Failed, Limits, Refused, RunRef
 from apps.sessions import policy
 from apps.sessions.models import AccessLevel
-from apps.skills import outside
+from apps.skills import outside_tools
 from apps.tenants import vault
 from apps.tenants.models import Deployment
 from apps.toolservers.models import ToolServer, WebSearch
 from apps.toolservers.queries import address_of
 from apps.toolservers.services import add_server
 from apps.toolservers.web import providers, queries, services
-from apps.toolservers.web.schemas import NAME
+from apps.toolservers.web.schemas import TOOL_NAME
 from kernel.errors import SilasError
 from kernel.tenancy import tenant_scope
 from tests.fakes.search_provider import SearchFake, searching
@@ -46,7 +46,7 @@ class Search:
 
     def call(self, query: Any = "opening hours", *, run: RunRef | None = None, **more: Any) -> Any:
         context = {"turn": more.pop("turn", 1)}
-        call = Call(tool=NAME, args={"query": query, **more}, access=frozenset({NAME}), estimate=PRICE)
+        call = Call(tool=TOOL_NAME, args={"query": query, **more}, access=frozenset({TOOL_NAME}), estimate=PRICE)
         return asyncio.run(guard.guarded_call(run or self.run, Intent.WEB_SEARCH, call, context=context))
 
     def set(self, provider: str = "brave", **more: Any) -> WebSearch:
@@ -146,8 +146,8 @@ def test_chat_and_unattended_work_are_told_of_the_search_only_where_it_can_be_ma
         bare.set(**said)
     with tenant_scope(bare.tenant):
         chat = {tool.name for tool in policy.load(deployment).tools}
-        unattended = {tool.name for tool in outside.web_search(deployment.pk)}
-    assert (NAME in chat, NAME in unattended) == (told, told)
+        unattended = {tool.name for tool in outside_tools.web_search_tool(deployment.pk)}
+    assert (TOOL_NAME in chat, TOOL_NAME in unattended) == (told, told)
 
 
 @pytest.mark.parametrize(
@@ -160,7 +160,7 @@ def test_search_is_in_the_levels_that_the_owner_said(
     with tenant_scope(bare.tenant):
         AccessLevel.objects.create(deployment=deployment, name="customer", order=1, requires=["known"])
         levels = policy.load(deployment).levels
-    assert [NAME in levels[name].tools for name in ("public", "customer")] == there
+    assert [TOOL_NAME in levels[name].tools for name in ("public", "customer")] == there
 
 
 def test_other_company_does_not_search_with_it(search: Search, other_tenant: Any) -> None:
@@ -291,7 +291,7 @@ def test_installations_key_serves_only_whom_it_may(
     with tenant_scope(tenant):
         services.set_search("brave", actor="user:1")
         Deployment.objects.filter(pk=deployment.pk).update(environment_keys=given)
-        source, terms = queries.source_of(run.run_id), queries.terms(deployment.pk)
+        source, terms = queries.search_source(run.run_id), queries.search_terms(deployment.pk)
     assert (source.key if source else None, terms is not None) == found
 
 

@@ -23,7 +23,7 @@ from apps.bus.models import QueueMessage
 from apps.guard.schemas import CallContext, call_digest
 from apps.memory import queries as memory
 from apps.memory.services import Place, revise
-from apps.skills import shipped
+from apps.skills import bundled
 from apps.work import document_tools
 from apps.work.enums import EffectState, WorkItemStatus
 from apps.work.models import Batch, KnowledgeEffect, WorkItem
@@ -57,7 +57,7 @@ ADD = PlannedCall("add_document", {"collection": "help", "title": "Opening", "te
 @pytest.fixture
 def desk(tenant: Any, tmp_path: Path) -> Desk:
     with tenant_scope(tenant):
-        shipped.add("knowledge-editor")
+        bundled.install("knowledge-editor")
     ingest_texts(tenant, tmp_path, returns=OLD)
     return adopt(tenant, GOAL)
 

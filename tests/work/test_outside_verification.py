@@ -13,9 +13,9 @@ import pytest
 from apps.sessions.models import ChronicleEntry
 from apps.toolservers import services
 from apps.toolservers.models import OutsideTool
-from apps.toolservers.refreshing import refresh
-from apps.toolservers.rules import without_echo
+from apps.toolservers.rules import strip_echo
 from apps.toolservers.schemas import Terms
+from apps.toolservers.server_refresh import refresh_server
 from apps.work import outside_verification
 from apps.work.models import WorkItem
 from kernel.errors import SilasError
@@ -89,7 +89,7 @@ def known(tenant: Any, fake: Fake, settings: Any) -> Any:
     settings.EGRESS_PRIVATE = [fake.place]
     with tenant_scope(tenant):
         server = services.add_server("crm", url=fake.url, actor="user:1")
-    refresh(tenant.pk, server.pk, actor="user:1")
+    refresh_server(tenant.pk, server.pk, actor="user:1")
     accept(tenant, "look-up", READS)
     return tenant
 
@@ -232,4 +232,4 @@ def test_stopped_tool_is_no_proof(known: Any) -> None:
     ],
 )
 def test_answer_is_read_without_the_words_of_the_question(text: str, given: dict[str, Any], left: str) -> None:
-    assert without_echo(text, given) == left
+    assert strip_echo(text, given) == left

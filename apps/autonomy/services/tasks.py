@@ -155,7 +155,7 @@ def _check_words(task: Task) -> None:
 def _pinned(skills: Collection[str]) -> list[str]:
     """By content, so that what runs is what was looked at."""
     try:
-        return list(skills_of.pinned(skills))
+        return list(skills_of.pin(skills))
     except SilasError as missing:
         raise SilasError("task_skills", missing.message, status=422) from None
 

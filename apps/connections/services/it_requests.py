@@ -28,7 +28,7 @@ MOST_TEXT, MOST_SUBJECT = 10_000, 200
 
 def draft(row: Connection, *, actor: str) -> ItRequest:
     """The draft about this connection; the one there is, if somebody has begun to change it."""
-    subject, text = words(row)
+    subject, text = draft_text(row)
     made: ItRequest
     made, created = ItRequest.objects.get_or_create(
         connection=row, defaults={"subject": subject, "text": text, "changed_by": actor}
@@ -38,7 +38,7 @@ def draft(row: Connection, *, actor: str) -> ItRequest:
     return made
 
 
-def change(connection_id: UUID, *, to: str, subject: str, text: str, user: Any, actor: str) -> ItRequest:
+def update(connection_id: UUID, *, to: str, subject: str, text: str, user: Any, actor: str) -> ItRequest:
     """Keep other words. Raises `SilasError`: `it_request_missing` 409, `it_request_unfit` 422, 403 for who may not
     decide."""
     require_role(user, roles_with(Capability.DECIDE))
@@ -56,12 +56,12 @@ def change(connection_id: UUID, *, to: str, subject: str, text: str, user: Any, 
     return row
 
 
-def is_sent_by(row: ItRequest, work_item_id: UUID) -> None:
+def set_work_item(row: ItRequest, work_item_id: UUID) -> None:
     """Work was asked for that sends it as it stands now."""
     ItRequest.objects.filter(pk=row.pk).update(work_item_id=work_item_id)
 
 
-def words(row: Connection) -> tuple[str, str]:
+def draft_text(row: Connection) -> tuple[str, str]:
     """Subject and text: which application asks, for what and why, and where somebody consents for everybody."""
     settings: Mapping[str, Any] = row.settings
     why = {name: "to read" if rules.only_reads(name) else "to change or send" for name in row.initial_permissions}

@@ -19,10 +19,10 @@ from apps.connections import credentials, queries, rules
 from apps.connections.enums import ConnectionStatus, SetupState
 from apps.connections.locks import lock_connection, lock_setup
 from apps.connections.models import Connection, SetupRun
-from apps.connections.services import course
-from apps.connections.services.moving import move, schedule_check
-from apps.connections.services.recovering import BROKEN
-from apps.connections.services.requesting import CONNECTION
+from apps.connections.services import setup_state
+from apps.connections.services.recovery import BROKEN
+from apps.connections.services.requests import CONNECTION
+from apps.connections.services.status import change_status, schedule_check
 from apps.tenants.enums import Capability
 from apps.tenants.queries import require_role
 from apps.tenants.rules import roles_with
@@ -37,7 +37,7 @@ def pause(connection_id: UUID, *, actor: str, user: Any = None) -> Connection:
     """No tool uses it and nobody checks it until it is resumed. Raises 409 `connection_settled`."""
     _require(user)
     row = lock_connection(connection_id)
-    move(row, ConnectionStatus.PAUSED, actor=actor)
+    change_status(row, ConnectionStatus.PAUSED, actor=actor)
     return row
 
 
@@ -48,7 +48,7 @@ def resume(connection_id: UUID, *, actor: str, user: Any = None) -> Connection:
     if row.status != ConnectionStatus.PAUSED:
         raise SilasError("connection_settled", "This connection is not paused.", status=409)
     row.next_check_at = now()
-    move(row, ConnectionStatus.ACTIVE, "next_check_at", actor=actor)
+    change_status(row, ConnectionStatus.ACTIVE, "next_check_at", actor=actor)
     schedule_check(row)
     return row
 
@@ -60,13 +60,13 @@ def remove(connection_id: UUID, *, actor: str, user: Any = None) -> None:
     if row.status == ConnectionStatus.REMOVED:
         raise NotFound("connection")
     for setup in SetupRun.objects.filter(connection=row, state__in=rules.UNDER_WAY):
-        course.cancel(setup.pk, actor=actor)
+        setup_state.cancel(setup.pk, actor=actor)
     credentials.drop_all(row.pk)
     for kind in (CONNECTION, BROKEN):
         withdraw_about(kind, row.pk, reason=Withdrawal.CANCELLED, actor=actor)
     row.refresh_from_db()
     row.is_usual = False
-    move(row, ConnectionStatus.REMOVED, "is_usual", actor=actor)
+    change_status(row, ConnectionStatus.REMOVED, "is_usual", actor=actor)
     record(AuditEvent.CONNECTION_REMOVED, actor=actor, subject=f"connection:{row.pk}")
 
 
@@ -91,12 +91,12 @@ def answer(connection_id: UUID, *, step_id: str, action: str, actor: str, user: 
     """A person says to the step that is shown that it is done, or gives trouble. Raises 404, and 409
     `setup_not_asking`, `answered_already`, 422 `answer_unknown`."""
     _require(user)
-    setup = _asking(connection_id, step_id)
+    setup = _setup_at_step(connection_id, step_id)
     if action not in _ACTIONS:
         raise SilasError("answer_unknown", "Say done or trouble.", status=422)
     if (setup.step or {}).get("type") != "device_code":
         raise SilasError("setup_not_asking", "This step is answered elsewhere.", status=409)
-    course.put_answer(setup, {"action": action}, actor=actor)
+    setup_state.store_answer(setup, {"action": action}, actor=actor)
     return setup
 
 
@@ -106,7 +106,7 @@ def cancel(connection_id: UUID, *, actor: str, user: Any = None) -> SetupRun:
     setup = queries.setup_under_way(connection_id)
     if setup is None:
         raise SilasError("setup_over", "Nothing is being set up here.", status=409)
-    return course.cancel(setup.pk, actor=actor)
+    return setup_state.cancel(setup.pk, actor=actor)
 
 
 def open_redirect(connection_id: UUID, *, user: Any, browser: str) -> str:
@@ -116,27 +116,27 @@ def open_redirect(connection_id: UUID, *, user: Any, browser: str) -> str:
     setup = queries.setup_under_way(connection_id)
     if setup is None or setup.state != SetupState.ASKING or (setup.step or {}).get("type") != "browser_redirect":
         raise SilasError("setup_not_asking", "Nothing leads elsewhere at the moment.", status=409)
-    SetupRun.objects.filter(pk=setup.pk).update(browser=_name_of(browser))
+    SetupRun.objects.filter(pk=setup.pk).update(browser=_browser_hash(browser))
     address: str = (setup.step or {})["auth_url"]
     return address
 
 
-def come_back(state: UUID, said: Mapping[str, str], *, user: Any, browser: str) -> SetupRun:
+def finish_redirect(state: UUID, said: Mapping[str, str], *, user: Any, browser: str) -> SetupRun:
     """The service sent the browser back, with a code or a refusal, once. Raises 404 for a state that is unknown,
     foreign, or another browser's; 409 `setup_not_asking`, `answered_already` for a replay."""
     _require(user)
     found = SetupRun.objects.filter(state_token=state).first()
-    if found is None or not browser or not hmac.compare_digest(found.browser, _name_of(browser)):
+    if found is None or not browser or not hmac.compare_digest(found.browser, _browser_hash(browser)):
         raise NotFound("set-up")
     setup = lock_setup(found.pk)
     if (setup.step or {}).get("type") != "browser_redirect":
         raise SilasError("setup_not_asking", "Nobody waits for this any more.", status=409)
     kept = {name: said[name][:_MOST] for name in ("code", "error", "error_description") if said.get(name)}
-    course.put_answer(setup, {**kept, "state": str(state)}, actor=f"user:{user.pk}")
+    setup_state.store_answer(setup, {**kept, "state": str(state)}, actor=f"user:{user.pk}")
     return setup
 
 
-def _asking(connection_id: UUID, step_id: str) -> SetupRun:
+def _setup_at_step(connection_id: UUID, step_id: str) -> SetupRun:
     setup = queries.setup_under_way(connection_id)
     if setup is None or setup.step_id != step_id:
         raise SilasError("setup_not_asking", "This is not what is asked at the moment.", status=409)
@@ -148,5 +148,5 @@ def _require(user: Any) -> None:
         require_role(user, roles_with(Capability.DECIDE))
 
 
-def _name_of(browser: str) -> str:
+def _browser_hash(browser: str) -> str:
     return hashlib.sha256(b"silas-browser-1:" + browser.encode()).hexdigest()

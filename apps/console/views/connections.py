@@ -21,8 +21,8 @@ from apps.approvals.queries import waiting_about
 from apps.connections import queries, rules
 from apps.connections.enums import SetupState
 from apps.connections.models import Connection, ItRequest, PendingSecret, SetupRun
-from apps.connections.services import it_requests, lifecycle, recovering, requesting
-from apps.connections.services.course import failure_of
+from apps.connections.services import it_requests, lifecycle, recovery, requests
+from apps.connections.services.setup_state import parse_failure
 from apps.console import connecting
 from apps.console.members import DECIDING_ROLES, StaffRequest, staff_view
 from apps.console.views.pages import page
@@ -38,7 +38,7 @@ SHOWN = 200
 def listing(request: StaffRequest) -> HttpResponseBase:
     rows = queries.connections()[:SHOWN]
     skills = [{"row": each, "title": connecting.title_of(each.manifest)} for each in connecting.connection_skills()]
-    undecided = rules.rivals(queries.accounts())
+    undecided = rules.ambiguous_accounts(queries.accounts())
     return page(request, "console/connections.html", at="connections", rows=rows, skills=skills, undecided=undecided)
 
 
@@ -50,7 +50,7 @@ def new(request: StaffRequest, name: str) -> HttpResponseBase:
     refusal = None
     if request.method == "POST":
         try:
-            row, _ = requesting.request(
+            row, _ = requests.request_connection(
                 connecting.wanted(manifest, request.POST),
                 user=request.member.user,
                 actor=_actor(request),
@@ -112,7 +112,7 @@ def sign_in(request: StaffRequest, connection_id: UUID) -> HttpResponseBase:
 @require_POST
 @staff_view(*DECIDING_ROLES)
 def reconnect(request: StaffRequest, connection_id: UUID) -> HttpResponseBase:
-    return _done(request, connection_id, requesting.reconnect)
+    return _done(request, connection_id, requests.reconnect)
 
 
 @require_POST
@@ -147,7 +147,7 @@ def widen(request: StaffRequest, connection_id: UUID) -> HttpResponseBase:
     row = queries.connection(connection_id)
     try:
         wanted = [*row.permissions_granted, *request.POST.getlist("permission")]
-        card = requesting.escalate(row, wanted, "Somebody asked for it on the page.")
+        card = requests.open_escalation_card(row, wanted, "Somebody asked for it on the page.")
     except SilasError as refusal:
         return _shown(request, row, refusal)
     return redirect("console-card", card.pk) if card else redirect("console-connection", row.pk)
@@ -160,7 +160,7 @@ def it_request(request: StaffRequest, connection_id: UUID) -> HttpResponseBase:
     row = queries.connection(connection_id)
     written = {name: request.POST.get(name, "") for name in ("to", "subject", "text")}
     try:
-        kept = it_requests.change(row.pk, **written, user=request.member.user, actor=_actor(request))
+        kept = it_requests.update(row.pk, **written, user=request.member.user, actor=_actor(request))
         if request.POST.get("act") != "send":
             return redirect("console-connection", row.pk)
         item = outgoing_mail.propose_mail(
@@ -168,7 +168,7 @@ def it_request(request: StaffRequest, connection_id: UUID) -> HttpResponseBase:
         )
     except SilasError as refusal:
         return _shown(request, row, refusal)
-    it_requests.is_sent_by(kept, item.pk)
+    it_requests.set_work_item(kept, item.pk)
     return redirect("console-work-item", item.pk)
 
 
@@ -191,7 +191,7 @@ def _shown(request: StaffRequest, row: Connection, refusal: SilasError | None = 
     setup = queries.setups(row.pk).first()
     busy = setup is not None and SetupState(setup.state) in rules.UNDER_WAY
     accounts, letter = queries.accounts(), queries.it_request(row.pk)
-    waiting = waiting_about(row.pk, requesting.CONNECTION, recovering.BROKEN).first()
+    waiting = waiting_about(row.pk, requests.CONNECTION, recovery.BROKEN).first()
     return page(
         request,
         "console/connection.html",
@@ -208,7 +208,7 @@ def _shown(request: StaffRequest, row: Connection, refusal: SilasError | None = 
         mail_address=_mail_address(letter) if letter else "",
         can_send=bool(letter) and outgoing_mail.can_send(),
         card=waiting,
-        undecided=row.pk in rules.rivals(accounts),
+        undecided=row.pk in rules.ambiguous_accounts(accounts),
         has_rivals=sum(account.skill == row.skill_name for account in accounts) > 1,
         was_connected=any(account.id == row.pk for account in accounts),
         more=rules.missing([*row.initial_permissions, *row.permissions_available], row.permissions_granted),
@@ -249,7 +249,7 @@ def _what_is_wrong(row: Connection) -> str:
     """In the platform's own words: what a script says of itself could say anything."""
     if not row.failure:
         return ""
-    return str(rules.failure_payload(failure_of(row.failure), row.name)["message"])
+    return str(rules.failure_payload(parse_failure(row.failure), row.name)["message"])
 
 
 def _actor(request: StaffRequest) -> str:

@@ -19,8 +19,8 @@ from apps.console.members import DECIDING_ROLES, StaffRequest, staff_view
 from apps.console.names import names_for
 from apps.console.views.pages import page
 from apps.skills import differences
-from apps.skills.draft_models import DraftRevision, SkillDraft
-from apps.skills.maker import services, writing
+from apps.skills.maker import services, writer
+from apps.skills.models import DraftRevision, SkillDraft
 from kernel.errors import NotFound, SilasError
 from kernel.tenancy import tenant_scope
 
@@ -34,12 +34,12 @@ def new(request: StaffRequest) -> HttpResponseBase:
     name, wish, refusal = request.POST.get("name", "").strip(), request.POST.get("wish", ""), None
     if request.method == "POST":
         try:
-            draft = services.begin(request.member.tenant.pk, name=name, wish=wish, by=request.member.user)
+            draft = services.create_draft(request.member.tenant.pk, name=name, wish=wish, by=request.member.user)
             return redirect("console-draft", draft.pk)
         except SilasError as caught:
             refusal = _or_raise(caught)
     with tenant_scope(request.member.tenant):
-        shown = {"name": name, "wish": wish, "refusal": refusal, "has_model": writing.has_model()}
+        shown = {"name": name, "wish": wish, "refusal": refusal, "has_model": writer.has_model()}
         status = 422 if refusal else 200
         return page(request, "console/skill_draft_new.html", at="skills", status=status, **shown).render()
 
@@ -57,7 +57,9 @@ def revise(request: StaffRequest, draft_id: UUID) -> HttpResponseBase:
     return _pressed(
         request,
         draft_id,
-        lambda: services.revise(request.member.tenant.pk, draft_id, words=words, seen=seen, by=request.member.user),
+        lambda: services.revise_draft(
+            request.member.tenant.pk, draft_id, words=words, seen=seen, by=request.member.user
+        ),
         words=words,
     )
 
@@ -68,7 +70,7 @@ def rewrite(request: StaffRequest, draft_id: UUID) -> HttpResponseBase:
     path, text, seen = request.POST.get("path", "").strip(), request.POST.get("text", ""), _seen(request)
     by, tenant_id = request.member.user, request.member.tenant.pk
     return _pressed(
-        request, draft_id, lambda: services.rewrite(tenant_id, draft_id, path=path, text=text, seen=seen, by=by)
+        request, draft_id, lambda: services.write_file(tenant_id, draft_id, path=path, text=text, seen=seen, by=by)
     )
 
 
@@ -79,7 +81,7 @@ def try_out(request: StaffRequest, draft_id: UUID) -> HttpResponseBase:
     return _pressed(
         request,
         draft_id,
-        lambda: services.try_out(request.member.tenant.pk, draft_id, seen=seen, by=request.member.user),
+        lambda: services.run_draft_tests(request.member.tenant.pk, draft_id, seen=seen, by=request.member.user),
     )
 
 
@@ -89,7 +91,7 @@ def propose(request: StaffRequest, draft_id: UUID) -> HttpResponseBase:
     """On to the skill, where its question will be."""
     try:
         with tenant_scope(request.member.tenant):
-            version = services.propose(draft_id, seen=_seen(request), by=request.member.user)
+            version = services.propose_draft(draft_id, seen=_seen(request), by=request.member.user)
     except SilasError as caught:
         return _again(request, draft_id, _or_raise(caught))
     return redirect("console-skill", version.name)
@@ -98,7 +100,7 @@ def propose(request: StaffRequest, draft_id: UUID) -> HttpResponseBase:
 @require_POST
 @staff_view(*DECIDING_ROLES)
 def delete(request: StaffRequest, draft_id: UUID) -> HttpResponseBase:
-    services.delete(draft_id, by=request.member.user)
+    services.delete_draft(draft_id, by=request.member.user)
     return redirect("console-skills")
 
 
@@ -136,7 +138,7 @@ def _draft(
         changes=_between(before, newest) if before and newest else (),
         revisions=revisions,
         is_template=bool(newest and newest.written_by == services.LAID_OUT),
-        has_model=writing.has_model(),
+        has_model=writer.has_model(),
         by_hand=services.BY_HAND,
         words=words,
         refusal=refusal,
@@ -145,7 +147,7 @@ def _draft(
 
 
 def _between(before: DraftRevision, after: DraftRevision) -> tuple[differences.FileChange, ...]:
-    return differences.between(_encoded(before), _encoded(after))
+    return differences.compare(_encoded(before), _encoded(after))
 
 
 def _encoded(revision: DraftRevision) -> dict[str, bytes]:

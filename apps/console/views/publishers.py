@@ -15,7 +15,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 from apps.console.members import DECIDING_ROLES, StaffRequest, staff_view
 from apps.console.names import names_for
 from apps.console.views.pages import page
-from apps.skills.package_models import TrustedPublisher
+from apps.skills.models import TrustedPublisher
 from apps.skills.packages import archive
 from apps.skills.packages import services as packages
 from apps.tenants.enums import Role
@@ -29,7 +29,7 @@ def publishers(request: StaffRequest) -> HttpResponseBase:
     given, refusal = _given(request), None
     if request.method == "POST":
         try:
-            given["fingerprint"] = archive.fingerprint(packages.readable_key(given["key"])).split()
+            given["fingerprint"] = archive.fingerprint(packages.parse_public_key(given["key"])).split()
         except SilasError as caught:
             refusal = caught
     return _page(request, given, refusal)
@@ -40,10 +40,12 @@ def publishers(request: StaffRequest) -> HttpResponseBase:
 def pin(request: StaffRequest) -> HttpResponseBase:
     given = _given(request)
     try:
-        packages.pin(given["key"], name=given["name"], last=request.POST.get("last", ""), by=request.member.user)
+        packages.pin_publisher(
+            given["key"], name=given["name"], last=request.POST.get("last", ""), by=request.member.user
+        )
     except SilasError as refusal:
         if refusal.code == "fingerprint_differs":
-            given["fingerprint"] = archive.fingerprint(packages.readable_key(given["key"])).split()
+            given["fingerprint"] = archive.fingerprint(packages.parse_public_key(given["key"])).split()
         return _page(request, given, refusal)
     return redirect("console-publishers")
 
@@ -53,7 +55,7 @@ def pin(request: StaffRequest) -> HttpResponseBase:
 def remove(request: StaffRequest, publisher_id: UUID) -> HttpResponseBase:
     if request.POST.get("sure") != str(publisher_id):
         return _page(request, {}, None, unsure=publisher_id)
-    packages.distrust(publisher_id, actor=request.member.user.actor)
+    packages.distrust_publisher(publisher_id, actor=request.member.user.actor)
     return redirect("console-publishers")
 
 

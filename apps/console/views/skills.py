@@ -21,11 +21,9 @@ from apps.console.members import DECIDING_ROLES, StaffRequest, staff_view
 from apps.console.names import names_for
 from apps.console.skill_coming import coming_in
 from apps.console.views.pages import page
-from apps.skills import differences, installing, shipped
-from apps.skills.draft_models import SkillDraft
-from apps.skills.enums import SkillStatus
-from apps.skills.models import SkillVersion
-from apps.skills.package_models import PackageState, SkillPackage, TrustedPublisher
+from apps.skills import bundled, differences, installation
+from apps.skills.enums import PackageState, SkillStatus
+from apps.skills.models import SkillDraft, SkillPackage, SkillVersion, TrustedPublisher
 from apps.skills.packages import archive
 from apps.skills.packages import services as packages
 from apps.tenants.enums import Role
@@ -59,7 +57,7 @@ def listing(request: StaffRequest) -> HttpResponseBase:
         states=_STATES.items(),
         drafts=SkillDraft.objects.all()[:SHOWN_DRAFTS],
         packages=SkillPackage.objects.filter(state=PackageState.WAITING).defer("content")[:SHOWN_DRAFTS],
-        offered=shipped.not_yet_here() if request.member.may_administer else (),
+        offered=bundled.available_names() if request.member.may_administer else (),
     )
 
 
@@ -125,14 +123,14 @@ def _skill(
 def compare(request: StaffRequest, name: str) -> HttpResponseBase:
     versions = _versions(name)
     old, new = _numbered(versions, request.GET.get("before", "")), _numbered(versions, request.GET.get("after", ""))
-    changes = differences.between(skill_faces.contents_of(old), skill_faces.contents_of(new))
+    changes = differences.compare(skill_faces.contents_of(old), skill_faces.contents_of(new))
     return page(request, "console/skill_compare.html", at="skills", name=name, old=old, new=new, changes=changes)
 
 
 @require_POST
 @staff_view(Role.OWNER)
 def disable(request: StaffRequest, name: str) -> HttpResponseBase:
-    return _sure(request, name, "disable") or _done(name, installing.disable(name, by=request.member.user))
+    return _sure(request, name, "disable") or _done(name, installation.disable(name, by=request.member.user))
 
 
 @require_POST
@@ -140,14 +138,14 @@ def disable(request: StaffRequest, name: str) -> HttpResponseBase:
 def roll_back(request: StaffRequest, name: str) -> HttpResponseBase:
     to = _numbered(_versions(name), request.POST.get("version", ""))
     return _sure(request, name, f"version-{to.number}") or _done(
-        name, installing.roll_back(name, to=to, by=request.member.user)
+        name, installation.roll_back(name, to=to, by=request.member.user)
     )
 
 
 @require_POST
 @staff_view(Role.OWNER)
 def purge(request: StaffRequest, name: str) -> HttpResponseBase:
-    return _sure(request, name, "purge") or _done(name, installing.purge(name, by=request.member.user))
+    return _sure(request, name, "purge") or _done(name, installation.purge(name, by=request.member.user))
 
 
 def _sure(request: StaffRequest, name: str, press: str) -> HttpResponseBase | None:
@@ -164,7 +162,7 @@ def _done(name: str, _: Any) -> HttpResponseBase:
 @staff_view(Role.OWNER)
 def export(request: StaffRequest, version_id: UUID) -> HttpResponseBase:
     """The version as one signed file."""
-    raw = packages.export(version_id, actor=request.member.user.actor)
+    raw = packages.export_version(version_id, actor=request.member.user.actor)
     version = SkillVersion.objects.get(pk=version_id)
     response = HttpResponse(raw, content_type="application/zip")
     response["Content-Disposition"] = f'attachment; filename="{version.name}-{version.number}.silas-skill.zip"'
@@ -193,7 +191,7 @@ def add(request: StaffRequest) -> HttpResponseBase:
 @require_POST
 @staff_view(Role.OWNER)
 def add_shipped(request: StaffRequest) -> HttpResponseBase:
-    version = shipped.add(request.POST.get("name", ""))
+    version = bundled.install(request.POST.get("name", ""))
     return redirect("console-skill", version.name)
 
 
@@ -217,14 +215,14 @@ def trust(request: StaffRequest, package_id: UUID) -> HttpResponseBase:
         raw = bytes(row.content or b"")
     package = archive.unpack(raw)
     with tenant_scope(request.member.tenant):
-        taken = packages.trust(package_id, told, package, by=request.member.user)
+        taken = packages.trust_publisher(package_id, told, package, by=request.member.user)
     return redirect("console-skill", taken.name)
 
 
 @require_POST
 @staff_view(Role.OWNER)
 def refuse(request: StaffRequest, package_id: UUID) -> HttpResponseBase:
-    packages.refuse(package_id, actor=request.member.user.actor)
+    packages.refuse_package(package_id, actor=request.member.user.actor)
     return redirect("console-skills")
 
 

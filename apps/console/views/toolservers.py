@@ -20,12 +20,12 @@ from apps.console.members import StaffRequest, staff_view
 from apps.console.views.pages import page
 from apps.skills import queries as skills
 from apps.tenants.enums import Capability
-from apps.toolservers import queries, refreshing, services
+from apps.toolservers import queries, server_refresh, services
 from apps.toolservers.enums import SearchProvider, ToolState
 from apps.toolservers.models import OutsideTool, ToolServer
 from apps.toolservers.schemas import Terms
-from apps.toolservers.web.calls import sentence as search_sentence
-from apps.toolservers.web.queries import setting as search_setting
+from apps.toolservers.web.calls import failure_message as search_sentence
+from apps.toolservers.web.queries import web_search as search_setting
 from kernel.errors import SilasError
 from kernel.tenancy import tenant_scope
 
@@ -81,7 +81,7 @@ def refresh(request: StaffRequest, server_id: UUID) -> HttpResponseBase:
     """Outside of any scope: somebody else's server is asked."""
     refusal = None
     try:
-        refreshing.refresh(request.member.tenant.pk, server_id, actor=_actor(request))
+        server_refresh.refresh_server(request.member.tenant.pk, server_id, actor=_actor(request))
     except SilasError as error:
         refusal = error
     with tenant_scope(request.member.tenant):
@@ -96,7 +96,7 @@ def refresh(request: StaffRequest, server_id: UUID) -> HttpResponseBase:
 def accept(request: StaffRequest, server_id: UUID, tool_id: UUID) -> HttpResponseBase:
     row, sent = queries.server(server_id), request.POST
     try:
-        tool, by = queries.tool_at(row.pk, tool_id), request.member.user.pk
+        tool, by = queries.tool(row.pk, tool_id), request.member.user.pk
         services.accept_tool(tool.pk, _terms(sent), digest=sent.get("digest", ""), by=by, actor=_actor(request))
     except SilasError as refusal:
         return _shown(request, row, refusal)
@@ -107,7 +107,7 @@ def accept(request: StaffRequest, server_id: UUID, tool_id: UUID) -> HttpRespons
 @staff_view(Capability.ADMINISTER)
 def suspend(request: StaffRequest, server_id: UUID, tool_id: UUID) -> HttpResponseBase:
     row = queries.server(server_id)
-    services.suspend_tool(queries.tool_at(row.pk, tool_id).pk, actor=_actor(request))
+    services.suspend_tool(queries.tool(row.pk, tool_id).pk, actor=_actor(request))
     return redirect("console-tool-server", row.pk)
 
 
@@ -143,7 +143,7 @@ def show_listing(
         rows=queries.servers(),
         refusal=refusal,
         program_refusal=program_refusal,
-        skills=sorted(set(skills.in_use().values_list("name", flat=True))),
+        skills=sorted(set(skills.active_versions().values_list("name", flat=True))),
         given=given or {},
         search=search,
         search_problem=search_sentence(search.failure) if search else "",
@@ -159,7 +159,7 @@ def _shown(request: StaffRequest, row: ToolServer, refusal: SilasError | None = 
         at="tool-servers",
         status=refusal.status if refusal else 200,
         row=row,
-        problem=refreshing.sentence(row.failure),
+        problem=server_refresh.failure_message(row.failure),
         tools=[_as_seen(tool) for tool in queries.tools(row.pk)],
         risks=Risk.choices,
         readers=queries.tools(row.pk).filter(state=ToolState.ACCEPTED, acting=False),

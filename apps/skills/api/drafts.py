@@ -12,9 +12,9 @@ from rest_framework import serializers, status
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from apps.skills.api.skills import REFUSALS, SkillAnswer, doer
-from apps.skills.draft_models import DraftRevision, SkillDraft
+from apps.skills.api.skills import REFUSALS, SkillAnswer, requester
 from apps.skills.maker import services
+from apps.skills.models import DraftRevision, SkillDraft
 from apps.tenants.api_auth import Caller, OwnersView, RequestSerializer
 from kernel.errors import NotFound, SilasError
 from kernel.tenancy import tenant_scope
@@ -93,7 +93,9 @@ class Drafts(OwnersView):
         asked = DraftRequest(data=request.data)
         asked.is_valid(raise_exception=True)
         given = asked.validated_data
-        draft = services.begin(self.caller.tenant_id, name=given["name"], wish=given["wish"], by=doer(self.caller))
+        draft = services.create_draft(
+            self.caller.tenant_id, name=given["name"], wish=given["wish"], by=requester(self.caller)
+        )
         return Response(_told(self.caller, draft.pk), status.HTTP_201_CREATED)
 
 
@@ -108,7 +110,7 @@ class OneDraft(OwnersView):
     def delete(self, request: Request, draft_id: UUID) -> Response:
         """The draft and all its revisions; what was proposed of it stays."""
         with tenant_scope(self.caller.tenant_id):
-            services.delete(draft_id, by=doer(self.caller))
+            services.delete_draft(draft_id, by=requester(self.caller))
         return Response(status=status.HTTP_204_NO_CONTENT)
 
 
@@ -123,14 +125,14 @@ class Revising(OwnersView):
         """Have the draft changed in words, or write one of its files."""
         asked = ChangeRequest(data=request.data)
         asked.is_valid(raise_exception=True)
-        given, about = asked.validated_data, {"seen": asked.validated_data["seen"], "by": doer(self.caller)}
+        given, about = asked.validated_data, {"seen": asked.validated_data["seen"], "by": requester(self.caller)}
         if ("words" in given) == ("path" in given):
             raise SilasError("invalid", "Send words, or a path and its text, and one of them only.")
         if "words" in given:
-            services.revise(self.caller.tenant_id, draft_id, words=given["words"], **about)
+            services.revise_draft(self.caller.tenant_id, draft_id, words=given["words"], **about)
         else:
             text = given.get("text", "")
-            services.rewrite(self.caller.tenant_id, draft_id, path=given["path"], text=text, **about)
+            services.write_file(self.caller.tenant_id, draft_id, path=given["path"], text=text, **about)
         return Response(_told(self.caller, draft_id))
 
 
@@ -143,7 +145,7 @@ class Trying(OwnersView):
     )
     def post(self, request: Request, draft_id: UUID) -> Response:
         """Run the revision's tests in a sandbox that has nothing."""
-        services.try_out(self.caller.tenant_id, draft_id, seen=_seen(request), by=doer(self.caller))
+        services.run_draft_tests(self.caller.tenant_id, draft_id, seen=_seen(request), by=requester(self.caller))
         return Response(_told(self.caller, draft_id))
 
 
@@ -158,7 +160,7 @@ class Submitting(OwnersView):
         """Put exactly this revision up for a yes; nothing of it runs before."""
         seen = _seen(request)
         with tenant_scope(self.caller.tenant_id):
-            version = services.propose(draft_id, seen=seen, by=doer(self.caller))
+            version = services.propose_draft(draft_id, seen=seen, by=requester(self.caller))
             return Response(SkillAnswer(version).data, status.HTTP_201_CREATED)
 
 

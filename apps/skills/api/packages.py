@@ -18,8 +18,8 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from apps.skills import queries
-from apps.skills.api.skills import REFUSALS, doer
-from apps.skills.package_models import SkillPackage, TrustedPublisher
+from apps.skills.api.skills import REFUSALS, requester
+from apps.skills.models import SkillPackage, TrustedPublisher
 from apps.skills.packages import archive, services
 from apps.tenants.api_auth import OwnersView, RequestSerializer
 from kernel.errors import NotFound
@@ -88,7 +88,7 @@ class Packages(OwnersView):
         raw = asked.validated_data["package"].read(archive.MAX_BYTES + 1)
         package = archive.unpack(raw)
         with tenant_scope(self.caller.tenant_id):
-            row = services.take_in(package, by=doer(self.caller))
+            row = services.receive(package, by=requester(self.caller))
             return Response(PackageAnswer(row).data, status.HTTP_201_CREATED)
 
 
@@ -99,7 +99,7 @@ class RefusingPackage(OwnersView):
     def post(self, request: Request, package_id: UUID) -> Response:
         """A waiting package goes, its bytes with it."""
         with tenant_scope(self.caller.tenant_id):
-            services.refuse(package_id, actor=self.caller.actor)
+            services.refuse_package(package_id, actor=self.caller.actor)
         return Response(status=status.HTTP_204_NO_CONTENT)
 
 
@@ -119,7 +119,7 @@ class Exporting(OwnersView):
             version = next((one for one in queries.all_versions(name) if one.number == number), None)
             if version is None:
                 raise NotFound("version of this skill")
-            raw = services.export(version.pk, actor=self.caller.actor)
+            raw = services.export_version(version.pk, actor=self.caller.actor)
         return HttpResponse(raw, content_type="application/zip", headers={"X-Content-Type-Options": "nosniff"})
 
 
@@ -138,5 +138,5 @@ class OnePublisher(OwnersView):
     def delete(self, request: Request, publisher_id: UUID) -> Response:
         """What comes from this key from now on waits again; what was installed stays."""
         with tenant_scope(self.caller.tenant_id):
-            services.distrust(publisher_id, actor=self.caller.actor)
+            services.distrust_publisher(publisher_id, actor=self.caller.actor)
         return Response(status=status.HTTP_204_NO_CONTENT)

@@ -14,9 +14,9 @@ from rest_framework.parsers import JSONParser, MultiPartParser
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from apps.skills import importing, installing, queries
-from apps.skills.importing import Fetched
-from apps.skills.importing.adapting import FORMATS
+from apps.skills import imports, installation, queries
+from apps.skills.imports import Fetched
+from apps.skills.imports.adapter import FORMATS
 from apps.skills.models import SkillVersion
 from apps.tenants.api_auth import Caller, OwnersView, RequestSerializer
 from kernel.errors import NotFound, SilasError
@@ -34,7 +34,7 @@ _IMPORT_REFUSALS: dict[int, Any] = {
 }
 
 
-class ByKey(str):
+class ApiKeyActor(str):
     """Who did it, when it was an API key: its name in the audit log, in the place of a member."""
 
     @property
@@ -42,9 +42,9 @@ class ByKey(str):
         return str(self)
 
 
-def doer(caller: Caller) -> Any:
+def requester(caller: Caller) -> Any:
     """The member who asks, or the API key."""
-    return caller.user or ByKey(caller.actor)
+    return caller.user or ApiKeyActor(caller.actor)
 
 
 class SkillAnswer(serializers.Serializer[Any]):
@@ -83,7 +83,7 @@ class Skills(OwnersView):
     @extend_schema(operation_id="skills_list", tags=["skills"], responses={200: SkillAnswer(many=True), **REFUSALS})
     def get(self, request: Request) -> Response:
         with tenant_scope(self.caller.tenant_id):
-            return Response(SkillAnswer(queries.newest_of_each(), many=True).data)
+            return Response(SkillAnswer(queries.newest_versions(), many=True).data)
 
     @extend_schema(
         operation_id="skills_import",
@@ -98,7 +98,7 @@ class Skills(OwnersView):
         given = asked.validated_data
         fetched = _fetched(given)
         with tenant_scope(self.caller.tenant_id):
-            version = importing.import_skill(fetched, by=self.caller.actor, format_hint=given.get("format_hint", ""))
+            version = imports.import_skill(fetched, by=self.caller.actor, format_hint=given.get("format_hint", ""))
             return Response(SkillAnswer(version).data, status.HTTP_201_CREATED)
 
 
@@ -119,7 +119,7 @@ class Disabling(OwnersView):
         """Switch every version of the skill off."""
         with tenant_scope(self.caller.tenant_id):
             _versions(name)
-            return Response({"switched_off": installing.disable(name, by=self.caller.actor)})
+            return Response({"switched_off": installation.disable(name, by=self.caller.actor)})
 
 
 class RollingBack(OwnersView):
@@ -141,7 +141,7 @@ class RollingBack(OwnersView):
             wanted = next((one for one in _versions(name) if one.number == asked.validated_data["version"]), None)
             if wanted is None:
                 raise NotFound("skill")
-            return Response(SkillAnswer(installing.roll_back(name, to=wanted, by=self.caller.actor)).data)
+            return Response(SkillAnswer(installation.roll_back(name, to=wanted, by=self.caller.actor)).data)
 
 
 class Purging(OwnersView):
@@ -149,7 +149,7 @@ class Purging(OwnersView):
     def post(self, request: Request, name: str) -> Response:
         """Switch the skill off and delete what was written with it. Cannot be undone."""
         with tenant_scope(self.caller.tenant_id):
-            return Response({"switched_off": installing.purge(name, by=self.caller.actor)})
+            return Response({"switched_off": installation.purge(name, by=self.caller.actor)})
 
 
 def _fetched(given: dict[str, Any]) -> Fetched:
@@ -157,9 +157,9 @@ def _fetched(given: dict[str, Any]) -> Fetched:
     if bool(archive) == bool(url):
         raise SilasError("invalid", "Send an archive or an address, and one of them only.")
     if url:
-        return importing.from_git(url, folder=folder, ref=given.get("ref", ""))
-    raw = given["archive"].read(importing.MAX_ARCHIVE_BYTES + 1)
-    return importing.from_archive(raw, name=given["archive"].name, folder=folder)
+        return imports.from_git(url, folder=folder, ref=given.get("ref", ""))
+    raw = given["archive"].read(imports.MAX_ARCHIVE_BYTES + 1)
+    return imports.from_archive(raw, name=given["archive"].name, folder=folder)
 
 
 def _versions(name: str) -> list[SkillVersion]:

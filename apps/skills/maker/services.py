@@ -15,12 +15,11 @@ from django.db.models.functions import Now
 
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
-from apps.skills import installing
-from apps.skills.draft_models import DraftRevision, SkillDraft
+from apps.skills import installation
 from apps.skills.enums import SkillSource
 from apps.skills.loader import load_files
-from apps.skills.maker import trying, writing
-from apps.skills.models import SkillVersion
+from apps.skills.maker import draft_tests, writer
+from apps.skills.models import DraftRevision, SkillDraft, SkillVersion
 from apps.skills.rules import is_skill_name
 from kernel.errors import NotFound, SilasError
 from kernel.llm.models import GROUNDED
@@ -30,7 +29,7 @@ LONGEST_WISH, MOST_DRAFTS, MOST_REVISIONS = 4000, 200, 100
 BY_HAND, LAID_OUT = "person", GROUNDED
 
 
-def begin(tenant_id: UUID, *, name: str, wish: str, by: Any) -> SkillDraft:
+def create_draft(tenant_id: UUID, *, name: str, wish: str, by: Any) -> SkillDraft:
     """A draft of what was wished for, written by a model or laid out. Raises `SilasError` 422 `draft_name`,
     `draft_wish`; 409 `too_many_drafts`."""
     wish = _words(wish)
@@ -42,44 +41,44 @@ def begin(tenant_id: UUID, *, name: str, wish: str, by: Any) -> SkillDraft:
         if SkillDraft.objects.count() >= MOST_DRAFTS:
             raise SilasError("too_many_drafts", "Delete a draft before you begin another.", status=409)
         draft: SkillDraft = SkillDraft.objects.create(name=name, wish=wish, by=by.actor, revision=0)
-        job = writing.job_of(tenant_id, draft.pk, name, wish)
-    written = async_to_sync(writing.write)(job)
+        job = writer.prepare_job(tenant_id, draft.pk, name, wish)
+    written = async_to_sync(writer.write)(job)
     with tenant_scope(tenant_id):
-        return _kept(draft.pk, written.files, by=by, written_by=written.by, seen=0)
+        return _store_revision(draft.pk, written.files, by=by, written_by=written.by, seen=0)
 
 
-def revise(tenant_id: UUID, draft_id: UUID, *, words: str, seen: int, by: Any) -> SkillDraft:
+def revise_draft(tenant_id: UUID, draft_id: UUID, *, words: str, seen: int, by: Any) -> SkillDraft:
     """Have it changed in words. Raises `draft_changed` 409, `no_model` 409, `draft_wish` 422."""
     words = _words(words)
     if not words:
         raise SilasError("draft_wish", "Say what should be different.", status=422)
     with tenant_scope(tenant_id):
-        before = _at(draft_id, seen)
+        before = _current_revision(draft_id, seen)
         draft = before.draft
-        job = writing.job_of(tenant_id, draft.pk, draft.name, draft.wish, before=before.files, words=words)
-    written = async_to_sync(writing.write)(job)
+        job = writer.prepare_job(tenant_id, draft.pk, draft.name, draft.wish, before=before.files, words=words)
+    written = async_to_sync(writer.write)(job)
     with tenant_scope(tenant_id):
-        return _kept(draft_id, written.files, by=by, written_by=written.by, seen=seen, words=words)
+        return _store_revision(draft_id, written.files, by=by, written_by=written.by, seen=seen, words=words)
 
 
-def rewrite(tenant_id: UUID, draft_id: UUID, *, path: str, text: str, seen: int, by: Any) -> SkillDraft:
+def write_file(tenant_id: UUID, draft_id: UUID, *, path: str, text: str, seen: int, by: Any) -> SkillDraft:
     """One file as a person wrote it; an empty text takes the file away. Raises `draft_changed` 409, `draft_file`
     422."""
     text = text.replace("\r\n", "\n")
     with tenant_scope(tenant_id):
-        before = _at(draft_id, seen)
+        before = _current_revision(draft_id, seen)
         files = {**before.files, path: text}
         if not text.strip():
             files.pop(path)
         _require_shape(files)
-        return _kept(draft_id, files, by=by, written_by=BY_HAND, seen=seen)
+        return _store_revision(draft_id, files, by=by, written_by=BY_HAND, seen=seen)
 
 
-def try_out(tenant_id: UUID, draft_id: UUID, *, seen: int, by: Any) -> dict[str, Any]:
+def run_draft_tests(tenant_id: UUID, draft_id: UUID, *, seen: int, by: Any) -> dict[str, Any]:
     """Run the revision's tests and keep what came of it. Raises `draft_changed` 409, `sandbox_unavailable` 503."""
     with tenant_scope(tenant_id):
-        files = dict(_at(draft_id, seen).files)
-    tested = trying.try_out(files)
+        files = dict(_current_revision(draft_id, seen).files)
+    tested = draft_tests.run_tests(files)
     with tenant_scope(tenant_id):
         DraftRevision.objects.filter(draft_id=draft_id, number=seen).update(tested=tested)
         told = {"revision": seen, "passed": tested["passed"], "tests": tested["count"]}
@@ -87,10 +86,10 @@ def try_out(tenant_id: UUID, draft_id: UUID, *, seen: int, by: Any) -> dict[str,
     return tested
 
 
-def propose(draft_id: UUID, *, seen: int, by: Any) -> SkillVersion:
-    """Inside a scope: put this revision up for a yes. Raises `draft_changed` 409 and what `installing.propose`
+def propose_draft(draft_id: UUID, *, seen: int, by: Any) -> SkillVersion:
+    """Inside a scope: put this revision up for a yes. Raises `draft_changed` 409 and what `installation.propose`
     raises."""
-    revision = _at(draft_id, seen)
+    revision = _current_revision(draft_id, seen)
     files = {path: text.encode() for path, text in revision.files.items()}
     tested = revision.tested or {}
     told = {
@@ -99,12 +98,12 @@ def propose(draft_id: UUID, *, seen: int, by: Any) -> SkillVersion:
         "tests": tested.get("count"),
         "passed": tested.get("passed"),
     }
-    version = installing.propose(files, source=SkillSource.MAKER, by=by, report={"draft": told})
+    version = installation.propose(files, source=SkillSource.MAKER, by=by, report={"draft": told})
     SkillDraft.objects.filter(pk=draft_id).update(version=version)
     return version
 
 
-def delete(draft_id: UUID, *, by: Any) -> None:
+def delete_draft(draft_id: UUID, *, by: Any) -> None:
     """The draft and all its revisions; what was proposed of it stays."""
     rows = SkillDraft.objects.filter(pk=draft_id)
     if not rows.exists():
@@ -113,7 +112,7 @@ def delete(draft_id: UUID, *, by: Any) -> None:
     record(AuditEvent.SKILL_DRAFT_DELETED, actor=by.actor, subject=_subject(draft_id), data={})
 
 
-def _kept(
+def _store_revision(
     draft_id: UUID, files: Mapping[str, str], *, by: Any, written_by: str, seen: int, words: str = ""
 ) -> SkillDraft:
     rows = SkillDraft.objects.select_for_update(no_key=True)
@@ -149,7 +148,7 @@ def problems_of(name: str, files: Mapping[str, str]) -> list[str]:
     return [] if folder.manifest.name == name else [f"SKILL.md: the name is {folder.manifest.name}, not {name}"]
 
 
-def _at(draft_id: UUID, seen: int) -> DraftRevision:
+def _current_revision(draft_id: UUID, seen: int) -> DraftRevision:
     draft = SkillDraft.objects.filter(pk=draft_id).first()
     if draft is None:
         raise NotFound("draft")
@@ -161,9 +160,7 @@ def _at(draft_id: UUID, seen: int) -> DraftRevision:
 
 def _require_shape(files: Mapping[str, str]) -> None:
     try:
-        writing.WrittenSkill.model_validate(
-            {"files": [{"path": path, "content": text} for path, text in files.items()]}
-        )
+        writer.WrittenSkill.model_validate({"files": [{"path": path, "content": text} for path, text in files.items()]})
     except ValueError as error:
         raise SilasError(
             "draft_file", "A draft has SKILL.md and at most 24 texts in its folders.", status=422

@@ -35,7 +35,7 @@ _WHY = {
     Problem.TOO_LARGE: "is compressed, or says that it holds more than it does",
     Problem.NOT_PLAIN: "holds something that is no plain file",
 }
-_NEVER = (1980, 1, 1, 0, 0, 0)
+_EPOCH = (1980, 1, 1, 0, 0, 0)
 
 
 class PackageManifest(BaseModel):
@@ -90,10 +90,10 @@ def pack(
         public_key=public_key.hex(),
         publisher=publisher,
     )
-    told = _told(manifest)
-    contents = {MANIFEST: told, SIGNATURE: base64.b64encode(sign(_signed(told)))}
+    told = _canonical_manifest(manifest)
+    contents = {MANIFEST: told, SIGNATURE: base64.b64encode(sign(_signed_bytes(told)))}
     contents |= {FOLDER + path: content for path, content in files.items()}
-    return _zipped(contents)
+    return _zip(contents)
 
 
 def is_package(raw: bytes) -> bool:
@@ -119,12 +119,12 @@ def unpack(raw: bytes) -> Package:
     return Package(manifest, files, raw)
 
 
-def _zipped(contents: Mapping[str, bytes]) -> bytes:
+def _zip(contents: Mapping[str, bytes]) -> bytes:
     """Stored, in order, without a clock: compressed bytes differ from one zlib to the next."""
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", zipfile.ZIP_STORED) as archive:
         for path in sorted(contents):
-            entry = zipfile.ZipInfo(path, _NEVER)
+            entry = zipfile.ZipInfo(path, _EPOCH)
             entry.create_system, entry.external_attr = 3, (stat.S_IFREG | 0o644) << 16
             archive.writestr(entry, contents[path])
     return out.getvalue()
@@ -152,7 +152,7 @@ def _manifest(told: bytes) -> PackageManifest:
         manifest = PackageManifest.model_validate_json(told)
     except ValidationError as error:
         raise _unreadable("does not say what it is") from error
-    if _told(manifest) != told:
+    if _canonical_manifest(manifest) != told:
         raise _unreadable("is not written as packages are")
     return manifest
 
@@ -160,7 +160,7 @@ def _manifest(told: bytes) -> PackageManifest:
 def _require_signed(manifest: PackageManifest, told: bytes, signature: bytes) -> None:
     try:
         key = Ed25519PublicKey.from_public_bytes(bytes.fromhex(manifest.public_key))
-        key.verify(base64.b64decode(signature, validate=True), _signed(told))
+        key.verify(base64.b64decode(signature, validate=True), _signed_bytes(told))
     except (InvalidSignature, ValueError, binascii.Error):
         raise SilasError(
             "package_signature", "The package is not signed by the key that it names.", status=422
@@ -178,11 +178,11 @@ def _require_whole(manifest: PackageManifest, files: Mapping[str, bytes], *, oth
         raise SilasError("package_tampered", "A file of the package was changed after it was signed.", status=422)
 
 
-def _told(manifest: PackageManifest) -> bytes:
+def _canonical_manifest(manifest: PackageManifest) -> bytes:
     return canonical_bytes(manifest.model_dump(mode="json"))
 
 
-def _signed(told: bytes) -> bytes:
+def _signed_bytes(told: bytes) -> bytes:
     """With the name of the format before it: this signature can never be taken for one of something else."""
     return FORMAT.encode() + b"\n" + told
 

@@ -10,19 +10,19 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from django.conf import settings
 from django.db import connection
 
-from apps.skills.package_models import PackageKey
+from apps.skills.models import PackageKey
 from kernel.errors import SilasError
 from kernel.seal import seal, unseal
 from kernel.tenancy import current_tenant_id
 
 
-def signer() -> Ed25519PrivateKey:
+def signing_key() -> Ed25519PrivateKey:
     """Inside a scope. Raises `SilasError("signing_key_missing")` in a process that may not sign."""
     if not settings.SILAS_SIGNING_KEY:
         raise SilasError("signing_key_missing", "This process cannot sign packages.", status=403)
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [f"package_key:{current_tenant_id()}"])
-    opened = (_open(row) for row in PackageKey.objects.all())
+    opened = (_unseal(row) for row in PackageKey.objects.all())
     return next((key for key in opened if key), None) or _new()
 
 
@@ -30,9 +30,9 @@ def is_ours(public_key: str) -> bool:
     return bool(PackageKey.objects.filter(public_key=public_key).exists())
 
 
-def _open(row: PackageKey) -> Ed25519PrivateKey | None:
+def _unseal(row: PackageKey) -> Ed25519PrivateKey | None:
     try:
-        raw = unseal(settings.SILAS_SIGNING_KEY, bytes(row.sealed_private), belongs_to=_place(row.public_key))
+        raw = unseal(settings.SILAS_SIGNING_KEY, bytes(row.sealed_private), belongs_to=_seal_context(row.public_key))
     except SilasError:
         return None
     return Ed25519PrivateKey.from_private_bytes(raw)
@@ -41,10 +41,10 @@ def _open(row: PackageKey) -> Ed25519PrivateKey | None:
 def _new() -> Ed25519PrivateKey:
     key = Ed25519PrivateKey.generate()
     public = key.public_key().public_bytes_raw().hex()
-    sealed = seal(settings.SILAS_SIGNING_KEY, key.private_bytes_raw(), belongs_to=_place(public))
+    sealed = seal(settings.SILAS_SIGNING_KEY, key.private_bytes_raw(), belongs_to=_seal_context(public))
     PackageKey.objects.create(public_key=public, sealed_private=sealed)
     return key
 
 
-def _place(public_key: str) -> str:
+def _seal_context(public_key: str) -> str:
     return f"skill_package:{current_tenant_id()}:{public_key}"

@@ -16,10 +16,9 @@ from django.db.models.functions import Now
 
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
-from apps.skills import installing
-from apps.skills.enums import SkillSource, SkillStatus
-from apps.skills.models import SkillFile, SkillVersion
-from apps.skills.package_models import PackageState, SkillPackage, TrustedPublisher
+from apps.skills import installation
+from apps.skills.enums import PackageState, SkillSource, SkillStatus
+from apps.skills.models import SkillFile, SkillPackage, SkillVersion, TrustedPublisher
 from apps.skills.packages import archive, keys
 from apps.skills.packages.archive import Package, PackageManifest
 from apps.tenants.models import Tenant
@@ -27,14 +26,14 @@ from kernel.errors import NotFound, SilasError
 from kernel.tenancy import current_tenant_id
 
 
-def export(version_id: UUID, *, actor: str) -> bytes:
+def export_version(version_id: UUID, *, actor: str) -> bytes:
     """The version as one signed file; the same bytes each time. Raises `SilasError("skill_not_active")` 409."""
     version: SkillVersion | None = SkillVersion.objects.filter(pk=version_id).first()
     if version is None:
         raise NotFound("version of a skill")
     if version.status != SkillStatus.ACTIVE:
         raise SilasError("skill_not_active", "Only a version that is in use is handed on.", status=409)
-    key = keys.signer()
+    key = keys.signing_key()
     files = dict(SkillFile.objects.filter(version=version).values_list("path", "content"))
     raw = archive.pack(
         version.name,
@@ -48,10 +47,10 @@ def export(version_id: UUID, *, actor: str) -> bytes:
     return raw
 
 
-def take_in(package: Package, *, by: Any) -> SkillPackage:
+def receive(package: Package, *, by: Any) -> SkillPackage:
     """A package that came, as `archive.unpack` read it: proposed, or waiting until a person trusts its publisher.
 
-    Raises `package_replayed` 409 and what `installing.propose` raises.
+    Raises `package_replayed` 409 and what `installation.propose` raises.
     """
     manifest = package.manifest
     _require_newer(manifest)
@@ -65,16 +64,16 @@ def take_in(package: Package, *, by: Any) -> SkillPackage:
         by=_actor(by),
     )
     record(AuditEvent.SKILL_PACKAGE_CAME, actor=row.by, subject=_package(row), data={"number": row.number})
-    return _proposed(row, package, by) if is_trusted(manifest.public_key) else row
+    return _propose(row, package, by) if is_trusted(manifest.public_key) else row
 
 
-def trust(package_id: UUID, fingerprint: str, package: Package, *, by: Any) -> SkillPackage:
+def trust_publisher(package_id: UUID, fingerprint: str, package: Package, *, by: Any) -> SkillPackage:
     """Pin the key of a waiting package by the fingerprint that this person saw, and propose the package. `package`: its
     bytes, as `archive.unpack` read them.
 
-    Raises `SilasError`: `fingerprint_differs` 409, `package_replayed` 409, and what `installing.propose` raises.
+    Raises `SilasError`: `fingerprint_differs` 409, `package_replayed` 409, and what `installation.propose` raises.
     """
-    row = _waiting(package_id)
+    row = _lock_waiting(package_id)
     if bytes(row.content or b"") != package.raw:
         raise NotFound("package that waits")
     told = "".join(package.manifest.fingerprint.split())
@@ -85,10 +84,10 @@ def trust(package_id: UUID, fingerprint: str, package: Package, *, by: Any) -> S
     )
     record(AuditEvent.PUBLISHER_TRUSTED, actor=_actor(by), subject=_package(row), data={"key": told[:16]})
     _require_newer(package.manifest, other_than=row)
-    return _proposed(row, package, by)
+    return _propose(row, package, by)
 
 
-def readable_key(public_key: str) -> str:
+def parse_public_key(public_key: str) -> str:
     """Raises `SilasError("key_unreadable")` 422 for what is no public key."""
     key = "".join(public_key.split()).lower()
     if not re.fullmatch(r"[0-9a-f]{64}", key):
@@ -96,12 +95,12 @@ def readable_key(public_key: str) -> str:
     return key
 
 
-def pin(public_key: str, *, name: str, last: str, by: Any) -> TrustedPublisher:
+def pin_publisher(public_key: str, *, name: str, last: str, by: Any) -> TrustedPublisher:
     """Pin a key before anything came from it; `last`: the end of its fingerprint, as this person typed it.
 
     Raises `SilasError`: `key_unreadable` 422, `publisher_name` 422, `fingerprint_differs` 409.
     """
-    key, name = readable_key(public_key), " ".join(name.split())[:120]
+    key, name = parse_public_key(public_key), " ".join(name.split())[:120]
     if not name:
         raise SilasError("publisher_name", "Say whose key it is.", status=422)
     told = archive.fingerprint(key)
@@ -117,14 +116,14 @@ def pin(public_key: str, *, name: str, last: str, by: Any) -> TrustedPublisher:
     return row
 
 
-def refuse(package_id: UUID, *, actor: str) -> None:
+def refuse_package(package_id: UUID, *, actor: str) -> None:
     """A waiting package goes, its bytes with it."""
-    row = _waiting(package_id)
-    _ended(row, PackageState.REFUSED)
+    row = _lock_waiting(package_id)
+    _close(row, PackageState.REFUSED)
     record(AuditEvent.SKILL_PACKAGE_REFUSED, actor=actor, subject=_package(row), data={})
 
 
-def distrust(publisher_id: UUID, *, actor: str) -> None:
+def distrust_publisher(publisher_id: UUID, *, actor: str) -> None:
     """What comes from this key from now on waits again; what was installed stays."""
     row = TrustedPublisher.objects.filter(pk=publisher_id).first()
     if row is None:
@@ -156,20 +155,20 @@ def _require_newer(manifest: PackageManifest, *, other_than: SkillPackage | None
         )
 
 
-def _proposed(row: SkillPackage, package: Package, by: Any) -> SkillPackage:
+def _propose(row: SkillPackage, package: Package, by: Any) -> SkillPackage:
     manifest = package.manifest
     told = {"publisher": manifest.publisher, "fingerprint": manifest.fingerprint, "number": manifest.number}
-    row.version = installing.propose(package.files, source=SkillSource.PACKAGE, by=by, report={"package": told})
-    _ended(row, PackageState.TAKEN)
+    row.version = installation.propose(package.files, source=SkillSource.PACKAGE, by=by, report={"package": told})
+    _close(row, PackageState.TAKEN)
     return row
 
 
-def _ended(row: SkillPackage, state: PackageState) -> None:
+def _close(row: SkillPackage, state: PackageState) -> None:
     row.state, row.content = state, None
     SkillPackage.objects.filter(pk=row.pk).update(state=state, content=None, version_id=row.version_id, ended_at=Now())
 
 
-def _waiting(package_id: UUID) -> SkillPackage:
+def _lock_waiting(package_id: UUID) -> SkillPackage:
     rows = SkillPackage.objects.select_for_update(no_key=True)
     row: SkillPackage | None = rows.filter(pk=package_id, state=PackageState.WAITING).first()
     if row is None:

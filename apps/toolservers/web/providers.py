@@ -17,8 +17,8 @@ import httpx2
 
 from apps.toolservers import rules
 from apps.toolservers.enums import SearchProvider
-from apps.toolservers.knocks import Refused, client_for
-from apps.toolservers.web.schemas import LONGEST_QUERY, SECONDS, Found, Source
+from apps.toolservers.http_client import RequestRefused, client_for
+from apps.toolservers.web.schemas import LONGEST_QUERY, SECONDS, SearchResult, SearchSource
 from kernel.errors import SilasError
 from kernel.http.addresses import host_of, is_public_url
 
@@ -28,7 +28,7 @@ _LONGEST_WITH_SITES = 400
 _STATUS = {401: "key_refused", 403: "key_refused", 402: "search_used_up", 429: "search_used_up", 432: "search_used_up"}
 
 
-class NotSearched(Exception):
+class SearchFailed(Exception):
     """No search. `code` is ours: key_refused, search_used_up, no_answer, too_slow, unreadable, answer_too_large,
     answer_packed, address_inside, …; `asked`: the provider may want its money all the same."""
 
@@ -45,26 +45,26 @@ class Provider:
 
     home: str
     needs_key: bool
-    request: Callable[[Source, str, int], dict[str, Any]]
+    request: Callable[[SearchSource, str, int], dict[str, Any]]
     pages: Callable[[Mapping[str, Any]], Any]
     text: str
 
 
-def _brave(source: Source, query: str, most: int) -> dict[str, Any]:
+def _brave(source: SearchSource, query: str, most: int) -> dict[str, Any]:
     """https://api-dashboard.search.brave.com/app/documentation/web-search/get-started"""
     params = {"q": _with_sites(query, source.domains), "count": str(most), "text_decorations": "false"}
     headers = {"X-Subscription-Token": source.key, "Accept": "application/json"}
     return {"method": "GET", "url": f"{source.base_url}/res/v1/web/search", "params": params, "headers": headers}
 
 
-def _tavily(source: Source, query: str, most: int) -> dict[str, Any]:
+def _tavily(source: SearchSource, query: str, most: int) -> dict[str, Any]:
     """https://docs.tavily.com/documentation/api-reference/endpoint/search"""
     wanted = {"query": query, "max_results": most, "search_depth": "basic", "include_domains": list(source.domains)}
     headers = {"Authorization": f"Bearer {source.key}"}
     return {"method": "POST", "url": f"{source.base_url}/search", "json": wanted, "headers": headers}
 
 
-def _searxng(source: Source, query: str, most: int) -> dict[str, Any]:
+def _searxng(source: SearchSource, query: str, most: int) -> dict[str, Any]:
     """https://docs.searxng.org/dev/search_api.html"""
     params = {"q": _with_sites(query, source.domains), "format": "json"}
     headers = {"Authorization": f"Bearer {source.key}"} if source.key else {}
@@ -80,7 +80,7 @@ PROVIDERS: Mapping[str, Provider] = {
 }
 
 
-async def search(source: Source, query: str, *, most: int) -> tuple[Found, ...]:
+async def search(source: SearchSource, query: str, *, most: int) -> tuple[SearchResult, ...]:
     """At most `most` pages, in the provider's order. `query` has been looked at. Raises `NotSearched`."""
     provider = PROVIDERS[source.provider]
     asked = provider.request(source, query[:LONGEST_QUERY], most)
@@ -88,37 +88,37 @@ async def search(source: Source, query: str, *, most: int) -> tuple[Found, ...]:
         async with asyncio.timeout(SECONDS), client_for(source.base_url, {}, most=MOST_BYTES) as client:
             answer = await client.request(**asked)
     except TimeoutError:
-        raise NotSearched("too_slow", asked=True) from None
-    except (Refused, SilasError) as refused:
-        raise NotSearched(refused.code, asked=refused.code in ("answer_too_large", "answer_packed")) from None
+        raise SearchFailed("too_slow", asked=True) from None
+    except (RequestRefused, SilasError) as refused:
+        raise SearchFailed(refused.code, asked=refused.code in ("answer_too_large", "answer_packed")) from None
     except httpx2.HTTPError:
-        raise NotSearched("no_answer", asked=True) from None
+        raise SearchFailed("no_answer", asked=True) from None
     if answer.status_code != 200:
-        raise NotSearched(_STATUS.get(answer.status_code, "no_answer"), asked=False)
-    return _read(provider, source, answer.content)[:most]
+        raise SearchFailed(_STATUS.get(answer.status_code, "no_answer"), asked=False)
+    return _parse_answer(provider, source, answer.content)[:most]
 
 
-def _read(provider: Provider, source: Source, body: bytes) -> tuple[Found, ...]:
+def _parse_answer(provider: Provider, source: SearchSource, body: bytes) -> tuple[SearchResult, ...]:
     try:
         pages = provider.pages(json.loads(body))
         if pages is None:
             return ()
-        found = [_page(each, provider.text, source.key) for each in pages[:50] if isinstance(each, Mapping)]
+        found = [_parse_page(each, provider.text, source.key) for each in pages[:50] if isinstance(each, Mapping)]
     except (ValueError, RecursionError, KeyError, TypeError, AttributeError):
-        raise NotSearched("unreadable", asked=True) from None
+        raise SearchFailed("unreadable", asked=True) from None
     return tuple(page for page in found if page is not None and is_within(page.url, source.domains))
 
 
-def _page(said: Mapping[str, Any], text: str, key: str) -> Found | None:
+def _parse_page(said: Mapping[str, Any], text: str, key: str) -> SearchResult | None:
     """None for what is no page of the outside."""
     url = said.get("url")
     if not isinstance(url, str) or len(url) > _LONGEST_URL or not is_public_url(url, schemes=("https", "http")):
         return None
     title, words = (
-        rules.without(key, rules.shown(str(part or ""), most))
+        rules.redact(key, rules.one_line(str(part or ""), most))
         for part, most in ((said.get("title"), _LONGEST_TITLE), (said.get(text), _LONGEST_TEXT))
     )
-    return Found(title, rules.without(key, url), words)
+    return SearchResult(title, rules.redact(key, url), words)
 
 
 def is_within(url: str, domains: tuple[str, ...]) -> bool:

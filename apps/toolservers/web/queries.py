@@ -14,10 +14,10 @@ from django.db import connection
 from apps.guard.models import GuardedRun
 from apps.tenants import policy_seals, vault
 from apps.tenants.enums import PolicyKind
-from apps.toolservers import believing
+from apps.toolservers import integrity
 from apps.toolservers.models import WebSearch
 from apps.toolservers.web.providers import PROVIDERS
-from apps.toolservers.web.schemas import SearchTerms, Source
+from apps.toolservers.web.schemas import SearchSource, SearchTerms
 from kernel.llm.models import environment_key
 from kernel.tenancy import current_tenant_id
 
@@ -32,7 +32,7 @@ _TERMS = """
 """
 
 
-def terms(deployment_id: UUID | None) -> SearchTerms | None:
+def search_terms(deployment_id: UUID | None) -> SearchTerms | None:
     """The terms on which a chatbot searches: with its company's own key, or the installation's where it may use those.
     One statement, so that setting and sealed list are of one moment."""
     with connection.cursor() as cursor:
@@ -40,7 +40,7 @@ def terms(deployment_id: UUID | None) -> SearchTerms | None:
         rows = cursor.fetchall()
     for provider, base_url, has_key, level, price, most, domains, environment, *seal in rows:
         sealed = policy_seals.verified_items(current_tenant_id(), PolicyKind.TOOLS, [tuple(seal)] if seal[0] else [])
-        value = believing.search_value(
+        value = integrity.search_value(
             provider,
             base_url,
             domains=json.loads(domains),
@@ -49,14 +49,16 @@ def terms(deployment_id: UUID | None) -> SearchTerms | None:
             level=level,
         )
         usable = (
-            has_key or not PROVIDERS[provider].needs_key or house_key(provider, base_url, allowed=bool(environment))
+            has_key
+            or not PROVIDERS[provider].needs_key
+            or installation_key(provider, base_url, allowed=bool(environment))
         )
-        is_ours = believing.is_search(value, sealed)
+        is_ours = integrity.is_authentic_search(value, sealed)
         return SearchTerms(provider, level, Decimal(price), most) if usable and is_ours else None
     return None
 
 
-def house_key(provider: str, base_url: str, *, allowed: bool) -> str:
+def installation_key(provider: str, base_url: str, *, allowed: bool) -> str:
     """The installation's key (`BRAVE_API_KEY`, `TAVILY_API_KEY`), which goes to the provider's own address alone."""
     own = PROVIDERS[provider].home
     return environment_key(f"{provider}:search", allowed=allowed and bool(own) and base_url == own) or ""
@@ -67,27 +69,29 @@ def is_set_up() -> bool:
     return found
 
 
-def source_of(run_id: UUID) -> Source | None:
+def search_source(run_id: UUID) -> SearchSource | None:
     """Whom this run asks, with the key opened: for a moment, outside of rows and logs. None when there is nobody.
     Raises `SilasError("seal_broken")`."""
-    row = setting()
-    if row is None or not believing.is_search(believing.value_of(row), policy_seals.load_items(PolicyKind.TOOLS)):
+    row = web_search()
+    if row is None or not integrity.is_authentic_search(
+        integrity.search_row_value(row), policy_seals.load_items(PolicyKind.TOOLS)
+    ):
         return None
     run = GuardedRun.objects.filter(pk=run_id)
     allowed = bool(run.values_list("deployment__environment_keys", flat=True).first())
     sealed = bytes(row.key)
-    key = vault.unseal(sealed, belongs_to=belongs(row.pk)).decode() if sealed else ""
-    key = key or house_key(row.provider, row.base_url, allowed=allowed)
+    key = vault.unseal(sealed, belongs_to=seal_context(row.pk)).decode() if sealed else ""
+    key = key or installation_key(row.provider, row.base_url, allowed=allowed)
     if not key and PROVIDERS[row.provider].needs_key:
         return None
-    return Source(row.pk, row.provider, row.base_url, tuple(row.domains), row.most_results, key)
+    return SearchSource(row.pk, row.provider, row.base_url, tuple(row.domains), row.most_results, key)
 
 
-def setting() -> WebSearch | None:
+def web_search() -> WebSearch | None:
     row: WebSearch | None = WebSearch.objects.first()
     return row
 
 
-def belongs(search_id: object) -> str:
+def seal_context(search_id: object) -> str:
     """What the key is sealed for."""
     return f"web_search:{search_id}"

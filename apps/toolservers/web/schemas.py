@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from uuid import UUID
 
-NAME = "web_search"
+TOOL_NAME = "web_search"
 LONGEST_QUERY = 300
 SECONDS = 8.0
 
@@ -22,7 +22,7 @@ class SearchTerms:
 
 
 @dataclass(frozen=True)
-class Source:
+class SearchSource:
     """Whom to ask, and with what. `key` stands in no repr, row or log; `domains`: where results may come from, none
     for anywhere."""
 
@@ -35,7 +35,7 @@ class Source:
 
 
 @dataclass(frozen=True)
-class Found:
+class SearchResult:
     """One page that a provider names: somebody else's words, cleaned and cut."""
 
     title: str

@@ -14,12 +14,12 @@ from apps.audit.services import record
 from apps.tenants import policy_seals, vault
 from apps.tenants.enums import PolicyKind
 from apps.tenants.provider_keys import key_problem
-from apps.toolservers import believing
+from apps.toolservers import integrity
 from apps.toolservers.enums import SearchProvider
-from apps.toolservers.knocks import address_problem, is_private
+from apps.toolservers.http_client import address_problem, is_allowed_private
 from apps.toolservers.models import WebSearch
 from apps.toolservers.web.providers import PROVIDERS
-from apps.toolservers.web.queries import belongs
+from apps.toolservers.web.queries import seal_context
 from kernel.errors import NotFound, SilasError
 
 MOST_DOMAINS, MOST_PRICE = 20, Decimal(100)
@@ -40,7 +40,7 @@ def set_search(
     """Search with this provider from now on. An empty `key` keeps the one that is there, for the same provider and
     address; with another of either it has to be given again. Raises `SilasError` 422: search_provider, address_refused,
     search_key, search_terms."""
-    base_url = _address(provider, base_url.rstrip("/"))
+    base_url = _require_address(provider, base_url.rstrip("/"))
     wanted = [domain.strip().lower() for domain in domains if domain.strip()]
     _require_terms(wanted, most_results, price, level)
     if key and (problem := key_problem(key)):
@@ -51,10 +51,10 @@ def set_search(
     row.provider, row.base_url, row.domains = provider, base_url, wanted
     row.most_results, row.price, row.level, row.failure = most_results, price, level, ""
     if key or moved:
-        row.key = vault.seal(key.encode(), belongs_to=belongs(row.pk)) if key else b""
+        row.key = vault.seal(key.encode(), belongs_to=seal_context(row.pk)) if key else b""
     row.changed_at = Now()
     row.save()
-    policy_seals.seal_item(PolicyKind.TOOLS, believing.SEARCH, believing.value_of(row))
+    policy_seals.seal_item(PolicyKind.TOOLS, integrity.SEARCH, integrity.search_row_value(row))
     record(AuditEvent.WEB_SEARCH_SET, actor=actor, subject=f"web_search:{row.pk}", data={"provider": provider})
     return row
 
@@ -66,10 +66,10 @@ def remove_search(*, actor: str) -> None:
         raise NotFound("web search")
     record(AuditEvent.WEB_SEARCH_REMOVED, actor=actor, subject=f"web_search:{row.pk}", data={"provider": row.provider})
     row.delete()
-    policy_seals.remove_item(PolicyKind.TOOLS, believing.SEARCH)
+    policy_seals.remove_item(PolicyKind.TOOLS, integrity.SEARCH)
 
 
-def note_failure(search_id: UUID, code: str) -> None:
+def record_failure(search_id: UUID, code: str) -> None:
     """What went wrong last, for the page of whoever set it up; empty when it went well."""
     WebSearch.objects.filter(pk=search_id).exclude(failure=code[:60]).update(failure=code[:60])
 
@@ -78,7 +78,7 @@ def reseal() -> int:
     """The company's key under its newest data key."""
     done = 0
     for row in WebSearch.objects.exclude(key=b"").select_for_update(no_key=True):
-        fresh = vault.reseal(bytes(row.key), belongs_to=belongs(row.pk))
+        fresh = vault.reseal(bytes(row.key), belongs_to=seal_context(row.pk))
         if fresh is not None:
             row.key = fresh
             row.save(update_fields=["key"])
@@ -86,12 +86,12 @@ def reseal() -> int:
     return done
 
 
-def _address(provider: str, base_url: str) -> str:
+def _require_address(provider: str, base_url: str) -> str:
     """A provider is asked at its own address, or at one inside that the operator allows; SearXNG where it stands."""
     if provider not in SearchProvider.values:
         raise SilasError("search_provider", "Choose one of the providers.", status=422)
     home = PROVIDERS[provider].home
-    if home and base_url not in ("", home) and not is_private(base_url):
+    if home and base_url not in ("", home) and not is_allowed_private(base_url):
         raise SilasError("address_refused", "This provider is asked at its own address.", status=422)
     if problem := address_problem(base_url or home):
         raise SilasError("address_refused", problem, status=422)

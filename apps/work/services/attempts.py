@@ -20,7 +20,7 @@ from apps.guard import services as guard
 from apps.guard.enums import Origin, Phase
 from apps.guard.queries import was_opened_for
 from apps.guard.schemas import ApprovedCalls, Limits, call_digest
-from apps.skills import outside
+from apps.skills import outside_tools
 from apps.work import input_artifacts, pool, rules
 from apps.work.budgets import BudgetUsed
 from apps.work.enums import AttemptStatus, WorkItemStatus, WorkReason
@@ -194,7 +194,7 @@ def _open_run_once(item: WorkItem, authority: Authority) -> None:
 def _asked(spec: WorkItemSpec) -> set[str]:
     """What the run may call at all: what was approved, and outside tools that say whether it was done."""
     called = {call.tool for call in spec.calls}
-    return called | outside.provers(spec.skills, called)
+    return called | outside_tools.proof_tools(spec.skills, called)
 
 
 def _approved_calls(spec: WorkItemSpec, authority: Authority) -> ApprovedCalls:

@@ -20,7 +20,7 @@ from apps.approvals.services import open_card
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.gates.queries import active_gates
-from apps.skills.roles import handed_down
+from apps.skills.roles import inherited_skills
 from apps.work.confidence import Thresholds, band_of, chunks, may_relax
 from apps.work.enums import Band, WorkReason
 from apps.work.locks import lock_customer, lock_item
@@ -142,7 +142,7 @@ def _case(goal: WorkItem, found: Candidate, trace_id: str) -> _Case:
     spec = bind_task(
         plan,
         wanted,
-        Terms(found.subject, inherits=handed_down(goal.spec.skills), tracing=_tracing(goal)),
+        Terms(found.subject, inherits=inherited_skills(goal.spec.skills), tracing=_tracing(goal)),
         parent=str(goal.pk),
         spawned_by=str(goal.pk),
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from apps.approvals.enums import Risk
 from apps.approvals.schemas import Fact
-from apps.connections import permits
+from apps.connections import permissions
 from apps.skills import queries as skills
 from apps.skills.schemas import OutsideToolSpec, ToolSpec
 
@@ -23,7 +23,7 @@ def describe_execution(tool: ToolSpec) -> str:
         return f"{tool.runs[:1].upper()}{tool.runs[1:]}" if tool.runs else f"By {tool.server}, outside of our sandbox"
     name = tool.skill.partition("@")[0]
     if tool.connection:
-        account, places = permits.reach_of(tool)
+        account, places = permissions.reach_of(tool)
         whose = f", with the account {account}" if account else ""
         return f"By the script of {name} in a sandbox {_reaching(places)}{whose}"
     return f"By the script of {name} in a sandbox {_reaching(skills.places_of(tool))}"

@@ -15,7 +15,7 @@ from apps.audit.services import record
 from apps.bus import services as bus
 from apps.bus.enums import Kind
 from apps.gates.enums import EscalationKind
-from apps.skills.roles import handed_down
+from apps.skills.roles import inherited_skills
 from apps.tenants.models import Tenant
 from apps.tenants.queries import require_role
 from apps.work import goal_templates, rules
@@ -160,7 +160,7 @@ def _repair(policy: WorkItemSpec, report: VerificationReport) -> WorkItemSpec:
     """
     call = goal_templates.template_call(policy.failure_context or "")
     tool = screening.resolve_calls([call], screening.tools_in(policy.skills))[0].tool
-    skills = tuple(handed_down(policy.skills).to([tool.skill]))
+    skills = tuple(inherited_skills(policy.skills).to([tool.skill]))
     found = standing_tasks.child_task(
         policy, ChildValues("", skills, TemplateValues(call.args, standing_tasks.failure_line(report)))
     )

@@ -44,7 +44,7 @@ def adopt_goal(plan_markdown: str, *, deployment_id: UUID, requested_by: str) ->
     for gate in spec.gates:
         require_valid(gate)
     goal_cycles.require_schedule(spec)
-    pinned = list(skills.pinned(spec.skills))
+    pinned = list(skills.pin(spec.skills))
     fresh = WorkItemSpec.model_validate({**spec.model_dump(), "id": str(uuid4()), "skills": pinned})
     item = create_item(
         fresh, deployment_id=deployment_id, session_id=None, trace_id=str(uuid4()), requested_by=requested_by
@@ -72,7 +72,7 @@ def install_goal(plan_markdown: str, *, deployment: Deployment, requested_by: st
     _lock(deployment)
     written = check_goal(plan_markdown, deployment=deployment)
     before = active_goal(deployment)
-    pinned = written.spec.model_copy(update={"skills": list(skills.pinned(written.spec.skills))})
+    pinned = written.spec.model_copy(update={"skills": list(skills.pin(written.spec.skills))})
     if before is not None and goal_rules.is_same_policy(before.spec, pinned):
         return InstalledGoal(before, changed=False)
     goal = adopt_goal(plan_markdown, deployment_id=deployment.pk, requested_by=requested_by)

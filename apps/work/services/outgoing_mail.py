@@ -8,7 +8,7 @@ from uuid import uuid4
 
 from apps.connections import queries as connections
 from apps.skills import queries as skills
-from apps.skills.roles import handed_down
+from apps.skills.roles import inherited_skills
 from apps.work.enums import WorkItemType
 from apps.work.models import Course, WorkItem
 from apps.work.provenance import trace_to
@@ -32,7 +32,7 @@ def propose_mail(*, to: str, subject: str, text: str, why: str, requested_by: st
     """Put one mail before a person, in a web process. Raises `SilasError`: `connection_missing` and
     `connection_ambiguous` 409, `bad_arguments` for what cannot be sent, `gate_blocked`."""
     connections.account_for(MAIL_SKILL)
-    mail = skills.pinned([MAIL_SKILL])
+    mail = skills.pin([MAIL_SKILL])
     tools = screening.tools_in(mail)
     call = PlannedCall(MAIL_TOOL, {"to": to, "subject": subject, "text": text})
     try:
@@ -43,7 +43,7 @@ def propose_mail(*, to: str, subject: str, text: str, why: str, requested_by: st
     spec = plan_binding.bind_task(
         plan,
         [wanted],
-        Terms(by_staff=True, inherits=handed_down(mail), tracing=trace_to(Traced(Origin.STAFF, requested_by))),
+        Terms(by_staff=True, inherits=inherited_skills(mail), tracing=trace_to(Traced(Origin.STAFF, requested_by))),
     )
     item = create_item(spec, deployment_id=None, session_id=None, trace_id=str(uuid4()), requested_by=requested_by)
     Course.objects.create(work_item=item, granted=[MAIL_TOOL])

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID, uuid4
 
-from apps.skills.roles import HandedDown
+from apps.skills.roles import InheritedSkills
 from apps.work import goal_templates, project_rules, rules
 from apps.work.budgets import Budget
 from apps.work.checks import checks_of
@@ -38,7 +38,7 @@ class Terms:
     follow_up_of: UUID | None = None
     wish: InteractionHints = DEFAULT_HINTS
     by_staff: bool = False
-    inherits: HandedDown = HandedDown()
+    inherits: InheritedSkills = InheritedSkills()
     tracing: Tracer = UNTRACED
 
 

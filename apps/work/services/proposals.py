@@ -16,7 +16,7 @@ from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.gates.schemas import GateResult, GateSpec
 from apps.skills import queries as skills
-from apps.skills.roles import handed_down
+from apps.skills.roles import inherited_skills
 from apps.tenants.models import Deployment
 from apps.work.interaction import DEFAULT_HINTS, InteractionHints
 from apps.work.locks import lock_course
@@ -118,7 +118,7 @@ def screen(
     """
     goal = active_goal(deployment)
     source = _Source(deployment, session_id, trace_id, requested_by, access, replaces)
-    terms = Terms(subject, continuation_of, wish, by_staff, handed_down(goal.spec.skills if goal else ()), tracing)
+    terms = Terms(subject, continuation_of, wish, by_staff, inherited_skills(goal.spec.skills if goal else ()), tracing)
     try:
         plan = screening.read_plan(plan_markdown)
         wanted = screening.resolve_plan_calls(plan, screening.tools_of(goal), access)
@@ -215,7 +215,7 @@ def record_origins(item: WorkItem, wanted: Sequence[RequestedCall], tracing: Tra
 def _used_today(wanted: RequestedCall, goal: WorkItem, subject: str) -> bool:
     """Whether the standing yes served this customer within a day about a record that the call names too. A limit on one
     call is no limit on many: what is cut into small pieces comes before a person from the second piece on."""
-    named = skills.keys_of(subject, wanted.tool.records) & _words(wanted.call)
+    named = skills.record_keys(subject, wanted.tool.records) & _words(wanted.call)
     served = standing_items_of(goal, subject=subject, since=now() - timedelta(days=1)) if named else []
     return any(named & _words(call) for item in served for call in item.spec.calls)
 

@@ -10,7 +10,7 @@ from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.bus.deliveries import Delivery
 from apps.guard import queries as guarded
-from apps.skills import outside
+from apps.skills import outside_tools
 from apps.skills import queries as skills
 from apps.work.attempt_jobs import gates_of
 from apps.work.enums import Waiting, WorkItemStatus, WorkReason
@@ -72,7 +72,7 @@ def _tracing(item: WorkItem) -> Tracer:
     known = {tool.name: tool for tool in skills.tools_in_use(item.spec.skills)}
     is_outside = any(call.tool not in known or known[call.tool].is_outside for call in item.spec.calls)
     failed = Traced(Origin.TOOL, label="the error of the earlier work") if is_outside else Traced(Origin.RECORDS)
-    searched = Origin.TOOL if outside.web_search(item.deployment_id) else Origin.DOCUMENT
+    searched = Origin.TOOL if outside_tools.web_search_tool(item.deployment_id) else Origin.DOCUMENT
     answers = (
         ResearchRequest.objects.filter(planning__work_item=item).exclude(result="").values_list("result", flat=True)
     )

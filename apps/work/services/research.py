@@ -24,7 +24,7 @@ from apps.bus.schemas import ResearchRequest as Request
 from apps.bus.schemas import ResearchResult as Result
 from apps.gates.schemas import GateSpec
 from apps.guard.schemas import RunRef
-from apps.skills import outside
+from apps.skills import outside_tools
 from apps.skills.schemas import ToolSpec
 from apps.work import artifact_reader, pool, research_rules
 from apps.work.attempt_jobs import gates_of, keys_of, model_name
@@ -158,7 +158,7 @@ def _tools_allowed(message: QueueMessage) -> tuple[str, ...]:
 def _job(delivery: Delivery, request: ResearchRequest, tools: tuple[str, ...]) -> ResearchJob:
     item = request.planning.work_item
     run_id = planning.run_of(item, lock_course(item))
-    web = outside.web_search(item.deployment_id)
+    web = outside_tools.web_search_tool(item.deployment_id)
     return ResearchJob(
         request_id=request.pk,
         item_id=item.pk,
@@ -177,7 +177,7 @@ def _job(delivery: Delivery, request: ResearchRequest, tools: tuple[str, ...]) -
 
 def _installed(tools: tuple[str, ...], web: tuple[ToolSpec, ...]) -> frozenset[str]:
     """Nobody is told of a search of the web that is not set up."""
-    return research_rules.clamp_tools(tools) - (frozenset() if web else {outside.WEB_SEARCH})
+    return research_rules.clamp_tools(tools) - (frozenset() if web else {outside_tools.WEB_SEARCH})
 
 
 def _briefing(item: WorkItem, request: ResearchRequest, tools: frozenset[str]) -> Briefing:

@@ -120,7 +120,7 @@ def _require_arguments(wanted: RequestedCall) -> None:
     """Arguments that fit the tool, and that a person sees as they are."""
     tool, args = wanted.tool, wanted.call.args
     if skill_rules.argument_problem(tool, args):
-        which = skill_rules.argument_at_fault(tool, args)
+        which = skill_rules.faulty_argument(tool, args)
         raise SilasError("bad_arguments", "something is missing or not right" + (f" ({which})" if which else ""))
     if has_hidden_characters(args):
         raise SilasError("hidden_characters", _HIDDEN)

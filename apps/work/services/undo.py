@@ -24,7 +24,7 @@ from apps.audit.services import record
 from apps.guard.schemas import call_digest
 from apps.skills import queries as skills
 from apps.skills import rules as skill_rules
-from apps.skills.roles import handed_down
+from apps.skills.roles import inherited_skills
 from apps.work.enums import WorkItemStatus, WorkReason
 from apps.work.locks import lock_item
 from apps.work.models import Batch, BatchItem, LedgerEntry, UndoEntry, WorkItem
@@ -200,7 +200,7 @@ def _spec(entry: UndoEntry) -> WorkItemSpec:
     return bind_task(
         plan,
         wanted,
-        Terms(done.subject, inherits=handed_down(done.spec.skills), tracing=_tracing(done)),
+        Terms(done.subject, inherits=inherited_skills(done.spec.skills), tracing=_tracing(done)),
         title=title,
         follow_up_of=str(done.pk),
     )

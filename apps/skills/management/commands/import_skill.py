@@ -9,8 +9,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from apps.skills import importing, showing
-from apps.skills.importing.adapting import FORMATS
+from apps.skills import card_content, imports
+from apps.skills.imports.adapter import FORMATS
 from apps.tenants.models import Tenant
 from kernel.errors import SilasError
 from kernel.tenancy import tenant_scope
@@ -33,19 +33,19 @@ class Command(BaseCommand):
         try:
             fetched = _fetched(options["source"], options["folder"], options["ref"])
             with tenant_scope(tenant):
-                version = importing.import_skill(fetched, by="command:import_skill", format_hint=options["format"])
+                version = imports.import_skill(fetched, by="command:import_skill", format_hint=options["format"])
         except SilasError as refusal:
             problems = "\n".join(map(str, refusal.extra.get("problems", ())))
             raise CommandError(f"{refusal.message}\n{problems}".strip()) from refusal
-        for line in showing.lines(version.report):
+        for line in card_content.report_lines(version.report):
             self.stdout.write(line)
         self.stdout.write(f"{version.name} version {version.number}: {version.get_status_display()}")
 
 
-def _fetched(source: str, folder: str, ref: str) -> importing.Fetched:
+def _fetched(source: str, folder: str, ref: str) -> imports.Fetched:
     path = Path(source)
     if path.is_dir():
-        return importing.from_folder(path)
+        return imports.from_folder(path)
     if path.is_file():
-        return importing.from_archive(path.read_bytes(), name=path.name, folder=folder)
-    return importing.from_git(source, folder=folder, ref=ref)
+        return imports.from_archive(path.read_bytes(), name=path.name, folder=folder)
+    return imports.from_git(source, folder=folder, ref=ref)

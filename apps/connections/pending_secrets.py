@@ -1,0 +1,57 @@
+"""How does a secret come in that a person types? Over `POST /secrets/{ref_id}`, straight into its sealed row.
+
+It is stored once, in time, for a set-up that still waits for it, in its own tenant; whoever stores it may decide cards.
+Nothing of it is answered, logged or audited but the reference (spec 5.10.1). Inside the caller's tenant scope.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+from apps.audit.enums import AuditEvent
+from apps.audit.services import record
+from apps.connections import credentials, rules, signals
+from apps.connections.enums import SetupState
+from apps.connections.models import PendingSecret, SetupRun
+from apps.tenants.enums import Capability
+from apps.tenants.queries import require_role
+from apps.tenants.rules import roles_with
+from kernel.clock import now
+from kernel.errors import NotFound, SilasError
+
+EXPIRES_AFTER = timedelta(minutes=30)
+
+
+def request_secret(setup: SetupRun, name: str) -> PendingSecret:
+    """A reference for the secret of this name; the one there is, if the script asks again."""
+    row: PendingSecret
+    row, _ = PendingSecret.objects.get_or_create(setup=setup, name=name, defaults={"expires_at": now() + EXPIRES_AFTER})
+    return row
+
+
+def store_secret(ref_id: UUID, value: str, *, user: Any) -> None:
+    """Raises `not_found` 404 for an unknown or foreign reference, and 409 `secret_stored_already`, `secret_expired`;
+    400 `secret_unfit` for an empty or too long one; 403 for who may not decide."""
+    require_role(user, roles_with(Capability.DECIDE))
+    row = PendingSecret.objects.filter(pk=ref_id).select_related("setup").first()
+    if row is None:
+        raise NotFound("secret")
+    if not 0 < len(value.encode(errors="replace")) <= credentials.MAX_BYTES:
+        raise SilasError("secret_unfit", "A secret has at least one character and at most 64 KiB.")
+    _claim(row)
+    credentials.store(row.setup.connection_id, {row.name: value}, setup=row.setup)
+    record(AuditEvent.SECRET_STORED, actor=f"user:{user.pk}", subject=f"secret:{ref_id}")
+    signals.secret_stored(row.setup)
+
+
+def _claim(row: PendingSecret) -> None:
+    moment = now()
+    setup = SetupRun.objects.select_for_update(no_key=True).get(pk=row.setup_id)
+    waiting = PendingSecret.objects.filter(pk=row.pk, stored_at=None, expires_at__gt=moment)
+    if SetupState(setup.state) in rules.UNDER_WAY and setup.deadline > moment and waiting.update(stored_at=moment):
+        return
+    if PendingSecret.objects.filter(pk=row.pk, stored_at__isnull=False).exists():
+        raise SilasError("secret_stored_already", "This was stored already. Nothing was changed.", status=409)
+    raise SilasError("secret_expired", "The time for this has run out. Nothing was stored.", status=409)

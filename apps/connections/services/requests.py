@@ -1,0 +1,269 @@
+"""How does somebody ask for a connection, and what does their yes do? In web processes, inside the caller's scope.
+
+What a yes binds: the rights before and after, and in the operation the very files of the skill, the way of signing in
+and a hash of the settings. It is spent once, in the transaction that decides; a connection whose skill or settings are
+different by then is not set up (spec 5.10.1, 5.11; contract silas 8).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+from apps.approvals import payloads
+from apps.approvals.asks import About, Binding, CardText
+from apps.approvals.enums import ApprovalScope, CardKind
+from apps.approvals.models import ApprovalToken, Card
+from apps.approvals.queries import waiting_about
+from apps.approvals.schemas import Fact
+from apps.approvals.services import open_card, verify
+from apps.audit.enums import AuditEvent
+from apps.audit.services import record
+from apps.bus import services as bus
+from apps.bus.enums import Kind
+from apps.connections import rules
+from apps.connections.enums import ConnectionStatus, Purpose, Script, SetupState
+from apps.connections.locks import lock_connection
+from apps.connections.models import Connection, OnceGrant, SetupRun
+from apps.connections.schemas import NewConnection
+from apps.connections.scripts import scripts_of
+from apps.connections.services.status import change_status
+from apps.skills import queries as skills
+from apps.skills import rules as skill_rules
+from apps.skills.models import SkillVersion
+from apps.skills.schemas import SkillManifest
+from apps.tenants import vault
+from apps.tenants.enums import Capability
+from apps.tenants.queries import require_role
+from apps.tenants.rules import roles_with
+from kernel.clock import now
+from kernel.errors import SilasError
+from kernel.schedules import next_due
+
+CONNECTION = "connection"
+SETUP_TIME = timedelta(minutes=30)
+_ONCE = timedelta(hours=1)
+_AT_ONCE = timedelta()
+_NO = "Nothing is connected"
+
+_MOST_SETTINGS = 40
+
+
+def request_connection(
+    wanted: NewConnection, *, user: Any = None, actor: str, callback: str = ""
+) -> tuple[Connection, Card | None]:
+    """A proposed connection and the card that asks for it; no card yet where the skill's `discover.py` is to be heard
+    first. Raises `SilasError`: `skill_missing` 409,
+    `not_a_connection`, `permission_unknown`, `bad_schedule`, 403 for who may not decide."""
+    if user is not None:
+        require_role(user, roles_with(Capability.DECIDE))
+    next_due(wanted.health_check, after=now(), zone="UTC")
+    version, manifest = _connection_skill(wanted.skill)
+    permissions = _wanted_permissions(wanted, manifest)
+    vault.ensure_key()
+    row: Connection = Connection.objects.create(
+        name=wanted.name,
+        domain=wanted.domain,
+        skill=skill_rules.reference(version.name, version.digest),
+        skill_name=version.name,
+        auth_strategy=manifest.auth_strategy,
+        permissions_available=list(manifest.available_permissions),
+        initial_permissions=permissions,
+        settings=dict(wanted.settings),
+        health_check=wanted.health_check,
+        requested_by=actor,
+        callback=callback,
+    )
+    record(AuditEvent.CONNECTION_PROPOSED, actor=actor, subject=f"connection:{row.pk}", data={"skill": row.skill_name})
+    if Script.DISCOVER.value not in scripts_of(version):
+        return row, open_connection_card(row)
+    start_discovery(row)
+    return row, None
+
+
+def start_discovery(row: Connection) -> None:
+    """A worker finds out how it would sign in; then somebody is asked."""
+    row.discovering, row.failure = True, None
+    change_status(row, ConnectionStatus.PROPOSED, "discovering", "failure")
+    bus.enqueue(Kind.CONNECTION_DISCOVERY, scope_id=row.pk)
+
+
+def _connection_skill(ref: str) -> tuple[SkillVersion, SkillManifest]:
+    """What names an outside tool server names no skill."""
+    for version in skills.versions([ref]):
+        manifest = SkillManifest.model_validate(version.manifest)
+        if manifest.type == "connection":
+            return version, manifest
+    raise SilasError("not_a_connection", "This skill connects no account.", status=409)
+
+
+def _wanted_permissions(wanted: NewConnection, manifest: SkillManifest) -> list[str]:
+    """As few as the skill starts with, unless somebody names others that it knows."""
+    known = {*manifest.initial_permissions, *manifest.available_permissions}
+    chosen = list(manifest.initial_permissions) if wanted.permissions is None else wanted.permissions
+    if set(chosen) - known:
+        raise SilasError("permission_unknown", "The skill does not know this permission.", status=422)
+    return list(dict.fromkeys(chosen))
+
+
+def open_connection_card(row: Connection) -> Card | None:
+    """The card about a proposed connection; None where nobody wants it any more, or it is there."""
+    asked = waiting_about(row.pk, CONNECTION).filter(kind=CardKind.CONNECTION)
+    if row.status != ConnectionStatus.PROPOSED or row.discovering or asked.exists():
+        return None
+    permissions: list[str] = list(row.initial_permissions)
+    payload = payload_of(row, Purpose.SETUP, permissions)
+    return open_card(
+        CardKind.CONNECTION,
+        about=About(CONNECTION, row.pk),
+        binding=Binding(ApprovalScope.CONNECTION_MANAGE, payload, reversible=True),
+        text=CardText(
+            intent=f"Connect {row.name}",
+            rationale=f"The skill {row.skill_name} would sign in and ask for {_listed(permissions)}.",
+            consequence={"approve": f"Begin to connect {row.name}"[:150], "decline": _NO},
+            facts=[Fact("Permissions", text=_listed(permissions)), *_setting_facts(row)],
+        ),
+        body={
+            "service": row.skill_name,
+            "provider": row.provider,
+            "skill": row.skill_name,
+            "auth_strategy": row.auth_strategy,
+        },
+    )
+
+
+def _setting_facts(row: Connection) -> list[Fact]:
+    found = [Fact(name, text=str(value)) for name, value in sorted(row.settings.items())]
+    left = len(found) - _MOST_SETTINGS
+    return found if left <= 0 else [*found[:_MOST_SETTINGS], Fact("Not shown", text=f"{left} more settings")]
+
+
+def _listed(permissions: Sequence[str]) -> str:
+    return ", ".join(permissions) or "no particular permission"
+
+
+def payload_of(row: Connection, purpose: Purpose, after: Sequence[str]) -> dict[str, Any]:
+    """What a yes to this binds, as the connection is now."""
+    operation = rules.operation(purpose.value, skill=row.skill, strategy=row.auth_strategy, settings=dict(row.settings))
+    before = list(row.permissions_granted)
+    # A service without permissions of its own is used or not used at all.
+    return {"connection_id": str(row.pk), "operation": operation, "before": before, "after": list(after) or ["use"]}
+
+
+def apply_decision(card: Card, token: ApprovalToken | None, said: Mapping[str, Any]) -> None:
+    """A person decided about a connection or more access to one; receivers call it in that transaction."""
+    row = lock_connection(card.subject_id)
+    if token is None:
+        return _declined(row, card)
+    purpose = Purpose.WIDEN if card.kind == CardKind.PERMISSION_ESCALATION else Purpose.SETUP
+    after = [name for name in card.payload["after"] if name != "use"]
+    if payload_of(row, purpose, after) != card.payload:
+        record(AuditEvent.CONNECTION_REFUSED, subject=f"connection:{row.pk}", data={"reason": "changed_since"})
+        return None
+    if said.get("choice") == "just_this_once":
+        return _allow_once(row, card, token)
+    if not verify(token, payloads.approvable(ApprovalScope.CONNECTION_MANAGE, card.payload)).ok:
+        return None
+    start_setup(row, purpose, after, actor=f"user:{token.decision.user_id}", card=card)
+    return None
+
+
+def _declined(row: Connection, card: Card) -> None:
+    if card.kind == CardKind.CONNECTION and row.status == ConnectionStatus.PROPOSED:
+        change_status(row, ConnectionStatus.REMOVED, reason="declined")
+
+
+def _allow_once(row: Connection, card: Card, token: ApprovalToken) -> None:
+    OnceGrant.objects.create(
+        connection=row,
+        permissions=rules.missing(card.payload["after"], row.permissions_granted),
+        payload=card.payload,
+        token_id=token.pk,
+        expires_at=min(token.expires_at, now() + _ONCE),
+    )
+
+
+def start_setup(
+    row: Connection,
+    purpose: Purpose,
+    wanted: Sequence[str],
+    *,
+    actor: str,
+    card: Card | None = None,
+    later: timedelta = _AT_ONCE,
+) -> SetupRun:
+    """A set-up conversation, for a worker to hold, not before `later` has passed. Raises `setup_under_way` 409 while
+    another one is held."""
+    if SetupRun.objects.filter(connection=row, state__in=rules.UNDER_WAY).exists():
+        raise SilasError("setup_under_way", "This connection is being set up already.", status=409)
+    if row.status in (ConnectionStatus.PROPOSED, ConnectionStatus.FAILED):
+        change_status(row, ConnectionStatus.CONNECTING, actor=actor)
+    setup: SetupRun = SetupRun.objects.create(
+        connection=row,
+        purpose=purpose,
+        state=SetupState.WAITING,
+        wanted=list(wanted),
+        started_by=actor,
+        card_id=card.pk if card else None,
+        begins_at=now() + later if later else None,
+        deadline=now() + later + SETUP_TIME,
+    )
+    bus.enqueue(
+        Kind.CONNECTION_SETUP, scope_id=setup.pk, message_id=f"connection_setup:{setup.pk}", due_at=setup.begins_at
+    )
+    return setup
+
+
+def reconnect(
+    connection_id: UUID,
+    *,
+    actor: str,
+    user: Any = None,
+    permissions: Sequence[str] | None = None,
+    later: timedelta = _AT_ONCE,
+) -> SetupRun:
+    """Sign in again, with the rights that a person has said yes to before, or fewer of them. No new yes is needed.
+
+    Raises `SilasError`: `not_approved` 409 for one that was never approved, `permission_unknown`, `setup_under_way`."""
+    if user is not None:
+        require_role(user, roles_with(Capability.DECIDE))
+    row = lock_connection(connection_id)
+    approved = list(row.permissions_granted) or list(row.initial_permissions)
+    if not SetupRun.objects.filter(connection=row).exists():
+        raise SilasError("not_approved", "Nobody has said yes to this connection.", status=409)
+    chosen = approved if permissions is None else list(permissions)
+    if set(chosen) - set(approved):
+        raise SilasError("permission_unknown", "More than was approved needs a new yes.", status=409)
+    return start_setup(row, Purpose.RECONNECT, chosen, actor=actor, later=later)
+
+
+def open_escalation_card(row: Connection, wanted: Sequence[str], reason: str) -> Card | None:
+    """Ask for more access: yes, just this once, or no (spec 5.10.2). None where nothing is missing or somebody is
+    asked already. Raises `permission_unknown`."""
+    if set(wanted) - {*row.permissions_available, *row.permissions_granted, *row.initial_permissions}:
+        raise SilasError("permission_unknown", "The skill does not know this permission.", status=422)
+    more = rules.missing(wanted, row.permissions_granted)
+    asked = waiting_about(row.pk, CONNECTION).filter(kind=CardKind.PERMISSION_ESCALATION)
+    if not more or asked.exists():
+        return None
+    after = [*row.permissions_granted, *more]
+    return open_card(
+        CardKind.PERMISSION_ESCALATION,
+        about=About(CONNECTION, row.pk),
+        binding=Binding(
+            ApprovalScope.CONNECTION_MANAGE, payload_of(row, Purpose.WIDEN, after), reversible=True, max_executions=1
+        ),
+        text=CardText(
+            intent=f"Let {row.name} do more: {_listed(more)}",
+            rationale=reason,
+            consequence={
+                "approve": f"Sign in again and allow {_listed(more)}"[:150],
+                "just_this_once": "Allow it for one use only",
+                "decline": "It stays as it is, and the action fails",
+            },
+            facts=[Fact("Permissions", before=_listed(row.permissions_granted), after=_listed(after))],
+        ),
+        body={"connection_name": row.name, "reason": reason},
+    )

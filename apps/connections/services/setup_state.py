@@ -1,0 +1,268 @@
+"""The rows of one set-up conversation: begun, shown, answered, completed, failed. Inside the caller's tenant scope.
+
+Always holds: one process holds a conversation, by the lease of its message; whoever lost it completes nothing. What a
+conversation brought counts only when it was completed and probed; in every other end it is gone.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+from uuid import UUID
+
+from pydantic import ValidationError
+
+from apps.audit.enums import AuditEvent
+from apps.audit.services import record
+from apps.bus.queries import is_lease_held
+from apps.bus.schemas import LeaseRef
+from apps.connections import credentials, pending_secrets, rules
+from apps.connections.enums import ConnectionStatus, FailureType, Purpose, SetupState
+from apps.connections.locks import lock_connection, lock_setup
+from apps.connections.models import Connection, PendingSecret, SetupAnswer, SetupRun
+from apps.connections.schemas import Completed, ConnectionFailure, RedirectStep, SecureInputStep, Step
+from apps.connections.services.outbox import FAILED, enqueue
+from apps.connections.services.status import change_status, schedule_check
+from apps.tenants import vault
+from kernel.clock import now
+from kernel.errors import SilasError
+
+_ASKS = ("device_code", "browser_redirect", "secure_input")
+_HELD = [SetupState.RUNNING, SetupState.ASKING]
+
+
+@dataclass(frozen=True)
+class SetupUpdate:
+    """What a look at the rows brought."""
+
+    cancelled: bool = False
+    answer: Mapping[str, Any] | None = None
+    secret: dict[str, str] | None = None
+
+
+def begin_session(setup_id: UUID) -> SetupRun | None:
+    """A conversation that waits is held from now on. None for one that is over; one that another process held and did
+    not end, or whose time is up, fails, so that somebody can begin again."""
+    setup = lock_setup(setup_id)
+    if setup.state != SetupState.WAITING or setup.deadline <= now():
+        fail(setup_id, code="worker_lost" if setup.state in _HELD else "out_of_time")
+        return None
+    setup.state = SetupState.RUNNING
+    setup.save(update_fields=["state"])
+    record(AuditEvent.SETUP_BEGUN, subject=f"connection:{setup.connection_id}")
+    return setup
+
+
+def get_setup(setup_id: UUID) -> SetupRun:
+    row: SetupRun = SetupRun.objects.select_related("connection").get(pk=setup_id)
+    return row
+
+
+def start_message(setup: SetupRun) -> dict[str, Any]:
+    """The first line the script reads (spec 5.10.1); beside it, where a browser comes back to and with which state."""
+    row = setup.connection
+    widens = setup.purpose == Purpose.WIDEN
+    return {
+        "type": "start",
+        "auth_strategy": row.auth_strategy,
+        "initial_permissions": row.permissions_granted if widens else setup.wanted,
+        "incremental_scopes": rules.missing(setup.wanted, row.permissions_granted) if widens else [],
+        "identity_hint": setup.identity_hint,
+        "settings": row.settings,
+        "redirect_uri": row.callback,
+        "state": str(setup.state_token),
+    }
+
+
+def show_step(setup_id: UUID, lease: LeaseRef, step_id: str, step: Step) -> None:
+    """Put the step where pages find it. Raises `SilasError`: `lease_lost`, `state_missing`."""
+    setup = _held(setup_id, lease)
+    asks = step.type in _ASKS
+    setup.step_id, setup.step = step_id, _shown(setup, step)
+    setup.state = SetupState.ASKING if asks else SetupState.RUNNING
+    setup.save(update_fields=["step_id", "step", "state"])
+    if asks:
+        record(AuditEvent.SETUP_ASKED, subject=f"connection:{setup.connection_id}", data={"step": step.type})
+
+
+def _shown(setup: SetupRun, step: Step) -> dict[str, Any]:
+    shown = step.model_dump(mode="json")
+    if isinstance(step, SecureInputStep):
+        wanted = pending_secrets.request_secret(setup, step.request.name)
+        shown["request"] |= {"ref_id": str(wanted.pk)}
+    if isinstance(step, RedirectStep):
+        given = parse_qs(urlsplit(step.auth_url).query).get("state", [])
+        if given != [str(setup.state_token)]:
+            raise SilasError("state_missing", "The script's address does not carry the state it was given.", status=409)
+    return {**shown, "shown_at": now().isoformat()}
+
+
+def poll(setup_id: UUID, lease: LeaseRef, step_id: str) -> SetupUpdate:
+    """See what happened. An answer is handed out once. Raises `SilasError`: `lease_lost`, `out_of_time`."""
+    setup = lock_setup(setup_id)
+    if setup.state == SetupState.CANCELLED:
+        return SetupUpdate(cancelled=True)
+    _require_lease(setup, lease)
+    if setup.deadline <= now():
+        raise SilasError("out_of_time", "The time for this conversation has run out.", status=409)
+    return _stored(setup, step_id) or _answered(setup, step_id) or SetupUpdate()
+
+
+def _stored(setup: SetupRun, step_id: str) -> SetupUpdate | None:
+    """A secret that was typed goes to the script over its descriptor; its answer says only that it is there."""
+    step = setup.step or {}
+    if step.get("type") != "secure_input" or setup.step_id != step_id or setup.state != SetupState.ASKING:
+        return None
+    ref = step["request"]["ref_id"]
+    row = PendingSecret.objects.filter(pk=ref, stored_at__isnull=False).first()
+    if row is None:
+        return None
+    _taken(setup)
+    value = credentials.unseal_all(setup.connection_id, setup=setup)[row.name]
+    return SetupUpdate(answer={"ref_id": ref, "success": True}, secret={row.name: value})
+
+
+def _answered(setup: SetupRun, step_id: str) -> SetupUpdate | None:
+    row = SetupAnswer.objects.filter(setup=setup, step_id=step_id).first()
+    if row is None or setup.state != SetupState.ASKING:
+        return None
+    answer = json.loads(vault.unseal(bytes(row.sealed), belongs_to=_answer_place(setup.pk, step_id)))
+    row.delete()
+    if (setup.step or {}).get("type") != "device_code":  # its script asks the service, and can be told again
+        _taken(setup)
+    return SetupUpdate(answer=answer)
+
+
+def _taken(setup: SetupRun) -> None:
+    setup.state = SetupState.RUNNING
+    setup.save(update_fields=["state"])
+
+
+def store_answer(setup: SetupRun, payload: Mapping[str, Any], *, actor: str) -> None:
+    """What a person, or the service, says to the step that is shown; sealed until the script has it. Raises 409
+    `setup_not_asking`, `answered_already`."""
+    if setup.state != SetupState.ASKING or setup.deadline <= now():
+        raise SilasError("setup_not_asking", "Nothing is asked at the moment.", status=409)
+    sealed = vault.seal(json.dumps(dict(payload)).encode(), belongs_to=_answer_place(setup.pk, setup.step_id))
+    _, created = SetupAnswer.objects.get_or_create(setup=setup, step_id=setup.step_id, defaults={"sealed": sealed})
+    if not created:
+        raise SilasError("answered_already", "This was answered already.", status=409)
+    data = {"step": (setup.step or {}).get("type", "")}
+    record(AuditEvent.SETUP_ANSWERED, actor=actor, subject=f"connection:{setup.connection_id}", data=data)
+
+
+def _answer_place(setup_id: UUID, step_id: str) -> str:
+    return f"setup_answer:{setup_id}:{step_id}"
+
+
+def record_ignored(setup_id: UUID, ignored: int) -> None:
+    SetupRun.objects.filter(pk=setup_id).update(ignored=ignored)
+
+
+def store_partial(setup: SetupRun, values: Mapping[str, str]) -> None:
+    if values:
+        credentials.store(setup.connection_id, values, setup=setup)
+
+
+def complete(setup_id: UUID, lease: LeaseRef, done: Completed, facts: Mapping[str, Any]) -> None:
+    """The connection is active with what was brought. In the transaction that settles the guarded call."""
+    setup = _held(setup_id, lease)
+    row = lock_connection(setup.connection_id)
+    credentials.promote(setup)
+    before = len(row.permissions_granted)
+    row.permissions_granted = _granted(setup, row, done)
+    row.permissions = rules.tiers_of(row.permissions_granted)
+    row.identity, row.provider = done.identity or row.identity, done.provider or row.provider
+    row.token_expires_at, row.refresh_token_expires_at = done.token_expires_at, done.refresh_token_expires_at
+    row.failure, row.recovered, row.warned_at, row.next_check_at = None, False, None, now()
+    change_status(
+        row, ConnectionStatus.ACTIVE if row.status != ConnectionStatus.PAUSED else ConnectionStatus.PAUSED, *_FACTS
+    )
+    schedule_check(row)
+    setup.summary = {"said": done.summary, "probe": dict(facts)}
+    _end(setup, SetupState.DONE, "summary")
+    if setup.purpose == Purpose.WIDEN:
+        data = {"count": len(row.permissions_granted) - before}
+        record(AuditEvent.CONNECTION_WIDENED, subject=f"connection:{row.pk}", data=data)
+
+
+_FACTS = (
+    "permissions_granted",
+    "permissions",
+    "identity",
+    "provider",
+    "token_expires_at",
+    "refresh_token_expires_at",
+    "failure",
+    "recovered",
+    "warned_at",
+    "next_check_at",
+)
+
+
+def _granted(setup: SetupRun, row: Connection, done: Completed) -> list[str]:
+    """Never more than a person said yes to, whatever the service or the script says."""
+    kept = row.permissions_granted if setup.purpose == Purpose.WIDEN else []
+    said = done.permissions_granted or setup.wanted
+    return list(dict.fromkeys([*kept, *(name for name in said if name in {*setup.wanted, *kept})]))
+
+
+def fail(setup_id: UUID, *, code: str, failure: ConnectionFailure | None = None) -> None:
+    """It came to nothing. A conversation that is over already stays as it is."""
+    setup = lock_setup(setup_id)
+    if SetupState(setup.state) in rules.OVER:
+        return
+    setup.failure = {"code": code, **(failure.model_dump(mode="json") if failure else {})}
+    credentials.drop_partial(setup)
+    _end(setup, SetupState.FAILED, "failure", reason=code)
+    row = lock_connection(setup.connection_id)
+    if row.status == ConnectionStatus.CONNECTING:
+        row.failure = setup.failure
+        change_status(row, ConnectionStatus.FAILED, "failure", reason=code)
+    enqueue(FAILED, row.pk, message_id=f"setup_failed:{setup.pk}")
+
+
+def cancel(setup_id: UUID, *, actor: str) -> SetupRun:
+    """Somebody changed their mind: what came in is gone, and the connection is as before. Raises 409 `setup_over`."""
+    setup = lock_setup(setup_id)
+    if SetupState(setup.state) in rules.OVER:
+        raise SilasError("setup_over", "This is over already.", status=409)
+    credentials.drop_partial(setup)
+    SetupAnswer.objects.filter(setup=setup).delete()
+    _end(setup, SetupState.CANCELLED, actor=actor, reason="cancelled")
+    row = lock_connection(setup.connection_id)
+    if row.status == ConnectionStatus.CONNECTING:
+        first = setup.purpose == Purpose.SETUP
+        change_status(
+            row, ConnectionStatus.PROPOSED if first else ConnectionStatus.FAILED, actor=actor, reason="cancelled"
+        )
+    return setup
+
+
+def parse_failure(said: object) -> ConnectionFailure:
+    """What a script says is wrong; what cannot be read is `unknown`."""
+    try:
+        return ConnectionFailure.model_validate(said)
+    except ValidationError:
+        return ConnectionFailure(failure_type=FailureType.UNKNOWN)
+
+
+def _held(setup_id: UUID, lease: LeaseRef) -> SetupRun:
+    setup = lock_setup(setup_id)
+    _require_lease(setup, lease)
+    return setup
+
+
+def _require_lease(setup: SetupRun, lease: LeaseRef) -> None:
+    if setup.state not in _HELD or not is_lease_held(lease):
+        raise SilasError("lease_lost", "This conversation is not held by this process any more.", status=409)
+
+
+def _end(setup: SetupRun, state: SetupState, *fields: str, actor: str = "system", reason: str = "") -> None:
+    setup.state, setup.ended_at, setup.step = state, now(), None
+    setup.save(update_fields=["state", "ended_at", "step", *fields])
+    data = {"state": state.value, **({"reason": reason} if reason else {})}
+    record(AuditEvent.SETUP_ENDED, actor=actor, subject=f"connection:{setup.connection_id}", data=data)

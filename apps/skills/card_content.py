@@ -1,0 +1,101 @@
+"""What does a person read of a version before they say yes? SKILL.md, scripts, what differs from the version in use,
+and the report; all cut to what a card holds. Reads inside the caller's scope.
+
+What is cut off here stands whole on the skill's page; the yes binds every byte by the content's hash either way.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from pathlib import PurePosixPath
+from typing import Any
+
+from apps.skills import argv
+from apps.skills.models import SkillFile, SkillVersion
+from apps.skills.schemas import SkillManifest
+from kernel.canonical import sha256_hex
+from kernel.unicode_safety import truncate
+
+MOST_TEXT, MOST_FILES, MOST_DIFF, MOST_LINES = 12_000, 12, 40_000, 100
+_SHOWN = frozenset({".py", ".sh", ".md"})
+
+
+def approval_payload(version: SkillVersion, report: Mapping[str, Any]) -> dict[str, Any]:
+    """What a yes to this version binds (contract silas 8)."""
+    return {"skill": version.name, "content_hash": version.digest, "report_hash": sha256_hex(dict(report))}
+
+
+def card_body(version: SkillVersion, before: SkillVersion | None, report: Mapping[str, Any]) -> dict[str, Any]:
+    """What the card shows beside it."""
+    manifest, files = SkillManifest.model_validate(version.manifest), readable_files(version)
+    scripts = [path for path in sorted(files) if path.startswith(("scripts/", "checks/", "guards/"))]
+    tools = [tool.name for tool in (*manifest.tools, *argv.derived_tools(manifest))]
+    return {
+        "version": str(version.number),
+        "description": manifest.description,
+        "source": _source(version, report),
+        "scripts": [path[:120] for path in scripts[:MOST_LINES]],
+        "tools": tools[:MOST_LINES],
+        "report": report_lines(report),
+        "instructions": _cut(files.get("SKILL.md", ""), MOST_TEXT),
+        "files": [{"path": path, "text": _cut(files[path], MOST_TEXT)} for path in scripts[:MOST_FILES]],
+        "diff": _cut(unified_diff(before, version), MOST_DIFF) if before else "",
+    }
+
+
+def report_lines(report: Mapping[str, Any]) -> list[str]:
+    """The report in sentences: the checks, the import, the dry run."""
+    origin = report.get("origin") or {}
+    found = ["Front matter, paths, syntax and forbidden patterns were checked: nothing speaks against it."]
+    found += [str(note) for note in report.get("notes") or ()]
+    found += [f"Left out: {each}" for each in origin.get("removed") or ()]
+    found += [f"Changed: {each}" for each in (*(origin.get("mapped") or ()), *(origin.get("rewritten") or ()))]
+    found += [f"Look at this: {each}" for each in origin.get("unresolved") or ()]
+    found += [f"Dry run of {trial['script']}: {trial['said']}" for trial in report.get("dry_run") or ()]
+    left = len(found) - MOST_LINES
+    kept = found if left <= 0 else [*found[: MOST_LINES - 1], f"and {left + 1} more lines in the report"]
+    return [truncate(line, 300) for line in kept]
+
+
+def readable_files(version: SkillVersion) -> dict[str, str]:
+    """The files that can be read, by path."""
+    rows = SkillFile.objects.filter(version_id=version.pk).values_list("path", "content")
+    return {path: bytes(content).decode("utf-8", "replace") for path, content in rows if _is_shown(path)}
+
+
+def unified_diff(before: SkillVersion, after: SkillVersion) -> str:
+    """What changes from one version to another, as a unified diff; binary files by their hash."""
+    old, new = _comparable(before), _comparable(after)
+    parts = [
+        difflib.unified_diff(old.get(path, []), new.get(path, []), f"a/{path}", f"b/{path}", lineterm="")
+        for path in sorted({*old, *new})
+        if old.get(path) != new.get(path)
+    ]
+    return "\n".join(line for part in parts for line in part)
+
+
+def _comparable(version: SkillVersion) -> dict[str, list[str]]:
+    rows = SkillFile.objects.filter(version_id=version.pk).values_list("path", "content")
+    return {path: _lines_of(path, bytes(content)) for path, content in rows}
+
+
+def _lines_of(path: str, content: bytes) -> list[str]:
+    try:
+        return content.decode("utf-8").splitlines()
+    except UnicodeDecodeError:
+        return [f"binary, {len(content)} bytes, sha256 {sha256_hex(content)}"]
+
+
+def _source(version: SkillVersion, report: Mapping[str, Any]) -> str:
+    uri = str((report.get("origin") or {}).get("source") or "")
+    return truncate(f"{version.get_source_display()}{f': {uri}' if uri else ''}", 300)
+
+
+def _is_shown(path: str) -> bool:
+    return PurePosixPath(path).suffix.lower() in _SHOWN
+
+
+def _cut(text: str, most: int) -> str:
+    clean = "".join(char for char in text if char == "\n" or char == "\t" or char.isprintable())
+    return clean if len(clean) <= most else f"{clean[:most]}\n… {len(clean) - most} characters more stand on its page"

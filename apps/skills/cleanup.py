@@ -1,0 +1,54 @@
+"""Delete drafts that nobody goes on with and packages that nobody looked at, after as long as their company says.
+
+A draft is deleted with all its revisions; what was proposed of it stays. A package that waited is refused and its bytes
+are gone; that it came stays. A step of `bus.retention`.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from django.db.models.functions import Now
+
+from apps.audit.enums import AuditEvent
+from apps.audit.services import record
+from apps.skills.enums import PackageState
+from apps.skills.models import SkillDraft, SkillPackage
+from apps.tenants.queries import retention
+from kernel.clock import now
+
+BATCH = 50
+
+
+def delete_batch() -> bool:
+    """Not more than a short transaction can; inside a scope. True when there may be more."""
+    days = retention().skills
+    if days is None:
+        return False
+    before = now() - timedelta(days=days)
+    counts = {"drafts": _delete_drafts(before), "packages": _refuse_packages(before)}
+    for kind, count in counts.items():
+        if count:
+            record(AuditEvent.RETENTION_SWEPT, data={"kind": kind, "count": count})
+    return BATCH in counts.values()
+
+
+def _delete_drafts(before: datetime) -> int:
+    found = _lock_due(SkillDraft.objects.filter(updated_at__lt=before).order_by("updated_at"))
+    SkillDraft.objects.filter(pk__in=found).delete()
+    return len(found)
+
+
+def _refuse_packages(before: datetime) -> int:
+    waiting = SkillPackage.objects.filter(state=PackageState.WAITING, created_at__lt=before)
+    found = _lock_due(waiting.order_by("created_at"))
+    refused = {"state": PackageState.REFUSED, "content": None, "ended_at": Now()}
+    SkillPackage.objects.filter(pk__in=found).update(**refused)
+    return len(found)
+
+
+def _lock_due(rows: Any) -> list[UUID]:
+    """Locked; what somebody else has in hand is left for the next time."""
+    return list(rows.select_for_update(skip_locked=True, no_key=True).values_list("pk", flat=True)[:BATCH])

@@ -1,9 +1,0 @@
-"""What is not taken in: one code, and a sentence that says why."""
-
-from __future__ import annotations
-
-from kernel.errors import SilasError
-
-
-def refused(message: str, **extra: object) -> SilasError:
-    return SilasError("import_refused", message, extra=extra, status=422)

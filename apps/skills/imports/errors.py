@@ -1,0 +1,9 @@
+"""What is not taken in: one code, and a sentence that says why."""
+
+from __future__ import annotations
+
+from kernel.errors import SilasError
+
+
+def import_refused(message: str, **extra: object) -> SilasError:
+    return SilasError("import_refused", message, extra=extra, status=422)

@@ -1,0 +1,93 @@
+"""What becomes of foreign front matter? Compatible keys stay, what has a counterpart is mapped, the rest is left out;
+each is written into the report. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from apps.skills.imports.adapter import Report
+
+_KEPT = ("name", "description", "license", "requirements", "metadata")
+_OURS = (
+    "ui",
+    "activation",
+    "composes_with",
+    "script_args",
+    "type",
+    "auth_strategy",
+    "initial_permissions",
+    "available_permissions",
+)
+_INTO_METADATA = ("version", "author", "compatibility", "tags", "category", "homepage")
+
+
+def normalise(given: Mapping[str, Any], report: Report, *, called: str, ours: bool) -> dict[str, Any]:
+    """The front matter that our format knows. `called`: the folder's name, where front matter has none."""
+    meta = {key: given[key] for key in (*_KEPT, *_OURS) if key in given}
+    report.kept += sorted(meta)
+    _take_name(meta, report, called)
+    _take_description(meta, report)
+    _take_requirements(meta, report)
+    _take_metadata(meta, given, report, ours=ours)
+    _take_activation(meta, given, report)
+    mapped = {*_KEPT, *_OURS, *_INTO_METADATA, "disable-model-invocation", "user-invocable", "dependencies"}
+    report.removed += sorted(f"the key {key}" for key in map(str, given) if key not in mapped)
+    return meta
+
+
+def _take_name(meta: dict[str, Any], report: Report, called: str) -> None:
+    said = str(meta.get("name") or called)
+    name = re.sub(r"-{2,}", "-", re.sub(r"[^a-z0-9]+", "-", said.lower())).strip("-")[:64].rstrip("-")
+    if name != meta.get("name"):
+        report.mapped.append(f"name: {said[:80]} became {name}")
+    meta["name"] = name
+
+
+def _take_description(meta: dict[str, Any], report: Report) -> None:
+    said = meta.get("description")
+    if isinstance(said, str) and " ".join(said.split()) != said:
+        meta["description"] = " ".join(said.split())
+        report.mapped.append("description: written on one line")
+
+
+def _take_requirements(meta: dict[str, Any], report: Report) -> None:
+    said = meta.get("requirements")
+    if said is None or isinstance(said, dict):
+        return
+    del meta["requirements"]
+    meta["metadata"] = {**_mapping(meta.get("metadata")), "requirements": said}
+    report.mapped.append("requirements: kept as metadata; say under requirements which hosts and packages it needs")
+
+
+def _take_metadata(meta: dict[str, Any], given: Mapping[str, Any], report: Report, *, ours: bool) -> None:
+    held = _mapping(meta.get("metadata"))
+    if not ours and "tools" in held:
+        held = {key: value for key, value in held.items() if key != "tools"}
+        report.removed.append("the key metadata.tools")
+    for key in _INTO_METADATA:
+        if key in given:
+            held[key] = given[key]
+            report.mapped.append(f"{key}: kept as metadata.{key}")
+    if held or "metadata" in meta:
+        meta["metadata"] = held
+    packages = given.get("dependencies")
+    if isinstance(packages, list) and packages:
+        meta["requirements"] = {**_mapping(meta.get("requirements")), "packages": [str(each) for each in packages]}
+        report.mapped.append("dependencies: kept as requirements.packages")
+
+
+def _take_activation(meta: dict[str, Any], given: Mapping[str, Any], report: Report) -> None:
+    """Who may start it: nobody but a person, or nobody at all."""
+    if given.get("disable-model-invocation") is True:
+        meta["activation"] = "manual"
+        report.mapped.append("disable-model-invocation: activation manual")
+    elif given.get("user-invocable") is False:
+        meta["activation"] = "background"
+        report.mapped.append("user-invocable: activation background")
+
+
+def _mapping(value: Any) -> dict[str, Any]:
+    return dict(value) if isinstance(value, dict) else {}

@@ -1,0 +1,122 @@
+"""How does a foreign repository come in? git runs in a sandbox that reaches the repository's own host and port, alone.
+
+The sandbox's proxy looks the name up, refuses addresses inside of the house but for `SILAS_EGRESS_PRIVATE`, and calls
+the very address it looked at (ADR 79, 86): whatever git is talked into, by a redirect, a submodule, alternates or a
+flaw of its own, it reaches nothing else, no file of this machine and no credential. It gets no configuration, hooks or
+prompts, and writes no working copy: one commit comes out, as a tar.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+from urllib.parse import urlsplit
+
+from django.conf import settings
+
+from apps.skills.imports.errors import import_refused
+from kernel.canonical import canonical_bytes
+from kernel.errors import SilasError
+from kernel.http.addresses import host_of, is_public_url
+from kernel.sandbox import SandboxResult, SandboxSpec, run
+from kernel.sandbox.egress import spelled
+
+MOST_FETCHED, SECONDS = 100_000_000, 60
+_REF = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./-]*\Z")
+_PORTS = {"https": 443, "http": 80}
+_NO_GIT = 77
+_FETCH = """
+import json, subprocess, sys
+asked = json.load(open("request.json"))
+git = ["git", *(word for one in asked["settings"] for word in ("-c", one))]
+quiet = {"stdin": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "check": True}
+try:
+    subprocess.run([*git, "clone", *asked["clone"], "--", asked["url"], "repository"], **quiet)
+except FileNotFoundError:
+    sys.exit(77)
+git += ["-C", "repository"]
+commit = subprocess.run([*git, "rev-parse", "HEAD"], stdout=subprocess.PIPE, **quiet).stdout
+open("/sandbox/out/commit", "wb").write(commit.strip())
+subprocess.run([*git, "archive", "--format=tar", "-o", "/sandbox/out/tree.tar", "HEAD"], **quiet)
+"""
+_CLONE = (
+    "--depth=1",
+    "--single-branch",
+    "--no-tags",
+    "--no-checkout",
+    "--no-recurse-submodules",
+    "--quiet",
+    "--template=",
+)
+_SETTINGS = {
+    "core.hooksPath": "/dev/null",
+    "core.fsmonitor": "false",
+    "core.symlinks": "false",
+    "core.attributesFile": "/dev/null",
+    "credential.helper": "",
+    "http.followRedirects": "false",
+    "protocol.allow": "never",
+    "submodule.recurse": "false",
+    "transfer.fsckObjects": "true",
+}
+_ENVIRONMENT = {
+    "GIT_CONFIG_NOSYSTEM": "1",
+    "GIT_CONFIG_GLOBAL": "/dev/null",
+    "GIT_TERMINAL_PROMPT": "0",
+    "GIT_ASKPASS": "/bin/false",
+    "GIT_LFS_SKIP_SMUDGE": "1",
+    "GIT_ATTR_NOSYSTEM": "1",
+}
+
+
+def fetch(url: str, ref: str, *, most_bytes: int) -> tuple[str, bytes]:
+    """The commit, and its files as a tar. Blocking. Raises `SilasError`: `import_refused`, `git_missing`,
+    `sandbox_unavailable`."""
+    place = _egress_place(url)
+    if ref and not _REF.match(ref):
+        raise import_refused("That is no name of a branch or tag.")
+    outcome = run(_spec(url, ref, place, most_bytes))
+    commit, raw = outcome.artifacts.get("commit", b"").decode(errors="replace"), outcome.artifacts.get("tree.tar", b"")
+    if not outcome.ok or not raw or len(raw) > most_bytes:
+        raise _error_of(outcome)
+    return commit, raw
+
+
+def _egress_place(url: str) -> str:
+    """Its host and port, of the public internet or named by the operator, as the sandbox lists places."""
+    host = host_of(url, schemes=settings.SKILL_GIT_SCHEMES)
+    if not host:
+        raise import_refused("Repositories are fetched over https, without a name or password in the address.")
+    parts = urlsplit(url)
+    place = spelled(host, parts.port or _PORTS[parts.scheme])
+    if place not in settings.EGRESS_PRIVATE and not is_public_url(url, schemes=settings.SKILL_GIT_SCHEMES):
+        raise import_refused("This address is not one of the public internet.")
+    return place
+
+
+def _spec(url: str, ref: str, place: str, most_bytes: int) -> SandboxSpec:
+    schemes = settings.SKILL_GIT_SCHEMES
+    given = [f"{name}={value}" for name, value in _SETTINGS.items()]
+    given += [f"protocol.{scheme}.allow=always" for scheme in schemes]
+    asked: dict[str, Any] = {"url": url, "settings": given, "clone": [*_CLONE, *(["--branch", ref] if ref else [])]}
+    return SandboxSpec(
+        ["python3", "-I", "-S", "-c", _FETCH],
+        work={"request.json": canonical_bytes(asked)},
+        env={**_ENVIRONMENT, "GIT_ALLOW_PROTOCOL": ":".join(schemes)},
+        egress=(place,),
+        timeout_seconds=SECONDS,
+        cpu_seconds=SECONDS,
+        disk_mb=(MOST_FETCHED + most_bytes) // 1_000_000,
+        egress_bytes=MOST_FETCHED,
+        artifact_files=2,
+    )
+
+
+def _error_of(outcome: SandboxResult) -> SilasError:
+    if outcome.exit_code == _NO_GIT:
+        return SilasError("git_missing", "There is no git on this machine.", status=503)
+    if outcome.reason == "timeout":
+        return import_refused("Fetching the repository took too long.")
+    if outcome.reason or outcome.ok:
+        return import_refused("The repository is too large.")
+    return import_refused("The repository cannot be fetched.")

@@ -1,0 +1,152 @@
+"""What speaks against a folder's contents? Decided from texts alone; nothing is executed (spec 10.4). Pure.
+
+`problems` keep it out; `notes` are what whoever is asked about it should know. Neither is the security boundary: that
+is the sandbox. What these rules catch is what an author did not mean, or hoped nobody would read.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import PurePosixPath
+from typing import Any
+
+from apps.gates.detectors.credentials import holds_secret
+from apps.skills import python_analysis
+from apps.skills.schemas import SkillManifest
+
+# A literal that somebody called a secret, however plain it is: `token = "…"`; `"password": "…"` with a figure in it.
+_CREDENTIAL = re.compile(
+    r"""(?ix) (?:password|passwd|api_?key|secret|token)
+        (?: \s*[:=]\s*["'](?P<plain>[^"'\s]{8,})["']
+          | ["']\s*:\s*["'](?=[^"']*[a-z])(?=[^"']*[0-9])(?P<mapped>[^"'\s{}<>$]{8,})["'] )"""
+)
+# What only names where a secret comes from, as OAuth needs it: an address, a place to fill in, the name of a field.
+_ADDRESS = re.compile(r"https?://\S+", re.I)
+_FILLED_IN = re.compile(r"\$?\{[^{}]*\}|<[^<>]*>|%\([^()]*\)s", re.I)
+_FIELD = re.compile(r"[a-z]+(?:[_.-][a-z]+)*", re.I)
+_SAYS_SECRET = re.compile(r"password|passwd|api[_.-]?key|secret|token|credential", re.I)
+_COMPILED_NAMES = frozenset({".so", ".pyc", ".pyd", ".pyo", ".dll", ".exe", ".dylib", ".whl", ".egg"})
+_COMPILED_BYTES = (b"\x7fELF", b"MZ", b"\xcf\xfa\xed\xfe", b"\xca\xfe\xba\xbe", b"PK\x03\x04", b"\x1f\x8b")
+_TEXTS = frozenset({".py", ".md", ".sh", ".yaml", ".yml", ".toml", ".json", ".txt", ".csv"})
+_UNSAFE_SHELL = re.compile(
+    r"(curl|wget)\b(?:(?!curl|wget)[^\n|])*+\|\s*+(sudo\s++)?(ba|z|da)?sh\b|\beval\s+[\"']?\$", re.I
+)
+# Without these nobody connects an account, or finds out that it is lost (spec 10.5, 10.6).
+_SIGNS_IN = ("scripts/setup.py", "scripts/health_check.py")
+_NAMED = re.compile(r"(?<![\w/.:-])(?:\./)?((?:scripts|references|assets|checks|guards)/[\w./-]*\.\w+)")
+_LINKED = re.compile(r"\]\((?!\w+:|#|/)([^)\s#]+)")
+# Words of a description that tell steps instead of when to use the skill (spec 10.1, description quality).
+_SEQUENCE = re.compile(r"\b(first(?:ly)?|second(?:ly)?|then|next|after that|afterwards|finally|lastly)\b[ ,:]", re.I)
+_STEP = re.compile(r"(?:^|\n)[^\S\n]*+\d++[.)]\s|\bstep \d+\b", re.I)
+_COMMAND = re.compile(r"\b(?:scripts|checks)/\S+\.(?:py|sh)\b|```|(?:^|\s)--[a-z][\w-]+=", re.I)
+
+
+def problems(manifest: SkillManifest, files: Mapping[str, bytes]) -> list[str]:
+    """What keeps a folder from being installed; empty when nothing does."""
+    found = [f"description: {problem}" for problem in description_problems(manifest.description)]
+    if python_analysis.is_too_long(files):
+        return [*found, "it holds more Python than is read here"]
+    known = python_analysis.Known.of(files, manifest.requirements)
+    for path, content in sorted(files.items()):
+        found += [f"{path}: {problem}" for problem in _file_problems(path, content, known)]
+    for tool in manifest.tools:
+        found += [f"{tool.name}: {path} is missing" for path in _tool_paths(tool) if path not in files]
+        found += [f"{tool.name}: asks for {name}, which it does not take" for name in _unknown_questions(tool)]
+    return [*found, *_missing_paths(manifest, files)]
+
+
+def notes(manifest: SkillManifest, files: Mapping[str, bytes]) -> list[str]:
+    """What a person should know before they say yes."""
+    found = [f"Needs the package {name}; a sandbox has the standard library only." for name in _packages(manifest)]
+    networked = sorted(path for path, content in files.items() if _opens_network(path, content))
+    if networked and not manifest.requirements.network:
+        found.append(f"{networked[0]} opens the network, which this skill is not given.")
+    if manifest.requirements.network:
+        found.append(f"May reach {', '.join(manifest.requirements.network)} and nothing else.")
+    return [*found, *_uncalled_scripts(manifest, files)]
+
+
+def _uncalled_scripts(manifest: SkillManifest, files: Mapping[str, bytes]) -> list[str]:
+    scripts = {path: content for path, content in files.items() if path.startswith("scripts/") and path.endswith(".py")}
+    imported = {name for content in scripts.values() for name in python_analysis.imports(content)}
+    called = {tool.script for tool in manifest.tools} | set(manifest.script_args)
+    mute = sorted(path for path in scripts if path not in called and PurePosixPath(path).stem not in imported)
+    if not mute or manifest.type == "connection":
+        return []
+    return [f"Nothing calls {', '.join(mute[:5])}: no tool or script_args names it."]
+
+
+def description_problems(text: str) -> list[str]:
+    """A description says when to use the skill; how it is done stands in the instructions."""
+    if len(_SEQUENCE.findall(text)) >= 3 or len(_STEP.findall(text)) >= 2:
+        return ["tells steps; say when to use the skill, and put the steps into the instructions"]
+    if _COMMAND.search(text):
+        return ["tells what to run; say when to use the skill, and put that into the instructions"]
+    return []
+
+
+def _file_problems(path: str, content: bytes, known: python_analysis.Known) -> Iterable[str]:
+    suffix = PurePosixPath(path).suffix.lower()
+    if suffix in _COMPILED_NAMES or (content.startswith(_COMPILED_BYTES) and not path.startswith("assets/")):
+        return ["is compiled or packed; only what can be read is installed"]
+    try:
+        text = content.decode("utf-8")
+    except UnicodeDecodeError:
+        return ["not text"] if suffix in _TEXTS else []
+    found = ["looks like it holds a credential"] if _holds_credential(text) or holds_secret(text) else []
+    if suffix == ".sh" and _UNSAFE_SHELL.search(text):
+        found.append("runs in a shell what it fetched or was told")
+    if suffix == ".py":
+        # What decides about a visitor is told by the gate that runs it, through variables of the gate's own.
+        found += python_analysis.problems(text, known, has_env=path.startswith("scripts/"))
+    return found
+
+
+def _holds_credential(text: str) -> bool:
+    return any(not _is_placeholder(match["plain"] or match["mapped"]) for match in _CREDENTIAL.finditer(text))
+
+
+def _is_placeholder(value: str) -> bool:
+    """An address that holds a key is found by what the key looks like (`holds_secret`)."""
+    if _ADDRESS.fullmatch(value) or _FILLED_IN.fullmatch(value):
+        return True
+    return bool(_FIELD.fullmatch(value) and _SAYS_SECRET.search(value))
+
+
+def _missing_paths(manifest: SkillManifest, files: Mapping[str, bytes]) -> list[str]:
+    """Every file that the front matter or the instructions name is there, and inside; and what an account needs."""
+    named = [*manifest.script_args, *_dry_run_paths(manifest), *(_SIGNS_IN if manifest.type == "connection" else ())]
+    if manifest.ui.icon:
+        named.append(manifest.ui.icon.removeprefix("./"))
+    body = files.get("SKILL.md", b"").decode("utf-8", "replace")
+    named += [path.rstrip(".") for path in _NAMED.findall(body)]
+    named += [path.removeprefix("./") for path in _LINKED.findall(body)]
+    return [f"{path} is missing" for path in dict.fromkeys(named) if path not in files and not _is_folder(path, files)]
+
+
+def _is_folder(path: str, files: Mapping[str, bytes]) -> bool:
+    return any(each.startswith(f"{path.rstrip('/')}/") for each in files)
+
+
+def _dry_run_paths(manifest: SkillManifest) -> list[str]:
+    declared = manifest.metadata.get("dry_run")
+    return list(declared) if isinstance(declared, dict) else []
+
+
+def _tool_paths(tool: Any) -> list[str]:
+    """The tool's script, and what its checks run inside `/sandbox/skill/`."""
+    checks = [part for check in tool.verify for part in check.run.split() if part.startswith("/sandbox/skill/")]
+    return [tool.script, *(part.removeprefix("/sandbox/skill/") for part in checks)]
+
+
+def _unknown_questions(tool: Any) -> list[str]:
+    return sorted(set(tool.ask) - set(tool.args.get("properties") or {}))
+
+
+def _packages(manifest: SkillManifest) -> list[str]:
+    return list(manifest.requirements.packages)
+
+
+def _opens_network(path: str, content: bytes) -> bool:
+    return path.startswith("scripts/") and path.endswith(".py") and python_analysis.opens_network(content)

@@ -1,0 +1,137 @@
+"""How does somebody's skill come into use, and out again? Verbs that write, inside the caller's scope.
+
+Always holds: what was proposed is found by nobody until a person said yes to exactly this content, that yes was spent,
+and its scripts stood a trial; any other byte is another version that needs another yes (spec 10.4). A version that was
+in use once may be switched off and on again; what it says never changes. Console, REST, import and skill-maker come in
+here; what ships with the installation does not (`services.install_version`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from apps.audit.enums import AuditEvent
+from apps.audit.services import record
+from apps.skills import signals, trials
+from apps.skills.enums import SkillSource, SkillStatus
+from apps.skills.loader import Folder, load_files
+from apps.skills.locks import lock_skill
+from apps.skills.models import SkillVersion
+from apps.skills.services import audit_data, change_status, find_version, store_version
+from apps.tenants.enums import Capability, Role
+from apps.tenants.queries import require_role
+from apps.tenants.rules import roles_with
+from kernel.clock import now
+from kernel.errors import NotFound, SilasError
+
+MAX_WAITING = 50
+PROPOSERS = roles_with(Capability.DECIDE)
+ADMINISTRATORS = roles_with(Capability.ADMINISTER)
+
+
+def propose(
+    files: Mapping[str, bytes], *, source: SkillSource | str, by: Any = None, report: Mapping[str, Any] | None = None
+) -> SkillVersion:
+    """Check these contents of a skill's folder (paths from its root, `SKILL.md` among them) and put them up for a yes.
+
+    Gives the version, `proposed`; workers try its scripts and ask (`trials`). The version as it stands when
+    exactly this content waits or is in use already. `by`: the member who wants it, or an actor by
+    name; None when nobody in particular does.
+    `report`: what whoever made the files has to say (an import's transformation report), kept under `origin`.
+    Raises `SilasError`: `skill_invalid` with every problem in `extra`, `skill_disabled` 409 when this content was
+    switched off (`roll_back` takes it up again), `skills_waiting` 409, `forbidden_role` 403.
+    """
+    _require(by, PROPOSERS)
+    folder = load_files(files)
+    known = find_version(folder)
+    if known is None or known.status == SkillStatus.WITHDRAWN:
+        return _propose_version(folder, known, SkillSource(source), by, report)
+    if known.status == SkillStatus.DISABLED:
+        raise SilasError("skill_disabled", f"Version {known.number} has this content and is switched off.", status=409)
+    return known
+
+
+def _propose_version(
+    folder: Folder, known: SkillVersion | None, source: SkillSource, by: Any, report: Mapping[str, Any] | None
+) -> SkillVersion:
+    if SkillVersion.objects.filter(status=SkillStatus.PROPOSED).count() >= MAX_WAITING:
+        raise SilasError("skills_waiting", f"{MAX_WAITING} skills wait for an answer already.", status=409)
+    lock_skill(folder.manifest.name)
+    asked = {
+        "requested_by": _actor(by) if by else "",
+        "report": {"origin": dict(report or {}), "notes": list(folder.notes)},
+    }
+    if known is None:
+        version = store_version(folder, status=SkillStatus.PROPOSED, source=source, **asked)
+    else:
+        version = change_status(known, SkillStatus.PROPOSED, source=source, **asked, card_id=None, approval_token=None)
+    record(AuditEvent.SKILL_PROPOSED, actor=_actor(by), subject=f"skill:{version.pk}", data=audit_data(version))
+    trials.enqueue_trial(version)
+    return version
+
+
+def disable(skill: SkillVersion | str, *, by: Any = None) -> int:
+    """Switch a version off, or by its name every version in use; work that was approved with it stops finding it.
+    Returns how many were switched off. Raises `SilasError` `forbidden_role` 403."""
+    _require(by, ADMINISTRATORS)
+    if isinstance(skill, str):
+        meant = lock_skill(skill)
+    else:
+        meant = [each for each in lock_skill(skill.name) if each.pk == skill.pk]
+    return _switch_off([each for each in meant if each.status == SkillStatus.ACTIVE], by)
+
+
+def roll_back(name: str, *, to: SkillVersion, by: Any = None) -> SkillVersion:
+    """Make a version that was in use before the only one in use. Needs no new yes: its content had one.
+
+    Raises `SilasError`: `skill_not_approved` 409 for one that never was in use, `NotFound`, `forbidden_role` 403.
+    """
+    _require(by, ADMINISTRATORS)
+    versions = lock_skill(name)
+    wanted = next((each for each in versions if each.pk == to.pk), None)
+    if wanted is None:
+        raise NotFound("skill")
+    if wanted.status not in (SkillStatus.ACTIVE, SkillStatus.DISABLED):
+        raise SilasError("skill_not_approved", "This version was never in use: it needs a yes first.", status=409)
+    _switch_off([each for each in versions if each.status == SkillStatus.ACTIVE and each.pk != wanted.pk], by)
+    if wanted.status == SkillStatus.DISABLED:
+        change_status(wanted, SkillStatus.ACTIVE, activated_at=now())
+    record(AuditEvent.SKILL_ROLLED_BACK, actor=_actor(by), subject=f"skill:{wanted.pk}", data=audit_data(wanted))
+    return wanted
+
+
+def purge(name: str, *, by: Any = None) -> int:
+    """Switch the skill off and let everything go that was written with it: findings, proposals, what became memory or
+    knowledge, and what memory keeps of its tools' answers (`signals.skill_purged`). Its versions stay as evidence.
+    Returns how many were switched off.
+
+    Raises `SilasError` `forbidden_role` 403, `NotFound`.
+    """
+    _require(by, ADMINISTRATORS)
+    versions = lock_skill(name)
+    if not versions:
+        raise NotFound("skill")
+    count = _switch_off([each for each in versions if each.status == SkillStatus.ACTIVE], by)
+    signals.skill_purged(name, _actor(by))
+    record(AuditEvent.SKILL_PURGED, actor=_actor(by), subject=f"skill:{versions[-1].pk}", data=audit_data(versions[-1]))
+    return count
+
+
+def _switch_off(versions: list[SkillVersion], by: Any) -> int:
+    for version in versions:
+        change_status(version, SkillStatus.DISABLED)
+        record(AuditEvent.SKILL_DISABLED, actor=_actor(by), subject=f"skill:{version.pk}", data=audit_data(version))
+    return len(versions)
+
+
+def _require(by: Any, roles: Collection[Role]) -> None:
+    """A member needs the role; an actor by name was let in by whoever passes it on (an API key, the command line)."""
+    if by is not None and not isinstance(by, str):
+        require_role(by, roles)
+
+
+def _actor(by: Any) -> str:
+    if isinstance(by, str):
+        return by
+    return f"user:{by.pk}" if by is not None else "system"

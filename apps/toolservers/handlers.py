@@ -1,0 +1,56 @@
+"""Ask a server whether it still describes what was accepted, so that a description that changed is stopped before
+somebody calls its tool (rug-pull); a call looks again all the same.
+
+`look` is the handler of `tool_server_check`, a standing message of each server with tools in use. In a worker nothing
+comes into use, and nothing new is written down: that is a person's wish.
+"""
+
+from __future__ import annotations
+
+import logging
+from datetime import datetime
+from uuid import UUID
+
+from apps.bus.deliveries import Delivery
+from apps.toolservers import queries, services
+from apps.toolservers.schemas import Address, Descriptor, ServerFailed
+from kernel.errors import SilasError
+from kernel.tenancy import in_scope
+
+_log = logging.getLogger(__name__)
+
+
+async def check_server(delivery: Delivery) -> None:
+    server_id = UUID(delivery.message.subject)
+    found = await in_scope(delivery.tenant_id, _address, server_id)
+    await delivery.reschedule(_record, server_id, await _list_tools(found) if isinstance(found, Address) else found)
+
+
+def _address(server_id: UUID) -> Address | str | None:
+    """None for a server that is not watched any more; a code for one that cannot be asked."""
+    if not services.is_monitored(server_id):
+        return None
+    try:
+        return queries.address_of(server_id)
+    except SilasError as broken:
+        return broken.code
+
+
+async def _list_tools(address: Address) -> tuple[Descriptor, ...] | str:
+    """What it lists, or the code of why it does not."""
+    from apps.toolservers.client import list_tools  # brings the SDK: only who asks a server pays for it
+
+    try:
+        return await list_tools(address)
+    except ServerFailed as no:
+        return no.code
+    except Exception as error:  # noqa: BLE001 (whatever is wrong with the answer, its owners are told)
+        return type(error).__name__
+
+
+def _record(server_id: UUID, said: tuple[Descriptor, ...] | str | None) -> datetime | None:
+    if isinstance(said, str):
+        services.record_failure(server_id, said)
+    elif said is not None and (stopped := services.compare_listing(server_id, said)):
+        _log.warning("outside_tools_stopped server=%s tools=%s", server_id, stopped)
+    return services.next_check_at(server_id)

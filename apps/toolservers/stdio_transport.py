@@ -1,0 +1,182 @@
+"""How is a tool server asked that is a program? In the sandbox, over its standard input and output, as the official
+client's transport: one line, one message, either way.
+
+It sees its skill's approved files and nothing else, reaches the places that its owner listed, and gets its token from
+an inherited descriptor. It lives for one connection: whoever opened it ends it, and the sandbox does when time is up.
+A line that is no message ends it too.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import threading
+from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Any
+
+import anyio
+import mcp_types as types
+from mcp.shared.message import SessionMessage
+
+from apps.toolservers.http_client import MOST_BYTES
+from apps.toolservers.schemas import Address
+from kernel.sandbox import SandboxResult, SandboxSpec, Session, SessionOver, session
+
+LONGEST_LINE = 1_000_000
+_LOOK_SECONDS, _GRACE_SECONDS = 0.5, 1.0
+_HIDDEN = ("skill/checks", "skill/guards")
+_CODES = {
+    "": "program_ended",
+    "line_limit": "answer_too_large",
+    "output_limit": "answer_too_large",
+    "timeout": "too_slow",
+    "secret_leaked": "program_secret",
+}
+
+
+def sandbox_spec(address: Address, seconds: float) -> SandboxSpec:
+    """What the program gets, and no more."""
+    assert address.folder is not None
+    script, *args = address.argv
+    return SandboxSpec(
+        ["python3", "-I", "-S", f"/sandbox/skill/{script}", *args],
+        read_only={"skill": address.folder},
+        hidden=_HIDDEN,
+        egress=address.egress,
+        secret=json.dumps({"token": address.secret}).encode() if address.secret else None,
+        timeout_seconds=seconds + _GRACE_SECONDS,
+        output_bytes=MOST_BYTES,
+        line_bytes=LONGEST_LINE,
+    )
+
+
+class ProgramTransport:
+    """One program for one connection. `over`: why it talks no more, as a code of ours; empty while it does."""
+
+    def __init__(self, address: Address, seconds: float) -> None:
+        self.over = ""
+        self._held = _SandboxSession(sandbox_spec(address, seconds))
+
+    def streams(self) -> AbstractAsyncContextManager[Any]:
+        """The client's transport: what the program says, and what it is told."""
+        return self._streams()
+
+    @asynccontextmanager
+    async def _streams(self) -> AsyncIterator[Any]:
+        said, heard = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+        told, asked = anyio.create_memory_object_stream[SessionMessage](0)
+        try:
+            await self._held.begin()
+            async with anyio.create_task_group() as both:
+                both.start_soon(self._listen, said)
+                both.start_soon(self._tell, asked, said)
+                yield heard, told
+                both.cancel_scope.cancel()
+        finally:
+            for end in (said, heard, told, asked):
+                end.close()
+            await self._held.end()
+
+    async def _listen(self, said: Any) -> None:
+        async with said:
+            while not self.over:
+                line = await self._held.line()
+                if line is None:
+                    self.over = await self._held.code() if self._held.is_over else ""
+                elif line.strip():
+                    await self._pass_on(said, line)
+
+    async def _pass_on(self, said: Any, line: str) -> None:
+        try:
+            message = types.jsonrpc_message_adapter.validate_json(line, by_name=False)
+        except ValueError:
+            self.over = "no_mcp"
+            return
+        if isinstance(message, types.JSONRPCNotification):
+            return  # nobody here waits for anything that was not asked for
+        with contextlib.suppress(anyio.ClosedResourceError, anyio.BrokenResourceError):
+            await said.send(SessionMessage(message))
+
+    async def _tell(self, asked: Any, said: Any) -> None:
+        async with asked:
+            async for each in asked:
+                try:
+                    await self._held.tell(each.message.model_dump_json(by_alias=True, exclude_unset=True))
+                except SessionOver:
+                    self.over = self.over or await self._held.code()
+                    said.close()
+                    return
+
+
+class _SandboxSession:
+    """The sandbox's conversation, whose waits are threads' and not the loop's. It is ended whatever was cancelled:
+    where it only came to be after its end was asked for, it ends at once."""
+
+    def __init__(self, spec: SandboxSpec) -> None:
+        self._spec = spec
+        self._threads = ThreadPoolExecutor(4, thread_name_prefix="tool-server")
+        self._lock, self._telling = threading.Lock(), threading.Lock()
+        self._talk: Session | None = None
+        self._gone = False
+
+    async def begin(self) -> None:
+        """Raises `SandboxUnavailable`."""
+        await self._in_thread(self._begin)
+
+    async def line(self) -> str | None:
+        found: str | None = await self._in_thread(self._open.read_line, _LOOK_SECONDS)
+        return found
+
+    async def tell(self, text: str) -> None:
+        """Raises `SessionOver`."""
+        await self._in_thread(self._tell, text)
+
+    async def code(self) -> str:
+        """Ends it, and says why it ended."""
+        result: SandboxResult = await self._in_thread(self._close, self._open)
+        return _CODES.get(result.reason, "program_stopped")
+
+    async def end(self) -> None:
+        """Also for somebody who is cancelled: the thread goes on to the end."""
+        ending = asyncio.wrap_future(self._threads.submit(self._end))
+        self._threads.shutdown(wait=False)
+        with anyio.CancelScope(shield=True):
+            await asyncio.shield(ending)
+
+    @property
+    def is_over(self) -> bool:
+        return self._open.is_over
+
+    @property
+    def _open(self) -> Session:
+        assert self._talk is not None
+        return self._talk
+
+    async def _in_thread(self, work: Any, *args: Any) -> Any:
+        return await asyncio.get_running_loop().run_in_executor(self._threads, work, *args)
+
+    def _begin(self) -> None:
+        talk = session(self._spec)
+        with self._lock:
+            self._talk = talk
+            if not self._gone:
+                return
+        talk.close(0)
+
+    def _tell(self, text: str) -> None:
+        with self._telling:
+            self._open.send_line(text)
+
+    def _close(self, talk: Session) -> SandboxResult:
+        with self._telling:
+            return talk.close(_GRACE_SECONDS)
+
+    def _end(self) -> None:
+        with self._lock:
+            self._gone = True
+            talk = self._talk
+        if talk is not None:
+            self._close(talk)
