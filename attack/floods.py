@@ -217,18 +217,18 @@ def _frame(opcode: int, payload: bytes = b"", *, final: bool = True) -> bytes:
 
 def _documents(short: bool) -> Figure:
     """Those that took more than a second of the asking process's own processor, or longer than their limit."""
-    from apps.memory import reading
+    from apps.memory import sandboxed_parsing
 
     if short:
-        reading._FILE = replace(reading._FILE, seconds=2)
-    limit = reading._FILE.seconds + 30
+        sandboxed_parsing._FILE = replace(sandboxed_parsing._FILE, seconds=2)
+    limit = sandboxed_parsing._FILE.seconds + 30
     hostile = {**bombs.DOCUMENTS}
     names = ["forms.pdf", "operators.pdf", "tower.html", "laughs.md"] if short else list(hostile)
     occupied = []
     for name in names:
         data = hostile[name]()
         began, busy = time.monotonic(), time.process_time()
-        reading.read_file(data, name)
+        sandboxed_parsing.read_file(data, name)
         if time.process_time() - busy > OWN_SECONDS or time.monotonic() - began > limit:
             occupied.append(name)
     told = f"{len(occupied)} {' '.join(occupied)}".strip()
@@ -290,7 +290,7 @@ WRAPPINGS = (
 
 def _addresses() -> Figure:
     from kernel.http.resolver import AddressRefused, resolve_url
-    from kernel.sandbox.egress import address_to_call
+    from kernel.sandbox.egress import choose_address
 
     wrapped = [form.format(each) for form in WRAPPINGS for each in INNER if ":" not in each]
     reached = []
@@ -299,6 +299,6 @@ def _addresses() -> Figure:
         with contextlib.suppress(AddressRefused):
             resolve_url(urlsplit(f"http://{host}/"), allow_private=False)
             reached.append(address)
-        if address_to_call(f"{host}:80", [address], private=()):
+        if choose_address(f"{host}:80", [address], private=()):
             reached.append(address)
     return Figure("inner addresses reached", len(INNER) + len(wrapped), str(len(reached)), "0", not reached)

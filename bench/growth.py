@@ -131,7 +131,7 @@ def _remember(session: UUID, count: int) -> None:
             Note(scope, f"{_LINES[at % 4]} ({at})", SourceKind.CONVERSATION_RAW, f"seq:{at}", session_id=session)
             for at in range(begin, min(begin + 500, count + 1))
         ]
-        memories._write(memories.prepared(notes))
+        memories._write(memories.prepare(notes))
 
 
 def _ask_again(ready: Stage, session: UUID, asks: bool) -> None:
@@ -140,11 +140,11 @@ def _ask_again(ready: Stage, session: UUID, asks: bool) -> None:
         return
     from apps.sessions.focus import Focus
     from apps.sessions.models import ChatSession
-    from kernel.llm.context.subscriptions import MEMORY_QUERY, subscribed
+    from kernel.llm.context.subscriptions import MEMORY_QUERY, subscribe
     from kernel.tenancy import tenant_scope
 
     with tenant_scope(ready.deployment.tenant_id):
         row: Any = ChatSession.objects.get(pk=session)
-        asked = subscribed((), MEMORY_QUERY, _QUESTION["query"], turn=row.turns, strategy=_QUESTION["strategy"])
+        asked = subscribe((), MEMORY_QUERY, _QUESTION["query"], turn=row.turns, strategy=_QUESTION["strategy"])
         row.focus = Focus(subscriptions=asked).as_kept()
         row.save(update_fields=["focus"])

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from bench.report import Row
 from kernel.sandbox import SandboxSpec
 from kernel.sandbox.backends import Backend, Bubblewrap, candidates, make_plan
-from kernel.sandbox.runner import run_on, trial
+from kernel.sandbox.runner import probe_backend, run_on
 
 ROUNDS = 200
 BOUND = 3.0
@@ -21,7 +21,7 @@ COMMAND = "/bin/true"
 
 
 def run() -> list[Row]:
-    working = [candidate for candidate in candidates() if not trial(candidate)]
+    working = [candidate for candidate in candidates() if not probe_backend(candidate)]
     bare = _bare(next(candidate for candidate in working if isinstance(candidate, Bubblewrap)))
     return [_row(candidate, bare) for candidate in working]
 

@@ -23,7 +23,7 @@ from apps.sessions.state import TurnState
 from apps.tenants.models import Deployment
 from apps.work.models import WorkItem
 from evals.scripts import Cite, Conversation, Expected
-from kernel.llm.grounded.languages import language_of
+from kernel.llm.grounded.languages import detect_language
 from kernel.tenancy import in_scope, in_thread
 
 _SECTION = re.compile(r"^#+ (\d+(?:\.\d+)*)\.? ", re.MULTILINE)
@@ -82,7 +82,7 @@ def misses(expected: Expected, outcome: Outcome, *, before: str = "") -> list[st
     found += [f"does not cite {_told([cite])}" for cite in expected.cites or () if cite not in outcome.cites]
     found += [f"does not say {fact!r}: {outcome.said!r}" for fact in expected.says if fact not in outcome.said]
     found += [f"says {word!r}" for word in expected.never if word.lower() in outcome.said.lower()]
-    if expected.speaks is not None and (spoken := language_of([outcome.said])) != expected.speaks:
+    if expected.speaks is not None and (spoken := detect_language([outcome.said])) != expected.speaks:
         found.append(f"speaks {spoken!r}, not {expected.speaks!r}: {outcome.said!r}")
     if not outcome.said:
         found.append("says nothing")

@@ -27,7 +27,7 @@ from django.db.migrations.loader import MigrationLoader
 from apps.bus.enums import Worker
 from kernel import fault_points, trust
 from kernel.sandbox import Choice, Kind, configure
-from kernel.sandbox.egress import listed
+from kernel.sandbox.egress import parse_places
 from silas_platform import database_rights, worker_rights
 from silas_platform.settings import env
 from silas_platform.up.environment import is_loopback, open_host_faults
@@ -97,7 +97,7 @@ def choose_sandbox() -> None:
     except ValueError:
         raise ImproperlyConfigured("E_CFG_SANDBOX: SILAS_SANDBOX must be subprocess or docker") from None
     for name, places in (("EGRESS_PRIVATE", settings.EGRESS_PRIVATE), ("CHECK_PLACES", settings.CHECK_PLACES)):
-        if len(listed(places)) != len(set(places)):
+        if len(parse_places(places)) != len(set(places)):
             raise ImproperlyConfigured(f"E_CFG_EGRESS: SILAS_{name} is a list of host:port")
     configure(Choice(kind=kind, image=settings.SANDBOX_IMAGE, egress_private=tuple(settings.EGRESS_PRIVATE)))
 

@@ -26,7 +26,7 @@ from apps.bus.deliveries import Delivery
 from apps.bus.schemas import LeaseLost
 from apps.guard.enums import Intent, Phase, TerminalReason
 from apps.guard.schemas import Done, Failed
-from apps.memory.memories import scrubbed
+from apps.memory.memories import scrub
 from kernel import fault_points
 from kernel.errors import SilasError, error_location
 from kernel.llm.briefing import Passage
@@ -165,7 +165,7 @@ async def _analysis(runner: PhaseRunner) -> None:
         else:
             runner.notes = planner.start_notes(client, runner.passages)
         runner.draft, runner.trace = await planner.research(client, runner.notes)
-    runner.draft = runner.draft.model_copy(update={"summary": await in_thread(scrubbed, runner.draft.summary)})
+    runner.draft = runner.draft.model_copy(update={"summary": await in_thread(scrub, runner.draft.summary)})
 
 
 async def _drafting(runner: PhaseRunner) -> None:
@@ -197,7 +197,7 @@ async def _ethics_review(runner: PhaseRunner) -> None:
 def _review_finding(runner: PhaseRunner) -> DraftFinding:
     draft, refused = runner.draft, runner.client.refused
     texts = [*(finding.content for finding in draft.findings), *(proposal.content for proposal in draft.proposals)]
-    masked = sum(scrubbed(text) != text for text in texts)
+    masked = sum(scrub(text) != text for text in texts)
     unverified = sum(not proposal.evidence.get("known") for proposal in draft.proposals)
     flags = {
         f"Personal data or secrets were removed from {masked} texts": masked,

@@ -25,10 +25,10 @@ from apps.guard import services as guard
 from apps.guard.enums import Intent, Phase, RefusalCode
 from apps.guard.schemas import Admitted, Call, CallOutcome, Done, Failed, NeedsApproval, Refused
 from apps.guard.toolset import brought_by
-from kernel.llm import asking
-from kernel.llm.asking import Inquiry
+from kernel.llm import structured_output
 from kernel.llm.failures import ProviderFailed, ShapeBroken
 from kernel.llm.runs import Usage
+from kernel.llm.structured_output import StructuredRequest
 from kernel.provenance import Origin, Source, Sources, Traced, as_text
 from kernel.tenancy import in_scope
 
@@ -130,7 +130,7 @@ class GuardedClient:
         self._count(RefusalCode.TOOL_NOT_GRANTED.value)
         await in_scope(self.job.tenant_id, guard.refuse_wish, self.job.run, Intent.PLAN, tool)
 
-    async def ask_model(self, intent: Intent, inquiry: Inquiry, shape: type[T]) -> T:
+    async def ask_model(self, intent: Intent, inquiry: StructuredRequest, shape: type[T]) -> T:
         """Run one model request between admission and settlement, within what is left of the session's time.
 
         Raises `ProviderFailed`, `ShapeBroken`, `TooLarge`, and what `call` raises.
@@ -139,7 +139,7 @@ class GuardedClient:
         call = Call(
             tool=intent.value,
             model=model,
-            forecast=asking.forecast(inquiry),
+            forecast=structured_output.estimate_usage(inquiry),
             patience_seconds=inquiry.seconds * 2,
         )
         admitted = await in_scope(self.job.tenant_id, guard.admit, self.job.run, intent, call)
@@ -152,7 +152,7 @@ class GuardedClient:
         failure = "interrupted"
         try:
             key = self.job.keys.of(model)
-            result = await asking.ask(model, inquiry, shape, spent=spent, key=key)
+            result = await structured_output.request(model, inquiry, shape, spent=spent, key=key)
             failure = ""
         except (ProviderFailed, ShapeBroken) as error:
             failure = getattr(error, "reason", "shape_broken")

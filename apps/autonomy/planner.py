@@ -19,7 +19,6 @@ from apps.autonomy.builtin_workflows import search_documents
 from apps.autonomy.guarded_client import Braked, GuardedClient, TooLarge
 from apps.autonomy.schemas import DelegatedQuestion, Draft, DraftFinding, DraftProposal, Source, storable_text
 from apps.guard.enums import Intent
-from kernel.llm.asking import Inquiry
 from kernel.llm.briefing import Passage
 from kernel.llm.citations import locate
 from kernel.llm.failures import ShapeBroken
@@ -27,6 +26,7 @@ from kernel.llm.grounded import answers
 from kernel.llm.models import is_builtin
 from kernel.llm.render import skill_blocks
 from kernel.llm.schemas import Citation
+from kernel.llm.structured_output import StructuredRequest
 
 _LONGEST_OBSERVATION = 4000
 _TASK_PROMPT = """You look into something for the staff of {title}, unattended. The task:
@@ -165,7 +165,7 @@ async def triage(client: GuardedClient, passages: tuple[Passage, ...]) -> Draft:
     _remember(notes, passages)
     if is_builtin(client.job.model_name):
         return Draft(summary="Checked once.", signal="found" if _quote_documents(client, notes).findings else "")
-    inquiry = Inquiry(
+    inquiry = StructuredRequest(
         _TRIAGE_PROMPT.format(rules=_task_prompt(client)), tuple(notes.observations), max_tokens=100, seconds=30
     )
     try:
@@ -199,7 +199,7 @@ async def _choose_step(client: GuardedClient, notes: ResearchNotes) -> Step | No
     tools = "\n".join(f"- {tool.name}: {tool.description} {json.dumps(tool.args)}" for tool in client.job.tools)
     if client.job.delegates:
         tools += _DELEGATE_PROMPT.format(names=", ".join(client.job.delegates))
-    inquiry = Inquiry(
+    inquiry = StructuredRequest(
         _STEP_PROMPT.format(rules=_task_prompt(client) + _skills_prompt(client), tools=tools),
         tuple(notes.observations),
         max_tokens=500,
@@ -267,7 +267,7 @@ def _remember(notes: ResearchNotes, passages: tuple[Passage, ...]) -> None:
 
 async def _conclude(client: GuardedClient, notes: ResearchNotes) -> Draft:
     """Ask the model for its conclusions; where its answer is out of shape, quote the documents instead."""
-    inquiry = Inquiry(
+    inquiry = StructuredRequest(
         _CONCLUSION_PROMPT.format(rules=_task_prompt(client) + _skills_prompt(client)),
         tuple(notes.observations),
         max_tokens=2000,

@@ -28,7 +28,7 @@ from apps.autonomy.services import delegation, session_results
 from apps.guard.enums import Intent
 from apps.guard.registry import register as register_handler
 from apps.guard.schemas import CallContext, CallFailed, HandlerResult
-from apps.memory.memories import scrubbed
+from apps.memory.memories import scrub
 from kernel.tenancy import tenant_scope
 
 # Fields of drafts that hold prose.
@@ -76,7 +76,7 @@ def propose_precedent(ctx: CallContext) -> HandlerResult:
 def notify(ctx: CallContext) -> HandlerResult:
     """Deliver the result where the task's route says. `ctx.context["output"]` is the session's result."""
     session, route = _session(ctx), ROUTE.validate_python(ctx.args["route"])
-    failed, output = bool(ctx.args.get("failed")), scrubbed(str(ctx.context.get("output") or ""))
+    failed, output = bool(ctx.args.get("failed")), scrub(str(ctx.context.get("output") or ""))
     signal = str(ctx.args.get("signal") or "")
     reviewed = [UUID(question_id) for question_id in ctx.context.get("reviewed", ())]
     delegated = [DelegatedQuestion.model_validate(question) for question in ctx.args.get("delegated", ())]
@@ -108,7 +108,7 @@ def _clean(shape: type[Any], args: Mapping[str, Any]) -> Any:
         draft: BaseModel = shape.model_validate(dict(args))
     except ValidationError:
         raise _failed("bad_arguments", "This result is malformed and was not saved.") from None
-    prose = {name: scrubbed(value) for name, value in draft if isinstance(value, str) and name in _PROSE}
+    prose = {name: scrub(value) for name, value in draft if isinstance(value, str) and name in _PROSE}
     return draft.model_copy(update=prose)
 
 

@@ -25,7 +25,7 @@ from apps.connections.scripts import Job, call_failed
 from apps.connections.services import setup_state
 from apps.guard.schemas import CallContext, CallFailed, HandlerResult
 from kernel.errors import SilasError
-from kernel.sandbox import SandboxUnavailable, Session, SessionOver, session
+from kernel.sandbox import SandboxUnavailable, Session, SessionClosed, open_session
 from kernel.tenancy import tenant_scope
 
 POLL_SECONDS = 1.0
@@ -67,10 +67,10 @@ class SetupSession:
     def _talk_through(self, job: Job, setup: SetupRun) -> tuple[Completed, dict[str, str]]:
         spec = job.spec(Script.SETUP, seconds=self.limits.whole)
         try:
-            with session(spec) as line:
+            with open_session(spec) as line:
                 done = self._converse(line, setup)
                 outcome = line.close()
-        except (SandboxUnavailable, SessionOver) as over:
+        except (SandboxUnavailable, SessionClosed) as over:
             raise call_failed(over.code, "The script does not run any more.") from over
         if outcome.reason or outcome.exit_code != 0:
             raise call_failed(f"script_{outcome.reason or 'failed'}", "The script did not end as it should.")
@@ -154,7 +154,7 @@ class SetupSession:
         self._send(line, {"type": "step_result", "step_id": self.talk.current, "payload": heard.answer})
 
     def _cancel(self, line: Session) -> None:
-        with suppress(SessionOver):
+        with suppress(SessionClosed):
             self._send(line, {"type": "cancel", "reason": "user_cancelled"})
         line.close()
         raise call_failed("cancelled", "Somebody cancelled it.")

@@ -44,7 +44,7 @@ class HandIn:
 
     def _website(self, collection_id: UUID) -> None:
         address = self.request.POST.get("address", "")[:600]
-        intake.hand_in_website(collection_id, address=address, once=self.once, actor=self.actor)
+        intake.submit_website(collection_id, address=address, once=self.once, actor=self.actor)
 
     def _files(self, collection_id: UUID) -> None:
         files = self.request.FILES.getlist("files")
@@ -56,11 +56,11 @@ class HandIn:
             # One byte more than is allowed is enough to know that it is too large.
             data = file.read(intake.LARGEST_UPLOAD + 1)
             once = uuid5(self.once, str(number))
-            intake.hand_in_file(collection_id, name=str(file.name or ""), data=data, once=once, actor=self.actor)
+            intake.submit_file(collection_id, name=str(file.name or ""), data=data, once=once, actor=self.actor)
 
     def _text(self, collection_id: UUID) -> None:
         title, text = self.request.POST.get("title", ""), self.request.POST.get("text", "")
-        intake.hand_in_text(collection_id, title=title, text=text, once=self.once, actor=self.actor)
+        intake.submit_text(collection_id, title=title, text=text, once=self.once, actor=self.actor)
 
 
 def collection_of(name: str, *, actor: str) -> Collection:

@@ -12,8 +12,8 @@ from django import forms
 
 from apps.tenants.provider_keys import LONGEST_KEY, key_problem
 from kernel.llm.failures import ProviderFailed, ShapeBroken
+from kernel.llm.model_check import SECONDS, check_model
 from kernel.llm.models import GROUNDED, is_known, needs_key
-from kernel.llm.trying import SECONDS, try_model
 
 PROVIDERS = (
     ("openai", "OpenAI"),
@@ -86,7 +86,7 @@ def problem_with(model: str, key: str | None) -> str:
     if needs_key(model) and not key:
         return _SAID["no_provider_key"]
     try:
-        asyncio.run(try_model(model, key=key))
+        asyncio.run(check_model(model, key=key))
     except ProviderFailed as failed:
         return _SAID.get(failed.reason, f"The provider could not answer ({failed.reason}).")
     except (ShapeBroken, RuntimeError, ValueError, TypeError, AttributeError, LookupError) as failed:

@@ -20,7 +20,7 @@ from apps.work.models import WorkItem
 from apps.work.project_rules import covered_tasks
 from apps.work.provenance import PlanOrigins, ValueOrigin, origins_in
 from apps.work.schemas import WorkItemSpec
-from kernel.llm.calls import PlannedCall, calls_in
+from kernel.llm.calls import PlannedCall, parse_calls
 from kernel.provenance import Origin
 
 _WORDS = {
@@ -87,7 +87,7 @@ def _accounts(card: Card) -> Iterator[tuple[Sequence[PlannedCall], PlanOrigins]]
         yield [PlannedCall(holds["tool"], holds["args"])], PlanOrigins.model_validate(card.details["origins"])
     for body in _bodies(card):
         if (account := origins_in(body)) is not None:
-            yield calls_in(body), account
+            yield parse_calls(body), account
 
 
 def _bodies(card: Card) -> Iterator[str]:

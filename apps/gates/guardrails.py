@@ -24,7 +24,7 @@ from apps.gates.detectors import catalogue
 from apps.gates.detectors.findings import Detection, Span
 from apps.gates.detectors.normalise import Spellings
 from kernel.errors import SilasError
-from kernel.sandbox import SandboxSpec, Session, SessionOver, session
+from kernel.sandbox import SandboxSpec, Session, SessionClosed, open_session
 from kernel.sandbox.backends import PYTHON
 
 _log = logging.getLogger(__name__)
@@ -129,7 +129,7 @@ class Program:
         assert self._talk is not None
         try:
             self._talk.send_line(line)
-        except SessionOver:
+        except SessionClosed:
             return None
         answer = self._talk.read_line(ASK_SECONDS)
         if answer is None and not self._talk.is_over:
@@ -149,7 +149,7 @@ class Program:
 
     def _begin(self) -> None:
         self._home = folder()
-        self._talk = session(_spec(self._home, self._room))
+        self._talk = open_session(_spec(self._home, self._room))
         if self._talk.read_line(START_SECONDS) != _READY:
             ended = self._talk.close(0)
             why = (ended.stderr.strip().splitlines() or [ended.reason or str(ended.exit_code)])[-1]

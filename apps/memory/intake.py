@@ -34,14 +34,14 @@ _NEEDS_NO_READING = (IntakeKind.TEXT, IntakeKind.AGAIN)
 _UNWRITABLE = re.compile(r"[\x00-\x1f\x7f]")
 
 
-def hand_in_text(collection_id: UUID, *, title: str, text: str, once: UUID, actor: str) -> Intake:
+def submit_text(collection_id: UUID, *, title: str, text: str, once: UUID, actor: str) -> Intake:
     """Inside a scope, as all that hand in. Raises `SilasError` 422: nothing_in_it, too_large."""
     title, text = replace_unstorable(" ".join(title.split()))[:200], replace_unstorable(text)
     if not title or not text.strip():
         raise SilasError("nothing_in_it", "Give the text a title, and write something below it.", status=422)
     if len(text) > LONGEST_TEXT:
         raise SilasError("too_large", f"A text has at most {LONGEST_TEXT:,} characters.", status=422)
-    return _handed_in(
+    return _create_intake(
         collection_id,
         IntakeKind.TEXT,
         name=title,
@@ -52,7 +52,7 @@ def hand_in_text(collection_id: UUID, *, title: str, text: str, once: UUID, acto
     )
 
 
-def hand_in_file(collection_id: UUID, *, name: str, data: bytes, once: UUID, actor: str) -> Intake:
+def submit_file(collection_id: UUID, *, name: str, data: bytes, once: UUID, actor: str) -> Intake:
     """`name` is what a browser called it: only its last part counts, and its ending only says how it is to be read.
     Raises `SilasError` 422: unsupported_type, nothing_in_it, too_large."""
     plain = replace_unstorable(_UNWRITABLE.sub("", PurePosixPath(name.replace("\\", "/")).name))[-200:].strip()
@@ -62,18 +62,18 @@ def hand_in_file(collection_id: UUID, *, name: str, data: bytes, once: UUID, act
         raise SilasError("nothing_in_it", f"{plain} is empty.", status=422)
     if len(data) > LARGEST_UPLOAD:
         raise SilasError("too_large", f"{plain} is larger than {LARGEST_UPLOAD // 1_000_000} MB.", status=422)
-    return _handed_in(
+    return _create_intake(
         collection_id, IntakeKind.FILE, name=plain, reference=f"upload/{plain}", content=data, once=once, actor=actor
     )
 
 
-def hand_in_website(collection_id: UUID, *, address: str, once: UUID, actor: str) -> Intake:
+def submit_website(collection_id: UUID, *, address: str, once: UUID, actor: str) -> Intake:
     """`address` may lack its scheme. Raises `SilasError("website_address")` 422."""
-    url = website_address(address)
-    return _handed_in(collection_id, IntakeKind.WEBSITE, name=url[:300], reference=url, once=once, actor=actor)
+    url = parse_website_address(address)
+    return _create_intake(collection_id, IntakeKind.WEBSITE, name=url[:300], reference=url, once=once, actor=actor)
 
 
-def read_again(document_id: UUID, *, once: UUID, actor: str) -> Intake:
+def refresh_document(document_id: UUID, *, once: UUID, actor: str) -> Intake:
     """A page is fetched anew; of anything else the text that is kept is cut and embedded anew. Raises `NotFound`."""
     row: Document | None = Document.objects.filter(pk=document_id).first()
     if row is None:
@@ -81,10 +81,10 @@ def read_again(document_id: UUID, *, once: UUID, actor: str) -> Intake:
     is_page = bool(host_of(row.source_ref, schemes=SCHEMES))
     kind = IntakeKind.PAGE if is_page else IntakeKind.AGAIN
     told = {"name": row.title[:300], "reference": row.source_ref, "document_id": row.pk}
-    return _handed_in(row.collection_id, kind, once=once, actor=actor, **told)
+    return _create_intake(row.collection_id, kind, once=once, actor=actor, **told)
 
 
-def website_address(text: str) -> str:
+def parse_website_address(text: str) -> str:
     """The whole address of what somebody typed. Raises `SilasError("website_address")` 422."""
     url = text.strip()
     url = url if "://" in url else f"https://{url}"
@@ -94,7 +94,7 @@ def website_address(text: str) -> str:
     return url
 
 
-def _handed_in(collection_id: UUID, kind: IntakeKind, *, once: UUID, actor: str, **fields: Any) -> Intake:
+def _create_intake(collection_id: UUID, kind: IntakeKind, *, once: UUID, actor: str, **fields: Any) -> Intake:
     if not Collection.objects.filter(pk=collection_id).exists():
         raise NotFound("collection")
     if Intake.objects.filter(state__in=(IntakeState.WAITING, IntakeState.RUNNING)).count() >= MOST_WAITING:

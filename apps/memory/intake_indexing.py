@@ -21,7 +21,7 @@ from apps.bus.deliveries import Delivery, Undeliverable
 from apps.bus.enums import SetAside
 from apps.bus.models import QueueMessage
 from apps.bus.signals import set_aside
-from apps.memory import reading, website
+from apps.memory import crawler, sandboxed_parsing
 from apps.memory.enums import IntakeKind, IntakeState
 from apps.memory.models import Document, DocumentVersion, Intake, ReadPart
 from apps.memory.parsing import Parsed, ParsedDocument, Problem, ProblemCode
@@ -33,7 +33,7 @@ BROKEN_OFF = "Reading it broke off several times."
 OUR_FAULT = "Something went wrong on our side."
 
 
-class Wanted(BaseModel):
+class IndexRequest(BaseModel):
     """What a message asks for: to store a part, to end the intake, or, with neither, to store what needs no reading."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -54,11 +54,11 @@ class _Found:
     total: int = 1
 
 
-async def index(delivery: Delivery) -> None:
+async def index_intake(delivery: Delivery) -> None:
     """Store one part, or end the intake. Nothing is done for one that has ended."""
     intake_id = UUID(delivery.message.subject)
     try:
-        wanted = Wanted.model_validate(delivery.message.payload or {})
+        wanted = IndexRequest.model_validate(delivery.message.payload or {})
     except ValidationError:
         raise Undeliverable("payload_wrong", "A message asks for something else than to store or to end.") from None
     if wanted.ends:
@@ -87,7 +87,7 @@ def _open(intake_id: UUID) -> Intake | None:
     return row
 
 
-def _part_of(intake_id: UUID, wanted: Wanted) -> _Found | None:
+def _part_of(intake_id: UUID, wanted: IndexRequest) -> _Found | None:
     row: Intake | None = Intake.objects.filter(pk=intake_id, ended_at=None).first()
     if row is None:
         return None
@@ -103,16 +103,16 @@ def _part_of(intake_id: UUID, wanted: Wanted) -> _Found | None:
 def _checked(row: Intake, part: ReadPart) -> _Found:
     """Raises `Undeliverable` for what no reader of ours hands over."""
     try:
-        parsed = reading.believed(part.found)
+        parsed = sandboxed_parsing.load_parsed(part.found)
     except ValidationError:
         raise Undeliverable("part_unreadable", "A part has another shape than a reader gives it.") from None
     if row.kind == IntakeKind.FILE:
         return _Found(row, row.reference, parsed)
-    if not website.is_at(part.url, row.reference):
+    if not crawler.is_same_site(part.url, row.reference):
         raise Undeliverable("part_elsewhere", "A part is of another website than the one that was named.")
     # A page's documents lead where it stands: citations go there.
     documents = tuple(ParsedDocument(each.title, each.text, part.url) for each in parsed.documents)
-    return _Found(row, part.url, Parsed(documents, parsed.problems), part.url, min(part.total, website.PAGES))
+    return _Found(row, part.url, Parsed(documents, parsed.problems), part.url, min(part.total, crawler.PAGES))
 
 
 def _kept_text(row: Intake) -> Parsed:
@@ -127,7 +127,7 @@ def _kept_text(row: Intake) -> Parsed:
     return Parsed((ParsedDocument(document.title, version.text, document.url, part),))
 
 
-def _stored(found: _Found, wanted: Wanted, count: int) -> None:
+def _stored(found: _Found, wanted: IndexRequest, count: int) -> None:
     row = _open(found.intake.pk)
     if row is None:
         return

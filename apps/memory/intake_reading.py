@@ -17,7 +17,7 @@ from apps.bus.deliveries import Delivery
 from apps.bus.enums import Kind
 from apps.bus.models import QueueMessage
 from apps.bus.services import enqueue
-from apps.memory import reading, website
+from apps.memory import crawler, sandboxed_parsing
 from apps.memory.enums import IntakeKind
 from apps.memory.models import Intake, ReadPart
 from apps.memory.parsing import Parsed, Problem, ProblemCode
@@ -34,7 +34,7 @@ class _Part:
     total: int = 1
 
 
-async def read(delivery: Delivery) -> None:
+async def read_intake(delivery: Delivery) -> None:
     """Hand over every part that can be read, then say that this was all."""
     intake_id = UUID(delivery.message.subject)
     row = await in_scope(delivery.tenant_id, _waiting, intake_id)
@@ -64,17 +64,19 @@ def _waiting(intake_id: UUID) -> Intake | None:
 
 def _parts(row: Intake) -> Iterator[_Part]:
     if row.kind == IntakeKind.FILE:
-        yield _Part(reading.read_file(bytes(row.content or b""), row.name))
+        yield _Part(sandboxed_parsing.read_file(bytes(row.content or b""), row.name))
         return
-    most = 1 if row.kind == IntakeKind.PAGE else website.PAGES
-    for page in website.pages_of(row.reference, most=most):
+    most = 1 if row.kind == IntakeKind.PAGE else crawler.PAGES
+    for page in crawler.crawl(row.reference, most=most):
         yield _Part(page.parsed, page.url, page.total)
 
 
 def _hand_over(intake_id: UUID, part: _Part) -> None:
-    found = reading.written(part.parsed)
+    found = sandboxed_parsing.dump_parsed(part.parsed)
     if len(found) > ReadPart.LONGEST:
-        found = reading.written(Parsed(problems=(Problem(ProblemCode.TOO_LARGE, "There is too much text in it."),)))
+        found = sandboxed_parsing.dump_parsed(
+            Parsed(problems=(Problem(ProblemCode.TOO_LARGE, "There is too much text in it."),))
+        )
     row = ReadPart(intake_id=intake_id, url=part.url, total=part.total, found=found)
     ReadPart.objects.bulk_create([row], ignore_conflicts=True)
     message_id = f"{intake_id}:{sha256_hex(part.url)[:32]}"

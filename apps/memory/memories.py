@@ -1,6 +1,6 @@
 """What is remembered, changed and forgotten of a conversation, a customer or the company? The only writer of memories.
 
-Always: whatever is kept is scrubbed before (`scrubbed`), what comes from outside stays external and instructs nobody
+Always: whatever is kept is scrubbed before (`scrub`), what comes from outside stays external and instructs nobody
 later, and all belongs to the scope that the caller names; a model's wish reaches only what a model wrote, in the scopes
 of its turn. Scrubbing
 and embedding are slow: `prepared` does them outside of any transaction, the rest runs inside one.
@@ -51,14 +51,14 @@ _ROW = "(" + "%s, " * 14 + "%s::text[], %s::text[], '[]', %s::vector, %s)"
 _INSERT = f"INSERT INTO memory_memoryitem ({_COLUMNS}) VALUES %s ON CONFLICT DO NOTHING"  # noqa: S608  (our own column names)
 
 
-def scrubbed(text: str) -> str:
+def scrub(text: str) -> str:
     """Without secrets and personal data but names, each replaced by its kind: `[CREDIT_CARD]`."""
     for detector, config in _SCRUB.items():
         text = detect(detector, text, config).redacted or text
     return text
 
 
-def prepared(notes: Sequence[Note]) -> list[Note]:
+def prepare(notes: Sequence[Note]) -> list[Note]:
     """Scrubbed, cut and embedded, in order. Outside of any transaction."""
     ready = [replace(note, content=_content(note)) for note in notes]
     vectors = embedding.embed_all([note.content for note in ready])
@@ -72,14 +72,14 @@ def keep(notes: Iterable[Note]) -> None:
         before_commit(_write, note)
 
 
-def unkept(notes: Sequence[Note]) -> list[Note]:
+def filter_unkept(notes: Sequence[Note]) -> list[Note]:
     """Those whose conversation has nothing under their reference yet, in whatever scope."""
     wanted = Q(session_id__in={note.session_id for note in notes}, reference__in={note.reference for note in notes})
     kept = set(MemoryItem.objects.filter(wanted).values_list("session_id", "reference"))
     return [note for note in notes if (note.session_id, note.reference) not in kept]
 
 
-def wish_reference(content: str) -> str:
+def request_reference(content: str) -> str:
     """What a model wishes to remember twice is remembered once."""
     return f"wish:{sha256_hex(content)[:32]}"
 
@@ -93,13 +93,13 @@ def store(note: Note) -> bool:
     return True
 
 
-def reword(memory_id: str, note: Note, *, scopes: Iterable[Scope]) -> bool:
+def update(memory_id: str, note: Note, *, scopes: Iterable[Scope]) -> bool:
     """Put the note's words in the place of a memory's; False for what a model may not touch."""
     fields = {"content": note.content, "embedding": note.embedding, "taint": note.taint.value, "updated_at": now()}
     return _says_something(note) and bool(_within_reach(memory_id, scopes).update(**fields))
 
 
-def drop(memory_id: str, *, scopes: Iterable[Scope]) -> bool:
+def delete(memory_id: str, *, scopes: Iterable[Scope]) -> bool:
     return bool(_within_reach(memory_id, scopes).delete()[0])
 
 
@@ -118,22 +118,22 @@ def link(memory_id: str, *, to: str, kind: str, scopes: Sequence[Scope]) -> bool
 def forget(scopes: Sequence[Scope], *, actor: str, subject: str) -> int:
     """Delete all that these scopes hold, raw and remembered. Never the company's own: that is nobody's to forget."""
     own = [scope for scope in scopes if scope.kind is not ScopeKind.TENANT]
-    gone = int(recall.held_by(own).delete()[0]) if own else 0
+    gone = int(recall.memories_of(own).delete()[0]) if own else 0
     record(AuditEvent.MEMORY_FORGOTTEN, actor=actor, subject=subject, data={"count": gone})
     return gone
 
 
-def withdraw(scope: Scope, reference: str) -> bool:
+def delete_by_reference(scope: Scope, reference: str) -> bool:
     """Delete what is remembered under this reference; whether there was something."""
     return bool(MemoryItem.objects.filter(scope=str(scope), reference=reference).delete()[0])
 
 
-def let_go_tagged(tags: Sequence[str], *, source: SourceKind) -> int:
+def delete_tagged(tags: Sequence[str], *, source: SourceKind) -> int:
     """Delete what the company keeps of this source under one of these tags, whoever it was said to."""
     return int(MemoryItem.objects.filter(source_kind=source, tags__overlap=list(tags)).delete()[0])
 
 
-def clear_batch() -> bool:
+def delete_expired_batch() -> bool:
     """Delete what has outlived its time, not more than a short transaction can; True when there may be more."""
     outlived, days = Q(valid_until__lt=now()), retention().memories
     if days is not None:
@@ -171,7 +171,7 @@ def _content(note: Note) -> str:
     text = note.content[:most]
     if note.source in _FROM_OUTSIDE and _instructs(text):
         return "" if note.source is SourceKind.MEMORY_OP else LEFT_OUT
-    return scrubbed(text)
+    return scrub(text)
 
 
 def _instructs(text: str) -> bool:

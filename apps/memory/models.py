@@ -205,8 +205,10 @@ class Intake(TenantModel):
 
 
 class ReadPart(TenantModel):
-    """A page of a website or a whole file (its `url` is empty) as a worker read it, until the trusted worker has stored
-    it. `found` is JSON of documents and problems, which is checked again (`reading.believed`). Workers may only add."""
+    """A page of a website, or a file (empty `url`), that a worker parsed and the trusted worker has not stored yet.
+
+    `found` is JSON of documents and problems, validated again before it is stored. Workers may only insert rows.
+    """
 
     LONGEST = 12_000_000
 

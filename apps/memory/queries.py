@@ -24,7 +24,7 @@ from kernel.llm.briefing import Passage
 from kernel.tenancy import current_tenant_id, in_thread, tenant_scope
 
 # PostgreSQL's text parser is asked for no more than this of a question.
-ASKED = 4000
+MAX_QUESTION_LENGTH = 4000
 _AROUND = 1500
 _PLACE = re.compile(r"([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}):(\d{1,9})-(\d{1,9})")
 
@@ -44,7 +44,7 @@ class OpenedPassage:
     newest: bool
 
 
-async def find(tenant_id: UUID, text: str, *, levels: Words[str], k: int = 6) -> tuple[Passage, ...]:
+async def search_async(tenant_id: UUID, text: str, *, levels: Words[str], k: int = 6) -> tuple[Passage, ...]:
     """`search` for async callers: the question is embedded first, in the same thread, outside the scope."""
     return await in_thread(_find, tenant_id, text, levels, k)
 
@@ -60,7 +60,13 @@ def search(text: str, *, vector: embedding.Vector | None, levels: Words[str], k:
     the cosine similarity, 0 to 1: it says how near a passage is, the order says which is best."""
     if vector is None or not levels:
         return ()
-    values: list[Any] = [current_tenant_id(), list(levels), text[:ASKED].replace("\0", " "), str(vector), k]
+    values: list[Any] = [
+        current_tenant_id(),
+        list(levels),
+        text[:MAX_QUESTION_LENGTH].replace("\0", " "),
+        str(vector),
+        k,
+    ]
     with connection.cursor() as cursor:
         cursor.execute("SELECT * FROM memory_search(%s::uuid, %s::text[], %s, %s::vector, %s)", values)
         rows = cursor.fetchall()
@@ -70,7 +76,7 @@ def search(text: str, *, vector: embedding.Vector | None, levels: Words[str], k:
     )
 
 
-def quotes(places: Iterable[str]) -> dict[str, tuple[str, str]]:
+def read_quotes(places: Iterable[str]) -> dict[str, tuple[str, str]]:
     """`{"version:start-end": (title, text)}` of those places that still are: whoever deletes a document deletes its
     words everywhere. For staff: no level is asked.
     """
@@ -85,7 +91,7 @@ def quotes(places: Iterable[str]) -> dict[str, tuple[str, str]]:
     return found
 
 
-def passage(
+def open_passage(
     document_id: UUID, *, start: int, end: int, levels: Words[str], version_id: UUID | None = None
 ) -> OpenedPassage:
     """The bytes `start` to `end` of a version (the newest without `version_id`) and what stands around them.
@@ -117,7 +123,7 @@ def passage(
 
 
 @dataclass(frozen=True)
-class Page:
+class DocumentText:
     """A document as it reads now. `version` is its newest version's number."""
 
     collection_id: UUID
@@ -130,7 +136,7 @@ class Page:
     text: str
 
 
-def pages(*, levels: Words[str] | None = None) -> list[dict[str, Any]]:
+def list_documents(*, levels: Words[str] | None = None) -> list[dict[str, Any]]:
     """Every document of the collections that these levels reach (None: of all): `collection`, `document`, `title`,
     `version`, without its text; what was taken out is not there. In a scope."""
     newest = DocumentVersion.objects.filter(document=OuterRef("pk")).order_by("-number")
@@ -145,7 +151,7 @@ def pages(*, levels: Words[str] | None = None) -> list[dict[str, Any]]:
     return [dict(zip(("collection", "document", "title", "version"), row, strict=True)) for row in found]
 
 
-def page(collection: str, reference: str) -> Page | None:
+def read_document(collection: str, reference: str) -> DocumentText | None:
     """In a scope; None for a document that is not there."""
     rows = DocumentVersion.objects.select_related("document__collection").order_by("-number")
     newest = rows.filter(document__collection__name=collection, document__source_ref=reference).first()
@@ -153,10 +159,12 @@ def page(collection: str, reference: str) -> Page | None:
         return None
     document = newest.document
     home = document.collection
-    return Page(home.pk, home.name, home.min_level, reference, document.title, document.url, newest.number, newest.text)
+    return DocumentText(
+        home.pk, home.name, home.min_level, reference, document.title, document.url, newest.number, newest.text
+    )
 
 
-def text_of(collection: str, reference: str, number: int) -> str | None:
+def version_text(collection: str, reference: str, number: int) -> str | None:
     """What one version of a document said; None for one that never was. In a scope."""
     found = DocumentVersion.objects.filter(document__collection__name=collection, document__source_ref=reference)
     said: str | None = found.filter(number=number).values_list("text", flat=True).first()

@@ -16,9 +16,9 @@ from django.db.models import Q, QuerySet
 from apps.memory.embedding import Vector
 from apps.memory.enums import ScopeKind, Tier
 from apps.memory.models import MemoryItem
-from apps.memory.queries import ASKED
-from apps.memory.schemas import Scope, said_here
-from kernel.llm.briefing import Recollection
+from apps.memory.queries import MAX_QUESTION_LENGTH
+from apps.memory.schemas import Scope, conversation_scope
+from kernel.llm.briefing import RecalledMemory
 from kernel.llm.enums import MemoryQueryStrategy as Strategy
 from kernel.taint import Taint
 from kernel.tenancy import current_tenant_id
@@ -42,13 +42,13 @@ def recall(
     k: int,
     tiers: Iterable[Tier] = (Tier.ACTIVE,),
     strategy: Strategy = Strategy.SEMANTIC,
-) -> tuple[Recollection, ...]:
+) -> tuple[RecalledMemory, ...]:
     """The `k` best memories of these scopes, best first. The raw lane is asked only when `tiers` names it."""
     values: list[Any] = [
         current_tenant_id(),
         [str(scope) for scope in scopes],
         [tier.value for tier in tiers],
-        text[:ASKED].replace("\0", " "),
+        text[:MAX_QUESTION_LENGTH].replace("\0", " "),
         None if vector is None else str(vector),
         _BY[strategy],
         k,
@@ -58,26 +58,26 @@ def recall(
         cursor.execute(_RECALL, values)
         rows = cursor.fetchall()
     return tuple(
-        Recollection(
+        RecalledMemory(
             str(pk), content, kind, trust, Taint(taint), said_at.date().isoformat(), reference, float(score), marked
         )
         for pk, reference, kind, trust, taint, content, said_at, score, marked in rows
     )
 
 
-def texts_of(scopes: Iterable[Scope], ids: Iterable[UUID]) -> Mapping[UUID, str]:
+def memory_texts(scopes: Iterable[Scope], ids: Iterable[UUID]) -> Mapping[UUID, str]:
     """What is still kept of these memories, in these scopes; for the record of a window."""
-    return dict(held_by(scopes).filter(pk__in=list(ids)).values_list("pk", "content"))
+    return dict(memories_of(scopes).filter(pk__in=list(ids)).values_list("pk", "content"))
 
 
-def told_to(customer: str) -> set[UUID]:
+def conversations_with(customer: str) -> set[UUID]:
     """The conversations in which something was said to this customer, whoever came after them there."""
     rows = MemoryItem.objects.filter(scope__startswith=f"{ScopeKind.CONVERSATION.value}:", session_id__isnull=False)
     named = rows.filter(scope__endswith=f"/{customer}").values_list("session_id", "scope").distinct()
-    return {pk for pk, scope in named if scope == str(said_here(pk, customer))}
+    return {pk for pk, scope in named if scope == str(conversation_scope(pk, customer))}
 
 
-def held_by(scopes: Iterable[Scope]) -> QuerySet[MemoryItem]:
+def memories_of(scopes: Iterable[Scope]) -> QuerySet[MemoryItem]:
     """All that these scopes hold, a conversation's with what was said in it to whichever customer. Not for a turn."""
     wanted = Q(pk__in=[])
     for scope in scopes:

@@ -7,8 +7,8 @@ from apps.bus.enums import Kind
 from apps.bus.registry import on_dead_letter, register_job
 from apps.memory import intake_indexing, intake_reading, memories
 
-register_job(Kind.DOCUMENT_INTAKE, intake_reading.read)
-register_job(Kind.DOCUMENT_INDEX, intake_indexing.index)
+register_job(Kind.DOCUMENT_INTAKE, intake_reading.read_intake)
+register_job(Kind.DOCUMENT_INDEX, intake_indexing.index_intake)
 on_dead_letter(intake_reading.give_up, Kind.DOCUMENT_INTAKE)
 on_dead_letter(intake_indexing.fail, Kind.DOCUMENT_INDEX)
-retention.register(memories.clear_batch)
+retention.register(memories.delete_expired_batch)

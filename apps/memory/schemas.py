@@ -72,7 +72,7 @@ class Scope:
         return f"{self.kind.value}:{self.id}"
 
 
-def said_here(session_id: UUID, customer: str = "") -> Scope:
+def conversation_scope(session_id: UUID, customer: str = "") -> Scope:
     """What is said in a conversation; to a verified customer apart, so that nobody after them hears of it."""
     return Scope(ScopeKind.CONVERSATION, f"{session_id}/{customer}" if customer else str(session_id))
 

@@ -18,7 +18,7 @@ from django.db import connection
 
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
-from apps.memory import chunks, embedding, parsing, sources
+from apps.memory import chunks, embedding, file_discovery, parsing
 from apps.memory.models import Chunk, Collection, Document, DocumentVersion
 from apps.memory.parsing import Parsed, ParsedDocument
 from apps.memory.schemas import FileReport, IngestReport, Outcome, Progress
@@ -44,7 +44,7 @@ class _Fingerprint:
 
 
 @dataclass(frozen=True)
-class Place:
+class DocumentPlace:
     """Where a document stands: in which collection, under which reference; `url`: what is linked for it."""
 
     collection_id: UUID
@@ -70,7 +70,7 @@ def ingest(
     """
     with tenant_scope(tenant):
         home = open_collection(collection, min_level=min_level, title=title, actor=actor)
-    found = sources.find(paths, root=root or Path.cwd())
+    found = file_discovery.find_files(paths, root=root or Path.cwd())
     reports = []
     for path, reference in found.files:
         reports.append(_ingest_file(tenant, home.id, path, reference, actor=actor))
@@ -121,9 +121,9 @@ def store_parsed(
     )
 
 
-def revise(
+def revise_document(
     tenant: Any,
-    place: Place,
+    place: DocumentPlace,
     *,
     seen: int,
     title: str,

@@ -163,7 +163,7 @@ class WidgetPassage(APIView):
         asked.is_valid(raise_exception=True)
         wanted = asked.validated_data
         with tenant_scope(visitor.tenant_id):
-            found = knowledge.passage(
+            found = knowledge.open_passage(
                 _uuid(document_id),
                 start=wanted["start"],
                 end=wanted["end"],

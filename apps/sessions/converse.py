@@ -96,7 +96,7 @@ async def _admitted(state: TurnState, role: Role, model: str, briefing: Briefing
     if role is Role.PROXY and state.admitted is not None:
         admitted, state.admitted = state.admitted, None
         return admitted
-    forecast = pricing.forecast(briefing)
+    forecast = pricing.estimate_usage(briefing)
     call = Call(tool=role.value, model=model, forecast=forecast, patience_seconds=MODEL_PATIENCE_SECONDS)
     return await in_scope(state.tenant_id, guard.admit, state.run, Intent.CONVERSE, call)
 

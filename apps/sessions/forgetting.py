@@ -15,7 +15,7 @@ from django.db.models import Q
 from apps.approvals.enums import Withdrawal
 from apps.memory import memories, recall
 from apps.memory.enums import ScopeKind
-from apps.memory.schemas import Scope, said_here
+from apps.memory.schemas import Scope, conversation_scope
 from apps.sessions import pausing
 from apps.sessions.beside import forgetting as beside
 from apps.sessions.focus import Focus
@@ -43,12 +43,12 @@ def forget_visitor(session_id: UUID, user: Any) -> int:
 
 def remembered(session: ChatSession) -> int:
     """How many memories there are of this conversation's visitor, and how many files and forms of theirs in it."""
-    return recall.held_by(scopes_about(session)).count() + beside.left_in([session.pk])
+    return recall.memories_of(scopes_about(session)).count() + beside.left_in([session.pk])
 
 
 def scopes_about(session: ChatSession) -> list[Scope]:
     """Whose memory a member means by this visitor's: whether the customer's level still stands does not matter."""
-    own = [said_here(session.pk)]
+    own = [conversation_scope(session.pk)]
     return own + ([Scope(ScopeKind.CUSTOMER, session.whose)] if session.whose else [])
 
 
@@ -56,7 +56,7 @@ def _held_of(asked: ChatSession, session: ChatSession) -> list[Scope]:
     """Of a conversation that is somebody else's by now, only what was said to the customer of the one that is `asked`
     about."""
     mine = session.pk == asked.pk or session.whose == asked.whose
-    return scopes_about(session) if mine else [said_here(session.pk, asked.whose)]
+    return scopes_about(session) if mine else [conversation_scope(session.pk, asked.whose)]
 
 
 def _conversations(session_id: UUID) -> list[ChatSession]:
@@ -67,5 +67,5 @@ def _conversations(session_id: UUID) -> list[ChatSession]:
     rows = ChatSession.objects.select_for_update(of=("self",), no_key=True).order_by("pk")
     theirs = Q(pk=session_id)
     if whose := session.whose:
-        theirs |= Q(customer=whose) | Q(last_customer=whose) | Q(pk__in=recall.told_to(whose))
+        theirs |= Q(customer=whose) | Q(last_customer=whose) | Q(pk__in=recall.conversations_with(whose))
     return list(rows.filter(theirs))

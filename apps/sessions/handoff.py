@@ -132,7 +132,7 @@ def after_hours(deployment: Deployment, moment: datetime, *, language: str = "")
     if is_open(deployment.opening_hours, zone=zone, moment=moment):
         return ""
     opens = next_opening(deployment.opening_hours, zone=zone, moment=moment)
-    told = deployment.after_hours or languages.said(CLOSED, language)
+    told = deployment.after_hours or languages.translate(CLOSED, language)
     return f"{told} {_back(opens, language)}" if opens else told
 
 
@@ -149,8 +149,8 @@ def _said_before(session: ChatSession, nonce: str) -> ChronicleEntry | None:
 
 
 def _back(opens: datetime, language: str) -> str:
-    day = languages.said(f"{opens:%A}", language)
-    return languages.said(BACK, language).format(day=day, time=f"{opens:%H:%M}", zone=opens.tzinfo)
+    day = languages.translate(f"{opens:%A}", language)
+    return languages.translate(BACK, language).format(day=day, time=f"{opens:%H:%M}", zone=opens.tzinfo)
 
 
 def _require_mine(session: ChatSession, user: Any) -> None:

@@ -63,8 +63,8 @@ def screen(state: TurnState, *, language: str) -> None:
         state.screened = found
         return
     state.refused_by, state.answer_note = found.gate, None
-    reason = languages.said(found.reason, language)
-    refusal = languages.said(REFUSED, language).format(reason=reason)
+    reason = languages.translate(found.reason, language)
+    refusal = languages.translate(REFUSED, language).format(reason=reason)
     state.response = state.response.model_copy(update={"message": refusal, "citations": [], "suggestions": []})
 
 

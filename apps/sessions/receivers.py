@@ -46,7 +46,7 @@ def _apologise(message: QueueMessage) -> bool:
     session = lock_session(UUID(message.scope_id))
     answered = session.owner == Owner.BOT and not (message.payload or {}).get("overheard")
     if answered:
-        said = languages.said(APOLOGY, rules.language_of(session))
+        said = languages.translate(APOLOGY, rules.language_of(session))
         chronicle.append(session, kind=EntryKind.MESSAGE, sender=Sender.BOT, text=said, taint=Taint.AUTH)
         handoff.want_person(session, because=handoff.UNANSWERED, actor="system")
     record(AuditEvent.TURN_FAILED, subject=f"session:{session.pk}", data={"reason": message.reason.split()[0][:60]})
@@ -69,7 +69,7 @@ register_job(Kind.FILE_CLEANUP, _delete_unnamed_files, recurring=True)
 @skill_purged.connect
 def _let_go(name: str, actor: str) -> None:
     """What its tools answered in conversations is no longer found by anybody who asks memory for it."""
-    memories.let_go_tagged(window.tags_of(name), source=SourceKind.TOOL_OUTPUT_RAW)
+    memories.delete_tagged(window.tags_of(name), source=SourceKind.TOOL_OUTPUT_RAW)
 
 
 @work_changed.connect
@@ -84,8 +84,8 @@ def _tell_progress(item: WorkItem, status: str, text: str, next_steps: list[str]
     payload |= {"next_steps": next_steps} if next_steps else {}
     if _somebody_else(session, item):
         # Somebody else has proved who they are here since: they read that something moved, and nothing of what it was.
-        payload |= {"title": languages.said(EARLIER_REQUEST, rules.language_of(session)), "next_steps": []}
-        text = languages.said(MOVED_ON, rules.language_of(session))
+        payload |= {"title": languages.translate(EARLIER_REQUEST, rules.language_of(session)), "next_steps": []}
+        text = languages.translate(MOVED_ON, rules.language_of(session))
     chronicle.append(session, kind=EntryKind.STATUS, sender=Sender.SYSTEM, text=text, payload=payload, taint=Taint.AUTH)
 
 

@@ -51,7 +51,7 @@ def _admitted(state: TurnState, model: str, ask: Ask) -> Ask:
     async def asked(prompt: str) -> ScorerOutput | None:
         if not await limits.may_ask(state.tenant_id, state.session.pk, model):
             return None
-        forecast = pricing.forecast(Briefing(role=Role.PROXY, text=prompt))
+        forecast = pricing.estimate_usage(Briefing(role=Role.PROXY, text=prompt))
         call = Call(tool=SCORER, model=model, forecast=forecast, patience_seconds=2 * SECONDS, optional=True)
         admitted = await in_scope(state.tenant_id, guard.admit, state.run, Intent.CONVERSE, call)
         if not isinstance(admitted, Admitted):

@@ -14,8 +14,8 @@ from uuid import UUID
 from apps.guard.enums import Intent
 from apps.guard.models import ToolCall
 from apps.memory.enums import ScopeKind
-from apps.memory.queries import quotes
-from apps.memory.recall import held_by, texts_of
+from apps.memory.queries import read_quotes
+from apps.memory.recall import memories_of, memory_texts
 from apps.memory.schemas import Scope
 from apps.sessions import policy, window
 from apps.sessions.forgetting import scopes_about
@@ -181,14 +181,14 @@ def _messages(session: ChatSession, ids: list[str]) -> dict[str, Kept]:
 
 
 def _passages(session: ChatSession, ids: list[str]) -> dict[str, Kept]:
-    found = quotes([each.removeprefix("passage:") for each in ids])
+    found = read_quotes([each.removeprefix("passage:") for each in ids])
     return {f"passage:{name}": Kept(title, quote) for name, (title, quote) in found.items()}
 
 
 def _memories(session: ChatSession, ids: list[str]) -> dict[str, Kept]:
     """Of the conversation's scope and its customer's, whoever that is today, and of the company's."""
     scopes = [*scopes_about(session), Scope(ScopeKind.TENANT, str(session.tenant_id))]
-    texts = texts_of(scopes, [UUID(each.removeprefix("memory:")) for each in ids])
+    texts = memory_texts(scopes, [UUID(each.removeprefix("memory:")) for each in ids])
     return {f"memory:{pk}": Kept("", text) for pk, text in texts.items()}
 
 
@@ -234,6 +234,6 @@ def _calls(session: ChatSession, turn: Turn) -> tuple[SeenCall, ...]:
         return ()
     rows = ToolCall.objects.filter(run_id=session.run_id, created_at__range=(turn.started_at, turn.finished_at))
     calls = list(rows.exclude(intent=Intent.CONVERSE).order_by("seq").values_list("pk", "tool"))
-    kept = held_by(scopes_about(session)).filter(reference__in=[window.call_reference(pk) for pk, _ in calls])
+    kept = memories_of(scopes_about(session)).filter(reference__in=[window.call_reference(pk) for pk, _ in calls])
     answers = dict(kept.values_list("reference", "content"))
     return tuple(SeenCall(tool, answers.get(window.call_reference(pk))) for pk, tool in calls)

@@ -18,7 +18,7 @@ from apps.skills.outside_tools import WEB_SEARCH as SEARCH
 from apps.skills.schemas import OutsideToolSpec, ToolSpec
 from apps.work.provenance import Tracer
 from kernel.http.addresses import host_of
-from kernel.llm.briefing import Passage, Recollection
+from kernel.llm.briefing import Passage, RecalledMemory
 from kernel.provenance import Origin, Source, Sources, Traced, as_text, clean_label, leaves
 
 _SAID_BY = {Sender.VISITOR: Origin.VISITOR, Sender.HUMAN: Origin.STAFF}
@@ -59,7 +59,7 @@ def _passage(passage: Passage | Mapping[str, Any]) -> Source:
     return Source(Traced(Origin.DOCUMENT, ref, clean_label(str(get("title")))), str(get("quote")))
 
 
-def _recalled(memory: Recollection) -> Source:
+def _recalled(memory: RecalledMemory) -> Source:
     return Source(Traced(Origin.MEMORY, f"memory:{memory.memory_id}", at=memory.said_at), memory.text)
 
 

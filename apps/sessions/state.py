@@ -24,7 +24,7 @@ from apps.sessions.queries import Said
 from apps.skills.roles import ActiveSkill
 from apps.skills.schemas import ToolSpec
 from apps.work.services.proposals import ScreenedPlan
-from kernel.llm.briefing import Passage, Recollection, SkillBrief, ToolBrief, Utterance, Withheld
+from kernel.llm.briefing import HistoryMessage, Passage, RecalledMemory, SkillBrief, ToolBrief, WithheldTool
 from kernel.llm.context.items import Window
 from kernel.llm.runs import Usage
 from kernel.llm.schemas import AgentResponse, MemoryOp
@@ -129,13 +129,13 @@ class TurnState:
     step: str = ""
     text: str = ""
     taint: Taint = Taint.EXTERNAL
-    history: tuple[Utterance, ...] = ()
+    history: tuple[HistoryMessage, ...] = ()
     passages: tuple[Passage, ...] = ()
-    memories: tuple[Recollection, ...] = ()
-    subscribed: tuple[Recollection, ...] = ()
+    memories: tuple[RecalledMemory, ...] = ()
+    subscribed: tuple[RecalledMemory, ...] = ()
     window: Window | None = None
     tools: tuple[ToolBrief, ...] = ()
-    withheld: tuple[Withheld, ...] = ()
+    withheld: tuple[WithheldTool, ...] = ()
     untold: int = 0
     # What the proxy was told of the skills, and of which of them the planner read the instructions.
     skills: tuple[SkillBrief, ...] = ()

@@ -20,7 +20,7 @@ from apps.skills import roles
 from apps.skills.roles import Metadata
 from apps.skills.schemas import ToolSpec
 from kernel.canonical import sha256_hex
-from kernel.llm.briefing import Passage, Recollection, SkillBrief, ToolBrief
+from kernel.llm.briefing import Passage, RecalledMemory, SkillBrief, ToolBrief
 from kernel.llm.context.budget import TokenBudget, count_tokens
 from kernel.llm.context.enums import Kind, Reason, Zone
 from kernel.llm.context.items import FRAME_TOKENS, RECORDED_EVICTIONS, ContextItem
@@ -59,7 +59,7 @@ def id_of_passage(passage: Passage) -> str:
     return f"passage:{passage.version_id}:{passage.start}-{passage.end}"
 
 
-def id_of_memory(memory: Recollection) -> str:
+def id_of_memory(memory: RecalledMemory) -> str:
     return f"memory:{memory.memory_id}"
 
 
@@ -182,7 +182,7 @@ def _passage(passage: Passage) -> ContextItem:
     )
 
 
-def _memory(memory: Recollection) -> ContextItem:
+def _memory(memory: RecalledMemory) -> ContextItem:
     """What a person confirmed stays; nothing else can be pinned from memory."""
     return ContextItem(
         id_of_memory(memory),
@@ -196,7 +196,7 @@ def _memory(memory: Recollection) -> ContextItem:
     )
 
 
-def _subscribed(memory: Recollection, turn: int) -> ContextItem:
+def _subscribed(memory: RecalledMemory, turn: int) -> ContextItem:
     return ContextItem(
         id_of_memory(memory),
         Zone.WORKSPACE,

@@ -7,7 +7,7 @@ from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.tenants.models import Deployment
 from kernel.errors import NotFound, SilasError
-from kernel.llm.keys import provider_of, sealed_key
+from kernel.llm.keys import provider_of, seal_key
 
 LONGEST_KEY = 400
 
@@ -30,7 +30,7 @@ def store_provider_key(deployment: Deployment, *, model: str, key: str, actor: s
     row = _locked(deployment)
     if provider in row.sealed_keys and row.keys.of(model) == key:
         return
-    row.sealed_keys = {**row.sealed_keys, provider: sealed_key(key, provider=provider, owner=str(row.pk))}
+    row.sealed_keys = {**row.sealed_keys, provider: seal_key(key, provider=provider, owner=str(row.pk))}
     _saved(row, AuditEvent.PROVIDER_KEY_STORED, provider, actor)
     deployment.sealed_keys = row.sealed_keys
 

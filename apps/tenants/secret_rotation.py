@@ -13,7 +13,7 @@ from django.db.models import Model
 
 from apps.tenants.models import Deployment, IdentityKey, LoginProvider, Totp
 from kernel.errors import SilasError
-from kernel.llm.keys import place_of_key
+from kernel.llm.keys import seal_context
 from kernel.secrets_key import is_sealed_with_current_key, seal_secret, unseal_secret
 
 _columns: list[tuple[type[Model], str, str]] = [
@@ -54,7 +54,7 @@ def _reseal(row: Any, column: str, belongs_to: str) -> int:
 
 def _reseal_keys(row: Deployment) -> int:
     fresh = {
-        provider: _fresh(b64decode(sealed), place_of_key(str(row.pk), provider))
+        provider: _fresh(b64decode(sealed), seal_context(str(row.pk), provider))
         for provider, sealed in row.sealed_keys.items()
     }
     resealed = {provider: b64encode(sealed).decode() for provider, sealed in fresh.items() if sealed is not None}

@@ -23,7 +23,7 @@ from mcp.shared.message import SessionMessage
 
 from apps.toolservers.http_client import MOST_BYTES
 from apps.toolservers.schemas import Address
-from kernel.sandbox import SandboxResult, SandboxSpec, Session, SessionOver, session
+from kernel.sandbox import SandboxResult, SandboxSpec, Session, SessionClosed, open_session
 
 LONGEST_LINE = 1_000_000
 _LOOK_SECONDS, _GRACE_SECONDS = 0.5, 1.0
@@ -105,7 +105,7 @@ class ProgramTransport:
             async for each in asked:
                 try:
                     await self._held.tell(each.message.model_dump_json(by_alias=True, exclude_unset=True))
-                except SessionOver:
+                except SessionClosed:
                     self.over = self.over or await self._held.code()
                     said.close()
                     return
@@ -159,7 +159,7 @@ class _SandboxSession:
         return await asyncio.get_running_loop().run_in_executor(self._threads, work, *args)
 
     def _begin(self) -> None:
-        talk = session(self._spec)
+        talk = open_session(self._spec)
         with self._lock:
             self._talk = talk
             if not self._gone:

@@ -19,8 +19,8 @@ from apps.bus import services as bus
 from apps.bus.enums import Kind
 from apps.guard.schemas import CallContext, CallFailed, call_digest
 from apps.memory import queries as memory
-from apps.memory.queries import Page
-from apps.memory.services import Place
+from apps.memory.queries import DocumentText
+from apps.memory.services import DocumentPlace
 from apps.skills.schemas import ToolSpec
 from apps.work.enums import EffectState
 from apps.work.models import Attempt, KnowledgeEffect
@@ -38,7 +38,7 @@ _GONE = "This document is not there, or was changed meanwhile."
 class Change:
     """Another text for a document. `seen`: the newest version when it was decided, 0 for a new document."""
 
-    place: Place
+    place: DocumentPlace
     seen: int
     title: str
     text: str
@@ -52,15 +52,15 @@ def documents_for_script(ctx: CallContext) -> dict[str, bytes]:
     the conversation; work that was approved reads at all of them."""
     levels = None if "attempt" in ctx.context else tuple(ctx.context.get("levels") or ())
     with tenant_scope(ctx.tenant_id):
-        found = memory.page(str(ctx.args.get("collection")), str(ctx.args.get("document")))
+        found = memory.read_document(str(ctx.args.get("collection")), str(ctx.args.get("document")))
         is_in_reach = found is not None and (levels is None or found.level in levels)
         return {
-            "documents.json": canonical_bytes(memory.pages(levels=levels)),
+            "documents.json": canonical_bytes(memory.list_documents(levels=levels)),
             "page.json": canonical_bytes(_told(found) if found and is_in_reach else None),
         }
 
 
-def _told(page: Page) -> dict[str, Any]:
+def _told(page: DocumentText) -> dict[str, Any]:
     return {
         "collection": page.collection,
         "document": page.reference,
@@ -82,8 +82,8 @@ def check_mounts(tools: Sequence[ToolSpec], calls: Sequence[PlannedCall]) -> dic
 
 def _read_back(tool: ToolSpec, args: Mapping[str, Any]) -> dict[str, Any]:
     collection, reference = str(args["collection"]), _reference(tool, args)
-    page = memory.page(collection, reference)
-    before = memory.text_of(collection, reference, int(args["to"])) if tool.knowledge == "put_back" else None
+    page = memory.read_document(collection, reference)
+    before = memory.version_text(collection, reference, int(args["to"])) if tool.knowledge == "put_back" else None
     told = {**_told(page), "digest": sha256_hex(page.text)} if page else None
     return {"does": tool.knowledge, "args": dict(args), "page": told, "wanted": sha256_hex(before or "")}
 
@@ -96,7 +96,7 @@ def change_facts(tool: ToolSpec, args: Mapping[str, Any]) -> list[Fact]:
         change = change_of(tool, args)
     except SilasError as refused:
         return [Fact("Cannot be done now", text=refused.message)]
-    page = memory.page(str(args["collection"]), change.place.reference)
+    page = memory.read_document(str(args["collection"]), change.place.reference)
     before = page.text if page else ""
     return [Fact("The document", before=before or "(nothing)", after=change.text or "(taken out)")]
 
@@ -107,7 +107,7 @@ def change_facts(tool: ToolSpec, args: Mapping[str, Any]) -> list[Fact]:
 def change_of(tool: ToolSpec, args: Mapping[str, Any]) -> Change:
     """Raises `SilasError` for a document that is not as the call says."""
     reference = _reference(tool, args)
-    home, page = memory.collection_id(str(args["collection"])), memory.page(str(args["collection"]), reference)
+    home, page = memory.collection_id(str(args["collection"])), memory.read_document(str(args["collection"]), reference)
     if home is None or (tool.knowledge != "add" and (page is None or page.version != int(args["version"]))):
         raise SilasError("knowledge_changed", _GONE)
     if tool.knowledge == "add" and page is not None and page.text:
@@ -115,7 +115,7 @@ def change_of(tool: ToolSpec, args: Mapping[str, Any]) -> Change:
     title, text = str(args.get("title") or (page.title if page else "")), _text(tool, args, reference)
     if replace_unstorable(text) != text or replace_unstorable(title) != title or not 0 < len(title) <= _LONGEST_TITLE:
         raise SilasError("knowledge_refused", "A text or a title that cannot be stored.")
-    return Change(Place(home, reference, page.url if page else ""), page.version if page else 0, title, text)
+    return Change(DocumentPlace(home, reference, page.url if page else ""), page.version if page else 0, title, text)
 
 
 def _text(tool: ToolSpec, args: Mapping[str, Any], reference: str) -> str:
@@ -123,7 +123,7 @@ def _text(tool: ToolSpec, args: Mapping[str, Any], reference: str) -> str:
         return ""
     if tool.knowledge in ("add", "change"):
         return str(args["text"])
-    said = memory.text_of(str(args["collection"]), reference, int(args["to"]))
+    said = memory.version_text(str(args["collection"]), reference, int(args["to"]))
     if said is None:
         raise SilasError("knowledge_changed", _GONE)
     return said

@@ -34,7 +34,7 @@ from apps.work.step_gates import PendingReview, ReviewRequired, StepGates, StepS
 from apps.work.verification import run_checks
 from kernel import fault_points
 from kernel.llm.agents import AgentRun, Limits, run_executor
-from kernel.llm.pricing import forecast
+from kernel.llm.pricing import estimate_usage
 from kernel.llm.schemas import ExecutorAgentOutput
 from kernel.provenance import Origin, Source, Traced, as_text
 from kernel.tenancy import in_scope
@@ -82,7 +82,7 @@ async def _worked(job: AttemptJob) -> AttemptOutcome:
 
 async def _run_agent(job: AttemptJob, ledger: Ledger, meter: Meter, steps: StepGates) -> AttemptOutcome:
     """Steps b to c: one model run between admit and settle, its tools through the door, within what is left."""
-    asked = Call(tool="executor", forecast=forecast(job.briefing), model=job.model_name)
+    asked = Call(tool="executor", forecast=estimate_usage(job.briefing), model=job.model_name)
     admitted = await in_scope(job.tenant_id, guard.admit, job.run, Intent.CONVERSE, asked)
     if not isinstance(admitted, Admitted):
         code = admitted.code if isinstance(admitted, Refused) else RefusalCode.APPROVAL_MISSING

@@ -14,7 +14,7 @@ from typing import Any
 
 from kernel.canonical import canonical_json
 from kernel.errors import SilasError
-from kernel.llm.calls import PlannedCall, calls_in
+from kernel.llm.calls import PlannedCall, parse_calls
 from kernel.unicode_safety import has_hidden_characters
 
 FAILED_CHECKS = "$failed_checks"
@@ -37,7 +37,7 @@ def template_call(template: str) -> PlannedCall:
 
     Raises `SilasError("bad_template")`: an author's mistake, found when the goal is adopted and never at run time.
     """
-    calls = calls_in(template)
+    calls = parse_calls(template)
     if len(calls) != 1:
         raise SilasError("bad_template", "A goal's template holds exactly one call.")
     for name, value in calls[0].args.items():
@@ -53,14 +53,14 @@ def fill(template: str, filling: TemplateValues) -> str | None:
     if not _fits(expected, call) or not _is_plain(filling):
         return None
     body = _put(template, call.args, filling.told)
-    return body if calls_in(body) == (call,) else None
+    return body if parse_calls(body) == (call,) else None
 
 
 def values_in(template: str, body: str) -> TemplateValues | None:
     """The values that `body` would have to be made of, if it was made of this template; whether it was shows when they
     are filled in again. None for a body without exactly one readable call."""
     try:
-        calls = calls_in(body)
+        calls = parse_calls(body)
     except SilasError:
         return None
     if len(calls) != 1:

@@ -26,7 +26,7 @@ from apps.work.services.planning import PlanningJob
 from kernel.errors import SilasError
 from kernel.llm.agents import AgentRun, run_planner
 from kernel.llm.models import is_builtin
-from kernel.llm.pricing import forecast
+from kernel.llm.pricing import estimate_usage
 from kernel.llm.schemas import AgentResponse
 from kernel.tenancy import in_scope
 
@@ -65,7 +65,7 @@ async def paid_run(
     job: PlanningJob | RewordingJob | FollowUpJob, toolset: AbstractToolset[Any] | None = None
 ) -> AgentRun[AgentResponse] | None:
     """One run of the planner's model between admit and settle; None when it cannot be paid for."""
-    asked = Call(tool="planner", forecast=forecast(job.briefing), model=job.model_name)
+    asked = Call(tool="planner", forecast=estimate_usage(job.briefing), model=job.model_name)
     admitted = await in_scope(job.run.tenant_id, guard.admit, job.run, Intent.CONVERSE, asked)
     if not isinstance(admitted, Admitted):
         return None

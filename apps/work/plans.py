@@ -20,14 +20,14 @@ from apps.work import rules
 from apps.work.enums import WorkItemType
 from apps.work.schemas import WorkItemSpec
 from kernel.errors import SilasError
-from kernel.llm.calls import PlannedCall, calls_in
+from kernel.llm.calls import PlannedCall, parse_calls
 
 __all__ = [
     "ParsedPlan",
     "PlannedCall",
     "ProjectPlan",
-    "calls_in",
     "parse",
+    "parse_calls",
     "parse_with_lines",
     "raise_plan_error",
     "read_project",
@@ -71,7 +71,7 @@ def parse_with_lines(markdown: str, *, lenient: bool = False) -> ParsedPlan:
     text, body = _split(_unfenced(_LINE_BREAK.sub("\n", markdown)))
     front = _loaded(text)
     spec = _validated(front, body, lenient=lenient)
-    calls_in(spec.body)
+    parse_calls(spec.body)
     return ParsedPlan(spec, front.line)
 
 
@@ -275,6 +275,6 @@ def _own_prose(spec: WorkItemSpec, blocks: Sequence[Any]) -> WorkItemSpec:
     for token in reversed([token for token in blocks if token.info.strip() == TASK_BLOCK]):
         del lines[token.map[0] : token.map[1]]
     prose = "\n".join(lines).strip("\n")
-    if calls_in(prose):
+    if parse_calls(prose):
         raise SilasError("plan_project_calls", "A project calls nothing itself: its calls stand in its tasks.")
     return spec.model_copy(update={"body": prose})

@@ -20,7 +20,7 @@ from apps.work.attempt_jobs import as_offered_tool
 from apps.work.services import research
 from apps.work.services.research import Answer, ResearchJob
 from kernel.llm.agents import Limits, run_executor
-from kernel.llm.pricing import forecast
+from kernel.llm.pricing import estimate_usage
 from kernel.provenance import Origin, Source, Traced
 from kernel.tenancy import in_scope
 
@@ -60,7 +60,7 @@ async def record_result(delivery: Delivery) -> None:
 
 
 async def _answered(job: ResearchJob) -> Answer:
-    asked = Call(tool="researcher", forecast=forecast(job.briefing), model=job.model_name)
+    asked = Call(tool="researcher", forecast=estimate_usage(job.briefing), model=job.model_name)
     admitted = await in_scope(job.run.tenant_id, guard.admit, job.run, Intent.CONVERSE, asked)
     if not isinstance(admitted, Admitted):
         return Answer(error="budget_exceeded")

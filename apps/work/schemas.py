@@ -18,7 +18,7 @@ from apps.gates.schemas import AccessLevel, EscalationSpec, Expectation, GateSpe
 from apps.work.budgets import Budget
 from apps.work.enums import Lane, WorkItemType
 from kernel.canonical import canonical_json
-from kernel.llm.calls import PlannedCall, calls_in
+from kernel.llm.calls import PlannedCall, parse_calls
 from kernel.llm.enums import InteractionMode
 
 ALWAYS_ON = "always_on"
@@ -105,7 +105,7 @@ class WorkItemSpec(Frozen):
     @property
     def calls(self) -> tuple[PlannedCall, ...]:
         """The concrete calls of the body, in order. Raises `SilasError("bad_call_block")`."""
-        return calls_in(self.body)
+        return parse_calls(self.body)
 
 
 @dataclass(frozen=True)

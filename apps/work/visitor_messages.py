@@ -40,8 +40,10 @@ def translate(text: str, title: str, language: str) -> str:
     company wrote stay as they are."""
     subject = title.rstrip(".")
     for template in all_templates():
-        text = text.replace(template.format(title=subject), languages.said(template, language).format(title=subject))
-    return languages.said(text, language)
+        text = text.replace(
+            template.format(title=subject), languages.translate(template, language).format(title=subject)
+        )
+    return languages.translate(text, language)
 
 
 def status_message(status: Status, reason: Reason, title: str) -> str:

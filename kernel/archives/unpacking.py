@@ -1,4 +1,4 @@
-"""Open a zip or tar within limits. Runs in the sandbox for `kernel.archives.reading`; standard library alone.
+"""Open a zip or tar within limits. Runs in the sandbox for `kernel.archives.reader`; standard library alone.
 
 What the headers say of sizes is only what they say: everything is counted while it is unpacked.
 """
@@ -37,7 +37,7 @@ _BROKEN = (
 
 
 class _Refused(Exception):
-    """With a code of `kernel.archives.reading.Problem`."""
+    """With a code of `kernel.archives.reader.Problem`."""
 
 
 class _Room:

@@ -18,21 +18,21 @@ from kernel.llm import prompts
 from kernel.llm.attempts import Answer, Attempts
 from kernel.llm.briefing import Briefing
 from kernel.llm.calls import PlannedCall, is_plain_json
-from kernel.llm.citations import checked
+from kernel.llm.citations import drop_unverified
 from kernel.llm.enums import InteractionMode, InteractionRegister, Role
 from kernel.llm.failures import ProviderFailed
 from kernel.llm.grounded.model import GROUNDED
-from kernel.llm.models import is_builtin, opened
-from kernel.llm.runs import AgentRun, Limits, Patience, Usage
+from kernel.llm.models import is_builtin, open_model
+from kernel.llm.output_repair import RepairedOutput, fallback_output
+from kernel.llm.runs import AgentRun, Limits, Timeouts, Usage
 from kernel.llm.schemas import AgentResponse, ExecutorAgentOutput, RouteDecision
 from kernel.llm.streaming import OnDelta
-from kernel.llm.structured import Structured, structured_fallback
 
-__all__ = ["AgentRun", "Limits", "OnDelta", "Patience", "Usage", "run_executor", "run_planner", "run_proxy"]
+__all__ = ["AgentRun", "Limits", "OnDelta", "Timeouts", "Usage", "run_executor", "run_planner", "run_proxy"]
 
 _HARNESS = "harness"
 _MOST_WISHES = 10
-_LIMITS, _PATIENCE = Limits(), Patience()
+_LIMITS, _PATIENCE = Limits(), Timeouts()
 _EXECUTOR_LIMITS = Limits(requests=24, tool_calls=24)
 
 
@@ -45,7 +45,7 @@ async def run_proxy(
     key: str | None = None,
     base_url: str | None = None,
     limits: Limits = _LIMITS,
-    patience: Patience = _PATIENCE,
+    patience: Timeouts = _PATIENCE,
 ) -> AgentRun[RouteDecision]:
     """Answer the visitor or hand on to the planner.
 
@@ -56,7 +56,7 @@ async def run_proxy(
     run = await _run(model_name, Attempts(briefing, on_delta, toolset, limits, patience), key, base_url)
     decision = run.output if isinstance(run.output, RouteDecision) else _to_planner(briefing)
     if decision.response is not None:
-        answer = checked(decision.response, briefing.passages).model_copy(update={"plan_action": None})
+        answer = drop_unverified(decision.response, briefing.passages).model_copy(update={"plan_action": None})
         decision = decision.model_copy(update={"response": answer})
     return replace(run, output=decision)
 
@@ -70,7 +70,7 @@ async def run_planner(
     key: str | None = None,
     base_url: str | None = None,
     limits: Limits = _LIMITS,
-    patience: Patience = _PATIENCE,
+    patience: Timeouts = _PATIENCE,
 ) -> AgentRun[AgentResponse]:
     """Prepare a plan for the conversation and `briefing.requested`.
 
@@ -83,7 +83,7 @@ async def run_planner(
         asked = replace(briefing, requested=run.requested or briefing.requested)
         written = await _run(GROUNDED, Attempts(asked, None, None, limits, patience), None, None)
         run = replace(run, output=written.output, answered_by=GROUNDED, reason=run.reason or "plan_from_calls")
-    return replace(run, output=checked(run.output, briefing.passages))
+    return replace(run, output=drop_unverified(run.output, briefing.passages))
 
 
 async def run_executor(
@@ -95,7 +95,7 @@ async def run_executor(
     key: str | None = None,
     base_url: str | None = None,
     limits: Limits = _EXECUTOR_LIMITS,
-    patience: Patience = _PATIENCE,
+    patience: Timeouts = _PATIENCE,
 ) -> AgentRun[ExecutorAgentOutput]:
     """Carry out `briefing.work_body` with the tools that `briefing.tools` names. Never a measure of success."""
     briefing = replace(briefing, role=Role.EXECUTOR)
@@ -130,26 +130,26 @@ async def _run(model_name: str, attempts: Attempts, key: str | None, base_url: s
     )
 
 
-async def _asked(model_name: str, attempts: Attempts, key: str | None, base_url: str | None) -> Structured[Answer]:
+async def _asked(model_name: str, attempts: Attempts, key: str | None, base_url: str | None) -> RepairedOutput[Answer]:
     if is_builtin(model_name):
         return await attempts.run_grounded()
-    async with opened(model_name, key=key, base_url=base_url) as model:
+    async with open_model(model_name, key=key, base_url=base_url) as model:
         return await attempts.run(model)
 
 
-async def _instead(model_name: str, attempts: Attempts) -> Structured[Answer]:
+async def _instead(model_name: str, attempts: Attempts) -> RepairedOutput[Answer]:
     """The answer of `builtin:grounded`; the fixed one of the role when that ran out of its limits itself."""
     if is_builtin(model_name):
-        return Structured(None, repaired=False)
+        return RepairedOutput(None, repaired=False)
     try:
         return await attempts.run_grounded()
     except ProviderFailed:
-        return Structured(None, repaired=False)
+        return RepairedOutput(None, repaired=False)
 
 
-def _answer(result: Structured[Answer], briefing: Briefing) -> Answer:
+def _answer(result: RepairedOutput[Answer], briefing: Briefing) -> Answer:
     if result.output is None:
-        return structured_fallback(briefing.role, context_profile=briefing.context_profiles[0])
+        return fallback_output(briefing.role, context_profile=briefing.context_profiles[0])
     return result.output
 
 

@@ -18,16 +18,16 @@ from pydantic_ai.usage import RunUsage
 
 from kernel.llm.briefing import Briefing
 from kernel.llm.enums import Role
-from kernel.llm.failures import ProviderFailed, failures_named
+from kernel.llm.failures import ProviderFailed, translate_errors
 from kernel.llm.grounded.model import GroundedSettings, first_move, grounded_model, pieces
 from kernel.llm.grounded.moves import CallTool
+from kernel.llm.output_repair import RepairedOutput, run_with_repair
 from kernel.llm.render import render
-from kernel.llm.runs import Limits, Patience, Usage
+from kernel.llm.runs import Limits, Timeouts, Usage
 from kernel.llm.schemas import AgentResponse, ExecutorAgentOutput, ModelAnswer, RouteDecision
-from kernel.llm.streaming import MessageStream, OnDelta, Shown, planner_message, proxy_message
-from kernel.llm.structured import Structured, run_structured
-from kernel.llm.toolsets import CallLedger, bounded
-from kernel.llm.uncounted import counted, tools_called
+from kernel.llm.streaming import MessageStream, OnDelta, StreamedText, planner_message, proxy_message
+from kernel.llm.toolsets import CallLedger, restrict_toolset
+from kernel.llm.usage_estimates import called_tools, estimate_unreported
 
 Answer = ModelAnswer | DeferredToolRequests
 _READERS = {Role.PROXY: proxy_message, Role.PLANNER: planner_message, Role.EXECUTOR: None}
@@ -69,10 +69,10 @@ class Attempts:
         on_delta: OnDelta | None,
         toolset: AbstractToolset[Any] | None,
         limits: Limits,
-        patience: Patience,
+        patience: Timeouts,
     ) -> None:
         self.briefing = briefing
-        self._shown = Shown(on_delta)
+        self._shown = StreamedText(on_delta)
         self._toolset = toolset
         self._ledger = CallLedger()
         self._limits = limits
@@ -80,12 +80,12 @@ class Attempts:
         self._spent = RunUsage()
         self.wishes: list[str] = []
 
-    async def run(self, model: Model[Any]) -> Structured[Answer]:
+    async def run(self, model: Model[Any]) -> RepairedOutput[Answer]:
         """Raises `ProviderFailed`."""
         instructions, prompt = render(self.briefing)
-        return await run_structured(prompt, lambda text: self._try(model, instructions, text))
+        return await run_with_repair(prompt, lambda text: self._try(model, instructions, text))
 
-    async def run_grounded(self) -> Structured[Answer]:
+    async def run_grounded(self) -> RepairedOutput[Answer]:
         """The same with `builtin:grounded`; an answer that needs no tool is given at once, without an agent's
         machinery.
         """
@@ -93,7 +93,7 @@ class Attempts:
         if isinstance(move, CallTool):
             return await self.run(grounded_model())
         await self._tell(move.output)
-        return Structured(move.output, repaired=False)
+        return RepairedOutput(move.output, repaired=False)
 
     async def _tell(self, output: ModelAnswer) -> None:
         reader = _READERS[self.briefing.role]
@@ -111,11 +111,11 @@ class Attempts:
         self._ledger.begin_try()
         usage, unreported = RunUsage(), RunUsage()
         try:
-            with failures_named(), counted(unreported) as messages:
+            with translate_errors(), estimate_unreported(unreported) as messages:
                 try:
                     return await self._stream(model, instructions, prompt, usage)
                 finally:
-                    self.wishes += [name for name in tools_called(messages) if self._is_a_wish(name)]
+                    self.wishes += [name for name in called_tools(messages) if self._is_a_wish(name)]
         finally:
             if model is not grounded_model():
                 self._spent += usage + unreported
@@ -132,7 +132,7 @@ class Attempts:
             model=model,
             instructions=instructions,
             deps=self.briefing,
-            toolsets=[bounded(self._toolset, self.briefing, self._ledger)],
+            toolsets=[restrict_toolset(self._toolset, self.briefing, self._ledger)],
             model_settings=self._settings(model),
             usage_limits=self._usage_limits(),
             usage=usage,

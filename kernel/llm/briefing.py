@@ -50,7 +50,7 @@ class ToolBrief:
 
 
 @dataclass(frozen=True)
-class Withheld:
+class WithheldTool:
     """A tool above the visitor's level: `ask` says what to give in order to reach `level`."""
 
     tool: ToolBrief
@@ -68,7 +68,7 @@ class SkillBrief:
 
 
 @dataclass(frozen=True)
-class Recollection:
+class RecalledMemory:
     """A memory that was recalled. `kind` is its memory type, `trust` its trust level, `said_at` its day, ISO;
     `score` how alike question and memory are, 0 to 1; `marked`: it was written after its author had read instructions
     to the assistant."""
@@ -85,7 +85,7 @@ class Recollection:
 
 
 @dataclass(frozen=True)
-class Utterance:
+class HistoryMessage:
     """One recorded message. `sender` is `visitor`, `bot`, `human` or `system`."""
 
     sender: str
@@ -109,11 +109,11 @@ class Briefing:
     persona: str = ""
     constitution: tuple[str, ...] = ()
     level: str = "public"
-    history: tuple[Utterance, ...] = ()
+    history: tuple[HistoryMessage, ...] = ()
     passages: tuple[Passage, ...] = ()
-    memories: tuple[Recollection, ...] = ()
+    memories: tuple[RecalledMemory, ...] = ()
     tools: tuple[ToolBrief, ...] = ()
-    withheld: tuple[Withheld, ...] = ()
+    withheld: tuple[WithheldTool, ...] = ()
     skills: tuple[SkillBrief, ...] = ()
     instruction: str = ""
     work_body: str = ""

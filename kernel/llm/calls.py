@@ -42,12 +42,12 @@ def call_block(call: PlannedCall) -> str:
     return f"```call\n{canonical_json({'args': call.args, 'tool': call.tool})}\n```"
 
 
-def calls_in(body: str) -> tuple[PlannedCall, ...]:
+def parse_calls(body: str) -> tuple[PlannedCall, ...]:
     """The calls of a plan body in order. Raises `SilasError("bad_call_block")` when a call block cannot be read."""
     return tuple(_read(token.content) for token in _blocks(body))
 
 
-def with_calls(body: str, calls: Sequence[PlannedCall]) -> str:
+def replace_calls(body: str, calls: Sequence[PlannedCall]) -> str:
     """The body with the first call block holding the first of `calls`, and so on; there are as many as it has."""
     lines, blocks = _LINE_BREAK.sub("\n", body).split("\n"), [token.map for token in _blocks(body)]
     for (start, end), call in reversed(list(zip(blocks, calls, strict=True))):

@@ -11,7 +11,7 @@ from kernel.llm.briefing import Passage
 from kernel.llm.schemas import AgentResponse, Citation
 
 
-def checked(response: AgentResponse, passages: Sequence[Passage]) -> AgentResponse:
+def drop_unverified(response: AgentResponse, passages: Sequence[Passage]) -> AgentResponse:
     """`response` with its provable citations only, each once."""
     found = (locate(citation, passages) for citation in response.citations)
     kept = list(dict.fromkeys(citation for citation in found if citation is not None))

@@ -40,7 +40,7 @@ class ShapeBroken(Exception):
 
 
 @contextmanager
-def failures_named() -> Iterator[None]:
+def translate_errors() -> Iterator[None]:
     try:
         yield
     except ContentFilterError as error:

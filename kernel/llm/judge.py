@@ -16,11 +16,11 @@ from pydantic_ai.models import Model
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.usage import RunUsage
 
-from kernel.llm.failures import ProviderFailed, failures_named
-from kernel.llm.models import is_builtin, opened
+from kernel.llm.failures import ProviderFailed, translate_errors
+from kernel.llm.models import is_builtin, open_model
 from kernel.llm.render import block
 from kernel.llm.runs import Usage
-from kernel.llm.uncounted import counted
+from kernel.llm.usage_estimates import estimate_unreported
 
 _STUMBLES = (AttributeError, LookupError, TypeError, ValueError)
 _TASK = """You check one text against one rule of this company. The rule:
@@ -86,7 +86,7 @@ class Judgement:
         try:
             async with (
                 asyncio.timeout(self.question.seconds),
-                opened(model_name, key=key, base_url=base_url) as model,
+                open_model(model_name, key=key, base_url=base_url) as model,
             ):
                 return await self._asked(model)
         except TimeoutError:
@@ -101,7 +101,7 @@ class Judgement:
         settings = ModelSettings(
             temperature=0.0, max_tokens=question.max_tokens, max_retries=0, timeout=question.seconds
         )
-        with failures_named(), counted(self.spent):
+        with translate_errors(), estimate_unreported(self.spent):
             run = await agent.run(
                 block("text | untrusted", question.text),
                 instructions=_TASK.format(policy=question.policy, shape=shape),

@@ -33,7 +33,7 @@ class ProviderKeys:
         if sealed is None:
             return environment_key(model, allowed=self.environment)
         try:
-            opened = unseal_secret(b64decode(sealed), belongs_to=place_of_key(self.owner, provider))
+            opened = unseal_secret(b64decode(sealed), belongs_to=seal_context(self.owner, provider))
         except (SilasError, ValueError):
             return None
         return opened.decode()
@@ -45,11 +45,11 @@ def provider_of(model: str) -> str:
     return provider.removesuffix("-chat").removesuffix("-responses")
 
 
-def sealed_key(key: str, *, provider: str, owner: str) -> str:
+def seal_key(key: str, *, provider: str, owner: str) -> str:
     """What is stored of a key; it opens for this owner and provider only."""
-    return b64encode(seal_secret(key.encode(), belongs_to=place_of_key(owner, provider))).decode()
+    return b64encode(seal_secret(key.encode(), belongs_to=seal_context(owner, provider))).decode()
 
 
-def place_of_key(owner: str, provider: str) -> str:
+def seal_context(owner: str, provider: str) -> str:
     """What a sealed key is bound to."""
     return f"provider_key:{owner}:{provider}"

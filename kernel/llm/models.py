@@ -24,7 +24,7 @@ from pydantic_ai.providers import Provider, infer_provider_class
 from kernel.llm.failures import ProviderFailed
 from kernel.llm.grounded.model import GROUNDED, grounded_model
 
-__all__ = ["GROUNDED", "environment_key", "is_builtin", "is_known", "model_for", "needs_key", "opened"]
+__all__ = ["GROUNDED", "environment_key", "is_builtin", "is_known", "needs_key", "open_model", "resolve_model"]
 
 _KEYLESS = {"ollama"}
 _SHARE_HTTP_CLIENT = {"openai", "openai-chat", "openai-responses", "openrouter", "ollama", "anthropic"}
@@ -63,7 +63,7 @@ def environment_key(name: str, *, allowed: bool = False) -> str | None:
     )
 
 
-def model_for(
+def resolve_model(
     name: str, *, key: str | None = None, base_url: str | None = None, http_client: httpx2.AsyncClient | None = None
 ) -> Model[Any]:
     """Resolve `name`. With a `base_url` every provider is spoken to as an OpenAI-compatible chat server."""
@@ -91,15 +91,15 @@ def model_for(
 
 
 @asynccontextmanager
-async def opened(name: str, *, key: str | None = None, base_url: str | None = None) -> AsyncIterator[Model[Any]]:
+async def open_model(name: str, *, key: str | None = None, base_url: str | None = None) -> AsyncIterator[Model[Any]]:
     """`model_for`, with an HTTP client that lives as long as the run."""
     if is_builtin(name):
         yield grounded_model()
         return
     await asyncio.to_thread(_load_clients)
     async with (
-        httpx2.AsyncClient(verify=_trust(), timeout=_TIMEOUT) as client,
-        model_for(name, key=key, base_url=base_url, http_client=client) as model,
+        httpx2.AsyncClient(verify=_ssl_context(), timeout=_TIMEOUT) as client,
+        resolve_model(name, key=key, base_url=base_url, http_client=client) as model,
     ):
         yield model
 
@@ -130,6 +130,6 @@ def _provider(name: str, key: str | None, http_client: httpx2.AsyncClient | None
 
 
 @functools.cache
-def _trust() -> ssl.SSLContext:
+def _ssl_context() -> ssl.SSLContext:
     """Reading the certificate store costs 15 ms of the event loop: once a process, not once a turn."""
     return httpx2.create_ssl_context()

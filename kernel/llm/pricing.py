@@ -46,16 +46,16 @@ def price(model_name: str, usage: Usage, *, rates: Rates | None = None) -> Decim
     return None if exact is None else exact.quantize(_LEDGER_DIGITS, rounding=ROUND_UP)
 
 
-def forecast(briefing: Briefing, *, max_tokens: int = 2000, requests: int = 2) -> Usage:
+def estimate_usage(briefing: Briefing, *, max_tokens: int = 2000, requests: int = 2) -> Usage:
     """The model tokens of a run on `briefing` that asks its model `requests` times and gets an answer as long as
     allowed each time."""
     said = sum(len(text.encode()) for text in render(briefing))
     offered = sum(len(tool.description) + len(str(tool.parameters)) for tool in briefing.tools)
-    prompt = tokens_in(said + offered) + max_tokens * (requests - 1)
+    prompt = estimate_tokens(said + offered) + max_tokens * (requests - 1)
     return Usage(input_tokens=prompt * requests, output_tokens=max_tokens * requests)
 
 
-def tokens_in(size: int) -> int:
+def estimate_tokens(size: int) -> int:
     """At most so many model tokens are in so many bytes of prose."""
     return size // _BYTES_PER_TOKEN
 

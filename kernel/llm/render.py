@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator
 
 from kernel.llm import prompts
-from kernel.llm.briefing import Briefing, Passage, Recollection, SkillBrief, ToolBrief, Utterance
+from kernel.llm.briefing import Briefing, HistoryMessage, Passage, RecalledMemory, SkillBrief, ToolBrief
 from kernel.llm.calls import PlannedCall, call_block
 from kernel.llm.enums import Role
 from kernel.taint import Taint
@@ -102,7 +102,7 @@ def _chronicle_zone(briefing: Briefing) -> Iterator[str]:
         yield block(f"turn {turn} | {label(said.sender)} | {_trust(said)}", said.text)
 
 
-def _trust(said: Utterance) -> str:
+def _trust(said: HistoryMessage) -> str:
     return "untrusted" if said.taint is Taint.EXTERNAL and said.sender == "visitor" else str(said.taint)
 
 
@@ -111,7 +111,7 @@ def _memory_zone(briefing: Briefing) -> Iterator[str]:
     yield from (_recalled(memory) for memory in briefing.memories)
 
 
-def _recalled(memory: Recollection) -> str:
+def _recalled(memory: RecalledMemory) -> str:
     trust = "untrusted" if memory.taint is Taint.EXTERNAL else label(memory.trust)
     return block(
         f"memory {label(memory.memory_id)} | {label(memory.kind)} | {label(memory.said_at)} | {trust}", memory.text

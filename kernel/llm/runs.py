@@ -47,7 +47,7 @@ class Limits:
 
 
 @dataclass(frozen=True)
-class Patience:
+class Timeouts:
     """Seconds: until the first token, between two tokens, and for one whole model request. Tools are not timed here."""
 
     first_token: float = 12.0

@@ -35,7 +35,7 @@ def planner_message(output: dict[str, Any]) -> object:
     return output.get("message")
 
 
-class Shown:
+class StreamedText:
     """What the visitor has seen of this run so far, over all tries."""
 
     def __init__(self, on_delta: OnDelta | None) -> None:
@@ -53,7 +53,7 @@ class Shown:
 class MessageStream:
     """Follows the events of one model response; give each to `feed` as soon as it is there."""
 
-    def __init__(self, shown: Shown, reader: Reader | None) -> None:
+    def __init__(self, shown: StreamedText, reader: Reader | None) -> None:
         self._shown = shown
         self._reader = reader
         self._json: dict[int, str] = {}

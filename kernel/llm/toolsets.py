@@ -56,7 +56,9 @@ class OnceToolset(WrapperToolset[Any]):
         return await self.ledger.once(name, tool_args, lambda: self.wrapped.call_tool(name, tool_args, ctx, tool))
 
 
-def bounded(toolset: AbstractToolset[Any] | None, briefing: Briefing, ledger: CallLedger) -> AbstractToolset[Any]:
+def restrict_toolset(
+    toolset: AbstractToolset[Any] | None, briefing: Briefing, ledger: CallLedger
+) -> AbstractToolset[Any]:
     named = {tool.name for tool in briefing.tools}
     acting = {tool.name for tool in briefing.tools if tool.acting}
     reachable: AbstractToolset[Any] = (toolset or FunctionToolset[Any]()).filtered(lambda _, tool: tool.name in named)

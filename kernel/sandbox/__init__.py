@@ -7,21 +7,21 @@ thread-safe; never call it with a database transaction open.
 
 from kernel.sandbox.backends import Backend, Choice, Kind, backend, configure
 from kernel.sandbox.runner import run
-from kernel.sandbox.spec import Reached, SandboxResult, SandboxSpec, SandboxUnavailable
-from kernel.sandbox.talking import Session, SessionOver, session
+from kernel.sandbox.session import Session, SessionClosed, open_session
+from kernel.sandbox.spec import EgressUsage, SandboxResult, SandboxSpec, SandboxUnavailable
 
 __all__ = [
     "Backend",
     "Choice",
+    "EgressUsage",
     "Kind",
-    "Reached",
     "SandboxResult",
     "SandboxSpec",
     "SandboxUnavailable",
     "Session",
-    "SessionOver",
+    "SessionClosed",
     "backend",
     "configure",
+    "open_session",
     "run",
-    "session",
 ]

@@ -154,12 +154,12 @@ def candidates() -> Iterator[Backend]:
 @functools.cache
 def backend() -> Backend:
     """The first backend that survives a trial run; SandboxUnavailable when none does (asked again next time)."""
-    from kernel.sandbox.runner import trial  # the trial is a run, and a run needs a backend
+    from kernel.sandbox.runner import probe_backend  # the trial is a run, and a run needs a backend
 
-    return choose(trial)
+    return choose_backend(probe_backend)
 
 
-def choose(trial: Callable[[Backend], str]) -> Backend:
+def choose_backend(trial: Callable[[Backend], str]) -> Backend:
     """`trial` returns "" for a backend that isolates, else what went wrong."""
     reasons = []
     for candidate in candidates():

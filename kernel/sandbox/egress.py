@@ -16,7 +16,7 @@ _HOST = re.compile(r"(?=.{1,253}\Z)[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?(\.[a-z0-9_](
 _BRACKETED = re.compile(r"\[([0-9a-f:.]+)\]\Z")
 
 
-def place_of_entry(entry: str) -> tuple[str, int] | None:
+def parse_place(entry: str) -> tuple[str, int] | None:
     """(host, port) of "host:port", or None where it is not one."""
     host, _, port = entry.rpartition(":")
     host = host.lower().removesuffix(".")
@@ -26,17 +26,17 @@ def place_of_entry(entry: str) -> tuple[str, int] | None:
     return (bracketed[1] if bracketed else host), int(port)
 
 
-def spelled(host: str, port: int) -> str:
+def format_place(host: str, port: int) -> str:
     """The one way to write it."""
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
-def listed(entries: Iterable[str]) -> frozenset[str]:
+def parse_places(entries: Iterable[str]) -> frozenset[str]:
     """Entries in their one spelling; what is no place is not in it."""
-    return frozenset(spelled(*place) for entry in entries if (place := place_of_entry(entry)))
+    return frozenset(format_place(*place) for entry in entries if (place := parse_place(entry)))
 
 
-def address_to_call(place: str, addresses: Collection[str], *, private: Collection[str]) -> str:
+def choose_address(place: str, addresses: Collection[str], *, private: Collection[str]) -> str:
     """The address to call, or "" when one of those behind the name leads into the house."""
     if not addresses or any(map(is_metadata_address, addresses)):
         return ""

@@ -21,7 +21,7 @@ _SHORTEST_STREWN = 8
 _NOISE = re.compile(rb"[^A-Za-z0-9]+")
 
 
-def values_of(secret: bytes) -> frozenset[str] | None:
+def secret_values(secret: bytes) -> frozenset[str] | None:
     """The texts of a JSON object, or None where it is not one."""
     try:
         held = json.loads(secret)

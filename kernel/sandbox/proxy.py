@@ -16,8 +16,8 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from urllib.parse import SplitResult, urlsplit
 
-from kernel.sandbox.egress import address_to_call, listed, place_of_entry, spelled
-from kernel.sandbox.spec import Reached, SandboxSpec
+from kernel.sandbox.egress import choose_address, format_place, parse_place, parse_places
+from kernel.sandbox.spec import EgressUsage, SandboxSpec
 
 _HEAD_BYTES = 32_768
 _CHUNK = 65_536
@@ -44,9 +44,9 @@ class Counts:
     bytes_in: dict[str, int] = field(default_factory=dict)
     refused: int = 0
 
-    def reached(self) -> tuple[Reached, ...]:
+    def reached(self) -> tuple[EgressUsage, ...]:
         return tuple(
-            Reached(place, times, self.bytes_out.get(place, 0), self.bytes_in.get(place, 0))
+            EgressUsage(place, times, self.bytes_out.get(place, 0), self.bytes_in.get(place, 0))
             for place, times in sorted(self.connections.items())
         )
 
@@ -63,7 +63,7 @@ class Proxy:
     ) -> None:
         self.counts = Counts()
         self._door, self._spec, self._over = door, spec, over
-        self._places, self._private = listed(spec.egress), listed(private)
+        self._places, self._private = parse_places(spec.egress), parse_places(private)
         self._open = 0
         self._loop = asyncio.new_event_loop()
         self._ending = asyncio.Event()
@@ -111,7 +111,7 @@ class Proxy:
     async def _one(self, inside: _Pair) -> None:
         request, headers = await _head(inside[0])
         host, port, rewritten = _target(request, headers)
-        place = spelled(host, port)
+        place = format_place(host, port)
         if place not in self._places:
             raise Refused(403, "egress_refused")
         if sum(self.counts.connections.values()) >= self._spec.egress_connections:
@@ -134,7 +134,7 @@ class Proxy:
             found = await asyncio.wait_for(self._loop.getaddrinfo(host, port, type=socket.SOCK_STREAM), _STEP_SECONDS)
         except (OSError, UnicodeError, TimeoutError):
             raise Refused(502, "no_such_host") from None
-        address = address_to_call(place, [str(each[4][0]) for each in found], private=self._private)
+        address = choose_address(place, [str(each[4][0]) for each in found], private=self._private)
         if not address:
             raise Refused(403, "egress_refused")
         try:
@@ -193,7 +193,7 @@ def _target(request: bytes, headers: list[bytes]) -> tuple[str, int, bytes]:
     parts = _split(url)
     host, port = _placed(parts.netloc if _has_port(parts.netloc) else f"{parts.netloc}:80")
     path = parts._replace(scheme="", netloc="", fragment="").geturl() or "/"
-    return host, port, _rewritten(method, path, spelled(host, port), headers)
+    return host, port, _rewritten(method, path, format_place(host, port), headers)
 
 
 def _split(url: str) -> SplitResult:
@@ -211,7 +211,7 @@ def _has_port(netloc: str) -> bool:
 
 
 def _placed(text: str) -> tuple[str, int]:
-    place = place_of_entry(text)
+    place = parse_place(text)
     if place is None:
         raise Refused(400, "malformed")
     return place

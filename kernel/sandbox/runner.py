@@ -13,7 +13,7 @@ from pathlib import Path
 
 from kernel.sandbox import backends, docker
 from kernel.sandbox.backends import Backend, Docker, Plan, make_plan
-from kernel.sandbox.following import Run
+from kernel.sandbox.execution import Run
 from kernel.sandbox.spec import SandboxResult, SandboxSpec, SandboxUnavailable
 
 _TRIAL = """
@@ -31,7 +31,7 @@ def run(spec: SandboxSpec) -> SandboxResult:
     return run_on(backends.backend(), spec)
 
 
-def trial(backend: Backend) -> str:
+def probe_backend(backend: Backend) -> str:
     """ "" when the backend isolates on this machine, else what went wrong."""
     try:
         if isinstance(backend, Docker):
@@ -45,9 +45,9 @@ def trial(backend: Backend) -> str:
 
 
 def run_on(backend: Backend, spec: SandboxSpec) -> SandboxResult:
-    require_possible(backend, spec)
+    require_supported(backend, spec)
     started = time.monotonic()
-    with planned(spec) as plan:
+    with prepare_plan(spec) as plan:
         run_ = _followed(backend, plan, spec)
         if not run_.has_begun:  # whoever should have made it was gone: nothing ran, so another one makes it now
             run_.replace_keeper()
@@ -55,7 +55,7 @@ def run_on(backend: Backend, spec: SandboxSpec) -> SandboxResult:
     return run_.result(time.monotonic() - started)
 
 
-def require_possible(backend: Backend, spec: SandboxSpec) -> None:
+def require_supported(backend: Backend, spec: SandboxSpec) -> None:
     if isinstance(backend, Docker) and (spec.egress or spec.stdin or spec.secret is not None):
         raise SandboxUnavailable(
             "a container has no way for places, secrets and input: choose SILAS_SANDBOX=subprocess"
@@ -63,7 +63,7 @@ def require_possible(backend: Backend, spec: SandboxSpec) -> None:
 
 
 @contextlib.contextmanager
-def planned(spec: SandboxSpec) -> Iterator[Plan]:
+def prepare_plan(spec: SandboxSpec) -> Iterator[Plan]:
     """The file system of the run; what is written out for it is there for as long."""
     with _mounts(spec) as mounts:
         yield make_plan(mounts=mounts, disk_bytes=spec.disk_mb << 20, trust=bool(spec.egress), hidden=spec.hidden)

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
 from kernel.errors import SilasError
-from kernel.sandbox.egress import place_of_entry
-from kernel.sandbox.leaks import values_of
+from kernel.sandbox.egress import parse_place
+from kernel.sandbox.leaks import secret_values
 
 Mount = Path | Mapping[str, bytes]
 
@@ -79,7 +79,7 @@ class SandboxSpec:
 
 
 @dataclass(frozen=True, slots=True)
-class Reached:
+class EgressUsage:
     """What went to and came from one listed place in a run."""
 
     place: str
@@ -104,7 +104,7 @@ class SandboxResult:
     reason: str = ""
     duration_seconds: float = 0.0
     secret_out: bytes | None = field(default=None, repr=False)
-    egress: tuple[Reached, ...] = ()
+    egress: tuple[EgressUsage, ...] = ()
     egress_refused: int = 0
 
     @property
@@ -159,7 +159,7 @@ def _env_problem(env: Mapping[str, str]) -> str:
 
 def _outward_problem(spec: SandboxSpec) -> str:
     for entry in spec.egress:
-        if place_of_entry(entry) is None:
+        if parse_place(entry) is None:
             return f"egress {entry!r} is not host:port"
     if spec.secret is None:
         return ""
@@ -167,7 +167,7 @@ def _outward_problem(spec: SandboxSpec) -> str:
         return "a lasting run takes no secret"
     if len(spec.secret) > SECRET_BYTES:
         return f"a secret has at most {SECRET_BYTES} bytes"
-    return "" if values_of(spec.secret) is not None else "a secret is a JSON object"
+    return "" if secret_values(spec.secret) is not None else "a secret is a JSON object"
 
 
 def _limit_problem(spec: SandboxSpec) -> str:

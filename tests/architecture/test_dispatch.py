@@ -18,12 +18,12 @@ RUNS_SANDBOXES = {
     "apps.toolservers.stdio_transport",
     "apps.work.verification",
     "kernel.sandbox",
-    "apps.memory.reading",
-    "kernel.archives.reading",
+    "apps.memory.sandboxed_parsing",
+    "kernel.archives.reader",
 }
 
 # What the composition says once, when a process starts; it runs nothing.
-CHOOSES_A_SANDBOX = {f"kernel.sandbox.{name}" for name in ("Choice", "Kind", "configure", "egress.listed")}
+CHOOSES_A_SANDBOX = {f"kernel.sandbox.{name}" for name in ("Choice", "Kind", "configure", "egress.parse_places")}
 
 
 def outside(room: str) -> list[Module]:

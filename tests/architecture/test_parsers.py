@@ -15,7 +15,7 @@ _PARSERS = """
     trafilatura xlrd xml yaml zipfile zlib zstandard
 """
 PARSERS = frozenset(_PARSERS.split())
-# What runs in the sandbox: `kernel.sandbox.reading.Reader`s start these.
+# What runs in the sandbox: `kernel.sandbox.readers.Reader`s start these.
 READERS = ("apps.memory.parsing", "kernel.archives.unpacking")
 # Everything else that imports a parser: whose bytes it reads, and what bounds them.
 ALLOWED = {
@@ -30,7 +30,7 @@ ALLOWED = {
     "apps.work.provenance": "Markdown of our own plans",
     "kernel.llm.calls": "a model's answer, bounded by its tokens",
     "kernel.llm.grounded.languages": "files of this code",
-    "kernel.sandbox.asking": "between two processes of ours",
+    "kernel.sandbox.launch": "between two processes of ours",
     "kernel.sandbox.keeper.contained": "between two processes of ours",
     "kernel.sandbox.keeper.serve": "between two processes of ours",
     "kernel.http.fetch": "gzip of a fetched page, piece by piece up to a bound; a reader takes the page",

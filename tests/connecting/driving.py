@@ -10,7 +10,7 @@ from typing import Any
 
 import yaml
 
-from kernel.sandbox import SandboxResult, SandboxSpec, run, session
+from kernel.sandbox import SandboxResult, SandboxSpec, open_session, run
 
 SKILLS = Path(__file__).resolve().parents[2] / "skills"
 Answer = Callable[[dict[str, Any]], dict[str, Any] | None]
@@ -56,7 +56,7 @@ class Driven:
         self, strategy: str, answer: Answer, *, secret: Mapping[str, str] | None = None, **start: Any
     ) -> dict[str, Any]:
         """The last event of the conversation. `answer` is what the person does with a step."""
-        with session(self._spec("scripts/setup.py", {})) as line:
+        with open_session(self._spec("scripts/setup.py", {})) as line:
             start = {"initial_permissions": [], "incremental_scopes": [], "identity_hint": {}, **start}
             line.send_line(json.dumps({"type": "start", "auth_strategy": strategy, **start}))
             while (text := line.read_line(60)) is not None:

@@ -198,9 +198,9 @@ def test_health_of_a_token_that_is_refused_is_a_failure(made: Make, service: Ser
 
 
 def test_cancel_ends_the_script_and_leaves_nothing(by_code: Driven, service: Service) -> None:
-    from kernel.sandbox import session
+    from kernel.sandbox import open_session
 
-    with session(by_code._spec("scripts/setup.py", {})) as line:
+    with open_session(by_code._spec("scripts/setup.py", {})) as line:
         line.send_line('{"type": "start", "auth_strategy": "device_code", "initial_permissions": ["openid"]}')
         assert "device_code" in (line.read_line(60) or "")
         line.send_line('{"type": "cancel", "reason": "user_cancelled"}')

@@ -267,10 +267,10 @@ def test_key_that_is_refused_is_not_kept(tenant: Any, owner: Any, monkeypatch: p
 def test_provider_that_does_not_answer_is_not_waited_for(
     tenant: Any, owner: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from kernel.llm import trying
+    from kernel.llm import model_check
 
     monkeypatch.setattr(models, "ALLOW_MODEL_REQUESTS", True)
-    monkeypatch.setattr(trying, "SECONDS", 0.5)
+    monkeypatch.setattr(model_check, "SECONDS", 0.5)
     with serving_in_thread([Reply("late", before_first=30.0)]) as fake:
         monkeypatch.setenv("OPENAI_BASE_URL", fake.base_url)
         said = {"kind": "provider", "provider": "openai", "model": "small", "key": KEY}

@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic_ai import FunctionToolset, Tool
 
-from kernel.llm.briefing import Briefing, Passage, ToolBrief, Utterance, Withheld
+from kernel.llm.briefing import Briefing, HistoryMessage, Passage, ToolBrief, WithheldTool
 from kernel.llm.enums import Role
 
 ASK_WHO = "Please tell me your full name and date of birth."
@@ -125,8 +125,8 @@ FEES = Passage(
 )
 
 
-def held(*tools: ToolBrief) -> tuple[Withheld, ...]:
-    return tuple(Withheld(tool, "verified", ASK_WHO) for tool in tools)
+def held(*tools: ToolBrief) -> tuple[WithheldTool, ...]:
+    return tuple(WithheldTool(tool, "verified", ASK_WHO) for tool in tools)
 
 
 def briefing(text: str, **known: Any) -> Briefing:
@@ -141,9 +141,9 @@ def briefing(text: str, **known: Any) -> Briefing:
     return Briefing(text=text, **{**defaults, **known})
 
 
-def said(*lines: str) -> tuple[Utterance, ...]:
+def said(*lines: str) -> tuple[HistoryMessage, ...]:
     """A history in which visitor and bot take turns, the visitor first."""
-    return tuple(Utterance(("visitor", "bot")[number % 2], line) for number, line in enumerate(lines))
+    return tuple(HistoryMessage(("visitor", "bot")[number % 2], line) for number, line in enumerate(lines))
 
 
 class RecordingToolset:

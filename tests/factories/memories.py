@@ -31,12 +31,12 @@ def customer(subject: str) -> Scope:
 
 def note(scope: Scope, content: str, **fields: Any) -> Note:
     """A model's wish to remember something, unless told otherwise."""
-    usual = {"source": SourceKind.MEMORY_OP, "tier": Tier.ACTIVE, "reference": memories.wish_reference(content)}
+    usual = {"source": SourceKind.MEMORY_OP, "tier": Tier.ACTIVE, "reference": memories.request_reference(content)}
     return Note(scope, content, **{**usual, **fields})
 
 
 def remember(tenant: Any, scope: Scope, content: str, **fields: Any) -> MemoryItem:
-    (ready,) = memories.prepared([note(scope, content, **fields)])
+    (ready,) = memories.prepare([note(scope, content, **fields)])
     with tenant_scope(tenant):
         memories.keep([ready])
     with tenant_scope(tenant):

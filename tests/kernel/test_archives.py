@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from attack import bombs
-from kernel.archives import reading
-from kernel.archives.reading import BadArchive, Entry, Limits, Problem, entries_of
+from kernel.archives import reader
+from kernel.archives.reader import BadArchive, Entry, Limits, Problem, read_entries
 from kernel.errors import SilasError
 from kernel.sandbox import Choice, Kind, configure
 
@@ -27,14 +27,14 @@ def test_hostile_archive_is_refused_in_its_bounds_and_costs_this_process_nothing
     data = bombs.ARCHIVES[name]()
     began, busy = time.monotonic(), time.process_time()
     with pytest.raises(BadArchive):
-        entries_of(data, LIMITS)
+        read_entries(data, LIMITS)
     assert time.process_time() - busy < OWN_SECONDS
     assert time.monotonic() - began < LIMITS.seconds + GRACE_SECONDS
 
 
 def test_contents_come_back_whole() -> None:
     data = bombs.zipped({"a.txt": b"one", "b/": b"", "b/c.txt": b"two"})
-    assert entries_of(data, LIMITS) == (
+    assert read_entries(data, LIMITS) == (
         Entry("a.txt", 3, False, b"one"),
         Entry("b/", 0, False),
         Entry("b/c.txt", 3, False, b"two"),
@@ -42,7 +42,7 @@ def test_contents_come_back_whole() -> None:
 
 
 def test_contents_stay_where_they_are_not_asked_for() -> None:
-    assert entries_of(bombs.zipped({"a.txt": b"one"}), LIMITS, contents=False) == (Entry("a.txt", 3, False),)
+    assert read_entries(bombs.zipped({"a.txt": b"one"}), LIMITS, contents=False) == (Entry("a.txt", 3, False),)
 
 
 def test_names_that_are_no_text_are_refused() -> None:
@@ -51,7 +51,7 @@ def test_names_that_are_no_text_are_refused() -> None:
 
 def refusal(data: bytes) -> Problem:
     with pytest.raises(BadArchive) as bad:
-        entries_of(data, LIMITS)
+        read_entries(data, LIMITS)
     return bad.value.problem
 
 
@@ -76,7 +76,7 @@ _A = {"name": "a", "size": 1, "stored": True}
     ],
 )
 def test_answer_of_another_shape_is_no_archive(monkeypatch: pytest.MonkeyPatch, answer: Any, blob: bytes) -> None:
-    monkeypatch.setattr(reading, "_MODULE", "tests.kernel.strange_unpacking")
+    monkeypatch.setattr(reader, "_MODULE", "tests.kernel.strange_unpacking")
     said = {"answer": answer, "blob": base64.b64encode(blob).decode()}
     assert refusal(json.dumps(said).encode()) in (Problem.UNREADABLE, Problem.TWICE)
 
@@ -90,7 +90,7 @@ def no_sandbox() -> Iterator[None]:
 
 def test_nothing_is_opened_where_there_is_no_sandbox(no_sandbox: None) -> None:
     with pytest.raises(SilasError) as refused:
-        entries_of(bombs.zipped({"a": b"x"}), LIMITS)
+        read_entries(bombs.zipped({"a": b"x"}), LIMITS)
     assert refused.value.code == "sandbox_unavailable"
     assert refused.value.status == 503
 
@@ -99,4 +99,4 @@ def test_file_of_a_zip_that_is_only_stored_says_so() -> None:
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", zipfile.ZIP_STORED) as archive:
         archive.writestr("a", b"x")
-    assert entries_of(out.getvalue(), LIMITS) == (Entry("a", 1, True, b"x"),)
+    assert read_entries(out.getvalue(), LIMITS) == (Entry("a", 1, True, b"x"),)

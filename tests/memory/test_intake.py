@@ -16,7 +16,7 @@ from pypdf import PdfWriter
 from apps.bus.enums import Kind, Queue
 from apps.bus.rules import MAX_ATTEMPTS
 from apps.bus.services import enqueue, expire_leases
-from apps.memory import intake, intake_indexing, intake_reading, reading
+from apps.memory import intake, intake_indexing, intake_reading, sandboxed_parsing
 from apps.memory.enums import IntakeState
 from apps.memory.models import Document, DocumentVersion, Intake, ReadPart
 from apps.memory.parsing import Parsed, ParsedDocument
@@ -41,7 +41,7 @@ def home(tenant: Any) -> UUID:
 
 def hand_in(tenant: Any, home: UUID, name: str, data: bytes, *, once: UUID | None = None) -> Intake:
     with tenant_scope(tenant):
-        return intake.hand_in_file(home, name=name, data=data, once=once or uuid4(), actor=BY)
+        return intake.submit_file(home, name=name, data=data, once=once or uuid4(), actor=BY)
 
 
 def now_of(tenant: Any, row: Intake) -> Intake:
@@ -158,7 +158,7 @@ def test_what_a_dead_reader_left_is_read_and_nothing_is_stored_twice(
         site.page("/", "<title>Shop</title><p>Parcels come back.</p><a href='/more'>more</a>")
         site.page("/more", "<title>More</title><p>Within thirty days.</p>")
         with tenant_scope(tenant):
-            row = intake.hand_in_website(home, address=f"{site.origin}/", once=uuid4(), actor=BY)
+            row = intake.submit_website(home, address=f"{site.origin}/", once=uuid4(), actor=BY)
             assert lease_any(Queue.PARSE, consumer="doomed") is not None
             first = intake_reading._Part(Parsed((ParsedDocument("Shop", "Parcels come back."),)), f"{site.origin}/", 2)
             intake_reading._hand_over(row.pk, first)
@@ -196,7 +196,7 @@ def test_what_cannot_be_stored_ends_and_its_owner_is_told(
     tenant: Any, home: UUID, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     row = hand_in(tenant, home, "a.txt", b"Fine.")
-    monkeypatch.setattr(intake_indexing.reading, "believed", _raise)
+    monkeypatch.setattr(intake_indexing.sandboxed_parsing, "load_parsed", _raise)
     for _ in range(MAX_ATTEMPTS):
         read_handed_in(tenant)
         let_waits_pass(tenant)
@@ -218,7 +218,7 @@ def forge(tenant: Any, row: Intake, **fields: Any) -> None:
     Hands(tenant).work(Queue.TRUSTED)
 
 
-LIE = reading.written(Parsed((ParsedDocument("Returns", "We refund everything."),)))
+LIE = sandboxed_parsing.dump_parsed(Parsed((ParsedDocument("Returns", "We refund everything."),)))
 
 
 def texts(tenant: Any) -> list[str]:
@@ -234,7 +234,7 @@ def test_part_that_comes_after_the_end_is_no_document(tenant: Any, home: UUID) -
 
 def test_part_of_a_typed_text_is_no_document(tenant: Any, home: UUID) -> None:
     with tenant_scope(tenant):
-        row = intake.hand_in_text(home, title="Returns", text="Parcels come back.", once=uuid4(), actor=BY)
+        row = intake.submit_text(home, title="Returns", text="Parcels come back.", once=uuid4(), actor=BY)
     forge(tenant, row)
     assert texts(tenant) == ["Parcels come back."]
 
@@ -242,7 +242,7 @@ def test_part_of_a_typed_text_is_no_document(tenant: Any, home: UUID) -> None:
 @pytest.mark.parametrize("url", ["https://other.example/", "", "upload/returns.md"])
 def test_part_of_another_place_than_was_named_is_no_document(tenant: Any, home: UUID, url: str) -> None:
     with tenant_scope(tenant):
-        row = intake.hand_in_website(home, address="https://shop.example/", once=uuid4(), actor=BY)
+        row = intake.submit_website(home, address="https://shop.example/", once=uuid4(), actor=BY)
     forge(tenant, row, url=url)
     assert texts(tenant) == []
     assert now_of(tenant, row).state == IntakeState.FAILED
@@ -300,7 +300,7 @@ def test_document_is_read_again_from_what_is_kept(tenant: Any, home: UUID) -> No
     read(tenant, home, "a.txt", b"Parcels come back within thirty days.")
     with tenant_scope(tenant):
         document = Document.objects.get()
-        row = intake.read_again(document.pk, once=uuid4(), actor=BY)
+        row = intake.refresh_document(document.pk, once=uuid4(), actor=BY)
     read_handed_in(tenant)
     assert now_of(tenant, row).stored == 1
     with tenant_scope(tenant):
@@ -311,7 +311,7 @@ def test_document_that_was_deleted_meanwhile_is_not_read_again(tenant: Any, home
     read(tenant, home, "a.txt", b"Parcels come back within thirty days.")
     with tenant_scope(tenant):
         document = Document.objects.get()
-        row = intake.read_again(document.pk, once=uuid4(), actor=BY)
+        row = intake.refresh_document(document.pk, once=uuid4(), actor=BY)
         forget_document(document.pk)
     read_handed_in(tenant)
     assert "deleted" in now_of(tenant, row).problems[0][1]
@@ -324,7 +324,7 @@ def test_website_is_read_and_leads_back(tenant: Any, home: UUID, monkeypatch: py
     with serving() as site:
         site.page("/", "<title>Shop</title><p>Parcels come back within thirty days.</p>")
         with tenant_scope(tenant):
-            intake.hand_in_website(home, address=f"{site.origin}/", once=uuid4(), actor=BY)
+            intake.submit_website(home, address=f"{site.origin}/", once=uuid4(), actor=BY)
         read_handed_in(tenant)
     assert search(tenant, "How long may a parcel come back?")[0].url == f"{site.origin}/"
 
@@ -332,4 +332,4 @@ def test_website_is_read_and_leads_back(tenant: Any, home: UUID, monkeypatch: py
 @pytest.mark.parametrize("address", ["127.0.0.1", "http://localhost:5432/", "", "not an address", "ftp://example.com"])
 def test_address_inside_is_not_taken(tenant: Any, home: UUID, address: str) -> None:
     with tenant_scope(tenant), pytest.raises(SilasError, match="public website"):
-        intake.hand_in_website(home, address=address, once=uuid4(), actor=BY)
+        intake.submit_website(home, address=address, once=uuid4(), actor=BY)

@@ -189,9 +189,9 @@ def test_wish_to_remember_an_instruction_is_refused(tenant: Any, text: str) -> N
     """What is remembered stands in every window: one poisoned answer of a tool must not rule all later turns."""
     mine = conversation()
     item = remember(tenant, mine, CAT)
-    (wish,) = memories.prepared([note(mine, text)])
+    (wish,) = memories.prepare([note(mine, text)])
     with tenant_scope(tenant):
-        assert not memories.store(wish) and not memories.reword(str(item.pk), wish, scopes=[mine])
+        assert not memories.store(wish) and not memories.update(str(item.pk), wish, scopes=[mine])
     assert kept_in(tenant, mine) == [CAT]
 
 
@@ -233,8 +233,8 @@ def test_wish_reaches_nothing_that_a_model_did_not_write(tenant: Any, source: So
     mine = conversation()
     item = remember(tenant, mine, CAT, source=source)
     with tenant_scope(tenant):
-        assert not memories.drop(str(item.pk), scopes=[mine])
-        assert not memories.reword(str(item.pk), note(mine, "Dogs."), scopes=[mine])
+        assert not memories.delete(str(item.pk), scopes=[mine])
+        assert not memories.update(str(item.pk), note(mine, "Dogs."), scopes=[mine])
     assert kept_in(tenant, mine) == [CAT]
 
 
@@ -243,29 +243,29 @@ def test_wish_reaches_nothing_that_a_person_confirmed(tenant: Any) -> None:
     item = remember(tenant, mine, CAT, taint=Taint.AUTH)
     with tenant_scope(tenant):
         MemoryItem.objects.filter(pk=item.pk).update(trust=Trust.VERIFIED)
-        assert not memories.drop(str(item.pk), scopes=[mine])
+        assert not memories.delete(str(item.pk), scopes=[mine])
 
 
 @pytest.mark.parametrize("named", ["", "x", "*", "0" * 32, "'; DELETE FROM memory_memoryitem; --"])
 def test_wish_that_names_no_memory_is_refused(tenant: Any, named: str) -> None:
     with tenant_scope(tenant):
-        assert not memories.drop(named, scopes=[conversation()])
+        assert not memories.delete(named, scopes=[conversation()])
 
 
 def test_wish_about_anothers_memory_is_refused(tenant: Any, other_tenant: Any) -> None:
     theirs, mine = conversation(), conversation()
     item, far = remember(tenant, theirs, CAT), remember(other_tenant, mine, CAT)
     with tenant_scope(tenant):
-        assert not any(memories.drop(str(each.pk), scopes=[mine]) for each in (item, far))
+        assert not any(memories.delete(str(each.pk), scopes=[mine]) for each in (item, far))
     assert kept_in(tenant, theirs) == kept_in(other_tenant, mine) == [CAT]
 
 
 def test_reworded_memory_is_found_by_its_new_words(tenant: Any) -> None:
     mine = conversation()
     item = remember(tenant, mine, CAT)
-    (ready,) = memories.prepared([note(mine, "The dog is called Rex.")])
+    (ready,) = memories.prepare([note(mine, "The dog is called Rex.")])
     with tenant_scope(tenant):
-        assert memories.reword(str(item.pk), ready, scopes=[mine])
+        assert memories.update(str(item.pk), ready, scopes=[mine])
     assert recalled(tenant, [mine], "dog", strategy=Strategy.KEYWORD) == ["The dog is called Rex."]
 
 

@@ -28,7 +28,7 @@ def opened(
 ) -> queries.OpenedPassage:
     wanted = {"start": passage.start, "end": passage.end, "version_id": UUID(passage.version_id), **changed}
     with tenant_scope(tenant):
-        return queries.passage(UUID(passage.document_id), levels=levels, **wanted)
+        return queries.open_passage(UUID(passage.document_id), levels=levels, **wanted)
 
 
 def refused(tenant: Any, passage: Any, **changed: Any) -> int:

@@ -35,9 +35,9 @@ def test_what_was_handed_in_is_read(tenant: Any, kind: str) -> None:
     with tenant_scope(tenant):
         home = open_collection("help").pk
         if kind == "file":
-            intake.hand_in_file(home, name="a.md", data=b"We open at nine.", once=uuid4(), actor="user:test")
+            intake.submit_file(home, name="a.md", data=b"We open at nine.", once=uuid4(), actor="user:test")
         else:
-            intake.hand_in_text(home, title="Opening", text="We open at nine.", once=uuid4(), actor="user:test")
+            intake.submit_text(home, title="Opening", text="We open at nine.", once=uuid4(), actor="user:test")
     migrated(tenant, "apps.memory.migrations.0003_intakes_on_the_bus")
     read_handed_in(tenant)
     with tenant_scope(tenant):

@@ -125,6 +125,6 @@ def test_intake_in_trouble_keeps_no_other_company_from_being_read(
 def handed_in(tenant: Any) -> UUID:
     with tenant_scope(tenant):
         collection = Collection.objects.create(name="Rules")
-        return intake.hand_in_file(
+        return intake.submit_file(
             collection.pk, name="rules.md", data=b"We open at nine.", once=uuid4(), actor="system"
         ).pk

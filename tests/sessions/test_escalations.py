@@ -274,7 +274,7 @@ async def test_report_tells_the_owner_and_the_visitor_nothing_more(tenant: Any, 
 
 async def test_words_of_our_own_follow_the_visitors_language(tenant: Any, tmp_path: Path) -> None:
     heard = await talk(tenant, tmp_path, "report", text="Was ist das für ein Laden, ich bin empört")
-    assert await in_thread(lambda: heard.said) == [languages.said(POLITE, "de")]
+    assert await in_thread(lambda: heard.said) == [languages.translate(POLITE, "de")]
 
 
 async def test_words_of_the_author_stay_as_they_were_written(tenant: Any, tmp_path: Path) -> None:

@@ -23,12 +23,12 @@ from apps.guard.services import guarded_call
 from apps.memory import embedding
 from apps.memory.enums import Tier
 from apps.memory.recall import recall
-from apps.memory.schemas import said_here
+from apps.memory.schemas import conversation_scope
 from apps.sessions import pausing, turn
 from apps.sessions.models import ChatSession
 from apps.sessions.state import Held, TurnState
 from apps.sessions.steps import context, memory, output_gates
-from kernel.llm.briefing import Passage, Recollection
+from kernel.llm.briefing import Passage, RecalledMemory
 from kernel.llm.enums import MemoryOpType
 from kernel.llm.schemas import AgentResponse, MemoryOp
 from kernel.taint import Taint
@@ -54,8 +54,8 @@ def opened(deployment: Any) -> TurnState:
     return state
 
 
-def recollection(text: str, *, marked: bool = False) -> Recollection:
-    return Recollection(str(uuid4()), text, "fact", "working", Taint.EXTERNAL, "2026-11-01", marked=marked)
+def recollection(text: str, *, marked: bool = False) -> RecalledMemory:
+    return RecalledMemory(str(uuid4()), text, "fact", "working", Taint.EXTERNAL, "2026-11-01", marked=marked)
 
 
 def noted(state: TurnState) -> list[dict[str, Any]]:
@@ -69,7 +69,7 @@ def recalled_here(session: ChatSession, question: str) -> dict[str, bool]:
     """The words that come back in this conversation, and whether each is marked."""
     with tenant_scope(session.tenant_id):
         vector = embedding.embed(question)
-        found = recall([said_here(session.pk)], question, vector=vector, k=10, tiers=tuple(Tier))
+        found = recall([conversation_scope(session.pk)], question, vector=vector, k=10, tiers=tuple(Tier))
     return {each.text: each.marked for each in found}
 
 

@@ -34,7 +34,7 @@ from apps.skills.schemas import ToolSpec
 from kernel.clock import now
 from kernel.errors import NotFound, SilasError
 from kernel.llm.briefing import Briefing
-from kernel.llm.context.subscriptions import subscribed
+from kernel.llm.context.subscriptions import subscribe
 from kernel.llm.enums import Role
 from kernel.llm.render import render
 from kernel.llm.schemas import AgentResponse
@@ -373,7 +373,7 @@ async def test_question_about_this_conversation_finds_nothing_of_another(
 
 async def test_question_nobody_repeats_is_put_away(session: ChatSession) -> None:
     await told(session, "Hello", memory_queries=[ASK])
-    focus = Focus(subscriptions=subscribed((), "memory_query", "cat", turn=-9, strategy="semantic"))
+    focus = Focus(subscriptions=subscribe((), "memory_query", "cat", turn=-9, strategy="semantic"))
     await in_thread(set_focus, session, focus)
     state = await told(session, "And now?")
     assert state.focus.active == ()

@@ -14,7 +14,7 @@ from apps.sessions import scoring, turn
 from apps.sessions.queries import Said
 from apps.sessions.state import TurnState
 from apps.sessions.steps import context
-from kernel.llm.briefing import Recollection
+from kernel.llm.briefing import RecalledMemory
 from kernel.llm.context.enums import Reason
 from kernel.taint import Taint
 from kernel.tenancy import in_scope, in_thread, tenant_scope
@@ -48,8 +48,8 @@ def opened(deployment: Any, model: str = MODEL) -> TurnState:
     return state
 
 
-def _memory(name: str, size: int) -> Recollection:
-    return Recollection(name, "y" * size, "episode", "working", Taint.EXTERNAL, "2026-01-01", score=0.5)
+def _memory(name: str, size: int) -> RecalledMemory:
+    return RecalledMemory(name, "y" * size, "episode", "working", Taint.EXTERNAL, "2026-01-01", score=0.5)
 
 
 async def judged(deployment: Any, *replies: Reply, model: str = MODEL, patch: Any) -> tuple[TurnState, FakeOpenAI]:

@@ -22,7 +22,7 @@ from apps.bus.enums import Kind, Queue
 from apps.bus.models import QueueMessage
 from apps.guard.schemas import CallContext, call_digest
 from apps.memory import queries as memory
-from apps.memory.services import Place, revise
+from apps.memory.services import DocumentPlace, revise_document
 from apps.skills import bundled
 from apps.work import document_tools
 from apps.work.enums import EffectState, WorkItemStatus
@@ -99,7 +99,7 @@ def carried_out(desk: Desk, call: PlannedCall, user: Any) -> WorkItem:
 
 def reads(desk: Desk, document: str = "returns.md") -> tuple[int, str] | None:
     with tenant_scope(desk.tenant):
-        page = memory.page("help", document)
+        page = memory.read_document("help", document)
     return (page.version, page.text) if page else None
 
 
@@ -242,12 +242,12 @@ def test_change_that_is_withdrawn_while_it_is_made_is_undone(desk: Desk) -> None
     effect = asked(desk, waiting(desk, CHANGE), call_digest(CHANGE.tool, CHANGE.args))
     with tenant_scope(desk.tenant):
         KnowledgeEffect.objects.update(state=EffectState.WITHDRAWN)
-        page = memory.page("help", "returns.md")
+        page = memory.read_document("help", "returns.md")
         assert page is not None
-        place = Place(page.collection_id, page.reference)
+        place = DocumentPlace(page.collection_id, page.reference)
     done = partial(document_changes._done, effect.pk, document_tools.Change(place, 1, page.title, NEW))
     with pytest.raises(SilasError, match="any longer"):
-        revise(desk.tenant.pk, place, seen=1, title=page.title, text=NEW, on_stored=done)
+        revise_document(desk.tenant.pk, place, seen=1, title=page.title, text=NEW, on_stored=done)
     assert reads(desk) == (1, OLD)
 
 

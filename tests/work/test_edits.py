@@ -15,7 +15,7 @@ from apps.work import services
 from apps.work.enums import WorkItemStatus
 from apps.work.models import WorkItem
 from kernel.errors import SilasError
-from kernel.llm.calls import PlannedCall, call_block, calls_in, with_calls
+from kernel.llm.calls import PlannedCall, call_block, parse_calls, replace_calls
 from kernel.tenancy import tenant_scope
 from tests.factories.work import CAP, Desk, make_desk, note
 
@@ -117,4 +117,4 @@ def asked_in(item: WorkItem) -> Card:
 def test_calls_are_put_in_their_places() -> None:
     body = "First\n\n" + call_block(PlannedCall("a", {})) + "\n\nthen\n\n" + call_block(PlannedCall("b", {})) + "\nlast"
     calls = (PlannedCall("a", {"x": "```call\n"}), PlannedCall("b", {"y": 2}))
-    assert calls_in(with_calls(body, calls)) == calls and with_calls(body, calls).endswith("last")
+    assert parse_calls(replace_calls(body, calls)) == calls and replace_calls(body, calls).endswith("last")

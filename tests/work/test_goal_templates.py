@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from apps.work import goal_templates
 from apps.work.goal_templates import TemplateValues
 from kernel.errors import SilasError
-from kernel.llm.calls import PlannedCall, call_block, calls_in
+from kernel.llm.calls import PlannedCall, call_block, parse_calls
 
 TEMPLATE = (
     "Refund it.\n\n" + call_block(PlannedCall("refund", {"amount": "$amount", "order": "$order"})) + "\n\nThen stop."
@@ -27,7 +27,7 @@ def fill(template: str, **args: Any) -> str | None:
 
 def test_values_stand_in_the_call() -> None:
     body = fill(TEMPLATE, amount=12.5, order="H-1")
-    assert calls_in(body or "") == (PlannedCall("refund", {"amount": 12.5, "order": "H-1"}),)
+    assert parse_calls(body or "") == (PlannedCall("refund", {"amount": 12.5, "order": "H-1"}),)
 
 
 @pytest.mark.parametrize("args", [{}, {"amount": 1}, {"amount": 1, "order": "H-1", "to": "me"}])
@@ -47,7 +47,7 @@ def test_other_constant_does_not_fit() -> None:
 
 def test_value_that_looks_like_a_place_is_not_filled_again() -> None:
     body = fill(TEMPLATE, amount="$failed_checks", order="$amount")
-    assert calls_in(body or "") == (PlannedCall("refund", {"amount": "$failed_checks", "order": "$amount"}),)
+    assert parse_calls(body or "") == (PlannedCall("refund", {"amount": "$failed_checks", "order": "$amount"}),)
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_whatever_failed_is_told_in_one_line_that_fits(text: str) -> None:
 def test_any_values_that_fit_keep_the_call(amount: Any, order: Any) -> None:
     body = fill(TEMPLATE, amount=amount, order=order)
     if body is not None:
-        assert calls_in(body) == (PlannedCall("refund", {"amount": amount, "order": order}),)
+        assert parse_calls(body) == (PlannedCall("refund", {"amount": amount, "order": order}),)
 
 
 @given(st.text(alphabet='Fix: \n`~cal{}$"', max_size=60), st.text(alphabet="`~cal\n {}", max_size=30))
@@ -86,7 +86,7 @@ def test_body_that_is_made_again_to_itself_has_the_template_s_call_alone(before:
     found = goal_templates.values_in(REPAIR, body)
     made = goal_templates.fill(REPAIR, found) if found else None
     if made == body:
-        assert calls_in(body) == (PlannedCall("repair", {"feed": "F-1"}),)
+        assert parse_calls(body) == (PlannedCall("repair", {"feed": "F-1"}),)
 
 
 @pytest.mark.parametrize(

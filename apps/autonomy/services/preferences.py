@@ -93,7 +93,7 @@ def _settle(row: Preference, to: ProposalState, user: Any) -> Preference:
             bus_messages.PREFER, row.pk, message_id=f"{bus_messages.PREFER}:{row.pk}:{now().timestamp()}"
         )
     else:
-        memories.withdraw(Scope(ScopeKind.TENANT, str(current_tenant_id())), _reference(row.pk))
+        memories.delete_by_reference(Scope(ScopeKind.TENANT, str(current_tenant_id())), _reference(row.pk))
     data = {"verb": to.value, "kind": PREFERENCE}
     record(AuditEvent.PROPOSAL_DECIDED, actor=f"user:{user.pk}", subject=f"preference:{row.pk}", data=data)
     row.refresh_from_db()
@@ -105,7 +105,7 @@ async def store_kept(delivery: Delivery, preference_id: UUID) -> None:
     row = await in_scope(delivery.tenant_id, _row, preference_id)
     if row is None:
         return
-    (note,) = await in_thread(memories.prepared, [_note(row, delivery.tenant_id)])
+    (note,) = await in_thread(memories.prepare, [_note(row, delivery.tenant_id)])
     await delivery.commit(_remember, preference_id, note)
 
 

@@ -46,7 +46,7 @@ def enqueue_storage(proposal: MemoryProposal) -> None:
 
 def remove_from_memory(proposal: MemoryProposal) -> None:
     """Nobody recalls it after this transaction. Under the proposal's lock; safe to repeat."""
-    memories.withdraw(_scope(), memory_reference(proposal))
+    memories.delete_by_reference(_scope(), memory_reference(proposal))
     document = Document.objects.filter(
         source_ref=document_reference(proposal), collection__name=_home_of(proposal)
     ).first()
@@ -89,7 +89,7 @@ async def store_kept(delivery: Delivery, proposal_id: UUID) -> None:
         await in_thread(_store, delivery.tenant_id, proposal)
         await delivery.commit(_stored, proposal_id)
     else:
-        (note,) = await in_thread(memories.prepared, [_note(proposal, delivery.tenant_id, marked=marked)])
+        (note,) = await in_thread(memories.prepare, [_note(proposal, delivery.tenant_id, marked=marked)])
         await delivery.commit(_remember, proposal_id, note, proposal.content)
 
 
@@ -104,7 +104,7 @@ def _wanted(proposal_id: UUID) -> tuple[MemoryProposal | None, bool]:
 def _store(tenant_id: UUID, proposal: MemoryProposal) -> None:
     with tenant_scope(tenant_id):
         home = knowledge.open_collection(_home_of(proposal), actor=storing_actor(proposal))
-    text = memories.scrubbed(proposal.content)
+    text = memories.scrub(proposal.content)
     parsed = Parsed((ParsedDocument(proposal.title, text),))
     knowledge.store_parsed(
         tenant_id, home.pk, parsed, reference=document_reference(proposal), actor=storing_actor(proposal)

@@ -89,7 +89,7 @@ def document(request: StaffRequest, document_id: UUID) -> HttpResponseBase:
 @staff_view(Role.OWNER)
 def read_again(request: StaffRequest, document_id: UUID) -> HttpResponseBase:
     row = _document(document_id)
-    intake.read_again(row.pk, once=once_of(request), actor=_actor(request))
+    intake.refresh_document(row.pk, once=once_of(request), actor=_actor(request))
     return redirect("console-collection", row.collection_id)
 
 

@@ -15,7 +15,7 @@ from apps.guard.schemas import Admitted, Call, RunRef
 from apps.guard.services.model_runs import admit, charge
 from kernel.llm.judge import Judgement, Opinion, Question, Ruling, prompt_size
 from kernel.llm.keys import ProviderKeys
-from kernel.llm.pricing import tokens_in
+from kernel.llm.pricing import estimate_tokens
 from kernel.llm.runs import Usage
 from kernel.tenancy import in_scope
 
@@ -79,7 +79,7 @@ def _is_running_here(loop: asyncio.AbstractEventLoop) -> bool:
 
 
 def _forecast(question: Question) -> Usage:
-    return Usage(input_tokens=tokens_in(prompt_size(question)), output_tokens=question.max_tokens)
+    return Usage(input_tokens=estimate_tokens(prompt_size(question)), output_tokens=question.max_tokens)
 
 
 def _settled(admitted: Admitted, judgement: Judgement, failed: str) -> None:

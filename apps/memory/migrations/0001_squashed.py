@@ -10,7 +10,7 @@ import pgvector.django.vector
 import uuid
 from django.db import migrations, models
 
-from apps.memory import search_sql
+from apps.memory.sql import search
 from kernel.tenancy.migrations import RowSecurity, Tables
 
 
@@ -181,10 +181,10 @@ class Migration(migrations.Migration):
         RowSecurity("memory_chunk"),
         RowSecurity("memory_memoryitem"),
         RowSecurity("memory_intake"),
-        migrations.RunSQL(search_sql.STORAGE, search_sql.STORAGE_REVERSE),
-        migrations.RunSQL(search_sql.KEEP, search_sql.KEEP_REVERSE),
-        migrations.RunSQL(search_sql.SEARCH, search_sql.SEARCH_REVERSE),
-        migrations.RunSQL(search_sql.REFRESH, search_sql.REFRESH_REVERSE),
-        migrations.RunSQL(search_sql.KEEP_MARKS, search_sql.KEEP_MARKS_REVERSE),
-        migrations.RunSQL(search_sql.RECALL, search_sql.RECALL_REVERSE),
+        migrations.RunSQL(search.STORAGE, search.STORAGE_REVERSE),
+        migrations.RunSQL(search.KEEP, search.KEEP_REVERSE),
+        migrations.RunSQL(search.SEARCH, search.SEARCH_REVERSE),
+        migrations.RunSQL(search.REFRESH, search.REFRESH_REVERSE),
+        migrations.RunSQL(search.KEEP_MARKS, search.KEEP_MARKS_REVERSE),
+        migrations.RunSQL(search.RECALL, search.RECALL_REVERSE),
     ]

@@ -1,6 +1,6 @@
 from django.db import migrations, models
 
-from apps.memory import search_sql
+from apps.memory.sql import search
 
 
 class Migration(migrations.Migration):
@@ -15,5 +15,5 @@ class Migration(migrations.Migration):
             name='marked',
             field=models.BooleanField(db_default=False, default=False),
         ),
-        migrations.RunSQL(search_sql.RECALL_MARKED, search_sql.RECALL_MARKED_REVERSE),
+        migrations.RunSQL(search.RECALL_MARKED, search.RECALL_MARKED_REVERSE),
     ]

@@ -5,6 +5,6 @@ Text that comes out is clean: valid UTF-8, no NUL, `\\n` line ends, form feeds b
 """
 
 from apps.memory.parsing.files import SUFFIXES, parse, read
-from apps.memory.parsing.shapes import Parsed, ParsedDocument, Problem, ProblemCode
+from apps.memory.parsing.schemas import Parsed, ParsedDocument, Problem, ProblemCode
 
 __all__ = ["SUFFIXES", "Parsed", "ParsedDocument", "Problem", "ProblemCode", "parse", "read"]

@@ -8,7 +8,7 @@ from pathlib import Path, PurePath
 from apps.memory.parsing.html import parse_html
 from apps.memory.parsing.jsonl import parse_jsonl
 from apps.memory.parsing.pdf import parse_pdf
-from apps.memory.parsing.shapes import Parsed, ParsedDocument, Problem, ProblemCode, Unreadable
+from apps.memory.parsing.schemas import Parsed, ParsedDocument, Problem, ProblemCode, Unreadable
 from apps.memory.parsing.text import parse_markdown, parse_text
 
 LARGEST_FILE = 50_000_000

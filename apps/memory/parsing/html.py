@@ -11,7 +11,7 @@ from html.parser import HTMLParser
 
 import nh3
 
-from apps.memory.parsing.shapes import ParsedDocument, ProblemCode, Unreadable
+from apps.memory.parsing.schemas import ParsedDocument, ProblemCode, Unreadable
 from apps.memory.parsing.text import decode, name_to_title, one_line
 
 _HEADINGS = {f"h{level}": "#" * level + " " for level in range(1, 7)}

@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterator, Mapping
 from pathlib import PurePath
 
-from apps.memory.parsing.shapes import Parsed, ParsedDocument, Problem, ProblemCode
+from apps.memory.parsing.schemas import Parsed, ParsedDocument, Problem, ProblemCode
 from apps.memory.parsing.text import clean, decode, one_line
 
 _TEXT = ("text", "content", "body", "answer")

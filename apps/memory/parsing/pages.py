@@ -10,7 +10,7 @@ from urllib.parse import urldefrag, urljoin, urlsplit
 import nh3
 
 from apps.memory.parsing.files import parse
-from apps.memory.parsing.shapes import Parsed, Problem, ProblemCode
+from apps.memory.parsing.schemas import Parsed, Problem, ProblemCode
 
 SCHEMES = ("https", "http")
 LONGEST_ADDRESS = 500

@@ -1,5 +1,5 @@
 """The text of a PDF's pages, within limits of size, pages and characters; of time between two pages only, so that a
-stranger's PDF is read in the sandbox (`apps.memory.reading`).
+stranger's PDF is read in the sandbox (`apps.memory.sandboxed_parsing`).
 
 pypdf raises whatever a broken file leads it to, so that any exception means that the file is damaged.
 """
@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from apps.memory.parsing.shapes import ParsedDocument, ProblemCode, Unreadable
+from apps.memory.parsing.schemas import ParsedDocument, ProblemCode, Unreadable
 from apps.memory.parsing.text import clean, name_to_title, one_line
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""What the sandbox calls: a parser, with its answer as plain data (`apps.memory.reading` takes it)."""
+"""What the sandbox calls: a parser, with its answer as plain data (`apps.memory.sandboxed_parsing` takes it)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from apps.memory.parsing.files import parse
 from apps.memory.parsing.pages import parse_page
-from apps.memory.parsing.shapes import Parsed
+from apps.memory.parsing.schemas import Parsed
 
 
 def read_file(data: bytes, name: str) -> tuple[dict[str, Any], bytes]:

@@ -13,7 +13,7 @@ from pathlib import PurePath
 import frontmatter
 import yaml
 
-from apps.memory.parsing.shapes import ParsedDocument, ProblemCode, Unreadable
+from apps.memory.parsing.schemas import ParsedDocument, ProblemCode, Unreadable
 
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8"),

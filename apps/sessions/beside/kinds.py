@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
 
-from kernel.archives.reading import BadArchive, Entry, Limits, entries_of
+from kernel.archives.reader import BadArchive, Entry, Limits, read_entries
 from kernel.unicode_safety import has_hidden_characters
 
 LONGEST_NAME = 100
@@ -105,7 +105,7 @@ def _unpacks(path: Path, core: str) -> bool:
     """Whether it is what it says within bounds: unpacked to nowhere, because what a ZIP says of its sizes may be a
     lie."""
     try:
-        return _holds(entries_of(path.read_bytes(), _LIMITS, contents=False), core)
+        return _holds(read_entries(path.read_bytes(), _LIMITS, contents=False), core)
     except BadArchive:
         return False
 

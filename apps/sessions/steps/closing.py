@@ -81,13 +81,13 @@ def record_response(state: TurnState) -> None:
 def _told(state: TurnState) -> str:
     """Sentences of our own in the visitor's language; what a model or an author wrote stays as it is."""
     if state.stop is not None:
-        return languages.said(state.stop.text, _language(state))
+        return languages.translate(state.stop.text, _language(state))
     return state.response.message if state.response else ""
 
 
 def _language(state: TurnState) -> str:
     before = (said.text for said in reversed(state.recent) if said.sender == Sender.VISITOR)
-    return languages.language_of((state.message.text, *before))
+    return languages.detect_language((state.message.text, *before))
 
 
 def screen_plan(state: TurnState) -> None:

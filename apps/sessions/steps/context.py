@@ -21,7 +21,7 @@ from apps.sessions.queries import Said
 from apps.sessions.state import Stop, TurnState
 from apps.sessions.steps.memory import left_the_window, said_since_the_last_answer, scopes_of
 from kernel.errors import SilasError
-from kernel.llm.briefing import Recollection, Utterance
+from kernel.llm.briefing import HistoryMessage, RecalledMemory
 from kernel.llm.context import subscriptions
 from kernel.llm.context.budget import count_tokens
 from kernel.llm.context.items import FRAME_TOKENS
@@ -56,14 +56,14 @@ async def retrieve(state: TurnState) -> Stop | None:
     subscribed to, in one scope. The raw lane answers subscriptions only.
     """
     ttl = window.BUDGET.subscription_ttl_turns
-    standing = subscriptions.after(state.focus.subscriptions, turn=state.number, ttl=ttl)
+    standing = subscriptions.expire(state.focus.subscriptions, turn=state.number, ttl=ttl)
     state.focus = replace(state.focus, subscriptions=standing)
     await in_thread(_retrieve, state)
     return None
 
 
 def _retrieve(state: TurnState) -> None:
-    state.notes += memories.prepared(said_since_the_last_answer(state))
+    state.notes += memories.prepare(said_since_the_last_answer(state))
     active = state.focus.active
     asked, *vectors = embedding.embed_all([state.text, *(each.target for each in active)])
     with tenant_scope(state.tenant_id):
@@ -74,14 +74,16 @@ def _retrieve(state: TurnState) -> None:
     state.subscribed = _fresh(state, list(zip(active, answers, strict=True)))
 
 
-def _subscribed(state: TurnState, asked: Subscription, vector: embedding.Vector | None) -> tuple[Recollection, ...]:
+def _subscribed(state: TurnState, asked: Subscription, vector: embedding.Vector | None) -> tuple[RecalledMemory, ...]:
     strategy = MemoryQueryStrategy(asked.strategy)
     here_only = strategy is MemoryQueryStrategy.SESSION
     scopes = [each for each in scopes_of(state) if not here_only or each.kind is ScopeKind.CONVERSATION]
     return recall(scopes, asked.target, vector=vector, k=asked.max_results, tiers=tuple(Tier), strategy=strategy)
 
 
-def _fresh(state: TurnState, answers: list[tuple[Subscription, tuple[Recollection, ...]]]) -> tuple[Recollection, ...]:
+def _fresh(
+    state: TurnState, answers: list[tuple[Subscription, tuple[RecalledMemory, ...]]]
+) -> tuple[RecalledMemory, ...]:
     """What the subscriptions brought that the window does not show anyway, each within its model tokens."""
     shown = {memory.memory_id for memory in state.memories} | {window.id_of_entry(entry) for entry in state.recent}
     shown.add(window.id_of_entry(state.message))
@@ -143,8 +145,8 @@ async def enforce_budget(state: TurnState) -> Stop | None:
 def _not_kept_yet(state: TurnState, notes: list[Note]) -> list[Note]:
     """What was said to a customer is kept with them: who comes after must not have it kept a second time."""
     with tenant_scope(state.tenant_id):
-        fresh = memories.unkept(notes)
-    return memories.prepared(fresh)
+        fresh = memories.filter_unkept(notes)
+    return memories.prepare(fresh)
 
 
 def _narrow(state: TurnState, kept: set[str]) -> None:
@@ -156,5 +158,5 @@ def _narrow(state: TurnState, kept: set[str]) -> None:
     state.subscribed = tuple(memory for memory in state.subscribed if window.id_of_memory(memory) in kept)
 
 
-def _utterance(entry: Said) -> Utterance:
-    return Utterance(sender=entry.sender, text=entry.shown, taint=Taint(entry.taint))
+def _utterance(entry: Said) -> HistoryMessage:
+    return HistoryMessage(sender=entry.sender, text=entry.shown, taint=Taint(entry.taint))

@@ -20,7 +20,7 @@ from apps.audit.services import record
 from apps.gates.enums import GateTrigger
 from apps.memory import memories
 from apps.memory.enums import ScopeKind, SourceKind, Tier
-from apps.memory.schemas import Note, Scope, said_here
+from apps.memory.schemas import Note, Scope, conversation_scope
 from apps.sessions import limits, window
 from apps.sessions.enums import Sender
 from apps.sessions.focus import Focus
@@ -31,7 +31,7 @@ from apps.sessions.steps.input_gates import run_gates
 from apps.skills.rules import split_reference
 from kernel.clock import now
 from kernel.llm.context.enums import Reason, Zone
-from kernel.llm.context.subscriptions import MEMORY_QUERY, subscribed
+from kernel.llm.context.subscriptions import MEMORY_QUERY, subscribe
 from kernel.llm.enums import MemoryOpType
 from kernel.llm.schemas import MemoryOp
 from kernel.taint import Taint
@@ -51,8 +51,8 @@ def scopes_of(state: TurnState) -> tuple[Scope, ...]:
     """Whose memory this turn may see: the company's, what was said here before anybody was known, and for as long as a
     customer's level stands theirs and what was said here to them."""
     subject = _subject(state)
-    theirs = (Scope(ScopeKind.CUSTOMER, subject), said_here(state.session.pk, subject)) if subject else ()
-    return (*theirs, said_here(state.session.pk), Scope(ScopeKind.TENANT, str(state.tenant_id)))
+    theirs = (Scope(ScopeKind.CUSTOMER, subject), conversation_scope(state.session.pk, subject)) if subject else ()
+    return (*theirs, conversation_scope(state.session.pk), Scope(ScopeKind.TENANT, str(state.tenant_id)))
 
 
 def own_scope(state: TurnState) -> Scope:
@@ -68,7 +68,7 @@ def _subject(state: TurnState) -> str:
 def _heard_here(state: TurnState) -> Scope:
     """Where what this turn hears and says is kept: with whom it began for. A level that ends while a model thinks takes
     nothing of what was told under it to whoever comes after."""
-    return said_here(state.session.pk, state.access.subject)
+    return conversation_scope(state.session.pk, state.access.subject)
 
 
 def said_since_the_last_answer(state: TurnState) -> list[Note]:
@@ -108,7 +108,7 @@ async def take_requests(state: TurnState) -> Stop | None:
         if query.query.strip():
             state.focus = replace(
                 state.focus,
-                subscriptions=subscribed(
+                subscriptions=subscribe(
                     state.focus.subscriptions,
                     MEMORY_QUERY,
                     query.query,
@@ -140,8 +140,8 @@ async def take_requests(state: TurnState) -> Stop | None:
 async def _prepared(notes: list[Note]) -> list[Note]:
     """What is short is prepared sooner than a thread is reached."""
     if sum(len(note.content) for note in notes) <= SHORT:
-        return memories.prepared(notes)
-    return await in_thread(memories.prepared, notes)
+        return memories.prepare(notes)
+    return await in_thread(memories.prepare, notes)
 
 
 async def _gated(state: TurnState, wanted: Sequence[MemoryOp]) -> list[MemoryOp]:
@@ -176,7 +176,7 @@ def _wished(state: TurnState, op: MemoryOp) -> Note | None:
         own_scope(state),
         op.content,
         SourceKind.MEMORY_OP,
-        memories.wish_reference(op.content),
+        memories.request_reference(op.content),
         taint=Taint.EXTERNAL,
         tier=Tier.ACTIVE,
         memory_type=op.memory_type,
@@ -224,9 +224,9 @@ def _done(state: TurnState, wish: Wish) -> bool:
         case MemoryOpType.STORE:
             return note is not None and memories.store(note)
         case MemoryOpType.UPDATE:
-            return note is not None and memories.reword(str(op.memory_id), note, scopes=scopes)
+            return note is not None and memories.update(str(op.memory_id), note, scopes=scopes)
         case MemoryOpType.DELETE:
-            return memories.drop(str(op.memory_id), scopes=scopes)
+            return memories.delete(str(op.memory_id), scopes=scopes)
         case MemoryOpType.LINK:
             return memories.link(str(op.memory_id), to=str(op.link_to), kind=str(op.link_type), scopes=scopes)
 

@@ -17,9 +17,9 @@ from apps.sessions.access import Level
 from apps.sessions.policy import KNOWLEDGE_TOOL
 from apps.sessions.state import Stop, TurnState
 from apps.skills.schemas import ToolSpec
-from kernel.llm.briefing import SkillBrief, ToolBrief, Withheld
+from kernel.llm.briefing import SkillBrief, ToolBrief, WithheldTool
 from kernel.llm.context.budget import count_tokens
-from kernel.llm.context.metadata import within_metadata
+from kernel.llm.context.metadata import select_within_budget
 
 KNOWLEDGE_SEARCH = OfferedTool(
     name=KNOWLEDGE_TOOL,
@@ -44,20 +44,20 @@ async def build(state: TurnState) -> Stop | None:
     documents = (KNOWLEDGE_BRIEF,) if KNOWLEDGE_TOOL in allowed else ()
     room = window.BUDGET.metadata_tokens - sum(map(window.weight, documents))
     own = tuple(brief(tool) for tool in state.policy.tools if tool.name in allowed)
-    own, untold = within_metadata(own, tokens=room, weigh=window.weight)
+    own, untold = select_within_budget(own, tokens=room, weight_of=window.weight)
     held = tuple(
-        Withheld(brief(tool), level, _what_it_takes(state, level))
+        WithheldTool(brief(tool), level, _what_it_takes(state, level))
         for tool in state.policy.tools
         if (level := state.access.withholding_level(tool.name)) is not None
     )
     room -= sum(map(window.weight, own))
     state.skills = tuple(SkillBrief(skill.name, skill.description) for skill in window.skills_for_proxy(state))
-    state.withheld, unnamed = within_metadata(held, tokens=room, weigh=_weight)
+    state.withheld, unnamed = select_within_budget(held, tokens=room, weight_of=_weight)
     state.tools, state.untold = (*own, *documents), len(untold) + len(unnamed)
     return None
 
 
-def _weight(held: Withheld) -> int:
+def _weight(held: WithheldTool) -> int:
     return window.weight(held.tool) + count_tokens(held.ask)
 
 

@@ -19,7 +19,7 @@ from kernel.canonical import canonical_bytes
 from kernel.errors import SilasError
 from kernel.http.addresses import host_of, is_public_url
 from kernel.sandbox import SandboxResult, SandboxSpec, run
-from kernel.sandbox.egress import spelled
+from kernel.sandbox.egress import format_place
 
 MOST_FETCHED, SECONDS = 100_000_000, 60
 _REF = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./-]*\Z")
@@ -88,7 +88,7 @@ def _egress_place(url: str) -> str:
     if not host:
         raise import_refused("Repositories are fetched over https, without a name or password in the address.")
     parts = urlsplit(url)
-    place = spelled(host, parts.port or _PORTS[parts.scheme])
+    place = format_place(host, parts.port or _PORTS[parts.scheme])
     if place not in settings.EGRESS_PRIVATE and not is_public_url(url, schemes=settings.SKILL_GIT_SCHEMES):
         raise import_refused("This address is not one of the public internet.")
     return place

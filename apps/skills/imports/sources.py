@@ -12,7 +12,7 @@ from apps.skills.enums import SkillSource
 from apps.skills.imports import repository
 from apps.skills.imports.errors import import_refused
 from apps.skills.loader import MANIFEST, read_folder
-from kernel.archives.reading import BadArchive, Limits, Problem, entries_of
+from kernel.archives.reader import BadArchive, Limits, Problem, read_entries
 from kernel.sandbox.spec import is_safe_relative
 
 MAX_ARCHIVE_BYTES, MAX_UNPACKED_BYTES, MAX_ENTRIES = 10_000_000, 50_000_000, 5_000
@@ -66,7 +66,7 @@ def from_git(url: str, *, folder: str = "", ref: str = "") -> Fetched:
 
 def _unpack(raw: bytes) -> dict[str, bytes]:
     try:
-        entries = entries_of(raw, _LIMITS)
+        entries = read_entries(raw, _LIMITS)
     except BadArchive as bad:
         raise import_refused(_WHY[bad.problem]) from None
     files: dict[str, bytes] = {}

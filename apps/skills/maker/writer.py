@@ -25,13 +25,13 @@ from apps.guard.schemas import Admitted, Call, Limits, RunRef
 from apps.tenants.models import Deployment
 from kernel.canonical import canonical_bytes
 from kernel.errors import SilasError
-from kernel.llm import asking
-from kernel.llm.asking import Inquiry
+from kernel.llm import structured_output
 from kernel.llm.enums import Role
 from kernel.llm.failures import ProviderFailed, ShapeBroken
 from kernel.llm.keys import ProviderKeys
 from kernel.llm.models import GROUNDED, is_builtin
 from kernel.llm.runs import Usage
+from kernel.llm.structured_output import StructuredRequest
 from kernel.sandbox import SandboxSpec, run
 from kernel.tenancy import in_scope
 
@@ -177,11 +177,13 @@ def _can_write(place: Deployment) -> bool:
 async def _run_model(job: Job, ref: RunRef) -> dict[str, str]:
     """One model run of a guarded run that ends with it."""
     guidelines = (_SKILL_MAKER / "references" / "authoring.md").read_text()
-    inquiry = Inquiry(_TASK.format(name=job.name, guidelines=guidelines), data=_data(job), max_tokens=8000, seconds=120)
+    inquiry = StructuredRequest(
+        _TASK.format(name=job.name, guidelines=guidelines), data=_data(job), max_tokens=8000, seconds=120
+    )
     asked = Call(
         tool=PURPOSE,
         model=job.model_name,
-        forecast=asking.forecast(inquiry),
+        forecast=structured_output.estimate_usage(inquiry),
         patience_seconds=inquiry.seconds * 2,
     )
     admitted = await in_scope(job.tenant_id, guard.admit, ref, Intent.CONVERSE, asked)
@@ -194,11 +196,11 @@ async def _run_model(job: Job, ref: RunRef) -> dict[str, str]:
         await in_scope(job.tenant_id, guard.close_run, ref.run_id, status=ended[0], reason=ended[1])
 
 
-async def _query_model(job: Job, inquiry: Inquiry, admitted: Admitted) -> dict[str, str]:
+async def _query_model(job: Job, inquiry: StructuredRequest, admitted: Admitted) -> dict[str, str]:
     spent, failed = RunUsage(), "interrupted"
     try:
         key = job.keys.of(job.model_name)
-        said = await asking.ask(job.model_name, inquiry, WrittenSkill, spent=spent, key=key)
+        said = await structured_output.request(job.model_name, inquiry, WrittenSkill, spent=spent, key=key)
         failed = ""
     except (ProviderFailed, ShapeBroken) as failure:
         failed = getattr(failure, "reason", "shape_broken")

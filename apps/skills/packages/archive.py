@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from apps.skills import rules
-from kernel.archives.reading import BadArchive, Limits, Problem, entries_of
+from kernel.archives.reader import BadArchive, Limits, Problem, read_entries
 from kernel.canonical import canonical_bytes, sha256_hex
 from kernel.errors import SilasError
 from kernel.sandbox.spec import is_safe_relative
@@ -101,7 +101,7 @@ def is_package(raw: bytes) -> bool:
     if not raw.startswith(b"PK"):
         return False
     try:
-        return any(entry.name == MANIFEST for entry in entries_of(raw, _SIGHT, contents=False))
+        return any(entry.name == MANIFEST for entry in read_entries(raw, _SIGHT, contents=False))
     except BadArchive:
         return False
 
@@ -136,7 +136,7 @@ def _contents(raw: bytes) -> dict[str, bytes]:
     if not raw.startswith(b"PK"):
         raise _unreadable("cannot be read")
     try:
-        entries = entries_of(raw, _LIMITS)
+        entries = read_entries(raw, _LIMITS)
     except BadArchive as bad:
         raise _unreadable(_WHY.get(bad.problem, "cannot be read")) from None
     for entry in entries:

@@ -22,7 +22,7 @@ from apps.work.models import Batch, WorkItem
 from apps.work.queries import lines_of
 from apps.work.services.standing_tasks import approvable_child
 from kernel.errors import SilasError
-from kernel.llm.calls import calls_in
+from kernel.llm.calls import parse_calls
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ def authority_of(item: WorkItem) -> Authority:
     if item.approval_token is None:
         return Authority("no_token")
     try:
-        calls_in(item.spec.body)
+        parse_calls(item.spec.body)
     except SilasError as unreadable:
         return Authority(unreadable.code)
     return _own(item, item.approval_token)

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from apps.bus.deliveries import Delivery
 from apps.bus.schemas import AlreadyProcessed, LeaseLost
 from apps.guard.schemas import call_digest
-from apps.memory.services import revise
+from apps.memory.services import revise_document
 from apps.skills import queries as skills
 from apps.work.document_tools import Change, change_of
 from apps.work.enums import EffectState, WorkItemStatus
@@ -36,7 +36,7 @@ async def carry_out(delivery: Delivery) -> None:
         _done(effect_id, change, version)
         delivery.finish()
 
-    revised = partial(revise, seen=change.seen, title=change.title, text=change.text, on_stored=stored)
+    revised = partial(revise_document, seen=change.seen, title=change.title, text=change.text, on_stored=stored)
     try:
         await in_thread(revised, delivery.tenant_id, change.place)
     except (LeaseLost, AlreadyProcessed):

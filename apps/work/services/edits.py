@@ -30,7 +30,7 @@ from apps.work.services.items import announce
 from apps.work.visitor_messages import WAITING
 from kernel.clock import now
 from kernel.errors import SilasError
-from kernel.llm.calls import PlannedCall, with_calls
+from kernel.llm.calls import PlannedCall, replace_calls
 from kernel.provenance import Origin, Traced
 
 MAY_CHANGE = frozenset({"title", "body"})
@@ -47,7 +47,7 @@ def edit_plan(card_id: UUID, *, user: Any, calls: Sequence[Mapping[str, Any]]) -
     planned = [PlannedCall(str(call["tool"]), dict(call["args"])) for call in calls]
     if [call.tool for call in planned] != [call.tool for call in item.spec.calls]:
         raise SilasError("edit_unfit", "Only the values of the planned calls can be edited.", status=409)
-    spec = item.spec.model_copy(update={"body": with_calls(item.spec.body, planned)})
+    spec = item.spec.model_copy(update={"body": replace_calls(item.spec.body, planned)})
     wanted, asks = _allowed(item, spec)
     by = Traced(Origin.STAFF, f"user:{user.pk}")
     spec = spec.model_copy(update={"title": title_of(wanted), "body": body_with_values(item, wanted, by)})
@@ -60,7 +60,7 @@ def body_with_values(item: WorkItem, wanted: Sequence[RequestedCall], by: Traced
     """The item's body with the values of these calls; what is other than it was comes from `by`."""
     before, calls = item.spec, [(each.call, each.tool) for each in wanted]
     account = origins_after_edit(before.body, before.calls, calls, by)
-    return with_origins(with_calls(before.body, [each.call for each in wanted]), account)
+    return with_origins(replace_calls(before.body, [each.call for each in wanted]), account)
 
 
 def is_editable(card: Card) -> bool:

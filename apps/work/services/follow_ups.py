@@ -26,7 +26,7 @@ from apps.work.schemas import Proposal
 from apps.work.services.planning import granted_tools
 from apps.work.services.proposals import propose
 from apps.work.visitor_messages import READ_INSTRUCTIONS
-from kernel.llm.briefing import Briefing, Utterance
+from kernel.llm.briefing import Briefing, HistoryMessage
 from kernel.llm.enums import Role
 from kernel.llm.keys import ProviderKeys
 from kernel.provenance import Origin as From
@@ -112,7 +112,7 @@ def _briefing(item: WorkItem, wish: str) -> Briefing:
         title=item.deployment.title if item.deployment else "",
         skills=roles.instructions(item.spec.skills),
         tools=tuple(granted_tools(item, course_of(item))),
-        history=(Utterance("bot", f"Done: {item.title}. {item.summary}".strip()),),
+        history=(HistoryMessage("bot", f"Done: {item.title}. {item.summary}".strip()),),
         instruction=_INSTRUCTION,
         reference=str(item.pk),
     )

@@ -43,7 +43,7 @@ def child_task(policy: WorkItemSpec, values: ChildValues) -> WorkItemSpec | None
     body = goal_templates.fill(policy.failure_context, values.filling) if policy.failure_context else None
     if body is None:
         return None
-    wanted = screening.resolve_calls(plans.calls_in(body), screening.tools_in(policy.skills))
+    wanted = screening.resolve_calls(plans.parse_calls(body), screening.tools_in(policy.skills))
     tools = [each.tool for each in wanted]
     if not {tool.skill for tool in tools} <= set(values.skills) <= set(policy.skills):
         return None

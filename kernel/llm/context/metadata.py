@@ -11,15 +11,15 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-def within_metadata(
-    entries: Sequence[T], *, tokens: int, weigh: Callable[[T], int]
+def select_within_budget(
+    entries: Sequence[T], *, tokens: int, weight_of: Callable[[T], int]
 ) -> tuple[tuple[T, ...], tuple[T, ...]]:
     """`(kept, dropped)`, both in the order given, which is that of importance. An entry that is too large for what is
     left is dropped, and a smaller one behind it may still find room: nobody takes the place of everybody.
     """
     kept, dropped = [], []
     for entry in entries:
-        weight = weigh(entry)
+        weight = weight_of(entry)
         if weight <= tokens:
             tokens -= weight
             kept.append(entry)

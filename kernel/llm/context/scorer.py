@@ -19,11 +19,11 @@ from kernel.llm import prompts
 from kernel.llm.context.budget import TokenBudget
 from kernel.llm.context.items import ContextItem, Window
 from kernel.llm.context.rules import evictable, first_tier, second_tier
-from kernel.llm.failures import ProviderFailed, failures_named
-from kernel.llm.models import opened
+from kernel.llm.failures import ProviderFailed, translate_errors
+from kernel.llm.models import open_model
+from kernel.llm.output_repair import run_with_repair
 from kernel.llm.render import block, label
 from kernel.llm.schemas import ScorerOutput
-from kernel.llm.structured import run_structured
 
 SECONDS = 2.0
 FAILURES, COOL_DOWN = 3, 300.0
@@ -82,8 +82,8 @@ def model_scorer(model_name: str, *, key: str | None = None, base_url: str | Non
     """Ask this model (kernel.llm.models), with the one repair of spec 5.1.0. Raises `ProviderFailed`."""
 
     async def ask(prompt: str) -> ScorerOutput | None:
-        async with opened(model_name, key=key, base_url=base_url) as model:
-            return (await run_structured(prompt, lambda text: _try(model, text))).output
+        async with open_model(model_name, key=key, base_url=base_url) as model:
+            return (await run_with_repair(prompt, lambda text: _try(model, text))).output
 
     return ask
 
@@ -102,14 +102,14 @@ async def enforce_with_scorer(
     window = first_tier(items, budget=budget, profile=profile, turn=turn, reserved=reserved)
     if window.total <= budget.evict_above:
         return window
-    told = await scorer.verdict(prompt_of(window, goal=goal))
+    told = await scorer.verdict(build_prompt(window, goal=goal))
     if told is None:
         return second_tier(window, budget=budget)
     keep = {ctx_id for group in told.keep_groups for ctx_id in group.block_ids}
     return second_tier(window, budget=budget, evict=[group.block_ids for group in told.evict_groups], keep=keep)
 
 
-def prompt_of(window: Window, *, goal: str) -> str:
+def build_prompt(window: Window, *, goal: str) -> str:
     """The goal and every block that may leave, each where its content cannot leave it."""
     return "\n\n".join(
         (
@@ -131,6 +131,6 @@ _AGENT = Agent(
 
 async def _try(model: Model, prompt: str) -> ScorerOutput:
     settings = ModelSettings(max_tokens=1000, max_retries=0, timeout=SECONDS)
-    with failures_named():
+    with translate_errors():
         run = await _AGENT.run(prompt, model=model, model_settings=settings, usage_limits=UsageLimits(request_limit=1))
     return run.output

@@ -31,7 +31,7 @@ class Subscription:
     active: bool = True
 
 
-def subscribed(
+def subscribe(
     subscriptions: Sequence[Subscription],
     sub_type: str,
     target: str,
@@ -58,7 +58,7 @@ def subscribed(
     return _within([*others, asked])
 
 
-def after(subscriptions: Sequence[Subscription], *, turn: int, ttl: int) -> tuple[Subscription, ...]:
+def expire(subscriptions: Sequence[Subscription], *, turn: int, ttl: int) -> tuple[Subscription, ...]:
     """As they stand in this turn: put away what nobody has asked for in `ttl` turns."""
     return tuple(replace(each, active=each.active and turn - each.referenced < ttl) for each in subscriptions)
 

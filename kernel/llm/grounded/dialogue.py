@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import Any
 
-from kernel.llm.briefing import Briefing, ToolBrief, Utterance
+from kernel.llm.briefing import Briefing, HistoryMessage, ToolBrief
 from kernel.llm.grounded import arguments, values
 from kernel.llm.grounded.intents import is_cancel, looks_like_question, says_who, wants_person
 from kernel.llm.grounded.matching import best_match, has_id
@@ -61,7 +61,7 @@ def text_of(briefing: Briefing) -> str:
     return briefing.text[:_READ_AT_MOST]
 
 
-def _earlier(briefing: Briefing) -> tuple[Utterance, ...]:
+def _earlier(briefing: Briefing) -> tuple[HistoryMessage, ...]:
     """The history, without the present message should it stand there already."""
     history = briefing.history
     if history and history[-1].sender == "visitor" and history[-1].text == briefing.text:
@@ -69,7 +69,7 @@ def _earlier(briefing: Briefing) -> tuple[Utterance, ...]:
     return history
 
 
-def _heard(state: State, said: Utterance, known: Iterable[ToolBrief], today: str) -> State:
+def _heard(state: State, said: HistoryMessage, known: Iterable[ToolBrief], today: str) -> State:
     match said.sender:
         case "visitor":
             return _visitor_said(state, said.text[:_READ_AT_MOST], known, today)

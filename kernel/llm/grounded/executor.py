@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence
 
 from kernel.errors import SilasError
 from kernel.llm.briefing import Briefing
-from kernel.llm.calls import calls_in
+from kernel.llm.calls import parse_calls
 from kernel.llm.grounded import results
 from kernel.llm.grounded.moves import CallTool, Move, Say, ToolResult
 from kernel.llm.schemas import ExecutorAgentOutput
@@ -16,7 +16,7 @@ from kernel.llm.schemas import ExecutorAgentOutput
 
 def next_move(briefing: Briefing, done: Sequence[ToolResult], available: Collection[str]) -> Move:
     try:
-        calls = calls_in(briefing.work_body)
+        calls = parse_calls(briefing.work_body)
     except SilasError as unreadable:
         return _report(done, f"Stopped: {unreadable.message}")
     if done and done[-1].failed:

@@ -49,9 +49,9 @@ def _next(briefing: Briefing, done: Sequence[ToolResult], available: Collection[
     """Thought in English, said in the visitor's language. An executor talks to nobody."""
     if briefing.role is Role.EXECUTOR:
         return executor.next_move(briefing, done, available)
-    language = languages.of_briefing(briefing)
-    move = _ROLES[briefing.role](languages.understood(briefing, language), done, available)
-    return languages.worded(move, language)
+    language = languages.briefing_language(briefing)
+    move = _ROLES[briefing.role](languages.briefing_in_english(briefing, language), done, available)
+    return languages.translate_move(move, language)
 
 
 async def _respond(messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator[DeltaToolCalls]:

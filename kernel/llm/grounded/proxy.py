@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from kernel.llm.briefing import Briefing, Withheld
+from kernel.llm.briefing import Briefing, WithheldTool
 from kernel.llm.enums import InteractionRegister
 from kernel.llm.grounded import answers, arguments, dialogue, intents, phrases, results
 from kernel.llm.grounded.arguments import Kind
@@ -251,7 +251,7 @@ def _offer(here: Situation, message: str, reason: str) -> Move:
     return here.say(f"{message} {phrases.OFFER}", reason, suggestions=suggestions)
 
 
-def _withheld(briefing: Briefing, task: Task) -> Withheld | None:
+def _withheld(briefing: Briefing, task: Task) -> WithheldTool | None:
     """How the task's tool is withheld; a tool that can be called is not."""
     if any(tool.name == task.tool.name for tool in briefing.tools):
         return None

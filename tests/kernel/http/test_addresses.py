@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from kernel.http.addresses import is_metadata_address, is_public_address, is_public_url
 from kernel.http.resolver import AddressRefused, resolve_url
-from kernel.sandbox.egress import address_to_call
+from kernel.sandbox.egress import choose_address
 
 
 @pytest.mark.parametrize(
@@ -211,7 +211,7 @@ def test_inner_address_is_inside_however_it_is_wrapped(address: IPv4Address) -> 
 )
 def test_metadata_of_a_cloud_is_opened_by_no_setting(address: str) -> None:
     assert is_metadata_address(address)
-    assert address_to_call("metadata.example:80", [address], private=["metadata.example:80"]) == ""
+    assert choose_address("metadata.example:80", [address], private=["metadata.example:80"]) == ""
 
 
 def test_name_is_not_looked_up_to_metadata_where_the_inside_is_allowed() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pydantic_ai.models import override_allow_model_requests
 
-from kernel.llm.agents import Limits, Patience, run_executor, run_planner, run_proxy
+from kernel.llm.agents import Limits, Timeouts, run_executor, run_planner, run_proxy
 from kernel.llm.calls import PlannedCall, call_block
 from kernel.llm.grounded.model import GROUNDED
 from tests.factories.llm import CLAIM_STATUS, UPDATE_ADDRESS, RecordingToolset, briefing
@@ -19,10 +19,10 @@ from tests.kernel.llm.test_agents_provider import BURST, CLAIM, MODEL, MOVE, NEW
 pytestmark = pytest.mark.usefixtures("local_provider")
 LONG = "A burst pipe is covered, and so is the damage that the water does to your floor."
 BROKEN = final({"route": "direct"})
-HASTY = Patience(first_token=20.0, between_tokens=0.5, request=60.0)
+HASTY = Timeouts(first_token=20.0, between_tokens=0.5, request=60.0)
 
 
-async def reason(replies: Replies, patience: Patience = PATIENT) -> str:
+async def reason(replies: Replies, patience: Timeouts = PATIENT) -> str:
     """The reason for which a run on `replies` fell back; its answer must then be that of builtin:grounded."""
     run, _, _ = await ask(replies, patience)
     assert run.fell_back
@@ -49,7 +49,7 @@ async def test_provider_error_once_is_tried_again() -> None:
 
 
 async def test_provider_stall_before_the_first_token_falls_back() -> None:
-    assert await reason([direct(LONG, stall_after=0)], Patience(first_token=0.5)) == "first_token_timeout"
+    assert await reason([direct(LONG, stall_after=0)], Timeouts(first_token=0.5)) == "first_token_timeout"
 
 
 async def test_provider_stall_in_the_stream_falls_back() -> None:
@@ -57,12 +57,12 @@ async def test_provider_stall_in_the_stream_falls_back() -> None:
 
 
 async def test_provider_dribbling_past_the_request_timeout_falls_back() -> None:
-    assert await reason([direct(LONG, pieces=2, between=0.05)], Patience(request=1.0)) == "request_timeout"
+    assert await reason([direct(LONG, pieces=2, between=0.05)], Timeouts(request=1.0)) == "request_timeout"
 
 
 async def test_provider_slow_but_steady_is_waited_for() -> None:
     run, pieces, _ = await ask(
-        [direct(LONG, pieces=30, between=0.1)], Patience(first_token=20, between_tokens=5, request=60)
+        [direct(LONG, pieces=30, between=0.1)], Timeouts(first_token=20, between_tokens=5, request=60)
     )
     assert (message(run), run.fell_back) == (LONG, False)
     assert "".join(pieces) == LONG

@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 from pydantic_ai import FunctionToolset, Tool
 
-from kernel.llm.agents import AgentRun, Limits, Patience, Usage, run_executor, run_planner, run_proxy
-from kernel.llm.calls import PlannedCall, call_block, calls_in
+from kernel.llm.agents import AgentRun, Limits, Timeouts, Usage, run_executor, run_planner, run_proxy
+from kernel.llm.calls import PlannedCall, call_block, parse_calls
 from kernel.llm.schemas import RouteDecision
 from tests.factories.llm import CLAIM_STATUS, HOME_TERMS, UPDATE_ADDRESS, RecordingToolset, briefing
 from tests.fakes.openai_server import FakeOpenAI, Replies, Reply, direct, final, route_decision, serving
 
 pytestmark = pytest.mark.usefixtures("local_provider")
 MODEL = "openai:gpt-4o-mini"
-PATIENT = Patience(first_token=20.0, between_tokens=20.0, request=60.0)
+PATIENT = Timeouts(first_token=20.0, between_tokens=20.0, request=60.0)
 BURST = "Does my home policy cover a burst pipe?"
 CLAIM = ("claim_status", '{"claim": "CLM-2001"}')
 NEW_ADDRESS = {"policy": "POL-1001", "address": "12 Elm Street, 90210 Springfield"}
@@ -25,7 +25,7 @@ MOVE = ("update_address", json.dumps(NEW_ADDRESS))
 
 
 async def ask(
-    replies: Replies, patience: Patience = PATIENT, **options: Any
+    replies: Replies, patience: Timeouts = PATIENT, **options: Any
 ) -> tuple[AgentRun[RouteDecision], list[str], FakeOpenAI]:
     pieces: list[str] = []
 
@@ -217,7 +217,7 @@ async def test_planner_that_calls_the_acting_tool_gets_its_plan_written() -> Non
         run = await run_planner(MODEL, told, toolset=desk.toolset, base_url=fake.base_url, patience=PATIENT)
     assert desk.calls == []
     assert run.output.plan_action is not None
-    assert calls_in(run.output.plan_action.plan_markdown or "") == (PlannedCall("update_address", NEW_ADDRESS),)
+    assert parse_calls(run.output.plan_action.plan_markdown or "") == (PlannedCall("update_address", NEW_ADDRESS),)
 
 
 async def test_planner_deferred_call_that_is_no_json_is_not_planned() -> None:

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from kernel.llm.agents import AgentRun, Limits, Patience, run_proxy
+from kernel.llm.agents import AgentRun, Limits, Timeouts, run_proxy
 from kernel.llm.attempts import Attempts
-from kernel.llm.briefing import ToolBrief, Utterance
+from kernel.llm.briefing import HistoryMessage, ToolBrief
 from kernel.llm.calls import PlannedCall
 from kernel.llm.grounded import phrases
 from kernel.llm.grounded.model import GROUNDED, grounded_model
@@ -52,7 +52,7 @@ class Talk:
 @dataclass
 class Conversation:
     talk: Talk
-    history: list[Utterance] = field(default_factory=list)
+    history: list[HistoryMessage] = field(default_factory=list)
     calls: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
 
     async def run(self) -> AgentRun[RouteDecision]:
@@ -71,7 +71,7 @@ class Conversation:
         run = await run_proxy(GROUNDED, known, toolset=desk.toolset)
         assert run.output.response is None or run.output.response.message
         answer = run.output.response.message if run.output.response else f"{phrases.PREPARED} a plan."
-        self.history += [Utterance("visitor", line), Utterance("bot", answer)]
+        self.history += [HistoryMessage("visitor", line), HistoryMessage("bot", answer)]
         self.calls = desk.calls
         return run
 
@@ -398,7 +398,7 @@ async def test_conversation_never_calls_a_tool_outside_the_briefing(talk: Talk) 
 async def test_conversation_is_the_same_through_an_agents_loop(talk: Talk) -> None:
     known = briefing(talk.lines[0], tools=talk.tools)
     desk = RecordingToolset(*DESK, REFUND)
-    attempts = Attempts(known, None, desk.toolset, Limits(), Patience())
+    attempts = Attempts(known, None, desk.toolset, Limits(), Timeouts())
     looped, at_once = await attempts.run(grounded_model()), await run_proxy(GROUNDED, known, toolset=desk.toolset)
     if isinstance(looped.output, RouteDecision):
         assert looped.output == at_once.output

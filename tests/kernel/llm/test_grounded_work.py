@@ -13,7 +13,7 @@ from pydantic_ai.exceptions import ToolFailed
 
 from kernel.llm.agents import Limits, run_executor, run_planner, run_proxy
 from kernel.llm.briefing import Passage
-from kernel.llm.calls import PlannedCall, call_block, calls_in
+from kernel.llm.calls import PlannedCall, call_block, parse_calls
 from kernel.llm.grounded import answers, phrases, results
 from kernel.llm.grounded.model import GROUNDED
 from tests.factories.llm import (
@@ -161,7 +161,7 @@ async def test_plan_asks_for_approval() -> None:
 async def test_plan_names_exactly_the_requested_calls() -> None:
     refund = PlannedCall("refund", {"order": "H-1001", "amount": 5, "reason": "late"})
     run = await run_planner(GROUNDED, briefing("", tools=(UPDATE_ADDRESS, REFUND), requested=(MOVE, refund)))
-    assert calls_in(plan_of(run)) == (MOVE, refund)
+    assert parse_calls(plan_of(run)) == (MOVE, refund)
 
 
 @pytest.mark.parametrize("address", HOSTILE)
@@ -170,7 +170,7 @@ async def test_plan_with_a_hostile_value_keeps_its_shape(address: str) -> None:
     tool = replace(UPDATE_ADDRESS, intent="Move {policy} to {address}")
     run = await run_planner(GROUNDED, briefing("", tools=(tool,), requested=(hostile,)))
     parts = plan_of(run).split("\n---\n")
-    assert calls_in(plan_of(run)) == (hostile,)
+    assert parse_calls(plan_of(run)) == (hostile,)
     assert yaml.safe_load(parts[0].removeprefix("---\n"))["skills"] == ["desk"]
     assert len(parts) == 2
 
@@ -184,7 +184,7 @@ async def test_plan_of_two_turns_has_two_ids() -> None:
 async def test_plan_from_the_conversation_alone_is_the_same_wish() -> None:
     told = said("change my address", f"x {UPDATE_ADDRESS.ask['policy']}", "POL-1001", UPDATE_ADDRESS.ask["address"])
     run = await run_planner(GROUNDED, briefing(str(MOVE.args["address"]), history=told, tools=(UPDATE_ADDRESS,)))
-    assert calls_in(plan_of(run)) == (MOVE,)
+    assert parse_calls(plan_of(run)) == (MOVE,)
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kernel.llm.keys import ProviderKeys, provider_of, sealed_key
+from kernel.llm.keys import ProviderKeys, provider_of, seal_key
 
 MODEL = "openai:small"
 
@@ -15,7 +15,7 @@ def environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def keys(owner: str = "one", **fields: bool) -> ProviderKeys:
-    return ProviderKeys(sealed={"openai": sealed_key("own", provider="openai", owner="one")}, owner=owner, **fields)
+    return ProviderKeys(sealed={"openai": seal_key("own", provider="openai", owner="one")}, owner=owner, **fields)
 
 
 def test_own_key_goes_before_the_installations() -> None:

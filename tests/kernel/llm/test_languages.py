@@ -14,9 +14,9 @@ from apps.sessions.steps import context
 from apps.work import visitor_messages
 from apps.work.enums import WorkItemStatus, WorkReason
 from kernel.llm.agents import run_proxy
-from kernel.llm.briefing import Utterance
+from kernel.llm.briefing import HistoryMessage
 from kernel.llm.grounded import languages, phrases
-from kernel.llm.grounded.languages import LANGUAGES, in_english, language_of, read_back, said
+from kernel.llm.grounded.languages import LANGUAGES, detect_language, to_english, translate, translate_back
 from kernel.llm.grounded.model import GROUNDED
 from kernel.llm.schemas import AgentResponse
 from tests.factories.llm import briefing
@@ -67,15 +67,15 @@ SESSIONS = [
     ],
 )
 def test_language_is_told_by_words_and_not_by_names_or_addresses(text: str, language: str) -> None:
-    assert language_of([text]) == language
+    assert detect_language([text]) == language
 
 
 def test_message_that_tells_no_language_keeps_the_one_before() -> None:
-    assert language_of(["H-90187", "Wo ist meine Bestellung?"]) == "de"
+    assert detect_language(["H-90187", "Wo ist meine Bestellung?"]) == "de"
 
 
 def test_visitor_who_changes_the_language_is_followed() -> None:
-    assert language_of(["What is my excess?", "Wo ist meine Bestellung?"]) == "en"
+    assert detect_language(["What is my excess?", "Wo ist meine Bestellung?"]) == "en"
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -93,17 +93,17 @@ def test_no_two_sentences_read_the_same(language: str) -> None:
 @pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize("sentence", OURS)
 def test_sentence_is_read_back_as_it_was_thought(language: str, sentence: str) -> None:
-    assert read_back(said(f"{sentence} {phrases.OFFER}", language)) == f"{sentence} {phrases.OFFER}"
+    assert translate_back(translate(f"{sentence} {phrases.OFFER}", language)) == f"{sentence} {phrases.OFFER}"
 
 
 @given(st.text())
 def test_text_of_somebody_else_stays_as_it_is(text: str) -> None:
-    assert said(f"x{text}", "en") == f"x{text}"
+    assert translate(f"x{text}", "en") == f"x{text}"
 
 
 def test_quote_that_holds_a_short_word_of_ours_is_not_touched() -> None:
     quoted = 'From "Letters": "We wrote: Thank you. Goodbye." [1]'
-    assert said(quoted, "de") == quoted
+    assert translate(quoted, "de") == quoted
 
 
 @pytest.mark.parametrize(
@@ -126,11 +126,11 @@ def test_quote_that_holds_a_short_word_of_ours_is_not_touched() -> None:
     ],
 )
 def test_small_talk_is_read_as_its_english_counterpart(text: str, english: str) -> None:
-    assert in_english(text) == english
+    assert to_english(text) == english
 
 
 async def answer(text: str, *history: tuple[str, str]) -> AgentResponse:
-    known = briefing(text, passages=(), history=tuple(Utterance(sender, words) for sender, words in history))
+    known = briefing(text, passages=(), history=tuple(HistoryMessage(sender, words) for sender, words in history))
     run = await run_proxy(GROUNDED, known)
     assert run.output.response is not None
     return run.output.response
@@ -158,7 +158,7 @@ async def test_wish_for_a_person_is_heard_in_every_language(text: str) -> None:
 
 
 async def test_yes_to_an_offer_in_german_asks_for_a_person() -> None:
-    offer = said(f"{phrases.UNKNOWN} {phrases.OFFER}", "de")
+    offer = translate(f"{phrases.UNKNOWN} {phrases.OFFER}", "de")
     assert (await answer("Ja, bitte", ("visitor", "Was kostet der Mond?"), ("bot", offer))).handoff
 
 

@@ -10,7 +10,7 @@ from pydantic_ai.models.openrouter import OpenRouterModel
 
 from kernel.llm.failures import ProviderFailed
 from kernel.llm.grounded.model import GROUNDED, grounded_model
-from kernel.llm.models import environment_key, model_for, needs_key, opened
+from kernel.llm.models import environment_key, needs_key, open_model, resolve_model
 
 LOCAL = "http://127.0.0.1:9/v1"
 KEYS = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "OPENROUTER_API_KEY", "OLLAMA_API_KEY")
@@ -25,7 +25,7 @@ def platform_keys(local_provider: None, monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_builtin_name_gives_the_builtin_model() -> None:
-    assert model_for(GROUNDED) is grounded_model()
+    assert resolve_model(GROUNDED) is grounded_model()
 
 
 @pytest.mark.parametrize(
@@ -38,21 +38,21 @@ def test_builtin_name_gives_the_builtin_model() -> None:
     ],
 )
 async def test_provider_name_gives_its_model_with_the_tenants_key(name: str, kind: type) -> None:
-    async with opened(name, key="sk-tenant") as model:
+    async with open_model(name, key="sk-tenant") as model:
         assert isinstance(model, kind)
         assert model.provider is not None
         assert model.provider.client.api_key == "sk-tenant"
 
 
 async def test_base_url_gives_a_chat_model_at_that_address() -> None:
-    async with opened("openai:my-model", base_url=LOCAL) as model:
+    async with open_model("openai:my-model", base_url=LOCAL) as model:
         assert isinstance(model, OpenAIChatModel)
         assert model.base_url.rstrip("/") == LOCAL
 
 
 @pytest.mark.parametrize(("name", "base_url"), [("openai:my-model", LOCAL), ("ollama:llama3.2", None)])
 async def test_keyless_server_never_gets_a_key_of_the_platform(name: str, base_url: str | None) -> None:
-    async with opened(name, base_url=base_url) as model:
+    async with open_model(name, base_url=base_url) as model:
         assert model.provider is not None
         assert "platform" not in model.provider.client.api_key
 
@@ -60,28 +60,28 @@ async def test_keyless_server_never_gets_a_key_of_the_platform(name: str, base_u
 @pytest.mark.parametrize("name", ["openai:gpt-4o-mini", "anthropic:claude-sonnet-4-5"])
 def test_provider_without_a_key_is_refused_though_the_process_has_one(name: str) -> None:
     with pytest.raises(ProviderFailed) as refused:
-        model_for(name)
+        resolve_model(name)
     assert refused.value.reason == "no_provider_key"
 
 
 @pytest.mark.parametrize("name", ["gpt-4o", "", ":", "openai:", "nowhere:model", "test", "builtin:other"])
 def test_name_that_means_nothing_is_refused(name: str) -> None:
     with pytest.raises(ProviderFailed) as refused:
-        model_for(name, key="k")
+        resolve_model(name, key="k")
     assert refused.value.reason == "unknown_model"
 
 
 @pytest.mark.parametrize("base_url", ["nonsense", "http://[::1", "ftp://x/", "http://127.0.0.1:99999/v1", "http://"])
 def test_base_url_that_is_no_address_is_refused(base_url: str) -> None:
     with pytest.raises(ProviderFailed) as refused:
-        model_for("openai:my-model", base_url=base_url)
+        resolve_model("openai:my-model", base_url=base_url)
     assert refused.value.reason == "bad_base_url"
 
 
 @pytest.mark.parametrize("key", ["", "sk\nx: y", "sk-schl\u00fcssel"])
 def test_key_that_no_header_can_hold_is_refused(key: str) -> None:
     with pytest.raises(ProviderFailed) as refused:
-        model_for("openai:my-model", key=key)
+        resolve_model("openai:my-model", key=key)
     assert refused.value.reason == "bad_provider_key"
 
 
@@ -106,7 +106,7 @@ def test_model_needs_a_key_unless_it_runs_here(name: str, needed: bool) -> None:
 
 
 async def test_http_client_is_closed_with_the_run() -> None:
-    async with opened("openai:gpt-4o-mini", key="k") as model:
+    async with open_model("openai:gpt-4o-mini", key="k") as model:
         assert model.provider is not None
         client = model.provider.client
     assert client.is_closed()

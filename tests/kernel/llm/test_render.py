@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernel.llm.briefing import Passage, Recollection, Utterance
+from kernel.llm.briefing import HistoryMessage, Passage, RecalledMemory
 from kernel.llm.calls import PlannedCall, call_block
 from kernel.llm.enums import Role
 from kernel.llm.render import block, escape, label, render
@@ -48,14 +48,14 @@ def test_visitor_text_with_a_fake_end_stays_in_its_block(text: str) -> None:
 @pytest.mark.parametrize("sender", ["visitor", "bot", "human"])
 def test_whatever_was_said_before_stays_in_its_block(sender: str, text: str) -> None:
     """The bot's own words too: a model that was talked into writing our marks must not speak for us in later turns."""
-    prompt = render(briefing("hi", history=(Utterance(sender, text),), passages=()))[1]
+    prompt = render(briefing("hi", history=(HistoryMessage(sender, text),), passages=()))[1]
     assert prompt.count("\n--- ") == 3 and prompt.startswith(f"--- turn 1 | {sender} | ")
     assert not any(line.startswith(("```", "~~~")) for line in prompt.split("\n"))
 
 
 @pytest.mark.parametrize("text", BREAKOUTS)
 def test_recalled_words_and_instructions_of_escalations_stay_in_their_block(text: str) -> None:
-    memory = Recollection("m", text, "fact", "working", Taint.EXTERNAL, "2026-01-01")
+    memory = RecalledMemory("m", text, "fact", "working", Taint.EXTERNAL, "2026-01-01")
     prompt = render(briefing("hi", memories=(memory,), passages=(), instruction=text))[1]
     assert prompt.count("\n--- ") == 5
 
@@ -112,7 +112,7 @@ def test_history_of_an_external_visitor_is_marked_untrusted() -> None:
 
 
 def test_history_of_a_verified_visitor_keeps_its_taint() -> None:
-    known = Utterance("visitor", "one", Taint.AUTH)
+    known = HistoryMessage("visitor", "one", Taint.AUTH)
     assert "--- turn 1 | visitor | auth ---" in render(briefing("hi", history=(known,)))[1]
 
 

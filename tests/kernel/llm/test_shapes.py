@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from kernel.errors import SilasError
-from kernel.llm.calls import PlannedCall, call_block, calls_in
+from kernel.llm.calls import PlannedCall, call_block, parse_calls
 from kernel.llm.citations import cite, locate
 from kernel.llm.enums import Role
 from kernel.llm.failures import ShapeBroken
-from kernel.llm.pricing import Rates, forecast, is_free, price
+from kernel.llm.output_repair import fallback_output, run_with_repair
+from kernel.llm.pricing import Rates, estimate_usage, is_free, price
 from kernel.llm.runs import Usage
 from kernel.llm.schemas import AgentResponse, Citation, ExecutorAgentOutput, MemoryOp, RouteDecision
-from kernel.llm.structured import run_structured, structured_fallback
 from kernel.llm.toolsets import CallLedger
 from tests.factories.llm import FEES, HOME_TERMS, briefing
 
@@ -30,7 +30,7 @@ SCALARS = st.none() | st.booleans() | st.integers() | st.text()
 @given(st.dictionaries(st.text(), SCALARS | st.lists(SCALARS, max_size=3), max_size=4))
 def test_call_block_with_any_argument_is_read_back_as_one_call(args: dict[str, Any]) -> None:
     call = PlannedCall("tool", args)
-    assert calls_in(f"Text\n\n{call_block(call)}\n\nMore") == (call,)
+    assert parse_calls(f"Text\n\n{call_block(call)}\n\nMore") == (call,)
 
 
 @pytest.mark.parametrize(
@@ -46,7 +46,7 @@ def test_call_block_with_any_argument_is_read_back_as_one_call(args: dict[str, A
     ],
 )
 def test_call_block_that_is_quoted_nested_or_commented_is_prose(body: str) -> None:
-    assert calls_in(body) == ()
+    assert parse_calls(body) == ()
 
 
 @pytest.mark.parametrize(
@@ -63,13 +63,13 @@ def test_call_block_that_is_quoted_nested_or_commented_is_prose(body: str) -> No
 )
 def test_call_block_that_cannot_be_read_is_refused(content: str) -> None:
     with pytest.raises(SilasError) as refused:
-        calls_in(f"```call\n{content}\n```")
+        parse_calls(f"```call\n{content}\n```")
     assert refused.value.code == "bad_call_block"
 
 
 def test_calls_are_read_in_order() -> None:
     other = PlannedCall("other", {})
-    assert calls_in(f"{call_block(other)}\n\n{call_block(CALL)}") == (other, CALL)
+    assert parse_calls(f"{call_block(other)}\n\n{call_block(CALL)}") == (other, CALL)
 
 
 def test_citation_offsets_count_bytes() -> None:
@@ -125,7 +125,7 @@ async def test_structured_run_repairs_once_with_the_error_told() -> None:
             raise ShapeBroken("reason: Field required")
         return "done"
 
-    result = await run_structured("ask", attempt)
+    result = await run_with_repair("ask", attempt)
     assert (result.output, result.repaired) == ("done", True)
     assert prompts == ["ask", "ask\n\n[SCHEMA VALIDATION ERROR]\nreason: Field required"]
 
@@ -137,12 +137,12 @@ async def test_structured_run_gives_up_after_two_tries() -> None:
         tries.append(prompt)
         raise ShapeBroken("no")
 
-    assert (await run_structured("ask", attempt)).output is None
+    assert (await run_with_repair("ask", attempt)).output is None
     assert len(tries) == 2
 
 
 def test_fallback_of_a_planner_has_no_plan() -> None:
-    answer = structured_fallback(Role.PLANNER, context_profile="conversation")
+    answer = fallback_output(Role.PLANNER, context_profile="conversation")
     assert isinstance(answer, AgentResponse)
     assert answer.plan_action is None
 
@@ -228,7 +228,7 @@ def test_price_never_rounds_down() -> None:
 
 
 def test_forecast_grows_with_what_is_said() -> None:
-    assert forecast(briefing("a")).input_tokens < forecast(briefing("a" * 9000)).input_tokens
+    assert estimate_usage(briefing("a")).input_tokens < estimate_usage(briefing("a" * 9000)).input_tokens
 
 
 @pytest.mark.parametrize(

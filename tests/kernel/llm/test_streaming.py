@@ -16,7 +16,7 @@ from pydantic_ai.messages import (
     ToolCallPartDelta,
 )
 
-from kernel.llm.streaming import MessageStream, Shown, planner_message, proxy_message
+from kernel.llm.streaming import MessageStream, StreamedText, planner_message, proxy_message
 
 
 class Screen:
@@ -24,7 +24,7 @@ class Screen:
 
     def __init__(self) -> None:
         self.pieces: list[str] = []
-        self.shown = Shown(self._see)
+        self.shown = StreamedText(self._see)
 
     async def _see(self, piece: str) -> None:
         self.pieces.append(piece)

@@ -6,9 +6,9 @@ import pytest
 
 from kernel.sandbox import Backend, SandboxResult, SandboxSpec
 from kernel.sandbox.backends import candidates
-from kernel.sandbox.runner import run_on, trial
+from kernel.sandbox.runner import probe_backend, run_on
 
-WORKING = [candidate for candidate in candidates() if not trial(candidate)]
+WORKING = [candidate for candidate in candidates() if not probe_backend(candidate)]
 
 PYTHON = ["python3", "-I", "-S", "-c"]
 

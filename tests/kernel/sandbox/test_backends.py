@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from kernel.sandbox import SandboxUnavailable, backend, seccomp
-from kernel.sandbox.backends import Bubblewrap, Unshare, candidates, choose
-from kernel.sandbox.runner import trial
+from kernel.sandbox.backends import Bubblewrap, Unshare, candidates, choose_backend
+from kernel.sandbox.runner import probe_backend
 from tests.kernel.sandbox.conftest import WORKING
 
 REPOSITORY = Path(__file__).resolve().parents[3]
@@ -40,7 +40,7 @@ def test_backend_without_privileges_or_user_namespaces_refuses():
 
 ORDINARY = '''
 from kernel.sandbox.backends import candidates
-from kernel.sandbox.runner import run_on, trial
+from kernel.sandbox.runner import probe_backend, run_on
 from kernel.sandbox.spec import SandboxSpec
 
 LOOK = """
@@ -65,7 +65,7 @@ def run(candidate, source):
     return run_on(candidate, SandboxSpec(["python3", "-I", "-S", "-c", source], processes=20))
 
 for candidate in candidates():
-    if not trial(candidate):
+    if not probe_backend(candidate):
         print(candidate.user_namespace, repr(run(candidate, LOOK).stdout), run(candidate, BOMB).reason)
 '''
 
@@ -75,7 +75,8 @@ def open_copy() -> Iterator[Path]:
     """The kernel's code where everybody can read it."""
     with tempfile.TemporaryDirectory() as folder:
         shutil.copytree(REPOSITORY / "kernel/sandbox", Path(folder) / "kernel/sandbox")
-        for name in ("__init__.py", "errors.py", "outside.py"):
+        (Path(folder) / "kernel/http").mkdir()
+        for name in ("__init__.py", "errors.py", "http/__init__.py", "http/addresses.py"):
             shutil.copy(REPOSITORY / "kernel" / name, Path(folder) / "kernel" / name)
         os.chmod(folder, 0o755)
         yield Path(folder)
@@ -92,17 +93,17 @@ def test_backend_for_an_ordinary_user_isolates_as_well(open_copy):
 
 def test_backend_without_bubblewrap_is_our_own(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert choose(trial).name == "unshare"
+    assert choose_backend(probe_backend).name == "unshare"
 
 
 def test_backend_whose_trial_fails_is_passed_over():
-    chosen = choose(lambda candidate: "broken" if candidate.name == "bubblewrap" else "")
+    chosen = choose_backend(lambda candidate: "broken" if candidate.name == "bubblewrap" else "")
     assert chosen.name == "unshare"
 
 
 def test_backend_when_all_trials_fail_names_every_reason():
     with pytest.raises(SandboxUnavailable, match="unshare: broken"):
-        choose(lambda candidate: "broken")
+        choose_backend(lambda candidate: "broken")
 
 
 def test_candidates_prefer_bubblewrap_when_installed():
@@ -117,4 +118,4 @@ def test_candidates_as_root_prefer_an_own_user():
 def test_filter_on_unknown_architecture_refuses(monkeypatch):
     monkeypatch.setattr(seccomp, "MACHINES", {})
     with pytest.raises(SandboxUnavailable, match="architecture"):
-        choose(trial)
+        choose_backend(probe_backend)

@@ -14,7 +14,7 @@ import pytest
 from kernel.errors import SilasError
 from kernel.sandbox import Choice, Kind, SandboxResult, SandboxSpec, SandboxUnavailable, Session, configure
 from kernel.sandbox.backends import Docker
-from kernel.sandbox.egress import address_to_call, listed, place_of_entry
+from kernel.sandbox.egress import choose_address, parse_place, parse_places
 from kernel.sandbox.runner import run_on
 
 FETCH = """
@@ -212,12 +212,12 @@ def test_entry_that_is_no_place_is_refused(entry: str) -> None:
 
 
 def test_entry_has_one_spelling() -> None:
-    assert listed(["Example.ORG.:443", "[::1]:80"]) == {"example.org:443", "[::1]:80"}
-    assert place_of_entry("[::1]:80") == ("::1", 80)
+    assert parse_places(["Example.ORG.:443", "[::1]:80"]) == {"example.org:443", "[::1]:80"}
+    assert parse_place("[::1]:80") == ("::1", 80)
 
 
 def test_name_without_an_address_is_not_called() -> None:
-    assert address_to_call("a:1", [], private=["a:1"]) == ""
+    assert choose_address("a:1", [], private=["a:1"]) == ""
 
 
 @pytest.mark.parametrize("given", [{"egress": ("a.example:1",)}, {"secret": b"{}"}])

@@ -15,7 +15,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from kernel.sandbox import Backend, SandboxResult, SandboxSpec, launcher
+from kernel.sandbox import Backend, SandboxResult, SandboxSpec, keeper_client
 from kernel.sandbox.runner import run_on
 from tests.kernel.sandbox.test_limits import processes_named
 
@@ -42,7 +42,7 @@ os.write(1, (first + run(SandboxSpec(["echo", "parent again"])).stdout).encode()
 @pytest.fixture
 def keeper(isolation: Backend) -> psutil.Process:
     run_on(isolation, SandboxSpec(["true"]))
-    return psutil.Process(launcher.own_keeper().process.pid)
+    return psutil.Process(keeper_client.own_keeper().process.pid)
 
 
 @pytest.fixture
@@ -112,7 +112,7 @@ def drop_two(line: socket.socket) -> None:
 
 def test_run_that_a_dying_keeper_took_is_made_by_another(isolation: Backend, keeper: psutil.Process) -> None:
     """The line of a keeper that was killed stays open for a moment after the run is lost; nobody reads it any more."""
-    asked = launcher.own_keeper()
+    asked = keeper_client.own_keeper()
     asked.socket.close()
     asked.socket, line = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     thread = threading.Thread(target=drop_two, args=[line], daemon=True)
@@ -152,7 +152,7 @@ def test_run_whose_overseer_stands_still_is_over_at_the_backstop(isolation: Back
     thread = threading.Thread(target=lambda: results.append(run_on(isolation, spec)))
     thread.start()
     await_that(lambda: processes_named("stands-still"))
-    (overseer,) = overseers(psutil.Process(launcher.own_keeper().process.pid))
+    (overseer,) = overseers(psutil.Process(keeper_client.own_keeper().process.pid))
     overseer.suspend()
     thread.join(15)
     assert results[0].reason == "timeout"
@@ -178,13 +178,13 @@ def test_forked_copy_has_a_keeper_of_its_own() -> None:
 
 
 def test_two_threads_that_start_at_once_share_one_keeper() -> None:
-    launcher.replace(launcher.own_keeper())
+    keeper_client.replace_keeper(keeper_client.own_keeper())
     started = threading.Barrier(4)
     found: list[int] = []
 
     def ask() -> None:
         started.wait()
-        found.append(launcher.own_keeper().process.pid)
+        found.append(keeper_client.own_keeper().process.pid)
 
     threads = [threading.Thread(target=ask) for _ in range(4)]
     for thread in threads:

@@ -11,7 +11,7 @@ import pytest
 
 from kernel.errors import SilasError
 from kernel.sandbox import SandboxResult, SandboxSpec
-from kernel.sandbox.following import WITHHELD
+from kernel.sandbox.execution import WITHHELD
 from kernel.sandbox.leaks import is_leaked
 from kernel.sandbox.runner import run_on
 from tests.kernel.sandbox.conftest import WORKING

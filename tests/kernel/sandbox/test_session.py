@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kernel.sandbox import Backend, SandboxSpec, Session, SessionOver
+from kernel.sandbox import Backend, SandboxSpec, Session, SessionClosed
 
 ECHO = """
 import sys
@@ -41,7 +41,7 @@ def test_silence_is_none_and_not_the_end(talk: Any) -> None:
 def test_end_of_the_script_is_told(talk: Any) -> None:
     with talk("print('bye'); raise SystemExit(1)") as session:
         assert [session.read_line(30), session.read_line(30), session.is_over] == ["bye", None, True]
-        with pytest.raises(SessionOver):
+        with pytest.raises(SessionClosed):
             session.send_line("anybody?")
     assert session.close().exit_code == 1
 
@@ -76,9 +76,9 @@ def test_script_that_does_not_leave_is_stopped(talk: Any) -> None:
 
 
 def test_script_that_does_not_read_holds_nobody_up(talk: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kernel.sandbox.talking._SEND_SECONDS", 0.2)
+    monkeypatch.setattr("kernel.sandbox.session._SEND_SECONDS", 0.2)
     session = talk("import time; time.sleep(60)")
-    with pytest.raises(SessionOver):
+    with pytest.raises(SessionClosed):
         session.send_line("x" * 200_000)
     session.close(grace_seconds=0)
 

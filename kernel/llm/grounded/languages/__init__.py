@@ -15,7 +15,7 @@ from pathlib import Path
 
 import yaml
 
-from kernel.llm.briefing import Briefing, Utterance
+from kernel.llm.briefing import Briefing, HistoryMessage
 from kernel.llm.grounded.moves import Move, Say
 from kernel.llm.schemas import AgentResponse, RouteDecision
 
@@ -94,7 +94,7 @@ _ENGLISH = {
 _SHORTEST = 16
 
 
-def language_of(texts: Iterable[str]) -> str:
+def detect_language(texts: Iterable[str]) -> str:
     """The language of the first of `texts` (newest first) that tells one; English when none does."""
     return next((found for text in texts if (found := _language(text))), ENGLISH)
 
@@ -111,7 +111,7 @@ def _language(text: str) -> str:
 
 
 @functools.lru_cache(maxsize=1024)
-def in_english(text: str) -> str:
+def to_english(text: str) -> str:
     """Small talk and a wish for a person as their English counterparts; anything else as it is."""
     if len(text) > _SHORT:
         return text
@@ -120,7 +120,7 @@ def in_english(text: str) -> str:
     return text if meant is None else _ENGLISH[meant]
 
 
-def said(text: str, language: str) -> str:
+def translate(text: str, language: str) -> str:
     """Our own sentences of `text` in `language`; the rest, and all of it in a language we have not, as it is."""
     for ours, theirs in _sentences(language).items():
         text = _put(text, ours, theirs)
@@ -128,7 +128,7 @@ def said(text: str, language: str) -> str:
 
 
 @functools.lru_cache(maxsize=1024)
-def read_back(text: str) -> str:
+def translate_back(text: str) -> str:
     """What the bot said, in whatever language, as it was thought."""
     for language in LANGUAGES:
         for ours, theirs in _sentences(language).items():
@@ -151,34 +151,34 @@ def _sentences(language: str) -> Mapping[str, str]:
     return dict(sorted(found.items(), key=lambda pair: -len(pair[0])))
 
 
-def of_briefing(briefing: Briefing) -> str:
+def briefing_language(briefing: Briefing) -> str:
     mine = (said.text for said in reversed(briefing.history) if said.sender == "visitor")
-    return language_of((briefing.text, *mine))
+    return detect_language((briefing.text, *mine))
 
 
-def understood(briefing: Briefing, language: str) -> Briefing:
+def briefing_in_english(briefing: Briefing, language: str) -> Briefing:
     """The briefing in English, as far as it is small talk or our own words. The company's greeting is for whoever
     speaks its language."""
     history = tuple(map(_understood, briefing.history))
-    text = in_english(briefing.text)
-    greeting = briefing.greeting if language_of([briefing.greeting]) == language else ""
+    text = to_english(briefing.text)
+    greeting = briefing.greeting if detect_language([briefing.greeting]) == language else ""
     if (text, history, greeting) == (briefing.text, briefing.history, briefing.greeting):
         return briefing
     return replace(briefing, text=text, history=history, greeting=greeting)
 
 
-def _understood(utterance: Utterance) -> Utterance:
+def _understood(utterance: HistoryMessage) -> HistoryMessage:
     match utterance.sender:
         case "visitor":
-            text = in_english(utterance.text)
+            text = to_english(utterance.text)
         case "bot":
-            text = read_back(utterance.text)
+            text = translate_back(utterance.text)
         case _:
             return utterance
     return utterance if text == utterance.text else replace(utterance, text=text)
 
 
-def worded(move: Move, language: str) -> Move:
+def translate_move(move: Move, language: str) -> Move:
     """What the move says, in the visitor's language."""
     if language == ENGLISH or not isinstance(move, Say):
         return move
@@ -191,5 +191,5 @@ def worded(move: Move, language: str) -> Move:
 
 
 def _worded(response: AgentResponse, language: str) -> AgentResponse:
-    suggestions = [said(suggestion, language) for suggestion in response.suggestions]
-    return response.model_copy(update={"message": said(response.message, language), "suggestions": suggestions})
+    suggestions = [translate(suggestion, language) for suggestion in response.suggestions]
+    return response.model_copy(update={"message": translate(response.message, language), "suggestions": suggestions})

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from kernel.errors import SilasError
 from kernel.llm.context.budget import PROFILES, ContextProfile, TokenBudget, count_tokens
 from kernel.llm.context.enums import Zone
-from kernel.llm.context.metadata import within_metadata
+from kernel.llm.context.metadata import select_within_budget
 
 NAN = float("nan")
 
@@ -90,8 +90,8 @@ def test_counter_takes_a_lone_surrogate() -> None:
 
 
 def test_metadata_keeps_the_first_and_drops_the_rest() -> None:
-    assert within_metadata("abcde", tokens=3, weigh=lambda _: 1) == (("a", "b", "c"), ("d", "e"))
+    assert select_within_budget("abcde", tokens=3, weight_of=lambda _: 1) == (("a", "b", "c"), ("d", "e"))
 
 
 def test_metadata_giant_does_not_push_out_those_behind_it() -> None:
-    assert within_metadata([1, 99, 2], tokens=5, weigh=lambda weight: weight) == ((1, 2), (99,))
+    assert select_within_budget([1, 99, 2], tokens=5, weight_of=lambda weight: weight) == ((1, 2), (99,))

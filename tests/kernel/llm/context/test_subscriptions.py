@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from kernel.errors import SilasError
-from kernel.llm.context.subscriptions import MOST_ACTIVE, MOST_LISTED, Subscription, after, subscribed
+from kernel.llm.context.subscriptions import MOST_ACTIVE, MOST_LISTED, Subscription, expire, subscribe
 
 
 def asked(*targets: str, before: tuple[Subscription, ...] = ()) -> tuple[Subscription, ...]:
     for turn, target in enumerate(targets):
-        before = subscribed(before, "memory_query", target, turn=turn, strategy="semantic")
+        before = subscribe(before, "memory_query", target, turn=turn, strategy="semantic")
     return before
 
 
@@ -21,7 +21,7 @@ def active(subscriptions: tuple[Subscription, ...]) -> list[str]:
 @pytest.mark.parametrize("kind", ["file", "file_lines", "", "url", "MEMORY_QUERY"])
 def test_what_is_no_question_to_memory_is_refused(kind: str) -> None:
     with pytest.raises(SilasError) as refused:
-        subscribed((), kind, "/etc/passwd", turn=1, strategy="semantic")
+        subscribe((), kind, "/etc/passwd", turn=1, strategy="semantic")
     assert refused.value.code == "subscription_unsupported"
 
 
@@ -56,4 +56,4 @@ def test_put_away_question_comes_back_when_it_is_asked_again() -> None:
 
 @pytest.mark.parametrize(("turn", "stays"), [(9, True), (10, False), (11, False)])
 def test_question_nobody_repeats_is_put_away_after_ten_turns(turn: int, stays: bool) -> None:
-    assert bool(active(after(asked("a"), turn=turn, ttl=10))) is stays
+    assert bool(active(expire(asked("a"), turn=turn, ttl=10))) is stays

@@ -10,7 +10,7 @@ from kernel.sandbox import backends, docker
 from kernel.sandbox.backends import Backend, Docker, Plan, search_path
 from kernel.sandbox.keeper.command import SECRET, SECRET_OUT
 from kernel.sandbox.keeper.doors import PORT
-from kernel.sandbox.launcher import Keeper, launch
+from kernel.sandbox.keeper_client import Keeper, request_run
 from kernel.sandbox.seccomp import build_filter
 from kernel.sandbox.spec import SandboxSpec, SandboxUnavailable
 
@@ -20,7 +20,7 @@ _PROXY = f"http://127.0.0.1:{PORT}"
 _PROXY_NAMES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy")
 
 
-def ask(
+def launch_run(
     backend: Backend, plan: Plan, spec: SandboxSpec, descriptors: list[int], extras: dict[str, int]
 ) -> Keeper | None:
     """Returns the keeper that was asked; a container has none. `extras`: further descriptors by what they are for."""
@@ -29,7 +29,7 @@ def ask(
         docker.launch(backend, plan, spec, config, descriptors)
         return None
     with _config_file(config) as handle:
-        return launch([handle, *descriptors, *extras.values()])
+        return request_run([handle, *descriptors, *extras.values()])
 
 
 def _config(backend: Backend, plan: Plan, spec: SandboxSpec, extras: Sequence[str]) -> bytes:

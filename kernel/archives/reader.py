@@ -12,7 +12,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from kernel.sandbox.reading import NotRead, Reader, read
+from kernel.sandbox.readers import Reader, ReaderFailed, run_reader
 
 LONGEST_NAME = 1000
 _SPARE_BYTES = 4_000_000  # for the names
@@ -68,16 +68,16 @@ class _Unpacked(BaseModel):
     entries: list[_Entry]
 
 
-def entries_of(data: bytes, limits: Limits, *, contents: bool = True) -> tuple[Entry, ...]:
+def read_entries(data: bytes, limits: Limits, *, contents: bool = True) -> tuple[Entry, ...]:
     """What a zip or tar (plain or gz) holds; all of it was unpacked, within the limits.
 
-    Raises `BadArchive`, and what `kernel.sandbox.reading.read` raises where nothing can be read now.
+    Raises `BadArchive`, and what `kernel.sandbox.readers.run_reader` raises where nothing can be read now.
     """
     reader = Reader(_MODULE, "unpack", (_MODULE,), seconds=limits.seconds, most_bytes=limits.size + _SPARE_BYTES)
     try:
-        found = read(reader, data, most_entries=limits.entries, most_bytes=limits.size, contents=contents)
+        found = run_reader(reader, data, most_entries=limits.entries, most_bytes=limits.size, contents=contents)
         unpacked = _Unpacked.model_validate(found.answer)
-    except NotRead as failed:
+    except ReaderFailed as failed:
         raise BadArchive(Problem.TOO_LARGE if failed.code == "too_demanding" else Problem.UNREADABLE) from None
     except ValidationError:
         raise BadArchive(Problem.UNREADABLE) from None

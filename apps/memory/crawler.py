@@ -17,7 +17,7 @@ from django.conf import settings
 
 from apps.memory.parsing import Parsed, Problem, ProblemCode
 from apps.memory.parsing.pages import plain_address
-from apps.memory.reading import read_page
+from apps.memory.sandboxed_parsing import read_page
 from kernel.http.fetch import FetchFailed, Response, fetch
 
 PAGES = 40
@@ -39,7 +39,7 @@ _WORDS = {
 
 
 @dataclass(frozen=True)
-class Page:
+class CrawledPage:
     """One page that was looked at: `parsed` holds its document, or the problem; `total` is how many are known of."""
 
     url: str
@@ -47,7 +47,7 @@ class Page:
     total: int
 
 
-def pages_of(start: str, *, most: int = PAGES) -> Iterator[Page]:
+def crawl(start: str, *, most: int = PAGES) -> Iterator[CrawledPage]:
     """Every page that can be read, the named one first."""
     home, robots = urlsplit(start).netloc.lower(), _robots(start)
     waiting, known = deque([plain_address(start)]), {plain_address(start)}
@@ -64,7 +64,7 @@ def pages_of(start: str, *, most: int = PAGES) -> Iterator[Page]:
             if link not in known and len(known) < _QUEUED and _is_at(link, home):
                 known.add(link)
                 waiting.append(link)
-        yield Page(url, parsed, min(most, looked + len(waiting)))
+        yield CrawledPage(url, parsed, min(most, looked + len(waiting)))
 
 
 def _read(url: str, home: str, *, first: bool) -> tuple[Parsed, tuple[str, ...]]:
@@ -104,7 +104,7 @@ def _followed(url: str, home: str) -> Response | None:
     raise FetchFailed("no_answer")
 
 
-def is_at(url: str, start: str) -> bool:
+def is_same_site(url: str, start: str) -> bool:
     """Whether it is a page of the site on which the page `start` stands."""
     return _is_at(url, urlsplit(start).netloc.lower())
 

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from apps.memory import reading
+from apps.memory import sandboxed_parsing
 from apps.memory.parsing import Parsed, ProblemCode
 from attack import bombs
 from kernel.sandbox import Choice, Kind, configure
-from kernel.sandbox.reading import Reader
+from kernel.sandbox.readers import Reader
 
 SECONDS = 6
 GRACE_SECONDS = 30
@@ -24,8 +24,8 @@ OWN_SECONDS = 1.0
 @pytest.fixture
 def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
     """As in production, in a hurry."""
-    monkeypatch.setattr(reading, "_FILE", replace(reading._FILE, seconds=SECONDS))
-    monkeypatch.setattr(reading, "_PAGE", replace(reading._PAGE, seconds=SECONDS))
+    monkeypatch.setattr(sandboxed_parsing, "_FILE", replace(sandboxed_parsing._FILE, seconds=SECONDS))
+    monkeypatch.setattr(sandboxed_parsing, "_PAGE", replace(sandboxed_parsing._PAGE, seconds=SECONDS))
 
 
 @pytest.mark.slow
@@ -33,7 +33,7 @@ def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_hostile_document_ends_in_its_bounds_and_costs_this_process_nothing(hurried: None, name: str) -> None:
     data = bombs.DOCUMENTS[name]()
     began, busy = time.monotonic(), time.process_time()
-    parsed = reading.read_file(data, name)
+    parsed = sandboxed_parsing.read_file(data, name)
     assert time.process_time() - busy < OWN_SECONDS
     assert time.monotonic() - began < SECONDS + GRACE_SECONDS
     assert parsed.problems or parsed.documents
@@ -42,20 +42,22 @@ def test_hostile_document_ends_in_its_bounds_and_costs_this_process_nothing(hurr
 def test_pdf_of_a_few_kilobytes_that_never_ends_is_refused(hurried: None) -> None:
     data = bombs.pdf_of_forms()
     assert len(data) < 4000
-    (problem,) = reading.read_file(data, "forms.pdf").problems
+    (problem,) = sandboxed_parsing.read_file(data, "forms.pdf").problems
     assert problem.code == ProblemCode.TOO_LARGE
 
 
 def test_page_of_a_website_is_bounded_as_well(hurried: None) -> None:
     busy = time.process_time()
-    parsed, links = reading.read_page(bombs.html_tower(), "x.html", charset="utf-8", base="https://example.com/")
+    parsed, links = sandboxed_parsing.read_page(
+        bombs.html_tower(), "x.html", charset="utf-8", base="https://example.com/"
+    )
     assert time.process_time() - busy < OWN_SECONDS
     assert [problem.code for problem in parsed.problems] == [ProblemCode.BROKEN_HTML]
     assert links == ()
 
 
 def test_plain_document_comes_back_whole() -> None:
-    parsed = reading.read_file("# Opening hours\n\nMondays and Früh".encode(), "hours.md")
+    parsed = sandboxed_parsing.read_file("# Opening hours\n\nMondays and Früh".encode(), "hours.md")
     (document,) = parsed.documents
     assert document.title == "Opening hours"
     assert document.text == "# Opening hours\n\nMondays and Früh"
@@ -63,7 +65,7 @@ def test_plain_document_comes_back_whole() -> None:
 
 
 def test_links_of_a_page_come_back_whole() -> None:
-    _, links = reading.read_page(b"<a href='/a#b'>A</a>", "x.html", charset="", base="https://example.com/x")
+    _, links = sandboxed_parsing.read_page(b"<a href='/a#b'>A</a>", "x.html", charset="", base="https://example.com/x")
     assert links == ("https://example.com/a",)
 
 
@@ -71,8 +73,8 @@ def test_links_of_a_page_come_back_whole() -> None:
 def taken_over(monkeypatch: pytest.MonkeyPatch) -> Callable[[str, Any], Parsed]:
     def read(function: str, said: Any = None) -> Parsed:
         module = "tests.memory.strange_readers"
-        monkeypatch.setattr(reading, "_FILE", Reader(module, function, (module,), seconds=SECONDS))
-        return reading.read_file(json.dumps(said).encode(), "x.md")
+        monkeypatch.setattr(sandboxed_parsing, "_FILE", Reader(module, function, (module,), seconds=SECONDS))
+        return sandboxed_parsing.read_file(json.dumps(said).encode(), "x.md")
 
     return read
 
@@ -128,7 +130,7 @@ def no_sandbox() -> Iterator[None]:
 
 
 def test_nothing_is_read_where_there_is_no_sandbox(no_sandbox: None) -> None:
-    parsed = reading.read_file(b"# Hi\n\nthere", "hi.md")
+    parsed = sandboxed_parsing.read_file(b"# Hi\n\nthere", "hi.md")
     assert parsed.documents == ()
     assert [problem.code for problem in parsed.problems] == [ProblemCode.NO_READER]
     assert "sandbox_unavailable" in parsed.problems[0].message

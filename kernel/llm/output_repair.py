@@ -20,25 +20,25 @@ _NO_PLAN = "Sorry, I could not prepare this properly, so nothing was changed. Pl
 
 
 @dataclass(frozen=True)
-class Structured(Generic[T]):
+class RepairedOutput(Generic[T]):
     """`output` is None when both tries broke the shape."""
 
     output: T | None
     repaired: bool
 
 
-async def run_structured(prompt: str, attempt: Callable[[str], Awaitable[T]]) -> Structured[T]:
+async def run_with_repair(prompt: str, attempt: Callable[[str], Awaitable[T]]) -> RepairedOutput[T]:
     try:
-        return Structured(await attempt(prompt), repaired=False)
+        return RepairedOutput(await attempt(prompt), repaired=False)
     except ShapeBroken as broken:
         repair = f"{prompt}\n\n[SCHEMA VALIDATION ERROR]\n{broken.summary}"
     try:
-        return Structured(await attempt(repair), repaired=True)
+        return RepairedOutput(await attempt(repair), repaired=True)
     except ShapeBroken:
-        return Structured(None, repaired=True)
+        return RepairedOutput(None, repaired=True)
 
 
-def structured_fallback(role: Role, *, context_profile: str) -> ModelAnswer:
+def fallback_output(role: Role, *, context_profile: str) -> ModelAnswer:
     """The answer of a role whose model broke its shape twice. For an executor the try has failed as well."""
     match role:
         case Role.PROXY:

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from apps.memory import website
-from apps.memory.website import Page, pages_of
+from apps.memory import crawler
+from apps.memory.crawler import CrawledPage, crawl
 from kernel.http.fetch import FetchFailed, fetch
 from tests.factories.website import Served, Website, serving
 
@@ -29,15 +29,15 @@ def settings_private(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(settings, "WEBSITES_PRIVATE", True)
 
 
-def read(site: Website, path: str = "/", **how: Any) -> list[Page]:
-    return list(pages_of(f"{site.origin}{path}", **how))
+def read(site: Website, path: str = "/", **how: Any) -> list[CrawledPage]:
+    return list(crawl(f"{site.origin}{path}", **how))
 
 
-def texts(pages: list[Page]) -> list[str]:
+def texts(pages: list[CrawledPage]) -> list[str]:
     return [document.text for page in pages for document in page.parsed.documents]
 
 
-def problems(pages: list[Page]) -> list[str]:
+def problems(pages: list[CrawledPage]) -> list[str]:
     return [problem.message for page in pages for problem in page.parsed.problems]
 
 
@@ -124,7 +124,7 @@ def test_answer_other_than_200_is_named(site: Website) -> None:
 
 
 def test_unpaid_time_ends_the_walk(site: Website, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(website, "SECONDS", -1.0)
+    monkeypatch.setattr(crawler, "SECONDS", -1.0)
     assert read(site) == []
 
 

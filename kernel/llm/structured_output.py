@@ -15,19 +15,19 @@ from pydantic_ai import Agent, UsageLimits
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.usage import RunUsage
 
-from kernel.llm.failures import ProviderFailed, failures_named
-from kernel.llm.models import opened
-from kernel.llm.pricing import tokens_in
+from kernel.llm.failures import ProviderFailed, translate_errors
+from kernel.llm.models import open_model
+from kernel.llm.pricing import estimate_tokens
 from kernel.llm.render import block
 from kernel.llm.runs import Usage
-from kernel.llm.uncounted import counted
+from kernel.llm.usage_estimates import estimate_unreported
 
 T = TypeVar("T", bound=BaseModel)
 _STUMBLES = (AttributeError, LookupError, TypeError, ValueError)
 
 
 @dataclass(frozen=True)
-class Inquiry:
+class StructuredRequest:
     """`task` is ours; `data` are (heading, text) of others."""
 
     task: str
@@ -41,24 +41,26 @@ class Inquiry:
 
 
 @dataclass(frozen=True)
-class Said(Generic[T]):
+class StructuredResult(Generic[T]):
     answer: T
     usage: Usage
 
 
-def forecast(inquiry: Inquiry) -> Usage:
+def estimate_usage(inquiry: StructuredRequest) -> Usage:
     """The model tokens that it may use with its repair, as long as allowed."""
-    tokens = tokens_in(len(inquiry.task.encode()) + len(inquiry.prompt.encode())) + inquiry.max_tokens
+    tokens = estimate_tokens(len(inquiry.task.encode()) + len(inquiry.prompt.encode())) + inquiry.max_tokens
     return Usage(input_tokens=tokens * 2, output_tokens=inquiry.max_tokens * 2)
 
 
-async def ask(model_name: str, inquiry: Inquiry, shape: type[T], *, spent: RunUsage, key: str | None = None) -> Said[T]:
+async def request(
+    model_name: str, inquiry: StructuredRequest, shape: type[T], *, spent: RunUsage, key: str | None = None
+) -> StructuredResult[T]:
     """Raises `ProviderFailed` and `ShapeBroken`; `spent` counts also what a failed try used."""
     agent: Agent[None, T] = Agent(output_type=shape, retries={"output": 1}, name=shape.__name__)
     settings = ModelSettings(temperature=0.0, max_tokens=inquiry.max_tokens, max_retries=0, timeout=inquiry.seconds)
     try:
-        async with asyncio.timeout(inquiry.seconds), opened(model_name, key=key) as model:
-            with failures_named(), counted(spent):
+        async with asyncio.timeout(inquiry.seconds), open_model(model_name, key=key) as model:
+            with translate_errors(), estimate_unreported(spent):
                 run = await agent.run(
                     inquiry.prompt,
                     instructions=inquiry.task,
@@ -67,7 +69,7 @@ async def ask(model_name: str, inquiry: Inquiry, shape: type[T], *, spent: RunUs
                     usage_limits=UsageLimits(request_limit=2),
                     usage=spent,
                 )
-            return Said(run.output, Usage.of(spent))
+            return StructuredResult(run.output, Usage.of(spent))
     except TimeoutError:
         raise ProviderFailed("request_timeout") from None
     except _STUMBLES as error:

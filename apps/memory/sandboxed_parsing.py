@@ -15,7 +15,7 @@ from apps.memory.parsing import Parsed, ParsedDocument, Problem, ProblemCode
 from apps.memory.parsing.files import LARGEST_TEXT
 from apps.memory.parsing.pages import LONGEST_ADDRESS, MOST_LINKS
 from kernel.errors import SilasError
-from kernel.sandbox.reading import NotRead, Reader, read
+from kernel.sandbox.readers import Reader, ReaderFailed, run_reader
 from kernel.unicode_safety import replace_unstorable
 
 FILE_SECONDS, PAGE_SECONDS = 75, 20
@@ -71,20 +71,20 @@ def read_page(body: bytes, name: str, *, charset: str, base: str) -> tuple[Parse
     return _read(_PAGE, PAGE_SECONDS, body, name=name, charset=charset, base=base)
 
 
-def written(parsed: Parsed) -> str:
+def dump_parsed(parsed: Parsed) -> str:
     """What was read, as text that another process takes back with `believed`."""
     return json.dumps(asdict(parsed), ensure_ascii=False)
 
 
-def believed(text: str) -> Parsed:
+def load_parsed(text: str) -> Parsed:
     """What another process has `written`, in the same bounds as a reader's own answer. Raises `ValidationError`."""
     return _Read.model_validate_json(text).parsed()
 
 
 def _read(reader: Reader, seconds: int, data: bytes, **named: str) -> tuple[Parsed, tuple[str, ...]]:
     try:
-        found = _Read.model_validate(read(reader, data, **named).answer)
-    except NotRead as failed:
+        found = _Read.model_validate(run_reader(reader, data, **named).answer)
+    except ReaderFailed as failed:
         if failed.code == "too_demanding":
             return _failed(ProblemCode.TOO_LARGE, f"It needs more memory or time (over {seconds} s) than it may have.")
         return _failed(ProblemCode.UNREADABLE, "The file is damaged: its reader broke off.")

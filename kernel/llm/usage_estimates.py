@@ -13,21 +13,21 @@ from pydantic_ai import capture_run_messages
 from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, ToolCallPart
 from pydantic_ai.usage import RunUsage
 
-from kernel.llm.pricing import tokens_in
+from kernel.llm.pricing import estimate_tokens
 
 
 @contextmanager
-def counted(spent: RunUsage) -> Iterator[list[ModelMessage]]:
+def estimate_unreported(spent: RunUsage) -> Iterator[list[ModelMessage]]:
     """Add to `spent` what the run inside of this block used and its provider did not report; also when it fails. The
     messages of the run, as they come."""
     with capture_run_messages() as messages:
         try:
             yield messages
         finally:
-            spent.incr(missing(messages))
+            spent.incr(unreported_usage(messages))
 
 
-def missing(messages: Sequence[ModelMessage]) -> RunUsage:
+def unreported_usage(messages: Sequence[ModelMessage]) -> RunUsage:
     """What the responses among these messages used beside what their usage says."""
     total, read = RunUsage(), 0
     for message in messages:
@@ -44,7 +44,7 @@ def missing(messages: Sequence[ModelMessage]) -> RunUsage:
     return total
 
 
-def tools_called(messages: Sequence[ModelMessage]) -> list[str]:
+def called_tools(messages: Sequence[ModelMessage]) -> list[str]:
     """The names of the tools that a model called, whether or not there are such tools, in order."""
     said = (part for message in messages if isinstance(message, ModelResponse) for part in message.parts)
     return [part.tool_name for part in said if isinstance(part, ToolCallPart)]
@@ -60,4 +60,4 @@ def _size(message: ModelMessage) -> int:
 
 
 def _tokens(size: int) -> int:
-    return max(tokens_in(size), 1) if size else 0
+    return max(estimate_tokens(size), 1) if size else 0

@@ -22,7 +22,7 @@ from kernel.sandbox.runner import run
 from kernel.sandbox.spec import SandboxResult, SandboxSpec
 
 # A reader may fill a processor: so many at once in one process, and whoever waits longer is told to come back.
-AT_ONCE, PATIENCE_SECONDS = 2, 60.0
+MAX_CONCURRENT, WAIT_SECONDS = 2, 60.0
 _SPARE_MB = 4
 _EXHAUSTED = {"timeout", "cpu_limit", "memory_limit", "disk_limit", "output_limit", "process_limit", "artifact_limit"}
 _MAIN = """
@@ -42,10 +42,10 @@ with open("/sandbox/out/blob", "wb") as out:
     out.write(blob)
 """
 _NO_MEMORY = 77
-_places = threading.BoundedSemaphore(AT_ONCE)
+_slots = threading.BoundedSemaphore(MAX_CONCURRENT)
 
 
-class NotRead(Exception):
+class ReaderFailed(Exception):
     """`code`: `too_demanding` where it needs more time, memory or room than it may have, else `failed`."""
 
     def __init__(self, code: str) -> None:
@@ -67,13 +67,13 @@ class Reader:
 
 
 @dataclass(frozen=True)
-class Reading:
+class ReaderResult:
     answer: Any
     blob: bytes
 
 
-def read(reader: Reader, data: bytes, **named: Any) -> Reading:
-    """Raises `NotRead`, and `SilasError` 503: `sandbox_unavailable`, or `reader_busy` where too many wait."""
+def run_reader(reader: Reader, data: bytes, **named: Any) -> ReaderResult:
+    """Raises `ReaderFailed`, and `SilasError` 503: `sandbox_unavailable`, or `reader_busy` where too many wait."""
     asked = {"module": reader.module, "function": reader.function, "named": named}
     spec = SandboxSpec(
         ["python3", "-I", "-S", "-B", "-c", _MAIN],
@@ -86,28 +86,28 @@ def read(reader: Reader, data: bytes, **named: Any) -> Reading:
         processes=8,
         artifact_files=2,
     )
-    if not _places.acquire(timeout=PATIENCE_SECONDS):
+    if not _slots.acquire(timeout=WAIT_SECONDS):
         message = "Very many files are being read just now. Please try again in a moment."
         raise SilasError("reader_busy", message, extra={"retry_after": 60}, status=503)
     try:
         outcome = run(spec)
     finally:
-        _places.release()
+        _slots.release()
     return _reading(outcome, reader.most_bytes)
 
 
-def _reading(outcome: SandboxResult, most_bytes: int) -> Reading:
+def _reading(outcome: SandboxResult, most_bytes: int) -> ReaderResult:
     if outcome.reason in _EXHAUSTED or outcome.exit_code == _NO_MEMORY:
-        raise NotRead("too_demanding")
+        raise ReaderFailed("too_demanding")
     told, blob = outcome.artifacts.get("answer.json"), outcome.artifacts.get("blob", b"")
     if not outcome.ok or told is None:
-        raise NotRead("failed")
+        raise ReaderFailed("failed")
     if len(told) + len(blob) > most_bytes:
-        raise NotRead("too_demanding")
+        raise ReaderFailed("too_demanding")
     try:
-        return Reading(json.loads(told), blob)
+        return ReaderResult(json.loads(told), blob)
     except (ValueError, RecursionError):
-        raise NotRead("failed") from None
+        raise ReaderFailed("failed") from None
 
 
 @functools.cache

@@ -16,7 +16,7 @@ from kernel.canonical import sha256_hex
 _LONGEST = 350
 
 
-def find(paths: Iterable[Path], *, root: Path) -> Sources:
+def find_files(paths: Iterable[Path], *, root: Path) -> Sources:
     """Every file of `paths`, folders walked in name order without hidden entries; a path given twice counts once."""
     files: dict[Path, str] = {}
     skipped: dict[Path, None] = {}
@@ -26,11 +26,11 @@ def find(paths: Iterable[Path], *, root: Path) -> Sources:
             if given.is_dir() and path.suffix.lower() not in SUFFIXES:
                 skipped[place] = None
             else:
-                files[place] = reference(place, root=root)
+                files[place] = file_reference(place, root=root)
     return Sources(tuple(files.items()), tuple(skipped))
 
 
-def reference(path: Path, *, root: Path) -> str:
+def file_reference(path: Path, *, root: Path) -> str:
     """The path below `root`, or the whole path outside of it, as text that every database can hold."""
     place, root = Path(os.path.normpath(path.absolute())), Path(os.path.normpath(root.absolute()))
     name = (place.relative_to(root) if place.is_relative_to(root) else place).as_posix()

@@ -54,7 +54,7 @@ _lock = threading.Lock()
 _keepers: dict[int, Keeper] = {}
 
 
-def launch(descriptors: Sequence[int]) -> Keeper:
+def request_run(descriptors: Sequence[int]) -> Keeper:
     """Have a run made: configuration, output, error output, report, control. Returns who was asked; one that is dead is
     replaced once."""
     try:
@@ -67,7 +67,7 @@ def launch(descriptors: Sequence[int]) -> Keeper:
         raise SandboxUnavailable(f"the keeper of sandboxes does not start: {error.strerror}") from error
 
 
-def replace(keeper: Keeper) -> None:
+def replace_keeper(keeper: Keeper) -> None:
     """It does not make what it was asked for: the next run is asked of another one."""
     with _lock:
         if _keepers.get(os.getpid()) is keeper:
@@ -86,7 +86,7 @@ def _asked(descriptors: Sequence[int]) -> Keeper:
     try:
         keeper.ask(descriptors)
     except OSError:
-        replace(keeper)
+        replace_keeper(keeper)
         raise
     return keeper
 

@@ -9,18 +9,18 @@ from pydantic_ai.exceptions import UnexpectedModelBehavior
 from pydantic_ai.messages import ModelRequest
 from pydantic_ai.settings import ModelSettings
 
-from kernel.llm.failures import ProviderFailed, failures_named
-from kernel.llm.models import opened
+from kernel.llm.failures import ProviderFailed, translate_errors
+from kernel.llm.models import open_model
 
 SECONDS = 20.0
 
 
-async def try_model(name: str, *, key: str | None) -> None:
+async def check_model(name: str, *, key: str | None) -> None:
     """Raises `ProviderFailed`. An answer that is cut short is an answer."""
     settings = ModelSettings(max_tokens=16, max_retries=0, timeout=SECONDS)
     try:
-        async with asyncio.timeout(SECONDS), opened(name, key=key) as model:
-            with failures_named():
+        async with asyncio.timeout(SECONDS), open_model(name, key=key) as model:
+            with translate_errors():
                 await _asked(model, settings)
     except TimeoutError:
         raise ProviderFailed("request_timeout") from None

@@ -15,10 +15,10 @@ import time
 from collections.abc import Iterable
 
 from kernel.sandbox import backends
-from kernel.sandbox.asking import ask
 from kernel.sandbox.backends import Backend, Plan
-from kernel.sandbox.launcher import replace
-from kernel.sandbox.leaks import is_leaked, values_of
+from kernel.sandbox.keeper_client import replace_keeper
+from kernel.sandbox.launch import launch_run
+from kernel.sandbox.leaks import is_leaked, secret_values
 from kernel.sandbox.proxy import Counts, Proxy
 from kernel.sandbox.spec import SECRET_BYTES, SandboxResult, SandboxSpec
 
@@ -94,7 +94,7 @@ class Run:
         given = {} if talks else {"secret": spec.secret, "stdin": spec.stdin}
         self._unfed = {name: data for name, data in given.items() if data}
         try:
-            self._keeper = ask(backend, plan, spec, *self.ends.given())
+            self._keeper = launch_run(backend, plan, spec, *self.ends.given())
         except BaseException:
             self.ends.close()
             raise
@@ -108,7 +108,7 @@ class Run:
     def replace_keeper(self) -> None:
         """Its line may still be open for a moment after what it was asked is lost."""
         if self._keeper is not None:
-            replace(self._keeper)
+            replace_keeper(self._keeper)
 
     def follow(self) -> None:
         """Read until everything inside is gone and its overseer too, which closes all pipes."""
@@ -217,13 +217,13 @@ class Run:
     def is_leaked(self, outputs: Iterable[bytes]) -> bool:
         """Whether one of them holds a text of what was put in, or of what was handed back."""
         held = [*self.secrets, bytes(self.buffers["secret_out"])]
-        values = {value for secret in held for value in values_of(secret) or ()}
+        values = {value for secret in held for value in secret_values(secret) or ()}
         return bool(values) and is_leaked(values, outputs)
 
     def _secret_out(self) -> bytes | None:
         """Also of a run that failed: what the other side has already changed must not be lost."""
         handed = bytes(self.buffers["secret_out"])
-        return handed if values_of(handed) is not None else None
+        return handed if secret_values(handed) is not None else None
 
     def _is_leaked(self, artifacts: dict[str, bytes]) -> bool:
         if self.spec.secret is None:

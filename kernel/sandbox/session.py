@@ -17,21 +17,21 @@ from typing import Any, Self
 from kernel.errors import SilasError
 from kernel.sandbox import backends
 from kernel.sandbox.backends import Backend, Docker
-from kernel.sandbox.following import Run
-from kernel.sandbox.runner import planned, require_possible
+from kernel.sandbox.execution import Run
+from kernel.sandbox.runner import prepare_plan, require_supported
 from kernel.sandbox.spec import SECRET_BYTES, UNREAD_LINES, SandboxResult, SandboxSpec, SandboxUnavailable
 
 _SEND_SECONDS = 10.0
 
 
-class SessionOver(SilasError):
+class SessionClosed(SilasError):
     """Nobody listens any more; `close()` tells why."""
 
     def __init__(self) -> None:
         super().__init__("session_over", "the script does not listen any more")
 
 
-def session(spec: SandboxSpec) -> "Session":
+def open_session(spec: SandboxSpec) -> "Session":
     """Start it. Raises SandboxUnavailable where nothing can be isolated."""
     return Session(backends.backend(), spec)
 
@@ -87,14 +87,14 @@ class Session:
     """One conversation. Only the thread that opened it speaks; it is a context manager that closes it."""
 
     def __init__(self, backend: Backend, spec: SandboxSpec) -> None:
-        require_possible(backend, spec)
+        require_supported(backend, spec)
         if isinstance(backend, Docker):
             raise SandboxUnavailable("a container cannot be talked with: choose SILAS_SANDBOX=subprocess")
         self._spec, self._started = spec, time.monotonic()
         self._result: SandboxResult | None = None
         self._heard_all = False
         self._stack = contextlib.ExitStack()
-        plan = self._stack.enter_context(planned(spec))
+        plan = self._stack.enter_context(prepare_plan(spec))
         try:
             self._begin(lambda: _Talk(backend, plan, spec))
             if spec.secret is not None:
@@ -104,7 +104,7 @@ class Session:
             raise
 
     def send_line(self, text: str) -> None:
-        """One line to its input. Raises SessionOver when it has ended or does not read."""
+        """One line to its input. Raises SessionClosed when it has ended or does not read."""
         if "\n" in text:
             raise SilasError("line_invalid", "a line holds no line feed")
         self._feed("stdin", text.encode() + b"\n")
@@ -173,20 +173,20 @@ class Session:
     def _feed(self, name: str, data: bytes) -> None:
         descriptor = self._run.ends.feeds.get(name)
         if descriptor is None:
-            raise SessionOver
+            raise SessionClosed
         os.set_blocking(descriptor, False)
         poller = select.poll()
         poller.register(descriptor, select.POLLOUT)
         deadline = time.monotonic() + _SEND_SECONDS
         while data:
             if not poller.poll(max(deadline - time.monotonic(), 0) * 1000):
-                raise SessionOver
+                raise SessionClosed
             try:
                 data = data[os.write(descriptor, data) :]
             except BlockingIOError:
                 continue
             except OSError:
-                raise SessionOver from None
+                raise SessionClosed from None
 
 
 def _as_line(secret: bytes) -> bytes:
